@@ -1,0 +1,3 @@
+//! Offline tools for a Cheetah data directory.
+
+fn main() {}

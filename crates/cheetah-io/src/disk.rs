@@ -1,0 +1,54 @@
+//! Files and directories as the engine sees them.
+//!
+//! Paths are relative to the root of the disk, with `/` between their parts and without `.` or `..`.
+//! Durability follows POSIX strictly: the contents and length of a file are durable after
+//! [`File::sync_data`]; that a file *exists* under a name is durable only after [`Disk::sync_dir`] of its
+//! directory.
+
+use std::io;
+use std::sync::Arc;
+
+/// An open file. All methods block for the I/O that they do.
+pub trait File: Send + Sync {
+    /// Fills `buf` from `offset`. Fails with `UnexpectedEof` when the file ends before that.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()>;
+    /// Writes all of `buf` at `offset`, growing the file when needed. Not durable until [`File::sync_data`].
+    fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()>;
+    /// Makes contents and length durable. A failure means that neither is known any more: never retry.
+    fn sync_data(&self) -> io::Result<()>;
+    /// Length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Cuts or extends (with zeroes) the file to `len` bytes.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Reserves disk blocks for bytes `0..len` and grows the file to at least `len` bytes.
+    fn allocate(&self, len: u64) -> io::Result<()>;
+    /// Bytes of disk blocks that the file occupies.
+    fn allocated_bytes(&self) -> io::Result<u64>;
+    /// Starts writing back dirty bytes of the range without waiting for it; a hint that never fails.
+    fn start_writeback(&self, _offset: u64, _len: u64) {}
+}
+
+/// Holds the exclusive right to a directory until dropped.
+pub trait DirLock: Send + Sync {}
+
+/// A directory tree with files.
+pub trait Disk: Send + Sync {
+    /// Creates a file that must not exist yet (`AlreadyExists` otherwise), open for reading and writing.
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>>;
+    /// Opens an existing file (`NotFound` otherwise) for reading and writing.
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>>;
+    /// Renames a file, replacing what stands under the new name. Durable after `sync_dir` of the directory.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file. Open handles stay usable.
+    fn unlink(&self, path: &str) -> io::Result<()>;
+    /// Names (without the directory) of the entries of a directory, sorted.
+    fn list(&self, dir: &str) -> io::Result<Vec<String>>;
+    /// Creates a directory; an existing one is no error.
+    fn create_dir(&self, dir: &str) -> io::Result<()>;
+    /// Makes creations, renames and removals inside `dir` durable. `""` is the root.
+    fn sync_dir(&self, dir: &str) -> io::Result<()>;
+    /// Takes the exclusive lock of the disk through the file `path`; `WouldBlock` when another holds it.
+    fn lock(&self, path: &str) -> io::Result<Box<dyn DirLock>>;
+    /// Bytes that can still be written.
+    fn free_bytes(&self) -> io::Result<u64>;
+}

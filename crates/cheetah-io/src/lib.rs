@@ -1,0 +1,16 @@
+//! The outside world of the engine: files, time, threads and randomness, each behind a trait.
+//!
+//! Invariants
+//!   I1  No other crate of the engine touches files, clocks, threads or randomness.
+//!   I2  Every fault that the tests inject is an implementation or a wrapper of [`Disk`].
+//!
+//! Two implementations of [`Disk`] exist: [`posix`], the real one, and [`sim`], which knows for each file
+//! what is durable and what a power cut may still take away.
+
+pub mod disk;
+pub mod posix;
+pub mod sim;
+pub mod time;
+
+pub use disk::{DirLock, Disk, File};
+pub use time::Clock;

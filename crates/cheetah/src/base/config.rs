@@ -1,0 +1,68 @@
+//! Settings of an engine. Those with a meaning in InnoDB have InnoDB's name.
+
+use super::{Error, Result};
+
+/// Settings that are fixed while a database is open. Byte counts unless said otherwise.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Smallest page in memory: a power of two from 512 to 16384. Wide pages are twice, large-value pages up to
+    /// four times as large. Fixed at creation of the database.
+    pub page_bytes: u32,
+    /// Size of a segment file. Fixed at creation of the database.
+    pub segment_bytes: u64,
+    /// Memory for page frames, write buffers and the log buffer together.
+    pub buffer_pool_bytes: u64,
+    /// Size of one log file.
+    pub log_file_bytes: u64,
+    /// A checkpoint starts when a quarter of this has been logged since the last one; writers wait at 95 %.
+    pub log_bytes_max: u64,
+    /// A checkpoint starts at the latest after this time, in nanoseconds, when anything has changed.
+    pub checkpoint_interval_ns: u64,
+    /// I/O operations a second that background work may use when nothing presses.
+    pub io_capacity: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            page_bytes: 16 << 10,
+            segment_bytes: 64 << 20,
+            buffer_pool_bytes: 128 << 20,
+            log_file_bytes: 64 << 20,
+            log_bytes_max: 1 << 30,
+            checkpoint_interval_ns: 300_000_000_000,
+            io_capacity: 2000,
+        }
+    }
+}
+
+impl Config {
+    /// Pages of 512 bytes, a handful of frames, a log that wraps every few KiB: every rare path within a
+    /// thousand operations. For tests.
+    pub fn tiny() -> Self {
+        Self {
+            page_bytes: 512,
+            segment_bytes: 32 << 10,
+            buffer_pool_bytes: 64 << 10,
+            log_file_bytes: 8 << 10,
+            log_bytes_max: 64 << 10,
+            checkpoint_interval_ns: u64::MAX,
+            io_capacity: 2000,
+        }
+    }
+
+    /// Refuses values that cannot work, naming the first.
+    pub fn validate(&self) -> Result<()> {
+        let limit = |what, actual, limit| Err(Error::Limit { what, actual, limit });
+        if !self.page_bytes.is_power_of_two() || !(512..=16384).contains(&self.page_bytes) {
+            return limit("page_bytes (a power of two from 512)", self.page_bytes.into(), 16384);
+        }
+        if self.segment_bytes > 64 << 20 || self.segment_bytes < 16 * u64::from(self.page_bytes) {
+            return limit("segment_bytes (16 pages to 64 MiB)", self.segment_bytes, 64 << 20);
+        }
+        if self.buffer_pool_bytes < 64 * u64::from(self.page_bytes) {
+            return limit("buffer_pool_bytes (at least 64 pages)", self.buffer_pool_bytes, u64::MAX);
+        }
+        Ok(())
+    }
+}

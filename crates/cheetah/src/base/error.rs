@@ -1,0 +1,129 @@
+//! Errors of the engine. Every message says what, where, and what to do.
+//!
+//! Callers decide by [`Error::kind`]: a conflict is the transaction's, a limit is the statement's, corruption
+//! is the table's, and a fatal error is the engine's.
+
+use std::io;
+
+/// Result with the engine's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a caller can do about an error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ErrorKind {
+    /// Another row or transaction is in the way; retrying may help.
+    Conflict,
+    /// Something is too large, too many, or not supported; the statement fails, the engine goes on.
+    Limit,
+    /// Bytes on disk are not what was written; the page's table is fenced, the rest goes on.
+    Corruption,
+    /// The engine has stopped; nothing works until it is opened again.
+    Fatal,
+}
+
+/// An error of the engine.
+#[derive(thiserror::Error, Debug)]
+pub enum Error {
+    /// A unique key exists already.
+    #[error("duplicate key in index {index_no}")]
+    DuplicateKey {
+        /// Position of the index in its table; 0 is the clustered one.
+        index_no: usize,
+        /// Clustered key of the row that holds the key.
+        existing: Vec<u8>,
+    },
+    /// A table of that name exists already.
+    #[error("table '{0}' exists already")]
+    TableExists(String),
+    /// No such table.
+    #[error("table '{0}' does not exist in the engine")]
+    NoSuchTable(String),
+    /// The row is not there (any more).
+    #[error("row not found")]
+    RowNotFound,
+    /// Waited longer than the lock wait timeout.
+    #[error("lock wait timeout exceeded")]
+    LockTimeout,
+    /// Waiting would close a cycle of waiting transactions.
+    #[error("deadlock found")]
+    Deadlock,
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// A bound was exceeded: key or row size, number of indexes, memory.
+    #[error("{what}: {actual} exceeds the limit of {limit}")]
+    Limit {
+        /// What is limited, with its unit.
+        what: &'static str,
+        /// The value asked for.
+        actual: u64,
+        /// The largest one allowed.
+        limit: u64,
+    },
+    /// Not enough disk space to accept the change.
+    #[error("disk full: {0}; free space or enlarge the file system, then try again")]
+    DiskFull(String),
+    /// A file is of a format that this version does not know.
+    #[error("{place}: {detail}")]
+    Unsupported {
+        /// File and position.
+        place: String,
+        /// What was found and what to do.
+        detail: String,
+    },
+    /// Bytes on disk are not what was written there.
+    #[error("corruption in {place}: {detail}")]
+    Corruption {
+        /// File, segment or page.
+        place: String,
+        /// What was expected and what was found.
+        detail: String,
+    },
+    /// The operating system refused a read, an open, or the like.
+    #[error("{op} of {path} failed: {source}")]
+    Io {
+        /// The operation.
+        op: &'static str,
+        /// The file.
+        path: String,
+        /// The reason given.
+        source: io::Error,
+    },
+    /// The engine has stopped, for the reason given.
+    #[error("the Cheetah engine has stopped: {0}; restart to recover")]
+    Fatal(String),
+}
+
+impl Error {
+    /// What a caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::DuplicateKey { .. }
+            | Error::TableExists(_)
+            | Error::NoSuchTable(_)
+            | Error::RowNotFound
+            | Error::LockTimeout
+            | Error::Deadlock
+            | Error::Interrupted => ErrorKind::Conflict,
+            Error::Limit { .. } | Error::DiskFull(_) | Error::Unsupported { .. } | Error::Io { .. } => {
+                ErrorKind::Limit
+            }
+            Error::Corruption { .. } => ErrorKind::Corruption,
+            Error::Fatal(_) => ErrorKind::Fatal,
+        }
+    }
+
+    /// Wraps an I/O error with what was tried; "no space" becomes [`Error::DiskFull`].
+    pub fn io(op: &'static str, path: impl Into<String>, source: io::Error) -> Self {
+        let path = path.into();
+        if source.kind() == io::ErrorKind::StorageFull {
+            return Error::DiskFull(format!("{op} of {path}"));
+        }
+        Error::Io { op, path, source }
+    }
+
+    /// A corruption error.
+    pub fn corrupt(place: impl Into<String>, detail: impl Into<String>) -> Self {
+        Error::Corruption { place: place.into(), detail: detail.into() }
+    }
+}

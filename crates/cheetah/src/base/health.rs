@@ -1,0 +1,33 @@
+//! The latch that a fatal error closes: afterwards every call fails, until the engine is opened again.
+//!
+//! Invariants
+//!   I1  A failed sync is fatal and never retried (the kernel marks pages clean after reporting it once).
+//!   I2  The first reason is kept.
+
+use super::{Error, Result};
+use std::sync::OnceLock;
+
+/// Whether the engine may go on. Shared by all layers.
+#[derive(Default, Debug)]
+pub struct Health(OnceLock<String>);
+
+impl Health {
+    /// `Err(Fatal)` once the engine has stopped.
+    pub fn check(&self) -> Result<()> {
+        match self.0.get() {
+            None => Ok(()),
+            Some(reason) => Err(Error::Fatal(reason.clone())),
+        }
+    }
+
+    /// Stops the engine for ever; returns the error to hand to the caller.
+    pub fn stop(&self, reason: impl Into<String>) -> Error {
+        let reason = self.0.get_or_init(|| reason.into());
+        Error::Fatal(reason.clone())
+    }
+
+    /// Why the engine has stopped, if it has.
+    pub fn reason(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+}

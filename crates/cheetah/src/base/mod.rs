@@ -1,0 +1,11 @@
+//! What every layer shares: identifiers, errors, configuration, and the health of the engine.
+
+pub mod config;
+pub mod error;
+pub mod health;
+pub mod ids;
+
+pub use config::Config;
+pub use error::{Error, ErrorKind, Result};
+pub use health::Health;
+pub use ids::{Generation, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr};

@@ -1,0 +1,7 @@
+//! Cheetah: a transactional, compressed B+tree storage engine.
+//!
+//! The layers, lowest first; a module imports only from lower ones (a test reads the `use` lines):
+//! `base` < `format`, `durable` < `segment`, `page_map`, `log` < `pool` < `tree` < `txn` < `table` <
+//! `recovery`, `check` < `db`. ARCHITECTURE.md walks through them.
+
+pub mod base;
