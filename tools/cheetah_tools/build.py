@@ -1,0 +1,141 @@
+"""Build `build/ha_cheetah.so`: the Rust static library and the C++ shim, linked for the private server's exact version.
+
+Incremental: cargo decides about the Rust part, dependency files (-MMD) about the C++ part.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from . import setup
+from .paths import BUILD, HEADERS, PLUGIN, PROJECT, SERVER, TARGET, show
+from .say import Failure, step
+
+FLAGS = ["-std=gnu++17", "-fPIC", "-O2", "-g1", "-DDBUG_OFF", "-DMYSQL_DYNAMIC_PLUGIN", "-DHAVE_CONFIG_H",
+         "-Wall", "-Wextra", "-Wno-unused-parameter", "-ffunction-sections", "-fdata-sections"]
+# The size of the class that every plugin shares with the server, per release; wrong flags give another one.
+SIZE_OF_THD = {"10.11.18": 27312}
+# Without `*_service` the plugin loads and crashes at the first service call.
+EXPORTS = "{ global: _maria_plugin_*; _maria_sizeof_*; *_service; local: *; };\n"
+LAYOUT_CHECK = """#define MYSQL_SERVER 1
+#include <my_global.h>
+#include <sql_class.h>
+template <unsigned long measured> struct Size;
+#ifdef EXPECTED
+static_assert(sizeof(THD) == EXPECTED, "sizeof(THD) differs from the server's: the plugin would corrupt memory");
+#else
+Size<sizeof(THD)> tell;
+#endif
+"""
+
+
+def main(_arguments=()) -> None:
+    """The command."""
+    plugin = build()
+    print(f"built {show(plugin)} ({plugin.stat().st_size / 1e6:.1f} MB) for MariaDB {setup.ensure()['version']}")
+
+
+def build() -> Path:
+    """Build what is out of date; the plugin's path."""
+    version = setup.ensure()["version"]
+    BUILD.mkdir(exist_ok=True)
+    sources = sorted((PROJECT / "plugin").glob("*.cc"))
+    if not sources:
+        raise Failure("plugin/*.cc: there is no C++ source to build")
+    library = rust_library()
+    check_layout(version)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compile_unit, sources))
+    link(objects, library)
+    return PLUGIN
+
+
+def rust_library() -> Path:
+    """The engine as a static library."""
+    words = ["cargo", "build", "--release", "--quiet", "-p", "cheetah-ffi"]
+    if subprocess.run(words, cwd=PROJECT, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)}, check=False).returncode:
+        raise Failure("cargo could not build crates/cheetah-ffi (messages above)")
+    return TARGET / "release" / "libcheetah_ffi.a"
+
+
+def include_flags() -> list:
+    """Private headers first, the distribution's public ones last: both have files of the same name."""
+    private = [HEADERS / "include", HEADERS / "sql", HEADERS / "wsrep-lib/include", HEADERS / "wsrep-lib/wsrep-API/v26"]
+    public = SERVER / "usr/include/mariadb/server"
+    ordered = [*private, public, public / "private"]
+    # -isystem keeps the same order and silences warnings in headers that are not ours.
+    return [word for folder in ordered for word in ("-isystem", str(folder))] + ["-I", str(PROJECT / "plugin")]
+
+
+def check_layout(version: str) -> None:
+    """Refuse flags under which the server's classes have another layout than in the server."""
+    expected = SIZE_OF_THD.get(version)
+    marker, source = BUILD / "layout-checked", BUILD / "layout_check.cc"
+    key = f"{version} {expected} {FLAGS}"
+    if marker.exists() and marker.read_text() == key:
+        return
+    source.write_text(LAYOUT_CHECK)
+    words = ["g++", *FLAGS, *include_flags(), "-fsyntax-only", str(source)]
+    if expected:
+        words.insert(1, f"-DEXPECTED={expected}")
+    done = subprocess.run(words, text=True, capture_output=True, check=False)
+    if expected and done.returncode != 0:
+        raise Failure("layout check failed:\n" + "\n".join(done.stderr.splitlines()[:6]))
+    if not expected:
+        measured = re.search(r"Size<(\d+)", done.stderr)
+        if not measured:
+            raise Failure("layout check does not compile:\n" + "\n".join(done.stderr.splitlines()[:6]))
+        step(f"sizeof(THD) is {measured.group(1)} here; MariaDB {version} is not in the table of build.py, so it is unproven")
+    marker.write_text(key)
+
+
+def compile_unit(source: Path) -> Path:
+    """Compile one file when it or a header it read has changed."""
+    target = BUILD / (source.stem + ".o")
+    words = ["g++", *FLAGS, *include_flags(), "-MMD", "-c", str(source), "-o", str(target)]
+    command = target.with_suffix(".cmd")
+    if command.exists() and command.read_text() == shlex.join(words) and not out_of_date(target):
+        return target
+    step(f"compiling {show(source)}")
+    if subprocess.run(words, check=False).returncode != 0:
+        raise Failure(f"{show(source)} does not compile (messages above)")
+    command.write_text(shlex.join(words))
+    return target
+
+
+def out_of_date(target: Path) -> bool:
+    """Whether a file named by the dependency file is newer than the object."""
+    listing = target.with_suffix(".d")
+    if not target.exists() or not listing.exists():
+        return True
+    names = listing.read_text().replace("\\\n", " ").split(":", 1)[1].split()
+    built = target.stat().st_mtime
+    return any(not os.path.exists(name) or os.path.getmtime(name) > built for name in names)
+
+
+def link(objects: list, library: Path) -> None:
+    """Link into a fresh file and rename: a server that has the old one mapped keeps it."""
+    parts = [*objects, library, Path(__file__)]
+    if PLUGIN.exists() and all(part.stat().st_mtime <= PLUGIN.stat().st_mtime for part in parts):
+        return
+    step(f"linking {show(PLUGIN)}")
+    exports = BUILD / "exports.map"
+    exports.write_text(EXPORTS)
+    services = next(SERVER.glob("usr/lib/*/libmysqlservices.a"))
+    fresh = PLUGIN.with_suffix(".new")
+    words = ["g++", "-shared", *map(str, objects), str(library), str(services), f"-Wl,--version-script={exports}",
+             "-Wl,--gc-sections", "-Wl,-z,now", "-lpthread", "-ldl", "-lm",
+             "-o", str(fresh)]
+    if subprocess.run(words, check=False).returncode != 0:
+        raise Failure("linking failed (messages above)")
+    fresh.rename(PLUGIN)
+
+
+def clean(_arguments=()) -> None:
+    """Delete what was built; the downloaded server stays (delete `var/` for that)."""
+    shutil.rmtree(BUILD, ignore_errors=True)
+    subprocess.run(["cargo", "clean", "--quiet"], cwd=PROJECT, check=False)

@@ -1,0 +1,32 @@
+"""Where things are. Everything the tools make lies under `var/` (or `$CHEETAH_VAR`) and `build/`."""
+
+import os
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+VAR = Path(os.environ.get("CHEETAH_VAR") or PROJECT / "var").resolve()
+BUILD = PROJECT / "build"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or PROJECT / "target").resolve()
+
+SERVER = VAR / "server"        # unpacked packages: usr/sbin/mariadbd, usr/bin/mariadb ...
+HEADERS = VAR / "headers"      # private headers of the server's source
+SOURCE = VAR / "source"        # the source package itself (data of the demonstration)
+APT = VAR / "apt"              # private package lists and download cache
+RUN = VAR / "run"              # `make up`: data, socket, my.cnf
+STAMP = VAR / "setup.json"     # what set-up installed, written last
+
+PLUGIN = BUILD / "ha_cheetah.so"
+
+
+def shared_data() -> Path:
+    """The folder of data sets that lies beside the project (it may be absent)."""
+    given = os.environ.get("CHEETAH_DATA")
+    return Path(given) if given else PROJECT.parent / "shared" / "data"
+
+
+def show(path: Path) -> str:
+    """A path as people want to read it: relative to the project where possible."""
+    try:
+        return str(Path(path).relative_to(PROJECT))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,92 @@
+"""What people see: steps, failures, tables, a progress bar. Short lines, plain text when not on a terminal."""
+
+import signal
+import sys
+import time
+
+
+class Failure(Exception):
+    """An error to show without a traceback. Says what, where, and what to do."""
+
+
+def step(text: str) -> None:
+    """Announce a piece of work that takes a while."""
+    print(f"- {text}", flush=True)
+
+
+def note(text: str) -> None:
+    """A line of detail below a step."""
+    print(f"  {text}", flush=True)
+
+
+def run_main(main) -> None:
+    """Run a command: exit status 1 and one message for a Failure, 130 for Ctrl-C (servers are stopped by their owners)."""
+    # A terminate request takes the same way out as Ctrl-C, so that private servers are stopped.
+    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    try:
+        status = main(sys.argv[1:]) or 0
+    except Failure as failure:
+        print(f"error: {failure}", file=sys.stderr, flush=True)
+        status = 1
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr, flush=True)
+        status = 130
+    sys.exit(status)
+
+
+def table(head: list, rows: list) -> None:
+    """Print rows under a head; the first column to the left, the others to the right."""
+    cells = [[str(c) for c in row] for row in [head, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    for number, row in enumerate(cells):
+        parts = [row[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(row[1:], widths[1:])]
+        print("  " + "  ".join(parts).rstrip(), flush=True)
+        if number == 0:
+            print("  " + "  ".join("-" * w for w in widths), flush=True)
+
+
+def megabytes(count: float) -> str:
+    """Bytes as MB with one digit."""
+    return f"{count / 1e6:,.1f} MB"
+
+
+class Progress:
+    """A progress bar over a known amount; silent steps of 25 % when the output is no terminal."""
+
+    def __init__(self, label: str, total: int):
+        self.label, self.total, self.done = label, max(total, 1), 0
+        self.started = self.shown = time.monotonic()
+        self.live = sys.stdout.isatty()
+        self.quarter = 0
+        self._draw()
+
+    def add(self, amount: int) -> None:
+        """Move on by `amount`."""
+        self.done += amount
+        now = time.monotonic()
+        if self.live and now - self.shown >= 0.1:
+            self.shown = now
+            self._draw()
+        elif not self.live and self.done * 4 // self.total > self.quarter:
+            self.quarter = min(self.done * 4 // self.total, 4)
+            if self.quarter < 4:
+                print(f"  {self.label}: {self.quarter * 25} %", flush=True)
+
+    def finish(self) -> float:
+        """End the bar; the seconds it took."""
+        seconds = time.monotonic() - self.started
+        self.done = self.total
+        if self.live:
+            self._draw()
+            print(flush=True)
+        else:
+            print(f"  {self.label}: done in {seconds:.1f} s", flush=True)
+        return seconds
+
+    def _draw(self) -> None:
+        if not self.live:
+            return
+        part = min(self.done / self.total, 1.0)
+        bar = "#" * int(30 * part)
+        spent = time.monotonic() - self.started
+        print(f"\r  {self.label:<28} [{bar:<30}] {part * 100:3.0f} %  {spent:6.1f} s", end="", flush=True)

@@ -1,0 +1,242 @@
+"""Set-up: a MariaDB of one exact version, unpacked under `var/`, with the private headers a plugin needs.
+
+A storage engine loads only into the very version it was built for, and Debian may offer a newer binary than it has
+source for. So the newest 10.11 release is taken whose binary AND source can really be downloaded; every package is
+fetched with that exact version. Each part is made beside its place and renamed, so an interrupted run starts that
+part again and a finished one costs nothing.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+from . import apt
+from .paths import APT, HEADERS, SERVER, SOURCE, STAMP, VAR, show
+from .say import Failure, note, step
+
+SERIES = "10.11."
+# All of one version: a mix of releases does not start or does not load plugins.
+MARIADB_PACKAGES = [
+    "mariadb-server-core", "mariadb-server", "mariadb-client-core", "mariadb-client", "mariadb-common", "libmariadb3",
+    "libmariadb-dev", "libmariadbd-dev", "mariadb-test", "mariadb-test-data", "mariadb-plugin-rocksdb", "mariadb-backup",
+]
+# Libraries a bare machine lacks, the database driver of the tools, and zstd for dumps.
+OTHER_PACKAGES = [
+    "liburing2", "libaio1", "libnuma1", "libsnappy1v5", "librocksdb7.8", "libgflags2.2", "libpmem1", "libdaxctl1",
+    "libndctl6", "liblzo2-2", "libpcre2-posix3", "libconfig-inifiles-perl", "python3-pymysql", "zstd",
+]
+# For libraries that even a small Debian usually has: fetched only when the loader misses them.
+PACKAGE_OF_LIBRARY = {
+    "libssl.so.3": "libssl3", "libcrypto.so.3": "libssl3", "libpcre2-8.so.0": "libpcre2-8-0", "libpcre2-posix.so.3": "libpcre2-posix3",
+    "libsystemd.so.0": "libsystemd0", "libcrypt.so.1": "libcrypt1", "liblz4.so.1": "liblz4-1",
+    "libzstd.so.1": "libzstd1", "libbz2.so.1.0": "libbz2-1.0", "liblzma.so.5": "liblzma5", "libz.so.1": "zlib1g",
+    "libncurses.so.6": "libncurses6", "libtinfo.so.6": "libtinfo6", "libedit.so.2": "libedit2", "libbsd.so.0": "libbsd0",
+    "libmd.so.0": "libmd0", "libgcc_s.so.1": "libgcc-s1", "libstdc++.so.6": "libstdc++6", "libcap.so.2": "libcap2",
+    "libgcrypt.so.20": "libgcrypt20", "libgpg-error.so.0": "libgpg-error0",
+}
+# What must be installed on the machine itself: command -> package.
+MACHINE_TOOLS = {
+    "g++": "g++", "make": "make", "ar": "binutils", "perl": "perl", "tar": "tar", "xz": "xz-utils", "ldd": "libc-bin",
+    "dpkg-deb": "dpkg", "awk": "mawk", "hostname": "hostname",
+}
+CHECKED_PROGRAMS = ["usr/sbin/mariadbd", "usr/bin/mariadb", "usr/bin/mariadb-admin", "usr/bin/mariadb-dump",
+                    "usr/bin/mariadb-test", "usr/bin/zstd", "usr/lib/mysql/plugin/ha_rocksdb.so"]
+HEADER_FOLDERS = ("include/", "sql/", "wsrep-lib/include/", "wsrep-lib/wsrep-API/v26/")
+
+
+def main(_arguments=()) -> None:
+    """The command: make everything that is missing, then say what is there."""
+    state = ensure()
+    print(f"MariaDB {state['version']} is ready in {show(SERVER)}, its headers in {show(HEADERS)}")
+
+
+def ensure() -> dict:
+    """Make sure that the private server is there; what was installed, as a dictionary with `version`."""
+    wanted = recipe()
+    if STAMP.exists():
+        state = json.loads(STAMP.read_text())
+        if state.get("recipe") == wanted and SERVER.is_dir() and HEADERS.is_dir():
+            return state
+    machine_tools()
+    VAR.mkdir(parents=True, exist_ok=True)
+    archive = apt.Archive()
+    step("reading the package lists (privately; the machine's own stay as they are)")
+    archive.update()
+    package_version = choose_source(archive)
+    version = re.search(r"(\d+\.\d+\.\d+)", package_version).group(1)
+    unpack_headers(version)
+    unpack_server(archive, package_version)
+    state = {"recipe": wanted, "version": version, "package_version": package_version}
+    replace_text(STAMP, json.dumps(state, indent=1) + "\n")
+    shutil.rmtree(APT / "debs", ignore_errors=True)
+    return state
+
+
+def recipe() -> str:
+    """Changes when the list of what set-up installs changes, so that an old `var/` is completed."""
+    text = repr((MARIADB_PACKAGES, OTHER_PACKAGES, HEADER_FOLDERS, SERIES))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def machine_tools() -> None:
+    """Install the few build tools that are missing, with root or sudo; name them otherwise."""
+    missing = sorted({package for tool, package in MACHINE_TOOLS.items() if not shutil.which(tool)})
+    if not shutil.which("cargo"):
+        raise Failure("cargo not found: install Rust 1.85 or newer (rustup.rs), then run this again")
+    if not missing:
+        return
+    prefix = [] if os.geteuid() == 0 else ["sudo"]
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *missing]
+    if prefix and not shutil.which("sudo"):
+        raise Failure("missing on this machine: " + ", ".join(missing) + "; as root: " + " ".join(command))
+    step("installing build tools: " + ", ".join(missing))
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for words in (["apt-get", "update", "-q"], command):
+        if subprocess.run(prefix + words, env=environment, stdout=subprocess.DEVNULL, check=False).returncode != 0 and words is command:
+            raise Failure("could not install " + ", ".join(missing) + "; install them, then run this again")
+
+
+def choose_source(archive: apt.Archive) -> str:
+    """Download the newest source there is a binary for; its package version."""
+    offered = [v for v in archive.versions("mariadb-server") if SERIES in v]
+    if not offered:
+        raise Failure(f"no MariaDB {SERIES}x among the packages of this machine's sources: "
+                      "it needs Debian 12 (bookworm), main archive")
+    for version in offered:
+        marker = SOURCE / "package-version"
+        if marker.exists() and marker.read_text().strip() == version:
+            return version
+        step(f"downloading the source of MariaDB {version} (about 115 MB)")
+        fresh = VAR / "source.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        why = archive.download_source("mariadb", version, fresh)
+        if not why and archive.versions("mariadb-test"):
+            (fresh / "package-version").write_text(version + "\n")
+            swap(fresh, SOURCE)
+            return version
+        note(f"not to be had: {why}")
+    raise Failure("none of these MariaDB versions has its source in the archives: " + ", ".join(offered))
+
+
+def source_tarball() -> Path:
+    """The upstream archive within the source package."""
+    found = sorted(SOURCE.glob("mariadb*.orig.tar.*"))
+    found = [f for f in found if f.suffix in (".xz", ".gz", ".bz2")]
+    if not found:
+        raise Failure(f"no *.orig.tar.* in {show(SOURCE)}: delete that folder and run `make setup`")
+    return found[0]
+
+
+def unpack_headers(version: str) -> None:
+    """The private headers, with the one generated file that no package ships."""
+    marker = HEADERS / "version"
+    if marker.exists() and marker.read_text().strip() == version:
+        return
+    step("unpacking the server's private headers")
+    fresh = VAR / "headers.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    with tarfile.open(source_tarball()) as archive:
+        for member in archive:
+            name = member.name.removeprefix("./").partition("/")[2]
+            if member.isfile() and is_header(name):
+                place = fresh / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(archive.extractfile(member).read())
+    template = fresh / "include" / "probes_mysql_nodtrace.h.in"
+    shutil.copyfile(template, template.with_suffix(""))
+    (fresh / "version").write_text(version + "\n")
+    swap(fresh, HEADERS)
+
+
+def is_header(name: str) -> bool:
+    """Whether a file of the source tree is one that a plugin may include."""
+    return name.endswith((".h", ".hpp", ".h.in", ".ic", ".inl")) and name.startswith(HEADER_FOLDERS)
+
+
+def unpack_server(archive: apt.Archive, package_version: str) -> None:
+    """Unpack every package beside the server's place, add missing libraries, then rename."""
+    marker = SERVER / "recipe"
+    if marker.exists() and marker.read_text() == recipe() + package_version:
+        return
+    step(f"downloading the packages of MariaDB {package_version} (about 60 MB): " + " ".join(MARIADB_PACKAGES))
+    note("and " + " ".join(OTHER_PACKAGES))
+    debs = APT / "debs"
+    shutil.rmtree(debs, ignore_errors=True)
+    archive.download([f"{p}={package_version}" for p in MARIADB_PACKAGES] + OTHER_PACKAGES, debs)
+    fresh = VAR / "server.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    unpack_debs(sorted(debs.glob("*.deb")), fresh)
+    for _ in range(4):
+        missing = missing_libraries(fresh)
+        if not missing:
+            break
+        fetch_libraries(archive, missing, fresh)
+    else:
+        raise Failure("shared libraries still missing: " + ", ".join(sorted(missing)))
+    (fresh / "recipe").write_text(recipe() + package_version)
+    swap(fresh, SERVER)
+
+
+def unpack_debs(debs: list, root: Path) -> None:
+    """dpkg -x each package; scripts of the packages never run."""
+    for deb in debs:
+        subprocess.run(["dpkg-deb", "-x", str(deb), str(root)], check=True)
+
+
+def missing_libraries(root: Path) -> set:
+    """Names of shared libraries that the loader cannot find for the programs we run."""
+    missing = set()
+    for program in CHECKED_PROGRAMS:
+        if not (root / program).exists():
+            raise Failure(f"{program} is in none of the downloaded packages")
+        listed = subprocess.run(["ldd", str(root / program)], env=library_environment(root), text=True,
+                                capture_output=True, check=False).stdout
+        missing |= set(re.findall(r"^\s*(\S+) => not found", listed, re.M))
+    return missing
+
+
+def fetch_libraries(archive: apt.Archive, missing: set, root: Path) -> None:
+    """Add the packages of missing libraries to the private server."""
+    unknown = sorted(name for name in missing if name not in PACKAGE_OF_LIBRARY)
+    if unknown:
+        raise Failure("the private server needs shared libraries this machine lacks: " + ", ".join(unknown) +
+                      "; install the Debian packages that contain them, then run this again")
+    packages = sorted({PACKAGE_OF_LIBRARY[name] for name in missing})
+    note("adding libraries: " + " ".join(packages))
+    folder = APT / "debs" / "libraries"
+    archive.download(packages, folder)
+    unpack_debs(sorted(folder.glob("*.deb")), root)
+
+
+def library_environment(root: Path = SERVER) -> dict:
+    """The environment in which programs of the private server run."""
+    places = [root / "usr/lib/x86_64-linux-gnu", root / "usr/lib/aarch64-linux-gnu", root / "lib/x86_64-linux-gnu",
+              root / "lib/aarch64-linux-gnu"]
+    kept = [str(p) for p in places if p.is_dir()]
+    if os.environ.get("LD_LIBRARY_PATH"):
+        kept.append(os.environ["LD_LIBRARY_PATH"])
+    return {**os.environ, "LD_LIBRARY_PATH": ":".join(kept), "LC_ALL": "C.UTF-8"}
+
+
+def swap(fresh: Path, place: Path) -> None:
+    """Put a finished folder into its place."""
+    old = place.with_name(place.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if place.exists():
+        place.rename(old)
+    fresh.rename(place)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def replace_text(place: Path, text: str) -> None:
+    """Write a small file so that it is there whole or not at all."""
+    fresh = place.with_name(place.name + ".new")
+    fresh.write_text(text)
+    fresh.rename(place)
