@@ -5,3 +5,4 @@
 //! `recovery`, `check` < `db`. ARCHITECTURE.md walks through them.
 
 pub mod base;
+pub mod pool;

@@ -1,0 +1,40 @@
+//! The three sizes of pages in memory.
+
+/// Size class of a page: the database's `page_bytes`, twice or four times that.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum PageClass {
+    /// `page_bytes`: ordinary trees, undo, small parts of large values.
+    Base,
+    /// Twice `page_bytes`: trees whose keys can be long.
+    Wide,
+    /// Four times `page_bytes`: large values only.
+    Large,
+}
+
+impl PageClass {
+    /// All classes, smallest first.
+    pub const ALL: [PageClass; 3] = [PageClass::Base, PageClass::Wide, PageClass::Large];
+
+    /// Bytes of a page of this class.
+    pub fn bytes(self, page_bytes: u32) -> usize {
+        (page_bytes as usize) << self as usize
+    }
+
+    /// The class of pages with `bytes` bytes, if there is one.
+    pub fn of(bytes: usize, page_bytes: u32) -> Option<PageClass> {
+        Self::ALL.into_iter().find(|class| class.bytes(page_bytes) == bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PageClass;
+
+    #[test]
+    fn each_class_is_found_again_by_its_size() {
+        for class in PageClass::ALL {
+            assert_eq!(PageClass::of(class.bytes(512), 512), Some(class));
+        }
+        assert_eq!(PageClass::of(4096, 512), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! The gate: many actions at a time, or one flip of the generation.
+//!
+//! Invariants
+//!   G1  The generation is constant while any action is open.
+//!   G2  A thread opens one action at a time, and holds no page latch when it does (C7): otherwise the flip, which
+//!       waits for open actions, and an action waiting for that latch would wait for each other.
+//!   G3  A panic inside an action aborts the process: half an action must not reach a checkpoint.
+
+use super::{latch_count, Pool};
+use crate::base::Generation;
+use parking_lot::{RwLock, RwLockReadGuard};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Doors of the gate: threads spread over them so that entering does not bounce one cache line.
+const DOORS_COUNT: usize = 8;
+
+thread_local! {
+    static DOOR: Cell<Option<usize>> = const { Cell::new(None) };
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+#[repr(align(128))]
+#[derive(Debug)]
+struct Door(RwLock<Generation>);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Gate {
+    doors: [Door; DOORS_COUNT],
+    next_door: AtomicUsize,
+}
+
+impl Gate {
+    pub(super) fn new(generation: Generation) -> Self {
+        Self { doors: std::array::from_fn(|_| Door(RwLock::new(generation))), next_door: AtomicUsize::new(0) }
+    }
+
+    /// Opens an action; waits while a flip drains.
+    pub(super) fn enter<'p>(&'p self, pool: &'p Pool) -> Action<'p> {
+        debug_assert_eq!(latch_count::held(), 0, "G2: the gate is entered before latches are taken");
+        debug_assert!(!INSIDE.get(), "G2: one action at a time");
+        let generation = self.door().0.read();
+        INSIDE.set(true);
+        Action { pool, generation }
+    }
+
+    /// Waits until no action is open, moves on to the next generation, and runs `at_cut` before any action of the
+    /// new generation starts. `at_cut` gets the generation that has just ended.
+    pub(super) fn flip<T>(&self, at_cut: impl FnOnce(Generation) -> T) -> T {
+        debug_assert_eq!(latch_count::held(), 0, "G2: the flip waits for latches inside actions");
+        debug_assert!(!INSIDE.get(), "G2: an action cannot wait for itself");
+        let mut doors: Vec<_> = self.doors.iter().map(|door| door.0.write()).collect();
+        let ended = *doors[0];
+        for door in &mut doors {
+            **door = Generation(ended.0 + 1);
+        }
+        at_cut(ended)
+    }
+
+    /// The generation of the actions that are open, or would be opened, now.
+    pub(super) fn generation(&self) -> Generation {
+        *self.door().0.read_recursive()
+    }
+
+    fn door(&self) -> &Door {
+        let index = DOOR.get().unwrap_or_else(|| {
+            let index = self.next_door.fetch_add(1, Ordering::Relaxed) % DOORS_COUNT;
+            DOOR.set(Some(index));
+            index
+        });
+        &self.doors[index]
+    }
+}
+
+/// Whether this thread has an action open.
+pub(super) fn inside() -> bool {
+    INSIDE.get()
+}
+
+/// The right to change pages. What happens between opening and dropping it is in a generation as a whole or not at
+/// all. Waiting for anything that itself waits for the gate is forbidden inside.
+#[derive(Debug)]
+pub struct Action<'p> {
+    pool: &'p Pool,
+    generation: RwLockReadGuard<'p, Generation>,
+}
+
+impl<'p> Action<'p> {
+    /// The generation that the action's changes belong to.
+    pub fn generation(&self) -> Generation {
+        *self.generation
+    }
+
+    pub(super) fn pool(&self) -> &'p Pool {
+        self.pool
+    }
+}
+
+impl Drop for Action<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("cheetah: panic inside an action; aborting so that half a change is never stored");
+            std::process::abort();
+        }
+        INSIDE.set(false);
+    }
+}

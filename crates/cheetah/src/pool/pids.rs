@@ -1,0 +1,88 @@
+//! Which page numbers are free.
+//!
+//! Invariant
+//!   P1  A number freed in generation n is given out again only after n has committed (C4): until then a crash
+//!       brings back the map in which it still names the old page.
+
+use crate::base::{Generation, PageId};
+
+/// Free page numbers. The free list is derived from the map at open and never stored.
+#[derive(Debug)]
+pub(super) struct FreePids {
+    /// Above all numbers ever given out.
+    next: u64,
+    /// Free in the last committed generation too; the last is given out first.
+    free: Vec<PageId>,
+    /// Freed since, with the generation that freed them, ascending.
+    waiting: Vec<(Generation, Vec<PageId>)>,
+}
+
+impl FreePids {
+    /// `used` must be sorted.
+    pub(super) fn new(used: &[PageId]) -> Self {
+        let mut free = Vec::new();
+        let mut next = 1;
+        for pid in used {
+            free.extend((next..pid.0).map(PageId));
+            next = pid.0 + 1;
+        }
+        free.reverse();
+        Self { next, free, waiting: Vec::new() }
+    }
+
+    pub(super) fn take(&mut self) -> PageId {
+        self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            PageId(self.next - 1)
+        })
+    }
+
+    pub(super) fn put(&mut self, pid: PageId, generation: Generation) {
+        match self.waiting.last_mut() {
+            Some((last, pids)) if *last == generation => pids.push(pid),
+            _ => self.waiting.push((generation, vec![pid])),
+        }
+    }
+
+    /// Makes reusable what generations up to `committed` freed.
+    pub(super) fn release(&mut self, committed: Generation) {
+        let free = &mut self.free;
+        self.waiting.retain_mut(|(generation, pids)| {
+            let waits = *generation > committed;
+            if !waits {
+                free.append(pids);
+            }
+            waits
+        });
+    }
+
+    /// All numbers below this one have been given out at some time.
+    pub(super) fn end(&self) -> PageId {
+        PageId(self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_of_the_map_are_used_before_new_numbers() {
+        let mut pids = FreePids::new(&[PageId(2), PageId(5)]);
+        let taken: Vec<u64> = (0..5).map(|_| pids.take().0).collect();
+        assert_eq!(taken, [1, 3, 4, 6, 7]);
+    }
+
+    #[test]
+    fn a_freed_number_waits_for_its_generation_to_commit() {
+        let mut pids = FreePids::new(&[PageId(1), PageId(2)]);
+        pids.put(PageId(1), Generation(7));
+        pids.put(PageId(2), Generation(8));
+        assert_eq!(pids.take(), PageId(3));
+        pids.release(Generation(7));
+        assert_eq!(pids.take(), PageId(1));
+        assert_eq!(pids.take(), PageId(4));
+        pids.release(Generation(8));
+        assert_eq!(pids.take(), PageId(2));
+    }
+}
