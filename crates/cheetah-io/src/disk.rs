@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 /// An open file. All methods block for the I/O that they do.
+#[expect(clippy::len_without_is_empty, reason = "a length that can fail has no use for it")]
 pub trait File: Send + Sync {
     /// Fills `buf` from `offset`. Fails with `UnexpectedEof` when the file ends before that.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()>;

@@ -9,8 +9,10 @@
 
 pub mod disk;
 pub mod posix;
+pub mod rng;
 pub mod sim;
 pub mod time;
 
 pub use disk::{DirLock, Disk, File};
+pub use rng::Rng;
 pub use time::Clock;

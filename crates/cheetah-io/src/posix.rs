@@ -1,1 +1,271 @@
-//! The real disk.
+//! The real disk: files under a root directory, through the system calls of a POSIX system.
+//!
+//! Invariants
+//!   I1  A path given by the engine never leaves the root: no empty part, no `.`, no `..`, not absolute.
+//!       (Symbolic links that an administrator made are followed: a log directory may live on another device.)
+//!   I2  `sync_data` and `sync_dir` return only after the kernel reports the data as stable; errors are handed up
+//!       and never retried here.
+//! Errors    those of the system, unchanged, so that "no space" and "not found" keep their kind.
+
+use crate::disk::{DirLock, Disk, File};
+use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::io::Errno;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Files may be read by the group of the server, as those of other engines.
+const FILE_MODE: u32 = 0o660;
+const DIR_MODE: u32 = 0o770;
+
+/// A directory of the real file system.
+#[derive(Debug)]
+pub struct PosixDisk {
+    root: PathBuf,
+}
+
+impl PosixDisk {
+    /// The disk whose root is `root`, which is created (with one level of missing parents) when it does not exist.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        if !root.is_dir() {
+            fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(root)?;
+            if let Some(parent) = root.parent().filter(|p| !p.as_os_str().is_empty()) {
+                sync_directory(parent)?;
+            }
+        }
+        Ok(Self { root: root.canonicalize()? })
+    }
+
+    /// The real path of `path`, or `InvalidInput` when it would leave the root (I1).
+    fn resolve(&self, path: &str) -> io::Result<PathBuf> {
+        if path.split('/').any(|part| part.is_empty() || part == "." || part == "..") || path.contains('\0') {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("not a path inside the disk: {path:?}"),
+            ));
+        }
+        Ok(self.root.join(path))
+    }
+
+    fn resolve_dir(&self, dir: &str) -> io::Result<PathBuf> {
+        if dir.is_empty() {
+            return Ok(self.root.clone());
+        }
+        self.resolve(dir)
+    }
+}
+
+impl Disk for PosixDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let path = self.resolve(path)?;
+        let file =
+            fs::OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path)?;
+        Ok(Arc::new(PosixFile(file)))
+    }
+
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let file = fs::OpenOptions::new().read(true).write(true).open(self.resolve(path)?)?;
+        Ok(Arc::new(PosixFile(file)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.resolve(from)?, self.resolve(to)?)
+    }
+
+    fn unlink(&self, path: &str) -> io::Result<()> {
+        fs::remove_file(self.resolve(path)?)
+    }
+
+    fn list(&self, dir: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.resolve_dir(dir)?)? {
+            // A name that is not UTF-8 is not one of the engine's: nothing can ask for it.
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn create_dir(&self, dir: &str) -> io::Result<()> {
+        let path = self.resolve(dir)?;
+        match fs::DirBuilder::new().mode(DIR_MODE).create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+            other => other,
+        }
+    }
+
+    fn sync_dir(&self, dir: &str) -> io::Result<()> {
+        sync_directory(&self.resolve_dir(dir)?)
+    }
+
+    fn lock(&self, path: &str) -> io::Result<Box<dyn DirLock>> {
+        let path = self.resolve(path)?;
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(FILE_MODE)
+            .open(path)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Box::new(PosixLock { _file: file })),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(&self.root)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()
+}
+
+struct PosixFile(fs::File);
+
+impl File for PosixFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(buf, offset)
+    }
+
+    fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(buf, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        loop {
+            match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), 0, len) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => continue,
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return self.grow_to(len),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn allocated_bytes(&self) -> io::Result<u64> {
+        // `st_blocks` counts 512-byte units on every system, whatever the block size.
+        Ok(self.0.metadata()?.blocks().saturating_mul(512))
+    }
+
+    fn start_writeback(&self, offset: u64, len: u64) {
+        start_writeback(&self.0, offset, len);
+    }
+}
+
+impl PosixFile {
+    /// For file systems that cannot reserve blocks: the length at least is right.
+    fn grow_to(&self, len: u64) -> io::Result<()> {
+        if self.len()? < len {
+            self.0.set_len(len)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "no safe wrapper of sync_file_range exists")]
+fn start_writeback(file: &fs::File, offset: u64, len: u64) {
+    use std::os::fd::AsRawFd;
+    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };
+    // SAFETY: the descriptor is open for as long as `file` is borrowed; the call takes no pointers. It only starts
+    // writeback and promises nothing, so its result does not matter.
+    unsafe {
+        libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn start_writeback(_file: &fs::File, _offset: u64, _len: u64) {}
+
+/// The lock lives as long as the open file.
+struct PosixLock {
+    _file: fs::File,
+}
+
+impl DirLock for PosixLock {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(name: &str) -> PosixDisk {
+        let root = std::env::temp_dir().join(format!("cheetah-posix-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        PosixDisk::open(&root).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let disk = disk("rw");
+        disk.create_dir("wal").unwrap();
+        disk.create_dir("wal").unwrap();
+        let file = disk.create("wal/1").unwrap();
+        file.write_at(10, b"hello").unwrap();
+        file.sync_data().unwrap();
+        disk.sync_dir("wal").unwrap();
+        let mut buf = [9; 15];
+        disk.open("wal/1").unwrap().read_at(0, &mut buf).unwrap();
+        assert_eq!(&buf, b"\0\0\0\0\0\0\0\0\0\0hello");
+        assert_eq!(file.read_at(11, &mut [0; 5]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(disk.create("wal/1").err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(disk.open("wal/2").err().unwrap().kind(), io::ErrorKind::NotFound);
+        disk.rename("wal/1", "wal/2").unwrap();
+        assert_eq!(disk.list("wal").unwrap(), ["2"]);
+        disk.unlink("wal/2").unwrap();
+        assert_eq!(file.len().unwrap(), 15);
+    }
+
+    #[test]
+    fn allocate_grows_and_never_shrinks() {
+        let disk = disk("allocate");
+        let file = disk.create("a").unwrap();
+        file.allocate(8192).unwrap();
+        assert_eq!(file.len().unwrap(), 8192);
+        file.allocate(100).unwrap();
+        assert_eq!(file.len().unwrap(), 8192);
+        file.set_len(10).unwrap();
+        assert_eq!(file.len().unwrap(), 10);
+        file.start_writeback(0, 10);
+        assert!(disk.free_bytes().unwrap() > 0);
+    }
+
+    #[test]
+    fn no_path_leaves_the_root() {
+        let disk = disk("paths");
+        for path in ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/", "a\0b"] {
+            assert_eq!(disk.create(path).err().unwrap().kind(), io::ErrorKind::InvalidInput, "{path:?}");
+            assert_eq!(disk.unlink(path).err().unwrap().kind(), io::ErrorKind::InvalidInput, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn the_lock_excludes_a_second_holder_until_dropped() {
+        let disk = disk("lock");
+        let lock = disk.lock("LOCK").unwrap();
+        assert_eq!(disk.lock("LOCK").err().unwrap().kind(), io::ErrorKind::WouldBlock);
+        drop(lock);
+        disk.lock("LOCK").unwrap();
+    }
+}

@@ -1,0 +1,519 @@
+//! [`SimDisk`]: the [`Disk`] of tests, with its controls.
+//!
+//! Invariants
+//!   I1  Operations that change something are numbered from 0; power is cut between two of them.
+//!   I2  After the power cut every operation fails, with an error that [`is_power_cut`] knows.
+//! Locks     one mutex for the whole disk, held for one operation and never across a call to the outside.
+
+use super::content::Content;
+use super::crash::{sectors, CrashPolicy};
+use super::fault::{Effect, Fault, Faults, Op};
+use super::world::{error, Inode, World};
+use crate::disk::{DirLock, Disk, File};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+
+/// A disk in memory. Clones are the same disk; [`SimDisk::snapshot`] and [`SimDisk::crash`] make others.
+#[derive(Clone)]
+pub struct SimDisk {
+    state: Arc<Mutex<State>>,
+}
+
+/// A moment at which power might be cut: just before the operation it names, or at the end.
+pub(super) struct CrashPoint {
+    pub(super) operation: u64,
+    pub(super) before: String,
+    pub(super) acknowledged: u64,
+    pub(super) world: World,
+}
+
+struct Recorder {
+    write_every: u64,
+    writes: u64,
+    points: Vec<CrashPoint>,
+}
+
+struct State {
+    world: World,
+    locks: BTreeSet<String>,
+    faults: Faults,
+    calls: u64,
+    changes: u64,
+    cut_at: u64,
+    space_bytes: Option<u64>,
+    acknowledged: u64,
+    trace: Option<Vec<String>>,
+    recorder: Option<Recorder>,
+}
+
+#[derive(Debug)]
+struct PowerCut;
+
+impl std::fmt::Display for PowerCut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("simulated power cut")
+    }
+}
+
+impl std::error::Error for PowerCut {}
+
+/// Whether an error comes from a disk whose power has been cut.
+pub fn is_power_cut(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<PowerCut>())
+}
+
+impl Default for SimDisk {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SimDisk {
+    /// An empty disk without limits or faults.
+    pub fn new() -> Self {
+        Self::of(World::new())
+    }
+
+    pub(super) fn of(world: World) -> Self {
+        let state = State {
+            world,
+            locks: BTreeSet::new(),
+            faults: Faults::default(),
+            calls: 0,
+            changes: 0,
+            cut_at: u64::MAX,
+            space_bytes: None,
+            acknowledged: 0,
+            trace: None,
+            recorder: None,
+        };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// What a power cut now leaves, as a disk of its own without faults, locks or limits. The same policy and seed
+    /// give the same image.
+    pub fn crash(&self, policy: CrashPolicy, seed: u64) -> SimDisk {
+        Self::of(self.state.lock().world.crash(policy, seed))
+    }
+
+    /// An independent copy, unsynced state included; cheap. Open files stay with the original.
+    pub fn snapshot(&self) -> SimDisk {
+        let mut world = self.state.lock().world.clone();
+        world.files.values_mut().for_each(|file| file.open_count = 0);
+        Self::of(world)
+    }
+
+    /// How many units (see [`CrashPolicy`]) are not synced.
+    pub fn crash_units(&self) -> usize {
+        self.state.lock().world.unit_count()
+    }
+
+    /// Adds a fault.
+    pub fn inject(&self, fault: Fault) {
+        self.state.lock().faults.add(fault);
+    }
+
+    /// Removes all faults; what they did stays.
+    pub fn clear_faults(&self) {
+        self.state.lock().faults.clear();
+    }
+
+    /// How many operations have met a fault.
+    pub fn faults_met(&self) -> u64 {
+        self.state.lock().faults.met()
+    }
+
+    /// Limits the space of the disk; `None` for no limit.
+    pub fn set_space(&self, bytes: Option<u64>) {
+        self.state.lock().space_bytes = bytes;
+    }
+
+    /// Space that files take.
+    pub fn used_bytes(&self) -> u64 {
+        self.state.lock().world.used_bytes()
+    }
+
+    /// Cuts power before the changing operation of this number.
+    pub fn power_cut_at(&self, operation: u64) {
+        self.state.lock().cut_at = operation;
+    }
+
+    /// How many changing operations there have been.
+    pub fn operations(&self) -> u64 {
+        self.state.lock().changes
+    }
+
+    /// How many operations of any kind there have been.
+    pub fn calls(&self) -> u64 {
+        self.state.lock().calls
+    }
+
+    /// The workload tells what it has been promised, such as the number of its last acknowledged commit. Crash images
+    /// carry it (see [`super::explore`]).
+    pub fn acknowledge(&self, what: u64) {
+        self.state.lock().acknowledged = what;
+    }
+
+    /// Starts (or stops) writing down every operation.
+    pub fn set_trace(&self, on: bool) {
+        self.state.lock().trace = on.then(Vec::new);
+    }
+
+    /// The operations written down since tracing started or since the last call, one a line:
+    /// number of changes before, operation, path, arguments.
+    pub fn take_trace(&self) -> Vec<String> {
+        self.state.lock().trace.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Flips a bit at rest, in what is read now and in what is durable.
+    pub fn flip(&self, path: &str, offset: u64, bit: u8) -> io::Result<()> {
+        self.edit_at_rest(path, |content| {
+            let mut byte = [0];
+            content.read(offset, &mut byte);
+            content.write(offset, &[byte[0] ^ (1 << (bit % 8))]);
+        })
+    }
+
+    /// Overwrites bytes at rest, in what is read now and in what is durable.
+    pub fn overwrite(&self, path: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.edit_at_rest(path, |content| content.write(offset, bytes))
+    }
+
+    fn edit_at_rest(&self, path: &str, edit: impl Fn(&mut Content)) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let inode = state.world.find(path)?;
+        let file = state.world.file(inode)?;
+        edit(&mut file.current);
+        edit(&mut file.synced);
+        Ok(())
+    }
+
+    /// The bytes of a file.
+    pub fn contents(&self, path: &str) -> io::Result<Vec<u8>> {
+        let mut state = self.state.lock();
+        let inode = state.world.find(path)?;
+        Ok(state.world.file(inode)?.current.to_vec())
+    }
+
+    /// Puts a durable file there, replacing another.
+    pub fn put(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut content = Content::default();
+        content.write(0, bytes);
+        self.state.lock().world.put(path, content)
+    }
+
+    /// Removes a file at once and durably.
+    pub fn remove(&self, path: &str) -> io::Result<()> {
+        self.state.lock().world.remove(path)
+    }
+
+    /// Paths of all files, sorted by directory and name.
+    pub fn paths(&self) -> Vec<String> {
+        self.state.lock().world.paths()
+    }
+
+    /// From now on keeps a copy of the disk before every changing operation, but of writes only before every
+    /// `write_every`-th (0: none).
+    pub(super) fn start_recording(&self, write_every: u64) {
+        self.state.lock().recorder = Some(Recorder { write_every, writes: 0, points: Vec::new() });
+    }
+
+    pub(super) fn finish_recording(&self) -> Vec<CrashPoint> {
+        let mut state = self.state.lock();
+        let last = state.crash_point("the end".to_owned());
+        let mut points = state.recorder.take().map(|r| r.points).unwrap_or_default();
+        points.push(last);
+        points
+    }
+
+    /// The state, unless power has been cut (I2).
+    fn powered(&self) -> io::Result<parking_lot::MutexGuard<'_, State>> {
+        let state = self.state.lock();
+        if state.changes >= state.cut_at {
+            return Err(io::Error::other(PowerCut));
+        }
+        Ok(state)
+    }
+
+    /// Starts an operation: counts it, writes it down, and decides whether it may go on and what goes wrong.
+    fn begin(&self, op: Op, path: &str, args: std::fmt::Arguments<'_>) -> io::Result<Begun<'_>> {
+        let mut state = self.powered()?;
+        state.calls += 1;
+        let changes = state.changes;
+        if let Some(trace) = &mut state.trace {
+            let mut line = format!("{changes} {op:?} {path}");
+            let _ = write!(line, "{args}");
+            trace.push(line);
+        }
+        if op.is_change() {
+            state.record(op, path);
+            state.changes += 1;
+        }
+        let effect = state.faults.next(op, path);
+        if let Some(Effect::Fail(kind)) = effect {
+            return Err(error(kind, &format!("injected failure of {op:?} {path}")));
+        }
+        Ok(Begun { state, ignored: effect == Some(Effect::Ignore), effect })
+    }
+
+    fn handle(&self, inode: Inode, path: &str) -> Arc<dyn File> {
+        Arc::new(SimFile { disk: self.clone(), inode, path: path.to_owned() })
+    }
+}
+
+/// An operation under way.
+struct Begun<'a> {
+    state: parking_lot::MutexGuard<'a, State>,
+    ignored: bool,
+    effect: Option<Effect>,
+}
+
+impl State {
+    fn crash_point(&self, before: String) -> CrashPoint {
+        let (operation, acknowledged) = (self.changes, self.acknowledged);
+        CrashPoint { operation, before, acknowledged, world: self.world.clone() }
+    }
+
+    fn record(&mut self, op: Op, path: &str) {
+        let Some(recorder) = &mut self.recorder else { return };
+        if op == Op::Write {
+            recorder.writes += 1;
+            if recorder.write_every == 0 || recorder.writes % recorder.write_every != 0 {
+                return;
+            }
+        }
+        let point = self.crash_point(format!("{op:?} {path}"));
+        if let Some(recorder) = &mut self.recorder {
+            recorder.points.push(point);
+        }
+    }
+
+    fn free_blocks(&self) -> u64 {
+        match self.space_bytes {
+            Some(space) => space.saturating_sub(self.world.used_bytes()) / super::content::BLOCK_BYTES,
+            None => u64::MAX,
+        }
+    }
+}
+
+fn no_space(path: &str) -> io::Error {
+    error(io::ErrorKind::StorageFull, &format!("no space left for {path}"))
+}
+
+impl Disk for SimDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let mut begun = self.begin(Op::Create, path, format_args!(""))?;
+        if begun.ignored {
+            return Err(error(io::ErrorKind::Other, path));
+        }
+        let inode = begun.state.world.create(path)?;
+        begun.state.world.file(inode)?.open_count += 1;
+        Ok(self.handle(inode, path))
+    }
+
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let mut begun = self.begin(Op::Open, path, format_args!(""))?;
+        let inode = begun.state.world.find(path)?;
+        begun.state.world.file(inode)?.open_count += 1;
+        Ok(self.handle(inode, path))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut begun = self.begin(Op::Rename, from, format_args!(" -> {to}"))?;
+        if begun.ignored {
+            return Ok(());
+        }
+        begun.state.world.rename(from, to)
+    }
+
+    fn unlink(&self, path: &str) -> io::Result<()> {
+        let mut begun = self.begin(Op::Unlink, path, format_args!(""))?;
+        if begun.ignored {
+            return Ok(());
+        }
+        begun.state.world.unlink(path)
+    }
+
+    fn list(&self, dir: &str) -> io::Result<Vec<String>> {
+        let begun = self.begin(Op::List, dir, format_args!(""))?;
+        Ok(begun.state.world.dir(dir)?.current.keys().cloned().collect())
+    }
+
+    fn create_dir(&self, dir: &str) -> io::Result<()> {
+        let mut begun = self.begin(Op::CreateDir, dir, format_args!(""))?;
+        if begun.ignored {
+            return Ok(());
+        }
+        begun.state.world.create_dir(dir)
+    }
+
+    fn sync_dir(&self, dir: &str) -> io::Result<()> {
+        let mut begun = self.begin(Op::SyncDir, dir, format_args!("")).inspect_err(|error| {
+            if !is_power_cut(error) {
+                self.state.lock().world.poison_dir(dir);
+            }
+        })?;
+        if begun.ignored {
+            return Ok(());
+        }
+        begun.state.world.sync_dir(dir)
+    }
+
+    fn lock(&self, path: &str) -> io::Result<Box<dyn DirLock>> {
+        let mut begun = self.begin(Op::Lock, path, format_args!(""))?;
+        if !begun.state.locks.insert(path.to_owned()) {
+            return Err(error(io::ErrorKind::WouldBlock, path));
+        }
+        if begun.state.world.find(path).is_err() {
+            begun.state.world.put(path, Content::default())?;
+        }
+        Ok(Box::new(SimLock { disk: self.clone(), path: path.to_owned() }))
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let state = self.powered()?;
+        Ok(state.free_blocks().saturating_mul(super::content::BLOCK_BYTES))
+    }
+}
+
+struct SimLock {
+    disk: SimDisk,
+    path: String,
+}
+
+impl DirLock for SimLock {}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        self.disk.state.lock().locks.remove(&self.path);
+    }
+}
+
+/// An open file.
+struct SimFile {
+    disk: SimDisk,
+    inode: Inode,
+    path: String,
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        let mut state = self.disk.state.lock();
+        if let Ok(file) = state.world.file(self.inode) {
+            file.open_count -= 1;
+            if file.open_count == 0 {
+                state.world.drop_nameless();
+            }
+        }
+    }
+}
+
+impl SimFile {
+    fn begin(&self, op: Op, args: std::fmt::Arguments<'_>) -> io::Result<Begun<'_>> {
+        self.disk.begin(op, &self.path, args)
+    }
+}
+
+impl File for SimFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        let mut begun = self.begin(Op::Read, format_args!(" {offset}+{}", buf.len()))?;
+        let file = begun.state.world.file(self.inode)?;
+        if offset.saturating_add(buf.len() as u64) > file.current.len() {
+            return Err(error(io::ErrorKind::UnexpectedEof, &self.path));
+        }
+        file.current.read(offset, buf);
+        if let (Some(Effect::FlipRead(byte, bit)), false) = (begun.effect, buf.is_empty()) {
+            let byte = byte % buf.len();
+            buf[byte] ^= 1 << (bit % 8);
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut begun = self.begin(Op::Write, format_args!(" {offset}+{}", bytes.len()))?;
+        if begun.ignored || bytes.is_empty() {
+            return Ok(());
+        }
+        let free = begun.state.free_blocks();
+        let effect = begun.effect;
+        let file = begun.state.world.file(self.inode)?;
+        let room = file.room_for(offset, bytes.len(), free);
+        if room < bytes.len() {
+            if room > 0 {
+                file.write(offset, &bytes[..room]);
+            }
+            return Err(no_space(&self.path));
+        }
+        match effect {
+            Some(Effect::ShortWrite(len)) => {
+                let len = len.min(bytes.len());
+                if len > 0 {
+                    file.write(offset, &bytes[..len]);
+                }
+                return Err(error(io::ErrorKind::Other, &format!("injected short write of {}", self.path)));
+            }
+            Some(Effect::StaleSector(stale)) => {
+                for (number, range) in sectors(offset, bytes.len()).enumerate() {
+                    if number != stale {
+                        file.write(offset + range.start as u64, &bytes[range]);
+                    }
+                }
+            }
+            Some(Effect::Misdirect(by)) => file.write(offset.saturating_add_signed(by), bytes),
+            _ => file.write(offset, bytes),
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut begun = self.begin(Op::SyncData, format_args!("")).inspect_err(|error| {
+            if let (false, Ok(file)) = (is_power_cut(error), self.disk.state.lock().world.file(self.inode)) {
+                file.poisoned = true;
+            }
+        })?;
+        if !begun.ignored {
+            begun.state.world.file(self.inode)?.sync();
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let mut state = self.disk.powered()?;
+        Ok(state.world.file(self.inode)?.current.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut begun = self.begin(Op::SetLen, format_args!(" {len}"))?;
+        if !begun.ignored {
+            begun.state.world.file(self.inode)?.set_len(len);
+        }
+        Ok(())
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        let mut begun = self.begin(Op::Allocate, format_args!(" {len}"))?;
+        if begun.ignored {
+            return Ok(());
+        }
+        let blocks = len.div_ceil(super::content::BLOCK_BYTES);
+        let free = begun.state.free_blocks();
+        let file = begun.state.world.file(self.inode)?;
+        let missing = (file.reserved_blocks..blocks).filter(|index| !file.current.has_block(*index)).count();
+        if missing as u64 > free {
+            return Err(no_space(&self.path));
+        }
+        file.reserved_blocks = file.reserved_blocks.max(blocks);
+        if file.current.len() < len {
+            file.set_len(len);
+        }
+        Ok(())
+    }
+
+    fn allocated_bytes(&self) -> io::Result<u64> {
+        let mut state = self.disk.powered()?;
+        Ok(state.world.file(self.inode)?.used_bytes())
+    }
+}

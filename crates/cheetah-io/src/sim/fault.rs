@@ -1,0 +1,137 @@
+//! Faults of a device, as rules that match operations.
+
+use std::io;
+
+/// Kinds of operation of a disk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[expect(missing_docs, reason = "each is the method of the same name of Disk or File")]
+pub enum Op {
+    Create,
+    Open,
+    Read,
+    Write,
+    SyncData,
+    SetLen,
+    Allocate,
+    Rename,
+    Unlink,
+    List,
+    CreateDir,
+    SyncDir,
+    Lock,
+}
+
+impl Op {
+    /// Whether it changes what is on the disk or what of it is durable.
+    pub fn is_change(self) -> bool {
+        !matches!(self, Op::Open | Op::Read | Op::List | Op::Lock)
+    }
+
+    /// Whether it makes something durable.
+    pub fn is_sync(self) -> bool {
+        matches!(self, Op::SyncData | Op::SyncDir)
+    }
+}
+
+/// What happens instead of the operation.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Effect {
+    /// It fails, without effect. A failed sync poisons (F5 of the module head).
+    Fail(io::ErrorKind),
+    /// Only this many bytes of a write are written, then it fails.
+    ShortWrite(usize),
+    /// It succeeds and does nothing: a lost write, a sync that lies. Operations that return a file fail instead.
+    Ignore,
+    /// A write succeeds, but the sector of this number (counted within the write) keeps what it had.
+    StaleSector(usize),
+    /// A write succeeds, but lands this many bytes further on (or back, but not before the file).
+    Misdirect(i64),
+    /// A read succeeds with one bit flipped: of this byte (modulo the length), this bit.
+    FlipRead(usize, u8),
+}
+
+/// A rule: the `nth` operation that matches, counted from the moment of injection, meets `effect`.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    op: Option<Op>,
+    path: Option<String>,
+    nth: u64,
+    forever: bool,
+    effect: Effect,
+    seen: u64,
+}
+
+impl Fault {
+    /// The next operation of kind `op` fails with an I/O error.
+    pub fn on(op: Op) -> Self {
+        Self { op: Some(op), ..Self::any() }
+    }
+
+    /// The next operation of any kind fails with an I/O error.
+    pub fn any() -> Self {
+        let effect = Effect::Fail(io::ErrorKind::Other);
+        Self { op: None, path: None, nth: 0, forever: false, effect, seen: 0 }
+    }
+
+    /// Lets `n` matching operations pass first.
+    pub fn after(self, n: u64) -> Self {
+        Self { nth: n, ..self }
+    }
+
+    /// Matches only paths that contain `part`.
+    pub fn path(self, part: &str) -> Self {
+        Self { path: Some(part.to_owned()), ..self }
+    }
+
+    /// Every later match meets the effect too.
+    pub fn forever(self) -> Self {
+        Self { forever: true, ..self }
+    }
+
+    /// Replaces the effect.
+    pub fn effect(self, effect: Effect) -> Self {
+        Self { effect, ..self }
+    }
+
+    fn meets(&mut self, op: Op, path: &str) -> bool {
+        if self.op.is_some_and(|o| o != op) || self.path.as_ref().is_some_and(|p| !path.contains(p)) {
+            return false;
+        }
+        self.seen += 1;
+        self.seen == self.nth + 1 || (self.forever && self.seen > self.nth)
+    }
+}
+
+/// The rules of a disk.
+#[derive(Default)]
+pub(super) struct Faults {
+    rules: Vec<Fault>,
+    met: u64,
+}
+
+impl Faults {
+    pub(super) fn add(&mut self, fault: Fault) {
+        self.rules.push(fault);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.rules.clear();
+    }
+
+    /// How many operations have met a fault.
+    pub(super) fn met(&self) -> u64 {
+        self.met
+    }
+
+    /// The effect for this operation. All rules count it; the first that matches decides.
+    pub(super) fn next(&mut self, op: Op, path: &str) -> Option<Effect> {
+        let mut effect = None;
+        for rule in &mut self.rules {
+            if rule.meets(op, path) {
+                effect = effect.or(Some(rule.effect));
+            }
+        }
+        self.met += u64::from(effect.is_some());
+        effect
+    }
+}

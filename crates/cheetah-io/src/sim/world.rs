@@ -1,0 +1,321 @@
+//! State of a simulated disk: files with what is synced and what is not, directories likewise.
+//!
+//! Invariants
+//!   I1  `current` = `synced` with all of `pending` applied in order, unless a sync failed or lied.
+//!   I2  A file stays as long as it has a current or durable name, a pending name, or an open handle.
+//!   I3  `used_bytes` counts the files with a current name or an open handle.
+
+use super::content::{Content, BLOCK_BYTES};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+
+/// Number of a file, independent of its names.
+pub(super) type Inode = u64;
+
+/// A change of contents or length that is not synced yet.
+#[derive(Clone)]
+pub(super) enum Change {
+    Write { offset: u64, bytes: Arc<[u8]> },
+    SetLen(u64),
+}
+
+/// A file.
+#[derive(Clone, Default)]
+pub(super) struct FileState {
+    pub(super) current: Content,
+    pub(super) synced: Content,
+    pub(super) pending: Arc<Vec<Change>>,
+    /// Blocks reserved from the start of the file.
+    pub(super) reserved_blocks: u64,
+    pub(super) open_count: u32,
+    pub(super) poisoned: bool,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Node {
+    File(Inode),
+    Dir,
+}
+
+/// A change of a directory that is not synced yet.
+#[derive(Clone)]
+pub(super) enum EntryChange {
+    Link { name: String, node: Node },
+    Unlink { name: String },
+    Rename { to: String, inode: Inode },
+}
+
+/// A directory.
+#[derive(Clone, Default)]
+pub(super) struct DirState {
+    pub(super) current: BTreeMap<String, Node>,
+    pub(super) durable: BTreeMap<String, Node>,
+    pub(super) pending: Vec<EntryChange>,
+    pub(super) poisoned: bool,
+}
+
+/// All files and directories.
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) files: BTreeMap<Inode, FileState>,
+    pub(super) dirs: BTreeMap<String, DirState>,
+    pub(super) next_inode: Inode,
+}
+
+impl FileState {
+    /// A file whose contents are durable.
+    pub(super) fn durable(content: Content) -> Self {
+        Self { current: content.clone(), synced: content, ..Self::default() }
+    }
+
+    pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
+        self.current.write(offset, bytes);
+        Arc::make_mut(&mut self.pending).push(Change::Write { offset, bytes: bytes.into() });
+    }
+
+    pub(super) fn set_len(&mut self, len: u64) {
+        if len < self.current.len() {
+            self.reserved_blocks = self.reserved_blocks.min(len.div_ceil(BLOCK_BYTES));
+        }
+        self.current.set_len(len);
+        Arc::make_mut(&mut self.pending).push(Change::SetLen(len));
+    }
+
+    pub(super) fn sync(&mut self) {
+        if !self.poisoned {
+            self.synced = self.current.clone();
+            self.pending = Arc::default();
+        }
+    }
+
+    /// Bytes of space that the file takes.
+    pub(super) fn used_bytes(&self) -> u64 {
+        (self.reserved_blocks + self.current.blocks_from(self.reserved_blocks)) * BLOCK_BYTES
+    }
+
+    /// How many of `len` bytes at `offset` can be written with `free_blocks` more blocks.
+    pub(super) fn room_for(&self, offset: u64, len: usize, mut free_blocks: u64) -> usize {
+        let end = offset + len as u64;
+        for index in offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES) {
+            if index >= self.reserved_blocks && !self.current.has_block(index) {
+                if free_blocks == 0 {
+                    return (index * BLOCK_BYTES).saturating_sub(offset) as usize;
+                }
+                free_blocks -= 1;
+            }
+        }
+        len
+    }
+}
+
+impl DirState {
+    fn link(&mut self, name: &str, node: Node) {
+        self.current.insert(name.to_owned(), node);
+        self.pending.push(EntryChange::Link { name: name.to_owned(), node });
+    }
+
+    fn unlink(&mut self, name: &str) {
+        self.current.remove(name);
+        self.pending.push(EntryChange::Unlink { name: name.to_owned() });
+    }
+
+    /// Applies one change to the durable entries (after a power cut that kept it).
+    pub(super) fn apply(entries: &mut BTreeMap<String, Node>, change: &EntryChange) {
+        match change {
+            EntryChange::Link { name, node } => {
+                entries.insert(name.clone(), *node);
+            }
+            EntryChange::Unlink { name } => {
+                entries.remove(name);
+            }
+            // Every former name goes, also one whose own rename was lost: a file never has two names.
+            EntryChange::Rename { to, inode } => {
+                entries.retain(|_, node| *node != Node::File(*inode));
+                entries.insert(to.clone(), Node::File(*inode));
+            }
+        }
+    }
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let dirs = BTreeMap::from([(String::new(), DirState::default())]);
+        Self { files: BTreeMap::new(), dirs, next_inode: 1 }
+    }
+
+    pub(super) fn used_bytes(&self) -> u64 {
+        let named: BTreeSet<Inode> = self.dirs.values().flat_map(|d| inodes(&d.current)).collect();
+        let counted = self.files.iter().filter(|(inode, file)| file.open_count > 0 || named.contains(inode));
+        counted.map(|(_, file)| file.used_bytes()).sum()
+    }
+
+    pub(super) fn find(&self, path: &str) -> io::Result<Inode> {
+        let (dir, name) = split(path)?;
+        match self.dir(dir)?.current.get(name) {
+            Some(Node::File(inode)) => Ok(*inode),
+            Some(Node::Dir) => Err(error(io::ErrorKind::IsADirectory, path)),
+            None => Err(error(io::ErrorKind::NotFound, path)),
+        }
+    }
+
+    pub(super) fn file(&mut self, inode: Inode) -> io::Result<&mut FileState> {
+        self.files.get_mut(&inode).ok_or_else(|| error(io::ErrorKind::NotFound, "a file of another disk"))
+    }
+
+    pub(super) fn dir(&self, dir: &str) -> io::Result<&DirState> {
+        self.dirs.get(dir).ok_or_else(|| error(io::ErrorKind::NotFound, dir))
+    }
+
+    fn dir_mut(&mut self, dir: &str) -> io::Result<&mut DirState> {
+        self.dirs.get_mut(dir).ok_or_else(|| error(io::ErrorKind::NotFound, dir))
+    }
+
+    pub(super) fn create(&mut self, path: &str) -> io::Result<Inode> {
+        let (dir, name) = split(path)?;
+        let inode = self.next_inode;
+        let directory = self.dir_mut(dir)?;
+        if directory.current.contains_key(name) {
+            return Err(error(io::ErrorKind::AlreadyExists, path));
+        }
+        directory.link(name, Node::File(inode));
+        self.next_inode += 1;
+        self.files.insert(inode, FileState::default());
+        Ok(inode)
+    }
+
+    pub(super) fn create_dir(&mut self, path: &str) -> io::Result<()> {
+        let (parent, name) = split(path)?;
+        match self.dir(parent)?.current.get(name) {
+            Some(Node::Dir) => return Ok(()),
+            Some(Node::File(_)) => return Err(error(io::ErrorKind::AlreadyExists, path)),
+            None => {}
+        }
+        self.dir_mut(parent)?.link(name, Node::Dir);
+        self.dirs.insert(path.to_owned(), DirState::default());
+        Ok(())
+    }
+
+    pub(super) fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
+        let inode = self.find(from)?;
+        let ((from_dir, from_name), (to_dir, to_name)) = (split(from)?, split(to)?);
+        if self.dir(to_dir)?.current.get(to_name) == Some(&Node::Dir) {
+            return Err(error(io::ErrorKind::IsADirectory, to));
+        }
+        if from == to {
+            return Ok(());
+        }
+        if from_dir == to_dir {
+            let directory = self.dir_mut(to_dir)?;
+            directory.current.remove(from_name);
+            directory.current.insert(to_name.to_owned(), Node::File(inode));
+            directory.pending.push(EntryChange::Rename { to: to_name.to_owned(), inode });
+        } else {
+            self.dir_mut(to_dir)?.link(to_name, Node::File(inode));
+            self.dir_mut(from_dir)?.unlink(from_name);
+        }
+        Ok(())
+    }
+
+    pub(super) fn unlink(&mut self, path: &str) -> io::Result<()> {
+        self.find(path)?;
+        let (dir, name) = split(path)?;
+        self.dir_mut(dir)?.unlink(name);
+        Ok(())
+    }
+
+    pub(super) fn sync_dir(&mut self, dir: &str) -> io::Result<()> {
+        let directory = self.dir_mut(dir)?;
+        if !directory.poisoned {
+            directory.durable = directory.current.clone();
+            directory.pending.clear();
+            self.drop_nameless();
+        }
+        Ok(())
+    }
+
+    pub(super) fn poison_dir(&mut self, dir: &str) {
+        if let Some(directory) = self.dirs.get_mut(dir) {
+            directory.poisoned = true;
+        }
+    }
+
+    /// Forgets files that nothing can reach any more (I2).
+    pub(super) fn drop_nameless(&mut self) {
+        let mut kept: BTreeSet<Inode> = BTreeSet::new();
+        for dir in self.dirs.values() {
+            kept.extend(inodes(&dir.current).chain(inodes(&dir.durable)));
+            kept.extend(dir.pending.iter().filter_map(|change| match change {
+                EntryChange::Link { node: Node::File(inode), .. } | EntryChange::Rename { inode, .. } => {
+                    Some(*inode)
+                }
+                _ => None,
+            }));
+        }
+        self.files.retain(|inode, file| file.open_count > 0 || kept.contains(inode));
+    }
+
+    /// Puts a durable file under a durable name, replacing what stands there.
+    pub(super) fn put(&mut self, path: &str, content: Content) -> io::Result<()> {
+        let (dir, name) = split(path)?;
+        let inode = self.next_inode;
+        let directory = self.dir_mut(dir)?;
+        directory.current.insert(name.to_owned(), Node::File(inode));
+        directory.durable.insert(name.to_owned(), Node::File(inode));
+        self.next_inode += 1;
+        self.files.insert(inode, FileState::durable(content));
+        Ok(())
+    }
+
+    /// Removes a name at once and durably.
+    pub(super) fn remove(&mut self, path: &str) -> io::Result<()> {
+        self.find(path)?;
+        let (dir, name) = split(path)?;
+        let directory = self.dir_mut(dir)?;
+        directory.current.remove(name);
+        directory.durable.remove(name);
+        self.drop_nameless();
+        Ok(())
+    }
+
+    /// Paths of all files.
+    pub(super) fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        for (dir, state) in &self.dirs {
+            for (name, node) in &state.current {
+                if let Node::File(_) = node {
+                    paths.push(join(dir, name));
+                }
+            }
+        }
+        paths
+    }
+}
+
+fn inodes(entries: &BTreeMap<String, Node>) -> impl Iterator<Item = Inode> + '_ {
+    entries.values().filter_map(|node| match node {
+        Node::File(inode) => Some(*inode),
+        Node::Dir => None,
+    })
+}
+
+/// `dir/name` without a leading slash for the root.
+pub(super) fn join(dir: &str, name: &str) -> String {
+    if dir.is_empty() {
+        return name.to_owned();
+    }
+    format!("{dir}/{name}")
+}
+
+/// (directory, name); refuses what the real disk refuses.
+fn split(path: &str) -> io::Result<(&str, &str)> {
+    if path.split('/').any(|part| part.is_empty() || part == "." || part == "..") || path.contains('\0') {
+        return Err(error(io::ErrorKind::InvalidInput, path));
+    }
+    Ok(path.rsplit_once('/').unwrap_or(("", path)))
+}
+
+pub(super) fn error(kind: io::ErrorKind, what: &str) -> io::Error {
+    io::Error::new(kind, format!("simulated disk: {what}"))
+}
