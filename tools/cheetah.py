@@ -13,6 +13,9 @@ from cheetah_tools import say  # noqa: E402  (needs the path above)
 COMMANDS = {
     "setup": "setup:main",
     "build": "build:main",
+    "up": "service:up",
+    "sql": "service:sql",
+    "down": "service:down",
     "clean": "build:clean",
 }
 

@@ -1,0 +1,257 @@
+"""Column types and their random values, as SQL text.
+
+Values come from small pools, so that duplicates, equal-but-different strings (case, accents, trailing spaces) and
+bounds turn up often.
+"""
+
+COLLATIONS = [
+    "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb4_nopad_bin", "utf8mb4_uca1400_ai_ci",
+    "utf8mb4_uca1400_as_cs", "utf8mb4_unicode_520_nopad_ci", "utf8mb4_czech_ci", "latin1_swedish_ci", "latin1_bin",
+    "latin1_german2_ci", "latin1_nopad_bin", "ucs2_general_ci", "utf16_unicode_ci", "utf32_bin", "utf8mb3_general_ci",
+    "sjis_japanese_ci", "big5_chinese_ci", "cp1250_czech_cs", "tis620_thai_ci", "ascii_general_ci",
+]
+LETTERS = ["a", "A", "b", "B", "c", "\u00e4", "\u00c4", "\u00df", "s", "S", "z", " ", "-", "_", "0", "9", "\t", "\u00e9", "ch"]
+RARE_LETTERS = ["\u0e01", "\u4e2d", "\U0001f600", "\u0416", "%", "\\", "'", "\n"]
+INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32, "BIGINT": 64}
+
+
+def quote(text: str) -> str:
+    """A string literal."""
+    for plain, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\n", "\\n"), ("\0", "\\0")):
+        text = text.replace(plain, escaped)
+    return f"'{text}'"
+
+
+class Column:
+    """One column: its definition, what may be done with it, and random literals of its type."""
+
+    def __init__(self, name, type_text, family, literal, prefix_max=0, nullable=True, extra=""):
+        self.name = name
+        self.type_text = type_text
+        self.family = family            # integer, decimal, float, text, bytes, temporal, other
+        self._literal = literal
+        self.prefix_max = prefix_max    # longest index prefix in characters; 0 = prefixes are not allowed
+        self.must_prefix = False        # blobs are indexed by prefix only
+        self.indexable = True
+        self.nullable = nullable
+        self.extra = extra
+        self.generated = False
+        self.auto_increment = False
+
+    def literal(self, rng, bad_part=0.02) -> str:
+        """A literal; NULL sometimes, and rarely something that does not fit."""
+        roll = rng.random()
+        if roll < (0.12 if self.nullable else 0.004):
+            return "NULL"
+        if roll < 0.14:
+            return "DEFAULT" if not self.generated else self._literal(rng)
+        if roll > 1 - bad_part:
+            return rng.choice(["'no such value'", "-99999999999999999999", "''", "'2001-02-30'", "99999999999", "x'ff'"])
+        return self._literal(rng)
+
+    def plain(self, rng) -> str:
+        """A literal to compare with: never NULL, DEFAULT or unfit (those would warn once per row read)."""
+        return self._literal(rng)
+
+    def definition(self) -> str:
+        """The column's line in CREATE TABLE."""
+        null = "" if self.generated else ("" if self.nullable else " NOT NULL")
+        return f"`{self.name}` {self.type_text}{null}{self.extra}"
+
+
+def random_column(rng, name: str) -> Column:
+    """A column of any type."""
+    maker = rng.choices([integer, decimal, floating, bit, temporal, varying_text, fixed_text, long_text, varying_bytes,
+                         fixed_bytes, long_bytes, enumeration, set_of, json, address, uuid, geometry],
+                        [20, 6, 5, 3, 14, 16, 8, 6, 5, 3, 4, 4, 3, 2, 3, 2, 1])[0]
+    column = maker(rng, name)
+    column.nullable = column.nullable and rng.random() < 0.65
+    if column.nullable and rng.random() < 0.1:
+        column.extra += " DEFAULT NULL"
+    if rng.random() < 0.03:
+        column.extra += " INVISIBLE" if column.nullable else ""
+    return column
+
+
+def integer(rng, name: str) -> Column:
+    """TINYINT to BIGINT, signed, unsigned or zerofill."""
+    base = rng.choice(list(INTEGER_BITS))
+    unsigned = rng.random() < 0.4
+    bits = INTEGER_BITS[base]
+    low, high = (0, 2**bits - 1) if unsigned else (-2**(bits - 1), 2**(bits - 1) - 1)
+
+    def literal(r):
+        small = r.randint(max(low, -8), 24)
+        return str(r.choices([small, r.choice([low, high, low + 1, high - 1, 0]), r.randint(low, high)], [80, 8, 12])[0])
+    return Column(name, base + (rng.choice([" UNSIGNED", " UNSIGNED ZEROFILL"]) if unsigned else ""), "integer", literal)
+
+
+def decimal(rng, name: str) -> Column:
+    """DECIMAL of several widths."""
+    digits, scale = rng.choice([(5, 2), (10, 0), (18, 9), (30, 10), (65, 30), (4, 4)])
+    whole = digits - scale
+
+    def literal(r):
+        sign = r.choice(["", "-"])
+        left = str(r.randint(0, 10 ** min(whole, r.choice([1, 2, whole])) - 1)) if whole else "0"
+        return sign + left + ("." + str(r.randint(0, 10 ** min(scale, r.choice([1, scale])) - 1)) if scale else "")
+    return Column(name, f"DECIMAL({digits},{scale})", "decimal", literal)
+
+
+def floating(rng, name: str) -> Column:
+    """FLOAT and DOUBLE; never summed, for the order of additions is the plan's."""
+    def literal(r):
+        return r.choice([str(r.randint(-5, 5)), f"{r.uniform(-10, 10):.3f}", "0", "-0.0", "1e10", "-2.5e-7", "0.5"])
+    return Column(name, rng.choice(["FLOAT", "DOUBLE"]), "float", literal)
+
+
+def bit(rng, name: str) -> Column:
+    """BIT(1) to BIT(64)."""
+    width = rng.choice([1, 3, 8, 9, 31, 64])
+    return Column(name, f"BIT({width})", "bit", lambda r: f"b'{r.getrandbits(min(width, r.choice([2, width]))):b}'")
+
+
+def temporal(rng, name: str) -> Column:
+    """Dates and times with fractions."""
+    base = rng.choice(["DATE", "TIME", "DATETIME", "TIMESTAMP", "YEAR"])
+    digits = rng.choice([0, 0, 1, 3, 6]) if base in ("TIME", "DATETIME", "TIMESTAMP") else 0
+
+    def day(r):
+        year = r.choice([1999, 2000, 2024]) if base == "TIMESTAMP" else r.choice([1000, 1999, 2000, 2024, 9999])
+        return f"{year}-{r.randint(1, 12):02}-{r.randint(1, 28):02}"
+
+    def clock(r):
+        fraction = f".{r.randint(0, 999999):06}" if digits and r.random() < 0.7 else ""
+        return f"{r.randint(0, 23):02}:{r.choice([0, 30, 59]):02}:{r.choice([0, 1, 59]):02}{fraction}"
+
+    def literal(r):
+        if base == "YEAR":
+            return r.choice(["1901", "2000", "2024", "2155", str(r.randint(1990, 2030))])
+        if base == "DATE":
+            return f"'{day(r)}'"
+        if base == "TIME":
+            return r.choice([f"'{clock(r)}'", f"'-{clock(r)}'", "'838:59:59'", "'-838:59:59'", "'00:00:00'"])
+        return f"'{day(r)} {clock(r)}'"
+    type_text = base + (f"({digits})" if digits else "")
+    column = Column(name, type_text, "temporal", literal)
+    if base == "TIMESTAMP":
+        # Otherwise the first one gets DEFAULT and ON UPDATE CURRENT_TIMESTAMP by itself.
+        column.nullable = True
+        column.extra = " NULL"
+    return column
+
+
+def words(r, longest: int) -> str:
+    """A short string with near-duplicates."""
+    letters = LETTERS if r.random() < 0.93 else LETTERS + RARE_LETTERS
+    text = "".join(r.choice(letters) for _ in range(r.choice([0, 1, 1, 2, 2, 3, 5])))
+    if r.random() < 0.15:
+        text += " " * r.randint(1, 3)
+    return text[:longest]
+
+
+def collated(rng, type_text: str) -> str:
+    """The type with a collation."""
+    collation = rng.choice(COLLATIONS)
+    return f"{type_text} CHARACTER SET {collation.split('_')[0]} COLLATE {collation}"
+
+
+def varying_text(rng, name: str) -> Column:
+    """VARCHAR; long values now and then."""
+    length = rng.choice([1, 5, 20, 63, 64, 200, 300])
+
+    def literal(r):
+        text = words(r, length)
+        return quote((text * 100)[:length] if r.random() < 0.04 else text)
+    return Column(name, collated(rng, f"VARCHAR({length})"), "text", literal, prefix_max=length)
+
+
+def fixed_text(rng, name: str) -> Column:
+    """CHAR."""
+    length = rng.choice([1, 3, 10, 60])
+    return Column(name, collated(rng, f"CHAR({length})"), "text", lambda r: quote(words(r, length)), prefix_max=length)
+
+
+def long_text(rng, name: str) -> Column:
+    """TEXT types, sometimes far longer than a page."""
+    base = rng.choice(["TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"])
+    longest = 60 if base == "TINYTEXT" else 90000
+
+    def literal(r):
+        if base != "TINYTEXT" and r.random() < 0.08:
+            count = r.choice([100, 9000, 20000] if base == "TEXT" else [100, 9000, 20000, 90000])
+            return f"REPEAT({quote(words(r, 3) or 'x')}, {count // 4})"
+        return quote(words(r, longest))
+    column = Column(name, collated(rng, base), "text", literal, prefix_max=30)
+    column.must_prefix = True
+    return column
+
+
+def some_bytes(r, longest: int) -> str:
+    """A hexadecimal literal."""
+    count = min(longest, r.choice([0, 1, 1, 2, 3, 7]))
+    return "x'" + "".join(r.choice(["00", "01", "20", "61", "ff", "80"]) for _ in range(count)) + "'"
+
+
+def varying_bytes(rng, name: str) -> Column:
+    """VARBINARY."""
+    length = rng.choice([1, 16, 255, 400])
+    return Column(name, f"VARBINARY({length})", "bytes", lambda r: some_bytes(r, length), prefix_max=length)
+
+
+def fixed_bytes(rng, name: str) -> Column:
+    """BINARY."""
+    length = rng.choice([1, 4, 20])
+    return Column(name, f"BINARY({length})", "bytes", lambda r: some_bytes(r, length), prefix_max=length)
+
+
+def long_bytes(rng, name: str) -> Column:
+    """BLOB types."""
+    base = rng.choice(["TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"])
+
+    def literal(r):
+        if base != "TINYBLOB" and r.random() < 0.08:
+            return f"REPEAT({some_bytes(r, 7)}, {r.choice([50, 3000, 9000])})"
+        return some_bytes(r, 60)
+    column = Column(name, base, "bytes", literal, prefix_max=40)
+    column.must_prefix = True
+    return column
+
+
+def enumeration(rng, name: str) -> Column:
+    """ENUM."""
+    return Column(name, "ENUM('red','green','blue','')", "choice",
+                  lambda r: r.choice(["'red'", "'green'", "'blue'", "'RED'", "''"]))
+
+
+def set_of(rng, name: str) -> Column:
+    """SET."""
+    return Column(name, "SET('x','y','z','long name')", "choice",
+                  lambda r: quote(",".join(m for m in ("x", "y", "z", "long name") if r.random() < 0.4)))
+
+
+def json(rng, name: str) -> Column:
+    """JSON: text with a check constraint."""
+    column = Column(name, "JSON", "text",
+                    lambda r: r.choice(["'{}'", "'[1,2,3]'", "'{\"a\": 1}'", "'null'", "'\"s\"'"]), prefix_max=20)
+    column.must_prefix = True
+    return column
+
+
+def address(rng, name: str) -> Column:
+    """INET4 and INET6."""
+    if rng.random() < 0.5:
+        return Column(name, "INET4", "other", lambda r: f"'10.0.{r.randint(0, 2)}.{r.randint(0, 5)}'")
+    return Column(name, "INET6", "other", lambda r: r.choice(["'::'", "'::1'", f"'fe80::{r.randint(1, 9)}'", "'::ffff:1.2.3.4'"]))
+
+
+def uuid(rng, name: str) -> Column:
+    """UUID, stored with its parts swapped."""
+    return Column(name, "UUID", "other", lambda r: f"'{r.randint(0, 9):08x}-0000-{r.choice([1, 4, 7])}000-8000-0000000000{r.randint(0, 20):02x}'")
+
+
+def geometry(rng, name: str) -> Column:
+    """POINT, never indexed."""
+    column = Column(name, "POINT", "geometry", lambda r: f"POINT({r.randint(0, 5)}, {r.randint(0, 5)})")
+    column.indexable = False
+    return column

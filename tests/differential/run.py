@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Differential test: the same random statements on an InnoDB twin and a Cheetah twin, in one server.
+
+A round has its own seed, its own tables and 500 statements; a difference ends the round and prints one line that
+replays it, and the round's statements are left in a file. `--plant` changes a row of one twin behind the test's
+back: it must then fail, which proves that it can.
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+sys.dont_write_bytecode = True
+
+from cheetah_tools import say  # noqa: E402
+from cheetah_tools.paths import VAR, show  # noqa: E402
+from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
+from statements import Generator, Statement  # noqa: E402
+from twins import LOST_CONNECTION, Twin, difference  # noqa: E402
+
+STATEMENTS_PER_ROUND = 500
+COMPARE_EVERY = 50
+MODES = ["STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION", "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
+         "NO_ENGINE_SUBSTITUTION", "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,PAD_CHAR_TO_FULL_LENGTH"]
+OPTIONS = {"innodb_buffer_pool_size": "128M", "innodb_flush_log_at_trx_commit": 0, "innodb_autoinc_lock_mode": 1,
+           "innodb_stats_persistent": 0}
+REPORTS = VAR / "differential"
+
+
+class Difference(Exception):
+    """The twins disagree."""
+
+
+class Round:
+    """One seed's statements on both twins."""
+
+    def __init__(self, server, seed: int, left: str, right: str, plant: bool):
+        self.rng = random.Random(seed)
+        self.seed, self.plant = seed, plant
+        mode = self.rng.choice(MODES)
+        self.twins = [Twin(server.socket, "left_twin", left, mode), Twin(server.socket, "right_twin", right, mode)]
+        self.folder = scratch("loads")
+        self.generator = Generator(self.rng, self.folder)
+        self.history = [f"SET sql_mode = '{mode}'"]
+        self.done = self.failed_on_both = 0
+
+    def run(self, count: int) -> None:
+        """Run until `count` statements are done; Difference at the first disagreement."""
+        while self.done < count:
+            for statement in self.generator.next():
+                self.both(statement)
+            if self.plant and self.done == count // 2:
+                self.plant_difference()
+            if self.done % COMPARE_EVERY == 0:
+                self.compare_tables()
+        self.compare_tables()
+
+    def both(self, statement: Statement) -> None:
+        """One statement on both sides."""
+        self.history.append(statement.text)
+        left, right = (twin.run(statement.text) for twin in self.twins)
+        self.done += 1
+        if {left.error, right.error} & LOST_CONNECTION:
+            raise Difference(f"the server was lost at: {statement.text[:3000]}\n  {left.text()}\n  {right.text()}")
+        found = difference(statement, left, right)
+        if found:
+            raise Difference(f"{found}\n  statement {self.done}: {statement.text[:3000]}\n"
+                             f"  {self.twins[0].engine}: {left.text()}\n  {self.twins[1].engine}: {right.text()}")
+        if left.error:
+            self.failed_on_both += 1
+            self.history[-1] += f" -- error {left.error}"
+        elif statement.apply:
+            statement.apply()
+
+    def compare_tables(self) -> None:
+        """Whole contents, counts, and what CHECK says. (CHECKSUM TABLE also sums the undefined bits of a NULL BIT.)"""
+        for table in self.generator.tables:
+            for text in (f"SELECT {self.generator.columns_of(table)} FROM {table.name}",
+                         f"SELECT COUNT(*) FROM {table.name}", f"CHECK TABLE {table.name}"):
+                self.both(Statement(text))
+
+    def plant_difference(self) -> None:
+        """Change one side only."""
+        for table in self.generator.tables:
+            self.twins[1].run(f"DELETE FROM {table.name} LIMIT 1")
+
+    def close(self) -> None:
+        """Let both connections go."""
+        for twin in self.twins:
+            twin.connection.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def main(arguments: list) -> int:
+    """The command; exit status 1 when the twins ever disagreed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--left", default="InnoDB")
+    parser.add_argument("--right", default="CHEETAH")
+    parser.add_argument("--seed", type=int, default=1, help="the first round's seed; round n has seed + n")
+    parser.add_argument("--statements", type=int, default=20000)
+    parser.add_argument("--plant", action="store_true", help="change one twin behind the test's back")
+    parser.add_argument("--keep-going", type=int, default=5, help="stop after this many rounds with a difference")
+    parser.add_argument("--load", help="a further plugin, such as ha_rocksdb.so, to have a third engine's opinion")
+    choice = parser.parse_args(arguments)
+    folder = scratch("differential")
+    server = PrivateServer(folder, {**OPTIONS, **({"plugin-load-add": choice.load} if choice.load else {})})
+    rounds = -(-choice.statements // STATEMENTS_PER_ROUND)
+    bad, done, refused, started = [], 0, 0, time.monotonic()
+    with server:
+        for engine in (choice.left, choice.right):
+            if not server.has_engine(engine):
+                raise say.Failure(f"engine {engine} is not in this server; make build")
+        for number in range(rounds):
+            seed = choice.seed + number
+            attempt = Round(server, seed, choice.left, choice.right, choice.plant)
+            try:
+                attempt.run(STATEMENTS_PER_ROUND)
+            except Difference as found:
+                bad.append(seed)
+                report(attempt, found, choice)
+            attempt.close()
+            done += attempt.done
+            refused += attempt.failed_on_both
+            if server.died():
+                print(f"the server died; end of its log:\n{server.log_tail(40)}")
+                server.process = None
+                server.start()
+            if len(bad) >= choice.keep_going:
+                break
+    server.remove()
+    seconds = time.monotonic() - started
+    print(f"differential: {done} statements on {choice.left} and {choice.right} ({refused} refused by both) "
+          f"in {seconds:.0f} s, {len(bad)} of {number + 1} rounds with a difference")
+    return 1 if bad else 0
+
+
+def report(attempt: Round, found: Difference, choice) -> None:
+    """Print the difference and its replay line; leave the statements in a file."""
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    file = REPORTS / f"{attempt.seed}.sql"
+    file.write_text(";\n".join(attempt.history) + ";\n")
+    print(f"DIFFERENCE, seed {attempt.seed}: {found}")
+    print(f"  replay: python3 tests/differential/run.py --left {choice.left} --right {choice.right} "
+          f"--seed {attempt.seed} --statements {STATEMENTS_PER_ROUND}   (statements: {show(file)})", flush=True)
+
+
+if __name__ == "__main__":
+    say.run_main(main)

@@ -1,0 +1,378 @@
+"""Random statements whose outcome does not depend on the plan the optimiser takes.
+
+Where the order of rows matters (LIMIT, changes of unique columns, IGNORE, REPLACE .. SELECT), the statement carries an
+ORDER BY without ties. Floating sums, MIN of case-insensitive text and the like are left out or made definite.
+"""
+
+from collections import namedtuple
+
+from columns import random_column
+from tables import Table, random_index, random_table
+
+# `ordered`: rows are compared in order. `apply`: changes the generator's view after success.
+Statement = namedtuple("Statement", "text ordered apply counts_warnings", defaults=[False, None, False])
+
+
+class Generator:
+    """An endless, seeded stream of statements over a few tables."""
+
+    def __init__(self, rng, folder):
+        self.rng = rng
+        self.folder = folder
+        self.tables = []
+        self.names_made = 0
+        self.savepoints = []
+        self.in_transaction = False
+        self.kinds = [
+            (self.insert, 26), (self.insert_select, 4), (self.on_duplicate, 6), (self.replace, 5), (self.update, 13),
+            (self.update_shift, 3), (self.delete, 6), (self.multi_update, 2), (self.multi_delete, 2), (self.select, 22),
+            (self.select_index, 8), (self.group, 6), (self.join, 4), (self.transaction, 14), (self.load_data, 1),
+            (self.alter, 1.2), (self.new_table, 0.6), (self.maintain, 1), (self.handler, 1.5), (self.truncate, 0.3),
+            (self.delete_returning, 1),
+        ]
+
+    def next(self) -> list:
+        """The statements of one step (mostly one)."""
+        while len(self.tables) < 3:
+            return [self.new_table()]
+        kind = self.rng.choices([k for k, _ in self.kinds], [w for _, w in self.kinds])[0]
+        made = kind()
+        if made is None:
+            return []
+        return made if isinstance(made, list) else [made]
+
+    # --- tables
+
+    def new_table(self) -> Statement:
+        """CREATE TABLE; the oldest one goes when there are many."""
+        self.names_made += 1
+        table = random_table(self.rng, f"t{self.names_made}")
+
+        def apply():
+            self.tables.append(table)
+            self.end_transaction()
+        if len(self.tables) >= 5:
+            old = self.tables[0]
+            return Statement(f"DROP TABLE {old.name}", apply=lambda: (self.tables.remove(old), self.end_transaction()))
+        return Statement(table.create(), apply=apply)
+
+    def alter(self):
+        """Indexes and columns come and go; tables are renamed."""
+        rng, table = self.rng, self.table()
+        roll = rng.random()
+        if roll < 0.35:
+            index = random_index(rng, table)
+            if index is None or len(table.indexes) > 6:
+                return None
+            return self.ddl(f"ALTER TABLE {table.name} ADD {index.definition()}", lambda: table.indexes.append(index))
+        if roll < 0.5 and table.indexes:
+            index = rng.choice(table.indexes)
+            return self.ddl(f"ALTER TABLE {table.name} DROP INDEX `{index.name}`", lambda: table.indexes.remove(index))
+        if roll < 0.7 and len(table.columns) < 12:
+            column = random_column(rng, table.new_name("c"))
+            return self.ddl(f"ALTER TABLE {table.name} ADD COLUMN {column.definition()}", lambda: table.columns.append(column))
+        if roll < 0.8:
+            return self.ddl(f"ALTER TABLE {table.name} FORCE", None)
+        self.names_made += 1
+        name = f"t{self.names_made}"
+        return self.ddl(f"RENAME TABLE {table.name} TO {name}", lambda: setattr(table, "name", name))
+
+    def ddl(self, text: str, change) -> Statement:
+        """A statement that commits what is open."""
+        def apply():
+            self.end_transaction()
+            if change:
+                change()
+        return Statement(text, apply=apply)
+
+    def truncate(self) -> Statement:
+        """TRUNCATE starts the numbers again."""
+        return self.ddl(f"TRUNCATE TABLE {self.table().name}", None)
+
+    def maintain(self) -> Statement:
+        """CHECK must say OK on both."""
+        word = self.rng.choice(["CHECK TABLE {} EXTENDED", "CHECK TABLE {}", "ANALYZE TABLE {}"])
+        return Statement(word.format(self.table().name), apply=None)
+
+    # --- transactions
+
+    def transaction(self) -> Statement:
+        """BEGIN, COMMIT, ROLLBACK and savepoints."""
+        rng = self.rng
+        if not self.in_transaction:
+            return Statement("BEGIN", apply=lambda: setattr(self, "in_transaction", True))
+        roll = rng.random()
+        if roll < 0.25:
+            return Statement("COMMIT", apply=self.end_transaction)
+        if roll < 0.45:
+            return Statement("ROLLBACK", apply=self.end_transaction)
+        if roll < 0.7 or not self.savepoints:
+            name = f"s{rng.randint(1, 4)}"
+            return Statement(f"SAVEPOINT {name}", apply=lambda: self.savepoints.append(name))
+        name = rng.choice(self.savepoints)
+        return Statement(("ROLLBACK TO " if rng.random() < 0.75 else "RELEASE SAVEPOINT ") + name)
+
+    def end_transaction(self) -> None:
+        """What a commit leaves."""
+        self.in_transaction = False
+        self.savepoints = []
+
+    # --- writes
+
+    def insert(self) -> Statement:
+        """INSERT of one to five rows, sometimes IGNORE."""
+        table = self.table()
+        ignore = "IGNORE " if self.rng.random() < 0.2 else ""
+        return Statement(f"INSERT {ignore}INTO {table.name} {self.values(table)}", counts_warnings=True)
+
+    def values(self, table: Table) -> str:
+        """A column list and rows."""
+        rng = self.rng
+        columns = [c for c in table.stored() if rng.random() < 0.93 and not (c.auto_increment and rng.random() < 0.7)]
+        if not columns:
+            return "() VALUES ()"
+        rows = ["(" + ", ".join(self.cell(c) for c in columns) + ")" for _ in range(rng.choice([1, 1, 1, 2, 3, 5, 5, 30]))]
+        return "(" + ", ".join(f"`{c.name}`" for c in columns) + ") VALUES " + ", ".join(rows)
+
+    def cell(self, column) -> str:
+        """A value; an auto-increment column gets plain numbers, NULL or 0."""
+        if column.auto_increment:
+            return self.rng.choice(["NULL", "0", column.plain(self.rng)])
+        return column.literal(self.rng)
+
+    def replace(self) -> Statement:
+        """REPLACE of rows."""
+        table = self.table()
+        return Statement(f"REPLACE INTO {table.name} {self.values(table)}", counts_warnings=True)
+
+    def on_duplicate(self) -> Statement:
+        """INSERT .. ON DUPLICATE KEY UPDATE."""
+        rng, table = self.rng, self.table()
+        change = self.assignments(table)
+        if not change:
+            return self.insert()
+        if rng.random() < 0.3:
+            column = rng.choice(table.changeable())
+            change = f"`{column.name}` = VALUES(`{column.name}`)"
+        return Statement(f"INSERT INTO {table.name} {self.values(table)} ON DUPLICATE KEY UPDATE {change}")
+
+    def insert_select(self):
+        """INSERT, INSERT IGNORE or REPLACE of rows read from another table."""
+        rng, target, source = self.rng, self.table(), self.table()
+        if not source.primary or target is source:
+            return None
+        pairs = []
+        for column in target.changeable():
+            same = [c for c in source.columns if c.family == column.family]
+            if same:
+                pairs.append((column, rng.choice(same)))
+        if not pairs:
+            return None
+        verb = rng.choice(["INSERT INTO", "INSERT IGNORE INTO", "REPLACE INTO"])
+        into = ", ".join(f"`{c.name}`" for c, _ in pairs)
+        taken = ", ".join(f"`{c.name}`" for _, c in pairs)
+        return Statement(f"{verb} {target.name} ({into}) SELECT {taken} FROM {source.name} "
+                         f"WHERE {self.where(source)} ORDER BY {source.order()} LIMIT {rng.randint(1, 12)}")
+
+    def assignments(self, table: Table) -> str:
+        """Assignments of literals to one to three columns."""
+        able = table.changeable()
+        if not able:
+            return ""
+        chosen = self.rng.sample(able, min(len(able), self.rng.choice([1, 1, 2, 3])))
+        return ", ".join(f"`{c.name}` = {c.literal(self.rng)}" for c in chosen)
+
+    def update(self):
+        """UPDATE by a condition; ordered when it sets a unique column or has a limit."""
+        rng, table = self.rng, self.table()
+        change = self.assignments(table)
+        if not change:
+            return None
+        touches = any(f"`{name}` =" in change for name in table.unique_columns())
+        tail = ""
+        if touches or rng.random() < 0.15:
+            if not table.primary:
+                return None
+            tail = f" ORDER BY {table.order()}" + (f" LIMIT {rng.randint(1, 6)}" if rng.random() < 0.6 else "")
+        ignore = "IGNORE " if tail and rng.random() < 0.2 else ""
+        return Statement(f"UPDATE {ignore}{table.name} SET {change} WHERE {self.where(table)}{tail}")
+
+    def update_shift(self):
+        """UPDATE that moves integers, unique ones too, in a fixed order."""
+        rng, table = self.rng, self.table()
+        able = [c for c in table.changeable() if c.family == "integer"]
+        if not able or not table.primary:
+            return None
+        column = rng.choice(able)
+        down = rng.choice(["", " DESC"])
+        order = ", ".join(f"`{c.name}`{down}" for c in table.primary)
+        return Statement(f"UPDATE {table.name} SET `{column.name}` = `{column.name}` + {rng.choice([1, -1, 3])} "
+                         f"WHERE {self.where(table)} ORDER BY {order}")
+
+    def delete(self) -> Statement:
+        """DELETE by a condition, sometimes the first few in key order."""
+        table = self.table()
+        tail = ""
+        if table.primary and self.rng.random() < 0.4:
+            tail = f" ORDER BY {table.order()} LIMIT {self.rng.randint(1, 5)}"
+        return Statement(f"DELETE FROM {table.name} WHERE {self.where(table)}{tail}")
+
+    def delete_returning(self):
+        """DELETE .. RETURNING shows what went."""
+        table = self.table()
+        return Statement(f"DELETE FROM {table.name} WHERE {self.where(table)} RETURNING {self.columns_of(table)}")
+
+    def multi_update(self):
+        """UPDATE of two joined tables with constants, so that the join's order does not matter."""
+        pair = self.joined()
+        if pair is None:
+            return None
+        left, right, on = pair
+        quiet = [c for c in left.changeable() if c.name not in left.unique_columns()]
+        if not quiet:
+            return None
+        column = self.rng.choice(quiet)
+        return Statement(f"UPDATE {left.name} AS x JOIN {right.name} AS y ON {on} "
+                         f"SET x.`{column.name}` = {column.plain(self.rng)} WHERE {self.where(right, 'y')}")
+
+    def multi_delete(self):
+        """DELETE from one or both of two joined tables."""
+        pair = self.joined()
+        if pair is None:
+            return None
+        left, right, on = pair
+        targets = self.rng.choice(["x", "x, y"])
+        return Statement(f"DELETE {targets} FROM {left.name} AS x JOIN {right.name} AS y ON {on} "
+                         f"WHERE {self.where(left, 'x')} AND {self.where(right, 'y')}")
+
+    def load_data(self):
+        """Rows written to a file by a query and read back with REPLACE or IGNORE."""
+        rng, table = self.rng, self.table()
+        if not table.primary:
+            return None
+        self.names_made += 1
+        columns = ", ".join(f"`{c.name}`" for c in table.stored())
+        # Each twin writes and reads a file of its own: {twin} becomes the database's name.
+        file = f"{self.folder}/{{twin}}-{self.names_made}.tsv"
+        write = (f"SELECT {columns} INTO OUTFILE '{file}' CHARACTER SET utf8mb4 FROM {table.name} "
+                 f"WHERE {self.where(table)} ORDER BY {table.order()} LIMIT 20")
+        read = f"LOAD DATA INFILE '{file}' {rng.choice(['REPLACE', 'IGNORE'])} INTO TABLE {table.name} CHARACTER SET utf8mb4 ({columns})"
+        return [Statement(write), Statement(f"DELETE FROM {table.name} WHERE {self.where(table)}"), Statement(read)]
+
+    # --- reads
+
+    def select(self) -> Statement:
+        """Rows by a condition, in order or not."""
+        rng, table = self.rng, self.table()
+        text = f"SELECT {self.columns_of(table)} FROM {table.name} WHERE {self.where(table)}"
+        if table.primary and rng.random() < 0.6:
+            extra = ""
+            if rng.random() < 0.5:
+                extra = f"`{rng.choice(table.comparable()).name}`{rng.choice(['', ' DESC'])}, "
+            down = rng.choice(["", " DESC"])
+            text += " ORDER BY " + extra + ", ".join(f"`{c.name}`{down}" for c in table.primary)
+            if rng.random() < 0.5:
+                text += f" LIMIT {rng.randint(0, 8)}" + (f" OFFSET {rng.randint(0, 4)}" if rng.random() < 0.3 else "")
+            return Statement(text, ordered=True)
+        return Statement(text)
+
+    def select_index(self):
+        """Reads forced through one index, covering and not, forward and backward."""
+        rng, table = self.rng, self.table()
+        if not table.indexes:
+            return None
+        index = rng.choice(table.indexes)
+        columns = ", ".join(f"`{c.name}`" for c in index.columns) if rng.random() < 0.5 else self.columns_of(table)
+        where = self.where(table, among=index.columns) if rng.random() < 0.85 else "TRUE"
+        text = f"SELECT {columns} FROM {table.name} FORCE INDEX (`{index.name}`) WHERE {where}"
+        if table.primary and rng.random() < 0.5:
+            down = rng.choice(["", " DESC"])
+            text += " ORDER BY " + ", ".join(f"`{c.name}`{down}" for c in [*index.columns, *table.primary])
+            return Statement(text + f" LIMIT {rng.randint(1, 10)}", ordered=True)
+        return Statement(text)
+
+    def group(self) -> Statement:
+        """Counts, sums and extremes, per group or over all."""
+        rng, table = self.rng, self.table()
+        able = table.comparable()
+        column, by = rng.choice(able), rng.choice(able)
+        wanted = ["COUNT(*)", f"COUNT(`{column.name}`)"]
+        if column.family in ("integer", "decimal"):
+            wanted += [f"SUM(`{column.name}`)", f"AVG(`{column.name}`)"]
+        if column.family in ("integer", "decimal", "temporal", "bytes", "bit", "float"):
+            wanted += [f"MIN(`{column.name}`)", f"MAX(`{column.name}`)", f"COUNT(DISTINCT `{column.name}`)"]
+        if column.family == "text":
+            # Of two strings that compare equal either one may be the smallest: their weights are the same.
+            wanted += [f"HEX(WEIGHT_STRING(LEFT(MIN(`{column.name}`), 5)))"]
+        picked = ", ".join(rng.sample(wanted, rng.randint(1, min(3, len(wanted)))))
+        text = f"SELECT {picked} FROM {table.name}"
+        if rng.random() < 0.6:
+            text += f" WHERE {self.where(table)}"
+        if rng.random() < 0.5:
+            text += f" GROUP BY `{by.name}`"
+        return Statement(text)
+
+    def join(self):
+        """A join of two tables on columns of the same kind."""
+        pair = self.joined()
+        if pair is None:
+            return None
+        left, right, on = pair
+        kind = self.rng.choice(["JOIN", "LEFT JOIN"])
+        return Statement(f"SELECT {self.columns_of(left, 'x')}, {self.columns_of(right, 'y')} FROM {left.name} AS x {kind} "
+                         f"{right.name} AS y ON {on} WHERE {self.where(left, 'x')}")
+
+    def handler(self):
+        """HANDLER reads in primary key order, to and fro."""
+        table = self.table()
+        if not table.primary or table.options:
+            return None
+        steps = [f"HANDLER {table.name} OPEN AS h", f"HANDLER h READ `PRIMARY` {self.rng.choice(['FIRST', 'LAST'])}"]
+        steps += [f"HANDLER h READ `PRIMARY` {self.rng.choice(['NEXT', 'NEXT', 'PREV'])} LIMIT {self.rng.randint(1, 3)}"
+                  for _ in range(3)]
+        return [Statement(text, ordered=True) for text in [*steps, "HANDLER h CLOSE"]]
+
+    # --- parts
+
+    def table(self) -> Table:
+        """Any table."""
+        return self.rng.choice(self.tables)
+
+    def columns_of(self, table: Table, alias: str = "") -> str:
+        """All columns by name, for invisible ones are not in `*`."""
+        dot = alias + "." if alias else ""
+        return ", ".join(f"{dot}`{c.name}`" for c in table.columns)
+
+    def joined(self):
+        """Two tables and a condition on integers, or None."""
+        left, right = self.table(), self.table()
+        mine = [c for c in left.columns if c.family == "integer"]
+        theirs = [c for c in right.columns if c.family == "integer"]
+        if left is right or not mine or not theirs:
+            return None
+        return left, right, f"x.`{self.rng.choice(mine).name}` = y.`{self.rng.choice(theirs).name}`"
+
+    def where(self, table: Table, alias: str = "", among=None) -> str:
+        """One to three conditions."""
+        rng = self.rng
+        able = [c for c in (among or table.comparable()) if c.family != "geometry"]
+        if not able:
+            return "TRUE"
+        terms = [self.condition(rng.choice(able), alias) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
+        return rng.choice([" AND ", " AND ", " OR "]).join(terms)
+
+    def condition(self, column, alias: str) -> str:
+        """A condition on one column with literals of its own type."""
+        rng = self.rng
+        name = (alias + "." if alias else "") + f"`{column.name}`"
+        value = column.plain(rng)
+        roll = rng.random()
+        if roll < 0.12:
+            return f"{name} IS {rng.choice(['', 'NOT '])}NULL"
+        if roll < 0.3:
+            return f"{name} BETWEEN {value} AND {column.plain(rng)}"
+        if roll < 0.42:
+            return f"{name} IN ({', '.join(column.plain(rng) for _ in range(rng.randint(1, 4)))})"
+        if roll < 0.5 and column.family == "text":
+            return f"{name} LIKE '{rng.choice(['a', 'A', 's', ''])}%'"
+        return f"{name} {rng.choice(['=', '=', '<', '<=', '>', '>=', '<>', '<=>'])} {value}"

@@ -1,0 +1,95 @@
+"""Runs each statement on two databases of one server, each with its own default engine, and compares the outcomes."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+from cheetah_tools.server import connect  # noqa: E402
+
+# Different wording of the same refusal: engines may draw these limits in different places.
+LIMITS = {1070, 1071, 1118, 1030, 139}
+LOST_CONNECTION = {2006, 2013}
+SETTINGS = ["SET time_zone = '+00:00'", "SET timestamp = 1700000000", "SET innodb_strict_mode = 1",
+            "SET group_concat_max_len = 100000"]
+
+
+class Outcome:
+    """What a statement did: error number, rows, affected rows, last insert id, warnings."""
+
+    def __init__(self, error=0, message="", rows=None, affected=0, last_id=0, warnings=0):
+        self.error, self.message, self.rows = error, message, rows
+        self.affected, self.last_id, self.warnings = affected, last_id, warnings
+
+    def text(self) -> str:
+        """For a report."""
+        if self.error:
+            return f"error {self.error}: {self.message}"
+        shown = "" if self.rows is None else f"{len(self.rows)} rows {str(self.rows[:4])[:700]}, "
+        return f"{shown}affected {self.affected}, last id {self.last_id}, warnings {self.warnings}"
+
+
+class Twin:
+    """One side: a database and a connection whose default engine is `engine`."""
+
+    def __init__(self, socket, database: str, engine: str, mode: str):
+        self.database, self.engine = database, engine
+        root = connect(socket)
+        with root.cursor() as cursor:
+            cursor.execute(f"DROP DATABASE IF EXISTS {database}")
+            cursor.execute(f"CREATE DATABASE {database}")
+        root.close()
+        self.connection = connect(socket, database, conv={}, use_unicode=False)
+        for text in [*SETTINGS, f"SET default_storage_engine = {engine}", f"SET sql_mode = '{mode}'"]:
+            self.run(text)
+
+    def run(self, text: str) -> Outcome:
+        """Run one statement."""
+        import pymysql
+        cursor = self.connection.cursor()
+        try:
+            affected = cursor.execute(text.replace("{twin}", self.database))
+            rows = list(cursor.fetchall()) if cursor.description else None
+            return Outcome(rows=rows, affected=affected, last_id=cursor.lastrowid, warnings=cursor.warning_count
+                           if hasattr(cursor, "warning_count") else (cursor._result.warning_count or 0))
+        except pymysql.MySQLError as failure:
+            number = failure.args[0] if failure.args and isinstance(failure.args[0], int) else -1
+            return Outcome(error=number, message=str(failure.args[-1])[:300] if failure.args else "")
+        finally:
+            cursor.close()
+
+    def warnings(self) -> list:
+        """The numbers of the last statement's warnings."""
+        return [row[1] for row in self.run("SHOW WARNINGS").rows or []]
+
+
+def difference(statement, left: Outcome, right: Outcome) -> str:
+    """Empty when both did the same, else what differs."""
+    if left.error != right.error:
+        both_limits = left.error in LIMITS and right.error in LIMITS
+        return "" if both_limits else "error numbers differ"
+    if left.error:
+        return ""
+    if statement.text.startswith(("CHECK TABLE", "ANALYZE")):
+        return "" if verdict(left.rows) == verdict(right.rows) else "the verdicts differ"
+    if (left.rows is None) != (right.rows is None):
+        return "one returned rows, the other did not"
+    if left.rows is not None:
+        if len(left.rows) != len(right.rows):
+            return "numbers of rows differ"
+        if statement.ordered and left.rows != right.rows:
+            return "rows or their order differ"
+        if not statement.ordered and sorted(left.rows, key=repr) != sorted(right.rows, key=repr):
+            return "rows differ"
+    if left.affected != right.affected:
+        return "affected rows differ"
+    if left.last_id != right.last_id:
+        return "last insert ids differ"
+    if statement.counts_warnings and left.warnings != right.warnings:
+        return "numbers of warnings differ"
+    return ""
+
+
+def verdict(rows: list) -> list:
+    """The last column, such as `OK`; the first one names the database."""
+    return [row[-1] for row in rows]

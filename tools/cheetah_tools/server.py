@@ -1,0 +1,279 @@
+"""A private MariaDB server: own data, socket, configuration and plugin folder; no network port.
+
+Works as root and without. Everything is stopped by process id, never by name. A server started with `with` ends with
+its block, on Ctrl-C too; should the tool itself be killed, the kernel ends the server.
+"""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from . import setup
+from .paths import PLUGIN, SERVER, VAR, show
+from .say import Failure
+
+sys.path.append(str(SERVER / "usr/lib/python3/dist-packages"))
+
+READY_SECONDS = 180
+STOP_SECONDS = 180
+# sun_path holds 108 bytes with its final zero.
+SOCKET_PATH_MAX = 100
+PR_SET_PDEATHSIG = 1
+
+
+class PrivateServer:
+    """One server process on one data folder; may be started, stopped and killed any number of times."""
+
+    def __init__(self, folder: Path, options: dict = None, plugin: bool = True, cgroup: Path = None):
+        """`folder` is made when absent. `options` are lines of my.cnf (value None: a bare word).
+        `plugin`: load ha_cheetah.so, when it was built."""
+        setup.ensure()
+        self.folder = Path(folder)
+        self.data = self.folder / "data"
+        self.log = self.folder / "error.log"
+        self.options = dict(options or {})
+        self.plugin = plugin and PLUGIN.exists()
+        self.cgroup = cgroup
+        self.process = None
+        self._short = None
+        self.socket = self._socket_path()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            self.stop()
+        else:
+            self.kill()
+        self._forget_short_folder()
+
+    def start(self, detached: bool = False) -> None:
+        """Start and wait until it answers; Failure with the end of the error log otherwise.
+        `detached`: go on when this process ends (`make up`)."""
+        self._prepare()
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [SERVER / "usr/sbin/mariadbd", f"--defaults-file={self.folder / 'my.cnf'}"],
+                env=setup.library_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+                start_new_session=True, preexec_fn=None if detached else self._before_exec)
+        try:
+            self._wait_ready()
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """Orderly shutdown; Failure when the server did not end by itself with status 0."""
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failure(f"the server did not stop within {STOP_SECONDS} s; end of its log:\n{self.log_tail()}")
+        self.process = None
+        if status != 0:
+            raise Failure(f"the server ended with status {status}; end of its log:\n{self.log_tail()}")
+
+    def kill(self) -> None:
+        """SIGKILL, as a power cut for the process."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def died(self) -> bool:
+        """Whether the process ended by itself."""
+        return self.process is not None and self.process.poll() is not None
+
+    def restart(self) -> None:
+        """Orderly stop and start."""
+        self.stop()
+        self.start()
+
+    def remove(self) -> None:
+        """Delete the folder with all data (the server must be stopped)."""
+        self._forget_short_folder()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def connect(self, database: str = "", **more):
+        """A PyMySQL connection (autocommit, utf8mb4, bytes of BLOBs as they are)."""
+        return connect(self.socket, database, **more)
+
+    def sql(self, statement: str, database: str = "") -> list:
+        """Run one statement on a connection of its own; its rows."""
+        connection = self.connect(database)
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+                return list(cursor.fetchall())
+        finally:
+            connection.close()
+
+    def value(self, statement: str, database: str = ""):
+        """The first column of the first row."""
+        return self.sql(statement, database)[0][0]
+
+    def status(self, name: str) -> int:
+        """A numeric status variable."""
+        rows = self.sql(f"SHOW GLOBAL STATUS LIKE '{name}'")
+        if not rows:
+            raise Failure(f"the server has no status variable {name}")
+        return int(rows[0][1])
+
+    def client(self, *arguments, **popen):
+        """A `mariadb` client process connected to this server."""
+        return subprocess.Popen(client_words(self.socket, *arguments), env=setup.library_environment(), **popen)
+
+    def has_engine(self, name: str) -> bool:
+        """Whether SHOW ENGINES lists it as usable."""
+        return any(row[0].lower() == name.lower() and row[1] in ("YES", "DEFAULT") for row in self.sql("SHOW ENGINES"))
+
+    def anonymous_bytes(self) -> int:
+        """Anonymous memory of the process now."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) * 1024
+        return 0
+
+    def log_tail(self, count: int = 15) -> str:
+        """The last lines of the error log."""
+        try:
+            lines = self.log.read_text(errors="replace").splitlines()
+        except OSError:
+            return f"(no log in {show(self.log)})"
+        return "\n".join("    " + line for line in lines[-count:])
+
+    def _prepare(self) -> None:
+        if self.folder.exists() and self.process is not None:
+            raise Failure(f"the server in {show(self.folder)} is running already")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not self.data.exists():
+            fresh = self.folder / "data.new"
+            shutil.rmtree(fresh, ignore_errors=True)
+            subprocess.run(["cp", "-a", "--sparse=always", str(template()), str(fresh)], check=True)
+            fresh.rename(self.data)
+        self.write_configuration()
+        self.socket.unlink(missing_ok=True)
+
+    def write_configuration(self) -> Path:
+        """Write my.cnf; its path."""
+        lines = {
+            "datadir": self.data, "socket": self.socket, "pid_file": self.folder / "pid",
+            "basedir": SERVER / "usr", "lc_messages_dir": SERVER / "usr/share/mysql",
+            "character_sets_dir": SERVER / "usr/share/mysql/charsets", "plugin_dir": plugin_folder(),
+            "plugin_maturity": "unknown", "skip_networking": None, "max_allowed_packet": "256M",
+            "innodb_fast_shutdown": 1, "secure_file_priv": "", "local_infile": 1, "tmpdir": self.folder,
+        }
+        if os.geteuid() == 0:
+            lines["user"] = "root"
+        if self.plugin:
+            lines["plugin_load_add"] = PLUGIN.name
+        lines.update(self.options)
+        text = "".join(f"{key}\n" if value is None else f"{key} = {value}\n" for key, value in lines.items())
+        place = self.folder / "my.cnf"
+        setup.replace_text(place, f"[mariadbd]\n{text}\n[client]\nsocket = {self.socket}\nuser = root\n")
+        return place
+
+    def _socket_path(self) -> Path:
+        near = self.folder / "sock"
+        if len(str(near)) <= SOCKET_PATH_MAX:
+            return near
+        self._short = Path(tempfile.mkdtemp(prefix="cheetah-"))
+        return self._short / "sock"
+
+    def _forget_short_folder(self) -> None:
+        if self._short:
+            shutil.rmtree(self._short, ignore_errors=True)
+
+    def _before_exec(self) -> None:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if self.cgroup:
+            (self.cgroup / "cgroup.procs").write_text(str(os.getpid()))
+
+    def _wait_ready(self) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            if self.died():
+                status = self.process.returncode
+                raise Failure(f"the server ended at start with status {status}; end of {show(self.log)}:\n{self.log_tail()}")
+            if self.socket.exists():
+                try:
+                    self.connect().close()
+                    return
+                except Exception:  # not listening yet
+                    pass
+            time.sleep(0.05)
+        raise Failure(f"the server does not answer after {READY_SECONDS} s; end of {show(self.log)}:\n{self.log_tail()}")
+
+
+def connect(socket: Path, database: str = "", **more):
+    """A PyMySQL connection through a socket."""
+    import pymysql
+    settings = {"autocommit": True, "charset": "utf8mb4", "read_timeout": 3600, "max_allowed_packet": 256 << 20, **more}
+    return pymysql.connect(unix_socket=str(socket), user="root", database=database or None, **settings)
+
+
+def client_words(socket: Path, *arguments) -> list:
+    """The command line of the `mariadb` client."""
+    return [str(SERVER / "usr/bin/mariadb"), "--no-defaults", f"--socket={socket}", "--user=root",
+            f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}", "--default-character-set=utf8mb4",
+            "--max-allowed-packet=256M", *map(str, arguments)]
+
+
+def plugin_folder() -> Path:
+    """A folder of symlinks to the distribution's plugins and ours."""
+    folder = VAR / "plugins"
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = {p.name: p for p in (SERVER / "usr/lib/mysql/plugin").glob("*.so")}
+    wanted[PLUGIN.name] = PLUGIN
+    for name, target in wanted.items():
+        link = folder / name
+        if not link.is_symlink() or os.readlink(link) != str(target):
+            fresh = folder / f".{name}.{os.getpid()}"
+            fresh.unlink(missing_ok=True)
+            fresh.symlink_to(target)
+            fresh.rename(link)
+    return folder
+
+
+def template() -> Path:
+    """A data folder as mariadb-install-db makes it; made once and copied for every server."""
+    version = setup.ensure()["package_version"].replace(":", "_")
+    place = VAR / f"template-{version}"
+    if place.exists():
+        return place
+    fresh = VAR / f"template.new.{os.getpid()}"
+    shutil.rmtree(fresh, ignore_errors=True)
+    words = [SERVER / "usr/bin/mariadb-install-db", "--no-defaults", f"--basedir={SERVER / 'usr'}", f"--datadir={fresh}",
+             "--auth-root-authentication-method=normal", "--skip-name-resolve", "--skip-test-db",
+             f"--lc-messages-dir={SERVER / 'usr/share/mysql'}", f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}",
+             f"--plugin-dir={SERVER / 'usr/lib/mysql/plugin'}"]
+    if os.geteuid() == 0:
+        words.append("--user=root")
+    done = subprocess.run(list(map(str, words)), env=setup.library_environment(), text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0 or not (fresh / "mysql").is_dir():
+        raise Failure("mariadb-install-db failed:\n" + "\n".join(done.stdout.splitlines()[-15:]))
+    try:
+        fresh.rename(place)
+    except OSError:  # another run was faster
+        shutil.rmtree(fresh, ignore_errors=True)
+    return place
+
+
+def scratch(name: str) -> Path:
+    """An empty folder for one run of a test: `var/tmp/NAME-PID`."""
+    folder = VAR / "tmp" / f"{name}-{os.getpid()}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder

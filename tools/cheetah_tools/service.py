@@ -1,0 +1,79 @@
+"""`make up`, `make sql`, `make down`: one private server that stays, in `var/run`."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from . import build, setup
+from .paths import PROJECT, RUN, show
+from .say import Failure
+from .server import STOP_SECONDS, PrivateServer, client_words
+
+DATABASE = "test"
+
+
+def up(_arguments=()) -> None:
+    """Start the server, with Cheetah when the plugin can be built."""
+    if any((PROJECT / "plugin").glob("*.cc")):
+        build.build()
+    pid = running_pid()
+    if pid:
+        print(f"running already (pid {pid}); next: make sql")
+        return
+    server = PrivateServer(RUN)
+    server.start(detached=True)
+    server.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
+    engine = "with ENGINE=CHEETAH" if server.has_engine("CHEETAH") else "without Cheetah (the plugin is not built)"
+    print(f"MariaDB {setup.ensure()['version']} is up, {engine} (pid {server.process.pid})")
+    print(f"  data {show(server.data)}, log {show(server.log)}, settings {show(RUN / 'my.cnf')}")
+    print("next: make sql")
+
+
+def sql(_arguments=()) -> int:
+    """A client: interactive, or statements from standard input."""
+    if not running_pid():
+        raise Failure("no server is running: make up")
+    arguments = ["--table"] if sys.stdin.isatty() else []
+    try:
+        return subprocess.call(client_words(socket_in_use(), *arguments, DATABASE), env=setup.library_environment())
+    except KeyboardInterrupt:
+        return 130
+
+
+def down(_arguments=()) -> None:
+    """Stop the server; its data stays."""
+    pid = running_pid()
+    if not pid:
+        print("no server is running")
+        return
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    # The pid file goes before the process does; the data is free only after the process.
+    while Path(f"/proc/{pid}").exists():
+        if time.monotonic() > deadline:
+            raise Failure(f"pid {pid} has not stopped after {STOP_SECONDS} s; see {show(RUN / 'error.log')}")
+        time.sleep(0.1)
+    print(f"stopped; the data stays in {show(RUN / 'data')}")
+
+
+def running_pid() -> int:
+    """The pid of our server, or 0. A pid of another program is none of ours."""
+    try:
+        pid = int((RUN / "pid").read_text())
+        program = os.readlink(f"/proc/{pid}/exe")
+        arguments = Path(f"/proc/{pid}/cmdline").read_text()
+    except (OSError, ValueError):
+        return 0
+    mine = Path(program).name.startswith("mariadbd") and str(RUN / "my.cnf") in arguments
+    return pid if mine else 0
+
+
+def socket_in_use() -> Path:
+    """The socket that the running server's configuration names."""
+    for line in (RUN / "my.cnf").read_text().splitlines():
+        if line.startswith("socket ="):
+            return Path(line.split("=", 1)[1].strip())
+    raise Failure(f"{show(RUN / 'my.cnf')} names no socket")
