@@ -1,0 +1,108 @@
+//! The layers of the engine, as ARCHITECTURE.md draws them: a module imports only from lower ones.
+//!
+//! The test reads the source text, so that a new edge shows up as a failing test and not as a review comment.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lowest layer first; modules of one layer do not import each other.
+const LAYERS: &[&[&str]] = &[
+    &["base"],
+    &["format", "durable"],
+    &["segment", "page_map", "log"],
+    &["pool"],
+    &["tree"],
+    &["txn"],
+    &["table"],
+    &["recovery", "check"],
+    &["db"],
+];
+
+fn layer_of(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|names| names.contains(&module))
+}
+
+fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).expect("source folder is readable") {
+        let path = entry.expect("directory entry is readable").path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The names that directly follow `crate::` in a line; `crate::{a, b::c}` gives both.
+fn imported_modules(line: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for rest in line.split("crate::").skip(1) {
+        let list = match rest.strip_prefix('{') {
+            Some(inner) => inner.split('}').next().unwrap_or(inner),
+            None => rest,
+        };
+        for item in list.split(',') {
+            let name: String = item.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            names.push(name);
+            if !rest.starts_with('{') {
+                break;
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn a_module_imports_only_from_lower_layers() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&source, &mut files);
+    let mut edges_seen = 0;
+    let mut wrong = Vec::new();
+    for file in files {
+        let relative = file.strip_prefix(&source).expect("file lies under src");
+        let first = relative.iter().next().expect("a path has a first part").to_string_lossy();
+        let module = first.trim_end_matches(".rs").to_string();
+        let Some(layer) = layer_of(&module) else {
+            assert_eq!(module, "lib", "module '{module}' has no layer: add it here and to ARCHITECTURE.md");
+            continue;
+        };
+        let text = fs::read_to_string(&file).expect("source is readable");
+        for (number, line) in text.lines().enumerate() {
+            if line.trim_start().starts_with("//") {
+                continue;
+            }
+            for name in imported_modules(line) {
+                let Some(target) = layer_of(&name) else { continue };
+                edges_seen += 1;
+                if name != module && target >= layer {
+                    wrong.push(format!("{}:{}: {module} imports {name}", relative.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(edges_seen > 0, "the test no longer finds any import");
+    assert!(wrong.is_empty(), "imports against the layers:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn only_durable_calls_sync() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&source, &mut files);
+    for file in files {
+        if file.ends_with("durable.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("source is readable");
+        for (number, line) in text.lines().enumerate() {
+            let calls = line.contains(".sync_data(") || line.contains(".sync_dir(");
+            assert!(
+                !calls || line.trim_start().starts_with("//"),
+                "{}:{} syncs; only durable.rs may",
+                file.display(),
+                number + 1
+            );
+        }
+    }
+}
