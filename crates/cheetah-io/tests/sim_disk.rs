@@ -131,13 +131,22 @@ fn a_replaced_file_is_the_old_or_the_new_one() {
 }
 
 #[test]
-fn after_a_failed_sync_nothing_becomes_durable_any_more() {
+fn after_a_failed_sync_only_what_is_written_again_becomes_durable() {
     let (disk, file) = disk();
     disk.inject(Fault::on(Op::SyncData));
     file.write_at(0, b"lost").unwrap();
     file.sync_data().unwrap_err();
     file.sync_data().unwrap();
     assert_eq!(after(&disk, CrashPolicy::SyncedOnly, 0).unwrap(), [1; 2048]);
+    assert_eq!(after(&disk, CrashPolicy::Everything, 0).unwrap()[..4], *b"lost");
+    file.write_at(4096, b"other block").unwrap();
+    file.sync_data().unwrap();
+    let bytes = after(&disk, CrashPolicy::SyncedOnly, 0).unwrap();
+    assert_eq!((&bytes[..4], &bytes[4096..]), (&[1; 4][..], &b"other block"[..]));
+    file.write_at(0, b"lost").unwrap();
+    file.sync_data().unwrap();
+    assert_eq!(after(&disk, CrashPolicy::SyncedOnly, 0).unwrap()[..4], *b"lost");
+    assert_eq!(disk.crash_units(), 0);
 
     disk.inject(Fault::on(Op::SyncDir));
     disk.create("b").unwrap();

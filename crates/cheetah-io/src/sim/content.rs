@@ -78,7 +78,7 @@ impl Content {
 }
 
 /// Splits `len` bytes at `offset` at block borders: (block, offset in it, range of the buffer).
-fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
+pub(super) fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
         let at = offset + done as u64;

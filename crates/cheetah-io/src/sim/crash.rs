@@ -144,7 +144,7 @@ fn sector_count(file: &FileState) -> usize {
         Change::Write { offset, bytes } => sectors(*offset, bytes.len()).count(),
         Change::SetLen(_) => 0,
     };
-    file.pending.iter().map(count).sum()
+    file.unsynced().map(count).sum()
 }
 
 fn length_changed(file: &FileState) -> bool {
@@ -154,11 +154,11 @@ fn length_changed(file: &FileState) -> bool {
 
 fn surviving_content(file: &FileState, kept: &[bool], length_kept: bool, verdict: &mut Verdict) -> Content {
     let mut content = file.synced.clone();
-    if file.pending.is_empty() {
+    if file.pending.is_empty() && file.limbo.is_empty() {
         return content;
     }
     let mut kept = kept.iter();
-    for change in file.pending.iter() {
+    for change in file.unsynced() {
         match change {
             Change::Write { offset, bytes } => {
                 for range in sectors(*offset, bytes.len()) {

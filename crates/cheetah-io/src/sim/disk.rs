@@ -471,7 +471,7 @@ impl File for SimFile {
     fn sync_data(&self) -> io::Result<()> {
         let mut begun = self.begin(Op::SyncData, format_args!("")).inspect_err(|error| {
             if let (false, Ok(file)) = (is_power_cut(error), self.disk.state.lock().world.file(self.inode)) {
-                file.poisoned = true;
+                file.fail_sync();
             }
         })?;
         if !begun.ignored {

@@ -36,7 +36,7 @@ impl Op {
 /// What happens instead of the operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Effect {
-    /// It fails, without effect. A failed sync poisons (F5 of the module head).
+    /// It fails, without effect. A failed sync has the consequences of F5 (module head).
     Fail(io::ErrorKind),
     /// Only this many bytes of a write are written, then it fails.
     ShortWrite(usize),

@@ -10,8 +10,9 @@
 //!       whatever happened to the contents. A rename inside a directory is atomic; one between directories is two
 //!       changes. A new directory is an entry of its parent.
 //!   F4  There is no order between files, or between data, length and names, other than through the syncs.
-//!   F5  A failed `sync_data` or `sync_dir` poisons its file or directory: nothing that is written there later becomes
-//!       durable either, although later syncs succeed. (The kernel reports a lost page once and marks it clean.)
+//!   F5  After a failed `sync_data` the writes it was for stay lost or kept per sector for ever, although later syncs
+//!       succeed, unless their 4 KiB block is written again (the kernel reports a lost page once and marks it clean).
+//!       After a failed `sync_dir` no later change of that directory becomes durable.
 //!
 //! Fault model: what a device may do besides ([`Fault`], [`SimDisk::flip`], [`SimDisk::set_space`])
 //!   fail an operation once or for ever; write a part and fail; run out of space; acknowledge a write and not do it,

@@ -5,7 +5,7 @@
 //!   I2  A file stays as long as it has a current or durable name, a pending name, or an open handle.
 //!   I3  `used_bytes` counts the files with a current name or an open handle.
 
-use super::content::{Content, BLOCK_BYTES};
+use super::content::{pieces, Content, BLOCK_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -26,10 +26,11 @@ pub(super) struct FileState {
     pub(super) current: Content,
     pub(super) synced: Content,
     pub(super) pending: Arc<Vec<Change>>,
+    /// Writes whose sync failed: they may be on the disk or not, whatever is synced later (F5).
+    pub(super) limbo: Arc<Vec<Change>>,
     /// Blocks reserved from the start of the file.
     pub(super) reserved_blocks: u64,
     pub(super) open_count: u32,
-    pub(super) poisoned: bool,
 }
 
 /// What a name stands for.
@@ -84,10 +85,48 @@ impl FileState {
     }
 
     pub(super) fn sync(&mut self) {
-        if !self.poisoned {
-            self.synced = self.current.clone();
-            self.pending = Arc::default();
+        let synced = match self.limbo.is_empty() {
+            true => self.current.clone(),
+            false => self.synced_around_limbo(),
+        };
+        self.synced = synced;
+        self.pending = Arc::default();
+    }
+
+    /// What is durable after a sync that follows a failed one: of the blocks in limbo only those that were written
+    /// again, since only they are dirty again. They leave the limbo.
+    fn synced_around_limbo(&mut self) -> Content {
+        let dirty = blocks(&self.pending);
+        let lost = |change: &Change| blocks(std::slice::from_ref(change)).is_disjoint(&dirty);
+        Arc::make_mut(&mut self.limbo).retain(lost);
+        let mut synced = self.current.clone();
+        for index in blocks(&self.limbo) {
+            let mut block = [0; BLOCK_BYTES as usize];
+            self.synced.read(index * BLOCK_BYTES, &mut block);
+            synced.write(index * BLOCK_BYTES, &block);
         }
+        synced.set_len(self.current.len());
+        synced
+    }
+
+    /// The sync failed: the kernel has marked the blocks clean, and nobody knows what of them is on the disk.
+    pub(super) fn fail_sync(&mut self) {
+        let limbo = Arc::make_mut(&mut self.limbo);
+        for change in self.pending.iter() {
+            if let Change::Write { offset, bytes } = change {
+                for (index, within, range) in pieces(*offset, bytes.len()) {
+                    let offset = index * BLOCK_BYTES + within as u64;
+                    limbo.push(Change::Write { offset, bytes: bytes[range].into() });
+                }
+            }
+        }
+        Arc::make_mut(&mut self.pending).retain(|change| matches!(change, Change::SetLen(_)));
+        Arc::make_mut(&mut self.pending).push(Change::SetLen(self.current.len()));
+    }
+
+    /// All writes that may be lost, in order.
+    pub(super) fn unsynced(&self) -> impl Iterator<Item = &Change> {
+        self.limbo.iter().chain(self.pending.iter())
     }
 
     /// Bytes of space that the file takes.
@@ -291,6 +330,17 @@ impl World {
         }
         paths
     }
+}
+
+/// Numbers of the blocks that the writes among `changes` touch.
+fn blocks(changes: &[Change]) -> BTreeSet<u64> {
+    let mut blocks = BTreeSet::new();
+    for change in changes {
+        if let Change::Write { offset, bytes } = change {
+            blocks.extend(pieces(*offset, bytes.len()).map(|(index, _, _)| index));
+        }
+    }
+    blocks
 }
 
 fn inodes(entries: &BTreeMap<String, Node>) -> impl Iterator<Item = Inode> + '_ {

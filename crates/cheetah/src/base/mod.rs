@@ -4,6 +4,7 @@ pub mod config;
 pub mod error;
 pub mod health;
 pub mod ids;
+pub mod planted;
 
 pub use config::Config;
 pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,81 @@
+//! Planted bugs: places where a test can make the engine do the wrong thing, to prove that the harness sees it.
+//!
+//! Invariants
+//!   I1  Without the feature `planted-bugs` every question is the constant `false` and costs nothing. Only the tests
+//!       of this workspace switch the feature on (through a development dependency); no released build does.
+//!   I2  A bug is planted for the thread that plants it and until its guard is dropped, so that tests running side by
+//!       side do not disturb each other.
+//!   I3  Every name has a test that fails when the bug is not caught, and that fails too when the bug was never reached.
+
+/// Whether the bug of this name is planted in this thread.
+#[cfg(not(feature = "planted-bugs"))]
+#[inline(always)]
+pub fn is_on(_name: &'static str) -> bool {
+    false
+}
+
+#[cfg(feature = "planted-bugs")]
+pub use with_feature::{is_on, plant, Planted};
+
+#[cfg(feature = "planted-bugs")]
+mod with_feature {
+    use std::cell::RefCell;
+
+    thread_local! {
+        /// Name, and how often it was reached.
+        static PLANTED: RefCell<Vec<(&'static str, u64)>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Whether the bug of this name is planted in this thread.
+    pub fn is_on(name: &'static str) -> bool {
+        PLANTED.with_borrow_mut(|planted| {
+            let found = planted.iter_mut().find(|(planted, _)| *planted == name);
+            found.map(|(_, reached_count)| *reached_count += 1).is_some()
+        })
+    }
+
+    /// Plants a bug in this thread until the guard is dropped.
+    #[must_use = "the bug goes when the guard does"]
+    pub fn plant(name: &'static str) -> Planted {
+        PLANTED.with_borrow_mut(|planted| planted.push((name, 0)));
+        Planted(name)
+    }
+
+    /// A bug in place.
+    #[derive(Debug)]
+    pub struct Planted(&'static str);
+
+    impl Planted {
+        /// How often the code asked for the bug: 0 means that the test proves nothing.
+        pub fn reached_count(&self) -> u64 {
+            PLANTED.with_borrow(|planted| {
+                planted
+                    .iter()
+                    .find(|(name, _)| *name == self.0)
+                    .map_or(0, |(_, reached_count)| *reached_count)
+            })
+        }
+    }
+
+    impl Drop for Planted {
+        fn drop(&mut self) {
+            PLANTED.with_borrow_mut(|planted| planted.retain(|(name, _)| *name != self.0));
+        }
+    }
+}
+
+#[cfg(all(test, feature = "planted-bugs"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bug_is_on_in_its_thread_until_the_guard_goes() {
+        assert!(!is_on("test"));
+        let guard = plant("test");
+        assert!(is_on("test") && !is_on("other"));
+        assert_eq!(guard.reached_count(), 1);
+        assert!(!std::thread::spawn(|| is_on("test")).join().unwrap());
+        drop(guard);
+        assert!(!is_on("test"));
+    }
+}
