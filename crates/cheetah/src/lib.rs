@@ -5,4 +5,8 @@
 //! `recovery`, `check` < `db`. ARCHITECTURE.md walks through them.
 
 pub mod base;
+pub mod durable;
+pub mod format;
+pub mod page_map;
 pub mod pool;
+pub mod segment;

@@ -1,0 +1,160 @@
+//! The barriers: the only caller of `sync_data` and `sync_dir` in the engine.
+//!
+//! Invariants
+//!   D1  What a barrier covers is durable when it returns `Ok`, whatever the power does afterwards.
+//!   D2  A failed sync stops the engine: it is never retried, and nothing that relies on it is written any more. (The
+//!       kernel reports a lost page once and marks it clean; a second sync would succeed and mean nothing.)
+//!   D3  Which barrier stands between which writes is listed in docs/durability.md, before it is coded.
+//!
+//! Errors    Fatal only.
+
+use crate::base::{Error, Health, Result};
+use cheetah_io::{Disk, File};
+use parking_lot::Mutex;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// The barriers by name. docs/durability.md says what each makes durable, and who relies on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Barrier {
+    /// Images in a segment file, before a page map names them.
+    Segment,
+    /// Blocks in a file of the page map, before CONTROL names them.
+    Map,
+    /// One copy of CONTROL.
+    Control,
+    /// Records in a log file, before they are acknowledged or relied upon.
+    Log,
+    /// Names in a directory, before anything durable relies on the files.
+    Directory,
+}
+
+impl fmt::Display for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Barrier::Segment => "segment",
+            Barrier::Map => "map",
+            Barrier::Control => "control",
+            Barrier::Log => "log",
+            Barrier::Directory => "directory",
+        })
+    }
+}
+
+/// A disk with its barriers. Shared by all layers that write files.
+pub struct Durable {
+    disk: Arc<dyn Disk>,
+    health: Arc<Health>,
+    trace: Mutex<Option<Vec<(Barrier, String)>>>,
+}
+
+impl Durable {
+    /// The barriers of `disk`; a failed one closes `health`.
+    pub fn new(disk: Arc<dyn Disk>, health: Arc<Health>) -> Self {
+        Self { disk, health, trace: Mutex::new(None) }
+    }
+
+    /// The disk.
+    pub fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
+    /// The latch that a failed barrier closes.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Makes the images in a segment file durable.
+    pub fn segment_barrier(&self, file: &dyn File, path: &str) -> Result<()> {
+        self.pass(Barrier::Segment, path, || file.sync_data())
+    }
+
+    /// Makes the blocks in a file of the page map durable.
+    pub fn map_barrier(&self, file: &dyn File, path: &str) -> Result<()> {
+        self.pass(Barrier::Map, path, || file.sync_data())
+    }
+
+    /// Makes a copy of CONTROL durable.
+    pub fn control_barrier(&self, file: &dyn File, path: &str) -> Result<()> {
+        self.pass(Barrier::Control, path, || file.sync_data())
+    }
+
+    /// Makes the records in a log file durable.
+    pub fn log_barrier(&self, file: &dyn File, path: &str) -> Result<()> {
+        self.pass(Barrier::Log, path, || file.sync_data())
+    }
+
+    /// Makes creations, renames and removals in a directory durable; `""` is the root of the database.
+    pub fn directory_barrier(&self, dir: &str) -> Result<()> {
+        self.pass(Barrier::Directory, dir, || self.disk.sync_dir(dir))
+    }
+
+    /// Starts to record the barriers passed.
+    pub fn start_trace(&self) {
+        *self.trace.lock() = Some(Vec::new());
+    }
+
+    /// The barriers passed since the trace was started or last taken, with the file or directory of each.
+    pub fn take_trace(&self) -> Vec<(Barrier, String)> {
+        self.trace.lock().as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn pass(&self, barrier: Barrier, path: &str, sync: impl FnOnce() -> io::Result<()>) -> Result<()> {
+        self.health.check()?;
+        sync().map_err(|error| self.failed(barrier, path, &error))?;
+        if let Some(trace) = self.trace.lock().as_mut() {
+            trace.push((barrier, path.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, barrier: Barrier, path: &str, error: &io::Error) -> Error {
+        self.health.stop(format!("{barrier} barrier on '{path}' failed: {error}"))
+    }
+}
+
+impl fmt::Debug for Durable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Durable").field("health", &self.health).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cheetah_io::sim::{Fault, Op, SimDisk};
+
+    fn on(disk: &SimDisk) -> Durable {
+        Durable::new(Arc::new(disk.clone()), Arc::new(Health::default()))
+    }
+
+    #[test]
+    fn the_trace_lists_barriers_in_their_order() {
+        let disk = SimDisk::new();
+        let durable = on(&disk);
+        let file = disk.create("a").unwrap();
+        durable.map_barrier(&*file, "a").unwrap();
+        durable.start_trace();
+        durable.segment_barrier(&*file, "a").unwrap();
+        durable.directory_barrier("").unwrap();
+        let text: Vec<String> =
+            durable.take_trace().iter().map(|(b, path)| format!("{b} '{path}'")).collect();
+        assert_eq!(text, ["segment 'a'", "directory ''"]);
+        assert!(durable.take_trace().is_empty());
+    }
+
+    #[test]
+    fn a_failed_sync_stops_the_engine_and_is_not_retried() {
+        let disk = SimDisk::new();
+        let durable = on(&disk);
+        let file = disk.create("a").unwrap();
+        disk.inject(Fault::on(Op::SyncData));
+        let first = durable.log_barrier(&*file, "a").unwrap_err().to_string();
+        assert!(first.contains("log barrier on 'a'"), "{first}");
+        let syncs = disk.calls();
+        assert_eq!(durable.log_barrier(&*file, "a").unwrap_err().to_string(), first);
+        assert_eq!(durable.directory_barrier("").unwrap_err().to_string(), first);
+        assert_eq!(disk.calls(), syncs, "D2: no sync is tried after one has failed");
+    }
+}

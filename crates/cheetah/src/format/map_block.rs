@@ -1,0 +1,422 @@
+//! Files of the page map: a header, then blocks; a block holds one generation and consists of chunks.
+//!
+//! ```text
+//! file header                                   chunk header
+//! offset size                                   offset size
+//!      0    8  "CHEETMAP"                            0    2  "MC"
+//!      8    4  format version                        2    1  kind: 1 begin, 2 entries, 3 state, 4 end
+//!     12    4  kind: 1 base, 2 log                   3    1  codec: 0 as is, 1 zstd
+//!     16   16  uuid of the database                  4    4  number of entries (kind 2), else 0
+//!     32    8  number of the file                    8    4  bytes of the content
+//!     40    8  incarnation that created it          12    4  bytes stored after this header
+//!     48   12  zero                                 16    4  CRC-32C of: the preceding chunk's CRC, bytes 0..16,
+//!     60    4  CRC-32C of bytes 0..60                        the stored bytes
+//! ```
+//! A block is: begin, entries.., state.., end. The CRC of the file header precedes that of the first chunk, so the CRC
+//! of an end vouches for every byte of the file before it. Contents:
+//!
+//! ```text
+//! begin    generation 8, incarnation 8
+//! entries  for each entry varint (page - page before; the first: page); for each varint (tree; 0: the page is gone);
+//!          for each that is not gone: varint segment; varint offset / 64; varint stored bytes; crc 4
+//!          (each a column of its own, in this order; pages ascend)
+//! state    opaque bytes of the layers above; the states of a block's chunks are one string
+//! end      generation 8, number of entries 8, bytes of state 8
+//! ```
+
+use super::bytes::{ensure, Defect, Reader};
+use super::location::{Location, MapEntry, ALIGN_BYTES};
+use super::varint;
+use crate::base::{Generation, PageId, SegmentId, TreeId};
+
+/// Bytes of the file header.
+pub const FILE_HEADER_BYTES: usize = 64;
+/// Bytes of a chunk header.
+pub const CHUNK_HEADER_BYTES: usize = 20;
+/// Content of a chunk at most: what a reader must be ready to hold.
+pub const CONTENT_BYTES_MAX: usize = 128 << 10;
+/// Entries of a chunk at most; the longest takes 29 bytes.
+pub const CHUNK_ENTRIES_MAX: usize = 4096;
+/// The version of map files that this engine writes.
+pub const VERSION: u32 = 1;
+
+const FILE_MAGIC: &[u8; 8] = b"CHEETMAP";
+const CHUNK_MAGIC: &[u8; 2] = b"MC";
+const CRC_AT: usize = CHUNK_HEADER_BYTES - 4;
+
+/// A change of the map: the page's new entry, or that the page is gone.
+pub type Change = (PageId, Option<MapEntry>);
+
+/// What a map file is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileKind {
+    /// One block: all pages of a generation.
+    Base = 1,
+    /// A block for each checkpoint: the pages that it changed.
+    Log = 2,
+}
+
+/// What a map file says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileHeader {
+    /// Base or log.
+    pub kind: FileKind,
+    /// The database it belongs to.
+    pub uuid: [u8; 16],
+    /// Number in its name.
+    pub number: u64,
+    /// The opening of the database during which it was created.
+    pub incarnation: u64,
+}
+
+impl FileHeader {
+    /// The header as bytes.
+    pub fn encode(&self) -> [u8; FILE_HEADER_BYTES] {
+        let mut bytes = [0; FILE_HEADER_BYTES];
+        bytes[0..8].copy_from_slice(FILE_MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(self.kind as u32).to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.uuid);
+        bytes[32..40].copy_from_slice(&self.number.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.incarnation.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..60]);
+        bytes[60..64].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Parses and checks a header.
+    pub fn decode(bytes: &[u8; FILE_HEADER_BYTES]) -> Result<Self, Defect> {
+        let mut reader = Reader::new(bytes);
+        ensure(&reader.array::<8>()? == FILE_MAGIC, "not a file of the page map (magic)")?;
+        let version = reader.u32()?;
+        let kind = reader.u32()?;
+        let uuid = reader.array::<16>()?;
+        let number = reader.u64()?;
+        let incarnation = reader.u64()?;
+        ensure(reader.take(12)?.iter().all(|b| *b == 0), "reserved bytes of the header are not zero")?;
+        ensure(reader.u32()? == crc32c::crc32c(&bytes[..60]), "checksum of the header is wrong")?;
+        ensure(version == VERSION, "unknown version of the map format")?;
+        let kind = match kind {
+            1 => FileKind::Base,
+            2 => FileKind::Log,
+            _ => return Err(Defect::new("unknown kind of map file")),
+        };
+        Ok(Self { kind, uuid, number, incarnation })
+    }
+
+    /// The checksum with which the chain of chunks starts.
+    pub fn crc(&self) -> u32 {
+        crc32c::crc32c(&self.encode())
+    }
+}
+
+/// What a chunk holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "named in the module head")]
+pub enum ChunkKind {
+    Begin = 1,
+    Entries = 2,
+    State = 3,
+    End = 4,
+}
+
+/// The parsed header of a chunk; the lengths are within their limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChunkHeader {
+    /// What it holds.
+    pub kind: ChunkKind,
+    compressed: bool,
+    entries_count: u32,
+    content_bytes: u32,
+    stored_bytes: u32,
+    /// Checksum of the chain up to and including this chunk.
+    pub crc: u32,
+}
+
+impl ChunkHeader {
+    /// Parses a header.
+    pub fn decode(bytes: &[u8; CHUNK_HEADER_BYTES]) -> Result<Self, Defect> {
+        let mut reader = Reader::new(bytes);
+        ensure(&reader.array::<2>()? == CHUNK_MAGIC, "not a chunk of the page map (magic)")?;
+        let kind = match reader.u8()? {
+            1 => ChunkKind::Begin,
+            2 => ChunkKind::Entries,
+            3 => ChunkKind::State,
+            4 => ChunkKind::End,
+            _ => return Err(Defect::new("unknown kind of chunk")),
+        };
+        let codec = reader.u8()?;
+        ensure(codec <= 1, "unknown codec of a chunk")?;
+        let header = Self {
+            kind,
+            compressed: codec == 1,
+            entries_count: reader.u32()?,
+            content_bytes: reader.u32()?,
+            stored_bytes: reader.u32()?,
+            crc: reader.u32()?,
+        };
+        ensure(header.content_bytes as usize <= CONTENT_BYTES_MAX, "content of a chunk is too long")?;
+        ensure(header.stored_bytes <= header.content_bytes, "a chunk is longer than its content")?;
+        ensure(header.entries_count as usize <= CHUNK_ENTRIES_MAX, "too many entries in a chunk")?;
+        Ok(header)
+    }
+
+    /// Bytes that follow the header.
+    pub fn stored_bytes(&self) -> usize {
+        self.stored_bytes as usize
+    }
+
+    /// Checks the whole chunk (`chunk` starts with the header that was parsed) against the chain, and returns what it
+    /// holds in `content`.
+    pub fn open(&self, chunk: &[u8], crc_before: u32, content: &mut Vec<u8>) -> Result<(), Defect> {
+        let (header, stored) = chunk.split_at_checked(CHUNK_HEADER_BYTES).ok_or(Defect::new("ends early"))?;
+        ensure(stored.len() == self.stored_bytes(), "ends early")?;
+        ensure(chain(crc_before, &header[..CRC_AT], stored) == self.crc, "checksum of a chunk is wrong")?;
+        content.clear();
+        if !self.compressed {
+            ensure(self.stored_bytes == self.content_bytes, "lengths of an uncompressed chunk differ")?;
+            content.extend_from_slice(stored);
+            return Ok(());
+        }
+        content.resize(self.content_bytes as usize, 0);
+        let got =
+            zstd::bulk::decompress_to_buffer(stored, content).map_err(|_| Defect::new("zstd data is bad"))?;
+        ensure(got == content.len(), "a chunk decompresses to another length")
+    }
+
+    /// The entries in the content of an entries chunk, in `entries`.
+    pub fn entries(&self, content: &[u8], entries: &mut Vec<Change>) -> Result<(), Defect> {
+        decode_entries(content, self.entries_count as usize, entries)
+    }
+}
+
+fn chain(crc_before: u32, header: &[u8], stored: &[u8]) -> u32 {
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&crc_before.to_le_bytes()), header);
+    crc32c::crc32c_append(crc, stored)
+}
+
+/// Appends a chunk; returns the checksum of the chain after it.
+///
+/// # Panics
+/// When the content is longer than [`CONTENT_BYTES_MAX`].
+pub fn put_chunk(
+    out: &mut Vec<u8>,
+    kind: ChunkKind,
+    entries_count: usize,
+    content: &[u8],
+    crc_before: u32,
+) -> u32 {
+    assert!(content.len() <= CONTENT_BYTES_MAX && entries_count <= CHUNK_ENTRIES_MAX);
+    let packed = zstd::bulk::compress(content, 1).ok().filter(|packed| packed.len() < content.len());
+    let stored = packed.as_deref().unwrap_or(content);
+    let start = out.len();
+    out.extend_from_slice(CHUNK_MAGIC);
+    out.extend_from_slice(&[kind as u8, u8::from(packed.is_some())]);
+    for number in [entries_count, content.len(), stored.len()] {
+        out.extend_from_slice(&(number as u32).to_le_bytes());
+    }
+    let crc = chain(crc_before, &out[start..], stored);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out.extend_from_slice(stored);
+    crc
+}
+
+/// The content of a begin chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Begin {
+    /// The generation that the block holds.
+    pub generation: Generation,
+    /// The opening of the database during which it was written.
+    pub incarnation: u64,
+}
+
+impl Begin {
+    /// As bytes.
+    pub fn encode(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.generation.0.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.incarnation.to_le_bytes());
+        bytes
+    }
+
+    /// From bytes.
+    pub fn decode(content: &[u8]) -> Result<Self, Defect> {
+        let mut reader = Reader::new(content);
+        let begin = Self { generation: Generation(reader.u64()?), incarnation: reader.u64()? };
+        reader.finish()?;
+        Ok(begin)
+    }
+}
+
+/// The content of an end chunk: what must have been read by then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct End {
+    /// The generation that the block holds.
+    pub generation: Generation,
+    /// Entries in the block.
+    pub entries_count: u64,
+    /// Bytes of state in the block.
+    pub state_bytes: u64,
+}
+
+impl End {
+    /// As bytes.
+    pub fn encode(&self) -> [u8; 24] {
+        let mut bytes = [0; 24];
+        bytes[..8].copy_from_slice(&self.generation.0.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.entries_count.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.state_bytes.to_le_bytes());
+        bytes
+    }
+
+    /// From bytes.
+    pub fn decode(content: &[u8]) -> Result<Self, Defect> {
+        let mut reader = Reader::new(content);
+        let generation = Generation(reader.u64()?);
+        let end = Self { generation, entries_count: reader.u64()?, state_bytes: reader.u64()? };
+        reader.finish()?;
+        Ok(end)
+    }
+}
+
+/// The content of an entries chunk for `entries`, which ascend by page.
+pub fn encode_entries(entries: &[Change], out: &mut Vec<u8>) {
+    debug_assert!(entries.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    let mut before = 0;
+    for (pid, _) in entries {
+        varint::put(out, pid.0 - before);
+        before = pid.0;
+    }
+    for (_, entry) in entries {
+        varint::put(out, entry.map_or(0, |entry| u64::from(entry.tree.0)));
+    }
+    let locations = || entries.iter().filter_map(|(_, entry)| entry.map(|entry| entry.location));
+    locations().for_each(|location| varint::put(out, u64::from(location.segment.0)));
+    locations().for_each(|location| varint::put(out, u64::from(location.offset / ALIGN_BYTES)));
+    locations().for_each(|location| varint::put(out, u64::from(location.stored_bytes)));
+    locations().for_each(|location| out.extend_from_slice(&location.crc.to_le_bytes()));
+}
+
+fn decode_entries(content: &[u8], count: usize, entries: &mut Vec<Change>) -> Result<(), Defect> {
+    let mut reader = Reader::new(content);
+    entries.clear();
+    let mut pid = 0u64;
+    for _ in 0..count {
+        let step = reader.varint()?;
+        let next = pid.checked_add(step).filter(|next| step > 0 && *next <= PageId::MAX.0);
+        pid = next.ok_or(Defect::new("pages of a chunk do not ascend"))?;
+        entries.push((PageId(pid), None));
+    }
+    let nowhere = Location { segment: SegmentId(0), offset: 0, stored_bytes: 0, crc: 0 };
+    for (_, entry) in entries.iter_mut() {
+        let tree = TreeId(varint_u32(&mut reader)?);
+        *entry = (tree != TreeId(0)).then_some(MapEntry { tree, location: nowhere });
+    }
+    let mut locations: Vec<&mut Location> =
+        entries.iter_mut().filter_map(|(_, entry)| entry.as_mut().map(|entry| &mut entry.location)).collect();
+    for location in &mut locations {
+        location.segment = SegmentId(varint_u32(&mut reader)?);
+    }
+    for location in &mut locations {
+        let offset = varint_u32(&mut reader)?.checked_mul(ALIGN_BYTES);
+        location.offset = offset.ok_or(Defect::new("offset of an image is too large"))?;
+    }
+    for location in &mut locations {
+        location.stored_bytes = varint_u32(&mut reader)?;
+    }
+    for location in &mut locations {
+        location.crc = reader.u32()?;
+    }
+    reader.finish()
+}
+
+fn varint_u32(reader: &mut Reader<'_>) -> Result<u32, Defect> {
+    u32::try_from(reader.varint()?).map_err(|_| Defect::new("a number of an entry is too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cheetah_io::Rng;
+
+    fn entries(rng: &mut Rng, count: usize) -> Vec<Change> {
+        let mut pid = 0;
+        let mut one = |rng: &mut Rng| {
+            pid += 1 + rng.below(3) * rng.below(1000);
+            let location = Location {
+                segment: SegmentId(rng.below(1 << 27) as u32),
+                offset: rng.below(1 << 20) as u32 * ALIGN_BYTES,
+                stored_bytes: rng.below(1 << 17) as u32,
+                crc: rng.next_u64() as u32,
+            };
+            let tree = TreeId(1 + rng.below(u64::from(u32::MAX)) as u32);
+            (PageId(pid), rng.chance(0.8).then_some(MapEntry { tree, location }))
+        };
+        (0..count).map(|_| one(rng)).collect()
+    }
+
+    fn read(chunk: &[u8], crc_before: u32) -> Result<(ChunkHeader, Vec<u8>), Defect> {
+        let header: &[u8; CHUNK_HEADER_BYTES] = chunk.first_chunk().ok_or(Defect::new("ends early"))?;
+        let header = ChunkHeader::decode(header)?;
+        let mut content = Vec::new();
+        header.open(chunk, crc_before, &mut content)?;
+        Ok((header, content))
+    }
+
+    #[test]
+    fn entries_round_trip_at_every_size_and_stay_within_a_chunk() {
+        let mut rng = Rng::new(1);
+        for count in [0, 1, 2, 100, CHUNK_ENTRIES_MAX] {
+            let entries = entries(&mut rng, count);
+            let (mut content, mut chunk, mut back) = (Vec::new(), Vec::new(), Vec::new());
+            encode_entries(&entries, &mut content);
+            let crc = put_chunk(&mut chunk, ChunkKind::Entries, count, &content, 17);
+            let (header, content) = read(&chunk, 17).unwrap();
+            header.entries(&content, &mut back).unwrap();
+            assert_eq!((back, header.crc), (entries, crc));
+        }
+    }
+
+    #[test]
+    fn a_chunk_with_any_bit_flipped_or_out_of_its_place_in_the_chain_is_refused() {
+        let mut rng = Rng::new(2);
+        let (mut content, mut chunk) = (Vec::new(), Vec::new());
+        encode_entries(&entries(&mut rng, 20), &mut content);
+        put_chunk(&mut chunk, ChunkKind::Entries, 20, &content, 17);
+        assert!(read(&chunk, 18).is_err());
+        for bit in 0..chunk.len() * 8 {
+            let mut bad = chunk.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(read(&bad, 17).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn decoders_survive_any_bytes() {
+        let mut rng = Rng::new(3);
+        let mut out = Vec::new();
+        for _ in 0..20_000 {
+            let len = rng.below(200) as usize;
+            let bytes = rng.bytes(len);
+            let count = rng.below(30) as usize;
+            let _ = decode_entries(&bytes, count, &mut out);
+            let _ = read(&bytes, 0);
+            let mut chunk = Vec::new();
+            put_chunk(&mut chunk, ChunkKind::Entries, count, &bytes, 0);
+            let (header, content) = read(&chunk, 0).unwrap();
+            let _ = header.entries(&content, &mut out);
+        }
+    }
+
+    #[test]
+    fn a_file_header_with_any_bit_flipped_is_refused() {
+        let header = FileHeader { kind: FileKind::Log, uuid: [5; 16], number: 3, incarnation: 4 };
+        let good = header.encode();
+        assert_eq!(FileHeader::decode(&good), Ok(header));
+        for bit in 0..FILE_HEADER_BYTES * 8 {
+            let mut bad = good;
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(FileHeader::decode(&bad).is_err(), "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Byte formats: pages in memory, rows, page images, and the records of the other files.
+//!
+//! Pure functions: no I/O, no locks, no clocks. A decoder accepts any bytes whatever and answers with a value or
+//! a [`Defect`]; it never panics and never allocates by a length that it has not checked.
+//! docs/format.md has every layout, byte by byte.
+
+pub mod bytes;
+pub mod control;
+pub mod location;
+pub mod map_block;
+pub mod segment_header;
+pub mod varint;
+
+pub use bytes::{Defect, Reader};
+pub use location::{Location, MapEntry};

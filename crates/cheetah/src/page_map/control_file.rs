@@ -1,0 +1,136 @@
+//! The file CONTROL with its two copies of the control block.
+//!
+//! Which copy counts: the intact one with the higher sequence. Why a damaged copy never hides a generation: P2 of the
+//! module `page_map`.
+
+use crate::base::{planted, Error, Result};
+use crate::durable::Durable;
+use crate::format::control::{ControlBlock, Refusal, COPIES_COUNT, COPY_BYTES};
+use cheetah_io::File;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+const PATH: &str = "CONTROL";
+const NEW_PATH: &str = "CONTROL.new";
+/// Folders that are empty, or not there, while a database is being created.
+const FOLDERS: [&str; 3] = ["seg", "log", "wal"];
+
+/// The open file.
+pub(super) struct ControlFile {
+    file: Arc<dyn File>,
+    /// The highest sequence that may stand in a copy.
+    sequence: u64,
+}
+
+impl ControlFile {
+    /// The file and the block that counts; `None` if there is no database yet.
+    pub(super) fn open(durable: &Durable) -> Result<Option<(Self, ControlBlock)>> {
+        let file = match durable.disk().open(PATH) {
+            Ok(file) => file,
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                check_nothing_is_there(durable)?;
+                return Ok(None);
+            }
+            Err(e) => return Err(Error::io("open", PATH, e)),
+        };
+        let copies = [read_copy(&*file, 0)?, read_copy(&*file, 1)?];
+        let block = choose(copies)?;
+        Ok(Some((Self { file, sequence: block.sequence }, block)))
+    }
+
+    /// Creates the file with both copies. It gets its name only when they are durable.
+    pub(super) fn create(durable: &Durable, block: &ControlBlock) -> Result<Self> {
+        let disk = durable.disk();
+        match disk.unlink(NEW_PATH) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("unlink", NEW_PATH, e)),
+            _ => {}
+        }
+        let file = disk.create(NEW_PATH).map_err(|e| Error::io("create", NEW_PATH, e))?;
+        for copy in 0..COPIES_COUNT {
+            write_copy(&*file, copy, block)?;
+        }
+        durable.control_barrier(&*file, NEW_PATH)?;
+        disk.rename(NEW_PATH, PATH).map_err(|e| Error::io("rename", NEW_PATH, e))?;
+        durable.directory_barrier("")?;
+        Ok(Self { file, sequence: block.sequence })
+    }
+
+    /// Writes the block, with a sequence of its own, to one copy and then to the other (P2). After an error either
+    /// block may be the one that counts at the next opening.
+    pub(super) fn write(&mut self, durable: &Durable, block: &mut ControlBlock) -> Result<()> {
+        self.sequence += 1;
+        block.sequence = self.sequence;
+        for copy in 0..COPIES_COUNT {
+            write_copy(&*self.file, copy, block)?;
+            if copy == 0 && planted::is_on("control-copies-together") {
+                continue;
+            }
+            durable.control_barrier(&*self.file, PATH)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_copy(file: &dyn File, copy: usize, block: &ControlBlock) -> Result<()> {
+    let bytes = block.encode(copy as u32);
+    file.write_at((copy * COPY_BYTES) as u64, &bytes).map_err(|e| Error::io("write", PATH, e))
+}
+
+fn read_copy(file: &dyn File, copy: usize) -> Result<std::result::Result<ControlBlock, Refusal>> {
+    let mut bytes = [0; COPY_BYTES];
+    match file.read_at((copy * COPY_BYTES) as u64, &mut bytes) {
+        Ok(()) => {}
+        // A file cut short: what is missing is damaged like zeroes.
+        Err(e) if e.kind() == ErrorKind::UnexpectedEof => bytes = [0; COPY_BYTES],
+        Err(e) => return Err(Error::io("read", PATH, e)),
+    }
+    Ok(ControlBlock::decode(&bytes, copy as u32))
+}
+
+fn choose(copies: [std::result::Result<ControlBlock, Refusal>; COPIES_COUNT]) -> Result<ControlBlock> {
+    let mut best: Option<ControlBlock> = None;
+    let mut newer: Option<(u64, String)> = None;
+    let mut defects = Vec::new();
+    for copy in copies {
+        match copy {
+            Ok(block) if best.as_ref().is_none_or(|best| block.sequence > best.sequence) => {
+                best = Some(block)
+            }
+            Ok(_) => {}
+            Err(Refusal::Newer { sequence, detail }) => newer = Some((sequence, detail)),
+            Err(Refusal::Damaged(defect)) => defects.push(defect.to_string()),
+        }
+    }
+    if let Some((sequence, detail)) = newer {
+        if best.as_ref().is_none_or(|best| sequence >= best.sequence) {
+            let detail =
+                format!("the database has {detail}; open it with the version that wrote it, or a later one");
+            return Err(Error::Unsupported { place: PATH.into(), detail });
+        }
+    }
+    best.ok_or_else(|| {
+        let detail = format!(
+            "both copies are damaged ({}); restore a backup, or rebuild the map from the segments with cheetah-cli",
+            defects.join("; ")
+        );
+        Error::corrupt(PATH, detail)
+    })
+}
+
+/// Creating a database where files of one lie would remove them.
+fn check_nothing_is_there(durable: &Durable) -> Result<()> {
+    for folder in FOLDERS {
+        let names = match durable.disk().list(folder) {
+            Ok(names) => names,
+            Err(e) if e.kind() == ErrorKind::NotFound => continue,
+            Err(e) => return Err(Error::io("list", folder, e)),
+        };
+        if let Some(name) = names.first() {
+            let detail = format!(
+                "CONTROL is missing but {folder}/{name} exists; restore CONTROL, or empty the directory to start anew"
+            );
+            return Err(Error::corrupt(PATH, detail));
+        }
+    }
+    Ok(())
+}

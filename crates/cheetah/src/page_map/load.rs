@@ -1,0 +1,41 @@
+//! Reading the whole map as CONTROL names it.
+
+use super::map_file::{Item, PartReader};
+use crate::base::{Error, Generation, PageId, Result};
+use crate::durable::Durable;
+use crate::format::control::ControlBlock;
+use crate::format::map_block::FileKind;
+use crate::format::MapEntry;
+
+/// The whole map that `control` names, in the order of the files: a later change of a page replaces an earlier one.
+/// Returns the state.
+pub(super) fn load(
+    durable: &Durable,
+    control: &ControlBlock,
+    visit: &mut dyn FnMut(PageId, Option<MapEntry>),
+) -> Result<Vec<u8>> {
+    let mut state = Vec::new();
+    let mut newest = Generation(0);
+    for (number, part) in control.parts().enumerate() {
+        let kind = if number == 0 && control.base.is_some() { FileKind::Base } else { FileKind::Log };
+        let mut reader = PartReader::open(durable, part, kind, &control.identity.uuid)?;
+        while let Some(item) = reader.next()? {
+            match item {
+                Item::Begin(generation) => {
+                    ensure(newest < generation, "generations of the map do not ascend")?;
+                    newest = generation;
+                    state.clear();
+                }
+                Item::Entries(entries) => entries.iter().for_each(|(pid, entry)| visit(*pid, *entry)),
+                Item::State(bytes) => state.extend_from_slice(bytes),
+                Item::End => {}
+            }
+        }
+    }
+    ensure(newest == control.generation, "the map does not end with the generation that CONTROL names")?;
+    Ok(state)
+}
+
+fn ensure(condition: bool, what: &str) -> Result<()> {
+    condition.then_some(()).ok_or_else(|| Error::corrupt("page map", what))
+}

@@ -1,0 +1,323 @@
+//! Reading and writing the blocks of a map file.
+
+use crate::base::{planted, Error, Generation, PageId, Result};
+use crate::durable::Durable;
+use crate::format::control::MapPart;
+use crate::format::map_block::{
+    encode_entries, put_chunk, Begin, Change, ChunkHeader, ChunkKind, End, FileHeader, FileKind,
+    CHUNK_ENTRIES_MAX, CHUNK_HEADER_BYTES, FILE_HEADER_BYTES,
+};
+use crate::format::Defect;
+use cheetah_io::File;
+use std::sync::Arc;
+
+/// Bytes collected before a write, and read at a time.
+const WINDOW_BYTES: usize = 256 << 10;
+/// Bytes of state in a chunk.
+const STATE_CHUNK_BYTES: usize = 64 << 10;
+
+/// Name of a map file.
+pub(super) fn path(number: u64, kind: FileKind) -> String {
+    match kind {
+        FileKind::Base => format!("map-{number}.base"),
+        FileKind::Log => format!("map-{number}.log"),
+    }
+}
+
+/// The number in the name of a map file, if it is one.
+pub(super) fn parse_name(name: &str) -> Option<u64> {
+    let rest = name.strip_prefix("map-")?;
+    let digits = rest.strip_suffix(".base").or_else(|| rest.strip_suffix(".log"))?;
+    digits.parse().ok()
+}
+
+/// An open map file.
+pub(super) struct MapFile {
+    pub(super) number: u64,
+    pub(super) path: String,
+    file: Arc<dyn File>,
+}
+
+impl MapFile {
+    /// A new file with its header, not durable yet. Returns the checksum with which its chain starts.
+    pub(super) fn create(durable: &Durable, header: &FileHeader) -> Result<(Self, u32)> {
+        let path = path(header.number, header.kind);
+        let file = durable.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
+        let file = Self { number: header.number, path, file };
+        match file.write_at(0, &header.encode()) {
+            Ok(()) => Ok((file, header.crc())),
+            Err(error) => {
+                file.remove(durable);
+                Err(error)
+            }
+        }
+    }
+
+    fn open(durable: &Durable, number: u64, kind: FileKind, uuid: &[u8; 16]) -> Result<(Self, FileHeader)> {
+        let path = path(number, kind);
+        let file = durable.disk().open(&path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::corrupt(&path, "CONTROL names this file, but it is missing")
+            }
+            _ => Error::io("open", &path, e),
+        })?;
+        let file = Self { number, path, file };
+        let mut bytes = [0; FILE_HEADER_BYTES];
+        file.read_at(0, &mut bytes)?;
+        let header = FileHeader::decode(&bytes).map_err(|defect| defect.in_place(&file.path))?;
+        if (header.kind, header.number, &header.uuid) != (kind, number, uuid) {
+            return Err(Error::corrupt(&file.path, "belongs to another database or another place"));
+        }
+        Ok((file, header))
+    }
+
+    /// Makes what was written durable, but not the name of the file.
+    pub(super) fn sync(&self, durable: &Durable) -> Result<()> {
+        durable.map_barrier(&*self.file, &self.path)
+    }
+
+    /// Gives back space after `end`; only a saving, so errors do not matter.
+    pub(super) fn trim(&self, end: u64) {
+        let _ = self.file.set_len(end);
+    }
+
+    /// Removes a file that nothing names. If it fails, the next opening removes it.
+    pub(super) fn remove(&self, durable: &Durable) {
+        let _ = durable.disk().unlink(&self.path);
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_at(offset, bytes).map_err(|e| Error::io("write", &self.path, e))
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, bytes).map_err(|e| match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                Error::corrupt(&self.path, "the file ends before the position that CONTROL names")
+            }
+            _ => Error::io("read", &self.path, e),
+        })
+    }
+}
+
+/// Writes one block, piece by piece.
+pub(super) struct BlockWriter<'a> {
+    file: &'a MapFile,
+    /// Where `pending` goes.
+    at: u64,
+    pending: Vec<u8>,
+    crc: u32,
+    generation: Generation,
+    entries_count: u64,
+    state_bytes: u64,
+    content: Vec<u8>,
+}
+
+impl<'a> BlockWriter<'a> {
+    /// Starts a block at `at`, after a chain that ends with `crc`.
+    pub(super) fn begin(file: &'a MapFile, at: u64, crc: u32, begin: &Begin) -> Self {
+        let mut pending = Vec::new();
+        let crc = put_chunk(&mut pending, ChunkKind::Begin, 0, &begin.encode(), crc);
+        let generation = begin.generation;
+        Self { file, at, pending, crc, generation, entries_count: 0, state_bytes: 0, content: Vec::new() }
+    }
+
+    /// Adds entries; pages ascend from call to call. For full compression pass many at a time.
+    pub(super) fn entries(&mut self, entries: &[Change]) -> Result<()> {
+        for entries in entries.chunks(CHUNK_ENTRIES_MAX) {
+            self.content.clear();
+            encode_entries(entries, &mut self.content);
+            let (kind, count) = (ChunkKind::Entries, entries.len());
+            self.crc = put_chunk(&mut self.pending, kind, count, &self.content, self.crc);
+            self.entries_count += count as u64;
+            self.write_out(WINDOW_BYTES)?;
+        }
+        Ok(())
+    }
+
+    /// Adds state, after all entries.
+    pub(super) fn state(&mut self, state: &[u8]) -> Result<()> {
+        for part in state.chunks(STATE_CHUNK_BYTES) {
+            self.crc = put_chunk(&mut self.pending, ChunkKind::State, 0, part, self.crc);
+            self.state_bytes += part.len() as u64;
+            self.write_out(WINDOW_BYTES)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the block; returns the position and the checksum of the chain after it.
+    pub(super) fn finish(mut self) -> Result<(u64, u32)> {
+        let end = End {
+            generation: self.generation,
+            entries_count: self.entries_count,
+            state_bytes: self.state_bytes,
+        };
+        self.crc = put_chunk(&mut self.pending, ChunkKind::End, 0, &end.encode(), self.crc);
+        self.write_out(0)?;
+        Ok((self.at, self.crc))
+    }
+
+    fn write_out(&mut self, threshold: usize) -> Result<()> {
+        if self.pending.len() > threshold {
+            self.file.write_at(self.at, &self.pending)?;
+            self.at += self.pending.len() as u64;
+            self.pending.clear();
+        }
+        Ok(())
+    }
+}
+
+/// What a reader has come to.
+pub(super) enum Item<'a> {
+    /// A block starts.
+    Begin(Generation),
+    /// Entries of the block, pages ascending.
+    Entries(&'a [Change]),
+    /// More bytes of the block's state.
+    State(&'a [u8]),
+    /// The block was complete.
+    End,
+}
+
+/// Reads the blocks of one part of the map, and checks every byte of it.
+pub(super) struct PartReader {
+    file: MapFile,
+    part: MapPart,
+    /// Position of the next chunk.
+    at: u64,
+    crc: u32,
+    window: Vec<u8>,
+    window_start: u64,
+    content: Vec<u8>,
+    entries: Vec<Change>,
+    block: Option<Block>,
+}
+
+/// What has been read of the block in hand.
+struct Block {
+    generation: Generation,
+    entries_count: u64,
+    state_bytes: u64,
+    last_page: PageId,
+}
+
+impl PartReader {
+    /// Opens the file of a part.
+    pub(super) fn open(durable: &Durable, part: &MapPart, kind: FileKind, uuid: &[u8; 16]) -> Result<Self> {
+        let (file, header) = MapFile::open(durable, part.file, kind, uuid)?;
+        if part.start == FILE_HEADER_BYTES as u64 && part.start_crc != header.crc() {
+            return Err(Error::corrupt(&file.path, "CONTROL names another incarnation of this file"));
+        }
+        Ok(Self {
+            file,
+            part: *part,
+            at: part.start,
+            crc: part.start_crc,
+            window: Vec::new(),
+            window_start: 0,
+            content: Vec::new(),
+            entries: Vec::new(),
+            block: None,
+        })
+    }
+
+    /// The next item; `None` at the end of the part. Corruption when anything is not as it was written.
+    pub(super) fn next(&mut self) -> Result<Option<Item<'_>>> {
+        let at_end = self.at >= self.part.end;
+        let goes_on = at_end && planted::is_on("orphan-block-applied");
+        if at_end && !goes_on {
+            self.check_end().map_err(|defect| self.corrupt(&defect))?;
+            return Ok(None);
+        }
+        let header = match self.read_chunk() {
+            Err(_) if goes_on => return Ok(None),
+            read => read?,
+        };
+        self.take_chunk(&header).map_err(|defect| self.corrupt(&defect))?;
+        Ok(Some(match header.kind {
+            ChunkKind::Begin => {
+                Item::Begin(self.block.as_ref().map_or(Generation(0), |block| block.generation))
+            }
+            ChunkKind::Entries => Item::Entries(&self.entries),
+            ChunkKind::State => Item::State(&self.content),
+            ChunkKind::End => Item::End,
+        }))
+    }
+
+    fn check_end(&self) -> std::result::Result<(), Defect> {
+        if self.block.is_some() || self.at != self.part.end || self.crc != self.part.end_crc {
+            return Err(Defect::new("the map does not end as CONTROL says"));
+        }
+        Ok(())
+    }
+
+    /// Reads and checks the chunk at `at`, with its content in `content`.
+    fn read_chunk(&mut self) -> Result<ChunkHeader> {
+        let head = self.bytes(CHUNK_HEADER_BYTES)?;
+        let head = head.first_chunk().ok_or(Defect::new("ends early"));
+        let header = head.and_then(ChunkHeader::decode).map_err(|defect| self.corrupt(&defect))?;
+        let length = CHUNK_HEADER_BYTES + header.stored_bytes();
+        self.bytes(length)?;
+        let from = (self.at - self.window_start) as usize;
+        let opened = header.open(&self.window[from..from + length], self.crc, &mut self.content);
+        opened.map_err(|defect| self.corrupt(&defect))?;
+        self.at += length as u64;
+        self.crc = header.crc;
+        Ok(header)
+    }
+
+    /// The next `count` bytes, in the window.
+    fn bytes(&mut self, count: usize) -> Result<&[u8]> {
+        let window_end = self.window_start + self.window.len() as u64;
+        if self.at < self.window_start || self.at + count as u64 > window_end {
+            let limit = self.part.end.max(self.at + count as u64) - self.at;
+            self.window.resize((WINDOW_BYTES as u64).min(limit).max(count as u64) as usize, 0);
+            self.window_start = self.at;
+            self.file.read_at(self.at, &mut self.window)?;
+        }
+        let from = (self.at - self.window_start) as usize;
+        Ok(&self.window[from..from + count])
+    }
+
+    /// Checks the order of chunks and the sums of a block.
+    fn take_chunk(&mut self, header: &ChunkHeader) -> std::result::Result<(), Defect> {
+        match (header.kind, self.block.as_mut()) {
+            (ChunkKind::Begin, None) => {
+                let generation = Begin::decode(&self.content)?.generation;
+                let last_page = PageId::NONE;
+                self.block = Some(Block { generation, entries_count: 0, state_bytes: 0, last_page });
+            }
+            (ChunkKind::Entries, Some(block)) if block.state_bytes == 0 => {
+                header.entries(&self.content, &mut self.entries)?;
+                let (Some(first), Some(last)) = (self.entries.first(), self.entries.last()) else {
+                    return Err(Defect::new("a chunk without entries"));
+                };
+                if first.0 <= block.last_page {
+                    return Err(Defect::new("pages of a block do not ascend"));
+                }
+                block.last_page = last.0;
+                block.entries_count += self.entries.len() as u64;
+            }
+            (ChunkKind::State, Some(block)) => block.state_bytes += self.content.len() as u64,
+            (ChunkKind::End, Some(block)) => {
+                let end = End::decode(&self.content)?;
+                if (end.generation, end.entries_count, end.state_bytes)
+                    != (block.generation, block.entries_count, block.state_bytes)
+                {
+                    return Err(Defect::new("a block is not complete"));
+                }
+                self.block = None;
+            }
+            _ => return Err(Defect::new("chunks are out of order")),
+        }
+        Ok(())
+    }
+
+    fn corrupt(&self, defect: &Defect) -> Error {
+        let detail = format!(
+            "{defect}, near byte {}; restore a backup, or rebuild the map from the segments with cheetah-cli",
+            self.at
+        );
+        Error::corrupt(&self.file.path, detail)
+    }
+}

@@ -1,0 +1,31 @@
+//! The page map on disk: for every page of the last committed generation, where its image lies.
+//!
+//! Files: CONTROL names, by exact position and checksum, the parts of map files that are the map: at most one base
+//! (`map-<n>.base`, all pages of some generation) and logs (`map-<n>.log`, a block of changes for each later one).
+//!
+//! Invariants
+//!   P1  A generation is committed when, and only when, both copies of CONTROL name its block durably. Whoever releases
+//!       what an older generation needs (log, segments, map files) waits for `commit` to return.
+//!   P2  The copies are written one after the other, each with its barrier. So at any time at least one copy is intact,
+//!       copy 0 is never older than copy 1, and the older of the two is complete: nothing it needs has been released
+//!       (P1). Any one copy may therefore be lost, torn in a commit or damaged later, without losing a generation.
+//!   P3  Bytes that CONTROL does not name do not exist (C9): an opening reads up to the exact end, continues in a new
+//!       file, and removes the files that are not named. A file is never written within or before what a copy of CONTROL
+//!       may name.
+//!   P4  Every opening is an incarnation of its own, durable before anything else is written; numbers of generations
+//!       and files are never reused, not even those of attempts.
+//!   P5  A new base is merged from files (M5), never from memory, which is already ahead.
+//!
+//! Errors    Corruption when bytes that CONTROL names are not what was written; DiskFull and Io leave the committed
+//!           generation as it was; Fatal after a failed sync.
+
+mod control_file;
+mod load;
+mod map_file;
+mod merge;
+mod store;
+
+pub use crate::format::control::Identity;
+pub use crate::format::map_block::Change;
+pub use crate::format::MapEntry;
+pub use store::{Commit, MapStore, Opened};

@@ -1,0 +1,339 @@
+//! Opening the page map, and committing generations to it.
+//!
+//! Locks     `merging`, then `inner`. `inner` is held while a commit writes and syncs.
+
+use super::control_file::ControlFile;
+use super::map_file::{self, BlockWriter, MapFile};
+use super::{load, merge, Change, Identity, MapEntry};
+use crate::base::{planted, Config, Error, Generation, Lsn, PageId, Result, SegmentId};
+use crate::durable::Durable;
+use crate::format::control::{ControlBlock, Features, MapPart, PARTS_MAX};
+use crate::format::map_block::{Begin, FileHeader, FileKind, FILE_HEADER_BYTES};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Logs may grow to this part (in percent) of the base before a new base is written.
+const LOG_PERCENT_MAX: u64 = 30;
+/// Part of a segment's size that logs may have in any case.
+const LOG_SEGMENT_PART: u64 = 256;
+/// How often the newest state may stand in the logs before a new base is written, when it is what fills them.
+const LOG_STATES_MAX: u64 = 4;
+/// Log files before a new base is written: each opening that commits adds one.
+const LOG_FILES_MAX: usize = 16;
+/// Part of the pool that a merge may take for changes, and roughly what one takes.
+const MERGE_POOL_PART: u64 = 16;
+const MERGE_CHANGE_BYTES: u64 = 64;
+
+/// A generation to commit.
+#[derive(Debug)]
+pub struct Commit<'a> {
+    /// Its number; greater than that of any generation committed or attempted before.
+    pub generation: Generation,
+    /// The pages it changes against the last committed generation, each once, in any order (they get sorted).
+    pub changes: &'a mut [Change],
+    /// Opaque bytes of the layers above; come back from `MapStore::load`.
+    pub state: &'a [u8],
+    /// Where redo of the log begins for this generation.
+    pub log_start: Lsn,
+    /// See `Segments::next_segment`.
+    pub next_segment: SegmentId,
+}
+
+/// A database that has been opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// The map; `load` it next.
+    pub store: MapStore,
+    /// The database, and the number of this opening.
+    pub identity: Identity,
+    /// The configuration with what is fixed at creation as it was then.
+    pub config: Config,
+    /// The committed generation; 0 in a new database.
+    pub generation: Generation,
+    /// The number for the first generation of this opening: greater than any attempted before.
+    pub first_generation: Generation,
+    /// Where redo of the log begins.
+    pub log_start: Lsn,
+    /// For `Segments::open`.
+    pub next_segment: SegmentId,
+}
+
+/// See the module `page_map`. Every method may be called from any thread.
+pub struct MapStore {
+    durable: Arc<Durable>,
+    log_bytes_min: u64,
+    merge_held_max: usize,
+    merging: Mutex<()>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    file: ControlFile,
+    /// What CONTROL says.
+    control: ControlBlock,
+    /// The log to append to; `None`: the next commit creates one.
+    log: Option<OpenLog>,
+    next_map_file: u64,
+    /// Length of the newest block's state, as far as known.
+    state_bytes: u64,
+}
+
+/// A log file of this opening, with the end of what CONTROL names of it.
+struct OpenLog {
+    file: MapFile,
+    end: u64,
+    crc: u32,
+}
+
+impl MapStore {
+    /// Opens the database on the disk, or creates one with `new_uuid`. A new incarnation is durable on return, and files
+    /// of the map that CONTROL does not name are gone.
+    pub fn open(durable: Arc<Durable>, config: &Config, new_uuid: [u8; 16]) -> Result<Opened> {
+        let (mut file, mut control) = match ControlFile::open(&durable)? {
+            Some(found) => found,
+            None => {
+                let control = first_control(config, new_uuid);
+                (ControlFile::create(&durable, &control)?, control)
+            }
+        };
+        let config = Config {
+            page_bytes: control.page_bytes,
+            segment_bytes: control.segment_bytes.into(),
+            ..config.clone()
+        };
+        config.validate()?;
+        control.identity.incarnation += 1;
+        file.write(&durable, &mut control)?;
+        let next_map_file = remove_unnamed(&durable, &control)?;
+        let (generation, identity) = (control.generation, control.identity);
+        let (log_start, next_segment) = (control.log_start, control.next_segment);
+        let first_generation = Generation(generation.0 + 1).max(Generation(identity.incarnation << 32));
+        let inner = Inner { file, control, log: None, next_map_file, state_bytes: 0 };
+        let store = MapStore {
+            durable,
+            log_bytes_min: config.segment_bytes / LOG_SEGMENT_PART,
+            merge_held_max: (config.buffer_pool_bytes / MERGE_POOL_PART / MERGE_CHANGE_BYTES) as usize,
+            merging: Mutex::new(()),
+            inner: Mutex::new(inner),
+        };
+        Ok(Opened { store, identity, config, generation, first_generation, log_start, next_segment })
+    }
+
+    /// Reads the committed map: calls `visit` for entries and removals of pages, where a later call for a page replaces
+    /// an earlier one. Returns the state of the committed generation (empty in a new database). Every byte that CONTROL
+    /// names is checked; Corruption means that some is not what was written.
+    pub fn load(&self, visit: &mut dyn FnMut(PageId, Option<MapEntry>)) -> Result<Vec<u8>> {
+        let control = self.inner.lock().control.clone();
+        load::load(&self.durable, &control, visit)
+    }
+
+    /// The committed generation.
+    pub fn generation(&self) -> Generation {
+        self.inner.lock().control.generation
+    }
+
+    /// Bytes of the map's files.
+    pub fn file_bytes(&self) -> u64 {
+        self.inner.lock().control.parts().map(|part| part.end).sum()
+    }
+
+    /// Commits a generation: appends its block, makes it durable, and writes CONTROL. The caller has made durable
+    /// everything that the changes and the state rely on. After `Ok` the generation is the database. After DiskFull or
+    /// Io the former one still is, as far as anybody may rely on it; the changes must be part of a later commit.
+    ///
+    /// # Panics
+    /// When the generation is not greater than the committed one, or a page appears twice.
+    pub fn commit(&self, commit: Commit<'_>) -> Result<()> {
+        self.durable.health().check()?;
+        commit.changes.sort_unstable_by_key(|(pid, _)| *pid);
+        let twice = commit.changes.windows(2).any(|pair| pair[0].0 == pair[1].0);
+        assert!(!twice, "a page appears twice in the changes of a generation");
+        let mut inner = self.inner.lock();
+        assert!(commit.generation > inner.control.generation, "P4: generations ascend");
+        let mut control = inner.control.clone();
+        let mut log = self.log_for_commit(&mut inner)?;
+        let is_new = log.end == FILE_HEADER_BYTES as u64;
+        if let Err(error) = self.write_block(&commit, &mut log, &mut control) {
+            self.give_up_block(&mut inner, log, is_new);
+            return Err(error);
+        }
+        control.generation = commit.generation;
+        control.log_start = commit.log_start;
+        control.next_segment = commit.next_segment;
+        // Should this fail, a copy may name the new block: the log stays closed, so that it is never written over (P3).
+        inner.write_control(&self.durable, control)?;
+        if planted::is_on("control-before-map-sync") {
+            log.file.sync(&self.durable)?;
+        }
+        inner.log = Some(log);
+        inner.state_bytes = commit.state.len() as u64;
+        Ok(())
+    }
+
+    /// The open log, taken out of `inner`, or a new one.
+    fn log_for_commit(&self, inner: &mut Inner) -> Result<OpenLog> {
+        if let Some(log) = inner.log.take() {
+            return Ok(log);
+        }
+        if inner.control.parts().count() == PARTS_MAX {
+            let actual = PARTS_MAX as u64 + 1;
+            return Err(Error::Limit { what: "files of the page map", actual, limit: PARTS_MAX as u64 });
+        }
+        let header = FileHeader {
+            kind: FileKind::Log,
+            uuid: inner.control.identity.uuid,
+            number: inner.take_number(),
+            incarnation: inner.control.identity.incarnation,
+        };
+        let (file, crc) = MapFile::create(&self.durable, &header)?;
+        Ok(OpenLog { file, end: FILE_HEADER_BYTES as u64, crc })
+    }
+
+    /// Appends the block to the log and makes it durable; notes it in `log` and in `control`.
+    fn write_block(&self, commit: &Commit<'_>, log: &mut OpenLog, control: &mut ControlBlock) -> Result<()> {
+        let begin = Begin { generation: commit.generation, incarnation: control.identity.incarnation };
+        let mut writer = BlockWriter::begin(&log.file, log.end, log.crc, &begin);
+        writer.entries(commit.changes)?;
+        writer.state(commit.state)?;
+        let (end, crc) = writer.finish()?;
+        if !planted::is_on("control-before-map-sync") {
+            log.file.sync(&self.durable)?;
+        }
+        let part = MapPart { file: log.file.number, start: log.end, end, start_crc: log.crc, end_crc: crc };
+        match control.logs.last_mut() {
+            Some(last) if last.file == part.file => (last.end, last.end_crc) = (part.end, part.end_crc),
+            _ => {
+                control.logs.push(part);
+                self.durable.directory_barrier("")?;
+            }
+        }
+        (log.end, log.crc) = (end, crc);
+        Ok(())
+    }
+
+    /// After a failure before CONTROL was touched: takes back what was written of the block.
+    fn give_up_block(&self, inner: &mut Inner, log: OpenLog, is_new: bool) {
+        if self.durable.health().check().is_err() {
+            return;
+        }
+        if is_new {
+            log.file.remove(&self.durable);
+            return;
+        }
+        log.file.trim(log.end);
+        inner.log = Some(log);
+    }
+
+    /// Writes a new base if the logs have grown enough. To be called after commits, from any thread; commits go on
+    /// meanwhile. Returns whether it wrote one. DiskFull and Io leave the map as it was.
+    pub fn merge_if_due(&self) -> Result<bool> {
+        let _one = self.merging.lock();
+        let (merged, number) = {
+            let mut inner = self.inner.lock();
+            if !self.is_merge_due(&inner) {
+                return Ok(false);
+            }
+            (inner.control.clone(), inner.take_number())
+        };
+        self.durable.health().check()?;
+        let (file, base) = merge::write_base(&self.durable, &merged, number, self.merge_held_max.max(16))?;
+        file.sync(&self.durable)?;
+        self.durable.directory_barrier("")?;
+        let mut inner = self.inner.lock();
+        let before = inner.control.clone();
+        let mut control = before.clone();
+        control.base = Some(base);
+        control.logs = without(&before.logs, &merged.logs);
+        inner.write_control(&self.durable, control)?;
+        inner.remove_unused(&self.durable, &before);
+        Ok(true)
+    }
+
+    fn is_merge_due(&self, inner: &Inner) -> bool {
+        let control = &inner.control;
+        let log_bytes: u64 = control.logs.iter().map(MapPart::bytes).sum();
+        let base_bytes = control.base.as_ref().map_or(0, MapPart::bytes);
+        let allowed = base_bytes * LOG_PERCENT_MAX / 100;
+        let allowed = allowed.max(self.log_bytes_min).max(inner.state_bytes * LOG_STATES_MAX);
+        log_bytes > allowed || control.logs.len() > LOG_FILES_MAX
+    }
+}
+
+impl Inner {
+    fn take_number(&mut self) -> u64 {
+        self.next_map_file += 1;
+        self.next_map_file - 1
+    }
+
+    /// Makes `control` what CONTROL says, after this returns `Ok`.
+    fn write_control(&mut self, durable: &Durable, mut control: ControlBlock) -> Result<()> {
+        control.next_map_file = self.next_map_file;
+        if let Err(error) = self.file.write(durable, &mut control) {
+            self.log = None;
+            return Err(error);
+        }
+        self.control = control;
+        Ok(())
+    }
+
+    /// After a merge: removes files that `before` named and CONTROL names no more. A log of which nothing is left is not
+    /// continued, to give its space back.
+    fn remove_unused(&mut self, durable: &Durable, before: &ControlBlock) {
+        let names = |control: &ControlBlock, file| control.parts().any(|part| part.file == file);
+        if self.log.as_ref().is_some_and(|log| !names(&self.control, log.file.number)) {
+            self.log = None;
+        }
+        let base = before.base.iter().map(|part| (part, FileKind::Base));
+        let logs = before.logs.iter().map(|part| (part, FileKind::Log));
+        for (part, kind) in base.chain(logs).filter(|(part, _)| !names(&self.control, part.file)) {
+            // If this fails, the next opening removes the file.
+            let _ = durable.disk().unlink(&map_file::path(part.file, kind));
+        }
+    }
+}
+
+/// What is left of `logs` when `merged`, an earlier state of them, is in the base.
+fn without(logs: &[MapPart], merged: &[MapPart]) -> Vec<MapPart> {
+    let rest = |log: &MapPart| match merged.iter().find(|part| part.file == log.file) {
+        None => Some(*log),
+        Some(part) if part.end == log.end => None,
+        Some(part) => Some(MapPart { start: part.end, start_crc: part.end_crc, ..*log }),
+    };
+    logs.iter().filter_map(rest).collect()
+}
+
+fn first_control(config: &Config, uuid: [u8; 16]) -> ControlBlock {
+    ControlBlock {
+        features: Features::default(),
+        identity: Identity { uuid, incarnation: 0 },
+        sequence: 1,
+        generation: Generation(0),
+        log_start: Lsn(0),
+        next_map_file: 1,
+        next_segment: SegmentId(1),
+        page_bytes: config.page_bytes,
+        segment_bytes: config.segment_bytes as u32,
+        base: None,
+        logs: Vec::new(),
+    }
+}
+
+/// Removes map files that CONTROL does not name (P3); returns a number that no file has had.
+fn remove_unnamed(durable: &Durable, control: &ControlBlock) -> Result<u64> {
+    let mut next = control.next_map_file;
+    let names = durable.disk().list("").map_err(|e| Error::io("list", "", e))?;
+    for name in names {
+        let Some(number) = map_file::parse_name(&name) else { continue };
+        next = next.max(number + 1);
+        if !control.parts().any(|part| part.file == number) {
+            durable.disk().unlink(&name).map_err(|e| Error::io("unlink", &name, e))?;
+        }
+    }
+    Ok(next)
+}
+
+impl std::fmt::Debug for MapStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MapStore").field("generation", &self.generation()).finish_non_exhaustive()
+    }
+}

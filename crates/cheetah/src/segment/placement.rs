@@ -1,0 +1,39 @@
+//! Where in a segment the next image goes.
+
+use crate::format::location::ALIGN_BYTES;
+
+/// Unit of reading of most devices and of the page cache.
+const SECTOR_BYTES: u32 = 4096;
+/// Space that may be left unused to spare a small image a second sector.
+const GAP_BYTES_MAX: u32 = 512;
+
+/// Position of an image of `image_bytes` in a segment that is used up to `end`: aligned, and an image that fits into one
+/// sector does not straddle two, if that leaves a gap of less than 512 bytes.
+pub(super) fn place(end: u32, image_bytes: u32) -> u32 {
+    let aligned = end.next_multiple_of(ALIGN_BYTES);
+    let room = SECTOR_BYTES - aligned % SECTOR_BYTES;
+    let straddles = image_bytes <= SECTOR_BYTES && image_bytes > room;
+    if straddles && room < GAP_BYTES_MAX {
+        return aligned + room;
+    }
+    aligned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place;
+
+    #[test]
+    fn images_are_aligned_and_small_ones_do_not_straddle_for_a_small_gap() {
+        let check =
+            |end, image_bytes, expect| assert_eq!(place(end, image_bytes), expect, "{end} {image_bytes}");
+        check(64, 1000, 64);
+        check(65, 1000, 128);
+        check(4096 - 448, 448, 4096 - 448);
+        check(4096 - 448, 512, 4096);
+        check(4096 - 512, 576, 4096 - 512);
+        check(4096 - 448, 4096, 4096);
+        check(4096 - 448, 4160, 4096 - 448);
+        check(4096, 4096, 4096);
+    }
+}

@@ -1,0 +1,69 @@
+//! Finding the images of a segment without the page map: for garbage collection and for rebuilding a map.
+
+use super::segment_file::SegmentFile;
+use super::{sealing, Location};
+use crate::base::{PageId, Result};
+use crate::format::location::ALIGN_BYTES;
+use crate::format::segment_header::HEADER_BYTES;
+
+/// An image found in a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Image<'a> {
+    /// The page whose content it is, or was.
+    pub pid: PageId,
+    /// Where it lies.
+    pub location: Location,
+    /// The image itself.
+    pub bytes: &'a [u8],
+}
+
+/// Bytes read at a time; longer than any image.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// Calls `visit` for every intact image in `file`, in the order of their positions, dead ones included. Bytes that are
+/// no intact image (gaps, the torn end of a file that a crash left, damage) are skipped.
+pub(super) fn scan(
+    file: &SegmentFile,
+    end: u64,
+    visit: &mut dyn FnMut(Image<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut window = Vec::new();
+    let mut start = HEADER_BYTES as u64;
+    while start < end {
+        let len = (end - start).min(WINDOW_BYTES as u64) as usize;
+        window.resize(len, 0);
+        file.read_at(start, &mut window)?;
+        let used = scan_window(file, start, &window, start + len as u64 == end, visit)?;
+        start += used as u64;
+    }
+    Ok(())
+}
+
+/// Visits the images that lie wholly in `window`; returns how much of it is done with.
+fn scan_window(
+    file: &SegmentFile,
+    start: u64,
+    window: &[u8],
+    is_last: bool,
+    visit: &mut dyn FnMut(Image<'_>) -> Result<()>,
+) -> Result<usize> {
+    let mut at = 0;
+    while at < window.len() {
+        let rest = &window[at..];
+        let Some((stored_bytes, pid, crc)) = sealing::inspect(rest) else {
+            at += ALIGN_BYTES as usize;
+            continue;
+        };
+        let location = Location { segment: file.id, offset: (start + at as u64) as u32, stored_bytes, crc };
+        match rest.get(..stored_bytes as usize) {
+            Some(bytes) if sealing::is_intact(bytes, location.address(), crc) => {
+                visit(Image { pid, location, bytes })?;
+                at += (stored_bytes.next_multiple_of(ALIGN_BYTES) as usize).max(ALIGN_BYTES as usize);
+            }
+            // It may continue in the next window, if it starts late in this one.
+            None if !is_last && at > 0 && (stored_bytes as usize) < WINDOW_BYTES => return Ok(at),
+            _ => at += ALIGN_BYTES as usize,
+        }
+    }
+    Ok(at)
+}

@@ -1,0 +1,150 @@
+//! One segment file: its bytes on disk, and the newest of them that are still in the write buffer.
+//!
+//! Invariants
+//!   F1  Bytes `0..buffer.start` are in the file (not necessarily durable), `buffer` follows.
+//!   F2  A failed write leaves the buffer as it was: its images stay readable and are written later.
+//!   F3  A sealed file has no buffer and is never written.
+
+use super::Location;
+use crate::base::{Error, Result, SegmentId};
+use crate::durable::Durable;
+use crate::format::control::Identity;
+use crate::format::segment_header::{SegmentHeader, HEADER_BYTES};
+use cheetah_io::File;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// See the module.
+pub(super) struct SegmentFile {
+    pub(super) id: SegmentId,
+    pub(super) path: String,
+    file: Arc<dyn File>,
+    pub(super) buffer: Mutex<Buffer>,
+}
+
+/// Bytes that are not in the file yet.
+#[derive(Default)]
+pub(super) struct Buffer {
+    start: u32,
+    bytes: Vec<u8>,
+}
+
+impl Buffer {
+    /// Position after the last byte.
+    pub(super) fn end(&self) -> u32 {
+        self.start + self.bytes.len() as u32
+    }
+
+    /// Bytes held.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Adds `image` at `offset`, at or after the end; the gap is zero.
+    pub(super) fn put(&mut self, offset: u32, image: &[u8]) {
+        assert!(offset >= self.end(), "F1: segments are appended to");
+        self.bytes.resize((offset - self.start) as usize, 0);
+        self.bytes.extend_from_slice(image);
+    }
+
+    fn image(&self, location: &Location) -> Option<&[u8]> {
+        let from = location.offset.checked_sub(self.start)? as usize;
+        self.bytes.get(from..)?.get(..location.stored_bytes as usize)
+    }
+}
+
+/// Directory of the segment files.
+pub(super) const DIR: &str = "seg";
+
+/// Name of a segment's file.
+pub(super) fn path(id: SegmentId) -> String {
+    format!("{DIR}/{:08}.seg", id.0)
+}
+
+/// The segment that a file name stands for.
+pub(super) fn parse_name(name: &str) -> Option<SegmentId> {
+    let id = SegmentId(name.strip_suffix(".seg")?.parse().ok()?);
+    (path(id).strip_prefix(DIR)?.strip_prefix('/')? == name).then_some(id)
+}
+
+impl SegmentFile {
+    /// A new file with its header in the buffer.
+    pub(super) fn create(durable: &Durable, id: SegmentId, identity: &Identity, stream: u8) -> Result<Self> {
+        let path = path(id);
+        let file = durable.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
+        let header =
+            SegmentHeader { uuid: identity.uuid, segment: id, incarnation: identity.incarnation, stream };
+        let buffer = Mutex::new(Buffer { start: 0, bytes: header.encode().to_vec() });
+        Ok(Self { id, path, file, buffer })
+    }
+
+    /// An existing file, sealed.
+    pub(super) fn open(durable: &Durable, id: SegmentId) -> Result<(Self, u64)> {
+        let path = path(id);
+        let file = durable.disk().open(&path).map_err(|e| Error::io("open", &path, e))?;
+        let bytes = file.len().map_err(|e| Error::io("length", &path, e))?;
+        let start = u32::try_from(bytes).map_err(|_| Error::corrupt(&path, "longer than any segment"))?;
+        Ok((Self { id, path, file, buffer: Mutex::new(Buffer { start, bytes: Vec::new() }) }, bytes))
+    }
+
+    /// Checks that the file is what its name says.
+    pub(super) fn check_header(&self, uuid: &[u8; 16]) -> Result<()> {
+        let mut bytes = [0; HEADER_BYTES];
+        self.file.read_at(0, &mut bytes).map_err(|e| Error::io("read", &self.path, e))?;
+        let header = SegmentHeader::decode(&bytes).map_err(|defect| defect.in_place(&self.path))?;
+        if header.segment != self.id || &header.uuid != uuid {
+            return Err(Error::corrupt(&self.path, "belongs to another database or another place"));
+        }
+        Ok(())
+    }
+
+    /// Writes the buffer to the file. True if there was anything to write.
+    pub(super) fn write_out(&self, buffer: &mut Buffer) -> Result<bool> {
+        if buffer.bytes.is_empty() {
+            return Ok(false);
+        }
+        let start = u64::from(buffer.start);
+        self.file.write_at(start, &buffer.bytes).map_err(|e| Error::io("write", &self.path, e))?;
+        self.file.start_writeback(start, buffer.bytes.len() as u64);
+        buffer.start = buffer.end();
+        buffer.bytes.clear();
+        Ok(true)
+    }
+
+    /// Gives back the memory of an empty buffer.
+    pub(super) fn drop_buffer(&self) {
+        let mut buffer = self.buffer.lock();
+        debug_assert!(buffer.bytes.is_empty(), "F3");
+        buffer.bytes = Vec::new();
+    }
+
+    /// Makes what has been written out durable.
+    pub(super) fn sync(&self, durable: &Durable) -> Result<()> {
+        durable.segment_barrier(&*self.file, &self.path)
+    }
+
+    /// The bytes at `location`, unchecked, in `image`.
+    pub(super) fn read(&self, location: &Location, image: &mut Vec<u8>) -> Result<()> {
+        image.clear();
+        let buffer = self.buffer.lock();
+        if location.end() > u64::from(buffer.end()) {
+            let detail = format!("image at {} lies beyond the end at {}", location.offset, buffer.end());
+            return Err(Error::corrupt(&self.path, detail));
+        }
+        if let Some(bytes) = buffer.image(location) {
+            image.extend_from_slice(bytes);
+            return Ok(());
+        }
+        drop(buffer);
+        image.resize(location.stored_bytes as usize, 0);
+        self.read_at(u64::from(location.offset), image)
+    }
+
+    /// Bytes of the file itself.
+    pub(super) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, bytes).map_err(|e| match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => Error::corrupt(&self.path, "the file ends early"),
+            _ => Error::io("read", &self.path, e),
+        })
+    }
+}

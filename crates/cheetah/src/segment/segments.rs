@@ -1,0 +1,322 @@
+//! The segment store: appending, reading, syncing and removing.
+//!
+//! Locks     stream, then buffer of its open file, then table. None is held across a sync; `syncing` is, alone.
+
+use super::segment_file::{self, Buffer, SegmentFile, DIR};
+use super::space::Space;
+use super::table::{SegmentStat, Table, Totals};
+use super::{placement, scan, sealing, Image, Location, Stream};
+use crate::base::{planted, Config, Error, Generation, Result, SegmentId};
+use crate::durable::Durable;
+use crate::format::control::Identity;
+use crate::format::segment_header::HEADER_BYTES;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::Arc;
+
+/// A segment number takes 27 bits.
+const SEGMENT_MAX: u32 = (1 << 27) - 1;
+/// The largest write buffer of a stream.
+const BUFFER_BYTES_MAX: u64 = 1 << 20;
+/// Part of the pool that all write buffers together may take.
+const BUFFER_POOL_PART: u64 = 16;
+
+/// All segments of a database. Every method may be called from any thread.
+pub struct Segments {
+    durable: Arc<Durable>,
+    identity: Identity,
+    segment_bytes: u64,
+    buffer_bytes: usize,
+    space: Space,
+    next_segment: AtomicU32,
+    streams: [Mutex<Option<Arc<SegmentFile>>>; 3],
+    table: Mutex<Table>,
+    syncing: Mutex<()>,
+    /// The whole map has been retained (S4).
+    loaded: AtomicBool,
+}
+
+/// What a removal of dead segments has freed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[expect(missing_docs, reason = "named by their unit")]
+pub struct Unlinked {
+    pub files_count: u64,
+    pub bytes: u64,
+}
+
+impl Segments {
+    /// Opens the segments of a database. Then comes `retain` for every entry of the map, then `loaded`; until then
+    /// nothing is unlinked. New segments get numbers from `next_segment` on (from CONTROL). Reads the directory and the
+    /// lengths of all files.
+    pub fn open(
+        durable: Arc<Durable>,
+        config: &Config,
+        identity: Identity,
+        next_segment: SegmentId,
+    ) -> Result<Self> {
+        let mut table = Table::default();
+        let mut next = next_segment.0.max(1);
+        for id in segment_ids(&durable)? {
+            let (file, bytes) = SegmentFile::open(&durable, id)?;
+            table.add_sealed(Arc::new(file), bytes);
+            next = next.max(id.0 + 1);
+        }
+        let space = Space::new(durable.disk(), config.segment_bytes, table.totals().file_bytes)?;
+        let streams_count = Stream::ALL.len() as u64;
+        let buffer_bytes = BUFFER_BYTES_MAX.min(config.buffer_pool_bytes / BUFFER_POOL_PART / streams_count);
+        Ok(Self {
+            durable,
+            identity,
+            segment_bytes: config.segment_bytes,
+            buffer_bytes: buffer_bytes as usize,
+            space,
+            next_segment: AtomicU32::new(next),
+            streams: Default::default(),
+            table: Mutex::new(table),
+            syncing: Mutex::new(()),
+            loaded: AtomicBool::new(false),
+        })
+    }
+
+    /// Ends the opening: the whole map of generation `committed` has been retained. Unlinks what it does not name,
+    /// that is what a crash or an interrupted removal has left.
+    pub fn loaded(&self, committed: Generation) -> Result<Unlinked> {
+        self.loaded.store(true, Ordering::Release);
+        self.remove_dead(committed)
+    }
+
+    /// Numbers from here on have never been a segment: for CONTROL, read after the `sync` of the generation.
+    pub fn next_segment(&self) -> SegmentId {
+        SegmentId(self.next_segment.load(Ordering::Acquire))
+    }
+
+    /// Appends an image, which gets its own address and checksum, and counts it as live: the caller installs the
+    /// location or releases it. It is readable at once, and durable after `sync`. May write the buffer of the stream
+    /// to its file. Errors: DiskFull and Io leave everything as it was.
+    pub fn append(&self, stream: Stream, image: &mut [u8]) -> Result<Location> {
+        self.durable.health().check()?;
+        let limit = self.segment_bytes - HEADER_BYTES as u64;
+        if image.len() as u64 > limit {
+            return Err(Error::Limit { what: "bytes of an image", actual: image.len() as u64, limit });
+        }
+        let image_bytes = image.len() as u32;
+        let mut open = self.streams[stream as usize].lock();
+        let file = self.open_segment(stream, &mut open, image_bytes)?;
+        let mut buffer = file.buffer.lock();
+        let offset = placement::place(buffer.end(), image_bytes);
+        let grown = buffer.len() + (offset - buffer.end()) as usize + image.len();
+        if grown > self.buffer_bytes {
+            self.write_out(&file, &mut buffer)?;
+        }
+        let address = crate::format::location::address(file.id, offset);
+        let crc = sealing::seal(image, address);
+        let location = Location { segment: file.id, offset, stored_bytes: image_bytes, crc };
+        buffer.put(offset, image);
+        self.table.lock().appended(&location);
+        Ok(location)
+    }
+
+    /// The open segment of a stream with room for the image; a full one is sealed and a new one created.
+    fn open_segment(
+        &self,
+        stream: Stream,
+        open: &mut Option<Arc<SegmentFile>>,
+        image_bytes: u32,
+    ) -> Result<Arc<SegmentFile>> {
+        if let Some(file) = open.as_ref() {
+            let mut buffer = file.buffer.lock();
+            let offset = placement::place(buffer.end(), image_bytes);
+            if u64::from(offset) + u64::from(image_bytes) <= self.segment_bytes {
+                drop(buffer);
+                return Ok(file.clone());
+            }
+            self.write_out(file, &mut buffer)?;
+        }
+        if let Some(full) = open.take() {
+            self.seal(&full);
+        }
+        let file = Arc::new(self.create(stream)?);
+        self.table.lock().add_open(file.clone());
+        *open = Some(file.clone());
+        Ok(file)
+    }
+
+    fn create(&self, stream: Stream) -> Result<SegmentFile> {
+        // Claimed even if the creation fails: numbers are never reused.
+        let id = self.next_segment.fetch_add(1, Ordering::AcqRel);
+        if id > SEGMENT_MAX {
+            return Err(Error::Limit {
+                what: "segments ever created",
+                actual: id.into(),
+                limit: SEGMENT_MAX.into(),
+            });
+        }
+        SegmentFile::create(&self.durable, SegmentId(id), &self.identity, stream as u8)
+    }
+
+    fn seal(&self, file: &SegmentFile) {
+        file.drop_buffer();
+        self.table.lock().seal(file.id);
+    }
+
+    fn write_out(&self, file: &SegmentFile, buffer: &mut Buffer) -> Result<()> {
+        let bytes = buffer.len() as u64;
+        if file.write_out(buffer)? {
+            self.space.wrote(bytes);
+            if let Some(row) = self.table.lock().rows.get_mut(&file.id) {
+                row.unsynced = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the image at `location` into `image` and checks it against the location's checksum and its own address.
+    /// Errors: Corruption when it is not what was written; a caller that does not hold the location live must look in
+    /// the map again first.
+    pub fn read(&self, location: &Location, image: &mut Vec<u8>) -> Result<()> {
+        self.durable.health().check()?;
+        let file = self.table.lock().rows.get(&location.segment).map(|row| row.file.clone());
+        let file = file.ok_or_else(|| {
+            Error::corrupt(
+                segment_file::path(location.segment),
+                "the page map names a segment that does not exist",
+            )
+        })?;
+        file.read(location, image)?;
+        if !sealing::is_intact(image, location.address(), location.crc) {
+            return Err(Error::corrupt(location.to_string(), "checksum or address of the image is wrong"));
+        }
+        Ok(())
+    }
+
+    /// Makes every image appended before the call durable, with the names of the files.
+    pub fn sync(&self) -> Result<()> {
+        let _one = self.syncing.lock();
+        for stream in &self.streams {
+            if let Some(file) = stream.lock().as_ref() {
+                self.write_out(file, &mut file.buffer.lock())?;
+            }
+        }
+        let (files, names) = self.take_unsynced();
+        for file in files {
+            if !planted::is_on("segment-sync-skipped") {
+                file.sync(&self.durable)?;
+            }
+        }
+        if names && !planted::is_on("segment-directory-sync-skipped") {
+            self.durable.directory_barrier(DIR)?;
+        }
+        Ok(())
+    }
+
+    fn take_unsynced(&self) -> (Vec<Arc<SegmentFile>>, bool) {
+        let mut table = self.table.lock();
+        let mut names = false;
+        let mut files = Vec::new();
+        for row in table.rows.values_mut().filter(|row| row.unsynced) {
+            row.unsynced = false;
+            names |= std::mem::take(&mut row.unnamed);
+            files.push(row.file.clone());
+        }
+        (files, names)
+    }
+
+    /// Counts an entry of the map as live (S1), while the map is loaded.
+    pub fn retain(&self, location: &Location) {
+        self.table.lock().retain(location);
+    }
+
+    /// Ends the life of an image in the maps from `generation` on: its replacement, or that the page is gone, is among
+    /// the changes of `generation`; or the image has never been installed (then any generation, such as 0, will do).
+    ///
+    /// # Panics
+    /// When more is released than was live: an image that a map needs could be lost.
+    pub fn release(&self, location: &Location, generation: Generation) {
+        self.table.lock().release(location, generation);
+    }
+
+    /// Unlinks segments that no map needs any more (S3), given that `committed` is the last generation for which
+    /// `MapStore::commit` has returned.
+    pub fn remove_dead(&self, committed: Generation) -> Result<Unlinked> {
+        self.table.lock().committed(committed);
+        let mut unlinked = Unlinked::default();
+        if !self.loaded.load(Ordering::Acquire) {
+            return Ok(unlinked);
+        }
+        let dead = self.table.lock().dead(planted::is_on("segment-unlinked-early"));
+        for file in dead {
+            match self.durable.disk().unlink(&file.path) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::io("unlink", &file.path, e))
+                }
+                _ => {}
+            }
+            let row = self.table.lock().rows.remove(&file.id);
+            unlinked.files_count += 1;
+            unlinked.bytes += row.map_or(0, |row| row.end);
+        }
+        Ok(unlinked)
+    }
+
+    /// The segment that garbage collection should empty next, if any is worth it.
+    pub fn victim(&self) -> Option<SegmentId> {
+        self.table.lock().victim(self.segment_bytes)
+    }
+
+    /// Takes a segment out of the choice of victims: it could not be emptied (damaged images).
+    pub fn fence(&self, segment: SegmentId) {
+        if let Some(row) = self.table.lock().rows.get_mut(&segment) {
+            row.fenced = true;
+        }
+    }
+
+    /// Calls `visit` for every intact image of a segment, dead ones included, in the order of position. Only the map
+    /// says which are live.
+    pub fn iterate(&self, segment: SegmentId, visit: &mut dyn FnMut(Image<'_>) -> Result<()>) -> Result<()> {
+        let found = self.table.lock().rows.get(&segment).map(|row| (row.file.clone(), row.open, row.end));
+        let Some((file, open, end)) = found else { return Ok(()) };
+        if open {
+            self.write_out(&file, &mut file.buffer.lock())?;
+        }
+        scan::scan(&file, end, visit)
+    }
+
+    /// Checks that a segment's file says of itself what its name says: for the check of a database.
+    pub fn check_header(&self, segment: SegmentId) -> Result<()> {
+        let file = self.table.lock().rows.get(&segment).map(|row| row.file.clone());
+        file.map_or(Ok(()), |file| file.check_header(&self.identity.uuid))
+    }
+
+    /// `Err(DiskFull)` unless `needed_bytes` can be written and a reserve still stays free. Cheap: the file system is
+    /// asked only now and then.
+    pub fn check_space(&self, needed_bytes: u64) -> Result<()> {
+        self.space.check(self.durable.disk(), needed_bytes)
+    }
+
+    /// Sums over all segments.
+    pub fn totals(&self) -> Totals {
+        self.table.lock().totals()
+    }
+
+    /// All segments, oldest first.
+    pub fn stats(&self) -> Vec<SegmentStat> {
+        self.table.lock().stats()
+    }
+}
+
+impl std::fmt::Debug for Segments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segments").field("totals", &self.totals()).finish_non_exhaustive()
+    }
+}
+
+/// The segments in the directory, ascending. Files with other names are left alone.
+fn segment_ids(durable: &Durable) -> Result<Vec<SegmentId>> {
+    let disk = durable.disk();
+    disk.create_dir(DIR).map_err(|e| Error::io("create", DIR, e))?;
+    durable.directory_barrier("")?;
+    let names = disk.list(DIR).map_err(|e| Error::io("list", DIR, e))?;
+    let mut ids: Vec<_> = names.iter().filter_map(|name| segment_file::parse_name(name)).collect();
+    ids.sort_unstable();
+    Ok(ids)
+}

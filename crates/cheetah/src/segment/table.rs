@@ -1,0 +1,200 @@
+//! What is known of every segment: lengths, live bytes, and from which generation on it is needed no more.
+//!
+//! Invariants: S1 to S4 of the module `segment`.
+
+use super::segment_file::SegmentFile;
+use super::Location;
+use crate::base::{Generation, SegmentId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Sealed segments shorter than this part of the full size are worth merging when there are many.
+const SMALL_PART: u64 = 4;
+/// Small segments that are left alone: about those of the last few openings.
+const SMALL_COUNT_MAX: usize = 12;
+
+/// A segment as others see it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "named by their type and unit")]
+pub struct SegmentStat {
+    pub segment: SegmentId,
+    pub file_bytes: u64,
+    pub live_bytes: u64,
+    pub is_open: bool,
+}
+
+/// Sums over all segments.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[expect(missing_docs, reason = "named by their unit")]
+pub struct Totals {
+    pub segments_count: u64,
+    pub file_bytes: u64,
+    pub live_bytes: u64,
+    /// Bytes of open segments; garbage collection cannot free them.
+    pub open_bytes: u64,
+}
+
+impl Totals {
+    /// Live bytes per 1000 bytes of file, of all segments; 1000 when there is nothing.
+    pub fn fill(&self) -> u64 {
+        (self.live_bytes * 1000).checked_div(self.file_bytes).unwrap_or(1000)
+    }
+}
+
+/// One row of the table.
+pub(super) struct Row {
+    pub(super) file: Arc<SegmentFile>,
+    pub(super) end: u64,
+    pub(super) live_bytes: u64,
+    /// The newest generation of a release (S3).
+    dead_since: Generation,
+    pub(super) open: bool,
+    /// Written out since the last sync.
+    pub(super) unsynced: bool,
+    /// Its name is not durable yet.
+    pub(super) unnamed: bool,
+    /// Bytes appended to all segments when this one was sealed: the clock by which its age is measured.
+    sealed_at: u64,
+    /// How many commits there must have been before this segment is a victim.
+    victim_from: u64,
+    /// Garbage collection could not empty it.
+    pub(super) fenced: bool,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Table {
+    pub(super) rows: BTreeMap<SegmentId, Row>,
+    /// Bytes ever appended, from an arbitrary start.
+    appended_bytes: u64,
+    committed: Generation,
+    commits_count: u64,
+}
+
+impl Table {
+    /// Adds a new, open segment.
+    pub(super) fn add_open(&mut self, file: Arc<SegmentFile>) {
+        let row = Row {
+            file: file.clone(),
+            end: 0,
+            live_bytes: 0,
+            dead_since: Generation(0),
+            open: true,
+            unsynced: false,
+            unnamed: true,
+            sealed_at: 0,
+            victim_from: 0,
+            fenced: false,
+        };
+        self.rows.insert(file.id, row);
+    }
+
+    /// Adds a segment of an earlier opening. Ascending, so that older ones have the greater age.
+    pub(super) fn add_sealed(&mut self, file: Arc<SegmentFile>, bytes: u64) {
+        let id = file.id;
+        self.add_open(file);
+        self.appended_bytes += bytes;
+        if let Some(row) = self.rows.get_mut(&id) {
+            row.end = bytes;
+            row.unnamed = false;
+            row.open = false;
+            row.sealed_at = self.appended_bytes;
+        }
+    }
+
+    /// Notes an image appended, and counts it as live.
+    pub(super) fn appended(&mut self, location: &Location) {
+        if let Some(row) = self.rows.get_mut(&location.segment) {
+            self.appended_bytes += location.end().saturating_sub(row.end);
+            row.end = location.end();
+            row.live_bytes += u64::from(location.stored_bytes);
+        }
+    }
+
+    /// Counts an image as live.
+    pub(super) fn retain(&mut self, location: &Location) {
+        if let Some(row) = self.rows.get_mut(&location.segment) {
+            row.live_bytes += u64::from(location.stored_bytes);
+        }
+    }
+
+    /// See `Segments::release`.
+    pub(super) fn release(&mut self, location: &Location, generation: Generation) {
+        let Some(row) = self.rows.get_mut(&location.segment) else { return };
+        let left = row.live_bytes.checked_sub(u64::from(location.stored_bytes));
+        // A wrong count could unlink a file that is needed: the engine must not go on.
+        row.live_bytes = left.expect("S1: an image is released once for each time it was retained");
+        row.dead_since = row.dead_since.max(generation);
+    }
+
+    /// Notes that nothing is appended to it any more. The flip for the next commit may have happened already, since one
+    /// checkpoint is in progress at a time not that for the next but one: with that commit it may become a victim.
+    pub(super) fn seal(&mut self, segment: SegmentId) {
+        let (sealed_at, victim_from) = (self.appended_bytes, self.commits_count + 2);
+        if let Some(row) = self.rows.get_mut(&segment) {
+            row.open = false;
+            row.sealed_at = sealed_at;
+            row.victim_from = victim_from;
+        }
+    }
+
+    /// Notes the last committed generation.
+    pub(super) fn committed(&mut self, generation: Generation) {
+        if generation > self.committed {
+            self.committed = generation;
+            self.commits_count += 1;
+        }
+    }
+
+    /// Segments that no map needs (S3).
+    pub(super) fn dead(&self, early: bool) -> Vec<Arc<SegmentFile>> {
+        let committed = Generation(self.committed.0 + u64::from(early));
+        let is_dead = |row: &&Row| !row.open && row.live_bytes == 0 && row.dead_since <= committed;
+        self.rows.values().filter(is_dead).map(|row| row.file.clone()).collect()
+    }
+
+    /// The segment whose collection gains most for its cost, if any gains anything.
+    pub(super) fn victim(&self, segment_bytes: u64) -> Option<SegmentId> {
+        let candidate = |row: &&Row| {
+            !row.open && !row.fenced && row.live_bytes > 0 && row.victim_from <= self.commits_count
+        };
+        let rows = || self.rows.values().filter(candidate);
+        let small = |row: &Row| row.end < segment_bytes / SMALL_PART;
+        if rows().filter(|row| small(row)).count() > SMALL_COUNT_MAX {
+            return rows().filter(|row| small(row)).min_by_key(|row| row.end).map(|row| row.file.id);
+        }
+        let best = rows().max_by(|a, b| self.benefit(a).total_cmp(&self.benefit(b)))?;
+        (best.live_bytes < best.end - best.end / 64).then_some(best.file.id)
+    }
+
+    /// Cost-benefit of Rosenblum and Ousterhout 1992: space gained, times the time it will stay gained, for the cost of
+    /// reading and writing what is live.
+    fn benefit(&self, row: &Row) -> f64 {
+        let u = row.live_bytes as f64 / row.end.max(1) as f64;
+        let age = (self.appended_bytes - row.sealed_at + 1) as f64;
+        (1.0 - u) / (1.0 + u) * age
+    }
+
+    /// See [`Totals`].
+    pub(super) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for row in self.rows.values() {
+            totals.segments_count += 1;
+            totals.file_bytes += row.end;
+            totals.live_bytes += row.live_bytes;
+            totals.open_bytes += if row.open { row.end } else { 0 };
+        }
+        totals
+    }
+
+    /// All segments, oldest first.
+    pub(super) fn stats(&self) -> Vec<SegmentStat> {
+        let stat = |row: &Row| SegmentStat {
+            segment: row.file.id,
+            file_bytes: row.end,
+            live_bytes: row.live_bytes,
+            is_open: row.open,
+        };
+        self.rows.values().map(stat).collect()
+    }
+}
