@@ -7,6 +7,7 @@
 pub mod base;
 pub mod durable;
 pub mod format;
+pub mod log;
 pub mod page_map;
 pub mod pool;
 pub mod segment;

@@ -63,6 +63,12 @@ impl Config {
         if self.buffer_pool_bytes < 64 * u64::from(self.page_bytes) {
             return limit("buffer_pool_bytes (at least 64 pages)", self.buffer_pool_bytes, u64::MAX);
         }
+        if !(4096..=1 << 32).contains(&self.log_file_bytes) {
+            return limit("log_file_bytes (4 KiB to 4 GiB)", self.log_file_bytes, 1 << 32);
+        }
+        if self.log_bytes_max < 4 * self.log_file_bytes {
+            return limit("log_bytes_max (at least 4 log files)", self.log_bytes_max, u64::MAX);
+        }
         Ok(())
     }
 }

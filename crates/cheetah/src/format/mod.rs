@@ -7,6 +7,7 @@
 pub mod bytes;
 pub mod control;
 pub mod location;
+pub mod log_frame;
 pub mod map_block;
 pub mod segment_header;
 pub mod varint;

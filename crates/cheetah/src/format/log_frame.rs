@@ -1,0 +1,266 @@
+//! The log on disk: file headers, frames, and sync marks.
+//!
+//! Invariants
+//!   I1  Every frame's checksum goes on from that of the frame before (the *chain*), and the first frame's from the
+//!       checksum of the file's header. So a frame is valid only after exactly the frames that it was written after:
+//!       what a recycled file still holds, or what lies behind a torn frame, never joins the chain again.
+//!   I2  The header names the end and the chain of the file before: two files join only where the first was left.
+//!   I3  The first 12 and the last 4 bytes of a header mean the same in all versions.
+//! Layout    docs/format.md, "Log files".
+//!
+//! ```text
+//! header (512 bytes)                          frame
+//!   0  8  magic "CHEETLOG"                      0  4  length of the body
+//!   8  4  format version                        4  4  crc32c: chain, length, kind, body
+//!  12  4  zero                                  8  1  kind, 0 is invalid, 255 is a sync mark
+//!  16 16  database                              9  .  body
+//!  32  8  incarnation                         sync mark (24 bytes of body)
+//!  40  8  sequence                              0  8  position of this frame
+//!  48  8  start: position of the first frame    8  8  position up to which the log was durable
+//!  56  4  chain of the file before             16  4  chain of the file's header
+//!  60  .  zero                                 20  4  crc32c of bytes 0..20
+//! 508  4  crc32c of bytes 0..508
+//! ```
+
+use super::bytes::{ensure, Defect, Reader};
+use crate::base::{Error, Lsn};
+
+/// Length of a file header: one sector, so that it never tears.
+pub const HEADER_BYTES: usize = 512;
+/// Length of a frame without its body.
+pub const FRAME_HEADER_BYTES: usize = 9;
+/// Longest body. A longer value must be logged in parts.
+pub const BODY_BYTES_MAX: usize = 1 << 30;
+/// Kind of a sync mark; other frames have kinds from 1 to 254.
+pub const KIND_SYNC_MARK: u8 = 255;
+/// Length of a whole sync mark frame.
+pub const MARK_BYTES: usize = FRAME_HEADER_BYTES + MARK_BODY_BYTES;
+
+const MAGIC: [u8; 8] = *b"CHEETLOG";
+const VERSION: u32 = 1;
+const MARK_BODY_BYTES: usize = 24;
+const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
+const HEADER_USED_BYTES: usize = 60;
+
+/// The head of a log file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileHeader {
+    /// Identity of the database.
+    pub database: [u8; 16],
+    /// Number of the opening that wrote the file.
+    pub incarnation: u64,
+    /// Number of the file, also in its name.
+    pub sequence: u64,
+    /// Position of its first frame, which is the end of the file before.
+    pub start: Lsn,
+    /// Chain at the end of the file before; 0 in the first.
+    pub previous_chain: u32,
+}
+
+impl FileHeader {
+    /// The bytes on disk.
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(&self.database);
+        bytes.extend_from_slice(&self.incarnation.to_le_bytes());
+        bytes.extend_from_slice(&self.sequence.to_le_bytes());
+        bytes.extend_from_slice(&self.start.0.to_le_bytes());
+        bytes.extend_from_slice(&self.previous_chain.to_le_bytes());
+        let mut header = [0; HEADER_BYTES];
+        header[..HEADER_USED_BYTES].copy_from_slice(&bytes);
+        let crc = crc32c::crc32c(&header[..HEADER_CRC_AT]);
+        header[HEADER_CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+        header
+    }
+
+    /// The chain that the first frame goes on from: the checksum of the header itself.
+    pub fn chain(&self) -> u32 {
+        crc32c::crc32c(&self.encode()[..HEADER_CRC_AT])
+    }
+
+    /// Reads the header of the file `place`. A file of a newer version is `Unsupported`, anything else wrong is
+    /// `Corruption`.
+    pub fn decode(bytes: &[u8; HEADER_BYTES], place: &str) -> Result<Self, Error> {
+        let (covered, crc) = bytes.split_at(HEADER_CRC_AT);
+        let damaged = |defect: Defect| defect.in_place(format!("{place}, header"));
+        let mut reader = Reader::new(covered);
+        let magic: [u8; 8] = reader.array().map_err(damaged)?;
+        ensure(magic == MAGIC, "not a log file").map_err(damaged)?;
+        ensure(crc == crc32c::crc32c(covered).to_le_bytes(), "bad checksum").map_err(damaged)?;
+        let version = reader.u32().map_err(damaged)?;
+        if version != VERSION {
+            return Err(Error::Unsupported {
+                place: place.to_owned(),
+                detail: format!(
+                    "log format {version}, this version reads {VERSION}; use the version that wrote it"
+                ),
+            });
+        }
+        Self::fields(&mut reader).map_err(damaged)
+    }
+
+    fn fields(reader: &mut Reader<'_>) -> Result<Self, Defect> {
+        ensure(reader.u32()? == 0, "reserved bytes are not zero")?;
+        let header = Self {
+            database: reader.array()?,
+            incarnation: reader.u64()?,
+            sequence: reader.u64()?,
+            start: Lsn(reader.u64()?),
+            previous_chain: reader.u32()?,
+        };
+        ensure(reader.rest().iter().all(|byte| *byte == 0), "reserved bytes are not zero")?;
+        Ok(header)
+    }
+}
+
+/// The head of a frame, not verified yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameHead {
+    /// Length of the body.
+    pub body_bytes: usize,
+    /// Kind.
+    pub kind: u8,
+    crc: u32,
+}
+
+impl FrameHead {
+    /// Splits the head; `None` when no frame can start like this.
+    pub fn parse(bytes: &[u8; FRAME_HEADER_BYTES]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let (len, crc, kind) = (reader.u32().ok()?, reader.u32().ok()?, reader.u8().ok()?);
+        let body_bytes = usize::try_from(len).ok()?;
+        (kind != 0 && body_bytes <= BODY_BYTES_MAX).then_some(Self { body_bytes, kind, crc })
+    }
+
+    /// The chain after this frame if it follows on `chain`, `None` if it does not.
+    pub fn verify(&self, chain: u32, body: &[u8]) -> Option<u32> {
+        (body.len() == self.body_bytes && checksum(chain, self.kind, body) == self.crc).then_some(self.crc)
+    }
+}
+
+fn checksum(chain: u32, kind: u8, body: &[u8]) -> u32 {
+    let len = body.len() as u32;
+    let crc = crc32c::crc32c_append(chain, &len.to_le_bytes());
+    let crc = crc32c::crc32c_append(crc, &[kind]);
+    crc32c::crc32c_append(crc, body)
+}
+
+/// Appends a frame that follows on `chain`; returns the chain after it.
+pub fn put_frame(out: &mut Vec<u8>, chain: u32, kind: u8, body: &[u8]) -> u32 {
+    debug_assert!(kind != 0 && body.len() <= BODY_BYTES_MAX);
+    let crc = checksum(chain, kind, body);
+    out.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    out.extend_from_slice(&crc.to_le_bytes());
+    out.push(kind);
+    out.extend_from_slice(body);
+    crc
+}
+
+/// A statement in the log about the log: up to where it was durable when this was written. When the chain breaks
+/// before that position, it is damage and not the torn end of a crash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SyncMark {
+    /// Position of the frame itself, by which a mark is recognised without the chain.
+    pub position: Lsn,
+    /// Everything before this was durable.
+    pub durable: Lsn,
+    /// [`FileHeader::chain`] of the file.
+    pub file_chain: u32,
+}
+
+impl SyncMark {
+    /// The body of the frame.
+    pub fn encode(&self) -> [u8; MARK_BODY_BYTES] {
+        let mut body = [0; MARK_BODY_BYTES];
+        body[..8].copy_from_slice(&self.position.0.to_le_bytes());
+        body[8..16].copy_from_slice(&self.durable.0.to_le_bytes());
+        body[16..20].copy_from_slice(&self.file_chain.to_le_bytes());
+        let crc = crc32c::crc32c(&body[..20]);
+        body[20..].copy_from_slice(&crc.to_le_bytes());
+        body
+    }
+
+    /// Finds the marks of the file with this header chain in bytes whose chain is broken. `at` is the position of
+    /// `bytes[0]`. Returns the highest position that they say was durable.
+    pub fn search(bytes: &[u8], at: Lsn, file_chain: u32) -> Option<Lsn> {
+        let bodies = bytes.windows(MARK_BODY_BYTES).enumerate().skip(FRAME_HEADER_BYTES);
+        let marks = bodies.filter_map(|(offset, body)| {
+            let position = Lsn(at.0 + (offset - FRAME_HEADER_BYTES) as u64);
+            // The first comparison rejects almost every window; the checksum is for the rest.
+            let (own, rest) = body.split_first_chunk::<8>()?;
+            if u64::from_le_bytes(*own) != position.0 {
+                return None;
+            }
+            let durable = Lsn(u64::from_le_bytes(*rest.first_chunk()?));
+            (Self { position, durable, file_chain }.encode() == body).then_some(durable)
+        });
+        marks.max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ErrorKind;
+
+    fn header() -> FileHeader {
+        FileHeader {
+            database: [7; 16],
+            incarnation: 3,
+            sequence: 9,
+            start: Lsn(1000),
+            previous_chain: 0xabcd,
+        }
+    }
+
+    #[test]
+    fn a_header_is_read_back_and_every_flipped_bit_is_noticed() {
+        let bytes = header().encode();
+        assert_eq!(FileHeader::decode(&bytes, "f").unwrap(), header());
+        for bit in 0..HEADER_BYTES * 8 {
+            let mut damaged = bytes;
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let error = FileHeader::decode(&damaged, "f").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corruption, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_header_of_a_newer_version_is_refused_as_unsupported() {
+        let mut bytes = header().encode();
+        bytes[8] = 2;
+        let crc = crc32c::crc32c(&bytes[..508]);
+        bytes[508..].copy_from_slice(&crc.to_le_bytes());
+        let error = FileHeader::decode(&bytes, "wal/1.log").unwrap_err();
+        assert!(matches!(&error, Error::Unsupported { place, .. } if place == "wal/1.log"), "{error}");
+    }
+
+    #[test]
+    fn a_frame_is_valid_only_on_its_own_chain() {
+        let mut bytes = Vec::new();
+        let chain = put_frame(&mut bytes, 5, 1, b"body");
+        let head = FrameHead::parse(bytes[..9].try_into().unwrap()).unwrap();
+        assert_eq!((head.kind, head.body_bytes), (1, 4));
+        assert_eq!(head.verify(5, &bytes[9..]), Some(chain));
+        assert_eq!(head.verify(6, &bytes[9..]), None);
+        assert_eq!(head.verify(5, b"bodY"), None);
+        assert_eq!(FrameHead::parse(&[0; 9]), None, "preallocated zeroes are no frame");
+        assert_eq!(FrameHead::parse(&[255; 9]), None, "a length beyond the limit is no frame");
+    }
+
+    #[test]
+    fn marks_are_found_at_their_own_position_only() {
+        let mark = SyncMark { position: Lsn(120), durable: Lsn(80), file_chain: 4 };
+        let mut bytes = vec![1; 20];
+        put_frame(&mut bytes, 99, KIND_SYNC_MARK, &mark.encode());
+        bytes.extend([2; 30]);
+        assert_eq!(SyncMark::search(&bytes, Lsn(100), 4), Some(Lsn(80)));
+        assert_eq!(SyncMark::search(&bytes, Lsn(101), 4), None);
+        assert_eq!(SyncMark::search(&bytes, Lsn(100), 5), None);
+        bytes[20 + 9 + 8] ^= 1;
+        assert_eq!(SyncMark::search(&bytes, Lsn(100), 4), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! Reading the frames of one log file from its start, through a buffer.
+
+use super::files::path_of;
+use crate::base::{planted, Error, Lsn, Result};
+use crate::format::log_frame::{
+    FileHeader, FrameHead, SyncMark, FRAME_HEADER_BYTES, HEADER_BYTES, MARK_BYTES,
+};
+use cheetah_io::File;
+use std::sync::Arc;
+
+/// Bytes read at a time; a longer frame is read whole.
+const READ_BYTES: usize = 256 << 10;
+
+/// A frame of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame<'a> {
+    /// Where it starts.
+    pub start: Lsn,
+    /// Where the next one starts.
+    pub end: Lsn,
+    /// What its writer called it.
+    pub kind: u8,
+    /// What its writer put into it.
+    pub body: &'a [u8],
+}
+
+/// The frames of a file, one after the other while the chain holds.
+pub(super) struct FrameReader {
+    file: Arc<dyn File>,
+    pub(super) header: FileHeader,
+    path: String,
+    file_len: u64,
+    buffer: Vec<u8>,
+    buffer_at: u64,
+    pub(super) end: Lsn,
+    pub(super) chain: u32,
+}
+
+impl FrameReader {
+    pub(super) fn new(file: Arc<dyn File>, header: FileHeader) -> Result<Self> {
+        let path = path_of(header.sequence);
+        let file_len = file.len().map_err(|e| Error::io("read", &path, e))?;
+        let (end, chain) = (header.start, header.chain());
+        Ok(Self { file, header, path, file_len, buffer: Vec::new(), buffer_at: 0, end, chain })
+    }
+
+    /// The path, for messages.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Offset in the file of the end of the valid frames so far.
+    pub(super) fn offset(&self) -> u64 {
+        HEADER_BYTES as u64 + (self.end.0 - self.header.start.0)
+    }
+
+    /// The next frame, unless the chain ends here.
+    pub(super) fn next(&mut self) -> Result<Option<Frame<'_>>> {
+        let offset = self.offset();
+        let Some(head) = self.bytes(offset, FRAME_HEADER_BYTES)?.and_then(|bytes| bytes.first_chunk()) else {
+            return Ok(None);
+        };
+        let Some(head) = FrameHead::parse(head) else { return Ok(None) };
+        let (chain, start) = (self.chain, self.end);
+        let Some(body) = self.bytes(offset + FRAME_HEADER_BYTES as u64, head.body_bytes)? else {
+            return Ok(None);
+        };
+        let verified = head.verify(chain, body);
+        let verified = match planted::is_on("log: ignore the chain") {
+            true => verified.or(Some(chain)),
+            false => verified,
+        };
+        let Some(chain) = verified else { return Ok(None) };
+        let end = Lsn(start.0 + (FRAME_HEADER_BYTES + head.body_bytes) as u64);
+        (self.chain, self.end) = (chain, end);
+        let body = self.bytes(offset + FRAME_HEADER_BYTES as u64, head.body_bytes)?.unwrap_or_default();
+        Ok(Some(Frame { start, end, kind: head.kind, body }))
+    }
+
+    /// `len` bytes of the file at `offset`, or `None` when the file ends before.
+    fn bytes(&mut self, offset: u64, len: usize) -> Result<Option<&[u8]>> {
+        let available = self.file_len.saturating_sub(offset);
+        if (len as u64) > available {
+            return Ok(None);
+        }
+        let buffered = self.buffer_at..self.buffer_at + self.buffer.len() as u64;
+        if !(buffered.contains(&offset) && offset + len as u64 <= buffered.end) {
+            let wanted = (READ_BYTES.max(len) as u64).min(available) as usize;
+            self.buffer.resize(wanted, 0);
+            self.buffer_at = offset;
+            self.file.read_at(offset, &mut self.buffer).map_err(|e| Error::io("read", &self.path, e))?;
+        }
+        let from = (offset - self.buffer_at) as usize;
+        Ok(self.buffer.get(from..from + len))
+    }
+
+    /// Whether a sync mark behind the end of the chain proves that more was durable: up to where.
+    pub(super) fn proof_of_damage(&mut self) -> Result<Option<Lsn>> {
+        let file_chain = self.header.chain();
+        let (start, header_bytes, end) = (self.header.start.0, HEADER_BYTES as u64, self.end);
+        let mut offset = self.offset();
+        let mut proven = None;
+        while offset < self.file_len {
+            let count = (self.file_len - offset).min(READ_BYTES as u64);
+            let at = Lsn(start + offset - header_bytes);
+            let bytes = self.bytes(offset, count as usize)?.unwrap_or_default();
+            proven = proven.max(SyncMark::search(bytes, at, file_chain));
+            // The parts overlap, so that a mark across their border is seen.
+            offset += count.saturating_sub(MARK_BYTES as u64).max(1);
+            if count < READ_BYTES as u64 {
+                break;
+            }
+        }
+        Ok(proven.filter(|durable| *durable > end))
+    }
+}

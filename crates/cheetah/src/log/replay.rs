@@ -1,0 +1,156 @@
+//! Reading the log after a restart: which frames there are, and whether some are missing that must be there.
+//!
+//! What is proven
+//!   A log file that ends before its successor starts is damaged (L3). A file missing between two others, or before the
+//!   first, is missed. In the last file, damage is told from the torn end of a crash by a sync mark behind it, and
+//!   by `reach`, the position that the caller knows was durable. Only damage to what was synced last, with neither
+//!   behind it, looks like a torn end.
+//! Errors    Corruption, which names the file; Unsupported for a newer format; whatever the callback returns.
+
+use super::files::{path_of, read_header, sequences, LiveFile, DIR};
+use super::frames::{Frame, FrameReader};
+use crate::base::{Error, Lsn, Result};
+use crate::format::log_frame::{FileHeader, KIND_SYNC_MARK};
+use cheetah_io::{Disk, File};
+use std::sync::Arc;
+
+/// What replay has found; [`super::Log::open`] goes on from there.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The end of the log.
+    pub end: Lsn,
+    /// How many frames were handed out.
+    pub frames_count: u64,
+    pub(super) chain: u32,
+    pub(super) incarnation: u64,
+    /// Used bytes of the last file, header included.
+    pub(super) last_file_bytes: u64,
+    /// Files in use, oldest first.
+    pub(super) live: Vec<LiveFile>,
+}
+
+/// Hands the frames from position `from` on to `apply`, in order, and finds the end of the log.
+///
+/// `reach` is a position up to which the caller knows the log was durable (at least `from`); a log that ends before it
+/// is damaged. Blocks for I/O.
+pub fn replay(
+    disk: &dyn Disk,
+    database: &[u8; 16],
+    from: Lsn,
+    reach: Lsn,
+    mut apply: impl FnMut(Frame<'_>) -> Result<()>,
+) -> Result<Recovered> {
+    let needed = needed_files(disk, database, from)?;
+    let live = needed.iter().map(|(h, _)| LiveFile { sequence: h.sequence, start: h.start }).collect();
+    let mut recovered =
+        Recovered { end: from, frames_count: 0, chain: 0, incarnation: 0, last_file_bytes: 0, live };
+    for (number, (header, file)) in needed.iter().enumerate() {
+        if number > 0 {
+            joins(&recovered, header)?;
+        }
+        let mut reader = FrameReader::new(Arc::clone(file), *header)?;
+        let stop = needed.get(number + 1).map(|(next, _)| next.start);
+        read_file(&mut reader, from, stop, &mut recovered.frames_count, &mut apply)?;
+        complete(&mut reader, stop)?;
+        recovered.end = reader.end;
+        recovered.chain = reader.chain;
+        recovered.incarnation = header.incarnation;
+        recovered.last_file_bytes = reader.offset();
+    }
+    if recovered.end < reach.max(from) {
+        let place = recovered.live.last().map_or(DIR.to_owned(), |file| path_of(file.sequence));
+        let (end, reach) = (recovered.end, reach.max(from));
+        return Err(Error::corrupt(
+            place,
+            format!("the log ends at {end}, but it was durable up to {reach}"),
+        ));
+    }
+    Ok(recovered)
+}
+
+/// The headers and files from the one with `from` in it to the last, oldest first.
+fn needed_files(disk: &dyn Disk, database: &[u8; 16], from: Lsn) -> Result<Vec<(FileHeader, Arc<dyn File>)>> {
+    let mut needed: Vec<(FileHeader, Arc<dyn File>)> = Vec::new();
+    let mut missing = None;
+    for sequence in sequences(disk)?.into_iter().rev() {
+        if let Some(missing) = missing.filter(|missing| *missing != sequence) {
+            return Err(missing_file(missing, from));
+        }
+        let path = path_of(sequence);
+        let file = disk.open(&path).map_err(|e| Error::io("open", &path, e))?;
+        let header = read_header(&*file, sequence, database)?;
+        needed.push((header, file));
+        if header.start <= from {
+            needed.reverse();
+            return Ok(needed);
+        }
+        missing = Some(sequence.saturating_sub(1));
+    }
+    match missing {
+        Some(missing) => Err(missing_file(missing, from)),
+        None => {
+            Err(Error::corrupt(DIR, format!("no log file is there; the one with position {from} is needed")))
+        }
+    }
+}
+
+fn missing_file(sequence: u64, from: Lsn) -> Error {
+    let detail =
+        format!("the file is missing; the log from position {from} on is needed to open the database");
+    Error::corrupt(path_of(sequence), detail)
+}
+
+/// A file must start where the one before was left, with its chain.
+fn joins(before: &Recovered, header: &FileHeader) -> Result<()> {
+    if header.start == before.end
+        && header.previous_chain == before.chain
+        && header.incarnation >= before.incarnation
+    {
+        return Ok(());
+    }
+    let detail = format!(
+        "starts at {} and does not follow on the file before, which ends at {}",
+        header.start, before.end
+    );
+    Err(Error::corrupt(path_of(header.sequence), detail))
+}
+
+fn read_file(
+    reader: &mut FrameReader,
+    from: Lsn,
+    stop: Option<Lsn>,
+    frames_count: &mut u64,
+    apply: &mut impl FnMut(Frame<'_>) -> Result<()>,
+) -> Result<()> {
+    while stop.is_none_or(|stop| reader.end < stop) {
+        let Some(frame) = reader.next()? else { break };
+        if frame.start >= from {
+            if frame.kind != KIND_SYNC_MARK {
+                *frames_count += 1;
+                apply(frame)?;
+            }
+        } else if frame.end > from {
+            let place = reader.path();
+            return Err(Error::corrupt(place, format!("position {from} is not the start of a frame")));
+        }
+    }
+    Ok(())
+}
+
+/// A file must be whole up to its successor, and the last one up to what its marks say was durable.
+fn complete(reader: &mut FrameReader, stop: Option<Lsn>) -> Result<()> {
+    let proven = match stop {
+        Some(stop) if stop == reader.end => None,
+        Some(stop) => Some(stop),
+        None => reader.proof_of_damage()?,
+    };
+    match proven {
+        None => Ok(()),
+        Some(proven) => {
+            let place = format!("{}, offset {}", reader.path(), reader.offset());
+            let detail =
+                format!("bad frame at position {}, but the log was durable up to {proven}", reader.end);
+            Err(Error::corrupt(place, detail))
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Room in the log: writers slow down, then wait, before the log outgrows its bound. They do so outside the gate, where
+//! nothing that a checkpoint needs is held.
+
+use super::writer::Log;
+use crate::base::{Error, Lsn, Result};
+use cheetah_io::Clock;
+use std::time::Duration;
+
+/// From here on writers are slowed, so that a checkpoint keeps ahead of them and nobody has to stop.
+const SLOW_PERCENT: u64 = 75;
+/// From here on writers wait. The rest is for those who are past the check already.
+const FULL_PERCENT: u64 = 95;
+/// Delay of one operation just before the log is full.
+const DELAY_NS_MAX: u64 = 1_000_000;
+/// How often a waiting writer looks whether it has been interrupted.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What a writer has to do before it may log something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Space {
+    /// Nothing.
+    Plenty,
+    /// Wait for a moment.
+    Slow {
+        /// How long.
+        delay_ns: u64,
+    },
+    /// Wait for a checkpoint.
+    Full,
+}
+
+impl Log {
+    /// Bytes of log since `lsn`.
+    pub fn bytes_since(&self, lsn: Lsn) -> u64 {
+        self.end().0.saturating_sub(lsn.0)
+    }
+
+    /// How full the log is. Never blocks for I/O.
+    pub fn space(&self) -> Space {
+        let used = self.bytes_since(self.oldest_needed());
+        let (slow, full) = (self.bytes_max / 100 * SLOW_PERCENT, self.bytes_max / 100 * FULL_PERCENT);
+        if used < slow {
+            return Space::Plenty;
+        }
+        if used >= full {
+            return Space::Full;
+        }
+        Space::Slow { delay_ns: DELAY_NS_MAX * (used - slow) / (full - slow).max(1) }
+    }
+
+    /// Waits until there is room. To be called before the gate is entered, never inside.
+    ///
+    /// `DiskFull` when there is no space for the file that comes next, `Interrupted` when `interrupted` says so. A
+    /// single-threaded caller looks at [`Log::space`] first and makes a checkpoint itself: nobody else would.
+    pub fn wait_for_space(&self, clock: &dyn Clock, interrupted: &dyn Fn() -> bool) -> Result<()> {
+        self.health().check()?;
+        match self.space() {
+            Space::Plenty => {}
+            Space::Slow { delay_ns } => clock.sleep_ns(delay_ns),
+            Space::Full => self.wait_for_recycling(interrupted)?,
+        }
+        self.files.lock().prepare_reserve()
+    }
+
+    fn wait_for_recycling(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {
+        let mut waiting = self.recycling.lock();
+        while self.space() == Space::Full {
+            self.health().check()?;
+            if interrupted() {
+                return Err(Error::Interrupted);
+            }
+            self.recycled.wait_for(&mut waiting, LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    /// Nothing before `before` is needed any more: a checkpoint has committed. Files that end before it are kept for
+    /// reuse or removed, and writers that wait for room go on. Returns how many files went.
+    pub fn recycle(&self, before: Lsn) -> Result<usize> {
+        self.health().check()?;
+        assert!(before <= self.end(), "a checkpoint covers only what has been logged");
+        let result = self.files.lock().recycle(before);
+        let _waiting = self.recycling.lock();
+        self.note_oldest_needed(before);
+        self.recycled.notify_all();
+        result
+    }
+}

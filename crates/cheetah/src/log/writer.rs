@@ -1,0 +1,320 @@
+//! [`Log`]: appending, and writing to files what was appended.
+
+use super::files::{path_of, sequences, Files, DIR};
+use super::group::Group;
+use super::replay::Recovered;
+use super::tail::{Piece, Tail};
+use crate::base::{planted, Config, Error, Health, Lsn, Result};
+use crate::durable::Durable;
+use crate::format::control::Identity;
+use crate::format::log_frame::{FileHeader, BODY_BYTES_MAX, HEADER_BYTES, KIND_SYNC_MARK};
+use cheetah_io::File;
+use parking_lot::{Condvar, Mutex};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// The buffer is this part of the memory for pages, frames and buffers.
+const BUFFER_PART: u64 = 16;
+/// Bytes copied at a time when the used end of a file is written again.
+const REWRITE_BYTES: u64 = 1 << 20;
+
+/// What a log needs to know.
+#[derive(Clone, Debug)]
+pub struct LogSetup {
+    /// The barriers, and through them the disk and the health.
+    pub durable: Arc<Durable>,
+    /// The database, and this opening of it: its number is higher than any before.
+    pub identity: Identity,
+    /// Size of a file.
+    pub file_bytes: u64,
+    /// Size that the log as a whole may reach before writers wait.
+    pub bytes_max: u64,
+    /// Frames in memory before the appender writes them itself.
+    pub buffer_bytes: usize,
+}
+
+impl LogSetup {
+    /// With the sizes of `config`.
+    pub fn new(config: &Config, durable: Arc<Durable>, identity: Identity) -> Self {
+        Self {
+            durable,
+            identity,
+            file_bytes: config.log_file_bytes,
+            bytes_max: config.log_bytes_max,
+            buffer_bytes: (config.buffer_pool_bytes / BUFFER_PART) as usize,
+        }
+    }
+}
+
+/// Counters since the log was opened, and its state.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct LogStatus {
+    /// The end of the log.
+    pub end: Lsn,
+    /// Everything before is durable.
+    pub durable_end: Lsn,
+    /// Everything before may go.
+    pub oldest_needed: Lsn,
+    /// Frames appended.
+    pub frames_count: u64,
+    /// Writes to files.
+    pub writes_count: u64,
+    /// Syncs of commits (those of new files not counted).
+    pub syncs_count: u64,
+    /// Files in use.
+    pub files_count: usize,
+    /// Files that wait to be used.
+    pub reserve_count: usize,
+}
+
+#[derive(Default)]
+pub(super) struct Counters {
+    frames: AtomicU64,
+    writes: AtomicU64,
+    pub(super) syncs: AtomicU64,
+}
+
+/// The file that is written.
+struct Writer {
+    file: Arc<dyn File>,
+    path: String,
+    start: Lsn,
+}
+
+/// The log of an open database. Shared by all threads.
+pub struct Log {
+    pub(super) durable: Arc<Durable>,
+    pub(super) bytes_max: u64,
+    buffer_bytes: usize,
+    tail: Mutex<Tail>,
+    writer: Mutex<Writer>,
+    pub(super) files: Mutex<Files>,
+    pub(super) group: Mutex<Group>,
+    pub(super) group_done: Condvar,
+    pub(super) recycling: Mutex<()>,
+    pub(super) recycled: Condvar,
+    written_end: AtomicU64,
+    durable_end: AtomicU64,
+    oldest_needed: AtomicU64,
+    pub(super) counters: Counters,
+}
+
+impl Log {
+    /// The log of a new database, in whose directory no log is needed. It starts at position 0 and is durable.
+    pub fn create(setup: &LogSetup) -> Result<Self> {
+        let disk = setup.durable.disk();
+        disk.create_dir(DIR).map_err(|e| Error::io("create", DIR, e))?;
+        setup.durable.directory_barrier("")?;
+        // Left over from a creation that did not finish. Their sequence numbers are not used again.
+        let left_over = sequences(disk)?;
+        for sequence in &left_over {
+            let path = path_of(*sequence);
+            disk.unlink(&path).map_err(|e| Error::io("unlink", path, e))?;
+        }
+        let files = Files::adopt(Arc::clone(&setup.durable), setup.file_bytes, setup.bytes_max, Vec::new())?;
+        let sequence = left_over.last().map_or(1, |last| last + 1);
+        Self::start(setup, files, sequence, Lsn(0), 0)
+    }
+
+    /// Goes on behind what [`super::replay`] has found, in a new file (L4). `oldest_needed` is the position that
+    /// replay started from. Blocks for I/O; when it returns, all that was replayed is durable (L5).
+    pub fn open(setup: &LogSetup, recovered: &Recovered, oldest_needed: Lsn) -> Result<Self> {
+        let last = recovered.live.last().map_or(0, |file| file.sequence);
+        if setup.identity.incarnation < recovered.incarnation {
+            let detail =
+                "the file is newer than the control file: parts of different copies of a database are mixed";
+            return Err(Error::corrupt(path_of(last), detail));
+        }
+        let live = recovered.live.clone();
+        let files = Files::adopt(Arc::clone(&setup.durable), setup.file_bytes, setup.bytes_max, live)?;
+        if !planted::is_on("log: serve an unsynced tail") {
+            rewrite(&setup.durable, &path_of(last), recovered.last_file_bytes)?;
+        }
+        #[cfg(feature = "planted-bugs")]
+        if planted::is_on("log: go on in the old file") {
+            return Self::reopen_last(setup, files, recovered);
+        }
+        let log = Self::start(setup, files, last + 1, recovered.end, recovered.chain)?;
+        log.note_oldest_needed(oldest_needed);
+        Ok(log)
+    }
+
+    fn start(
+        setup: &LogSetup,
+        mut files: Files,
+        sequence: u64,
+        start: Lsn,
+        previous_chain: u32,
+    ) -> Result<Self> {
+        assert!(setup.file_bytes > 2 * HEADER_BYTES as u64, "a file has room for more than its header");
+        let Identity { uuid, incarnation } = setup.identity;
+        let header = FileHeader { database: uuid, incarnation, sequence, start, previous_chain };
+        let file = files.start(&header, setup.file_bytes)?;
+        let writer = Writer { file, path: path_of(sequence), start };
+        Ok(Self::assemble(setup, files, writer, Tail::new(header, setup.file_bytes)))
+    }
+
+    /// The planted bug against L4: writing over the torn end of the old file.
+    #[cfg(feature = "planted-bugs")]
+    fn reopen_last(setup: &LogSetup, files: Files, recovered: &Recovered) -> Result<Self> {
+        let last = files.last().ok_or_else(|| Error::corrupt(DIR, "no log file"))?;
+        let path = path_of(last.sequence);
+        let file = setup.durable.disk().open(&path).map_err(|e| Error::io("open", &path, e))?;
+        let header = super::files::read_header(&*file, last.sequence, &setup.identity.uuid)?;
+        let tail = Tail::resume(header, setup.file_bytes, recovered.end, recovered.chain);
+        let writer = Writer { file, path, start: last.start };
+        Ok(Self::assemble(setup, files, writer, tail))
+    }
+
+    fn assemble(setup: &LogSetup, files: Files, writer: Writer, tail: Tail) -> Self {
+        let end = tail.end().0;
+        Self {
+            durable: Arc::clone(&setup.durable),
+            bytes_max: setup.bytes_max,
+            buffer_bytes: setup.buffer_bytes,
+            tail: Mutex::new(tail),
+            writer: Mutex::new(writer),
+            files: Mutex::new(files),
+            group: Mutex::default(),
+            group_done: Condvar::new(),
+            recycling: Mutex::new(()),
+            recycled: Condvar::new(),
+            written_end: AtomicU64::new(end),
+            durable_end: AtomicU64::new(end),
+            oldest_needed: AtomicU64::new(end),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Appends a frame; its end is what a commit waits for. Kinds are from 1 to 254, bodies at most
+    /// [`BODY_BYTES_MAX`] long. Blocks only when the buffer is full, for writing it. Fatal when that fails.
+    pub fn append(&self, kind: u8, body: &[u8]) -> Result<Range<Lsn>> {
+        assert!(kind != 0 && kind != KIND_SYNC_MARK, "a kind of frame that callers may write");
+        if body.len() > BODY_BYTES_MAX {
+            let (actual, limit) = (body.len() as u64, BODY_BYTES_MAX as u64);
+            return Err(Error::Limit { what: "bytes of a log record", actual, limit });
+        }
+        self.health().check()?;
+        let mut tail = self.tail.lock();
+        while tail.buffered_bytes() > 0 && tail.buffered_bytes() + body.len() > self.buffer_bytes {
+            drop(tail);
+            let (file, _, _) = self.write_out()?;
+            file.start_writeback(0, self.bytes_max);
+            tail = self.tail.lock();
+        }
+        self.counters.frames.fetch_add(1, Ordering::Relaxed);
+        Ok(tail.push(kind, body))
+    }
+
+    /// Writes all that is buffered. Returns the current file and the position up to which all is written. Any failure
+    /// stops the engine: the frames are gone from the buffer.
+    pub(super) fn write_out(&self) -> Result<(Arc<dyn File>, String, Lsn)> {
+        let mut writer = self.writer.lock();
+        self.health().check()?;
+        let (pieces, end) = {
+            let mut tail = self.tail.lock();
+            if tail.has_content() {
+                tail.mark(self.durable_end());
+            }
+            tail.take()
+        };
+        for piece in pieces {
+            self.write_piece(&mut writer, &piece)
+                .map_err(|error| self.health().stop(format!("the log cannot be written: {error}")))?;
+            self.tail.lock().give_back(piece.bytes, self.buffer_bytes);
+        }
+        self.written_end.fetch_max(end.0, Ordering::AcqRel);
+        Ok((Arc::clone(&writer.file), writer.path.clone(), end))
+    }
+
+    fn write_piece(&self, writer: &mut Writer, piece: &Piece) -> Result<()> {
+        if let Some((header, bytes)) = &piece.opens {
+            // L3: the new file proves that the old one is complete.
+            if !planted::is_on("log: start a file before the old one is synced") {
+                self.durable.log_barrier(&*writer.file, &writer.path)?;
+            }
+            let file = self.files.lock().start(header, *bytes)?;
+            self.note_durable(header.start);
+            *writer = Writer { file, path: path_of(header.sequence), start: header.start };
+        }
+        if piece.bytes.is_empty() {
+            return Ok(());
+        }
+        let offset = HEADER_BYTES as u64 + (piece.start.0 - writer.start.0);
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        writer.file.write_at(offset, &piece.bytes).map_err(|e| Error::io("write", &writer.path, e))
+    }
+
+    /// When all is durable and nothing says so yet, adds a mark that does. Returns whether it has.
+    pub(super) fn mark_idle(&self) -> bool {
+        let mut tail = self.tail.lock();
+        let durable = self.durable_end();
+        let wanted = tail.wants_mark(durable);
+        if wanted {
+            tail.mark(durable);
+        }
+        wanted
+    }
+
+    /// The latch that a failure closes.
+    pub(super) fn health(&self) -> &Health {
+        self.durable.health()
+    }
+
+    /// The end of the log.
+    pub fn end(&self) -> Lsn {
+        self.tail.lock().end()
+    }
+
+    /// Everything before is durable.
+    pub fn durable_end(&self) -> Lsn {
+        Lsn(self.durable_end.load(Ordering::Acquire))
+    }
+
+    pub(super) fn written_end(&self) -> Lsn {
+        Lsn(self.written_end.load(Ordering::Acquire))
+    }
+
+    pub(super) fn note_durable(&self, end: Lsn) {
+        self.durable_end.fetch_max(end.0, Ordering::AcqRel);
+    }
+
+    pub(super) fn oldest_needed(&self) -> Lsn {
+        Lsn(self.oldest_needed.load(Ordering::Acquire))
+    }
+
+    pub(super) fn note_oldest_needed(&self, lsn: Lsn) {
+        self.oldest_needed.store(lsn.0, Ordering::Release);
+    }
+
+    /// Counters and state.
+    pub fn status(&self) -> LogStatus {
+        let (files_count, reserve_count) = self.files.lock().counts();
+        LogStatus {
+            end: self.end(),
+            durable_end: self.durable_end(),
+            oldest_needed: self.oldest_needed(),
+            frames_count: self.counters.frames.load(Ordering::Relaxed),
+            writes_count: self.counters.writes.load(Ordering::Relaxed),
+            syncs_count: self.counters.syncs.load(Ordering::Relaxed),
+            files_count,
+            reserve_count,
+        }
+    }
+}
+
+/// Writes the first `bytes` of a file again as they are, and syncs them (L5). A crash meanwhile changes nothing: every
+/// sector holds the same before and after.
+fn rewrite(durable: &Durable, path: &str, bytes: u64) -> Result<()> {
+    let file = durable.disk().open(path).map_err(|e| Error::io("open", path, e))?;
+    let mut buffer = vec![0; bytes.min(REWRITE_BYTES) as usize];
+    let mut offset = 0;
+    while offset < bytes {
+        let count = (bytes - offset).min(REWRITE_BYTES) as usize;
+        file.read_at(offset, &mut buffer[..count]).map_err(|e| Error::io("read", path, e))?;
+        file.write_at(offset, &buffer[..count]).map_err(|e| Error::io("write", path, e))?;
+        offset += count as u64;
+    }
+    durable.log_barrier(&*file, path)
+}
