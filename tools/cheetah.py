@@ -16,6 +16,10 @@ COMMANDS = {
     "up": "service:up",
     "sql": "service:sql",
     "down": "service:down",
+    "suites": "mtr:main",
+    "demo": "demo:main",
+    "crash": "crash:main",
+    "check-data": "checkdata:main",
     "clean": "build:clean",
 }
 

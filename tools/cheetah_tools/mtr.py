@@ -1,0 +1,214 @@
+"""MariaDB's own test suites, InnoDB first, then Cheetah: what passes on InnoDB must pass here or be listed.
+
+The suites run from a tree of symlinks under `var/mtr`; only the four suites we run are copied, so that their results
+can be refreshed. The results of `storage_engine` that MariaDB ships are stale in 10.11, so InnoDB's own output, taken
+from this very server, is what Cheetah is compared with; a second InnoDB run must agree with it first. The other
+suites keep the results that were shipped. Exceptions are in tests/mtr/expected.tsv: test, reason.
+"""
+
+import argparse
+import json
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from . import setup
+from .paths import PLUGIN, PROJECT, SERVER, VAR, show
+from .say import Failure, note, step
+from .server import plugin_folder
+
+HOME = VAR / "mtr"
+TREE = HOME / "tree"
+TEST_ROOT = TREE / "share/mysql/mysql-test"
+SUITES = ["storage_engine", "storage_engine/trx", "storage_engine/parts", "engines/funcs", "engines/iuds", "handler"]
+COPIED = ["storage_engine", "engines", "handler"]
+EXPECTED = PROJECT / "tests/mtr/expected.tsv"
+# A part of every suite that ends within a few minutes; `make suites` runs all.
+SUBSET = re.compile(r"^(storage_engine\.|storage_engine-|handler\.|engines/iuds\.|engines/funcs\.(in_|jp_|ld_|up_|rpl_)?[a-d])")
+RESULT_LINE = re.compile(r"^(\S+?\.\S+?)(?: '([^']*)')?\s+(?:w\d+ )?\[ (pass|fail|skipped|disabled|retry-\w+|exp-fail) \]")
+
+
+def main(arguments: list) -> int:
+    """The command: `suites [--quick] [--engine X] [--fresh]`."""
+    parser = argparse.ArgumentParser(description="run MariaDB's suites on InnoDB and Cheetah")
+    parser.add_argument("--quick", action="store_true", help="a subset for `make test`")
+    parser.add_argument("--engine", default="CHEETAH")
+    parser.add_argument("--fresh", action="store_true", help="run InnoDB again although its results are at hand")
+    parser.add_argument("--only", default="", help="regular expression: only these tests")
+    choice = parser.parse_args(arguments)
+    if choice.engine == "CHEETAH" and not PLUGIN.exists():
+        raise Failure(f"{show(PLUGIN)} is missing: make build")
+    base = baseline(choice.fresh)
+    wanted = sorted(name for name, result in base.items() if result == "pass" and chosen(name, choice))
+    step(f"{len(wanted)} tests that pass on InnoDB, now on {choice.engine}")
+    results = run_suites(choice.engine, names=wanted, label=choice.engine.lower())
+    return compare(wanted, results, choice.engine)
+
+
+def chosen(name: str, choice) -> bool:
+    """Whether this run takes the test."""
+    return (not choice.quick or SUBSET.match(name)) and (not choice.only or re.search(choice.only, name))
+
+
+def compare(wanted: list, results: dict, engine: str) -> int:
+    """Print what differs from InnoDB; 1 when a difference has no listed reason."""
+    reasons = expected()
+    passed = [name for name in wanted if results.get(translated(name, engine)) == "pass"]
+    failed = [name for name in wanted if name not in set(passed)]
+    listed = [name for name in failed if name in reasons]
+    unlisted = [name for name in failed if name not in reasons]
+    for name in unlisted:
+        note(f"FAILED on {engine} only: {name} ({results.get(translated(name, engine), 'did not run')})")
+    for name in passed:
+        if name in reasons:
+            note(f"passes now, take it out of {show(EXPECTED)}: {name}")
+    print(f"suites: {len(passed)} of {len(wanted)} pass on {engine} as on InnoDB, {len(listed)} differ with a listed reason, "
+          f"{len(unlisted)} without; logs in {show(HOME)}")
+    return 1 if unlisted else 0
+
+
+def expected() -> dict:
+    """The listed exceptions: test -> reason."""
+    lines = EXPECTED.read_text().splitlines() if EXPECTED.exists() else []
+    pairs = [line.split("\t", 1) for line in lines if line.strip() and not line.startswith("#")]
+    return {pair[0].strip(): pair[1].strip() for pair in pairs if len(pair) == 2}
+
+
+def baseline(fresh: bool) -> dict:
+    """What InnoDB does in this server version: recorded once, kept under var/."""
+    place = HOME / "innodb.json"
+    key = setup.ensure()["package_version"]
+    if place.exists() and not fresh:
+        kept = json.loads(place.read_text())
+        if kept["version"] == key and TEST_ROOT.is_dir():
+            return kept["results"]
+    build_tree()
+    step("recording InnoDB's output of suite storage_engine")
+    run_suites("InnoDB", names=tests_of(SUITES[:3]), label="record", more=["--record"])
+    step("running every suite on InnoDB")
+    results = run_suites("InnoDB", suites=SUITES, label="innodb")
+    if sum(1 for result in results.values() if result == "pass") < 50:
+        raise Failure(f"InnoDB passes hardly any test: see {show(HOME / 'innodb.log')}")
+    setup.replace_text(place, json.dumps({"version": key, "results": results}, indent=1))
+    return results
+
+
+def tests_of(suites: list) -> list:
+    """Every test of some suites by its full name."""
+    return [f"{suite}.{file.stem}" for suite in suites for file in sorted((TEST_ROOT / "suite" / suite).glob("*.test"))]
+
+
+def build_tree() -> None:
+    """The tree the test driver runs from: symlinks, and private copies of the suites we run."""
+    step("laying out MariaDB's test suite under " + show(TREE))
+    shutil.rmtree(TREE, ignore_errors=True)
+    source = SERVER / "usr/share/mysql"
+    (TEST_ROOT / "suite").mkdir(parents=True)
+    # The driver wants one folder of plugin suites; the real ones would add overlays of other engines.
+    (TEST_ROOT / "plugin/cheetah").mkdir(parents=True)
+    (TREE / "lib/mysql").mkdir(parents=True)
+    (TREE / "bin").symlink_to(SERVER / "usr/bin")
+    (TREE / "sbin").symlink_to(SERVER / "usr/sbin")
+    (TREE / "lib/mysql/plugin").symlink_to(plugin_folder())
+    link_all(source, TREE / "share/mysql", but=["mysql-test"])
+    link_all(source / "mysql-test", TEST_ROOT, but=["suite", "plugin"])
+    link_all(source / "mysql-test/suite", TEST_ROOT / "suite", but=COPIED)
+    for name in COPIED:
+        shutil.copytree(source / "mysql-test/suite" / name, TEST_ROOT / "suite" / name)
+    # The reason of these was a stale result: it is refreshed here.
+    (TEST_ROOT / "suite/storage_engine/disabled.def").unlink(missing_ok=True)
+
+
+def link_all(source: Path, target: Path, but: list) -> None:
+    """Symlinks in `target` to everything in `source`."""
+    target.mkdir(parents=True, exist_ok=True)
+    for entry in source.iterdir():
+        if entry.name not in but:
+            (target / entry.name).symlink_to(entry)
+
+
+def select_engine(engine: str) -> None:
+    """Point the copied suites at an engine."""
+    suites = TEST_ROOT / "suite"
+    original = SERVER / "usr/share/mysql/mysql-test/suite"
+    text = (original / "storage_engine/define_engine.inc").read_text()
+    (suites / "storage_engine/define_engine.inc").write_text(f"let $ENGINE = {engine};\n{text}")
+    # The driver's own combinations would add engines; ours comes on the command line.
+    for name in ("engines/funcs", "engines/iuds"):
+        (suites / name / "combinations").unlink(missing_ok=True)
+    if engine != "InnoDB":
+        for suffix in ("test", "result"):
+            text = (original / f"handler/innodb.{suffix}").read_text()
+            text = re.sub(r"(?i)(--source include/have_innodb\.inc\n)", "", text)
+            (suites / f"handler/{engine.lower()}.{suffix}").write_text(re.sub(r"\bInnoDB\b|\binnodb\b", engine, text))
+
+
+def translated(name: str, engine: str) -> str:
+    """The name of the test that does for this engine what `name` does for InnoDB."""
+    return f"handler.{engine.lower()}" if name == "handler.innodb" else name
+
+
+def run_suites(engine: str, suites=(), names=(), label="run", more=()) -> dict:
+    """Run whole suites or single tests; test -> result."""
+    select_engine(engine)
+    names = [translated(name, engine) for name in names]
+    log = HOME / f"{label}.log"
+    work = HOME / f"work-{label}"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    short = tempfile.mkdtemp(prefix="mtr-")
+    words = ["perl", "./mariadb-test-run.pl", f"--vardir={work}/var", f"--tmpdir={short}/t", "--force", "--max-test-fail=0",
+             "--retry=0", "--parallel=2", "--nowarnings", "--testcase-timeout=5", "--suite-timeout=60", "--mysqld=--loose-innodb",
+             f"--mysqld=--default-storage-engine={engine}", f"--combination=--default-storage-engine={engine}",
+             "--mysqld=--plugin-maturity=unknown", "--mysqld=--innodb-lock-wait-timeout=3",
+             "--mysqld=--loose-cheetah-lock-wait-timeout=3", *more]
+    if engine == "CHEETAH":
+        words.append(f"--mysqld=--plugin-load-add={PLUGIN.name}")
+    if suites:
+        words.append("--suite=" + ",".join(suites))
+    words += names
+    try:
+        with open(log, "wb") as output:
+            unprivileged(words, [work, Path(short), TEST_ROOT / "suite"], output)
+    finally:
+        shutil.rmtree(short, ignore_errors=True)
+    return parse(log.read_text(errors="replace"))
+
+
+def unprivileged(words: list, folders: list, output) -> None:
+    """Run the driver as `nobody` when we are root (some tests expect refusals that root never meets)."""
+    environment = {**setup.library_environment(), "HOME": str(folders[0])}
+    options = {}
+    if os.geteuid() == 0 and reachable(TEST_ROOT):
+        for folder in folders:
+            subprocess.run(["chown", "-R", "nobody", str(folder)], check=True)
+        options = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
+    process = subprocess.Popen(words, cwd=TEST_ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                               start_new_session=True, **options)
+    try:
+        process.wait()
+    except BaseException:
+        os.killpg(process.pid, 15)   # the driver stops its servers
+        process.wait()
+        raise
+
+
+def reachable(folder: Path) -> bool:
+    """Whether other users may walk to the folder."""
+    return all(parent.stat().st_mode & 0o005 == 0o005 for parent in [folder, *folder.parents])
+
+
+def parse(text: str) -> dict:
+    """The results in the driver's output; a test with several combinations passes when all of them do."""
+    results = {}
+    for line in text.splitlines():
+        found = RESULT_LINE.match(line)
+        if found:
+            name, result = found.group(1), found.group(3)
+            if results.get(name) != "fail":
+                results[name] = result
+    return results
