@@ -9,6 +9,7 @@ pub mod control;
 pub mod location;
 pub mod log_frame;
 pub mod map_block;
+pub mod page;
 pub mod segment_header;
 pub mod varint;
 

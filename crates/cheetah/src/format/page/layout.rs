@@ -1,0 +1,321 @@
+//! Where each byte of a page is, and how large keys and records may be.
+//!
+//! ```text
+//! 0            64                                heap_start                                       page end
+//! | header     | slot 0 | slot 1 | ..  -> free <- | .. record | record | high fence | low fence    |
+//! ```
+//!
+//! | offset | size | header field                                                             |
+//! |--------|------|--------------------------------------------------------------------------|
+//! | 0      | 1    | format version, 1                                                        |
+//! | 1      | 1    | kind: 1 leaf, 2 inner, 3 blob, 4 undo                                    |
+//! | 2      | 1    | level: 0 for a leaf                                                      |
+//! | 3      | 1    | flags: 1 dead (merged away), 2 has a high fence                          |
+//! | 4      | 4    | tree                                                                     |
+//! | 8      | 8    | right neighbour, next page of a value; 0 none                            |
+//! | 16     | 2    | slot count                                                               |
+//! | 18     | 2    | heap start                                                               |
+//! | 20     | 2    | garbage: bytes of the heap that no slot leads to                         |
+//! | 22     | 2    | bytes all keys have in common with the low fence and leave out           |
+//! | 24     | 2    | low fence length; 0 is "from the beginning"                              |
+//! | 26     | 2    | high fence length                                                        |
+//! | 28     | 2    | slot of the last insert, 0xffff none: shows runs of neighbouring inserts |
+//! | 30     | 2    | length of the run, signed: positive ascending, negative descending       |
+//! | 32     | 4    | content length (blob and undo pages)                                     |
+//! | 36     | 4    | zero                                                                     |
+//! | 40     | 8    | position of the content in its value or in the undo log                  |
+//! | 48     | 16   | zero                                                                     |
+//!
+//! Slot: `[record offset u16][head u32]`; the head is the first four bytes of the key after the prefix, as a
+//! big-endian number, zero-padded, so that most comparisons need no look at the record.
+//! Record: `[flags u8][suffix length varint][suffix][version 12 B when the flag says so][payload length varint]
+//! [payload]`. An inner record's payload is its child's page number, 5 bytes.
+//!
+//! Invariants
+//!   I1  Keys ascend strictly; low fence <= key < high fence. An inner page's first key is its low fence.
+//!   I2  The prefix is the longest common one of both fences; it is empty when there is no high fence.
+//!   I3  garbage = heap bytes between heap start and fences - bytes of the records.
+//!   I4  A record that keeps to [`max_cell_bytes`] always finds room after one split.
+
+use crate::base::{TreeId, TxnId, UndoPtr};
+use crate::format::bytes::from_low_bytes;
+use crate::format::varint;
+
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 64;
+/// Bytes of a slot.
+pub const SLOT_BYTES: usize = 6;
+/// Bytes of the version of a record that has one.
+pub const VERSION_BYTES: usize = 12;
+/// The smallest page.
+pub const PAGE_BYTES_MIN: usize = 512;
+/// The largest page of a tree: offsets are 16 bits, and the end of the page is one.
+pub const TREE_PAGE_BYTES_MAX: usize = 32 << 10;
+/// The largest page at all.
+pub const PAGE_BYTES_MAX: usize = 64 << 10;
+
+pub(super) const FORMAT_VERSION: u8 = 1;
+pub(super) const AT_VERSION: usize = 0;
+pub(super) const AT_KIND: usize = 1;
+pub(super) const AT_LEVEL: usize = 2;
+pub(super) const AT_FLAGS: usize = 3;
+pub(super) const AT_TREE: usize = 4;
+pub(super) const AT_RIGHT: usize = 8;
+pub(super) const AT_COUNT: usize = 16;
+pub(super) const AT_HEAP_START: usize = 18;
+pub(super) const AT_GARBAGE: usize = 20;
+pub(super) const AT_PREFIX_LEN: usize = 22;
+pub(super) const AT_LOW_LEN: usize = 24;
+pub(super) const AT_HIGH_LEN: usize = 26;
+pub(super) const AT_LAST_INSERT: usize = 28;
+pub(super) const AT_RUN: usize = 30;
+pub(super) const AT_CONTENT_LEN: usize = 32;
+pub(super) const AT_CONTENT_POSITION: usize = 40;
+pub(super) const FLAG_DEAD: u8 = 1;
+pub(super) const FLAG_HAS_HIGH: u8 = 2;
+pub(super) const NO_SLOT: u16 = u16::MAX;
+pub(super) const CHILD_BYTES: usize = 5;
+
+/// Everything of a cell but suffix and payload, at its largest: slot, flags, two lengths of up to 3 bytes, version.
+const CELL_OVERHEAD_MAX: usize = SLOT_BYTES + 1 + 3 + VERSION_BYTES + 3;
+
+/// What a page holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PageKind {
+    /// Records of a tree.
+    Leaf,
+    /// Separators and children of a tree.
+    Inner,
+    /// Part of a large value.
+    Blob,
+    /// Part of the undo log.
+    Undo,
+}
+
+impl PageKind {
+    /// The number that stands for it on disk.
+    pub fn code(self) -> u8 {
+        match self {
+            PageKind::Leaf => 1,
+            PageKind::Inner => 2,
+            PageKind::Blob => 3,
+            PageKind::Undo => 4,
+        }
+    }
+
+    /// The kind of that number.
+    pub fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(PageKind::Leaf),
+            2 => Some(PageKind::Inner),
+            3 => Some(PageKind::Blob),
+            4 => Some(PageKind::Undo),
+            _ => None,
+        }
+    }
+
+    /// Whether pages of this kind have slots and fences.
+    pub fn is_tree(self) -> bool {
+        matches!(self, PageKind::Leaf | PageKind::Inner)
+    }
+}
+
+/// Flags of a record. Whether it has a version is not among them: [`RecordRef::version`] says so.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct RecordFlags(u8);
+
+impl RecordFlags {
+    /// An ordinary record.
+    pub const NONE: RecordFlags = RecordFlags(0);
+    /// Deleted, but somebody may still need to see it.
+    pub const DELETE_MARKED: RecordFlags = RecordFlags(1);
+    pub(in crate::format) const VERSIONED_BIT: u8 = 2;
+
+    /// Whether the record is deleted.
+    pub fn is_delete_marked(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// The flags as a byte.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The flags of that byte; `None` when it has unknown ones.
+    pub fn from_bits(bits: u8) -> Option<Self> {
+        (bits & !1 == 0).then_some(Self(bits))
+    }
+}
+
+/// A record without its key, in a page or on its way into one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RecordRef<'a> {
+    /// Its flags.
+    pub flags: RecordFlags,
+    /// Who wrote it last and what was there before; `None` when that no longer matters to anybody ("frozen").
+    pub version: Option<(TxnId, UndoPtr)>,
+    /// The stored row or the payload of a secondary entry.
+    pub payload: &'a [u8],
+}
+
+impl<'a> RecordRef<'a> {
+    /// A record that everybody sees.
+    pub fn frozen(payload: &'a [u8]) -> Self {
+        Self { flags: RecordFlags::NONE, version: None, payload }
+    }
+}
+
+/// The bytes of one page, on the heap.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PageBuf(Box<[u8]>);
+
+impl PageBuf {
+    /// A page of `bytes` zeros.
+    pub fn new(bytes: usize) -> Self {
+        Self(vec![0; bytes].into_boxed_slice())
+    }
+
+    /// A page with those bytes.
+    pub fn from_slice(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+
+    /// Gives it `bytes` bytes, keeping the allocation when that is its size already. The content is unspecified.
+    pub fn resize(&mut self, bytes: usize) {
+        if self.0.len() != bytes {
+            *self = Self::new(bytes);
+        }
+    }
+}
+
+impl std::ops::Deref for PageBuf {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for PageBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl std::fmt::Debug for PageBuf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PageBuf({} bytes)", self.0.len())
+    }
+}
+
+/// The longest key that trees of such pages can hold: 7872 bytes at 32 KiB, 3904 at 16 KiB, 60 at 512 B.
+///
+/// A quarter of the page, less what makes [`max_payload_bytes`] positive even for such keys.
+pub const fn max_key_bytes(page_bytes: usize) -> usize {
+    page_bytes / 4 - page_bytes / 128 - 64
+}
+
+/// The largest cell ([`cell_bytes`]) that a tree may hold whose keys have at most `tree_key_bytes_max` bytes.
+///
+/// Why a split then always makes room. Let U be the page without its header, K the longest key, R the largest
+/// cell, and R + K <= U/2. Fences and separators are at most K. The content of the page, old record sizes, and
+/// the record to come is T <= (U - low - high) + R. Let the left page take records while they fit next to the
+/// fences low and sep. The first one left over did not fit: left > U - low - sep - R. So the right page needs
+/// T - left + sep + high < (U - low - high + R) - (U - low - sep - R) + sep + high = 2R + 2 sep <= 2 (R + K) <= U.
+/// A split narrows the range, so prefixes only grow and records only shrink. And one record alone always fits:
+/// R + 2K <= U/2 + K <= U.
+pub const fn max_cell_bytes(page_bytes: usize, tree_key_bytes_max: usize) -> usize {
+    ((page_bytes - HEADER_BYTES) / 2).saturating_sub(tree_key_bytes_max)
+}
+
+/// The largest payload of any record in a tree whose keys have at most `tree_key_bytes_max` bytes; a row whose
+/// stored form is longer must move values to pages of their own.
+pub const fn max_payload_bytes(page_bytes: usize, tree_key_bytes_max: usize) -> usize {
+    max_cell_bytes(page_bytes, tree_key_bytes_max).saturating_sub(CELL_OVERHEAD_MAX + tree_key_bytes_max)
+}
+
+/// Bytes that a record of a key of `key_bytes` takes in a page, its slot included, if no prefix is left out.
+pub fn cell_bytes(key_bytes: usize, record: &RecordRef<'_>) -> usize {
+    SLOT_BYTES + record_bytes(key_bytes, record.version.is_some(), record.payload.len())
+}
+
+/// Bytes of a record in the heap.
+pub(in crate::format) fn record_bytes(suffix_len: usize, versioned: bool, payload_len: usize) -> usize {
+    let version = if versioned { VERSION_BYTES } else { 0 };
+    let lengths = varint::len(suffix_len as u64) + varint::len(payload_len as u64);
+    1 + lengths + suffix_len + version + payload_len
+}
+
+/// Length of the longest common prefix.
+pub(in crate::format) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// The first four bytes of a suffix as a number that orders like it.
+#[inline]
+pub(super) fn head_of(suffix: &[u8]) -> u32 {
+    match suffix.first_chunk::<4>() {
+        Some(first) => u32::from_be_bytes(*first),
+        None => {
+            let mut padded = [0; 4];
+            padded[..suffix.len()].copy_from_slice(suffix);
+            u32::from_be_bytes(padded)
+        }
+    }
+}
+
+#[inline]
+fn chunk_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    *bytes[at..].first_chunk::<N>().expect("a page's fields are inside it")
+}
+
+#[inline]
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(chunk_at(bytes, at))
+}
+
+#[inline]
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(chunk_at(bytes, at))
+}
+
+#[inline]
+pub(super) fn u40_at(bytes: &[u8], at: usize) -> u64 {
+    from_low_bytes(chunk_at::<5>(bytes, at))
+}
+
+#[inline]
+pub(super) fn u48_at(bytes: &[u8], at: usize) -> u64 {
+    from_low_bytes(chunk_at::<6>(bytes, at))
+}
+
+#[inline]
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(chunk_at(bytes, at))
+}
+
+#[inline]
+pub(super) fn put_u16(bytes: &mut [u8], at: usize, value: usize) {
+    debug_assert!(value <= usize::from(u16::MAX));
+    bytes[at..at + 2].copy_from_slice(&(value as u16).to_le_bytes());
+}
+
+#[inline]
+pub(super) fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+#[inline]
+pub(super) fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+/// Writes the fields that pages of every kind have; everything else of the header becomes zero.
+pub(super) fn init_header(bytes: &mut [u8], kind: PageKind, level: u8, tree: TreeId, right: u64) {
+    bytes[..HEADER_BYTES].fill(0);
+    bytes[AT_VERSION] = FORMAT_VERSION;
+    bytes[AT_KIND] = kind.code();
+    bytes[AT_LEVEL] = level;
+    put_u32(bytes, AT_TREE, tree.0);
+    put_u64(bytes, AT_RIGHT, right);
+    put_u16(bytes, AT_LAST_INSERT, usize::from(NO_SLOT));
+}

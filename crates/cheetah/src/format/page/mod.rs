@@ -1,0 +1,21 @@
+//! The page in memory: tree pages with slots, fences and prefix truncation; pages of plain content.
+
+mod content;
+mod layout;
+mod merge;
+mod split;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod view;
+mod write;
+
+pub use content::{build_content, content_capacity};
+pub use layout::{
+    cell_bytes, max_cell_bytes, max_key_bytes, max_payload_bytes, PageBuf, PageKind, RecordFlags, RecordRef,
+    HEADER_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, TREE_PAGE_BYTES_MAX, VERSION_BYTES,
+};
+pub use merge::{merge_into, merged_bytes};
+pub use split::{plan_split, separator_between, split_into, Pending, Side, SplitPlan};
+pub use view::PageView;
+pub use write::{build_page, NoRoom, PageMut};

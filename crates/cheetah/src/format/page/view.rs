@@ -1,0 +1,255 @@
+//! Reading a page: search, keys, records.
+//!
+//! The bytes are trusted: they were built by [`super::PageMut`] or passed [`PageView::verify`]. On other bytes a
+//! method may panic, never more.
+
+use super::layout::*;
+use crate::base::{PageId, TreeId, TxnId, UndoPtr};
+use crate::format::varint;
+use std::cmp::Ordering;
+
+/// A page to read.
+#[derive(Clone, Copy)]
+pub struct PageView<'a> {
+    pub(super) bytes: &'a [u8],
+}
+
+/// The parts of a record, as stored.
+pub(super) struct Parts<'a> {
+    pub(super) flags: u8,
+    pub(super) suffix: &'a [u8],
+    pub(super) version: Option<(TxnId, UndoPtr)>,
+    pub(super) payload: &'a [u8],
+    pub(super) bytes: usize,
+}
+
+impl<'a> PageView<'a> {
+    /// Views the bytes of a frame.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    /// The bytes of the page.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// What it holds.
+    pub fn kind(&self) -> PageKind {
+        PageKind::from_code(self.bytes[AT_KIND]).expect("a page has a known kind")
+    }
+
+    /// The tree that owns it.
+    pub fn tree(&self) -> TreeId {
+        TreeId(u32_at(self.bytes, AT_TREE))
+    }
+
+    /// Height above the leaves.
+    pub fn level(&self) -> u8 {
+        self.bytes[AT_LEVEL]
+    }
+
+    /// Whether it is a leaf.
+    pub fn is_leaf(&self) -> bool {
+        self.bytes[AT_KIND] == PageKind::Leaf.code()
+    }
+
+    /// Whether its content has been merged into another page.
+    pub fn is_dead(&self) -> bool {
+        self.bytes[AT_FLAGS] & FLAG_DEAD != 0
+    }
+
+    /// The right neighbour on the level, or the next page of a value; [`PageId::NONE`] if none.
+    pub fn right(&self) -> PageId {
+        PageId(u64_at(self.bytes, AT_RIGHT))
+    }
+
+    /// Number of records or children.
+    pub fn count(&self) -> usize {
+        usize::from(u16_at(self.bytes, AT_COUNT))
+    }
+
+    /// The lower bound of all keys that belong here, inclusive; empty means there is none.
+    pub fn low(&self) -> &'a [u8] {
+        &self.bytes[self.low_at()..]
+    }
+
+    /// The upper bound, exclusive; `None` means there is none.
+    pub fn high(&self) -> Option<&'a [u8]> {
+        let has_high = self.bytes[AT_FLAGS] & FLAG_HAS_HIGH != 0;
+        has_high.then(|| &self.bytes[self.heap_end()..self.low_at()])
+    }
+
+    /// What all keys that belong here begin with.
+    pub fn prefix(&self) -> &'a [u8] {
+        &self.low()[..self.prefix_len()]
+    }
+
+    /// Whether `key` belongs here: low <= key < high.
+    pub fn covers(&self, key: &[u8]) -> bool {
+        key >= self.low() && self.high().is_none_or(|high| key < high)
+    }
+
+    /// The slot of `key`, or the one it would get.
+    pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        let prefix = self.prefix();
+        let Some(suffix) = key.strip_prefix(prefix) else {
+            return Err(if key < prefix { 0 } else { self.count() });
+        };
+        let head = head_of(suffix);
+        let (mut from, mut to) = (0, self.count());
+        while from < to {
+            let middle = (from + to) / 2;
+            let order = self.head(middle).cmp(&head).then_with(|| self.suffix(middle).cmp(suffix));
+            match order {
+                Ordering::Less => from = middle + 1,
+                Ordering::Greater => to = middle,
+                Ordering::Equal => return Ok(middle),
+            }
+        }
+        Err(from)
+    }
+
+    /// The key of slot `i` without [`Self::prefix`].
+    #[inline]
+    pub fn suffix(&self, i: usize) -> &'a [u8] {
+        let record = &self.bytes[self.record_at(i)..];
+        let (length, used) = varint::get(&record[1..]).expect("I1: a record's lengths are well formed");
+        &record[1 + used..1 + used + length as usize]
+    }
+
+    /// Puts the whole key of slot `i` into `key`, replacing what is there.
+    pub fn key_into(&self, i: usize, key: &mut Vec<u8>) {
+        key.clear();
+        key.extend_from_slice(self.prefix());
+        key.extend_from_slice(self.suffix(i));
+    }
+
+    /// The whole key of slot `i`.
+    pub fn key(&self, i: usize) -> Vec<u8> {
+        [self.prefix(), self.suffix(i)].concat()
+    }
+
+    /// The record of slot `i`.
+    pub fn record(&self, i: usize) -> RecordRef<'a> {
+        let parts = self.parts(i);
+        let flags = RecordFlags::from_bits(parts.flags & !RecordFlags::VERSIONED_BIT);
+        RecordRef { flags: flags.unwrap_or_default(), version: parts.version, payload: parts.payload }
+    }
+
+    /// The child of slot `i` of an inner page.
+    pub fn child(&self, i: usize) -> PageId {
+        PageId(u40_at(self.parts(i).payload, 0))
+    }
+
+    /// The slot of the child that `key` belongs to, for a key that belongs to this inner page.
+    pub fn find_child(&self, key: &[u8]) -> usize {
+        match self.search(key) {
+            Ok(i) => i,
+            Err(i) => i.saturating_sub(1),
+        }
+    }
+
+    /// Bytes in use: header, slots, live records, fences.
+    pub fn used_bytes(&self) -> usize {
+        self.bytes.len() - self.free_bytes()
+    }
+
+    /// Bytes that new records can have, after compaction if need be.
+    pub fn free_bytes(&self) -> usize {
+        self.gap_bytes() + self.garbage()
+    }
+
+    /// Whether a record of a new key of `key_bytes` finds room.
+    pub fn fits(&self, key_bytes: usize, record: &RecordRef<'_>) -> bool {
+        cell_bytes(key_bytes.saturating_sub(self.prefix_len()), record) <= self.free_bytes()
+    }
+
+    /// Whether `record` finds room in place of that of slot `i`.
+    pub fn fits_replacement(&self, i: usize, record: &RecordRef<'_>) -> bool {
+        let old = self.parts(i);
+        let new = record_bytes(old.suffix.len(), record.version.is_some(), record.payload.len());
+        new <= old.bytes + self.free_bytes()
+    }
+
+    /// Bytes that slot `i` and its record take.
+    pub fn cell_bytes(&self, i: usize) -> usize {
+        SLOT_BYTES + self.parts(i).bytes
+    }
+
+    /// Content of a blob or undo page.
+    pub fn content(&self) -> &'a [u8] {
+        &self.bytes[HEADER_BYTES..HEADER_BYTES + u32_at(self.bytes, AT_CONTENT_LEN) as usize]
+    }
+
+    /// Where the content of a blob or undo page begins in its value or in the undo log.
+    pub fn content_position(&self) -> u64 {
+        u64_at(self.bytes, AT_CONTENT_POSITION)
+    }
+
+    /// Slot of the last insert and the signed length of the run of neighbouring inserts that it ended.
+    pub(super) fn insert_run(&self) -> (Option<usize>, i16) {
+        let last = u16_at(self.bytes, AT_LAST_INSERT);
+        ((last != NO_SLOT).then_some(usize::from(last)), u16_at(self.bytes, AT_RUN) as i16)
+    }
+
+    pub(super) fn prefix_len(&self) -> usize {
+        usize::from(u16_at(self.bytes, AT_PREFIX_LEN))
+    }
+
+    pub(super) fn low_at(&self) -> usize {
+        self.bytes.len() - usize::from(u16_at(self.bytes, AT_LOW_LEN))
+    }
+
+    /// End of the records: where the high fence begins.
+    pub(super) fn heap_end(&self) -> usize {
+        self.low_at() - usize::from(u16_at(self.bytes, AT_HIGH_LEN))
+    }
+
+    pub(super) fn heap_start(&self) -> usize {
+        usize::from(u16_at(self.bytes, AT_HEAP_START))
+    }
+
+    pub(super) fn garbage(&self) -> usize {
+        usize::from(u16_at(self.bytes, AT_GARBAGE))
+    }
+
+    /// Bytes between the slots and the heap.
+    pub(super) fn gap_bytes(&self) -> usize {
+        self.heap_start() - HEADER_BYTES - self.count() * SLOT_BYTES
+    }
+
+    #[inline]
+    pub(super) fn record_at(&self, i: usize) -> usize {
+        usize::from(u16_at(self.bytes, HEADER_BYTES + i * SLOT_BYTES))
+    }
+
+    #[inline]
+    pub(super) fn head(&self, i: usize) -> u32 {
+        u32_at(self.bytes, HEADER_BYTES + i * SLOT_BYTES + 2)
+    }
+
+    pub(super) fn parts(&self, i: usize) -> Parts<'a> {
+        parts_at(self.bytes, self.record_at(i)).expect("I1: records are well formed")
+    }
+}
+
+/// Parses the record at `at`; `None` when the bytes are not one.
+pub(super) fn parts_at(bytes: &[u8], at: usize) -> Option<Parts<'_>> {
+    let record = bytes.get(at..)?;
+    let (&flags, rest) = record.split_first()?;
+    let (suffix, rest) = prefixed(rest)?;
+    let (version, rest) = if flags & RecordFlags::VERSIONED_BIT != 0 {
+        let (version, rest) = rest.split_at_checked(VERSION_BYTES)?;
+        (Some((TxnId(u48_at(version, 0)), UndoPtr(u48_at(version, 6)))), rest)
+    } else {
+        (None, rest)
+    };
+    let (payload, rest) = prefixed(rest)?;
+    Some(Parts { flags, suffix, version, payload, bytes: record.len() - rest.len() })
+}
+
+fn prefixed(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, used) = varint::get(bytes)?;
+    bytes.get(used..)?.split_at_checked(usize::try_from(length).ok()?)
+}
