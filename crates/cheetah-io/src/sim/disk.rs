@@ -157,6 +157,11 @@ impl SimDisk {
         self.state.lock().acknowledged = what;
     }
 
+    /// What was last acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.state.lock().acknowledged
+    }
+
     /// Starts (or stops) writing down every operation.
     pub fn set_trace(&self, on: bool) {
         self.state.lock().trace = on.then(Vec::new);

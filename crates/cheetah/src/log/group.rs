@@ -91,6 +91,6 @@ impl Log {
         if self.mark_idle() {
             self.write_out()?;
         }
-        self.files.lock().prepare_reserve()
+        self.prepare_reserve()
     }
 }

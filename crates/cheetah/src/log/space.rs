@@ -4,6 +4,7 @@
 use super::writer::Log;
 use crate::base::{Error, Lsn, Result};
 use cheetah_io::Clock;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// From here on writers are slowed, so that a checkpoint keeps ahead of them and nobody has to stop.
@@ -59,7 +60,18 @@ impl Log {
             Space::Slow { delay_ns } => clock.sleep_ns(delay_ns),
             Space::Full => self.wait_for_recycling(interrupted)?,
         }
-        self.files.lock().prepare_reserve()
+        self.prepare_reserve()
+    }
+
+    /// Makes sure that a file waits for when the current one is full.
+    pub(super) fn prepare_reserve(&self) -> Result<()> {
+        if self.reserve_is_ready.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut files = self.files.lock();
+        files.prepare_reserve()?;
+        self.reserve_is_ready.store(true, Ordering::Release);
+        Ok(())
     }
 
     fn wait_for_recycling(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {

@@ -338,3 +338,94 @@ fn the_order_of_syncs_when_a_file_is_full_is_as_documented() {
     ];
     assert_eq!(trace, expected);
 }
+
+#[test]
+fn an_error_of_any_operation_is_clean_and_loses_nothing_acknowledged() {
+    let base = SimDisk::new();
+    drop(Log::create(&setup(&base, 1)).unwrap());
+    let run = |disk: &SimDisk| -> Result<()> {
+        let (_, recovered) = read(disk, Lsn(0), Lsn(0))?;
+        let log = Log::open(&setup(disk, 2), &recovered, Lsn(0))?;
+        for number in 0..25 {
+            log.wait_for_space(&SimClock::default(), &|| false)?;
+            let end = log.append(1, &body(number))?.end;
+            if number % 3 == 0 {
+                log.commit(end, FlushMode::Sync)?;
+                disk.acknowledge(number + 1);
+            }
+        }
+        log.background_flush()?;
+        disk.acknowledge(25);
+        Ok(())
+    };
+    let calls = {
+        let disk = base.snapshot();
+        run(&disk).unwrap();
+        disk.calls()
+    };
+    let mut failed = 0;
+    for call in 0..calls {
+        for forever in [false, true] {
+            let disk = base.snapshot();
+            let fault = Fault::any().after(call);
+            disk.inject(if forever { fault.forever() } else { fault });
+            failed += usize::from(run(&disk).is_err());
+            let acknowledged = disk.acknowledged();
+            for image in [disk.snapshot(), disk.crash(cheetah_io::sim::CrashPolicy::SyncedOnly, call)] {
+                let (bodies, recovered) = read(&image, Lsn(0), Lsn(0)).unwrap();
+                let count = bodies.len() as u64;
+                assert!(count >= acknowledged, "call {call}: {count} of {acknowledged}");
+                assert_eq!(bodies, (0..count).map(body).collect::<Vec<_>>(), "call {call}");
+                Log::open(&setup(&image, 3), &recovered, Lsn(0)).unwrap();
+            }
+        }
+    }
+    assert!(failed as u64 > calls, "{failed} of {calls} calls");
+}
+
+#[test]
+fn any_bytes_in_a_log_file_are_an_error_or_an_end_and_no_panic() {
+    let disk = SimDisk::new();
+    let log = Log::create(&setup(&disk, 1)).unwrap();
+    append_all(&log, 0..10);
+    log.sync_to(log.end()).unwrap();
+    let last = log_files(&disk).pop().unwrap();
+    let good = disk.contents(&last).unwrap();
+    let mut rng = Rng::new(9);
+    for round in 0..2000 {
+        let mut bytes = good.clone();
+        let keep = if round % 4 == 0 { 0 } else { 512 };
+        for _ in 0..1 + rng.below(20) {
+            let at = keep + rng.below((bytes.len() - keep) as u64) as usize;
+            bytes[at] = rng.next_u64() as u8;
+        }
+        bytes.truncate(rng.below(2 * bytes.len() as u64) as usize);
+        let copy = disk.snapshot();
+        copy.put(&last, &bytes).unwrap();
+        if let Err(error) = read(&copy, Lsn(0), Lsn(0)) {
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        }
+    }
+}
+
+#[test]
+fn the_log_works_on_a_real_disk() {
+    let root = std::env::temp_dir().join(format!("cheetah-log-{}", std::process::id()));
+    let disk = cheetah_io::posix::PosixDisk::open(&root).unwrap();
+    let durable = Arc::new(Durable::new(Arc::new(disk), Arc::new(Health::default())));
+    let identity = Identity { uuid: DATABASE, incarnation: 1 };
+    let setup = LogSetup::new(&Config::tiny(), Arc::clone(&durable), identity);
+    let log = Log::create(&setup).unwrap();
+    append_all(&log, 0..100);
+    log.background_flush().unwrap();
+    let mut bodies = Vec::new();
+    let recovered = replay(durable.disk(), &DATABASE, Lsn(0), log.durable_end(), |frame| {
+        bodies.push(frame.body.to_vec());
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(bodies, (0..100).map(body).collect::<Vec<_>>());
+    let log = Log::open(&setup, &recovered, Lsn(0)).unwrap();
+    assert!(log.recycle(log.end()).unwrap() > 1);
+    std::fs::remove_dir_all(root).unwrap();
+}

@@ -11,7 +11,7 @@ use crate::format::log_frame::{FileHeader, BODY_BYTES_MAX, HEADER_BYTES, KIND_SY
 use cheetah_io::File;
 use parking_lot::{Condvar, Mutex};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// The buffer is this part of the memory for pages, frames and buffers.
@@ -94,6 +94,10 @@ pub struct Log {
     pub(super) group_done: Condvar,
     pub(super) recycling: Mutex<()>,
     pub(super) recycled: Condvar,
+    /// Whether a file waits for when the current one is full; asked before every change, so without a lock.
+    pub(super) reserve_is_ready: AtomicBool,
+    /// The end of the tail, to be read without its lock.
+    end: AtomicU64,
     written_end: AtomicU64,
     durable_end: AtomicU64,
     oldest_needed: AtomicU64,
@@ -180,6 +184,8 @@ impl Log {
             group_done: Condvar::new(),
             recycling: Mutex::new(()),
             recycled: Condvar::new(),
+            reserve_is_ready: AtomicBool::new(false),
+            end: AtomicU64::new(end),
             written_end: AtomicU64::new(end),
             durable_end: AtomicU64::new(end),
             oldest_needed: AtomicU64::new(end),
@@ -204,7 +210,9 @@ impl Log {
             tail = self.tail.lock();
         }
         self.counters.frames.fetch_add(1, Ordering::Relaxed);
-        Ok(tail.push(kind, body))
+        let range = tail.push(kind, body);
+        self.publish_end(&tail);
+        Ok(range)
     }
 
     /// Writes all that is buffered. Returns the current file and the position up to which all is written. Any failure
@@ -216,6 +224,7 @@ impl Log {
             let mut tail = self.tail.lock();
             if tail.has_content() {
                 tail.mark(self.durable_end());
+                self.publish_end(&tail);
             }
             tail.take()
         };
@@ -234,7 +243,11 @@ impl Log {
             if !planted::is_on("log: start a file before the old one is synced") {
                 self.durable.log_barrier(&*writer.file, &writer.path)?;
             }
-            let file = self.files.lock().start(header, *bytes)?;
+            let file = {
+                let mut files = self.files.lock();
+                self.reserve_is_ready.store(false, Ordering::Release);
+                files.start(header, *bytes)?
+            };
             self.note_durable(header.start);
             *writer = Writer { file, path: path_of(header.sequence), start: header.start };
         }
@@ -253,6 +266,7 @@ impl Log {
         let wanted = tail.wants_mark(durable);
         if wanted {
             tail.mark(durable);
+            self.publish_end(&tail);
         }
         wanted
     }
@@ -264,7 +278,12 @@ impl Log {
 
     /// The end of the log.
     pub fn end(&self) -> Lsn {
-        self.tail.lock().end()
+        Lsn(self.end.load(Ordering::Acquire))
+    }
+
+    /// To be called with the lock of the tail held, whenever something has been appended.
+    fn publish_end(&self, tail: &Tail) {
+        self.end.store(tail.end().0, Ordering::Release);
     }
 
     /// Everything before is durable.
