@@ -77,6 +77,14 @@ impl Pool {
         }
     }
 
+    /// Pins a page if it is in memory already; never does I/O.
+    pub fn fetch_resident(&self, pid: PageId) -> Option<PageRef> {
+        match &self.table.existing(pid)?.residence {
+            Residence::Frame(frame) => Some(PageRef(frame.clone())),
+            Residence::Free => None,
+        }
+    }
+
     /// As [`fetch`](Self::fetch), for pages that are not expected to be wanted again soon: a scan must not push
     /// out what others use.
     pub fn fetch_for_scan(&self, pid: PageId) -> Result<Option<PageRef>> {
