@@ -14,7 +14,7 @@ use std::sync::Arc;
 const PATH: &str = "CONTROL";
 const NEW_PATH: &str = "CONTROL.new";
 /// Folders that are empty, or not there, while a database is being created.
-const FOLDERS: [&str; 3] = ["seg", "log", "wal"];
+const FOLDERS: [&str; 2] = ["seg", "wal"];
 
 /// The open file.
 pub(super) struct ControlFile {
@@ -65,7 +65,7 @@ impl ControlFile {
         block.sequence = self.sequence;
         let (first, second) = (1 - self.good_copy, self.good_copy);
         write_copy(&*self.file, first, block)?;
-        if !planted::is_on("control-copies-together") {
+        if !planted::is_on("control: write both copies under one barrier") {
             durable.control_barrier(&*self.file, PATH)?;
         }
         self.good_copy = first;

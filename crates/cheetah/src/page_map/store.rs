@@ -164,7 +164,7 @@ impl MapStore {
         control.next_segment = commit.next_segment;
         // Should this fail, a copy may name the new block: the log stays closed, so that it is never written over (P3).
         inner.write_control(&self.durable, control)?;
-        if planted::is_on("control-before-map-sync") {
+        if planted::is_on("control: write it before the map is synced") {
             log.file.sync(&self.durable)?;
         }
         inner.log = Some(log);
@@ -198,7 +198,7 @@ impl MapStore {
         writer.entries(commit.changes)?;
         writer.state(commit.state)?;
         let (end, crc) = writer.finish()?;
-        if !planted::is_on("control-before-map-sync") {
+        if !planted::is_on("control: write it before the map is synced") {
             log.file.sync(&self.durable)?;
         }
         let part = MapPart { file: log.file.number, start: log.end, end, start_crc: log.crc, end_crc: crc };

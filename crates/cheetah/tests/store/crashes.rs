@@ -67,30 +67,30 @@ fn is_caught(bug: &'static str) {
 
 #[test]
 fn a_map_committed_before_its_images_are_synced_is_caught() {
-    is_caught("segment-sync-skipped");
+    is_caught("segment: skip the sync of images");
 }
 
 #[test]
 fn a_new_segment_whose_name_is_not_synced_is_caught() {
-    is_caught("segment-directory-sync-skipped");
+    is_caught("segment: skip the directory sync of a new file");
 }
 
 #[test]
 fn a_control_file_written_before_the_map_is_synced_is_caught() {
-    is_caught("control-before-map-sync");
+    is_caught("control: write it before the map is synced");
 }
 
 #[test]
 fn copies_of_the_control_file_written_together_are_caught() {
-    is_caught("control-copies-together");
+    is_caught("control: write both copies under one barrier");
 }
 
 #[test]
 fn an_orphan_block_that_is_applied_is_caught() {
-    is_caught("orphan-block-applied");
+    is_caught("map: apply an orphan block");
 }
 
 #[test]
 fn a_segment_unlinked_a_generation_too_early_is_caught() {
-    is_caught("segment-unlinked-early");
+    is_caught("segment: unlink a generation too early");
 }
