@@ -11,4 +11,3 @@ pub mod log;
 pub mod page_map;
 pub mod pool;
 pub mod segment;
-pub mod tree;

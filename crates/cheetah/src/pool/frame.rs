@@ -6,14 +6,20 @@
 //!   F3  The first change through a guard marks the page dirty in the action's generation and moves its version.
 //!   F4  The pool gives up a frame only when nobody else holds a reference to it; a freed page's frame lives on
 //!       for those who do, and cannot be changed any more.
+//!   F5  `dirty` changes under the lock of the page's entry; from clean to dirty only under the exclusive latch,
+//!       to clean only under the upgradable one, which at most one thread at a time holds besides readers.
 
+use super::buffers::Buffers;
 use super::latch_count::LatchToken;
 use super::{Action, PageClass};
-use crate::base::{PageId, TreeId};
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::base::{Generation, PageId, TreeId};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::Arc;
+
+/// Uses beyond this count as this many.
+const USES_MAX: u8 = 3;
 
 /// See the module.
 #[derive(Debug)]
@@ -21,23 +27,107 @@ pub(super) struct Frame {
     pub(super) pid: PageId,
     pub(super) tree: TreeId,
     pub(super) class: PageClass,
-    /// The latch with the bytes under it.
-    pub(super) bytes: RwLock<Box<[u8]>>,
+    pub(super) bytes_count: usize,
+    /// The latch with the bytes under it. Empty once the buffer has been given back.
+    bytes: RwLock<Box<[u8]>>,
     /// Moves with every change; never the same for two contents of a page.
-    pub(super) version: AtomicU64,
-    /// Whether the page has been freed.
-    pub(super) detached: AtomicBool,
+    version: AtomicU64,
+    /// Generation of the changes that are not written yet; 0 when clean.
+    dirty: AtomicU64,
+    detached: AtomicBool,
+    uses: AtomicU8,
+    buffers: Arc<Buffers>,
 }
 
 impl Frame {
-    pub(super) fn new(pid: PageId, tree: TreeId, class: PageClass, bytes: Box<[u8]>, load_no: u64) -> Self {
+    /// `load_no` is different for every frame of a pool's life.
+    pub(super) fn new(
+        pid: PageId,
+        tree: TreeId,
+        class: PageClass,
+        bytes: Box<[u8]>,
+        load_no: u64,
+        buffers: Arc<Buffers>,
+    ) -> Self {
         Self {
             pid,
             tree,
             class,
+            bytes_count: bytes.len(),
             bytes: RwLock::new(bytes),
             version: AtomicU64::new(load_no << 32),
+            dirty: AtomicU64::new(0),
             detached: AtomicBool::new(false),
+            uses: AtomicU8::new(0),
+            buffers,
+        }
+    }
+
+    /// The generation whose changes are not written yet.
+    pub(super) fn dirty(&self) -> Option<Generation> {
+        match self.dirty.load(Ordering::Acquire) {
+            0 => None,
+            generation => Some(Generation(generation)),
+        }
+    }
+
+    /// See F5.
+    pub(super) fn set_dirty(&self, generation: Option<Generation>) {
+        self.dirty.store(generation.map_or(0, |generation| generation.0), Ordering::Release);
+    }
+
+    /// Whether the page has been freed.
+    pub(super) fn is_detached(&self) -> bool {
+        self.detached.load(Ordering::Acquire)
+    }
+
+    pub(super) fn detach(&self) {
+        self.detached.store(true, Ordering::Release);
+    }
+
+    /// Gives the buffer back before the frame is dropped. Only when nobody else can reach the bytes.
+    pub(super) fn give_back_bytes(&self) {
+        let bytes = std::mem::take(&mut *self.bytes.write());
+        if !bytes.is_empty() {
+            self.buffers.give(self.class, bytes);
+        }
+    }
+
+    /// The latch that lets readers in, but no writer and nobody else who wants to write the page out.
+    pub(super) fn latch_to_write_out(&self) -> RwLockUpgradableReadGuard<'_, Box<[u8]>> {
+        self.bytes.upgradable_read()
+    }
+
+    /// As [`latch_to_write_out`](Self::latch_to_write_out) without waiting.
+    pub(super) fn try_latch_to_write_out(&self) -> Option<RwLockUpgradableReadGuard<'_, Box<[u8]>>> {
+        self.bytes.try_upgradable_read()
+    }
+
+    pub(super) fn count_use(&self) {
+        let uses = self.uses.load(Ordering::Relaxed);
+        if uses < USES_MAX {
+            self.uses.store(uses + 1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn uses(&self) -> u8 {
+        self.uses.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn forget_uses(&self) {
+        self.uses.store(0, Ordering::Relaxed);
+    }
+
+    pub(super) fn forget_one_use(&self) {
+        self.uses.store(self.uses().saturating_sub(1), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(self.bytes.get_mut());
+        if !bytes.is_empty() {
+            self.buffers.give(self.class, bytes);
         }
     }
 }
@@ -66,6 +156,11 @@ impl PageRef {
     /// was opened, even if the page was evicted and read again meanwhile.
     pub fn version(&self) -> u64 {
         self.0.version.load(Ordering::Acquire)
+    }
+
+    /// Whether the page has been freed. References to it stay readable.
+    pub fn is_freed(&self) -> bool {
+        self.0.is_detached()
     }
 
     /// Takes the shared latch; waits for a writer.
@@ -114,6 +209,11 @@ impl WriteGuard<'_> {
     /// The page.
     pub fn pid(&self) -> PageId {
         self.frame.pid
+    }
+
+    /// Whether the page has been freed and must not be changed.
+    pub fn is_freed(&self) -> bool {
+        self.frame.is_detached()
     }
 }
 

@@ -10,7 +10,7 @@ use super::{latch_count, Pool};
 use crate::base::Generation;
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Doors of the gate: threads spread over them so that entering does not bounce one cache line.
 const DOORS_COUNT: usize = 8;
@@ -29,11 +29,17 @@ struct Door(RwLock<Generation>);
 pub(super) struct Gate {
     doors: [Door; DOORS_COUNT],
     next_door: AtomicUsize,
+    /// As behind the doors, for those who must not wait for a flip.
+    generation: AtomicU64,
 }
 
 impl Gate {
     pub(super) fn new(generation: Generation) -> Self {
-        Self { doors: std::array::from_fn(|_| Door(RwLock::new(generation))), next_door: AtomicUsize::new(0) }
+        Self {
+            doors: std::array::from_fn(|_| Door(RwLock::new(generation))),
+            next_door: AtomicUsize::new(0),
+            generation: AtomicU64::new(generation.0),
+        }
     }
 
     /// Opens an action; waits while a flip drains.
@@ -55,12 +61,14 @@ impl Gate {
         for door in &mut doors {
             **door = Generation(ended.0 + 1);
         }
+        self.generation.store(ended.0 + 1, Ordering::Release);
         at_cut(ended)
     }
 
-    /// The generation of the actions that are open, or would be opened, now.
+    /// The generation of the actions that are open, or would be opened, now. Outside of actions it may be outdated
+    /// by the time it is looked at. Never waits.
     pub(super) fn generation(&self) -> Generation {
-        *self.door().0.read_recursive()
+        Generation(self.generation.load(Ordering::Acquire))
     }
 
     fn door(&self) -> &Door {
@@ -104,5 +112,68 @@ impl Drop for Action<'_> {
             std::process::abort();
         }
         INSIDE.set(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::Config;
+    use crate::pool::testing::Database;
+    use crate::pool::PageClass;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn a_flip_waits_for_open_actions_and_stops_new_ones() {
+        let db = Database::new(&Config::tiny());
+        let open = AtomicBool::new(true);
+        let action = db.pool.enter();
+        let before = action.generation();
+        std::thread::scope(|scope| {
+            let flip = scope.spawn(|| {
+                db.pool.gate.flip(|ended| {
+                    assert!(!open.load(Ordering::SeqCst), "G1");
+                    ended
+                })
+            });
+            for _ in 0..100 {
+                std::thread::yield_now();
+            }
+            open.store(false, Ordering::SeqCst);
+            drop(action);
+            assert_eq!(flip.join().unwrap(), before);
+        });
+        assert_eq!(db.pool.enter().generation().0, before.0 + 1);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "G2")]
+    fn the_gate_refuses_a_thread_that_holds_a_latch() {
+        let db = Database::new(&Config::tiny());
+        let pid = db.add(PageClass::Base, 1);
+        let page = db.pool.fetch(pid).unwrap().unwrap();
+        let _latch = page.read();
+        db.pool.enter();
+    }
+
+    /// Runs itself again in a process that panics inside an action.
+    #[test]
+    fn a_panic_inside_an_action_aborts_the_process() {
+        const VICTIM: &str = "CHEETAH_TEST_PANIC_INSIDE_ACTION";
+        if std::env::var_os(VICTIM).is_some() {
+            let db = Database::new(&Config::tiny());
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let _action = db.pool.enter();
+                panic!("half of an action is done");
+            }));
+            drop(caught);
+            std::process::exit(0);
+        }
+        let name = "pool::gate::tests::a_panic_inside_an_action_aborts_the_process";
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = again.args(["--exact", name, "--nocapture"]).env(VICTIM, "1").output().unwrap();
+        assert!(!output.status.success());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("aborting so that half a change is never stored"), "{text}");
     }
 }

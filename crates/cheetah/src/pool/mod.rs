@@ -4,22 +4,49 @@
 //! memory and where its newest image is on disk. Changes happen inside an [`Action`]; a checkpoint flips the
 //! generation between actions, so that each generation contains whole actions only.
 //!
-//! Lock order, outermost first: gate, page latches (tree order), the queues of the evictor, one page entry, the
-//! sets of a generation, the segments. Nobody waits for the gate while holding any of the others.
+//! Lock order, outermost first: gate, page latches (in the tree's order), one page entry, the sets of a generation
+//! and the queues of the evictor, the segments. Nobody waits for the gate while holding any of the others.
 
-#![expect(dead_code, reason = "the checkpoint uses these")]
-
+mod buffers;
+mod changes;
+mod checkpoint;
 mod class;
+mod cleaner;
+mod codec;
+mod collect;
+mod counters;
+mod cut;
+mod drop_tree;
 mod frame;
 mod gate;
+mod in_memory;
 mod latch_count;
+mod load;
+mod loads;
+pub mod memory;
+mod pacing;
 mod page_table;
 mod pages;
 mod pids;
+mod queues;
+mod room;
+mod scratch;
 mod trees;
+mod write_out;
 
+#[cfg(test)]
+mod model_tests;
+#[cfg(test)]
+mod scenario_tests;
+#[cfg(test)]
+mod stress_tests;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use checkpoint::{Checkpoint, CutState};
 pub use class::PageClass;
 pub use frame::{PageRef, ReadGuard, WriteGuard};
 pub use gate::Action;
+pub use pacing::Pressure;
 pub use pages::Pool;
 pub use trees::{TreeBytes, TreeDef};

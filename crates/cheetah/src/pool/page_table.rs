@@ -1,7 +1,9 @@
 //! From page number to frame and location: a three-level directory that grows without moving.
 
 use super::frame::Frame;
-use crate::base::{PageId, TreeId};
+use super::queues::EvictionTime;
+use crate::base::{PageId, SegmentId, TreeId};
+use crate::format::{Location, MapEntry};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -9,21 +11,108 @@ use std::sync::{Arc, OnceLock};
 /// Entries or pointers in each part of the directory.
 const FANOUT: usize = 4096;
 
-/// Where a page is in memory.
-#[derive(Default, Debug)]
+/// What the page number stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Residence {
-    /// No such page.
+    /// No page.
     #[default]
     Free,
-    /// In memory.
-    Frame(Arc<Frame>),
+    /// A page that is only on disk.
+    Stored,
+    /// A page that some thread is reading now.
+    Loading,
+    /// A page with a frame.
+    Resident,
 }
 
-/// One page.
-#[derive(Default, Debug)]
+/// One page. Kept small: there is one for every page of the database.
+#[derive(Debug)]
 pub(super) struct PageEntry {
-    pub(super) residence: Residence,
-    pub(super) tree: TreeId,
+    frame: Option<Arc<Frame>>,
+    location: Location,
+    tree: TreeId,
+    pub(super) evicted: EvictionTime,
+    residence: Residence,
+    located: bool,
+}
+
+impl Default for PageEntry {
+    fn default() -> Self {
+        Self {
+            frame: None,
+            location: Location { segment: SegmentId(0), offset: 0, stored_bytes: 0, crc: 0 },
+            tree: TreeId(0),
+            evicted: EvictionTime::default(),
+            residence: Residence::Free,
+            located: false,
+        }
+    }
+}
+
+impl PageEntry {
+    pub(super) fn residence(&self) -> Residence {
+        self.residence
+    }
+
+    /// Whether there is such a page.
+    pub(super) fn is_used(&self) -> bool {
+        self.residence != Residence::Free
+    }
+
+    pub(super) fn tree(&self) -> TreeId {
+        self.tree
+    }
+
+    pub(super) fn frame(&self) -> Option<&Arc<Frame>> {
+        self.frame.as_ref()
+    }
+
+    /// Where the newest image is, when there is one.
+    pub(super) fn location(&self) -> Option<Location> {
+        self.located.then_some(self.location)
+    }
+
+    /// Replaces the location; returns the one before.
+    pub(super) fn set_location(&mut self, location: Location) -> Option<Location> {
+        let before = self.location();
+        (self.location, self.located) = (location, true);
+        before
+    }
+
+    /// Makes a free entry a page on disk.
+    pub(super) fn open(&mut self, entry: MapEntry) {
+        self.tree = entry.tree;
+        self.set_location(entry.location);
+        self.residence = Residence::Stored;
+    }
+
+    /// Makes a free entry a page in memory.
+    pub(super) fn start(&mut self, frame: Arc<Frame>) {
+        self.tree = frame.tree;
+        self.publish(frame);
+    }
+
+    /// The page is being read.
+    pub(super) fn start_loading(&mut self) {
+        self.residence = Residence::Loading;
+    }
+
+    /// The page has been read.
+    pub(super) fn publish(&mut self, frame: Arc<Frame>) {
+        self.residence = Residence::Resident;
+        self.frame = Some(frame);
+    }
+
+    /// The page is on disk only (again).
+    pub(super) fn unload(&mut self) {
+        self.residence = Residence::Stored;
+        self.frame = None;
+    }
+
+    /// The number is free; returns what it stood for.
+    pub(super) fn clear(&mut self) -> PageEntry {
+        std::mem::take(self)
+    }
 }
 
 type Chunk = Box<[Mutex<PageEntry>]>;
@@ -75,4 +164,14 @@ fn empty_level<T>() -> Level<T> {
 fn split(pid: PageId) -> (usize, usize, usize) {
     let index = pid.0 as usize;
     (index / FANOUT / FANOUT, index / FANOUT % FANOUT, index % FANOUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_takes_no_more_than_a_five_hundredth_of_its_page() {
+        assert!(size_of::<Mutex<PageEntry>>() <= 40, "{}", size_of::<Mutex<PageEntry>>());
+    }
 }

@@ -1,12 +1,25 @@
 //! The pool itself: fetching, allocating and freeing pages.
 
+use super::buffers::Buffers;
+use super::changes::Changes;
+use super::cleaner::Schedule;
+use super::collect::Collection;
+use super::counters::Counters;
+use super::cut::Cut;
 use super::frame::{Frame, PageRef};
 use super::gate::{Action, Gate};
+use super::load::Reuse;
+use super::loads::Loads;
+use super::memory::{Account, Memory};
 use super::page_table::{PageTable, Residence};
 use super::pids::FreePids;
+use super::queues::{EvictionTime, Queues};
+use super::scratch::Scratch;
 use super::trees::{TreeBytes, TreeDef, Trees};
 use super::PageClass;
-use crate::base::{Config, Error, Generation, PageId, Result, TreeId};
+use crate::base::{planted, Config, Generation, Health, PageId, Result, TreeId};
+use crate::format::MapEntry;
+use crate::segment::Segments;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -14,23 +27,68 @@ use std::sync::Arc;
 /// See the module [`pool`](super).
 #[derive(Debug)]
 pub struct Pool {
-    page_bytes: u32,
-    table: PageTable,
-    pids: Mutex<FreePids>,
-    trees: Trees,
-    gate: Gate,
+    pub(super) page_bytes: u32,
+    pub(super) health: Arc<Health>,
+    pub(super) segments: Arc<Segments>,
+    pub(super) memory: Arc<Memory>,
+    pub(super) buffers: Arc<Buffers>,
+    pub(super) table: PageTable,
+    pub(super) pids: Mutex<FreePids>,
+    pub(super) trees: Trees,
+    pub(super) gate: Gate,
+    pub(super) cut: Cut,
+    /// Of the current generation and of the one before, by the lowest bit.
+    changes: [Changes; 2],
+    pub(super) queues: Queues,
+    pub(super) loads: Loads,
+    pub(super) scratch: Scratch,
+    pub(super) counters: Counters,
+    pub(super) cleaning: Mutex<Schedule>,
+    pub(super) collection: Mutex<Collection>,
     load_no: AtomicU64,
 }
 
 impl Pool {
-    /// A pool without a disk, for tests of the layers above.
-    pub fn in_memory(config: &Config) -> Arc<Self> {
+    /// A pool over the pages of the committed generation, which `entries` lists, each once, in any order. The first
+    /// actions belong to generation `first`.
+    pub fn open(
+        config: &Config,
+        health: Arc<Health>,
+        segments: Arc<Segments>,
+        first: Generation,
+        entries: impl IntoIterator<Item = (PageId, MapEntry)>,
+    ) -> Arc<Self> {
+        let memory = Arc::new(Memory::new(config.buffer_pool_bytes));
+        let (table, trees) = (PageTable::new(), Trees::default());
+        let mut used = Vec::new();
+        for (pid, entry) in entries {
+            table.entry(pid).open(entry);
+            let tree = trees.get(entry.tree);
+            tree.add_page();
+            tree.add_stored(entry.location.stored_bytes);
+            used.push(pid);
+        }
+        used.sort_unstable();
+        memory.set(Account::PageTable, table.bytes());
+        memory.set(Account::WriteBuffers, segments.buffer_bytes_max());
         Arc::new(Self {
             page_bytes: config.page_bytes,
-            table: PageTable::new(),
-            pids: Mutex::new(FreePids::new(&[])),
-            trees: Trees::default(),
-            gate: Gate::new(Generation(1)),
+            health,
+            segments,
+            buffers: Arc::new(Buffers::new(config.page_bytes, memory.clone())),
+            memory,
+            table,
+            pids: Mutex::new(FreePids::new(&used)),
+            trees,
+            gate: Gate::new(first),
+            cut: Cut::default(),
+            changes: Default::default(),
+            queues: Queues::default(),
+            loads: Loads::default(),
+            scratch: Scratch::default(),
+            counters: Counters::default(),
+            cleaning: Mutex::default(),
+            collection: Mutex::default(),
             load_no: AtomicU64::new(1),
         })
     }
@@ -40,7 +98,7 @@ impl Pool {
         self.page_bytes
     }
 
-    /// Tells how pages of a tree are encoded. Needed before its pages can be written compactly.
+    /// Tells how pages of a tree are encoded. Pages of unknown trees are stored as they are.
     pub fn register_tree(&self, def: TreeDef) {
         self.trees.register(def);
     }
@@ -55,6 +113,11 @@ impl Pool {
         self.trees.get(tree).bytes()
     }
 
+    /// The account book of the engine's memory.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// Opens an action; waits while a flip drains. The thread must hold no page latch and no other action.
     pub fn enter(&self) -> Action<'_> {
         self.gate.enter(self)
@@ -66,115 +129,118 @@ impl Pool {
     }
 
     /// Pins a page, reading it when it is not in memory (blocks for that). `None` when the page has been freed:
-    /// what named it was outdated, start again from the root.
+    /// what named it was outdated, start again from the root. `Err(Corruption)` when it cannot be trusted.
     pub fn fetch(&self, pid: PageId) -> Result<Option<PageRef>> {
-        let Some(entry) = self.table.existing(pid) else {
-            return Err(Error::corrupt(format!("reference to page {pid}"), "no such page was ever written"));
-        };
-        match &entry.residence {
-            Residence::Frame(frame) => Ok(Some(PageRef(frame.clone()))),
-            Residence::Free => Ok(None),
-        }
-    }
-
-    /// Pins a page if it is in memory already; never does I/O.
-    pub fn fetch_resident(&self, pid: PageId) -> Option<PageRef> {
-        match &self.table.existing(pid)?.residence {
-            Residence::Frame(frame) => Some(PageRef(frame.clone())),
-            Residence::Free => None,
-        }
+        self.fetch_for(pid, Reuse::Likely)
     }
 
     /// As [`fetch`](Self::fetch), for pages that are not expected to be wanted again soon: a scan must not push
     /// out what others use.
     pub fn fetch_for_scan(&self, pid: PageId) -> Result<Option<PageRef>> {
-        self.fetch(pid)
+        self.fetch_for(pid, Reuse::Unlikely)
     }
 
     /// A new, zeroed, pinned page of `tree`. Never waits and does no I/O: it may exceed the memory budget by a few
     /// pages, which [`make_room`](Self::make_room) pays back.
-    pub fn allocate(&self, _action: &Action<'_>, tree: TreeId, class: PageClass) -> PageRef {
+    pub fn allocate(&self, action: &Action<'_>, tree: TreeId, class: PageClass) -> PageRef {
         let pid = self.pids.lock().take();
-        let bytes = vec![0; class.bytes(self.page_bytes)].into_boxed_slice();
-        let load_no = self.load_no.fetch_add(1, Ordering::Relaxed);
-        let frame = Arc::new(Frame::new(pid, tree, class, bytes, load_no));
+        let mut bytes = self.buffers.take(class);
+        bytes.fill(0);
+        let frame = self.new_frame(pid, tree, class, bytes);
         let mut entry = self.table.entry(pid);
-        assert!(matches!(entry.residence, Residence::Free), "a page number is given out once");
-        entry.residence = Residence::Frame(frame.clone());
-        entry.tree = tree;
-        self.trees.get(tree).pages.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(entry.residence(), Residence::Free, "a page number is given out once");
+        frame.set_dirty(Some(action.generation()));
+        self.changes_of(action.generation()).mark_dirty(pid);
+        entry.start(frame.clone());
+        self.queues.add(frame.clone(), EvictionTime::default());
+        self.trees.get(tree).add_page();
         PageRef(frame)
     }
 
-    /// Frees a page. Nobody must hold its latch; references to it stay valid for reading. The number is not used
-    /// again before the action's generation has committed.
+    pub(super) fn new_frame(
+        &self,
+        pid: PageId,
+        tree: TreeId,
+        class: PageClass,
+        bytes: Box<[u8]>,
+    ) -> Arc<Frame> {
+        let load_no = self.load_no.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Frame::new(pid, tree, class, bytes, load_no, self.buffers.clone()))
+    }
+
+    /// Frees a page. This thread must not hold its latch; references to it stay valid for reading. The number is
+    /// not used again before the action's generation has committed.
     ///
     /// # Panics
     /// When the page is not allocated.
     pub fn free(&self, action: &Action<'_>, pid: PageId) {
+        while !self.try_free(action.generation(), pid) {}
+    }
+
+    /// `false` when the page was loaded or evicted between the looks at it.
+    fn try_free(&self, generation: Generation, pid: PageId) -> bool {
+        let frame = self.table.entry(pid).frame().cloned();
+        let latch = frame.as_ref().map(|frame| frame.latch_to_write_out());
+        if let (Some(frame), Some(bytes)) = (&frame, &latch) {
+            if !planted::is_on("free_without_capture") {
+                self.capture(frame, bytes, generation);
+            }
+        }
         let mut entry = self.table.entry(pid);
-        let residence = std::mem::take(&mut entry.residence);
-        let Residence::Frame(frame) = residence else { panic!("page {pid} is freed twice") };
-        frame.detached.store(true, Ordering::Release);
-        self.trees.get(frame.tree).pages.fetch_sub(1, Ordering::Relaxed);
-        self.pids.lock().put(pid, action.generation());
+        if entry.frame().map(Arc::as_ptr) != frame.as_ref().map(Arc::as_ptr) {
+            return false;
+        }
+        assert_ne!(entry.residence(), Residence::Free, "page {pid} is freed twice");
+        if let Some(frame) = &frame {
+            self.unmark_dirty(frame);
+            frame.detach();
+        }
+        let tree = self.trees.get(entry.tree());
+        tree.remove_page();
+        if let Some(location) = entry.clear().location() {
+            tree.subtract_stored(location.stored_bytes);
+            self.segments.release(&location, generation);
+        }
+        self.changes_of(generation).set_moved(pid, None);
+        drop(entry);
+        drop(latch);
+        self.pids.lock().put(pid, generation);
+        if let Some(frame) = frame {
+            give_back_unused(&frame);
+        }
+        true
     }
 
-    /// Evicts and cleans pages until about `pages` more base pages fit into memory. Call outside the gate and
-    /// without latches; blocks for I/O. `Err(DiskFull)` when the disk could not hold the changed pages.
-    pub fn make_room(&self, _pages: usize) -> Result<()> {
-        Ok(())
+    pub(super) fn changes_of(&self, generation: Generation) -> &Changes {
+        &self.changes[generation.0 as usize % 2]
     }
 
-    /// Runs under the exclusive latch of `frame`, before its bytes change for the first time in an action.
-    pub(super) fn before_change(&self, frame: &Frame, _before: &[u8], _generation: Generation) {
-        assert!(
-            !frame.detached.load(Ordering::Acquire),
-            "F4: page {} is changed after it was freed",
-            frame.pid
-        );
+    /// Pages that are dirty in any generation.
+    pub(super) fn dirty_count(&self) -> usize {
+        self.changes.iter().map(Changes::dirty_count).sum()
+    }
+
+    /// Names and values of counters and gauges, for status.
+    pub fn status(&self) -> Vec<(&'static str, u64)> {
+        let mut all = self.counters.all();
+        all.push(("pool_frames", self.queues.frames_count() as u64));
+        all.push(("pool_frame_bytes", self.buffers.in_use() as u64));
+        all.push(("pool_frame_bytes_limit", self.memory.frames_limit() as u64));
+        all.push(("pool_dirty_pages", self.dirty_count() as u64));
+        all
+    }
+
+    /// Brings the accounts of the page table and of the changes up to date.
+    pub(super) fn update_accounts(&self) {
+        self.memory.set(Account::PageTable, self.table.bytes());
+        self.memory.set(Account::Changes, self.changes.iter().map(Changes::bytes).sum());
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_keeps_what_was_written_and_its_version_moves() {
-        let pool = Pool::in_memory(&Config::tiny());
-        let action = pool.enter();
-        let page = pool.allocate(&action, TreeId(16), PageClass::Wide);
-        let before = page.version();
-        page.write(&action)[7] = 42;
-        drop(action);
-        assert_ne!(page.version(), before);
-        let again = pool.fetch(page.pid()).unwrap().unwrap();
-        assert_eq!(again.read()[7], 42);
-        assert_eq!(again.read().len(), 1024);
-        assert_eq!(pool.tree_bytes(TreeId(16)).pages, 1);
-    }
-
-    #[test]
-    fn looking_through_a_write_guard_is_no_change() {
-        let pool = Pool::in_memory(&Config::tiny());
-        let action = pool.enter();
-        let page = pool.allocate(&action, TreeId(16), PageClass::Base);
-        let before = page.version();
-        assert_eq!(page.write(&action)[0], 0);
-        assert_eq!(page.version(), before);
-    }
-
-    #[test]
-    fn a_freed_page_is_gone_but_old_references_still_read_it() {
-        let pool = Pool::in_memory(&Config::tiny());
-        let action = pool.enter();
-        let page = pool.allocate(&action, TreeId(16), PageClass::Base);
-        page.write(&action)[0] = 1;
-        pool.free(&action, page.pid());
-        assert!(pool.fetch(page.pid()).unwrap().is_none());
-        assert_eq!(page.read()[0], 1);
-        let other = pool.allocate(&action, TreeId(16), PageClass::Base);
-        assert_ne!(other.pid(), page.pid());
+/// Returns the memory of a freed page at once when nobody can reach it: the only references are ours and that of
+/// the evictor's queues, and new ones are made from the page table only.
+fn give_back_unused(frame: &Arc<Frame>) {
+    if Arc::strong_count(frame) == 2 {
+        frame.give_back_bytes();
     }
 }

@@ -1,10 +1,11 @@
 //! Which page numbers are free.
 //!
 //! Invariant
-//!   P1  A number freed in generation n is given out again only after n has committed (C4): until then a crash
-//!       brings back the map in which it still names the old page.
+//!   P1  A number freed in generation n is given out again only after n has committed (C4). So the changes of one
+//!       generation never hold two lives of a page, a number in a committed map never means a page of another tree
+//!       than it did when the log since that map was written, and whoever holds an outdated number meets "freed".
 
-use crate::base::{Generation, PageId};
+use crate::base::{planted, Generation, PageId};
 
 /// Free page numbers. The free list is derived from the map at open and never stored.
 #[derive(Debug)]
@@ -38,6 +39,9 @@ impl FreePids {
     }
 
     pub(super) fn put(&mut self, pid: PageId, generation: Generation) {
+        if planted::is_on("pid_reused_in_same_generation") {
+            return self.free.push(pid);
+        }
         match self.waiting.last_mut() {
             Some((last, pids)) if *last == generation => pids.push(pid),
             _ => self.waiting.push((generation, vec![pid])),

@@ -28,14 +28,35 @@ pub struct TreeBytes {
 /// A tree's definition, when registered, and its counters.
 #[derive(Default, Debug)]
 pub(super) struct TreeState {
-    pub(super) def: RwLock<Option<Arc<TreeDef>>>,
-    pub(super) pages: AtomicU64,
-    pub(super) stored_bytes: AtomicU64,
+    def: RwLock<Option<Arc<TreeDef>>>,
+    pages: AtomicU64,
+    stored_bytes: AtomicU64,
 }
 
 impl TreeState {
+    #[expect(dead_code, reason = "for encoding rows by their columns")]
+    pub(super) fn def(&self) -> Option<Arc<TreeDef>> {
+        self.def.read().clone()
+    }
+
     pub(super) fn bytes(&self) -> TreeBytes {
         TreeBytes { pages: self.pages.load(Relaxed), stored_bytes: self.stored_bytes.load(Relaxed) }
+    }
+
+    pub(super) fn add_page(&self) {
+        self.pages.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn remove_page(&self) {
+        self.pages.fetch_sub(1, Relaxed);
+    }
+
+    pub(super) fn add_stored(&self, bytes: u32) {
+        self.stored_bytes.fetch_add(bytes.into(), Relaxed);
+    }
+
+    pub(super) fn subtract_stored(&self, bytes: u32) {
+        self.stored_bytes.fetch_sub(bytes.into(), Relaxed);
     }
 }
 

@@ -199,11 +199,11 @@ impl Segments {
         }
         let (files, names) = self.take_unsynced();
         for file in files {
-            if !planted::is_on("segment: skip the sync of images") {
+            if !planted::is_on("segment-sync-skipped") {
                 file.sync(&self.durable)?;
             }
         }
-        if names && !planted::is_on("segment: skip the directory sync of a new file") {
+        if names && !planted::is_on("segment-directory-sync-skipped") {
             self.durable.directory_barrier(DIR)?;
         }
         Ok(())
@@ -243,7 +243,7 @@ impl Segments {
         if !self.loaded.load(Ordering::Acquire) {
             return Ok(unlinked);
         }
-        let dead = self.table.lock().dead(planted::is_on("segment: unlink a generation too early"));
+        let dead = self.table.lock().dead(planted::is_on("segment-unlinked-early"));
         for file in dead {
             match self.durable.disk().unlink(&file.path) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -291,6 +291,16 @@ impl Segments {
     /// asked only now and then.
     pub fn check_space(&self, needed_bytes: u64) -> Result<()> {
         self.space.check(self.durable.disk(), needed_bytes)
+    }
+
+    /// Bytes that the file system still takes.
+    pub fn free_bytes(&self) -> Result<u64> {
+        self.durable.disk().free_bytes().map_err(|e| Error::io("free space", "", e))
+    }
+
+    /// Memory that the write buffers take at most.
+    pub fn buffer_bytes_max(&self) -> usize {
+        self.buffer_bytes * Stream::ALL.len()
     }
 
     /// Sums over all segments.

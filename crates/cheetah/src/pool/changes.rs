@@ -1,0 +1,100 @@
+//! What a generation that has not committed changes: pages to be written, and locations to be published.
+//!
+//! Invariants
+//!   N1  A page whose frame is dirty in generation n is in `dirty` of n, and nowhere else.
+//!   N2  `moved` of n holds, for each page whose newest image of n is written, that image; `None` for a page that
+//!       n has freed.
+//! Both change only under the lock of the page's entry.
+
+use crate::base::PageId;
+use crate::format::MapEntry;
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+const SHARDS_COUNT: usize = 16;
+/// Estimate of the memory of one element of the sets, with the free slots of their tables.
+const ELEMENT_BYTES: usize = 64;
+
+#[derive(Default, Debug)]
+struct Shard {
+    dirty: HashSet<PageId>,
+    moved: HashMap<PageId, Option<MapEntry>>,
+}
+
+/// The changes of one generation.
+#[derive(Default, Debug)]
+pub(super) struct Changes {
+    shards: [Mutex<Shard>; SHARDS_COUNT],
+    dirty_count: AtomicUsize,
+}
+
+impl Changes {
+    pub(super) fn mark_dirty(&self, pid: PageId) {
+        let was_clean = self.with(pid, |shard| shard.dirty.insert(pid));
+        debug_assert!(was_clean, "N1: page {pid} is marked dirty once");
+        self.dirty_count.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn unmark_dirty(&self, pid: PageId) {
+        let was = self.with(pid, |shard| shard.dirty.remove(&pid));
+        debug_assert!(was, "N1: page {pid} was dirty without being known as such");
+        self.dirty_count.fetch_sub(1, Relaxed);
+    }
+
+    pub(super) fn set_moved(&self, pid: PageId, entry: Option<MapEntry>) {
+        self.with(pid, |shard| shard.moved.insert(pid, entry));
+    }
+
+    pub(super) fn moved(&self, pid: PageId) -> Option<Option<MapEntry>> {
+        self.with(pid, |shard| shard.moved.get(&pid).copied())
+    }
+
+    /// Pages that are dirty now.
+    pub(super) fn dirty_pids(&self) -> Vec<PageId> {
+        self.each(|shard| shard.dirty.iter().copied().collect::<Vec<_>>()).concat()
+    }
+
+    /// Up to about `limit` pages that are dirty now.
+    pub(super) fn some_dirty_pids(&self, limit: usize) -> Vec<PageId> {
+        let share = limit.div_ceil(SHARDS_COUNT);
+        self.each(|shard| shard.dirty.iter().take(share).copied().collect::<Vec<_>>()).concat()
+    }
+
+    /// Number of dirty pages.
+    pub(super) fn dirty_count(&self) -> usize {
+        self.dirty_count.load(Relaxed)
+    }
+
+    /// All moves, for the commit. The generation must not change any more.
+    pub(super) fn all_moved(&self) -> Vec<(PageId, Option<MapEntry>)> {
+        self.each(|shard| shard.moved.iter().map(|(pid, entry)| (*pid, *entry)).collect::<Vec<_>>()).concat()
+    }
+
+    /// Forgets the moves. No page must be dirty.
+    pub(super) fn clear(&self) {
+        self.each(|shard| *shard = Shard::default());
+    }
+
+    /// Adds the moves of an older generation that will not commit; newer ones of this generation win.
+    pub(super) fn absorb(&self, older: Vec<(PageId, Option<MapEntry>)>) {
+        for (pid, entry) in older {
+            self.with(pid, |shard| {
+                shard.moved.entry(pid).or_insert(entry);
+            });
+        }
+    }
+
+    /// Estimate of the memory in use.
+    pub(super) fn bytes(&self) -> usize {
+        self.each(|shard| (shard.dirty.capacity() + shard.moved.capacity()) * ELEMENT_BYTES).iter().sum()
+    }
+
+    fn with<T>(&self, pid: PageId, f: impl FnOnce(&mut Shard) -> T) -> T {
+        f(&mut self.shards[pid.0 as usize % SHARDS_COUNT].lock())
+    }
+
+    fn each<T>(&self, f: impl Fn(&mut Shard) -> T) -> Vec<T> {
+        self.shards.iter().map(|shard| f(&mut shard.lock())).collect()
+    }
+}

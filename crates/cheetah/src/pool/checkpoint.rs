@@ -1,0 +1,168 @@
+//! The checkpoint: a generation flip, and making what ended with it the database on disk.
+//!
+//! Steps, each of which the next relies on:
+//!   1. flip: no action is open; the caller's state (log end, transactions, counters) is taken at the same instant;
+//!   2. every page that is dirty in the ended generation g is written as it was at the flip (see `write_out`);
+//!   3. segments are synced: every image that g names is durable;
+//!   4. the caller's barrier: the log up to the cut is durable, so that g never holds what the log lost;
+//!   5. the page map commits g with the caller's state. Now g is the database;
+//!   6. numbers freed in g may be given out again, and segments that only older generations name are removed.
+//!
+//! A checkpoint that fails before 5 is abandoned: its changes stay dirty, or written but not committed, and belong
+//! to the next generation. A failed sync or a failed commit of the map is fatal (durable.rs decides that).
+
+use super::Pool;
+use crate::base::{planted, Generation, Lsn, PageId, Result};
+use crate::page_map::{Commit, MapStore};
+
+/// What the layers above store with a generation, as it was at the cut.
+#[derive(Clone, Default, Debug)]
+pub struct CutState {
+    /// Their own bytes; come back when the database is opened.
+    pub state: Vec<u8>,
+    /// Where redo of the log begins.
+    pub log_start: Lsn,
+}
+
+/// A generation that has ended and is being written. Dropping it abandons the checkpoint.
+#[derive(Debug)]
+pub struct Checkpoint<'p> {
+    pool: &'p Pool,
+    generation: Generation,
+    /// Pages that were dirty at the flip and have not been looked at yet.
+    pages: Vec<PageId>,
+    open: bool,
+}
+
+impl Pool {
+    /// Ends the current generation. `at_cut` runs while no action is open; what it returns describes the cut.
+    /// Waits for open actions; call without latches and outside of actions.
+    ///
+    /// # Panics
+    /// When a checkpoint is in progress already.
+    pub fn begin_checkpoint<T>(&self, at_cut: impl FnOnce(Generation) -> T) -> (Checkpoint<'_>, T) {
+        let (generation, state) = self.gate.flip(|ended| {
+            self.cut.begin(ended);
+            (ended, at_cut(ended))
+        });
+        let mut pages = self.changes_of(generation).dirty_pids();
+        pages.sort_unstable();
+        (Checkpoint { pool: self, generation, pages, open: true }, state)
+    }
+
+    /// A whole checkpoint without pauses. `at_cut` gives what is stored with the generation, `log_barrier` makes the log durable up to the cut.
+    pub fn checkpoint(
+        &self,
+        map: &MapStore,
+        at_cut: impl FnOnce(Generation) -> CutState,
+        log_barrier: impl FnOnce() -> Result<()>,
+    ) -> Result<Generation> {
+        let (checkpoint, cut) = self.begin_checkpoint(at_cut);
+        checkpoint.commit(map, &cut, log_barrier)
+    }
+}
+
+impl Checkpoint<'_> {
+    /// The generation being written.
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// Pages that remain to be looked at.
+    pub fn pages_left(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Writes up to `pages_max` pages; returns how many are left. After an error, drop the checkpoint.
+    pub fn write_some(&mut self, pages_max: usize) -> Result<usize> {
+        for _ in 0..pages_max.min(self.pages.len()) {
+            if let Some(pid) = self.pages.pop() {
+                self.pool.write_page_of(pid, self.generation)?;
+            }
+            self.check()?;
+        }
+        Ok(self.pages.len())
+    }
+
+    /// Writes what is left and makes the generation the database. `Ok` when it is.
+    pub fn commit(
+        mut self,
+        map: &MapStore,
+        cut: &CutState,
+        log_barrier: impl FnOnce() -> Result<()>,
+    ) -> Result<Generation> {
+        self.write_some(usize::MAX)?;
+        let changes = self.pool.changes_of(self.generation);
+        self.check()?;
+        assert_eq!(changes.dirty_count(), 0, "N1: a page of the generation was not written");
+        let mut moved = changes.all_moved();
+        self.pool.segments.sync()?;
+        log_barrier()?;
+        map.commit(Commit {
+            generation: self.generation,
+            changes: &mut moved,
+            state: &cut.state,
+            log_start: cut.log_start,
+            next_segment: self.pool.segments.next_segment(),
+        })?;
+        self.open = false;
+        self.pool.committed(self.generation)?;
+        Ok(self.generation)
+    }
+
+    /// Fails once a capture has failed: the generation cannot be written as it was any more.
+    fn check(&self) -> Result<()> {
+        self.pool.cut.take_failure().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Checkpoint<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            self.pool.abandon(self.generation);
+        }
+    }
+}
+
+impl Pool {
+    /// Writes a page if it is still dirty in `generation`.
+    fn write_page_of(&self, pid: PageId, generation: Generation) -> Result<()> {
+        let frame = self.table.entry(pid).frame().cloned();
+        match frame {
+            Some(frame) if frame.dirty() == Some(generation) => self.write_out(&frame),
+            _ => Ok(()),
+        }
+    }
+
+    fn committed(&self, generation: Generation) -> Result<()> {
+        self.cut.stop();
+        self.changes_of(generation).clear();
+        self.cut.end();
+        self.pids.lock().release(generation);
+        self.counters.checkpoints.one();
+        self.segments.remove_dead(generation).map(drop)
+    }
+
+    /// Moves everything of `generation` into the next one. First the dirty pages: afterwards nobody adds moves to
+    /// the old generation any more, because that takes a page that is dirty in it.
+    fn abandon(&self, generation: Generation) {
+        self.cut.stop();
+        self.counters.checkpoints_abandoned.one();
+        let next = Generation(generation.0 + 1);
+        let (old, new) = (self.changes_of(generation), self.changes_of(next));
+        for pid in old.dirty_pids() {
+            let entry = self.table.entry(pid);
+            let Some(frame) = entry.frame().filter(|frame| frame.dirty() == Some(generation)) else {
+                continue;
+            };
+            old.unmark_dirty(pid);
+            frame.set_dirty(Some(next));
+            new.mark_dirty(pid);
+        }
+        if !planted::is_on("abandoned_moves_lost") {
+            new.absorb(old.all_moved());
+        }
+        old.clear();
+        self.cut.end();
+    }
+}

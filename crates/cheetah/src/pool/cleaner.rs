@@ -1,0 +1,74 @@
+//! The cleaner: writes changed pages in the background, so that threads which need room find clean pages.
+
+use super::pacing::Pressure;
+use super::{PageClass, Pool};
+use crate::base::Result;
+
+/// Share of the frames that the cleaner keeps free for threads that read: one in fifty.
+const SPARE_SHARE: usize = 50;
+/// Time for which the cleaner catches up at most, in nanoseconds.
+const CATCH_UP_NS: u64 = 1_000_000_000;
+/// Pages written in one step at most.
+const STEP_PAGES_MAX: u64 = 256;
+
+/// When the cleaner ran, and what it has not spent yet.
+#[derive(Default, Debug)]
+pub(super) struct Schedule {
+    last_ns: u64,
+    /// In millionths of a page.
+    credit: u64,
+}
+
+impl Schedule {
+    /// Pages due at `now_ns` when `rate` are due a second.
+    fn due(&mut self, now_ns: u64, rate: u64) -> u64 {
+        let elapsed_ns = now_ns.saturating_sub(self.last_ns).min(CATCH_UP_NS);
+        self.last_ns = now_ns;
+        self.credit = (self.credit + rate * elapsed_ns / 1000).min(STEP_PAGES_MAX * 1_000_000);
+        let pages = self.credit / 1_000_000;
+        self.credit -= pages * 1_000_000;
+        pages
+    }
+}
+
+impl Pool {
+    /// One step of the cleaner: writes the pages that are due, evicts ahead of need, and brings the accounts up to
+    /// date. `log_percent` is the log written since the last checkpoint, of what there may be. Returns the number
+    /// of pages written.
+    pub fn clean_step(&self, now_ns: u64, log_percent: u64, io_capacity: u32) -> Result<usize> {
+        self.health.check()?;
+        self.update_accounts();
+        let rate = self.pressure(log_percent).cleaner_pages_per_second(io_capacity);
+        let due = self.cleaning.lock().due(now_ns, rate);
+        let written = self.clean_pages(due as usize)?;
+        self.keep_spare_frames()?;
+        Ok(written)
+    }
+
+    /// What presses now; `log_percent` as in [`clean_step`](Self::clean_step).
+    pub fn pressure(&self, log_percent: u64) -> Pressure {
+        let page_bytes = PageClass::Base.bytes(self.page_bytes) as u64;
+        let frames = (self.memory.frames_limit() as u64 / page_bytes).max(1);
+        Pressure { dirty_percent: (self.dirty_count() as u64 * 100 / frames).min(100), log_percent }
+    }
+
+    /// Writes up to `pages_max` changed pages of the oldest generation that has any.
+    fn clean_pages(&self, pages_max: usize) -> Result<usize> {
+        let current = self.generation();
+        let pids = self.changes_of(current).some_dirty_pids(pages_max);
+        let mut written = 0;
+        for pid in pids.into_iter().take(pages_max) {
+            let frame = self.table.entry(pid).frame().cloned();
+            if let Some(frame) = frame {
+                written += usize::from(self.try_write_out(&frame)?);
+            }
+        }
+        Ok(written)
+    }
+
+    /// Evicts until a small share of the frames is free.
+    fn keep_spare_frames(&self) -> Result<()> {
+        let spare = self.memory.frames_limit() / SPARE_SHARE;
+        self.evict_until_fits(spare, STEP_PAGES_MAX as usize)
+    }
+}

@@ -1,0 +1,141 @@
+//! Garbage collection: moves the images that are still needed out of segments that are mostly dead.
+//!
+//! Invariants
+//!   C1  A page with unwritten changes, or whose location is not the one that was copied, is not moved: its old
+//!       content must never come after newer content of an older generation. Looked at again under the lock of the
+//!       entry, inside the action that installs the copy.
+//!   C2  The work is coupled to what users write, so that it neither starves nor comes in bursts; at rest it goes
+//!       on until the files are well filled.
+//!   C3  An image that cannot be read stops the collection of its segment only.
+
+use super::page_table::PageEntry;
+use super::Pool;
+use crate::base::{planted, ErrorKind, PageId, Result};
+use crate::format::Location;
+use crate::segment::{fill_target, Stream};
+
+/// For each byte that users write, so many are moved at most while the files are emptier than they should be.
+const MOVED_PER_WRITTEN: u64 = 2;
+/// Part of the device's capacity that collection uses at rest: one in four.
+const IDLE_SHARE: u64 = 4;
+/// Time made up for at most, in nanoseconds.
+const CATCH_UP_NS: u64 = 1_000_000_000;
+
+/// What is being collected.
+#[derive(Default, Debug)]
+pub(super) struct Collection {
+    /// Images of the victim that were needed when it was chosen; the next one last.
+    images: Vec<(Location, PageId)>,
+    last_ns: u64,
+    last_written_bytes: u64,
+}
+
+/// What has happened since the last step.
+struct Since {
+    elapsed_ns: u64,
+    written_bytes: u64,
+}
+
+impl Since {
+    fn per_second(&self, bytes: u64) -> u64 {
+        (u128::from(bytes) * 1_000_000_000 / u128::from(self.elapsed_ns.max(1))) as u64
+    }
+
+    fn budget(&self, device_bytes_per_s: u64) -> u64 {
+        let idle = u128::from(device_bytes_per_s / IDLE_SHARE) * u128::from(self.elapsed_ns) / 1_000_000_000;
+        self.written_bytes * MOVED_PER_WRITTEN + idle as u64
+    }
+}
+
+impl Pool {
+    /// One step of the garbage collection: moves what is due since the last step, if the files are emptier than
+    /// they should be under the present load. Returns the bytes moved. Space is given back by later checkpoints.
+    pub fn gc_step(&self, now_ns: u64, io_capacity: u32) -> Result<u64> {
+        self.health.check()?;
+        let mut collection = self.collection.lock();
+        let since = self.since(&mut collection, now_ns);
+        let device = u64::from(io_capacity) * u64::from(self.page_bytes);
+        let totals = self.segments.totals();
+        let user = since.per_second(since.written_bytes);
+        let target = fill_target(user, device, totals.live_bytes, self.segments.free_bytes()?);
+        if totals.fill() >= target {
+            return Ok(0);
+        }
+        self.move_images(&mut collection, since.budget(device))
+    }
+
+    /// Moves images until `budget` bytes are moved, or nothing is worth moving. For tests and tools that do not
+    /// wait.
+    pub fn collect(&self, budget: u64) -> Result<u64> {
+        self.move_images(&mut self.collection.lock(), budget)
+    }
+
+    fn since(&self, collection: &mut Collection, now_ns: u64) -> Since {
+        let written = self.counters.written_bytes.get() + self.counters.blob_written_bytes.get();
+        let since = Since {
+            elapsed_ns: now_ns.saturating_sub(collection.last_ns).min(CATCH_UP_NS),
+            written_bytes: written - collection.last_written_bytes,
+        };
+        (collection.last_ns, collection.last_written_bytes) = (now_ns, written);
+        since
+    }
+
+    fn move_images(&self, collection: &mut Collection, budget: u64) -> Result<u64> {
+        let mut moved = 0;
+        if collection.images.is_empty() {
+            self.choose_victim(collection);
+        }
+        while moved < budget {
+            let Some((from, pid)) = collection.images.pop() else { break };
+            match self.move_image(pid, from) {
+                Ok(bytes) => moved += bytes,
+                Err(error) if error.kind() == ErrorKind::Corruption => {
+                    collection.images.clear();
+                    self.segments.fence(from.segment);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Lists the needed images of the next victim, in the order in which they lie in the file.
+    fn choose_victim(&self, collection: &mut Collection) {
+        let Some(victim) = self.segments.victim() else { return };
+        let end = self.pids.lock().end();
+        for number in 1..end.0 {
+            let location = self.table.existing(PageId(number)).and_then(|entry| entry.location());
+            if let Some(location) = location.filter(|location| location.segment == victim) {
+                collection.images.push((location, PageId(number)));
+            }
+        }
+        collection.images.sort_unstable_by_key(|(location, _)| std::cmp::Reverse(location.offset));
+    }
+
+    /// Copies one image; returns its bytes, or 0 when it is not needed any more.
+    fn move_image(&self, pid: PageId, from: Location) -> Result<u64> {
+        if !is_movable(&self.table.entry(pid), from) {
+            return Ok(0);
+        }
+        let to = self.scratch.with(|image| {
+            self.segments.read(&from, image)?;
+            self.segments.append(Stream::Cold, image)
+        })?;
+        let action = self.enter();
+        let mut entry = self.table.entry(pid);
+        if is_movable(&entry, from) {
+            self.install(&mut entry, pid, to, action.generation());
+        } else {
+            self.segments.release(&to, action.generation());
+        }
+        self.counters.moves.one();
+        self.counters.moved_bytes.add(u64::from(to.stored_bytes));
+        Ok(u64::from(to.stored_bytes))
+    }
+}
+
+/// See C1 of the module.
+fn is_movable(entry: &PageEntry, from: Location) -> bool {
+    let unchanged = entry.frame().is_none_or(|frame| frame.dirty().is_none());
+    entry.location() == Some(from) && (unchanged || planted::is_on("gc_moves_dirty_page"))
+}

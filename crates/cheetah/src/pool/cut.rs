@@ -1,0 +1,54 @@
+//! The checkpoint in progress, if any: which generation is being written, and whether it can still succeed.
+
+use crate::base::{Error, Generation};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// See the module.
+#[derive(Default, Debug)]
+pub(super) struct Cut {
+    /// 0 when no checkpoint is in progress, or when it has failed.
+    writing: AtomicU64,
+    in_progress: AtomicBool,
+    failure: Mutex<Option<Error>>,
+}
+
+impl Cut {
+    /// The generation whose pages must be written as they were at the flip.
+    pub(super) fn writing(&self) -> Option<Generation> {
+        match self.writing.load(Ordering::Acquire) {
+            0 => None,
+            generation => Some(Generation(generation)),
+        }
+    }
+
+    /// A flip has ended `generation`.
+    pub(super) fn begin(&self, generation: Generation) {
+        let another = self.in_progress.swap(true, Ordering::AcqRel);
+        assert!(!another, "one checkpoint at a time");
+        self.writing.store(generation.0, Ordering::Release);
+    }
+
+    /// The checkpoint cannot succeed any more: from now on nothing is captured for it. The first reason is kept.
+    pub(super) fn fail(&self, error: Error) {
+        self.failure.lock().get_or_insert(error);
+        self.writing.store(0, Ordering::Release);
+    }
+
+    /// Why the checkpoint failed, if it did and nobody has asked yet.
+    pub(super) fn take_failure(&self) -> Option<Error> {
+        self.failure.lock().take()
+    }
+
+    /// From now on nothing is captured.
+    pub(super) fn stop(&self) {
+        self.writing.store(0, Ordering::Release);
+    }
+
+    /// The checkpoint is over; another may begin.
+    pub(super) fn end(&self) {
+        self.stop();
+        *self.failure.lock() = None;
+        self.in_progress.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,40 @@
+//! Dropping a tree: all its pages are freed by owner, in small actions.
+
+use super::Pool;
+use crate::base::{PageId, Result, TreeId};
+
+/// Entries of the page table looked at in one step, so that a step stays short when few pages match.
+const LOOKS_MAX: u64 = 100_000;
+/// Pages freed in one action.
+const ACTION_PAGES: usize = 64;
+
+impl Pool {
+    /// Frees up to about `pages_max` pages of `tree`, which nobody uses any more, looking from page number `from`
+    /// upwards. Returns where to go on; `None` when none is left. May be repeated from the start after a crash.
+    pub fn free_tree_step(&self, tree: TreeId, from: PageId, pages_max: usize) -> Result<Option<PageId>> {
+        self.health.check()?;
+        let (pids, next) = self.pages_of(tree, from, pages_max);
+        for batch in pids.chunks(ACTION_PAGES) {
+            let action = self.enter();
+            batch.iter().for_each(|pid| self.free(&action, *pid));
+        }
+        Ok(next)
+    }
+
+    /// Up to about `pages_max` pages of `tree` from number `from` upwards, in a bounded number of looks, and where
+    /// to go on. For dropping and checking.
+    pub fn pages_of(&self, tree: TreeId, from: PageId, pages_max: usize) -> (Vec<PageId>, Option<PageId>) {
+        let end = self.pids.lock().end();
+        let mut found = Vec::new();
+        for number in from.0.max(1)..end.0 {
+            if found.len() >= pages_max || number - from.0 >= LOOKS_MAX {
+                return (found, Some(PageId(number)));
+            }
+            let entry = self.table.existing(PageId(number));
+            if entry.is_some_and(|entry| entry.is_used() && entry.tree() == tree) {
+                found.push(PageId(number));
+            }
+        }
+        (found, None)
+    }
+}

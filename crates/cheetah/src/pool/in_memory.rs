@@ -1,0 +1,24 @@
+//! A pool on a simulated disk, for tests and measurements of the layers above.
+
+use super::Pool;
+use crate::base::{Config, Generation, Health, SegmentId};
+use crate::durable::Durable;
+use crate::page_map::Identity;
+use crate::segment::Segments;
+use cheetah_io::sim::SimDisk;
+use std::sync::Arc;
+
+impl Pool {
+    /// A pool on a simulated disk of its own, without a page map: pages are evicted and read again, but there is no
+    /// checkpoint.
+    ///
+    /// # Panics
+    /// When the configuration is not valid.
+    pub fn in_memory(config: &Config) -> Arc<Self> {
+        let health = Arc::new(Health::default());
+        let durable = Arc::new(Durable::new(Arc::new(SimDisk::new()), health.clone()));
+        let identity = Identity { uuid: [0; 16], incarnation: 1 };
+        let segments = Segments::open(durable, config, identity, SegmentId(1)).expect("an empty disk opens");
+        Self::open(config, health, Arc::new(segments), Generation(1), [])
+    }
+}

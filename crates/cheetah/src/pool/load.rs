@@ -1,0 +1,158 @@
+//! From image to frame: reading pages that are not in memory.
+//!
+//! Invariants
+//!   L1  One thread at a time reads a page; the others wait for it.
+//!   L2  A frame is published only if the image it came from is still the newest of its page.
+//!   L3  A page that cannot be read stays unread: the error is the caller's, everything else goes on.
+
+use super::frame::{Frame, PageRef};
+use super::page_table::{PageEntry, Residence};
+use super::{codec, Pool};
+use crate::base::{Error, PageId, Result, TreeId};
+use crate::format::Location;
+use std::sync::Arc;
+
+/// What a look at the page table says.
+enum Found {
+    Page(PageRef),
+    Nothing,
+    OthersLoad,
+    Load(Source),
+}
+
+/// What a page is read from.
+#[derive(Clone, Copy)]
+struct Source {
+    tree: TreeId,
+    location: Location,
+}
+
+impl Source {
+    fn of(entry: &PageEntry) -> Self {
+        let location = entry.location().expect("a page without a frame has an image");
+        Self { tree: entry.tree(), location }
+    }
+}
+
+/// Whether a fetch says something about future fetches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reuse {
+    Likely,
+    Unlikely,
+}
+
+impl Pool {
+    pub(super) fn fetch_for(&self, pid: PageId, reuse: Reuse) -> Result<Option<PageRef>> {
+        self.counters.requests.one();
+        loop {
+            match self.look_up(pid, reuse)? {
+                Found::Page(page) => return Ok(Some(page)),
+                Found::Nothing => return Ok(None),
+                Found::OthersLoad => self.loads.wait_while(pid, || self.is_loading(pid)),
+                Found::Load(source) => {
+                    let loaded = self.load(pid, source);
+                    self.loads.finished(pid);
+                    return loaded;
+                }
+            }
+        }
+    }
+
+    fn look_up(&self, pid: PageId, reuse: Reuse) -> Result<Found> {
+        let Some(mut entry) = self.table.existing(pid) else { return self.unknown(pid) };
+        Ok(match (entry.residence(), entry.frame()) {
+            (_, Some(frame)) => {
+                if reuse == Reuse::Likely {
+                    frame.count_use();
+                }
+                Found::Page(PageRef(frame.clone()))
+            }
+            (Residence::Stored, _) => {
+                entry.start_loading();
+                Found::Load(Source::of(&entry))
+            }
+            (Residence::Loading, _) => Found::OthersLoad,
+            (Residence::Free | Residence::Resident, _) => {
+                drop(entry);
+                return self.unknown(pid);
+            }
+        })
+    }
+
+    /// A number without a page: freed by somebody, or never given out, which only a damaged reference explains.
+    fn unknown(&self, pid: PageId) -> Result<Found> {
+        if pid != PageId::NONE && pid < self.pids.lock().end() {
+            return Ok(Found::Nothing);
+        }
+        Err(Error::corrupt(format!("reference to page {pid}"), "no page ever had this number"))
+    }
+
+    fn is_loading(&self, pid: PageId) -> bool {
+        self.table.entry(pid).residence() == Residence::Loading
+    }
+
+    /// Reads the page; the entry says that this thread does. Starts again when the page was moved meanwhile: its
+    /// old segment may be gone.
+    fn load(&self, pid: PageId, mut source: Source) -> Result<Option<PageRef>> {
+        loop {
+            let read = self.read_frame(pid, source);
+            let mut entry = self.table.entry(pid);
+            if let Some(frame) = entry.frame() {
+                return Ok(Some(PageRef(frame.clone())));
+            }
+            if entry.residence() == Residence::Free {
+                return Ok(None);
+            }
+            if entry.location() != Some(source.location) {
+                source = Source::of(&entry);
+                continue;
+            }
+            match read {
+                Ok(frame) => {
+                    self.publish(&mut entry, &frame);
+                    return Ok(Some(PageRef(frame)));
+                }
+                Err(error) => {
+                    entry.unload();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn publish(&self, entry: &mut PageEntry, frame: &Arc<Frame>) {
+        entry.publish(frame.clone());
+        self.queues.add(frame.clone(), entry.evicted);
+    }
+
+    fn read_frame(&self, pid: PageId, source: Source) -> Result<Arc<Frame>> {
+        self.scratch.with(|image| {
+            self.segments.read(&source.location, image).map_err(|error| name_page(error, pid, source))?;
+            self.counters.reads.one();
+            self.counters.read_bytes.add(image.len() as u64);
+            self.decode(pid, source, image).map_err(|error| name_page(error, pid, source))
+        })
+    }
+}
+
+impl Pool {
+    fn decode(&self, pid: PageId, source: Source, image: &[u8]) -> Result<Arc<Frame>> {
+        let class = codec::inspect(image, pid, self.page_bytes)?;
+        self.make_room_for_read(class.bytes(self.page_bytes))?;
+        let mut bytes = self.buffers.take(class);
+        let decoded = codec::decode(image, &mut bytes);
+        let frame = self.new_frame(pid, source.tree, class, bytes);
+        decoded.map(|()| frame)
+    }
+}
+
+/// Adds to an error of a read which page it was about.
+fn name_page(error: Error, pid: PageId, source: Source) -> Error {
+    match error {
+        Error::Corruption { place, detail } => Error::corrupt(
+            format!("page {pid} of tree {}, {}: {place}", source.tree, source.location),
+            detail,
+        ),
+        other => other,
+    }
+}

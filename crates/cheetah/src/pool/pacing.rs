@@ -1,0 +1,87 @@
+//! How fast background writing goes, and how much writers are slowed down when it cannot keep up.
+//!
+//! Both rise smoothly with the pressure, so that throughput bends and never falls off a cliff.
+
+/// Above this share of dirty pages the cleaner starts, in percent of the frames.
+const DIRTY_LOW_PERCENT: u64 = 10;
+/// At this share, or this fill of the log, the cleaner uses all the I/O it may; and writers start to be delayed.
+const PRESSING_PERCENT: u64 = 75;
+/// At this share writers are delayed the most.
+const FULL_PERCENT: u64 = 95;
+/// The longest delay of one operation.
+const DELAY_MAX_NS: u64 = 20_000_000;
+
+/// What presses, in percent of what there may be.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Pressure {
+    /// Dirty pages among the frames.
+    pub dirty_percent: u64,
+    /// Log written since the last checkpoint began.
+    pub log_percent: u64,
+}
+
+impl Pressure {
+    fn worst(self) -> u64 {
+        self.dirty_percent.max(self.log_percent)
+    }
+
+    /// Pages a second that the cleaner writes. `io_capacity` bounds it until the pressure is high.
+    pub fn cleaner_pages_per_second(self, io_capacity: u32) -> u64 {
+        let capacity = u64::from(io_capacity);
+        match self.dirty_percent {
+            0..DIRTY_LOW_PERCENT => 0,
+            dirty @ DIRTY_LOW_PERCENT..PRESSING_PERCENT => {
+                capacity * (dirty - DIRTY_LOW_PERCENT + 1) / (PRESSING_PERCENT - DIRTY_LOW_PERCENT)
+            }
+            dirty => capacity * (1 + (dirty - PRESSING_PERCENT)),
+        }
+    }
+
+    /// Pages a second that a checkpoint with `pages_left` writes to end within `seconds_left`, or faster when the
+    /// log or the pool fills up.
+    pub fn checkpoint_pages_per_second(self, pages_left: usize, seconds_left: u64, io_capacity: u32) -> u64 {
+        let in_time = pages_left as u64 * 5 / (4 * seconds_left.max(1));
+        let pressed = u64::from(io_capacity) * self.worst() / 50;
+        in_time.max(pressed).max(u64::from(io_capacity) / 4)
+    }
+
+    /// How long a writer should pause before its next operation, in nanoseconds.
+    pub fn delay_ns(self) -> u64 {
+        let over = self.worst().clamp(PRESSING_PERCENT, FULL_PERCENT) - PRESSING_PERCENT;
+        let range = FULL_PERCENT - PRESSING_PERCENT;
+        DELAY_MAX_NS * over * over / (range * range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dirty(dirty_percent: u64) -> Pressure {
+        Pressure { dirty_percent, log_percent: 0 }
+    }
+
+    #[test]
+    fn the_cleaner_speeds_up_without_a_step_back() {
+        let rates: Vec<u64> =
+            (0..=100).map(|percent| dirty(percent).cleaner_pages_per_second(2000)).collect();
+        assert_eq!(rates[9], 0);
+        assert!(rates.windows(2).all(|pair| pair[0] <= pair[1]), "{rates:?}");
+        assert!(rates[74] <= 2000 && rates[95] >= 20_000, "{rates:?}");
+    }
+
+    #[test]
+    fn writers_feel_nothing_below_three_quarters_and_at_most_20_ms() {
+        assert_eq!(dirty(75).delay_ns(), 0);
+        assert_eq!(dirty(85).delay_ns(), DELAY_MAX_NS / 4);
+        assert_eq!(dirty(100).delay_ns(), DELAY_MAX_NS);
+        assert_eq!(Pressure { dirty_percent: 0, log_percent: 95 }.delay_ns(), DELAY_MAX_NS);
+    }
+
+    #[test]
+    fn a_checkpoint_goes_as_fast_as_its_time_or_the_pressure_asks() {
+        assert_eq!(dirty(0).checkpoint_pages_per_second(100_000, 100, 2000), 1250);
+        assert_eq!(dirty(0).checkpoint_pages_per_second(10, 100, 2000), 500);
+        assert_eq!(dirty(80).checkpoint_pages_per_second(10, 100, 2000), 3200);
+    }
+}

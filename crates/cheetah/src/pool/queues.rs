@@ -1,0 +1,144 @@
+//! The order in which frames are evicted: the shape of S3-FIFO, so that pages seen once leave before pages seen
+//! again, and a scan passes through a tenth of the pool.
+//!
+//! A page enters the small queue; when it was used again before its turn it moves on to the main queue, where each
+//! further use buys another round. A page read again soon after it left the small queue enters the main queue
+//! directly; when it left is noted in its page table entry, not here.
+//!
+//! Source    Yang et al. 2023, "FIFO queues are all you need for cache eviction". We differ: the ghost queue is a
+//!           coarse time stamp per page.
+
+use super::frame::Frame;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The small queue's share of the bytes in both queues: one in ten.
+const SMALL_SHARE: usize = 10;
+/// A page read again within so many eighths of a turnover of the pool is "soon".
+const SOON_EIGHTHS: u16 = 8;
+/// Frames looked at before a search for a victim gives up.
+const LOOKS_MAX: usize = 64;
+
+/// When a page was evicted, in eighths of a turnover of the pool; 0 when it has not been.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct EvictionTime(u16);
+
+/// The clock of evictions.
+#[derive(Default, Debug)]
+struct Turnover {
+    time: EvictionTime,
+    /// Since `time` began.
+    evictions: usize,
+}
+
+#[derive(Default, Debug)]
+struct Lists {
+    small: VecDeque<Arc<Frame>>,
+    main: VecDeque<Arc<Frame>>,
+    small_bytes: usize,
+    main_bytes: usize,
+}
+
+/// See the module.
+#[derive(Default, Debug)]
+pub(super) struct Queues {
+    lists: Mutex<Lists>,
+    clock: Mutex<Turnover>,
+}
+
+/// A frame taken out of the queues to be evicted, or put back.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) frame: Arc<Frame>,
+    from_small: bool,
+}
+
+impl Queues {
+    /// Adds a frame that has just come to life.
+    pub(super) fn add(&self, frame: Arc<Frame>, evicted: EvictionTime) {
+        let soon = evicted.0 != 0 && self.now().0.wrapping_sub(evicted.0) < SOON_EIGHTHS;
+        let mut lists = self.lists.lock();
+        if soon {
+            lists.push_main(frame);
+        } else {
+            lists.push_small(frame);
+        }
+    }
+
+    /// The next frame to evict, by the rule above; `None` when nothing deserved it within a bounded search.
+    pub(super) fn candidate(&self) -> Option<Candidate> {
+        let mut lists = self.lists.lock();
+        for _ in 0..LOOKS_MAX {
+            let from_small = lists.small_is_due();
+            let frame = lists.pop(from_small)?;
+            if frame.is_detached() {
+                return Some(Candidate { frame, from_small });
+            }
+            match (from_small, frame.uses()) {
+                (_, 0) => return Some(Candidate { frame, from_small }),
+                (true, _) => frame.forget_uses(),
+                (false, _) => frame.forget_one_use(),
+            }
+            lists.push_main(frame);
+        }
+        None
+    }
+
+    /// Puts back a candidate that cannot be evicted now.
+    pub(super) fn put_back(&self, candidate: Candidate) {
+        self.lists.lock().push_main(candidate.frame);
+    }
+
+    /// Notes an eviction; the result is kept in the page's entry.
+    pub(super) fn evicted(&self, candidate: &Candidate) -> EvictionTime {
+        let eighth = (self.frames_count() / 8).max(1);
+        let mut clock = self.clock.lock();
+        clock.evictions += 1;
+        if clock.time.0 == 0 || clock.evictions >= eighth {
+            *clock = Turnover { time: EvictionTime(clock.time.0.wrapping_add(1).max(1)), evictions: 0 };
+        }
+        if candidate.from_small {
+            clock.time
+        } else {
+            EvictionTime::default()
+        }
+    }
+
+    /// Frames in the queues.
+    pub(super) fn frames_count(&self) -> usize {
+        let lists = self.lists.lock();
+        lists.small.len() + lists.main.len()
+    }
+
+    fn now(&self) -> EvictionTime {
+        self.clock.lock().time
+    }
+}
+
+impl Lists {
+    fn small_is_due(&self) -> bool {
+        self.small_bytes * SMALL_SHARE > self.small_bytes + self.main_bytes || self.main.is_empty()
+    }
+
+    fn pop(&mut self, small: bool) -> Option<Arc<Frame>> {
+        let (list, bytes) = if small {
+            (&mut self.small, &mut self.small_bytes)
+        } else {
+            (&mut self.main, &mut self.main_bytes)
+        };
+        let frame = list.pop_front()?;
+        *bytes -= frame.bytes_count;
+        Some(frame)
+    }
+
+    fn push_small(&mut self, frame: Arc<Frame>) {
+        self.small_bytes += frame.bytes_count;
+        self.small.push_back(frame);
+    }
+
+    fn push_main(&mut self, frame: Arc<Frame>) {
+        self.main_bytes += frame.bytes_count;
+        self.main.push_back(frame);
+    }
+}

@@ -1,0 +1,113 @@
+//! Making room: eviction.
+//!
+//! Invariant
+//!   R1  A frame is given up only when it is clean, in the page table, and referenced by nobody else; all three
+//!       are looked at under the lock of its entry, where alone new references to it are made.
+
+use super::gate;
+use super::queues::Candidate;
+use super::{PageClass, Pool};
+use crate::base::Result;
+use std::sync::Arc;
+
+/// References to a frame that nobody uses: the page table's and the candidate's.
+const OWN_REFERENCES: usize = 2;
+/// Candidates that a thread which reads a page looks at before it takes a frame beyond the limit.
+const LOOKS_FOR_READ: usize = 16;
+
+/// What became of a candidate.
+enum Fate {
+    Evicted,
+    InUse,
+    Dirty,
+}
+
+impl Pool {
+    /// `Err(DiskFull)` unless everything that is changed in memory fits on the disk and a reserve stays (H3): only
+    /// then may a user change more.
+    pub fn check_space(&self) -> Result<()> {
+        self.health.check()?;
+        self.segments.check_space(self.dirty_count() as u64 * u64::from(self.page_bytes))
+    }
+
+    /// Evicts pages, writing changed ones, until about `pages` more base pages fit into memory. Call outside of
+    /// actions and without latches; blocks for I/O. Fails with `DiskFull` when the disk could not hold what is
+    /// changed in memory already.
+    pub fn make_room(&self, pages: usize) -> Result<()> {
+        debug_assert!(!gate::inside(), "writing may take long, which an open action must not");
+        self.check_space()?;
+        let bytes = pages * PageClass::Base.bytes(self.page_bytes);
+        if self.buffers.excess(bytes) == 0 {
+            return Ok(());
+        }
+        self.evict_until_fits(bytes, 2 * self.queues.frames_count())
+    }
+
+    /// Makes room for a page about to be read. Gives up after a few looks: a little too much memory is better than
+    /// a read that waits.
+    pub(super) fn make_room_for_read(&self, bytes: usize) -> Result<()> {
+        if self.buffers.excess(bytes) == 0 {
+            return Ok(());
+        }
+        let result = self.evict_until_fits(bytes, LOOKS_FOR_READ);
+        let excess = self.buffers.excess(bytes);
+        if excess > 0 {
+            self.counters.overshoots.one();
+        }
+        if excess > self.memory.frames_limit() / 8 {
+            result
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Looks at up to `looks` candidates until `bytes` more fit.
+    pub(super) fn evict_until_fits(&self, bytes: usize, looks: usize) -> Result<()> {
+        for _ in 0..looks {
+            if self.buffers.excess(bytes) == 0 {
+                return Ok(());
+            }
+            let Some(candidate) = self.queues.candidate() else { continue };
+            self.evict(candidate)?;
+        }
+        Ok(())
+    }
+
+    /// Evicts a candidate, after writing it when it is dirty and this thread may take the time.
+    fn evict(&self, candidate: Candidate) -> Result<()> {
+        let mut fate = self.evict_clean(&candidate);
+        let mut written = Ok(true);
+        if matches!(fate, Fate::Dirty) && !gate::inside() {
+            self.counters.foreground_writes.one();
+            written = self.try_write_out(&candidate.frame);
+            if matches!(written, Ok(true)) {
+                fate = self.evict_clean(&candidate);
+            }
+        }
+        if !matches!(fate, Fate::Evicted) {
+            self.queues.put_back(candidate);
+        }
+        written.map(drop)
+    }
+
+    fn evict_clean(&self, candidate: &Candidate) -> Fate {
+        let frame = &candidate.frame;
+        if frame.is_detached() {
+            return Fate::Evicted;
+        }
+        let mut entry = self.table.entry(frame.pid);
+        if frame.is_detached() {
+            return Fate::Evicted;
+        }
+        if Arc::strong_count(frame) > OWN_REFERENCES {
+            return Fate::InUse;
+        }
+        if frame.dirty().is_some() {
+            return Fate::Dirty;
+        }
+        entry.unload();
+        entry.evicted = self.queues.evicted(candidate);
+        self.counters.evictions.one();
+        Fate::Evicted
+    }
+}

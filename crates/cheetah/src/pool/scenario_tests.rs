@@ -1,0 +1,327 @@
+//! Interleavings that once were, or could be, wrong; each tells what would be lost.
+
+use super::memory::Account;
+use super::testing::{get, put, Database, TREE};
+use super::{CutState, PageClass};
+use crate::base::{planted, Config, Error, PageId};
+use cheetah_io::sim::{CrashPolicy, Fault, Op};
+
+fn database() -> Database {
+    Database::new(&Config::tiny())
+}
+
+fn after_power_cut(db: Database) -> Database {
+    let disk = db.disk.crash(CrashPolicy::SyncedOnly, 1);
+    db.crash(disk)
+}
+
+#[test]
+fn a_page_keeps_what_was_written_and_its_version_moves() {
+    let db = database();
+    let action = db.pool.enter();
+    let page = db.pool.allocate(&action, TREE, PageClass::Wide);
+    let before = page.version();
+    put(&page, &action, 42);
+    drop(action);
+    assert_ne!(page.version(), before);
+    assert_eq!(db.value(page.pid()), Some(42));
+    assert_eq!(page.read().len(), 1024);
+    assert_eq!(db.pool.tree_bytes(TREE).pages, 1);
+}
+
+#[test]
+fn looking_through_a_write_guard_is_no_change() {
+    let db = database();
+    let pid = db.add(PageClass::Base, 7);
+    db.checkpoint().unwrap();
+    let page = db.pool.fetch(pid).unwrap().unwrap();
+    let before = page.version();
+    let action = db.pool.enter();
+    assert_eq!(page.write(&action)[0], 7);
+    assert_eq!((page.version(), db.pool.dirty_count()), (before, 0));
+}
+
+#[test]
+fn a_freed_page_is_gone_but_old_references_still_read_it() {
+    let db = database();
+    let pid = db.add(PageClass::Base, 1);
+    let page = db.pool.fetch(pid).unwrap().unwrap();
+    db.free(pid);
+    assert_eq!(db.value(pid), None);
+    assert!(page.is_freed());
+    assert_eq!(get(&page), 1);
+    assert_ne!(db.add(PageClass::Base, 2), pid);
+}
+
+#[test]
+fn a_number_that_never_was_a_page_is_corruption() {
+    let db = database();
+    db.add(PageClass::Base, 1);
+    for number in [0, 77, 5000, 1 << 36, PageId::MAX.0, u64::MAX] {
+        assert!(matches!(db.pool.fetch(PageId(number)), Err(Error::Corruption { .. })), "{number}");
+    }
+}
+
+#[test]
+fn many_times_more_pages_than_frames_work() {
+    let db = database();
+    let frames = db.pool.memory().frames_limit() / 512;
+    let mut pids = Vec::new();
+    for value in 0..50 * frames as u64 {
+        db.pool.make_room(1).unwrap();
+        pids.push(db.add(PageClass::Base, value));
+    }
+    for (value, pid) in pids.iter().enumerate() {
+        assert_eq!(db.value(*pid), Some(value as u64));
+    }
+    let used = db.pool.memory().used(Account::Frames);
+    assert!(used <= db.pool.memory().frames_limit() + 4096, "{used}");
+}
+
+/// C1: without its rule the moved old image of P would follow the new one in the map: P loses its changes of g.
+fn gc_between_flip_and_write() -> Result<(), String> {
+    let db = database();
+    let pids: Vec<_> = (0..200).map(|value| db.add(PageClass::Base, value)).collect();
+    db.checkpoint().unwrap();
+    pids[..190].iter().for_each(|pid| db.free(*pid));
+    db.checkpoint().unwrap();
+    db.checkpoint().unwrap();
+    let pid = pids[195];
+    db.change(pid, 1000);
+    let pool = db.pool.clone();
+    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    while db.pool.collect(1 << 20).unwrap() > 0 {}
+    let moved = db.pool.counters.moves.get();
+    let committed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+    }));
+    assert!(moved > 0, "nothing was collected");
+    committed.map_err(|_| "the commit refused".to_owned())?;
+    db.checkpoint().unwrap();
+    match after_power_cut(db).value(pid) {
+        Some(1000) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+#[test]
+fn a_page_with_unwritten_changes_is_not_moved() {
+    assert_eq!(gc_between_flip_and_write(), Ok(()));
+    let _bug = planted::plant("gc_moves_dirty_page");
+    assert!(gc_between_flip_and_write().is_err());
+}
+
+/// W2: P is dirty in g and changed in g+1 before the checkpoint gets to it.
+fn change_between_flip_and_write() -> Option<u64> {
+    let db = database();
+    let pid = db.add(PageClass::Base, 1);
+    db.checkpoint().unwrap();
+    db.change(pid, 2);
+    let pool = db.pool.clone();
+    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    db.change(pid, 3);
+    checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+    assert_eq!(db.value(pid), Some(3));
+    after_power_cut(db).value(pid)
+}
+
+#[test]
+fn a_page_is_captured_before_it_changes_in_the_next_generation() {
+    assert_eq!(change_between_flip_and_write(), Some(2));
+    let _bug = planted::plant("capture_skipped");
+    assert_ne!(change_between_flip_and_write(), Some(2));
+}
+
+/// C6: a page that is dirty in g and freed in g+1 is part of g.
+fn free_between_flip_and_write() -> Option<u64> {
+    let db = database();
+    let pid = db.add(PageClass::Base, 1);
+    let pool = db.pool.clone();
+    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    db.free(pid);
+    checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+    assert_eq!(db.value(pid), None);
+    let again = after_power_cut(db);
+    again.pool.fetch(pid).ok().flatten().map(|page| get(&page))
+}
+
+#[test]
+fn a_page_is_captured_before_it_is_freed_in_the_next_generation() {
+    assert_eq!(free_between_flip_and_write(), Some(1));
+    let _bug = planted::plant("free_without_capture");
+    assert_ne!(free_between_flip_and_write(), Some(1));
+}
+
+/// C4: a number freed in g+1 while g is written must not be reused when g commits.
+fn reuse_after_commit_of_the_generation_before() -> bool {
+    let db = database();
+    let pid = db.add(PageClass::Base, 1);
+    db.checkpoint().unwrap();
+    let pool = db.pool.clone();
+    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    db.free(pid);
+    checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+    let reused_early = db.add(PageClass::Base, 2) == pid;
+    db.checkpoint().unwrap();
+    assert!(reused_early || db.add(PageClass::Base, 3) == pid, "the number comes back in the end");
+    reused_early
+}
+
+#[test]
+fn a_freed_number_waits_for_its_own_generation() {
+    assert!(!reuse_after_commit_of_the_generation_before());
+    let _bug = planted::plant("pid_reused_in_same_generation");
+    assert!(reuse_after_commit_of_the_generation_before());
+}
+
+/// A page of g is evicted, changed again in g+1 and evicted again, while g is written.
+#[test]
+fn images_of_two_generations_of_a_page_do_not_mix() {
+    let db = database();
+    let pid = db.add(PageClass::Base, 1);
+    let pool = db.pool.clone();
+    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    db.pool.make_room(100).unwrap();
+    db.change(pid, 2);
+    db.pool.make_room(100).unwrap();
+    assert!(db.pool.counters.evictions.get() >= 2, "the page was not evicted");
+    assert_eq!(db.value(pid), Some(2));
+    checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+    assert_eq!(db.value(pid), Some(2));
+    assert_eq!(after_power_cut(db).value(pid), Some(1));
+}
+
+fn abandoned_and_repeated() -> Vec<Option<u64>> {
+    let db = database();
+    let written = db.add(PageClass::Base, 1);
+    let unwritten = db.add(PageClass::Base, 2);
+    let changed = db.add(PageClass::Base, 3);
+    let freed = db.add(PageClass::Base, 4);
+    let pool = db.pool.clone();
+    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    let frame = db.pool.table.entry(written).frame().cloned().unwrap();
+    db.pool.write_out(&frame).unwrap();
+    db.change(changed, 30);
+    db.free(freed);
+    drop(checkpoint);
+    assert_eq!(db.pool.tree_bytes(TREE).pages, 3);
+    db.checkpoint().unwrap();
+    let again = after_power_cut(db);
+    [written, unwritten, changed, freed]
+        .map(|pid| again.pool.fetch(pid).ok().flatten().map(|page| get(&page)))
+        .to_vec()
+}
+
+#[test]
+fn an_abandoned_checkpoint_goes_into_the_next_one() {
+    assert_eq!(abandoned_and_repeated(), [Some(1), Some(2), Some(30), None]);
+    let _bug = planted::plant("abandoned_moves_lost");
+    assert_ne!(abandoned_and_repeated(), [Some(1), Some(2), Some(30), None]);
+}
+
+#[test]
+fn a_capture_that_fails_gives_the_checkpoint_up_and_loses_nothing() {
+    let db = database();
+    let pids: Vec<_> = (0..20).map(|value| db.add(PageClass::Large, value)).collect();
+    let pool = db.pool.clone();
+    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    db.disk.set_space(Some(db.disk.used_bytes()));
+    for (i, pid) in pids.iter().enumerate() {
+        db.change(*pid, 100 + i as u64);
+    }
+    let error = checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap_err();
+    assert!(matches!(error, Error::DiskFull(_)), "{error}");
+    db.disk.set_space(None);
+    db.checkpoint().unwrap();
+    let again = after_power_cut(db);
+    for (i, pid) in pids.iter().enumerate() {
+        assert_eq!(again.value(*pid), Some(100 + i as u64));
+    }
+}
+
+#[test]
+fn a_damaged_image_fences_its_page_and_nothing_else() {
+    let db = database();
+    let pids: Vec<_> = (0..4).map(|value| db.add(PageClass::Base, value)).collect();
+    db.checkpoint().unwrap();
+    let location = db.pool.table.entry(pids[2]).location().unwrap();
+    let again = after_power_cut(db);
+    again.disk.flip(&format!("seg/{:08}.seg", location.segment.0), location.offset as u64 + 50, 3).unwrap();
+    let error = again.pool.fetch(pids[2]).unwrap_err().to_string();
+    assert!(error.contains(&format!("page {} of tree 16, segment", pids[2])), "{error}");
+    assert!(again.pool.fetch(pids[2]).is_err(), "the second look says the same");
+    for i in [0, 1, 3] {
+        assert_eq!(again.value(pids[i]), Some(i as u64));
+    }
+}
+
+#[test]
+fn a_read_that_fails_can_be_repeated() {
+    let db = database();
+    let pid = db.add(PageClass::Base, 5);
+    db.checkpoint().unwrap();
+    let again = after_power_cut(db);
+    again.disk.inject(Fault::on(Op::Read));
+    assert!(matches!(again.pool.fetch(pid), Err(Error::Io { .. })));
+    assert_eq!(again.value(pid), Some(5));
+}
+
+#[test]
+fn a_tree_is_freed_by_owner_in_steps() {
+    let db = database();
+    let pids: Vec<_> = (0..300).map(|value| db.add(PageClass::Base, value)).collect();
+    db.checkpoint().unwrap();
+    let mut from = PageId::NONE;
+    let mut steps = 0;
+    while let Some(next) = db.pool.free_tree_step(TREE, from, 100).unwrap() {
+        (from, steps) = (next, steps + 1);
+    }
+    assert_eq!((steps, db.pool.tree_bytes(TREE)), (2, Default::default()));
+    assert!(pids.iter().all(|pid| db.value(*pid).is_none()));
+    db.checkpoint().unwrap();
+    assert_eq!(db.pool.pages_of(TREE, PageId::NONE, 1), (vec![], None));
+}
+
+#[test]
+fn collection_gives_space_back_to_the_file_system() {
+    let db = database();
+    let pids: Vec<_> = (0..2000).map(|value| db.add(PageClass::Base, value)).collect();
+    db.checkpoint().unwrap();
+    let full = db.pool.segments.totals().file_bytes;
+    for pid in pids.iter().filter(|pid| pid.0 % 8 != 0) {
+        db.free(*pid);
+    }
+    for _ in 0..200 {
+        db.pool.collect(1 << 20).unwrap();
+        db.checkpoint().unwrap();
+    }
+    let totals = db.pool.segments.totals();
+    assert!(totals.file_bytes < full / 4, "{full} bytes before, now {totals:?}");
+    for (value, pid) in pids.iter().enumerate().filter(|(_, pid)| pid.0 % 8 == 0) {
+        assert_eq!(db.value(*pid), Some(value as u64));
+    }
+}
+
+#[test]
+fn a_scan_does_not_push_out_what_is_used() {
+    let db = database();
+    let frames = db.pool.memory().frames_limit() / 512;
+    let pids: Vec<_> = (0..10 * frames as u64)
+        .map(|value| {
+            db.pool.make_room(1).unwrap();
+            db.add(PageClass::Base, value)
+        })
+        .collect();
+    db.checkpoint().unwrap();
+    let hot = &pids[..frames / 2];
+    for _ in 0..4 {
+        hot.iter().for_each(|pid| assert!(db.value(*pid).is_some()));
+    }
+    for pid in &pids {
+        db.pool.fetch_for_scan(*pid).unwrap().unwrap();
+    }
+    let reads = db.pool.counters.reads.get();
+    hot.iter().for_each(|pid| assert!(db.value(*pid).is_some()));
+    let missed = db.pool.counters.reads.get() - reads;
+    assert!(missed <= hot.len() as u64 / 4, "{missed} of {} had been pushed out", hot.len());
+}

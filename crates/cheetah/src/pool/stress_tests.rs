@@ -1,0 +1,116 @@
+//! Real threads on one small pool: writers, readers, a cleaner, a collector and checkpoints at the same time.
+
+use super::testing::{fill, get, put, value_in, Database, TREE};
+use super::PageClass;
+use crate::base::{Config, PageId};
+use cheetah_io::rng::Rng;
+use cheetah_io::sim::CrashPolicy;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const PAGES: u64 = 400;
+const WRITERS: u64 = 3;
+const ACTIONS: u64 = 4000;
+
+/// Each action moves one unit from a page to another, so the sum of all pages is constant in every generation.
+fn transfer(db: &Database, pids: &[PageId], rng: &mut Rng) {
+    db.pool.make_room(4).unwrap();
+    let mut two = [rng.below(PAGES) as usize, rng.below(PAGES) as usize];
+    two.sort_unstable();
+    if two[0] == two[1] {
+        return;
+    }
+    let [first, second] = two.map(|i| db.pool.fetch(pids[i]).unwrap().unwrap());
+    let action = db.pool.enter();
+    let (mut a, mut b) = (first.write(&action), second.write(&action));
+    let (x, y) = (value_in(&a), value_in(&b));
+    if x > 0 {
+        fill(&mut a, x - 1);
+        fill(&mut b, y + 1);
+    }
+}
+
+/// Ends the other threads even when this one panics.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn every_generation_contains_whole_actions_only() {
+    let db = Database::new(&Config::tiny());
+    let mut pids = Vec::new();
+    for _ in 0..PAGES {
+        db.pool.make_room(1).unwrap();
+        pids.push(db.add(PageClass::Base, 100));
+    }
+    db.checkpoint().unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
+        let writer = |seed| {
+            let (db, pids) = (&db, &pids);
+            scope.spawn(move || {
+                let mut rng = Rng::new(seed);
+                (0..ACTIONS).for_each(|_| transfer(db, pids, &mut rng));
+            })
+        };
+        let writers: Vec<_> = (0..WRITERS).map(writer).collect();
+        scope.spawn(|| {
+            let mut rng = Rng::new(99);
+            while !stop.load(Ordering::SeqCst) {
+                let pid = pids[rng.below(PAGES) as usize];
+                get(&db.pool.fetch(pid).unwrap().unwrap());
+            }
+        });
+        scope.spawn(|| {
+            let mut now_ns = 0;
+            while !stop.load(Ordering::SeqCst) {
+                now_ns += 1_000_000;
+                db.pool.clean_step(now_ns, 0, 2000).unwrap();
+                db.pool.collect(8192).unwrap();
+            }
+        });
+        while writers.iter().any(|writer| !writer.is_finished()) {
+            db.checkpoint().unwrap();
+        }
+    });
+    let disk = db.disk.crash(CrashPolicy::SyncedOnly, 1);
+    let again = db.crash(disk);
+    let sum: u64 = pids.iter().map(|pid| again.value(*pid).unwrap()).sum();
+    assert_eq!(sum, PAGES * 100);
+}
+
+#[test]
+fn pages_are_allocated_and_freed_by_many_threads() {
+    let db = Database::new(&Config::tiny());
+    std::thread::scope(|scope| {
+        for seed in 0..3 {
+            let db = &db;
+            scope.spawn(move || {
+                let mut rng = Rng::new(seed);
+                let mut mine = Vec::new();
+                for value in 0..3000 {
+                    db.pool.make_room(2).unwrap();
+                    let action = db.pool.enter();
+                    let page = db.pool.allocate(&action, TREE, PageClass::Base);
+                    put(&page, &action, value);
+                    mine.push((page.pid(), value));
+                    if rng.chance(0.7) {
+                        let nth = rng.below(mine.len() as u64) as usize;
+                        db.pool.free(&action, mine.swap_remove(nth).0);
+                    }
+                    drop(action);
+                    if value % 500 == 0 && seed == 0 {
+                        db.checkpoint().unwrap();
+                    }
+                }
+                for (pid, value) in mine {
+                    assert_eq!(db.value(pid), Some(value));
+                }
+            });
+        }
+    });
+}

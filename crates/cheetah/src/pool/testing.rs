@@ -1,0 +1,119 @@
+//! A database of pages on a simulated disk, for the tests of the pool and of the layers above.
+
+use super::{Action, CutState, PageClass, PageRef, Pool};
+use crate::base::{Config, Generation, Health, PageId, Result, TreeId};
+use crate::durable::Durable;
+use crate::page_map::{MapEntry, MapStore};
+use crate::segment::Segments;
+use cheetah_io::sim::SimDisk;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The tree that tests use.
+pub(crate) const TREE: TreeId = TreeId(16);
+
+/// A pool with everything below it.
+pub(crate) struct Database {
+    pub(crate) disk: SimDisk,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) map: MapStore,
+    config: Config,
+}
+
+impl Database {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self::open(config, SimDisk::new())
+    }
+
+    pub(crate) fn open(config: &Config, disk: SimDisk) -> Self {
+        let health = Arc::new(Health::default());
+        let durable = Arc::new(Durable::new(Arc::new(disk.clone()), health.clone()));
+        let opened = MapStore::open(durable.clone(), config, [1; 16]).unwrap();
+        let segments = Segments::open(durable, config, opened.identity, opened.next_segment).unwrap();
+        let mut entries = BTreeMap::new();
+        let visit = &mut |pid, entry: Option<MapEntry>| {
+            match entry {
+                Some(entry) => entries.insert(pid, entry),
+                None => entries.remove(&pid),
+            };
+        };
+        opened.store.load(visit).unwrap();
+        entries.values().for_each(|entry| segments.retain(&entry.location));
+        segments.loaded(opened.generation).unwrap();
+        let pool = Pool::open(config, health, Arc::new(segments), opened.first_generation, entries);
+        Self { disk, pool, map: opened.store, config: config.clone() }
+    }
+
+    /// The database after a power cut.
+    pub(crate) fn crash(self, disk: SimDisk) -> Self {
+        Self::open(&self.config, disk)
+    }
+
+    /// A whole checkpoint.
+    pub(crate) fn checkpoint(&self) -> Result<Generation> {
+        self.pool.checkpoint(&self.map, |_| CutState::default(), || Ok(()))
+    }
+
+    /// A new page with some content.
+    pub(crate) fn add(&self, class: PageClass, value: u64) -> PageId {
+        let action = self.pool.enter();
+        let page = self.pool.allocate(&action, TREE, class);
+        put(&page, &action, value);
+        page.pid()
+    }
+
+    /// Changes a page in an action of its own.
+    pub(crate) fn change(&self, pid: PageId, value: u64) {
+        let page = self.pool.fetch(pid).unwrap().unwrap();
+        put(&page, &self.pool.enter(), value);
+    }
+
+    /// Frees a page in an action of its own.
+    pub(crate) fn free(&self, pid: PageId) {
+        self.pool.free(&self.pool.enter(), pid);
+    }
+
+    /// The content of a page, `None` when it is freed.
+    pub(crate) fn value(&self, pid: PageId) -> Option<u64> {
+        self.pool.fetch(pid).unwrap().map(|page| get(&page))
+    }
+}
+
+/// Writes a value into a page.
+pub(crate) fn put(page: &PageRef, action: &Action<'_>, value: u64) {
+    fill(&mut page.write(action), value);
+}
+
+/// The value of a page.
+pub(crate) fn get(page: &PageRef) -> u64 {
+    value_in(&page.read())
+}
+
+/// Writes a value and, so that every byte is checked, numbers derived from it.
+pub(crate) fn fill(bytes: &mut [u8], value: u64) {
+    for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
+        word.copy_from_slice(&mixed(value, i).to_le_bytes());
+    }
+}
+
+/// The value that [`fill`] wrote.
+///
+/// # Panics
+/// When any byte is not what was written with it.
+pub(crate) fn value_in(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+    let words: Vec<u64> = words.collect();
+    for (i, word) in words.iter().enumerate() {
+        assert_eq!(*word, mixed(words[0], i), "word {i}");
+    }
+    words[0]
+}
+
+/// Word `i` of a page of `value`; every second one is small so that pages compress.
+fn mixed(value: u64, i: usize) -> u64 {
+    match i {
+        0 => value,
+        _ if i % 2 == 0 => i as u64,
+        _ => (value + i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+    }
+}
