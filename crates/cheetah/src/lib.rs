@@ -11,3 +11,4 @@ pub mod log;
 pub mod page_map;
 pub mod pool;
 pub mod segment;
+pub mod tree;

@@ -5,6 +5,7 @@ pub mod error;
 pub mod health;
 pub mod ids;
 pub mod planted;
+pub mod reach;
 
 pub use config::Config;
 pub use error::{Error, ErrorKind, Result};

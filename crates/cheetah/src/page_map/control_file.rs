@@ -1,7 +1,8 @@
 //! The file CONTROL with its two copies of the control block.
 //!
 //! Which copy counts: the intact one with the higher sequence. Why a damaged copy never hides a generation: P2 of the
-//! module `page_map`.
+//! module `page_map`. A write begins with the copy that does not count, if only one does: written over first, the good
+//! one could tear and leave nothing.
 
 use crate::base::{planted, Error, Result};
 use crate::durable::Durable;
@@ -13,13 +14,15 @@ use std::sync::Arc;
 const PATH: &str = "CONTROL";
 const NEW_PATH: &str = "CONTROL.new";
 /// Folders that are empty, or not there, while a database is being created.
-const FOLDERS: [&str; 3] = ["seg", "log", "wal"];
+const FOLDERS: [&str; 2] = ["seg", "wal"];
 
 /// The open file.
 pub(super) struct ControlFile {
     file: Arc<dyn File>,
     /// The highest sequence that may stand in a copy.
     sequence: u64,
+    /// A copy that is durable and intact, and as new as any: never the first to be written over.
+    good_copy: usize,
 }
 
 impl ControlFile {
@@ -34,8 +37,8 @@ impl ControlFile {
             Err(e) => return Err(Error::io("open", PATH, e)),
         };
         let copies = [read_copy(&*file, 0)?, read_copy(&*file, 1)?];
-        let block = choose(copies)?;
-        Ok(Some((Self { file, sequence: block.sequence }, block)))
+        let (good_copy, block) = choose(copies)?;
+        Ok(Some((Self { file, sequence: block.sequence, good_copy }, block)))
     }
 
     /// Creates the file with both copies. It gets its name only when they are durable.
@@ -52,21 +55,23 @@ impl ControlFile {
         durable.control_barrier(&*file, NEW_PATH)?;
         disk.rename(NEW_PATH, PATH).map_err(|e| Error::io("rename", NEW_PATH, e))?;
         durable.directory_barrier("")?;
-        Ok(Self { file, sequence: block.sequence })
+        Ok(Self { file, sequence: block.sequence, good_copy: 0 })
     }
 
-    /// Writes the block, with a sequence of its own, to one copy and then to the other (P2). After an error either
-    /// block may be the one that counts at the next opening.
+    /// Writes the block, with a sequence of its own, to the copy that may be bad and then to the other (P2). After an
+    /// error either block may be the one that counts at the next opening.
     pub(super) fn write(&mut self, durable: &Durable, block: &mut ControlBlock) -> Result<()> {
         self.sequence += 1;
         block.sequence = self.sequence;
-        for copy in 0..COPIES_COUNT {
-            write_copy(&*self.file, copy, block)?;
-            if copy == 0 && planted::is_on("control-copies-together") {
-                continue;
-            }
+        let (first, second) = (1 - self.good_copy, self.good_copy);
+        write_copy(&*self.file, first, block)?;
+        if !planted::is_on("control: write both copies under one barrier") {
             durable.control_barrier(&*self.file, PATH)?;
         }
+        self.good_copy = first;
+        write_copy(&*self.file, second, block)?;
+        durable.control_barrier(&*self.file, PATH)?;
+        self.good_copy = second;
         Ok(())
     }
 }
@@ -87,14 +92,16 @@ fn read_copy(file: &dyn File, copy: usize) -> Result<std::result::Result<Control
     Ok(ControlBlock::decode(&bytes, copy as u32))
 }
 
-fn choose(copies: [std::result::Result<ControlBlock, Refusal>; COPIES_COUNT]) -> Result<ControlBlock> {
-    let mut best: Option<ControlBlock> = None;
+fn choose(
+    copies: [std::result::Result<ControlBlock, Refusal>; COPIES_COUNT],
+) -> Result<(usize, ControlBlock)> {
+    let mut best: Option<(usize, ControlBlock)> = None;
     let mut newer: Option<(u64, String)> = None;
     let mut defects = Vec::new();
-    for copy in copies {
+    for (number, copy) in copies.into_iter().enumerate() {
         match copy {
-            Ok(block) if best.as_ref().is_none_or(|best| block.sequence > best.sequence) => {
-                best = Some(block)
+            Ok(block) if best.as_ref().is_none_or(|(_, best)| block.sequence > best.sequence) => {
+                best = Some((number, block));
             }
             Ok(_) => {}
             Err(Refusal::Newer { sequence, detail }) => newer = Some((sequence, detail)),
@@ -102,7 +109,7 @@ fn choose(copies: [std::result::Result<ControlBlock, Refusal>; COPIES_COUNT]) ->
         }
     }
     if let Some((sequence, detail)) = newer {
-        if best.as_ref().is_none_or(|best| sequence >= best.sequence) {
+        if best.as_ref().is_none_or(|(_, best)| sequence >= best.sequence) {
             let detail =
                 format!("the database has {detail}; open it with the version that wrote it, or a later one");
             return Err(Error::Unsupported { place: PATH.into(), detail });

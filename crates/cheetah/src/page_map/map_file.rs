@@ -224,7 +224,7 @@ impl PartReader {
     /// The next item; `None` at the end of the part. Corruption when anything is not as it was written.
     pub(super) fn next(&mut self) -> Result<Option<Item<'_>>> {
         let at_end = self.at >= self.part.end;
-        let goes_on = at_end && planted::is_on("orphan-block-applied");
+        let goes_on = at_end && planted::is_on("map: apply an orphan block");
         if at_end && !goes_on {
             self.check_end().map_err(|defect| self.corrupt(&defect))?;
             return Ok(None);

@@ -6,9 +6,9 @@
 //! Invariants
 //!   P1  A generation is committed when, and only when, both copies of CONTROL name its block durably. Whoever releases
 //!       what an older generation needs (log, segments, map files) waits for `commit` to return.
-//!   P2  The copies are written one after the other, each with its barrier. So at any time at least one copy is intact,
-//!       copy 0 is never older than copy 1, and the older of the two is complete: nothing it needs has been released
-//!       (P1). Any one copy may therefore be lost, torn in a commit or damaged later, without losing a generation.
+//!   P2  The copies are written one after the other, each with its barrier, and never the only good one first. So at any
+//!       time at least one copy is intact, and if they differ, the older one is complete: nothing it needs has been
+//!       released (P1). Any one copy may be torn in a commit or damaged later without losing a committed generation.
 //!   P3  Bytes that CONTROL does not name do not exist (C9): an opening reads up to the exact end, continues in a new
 //!       file, and removes the files that are not named. A file is never written within or before what a copy of CONTROL
 //!       may name.

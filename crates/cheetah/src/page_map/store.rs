@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Logs may grow to this part (in percent) of the base before a new base is written.
 const LOG_PERCENT_MAX: u64 = 30;
 /// Part of a segment's size that logs may have in any case.
-const LOG_SEGMENT_PART: u64 = 256;
+const LOG_SEGMENT_PART: u64 = 64;
 /// How often the newest state may stand in the logs before a new base is written, when it is what fills them.
 const LOG_STATES_MAX: u64 = 4;
 /// Log files before a new base is written: each opening that commits adds one.
@@ -124,7 +124,9 @@ impl MapStore {
     /// names is checked; Corruption means that some is not what was written.
     pub fn load(&self, visit: &mut dyn FnMut(PageId, Option<MapEntry>)) -> Result<Vec<u8>> {
         let control = self.inner.lock().control.clone();
-        load::load(&self.durable, &control, visit)
+        let state = load::load(&self.durable, &control, visit)?;
+        self.inner.lock().state_bytes = state.len() as u64;
+        Ok(state)
     }
 
     /// The committed generation.
@@ -162,7 +164,7 @@ impl MapStore {
         control.next_segment = commit.next_segment;
         // Should this fail, a copy may name the new block: the log stays closed, so that it is never written over (P3).
         inner.write_control(&self.durable, control)?;
-        if planted::is_on("control-before-map-sync") {
+        if planted::is_on("control: write it before the map is synced") {
             log.file.sync(&self.durable)?;
         }
         inner.log = Some(log);
@@ -196,7 +198,7 @@ impl MapStore {
         writer.entries(commit.changes)?;
         writer.state(commit.state)?;
         let (end, crc) = writer.finish()?;
-        if !planted::is_on("control-before-map-sync") {
+        if !planted::is_on("control: write it before the map is synced") {
             log.file.sync(&self.durable)?;
         }
         let part = MapPart { file: log.file.number, start: log.end, end, start_crc: log.crc, end_crc: crc };

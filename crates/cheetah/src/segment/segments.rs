@@ -199,11 +199,11 @@ impl Segments {
         }
         let (files, names) = self.take_unsynced();
         for file in files {
-            if !planted::is_on("segment-sync-skipped") {
+            if !planted::is_on("segment: skip the sync of images") {
                 file.sync(&self.durable)?;
             }
         }
-        if names && !planted::is_on("segment-directory-sync-skipped") {
+        if names && !planted::is_on("segment: skip the directory sync of a new file") {
             self.durable.directory_barrier(DIR)?;
         }
         Ok(())
@@ -243,7 +243,7 @@ impl Segments {
         if !self.loaded.load(Ordering::Acquire) {
             return Ok(unlinked);
         }
-        let dead = self.table.lock().dead(planted::is_on("segment-unlinked-early"));
+        let dead = self.table.lock().dead(planted::is_on("segment: unlink a generation too early"));
         for file in dead {
             match self.durable.disk().unlink(&file.path) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {

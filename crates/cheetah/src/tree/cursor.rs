@@ -1,0 +1,383 @@
+//! Walking over the records in key order, both ways.
+//!
+//! Invariants
+//!   I1  The cursor works on a private copy of one leaf (of one record, after a seek) and holds no latch between
+//!       calls. The leaf stays pinned; when its version has moved, the copy is taken again and the place found again by key. So changes made
+//!       by the owner of the cursor are seen, a removed record does not come back, and none comes twice.
+//!   I2  Forward, the next leaf must cover the upper fence of the copy; backward, it is found by searching below
+//!       the lower fence of the copy. Both are right whatever was split or merged in between.
+//! Source    OrioleDB copies the rows of a leaf in chunks; a whole leaf is simpler and costs less than a
+//!           microsecond for a hundred rows.
+
+use super::descend::{Landing, Target};
+use super::Tree;
+use crate::base::{PageId, Result, TxnId, UndoPtr};
+use crate::format::page::{PageView, RecordFlags, RecordRef};
+use crate::pool::PageRef;
+use std::sync::Arc;
+
+/// Where a cursor goes. "p" may be a whole key or a prefix of keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SeekMode {
+    /// The first key that is not below p.
+    AtLeast,
+    /// The first key above all keys that begin with p.
+    After,
+    /// The last key that is below p, is p, or begins with p.
+    AtMost,
+    /// The last key below p.
+    Before,
+    /// The first key; p is ignored.
+    First,
+    /// The last key; p is ignored.
+    Last,
+}
+
+/// A place in a tree. See the module.
+#[derive(Debug)]
+pub struct Cursor {
+    tree: Arc<Tree>,
+    place: Place,
+    leaf: LeafCopy,
+    slot: usize,
+    /// Key of the current record, when there is one.
+    key: Vec<u8>,
+    /// A fence or a bound, while its page is being replaced.
+    bound: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// Before the first seek.
+    Nowhere,
+    /// In front of the first record.
+    Start,
+    /// On a record.
+    At,
+    /// Behind the last record.
+    End,
+}
+
+/// What the cursor has of a leaf: all of it, or only the record that a seek found. Most seeks want one record.
+#[derive(Default, Debug)]
+struct LeafCopy {
+    source: Option<PageRef>,
+    version: u64,
+    /// The whole leaf, if `whole`.
+    bytes: Vec<u8>,
+    whole: bool,
+    /// The record, if not.
+    record: RecordCopy,
+}
+
+#[derive(Default, Debug)]
+struct RecordCopy {
+    flags: RecordFlags,
+    version: Option<(TxnId, UndoPtr)>,
+    payload: Vec<u8>,
+}
+
+impl LeafCopy {
+    /// Copies `page`, whose latch is held.
+    fn take(&mut self, page: &PageRef, view: &PageView<'_>) {
+        self.note_source(page);
+        self.whole = true;
+        self.bytes.clear();
+        self.bytes.extend_from_slice(view.bytes());
+    }
+
+    /// Copies one record of `page`, whose latch is held.
+    fn take_record(&mut self, page: &PageRef, view: &PageView<'_>, slot: usize) {
+        self.note_source(page);
+        self.whole = false;
+        let record = view.record(slot);
+        (self.record.flags, self.record.version) = (record.flags, record.version);
+        self.record.payload.clear();
+        self.record.payload.extend_from_slice(record.payload);
+    }
+
+    fn note_source(&mut self, page: &PageRef) {
+        self.version = page.version();
+        self.source = Some(page.clone());
+    }
+
+    fn view(&self) -> PageView<'_> {
+        PageView::new(&self.bytes)
+    }
+
+    fn record(&self, slot: usize) -> RecordRef<'_> {
+        if self.whole {
+            return self.view().record(slot);
+        }
+        let RecordCopy { flags, version, payload } = &self.record;
+        RecordRef { flags: *flags, version: *version, payload }
+    }
+
+    /// Whether the whole leaf is here as it is now.
+    fn is_current(&self) -> bool {
+        self.whole && self.source.as_ref().is_some_and(|page| page.version() == self.version)
+    }
+}
+
+impl Tree {
+    /// A cursor that is nowhere yet.
+    pub fn cursor(self: &Arc<Self>) -> Cursor {
+        Cursor {
+            tree: self.clone(),
+            place: Place::Nowhere,
+            leaf: LeafCopy::default(),
+            slot: 0,
+            key: Vec::new(),
+            bound: Vec::new(),
+        }
+    }
+}
+
+impl Cursor {
+    /// Goes to a record; `false` if there is none such. Loads pages: may do I/O, as may `next` and `prev`.
+    pub fn seek(&mut self, mode: SeekMode, p: &[u8]) -> Result<bool> {
+        match mode {
+            SeekMode::First => self.seek_at_least(b""),
+            SeekMode::AtLeast => self.seek_at_least(p),
+            SeekMode::Last => self.seek_last(),
+            SeekMode::Before => self.seek_before(p),
+            SeekMode::After => match successor(p) {
+                Some(above) => self.seek_at_least(&above),
+                None => Ok(self.end()),
+            },
+            SeekMode::AtMost => match successor(p) {
+                Some(above) => self.seek_before(&above),
+                None => self.seek_last(),
+            },
+        }
+    }
+
+    /// Goes to the next record; `false` at the end. Behind the last record it stays; in front of the first it
+    /// goes there.
+    #[expect(clippy::should_implement_trait, reason = "it can fail, goes both ways and lends its record")]
+    pub fn next(&mut self) -> Result<bool> {
+        match self.place {
+            Place::Nowhere | Place::End => Ok(false),
+            Place::Start => self.seek_at_least(b""),
+            Place::At => {
+                let slot = match self.find_again()? {
+                    Ok(slot) => slot + 1,
+                    Err(slot) => slot,
+                };
+                self.settle_forward(slot)
+            }
+        }
+    }
+
+    /// Goes to the previous record; the mirror image of [`next`](Self::next).
+    pub fn prev(&mut self) -> Result<bool> {
+        match self.place {
+            Place::Nowhere | Place::Start => Ok(false),
+            Place::End => self.seek_last(),
+            Place::At => {
+                let (Ok(slot) | Err(slot)) = self.find_again()?;
+                self.settle_backward(slot)
+            }
+        }
+    }
+
+    /// Whether the cursor is on a record.
+    pub fn valid(&self) -> bool {
+        self.place == Place::At
+    }
+
+    /// Key of the current record; empty if there is none.
+    pub fn key(&self) -> &[u8] {
+        if self.valid() {
+            &self.key
+        } else {
+            &[]
+        }
+    }
+
+    /// The current record as it was when the cursor came to it.
+    pub fn record(&self) -> Option<RecordRef<'_>> {
+        self.valid().then(|| self.leaf.record(self.slot))
+    }
+
+    /// The tree.
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
+    /// Forgets the place and unpins the leaf; buffers are kept for the next use.
+    pub fn release(&mut self) {
+        self.leaf.source = None;
+        self.place = Place::Nowhere;
+    }
+
+    fn seek_at_least(&mut self, key: &[u8]) -> Result<bool> {
+        if self.leaf.is_current() && covers(&self.tree, &self.leaf.view(), Target::Key(key)) {
+            let slot = self.slot_of(key);
+            return self.settle_forward(slot);
+        }
+        self.place = Place::Nowhere;
+        let (leaf, current) = (&mut self.leaf, &mut self.key);
+        let slot = visit(&self.tree, leaf, Target::Key(key), |leaf, page, view| {
+            let (Ok(slot) | Err(slot)) = view.search(key);
+            if slot < view.count() {
+                leaf.take_record(page, view, slot);
+                view.key_into(slot, current);
+            } else {
+                leaf.take(page, view);
+            }
+            slot
+        })?;
+        if self.leaf.whole {
+            return self.settle_forward(slot);
+        }
+        self.slot = slot;
+        self.place = Place::At;
+        Ok(true)
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<bool> {
+        if key.is_empty() {
+            return Ok(self.start());
+        }
+        self.go(Target::Below(key))?;
+        let slot = self.slot_of(key);
+        self.settle_backward(slot)
+    }
+
+    fn seek_last(&mut self) -> Result<bool> {
+        self.go(Target::Last)?;
+        self.settle_backward(self.leaf.view().count())
+    }
+
+    /// Copies the leaf of `target`, unless the copy is that leaf.
+    fn go(&mut self, target: Target<'_>) -> Result<()> {
+        if self.leaf.is_current() && covers(&self.tree, &self.leaf.view(), target) {
+            return Ok(());
+        }
+        self.place = Place::Nowhere;
+        visit(&self.tree, &mut self.leaf, target, LeafCopy::take)
+    }
+
+    /// The slot of the current key in a current copy, or the one it would have.
+    fn find_again(&mut self) -> Result<std::result::Result<usize, usize>> {
+        if self.leaf.is_current() {
+            return Ok(Ok(self.slot));
+        }
+        visit(&self.tree, &mut self.leaf, Target::Key(&self.key), LeafCopy::take)?;
+        Ok(self.leaf.view().search(&self.key))
+    }
+
+    /// Stops at `slot`, or at the first record of the leaves that follow.
+    fn settle_forward(&mut self, mut slot: usize) -> Result<bool> {
+        while slot >= self.leaf.view().count() {
+            let view = self.leaf.view();
+            let Some(high) = view.high() else { return Ok(self.end()) };
+            let mut bound = std::mem::take(&mut self.bound);
+            bound.clear();
+            bound.extend_from_slice(high);
+            let hopped = self.hop(view.right(), &bound);
+            slot = self.slot_of(&bound);
+            self.bound = bound;
+            hopped?;
+        }
+        Ok(self.stop(slot))
+    }
+
+    /// Copies the leaf that covers `bound`, which should be `right`.
+    fn hop(&mut self, right: PageId, bound: &[u8]) -> Result<()> {
+        self.place = Place::Nowhere;
+        if let Some(page) = self.tree.pool.fetch_for_scan(right)? {
+            let guard = page.read();
+            let view = PageView::new(&guard);
+            if covers(&self.tree, &view, Target::Key(bound)) {
+                self.leaf.take(&page, &view);
+                return Ok(());
+            }
+        }
+        self.go(Target::Key(bound))
+    }
+
+    /// Stops in front of `slot`, or at the last record of the leaves before.
+    fn settle_backward(&mut self, mut slot: usize) -> Result<bool> {
+        while slot == 0 {
+            let low = self.leaf.view().low();
+            if low.is_empty() {
+                return Ok(self.start());
+            }
+            let mut bound = std::mem::take(&mut self.bound);
+            bound.clear();
+            bound.extend_from_slice(low);
+            let hopped = self.go(Target::Below(&bound));
+            slot = self.slot_of(&bound);
+            self.bound = bound;
+            hopped?;
+        }
+        Ok(self.stop(slot - 1))
+    }
+
+    fn slot_of(&self, key: &[u8]) -> usize {
+        let (Ok(slot) | Err(slot)) = self.leaf.view().search(key);
+        slot
+    }
+
+    fn stop(&mut self, slot: usize) -> bool {
+        self.slot = slot;
+        PageView::new(&self.leaf.bytes).key_into(slot, &mut self.key);
+        self.place = Place::At;
+        true
+    }
+
+    fn start(&mut self) -> bool {
+        self.place = Place::Start;
+        false
+    }
+
+    fn end(&mut self) -> bool {
+        self.place = Place::End;
+        false
+    }
+}
+
+/// Whether `page` is the leaf of `target`.
+fn covers(tree: &Tree, page: &PageView<'_>, target: Target<'_>) -> bool {
+    tree.landing(page, Some(0), target) == Landing::Here
+}
+
+/// Runs `f` on the leaf of `target` under its latch: the one that is pinned, or the one that a search finds.
+fn visit<R>(
+    tree: &Tree,
+    leaf: &mut LeafCopy,
+    target: Target<'_>,
+    f: impl FnOnce(&mut LeafCopy, &PageRef, &PageView<'_>) -> R,
+) -> Result<R> {
+    if let Some(page) = leaf.source.clone() {
+        let guard = page.read();
+        let view = PageView::new(&guard);
+        if covers(tree, &view, target) {
+            return Ok(f(leaf, &page, &view));
+        }
+    }
+    tree.with_leaf(target, &mut (), |page, view| f(leaf, page, view))
+}
+
+/// The smallest key above all keys that begin with `p`; `None` if there can be no key above them.
+fn successor(p: &[u8]) -> Option<Vec<u8>> {
+    let last = p.iter().rposition(|&byte| byte != 0xff)?;
+    let mut above = p[..=last].to_vec();
+    above[last] += 1;
+    Some(above)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::successor;
+
+    #[test]
+    fn the_successor_of_a_prefix_is_above_all_its_keys() {
+        assert_eq!(successor(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(successor(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!(successor(b"\xff"), None);
+        assert_eq!(successor(b""), None);
+    }
+}

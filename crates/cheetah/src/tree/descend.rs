@@ -1,0 +1,215 @@
+//! Searching: from the root to the leaf that a target belongs to, one latch at a time.
+//!
+//! Invariants
+//!   I1  A search holds at most one latch, and none while it loads a page.
+//!   I2  What an inner page says about a child may be out of date once its latch is gone. The child itself
+//!       decides: a target above its fences is to the right of it (it was split), anything else that does not
+//!       fit (dead, reused, below the fence) means starting again at the root.
+//! Source    Lehman and Yao 1981; we also meet merged pages, which are dead, never forwarded.
+
+use super::stats::add;
+use super::{Path, Tree};
+use crate::base::{reach, Error, PageId, Result};
+use crate::format::page::PageView;
+use crate::pool::PageRef;
+
+/// Restarts before the pages are called contradictory: each needs another split or merge at the wrong moment.
+const RESTARTS_MAX: usize = 10_000;
+/// Moves to the right on one level before the chain is called a circle.
+const MOVES_MAX: usize = 100_000;
+
+/// Where a search is going.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target<'k> {
+    /// The leaf whose fences enclose the key.
+    Key(&'k [u8]),
+    /// The leaf that holds the largest possible key below this one, which is not empty.
+    Below(&'k [u8]),
+    /// The rightmost leaf.
+    Last,
+}
+
+/// What a page says about a target.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Landing {
+    Here,
+    Right,
+    Lost,
+}
+
+impl Target<'_> {
+    /// Where the target is, seen from a page of this tree.
+    pub(super) fn seen_from(&self, page: &PageView<'_>) -> Landing {
+        let (above_low, below_high) = match self {
+            Target::Key(key) => (page.low() <= *key, page.high().is_none_or(|high| *key < high)),
+            Target::Below(key) => (page.low() < *key, page.high().is_none_or(|high| *key <= high)),
+            Target::Last => (true, page.high().is_none()),
+        };
+        match (above_low, below_high) {
+            (false, _) => Landing::Lost,
+            (true, false) => Landing::Right,
+            (true, true) => Landing::Here,
+        }
+    }
+
+    /// Where the target is in a page where it is `Here`: the child to go to, or the number of records before it.
+    pub(super) fn slot_in(&self, page: &PageView<'_>) -> usize {
+        match (page.is_leaf(), self) {
+            (false, _) => self.child_of(page),
+            (true, Target::Last) => page.count(),
+            (true, Target::Key(key) | Target::Below(key)) => match page.search(key) {
+                Ok(slot) | Err(slot) => slot,
+            },
+        }
+    }
+
+    /// The child to go to from an inner page where the target is `Here`.
+    fn child_of(&self, page: &PageView<'_>) -> usize {
+        match self {
+            Target::Key(key) => page.find_child(key),
+            Target::Below(key) => match page.search(key) {
+                Ok(index) | Err(index) => index.saturating_sub(1),
+            },
+            Target::Last => page.count().saturating_sub(1),
+        }
+    }
+}
+
+/// What a search does with the pages it passes.
+pub(super) trait Trail {
+    /// Forgets all pages and gives back the root, if it was among them.
+    fn restart(&mut self) -> Option<PageRef>;
+    fn push(&mut self, page: PageRef);
+}
+
+/// Nothing: they are unpinned.
+impl Trail for () {
+    fn restart(&mut self) -> Option<PageRef> {
+        None
+    }
+    fn push(&mut self, _: PageRef) {}
+}
+
+/// They stay pinned, root first.
+impl Trail for Vec<PageRef> {
+    fn restart(&mut self) -> Option<PageRef> {
+        self.drain(..).next()
+    }
+    fn push(&mut self, page: PageRef) {
+        Vec::push(self, page);
+    }
+}
+
+impl Tree {
+    /// Runs `f` on the leaf of `target` under its latch. Loads pages: may do I/O.
+    pub(super) fn with_leaf<R>(
+        &self,
+        target: Target<'_>,
+        trail: &mut impl Trail,
+        f: impl FnOnce(&PageRef, &PageView<'_>) -> R,
+    ) -> Result<R> {
+        let mut root = trail.restart();
+        'restart: for _ in 0..RESTARTS_MAX {
+            let mut page = match root.take() {
+                Some(pinned) => pinned,
+                None => self.root_page()?,
+            };
+            let mut level = None;
+            let mut moves = 0;
+            loop {
+                let guard = page.read();
+                let view = PageView::new(&guard);
+                let next = match self.landing(&view, level, target) {
+                    Landing::Here if view.level() == 0 => {
+                        let result = f(&page, &view);
+                        drop(guard);
+                        trail.push(page);
+                        return Ok(result);
+                    }
+                    Landing::Here => {
+                        level = Some(view.level() - 1);
+                        let child = view.child(target.child_of(&view));
+                        drop(guard);
+                        trail.push(page);
+                        child
+                    }
+                    Landing::Right => {
+                        moves += 1;
+                        let right = self.right_of(&view, moves)?;
+                        drop(guard);
+                        right
+                    }
+                    Landing::Lost => {
+                        root = self.restart(trail);
+                        continue 'restart;
+                    }
+                };
+                page = match self.load(next)? {
+                    Some(page) => page,
+                    None => {
+                        root = self.restart(trail);
+                        continue 'restart;
+                    }
+                };
+            }
+        }
+        Err(self.corrupt(self.def.root, "no search reaches a leaf: inner pages and fences disagree"))
+    }
+
+    /// Where `target` is, seen from a page that must be of this tree and, if known, of `level`.
+    pub(super) fn landing(&self, page: &PageView<'_>, level: Option<u8>, target: Target<'_>) -> Landing {
+        if page.is_dead() || page.tree() != self.def.id || level.is_some_and(|level| level != page.level()) {
+            return Landing::Lost;
+        }
+        target.seen_from(page)
+    }
+
+    pub(super) fn right_of(&self, page: &PageView<'_>, moves: usize) -> Result<PageId> {
+        reach::mark("moved_right");
+        add(&self.stats.moves_right);
+        if moves > MOVES_MAX || page.right() == PageId::NONE {
+            return Err(self.corrupt(page.right(), "the chain of right neighbours does not reach the key"));
+        }
+        Ok(page.right())
+    }
+
+    fn restart(&self, trail: &mut impl Trail) -> Option<PageRef> {
+        reach::mark("restart");
+        add(&self.stats.restarts);
+        trail.restart()
+    }
+
+    pub(super) fn corrupt(&self, page: PageId, detail: &str) -> Error {
+        Error::corrupt(format!("tree {} page {page}", self.def.id), detail)
+    }
+
+    /// Pins the way from the root to the leaf that covers `key`. Loads pages: may do I/O, so never inside an
+    /// action. Costs one latch when the path still ends in that leaf.
+    pub fn prepare(&self, key: &[u8], path: &mut Path) -> Result<()> {
+        self.with_prepared(key, path, |_| ())
+    }
+
+    /// Prepares `path` for `key` and runs `f` on the leaf under its latch.
+    pub(super) fn with_prepared<R>(
+        &self,
+        key: &[u8],
+        path: &mut Path,
+        f: impl FnOnce(&PageView<'_>) -> R,
+    ) -> Result<R> {
+        if path.tree == self.def.id {
+            if let Some(leaf) = path.leaf() {
+                let guard = leaf.read();
+                let view = PageView::new(&guard);
+                if self.landing(&view, Some(0), Target::Key(key)) == Landing::Here {
+                    return Ok(f(&view));
+                }
+            }
+        }
+        path.belong_to(self.def.id);
+        let found = self.with_leaf(Target::Key(key), &mut path.pages, |_, leaf| f(leaf));
+        if found.is_err() {
+            path.release();
+        }
+        found
+    }
+}

@@ -1,0 +1,166 @@
+//! One B-link tree: its identity, its limits, and reading one record.
+
+use super::descend::Target;
+use super::stats::{TreeCounts, TreeStats};
+use super::Path;
+use crate::base::{Error, PageId, Result, TreeId};
+use crate::format::page::{build_page, max_cell_bytes, max_key_bytes, PageKind, PageView, RecordRef};
+use crate::pool::{Action, PageClass, PageRef, Pool};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What identifies a tree for ever, and bounds its keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TreeDef {
+    /// Owner of all its pages.
+    pub id: TreeId,
+    /// Its root page, the same for the life of the tree.
+    pub root: PageId,
+    /// Class of all its pages; `Large` is not for trees.
+    pub class: PageClass,
+    /// Longest key, in bytes; the shorter, the longer its records may be.
+    pub key_bytes_max: usize,
+}
+
+/// An open tree. Shared by all threads; see the module.
+#[derive(Debug)]
+pub struct Tree {
+    pub(super) pool: Arc<Pool>,
+    pub(super) def: TreeDef,
+    /// Held while pages are split or merged. Taken inside actions only.
+    pub(super) structure: Mutex<()>,
+    pub(super) stats: TreeStats,
+    cell_bytes_max: usize,
+}
+
+/// Fences and right neighbour of a page to be built.
+pub(super) struct Fences<'a> {
+    pub(super) low: &'a [u8],
+    pub(super) high: Option<&'a [u8]>,
+    pub(super) right: PageId,
+}
+
+impl Fences<'_> {
+    /// Those of a root.
+    pub(super) const ALL: Fences<'static> = Fences { low: b"", high: None, right: PageId::NONE };
+}
+
+impl Tree {
+    /// Makes an empty tree whose keys have at most `key_bytes_max` bytes; its definition names the root. `Limit` if
+    /// pages of that class cannot hold such keys.
+    pub fn create(
+        pool: &Arc<Pool>,
+        action: &Action<'_>,
+        id: TreeId,
+        class: PageClass,
+        key_bytes_max: usize,
+    ) -> Result<Self> {
+        check_key_limit(pool, class, key_bytes_max)?;
+        let root = pool.allocate(action, id, class);
+        let tree = Self::open(pool, TreeDef { id, root: root.pid(), class, key_bytes_max })?;
+        tree.init(&mut root.write(action), 0, &Fences::ALL);
+        Ok(tree)
+    }
+
+    /// Opens a tree that was created before. Does no I/O.
+    pub fn open(pool: &Arc<Pool>, def: TreeDef) -> Result<Self> {
+        check_key_limit(pool, def.class, def.key_bytes_max)?;
+        let page_bytes = def.class.bytes(pool.page_bytes());
+        Ok(Self {
+            pool: pool.clone(),
+            def,
+            structure: Mutex::new(()),
+            stats: TreeStats::default(),
+            cell_bytes_max: max_cell_bytes(page_bytes, def.key_bytes_max),
+        })
+    }
+
+    /// The smallest class whose pages can hold keys of `key_bytes_max` bytes; `None` if no tree can.
+    pub fn class_for(page_bytes: u32, key_bytes_max: usize) -> Option<PageClass> {
+        if key_bytes_max <= PageClass::Base.bytes(page_bytes) / 8 {
+            return Some(PageClass::Base);
+        }
+        (key_bytes_max <= max_key_bytes(PageClass::Wide.bytes(page_bytes))).then_some(PageClass::Wide)
+    }
+
+    /// What identifies the tree.
+    pub fn def(&self) -> &TreeDef {
+        &self.def
+    }
+
+    /// The pool its pages live in.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// Counters since the tree was opened.
+    pub fn counts(&self) -> TreeCounts {
+        self.stats.counts()
+    }
+
+    /// Runs `f` on the record of `key`, under the leaf's shared latch: `f` must be short and use no tree. Loads
+    /// pages: may do I/O.
+    pub fn get<R>(&self, key: &[u8], f: impl FnOnce(RecordRef<'_>) -> R) -> Result<Option<R>> {
+        self.with_leaf(Target::Key(key), &mut (), |_, leaf| read(leaf, key, f))
+    }
+
+    /// As [`get`](Self::get), and leaves `path` prepared for `key`.
+    pub fn get_prepared<R>(
+        &self,
+        key: &[u8],
+        path: &mut Path,
+        f: impl FnOnce(RecordRef<'_>) -> R,
+    ) -> Result<Option<R>> {
+        self.with_prepared(key, path, |leaf| read(leaf, key, f))
+    }
+
+    /// Bytes of each page.
+    pub fn page_bytes(&self) -> usize {
+        self.def.class.bytes(self.pool.page_bytes())
+    }
+
+    pub(super) fn root_page(&self) -> Result<PageRef> {
+        self.load(self.def.root)?.ok_or_else(|| self.corrupt(self.def.root, "the root page is missing"))
+    }
+
+    /// Pins a page; `None` when it has been freed.
+    pub(super) fn load(&self, pid: PageId) -> Result<Option<PageRef>> {
+        self.pool.fetch(pid)
+    }
+
+    pub(super) fn check_limits(&self, key: &[u8], record: &RecordRef<'_>) -> Result<()> {
+        if key.len() > self.def.key_bytes_max {
+            return limit("key length (bytes)", key.len(), self.def.key_bytes_max);
+        }
+        let bytes = crate::format::page::cell_bytes(key.len(), record);
+        if bytes > self.cell_bytes_max {
+            return limit("record length (bytes)", bytes, self.cell_bytes_max);
+        }
+        Ok(())
+    }
+
+    /// Makes `page` an empty page of this tree.
+    pub(super) fn init(&self, page: &mut [u8], level: u8, fences: &Fences<'_>) {
+        let kind = if level == 0 { PageKind::Leaf } else { PageKind::Inner };
+        build_page(page, kind, level, self.def.id, fences.low, fences.high, fences.right);
+    }
+}
+
+fn read<R>(leaf: &PageView<'_>, key: &[u8], f: impl FnOnce(RecordRef<'_>) -> R) -> Option<R> {
+    leaf.search(key).ok().map(|slot| f(leaf.record(slot)))
+}
+
+fn check_key_limit(pool: &Pool, class: PageClass, key_bytes_max: usize) -> Result<()> {
+    let most = match class {
+        PageClass::Large => 0,
+        class => max_key_bytes(class.bytes(pool.page_bytes())),
+    };
+    if key_bytes_max > most {
+        return limit("key length (bytes)", key_bytes_max, most);
+    }
+    Ok(())
+}
+
+fn limit<T>(what: &'static str, actual: usize, limit: usize) -> Result<T> {
+    Err(Error::Limit { what, actual: actual as u64, limit: limit as u64 })
+}

@@ -1,0 +1,148 @@
+//! Merging pages that have become small, one pair at a time, and taking a level off the tree.
+//!
+//! Invariants
+//!   I1  A step merges a page into its left neighbour under the same parent, or the only child of the root into
+//!       the root, all under exclusive latches: no search finds a key twice or misses one.
+//!   I2  The page merged away is marked dead, so that whoever was on the way to it starts again, and then freed.
+//!   I3  An empty leaf is merged with any neighbour whose page holds the wider fences; a tree that has lost all
+//!       its records is one page again.
+//! Locks     As for splits: gate, structure mutex, latches. Neighbours are loaded before the gate is entered.
+
+use super::stats::add;
+use super::{Path, Tree};
+use crate::base::{reach, PageId, Result};
+use crate::format::page::{merge_into, merged_bytes, PageMut, PageView};
+use crate::pool::{Action, PageRef};
+
+/// Merges that one call does at most; more are left for the next remove.
+const STEPS_MAX: usize = 64;
+
+/// Whether a leaf that has just lost a record should look for a neighbour. A small leaf with full neighbours
+/// would ask after every remove, so it asks only when its count is a power of two.
+pub(super) fn worth_merging(page: &PageView<'_>) -> bool {
+    is_small(page) && (page.count() == 0 || page.count().is_power_of_two())
+}
+
+/// Less than two fifths in use, or as good as empty.
+fn is_small(page: &PageView<'_>) -> bool {
+    let few = if page.is_leaf() { 0 } else { 1 };
+    page.count() <= few || page.used_bytes() * 5 < page.bytes().len() * 2
+}
+
+/// Bytes that the merged page may have: room is left for inserts, unless a page can be had back for nothing.
+fn merged_bytes_max(left: &PageView<'_>, right: &PageView<'_>) -> usize {
+    let page_bytes = left.bytes().len();
+    match left.count().min(right.count()) {
+        0 => page_bytes,
+        1 => page_bytes / 10 * 9,
+        _ => page_bytes / 10 * 7,
+    }
+}
+
+impl Tree {
+    /// Merges the leaf of `key`, and pages above it, with neighbours as long as they are small. Call it when a
+    /// remove says so, after its action has been left: this opens actions of its own. Loads pages: may do I/O.
+    pub fn merge_if_small(&self, path: &mut Path, key: &[u8]) -> Result<()> {
+        for _ in 0..STEPS_MAX {
+            self.prepare(key, path)?;
+            let _neighbours = self.neighbours(path, key)?;
+            let action = self.pool.enter();
+            let _structure = self.structure.lock();
+            self.settle(path, key)?;
+            if !self.merge_step(&action, &path.pages, key)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pins the pages that a merge of the path's small pages will look at.
+    fn neighbours(&self, path: &Path, key: &[u8]) -> Result<Vec<PageRef>> {
+        let mut pinned = Vec::new();
+        for pair in path.pages.windows(2).rev() {
+            if !is_small(&PageView::new(&pair[1].read())) {
+                break;
+            }
+            for (left, right) in sibling_pairs(&PageView::new(&pair[0].read()), key) {
+                for pid in [left, right] {
+                    pinned.extend(self.load(pid)?);
+                }
+            }
+        }
+        Ok(pinned)
+    }
+
+    /// Does the lowest merge that is possible on the exact path `pages`.
+    fn merge_step(&self, action: &Action<'_>, pages: &[PageRef], key: &[u8]) -> Result<bool> {
+        for pair in pages.windows(2).rev() {
+            if !is_small(&PageView::new(&pair[1].read())) {
+                continue;
+            }
+            let pairs = sibling_pairs(&PageView::new(&pair[0].read()), key);
+            for (left, right) in pairs {
+                if let (Some(left), Some(right)) = (self.load(left)?, self.load(right)?) {
+                    if self.merge_pair(action, &pair[0], &left, &right) {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        match pages {
+            [root, child, ..] => Ok(self.collapse_root(action, root, child)),
+            _ => Ok(false),
+        }
+    }
+
+    /// Moves everything of `right` into `left`, if the page holds it.
+    fn merge_pair(&self, action: &Action<'_>, parent: &PageRef, left: &PageRef, right: &PageRef) -> bool {
+        let mut left = left.write(action);
+        let mut right = right.write(action);
+        let (left_view, right_view) = (PageView::new(&left), PageView::new(&right));
+        if merged_bytes(left_view, right_view) > merged_bytes_max(&left_view, &right_view) {
+            return false;
+        }
+        let mut merged = vec![0; left.len()];
+        if merge_into(left_view, right_view, &mut merged).is_err() {
+            return false;
+        }
+        let mut parent = parent.write(action);
+        let posted = PageView::new(&parent).search(right_view.low());
+        let slot = posted.expect("I1 of splits: every page is posted in its parent");
+        reach::mark(if left_view.is_leaf() { "merge_leaf" } else { "merge_inner" });
+        left.copy_from_slice(&merged);
+        PageMut::new(&mut right).set_dead();
+        PageMut::new(&mut parent).remove(slot);
+        let freed = right.pid();
+        drop((left, right, parent));
+        self.pool.free(action, freed);
+        add(&self.stats.merges);
+        true
+    }
+
+    /// Takes the content of `child` up into the root, if it is the only child.
+    fn collapse_root(&self, action: &Action<'_>, root: &PageRef, child: &PageRef) -> bool {
+        let mut root = root.write(action);
+        if PageView::new(&root).count() != 1 {
+            return false;
+        }
+        let mut child = child.write(action);
+        reach::mark("collapse_root");
+        root.copy_from_slice(&child);
+        PageMut::new(&mut child).set_dead();
+        let freed = child.pid();
+        drop((root, child));
+        self.pool.free(action, freed);
+        add(&self.stats.merges);
+        true
+    }
+}
+
+/// The child that covers `key` with its right neighbour, and with its left one, as far as this page has them.
+fn sibling_pairs(parent: &PageView<'_>, key: &[u8]) -> Vec<(PageId, PageId)> {
+    let slot = parent.find_child(key);
+    let lefts = [Some(slot), slot.checked_sub(1)].into_iter().flatten();
+    lefts
+        .filter(|left| left + 1 < parent.count())
+        .map(|left| (parent.child(left), parent.child(left + 1)))
+        .collect()
+}

@@ -1,0 +1,28 @@
+//! B-link trees: ordered records in slotted pages of the pool.
+//!
+//! Every operation has two halves. [`Tree::prepare`] goes down and pins the way to the leaf; it may read from
+//! disk. Inside an action, [`Tree::insert`], [`Tree::replace`] and [`Tree::remove`] change the leaf, splitting pages
+//! when there is no room; small leaves are merged afterwards, on request. Reading needs no action.
+//! docs/tree.md explains the structure, the order of latches, and what differs from the literature.
+
+mod bulk;
+mod check;
+mod cursor;
+mod descend;
+mod estimate;
+mod handle;
+mod merge;
+mod modify;
+mod path;
+mod split;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+pub use bulk::Builder;
+pub use check::TreeReport;
+pub use cursor::{Cursor, SeekMode};
+pub use handle::{Tree, TreeDef};
+pub use modify::{Changed, Removed};
+pub use path::Path;
+pub use stats::TreeCounts;

@@ -1,0 +1,160 @@
+//! Changing one record inside an action: insert, replace, remove.
+//!
+//! Invariants
+//!   I1  The leaf is checked again under its exclusive latch: between `prepare` and now it may have been split,
+//!       merged or freed. Then the path is corrected, at worst by a new descent inside the action.
+//!   I2  A change that finds no room splits first (see [`super::split`]); it fails only with an I/O error, and
+//!       then nothing has been changed.
+//! Locks     One leaf latch at a time, unless the tree's structure mutex is held.
+
+use super::descend::{Landing, Target};
+use super::merge::worth_merging;
+use super::{Path, Tree};
+use crate::base::Result;
+use crate::format::page::{NoRoom, PageMut, PageView, Pending, RecordRef};
+use crate::pool::{Action, PageRef, WriteGuard};
+
+/// What became of an insert or a replace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Changed {
+    /// It is done.
+    Done,
+    /// An insert found the key there already; nothing was changed.
+    Exists,
+    /// A replace or a remove found no such key; nothing was changed.
+    Absent,
+}
+
+/// What became of a remove.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Removed {
+    /// There was no such key.
+    Absent,
+    /// It is gone; `small` asks for [`Tree::merge_if_small`] once the action is left.
+    Gone {
+        /// The leaf has become small enough to look for a neighbour to merge with.
+        small: bool,
+    },
+}
+
+/// A change of one record that may need room.
+#[derive(Clone, Copy)]
+pub(super) enum Write<'a> {
+    Insert(RecordRef<'a>),
+    Replace(RecordRef<'a>),
+}
+
+impl Write<'_> {
+    /// Applies the change to the leaf that covers `key`.
+    pub(super) fn attempt(
+        &self,
+        page: &mut WriteGuard<'_>,
+        key: &[u8],
+    ) -> std::result::Result<Changed, NoRoom> {
+        let view = PageView::new(page);
+        match (self, view.search(key)) {
+            (Write::Insert(_), Ok(_)) => return Ok(Changed::Exists),
+            (Write::Replace(_), Err(_)) => return Ok(Changed::Absent),
+            (Write::Insert(record), Err(slot)) => {
+                if !view.fits(key.len(), record) {
+                    return Err(NoRoom);
+                }
+                PageMut::new(page).insert(slot, key, record)?;
+            }
+            (Write::Replace(record), Ok(slot)) => {
+                if !view.fits_replacement(slot, record) {
+                    return Err(NoRoom);
+                }
+                PageMut::new(page).replace(slot, record)?;
+            }
+        }
+        Ok(Changed::Done)
+    }
+
+    /// The change as the plan of a split wants it.
+    pub(super) fn pending<'p>(&'p self, page: &PageView<'_>, key: &'p [u8]) -> Pending<'p> {
+        let (Ok(index) | Err(index)) = page.search(key);
+        match self {
+            Write::Insert(record) => Pending { index, key, record: *record, replaces: false },
+            Write::Replace(record) => Pending { index, key, record: *record, replaces: true },
+        }
+    }
+}
+
+impl Tree {
+    /// Inserts a record unless the key is there. `path` should be prepared for `key`; then there is no I/O but
+    /// the rare read that a race makes necessary. Errors: `Limit` for a key or record that is too long, errors
+    /// of reading and of disk space; after an error nothing has been changed.
+    pub fn insert(
+        &self,
+        action: &Action<'_>,
+        path: &mut Path,
+        key: &[u8],
+        record: RecordRef<'_>,
+    ) -> Result<Changed> {
+        self.check_limits(key, &record)?;
+        self.write(action, path, key, Write::Insert(record))
+    }
+
+    /// Replaces the record of `key`. Otherwise as [`insert`](Self::insert).
+    pub fn replace(
+        &self,
+        action: &Action<'_>,
+        path: &mut Path,
+        key: &[u8],
+        record: RecordRef<'_>,
+    ) -> Result<Changed> {
+        self.check_limits(key, &record)?;
+        self.write(action, path, key, Write::Replace(record))
+    }
+
+    /// Removes the record of `key`.
+    pub fn remove(&self, action: &Action<'_>, path: &mut Path, key: &[u8]) -> Result<Removed> {
+        loop {
+            let leaf = self.leaf_of(path, key)?;
+            let mut guard = leaf.write(action);
+            if !self.is_leaf_of(&PageView::new(&guard), key) {
+                drop(guard);
+                path.release();
+                continue;
+            }
+            let Ok(slot) = PageView::new(&guard).search(key) else {
+                return Ok(Removed::Absent);
+            };
+            PageMut::new(&mut guard).remove(slot);
+            return Ok(Removed::Gone { small: worth_merging(&PageView::new(&guard)) });
+        }
+    }
+
+    fn write(&self, action: &Action<'_>, path: &mut Path, key: &[u8], write: Write<'_>) -> Result<Changed> {
+        loop {
+            let leaf = self.leaf_of(path, key)?;
+            let mut guard = leaf.write(action);
+            if !self.is_leaf_of(&PageView::new(&guard), key) {
+                drop(guard);
+                path.release();
+                continue;
+            }
+            if let Ok(changed) = write.attempt(&mut guard, key) {
+                return Ok(changed);
+            }
+            drop(guard);
+            return self.split_and_write(action, path, key, write);
+        }
+    }
+
+    /// The leaf at the end of `path`, which is prepared now unless it has been.
+    fn leaf_of<'p>(&self, path: &'p mut Path, key: &[u8]) -> Result<&'p PageRef> {
+        if path.tree != self.def.id || path.leaf().is_none() {
+            self.prepare(key, path)?;
+        }
+        Ok(path.leaf().expect("a prepared path ends in a leaf"))
+    }
+
+    /// Whether `page` is the leaf that `key` belongs to.
+    pub(super) fn is_leaf_of(&self, page: &PageView<'_>, key: &[u8]) -> bool {
+        self.landing(page, Some(0), Target::Key(key)) == Landing::Here
+    }
+}

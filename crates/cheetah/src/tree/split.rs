@@ -1,0 +1,225 @@
+//! Splitting a page that has no room, one page at a time.
+//!
+//! Invariants
+//!   I1  One step splits one page whose parent has room for the separator, or the root, and posts the separator
+//!       under the same latches. So no page is ever missing in its parent but for the time of those latches, a
+//!       generation contains whole steps only, and a search has to move right only when it overtook a split.
+//!   I2  All loading is done before the first change of a step; the rest of the step cannot fail.
+//!   I3  The root's page number never changes: its content moves to two new pages below it (H9).
+//! Locks     The structure mutex is taken inside the action and never held while entering one. With it held, page
+//!           latches are taken upwards, child before parent; nobody else holds one latch and waits for another.
+//! Source    Graefe, "Modern B-tree techniques" 2011. We do not split several levels at once: a parent without
+//!           room is split in a step of its own first.
+
+use super::descend::{Landing, Target};
+use super::handle::Fences;
+use super::modify::{Changed, Write};
+use super::stats::add;
+use super::{Path, Tree};
+use crate::base::{reach, Result};
+use crate::format::page::{
+    plan_split, split_into, PageMut, PageView, RecordRef, Side, SplitPlan, HEADER_BYTES,
+};
+use crate::pool::{Action, PageRef, WriteGuard};
+
+/// Steps of one write: each level may need one, a crowd of other writers a few more.
+const STEPS_MAX: usize = 1000;
+
+/// Stands for a child's page number where only its size matters.
+const ANY_CHILD: [u8; 5] = [0; 5];
+
+impl Tree {
+    /// Makes room for `write` and does it.
+    pub(super) fn split_and_write(
+        &self,
+        action: &Action<'_>,
+        path: &mut Path,
+        key: &[u8],
+        write: Write<'_>,
+    ) -> Result<Changed> {
+        let _structure = self.structure.lock();
+        for _ in 0..STEPS_MAX {
+            self.settle(path, key)?;
+            if let Some(changed) = self.split_step(action, path, key, write)? {
+                return Ok(changed);
+            }
+        }
+        Err(self.corrupt(self.def.root, "splitting makes no room for the record"))
+    }
+
+    /// Makes `path` exact: with the structure mutex held it stays so.
+    pub(super) fn settle(&self, path: &mut Path, key: &[u8]) -> Result<()> {
+        if path.tree == self.def.id && self.is_exact(&path.pages, key) {
+            return Ok(());
+        }
+        path.belong_to(self.def.id);
+        self.with_leaf(Target::Key(key), &mut path.pages, |_, _| ())
+    }
+
+    fn is_exact(&self, pages: &[PageRef], key: &[u8]) -> bool {
+        let mut expected = self.def.root;
+        let mut level = None;
+        for (depth, page) in pages.iter().enumerate() {
+            let guard = page.read();
+            let view = PageView::new(&guard);
+            if page.pid() != expected || self.landing(&view, level, Target::Key(key)) != Landing::Here {
+                return false;
+            }
+            if view.level() == 0 {
+                return depth + 1 == pages.len();
+            }
+            level = Some(view.level() - 1);
+            expected = view.child(view.find_child(key));
+        }
+        false
+    }
+
+    /// Writes if there is room now; otherwise splits one page of the exact `path`, and writes if that was the
+    /// leaf. `None` when another step is needed.
+    fn split_step(
+        &self,
+        action: &Action<'_>,
+        path: &mut Path,
+        key: &[u8],
+        write: Write<'_>,
+    ) -> Result<Option<Changed>> {
+        let Some((leaf, parents)) = path.pages.split_last() else { return Ok(None) };
+        let mut guard = leaf.write(action);
+        if let Ok(changed) = write.attempt(&mut guard, key) {
+            return Ok(Some(changed));
+        }
+        let view = PageView::new(&guard);
+        let Some(plan) = plan_split(view, &write.pending(&view, key)) else {
+            return Err(
+                self.corrupt(leaf.pid(), "no split of the leaf makes room for a record within the limits")
+            );
+        };
+        let (left, right) = match parents.last() {
+            None => self.split_root(action, &mut guard, &plan),
+            Some(parent) => {
+                let mut parent = parent.write(action);
+                if !has_room_for_child(&PageView::new(&parent), &plan.separator) {
+                    drop((guard, parent));
+                    self.split_inner(action, &path.pages, key);
+                    return Ok(None);
+                }
+                reach::mark("split_leaf");
+                (leaf.clone(), self.split_page(action, &mut guard, &mut parent, &plan))
+            }
+        };
+        drop(guard);
+        let half = if plan.pending_side == Side::Left { left } else { right };
+        // Another writer may fill the half before it is latched again: then `None`, and there is one more step.
+        let changed = write.attempt(&mut half.write(action), key).ok();
+        if !parents.is_empty() {
+            path.pages.pop();
+        }
+        path.pages.push(half);
+        Ok(changed)
+    }
+
+    /// Splits the lowest inner page of the exact path whose parent has room for its separator, or the root.
+    fn split_inner(&self, action: &Action<'_>, pages: &[PageRef], key: &[u8]) {
+        for depth in (0..pages.len() - 1).rev() {
+            let mut guard = pages[depth].write(action);
+            let plan = plan_inner_split(&PageView::new(&guard), key);
+            if depth == 0 {
+                self.split_root(action, &mut guard, &plan);
+                return;
+            }
+            let mut parent = pages[depth - 1].write(action);
+            if has_room_for_child(&PageView::new(&parent), &plan.separator) {
+                self.split_page(action, &mut guard, &mut parent, &plan);
+                reach::mark("split_inner");
+                return;
+            }
+        }
+    }
+
+    /// Moves the right part of `page` to a new right neighbour and posts that in `parent`.
+    fn split_page(
+        &self,
+        action: &Action<'_>,
+        page: &mut WriteGuard<'_>,
+        parent: &mut WriteGuard<'_>,
+        plan: &SplitPlan,
+    ) -> PageRef {
+        add(&self.stats.splits);
+        let right = self.pool.allocate(action, self.def.id, self.def.class);
+        let old = page.to_vec();
+        split_into(PageView::new(&old), plan, right.pid(), page, &mut right.write(action));
+        let (Ok(slot) | Err(slot)) = PageView::new(parent).search(&plan.separator);
+        PageMut::new(parent)
+            .insert_child(slot, &plan.separator, right.pid())
+            .expect("I1: the parent has room for the separator");
+        right
+    }
+
+    /// Moves the content of the root to two new pages; the root becomes their parent.
+    fn split_root(
+        &self,
+        action: &Action<'_>,
+        root: &mut WriteGuard<'_>,
+        plan: &SplitPlan,
+    ) -> (PageRef, PageRef) {
+        add(&self.stats.splits);
+        reach::mark("split_root");
+        let left = self.pool.allocate(action, self.def.id, self.def.class);
+        let right = self.pool.allocate(action, self.def.id, self.def.class);
+        let old = PageView::new(root);
+        let level = old.level();
+        split_into(old, plan, right.pid(), &mut left.write(action), &mut right.write(action));
+        self.init(root, level + 1, &Fences::ALL);
+        let mut root = PageMut::new(root);
+        for (slot, (low, child)) in [(&b""[..], &left), (&plan.separator, &right)].into_iter().enumerate() {
+            root.insert_child(slot, low, child.pid()).expect("an empty page has room for two children");
+        }
+        (left, right)
+    }
+}
+
+fn has_room_for_child(parent: &PageView<'_>, separator: &[u8]) -> bool {
+    parent.fits(separator.len(), &RecordRef::frozen(&ANY_CHILD))
+}
+
+/// Halves an inner page by bytes; at the ends of the tree, where keys are likely to come in order, one side stays
+/// full. The nearest place that leaves both sides room is taken: the separator is stored twice more than before,
+/// as upper fence of the left page and as lower fence of the right one.
+fn plan_inner_split(page: &PageView<'_>, key: &[u8]) -> SplitPlan {
+    let count = page.count();
+    let child = page.find_child(key);
+    let wished = if child + 1 == count && page.high().is_none() {
+        count - 1
+    } else if child == 0 && page.low().is_empty() {
+        1
+    } else {
+        inner_middle(page)
+    };
+    let nearest_first =
+        (0..count).flat_map(|distance| [wished.checked_sub(distance), Some(wished + distance)]);
+    let left_count = nearest_first
+        .flatten()
+        .filter(|left_count| (1..count).contains(left_count))
+        .find(|&left_count| halves_fit(page, left_count))
+        .expect("format::page: the limits of keys leave a place to split");
+    SplitPlan { left_count, separator: page.key(left_count), pending_side: Side::Left, pending_index: 0 }
+}
+
+fn halves_fit(page: &PageView<'_>, left_count: usize) -> bool {
+    let cells = |slots: std::ops::Range<usize>| slots.map(|slot| page.cell_bytes(slot)).sum::<usize>();
+    let separator = page.prefix().len() + page.suffix(left_count).len();
+    let left = page.low().len() + separator + cells(0..left_count);
+    let right = separator + page.high().map_or(0, <[u8]>::len) + cells(left_count..page.count());
+    left.max(right) + HEADER_BYTES <= page.bytes().len()
+}
+
+/// The number of children that make about half of the bytes.
+fn inner_middle(page: &PageView<'_>) -> usize {
+    let all: usize = (0..page.count()).map(|slot| page.cell_bytes(slot)).sum();
+    let mut sum = 0;
+    let middle = (0..page.count()).position(|slot| {
+        sum += page.cell_bytes(slot);
+        2 * sum >= all
+    });
+    middle.unwrap_or(0)
+}

@@ -1,0 +1,67 @@
+//! Counters of one tree's structure changes, and the sizes its estimates start from.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters since the tree was opened.
+#[derive(Default, Debug)]
+pub(super) struct TreeStats {
+    pub(super) splits: AtomicU64,
+    pub(super) merges: AtomicU64,
+    pub(super) moves_right: AtomicU64,
+    pub(super) restarts: AtomicU64,
+    /// Records of a leaf, as estimates have seen them.
+    pub(super) leaf_records: Average,
+    /// Children of an inner page below the root.
+    pub(super) inner_children: Average,
+}
+
+/// A moving average, in sixteenths; 0 before the first value.
+#[derive(Default, Debug)]
+pub(super) struct Average(AtomicU64);
+
+impl Average {
+    /// Adds a value. Two at once may lose one: it is an estimate.
+    pub(super) fn add(&self, value: u64) {
+        let old = self.0.load(Ordering::Relaxed);
+        let new = if old == 0 { value * 16 } else { old - old / 16 + value };
+        self.0.store(new, Ordering::Relaxed);
+    }
+
+    /// The average, or `guess` before the first value; at least 1.
+    pub(super) fn or(&self, guess: u64) -> u64 {
+        match self.0.load(Ordering::Relaxed) {
+            0 => guess,
+            sixteenths => (sixteenths / 16).max(1),
+        }
+    }
+}
+
+/// The counters at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct TreeCounts {
+    /// Pages split, the root included.
+    pub splits: u64,
+    /// Pages merged into their left neighbour, a collapse of the root included.
+    pub merges: u64,
+    /// Times a search went to a right neighbour because the page had been split on the way.
+    pub moves_right: u64,
+    /// Searches that started again at the root.
+    pub restarts: u64,
+}
+
+impl TreeStats {
+    /// The counters now.
+    pub(super) fn counts(&self) -> TreeCounts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        TreeCounts {
+            splits: read(&self.splits),
+            merges: read(&self.merges),
+            moves_right: read(&self.moves_right),
+            restarts: read(&self.restarts),
+        }
+    }
+}
+
+pub(super) fn add(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}

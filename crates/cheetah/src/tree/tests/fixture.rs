@@ -1,0 +1,153 @@
+//! A tree beside its model, a `BTreeMap`, and keys of several shapes.
+
+use crate::base::{reach, Config, TreeId};
+use crate::format::page::RecordRef;
+use crate::pool::{PageClass, Pool};
+use crate::tree::{Changed, Path, Removed, Tree};
+use cheetah_io::rng::Rng;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(super) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// How keys look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Keys {
+    /// Four random bytes.
+    Short,
+    /// Up to the longest, of few different bytes, so that prefixes abound.
+    Long,
+    /// A long common prefix, then a number.
+    SharedPrefix,
+    /// Bytes of 0 and 255 only, any length: successors and empty keys.
+    Extreme,
+}
+
+impl Keys {
+    pub(super) const ALL: [Keys; 4] = [Keys::Short, Keys::Long, Keys::SharedPrefix, Keys::Extreme];
+
+    pub(super) fn draw(self, rng: &mut Rng) -> Vec<u8> {
+        match self {
+            Keys::Short => (rng.below(20_000) as u32).to_be_bytes().to_vec(),
+            Keys::Long => {
+                let length = 1 + rng.below(KEY_BYTES_MAX as u64) as usize;
+                (0..length).map(|_| b'a' + (rng.below(3) as u8)).collect()
+            }
+            Keys::SharedPrefix => format!("customer/orders/2026/{:08}", rng.below(20_000)).into_bytes(),
+            Keys::Extreme => {
+                let length = rng.below(14) as usize;
+                (0..length).map(|_| if rng.below(2) == 0 { 0 } else { 255 }).collect()
+            }
+        }
+    }
+}
+
+pub(super) const KEY_BYTES_MAX: usize = 48;
+pub(super) const PAYLOAD_BYTES_MAX: u64 = 90;
+
+pub(super) struct Fixture {
+    pub(super) pool: Arc<Pool>,
+    pub(super) tree: Arc<Tree>,
+    pub(super) path: Path,
+    pub(super) model: Model,
+}
+
+impl Fixture {
+    /// An empty tree of 512-byte pages.
+    pub(super) fn tiny() -> Self {
+        let pool = Pool::in_memory(&Config::tiny());
+        let tree = {
+            let action = pool.enter();
+            Tree::create(&pool, &action, TreeId(16), PageClass::Base, KEY_BYTES_MAX).unwrap()
+        };
+        Self { pool, tree: Arc::new(tree), path: Path::default(), model: Model::new() }
+    }
+
+    pub(super) fn insert(&mut self, key: &[u8], payload: &[u8]) {
+        let changed = insert(&self.tree, &mut self.path, key, payload);
+        if self.model.contains_key(key) {
+            assert_eq!(changed, Changed::Exists);
+        } else {
+            assert_eq!(changed, Changed::Done);
+            self.model.insert(key.to_vec(), payload.to_vec());
+        }
+    }
+
+    pub(super) fn replace(&mut self, key: &[u8], payload: &[u8]) {
+        self.tree.prepare(key, &mut self.path).unwrap();
+        let action = self.pool.enter();
+        let changed = self.tree.replace(&action, &mut self.path, key, RecordRef::frozen(payload)).unwrap();
+        match self.model.get_mut(key) {
+            None => assert_eq!(changed, Changed::Absent),
+            Some(old) => {
+                assert_eq!(changed, Changed::Done);
+                *old = payload.to_vec();
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: &[u8]) {
+        let removed = remove(&self.tree, &mut self.path, key);
+        assert_eq!(removed, self.model.remove(key).is_some());
+    }
+
+    pub(super) fn get(&self, key: &[u8]) {
+        let found = self.tree.get(key, |record| record.payload.to_vec()).unwrap();
+        assert_eq!(found.as_ref(), self.model.get(key));
+    }
+
+    /// The tree is sound and holds what the model holds.
+    pub(super) fn check(&self) {
+        let mut expected = self.model.iter();
+        let report = self
+            .tree
+            .check(&mut |key, record| {
+                let (expected_key, payload) = expected.next().expect("no more records than the model has");
+                assert_eq!(key, expected_key);
+                assert_eq!(record.payload, payload);
+            })
+            .unwrap();
+        assert_eq!(report.problems, Vec::<String>::new());
+        assert_eq!(report.records, self.model.len() as u64);
+        assert_eq!(report.pages, self.pool.tree_bytes(self.tree.def().id).pages, "no page is lost");
+    }
+
+    /// A key of the model, or one of that shape.
+    pub(super) fn some_key(&self, keys: Keys, rng: &mut Rng) -> Vec<u8> {
+        let drawn = keys.draw(rng);
+        if rng.below(4) == 0 {
+            return drawn;
+        }
+        self.model.range(drawn.clone()..).next().map_or(drawn, |(key, _)| key.clone())
+    }
+}
+
+pub(super) fn insert(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) -> Changed {
+    tree.prepare(key, path).unwrap();
+    let action = tree.pool().enter();
+    tree.insert(&action, path, key, RecordRef::frozen(payload)).unwrap()
+}
+
+pub(super) fn remove(tree: &Tree, path: &mut Path, key: &[u8]) -> bool {
+    tree.prepare(key, path).unwrap();
+    let removed = {
+        let action = tree.pool().enter();
+        tree.remove(&action, path, key).unwrap()
+    };
+    if removed == (Removed::Gone { small: true }) {
+        tree.merge_if_small(path, key).unwrap();
+    }
+    removed != Removed::Absent
+}
+
+pub(super) fn payload(rng: &mut Rng) -> Vec<u8> {
+    let length = if rng.below(8) == 0 { rng.below(PAYLOAD_BYTES_MAX) } else { rng.below(20) };
+    (0..length).map(|_| rng.next_u64() as u8).collect()
+}
+
+/// The rare paths of `names` were taken in this process.
+pub(super) fn assert_reached(names: &[&str]) {
+    for name in names {
+        assert!(!cfg!(debug_assertions) || reach::count(name) > 0, "{name} was not reached");
+    }
+}

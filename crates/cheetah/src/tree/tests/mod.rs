@@ -1,0 +1,8 @@
+//! Tests of trees as a whole: against a model, and with several threads.
+
+mod bulk;
+mod cursor;
+mod fixture;
+mod limits;
+mod model;
+mod threads;

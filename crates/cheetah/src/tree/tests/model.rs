@@ -1,0 +1,134 @@
+//! Single-threaded changes against the model.
+
+use super::fixture::{assert_reached, payload, Fixture, Keys};
+use cheetah_io::rng::Rng;
+
+const STEPS: usize = 12_000;
+
+/// Random changes in phases that grow, churn, shrink and empty the tree.
+fn run(keys: Keys, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let mut fixture = Fixture::tiny();
+    for (phase, inserts_of_ten) in [9, 5, 2, 7, 1].into_iter().enumerate() {
+        for _ in 0..STEPS / 5 {
+            let key = fixture.some_key(keys, &mut rng);
+            match rng.below(12) {
+                10 => fixture.get(&key),
+                11 => fixture.replace(&key, &payload(&mut rng)),
+                dice if dice < inserts_of_ten => {
+                    let key = keys.draw(&mut rng);
+                    fixture.insert(&key, &payload(&mut rng));
+                }
+                _ => fixture.remove(&key),
+            }
+        }
+        println!("{keys:?} seed {seed} phase {phase}: {} records", fixture.model.len());
+        fixture.check();
+    }
+    for key in fixture.model.keys().cloned().collect::<Vec<_>>() {
+        fixture.remove(&key);
+    }
+    fixture.check();
+    assert_eq!(fixture.tree.depth().unwrap(), 1, "an empty tree is one page again");
+    assert_eq!(fixture.pool.tree_bytes(fixture.tree.def().id).pages, 1);
+}
+
+#[test]
+fn random_changes_agree_with_the_model() {
+    for keys in Keys::ALL {
+        for seed in 0..3 {
+            run(keys, seed);
+        }
+    }
+    assert_reached(&[
+        "split_leaf",
+        "split_inner",
+        "split_root",
+        "merge_leaf",
+        "merge_inner",
+        "collapse_root",
+    ]);
+}
+
+/// Average share of a page that is in use. Never quite 1: a page that was rightmost had no common prefix to leave
+/// out, and gains room when it gets its upper fence.
+fn fill(fixture: &Fixture) -> f64 {
+    let report = fixture.tree.check(&mut |_, _| {}).unwrap();
+    report.used_bytes as f64 / report.page_bytes as f64
+}
+
+#[test]
+fn keys_in_ascending_order_leave_full_pages() {
+    let mut fixture = Fixture::tiny();
+    for number in 0..5000_u32 {
+        fixture.insert(&number.to_be_bytes(), b"0123456789");
+    }
+    fixture.check();
+    assert!(fill(&fixture) > 0.85, "pages are {:.2} full", fill(&fixture));
+}
+
+#[test]
+fn keys_in_descending_order_leave_full_pages() {
+    let mut fixture = Fixture::tiny();
+    for number in (0..5000_u32).rev() {
+        fixture.insert(&number.to_be_bytes(), b"0123456789");
+    }
+    fixture.check();
+    assert!(fill(&fixture) > 0.85, "pages are {:.2} full", fill(&fixture));
+}
+
+#[test]
+fn a_run_in_the_middle_of_the_tree_leaves_full_leaves() {
+    let mut fixture = Fixture::tiny();
+    for user in [1_u32, 9] {
+        for number in 0..2000_u32 {
+            fixture.insert(&[user.to_be_bytes(), number.to_be_bytes()].concat(), b"0123456789");
+        }
+    }
+    for number in 0..4000_u32 {
+        fixture.insert(&[5_u32.to_be_bytes(), number.to_be_bytes()].concat(), b"0123456789");
+    }
+    fixture.check();
+    assert!(fill(&fixture) > 0.78, "pages are {:.2} full", fill(&fixture));
+}
+
+#[test]
+fn emptying_from_either_end_collapses_the_tree() {
+    for reverse in [false, true] {
+        let mut fixture = Fixture::tiny();
+        for number in 0..3000_u32 {
+            fixture.insert(&number.to_be_bytes(), b"0123456789");
+        }
+        assert!(fixture.tree.depth().unwrap() >= 3);
+        let mut keys: Vec<_> = fixture.model.keys().cloned().collect();
+        if reverse {
+            keys.reverse();
+        }
+        for key in keys {
+            fixture.remove(&key);
+        }
+        fixture.check();
+        assert_eq!(fixture.tree.depth().unwrap(), 1);
+    }
+}
+
+#[test]
+fn estimates_of_ranges_are_near_the_truth() {
+    let mut fixture = Fixture::tiny();
+    let mut rng = Rng::new(5);
+    for _ in 0..6000 {
+        fixture.insert(&Keys::Short.draw(&mut rng), b"0123456789");
+    }
+    for _ in 0..300 {
+        let (low, high) = (Keys::Short.draw(&mut rng), Keys::Short.draw(&mut rng));
+        let estimate = fixture.tree.count_between(&low, Some(&high)).unwrap() as f64;
+        let truth = if low < high { fixture.model.range(low.clone()..high.clone()).count() } else { 0 };
+        let error = (estimate - truth as f64).abs();
+        assert!(error <= 60.0 + 0.5 * truth as f64, "{low:?}..{high:?}: {estimate} for {truth}");
+    }
+    let all = fixture.tree.count_between(b"", None).unwrap() as f64;
+    assert!((all / fixture.model.len() as f64 - 1.0).abs() < 0.5, "{all} for {}", fixture.model.len());
+    let leaves = fixture.tree.check(&mut |_, _| {}).unwrap().leaf_pages as f64;
+    let estimate = fixture.tree.leaf_pages_estimate().unwrap() as f64;
+    assert!((estimate / leaves - 1.0).abs() < 0.2, "{estimate} leaves for {leaves}");
+}

@@ -1,0 +1,103 @@
+//! Writers and readers at once, each writer with keys of its own, so that its model stays true.
+
+use super::fixture::{assert_reached, insert, remove, Fixture};
+use crate::tree::{Changed, Path, SeekMode, Tree};
+use cheetah_io::rng::Rng;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+const WRITERS: u32 = 4;
+const READERS: u64 = 2;
+const STEPS: usize = 40_000;
+
+/// Neighbouring keys belong to different writers: every leaf is shared by all.
+fn key_of(writer: u32, number: u32) -> [u8; 4] {
+    (number * WRITERS + writer).to_be_bytes()
+}
+
+/// Inserts and removes keys of one writer in waves, so that the tree grows and shrinks.
+fn write(tree: &Tree, writer: u32) -> BTreeSet<[u8; 4]> {
+    let mut rng = Rng::new(u64::from(writer));
+    let mut path = Path::default();
+    let mut mine = BTreeSet::new();
+    for step in 0..STEPS {
+        let grows = step * 6 / STEPS % 2 == 0;
+        let key = key_of(writer, rng.below(3000) as u32);
+        let near = *mine.range(key..).next().unwrap_or(&key);
+        if rng.below(10) < if grows { 9 } else { 1 } {
+            let changed = insert(tree, &mut path, &key, b"payload of a record");
+            assert_eq!(changed == Changed::Done, mine.insert(key));
+        } else {
+            assert_eq!(remove(tree, &mut path, &near), mine.remove(&near));
+        }
+        let found = tree.get(&near, |_| ()).unwrap().is_some();
+        assert_eq!(found, mine.contains(&near), "writer {writer} sees its own changes");
+    }
+    mine
+}
+
+/// Scans must be ordered, and must never miss the keys that nobody removes.
+fn read(tree: &Arc<Tree>, seed: u64, fixed: &[[u8; 4]], stop: &AtomicBool) -> u64 {
+    let mut rng = Rng::new(seed);
+    let mut cursor = tree.cursor();
+    let mut scans = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let forward = rng.below(2) == 0;
+        let mode = if forward { SeekMode::First } else { SeekMode::Last };
+        let mut found = cursor.seek(mode, b"").unwrap();
+        let mut last: Option<Vec<u8>> = None;
+        let mut fixed_seen = 0;
+        while found {
+            let key = cursor.key().to_vec();
+            if let Some(last) = &last {
+                assert!(if forward { last < &key } else { last > &key }, "{last:?} before {key:?}");
+            }
+            fixed_seen += usize::from(fixed.iter().any(|fixed| fixed[..] == key[..]));
+            last = Some(key);
+            found = if forward { cursor.next().unwrap() } else { cursor.prev().unwrap() };
+        }
+        assert_eq!(fixed_seen, fixed.len(), "a scan missed a record that was there all the time");
+        for key in fixed {
+            assert!(tree.get(key, |_| ()).unwrap().is_some());
+        }
+        scans += 1;
+    }
+    scans
+}
+
+#[test]
+fn writers_and_readers_at_once_agree() {
+    let fixture = Fixture::tiny();
+    let tree = &fixture.tree;
+    let fixed: Vec<[u8; 4]> = (0..30).map(|i| key_of(0, 4000 + i * 10)).chain([key_of(1, 0)]).collect();
+    let fixed: Vec<[u8; 4]> = fixed.into_iter().filter(|key| u32::from_be_bytes(*key) >= 12_000).collect();
+    for key in &fixed {
+        assert_eq!(insert(tree, &mut Path::default(), key, b"fixed"), Changed::Done);
+    }
+    let stop = AtomicBool::new(false);
+    let mut all: BTreeSet<[u8; 4]> = std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..READERS)
+            .map(|seed| {
+                scope.spawn({
+                    let (fixed, stop) = (&fixed, &stop);
+                    move || read(tree, seed, fixed, stop)
+                })
+            })
+            .collect();
+        let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || write(tree, writer))).collect();
+        let all = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
+        stop.store(true, Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.join().unwrap() > 0);
+        }
+        all
+    });
+    all.extend(&fixed);
+    let mut expected = all.iter();
+    let report =
+        tree.check(&mut |key, _| assert_eq!(Some(key), expected.next().map(|key| &key[..]))).unwrap();
+    assert_eq!((report.problems, report.records), (Vec::new(), all.len() as u64));
+    assert_eq!(report.pages, fixture.pool.tree_bytes(tree.def().id).pages);
+    assert_reached(&["split_leaf", "merge_leaf", "moved_right", "restart"]);
+}

@@ -1,0 +1,110 @@
+//! Flipped bits, cut and exchanged files: detected, or proven harmless.
+
+use super::run;
+use super::store::{empty_history, verify, History};
+use cheetah_io::sim::SimDisk;
+
+fn database() -> (SimDisk, History, u64) {
+    let (disk, mut history) = (SimDisk::new(), empty_history());
+    for seed in 0..3 {
+        run(&disk, &mut history, seed, 6).unwrap();
+    }
+    let newest = verify(&disk.snapshot(), &history, 0).unwrap();
+    (disk, history, newest)
+}
+
+/// The damaged disk must open with the newest generation or be refused for a reason; returns whether it was refused.
+fn is_refused(disk: &SimDisk, history: &History, newest: u64, what: &str) -> bool {
+    match verify(disk, history, newest) {
+        Ok(_) => false,
+        Err(message) => {
+            assert!(message.contains("corruption in"), "{what}: {message}");
+            true
+        }
+    }
+}
+
+#[test]
+fn every_flipped_byte_of_the_control_file_is_repaired_by_the_other_copy() {
+    let (disk, history, newest) = database();
+    for offset in 0..2 * 4096 {
+        let damaged = disk.snapshot();
+        damaged.flip("CONTROL", offset, (offset % 8) as u8).unwrap();
+        assert!(!is_refused(&damaged, &history, newest, &format!("byte {offset}")));
+        damaged.flip("CONTROL", (offset + 4096) % 8192, 0).unwrap();
+        verify(&damaged, &history, newest).expect("the opening has repaired the damaged copy");
+    }
+}
+
+#[test]
+fn damage_of_both_copies_of_the_control_file_is_refused() {
+    let (disk, history, newest) = database();
+    disk.flip("CONTROL", 100, 0).unwrap();
+    disk.flip("CONTROL", 5000, 0).unwrap();
+    let message = verify(&disk, &history, newest).unwrap_err();
+    assert!(message.contains("both copies are damaged"), "{message}");
+}
+
+#[test]
+fn every_flipped_byte_of_the_map_is_detected_unless_no_map_names_it() {
+    let (disk, history, newest) = database();
+    let files: Vec<_> = disk.paths().into_iter().filter(|path| path.starts_with("map-")).collect();
+    assert!(
+        files.iter().any(|f| f.ends_with(".base")) && files.iter().any(|f| f.ends_with(".log")),
+        "{files:?}"
+    );
+    let (mut refused, mut harmless) = (0, 0);
+    for path in files {
+        for offset in 0..disk.contents(&path).unwrap().len() as u64 {
+            let damaged = disk.snapshot();
+            damaged.flip(&path, offset, (offset % 8) as u8).unwrap();
+            match is_refused(&damaged, &history, newest, &format!("{path} byte {offset}")) {
+                true => refused += 1,
+                false => harmless += 1,
+            }
+        }
+    }
+    println!("{refused} refused, {harmless} harmless");
+    assert!(refused > 1000 && harmless < refused / 2);
+}
+
+#[test]
+fn every_flipped_byte_of_a_segment_is_detected_unless_nothing_live_is_there() {
+    let (disk, history, newest) = database();
+    let (mut refused, mut harmless) = (0, 0);
+    for path in disk.paths().into_iter().filter(|path| path.starts_with("seg/")) {
+        for offset in (0..disk.contents(&path).unwrap().len() as u64).step_by(7) {
+            let damaged = disk.snapshot();
+            damaged.flip(&path, offset, (offset % 8) as u8).unwrap();
+            match is_refused(&damaged, &history, newest, &format!("{path} byte {offset}")) {
+                true => refused += 1,
+                false => harmless += 1,
+            }
+        }
+    }
+    println!("{refused} refused, {harmless} harmless");
+    assert!(refused > 500);
+}
+
+#[test]
+fn files_that_are_missing_cut_or_exchanged_are_refused() {
+    let (disk, history, newest) = database();
+    for path in disk.paths() {
+        let missing = disk.snapshot();
+        missing.remove(&path).unwrap();
+        is_refused(&missing, &history, newest, &format!("{path} missing"));
+        let cut = disk.snapshot();
+        let bytes = disk.contents(&path).unwrap();
+        cut.put(&path, &bytes[..bytes.len() / 2]).unwrap();
+        is_refused(&cut, &history, newest, &format!("{path} cut"));
+        for other in disk.paths().iter().filter(|other| **other != path) {
+            let exchanged = disk.snapshot();
+            exchanged.put(&path, &disk.contents(other).unwrap()).unwrap();
+            is_refused(&exchanged, &history, newest, &format!("{other} in place of {path}"));
+        }
+    }
+    let missing = disk.snapshot();
+    missing.remove("CONTROL").unwrap();
+    let message = verify(&missing, &history, newest).unwrap_err();
+    assert!(message.contains("CONTROL is missing"), "{message}");
+}

@@ -1,0 +1,123 @@
+//! Disks that refuse: no space, I/O errors, failed syncs.
+
+use super::run;
+use super::store::{empty_history, verify, History, Store};
+use cheetah::base::{Error, ErrorKind, Result};
+use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op, SimDisk};
+use cheetah_io::Rng;
+use std::io;
+
+const CHECKPOINTS: usize = 6;
+
+/// Like `run`, but goes on after a refusal as the engine does: the generation is given up and its changes go along with
+/// the next. Returns how often it was refused.
+fn run_on(disk: &SimDisk, history: &mut History, seed: u64) -> Result<u64> {
+    let mut rng = Rng::new(seed);
+    let mut refusals = 0;
+    let mut refused = |result: Result<()>| match result {
+        Err(error) if error.kind() == ErrorKind::Limit => {
+            refusals += 1;
+            Ok(())
+        }
+        other => other,
+    };
+    let mut store = Store::open(disk, history)?;
+    for _ in 0..CHECKPOINTS {
+        refused(store.change_some(&mut rng))?;
+        store.flip(disk, &mut rng, history);
+        refused(store.change_some(&mut rng))?;
+        refused(store.collect_garbage(&mut rng))?;
+        refused(store.commit().map(|generation| disk.acknowledge(generation)))?;
+        refused(store.remove_dead().map(|_| ()))?;
+        refused(store.map.merge_if_due().map(|_| ()))?;
+    }
+    disk.clear_faults();
+    disk.set_space(None);
+    store.flip(disk, &mut rng, history);
+    let last = store.commit()?;
+    assert_eq!(verify(&disk.snapshot(), history, last), Ok(last), "what was given up is not lost");
+    Ok(refusals)
+}
+
+/// How many operations of this kind the workload does.
+fn count(op: Op, seed: u64) -> u64 {
+    let disk = SimDisk::new();
+    disk.set_trace(true);
+    run_on(&disk, &mut empty_history(), seed).unwrap();
+    let name = format!("{op:?}").to_lowercase();
+    let trace = disk.take_trace();
+    let count = trace.iter().filter(|line| line.to_lowercase().contains(&name)).count();
+    assert!(count > 0, "no {name} in the trace: {:?}", trace.first());
+    count as u64
+}
+
+fn sweep(op: Op, effect: Effect, forever: bool) {
+    let mut refusals = 0;
+    for seed in 0..3 {
+        for nth in 0..count(op, seed) {
+            let disk = SimDisk::new();
+            let mut history = empty_history();
+            let fault = Fault::on(op).after(nth).effect(effect);
+            disk.inject(if forever { fault.forever() } else { fault });
+            match run_on(&disk, &mut history, seed) {
+                Ok(count) => refusals += count,
+                // Refused while opening, before there was anything to go on with.
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Limit, "{op:?} {nth}: {error}"),
+            }
+            disk.clear_faults();
+            for image in 0..4 {
+                let image = disk.crash(CrashPolicy::Random(0.5), nth * 4 + image);
+                verify(&image, &history, 0).unwrap_or_else(|e| panic!("{op:?} {nth} of seed {seed}: {e}"));
+            }
+        }
+    }
+    assert!(refusals > 0, "the faults were met");
+}
+
+#[test]
+fn a_full_disk_at_any_write_loses_nothing() {
+    let full = Effect::Fail(io::ErrorKind::StorageFull);
+    sweep(Op::Write, full, false);
+    sweep(Op::Write, full, true);
+    sweep(Op::Write, Effect::ShortWrite(100), false);
+}
+
+#[test]
+fn a_file_that_cannot_be_created_or_removed_loses_nothing() {
+    sweep(Op::Create, Effect::Fail(io::ErrorKind::StorageFull), false);
+    sweep(Op::Create, Effect::Fail(io::ErrorKind::StorageFull), true);
+    sweep(Op::Unlink, Effect::Fail(io::ErrorKind::Other), false);
+}
+
+#[test]
+fn a_disk_that_fills_up_refuses_and_goes_on_when_there_is_space_again() {
+    let mut refusals = 0;
+    for seed in 0..3 {
+        for kib in 16..64 {
+            let disk = SimDisk::new();
+            disk.set_space(Some(kib << 10));
+            match run_on(&disk, &mut empty_history(), seed) {
+                Ok(count) => refusals += count,
+                Err(error) => assert!(matches!(error, Error::DiskFull(_)), "{kib} KiB: {error}"),
+            }
+        }
+    }
+    assert!(refusals > 50, "{refusals}");
+}
+
+#[test]
+fn a_failed_sync_stops_everything_and_loses_nothing_acknowledged() {
+    for op in [Op::SyncData, Op::SyncDir] {
+        for nth in 0..count(op, 1) {
+            let disk = SimDisk::new();
+            let mut history = empty_history();
+            disk.inject(Fault::on(op).after(nth));
+            let Err(error) = run(&disk, &mut history, 1, CHECKPOINTS) else { continue };
+            assert_eq!(error.kind(), ErrorKind::Fatal, "{op:?} {nth}: {error}");
+            for seed in 0..8 {
+                let image = disk.crash(CrashPolicy::Random(0.5), seed);
+                verify(&image, &history, 0).unwrap_or_else(|e| panic!("{op:?} {nth}: {e}"));
+            }
+        }
+    }
+}
