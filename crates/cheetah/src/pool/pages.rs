@@ -134,6 +134,11 @@ impl Pool {
         self.fetch_for(pid, Reuse::Likely)
     }
 
+    /// Pins a page if it is in memory already; never does I/O.
+    pub fn fetch_resident(&self, pid: PageId) -> Option<PageRef> {
+        self.table.existing(pid)?.frame().cloned().map(PageRef)
+    }
+
     /// As [`fetch`](Self::fetch), for pages that are not expected to be wanted again soon: a scan must not push
     /// out what others use.
     pub fn fetch_for_scan(&self, pid: PageId) -> Result<Option<PageRef>> {
