@@ -24,6 +24,8 @@ mod load;
 mod map_file;
 mod merge;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use crate::format::control::Identity;
 pub use crate::format::map_block::Change;

@@ -19,6 +19,7 @@
 //! design): their images are then older than any generation in the making.
 
 mod fill;
+mod handles;
 mod placement;
 mod scan;
 mod sealing;
@@ -26,6 +27,8 @@ mod segment_file;
 mod segments;
 mod space;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use crate::format::{Location, MapEntry};
 pub use fill::fill_target;

@@ -5,6 +5,7 @@ use super::{sealing, Location};
 use crate::base::{PageId, Result};
 use crate::format::location::ALIGN_BYTES;
 use crate::format::segment_header::HEADER_BYTES;
+use cheetah_io::File;
 
 /// An image found in a segment.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,7 @@ const WINDOW_BYTES: usize = 1 << 20;
 /// no intact image (gaps, the torn end of a file that a crash left, damage) are skipped.
 pub(super) fn scan(
     file: &SegmentFile,
+    handle: &dyn File,
     end: u64,
     visit: &mut dyn FnMut(Image<'_>) -> Result<()>,
 ) -> Result<()> {
@@ -32,7 +34,7 @@ pub(super) fn scan(
     while start < end {
         let len = (end - start).min(WINDOW_BYTES as u64) as usize;
         window.resize(len, 0);
-        file.read_at(start, &mut window)?;
+        file.read_at(handle, start, &mut window)?;
         let used = scan_window(file, start, &window, start + len as u64 == end, visit)?;
         start += used as u64;
     }

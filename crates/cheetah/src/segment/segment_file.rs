@@ -3,7 +3,7 @@
 //! Invariants
 //!   F1  Bytes `0..buffer.start` are in the file (not necessarily durable), `buffer` follows.
 //!   F2  A failed write leaves the buffer as it was: its images stay readable and are written later.
-//!   F3  A sealed file has no buffer and is never written.
+//!   F3  A sealed file has no buffer and is never written. Only such a file may be closed and opened again.
 
 use super::Location;
 use crate::base::{Error, Result, SegmentId};
@@ -12,14 +12,19 @@ use crate::format::control::Identity;
 use crate::format::segment_header::{SegmentHeader, HEADER_BYTES};
 use cheetah_io::File;
 use parking_lot::Mutex;
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// See the module.
 pub(super) struct SegmentFile {
     pub(super) id: SegmentId,
     pub(super) path: String,
-    file: Arc<dyn File>,
     pub(super) buffer: Mutex<Buffer>,
+    /// The open file, if it is open.
+    handle: Mutex<Option<Arc<dyn File>>>,
+    /// Read since `take_used`.
+    used: AtomicBool,
 }
 
 /// Bytes that are not in the file yet.
@@ -75,22 +80,48 @@ impl SegmentFile {
         let header =
             SegmentHeader { uuid: identity.uuid, segment: id, incarnation: identity.incarnation, stream };
         let buffer = Mutex::new(Buffer { start: 0, bytes: header.encode().to_vec() });
-        Ok(Self { id, path, file, buffer })
+        Ok(Self { id, path, buffer, handle: Mutex::new(Some(file)), used: AtomicBool::new(false) })
     }
 
-    /// An existing file, sealed.
-    pub(super) fn open(durable: &Durable, id: SegmentId) -> Result<(Self, u64)> {
+    /// An existing file, sealed, and its length. It is opened again when it is read.
+    pub(super) fn existing(durable: &Durable, id: SegmentId) -> Result<(Self, u64)> {
         let path = path(id);
         let file = durable.disk().open(&path).map_err(|e| Error::io("open", &path, e))?;
         let bytes = file.len().map_err(|e| Error::io("length", &path, e))?;
         let start = u32::try_from(bytes).map_err(|_| Error::corrupt(&path, "longer than any segment"))?;
-        Ok((Self { id, path, file, buffer: Mutex::new(Buffer { start, bytes: Vec::new() }) }, bytes))
+        let buffer = Mutex::new(Buffer { start, bytes: Vec::new() });
+        Ok((Self { id, path, buffer, handle: Mutex::new(None), used: AtomicBool::new(false) }, bytes))
+    }
+
+    /// The open file; the second value says whether it had to be opened.
+    pub(super) fn opened(&self, durable: &Durable) -> Result<(Arc<dyn File>, bool)> {
+        self.used.store(true, Ordering::Relaxed);
+        let mut handle = self.handle.lock();
+        if let Some(file) = handle.as_ref() {
+            return Ok((file.clone(), false));
+        }
+        let file = durable.disk().open(&self.path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Error::corrupt(&self.path, "the page map names it, but it is missing"),
+            _ => Error::io("open", &self.path, e),
+        })?;
+        *handle = Some(file.clone());
+        Ok((file, true))
+    }
+
+    /// Whether it was read since the last call.
+    pub(super) fn take_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+
+    /// Closes the file, once those that use it just now are done.
+    pub(super) fn close(&self) {
+        *self.handle.lock() = None;
     }
 
     /// Checks that the file is what its name says.
-    pub(super) fn check_header(&self, uuid: &[u8; 16]) -> Result<()> {
+    pub(super) fn check_header(&self, file: &dyn File, uuid: &[u8; 16]) -> Result<()> {
         let mut bytes = [0; HEADER_BYTES];
-        self.file.read_at(0, &mut bytes).map_err(|e| Error::io("read", &self.path, e))?;
+        self.read_at(file, 0, &mut bytes)?;
         let header = SegmentHeader::decode(&bytes).map_err(|defect| defect.in_place(&self.path))?;
         if header.segment != self.id || &header.uuid != uuid {
             return Err(Error::corrupt(&self.path, "belongs to another database or another place"));
@@ -99,13 +130,14 @@ impl SegmentFile {
     }
 
     /// Writes the buffer to the file. True if there was anything to write.
-    pub(super) fn write_out(&self, buffer: &mut Buffer) -> Result<bool> {
+    pub(super) fn write_out(&self, durable: &Durable, buffer: &mut Buffer) -> Result<bool> {
         if buffer.bytes.is_empty() {
             return Ok(false);
         }
+        let (file, _) = self.opened(durable)?;
         let start = u64::from(buffer.start);
-        self.file.write_at(start, &buffer.bytes).map_err(|e| Error::io("write", &self.path, e))?;
-        self.file.start_writeback(start, buffer.bytes.len() as u64);
+        file.write_at(start, &buffer.bytes).map_err(|e| Error::io("write", &self.path, e))?;
+        file.start_writeback(start, buffer.bytes.len() as u64);
         buffer.start = buffer.end();
         buffer.bytes.clear();
         Ok(true)
@@ -120,30 +152,27 @@ impl SegmentFile {
 
     /// Makes what has been written out durable.
     pub(super) fn sync(&self, durable: &Durable) -> Result<()> {
-        durable.segment_barrier(&*self.file, &self.path)
+        let (file, _) = self.opened(durable)?;
+        durable.segment_barrier(&*file, &self.path)
     }
 
-    /// The bytes at `location`, unchecked, in `image`.
-    pub(super) fn read(&self, location: &Location, image: &mut Vec<u8>) -> Result<()> {
+    /// The bytes at `location` in `image`, if they are still in the buffer. Corruption when the file ends before them.
+    pub(super) fn read_buffer(&self, location: &Location, image: &mut Vec<u8>) -> Result<bool> {
         image.clear();
         let buffer = self.buffer.lock();
         if location.end() > u64::from(buffer.end()) {
             let detail = format!("image at {} lies beyond the end at {}", location.offset, buffer.end());
             return Err(Error::corrupt(&self.path, detail));
         }
-        if let Some(bytes) = buffer.image(location) {
-            image.extend_from_slice(bytes);
-            return Ok(());
-        }
-        drop(buffer);
-        image.resize(location.stored_bytes as usize, 0);
-        self.read_at(u64::from(location.offset), image)
+        let found = buffer.image(location);
+        found.inspect(|bytes| image.extend_from_slice(bytes));
+        Ok(found.is_some())
     }
 
     /// Bytes of the file itself.
-    pub(super) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        self.file.read_at(offset, bytes).map_err(|e| match e.kind() {
-            std::io::ErrorKind::UnexpectedEof => Error::corrupt(&self.path, "the file ends early"),
+    pub(super) fn read_at(&self, file: &dyn File, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        file.read_at(offset, bytes).map_err(|e| match e.kind() {
+            ErrorKind::UnexpectedEof => Error::corrupt(&self.path, "the file ends early"),
             _ => Error::io("read", &self.path, e),
         })
     }

@@ -2,6 +2,7 @@
 //!
 //! Locks     stream, then buffer of its open file, then table. None is held across a sync; `syncing` is, alone.
 
+use super::handles::{Handles, HANDLES_MAX};
 use super::segment_file::{self, Buffer, SegmentFile, DIR};
 use super::space::Space;
 use super::table::{SegmentStat, Table, Totals};
@@ -10,6 +11,7 @@ use crate::base::{planted, Config, Error, Generation, Result, SegmentId};
 use crate::durable::Durable;
 use crate::format::control::Identity;
 use crate::format::segment_header::HEADER_BYTES;
+use cheetah_io::File;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
@@ -31,6 +33,7 @@ pub struct Segments {
     next_segment: AtomicU32,
     streams: [Mutex<Option<Arc<SegmentFile>>>; 3],
     table: Mutex<Table>,
+    handles: Handles,
     syncing: Mutex<()>,
     /// The whole map has been retained (S4).
     loaded: AtomicBool,
@@ -57,7 +60,7 @@ impl Segments {
         let mut table = Table::default();
         let mut next = next_segment.0.max(1);
         for id in segment_ids(&durable)? {
-            let (file, bytes) = SegmentFile::open(&durable, id)?;
+            let (file, bytes) = SegmentFile::existing(&durable, id)?;
             table.add_sealed(Arc::new(file), bytes);
             next = next.max(id.0 + 1);
         }
@@ -73,6 +76,7 @@ impl Segments {
             next_segment: AtomicU32::new(next),
             streams: Default::default(),
             table: Mutex::new(table),
+            handles: Handles::new(HANDLES_MAX),
             syncing: Mutex::new(()),
             loaded: AtomicBool::new(false),
         })
@@ -161,7 +165,7 @@ impl Segments {
 
     fn write_out(&self, file: &SegmentFile, buffer: &mut Buffer) -> Result<()> {
         let bytes = buffer.len() as u64;
-        if file.write_out(buffer)? {
+        if file.write_out(&self.durable, buffer)? {
             self.space.wrote(bytes);
             if let Some(row) = self.table.lock().rows.get_mut(&file.id) {
                 row.unsynced = true;
@@ -177,16 +181,27 @@ impl Segments {
         self.durable.health().check()?;
         let file = self.table.lock().rows.get(&location.segment).map(|row| row.file.clone());
         let file = file.ok_or_else(|| {
-            Error::corrupt(
-                segment_file::path(location.segment),
-                "the page map names a segment that does not exist",
-            )
+            let path = segment_file::path(location.segment);
+            Error::corrupt(path, "the page map names it, but it is missing")
         })?;
-        file.read(location, image)?;
+        if !file.read_buffer(location, image)? {
+            let handle = self.handle(&file)?;
+            image.resize(location.stored_bytes as usize, 0);
+            file.read_at(&*handle, u64::from(location.offset), image)?;
+        }
         if !sealing::is_intact(image, location.address(), location.crc) {
             return Err(Error::corrupt(location.to_string(), "checksum or address of the image is wrong"));
         }
         Ok(())
+    }
+
+    /// The open file; may close others.
+    fn handle(&self, file: &Arc<SegmentFile>) -> Result<Arc<dyn File>> {
+        let (handle, is_new) = file.opened(&self.durable)?;
+        if is_new {
+            self.handles.add(file.clone());
+        }
+        Ok(handle)
     }
 
     /// Makes every image appended before the call durable, with the names of the files.
@@ -206,6 +221,8 @@ impl Segments {
         if names && !planted::is_on("segment: skip the directory sync of a new file") {
             self.durable.directory_barrier(DIR)?;
         }
+        let closable = self.table.lock().take_closable();
+        closable.into_iter().for_each(|file| self.handles.add(file));
         Ok(())
     }
 
@@ -252,6 +269,7 @@ impl Segments {
                 _ => {}
             }
             let row = self.table.lock().rows.remove(&file.id);
+            self.handles.remove(&file);
             unlinked.files_count += 1;
             unlinked.bytes += row.map_or(0, |row| row.end);
         }
@@ -278,13 +296,13 @@ impl Segments {
         if open {
             self.write_out(&file, &mut file.buffer.lock())?;
         }
-        scan::scan(&file, end, visit)
+        scan::scan(&file, &*self.handle(&file)?, end, visit)
     }
 
     /// Checks that a segment's file says of itself what its name says: for the check of a database.
     pub fn check_header(&self, segment: SegmentId) -> Result<()> {
         let file = self.table.lock().rows.get(&segment).map(|row| row.file.clone());
-        file.map_or(Ok(()), |file| file.check_header(&self.identity.uuid))
+        file.map_or(Ok(()), |file| file.check_header(&*self.handle(&file)?, &self.identity.uuid))
     }
 
     /// `Err(DiskFull)` unless `needed_bytes` can be written and a reserve still stays free. Cheap: the file system is

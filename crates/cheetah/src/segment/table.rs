@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 /// Sealed segments shorter than this part of the full size are worth merging when there are many.
 const SMALL_PART: u64 = 4;
+/// A segment of which less than this part is dead is not worth moving; gaps between images are about half of that.
+const GAIN_PART: u64 = 16;
 /// Small segments that are left alone: about those of the last few openings.
 const SMALL_COUNT_MAX: usize = 12;
 
@@ -59,6 +61,8 @@ pub(super) struct Row {
     victim_from: u64,
     /// Garbage collection could not empty it.
     pub(super) fenced: bool,
+    /// It may be closed: sealed and synced.
+    closable: bool,
 }
 
 /// See the module.
@@ -85,6 +89,7 @@ impl Table {
             sealed_at: 0,
             victim_from: 0,
             fenced: false,
+            closable: false,
         };
         self.rows.insert(file.id, row);
     }
@@ -98,6 +103,7 @@ impl Table {
             row.end = bytes;
             row.unnamed = false;
             row.open = false;
+            row.closable = true;
             row.sealed_at = self.appended_bytes;
         }
     }
@@ -138,6 +144,16 @@ impl Table {
         }
     }
 
+    /// Files that have become sealed and synced since the last call.
+    pub(super) fn take_closable(&mut self) -> Vec<Arc<SegmentFile>> {
+        let rows = self.rows.values_mut().filter(|row| !row.open && !row.unsynced && !row.closable);
+        rows.map(|row| {
+            row.closable = true;
+            row.file.clone()
+        })
+        .collect()
+    }
+
     /// Notes the last committed generation.
     pub(super) fn committed(&mut self, generation: Generation) {
         if generation > self.committed {
@@ -164,7 +180,7 @@ impl Table {
             return rows().filter(|row| small(row)).min_by_key(|row| row.end).map(|row| row.file.id);
         }
         let best = rows().max_by(|a, b| self.benefit(a).total_cmp(&self.benefit(b)))?;
-        (best.live_bytes < best.end - best.end / 64).then_some(best.file.id)
+        (best.live_bytes < best.end - best.end / GAIN_PART).then_some(best.file.id)
     }
 
     /// Cost-benefit of Rosenblum and Ousterhout 1992: space gained, times the time it will stay gained, for the cost of

@@ -7,6 +7,7 @@
 mod crashes;
 mod damage;
 mod faults;
+mod order;
 mod store;
 
 use cheetah::base::Result;

@@ -42,6 +42,7 @@ struct Frozen {
 }
 
 pub(crate) struct Store {
+    pub(crate) durable: Arc<Durable>,
     pub(crate) map: MapStore,
     pub(crate) segments: Segments,
     pages: BTreeMap<PageId, (MapEntry, Vec<u8>)>,
@@ -67,6 +68,7 @@ impl Store {
         entries.values().for_each(|entry| segments.retain(&entry.location));
         segments.loaded(opened.generation)?;
         let mut store = Store {
+            durable,
             map: opened.store,
             segments,
             pages: BTreeMap::new(),

@@ -1,0 +1,220 @@
+//! Tests of the page map alone. Together with segments, under crashes and faults: `tests/store`.
+
+use super::control_file::ControlFile;
+use super::map_file::PartReader;
+use super::{merge, Commit, MapEntry, MapStore, Opened};
+use crate::base::{Config, Error, Generation, Health, Lsn, PageId, Result, SegmentId, TreeId};
+use crate::durable::Durable;
+use crate::format::control::{ControlBlock, COPY_BYTES};
+use crate::format::map_block::FileKind;
+use crate::format::Location;
+use cheetah_io::sim::SimDisk;
+use cheetah_io::Rng;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+type Map = BTreeMap<PageId, MapEntry>;
+
+fn durable(disk: &SimDisk) -> Arc<Durable> {
+    Arc::new(Durable::new(Arc::new(disk.clone()), Arc::new(Health::default())))
+}
+
+fn open(disk: &SimDisk) -> Result<Opened> {
+    MapStore::open(durable(disk), &Config::tiny(), [9; 16])
+}
+
+fn entry(rng: &mut Rng) -> MapEntry {
+    let location = Location {
+        segment: SegmentId(rng.below(1000) as u32),
+        offset: rng.below(1000) as u32 * 64,
+        stored_bytes: rng.below(20_000) as u32,
+        crc: rng.next_u64() as u32,
+    };
+    MapEntry { tree: TreeId(1 + rng.below(9) as u32), location }
+}
+
+/// Changes `count` random pages of `map` and commits them.
+fn commit_some(store: &MapStore, map: &mut Map, rng: &mut Rng, count: usize, generation: u64) -> Vec<u8> {
+    let mut changes = BTreeMap::new();
+    for _ in 0..count {
+        let pid = PageId(1 + rng.below(5000));
+        let change = rng.chance(0.8).then(|| entry(rng));
+        match change {
+            Some(entry) => map.insert(pid, entry),
+            None => map.remove(&pid),
+        };
+        changes.insert(pid, change);
+    }
+    let mut changes: Vec<_> = changes.into_iter().collect();
+    rng.shuffle(&mut changes);
+    let len = rng.below(200_000) as usize;
+    let state = rng.bytes(len);
+    let commit = Commit {
+        generation: Generation(generation),
+        changes: &mut changes,
+        state: &state,
+        log_start: Lsn(generation * 10),
+        next_segment: SegmentId(generation as u32),
+    };
+    store.commit(commit).unwrap();
+    state
+}
+
+fn load(store: &MapStore) -> Result<(Map, Vec<u8>)> {
+    let mut map = Map::new();
+    let state = store.load(&mut |pid, entry| {
+        match entry {
+            Some(entry) => map.insert(pid, entry),
+            None => map.remove(&pid),
+        };
+    })?;
+    Ok((map, state))
+}
+
+#[test]
+fn the_map_comes_back_through_many_openings_commits_and_merges() {
+    let disk = SimDisk::new();
+    let mut rng = Rng::new(4);
+    let (mut map, mut state, mut newest) = (Map::new(), Vec::new(), 0);
+    for opening in 1..40 {
+        let opened = open(&disk).unwrap();
+        assert_eq!(opened.identity.incarnation, opening);
+        assert_eq!((opened.generation, opened.log_start), (Generation(newest), Lsn(newest * 10)));
+        assert!(opened.first_generation > Generation(newest));
+        assert_eq!(load(&opened.store).unwrap(), (map.clone(), state.clone()));
+        for _ in 0..rng.below(4) {
+            newest += 1;
+            let count = rng.below(600) as usize;
+            state = commit_some(&opened.store, &mut map, &mut rng, count, newest);
+            if rng.chance(0.4) {
+                opened.store.merge_if_due().unwrap();
+            }
+            assert_eq!(load(&opened.store).unwrap(), (map.clone(), state.clone()));
+        }
+    }
+}
+
+#[test]
+fn a_merge_in_many_small_ranges_gives_the_same_base() {
+    let disk = SimDisk::new();
+    let mut rng = Rng::new(5);
+    let opened = open(&disk).unwrap();
+    let (mut map, mut generation) = (Map::new(), 0);
+    for _ in 0..3 {
+        while !opened.store.merge_if_due().unwrap() {
+            generation += 1;
+            commit_some(&opened.store, &mut map, &mut rng, 700, generation);
+        }
+        generation += 1;
+        let state = commit_some(&opened.store, &mut map, &mut rng, 700, generation);
+        let durable = durable(&disk);
+        let (_, control) = ControlFile::open(&durable).unwrap().unwrap();
+        for held_max in [1, 7, 100, 100_000] {
+            let (file, part) = merge::write_base(&durable, &control, 1_000_000, held_max).unwrap();
+            let mut reader = PartReader::open(&durable, &part, FileKind::Base, &[9; 16]).unwrap();
+            assert_eq!(read_all(&mut reader), (map.clone(), state.clone()), "{held_max} changes held");
+            file.remove(&durable);
+        }
+    }
+}
+
+fn read_all(reader: &mut PartReader) -> (Map, Vec<u8>) {
+    let (mut map, mut state) = (Map::new(), Vec::new());
+    while let Some(item) = reader.next().unwrap() {
+        match item {
+            super::map_file::Item::Entries(entries) => {
+                map.extend(entries.iter().map(|(pid, entry)| (*pid, entry.expect("a base has no removals"))));
+            }
+            super::map_file::Item::State(bytes) => state.extend_from_slice(bytes),
+            _ => {}
+        }
+    }
+    (map, state)
+}
+
+#[test]
+fn files_that_nothing_names_are_removed_and_their_numbers_not_used_again() {
+    let disk = SimDisk::new();
+    let opened = open(&disk).unwrap();
+    commit_some(&opened.store, &mut Map::new(), &mut Rng::new(1), 5, 1);
+    disk.put("map-77.log", b"whatever").unwrap();
+    let again = open(&disk).unwrap();
+    commit_some(&again.store, &mut Map::new(), &mut Rng::new(1), 5, 2);
+    let paths = disk.paths();
+    assert!(paths.contains(&"map-1.log".to_owned()) && paths.contains(&"map-78.log".to_owned()), "{paths:?}");
+    assert!(!paths.contains(&"map-77.log".to_owned()));
+}
+
+#[test]
+fn commits_go_on_during_a_merge() {
+    let disk = SimDisk::new();
+    let opened = open(&disk).unwrap();
+    let store = &opened.store;
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let mut map = Map::new();
+    let mut state = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                store.merge_if_due().unwrap();
+            }
+        });
+        let mut rng = Rng::new(6);
+        for generation in 1..60 {
+            state = commit_some(store, &mut map, &mut rng, 50, generation);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!(load(store).unwrap(), (map.clone(), state.clone()));
+    assert_eq!(load(&open(&disk).unwrap().store).unwrap(), (map, state));
+}
+
+#[test]
+fn the_sizes_of_pages_and_segments_are_those_of_the_creation() {
+    let disk = SimDisk::new();
+    open(&disk).unwrap();
+    let other = Config { buffer_pool_bytes: 2 << 20, ..Config::default() };
+    let opened = MapStore::open(durable(&disk), &other, [1; 16]).unwrap();
+    assert_eq!((opened.config.page_bytes, opened.config.segment_bytes), (512, 32 << 10));
+    assert_eq!(opened.config.buffer_pool_bytes, 2 << 20);
+    assert_eq!(opened.identity.uuid, [9; 16]);
+}
+
+/// Edits both copies of the control block and makes their checksums right again.
+fn edit_control(disk: &SimDisk, edit: impl Fn(&mut [u8])) {
+    let mut bytes = disk.contents("CONTROL").unwrap();
+    for copy in bytes.chunks_exact_mut(COPY_BYTES) {
+        let (content, crc) = copy.split_at_mut(COPY_BYTES - 4);
+        edit(content);
+        crc.copy_from_slice(&crc32c::crc32c(content).to_le_bytes());
+    }
+    disk.put("CONTROL", &bytes).unwrap();
+}
+
+#[test]
+fn a_newer_format_or_unknown_features_are_refused_and_nothing_is_written() {
+    for at in [8, 24, 32] {
+        let disk = SimDisk::new();
+        open(&disk).unwrap();
+        edit_control(&disk, |block| block[at] ^= 4);
+        let before = disk.operations();
+        let error = open(&disk).unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        assert_eq!(disk.operations(), before);
+    }
+    let disk = SimDisk::new();
+    open(&disk).unwrap();
+    edit_control(&disk, |block| block[16] ^= 4);
+    assert!(open(&disk).is_ok(), "features that may be ignored are");
+    let bytes = disk.contents("CONTROL").unwrap();
+    let copy: &[u8; COPY_BYTES] = bytes.first_chunk().unwrap();
+    assert_eq!(ControlBlock::decode(copy, 0).unwrap().features.compatible, 4, "and are kept");
+}
+
+#[test]
+fn an_unfinished_creation_starts_anew() {
+    let disk = SimDisk::new();
+    disk.put("CONTROL.new", b"unfinished").unwrap();
+    assert_eq!(open(&disk).unwrap().generation, Generation(0));
+    assert!(disk.contents("CONTROL.new").is_err());
+}

@@ -1,0 +1,41 @@
+//! The order of the barriers of a checkpoint, as text: docs/durability.md has the same lists.
+
+use crate::store::{empty_history, Store};
+use cheetah::base::PageId;
+use cheetah::segment::Stream;
+use cheetah_io::sim::SimDisk;
+use cheetah_io::Rng;
+
+/// The barriers passed since the last call, in their order.
+fn trace(store: &Store) -> Vec<String> {
+    store.durable.take_trace().iter().map(|(barrier, path)| format!("{barrier} '{path}'")).collect()
+}
+
+#[test]
+fn barriers_stand_in_the_order_of_the_documentation() {
+    let (disk, mut history) = (SimDisk::new(), empty_history());
+    let mut store = Store::open(&disk, &history).unwrap();
+    let mut rng = Rng::new(1);
+    store.durable.start_trace();
+    let mut checkpoint = |store: &mut Store| {
+        store.put(PageId(1), vec![1; 100], Stream::Hot).unwrap();
+        store.flip(&disk, &mut rng, &mut history);
+        store.commit().unwrap();
+    };
+    checkpoint(&mut store);
+    let first = [
+        "segment 'seg/00000001.seg'",
+        "directory 'seg'",
+        "map 'map-1.log'",
+        "directory ''",
+        "control 'CONTROL'",
+        "control 'CONTROL'",
+    ];
+    assert_eq!(trace(&store), first);
+    checkpoint(&mut store);
+    let later = ["segment 'seg/00000001.seg'", "map 'map-1.log'", "control 'CONTROL'", "control 'CONTROL'"];
+    assert_eq!(trace(&store), later);
+    assert!(store.map.merge_if_due().unwrap());
+    let merge = ["map 'map-2.base'", "directory ''", "control 'CONTROL'", "control 'CONTROL'"];
+    assert_eq!(trace(&store), merge);
+}
