@@ -18,8 +18,14 @@ COMMANDS = {
     "down": "service:down",
     "suites": "mtr:main",
     "demo": "demo:main",
+    "bench": "bench:main",
     "crash": "crash:main",
     "check-data": "checkdata:main",
+    "sql-tests": "sqltests:main",
+    "licences": "licences:main",
+    "test": "testall:main",
+    "deb": "package:deb",
+    "install": "package:install",
     "clean": "build:clean",
 }
 

@@ -14,8 +14,8 @@ DATABASE = "crash"
 # Names are tried with `loose_`, so that another engine can be put to the same test.
 CONFIGURATIONS = [
     ("ordinary", {"loose_cheetah_buffer_pool_size": "64M"}),
-    ("tiny pool", {"loose_cheetah_buffer_pool_size": "2M"}),
-    ("tiny log", {"loose_cheetah_buffer_pool_size": "8M", "loose_cheetah_log_size": "4M"}),
+    ("tiny pool", {"loose_cheetah_buffer_pool_size": "8M"}),
+    ("tiny log", {"loose_cheetah_buffer_pool_size": "16M", "loose_cheetah_log_file_size": "1M", "loose_cheetah_log_size_max": "8M"}),
     ("late flush", {"loose_cheetah_flush_log_at_trx_commit": "2"}),
 ]
 

@@ -157,14 +157,15 @@ def run_suites(engine: str, suites=(), names=(), label="run", more=()) -> dict:
     select_engine(engine)
     names = [translated(name, engine) for name in names]
     log = HOME / f"{label}.log"
-    work = HOME / f"work-{label}"
+    # A neutral name: the tests mask the engine's name wherever it stands, in paths too.
+    work = HOME / "work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     short = tempfile.mkdtemp(prefix="mtr-")
     words = ["perl", "./mariadb-test-run.pl", f"--vardir={work}/var", f"--tmpdir={short}/t", "--force", "--max-test-fail=0",
              "--retry=0", "--parallel=2", "--nowarnings", "--testcase-timeout=5", "--suite-timeout=60", "--mysqld=--loose-innodb",
              f"--mysqld=--default-storage-engine={engine}", f"--combination=--default-storage-engine={engine}",
-             "--mysqld=--plugin-maturity=unknown", "--mysqld=--innodb-lock-wait-timeout=3",
+             "--mysqld=--plugin-maturity=unknown", "--mysqld=--partition", "--mysqld=--innodb-lock-wait-timeout=3",
              "--mysqld=--loose-cheetah-lock-wait-timeout=3", *more]
     if engine == "CHEETAH":
         words.append(f"--mysqld=--plugin-load-add={PLUGIN.name}")

@@ -1,0 +1,12 @@
+CREATE TABLE f (a INT PRIMARY KEY, t TEXT, FULLTEXT KEY (t));
+CREATE TABLE g (a INT PRIMARY KEY, p POINT NOT NULL, SPATIAL KEY (p));
+CREATE TABLE parent (a INT PRIMARY KEY);
+CREATE TABLE child (a INT, FOREIGN KEY (a) REFERENCES parent (a));
+SET foreign_key_checks = 0;
+CREATE TABLE child (a INT, FOREIGN KEY (a) REFERENCES parent (a));
+SET foreign_key_checks = 1;
+CREATE TABLE e (a INT) ENCRYPTED=YES;
+CREATE TABLE o (a INT) ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8;
+CREATE TABLE k (a VARCHAR(3000) CHARACTER SET utf8mb4, KEY (a));
+SHOW TABLES;
+SELECT engine, support, transactions, savepoints FROM information_schema.engines WHERE engine = @@default_storage_engine;

@@ -1,0 +1,205 @@
+"""`make bench`: Cheetah beside InnoDB, uncompressed and KEY_BLOCK_SIZE=8, under one memory limit.
+
+Engines take turns within each repeat, each on a server and data folder of its own, so that a slow minute of the
+machine hits all of them. Bytes on disk are taken once, after a flush and a minute of rest: they do not vary.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import time
+
+from . import cgroup, dump, setup
+from .engines import CHEETAH, INNODB, INNODB_COMPRESSED, available, equal_memory
+from .paths import BUILD, PROJECT, SERVER, VAR, shared_data, show
+from .say import Failure, megabytes, note, step, table
+from .server import PrivateServer, scratch
+
+POOL_BYTES = 512 << 20
+GROUP_BYTES = 1 << 30
+POINT_SECONDS = 4
+SYSBENCH_ROWS = 1_000_000
+# Set: table and key for point selects, statement of the full scan.
+SETS = {
+    "enwiki_text_plain": ("page", "page_id", "SELECT SUM(LENGTH(old_text)) FROM text"),
+    "flights_nyc13": ("flights", "id", "SELECT COUNT(*), SUM(air_time) FROM flights FORCE INDEX (PRIMARY)"),
+    "sysbench": ("sbtest1", "id", "SELECT SUM(LENGTH(c)) FROM sbtest1 FORCE INDEX (PRIMARY)"),
+}
+TARGETS = [  # measure, of, at most / at least
+    ("bytes", INNODB.label, "<=", {"enwiki_text_plain": 0.40, "flights_nyc13": 0.40, "sysbench": 0.45}),
+    ("bytes", INNODB_COMPRESSED.label, "<=", 0.90),
+    ("load", INNODB.label, "<=", 1.05),
+    ("point", INNODB.label, ">=", 0.90),
+    ("scan", INNODB.label, "<=", 1 / 1.5),
+]
+
+
+def main(arguments: list) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description="measure Cheetah beside InnoDB")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--rest", type=float, default=60, help="seconds of rest before bytes on disk are taken")
+    parser.add_argument("--sets", default=",".join(SETS))
+    choice = parser.parse_args(arguments)
+    group = cgroup.make(GROUP_BYTES)
+    if group is None:
+        print("skipped: no memory cgroup can be had here (it takes root, or a delegated one)")
+        return 0
+    setup.ensure()
+    try:
+        results = {name: measure_set(name, choice, group) for name in choice.sets.split(",") if present(name)}
+    finally:
+        group.remove()
+    if not results:
+        print(f"skipped: no data sets in {shared_data()}")
+        return 0
+    report(results)
+    place = VAR / "bench.json"
+    place.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"raw figures: {show(place)}")
+    return 0
+
+
+def present(name: str) -> bool:
+    """Whether the set can be had; sysbench's table is made here."""
+    if name not in SETS:
+        raise Failure(f"no such set: {name}; there are {', '.join(SETS)}")
+    found = name == "sysbench" or (shared_data() / f"{name}.sql.zst").exists()
+    if not found:
+        note(f"skipped: {name} (no such file in {shared_data()})")
+    return found
+
+
+def plain_dump(name: str):
+    """The set as a plain file, made once."""
+    place = VAR / f"bench-{name}.sql"
+    if not place.exists():
+        step(f"preparing {name}")
+        if name == "sysbench":
+            sysbench_dump(place)
+        else:
+            dump.unpack(shared_data() / f"{name}.sql.zst", place)
+    return place
+
+
+def sysbench_dump(place) -> None:
+    """sysbench's table: digits in groups, and a secondary index on an integer with a bell-shaped distribution."""
+    rng = random.Random(1)
+    fresh = place.with_suffix(".new")
+    with open(fresh, "w") as out:
+        out.write("CREATE TABLE `sbtest1` (`id` int(11) NOT NULL AUTO_INCREMENT, `k` int(11) NOT NULL DEFAULT 0, "
+                  "`c` char(120) NOT NULL DEFAULT '', `pad` char(60) NOT NULL DEFAULT '', PRIMARY KEY (`id`), "
+                  "KEY `k_1` (`k`)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;\n")
+        for first in range(1, SYSBENCH_ROWS + 1, 5000):
+            rows = []
+            for number in range(first, min(first + 5000, SYSBENCH_ROWS + 1)):
+                digits = f"{rng.getrandbits(600):0181d}"
+                c = "-".join(digits[i:i + 11] for i in range(0, 110, 11))
+                pad = "-".join(digits[i:i + 11] for i in range(110, 165, 11))
+                k = sum(rng.randint(1, SYSBENCH_ROWS) for _ in range(12)) // 12
+                rows.append(f"({number},{k},'{c}','{pad}')")
+            out.write("INSERT INTO `sbtest1` VALUES " + ",".join(rows) + ";\n")
+    fresh.rename(place)
+
+
+def measure_set(name: str, choice, group) -> dict:
+    """Every engine, interleaved; label -> measure -> values."""
+    path = plain_dump(name)
+    program = point_select()
+    results = {}
+    for repeat in range(choice.repeats):
+        for engine in (INNODB, INNODB_COMPRESSED, CHEETAH):
+            server = PrivateServer(scratch("bench"), equal_memory(POOL_BYTES), cgroup=group.folder)
+            with server:
+                if not available(server, [engine]):
+                    note(f"skipped: {engine.label} is not in this server")
+                    continue
+                once = measure(server, engine, name, path, program, choice.rest if repeat == 0 else None)
+            server.remove()
+            note(f"{name}, repeat {repeat + 1}, {engine.label}: " + ", ".join(f"{k} {v:,.2f}" for k, v in once.items()))
+            for key, value in once.items():
+                results.setdefault(engine.label, {}).setdefault(key, []).append(value)
+    return results
+
+
+def measure(server, engine, name: str, path, program, rest) -> dict:
+    """One engine once."""
+    key_table, key, scan = SETS[name]
+    started = time.monotonic()
+    with open(path, "rb") as source:
+        dump.load(server, name, source, engine.clause(), f"{name} {engine.label}")
+    engine.flush(server)
+    result = {"load": time.monotonic() - started}
+    if rest is not None:
+        time.sleep(rest)
+        result["bytes"] = engine.bytes_on_disk(server, name)
+    result["point"] = points(server, program, name, key_table, key)
+    server.stop()
+    engine.drop_page_cache(server, name)
+    server.start()
+    started = time.monotonic()
+    server.sql(scan, name)
+    result["scan"] = time.monotonic() - started
+    return result
+
+
+def points(server, program, database: str, key_table: str, key: str) -> float:
+    """Point selects a second, once everything has been read."""
+    server.sql(f"SELECT COUNT(*), MAX(LENGTH(CONCAT_WS('', `{key}`))) FROM {key_table} FORCE INDEX (PRIMARY)", database)
+    top = server.value(f"SELECT MAX(`{key}`) FROM {key_table}", database)
+    rates = []
+    for seconds in (1, POINT_SECONDS):   # the first one warms
+        words = [str(program), str(server.socket), database, key_table, key, str(top), str(seconds)]
+        done = subprocess.run(words, env=setup.library_environment(), text=True, capture_output=True, check=False)
+        if done.returncode != 0:
+            raise Failure(done.stderr.strip())
+        rates.append(float(done.stdout))
+    return rates[-1]
+
+
+def point_select():
+    """Build the load program."""
+    source, target = PROJECT / "tools/load/point_select.cc", BUILD / "point_select"
+    BUILD.mkdir(exist_ok=True)
+    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+        library = next(SERVER.glob("usr/lib/*/libmariadb.so.3"))
+        words = ["g++", "-O2", "-std=c++17", f"-I{SERVER / 'usr/include/mariadb'}", str(source), str(library), "-o", str(target)]
+        if subprocess.run(words, check=False).returncode != 0:
+            raise Failure("tools/load/point_select.cc does not compile")
+    return target
+
+
+def report(results: dict) -> None:
+    """Median and spread of each measure, then the targets."""
+    for name, engines in results.items():
+        print(f"\n{name}")
+        rows = [[label, cell(m.get("load"), "s"), cell(m.get("scan"), "s"), cell(m.get("point"), "/s"),
+                 megabytes(m["bytes"][0]) if "bytes" in m else "-"] for label, m in engines.items()]
+        table(["engine", "load until flushed", "full scan, cold", "point selects", "on disk"], rows)
+    print()
+    rows = [row for name, engines in results.items() if CHEETAH.label in engines for row in verdicts(name, engines)]
+    if rows:
+        table(["Cheetah compared", "of", "ratio", "wanted", ""], rows)
+
+
+def cell(values: list, unit: str) -> str:
+    """Median and spread."""
+    if not values:
+        return "-"
+    digits = 0 if unit == "/s" else 2
+    return f"{statistics.median(values):,.{digits}f} ({min(values):,.{digits}f}..{max(values):,.{digits}f}) {unit}"
+
+
+def verdicts(name: str, engines: dict) -> list:
+    """The issue's targets for one set."""
+    rows = []
+    for measure_name, other, sign, wanted in TARGETS:
+        if other not in engines:
+            continue
+        limit = wanted[name] if isinstance(wanted, dict) else wanted
+        ratio = statistics.median(engines[CHEETAH.label][measure_name]) / statistics.median(engines[other][measure_name])
+        met = ratio <= limit if sign == "<=" else ratio >= limit
+        rows.append([f"{name} {measure_name}", other, f"{ratio:.2f}", f"{sign} {limit:.2f}", "met" if met else "MISSED"])
+    return rows

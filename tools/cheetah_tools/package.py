@@ -1,0 +1,107 @@
+"""`make deb` and `make install`: the plugin for a distribution's server of exactly the version it was built for."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from . import build, setup
+from .paths import BUILD, PROJECT, show
+from .say import Failure
+
+NAME = "mariadb-plugin-cheetah"
+PLUGIN_FOLDER = "usr/lib/mysql/plugin"
+CONFIGURATION = """# Cheetah storage engine. The server loads plugins of stable maturity only, unless told otherwise.
+[mariadbd]
+plugin_maturity = experimental
+plugin_load_add = ha_cheetah.so
+"""
+CONTROL = """Package: {name}
+Version: {version}
+Architecture: {architecture}
+Maintainer: The Cheetah authors <cheetah@example.invalid>
+Depends: libc6, libstdc++6, mariadb-server-core (= {server})
+Section: database
+Priority: optional
+Description: Cheetah storage engine for MariaDB
+ Durable, crash-safe, compressed tables: ENGINE=CHEETAH.
+ A storage engine loads only into the very server version it was built for,
+ which is {server}.
+"""
+
+
+def deb(_arguments=()) -> None:
+    """Build build/mariadb-plugin-cheetah_*.deb."""
+    plugin = build.build()
+    server = setup.ensure()["package_version"]
+    architecture = output(["dpkg", "--print-architecture"])
+    version = workspace_version()
+    root = BUILD / "deb"
+    shutil.rmtree(root, ignore_errors=True)
+    place(root / PLUGIN_FOLDER / plugin.name, plugin.read_bytes(), 0o644)
+    subprocess.run(["strip", "--strip-debug", str(root / PLUGIN_FOLDER / plugin.name)], check=True)
+    place(root / "etc/mysql/mariadb.conf.d/60-cheetah.cnf", CONFIGURATION.encode(), 0o644)
+    for file in documents():
+        place(root / "usr/share/doc" / NAME / file.name, file.read_bytes(), 0o644)
+    control = CONTROL.format(name=NAME, version=version, architecture=architecture, server=server)
+    place(root / "DEBIAN/control", control.encode(), 0o644)
+    place(root / "DEBIAN/conffiles", b"/etc/mysql/mariadb.conf.d/60-cheetah.cnf\n", 0o644)
+    target = BUILD / f"{NAME}_{version}_{architecture}.deb"
+    done = subprocess.run(["dpkg-deb", "--root-owner-group", "--build", str(root), str(target)], text=True,
+                          capture_output=True, check=False)
+    if done.returncode != 0:
+        raise Failure("dpkg-deb: " + done.stderr.strip())
+    print(f"{show(target)}, for mariadb-server-core {server} only")
+
+
+def install(_arguments=()) -> None:
+    """Copy the plugin to the installed server's plugin folder, if that server is of the right version."""
+    wanted = setup.ensure()["package_version"]
+    found = installed_version()
+    if found != wanted:
+        raise Failure(f"the plugin is for mariadb-server-core {wanted}, installed is {found or 'none'}: a storage engine "
+                      "loads only into the very version it was built for. Nothing was changed.")
+    plugin = build.build()
+    folder = Path(os.environ.get("DESTDIR", "/")) / PLUGIN_FOLDER
+    target = folder / plugin.name
+    fresh = folder / f".{plugin.name}.new"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(plugin, fresh)
+        fresh.rename(target)
+    except PermissionError as failure:
+        raise Failure(f"cannot write to {folder}: run as root, sudo make install") from failure
+    print(f"installed {target}\nnext, in the server: INSTALL SONAME 'ha_cheetah';  (with plugin_maturity=experimental in its settings)")
+
+
+def installed_version() -> str:
+    """The distribution package's version on this machine, or nothing."""
+    words = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", "mariadb-server-core"]
+    found = subprocess.run(words, text=True, capture_output=True, check=False).stdout.split()
+    return found[1] if len(found) == 2 and found[0] == "installed" else ""
+
+
+def documents() -> list:
+    """What belongs beside the package."""
+    names = ["README.md", "CHANGELOG.md", "LICENSE", *(f"LICENSES/{f.name}" for f in (PROJECT / "LICENSES").glob("*"))]
+    return [PROJECT / name for name in names if (PROJECT / name).is_file()]
+
+
+def workspace_version() -> str:
+    """The version in Cargo.toml."""
+    for line in (PROJECT / "Cargo.toml").read_text().splitlines():
+        if line.startswith("version = "):
+            return line.split('"')[1]
+    raise Failure("Cargo.toml: no version")
+
+
+def place(target: Path, content: bytes, mode: int) -> None:
+    """Write a file of the package."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)
+    target.chmod(mode)
+
+
+def output(words: list) -> str:
+    """What a command prints."""
+    return subprocess.run(words, text=True, capture_output=True, check=True).stdout.strip()

@@ -1,0 +1,105 @@
+"""`make test`: everything, in an order that shows cheap failures first. The last line alone says the sum."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+from .paths import PROJECT, TARGET, VAR, show
+
+LOGS = VAR / "test"
+TOOL = [sys.executable, "tools/cheetah.py"]
+DIFFERENTIAL = [sys.executable, "tests/differential/run.py"]
+CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
+SQL_RESULT = re.compile(r"^sql: (\d+) passed, (\d+) failed", re.M)
+SUITES_RESULT = re.compile(r"^suites: (\d+) of \d+ pass .*?, (\d+) differ with a listed reason, (\d+) without", re.M)
+
+
+class Step:
+    """One command. `needs` names a step that must have passed; `inverted`: the command must fail."""
+
+    def __init__(self, name: str, words: list, needs: str = "", inverted: bool = False, result=None):
+        self.name, self.words, self.needs, self.inverted, self.result = name, words, needs, inverted, result
+
+
+STEPS = [
+    Step("format", ["cargo", "fmt", "--all", "--check"]),
+    Step("clippy", ["cargo", "clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
+    Step("licences", [*TOOL, "licences"]),
+    Step("cargo test", ["cargo", "test", "--workspace", "--no-fail-fast"], result=CARGO_RESULT),
+    Step("build", [*TOOL, "build"]),
+    Step("sql", [*TOOL, "sql-tests"], needs="build", result=SQL_RESULT),
+    Step("differential", [*DIFFERENTIAL, "--statements", "24000"], needs="build"),
+    Step("differential finds a planted difference", [*DIFFERENTIAL, "--right", "InnoDB", "--statements", "500", "--plant"],
+         needs="build", inverted=True),
+    Step("crash", [*TOOL, "crash", "--rounds", "8"], needs="build"),
+    Step("check-data", [*TOOL, "check-data", "--quick"], needs="build"),
+    Step("suites", [*TOOL, "suites", "--quick"], needs="build", result=SUITES_RESULT),
+]
+
+
+def main(arguments: list) -> int:
+    """The command; arguments name single steps."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    passed = failed = skipped = 0
+    good = set()
+    started = time.monotonic()
+    for step in STEPS:
+        if arguments and step.name not in arguments:
+            continue
+        if step.needs and step.needs not in good and not arguments:
+            print(f"{step.name:<42} skipped: {step.needs} failed", flush=True)
+            skipped += 1
+            continue
+        outcome = run(step)
+        passed, failed, skipped = passed + outcome[0], failed + outcome[1], skipped + outcome[2]
+        if outcome[1] == 0:
+            good.add(step.name)
+    print(f"{time.monotonic() - started:.0f} s; logs in {show(LOGS)}")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+def run(step: Step) -> tuple:
+    """Run one step; passed, failed, skipped. A step without counts of its own counts as one."""
+    print(f"{step.name:<42} ", end="", flush=True)
+    log = LOGS / (step.name.replace(" ", "-") + ".log")
+    started = time.monotonic()
+    with open(log, "wb") as out:
+        process = subprocess.Popen(step.words, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                   env={**os.environ, "CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never"})
+        try:
+            status = process.wait()
+        except BaseException:
+            process.terminate()   # our tools stop their servers on this
+            process.wait()
+            print("stopped")
+            raise
+    text = log.read_text(errors="replace")
+    ok = (status != 0) if step.inverted else (status == 0)
+    outcome = counts(step, text, ok)
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    summary = lines[-1][:150] if lines and not step.result and not step.inverted and ok else f"{outcome[0]} passed, {outcome[1]} failed"
+    print(f"{'ok' if ok else 'FAILED'} in {time.monotonic() - started:.0f} s  {summary}", flush=True)
+    if not ok:
+        print("\n".join("    " + line[:300] for line in lines[-25:]), flush=True)
+    return outcome
+
+
+def counts(step: Step, text: str, ok: bool) -> tuple:
+    """Passed, failed, skipped tests of a step, from its output."""
+    found = [tuple(map(int, numbers)) for numbers in step.result.findall(text)] if step.result else []
+    if step.result is SUITES_RESULT:
+        found = [(passed, bad, listed) for passed, listed, bad in found]
+    total = [sum(column) for column in zip(*[(*row, 0)[:3] for row in found])] if found else [int(ok), 0, 0]
+    if last_line(text).startswith("skipped"):
+        return 0, 0, 1
+    if not ok and total[1] == 0:
+        total[1] = 1
+    return tuple(total)
+
+
+def last_line(text: str) -> str:
+    """The last line that says something."""
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
