@@ -10,6 +10,7 @@ pub mod location;
 pub mod log_frame;
 pub mod map_block;
 pub mod page;
+pub mod row;
 pub mod segment_header;
 pub mod varint;
 
