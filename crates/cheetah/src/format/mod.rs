@@ -5,6 +5,7 @@
 //! docs/format.md has every layout, byte by byte.
 
 pub mod bytes;
+pub mod image;
 pub mod control;
 pub mod location;
 pub mod log_frame;

@@ -1,5 +1,6 @@
 //! The page in memory: tree pages with slots, fences and prefix truncation; pages of plain content.
 
+mod assemble;
 mod content;
 mod layout;
 mod merge;
@@ -10,6 +11,7 @@ mod verify;
 mod view;
 mod write;
 
+pub(in crate::format) use assemble::Outline;
 pub use content::{build_content, content_capacity};
 pub use layout::{
     cell_bytes, max_cell_bytes, max_key_bytes, max_payload_bytes, PageBuf, PageKind, RecordFlags, RecordRef,

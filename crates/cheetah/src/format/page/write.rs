@@ -157,7 +157,7 @@ impl<'a> PageMut<'a> {
         Ok(())
     }
 
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(in crate::format) fn bytes_mut(&mut self) -> &mut [u8] {
         self.bytes
     }
 

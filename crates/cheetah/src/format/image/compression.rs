@@ -1,0 +1,143 @@
+//! Compressing bytes: Zstandard or LZ4, with contexts that each thread keeps.
+
+use crate::format::bytes::{ensure, Defect};
+use std::cell::RefCell;
+use zstd::bulk::{Compressor, Decompressor};
+
+/// How bytes are compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Codec {
+    /// Not at all.
+    None,
+    /// LZ4 block: fastest.
+    Lz4,
+    /// Zstandard: smallest.
+    Zstd,
+}
+
+impl Codec {
+    /// The number that stands for it on disk.
+    pub fn code(self) -> u8 {
+        match self {
+            Codec::None => 0,
+            Codec::Lz4 => 1,
+            Codec::Zstd => 2,
+        }
+    }
+
+    /// The codec of that number.
+    pub fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Codec::None),
+            1 => Some(Codec::Lz4),
+            2 => Some(Codec::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// A table's choice.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Compression {
+    /// The codec.
+    pub codec: Codec,
+    /// Zstandard's level; others ignore it.
+    pub level: i32,
+}
+
+impl Default for Compression {
+    /// Zstandard level 1: higher ones gain nothing on content regrouped by column.
+    fn default() -> Self {
+        Self { codec: Codec::Zstd, level: 1 }
+    }
+}
+
+thread_local! {
+    static COMPRESSOR: RefCell<Option<(i32, Compressor<'static>)>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// Appends `raw` to `out` as `wanted` if that saves at least 5 %, plainly otherwise; says which.
+pub(super) fn compress(raw: &[u8], wanted: Compression, out: &mut Vec<u8>) -> Codec {
+    let start = out.len();
+    let allowed = raw.len() - raw.len() / 20;
+    out.resize(start + allowed, 0);
+    let target = &mut out[start..];
+    let written = match wanted.codec {
+        Codec::None => None,
+        Codec::Lz4 => compress_lz4(raw, target),
+        Codec::Zstd => compress_zstd(raw, wanted.level, target),
+    };
+    if let Some(bytes) = written {
+        out.truncate(start + bytes);
+        return wanted.codec;
+    }
+    out.truncate(start);
+    out.extend_from_slice(raw);
+    Codec::None
+}
+
+/// Fills `raw` with what `compress` was given; `raw` has the length it had then.
+pub(super) fn decompress(codec: Codec, payload: &[u8], raw: &mut [u8]) -> Result<(), Defect> {
+    let filled = match codec {
+        Codec::None => {
+            ensure(payload.len() == raw.len(), "plain content of the wrong length")?;
+            raw.copy_from_slice(payload);
+            Some(raw.len())
+        }
+        Codec::Lz4 => lz4_flex::block::decompress_into(payload, raw).ok(),
+        Codec::Zstd => decompress_zstd(payload, raw),
+    };
+    ensure(filled == Some(raw.len()), "content does not decompress")
+}
+
+/// LZ4 wants room for its worst case, so it gets a buffer of its own.
+fn compress_lz4(raw: &[u8], target: &mut [u8]) -> Option<usize> {
+    let compressed = lz4_flex::block::compress(raw);
+    target.get_mut(..compressed.len())?.copy_from_slice(&compressed);
+    Some(compressed.len())
+}
+
+fn compress_zstd(raw: &[u8], level: i32, target: &mut [u8]) -> Option<usize> {
+    COMPRESSOR.with_borrow_mut(|kept| {
+        if kept.as_ref().is_none_or(|(known, _)| *known != level) {
+            *kept = Compressor::new(level).ok().map(|compressor| (level, compressor));
+        }
+        let (_, compressor) = kept.as_mut()?;
+        compressor.compress_to_buffer(raw, target).ok()
+    })
+}
+
+fn decompress_zstd(payload: &[u8], raw: &mut [u8]) -> Option<usize> {
+    DECOMPRESSOR.with_borrow_mut(|kept| {
+        if kept.is_none() {
+            *kept = Decompressor::new().ok();
+        }
+        kept.as_mut()?.decompress_to_buffer(payload, raw).ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_codec_gives_back_what_it_was_given() {
+        let text = b"the same again and ".repeat(50);
+        let mut noise = vec![0; 4000];
+        cheetah_io::rng::Rng::new(1).fill(&mut noise);
+        for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
+            for level in [1, 19, -5] {
+                for (raw, compressible) in [(&text[..], true), (&noise[..], false), (&[], false)] {
+                    let mut out = b"before".to_vec();
+                    let used = compress(raw, Compression { codec, level }, &mut out);
+                    assert_eq!(used == Codec::None, !compressible || codec == Codec::None);
+                    let mut back = vec![0; raw.len()];
+                    assert_eq!(decompress(used, &out[6..], &mut back), Ok(()));
+                    assert_eq!(back, raw);
+                    assert!(decompress(used, &out[6..], &mut vec![0; raw.len() + 1]).is_err());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! From an image to the page. Total on any bytes.
+
+use super::compression::decompress;
+use super::header::{claimed_version, is_intact, ImageHeader, FORMAT_VERSION};
+use super::rebuild;
+use crate::base::{Error, PageId, Result, TreeId};
+use crate::format::bytes::{ensure, Defect};
+use crate::format::page::{PageBuf, PageView, PAGE_BYTES_MAX};
+use std::cell::RefCell;
+
+/// What the page map says of an image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expected {
+    /// The page.
+    pub pid: PageId,
+    /// The tree that owns it.
+    pub tree: TreeId,
+    /// Where the image lies ([`Location::address`](crate::format::Location::address)).
+    pub address: u64,
+    /// Its checksum.
+    pub crc: u32,
+}
+
+impl std::fmt::Display for Expected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { pid, tree, address, .. } = self;
+        write!(f, "page {pid} of tree {tree} in segment {} at {}", address >> 32, address & 0xffff_ffff)
+    }
+}
+
+thread_local! {
+    static RAW: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Whether `image` is what the map says, complete and unchanged; its content is not looked at.
+///
+/// `Corruption` if not, `Unsupported` if a newer version wrote it.
+pub fn check(image: &[u8], expected: &Expected) -> Result<ImageHeader> {
+    let corrupt = |defect: Defect| defect.in_place(expected.to_string());
+    let intact = is_intact(image, expected.address, expected.crc);
+    ensure(intact, "not the image that was written there").map_err(corrupt)?;
+    match claimed_version(image).filter(|&version| version > FORMAT_VERSION) {
+        Some(version) => Err(newer(version, expected)),
+        None => read_header(image, expected).map_err(corrupt),
+    }
+}
+
+fn read_header(image: &[u8], expected: &Expected) -> std::result::Result<ImageHeader, Defect> {
+    let header = ImageHeader::read(image)?;
+    ensure(header.pid == expected.pid, "image of another page")?;
+    ensure(header.tree == expected.tree, "image of another tree")?;
+    Ok(header)
+}
+
+fn newer(version: u8, expected: &Expected) -> Error {
+    let detail = format!(
+        "image format {version}, this version of the engine knows up to {FORMAT_VERSION}; use a newer one"
+    );
+    Error::Unsupported { place: expected.to_string(), detail }
+}
+
+/// Rebuilds in `page` the page of `image`, which must be what the map says. `page` gets the right size; after an
+/// error its bytes are unspecified.
+///
+/// `Corruption` if anything is wrong, `Unsupported` if a newer version wrote the image.
+pub fn decode(image: &[u8], expected: &Expected, page: &mut PageBuf) -> Result<ImageHeader> {
+    let header = check(image, expected)?;
+    rebuild_page(&header, image, page).map_err(|defect| defect.in_place(expected.to_string()))?;
+    Ok(header)
+}
+
+fn rebuild_page(header: &ImageHeader, image: &[u8], page: &mut PageBuf) -> std::result::Result<(), Defect> {
+    let fits_kind = !header.kind.is_tree() || header.page_bytes < PAGE_BYTES_MAX;
+    ensure(fits_kind, "tree page larger than 32 KiB")?;
+    RAW.with_borrow_mut(|raw| {
+        raw.resize(header.raw_bytes, 0);
+        decompress(header.codec, header.payload(image), raw)?;
+        page.resize(header.page_bytes);
+        if header.kind.is_tree() {
+            rebuild::tree_page(raw, header.kind, header.tree, page)?;
+        } else {
+            rebuild::content_page(raw, header.kind, header.tree, page)?;
+        }
+        PageView::new(page).verify()
+    })
+}

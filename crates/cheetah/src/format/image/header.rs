@@ -1,0 +1,140 @@
+//! The header of an image, and sealing: address and checksum, written when the image gets its place.
+//!
+//! | offset | size | field                                                                    |
+//! |--------|------|--------------------------------------------------------------------------|
+//! | 0      | 4    | "IMG1"                                                                   |
+//! | 4      | 4    | length of the image, a multiple of 64                                    |
+//! | 8      | 8    | page                                                                     |
+//! | 16     | 8    | own address ([`Location::address`](crate::format::Location::address))    |
+//! | 24     | 1    | format version, 1                                                        |
+//! | 25     | 1    | page kind                                                                |
+//! | 26     | 1    | codec: 0 none, 1 LZ4 block, 2 Zstandard frame                            |
+//! | 27     | 1    | page size as a power of two: 9 to 16                                     |
+//! | 28     | 4    | CRC-32C of the whole image, these four bytes taken as zero               |
+//! | 32     | 8    | generation it was written for                                            |
+//! | 40     | 4    | tree                                                                     |
+//! | 44     | 3    | length of the content before compression                                 |
+//! | 47     | 1    | number of zero bytes at the end                                          |
+//! | 48     | -    | content, compressed; zeros                                               |
+//!
+//! Invariants
+//!   I1  An image names its page and its own address, so a lost or misdirected write shows.
+//!   I2  Every byte is under the checksum.
+
+use super::compression::Codec;
+use crate::base::{Generation, PageId, TreeId};
+use crate::format::bytes::{ensure, Defect, Reader};
+use crate::format::page::{PageKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN};
+
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 48;
+/// The newest format that this version reads, and the one it writes.
+pub const FORMAT_VERSION: u8 = 1;
+
+const MAGIC: [u8; 4] = *b"IMG1";
+const ADDRESS: std::ops::Range<usize> = 16..24;
+const AT_VERSION: usize = 24;
+const CRC: std::ops::Range<usize> = 28..32;
+
+/// What an image says about itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ImageHeader {
+    /// The page.
+    pub pid: PageId,
+    /// The tree that owns it.
+    pub tree: TreeId,
+    /// The generation it was written for.
+    pub generation: Generation,
+    /// What the page holds.
+    pub kind: PageKind,
+    /// Size of the page in memory.
+    pub page_bytes: usize,
+    /// How its content is compressed.
+    pub codec: Codec,
+    /// Length of the content before compression.
+    pub raw_bytes: usize,
+    /// Length of the content as stored.
+    pub payload_bytes: usize,
+}
+
+impl ImageHeader {
+    /// Writes the header at the start of `image`, which is complete otherwise. It is not sealed yet.
+    pub(super) fn write(&self, image: &mut [u8]) {
+        let padding = image.len() - HEADER_BYTES - self.payload_bytes;
+        image[..4].copy_from_slice(&MAGIC);
+        let length = image.len() as u32;
+        image[4..8].copy_from_slice(&length.to_le_bytes());
+        image[8..16].copy_from_slice(&self.pid.0.to_le_bytes());
+        image[ADDRESS].fill(0);
+        let size = self.page_bytes.trailing_zeros() as u8;
+        let bytes = [FORMAT_VERSION, self.kind.code(), self.codec.code(), size];
+        image[AT_VERSION..AT_VERSION + 4].copy_from_slice(&bytes);
+        image[CRC].fill(0);
+        image[32..40].copy_from_slice(&self.generation.0.to_le_bytes());
+        image[40..44].copy_from_slice(&self.tree.0.to_le_bytes());
+        image[44..47].copy_from_slice(&(self.raw_bytes as u32).to_le_bytes()[..3]);
+        image[47] = padding as u8;
+    }
+
+    /// Reads the header of a whole image. Checks each field, but neither address nor checksum.
+    pub fn read(image: &[u8]) -> Result<Self, Defect> {
+        let mut reader = Reader::new(image);
+        ensure(reader.array()? == MAGIC, "not the start of an image")?;
+        ensure(reader.u32()? as usize == image.len(), "image length is wrong")?;
+        ensure(image.len() % super::ALIGN_BYTES == 0, "image length is not a multiple of 64")?;
+        let pid = PageId(reader.u64()?);
+        ensure(pid != PageId::NONE && pid <= PageId::MAX, "impossible page number")?;
+        reader.take(8)?;
+        ensure(reader.u8()? == FORMAT_VERSION, "unknown image format")?;
+        let kind = PageKind::from_code(reader.u8()?).ok_or(Defect::new("unknown page kind"))?;
+        let codec = Codec::from_code(reader.u8()?).ok_or(Defect::new("unknown codec"))?;
+        let page_bytes = 1usize.checked_shl(reader.u8()?.into()).unwrap_or(0);
+        let size_known = (PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&page_bytes);
+        ensure(size_known, "impossible page size")?;
+        reader.take(4)?;
+        let generation = Generation(reader.u64()?);
+        let tree = TreeId(reader.u32()?);
+        let [a, b, c, padding] = reader.array()?;
+        let raw_bytes = u32::from_le_bytes([a, b, c, 0]) as usize;
+        ensure(raw_bytes <= super::max_raw_bytes(page_bytes), "content longer than its page allows")?;
+        let payload_bytes = reader.rest().len().checked_sub(padding.into());
+        let payload_bytes = payload_bytes.ok_or(Defect::new("more padding than image"))?;
+        ensure(payload_bytes <= raw_bytes, "compressed content longer than plain")?;
+        Ok(Self { pid, tree, generation, kind, page_bytes, codec, raw_bytes, payload_bytes })
+    }
+
+    /// The stored content of the image that this is the header of.
+    pub(super) fn payload<'a>(&self, image: &'a [u8]) -> &'a [u8] {
+        image.get(HEADER_BYTES..HEADER_BYTES + self.payload_bytes).unwrap_or_default()
+    }
+}
+
+/// The version that the header claims, if these bytes are the start of an image of any version.
+pub(super) fn claimed_version(image: &[u8]) -> Option<u8> {
+    image.starts_with(&MAGIC).then(|| image.get(AT_VERSION).copied()).flatten()
+}
+
+/// Writes the image's own address and its checksum into it; returns the checksum. Also gives a copied image its
+/// new address.
+///
+/// # Panics
+/// When `image` is shorter than a header.
+pub fn seal(image: &mut [u8], address: u64) -> u32 {
+    image[ADDRESS].copy_from_slice(&address.to_le_bytes());
+    let crc = checksum(image);
+    image[CRC].copy_from_slice(&crc.to_le_bytes());
+    crc
+}
+
+/// Whether this is, whole and unchanged, the image that was sealed with this address and checksum.
+pub fn is_intact(image: &[u8], address: u64, crc: u32) -> bool {
+    image.len() >= HEADER_BYTES
+        && image[ADDRESS] == address.to_le_bytes()
+        && image[CRC] == crc.to_le_bytes()
+        && checksum(image) == crc
+}
+
+fn checksum(image: &[u8]) -> u32 {
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&image[..CRC.start]), &[0; 4]);
+    crc32c::crc32c_append(crc, &image[CRC.end..])
+}

@@ -1,0 +1,41 @@
+//! The image of a page on disk: its content regrouped by column, compressed, sealed.
+//!
+//! `encode` never fails; `decode` accepts any bytes and gives a page that passes verification, or an error.
+
+mod columns;
+mod compression;
+mod decode;
+mod encode;
+mod header;
+mod rebuild;
+#[cfg(test)]
+mod tests;
+mod transpose;
+
+pub use compression::{Codec, Compression};
+pub use decode::{check, decode, Expected};
+pub use encode::{encode, Encoding};
+pub use header::{is_intact, seal, ImageHeader, FORMAT_VERSION, HEADER_BYTES};
+
+use super::row::RowShape;
+
+/// Images are multiples of this.
+pub const ALIGN_BYTES: usize = 64;
+
+/// The largest image of a page of `page_bytes`.
+pub const fn max_image_bytes(page_bytes: usize) -> usize {
+    (HEADER_BYTES + max_raw_bytes(page_bytes)).next_multiple_of(ALIGN_BYTES)
+}
+
+/// The longest content of an image before compression. A record takes less than in its page, where it has a slot
+/// too; fences and header fields likewise; a shape longer than an eighth of the page is left out.
+const fn max_raw_bytes(page_bytes: usize) -> usize {
+    page_bytes + page_bytes / 8
+}
+
+/// The encoded shape, if it is short enough to be worth its place in an image.
+fn usable_shape(shape: &RowShape, page_bytes: usize) -> Option<Vec<u8>> {
+    let mut encoded = Vec::new();
+    shape.encode(&mut encoded);
+    (!shape.is_opaque() && encoded.len() <= page_bytes / 8).then_some(encoded)
+}

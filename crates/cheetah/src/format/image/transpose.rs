@@ -1,0 +1,208 @@
+//! The content of an image before compression: a page regrouped by column. docs/format.md has the layout.
+
+use super::columns::{
+    best_delta_width, number, number_bytes, put_planes, DELTA_MAX, KEY_PLANES_MAX, PLANES_MAX,
+};
+use crate::base::{TxnId, UndoPtr};
+use crate::format::bytes::{put_prefixed, u48_bytes, Reader};
+use crate::format::page::{PageView, RecordRef};
+use crate::format::row::{RowShape, RowView, VarValues};
+use crate::format::varint;
+
+pub(super) const FLAG_DEAD: u8 = 1;
+pub(super) const FLAG_HAS_HIGH: u8 = 2;
+
+/// How the keys are stored.
+pub(super) const KEYS_VARYING: u8 = 0;
+pub(super) const KEYS_TOGETHER: u8 = 1;
+pub(super) const KEYS_PLANES: u8 = 2;
+/// How the payloads are stored.
+pub(super) const PAYLOADS_VARYING: u8 = 0;
+pub(super) const PAYLOADS_TOGETHER: u8 = 1;
+pub(super) const PAYLOADS_PLANES: u8 = 2;
+pub(super) const PAYLOADS_ROWS: u8 = 3;
+
+/// Appends the content of a blob or undo page.
+pub(super) fn content_page(page: PageView<'_>, out: &mut Vec<u8>) {
+    out.push(if page.is_dead() { FLAG_DEAD } else { 0 });
+    varint::put(out, page.right().0);
+    varint::put(out, page.content_position());
+    out.extend_from_slice(page.content());
+}
+
+/// Appends the content of a leaf or inner page. `shape` comes with its encoding.
+pub(super) fn tree_page(
+    page: PageView<'_>,
+    shape: Option<(&RowShape, &[u8])>,
+    freeze_below: TxnId,
+    out: &mut Vec<u8>,
+) {
+    let high = page.high();
+    let dead = if page.is_dead() { FLAG_DEAD } else { 0 };
+    out.push(page.level());
+    out.push(dead | if high.is_some() { FLAG_HAS_HIGH } else { 0 });
+    varint::put(out, page.right().0);
+    varint::put(out, page.count() as u64);
+    put_prefixed(out, page.low());
+    if let Some(high) = high {
+        put_prefixed(out, high);
+    }
+    let keys: Vec<&[u8]> = (0..page.count()).map(|i| page.suffix(i)).collect();
+    let records: Vec<RecordRef<'_>> = (0..page.count()).map(|i| page.record(i)).collect();
+    put_keys(&keys, out);
+    put_flags(&records, out);
+    put_versions(&records, freeze_below, out);
+    let rows = shape.and_then(|(shape, encoded)| Some((Rows::parse(shape, &records)?, encoded)));
+    match rows {
+        Some((rows, encoded)) => rows.put(encoded, out),
+        None => put_opaque(&records, out),
+    }
+}
+
+fn put_keys(keys: &[&[u8]], out: &mut Vec<u8>) {
+    let Some(width) = common_width(keys.iter().map(|key| key.len())) else {
+        out.push(KEYS_VARYING);
+        keys.iter().for_each(|key| varint::put(out, key.len() as u64));
+        keys.iter().for_each(|key| out.extend_from_slice(key));
+        return;
+    };
+    let planes = width <= KEY_PLANES_MAX;
+    out.push(if planes { KEYS_PLANES } else { KEYS_TOGETHER });
+    varint::put(out, width as u64);
+    if !planes {
+        keys.iter().for_each(|key| out.extend_from_slice(key));
+        return;
+    }
+    let delta_width = best_delta_width(keys, width);
+    debug_assert!(delta_width <= DELTA_MAX);
+    out.push(delta_width as u8);
+    if delta_width > 0 {
+        put_deltas(keys, delta_width, out);
+    }
+    put_planes(out, width - delta_width, keys.iter().map(|key| &key[delta_width..]));
+}
+
+/// The differences of the numbers that the first `width` bytes are, the first one from zero, as byte planes.
+fn put_deltas(keys: &[&[u8]], width: usize, out: &mut Vec<u8>) {
+    let (start, count) = (out.len(), keys.len());
+    out.resize(start + width * count, 0);
+    let planes = &mut out[start..];
+    let mut previous = 0;
+    for (i, key) in keys.iter().enumerate() {
+        let value = number(key, width);
+        let bytes = number_bytes(value.wrapping_sub(previous));
+        previous = value;
+        bytes[8 - width..].iter().enumerate().for_each(|(b, &byte)| planes[b * count + i] = byte);
+    }
+}
+
+fn put_flags(records: &[RecordRef<'_>], out: &mut Vec<u8>) {
+    let any = records.iter().any(|record| record.flags.bits() != 0);
+    out.push(any.into());
+    if any {
+        out.extend(records.iter().map(|record| record.flags.bits()));
+    }
+}
+
+/// Versions that somebody may still ask for: how many, the gaps between their records, the versions as planes.
+fn put_versions(records: &[RecordRef<'_>], freeze_below: TxnId, out: &mut Vec<u8>) {
+    let young = |record: &RecordRef<'_>| record.version.filter(|(txn, _)| *txn >= freeze_below);
+    let young: Vec<_> =
+        records.iter().enumerate().filter_map(|(i, record)| Some((i, young(record)?))).collect();
+    varint::put(out, young.len() as u64);
+    let mut next = 0;
+    for &(i, _) in &young {
+        varint::put(out, (i - next) as u64);
+        next = i + 1;
+    }
+    let versions: Vec<[u8; 12]> = young.iter().map(|&(_, version)| version_bytes(version)).collect();
+    put_planes(out, 12, versions.iter().map(<[u8; 12]>::as_slice));
+}
+
+fn version_bytes((txn, undo): (TxnId, UndoPtr)) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    bytes[..6].copy_from_slice(&u48_bytes(txn.0));
+    bytes[6..].copy_from_slice(&u48_bytes(undo.0));
+    bytes
+}
+
+fn put_opaque(records: &[RecordRef<'_>], out: &mut Vec<u8>) {
+    let payloads = records.iter().map(|record| record.payload);
+    match common_width(payloads.clone().map(<[u8]>::len)) {
+        Some(width) if width <= PLANES_MAX => {
+            out.push(PAYLOADS_PLANES);
+            varint::put(out, width as u64);
+            put_planes(out, width, payloads);
+        }
+        Some(width) => {
+            out.push(PAYLOADS_TOGETHER);
+            varint::put(out, width as u64);
+            payloads.for_each(|payload| out.extend_from_slice(payload));
+        }
+        None => {
+            out.push(PAYLOADS_VARYING);
+            payloads.clone().for_each(|payload| varint::put(out, payload.len() as u64));
+            payloads.for_each(|payload| out.extend_from_slice(payload));
+        }
+    }
+}
+
+/// The length that all have; 0 if there are none.
+fn common_width(mut lengths: impl Iterator<Item = usize>) -> Option<usize> {
+    let first = lengths.next().unwrap_or(0);
+    lengths.all(|length| length == first).then_some(first)
+}
+
+/// Payloads that are all rows of one shape.
+struct Rows<'a> {
+    shape: &'a RowShape,
+    rows: Vec<RowView<'a>>,
+}
+
+impl<'a> Rows<'a> {
+    /// `None` if one of them is no row of this shape.
+    fn parse(shape: &'a RowShape, records: &[RecordRef<'a>]) -> Option<Self> {
+        let rows = records.iter().map(|record| RowView::parse(shape, record.payload));
+        Some(Self { shape, rows: rows.collect::<Result<_, _>>().ok()? })
+    }
+
+    fn put(&self, encoded_shape: &[u8], out: &mut Vec<u8>) {
+        out.push(PAYLOADS_ROWS);
+        out.extend_from_slice(encoded_shape);
+        put_planes(out, self.shape.null_bytes.into(), self.rows.iter().map(RowView::nulls));
+        let mut at = 0;
+        for &width in &self.shape.fixed {
+            self.put_fixed(at, width.into(), out);
+            at += usize::from(width);
+        }
+        self.put_lengths(out);
+        self.put_values(out);
+    }
+
+    fn put_fixed(&self, at: usize, width: usize, out: &mut Vec<u8>) {
+        let values = self.rows.iter().map(|row| &row.fixed()[at..at + width]);
+        if width <= PLANES_MAX {
+            put_planes(out, width, values);
+        } else {
+            values.for_each(|value| out.extend_from_slice(value));
+        }
+    }
+
+    fn put_lengths(&self, out: &mut Vec<u8>) {
+        let mut lengths: Vec<Reader<'_>> = self.rows.iter().map(|row| Reader::new(row.lengths())).collect();
+        for _ in 0..self.shape.var_count {
+            for length in &mut lengths {
+                varint::put(out, length.varint().expect("the row has been parsed"));
+            }
+        }
+    }
+
+    fn put_values(&self, out: &mut Vec<u8>) {
+        let mut values: Vec<VarValues<'_>> = self.rows.iter().map(RowView::values).collect();
+        for _ in 0..self.shape.var_count {
+            for value in values.iter_mut().filter_map(Iterator::next) {
+                out.extend_from_slice(value.bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Building a page whose records come column by column: first the room for each record, then their bytes.
+
+use super::layout::*;
+use super::write::{NoRoom, PageMut};
+use crate::format::varint;
+
+/// What is known of a record before its bytes are.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::format) struct Outline {
+    pub(in crate::format) flags: RecordFlags,
+    pub(in crate::format) versioned: bool,
+    pub(in crate::format) suffix_bytes: usize,
+    pub(in crate::format) payload_bytes: usize,
+}
+
+/// Where in the page the parts of each record belong.
+#[derive(Default, Debug)]
+pub(in crate::format) struct Places {
+    pub(in crate::format) suffixes: Vec<u32>,
+    pub(in crate::format) versions: Vec<u32>,
+    pub(in crate::format) payloads: Vec<u32>,
+}
+
+impl PageMut<'_> {
+    /// Gives each record its slot and room, in order, in a page without records, and writes flags and lengths.
+    /// The caller fills in the rest and then calls [`Self::set_heads`].
+    pub(in crate::format) fn lay_out(&mut self, records: &[Outline]) -> Result<Places, NoRoom> {
+        let mut places = Places::default();
+        let mut at = self.view().heap_start();
+        for (i, record) in records.iter().enumerate() {
+            let bytes = record_bytes(record.suffix_bytes, record.versioned, record.payload_bytes);
+            let slots_end = HEADER_BYTES + (i + 1) * SLOT_BYTES;
+            at = at.checked_sub(bytes).filter(|&at| at >= slots_end).ok_or(NoRoom)?;
+            put_u16(self.bytes_mut(), HEADER_BYTES + i * SLOT_BYTES, at);
+            self.outline_record(at, record, &mut places);
+        }
+        put_u16(self.bytes_mut(), AT_COUNT, records.len());
+        put_u16(self.bytes_mut(), AT_HEAP_START, at);
+        Ok(places)
+    }
+
+    fn outline_record(&mut self, start: usize, record: &Outline, places: &mut Places) {
+        let versioned = if record.versioned { RecordFlags::VERSIONED_BIT } else { 0 };
+        let bytes = self.bytes_mut();
+        bytes[start] = record.flags.bits() | versioned;
+        let mut at = start + 1;
+        at += varint::write(&mut bytes[at..], record.suffix_bytes as u64);
+        places.suffixes.push(at as u32);
+        at += record.suffix_bytes;
+        if record.versioned {
+            places.versions.push(at as u32);
+            at += VERSION_BYTES;
+        }
+        at += varint::write(&mut bytes[at..], record.payload_bytes as u64);
+        places.payloads.push(at as u32);
+    }
+
+    /// Computes the heads of all slots.
+    pub(in crate::format) fn set_heads(&mut self) {
+        for i in 0..self.view().count() {
+            let head = head_of(self.view().suffix(i));
+            put_u32(self.bytes_mut(), HEADER_BYTES + i * SLOT_BYTES + 2, head);
+        }
+    }
+}
