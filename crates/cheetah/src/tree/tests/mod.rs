@@ -5,4 +5,5 @@ mod cursor;
 mod fixture;
 mod limits;
 mod model;
+mod overtaken;
 mod threads;
