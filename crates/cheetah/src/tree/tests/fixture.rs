@@ -3,7 +3,7 @@
 use crate::base::{reach, Config, TreeId};
 use crate::format::page::RecordRef;
 use crate::pool::{PageClass, Pool};
-use crate::tree::{Changed, Path, Removed, Tree};
+use crate::tree::{Changed, Path, Removed, Tree, TreeDef};
 use cheetah_io::rng::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,6 +44,8 @@ impl Keys {
 
 pub(super) const KEY_BYTES_MAX: usize = 48;
 pub(super) const PAYLOAD_BYTES_MAX: u64 = 90;
+/// Pages that an operation may allocate.
+const ROOM_PAGES: usize = 8;
 
 pub(super) struct Fixture {
     pub(super) pool: Arc<Pool>,
@@ -55,12 +57,33 @@ pub(super) struct Fixture {
 impl Fixture {
     /// An empty tree of 512-byte pages.
     pub(super) fn tiny() -> Self {
-        let pool = Pool::in_memory(&Config::tiny());
+        Self::empty(Pool::in_memory(&Config::tiny()))
+    }
+
+    /// An empty tree of that pool.
+    pub(super) fn empty(pool: Arc<Pool>) -> Self {
         let tree = {
             let action = pool.enter();
             Tree::create(&pool, &action, TreeId(16), PageClass::Base, KEY_BYTES_MAX).unwrap()
         };
         Self { pool, tree: Arc::new(tree), path: Path::default(), model: Model::new() }
+    }
+
+    /// A tree that is in the pool already and holds what `model` holds.
+    pub(super) fn open(pool: Arc<Pool>, def: TreeDef, model: Model) -> Self {
+        let tree = Tree::open(&pool, def).unwrap();
+        Self { pool, tree: Arc::new(tree), path: Path::default(), model }
+    }
+
+    /// One random change, and sometimes a look.
+    pub(super) fn step(&mut self, keys: Keys, inserts_of_ten: u64, rng: &mut Rng) {
+        let key = self.some_key(keys, rng);
+        match rng.below(12) {
+            10 => self.get(&key),
+            11 => self.replace(&key, &payload(rng)),
+            dice if dice < inserts_of_ten => self.insert(&keys.draw(rng), &payload(rng)),
+            _ => self.remove(&key),
+        }
     }
 
     pub(super) fn insert(&mut self, key: &[u8], payload: &[u8]) {
@@ -74,6 +97,7 @@ impl Fixture {
     }
 
     pub(super) fn replace(&mut self, key: &[u8], payload: &[u8]) {
+        self.pool.make_room(ROOM_PAGES).unwrap();
         self.tree.prepare(key, &mut self.path).unwrap();
         let action = self.pool.enter();
         let changed = self.tree.replace(&action, &mut self.path, key, RecordRef::frozen(payload)).unwrap();
@@ -123,12 +147,14 @@ impl Fixture {
 }
 
 pub(super) fn insert(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) -> Changed {
+    tree.pool().make_room(ROOM_PAGES).unwrap();
     tree.prepare(key, path).unwrap();
     let action = tree.pool().enter();
     tree.insert(&action, path, key, RecordRef::frozen(payload)).unwrap()
 }
 
 pub(super) fn remove(tree: &Tree, path: &mut Path, key: &[u8]) -> bool {
+    tree.pool().make_room(ROOM_PAGES).unwrap();
     tree.prepare(key, path).unwrap();
     let removed = {
         let action = tree.pool().enter();

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod cursor;
+mod disk;
 mod fixture;
 mod limits;
 mod model;

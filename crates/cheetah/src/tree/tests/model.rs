@@ -11,16 +11,7 @@ fn run(keys: Keys, seed: u64) {
     let mut fixture = Fixture::tiny();
     for (phase, inserts_of_ten) in [9, 5, 2, 7, 1].into_iter().enumerate() {
         for _ in 0..STEPS / 5 {
-            let key = fixture.some_key(keys, &mut rng);
-            match rng.below(12) {
-                10 => fixture.get(&key),
-                11 => fixture.replace(&key, &payload(&mut rng)),
-                dice if dice < inserts_of_ten => {
-                    let key = keys.draw(&mut rng);
-                    fixture.insert(&key, &payload(&mut rng));
-                }
-                _ => fixture.remove(&key),
-            }
+            fixture.step(keys, inserts_of_ten, &mut rng);
         }
         println!("{keys:?} seed {seed} phase {phase}: {} records", fixture.model.len());
         fixture.check();

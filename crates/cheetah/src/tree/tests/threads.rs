@@ -1,8 +1,12 @@
 //! Writers and readers at once, each writer with keys of its own, so that its model stays true.
 
 use super::fixture::{assert_reached, insert, remove, Fixture};
+use crate::base::Config;
+use crate::pool::testing::Database;
 use crate::tree::{Changed, Path, SeekMode, Tree};
 use cheetah_io::rng::Rng;
+use cheetah_io::sim::CrashPolicy;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -38,10 +42,9 @@ fn write(tree: &Tree, writer: u32) -> BTreeSet<[u8; 4]> {
 }
 
 /// Scans must be ordered, and must never miss the keys that nobody removes.
-fn read(tree: &Arc<Tree>, seed: u64, fixed: &[[u8; 4]], stop: &AtomicBool) -> u64 {
+fn read(tree: &Arc<Tree>, seed: u64, fixed: &[[u8; 4]], stop: &AtomicBool) {
     let mut rng = Rng::new(seed);
     let mut cursor = tree.cursor();
-    let mut scans = 0;
     while !stop.load(Ordering::Relaxed) {
         let forward = rng.below(2) == 0;
         let mode = if forward { SeekMode::First } else { SeekMode::Last };
@@ -61,36 +64,29 @@ fn read(tree: &Arc<Tree>, seed: u64, fixed: &[[u8; 4]], stop: &AtomicBool) -> u6
         for key in fixed {
             assert!(tree.get(key, |_| ()).unwrap().is_some());
         }
-        scans += 1;
     }
-    scans
 }
 
-#[test]
-fn writers_and_readers_at_once_agree() {
-    let fixture = Fixture::tiny();
+/// Runs writers and readers on the tree, and `also` on this thread until all writers are done.
+fn stress(fixture: &Fixture, also: impl Fn()) {
     let tree = &fixture.tree;
-    let fixed: Vec<[u8; 4]> = (0..30).map(|i| key_of(0, 4000 + i * 10)).chain([key_of(1, 0)]).collect();
-    let fixed: Vec<[u8; 4]> = fixed.into_iter().filter(|key| u32::from_be_bytes(*key) >= 12_000).collect();
+    let fixed: Vec<[u8; 4]> = (0..30).map(|i| key_of(0, 4000 + i * 10)).collect();
     for key in &fixed {
         assert_eq!(insert(tree, &mut Path::default(), key, b"fixed"), Changed::Done);
     }
     let stop = AtomicBool::new(false);
     let mut all: BTreeSet<[u8; 4]> = std::thread::scope(|scope| {
-        let readers: Vec<_> = (0..READERS)
-            .map(|seed| {
-                scope.spawn({
-                    let (fixed, stop) = (&fixed, &stop);
-                    move || read(tree, seed, fixed, stop)
-                })
-            })
-            .collect();
+        let (fixed, stop) = (&fixed, &stop);
+        let _stop = StopOnDrop(stop);
+        let readers: Vec<_> =
+            (0..READERS).map(|seed| scope.spawn(move || read(tree, seed, fixed, stop))).collect();
         let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || write(tree, writer))).collect();
+        while writers.iter().any(|writer| !writer.is_finished()) {
+            also();
+        }
         let all = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
         stop.store(true, Ordering::Relaxed);
-        for reader in readers {
-            assert!(reader.join().unwrap() > 0);
-        }
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
         all
     });
     all.extend(&fixed);
@@ -100,4 +96,38 @@ fn writers_and_readers_at_once_agree() {
     assert_eq!((report.problems, report.records), (Vec::new(), all.len() as u64));
     assert_eq!(report.pages, fixture.pool.tree_bytes(tree.def().id).pages);
     assert_reached(&["split_leaf", "merge_leaf"]);
+}
+
+/// Ends the readers even when this thread panics.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn writers_and_readers_at_once_agree() {
+    stress(&Fixture::tiny(), std::thread::yield_now);
+}
+
+#[test]
+fn evictions_and_checkpoints_go_on_under_writers_and_readers() {
+    let db = Database::new(&Config::tiny());
+    let fixture = Fixture::empty(db.pool.clone());
+    let now_ns = Cell::new(0);
+    stress(&fixture, || {
+        now_ns.set(now_ns.get() + 1_000_000);
+        db.pool.clean_step(now_ns.get(), 0, 2000).unwrap();
+        db.pool.collect(8192).unwrap();
+        db.checkpoint().unwrap();
+    });
+    db.checkpoint().unwrap();
+    let records = fixture.tree.check(&mut |_, _| {}).unwrap().records;
+    let (def, disk) = (*fixture.tree.def(), db.disk.crash(CrashPolicy::SyncedOnly, 1));
+    drop(fixture);
+    let again = db.crash(disk);
+    let report = Tree::open(&again.pool, def).unwrap().check(&mut |_, _| {}).unwrap();
+    assert_eq!((report.problems, report.records), (Vec::new(), records));
 }

@@ -1,0 +1,63 @@
+//! A tree larger than its pool, with checkpoints between and during changes, and power cuts.
+
+use super::fixture::{Fixture, Keys, Model};
+use crate::base::Config;
+use crate::pool::testing::Database;
+use crate::pool::CutState;
+use cheetah_io::rng::Rng;
+use cheetah_io::sim::CrashPolicy;
+
+const ROUNDS: usize = 12;
+const STEPS_PER_ROUND: u64 = 400;
+const CRASHES: u64 = 4;
+
+/// Changes the tree while a checkpoint writes what it was before; returns what the checkpoint must hold.
+fn checkpoint_under_changes(db: &Database, fixture: &mut Fixture, keys: Keys, rng: &mut Rng) -> Model {
+    let at_cut = fixture.model.clone();
+    let (mut checkpoint, ()) = db.pool.begin_checkpoint(|_| ());
+    while checkpoint.write_some(rng.below(12) as usize).unwrap() > 0 {
+        for _ in 0..rng.below(10) {
+            fixture.step(keys, 6, rng);
+        }
+    }
+    checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+    at_cut
+}
+
+fn run(keys: Keys, seed: u64) {
+    println!("{keys:?} seed {seed}");
+    let mut rng = Rng::new(seed);
+    let mut db = Database::new(&Config::tiny());
+    let mut fixture = Fixture::empty(db.pool.clone());
+    let mut now_ns = 0;
+    for crash in 0..CRASHES {
+        let mut committed = checkpoint_under_changes(&db, &mut fixture, keys, &mut rng);
+        for round in 0..ROUNDS {
+            let inserts_of_ten = [9, 8, 2][round % 3];
+            for _ in 0..rng.below(STEPS_PER_ROUND) {
+                fixture.step(keys, inserts_of_ten, &mut rng);
+            }
+            now_ns += 10_000_000;
+            db.pool.clean_step(now_ns, 0, 2000).unwrap();
+            db.pool.collect(8192).unwrap();
+            if rng.below(2) == 0 {
+                committed = checkpoint_under_changes(&db, &mut fixture, keys, &mut rng);
+            }
+        }
+        fixture.check();
+        let (def, disk) = (*fixture.tree.def(), db.disk.crash(CrashPolicy::Random(0.5), seed + crash));
+        drop(fixture);
+        db = db.crash(disk);
+        fixture = Fixture::open(db.pool.clone(), def, committed);
+        fixture.check();
+    }
+}
+
+#[test]
+fn a_power_cut_brings_back_the_tree_of_the_last_checkpoint() {
+    for keys in Keys::ALL {
+        for seed in 0..3 {
+            run(keys, seed);
+        }
+    }
+}
