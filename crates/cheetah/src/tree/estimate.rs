@@ -1,10 +1,12 @@
-//! How many records lie between two keys, without reading anything from disk.
+//! How many records lie between two keys, without reading from disk.
 //!
 //! Both bounds are followed down as far as pages are in memory. Where the ways part, the children in between
-//! count as much as an average child; in the leaves, if they are reached, the records are counted exactly.
+//! count as much as an average child; in the leaves, if they are reached, the records are counted exactly. Only
+//! the first estimate of a tree that has been opened reads, one way down, to see what a leaf and an inner page
+//! hold.
 
 use super::descend::{Landing, Target};
-use super::Tree;
+use super::{Path, Tree};
 use crate::base::{PageId, Result};
 use crate::format::page::PageView;
 
@@ -21,11 +23,14 @@ struct Step {
 }
 
 impl Tree {
-    /// About how many records have a key with `low <= key < high`; `high` `None` means up to the end. Reads at
-    /// most the root from disk.
+    /// About how many records have a key with `low <= key < high`; `high` `None` means up to the end. May do I/O
+    /// the first time, and later for the root only.
     pub fn count_between(&self, low: &[u8], high: Option<&[u8]>) -> Result<u64> {
         if high.is_some_and(|high| high <= low) {
             return Ok(0);
+        }
+        if !self.stats.leaf_records.is_known() {
+            self.prepare(low, &mut Path::default())?;
         }
         let from = self.trace(Target::Key(low))?;
         let to = self.trace(high.map_or(Target::Last, Target::Key))?;
@@ -63,10 +68,22 @@ impl Tree {
         })
     }
 
+    /// Starts the average of children, where no inner page below the root has been seen, from the number of pages,
+    /// those of large values included.
+    fn expect_children(&self, root: &PageView<'_>) {
+        if root.level() < 2 || self.stats.inner_children.is_known() {
+            return;
+        }
+        let pages = self.pool.tree_bytes(self.def.id).pages as f64;
+        let children = (pages / root.count().max(1) as f64).powf(1.0 / f64::from(root.level() - 1));
+        self.stats.inner_children.add(children as u64);
+    }
+
     /// The pages on the way to `target`, root first, as far as they are in memory.
     fn trace(&self, target: Target<'_>) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         let mut page = self.root_page()?;
+        self.expect_children(&PageView::new(&page.read()));
         loop {
             let guard = page.read();
             let view = PageView::new(&guard);

@@ -27,6 +27,11 @@ impl Average {
         self.0.store(new, Ordering::Relaxed);
     }
 
+    /// Whether there has been a value.
+    pub(super) fn is_known(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
     /// The average, or `guess` before the first value; at least 1.
     pub(super) fn or(&self, guess: u64) -> u64 {
         match self.0.load(Ordering::Relaxed) {

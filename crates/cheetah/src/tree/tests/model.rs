@@ -1,6 +1,6 @@
 //! Single-threaded changes against the model.
 
-use super::fixture::{assert_reached, payload, Fixture, Keys};
+use super::fixture::{assert_reached, Fixture, Keys};
 use cheetah_io::rng::Rng;
 
 const STEPS: usize = 12_000;
