@@ -159,7 +159,7 @@ impl Pool {
             frame.set_dirty(Some(next));
             new.mark_dirty(pid);
         }
-        if !planted::is_on("abandoned_moves_lost") {
+        if !planted::is_on("pool: forget the moves of an abandoned checkpoint") {
             new.absorb(old.all_moved());
         }
         old.clear();

@@ -137,5 +137,6 @@ impl Pool {
 /// See C1 of the module.
 fn is_movable(entry: &PageEntry, from: Location) -> bool {
     let unchanged = entry.frame().is_none_or(|frame| frame.dirty().is_none());
-    entry.location() == Some(from) && (unchanged || planted::is_on("gc_moves_dirty_page"))
+    entry.location() == Some(from)
+        && (unchanged || planted::is_on("pool: move a page with unwritten changes"))
 }

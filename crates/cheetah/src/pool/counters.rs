@@ -20,11 +20,35 @@ impl Counter {
     }
 }
 
+/// A number that grows so often, in so many threads, that one cache line for all of them would slow them down.
+#[derive(Default, Debug)]
+pub(super) struct StripedCounter([Stripe; STRIPES_COUNT]);
+
+const STRIPES_COUNT: usize = 16;
+
+#[derive(Default, Debug)]
+#[repr(align(128))]
+struct Stripe(Counter);
+
+impl StripedCounter {
+    pub(super) fn one(&self) {
+        thread_local! {
+            static STRIPE: usize = NEXT_STRIPE.fetch_add(1, Relaxed) as usize % STRIPES_COUNT;
+        }
+        static NEXT_STRIPE: AtomicU64 = AtomicU64::new(0);
+        self.0[STRIPE.with(|stripe| *stripe)].0.one();
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        self.0.iter().map(|stripe| stripe.0.get()).sum()
+    }
+}
+
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty),* $(,)?) => {
         /// What the pool has done since it was opened.
         #[derive(Default, Debug)]
-        pub(super) struct Counters { $($(#[$doc])* pub(super) $name: Counter),* }
+        pub(super) struct Counters { $($(#[$doc])* pub(super) $name: $kind),* }
 
         impl Counters {
             /// Names and values.
@@ -37,35 +61,35 @@ macro_rules! counters {
 
 counters! {
     /// Fetches.
-    requests,
+    requests: StripedCounter,
     /// Fetches that read an image.
-    reads,
+    reads: Counter,
     /// Bytes of images read by fetches.
-    read_bytes,
+    read_bytes: Counter,
     /// Images written of pages of trees.
-    writes,
+    writes: Counter,
     /// Bytes of them.
-    written_bytes,
+    written_bytes: Counter,
     /// Images written of large values.
-    blob_writes,
+    blob_writes: Counter,
     /// Bytes of them.
-    blob_written_bytes,
+    blob_written_bytes: Counter,
     /// Images moved by the garbage collection.
-    moves,
+    moves: Counter,
     /// Bytes of them.
-    moved_bytes,
+    moved_bytes: Counter,
     /// Bytes of pages before they were encoded.
-    encoded_page_bytes,
+    encoded_page_bytes: Counter,
     /// Pages written because an action wanted to change them during a checkpoint.
-    captures,
+    captures: Counter,
     /// Frames given up for others.
-    evictions,
+    evictions: Counter,
     /// Pages that the thread which needed room had to write itself.
-    foreground_writes,
+    foreground_writes: Counter,
     /// Frames allocated beyond the limit.
-    overshoots,
+    overshoots: Counter,
     /// Generations committed.
-    checkpoints,
+    checkpoints: Counter,
     /// Checkpoints given up; their changes went into the next one.
-    checkpoints_abandoned,
+    checkpoints_abandoned: Counter,
 }

@@ -58,6 +58,22 @@ impl Pool {
         }
     }
 
+    /// Reads the newest stored image of a page and checks it, whether or not the page is in memory. `Ok` too when there
+    /// is no image (yet).
+    pub fn check_image(&self, pid: PageId) -> Result<()> {
+        loop {
+            let source = match self.table.existing(pid) {
+                Some(entry) if entry.location().is_some() => Source::of(&entry),
+                _ => return Ok(()),
+            };
+            let read = self.read_frame(pid, source);
+            let moved = self.table.existing(pid).and_then(|entry| entry.location()) != Some(source.location);
+            if !moved {
+                return read.map(drop);
+            }
+        }
+    }
+
     fn look_up(&self, pid: PageId, reuse: Reuse) -> Result<Found> {
         let Some(mut entry) = self.table.existing(pid) else { return self.unknown(pid) };
         Ok(match (entry.residence(), entry.frame()) {

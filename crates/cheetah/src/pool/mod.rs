@@ -35,6 +35,8 @@ mod trees;
 mod write_out;
 
 #[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
 mod model_tests;
 #[cfg(test)]
 mod scenario_tests;

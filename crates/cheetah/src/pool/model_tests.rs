@@ -205,7 +205,11 @@ fn is_caught(bug: &'static str) -> bool {
 
 #[test]
 fn the_model_catches_planted_bugs() {
-    for bug in ["abandoned_moves_lost", "capture_skipped", "free_without_capture"] {
+    for bug in [
+        "pool: forget the moves of an abandoned checkpoint",
+        "pool: skip the capture of a changed page",
+        "pool: skip the capture of a freed page",
+    ] {
         assert!(is_caught(bug), "{bug}");
     }
 }

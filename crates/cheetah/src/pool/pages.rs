@@ -187,7 +187,7 @@ impl Pool {
         let frame = self.table.entry(pid).frame().cloned();
         let latch = frame.as_ref().map(|frame| frame.latch_to_write_out());
         if let (Some(frame), Some(bytes)) = (&frame, &latch) {
-            if !planted::is_on("free_without_capture") {
+            if !planted::is_on("pool: skip the capture of a freed page") {
                 self.capture(frame, bytes, generation);
             }
         }

@@ -39,7 +39,7 @@ impl FreePids {
     }
 
     pub(super) fn put(&mut self, pid: PageId, generation: Generation) {
-        if planted::is_on("pid_reused_in_same_generation") {
+        if planted::is_on("pool: reuse a page number at once") {
             return self.free.push(pid);
         }
         match self.waiting.last_mut() {

@@ -107,7 +107,7 @@ fn gc_between_flip_and_write() -> Result<(), String> {
 #[test]
 fn a_page_with_unwritten_changes_is_not_moved() {
     assert_eq!(gc_between_flip_and_write(), Ok(()));
-    let _bug = planted::plant("gc_moves_dirty_page");
+    let _bug = planted::plant("pool: move a page with unwritten changes");
     assert!(gc_between_flip_and_write().is_err());
 }
 
@@ -128,7 +128,7 @@ fn change_between_flip_and_write() -> Option<u64> {
 #[test]
 fn a_page_is_captured_before_it_changes_in_the_next_generation() {
     assert_eq!(change_between_flip_and_write(), Some(2));
-    let _bug = planted::plant("capture_skipped");
+    let _bug = planted::plant("pool: skip the capture of a changed page");
     assert_ne!(change_between_flip_and_write(), Some(2));
 }
 
@@ -148,7 +148,7 @@ fn free_between_flip_and_write() -> Option<u64> {
 #[test]
 fn a_page_is_captured_before_it_is_freed_in_the_next_generation() {
     assert_eq!(free_between_flip_and_write(), Some(1));
-    let _bug = planted::plant("free_without_capture");
+    let _bug = planted::plant("pool: skip the capture of a freed page");
     assert_ne!(free_between_flip_and_write(), Some(1));
 }
 
@@ -170,7 +170,7 @@ fn reuse_after_commit_of_the_generation_before() -> bool {
 #[test]
 fn a_freed_number_waits_for_its_own_generation() {
     assert!(!reuse_after_commit_of_the_generation_before());
-    let _bug = planted::plant("pid_reused_in_same_generation");
+    let _bug = planted::plant("pool: reuse a page number at once");
     assert!(reuse_after_commit_of_the_generation_before());
 }
 
@@ -215,7 +215,7 @@ fn abandoned_and_repeated() -> Vec<Option<u64>> {
 #[test]
 fn an_abandoned_checkpoint_goes_into_the_next_one() {
     assert_eq!(abandoned_and_repeated(), [Some(1), Some(2), Some(30), None]);
-    let _bug = planted::plant("abandoned_moves_lost");
+    let _bug = planted::plant("pool: forget the moves of an abandoned checkpoint");
     assert_ne!(abandoned_and_repeated(), [Some(1), Some(2), Some(30), None]);
 }
 
@@ -250,6 +250,7 @@ fn a_damaged_image_fences_its_page_and_nothing_else() {
     let error = again.pool.fetch(pids[2]).unwrap_err().to_string();
     assert!(error.contains(&format!("page {} of tree 16, segment", pids[2])), "{error}");
     assert!(again.pool.fetch(pids[2]).is_err(), "the second look says the same");
+    assert!(again.pool.check_image(pids[2]).is_err() && again.pool.check_image(pids[1]).is_ok());
     for i in [0, 1, 3] {
         assert_eq!(again.value(pids[i]), Some(i as u64));
     }

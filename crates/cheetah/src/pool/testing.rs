@@ -17,6 +17,8 @@ pub(crate) struct Database {
     pub(crate) disk: SimDisk,
     pub(crate) pool: Arc<Pool>,
     pub(crate) map: MapStore,
+    /// What the last checkpoint stored.
+    pub(crate) state: Vec<u8>,
     config: Config,
 }
 
@@ -37,11 +39,11 @@ impl Database {
                 None => entries.remove(&pid),
             };
         };
-        opened.store.load(visit).unwrap();
+        let state = opened.store.load(visit).unwrap();
         entries.values().for_each(|entry| segments.retain(&entry.location));
         segments.loaded(opened.generation).unwrap();
         let pool = Pool::open(config, health, Arc::new(segments), opened.first_generation, entries);
-        Self { disk, pool, map: opened.store, config: config.clone() }
+        Self { disk, pool, map: opened.store, state, config: config.clone() }
     }
 
     /// The database after a power cut.

@@ -24,7 +24,7 @@ impl Pool {
         if frame.dirty() == Some(generation) {
             return;
         }
-        if !planted::is_on("capture_skipped") {
+        if !planted::is_on("pool: skip the capture of a changed page") {
             self.capture(frame, bytes, generation);
         }
         let _entry = self.table.entry(frame.pid);

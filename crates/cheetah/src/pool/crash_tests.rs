@@ -1,0 +1,102 @@
+//! Power cuts at every moment of checkpoints, collections and removals: what is found is exactly the generation that
+//! was last acknowledged, or the one that was being committed.
+
+use super::testing::{Database, TREE};
+use super::{CutState, PageClass};
+use crate::base::{Config, PageId};
+use cheetah_io::rng::Rng;
+use cheetah_io::sim::{explore, Image, Plan, SimDisk};
+use std::collections::BTreeMap;
+
+type Model = BTreeMap<PageId, u64>;
+
+/// A workload that remembers what each of its generations holds.
+struct Workload {
+    rng: Rng,
+    now: Model,
+    /// By the number that is acknowledged after the commit, from 1; it is also the state stored with it.
+    cuts: Vec<Model>,
+    next_value: u64,
+}
+
+impl Workload {
+    fn new(seed: u64) -> Self {
+        Self { rng: Rng::new(seed), now: Model::new(), cuts: vec![Model::new()], next_value: 0 }
+    }
+
+    fn change(&mut self, db: &Database) {
+        db.pool.make_room(2).unwrap();
+        self.next_value += 1;
+        let nth = self.rng.below(self.now.len() as u64 * 2 + 8) as usize;
+        let Some(pid) = self.now.keys().nth(nth).copied() else {
+            let class = PageClass::ALL[self.rng.below(12).saturating_sub(9) as usize];
+            let pid = db.add(class, self.next_value);
+            self.now.insert(pid, self.next_value);
+            return;
+        };
+        if self.rng.chance(0.3) {
+            db.free(pid);
+            self.now.remove(&pid);
+        } else {
+            db.change(pid, self.next_value);
+            self.now.insert(pid, self.next_value);
+        }
+    }
+
+    /// A checkpoint in steps, with changes and collection in between.
+    fn checkpoint(&mut self, db: &Database) {
+        self.cuts.push(self.now.clone());
+        let number = self.cuts.len() as u64 - 1;
+        let state = CutState { state: number.to_le_bytes().to_vec(), ..CutState::default() };
+        let (mut checkpoint, ()) = db.pool.begin_checkpoint(|_| ());
+        while checkpoint.write_some(8).unwrap() > 0 {
+            (0..self.rng.below(6)).for_each(|_| self.change(db));
+            db.pool.collect(2048).unwrap();
+        }
+        checkpoint.commit(&db.map, &state, || Ok(())).unwrap();
+        db.disk.acknowledge(number);
+    }
+
+    fn run(&mut self, disk: &SimDisk) {
+        let db = Database::open(&Config::tiny(), disk.clone());
+        for _ in 0..8 {
+            (0..self.rng.below(80)).for_each(|_| self.change(&db));
+            self.checkpoint(&db);
+            db.map.merge_if_due().unwrap();
+        }
+    }
+}
+
+fn check(image: &Image, cuts: &[Model]) -> Result<(), String> {
+    let db = Database::open(&Config::tiny(), image.disk.snapshot());
+    let state = db.state.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    if state != image.acknowledged && state != image.acknowledged + 1 {
+        return Err(format!("{} was acknowledged, found {state}", image.acknowledged));
+    }
+    let expected = &cuts[state as usize];
+    let pages = db.pool.tree_bytes(TREE).pages;
+    if pages != expected.len() as u64 {
+        return Err(format!("{pages} pages instead of {}", expected.len()));
+    }
+    for (pid, value) in expected {
+        match db.pool.fetch(*pid) {
+            Ok(Some(page)) if super::testing::get(&page) == *value => {}
+            other => return Err(format!("page {pid} should hold {value}: {other:?}")),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_power_cut_leaves_a_whole_generation() {
+    let mut images = 0;
+    for seed in 0..3 {
+        let mut all = Workload::new(seed);
+        all.run(&SimDisk::new());
+        let plan = Plan { write_every: 6, ..Plan::quick(seed, 150) };
+        let workload = |disk: &SimDisk| Workload::new(seed).run(disk);
+        let report = explore(&plan, &SimDisk::new(), workload, |image| check(image, &all.cuts));
+        images += report.unwrap_or_else(|failure| panic!("seed {seed}: {failure}")).images_count;
+    }
+    assert!(images > 500, "{images}");
+}
