@@ -5,10 +5,10 @@ INSERT INTO t VALUES (10, 10);
 INSERT INTO t (v) VALUES (11);
 SELECT * FROM t ORDER BY id;
 DELETE FROM t WHERE id > 5;
--- restart
+--! restart
 INSERT INTO t (v) VALUES (20);
 SELECT * FROM t ORDER BY id;
--- kill
+--! kill
 INSERT INTO t (v) VALUES (21);
 SELECT * FROM t ORDER BY id;
 SET auto_increment_increment = 10, auto_increment_offset = 3;

@@ -3,7 +3,7 @@ INSERT INTO t VALUES (1, REPEAT('a', 10000), ''), (2, REPEAT('b', 1000000), 'x')
 SELECT id, LENGTH(b), MD5(b), CHAR_LENGTH(c), MD5(c) FROM t ORDER BY id;
 UPDATE t SET b = CONCAT(b, 'tail') WHERE id = 3;
 UPDATE t SET id = id + 10;
--- kill
+--! kill
 SELECT id, LENGTH(b), MD5(b), CHAR_LENGTH(c), MD5(c) FROM t ORDER BY id;
 UPDATE t SET b = 'small' WHERE id = 12;
 DELETE FROM t WHERE id = 13;

@@ -20,7 +20,7 @@ ROLLBACK;
 SELECT * FROM t ORDER BY a;
 SET autocommit = 0;
 INSERT INTO t VALUES (7, 7);
--- kill
+--! kill
 SELECT * FROM t ORDER BY a;
 SET autocommit = 0;
 INSERT INTO t VALUES (8, 8);
@@ -30,6 +30,6 @@ ROLLBACK;
 SELECT COUNT(*) FROM t;
 INSERT INTO t SELECT seq + 100, seq FROM seq_1_to_5000;
 COMMIT;
--- kill
+--! kill
 SELECT COUNT(*), SUM(a), SUM(b) FROM t;
 CHECK TABLE t EXTENDED;

@@ -1,0 +1,161 @@
+"""The language of `tests/sql/*.sql`: plain SQL plus a few directives, read into a flat list of steps.
+
+A statement ends with `;` at the end of a line. A line that starts with `-- ` or `#` is a comment. Directives:
+
+    --! connection NAME            go on with this connection (opened when first named; `default` is the first)
+    --! disconnect NAME            close it
+    --! send                       the next statement does not wait for its answer ..
+    --! reap                       .. which is taken here, on the connection that sent it
+    --! wait QUERY                 repeat until the query's first column is not 0 (at most 30 s)
+    --! error NUMBER               the next statement fails like that on the reference engine (obligatory for the errors
+                                   a slip of the pen gives: syntax, unknown table, column, routine, variable)
+    --! columns NAME,NAME          compare only these columns of the next statement's result
+    --! unordered | ordered        compare the next result as a set | in order (default: in order when it says ORDER BY,
+                                   SHOW, HANDLER, EXPLAIN, CHECK or CALL)
+    --! ignore                     run the next statement on both sides, compare only whether and how it failed
+    --! numbers                    compare the numbers of the next statement's errors and warnings, not their wording
+    --! delimiter WORD             statements end with this word
+    --! restart | kill             stop the server (or kill -9) and start it
+    --! shell NAME                 run a step that cannot be SQL (see `sqlshell.py`)
+    --! for QUERY / --! end        repeat for each row of the query, with $1, $2 .. standing for its columns
+    --! cheetah-only / --! end     run on Cheetah alone; the output must equal that in NAME.expected
+    --! innodb-only / --! end      run on InnoDB alone, where the two have to go different ways
+
+In statements $ENGINE is the engine under test, $DB the database, $ID(NAME) a connection's number, $FOLDER a scratch folder.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from .say import Failure
+
+BOTH, CHEETAH_ONLY, INNODB_ONLY = "both", "cheetah-only", "innodb-only"
+# Errors that a mistake in a script gives on both sides alike; they must be announced.
+SLIPS = {1049, 1054, 1064, 1109, 1146, 1193, 1305, 1072}
+ACTIONS = {"connection", "disconnect", "reap", "wait", "restart", "kill", "shell"}
+MODIFIERS = {"send", "error", "columns", "unordered", "ordered", "ignore", "numbers"}
+IN_ORDER = re.compile(r"\bORDER\s+BY\b|^\s*(SHOW|HANDLER|EXPLAIN|CHECK|CALL|DESC|CHECKSUM|ANALYZE|OPTIMIZE)\b", re.I)
+
+
+@dataclass
+class Step:
+    """One statement (`action` empty) or one directive, with the line it stands in."""
+    line: int
+    text: str
+    action: str = ""
+    where: str = BOTH
+    options: dict = field(default_factory=dict)
+
+    def in_order(self) -> bool:
+        """Whether the order of the result's rows counts."""
+        if "ordered" in self.options or "unordered" in self.options:
+            return "ordered" in self.options
+        return bool(IN_ORDER.search(self.text))
+
+
+@dataclass
+class Loop:
+    """Steps to repeat for each row of a query."""
+    line: int
+    query: str
+    steps: list
+    where: str = BOTH
+
+
+def parse(text: str, name: str) -> list:
+    """The steps and loops of a script; Failure with the line of a mistake."""
+    return Parser(text, name).parse()
+
+
+class Parser:
+    """Reads lines; keeps open blocks on a stack."""
+
+    def __init__(self, text: str, name: str):
+        self.lines = text.splitlines()
+        self.name = name
+        self.delimiter = ";"
+        self.blocks = [("", [], BOTH)]   # (kind, steps, where)
+        self.loops = []
+        self.options = {}
+        self.statement, self.first_line = [], 0
+
+    def parse(self) -> list:
+        """All lines."""
+        for number, line in enumerate(self.lines, 1):
+            if not self.statement and line.startswith("--!"):
+                self.directive(number, line[3:].strip())
+            elif not self.statement and (not line.strip() or line.startswith(("-- ", "#")) or line == "--"):
+                continue
+            else:
+                self.statement_line(number, line)
+        if self.statement:
+            self.fail(self.first_line, f"this statement has no end ({self.delimiter})")
+        if len(self.blocks) != 1:
+            self.fail(len(self.lines), f"--! {self.blocks[-1][0]} has no --! end")
+        return self.blocks[0][1]
+
+    def directive(self, number: int, text: str) -> None:
+        """One `--!` line."""
+        word, _, rest = text.partition(" ")
+        rest = rest.strip()
+        if word in (CHEETAH_ONLY, INNODB_ONLY):
+            self.blocks.append((word, self.blocks[-1][1], word))
+        elif word == "for":
+            if self.loops:
+                self.fail(number, "a loop within a loop")
+            self.loops.append(Loop(number, rest, [], self.where()))
+            self.blocks.append((word, self.loops[-1].steps, self.where()))
+        elif word == "end":
+            if len(self.blocks) == 1:
+                self.fail(number, "--! end without a block")
+            if self.blocks.pop()[0] == "for":
+                self.blocks[-1][1].append(self.loops.pop())
+        elif word == "delimiter":
+            self.delimiter = rest
+        elif word in ACTIONS:
+            self.blocks[-1][1].append(Step(number, rest, word, self.where(), self.take_options()))
+        elif word in MODIFIERS:
+            self.options[word] = rest
+        else:
+            self.fail(number, f"unknown directive {word}")
+
+    def statement_line(self, number: int, line: str) -> None:
+        """A line of SQL."""
+        if not self.statement:
+            self.first_line = number
+        self.statement.append(line)
+        if line.rstrip().endswith(self.delimiter):
+            text = "\n".join(self.statement).rstrip()[:-len(self.delimiter)].strip()
+            self.statement = []
+            self.blocks[-1][1].append(Step(self.first_line, text, "", self.where(), self.take_options()))
+
+    def where(self) -> str:
+        """Where the steps of the innermost block run."""
+        return self.blocks[-1][2]
+
+    def take_options(self) -> dict:
+        """The modifiers given since the last statement."""
+        options, self.options = self.options, {}
+        return options
+
+    def fail(self, number: int, why: str) -> None:
+        """A mistake in the script."""
+        raise Failure(f"{self.name}:{number}: {why}")
+
+
+def expand(steps: list, rows_of) -> list:
+    """The flat list of steps: loops unrolled with the rows that `rows_of(query)` gives."""
+    flat = []
+    for step in steps:
+        if isinstance(step, Step):
+            flat.append(step)
+            continue
+        for row in rows_of(step.query):
+            flat += [fill(inner, row) for inner in step.steps]
+    return flat
+
+
+def fill(step: Step, row: list) -> Step:
+    """A step of a loop with $1, $2 .. replaced."""
+    text = re.sub(r"\$(\d)", lambda found: row[int(found.group(1)) - 1], step.text)
+    return Step(step.line, text, step.action, step.where, step.options)

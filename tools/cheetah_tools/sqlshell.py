@@ -1,0 +1,51 @@
+"""Steps of an SQL script that plain SQL cannot express: `--! shell NAME`. Each gives the lines to compare."""
+
+import subprocess
+
+from . import setup
+from .paths import SERVER
+from .say import Failure
+
+
+def run(side, name: str) -> list:
+    """Run one step."""
+    if name not in STEPS:
+        raise Failure(f"unknown shell step {name}")
+    return STEPS[name](side)
+
+
+def dump(side) -> list:
+    """mariadb-dump of the whole database into a file of the scratch folder."""
+    place = side.folder / "dump.sql"
+    words = [str(SERVER / "usr/bin/mariadb-dump"), "--no-defaults", f"--socket={side.server.socket}", "--user=root",
+             "--default-character-set=utf8mb4", "--hex-blob", "--routines", "--triggers", "--skip-dump-date", "--max-allowed-packet=256M",
+             f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}", "sqltest"]
+    with open(place, "wb") as out:
+        done = subprocess.run(words, env=setup.library_environment(), stdout=out, stderr=subprocess.PIPE, check=False)
+    return [f"dump: status {done.returncode} {done.stderr.decode(errors='replace').strip()}"]
+
+
+def restore(side) -> list:
+    """Feed that dump to the client, into an emptied database."""
+    side.server.sql("DROP DATABASE sqltest")
+    side.server.sql("CREATE DATABASE sqltest CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+    return [f"restore: {feed(side, (side.folder / 'dump.sql').read_bytes())}"]
+
+
+def restore_cut(side) -> list:
+    """Feed the first two thirds of the dump: a download that broke off."""
+    side.server.sql("DROP DATABASE sqltest")
+    side.server.sql("CREATE DATABASE sqltest CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+    whole = (side.folder / "dump.sql").read_bytes()
+    text = feed(side, whole[: whole.rindex(b"INSERT INTO") + 300])
+    return [f"cut dump: {text}"]
+
+
+def feed(side, text: bytes) -> str:
+    """Text on the standard input of a client; its status and what it said."""
+    client = side.server.client("sqltest", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    said, _ = client.communicate(text)
+    return f"status {client.returncode} {said.decode(errors='replace').strip()[:300]}"
+
+
+STEPS = {"dump": dump, "restore": restore, "restore-cut": restore_cut}
