@@ -116,10 +116,7 @@ fn choose(
         }
     }
     best.ok_or_else(|| {
-        let detail = format!(
-            "both copies are damaged ({}); restore a backup, or rebuild the map from the segments with cheetah-cli",
-            defects.join("; ")
-        );
+        let detail = format!("both copies are damaged ({}); restore a backup", defects.join("; "));
         Error::corrupt(PATH, detail)
     })
 }

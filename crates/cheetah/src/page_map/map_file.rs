@@ -314,10 +314,7 @@ impl PartReader {
     }
 
     fn corrupt(&self, defect: &Defect) -> Error {
-        let detail = format!(
-            "{defect}, near byte {}; restore a backup, or rebuild the map from the segments with cheetah-cli",
-            self.at
-        );
+        let detail = format!("{defect}, near byte {}; restore a backup", self.at);
         Error::corrupt(&self.file.path, detail)
     }
 }

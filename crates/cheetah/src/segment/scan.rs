@@ -1,4 +1,4 @@
-//! Finding the images of a segment without the page map: for garbage collection and for rebuilding a map.
+//! Finding the images of a segment without the page map: for the check of a database, and to salvage one.
 
 use super::segment_file::SegmentFile;
 use super::{sealing, Location};
