@@ -66,6 +66,11 @@ impl Changes {
         self.dirty_count.load(Relaxed)
     }
 
+    /// Whether there are any changes.
+    pub(super) fn is_some(&self) -> bool {
+        self.dirty_count() > 0 || self.each(|shard| !shard.moved.is_empty()).contains(&true)
+    }
+
     /// All moves, for the commit. The generation must not change any more.
     pub(super) fn all_moved(&self) -> Vec<(PageId, Option<MapEntry>)> {
         self.each(|shard| shard.moved.iter().map(|(pid, entry)| (*pid, *entry)).collect::<Vec<_>>()).concat()

@@ -28,6 +28,8 @@ pub(super) struct Collection {
     images: Vec<(Location, PageId)>,
     last_ns: u64,
     last_written_bytes: u64,
+    /// Segments wait to be removed, or to be old enough to be collected.
+    waits_for_commit: bool,
 }
 
 /// What has happened since the last step.
@@ -58,10 +60,22 @@ impl Pool {
         let totals = self.segments.totals();
         let user = since.per_second(since.written_bytes);
         let target = fill_target(user, device, totals.live_bytes, self.segments.free_bytes()?);
-        if totals.fill() >= target {
+        collection.waits_for_commit = false;
+        if totals.collectable_fill() >= target {
             return Ok(0);
         }
-        self.move_images(&mut collection, since.budget(device))
+        let moved = self.move_images(&mut collection, since.budget(device))?;
+        if moved == 0 && since.written_bytes == 0 {
+            self.segments.seal_sparse()?;
+            collection.waits_for_commit = self.segments.waits_for_commit();
+        }
+        Ok(moved)
+    }
+
+    /// Whether a checkpoint would make something durable that is not, or give space back, or let the collection go on.
+    /// When not, an idle database needs none.
+    pub fn gains_by_checkpoint(&self) -> bool {
+        self.changes_of(self.generation()).is_some() || self.collection.lock().waits_for_commit
     }
 
     /// Moves images until `budget` bytes are moved, or nothing is worth moving. For tests and tools that do not

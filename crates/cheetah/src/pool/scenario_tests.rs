@@ -304,6 +304,30 @@ fn collection_gives_space_back_to_the_file_system() {
 }
 
 #[test]
+fn a_database_at_rest_shrinks_by_itself_and_then_stays_quiet() {
+    let db = database();
+    let pids: Vec<_> = (0..300).map(|value| db.add(PageClass::Base, value)).collect();
+    db.checkpoint().unwrap();
+    pids[..290].iter().for_each(|pid| db.free(*pid));
+    db.checkpoint().unwrap();
+    let mut now_ns = 0;
+    let mut checkpoints = 0;
+    for _ in 0..100 {
+        now_ns += 1_000_000_000;
+        db.pool.gc_step(now_ns, 2000).unwrap();
+        if db.pool.gains_by_checkpoint() {
+            db.checkpoint().unwrap();
+            checkpoints += 1;
+        }
+    }
+    let totals = db.pool.segments.totals();
+    assert!(totals.collectable_fill() >= 900, "{totals:?}");
+    assert!(checkpoints < 20, "{checkpoints} checkpoints");
+    assert!(!db.pool.gains_by_checkpoint());
+    pids[290..].iter().for_each(|pid| assert!(db.value(*pid).is_some()));
+}
+
+#[test]
 fn a_scan_does_not_push_out_what_is_used() {
     let db = database();
     let frames = db.pool.memory().frames_limit() / 512;

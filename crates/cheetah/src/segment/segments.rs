@@ -281,6 +281,28 @@ impl Segments {
         self.table.lock().victim(self.segment_bytes)
     }
 
+    /// Whether more commits would free a segment or make one a victim, even if nothing else happens.
+    pub fn waits_for_commit(&self) -> bool {
+        self.table.lock().waits_for_commit()
+    }
+
+    /// Closes open segments that are full of garbage, so that they become victims: for times of rest, when they would
+    /// not fill up by themselves. Writes their buffers to the files.
+    pub fn seal_sparse(&self) -> Result<()> {
+        for stream in &self.streams {
+            let mut open = stream.lock();
+            let Some(file) = open.as_ref() else { continue };
+            if !self.table.lock().is_sparse(file.id, self.segment_bytes) {
+                continue;
+            }
+            self.write_out(file, &mut file.buffer.lock())?;
+            if let Some(sparse) = open.take() {
+                self.seal(&sparse);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes a segment out of the choice of victims: it could not be emptied (damaged images).
     pub fn fence(&self, segment: SegmentId) {
         if let Some(row) = self.table.lock().rows.get_mut(&segment) {

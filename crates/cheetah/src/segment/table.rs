@@ -32,6 +32,8 @@ pub struct Totals {
     pub segments_count: u64,
     pub file_bytes: u64,
     pub live_bytes: u64,
+    /// Bytes of images that no map will need: what garbage collection could free.
+    pub garbage_bytes: u64,
     /// Bytes of open segments; garbage collection cannot free them.
     pub open_bytes: u64,
 }
@@ -41,6 +43,12 @@ impl Totals {
     pub fn fill(&self) -> u64 {
         (self.live_bytes * 1000).checked_div(self.file_bytes).unwrap_or(1000)
     }
+
+    /// As [`fill`](Self::fill), with gaps taken for full: what garbage collection could make 1000.
+    pub fn collectable_fill(&self) -> u64 {
+        let used = self.file_bytes - self.garbage_bytes;
+        (used * 1000).checked_div(self.file_bytes).unwrap_or(1000)
+    }
 }
 
 /// One row of the table.
@@ -48,6 +56,8 @@ pub(super) struct Row {
     pub(super) file: Arc<SegmentFile>,
     pub(super) end: u64,
     pub(super) live_bytes: u64,
+    /// Bytes between images, and the header: no collection saves them. Known for segments of this opening only.
+    gap_bytes: u64,
     /// The newest generation of a release (S3).
     dead_since: Generation,
     pub(super) open: bool,
@@ -63,6 +73,20 @@ pub(super) struct Row {
     pub(super) fenced: bool,
     /// It may be closed: sealed and synced.
     closable: bool,
+}
+
+impl Row {
+    fn garbage_bytes(&self) -> u64 {
+        self.end.saturating_sub(self.live_bytes + self.gap_bytes)
+    }
+
+    fn is_collectable(&self) -> bool {
+        !self.open && !self.fenced && self.live_bytes > 0
+    }
+
+    fn is_worth_it(&self) -> bool {
+        self.garbage_bytes() > self.end / GAIN_PART
+    }
 }
 
 /// See the module.
@@ -82,6 +106,7 @@ impl Table {
             file: file.clone(),
             end: 0,
             live_bytes: 0,
+            gap_bytes: 0,
             dead_since: Generation(0),
             open: true,
             unsynced: false,
@@ -112,6 +137,7 @@ impl Table {
     pub(super) fn appended(&mut self, location: &Location) {
         if let Some(row) = self.rows.get_mut(&location.segment) {
             self.appended_bytes += location.end().saturating_sub(row.end);
+            row.gap_bytes += u64::from(location.offset).saturating_sub(row.end);
             row.end = location.end();
             row.live_bytes += u64::from(location.stored_bytes);
         }
@@ -171,16 +197,28 @@ impl Table {
 
     /// The segment whose collection gains most for its cost, if any gains anything.
     pub(super) fn victim(&self, segment_bytes: u64) -> Option<SegmentId> {
-        let candidate = |row: &&Row| {
-            !row.open && !row.fenced && row.live_bytes > 0 && row.victim_from <= self.commits_count
-        };
+        let candidate = |row: &&Row| row.is_collectable() && row.victim_from <= self.commits_count;
         let rows = || self.rows.values().filter(candidate);
         let small = |row: &Row| row.end < segment_bytes / SMALL_PART;
         if rows().filter(|row| small(row)).count() > SMALL_COUNT_MAX {
             return rows().filter(|row| small(row)).min_by_key(|row| row.end).map(|row| row.file.id);
         }
         let best = rows().max_by(|a, b| self.benefit(a).total_cmp(&self.benefit(b)))?;
-        (best.live_bytes < best.end - best.end / GAIN_PART).then_some(best.file.id)
+        best.is_worth_it().then_some(best.file.id)
+    }
+
+    /// Whether more commits would free a segment or make one a victim, even if nothing else happens.
+    pub(super) fn waits_for_commit(&self) -> bool {
+        let dead = |row: &Row| !row.open && row.live_bytes == 0;
+        let later = |row: &Row| row.is_collectable() && row.victim_from > self.commits_count;
+        self.rows.values().any(|row| dead(row) || later(row) && row.is_worth_it())
+    }
+
+    /// Whether more than a quarter of an open segment is garbage, and enough of it to be worth a file.
+    pub(super) fn is_sparse(&self, segment: SegmentId, segment_bytes: u64) -> bool {
+        let Some(row) = self.rows.get(&segment) else { return false };
+        let garbage = row.garbage_bytes();
+        garbage > row.end / 4 && garbage >= segment_bytes / GAIN_PART
     }
 
     /// Cost-benefit of Rosenblum and Ousterhout 1992: space gained, times the time it will stay gained, for the cost of
@@ -198,6 +236,7 @@ impl Table {
             totals.segments_count += 1;
             totals.file_bytes += row.end;
             totals.live_bytes += row.live_bytes;
+            totals.garbage_bytes += row.garbage_bytes();
             totals.open_bytes += if row.open { row.end } else { 0 };
         }
         totals
