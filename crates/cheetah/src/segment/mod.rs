@@ -22,7 +22,6 @@ mod fill;
 mod handles;
 mod placement;
 mod scan;
-mod sealing;
 mod segment_file;
 mod segments;
 mod space;

@@ -1,8 +1,9 @@
 //! Finding the images of a segment without the page map: for the check of a database, and to salvage one.
 
 use super::segment_file::SegmentFile;
-use super::{sealing, Location};
+use super::Location;
 use crate::base::{PageId, Result};
+use crate::format::image;
 use crate::format::location::ALIGN_BYTES;
 use crate::format::segment_header::HEADER_BYTES;
 use cheetah_io::File;
@@ -52,18 +53,19 @@ fn scan_window(
     let mut at = 0;
     while at < window.len() {
         let rest = &window[at..];
-        let Some((stored_bytes, pid, crc)) = sealing::inspect(rest) else {
+        let Some((length, pid, crc)) = image::glance(rest) else {
             at += ALIGN_BYTES as usize;
             continue;
         };
+        let stored_bytes = length as u32;
         let location = Location { segment: file.id, offset: (start + at as u64) as u32, stored_bytes, crc };
-        match rest.get(..stored_bytes as usize) {
-            Some(bytes) if sealing::is_intact(bytes, location.address(), crc) => {
+        match rest.get(..length) {
+            Some(bytes) if image::is_intact(bytes, location.address(), crc) => {
                 visit(Image { pid, location, bytes })?;
-                at += (stored_bytes.next_multiple_of(ALIGN_BYTES) as usize).max(ALIGN_BYTES as usize);
+                at += length.next_multiple_of(ALIGN_BYTES as usize);
             }
             // It may continue in the next window, if it starts late in this one.
-            None if !is_last && at > 0 && (stored_bytes as usize) < WINDOW_BYTES => return Ok(at),
+            None if !is_last && at > 0 && length < WINDOW_BYTES => return Ok(at),
             _ => at += ALIGN_BYTES as usize,
         }
     }

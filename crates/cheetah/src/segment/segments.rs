@@ -6,10 +6,11 @@ use super::handles::{Handles, HANDLES_MAX};
 use super::segment_file::{self, Buffer, SegmentFile, DIR};
 use super::space::Space;
 use super::table::{SegmentStat, Table, Totals};
-use super::{placement, scan, sealing, Image, Location, Stream};
+use super::{placement, scan, Image, Location, Stream};
 use crate::base::{planted, Config, Error, Generation, Result, SegmentId};
 use crate::durable::Durable;
 use crate::format::control::Identity;
+use crate::format::image;
 use crate::format::segment_header::HEADER_BYTES;
 use cheetah_io::File;
 use parking_lot::Mutex;
@@ -113,7 +114,7 @@ impl Segments {
             self.write_out(&file, &mut buffer)?;
         }
         let address = crate::format::location::address(file.id, offset);
-        let crc = sealing::seal(image, address);
+        let crc = image::seal(image, address);
         let location = Location { segment: file.id, offset, stored_bytes: image_bytes, crc };
         buffer.put(offset, image);
         self.table.lock().appended(&location);
@@ -189,7 +190,7 @@ impl Segments {
             image.resize(location.stored_bytes as usize, 0);
             file.read_at(&*handle, u64::from(location.offset), image)?;
         }
-        if !sealing::is_intact(image, location.address(), location.crc) {
+        if !image::is_intact(image, location.address(), location.crc) {
             return Err(Error::corrupt(location.to_string(), "checksum or address of the image is wrong"));
         }
         Ok(())

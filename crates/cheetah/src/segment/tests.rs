@@ -26,9 +26,9 @@ fn open_empty(disk: &SimDisk) -> Segments {
 }
 
 fn image(pid: u64, bytes: usize) -> Vec<u8> {
-    let mut image = Rng::new(pid).bytes(bytes.max(32));
+    let mut image = Rng::new(pid).bytes(bytes.max(48));
     image[..4].copy_from_slice(b"IMG1");
-    image[4..8].copy_from_slice(&(bytes.max(32) as u32).to_le_bytes());
+    image[4..8].copy_from_slice(&(bytes.max(48) as u32).to_le_bytes());
     image[8..16].copy_from_slice(&pid.to_le_bytes());
     image
 }

@@ -210,7 +210,7 @@ pub(crate) fn verify(
     Ok(generation)
 }
 
-const HEADER: usize = 32;
+const HEADER: usize = cheetah::format::image::HEADER_BYTES;
 
 fn image(pid: PageId, content: &[u8]) -> Vec<u8> {
     let mut image = vec![0; HEADER];

@@ -126,6 +126,18 @@ pub fn seal(image: &mut [u8], address: u64) -> u32 {
     crc
 }
 
+/// Length, page and checksum that are claimed by what may be the start of an image: for finding images in a file.
+/// Nothing is checked but the magic; see [`is_intact`].
+pub fn glance(start: &[u8]) -> Option<(usize, PageId, u32)> {
+    let mut reader = Reader::new(start);
+    let is_image = reader.array().ok()? == MAGIC;
+    let length = reader.u32().ok()? as usize;
+    let pid = PageId(reader.u64().ok()?);
+    reader.take(CRC.start - ADDRESS.start).ok()?;
+    let crc = reader.u32().ok()?;
+    is_image.then_some((length, pid, crc))
+}
+
 /// Whether this is, whole and unchanged, the image that was sealed with this address and checksum.
 pub fn is_intact(image: &[u8], address: u64, crc: u32) -> bool {
     image.len() >= HEADER_BYTES

@@ -15,7 +15,7 @@ mod transpose;
 pub use compression::{Codec, Compression};
 pub use decode::{check, decode, Expected};
 pub use encode::{encode, Encoding};
-pub use header::{is_intact, seal, ImageHeader, FORMAT_VERSION, HEADER_BYTES};
+pub use header::{glance, is_intact, seal, ImageHeader, FORMAT_VERSION, HEADER_BYTES};
 
 use super::row::RowShape;
 
