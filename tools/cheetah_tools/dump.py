@@ -40,13 +40,17 @@ def unpack(path: Path, target: Path) -> None:
     """Write the dump's plain text to `target`; Failure when it is cut off."""
     source = open_dump(path)
     fresh = target.with_suffix(".new")
+    why = ""
     try:
         with open(fresh, "wb") as out:
             shutil.copyfileobj(source.stdout if isinstance(source, subprocess.Popen) else source, out, 1 << 20)
         if isinstance(source, subprocess.Popen) and source.wait() != 0:
-            raise Failure(f"{path}: {source.stderr.read().decode(errors='replace').strip()}")
+            why = source.stderr.read().decode(errors="replace").strip().replace("\n", " ")
     except (EOFError, OSError) as failure:
-        raise Failure(f"{path}: cannot read it to its end ({failure})") from failure
+        why = str(failure)
+    if why:
+        fresh.unlink(missing_ok=True)
+        raise Failure(f"{path}: cannot be read to its end: {why}. Is the file whole?")
     fresh.rename(target)
 
 
@@ -105,7 +109,8 @@ def load(server, database: str, source, clause: str, label: str = "", total: int
     reader.join()
     if status != 0:
         text = messages.getvalue().decode(errors="replace").strip()
-        raise Failure(f"loading into {database} ({clause}) failed:\n{text[-1500:]}\nend of the server's log:\n{server.log_tail(8)}")
+        log = f"\nthe server ended; the end of its log:\n{server.log_tail(20)}" if server.died() else ""
+        raise Failure(f"loading into {database} ({clause}) failed:\n{text[-1500:]}{log}")
     return bar.finish() if total else bar.done
 
 

@@ -254,14 +254,21 @@ def template() -> Path:
         return place
     fresh = VAR / f"template.new.{os.getpid()}"
     shutil.rmtree(fresh, ignore_errors=True)
-    words = [SERVER / "usr/bin/mariadb-install-db", "--no-defaults", f"--basedir={SERVER / 'usr'}", f"--datadir={fresh}",
-             "--auth-root-authentication-method=normal", "--skip-name-resolve", "--skip-test-db",
-             f"--lc-messages-dir={SERVER / 'usr/share/mysql'}", f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}",
-             f"--plugin-dir={SERVER / 'usr/lib/mysql/plugin'}"]
-    if os.geteuid() == 0:
-        words.append("--user=root")
-    done = subprocess.run(list(map(str, words)), env=setup.library_environment(), text=True, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    with tempfile.TemporaryDirectory(prefix="cheetah-") as short:
+        # mariadb-install-db is a shell script that takes no blanks in paths.
+        root, data = Path(short) / "server", Path(short) / "data"
+        root.symlink_to(SERVER)
+        fresh.mkdir()
+        data.symlink_to(fresh)
+        share = root / "usr/share/mysql"
+        words = [root / "usr/bin/mariadb-install-db", "--no-defaults", f"--basedir={root / 'usr'}", f"--datadir={data}",
+                 "--auth-root-authentication-method=normal", "--skip-name-resolve", "--skip-test-db",
+                 f"--lc-messages-dir={share}", f"--character-sets-dir={share / 'charsets'}",
+                 f"--plugin-dir={root / 'usr/lib/mysql/plugin'}"]
+        if os.geteuid() == 0:
+            words.append("--user=root")
+        done = subprocess.run(list(map(str, words)), env=setup.library_environment(), text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode != 0 or not (fresh / "mysql").is_dir():
         raise Failure("mariadb-install-db failed:\n" + "\n".join(done.stdout.splitlines()[-15:]))
     try:
@@ -272,8 +279,12 @@ def template() -> Path:
 
 
 def scratch(name: str) -> Path:
-    """An empty folder for one run of a test: `var/tmp/NAME-PID`."""
-    folder = VAR / "tmp" / f"{name}-{os.getpid()}"
-    shutil.rmtree(folder, ignore_errors=True)
+    """An empty folder for one run of a test: `var/tmp/NAME-PID`. Folders of runs that have ended go now."""
+    root = VAR / "tmp"
+    for old in root.glob(f"{name}-*"):
+        pid = old.name.rpartition("-")[2]
+        if not Path(f"/proc/{pid}").exists() or pid == str(os.getpid()):
+            shutil.rmtree(old, ignore_errors=True)
+    folder = root / f"{name}-{os.getpid()}"
     folder.mkdir(parents=True)
     return folder

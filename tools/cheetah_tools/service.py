@@ -1,6 +1,7 @@
 """`make up`, `make sql`, `make down`: one private server that stays, in `var/run`."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,6 +50,7 @@ def down(_arguments=()) -> None:
     if not pid:
         print("no server is running")
         return
+    folder = socket_in_use().parent
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
     # The pid file goes before the process does; the data is free only after the process.
@@ -56,6 +58,8 @@ def down(_arguments=()) -> None:
         if time.monotonic() > deadline:
             raise Failure(f"pid {pid} has not stopped after {STOP_SECONDS} s; see {show(RUN / 'error.log')}")
         time.sleep(0.1)
+    if folder != RUN:   # a short one in the temporary folder, made because this path is long
+        shutil.rmtree(folder, ignore_errors=True)
     print(f"stopped; the data stays in {show(RUN / 'data')}")
 
 
