@@ -10,8 +10,9 @@
 use super::stats::add;
 use super::{Path, Tree};
 use crate::base::{reach, Error, PageId, Result};
-use crate::format::page::PageView;
+use crate::format::page::{compare_keys, PageView};
 use crate::pool::PageRef;
+use std::cmp::Ordering;
 
 /// Restarts before the pages are called contradictory: each needs another split or merge at the wrong moment.
 const RESTARTS_MAX: usize = 10_000;
@@ -40,9 +41,11 @@ pub(super) enum Landing {
 impl Target<'_> {
     /// Where the target is, seen from a page of this tree.
     pub(super) fn seen_from(&self, page: &PageView<'_>) -> Landing {
+        let low = |key| compare_keys(page.low(), key);
+        let high = |key| page.high().map_or(Ordering::Less, |high| compare_keys(key, high));
         let (above_low, below_high) = match self {
-            Target::Key(key) => (page.low() <= *key, page.high().is_none_or(|high| *key < high)),
-            Target::Below(key) => (page.low() < *key, page.high().is_none_or(|high| *key <= high)),
+            Target::Key(key) => (low(key).is_le(), high(key).is_lt()),
+            Target::Below(key) => (low(key).is_lt(), high(key).is_le()),
             Target::Last => (true, page.high().is_none()),
         };
         match (above_low, below_high) {

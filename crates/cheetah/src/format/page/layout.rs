@@ -40,6 +40,7 @@
 use crate::base::{TreeId, TxnId, UndoPtr};
 use crate::format::bytes::from_low_bytes;
 use crate::format::varint;
+use std::cmp::Ordering;
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 64;
@@ -248,6 +249,17 @@ pub(in crate::format) fn record_bytes(suffix_len: usize, versioned: bool, payloa
 /// Length of the longest common prefix.
 pub(in crate::format) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// Orders keys as `Ord` for slices does; most are told apart by their first eight bytes without a call.
+#[inline]
+pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
+    if let (Some(a), Some(b)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
+        if a != b {
+            return u64::from_be_bytes(*a).cmp(&u64::from_be_bytes(*b));
+        }
+    }
+    a.cmp(b)
 }
 
 /// The first four bytes of a suffix as a number that orders like it.

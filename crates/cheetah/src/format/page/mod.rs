@@ -14,8 +14,9 @@ mod write;
 pub(in crate::format) use assemble::Outline;
 pub use content::{build_content, content_capacity};
 pub use layout::{
-    cell_bytes, max_cell_bytes, max_key_bytes, max_payload_bytes, PageBuf, PageKind, RecordFlags, RecordRef,
-    HEADER_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, TREE_PAGE_BYTES_MAX, VERSION_BYTES,
+    cell_bytes, compare_keys, max_cell_bytes, max_key_bytes, max_payload_bytes, PageBuf, PageKind,
+    RecordFlags, RecordRef, HEADER_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, TREE_PAGE_BYTES_MAX,
+    VERSION_BYTES,
 };
 pub use merge::{merge_into, merged_bytes};
 pub use split::{plan_split, separator_between, split_into, Pending, Side, SplitPlan};

@@ -100,7 +100,12 @@ impl<'a> PageView<'a> {
         let (mut from, mut to) = (0, self.count());
         while from < to {
             let middle = (from + to) / 2;
-            let order = self.head(middle).cmp(&head).then_with(|| self.suffix(middle).cmp(suffix));
+            let middle_head = self.head(middle);
+            let order = if middle_head == head {
+                compare_keys(self.suffix(middle), suffix)
+            } else {
+                middle_head.cmp(&head)
+            };
             match order {
                 Ordering::Less => from = middle + 1,
                 Ordering::Greater => to = middle,

@@ -1,11 +1,14 @@
 //! A tree larger than its pool, with checkpoints between and during changes, and power cuts.
 
 use super::fixture::{Fixture, Keys, Model};
-use crate::base::Config;
+use crate::base::{Config, Result};
+use crate::format::page::RecordRef;
 use crate::pool::testing::Database;
 use crate::pool::CutState;
+use crate::tree::{Changed, Removed};
 use cheetah_io::rng::Rng;
-use cheetah_io::sim::CrashPolicy;
+use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op};
+use std::io::ErrorKind;
 
 const ROUNDS: usize = 12;
 const STEPS_PER_ROUND: u64 = 400;
@@ -60,4 +63,53 @@ fn a_power_cut_brings_back_the_tree_of_the_last_checkpoint() {
             run(keys, seed);
         }
     }
+}
+
+/// One change through reads that may fail; the model follows only when it succeeds.
+fn try_step(fixture: &mut Fixture, keys: Keys, rng: &mut Rng) -> Result<()> {
+    let (tree, path) = (fixture.tree.clone(), &mut fixture.path);
+    let grows = rng.below(2) == 0;
+    let key = keys.draw(rng);
+    let next = fixture.model.range(key.clone()..).next().map(|(key, _)| key.clone());
+    if let (false, Some(next)) = (grows, next) {
+        tree.pool().make_room(8)?;
+        tree.prepare(&next, path)?;
+        let removed = tree.remove(&tree.pool().enter(), path, &next)?;
+        fixture.model.remove(&next);
+        if removed == (Removed::Gone { small: true }) {
+            tree.merge_if_small(path, &next)?;
+        }
+        return Ok(());
+    }
+    tree.pool().make_room(8)?;
+    tree.prepare(&key, path)?;
+    if tree.insert(&tree.pool().enter(), path, &key, RecordRef::frozen(b"payload"))? == Changed::Done {
+        fixture.model.insert(key, b"payload".to_vec());
+    }
+    Ok(())
+}
+
+#[test]
+fn after_a_failed_read_nothing_has_changed() {
+    let mut failures = 0;
+    for keys in Keys::ALL {
+        let mut rng = Rng::new(7);
+        let db = Database::new(&Config::tiny());
+        let mut fixture = Fixture::empty(db.pool.clone());
+        for _ in 0..1500 {
+            fixture.step(keys, 10, &mut rng);
+        }
+        for step in 0..3000 {
+            if rng.below(4) == 0 {
+                fixture.path.release();
+                let effect = [Effect::Fail(ErrorKind::Other), Effect::FlipRead(rng.below(600) as usize, 3)];
+                let fault = Fault::on(Op::Read).after(rng.below(3)).effect(effect[step % 2]);
+                db.disk.inject(fault);
+            }
+            failures += usize::from(try_step(&mut fixture, keys, &mut rng).is_err());
+            db.disk.clear_faults();
+        }
+        fixture.check();
+    }
+    assert!(failures > 100, "only {failures} operations met a fault");
 }
