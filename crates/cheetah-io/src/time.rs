@@ -1,6 +1,7 @@
-//! Time as the engine sees it.
+//! Time, and what makes one moment different from all others, as the engine sees them.
 
-use std::time::Instant;
+use std::io::Read;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A monotonic clock.
 pub trait Clock: Send + Sync {
@@ -8,6 +9,8 @@ pub trait Clock: Send + Sync {
     fn now_ns(&self) -> u64;
     /// Sleeps for about `ns` nanoseconds; a simulated clock moves forward instead.
     fn sleep_ns(&self, ns: u64);
+    /// Bytes that no other call returns, here or elsewhere: the identity of a new database.
+    fn unique(&self) -> [u8; 16];
 }
 
 /// The clock of the operating system.
@@ -26,5 +29,15 @@ impl Clock for RealClock {
     }
     fn sleep_ns(&self, ns: u64) {
         std::thread::sleep(std::time::Duration::from_nanos(ns));
+    }
+    /// Random bytes of the operating system; where it has none, the time of day and the process.
+    fn unique(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        let random = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+        if random.is_err() {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_nanos());
+            bytes = (now << 32 | u128::from(std::process::id())).to_le_bytes();
+        }
+        bytes
     }
 }

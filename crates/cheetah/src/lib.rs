@@ -5,10 +5,15 @@
 //! `recovery`, `check` < `db`. ARCHITECTURE.md walks through them.
 
 pub mod base;
+mod check;
+pub mod db;
 pub mod durable;
 pub mod format;
 pub mod log;
 pub mod page_map;
 pub mod pool;
+mod recovery;
 pub mod segment;
+pub mod table;
 pub mod tree;
+pub mod txn;

@@ -22,6 +22,11 @@ impl Clock for SimClock {
     fn sleep_ns(&self, ns: u64) {
         self.advance_ns(ns);
     }
+    /// The time, which moves on: the same again when everything is run again.
+    fn unique(&self) -> [u8; 16] {
+        let now = self.0.fetch_add(1, Ordering::SeqCst);
+        u128::from(now).to_be_bytes()
+    }
 }
 
 #[cfg(test)]

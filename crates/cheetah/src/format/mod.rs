@@ -5,14 +5,19 @@
 //! docs/format.md has every layout, byte by byte.
 
 pub mod bytes;
-pub mod image;
+pub mod catalog;
 pub mod control;
+pub mod image;
 pub mod location;
 pub mod log_frame;
+pub mod log_record;
 pub mod map_block;
 pub mod page;
+mod record_fields;
 pub mod row;
 pub mod segment_header;
+pub mod state;
+pub mod undo_record;
 pub mod varint;
 
 pub use bytes::{Defect, Reader};

@@ -1,0 +1,208 @@
+//! CHECK: walks every tree of a table and compares them with each other.
+//!
+//! What is proven
+//!   Each tree is sound by itself (see [`Tree::check`](crate::tree::Tree::check)). The clustered tree has as many
+//!   rows as the counter says, every large value that a row refers to can be read, and no page belongs to the
+//!   table without being used. Each secondary tree has as many entries as there are rows, and each entry leads to
+//!   a row. With a caller that can compute keys, each entry is the one that its row should have; together with the
+//!   equal counts this makes rows and entries match exactly.
+
+use crate::base::{ErrorKind, PageId, Result};
+use crate::format::row::LOCATOR_BYTES;
+use crate::format::varint;
+use crate::table::core::Core;
+use crate::table::large;
+use crate::table::stored_row::{find_values, inline_row, Value};
+use crate::table::Table;
+use crate::tree::TreeReport;
+
+/// Findings kept of one table; the rest are counted.
+const FINDINGS_MAX: usize = 100;
+
+/// What CHECK has found.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct CheckReport {
+    /// What is wrong, in words; empty when all is well.
+    pub findings: Vec<String>,
+    /// How many things are wrong.
+    pub findings_count: u64,
+    /// Rows seen.
+    pub rows: u64,
+    /// Entries of all secondary indexes seen.
+    pub entries: u64,
+    /// Pages seen, those of large values included.
+    pub pages: u64,
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    pub fn is_ok(&self) -> bool {
+        self.findings_count == 0
+    }
+
+    fn find(&mut self, finding: String) {
+        self.findings_count += 1;
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(finding);
+        }
+    }
+
+    fn add_tree(&mut self, tree: &TreeReport) {
+        self.pages += tree.pages;
+        tree.problems.iter().for_each(|problem| self.find(problem.clone()));
+        self.findings_count += tree.problems_count.saturating_sub(tree.problems.len() as u64);
+    }
+}
+
+/// Computes the secondary keys of a row, with the index each belongs to: key and row with its large values in it.
+pub type ExpectedEntries<'a> = dyn FnMut(&[u8], &[u8], &mut Vec<(usize, Vec<u8>)>) -> Result<()> + 'a;
+
+/// Checks a table on which the caller has at least a shared lock. Reads every page: blocks for I/O.
+pub(crate) fn check_table(
+    core: &Core,
+    table: &Table,
+    extended: bool,
+    mut expected: Option<&mut ExpectedEntries<'_>>,
+) -> Result<CheckReport> {
+    let _usage = table.use_it()?;
+    let mut report = CheckReport::default();
+    check_rows(core, table, extended, &mut report, &mut expected)?;
+    for index_no in 1..table.indexes().len() {
+        check_index(core, table, index_no, &mut report)?;
+    }
+    let counted = table.row_count();
+    if counted != report.rows {
+        report.find(format!("the row counter says {counted}, but there are {} rows", report.rows));
+    }
+    Ok(report)
+}
+
+fn check_rows(
+    core: &Core,
+    table: &Table,
+    extended: bool,
+    report: &mut CheckReport,
+    expected: &mut Option<&mut ExpectedEntries<'_>>,
+) -> Result<()> {
+    let mut walk =
+        RowWalk { core, table, extended, values: Vec::new(), row: Vec::new(), entries: Vec::new(), pages: 0 };
+    let mut rows = 0;
+    let mut findings = Vec::new();
+    let mut failure = None;
+    let tree = table.clustered().check(&mut |key, record| {
+        rows += 1;
+        if failure.is_none() {
+            failure = walk.check(key, record.payload, expected, &mut findings).err();
+        }
+    })?;
+    failure.map_or(Ok(()), Err)?;
+    report.rows = rows;
+    report.add_tree(&tree);
+    report.pages += walk.pages;
+    check_owned_pages(core, table, 0, tree.pages + walk.pages, report);
+    findings.into_iter().for_each(|finding| report.find(finding));
+    Ok(())
+}
+
+/// With no transaction around, every page that the tree owns must have been seen.
+fn check_owned_pages(core: &Core, table: &Table, index_no: usize, seen: u64, report: &mut CheckReport) {
+    let Some(index) = table.indexes().get(index_no) else { return };
+    let owned = core.pool.tree_bytes(index.tree).pages;
+    if core.active.is_empty() && owned != seen && report.is_ok() {
+        report.find(format!("index '{}' owns {owned} pages, but uses {seen}", index.name));
+    }
+}
+
+struct RowWalk<'a> {
+    core: &'a Core,
+    table: &'a Table,
+    extended: bool,
+    values: Vec<Value>,
+    row: Vec<u8>,
+    entries: Vec<(usize, Vec<u8>)>,
+    /// Pages of large values.
+    pages: u64,
+}
+
+impl RowWalk<'_> {
+    fn check(
+        &mut self,
+        key: &[u8],
+        stored: &[u8],
+        expected: &mut Option<&mut ExpectedEntries<'_>>,
+        findings: &mut Vec<String>,
+    ) -> Result<()> {
+        if let Err(error) = self.read_row(stored) {
+            if error.kind() == ErrorKind::Fatal {
+                return Err(error);
+            }
+            findings.push(format!("row {}: {error}", hex(key)));
+            return Ok(());
+        }
+        let Some(expected) = expected else { return Ok(()) };
+        self.entries.clear();
+        expected(key, &self.row, &mut self.entries)?;
+        for (index_no, entry) in &self.entries {
+            let stored_key = [entry.as_slice(), key].concat();
+            if self.table.tree(*index_no)?.get(&stored_key, |_| ())?.is_none() {
+                findings.push(format!("row {} has no entry in index {index_no}", hex(key)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the row with its large values in place into `self.row`.
+    fn read_row(&mut self, stored: &[u8]) -> Result<()> {
+        find_values(self.table.shape(), stored, &mut self.values)?;
+        self.row.clear();
+        let (pool, owner, extended) = (&self.core.pool, self.table.blob_owner(), self.extended);
+        let (mut data, mut index): (Vec<PageId>, Vec<PageId>) = (Vec::new(), Vec::new());
+        let fetch = |locator: &[u8], value: &mut Vec<u8>| {
+            debug_assert_eq!(locator.len(), LOCATOR_BYTES, "find_values has checked it");
+            large::pages_of(pool, owner, locator, &mut data, &mut index)?;
+            if extended {
+                large::read_value(pool, owner, locator, value)?;
+            }
+            Ok(())
+        };
+        inline_row(self.table.shape(), stored, &self.values, &mut self.row, fetch)?;
+        self.pages += (data.len() + index.len()) as u64;
+        Ok(())
+    }
+}
+
+fn check_index(core: &Core, table: &Table, index_no: usize, report: &mut CheckReport) -> Result<()> {
+    let name = table.indexes().get(index_no).map_or("", |index| index.name.as_str());
+    let mut entries = 0u64;
+    let mut findings = Vec::new();
+    let mut failure = None;
+    let tree = table.tree(index_no)?.check(&mut |key, record| {
+        entries += 1;
+        let clustered = clustered_part(key, record.payload);
+        match clustered.map(|clustered| table.clustered().get(clustered, |_| ())) {
+            None => findings.push(format!("index '{name}': entry {} is malformed", hex(key))),
+            Some(Ok(None)) => findings.push(format!("index '{name}': entry {} leads to no row", hex(key))),
+            Some(Err(error)) if error.kind() == ErrorKind::Fatal => failure = Some(error),
+            Some(Ok(Some(())) | Err(_)) => {}
+        }
+    })?;
+    failure.map_or(Ok(()), Err)?;
+    report.entries += entries;
+    report.add_tree(&tree);
+    findings.into_iter().for_each(|finding| report.find(finding));
+    if entries != report.rows {
+        report.find(format!("index '{name}' has {entries} entries for {} rows", report.rows));
+    }
+    check_owned_pages(core, table, index_no, tree.pages, report);
+    Ok(())
+}
+
+/// The clustered key at the end of a secondary entry's stored key.
+fn clustered_part<'k>(key: &'k [u8], payload: &[u8]) -> Option<&'k [u8]> {
+    let (len, _) = varint::get(payload)?;
+    key.get(key.len().checked_sub(usize::try_from(len).ok()?)?..)
+}
+
+fn hex(key: &[u8]) -> String {
+    key.iter().take(32).map(|byte| format!("{byte:02x}")).collect()
+}

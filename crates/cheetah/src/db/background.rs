@@ -1,0 +1,141 @@
+//! What goes on behind the statements, as steps: threads loop over them, a simulator interleaves them.
+
+use crate::base::{Error, PageId, Result};
+use crate::table::core::Core;
+use crate::table::rollback;
+use parking_lot::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+/// Log since the last checkpoint, as a part of what there may be, that starts the next one.
+const CHECKPOINT_LOG_PERCENT: u64 = 25;
+/// How often the log is made durable when commits do not do it.
+const FLUSH_EVERY_NS: u64 = 1_000_000_000;
+/// Pages of dropped trees freed by one step.
+const PAGES_PER_STEP: usize = 256;
+/// Undo records looked at for large values by one step.
+const RECORDS_PER_STEP: usize = 256;
+
+/// The steps of an open database.
+pub(super) struct Background {
+    core: Arc<Core>,
+    flushed_at_ns: Mutex<u64>,
+}
+
+impl Background {
+    pub(super) fn new(core: Arc<Core>) -> Self {
+        Self { core, flushed_at_ns: Mutex::new(0) }
+    }
+
+    /// One step of everything; whether anything was done.
+    pub(super) fn step(&self) -> Result<bool> {
+        let mut done = self.flush_step()?;
+        done |= self.clean_step()?;
+        done |= self.free_step()?;
+        done |= self.collect_step()?;
+        done |= self.checkpoint_step()?;
+        Ok(done)
+    }
+
+    /// Makes the log durable about once a second.
+    pub(super) fn flush_step(&self) -> Result<bool> {
+        let now_ns = self.core.clock.now_ns();
+        let mut at_ns = self.flushed_at_ns.lock();
+        let Some(log) = self.core.log.get() else { return Ok(false) };
+        if now_ns.saturating_sub(*at_ns) < FLUSH_EVERY_NS {
+            return Ok(false);
+        }
+        *at_ns = now_ns;
+        unless_full(log.background_flush().map(|()| true))
+    }
+
+    /// Writes dirty pages that are due.
+    pub(super) fn clean_step(&self) -> Result<bool> {
+        let core = &self.core;
+        let capacity = core.io_capacity.load(Relaxed);
+        let written = core.pool.clean_step(core.clock.now_ns(), self.log_percent(), capacity);
+        unless_full(written.map(|pages| pages > 0))
+    }
+
+    /// Moves images out of segments that are mostly dead.
+    pub(super) fn collect_step(&self) -> Result<bool> {
+        let core = &self.core;
+        let moved = core.pool.gc_step(core.clock.now_ns(), core.io_capacity.load(Relaxed));
+        unless_full(moved.map(|bytes| bytes > 0))
+    }
+
+    /// Frees some of what is no longer needed: large values, pages of dropped trees, undo pages.
+    pub(super) fn free_step(&self) -> Result<bool> {
+        let mut done = self.free_large_values()?;
+        done |= self.free_dropped_trees()?;
+        done |= self.core.trim_undo();
+        Ok(done)
+    }
+
+    fn free_large_values(&self) -> Result<bool> {
+        let Some(slot) = self.core.to_free.lock().pop() else { return Ok(false) };
+        let finished = rollback::free_left_behind(&self.core, &slot, RECORDS_PER_STEP);
+        if !matches!(finished, Ok(true)) {
+            self.core.to_free.lock().push(slot);
+        }
+        unless_full(finished.map(|_| true))
+    }
+
+    fn free_dropped_trees(&self) -> Result<bool> {
+        let core = &self.core;
+        let mut dropping = core.dropping.lock();
+        if dropping.is_none() {
+            *dropping = core.catalog.tree_to_free().map(|tree| (tree, PageId(0)));
+        }
+        let Some((tree, from)) = *dropping else { return Ok(false) };
+        match core.pool.free_tree_step(tree, from, PAGES_PER_STEP)? {
+            Some(next) => *dropping = Some((tree, next)),
+            None => {
+                core.catalog.tree_is_free(tree);
+                *dropping = None;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Frees all that is no longer needed.
+    pub(super) fn finish_frees(&self) -> Result<()> {
+        while self.free_step()? {}
+        Ok(())
+    }
+
+    /// Makes a checkpoint when one is due.
+    pub(super) fn checkpoint_step(&self) -> Result<bool> {
+        if !self.is_checkpoint_due() {
+            return Ok(false);
+        }
+        unless_full(self.core.checkpoint().map(|()| true))?;
+        unless_full(self.core.map.merge_if_due())?;
+        Ok(true)
+    }
+
+    fn is_checkpoint_due(&self) -> bool {
+        let core = &self.core;
+        let last = *core.checkpointing.lock();
+        let Some(log) = core.log.get() else { return false };
+        let age_ns = core.clock.now_ns().saturating_sub(last.at_ns);
+        let changed = log.bytes_since(last.lsn) > 0;
+        self.log_percent() >= CHECKPOINT_LOG_PERCENT
+            || (changed && age_ns >= core.config.checkpoint_interval_ns)
+    }
+
+    /// Log since the last checkpoint, of what there may be.
+    fn log_percent(&self) -> u64 {
+        let last = *self.core.checkpointing.lock();
+        let bytes = self.core.log.get().map_or(0, |log| log.bytes_since(last.lsn));
+        bytes.saturating_mul(100) / self.core.config.log_bytes_max.max(1)
+    }
+}
+
+/// A full disk does not end the background: it goes on when there is space again.
+fn unless_full(result: Result<bool>) -> Result<bool> {
+    match result {
+        Err(Error::DiskFull(_)) => Ok(false),
+        other => other,
+    }
+}

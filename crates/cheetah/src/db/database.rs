@@ -1,0 +1,173 @@
+//! An open database.
+
+use super::background::Background;
+use super::threads::Threads;
+use super::Transaction;
+use crate::base::{Config, Result};
+use crate::check::{self, CheckReport, ExpectedEntries};
+use crate::recovery;
+use crate::table::core::Core;
+use crate::table::{ddl, Table, TableSpec};
+use cheetah_io::{Clock, DirLock, Disk};
+use parking_lot::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+/// File whose lock keeps a second process out.
+const LOCK_FILE: &str = "LOCK";
+
+/// The outside world of a database.
+#[derive(Clone)]
+pub struct Env {
+    /// Its directory.
+    pub disk: Arc<dyn Disk>,
+    /// Its time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// An open database. Clones share it; dropping the last one without [`close`](Db::close) is like a crash.
+#[derive(Clone)]
+pub struct Db(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) core: Arc<Core>,
+    pub(super) background: Arc<Background>,
+    threads: Mutex<Option<Threads>>,
+    _lock: Box<dyn DirLock>,
+}
+
+impl std::fmt::Debug for Db {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Db").field("tables", &self.0.core.catalog.names().len()).finish()
+    }
+}
+
+impl Db {
+    /// Opens the database of a directory, creating it when there is none, and recovers it from whatever happened
+    /// last time. Blocks until everything committed is there and nothing else. Sizes that are fixed at creation
+    /// are taken from the database, not from `config`.
+    pub fn open(env: Env, config: Config) -> Result<Self> {
+        let lock = lock_directory(&*env.disk)?;
+        let uuid = env.clock.unique();
+        let core = Arc::new(recovery::open(env.disk, env.clock, &config, uuid)?);
+        let background = Arc::new(Background::new(Arc::clone(&core)));
+        Ok(Self(Arc::new(Inner { core, background, threads: Mutex::new(None), _lock: lock })))
+    }
+
+    /// Ends the threads of the background and makes a checkpoint, so that the next opening has nothing to redo. To be
+    /// called when no transaction is open any more; one that is will be taken back by the next opening.
+    pub fn close(&self) -> Result<()> {
+        self.stop_threads();
+        self.0.background.finish_frees()?;
+        self.0.core.checkpoint()
+    }
+
+    /// Starts the threads that write, collect, flush and make checkpoints. They end with the database.
+    pub fn start_background_threads(&self) -> Result<()> {
+        let mut threads = self.0.threads.lock();
+        if threads.is_none() {
+            self.0.core.has_threads.store(true, Relaxed);
+            *threads = Some(Threads::start(&self.0.background)?);
+        }
+        Ok(())
+    }
+
+    /// One step of everything that the threads would do; whether anything was done. For callers without threads.
+    pub fn run_background(&self) -> Result<bool> {
+        self.0.background.step()
+    }
+
+    /// What a commit waits for, as `innodb_flush_log_at_trx_commit`: 0 nothing, 1 the log is on disk, 2 the log is
+    /// written to its file.
+    pub fn set_flush_log_at_commit(&self, mode: u8) {
+        self.0.core.flush_mode.store(mode.min(2), Relaxed);
+    }
+
+    /// I/O operations a second that the background may use when nothing presses.
+    pub fn set_io_capacity(&self, operations_per_second: u32) {
+        self.0.core.io_capacity.store(operations_per_second.max(1), Relaxed);
+    }
+
+    /// Creates a table; durable on return, as all changes of the catalog.
+    pub fn create_table(&self, spec: &TableSpec) -> Result<Arc<Table>> {
+        ddl::create_table(&self.0.core, spec)
+    }
+
+    /// Drops a table. No statement may be using it; its handles answer `NoSuchTable` from now on, and its space is
+    /// given back by the background.
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        ddl::drop_table(&self.0.core, name)
+    }
+
+    /// Gives a table another name.
+    pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        ddl::rename_table(&self.0.core, from, to)
+    }
+
+    /// Replaces a table by an empty one and returns that. Otherwise as [`drop_table`](Self::drop_table).
+    pub fn truncate_table(&self, name: &str) -> Result<Arc<Table>> {
+        ddl::truncate_table(&self.0.core, name)
+    }
+
+    /// The table of that name.
+    pub fn table(&self, name: &str) -> Result<Arc<Table>> {
+        self.0.core.catalog.by_name(name)
+    }
+
+    /// The names of all tables, sorted.
+    pub fn table_names(&self) -> Vec<String> {
+        self.0.core.catalog.names()
+    }
+
+    /// Sets the next auto-increment value of a table; durable on return.
+    pub fn set_auto_increment(&self, table: &Arc<Table>, next: u64) -> Result<()> {
+        ddl::set_auto_increment(&self.0.core, table, next)
+    }
+
+    /// A new transaction. Cheap: it gets a number when it first writes.
+    pub fn begin(&self) -> Transaction {
+        Transaction::new(Arc::clone(&self.0.core))
+    }
+
+    /// Walks a whole table and compares its trees with each other. The caller's transaction should have a lock on it.
+    /// `extended` reads every large value too; otherwise only that its pages are there is looked at.
+    pub fn check_table(&self, table: &Arc<Table>, extended: bool) -> Result<CheckReport> {
+        check::check_table(&self.0.core, table, extended, None)
+    }
+
+    /// As [`check_table`](Self::check_table), and compares each row with the index entries that `expected` computes.
+    pub fn check_table_with(
+        &self,
+        table: &Arc<Table>,
+        expected: &mut ExpectedEntries<'_>,
+    ) -> Result<CheckReport> {
+        check::check_table(&self.0.core, table, true, Some(expected))
+    }
+
+    /// Makes everything so far part of the database without the log. Blocks for I/O.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.0.core.checkpoint()
+    }
+
+    /// Why the engine has stopped, if it has.
+    pub fn stopped(&self) -> Option<String> {
+        self.0.core.health.reason().map(str::to_owned)
+    }
+
+    fn stop_threads(&self) {
+        let threads = self.0.threads.lock().take();
+        drop(threads);
+        self.0.core.has_threads.store(false, Relaxed);
+    }
+}
+
+fn lock_directory(disk: &dyn Disk) -> Result<Box<dyn DirLock>> {
+    use crate::base::Error;
+    disk.lock(LOCK_FILE).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => Error::Unsupported {
+            place: LOCK_FILE.into(),
+            detail: "another process has this database open; stop it first".into(),
+        },
+        _ => Error::io("lock", LOCK_FILE, error),
+    })
+}

@@ -1,0 +1,16 @@
+//! The public interface: a database, its transactions, and cursors over its tables.
+
+mod background;
+mod cursor;
+mod database;
+mod status;
+mod threads;
+mod transaction;
+
+pub use crate::check::{CheckReport, ExpectedEntries};
+pub use crate::tree::SeekMode;
+pub use crate::txn::LockMode;
+pub use cursor::Cursor;
+pub use database::{Db, Env};
+pub use status::IndexStats;
+pub use transaction::{Savepoint, Transaction};

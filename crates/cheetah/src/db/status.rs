@@ -1,0 +1,125 @@
+//! Counters and sizes, for SHOW STATUS, SHOW TABLE STATUS and the optimizer.
+
+use super::Db;
+use crate::base::Result;
+use crate::table::Table;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Sizes of an index.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct IndexStats {
+    /// Pages, those of large values included.
+    pub pages: u64,
+    /// About how many of them are leaves.
+    pub leaf_pages: u64,
+    /// Bytes of their images on disk.
+    pub stored_bytes: u64,
+    /// Bytes that the pages would take uncompressed.
+    pub logical_bytes: u64,
+    /// Levels of the tree.
+    pub depth: u64,
+}
+
+impl Table {
+    /// Sizes of its indexes, in order. Reads little from disk.
+    pub fn stats(&self) -> Result<Vec<IndexStats>> {
+        let _usage = self.use_it()?;
+        let stats = |tree: &std::sync::Arc<crate::tree::Tree>| {
+            let bytes = tree.pool().tree_bytes(tree.def().id);
+            Ok(IndexStats {
+                pages: bytes.pages,
+                leaf_pages: tree.leaf_pages_estimate()?,
+                stored_bytes: bytes.stored_bytes,
+                logical_bytes: bytes.pages * tree.page_bytes() as u64,
+                depth: tree.depth()? as u64,
+            })
+        };
+        self.trees().iter().map(stats).collect()
+    }
+
+    /// About how many entries of an index have a stored key from `low` on and before `high`; `None` is the end on
+    /// that side. Reads little from disk.
+    pub fn records_in_range(&self, index_no: usize, low: Option<&[u8]>, high: Option<&[u8]>) -> Result<u64> {
+        let _usage = self.use_it()?;
+        self.tree(index_no)?.count_between(low.unwrap_or_default(), high)
+    }
+}
+
+impl Db {
+    /// Names and values of all counters and gauges.
+    pub fn status(&self) -> Vec<(&'static str, u64)> {
+        let core = &self.0.core;
+        let count = |counter: &AtomicU64| counter.load(Relaxed);
+        let own = &core.counters;
+        let mut status = vec![
+            ("rows_inserted", count(&own.rows_inserted)),
+            ("rows_updated", count(&own.rows_updated)),
+            ("rows_deleted", count(&own.rows_deleted)),
+            ("rows_read", count(&own.rows_read)),
+            ("rows_rolled_back", count(&own.rows_rolled_back)),
+            ("commits", count(&own.commits)),
+            ("rollbacks", count(&own.rollbacks)),
+            ("large_values_written", count(&own.large_values_written)),
+            ("lock_waits", count(&own.lock_waits)),
+            ("lock_timeouts", count(&own.lock_timeouts)),
+            ("deadlocks", count(&own.deadlocks)),
+            ("recovery_log_records", count(&own.log_records_replayed)),
+            ("recovery_transactions_rolled_back", count(&own.transactions_recovered)),
+            ("transactions_listed", core.active.len() as u64),
+            ("undo_pages", core.undo.pages_count() as u64),
+            ("dropped_trees", core.catalog.dropped_trees_count() as u64),
+            ("tables", core.catalog.names().len() as u64),
+        ];
+        if let Some(log) = core.log.get() {
+            let log = log.status();
+            status.extend([
+                ("log_position", log.end.0),
+                ("log_durable_position", log.durable_end.0),
+                ("log_oldest_position", log.oldest_needed.0),
+                ("log_records", log.frames_count),
+                ("log_writes", log.writes_count),
+                ("log_syncs", log.syncs_count),
+            ]);
+        }
+        status.extend(core.pool.status());
+        status
+    }
+
+    /// The counters as text with headings, for people.
+    pub fn status_text(&self) -> String {
+        let status = self.status();
+        let section = |name: &str| match name {
+            name if name.starts_with("log_") => "LOG",
+            name if name.starts_with("recovery_") => "RECOVERY",
+            name if OWN.contains(&name) || name.starts_with("rows_") => "TRANSACTIONS",
+            _ => "BUFFER POOL AND MEMORY",
+        };
+        let mut text = String::new();
+        for title in ["BUFFER POOL AND MEMORY", "LOG", "TRANSACTIONS", "RECOVERY"] {
+            let line = "-".repeat(title.len());
+            let _ = writeln!(text, "{line}\n{title}\n{line}");
+            for (name, value) in status.iter().filter(|(name, _)| section(name) == title) {
+                let _ = writeln!(text, "{:<40} {value}", name.replace('_', " "));
+            }
+        }
+        if let Some(reason) = self.stopped() {
+            let _ = writeln!(text, "STOPPED: {reason}");
+        }
+        text
+    }
+}
+
+/// Counters of the transaction section whose names do not say so.
+const OWN: [&str; 10] = [
+    "commits",
+    "rollbacks",
+    "large_values_written",
+    "lock_waits",
+    "lock_timeouts",
+    "deadlocks",
+    "transactions_listed",
+    "undo_pages",
+    "dropped_trees",
+    "tables",
+];

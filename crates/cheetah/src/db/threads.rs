@@ -1,0 +1,79 @@
+//! The threads of the background: loops around its steps.
+
+use super::background::Background;
+use crate::base::{Error, Result};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Pause after a step that had nothing to do.
+const IDLE: Duration = Duration::from_millis(20);
+
+/// Running threads; dropping ends them and waits for that.
+pub(super) struct Threads {
+    stop: Arc<Stop>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Stop {
+    asked: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Stop {
+    /// Sleeps for `pause` unless asked to stop; whether to go on.
+    fn go_on_after(&self, pause: Duration) -> bool {
+        let mut asked = self.asked.lock();
+        if !*asked && !pause.is_zero() {
+            self.changed.wait_for(&mut asked, pause);
+        }
+        !*asked
+    }
+}
+
+type Step = fn(&Background) -> Result<bool>;
+
+impl Threads {
+    pub(super) fn start(background: &Arc<Background>) -> Result<Self> {
+        let steps: [(&str, Step); 4] = [
+            ("cheetah-clean", |b| Ok(b.clean_step()? | b.free_step()?)),
+            ("cheetah-check", Background::checkpoint_step),
+            ("cheetah-gc", Background::collect_step),
+            ("cheetah-flush", Background::flush_step),
+        ];
+        let mut threads = Self { stop: Arc::default(), handles: Vec::new() };
+        for (name, step) in steps {
+            let (background, stop) = (Arc::clone(background), Arc::clone(&threads.stop));
+            let thread = std::thread::Builder::new().name(name.into());
+            let handle = thread.spawn(move || run(&background, &stop, step));
+            threads.handles.push(handle.map_err(|error| Error::io("start", name, error))?);
+        }
+        Ok(threads)
+    }
+}
+
+/// Loops until asked to stop, or until the engine has stopped. Other errors concern one page or table: they are met
+/// again, and reported, by the statement that needs it.
+fn run(background: &Background, stop: &Stop, step: Step) {
+    let mut pause = Duration::ZERO;
+    while stop.go_on_after(pause) {
+        pause = match step(background) {
+            Ok(true) => Duration::ZERO,
+            Ok(false) => IDLE,
+            Err(Error::Fatal(_)) => return,
+            Err(_) => IDLE,
+        };
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        *self.stop.asked.lock() = true;
+        self.stop.changed.notify_all();
+        for handle in self.handles.drain(..) {
+            let _ = handle.join();
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! A transaction: locks, row operations, savepoints, the end.
+//!
+//! Invariants
+//!   I1  Every row operation runs under the table's exclusive lock, every read under at least the shared one; locks
+//!       are held to the end. Nobody sees what is not committed, and one transaction at a time changes a table.
+//!   I2  Locks are released after the commit is as durable as asked for, or the rollback is complete.
+//!   I3  A rollback that cannot be completed keeps its locks: half taken back rows stay out of reach. The next
+//!       opening tries again.
+
+use super::Cursor;
+use crate::base::{Error, Result, TableId, TxnId};
+use crate::table::core::{Core, Counters};
+use crate::table::row_op::{Target, Writer};
+use crate::table::{large, rollback, NewRow, OldEntry, Table};
+use crate::txn::{Answer, LockMode, Owner, Slot, Ticket};
+use std::sync::Arc;
+
+/// Lock wait of operations that were not preceded by [`Transaction::lock_table`].
+const LOCK_WAIT_NS: u64 = 50_000_000_000;
+/// How often a waiter looks whether it has been interrupted.
+const WAIT_SLICE_NS: u64 = 50_000_000;
+/// Undo records looked at for large values to free before the rest is left to the background.
+const RECORDS_FREED_AT_COMMIT: usize = 64;
+/// Undo pages from which on a commit cuts off what nobody needs.
+const UNDO_PAGES_TRIMMED: usize = 8;
+
+/// A transaction. Dropping it takes back what is not committed.
+#[derive(Debug)]
+pub struct Transaction {
+    core: Arc<Core>,
+    owner: Owner,
+    slot: Option<Arc<Slot>>,
+    locks: Vec<(TableId, LockMode)>,
+    writer: Writer,
+}
+
+/// A point to come back to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Savepoint(u64);
+
+impl Transaction {
+    pub(super) fn new(core: Arc<Core>) -> Self {
+        let owner = core.new_owner();
+        Self { core, owner, slot: None, locks: Vec::new(), writer: Writer::default() }
+    }
+
+    /// Its number; none before it has written something.
+    pub fn id(&self) -> Option<TxnId> {
+        self.slot.as_ref().map(|slot| slot.txn())
+    }
+
+    /// Whether a commit would change anything.
+    pub fn has_written(&self) -> bool {
+        self.slot.as_ref().is_some_and(|slot| slot.state().undo_no > 0)
+    }
+
+    /// Locks a table to the end of the transaction. Waits up to `timeout_ns`; `interrupted` is asked now and then.
+    /// Errors: `LockTimeout`, `Deadlock`, `Interrupted`; locks held already stay.
+    pub fn lock_table(
+        &mut self,
+        table: &Arc<Table>,
+        mode: LockMode,
+        timeout_ns: u64,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        self.core.health.check()?;
+        if self.holds(table.id(), mode) {
+            return Ok(());
+        }
+        let answer = self.core.locks.acquire(self.owner, table.id(), mode).inspect_err(|_| {
+            Counters::add(&self.core.counters.deadlocks);
+        })?;
+        if let Answer::Wait(ticket) = answer {
+            Counters::add(&self.core.counters.lock_waits);
+            self.wait(&ticket, timeout_ns, interrupted)?;
+        }
+        match self.locks.iter_mut().find(|lock| lock.0 == table.id()) {
+            Some(lock) => lock.1 = mode,
+            None => self.locks.push((table.id(), mode)),
+        }
+        Ok(())
+    }
+
+    fn holds(&self, table: TableId, mode: LockMode) -> bool {
+        self.locks.iter().any(|lock| lock.0 == table && lock.1 >= mode)
+    }
+
+    fn wait(&self, ticket: &Ticket, timeout_ns: u64, interrupted: &dyn Fn() -> bool) -> Result<()> {
+        let mut left_ns = timeout_ns;
+        loop {
+            let slice_ns = left_ns.min(WAIT_SLICE_NS);
+            if ticket.wait_ns(slice_ns) {
+                return Ok(());
+            }
+            left_ns -= slice_ns;
+            let refusal = match (interrupted(), left_ns) {
+                (true, _) => Error::Interrupted,
+                (false, 0) => Error::LockTimeout,
+                (false, _) => continue,
+            };
+            if !self.core.locks.cancel(ticket) {
+                return Ok(());
+            }
+            if matches!(refusal, Error::LockTimeout) {
+                Counters::add(&self.core.counters.lock_timeouts);
+            }
+            return Err(refusal);
+        }
+    }
+
+    fn lock_for(&mut self, table: &Arc<Table>, mode: LockMode) -> Result<()> {
+        if self.holds(table.id(), mode) {
+            return self.core.health.check();
+        }
+        self.lock_table(table, mode, LOCK_WAIT_NS, &|| false)
+    }
+
+    fn writing(&mut self, table: &Arc<Table>) -> Result<Arc<Slot>> {
+        self.lock_for(table, LockMode::Exclusive)?;
+        let slot = self.slot.get_or_insert_with(|| self.core.active.start());
+        Ok(Arc::clone(slot))
+    }
+
+    /// Inserts a row. `DuplicateKey` when a unique key is taken; `Limit` when key or row are too long. After an error
+    /// nothing has changed.
+    pub fn insert(&mut self, table: &Arc<Table>, row: &NewRow<'_>) -> Result<()> {
+        let slot = self.writing(table)?;
+        self.writer.insert(Target { core: &self.core, slot: &slot, table }, row)
+    }
+
+    /// Changes the row of `old_key`; the key may change too. `old_entries` are the entries that go, for the same
+    /// indexes in the same order as `new.secondary`: all of them when the key changes, otherwise those that change. A
+    /// value of `new.row` that is external, as in the stored row, is kept. Errors as of [`insert`](Self::insert), and
+    /// `RowNotFound`.
+    pub fn update(
+        &mut self,
+        table: &Arc<Table>,
+        old_key: &[u8],
+        new: &NewRow<'_>,
+        old_entries: &[OldEntry<'_>],
+    ) -> Result<()> {
+        let slot = self.writing(table)?;
+        self.writer.update(Target { core: &self.core, slot: &slot, table }, old_key, new, old_entries)
+    }
+
+    /// Deletes the row of `key` with its entries in all secondary indexes. `RowNotFound` when there is none.
+    pub fn delete(&mut self, table: &Arc<Table>, key: &[u8], old_entries: &[OldEntry<'_>]) -> Result<()> {
+        let slot = self.writing(table)?;
+        self.writer.delete(Target { core: &self.core, slot: &slot, table }, key, old_entries)
+    }
+
+    /// Reads the stored row of `key` into `row`, large values as locators; whether there is one. May do I/O.
+    pub fn get(&mut self, table: &Arc<Table>, key: &[u8], row: &mut Vec<u8>) -> Result<bool> {
+        self.lock_for(table, LockMode::Shared)?;
+        let _usage = table.use_it()?;
+        row.clear();
+        Counters::add(&self.core.counters.rows_read);
+        Ok(table.clustered().get(key, |record| row.extend_from_slice(record.payload))?.is_some())
+    }
+
+    /// A cursor over an index, nowhere yet. To be used while this transaction is open.
+    pub fn cursor(&mut self, table: &Arc<Table>, index_no: usize) -> Result<Cursor> {
+        self.lock_for(table, LockMode::Shared)?;
+        Cursor::new(table, index_no)
+    }
+
+    /// Reads a large value into `value`, given its locator from a row that this transaction may read. May do I/O.
+    pub fn fetch_large(&self, table: &Arc<Table>, locator: &[u8], value: &mut Vec<u8>) -> Result<()> {
+        let _usage = table.use_it()?;
+        value.clear();
+        large::read_value(&self.core.pool, table.blob_owner(), locator, value)
+    }
+
+    /// The present point. Also ends a statement: pages that were kept at hand for it are let go.
+    pub fn savepoint(&mut self) -> Savepoint {
+        self.writer.release();
+        Savepoint(self.slot.as_ref().map_or(0, |slot| slot.state().undo_no))
+    }
+
+    /// Takes back what was done since the savepoint. Locks stay.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        let Some(slot) = self.slot.clone() else { return Ok(()) };
+        let done = rollback::roll_back_to(&self.core, &slot, savepoint.0, &mut self.writer);
+        self.writer.release();
+        done
+    }
+
+    /// Commits, and releases all locks. On return the commit is as durable as the flush mode says. The handle can be
+    /// used for another transaction. An error is fatal for the engine; the next opening tells the outcome.
+    pub fn commit(&mut self) -> Result<()> {
+        self.writer.release();
+        if let Some(slot) = self.slot.take() {
+            let end = rollback::commit(&self.core, &slot)?;
+            self.core.flush_at_commit(end)?;
+            self.release_locks();
+            return self.clean_up(&slot);
+        }
+        self.release_locks();
+        Ok(())
+    }
+
+    /// Takes everything back and releases all locks. The handle can be used for another transaction.
+    pub fn rollback(&mut self) -> Result<()> {
+        self.writer.release();
+        if let Some(slot) = self.slot.take() {
+            rollback::roll_back(&self.core, &slot, &mut self.writer)?;
+            self.writer.release();
+            self.trim_undo();
+        }
+        self.release_locks();
+        Ok(())
+    }
+
+    fn release_locks(&mut self) {
+        if !self.locks.is_empty() {
+            self.core.locks.release(self.owner, self.locks.drain(..).map(|lock| lock.0));
+        }
+    }
+
+    /// Frees what the committed transaction left behind, or leaves it to the background when it is much.
+    fn clean_up(&self, slot: &Arc<Slot>) -> Result<()> {
+        let state = *slot.state();
+        if state.committed && !rollback::free_left_behind(&self.core, slot, RECORDS_FREED_AT_COMMIT)? {
+            self.core.to_free.lock().push(Arc::clone(slot));
+        }
+        self.trim_undo();
+        Ok(())
+    }
+
+    fn trim_undo(&self) {
+        if self.core.undo.pages_count() >= UNDO_PAGES_TRIMMED {
+            self.core.trim_undo();
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        // Nobody is left to hear of an error. A rollback that failed keeps its locks (I3).
+        let _ = self.rollback();
+    }
+}

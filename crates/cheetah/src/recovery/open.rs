@@ -1,0 +1,127 @@
+//! Opening and creating a database.
+//!
+//! Order: lock the directory; page map and control file (a new incarnation is durable now); segments; pool; the
+//! state of the generation; redo; the log goes on in a new file; losers are taken back; a checkpoint. Nobody is
+//! served before all of this is done, so nobody sees a row that is still to be taken back (S7).
+
+use super::redo::Redo;
+use crate::base::{Config, Generation, Health, Result, TreeId};
+use crate::durable::Durable;
+use crate::format::log_record::LogRecord;
+use crate::format::state::State;
+use crate::log::{replay, Log, LogSetup};
+use crate::page_map::{MapStore, Opened};
+use crate::pool::{self, PageClass, Pool};
+use crate::segment::Segments;
+use crate::table::catalog::Catalog;
+use crate::table::core::{Core, Counters, LastCheckpoint};
+use crate::txn::{Active, UndoLog, UndoStart};
+use cheetah_io::{Clock, Disk};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8};
+use std::sync::{Arc, OnceLock};
+
+/// Opens the database on `disk`, creating it when there is none, and recovers it.
+pub(crate) fn open(
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    config: &Config,
+    uuid: [u8; 16],
+) -> Result<Core> {
+    config.validate()?;
+    let health = Arc::new(Health::default());
+    let durable = Arc::new(Durable::new(disk, Arc::clone(&health)));
+    let Opened { store, identity, config, generation, first_generation, next_segment, .. } =
+        MapStore::open(Arc::clone(&durable), config, uuid)?;
+    let segments = Arc::new(Segments::open(Arc::clone(&durable), &config, identity, next_segment)?);
+    let mut entries = HashMap::new();
+    let state = store.load(&mut |page, entry| match entry {
+        Some(entry) => drop(entries.insert(page, entry)),
+        None => drop(entries.remove(&page)),
+    })?;
+    entries.values().for_each(|entry| segments.retain(&entry.location));
+    let pool = Pool::open(&config, Arc::clone(&health), Arc::clone(&segments), first_generation, entries);
+    segments.loaded(generation)?;
+    register_own_trees(&pool);
+    let setup = LogSetup::new(&config, Arc::clone(&durable), identity);
+    let parts = Parts { health, durable, clock, config, pool, store, setup };
+    if generation == Generation(0) {
+        return parts.create();
+    }
+    parts.recover(&State::decode(&state)?)
+}
+
+struct Parts {
+    health: Arc<Health>,
+    durable: Arc<Durable>,
+    clock: Arc<dyn Clock>,
+    config: Config,
+    pool: Arc<Pool>,
+    store: MapStore,
+    setup: LogSetup,
+}
+
+impl Parts {
+    /// A new database: an empty catalog, and a first generation with it.
+    fn create(self) -> Result<Core> {
+        let log = Log::create(&self.setup)?;
+        let catalog = Catalog::create(&self.pool, &self.pool.enter())?;
+        let core = self.assemble(&State::default(), catalog)?;
+        let _ = core.log.set(log);
+        core.checkpoint()?;
+        Ok(core)
+    }
+
+    /// The last generation, redo, rollback of losers, and a generation with the result.
+    fn recover(self, state: &State) -> Result<Core> {
+        let catalog = Catalog::open(&self.pool, state)?;
+        let (setup, durable) = (self.setup.clone(), Arc::clone(&self.durable));
+        let core = self.assemble(state, catalog)?;
+        let mut redo = Redo::new(&core)?;
+        let recovered = replay(durable.disk(), &setup.identity.uuid, state.lsn, state.lsn, |frame| {
+            let record = LogRecord::decode(frame.kind, frame.body)?;
+            redo.apply(&record)
+        })?;
+        let _ = core.log.set(Log::open(&setup, &recovered, state.lsn)?);
+        redo.finish()?;
+        core.checkpoint()?;
+        Ok(core)
+    }
+
+    fn assemble(self, state: &State, catalog: Catalog) -> Result<Core> {
+        let start = UndoStart {
+            first_page: state.undo_first_page,
+            end: state.undo_end,
+            pages: state.undo_pages.clone(),
+        };
+        let last = LastCheckpoint { lsn: state.lsn, at_ns: self.clock.now_ns() };
+        Ok(Core {
+            health: self.health,
+            clock: self.clock,
+            map: self.store,
+            log: OnceLock::new(),
+            active: Active::new(&state.txns, state.next_txn, state.next_commit),
+            undo: UndoLog::open(Arc::clone(&self.pool), start)?,
+            locks: crate::txn::LockTable::default(),
+            catalog,
+            counters: Counters::default(),
+            flush_mode: AtomicU8::new(1),
+            has_threads: AtomicBool::new(false),
+            next_owner: AtomicU64::new(1),
+            io_capacity: AtomicU32::new(self.config.io_capacity),
+            checkpointing: Mutex::new(last),
+            to_free: Mutex::default(),
+            dropping: Mutex::default(),
+            pool: self.pool,
+            config: self.config,
+        })
+    }
+}
+
+/// Tells the pool how pages of the catalog and of the undo log are encoded.
+fn register_own_trees(pool: &Pool) {
+    for id in [TreeId::CATALOG, TreeId::UNDO] {
+        pool.register_tree(pool::TreeDef { id, class: PageClass::Base });
+    }
+}

@@ -1,0 +1,181 @@
+//! Executing the logged operations again, through the ordinary code, on top of a generation.
+//!
+//! Invariants
+//!   I1  The generation and its state are exactly what was there at the state's position in the log; each record
+//!       from there on is applied once, in order. So every step finds what it found the first time.
+//!   I2  Nothing is logged, and no generation is committed before redo and the rollback of losers are done: a
+//!       crash on the way starts over from the same generation.
+//!   I3  Undo records are appended as in the first run, maybe to other places; their numbers are the same, so UNDO
+//!       finds its record by number.
+
+use crate::base::{Error, Result, TableId, TxnId, UndoPtr};
+use crate::format::catalog::TableDef;
+use crate::format::log_record::LogRecord;
+use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
+use crate::table::core::{Core, Counters};
+use crate::table::ddl::{self, Ddl};
+use crate::table::large::{self, Step, Unclaimed};
+use crate::table::rollback;
+use crate::table::row_op::{Target, Writer};
+use crate::table::Table;
+use crate::txn::Slot;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Records of a committed transaction looked at in one go for large values to free.
+const RECORDS_PER_STEP: usize = 1024;
+
+/// Applies log records.
+pub(super) struct Redo<'c> {
+    core: &'c Core,
+    writer: Writer,
+    /// Large values that no row operation has taken over yet.
+    unclaimed: HashMap<TxnId, Unclaimed>,
+}
+
+impl<'c> Redo<'c> {
+    /// On top of the core's generation.
+    pub(super) fn new(core: &'c Core) -> Result<Self> {
+        let mut unclaimed = HashMap::new();
+        core.active.for_each(|slot| {
+            unclaimed.insert(slot.txn(), unclaimed_of(core, slot)?);
+            Ok(())
+        })?;
+        Ok(Self { core, writer: Writer::default(), unclaimed })
+    }
+
+    /// Applies one record.
+    pub(super) fn apply(&mut self, record: &LogRecord<'_>) -> Result<()> {
+        Counters::add(&self.core.counters.log_records_replayed);
+        match record {
+            LogRecord::Row { txn, op, row, large, entries } => {
+                let table = self.table(row.table)?;
+                self.with_unclaimed(*txn, |core, slot, writer| {
+                    writer.redo(Target { core, slot, table: &table }, *op, row, large, entries)
+                })
+            }
+            LogRecord::Blob { txn, table, total_bytes, offset, bytes } => {
+                let owner = self.table(*table)?.blob_owner();
+                let step = Step { table: *table, total_bytes: *total_bytes, offset: *offset, bytes };
+                self.with_unclaimed(*txn, |core, slot, writer| {
+                    large::write_step(core, slot, &mut writer.unclaimed, owner, &step, &mut writer.buffers)
+                })
+            }
+            LogRecord::Undo(txn, undo_no) => self.undo(*txn, *undo_no),
+            LogRecord::Commit(txn, commit_no) => self.commit(*txn, *commit_no),
+            LogRecord::Abort(txn) => self.abort(*txn),
+            LogRecord::AutoIncrement(table, next) => {
+                self.table(*table)?.set_auto_increment(*next);
+                Ok(())
+            }
+            LogRecord::CreateTable(def) => ddl::change(self.core, &Ddl::Create(TableDef::decode(def)?)),
+            LogRecord::DropTable(table) => ddl::change(self.core, &Ddl::Drop(self.table(*table)?)),
+            LogRecord::RenameTable(table, name) => {
+                ddl::change(self.core, &Ddl::Rename(self.table(*table)?, (*name).to_owned()))
+            }
+            LogRecord::TruncateTable(table, def) => {
+                ddl::change(self.core, &Ddl::Truncate(self.table(*table)?, TableDef::decode(def)?))
+            }
+        }
+    }
+
+    fn table(&self, id: TableId) -> Result<Arc<Table>> {
+        let unknown = || Error::corrupt("log", format!("it names table {id}, which does not exist there"));
+        self.core.catalog.by_id(id).ok_or_else(unknown)
+    }
+
+    /// Runs `f` with the transaction's unclaimed large values in place.
+    fn with_unclaimed(
+        &mut self,
+        txn: TxnId,
+        f: impl FnOnce(&Core, &Arc<Slot>, &mut Writer) -> Result<()>,
+    ) -> Result<()> {
+        let slot = self.core.active.get_or_start(txn);
+        let unclaimed = self.unclaimed.entry(txn).or_default();
+        std::mem::swap(unclaimed, &mut self.writer.unclaimed);
+        let done = f(self.core, &slot, &mut self.writer);
+        std::mem::swap(unclaimed, &mut self.writer.unclaimed);
+        done
+    }
+
+    fn undo(&mut self, txn: TxnId, undo_no: u64) -> Result<()> {
+        let slot = self.core.active.get_or_start(txn);
+        let last = slot.state().undo_no;
+        if last != undo_no || undo_no == 0 {
+            let detail =
+                format!("it takes back step {undo_no} of transaction {txn}, whose last step is {last}");
+            return Err(Error::corrupt("log", detail));
+        }
+        self.unclaimed.remove(&txn);
+        rollback::take_back_last(self.core, &slot, &mut self.writer)
+    }
+
+    fn commit(&mut self, txn: TxnId, commit_no: u64) -> Result<()> {
+        let slot = self.core.active.get_or_start(txn);
+        self.core.active.note_commit_no(commit_no);
+        self.unclaimed.remove(&txn);
+        rollback::mark_committed(self.core, &slot);
+        if slot.state().committed {
+            while !rollback::free_left_behind(self.core, &slot, RECORDS_PER_STEP)? {}
+        }
+        self.trim();
+        Ok(())
+    }
+
+    fn abort(&mut self, txn: TxnId) -> Result<()> {
+        let slot = self.core.active.get_or_start(txn);
+        let left = slot.state().undo_no;
+        if left != 0 {
+            let detail = format!("transaction {txn} ends as rolled back with {left} steps not taken back");
+            return Err(Error::corrupt("log", detail));
+        }
+        self.unclaimed.remove(&txn);
+        self.core.active.finish(txn);
+        self.trim();
+        Ok(())
+    }
+
+    fn trim(&self) {
+        while self.core.trim_undo() {}
+    }
+
+    /// Takes back every transaction that is not committed, and finishes those that are. The log is open now.
+    pub(super) fn finish(mut self) -> Result<()> {
+        for slot in self.core.active.slots() {
+            if slot.state().committed {
+                while !rollback::free_left_behind(self.core, &slot, RECORDS_PER_STEP)? {}
+            } else {
+                rollback::roll_back(self.core, &slot, &mut self.writer)?;
+                Counters::add(&self.core.counters.transactions_recovered);
+            }
+        }
+        self.trim();
+        Ok(())
+    }
+}
+
+/// The large values that the newest undo records of a transaction name and no row operation has taken over.
+fn unclaimed_of(core: &Core, slot: &Slot) -> Result<Unclaimed> {
+    let mut unclaimed = Unclaimed::default();
+    let state = *slot.state();
+    if state.committed {
+        return Ok(unclaimed);
+    }
+    let (mut at, mut undo_no) = (state.head, state.undo_no);
+    let mut records = Vec::new();
+    while at != UndoPtr(0) {
+        let mut record = Vec::new();
+        let head = core.undo.read(at, state.txn, undo_no, &mut record)?;
+        if !matches!(decode_body(record.get(HEAD_BYTES..).unwrap_or_default())?, UndoBody::Blob(_)) {
+            break;
+        }
+        records.push(record);
+        (at, undo_no) = (head.prev, undo_no - 1);
+    }
+    for record in records.iter().rev() {
+        if let UndoBody::Blob(blob) = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())? {
+            unclaimed.restore(&blob);
+        }
+    }
+    Ok(unclaimed)
+}

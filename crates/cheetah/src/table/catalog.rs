@@ -1,0 +1,282 @@
+//! The catalog: which tables there are, in memory and in the catalog tree.
+//!
+//! Invariants
+//!   I1  Tree and memory change inside one action; so a generation has both or neither of any change.
+//!   I2  A name and a number belong to one table; numbers of tables and trees are never given out twice.
+//!   I3  Trees of a dropped table are on the list of dropped trees from the drop to the end of their last page
+//!       (M10), and their pages are freed only when nobody holds a handle of the table any more.
+//! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and outside.
+
+use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
+use crate::base::{Error, Result, TableId, TreeId};
+use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
+use crate::format::page::{max_payload_bytes, RecordRef};
+use crate::format::state::{State, TableState};
+use crate::pool::{self, Action, PageClass, Pool};
+use crate::tree::{Path, Removed, SeekMode, Tree, TreeDef};
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Weak};
+
+/// Length of the catalog's keys.
+const KEY_BYTES: usize = 6;
+
+/// The trees of a dropped table.
+#[derive(Debug)]
+struct Dropped {
+    tree: TreeId,
+    /// Handles that may still read its pages.
+    table: Weak<Table>,
+}
+
+#[derive(Default, Debug)]
+struct Tables {
+    by_name: BTreeMap<String, Arc<Table>>,
+    by_id: HashMap<TableId, Arc<Table>>,
+    dropped: Vec<Dropped>,
+    next_table: TableId,
+    next_tree: TreeId,
+}
+
+/// The catalog.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    pool: Arc<Pool>,
+    tree: Arc<Tree>,
+    ddl: Mutex<()>,
+    tables: RwLock<Tables>,
+}
+
+impl Catalog {
+    /// The catalog of a new database.
+    pub(crate) fn create(pool: &Arc<Pool>, action: &Action<'_>) -> Result<Self> {
+        let tree = Arc::new(Tree::create(pool, action, TreeId::CATALOG, PageClass::Base, KEY_BYTES)?);
+        let tables = Tables { next_table: TableId(1), next_tree: TreeId::FIRST_USER, ..Tables::default() };
+        Ok(Self::with(pool, tree, tables))
+    }
+
+    /// The catalog of a generation: reads all definitions.
+    pub(crate) fn open(pool: &Arc<Pool>, state: &State) -> Result<Self> {
+        let (id, root) = (TreeId::CATALOG, state.catalog_root);
+        let def = TreeDef { id, root, class: PageClass::Base, key_bytes_max: KEY_BYTES };
+        let tree = Arc::new(Tree::open(pool, def)?);
+        let dropped = state.dropped_trees.iter().map(|&tree| Dropped { tree, table: Weak::new() });
+        let mut tables = Tables {
+            dropped: dropped.collect(),
+            next_table: state.next_table,
+            next_tree: state.next_tree,
+            ..Tables::default()
+        };
+        let counters: HashMap<_, _> = state.tables.iter().map(|table| (table.table, *table)).collect();
+        for def in read_definitions(&tree)? {
+            let counters = counters.get(&def.id).copied().unwrap_or_default();
+            register(pool, &def)?;
+            tables.add(Arc::new(Table::new(def.clone(), open_trees(pool, &def)?, counters)))?;
+        }
+        Ok(Self::with(pool, tree, tables))
+    }
+
+    fn with(pool: &Arc<Pool>, tree: Arc<Tree>, tables: Tables) -> Self {
+        Self { pool: Arc::clone(pool), tree, ddl: Mutex::new(()), tables: RwLock::new(tables) }
+    }
+
+    /// Serialises changes of the catalog; to be held from looking to having changed, taken outside actions.
+    pub(crate) fn lock_ddl(&self) -> MutexGuard<'_, ()> {
+        self.ddl.lock()
+    }
+
+    /// The table of that name.
+    pub(crate) fn by_name(&self, name: &str) -> Result<Arc<Table>> {
+        let tables = self.tables.read();
+        tables.by_name.get(name).cloned().ok_or_else(|| Error::NoSuchTable(name.to_owned()))
+    }
+
+    /// The table of that number, unless it has been dropped.
+    pub(crate) fn by_id(&self, id: TableId) -> Option<Arc<Table>> {
+        self.tables.read().by_id.get(&id).cloned()
+    }
+
+    /// All names, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.tables.read().by_name.keys().cloned().collect()
+    }
+
+    /// Completes a state with the catalog's part.
+    pub(crate) fn snapshot(&self, state: &mut State) {
+        let tables = self.tables.read();
+        state.catalog_root = self.tree.def().root;
+        state.next_table = tables.next_table;
+        state.next_tree = tables.next_tree;
+        state.tables = tables.by_name.values().map(|table| table.counters()).collect();
+        state.dropped_trees = tables.dropped.iter().map(|dropped| dropped.tree).collect();
+    }
+
+    /// Gives a definition its numbers.
+    pub(crate) fn number(&self, def: &mut TableDef) {
+        let mut tables = self.tables.write();
+        def.id = tables.next_table;
+        tables.next_table.0 += 1;
+        for index in &mut def.indexes {
+            index.tree = tables.next_tree;
+            tables.next_tree.0 += 1;
+        }
+    }
+
+    /// Pins the catalog pages that changing `table` will need.
+    pub(crate) fn prepare(&self, table: TableId, path: &mut Path) -> Result<()> {
+        self.tree.prepare(&piece_key(table, 0), path)
+    }
+
+    /// Creates the trees of a numbered definition and adds the table.
+    pub(crate) fn create_table(
+        &self,
+        action: &Action<'_>,
+        path: &mut Path,
+        mut def: TableDef,
+    ) -> Result<Arc<Table>> {
+        let mut trees = Vec::new();
+        for index_no in 0..def.indexes.len() {
+            let key_bytes_max = stored_key_bytes_max(&def, index_no);
+            let class = class_of(&self.pool, key_bytes_max)?;
+            let Some(index) = def.indexes.get_mut(index_no) else { break };
+            let tree = Arc::new(Tree::create(&self.pool, action, index.tree, class, key_bytes_max)?);
+            index.root = tree.def().root;
+            trees.push(tree);
+        }
+        register(&self.pool, &def)?;
+        self.put_definition(action, path, &def)?;
+        let table = Arc::new(Table::new(def, trees, TableState::default()));
+        self.tables.write().add(Arc::clone(&table))?;
+        Ok(table)
+    }
+
+    /// Removes a table; its trees go onto the list of dropped ones. Nobody may be working on it.
+    pub(crate) fn drop_table(&self, action: &Action<'_>, path: &mut Path, table: &Arc<Table>) -> Result<()> {
+        self.remove_definition(action, path, table.id())?;
+        let mut tables = self.tables.write();
+        tables.by_name.remove(&table.name());
+        tables.by_id.remove(&table.id());
+        let dropped = |index: &IndexDef| Dropped { tree: index.tree, table: Arc::downgrade(table) };
+        tables.dropped.extend(table.indexes().iter().map(dropped));
+        Ok(())
+    }
+
+    /// Gives a table another name.
+    pub(crate) fn rename_table(
+        &self,
+        action: &Action<'_>,
+        path: &mut Path,
+        table: &Arc<Table>,
+        name: &str,
+    ) -> Result<()> {
+        self.remove_definition(action, path, table.id())?;
+        let def = TableDef { name: name.to_owned(), ..table.def().clone() };
+        self.put_definition(action, path, &def)?;
+        let mut tables = self.tables.write();
+        tables.by_name.remove(&table.name());
+        table.rename(name);
+        tables.by_name.insert(name.to_owned(), Arc::clone(table));
+        Ok(())
+    }
+
+    /// A dropped tree whose pages can be freed now.
+    pub(crate) fn tree_to_free(&self) -> Option<TreeId> {
+        let tables = self.tables.read();
+        let free = |dropped: &&Dropped| dropped.table.strong_count() == 0;
+        tables.dropped.iter().find(free).map(|dropped| dropped.tree)
+    }
+
+    /// Dropped trees whose pages are not all freed.
+    pub(crate) fn dropped_trees_count(&self) -> usize {
+        self.tables.read().dropped.len()
+    }
+
+    /// Takes a tree without pages off the list.
+    pub(crate) fn tree_is_free(&self, tree: TreeId) {
+        self.tables.write().dropped.retain(|dropped| dropped.tree != tree);
+        self.pool.forget_tree(tree);
+    }
+
+    fn put_definition(&self, action: &Action<'_>, path: &mut Path, def: &TableDef) -> Result<()> {
+        let mut bytes = Vec::new();
+        def.encode(&mut bytes);
+        let piece_bytes = max_payload_bytes(self.tree.page_bytes(), KEY_BYTES);
+        for (piece_no, piece) in bytes.chunks(piece_bytes).enumerate() {
+            let too_long =
+                Error::Limit { what: "table definition (bytes)", actual: bytes.len() as u64, limit: 0 };
+            let key = piece_key(def.id, u16::try_from(piece_no).map_err(|_| too_long)?);
+            let _ = self.tree.insert(action, path, &key, RecordRef::frozen(piece))?;
+        }
+        Ok(())
+    }
+
+    fn remove_definition(&self, action: &Action<'_>, path: &mut Path, table: TableId) -> Result<()> {
+        for piece_no in 0..=u16::MAX {
+            if self.tree.remove(action, path, &piece_key(table, piece_no))? == Removed::Absent {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Tables {
+    fn add(&mut self, table: Arc<Table>) -> Result<()> {
+        self.next_table = self.next_table.max(TableId(table.id().0 + 1));
+        for index in table.indexes() {
+            self.next_tree = self.next_tree.max(TreeId(index.tree.0 + 1));
+        }
+        let name = table.name();
+        if self.by_name.contains_key(&name) {
+            return Err(Error::corrupt("catalog", format!("two tables are called '{name}'")));
+        }
+        self.by_name.insert(name, Arc::clone(&table));
+        self.by_id.insert(table.id(), table);
+        Ok(())
+    }
+}
+
+/// Tells the pool how the pages of a table are encoded.
+fn register(pool: &Pool, def: &TableDef) -> Result<()> {
+    for (index_no, index) in def.indexes.iter().enumerate() {
+        pool.register_tree(pool::TreeDef {
+            id: index.tree,
+            class: class_of(pool, stored_key_bytes_max(def, index_no))?,
+        });
+    }
+    Ok(())
+}
+
+/// Puts the pieces of all definitions together.
+fn read_definitions(tree: &Arc<Tree>) -> Result<Vec<TableDef>> {
+    let mut definitions = Vec::new();
+    let mut current: Option<(TableId, u16, Vec<u8>)> = None;
+    let mut cursor = tree.cursor();
+    let mut found = cursor.seek(SeekMode::First, b"")?;
+    while found {
+        let (table, piece_no) = parse_piece_key(cursor.key())?;
+        let piece = cursor.record().map_or(&[][..], |record| record.payload);
+        match &mut current {
+            Some((id, last, bytes)) if *id == table && *last + 1 == piece_no => {
+                *last = piece_no;
+                bytes.extend_from_slice(piece);
+            }
+            _ if piece_no == 0 => {
+                if let Some((_, _, bytes)) = current.replace((table, 0, piece.to_vec())) {
+                    definitions.push(TableDef::decode(&bytes)?);
+                }
+            }
+            _ => {
+                return Err(Error::corrupt(
+                    "catalog",
+                    format!("table {table} lacks a piece before {piece_no}"),
+                ))
+            }
+        }
+        found = cursor.next()?;
+    }
+    if let Some((_, _, bytes)) = current {
+        definitions.push(TableDef::decode(&bytes)?);
+    }
+    Ok(definitions)
+}

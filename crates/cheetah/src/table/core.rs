@@ -1,0 +1,190 @@
+//! What all parts of an open database share.
+//!
+//! Invariants
+//!   I1  A log record is appended inside the action that makes the change it describes, so the position of a flip
+//!       in the log separates what its generation has from what it has not.
+//!   I2  During redo nothing is appended: the records are there already.
+
+use super::catalog::Catalog;
+use crate::base::{Config, Error, Health, Lsn, PageId, Result, TreeId};
+use crate::format::state::State;
+use crate::log::{FlushMode, Log, Space};
+use crate::page_map::MapStore;
+use crate::pool::{Action, CutState, Pool};
+use crate::txn::{Active, LockTable, Owner, Slot, UndoLog};
+use cheetah_io::Clock;
+use parking_lot::Mutex;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// The parts of an open database.
+pub(crate) struct Core {
+    pub(crate) config: Config,
+    pub(crate) health: Arc<Health>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) map: MapStore,
+    /// Absent during redo (I2).
+    pub(crate) log: OnceLock<Log>,
+    pub(crate) active: Active,
+    pub(crate) undo: UndoLog,
+    pub(crate) locks: LockTable,
+    pub(crate) catalog: Catalog,
+    pub(crate) counters: Counters,
+    /// As `innodb_flush_log_at_trx_commit`.
+    pub(crate) flush_mode: AtomicU8,
+    /// Whether threads of the background are there to make a checkpoint when writers wait for one.
+    pub(crate) has_threads: AtomicBool,
+    pub(crate) next_owner: AtomicU64,
+    pub(crate) io_capacity: AtomicU32,
+    pub(crate) checkpointing: Mutex<LastCheckpoint>,
+    /// Committed transactions whose large values are freed by the background.
+    pub(crate) to_free: Mutex<Vec<Arc<Slot>>>,
+    /// Where the search for pages of a dropped tree goes on.
+    pub(crate) dropping: Mutex<Option<(TreeId, PageId)>>,
+}
+
+/// When the last checkpoint was, and where.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct LastCheckpoint {
+    pub(crate) lsn: Lsn,
+    pub(crate) at_ns: u64,
+}
+
+/// What has happened since the database was opened.
+#[derive(Default, Debug)]
+pub(crate) struct Counters {
+    pub(crate) rows_inserted: AtomicU64,
+    pub(crate) rows_updated: AtomicU64,
+    pub(crate) rows_deleted: AtomicU64,
+    pub(crate) rows_read: AtomicU64,
+    pub(crate) commits: AtomicU64,
+    pub(crate) rollbacks: AtomicU64,
+    pub(crate) rows_rolled_back: AtomicU64,
+    pub(crate) large_values_written: AtomicU64,
+    pub(crate) lock_waits: AtomicU64,
+    pub(crate) deadlocks: AtomicU64,
+    pub(crate) lock_timeouts: AtomicU64,
+    pub(crate) log_records_replayed: AtomicU64,
+    pub(crate) transactions_recovered: AtomicU64,
+}
+
+impl Counters {
+    /// Adds one.
+    pub(crate) fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Relaxed);
+    }
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core").field("active", &self.active).finish_non_exhaustive()
+    }
+}
+
+/// Whether an operation may be refused for lack of space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Need {
+    /// It brings new data: refused when the disk is full, before anything is changed.
+    New,
+    /// It takes back or gives back: must succeed on a full disk, from the reserve (H3).
+    Back,
+}
+
+impl Core {
+    /// A new owner of table locks.
+    pub(crate) fn new_owner(&self) -> Owner {
+        Owner(self.next_owner.fetch_add(1, Relaxed))
+    }
+
+    /// Makes room for `pages` pages in memory and in the log. Outside actions; may wait and do I/O.
+    pub(crate) fn make_room(&self, need: Need, pages: usize) -> Result<()> {
+        self.health.check()?;
+        forgive(need, self.pool.make_room(pages))?;
+        if need == Need::New && self.log.get().is_some() {
+            self.pool.check_space()?;
+        }
+        let Some(log) = self.log.get() else { return Ok(()) };
+        if log.space() == Space::Full && !self.has_threads.load(Relaxed) {
+            forgive(need, self.checkpoint())?;
+        }
+        forgive(need, log.wait_for_space(&*self.clock, &|| false))
+    }
+
+    /// Appends a record to the log (I1, I2); returns where it ends.
+    pub(crate) fn append(&self, _action: &Action<'_>, record: &[u8]) -> Result<Lsn> {
+        let Some(log) = self.log.get() else { return Ok(Lsn(0)) };
+        let (&kind, body) = record.split_first().expect("a log record has a kind");
+        Ok(self.must("appending to the log", log.append(kind, body))?.end)
+    }
+
+    /// Stops the engine when `result` is an error: it leaves an action half done.
+    pub(crate) fn must<T>(&self, what: &str, result: Result<T>) -> Result<T> {
+        result.map_err(|error| self.health.stop(format!("{what} failed in the middle: {error}")))
+    }
+
+    /// The state that belongs to the pages of this moment; for the flip, when no action runs.
+    pub(crate) fn state(&self) -> State {
+        let (txns, next_txn, next_commit) = self.active.snapshot();
+        let undo = self.undo.snapshot();
+        let mut state = State {
+            lsn: self.log.get().map_or(Lsn(0), Log::end),
+            next_txn,
+            next_commit,
+            undo_first_page: undo.first_page,
+            undo_end: undo.end,
+            undo_pages: undo.pages,
+            txns,
+            ..State::default()
+        };
+        self.catalog.snapshot(&mut state);
+        state
+    }
+
+    /// Makes everything that has happened so far part of the database without the log. Outside actions; blocks.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        let mut last = self.checkpointing.lock();
+        self.health.check()?;
+        let cut = Cell::new(Lsn(0));
+        let state_at_cut = |_| {
+            let state = self.state();
+            cut.set(state.lsn);
+            CutState { state: state.encode(), log_start: state.lsn }
+        };
+        self.pool.checkpoint(&self.map, state_at_cut, || self.sync_log(cut.get()))?;
+        *last = LastCheckpoint { lsn: cut.get(), at_ns: self.clock.now_ns() };
+        if let Some(log) = self.log.get() {
+            log.recycle(cut.get())?;
+        }
+        Ok(())
+    }
+
+    /// Frees undo pages that no transaction needs; whether there may be more.
+    pub(crate) fn trim_undo(&self) -> bool {
+        let end = self.undo.end();
+        self.undo.advance_tail(self.active.oldest_undo(end))
+    }
+
+    /// Makes the log durable up to `lsn` as far as the flush mode asks for it at a commit.
+    pub(crate) fn flush_at_commit(&self, lsn: Lsn) -> Result<()> {
+        let mode = match self.flush_mode.load(Relaxed) {
+            0 => FlushMode::None,
+            1 => FlushMode::Sync,
+            _ => FlushMode::Write,
+        };
+        self.log.get().map_or(Ok(()), |log| log.commit(lsn, mode))
+    }
+
+    /// Makes the log durable up to `lsn`, whatever the flush mode.
+    pub(crate) fn sync_log(&self, lsn: Lsn) -> Result<()> {
+        self.log.get().map_or(Ok(()), |log| log.sync_to(lsn))
+    }
+}
+
+fn forgive(need: Need, result: Result<()>) -> Result<()> {
+    match result {
+        Err(Error::DiskFull(_)) if need == Need::Back => Ok(()),
+        other => other,
+    }
+}

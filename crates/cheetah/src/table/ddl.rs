@@ -1,0 +1,184 @@
+//! Creating, dropping, renaming and emptying tables: one action and one log record each, durable on return.
+//!
+//! Invariants
+//!   I1  The record is durable before the caller hears of success, whatever the flush mode: the server changes its
+//!       own files next.
+//!   I2  Dropping takes no table lock: the caller sees to it that no statement uses the table. Transactions that
+//!       have changed it may still be open; taking them back skips it.
+//!   I3  An emptied table is a new one under the old name: undo records of the old one must not touch it.
+
+use super::catalog::Catalog;
+use super::core::{Core, Need};
+use super::handle::{class_of, stored_key_bytes_max, Table};
+use super::spec::{IndexSpec, TableSpec};
+use crate::base::{Error, PageId, Result, TableId, TreeId};
+use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
+use crate::format::log_record::LogRecord;
+use crate::pool::Action;
+use crate::tree::Path;
+use std::sync::Arc;
+
+/// Longest name of a table or index.
+const NAME_BYTES_MAX: usize = 2048;
+
+/// A change of the catalog.
+#[derive(Debug)]
+pub(crate) enum Ddl {
+    /// A new table; the definition has its numbers.
+    Create(TableDef),
+    /// A table goes.
+    Drop(Arc<Table>),
+    /// A table gets another name.
+    Rename(Arc<Table>, String),
+    /// A table is replaced by a new, empty one; the definition has its numbers.
+    Truncate(Arc<Table>, TableDef),
+}
+
+/// Creates a table.
+pub(crate) fn create_table(core: &Core, spec: &TableSpec) -> Result<Arc<Table>> {
+    let mut def = definition(core, spec)?;
+    let _ddl = core.catalog.lock_ddl();
+    refuse_existing(&core.catalog, &spec.name)?;
+    core.catalog.number(&mut def);
+    change(core, &Ddl::Create(def))?;
+    core.catalog.by_name(&spec.name)
+}
+
+/// Drops a table.
+pub(crate) fn drop_table(core: &Core, name: &str) -> Result<()> {
+    let _ddl = core.catalog.lock_ddl();
+    change(core, &Ddl::Drop(core.catalog.by_name(name)?))
+}
+
+/// Gives a table another name.
+pub(crate) fn rename_table(core: &Core, from: &str, to: &str) -> Result<()> {
+    check_name(to)?;
+    let _ddl = core.catalog.lock_ddl();
+    let table = core.catalog.by_name(from)?;
+    refuse_existing(&core.catalog, to)?;
+    change(core, &Ddl::Rename(table, to.to_owned()))
+}
+
+/// Empties a table.
+pub(crate) fn truncate_table(core: &Core, name: &str) -> Result<Arc<Table>> {
+    let _ddl = core.catalog.lock_ddl();
+    let table = core.catalog.by_name(name)?;
+    let mut def = TableDef { name: name.to_owned(), auto_increment: 1, ..table.def().clone() };
+    def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
+    core.catalog.number(&mut def);
+    change(core, &Ddl::Truncate(table, def))?;
+    core.catalog.by_name(name)
+}
+
+/// Sets the next auto-increment value of a table.
+pub(crate) fn set_auto_increment(core: &Core, table: &Table, next: u64) -> Result<()> {
+    let _usage = table.use_it()?;
+    let mut record = Vec::new();
+    LogRecord::AutoIncrement(table.id(), next).encode(&mut record);
+    core.make_room(Need::New, 0)?;
+    let end = {
+        let action = core.pool.enter();
+        table.set_auto_increment(next);
+        core.append(&action, &record)?
+    };
+    core.sync_log(end)
+}
+
+/// Makes the change; also how redo repeats it.
+pub(crate) fn change(core: &Core, ddl: &Ddl) -> Result<()> {
+    let mut record = Vec::new();
+    encode(ddl, &mut record);
+    let (old, new) = match ddl {
+        Ddl::Create(def) => (None, Some(def)),
+        Ddl::Drop(table) | Ddl::Rename(table, _) => (Some(table), None),
+        Ddl::Truncate(table, def) => (Some(table), Some(def)),
+    };
+    let need = if matches!(ddl, Ddl::Create(_)) { Need::New } else { Need::Back };
+    core.make_room(need, 2 * new.map_or(0, |def| def.indexes.len()) + 8)?;
+    let mut path = Path::default();
+    let id = old.map(|table| table.id()).or(new.map(|def| def.id)).unwrap_or_default();
+    core.catalog.prepare(id, &mut path)?;
+    if let Ddl::Drop(table) | Ddl::Truncate(table, _) = ddl {
+        table.mark_dropped();
+    }
+    let end = {
+        let action = core.pool.enter();
+        core.must("a change of the catalog", apply(core, &action, &mut path, ddl))?;
+        core.append(&action, &record)?
+    };
+    core.sync_log(end)
+}
+
+fn apply(core: &Core, action: &Action<'_>, path: &mut Path, ddl: &Ddl) -> Result<()> {
+    match ddl {
+        Ddl::Create(def) => core.catalog.create_table(action, path, def.clone()).map(drop),
+        Ddl::Drop(table) => core.catalog.drop_table(action, path, table),
+        Ddl::Rename(table, name) => core.catalog.rename_table(action, path, table, name),
+        Ddl::Truncate(table, def) => {
+            core.catalog.drop_table(action, path, table)?;
+            core.catalog.create_table(action, path, def.clone()).map(drop)
+        }
+    }
+}
+
+fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
+    let mut bytes = Vec::new();
+    match ddl {
+        Ddl::Create(def) => {
+            def.encode(&mut bytes);
+            LogRecord::CreateTable(&bytes).encode(record);
+        }
+        Ddl::Drop(table) => LogRecord::DropTable(table.id()).encode(record),
+        Ddl::Rename(table, name) => LogRecord::RenameTable(table.id(), name).encode(record),
+        Ddl::Truncate(table, def) => {
+            def.encode(&mut bytes);
+            LogRecord::TruncateTable(table.id(), &bytes).encode(record);
+        }
+    }
+}
+
+fn refuse_existing(catalog: &Catalog, name: &str) -> Result<()> {
+    match catalog.by_name(name) {
+        Ok(_) => Err(Error::TableExists(name.to_owned())),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The definition of a table to create, without numbers, checked.
+fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
+    check_name(&spec.name)?;
+    let count = spec.indexes.len();
+    if count == 0 || count > INDEXES_MAX {
+        let what = "number of indexes (at least the clustered one)";
+        return Err(Error::Limit { what, actual: count as u64, limit: INDEXES_MAX as u64 });
+    }
+    let index = |(index_no, index): (usize, &IndexSpec)| IndexDef {
+        name: index.name.clone(),
+        unique: index.unique || index_no == 0,
+        max_key_bytes: index.max_key_bytes,
+        shape: if index_no == 0 { spec.shape.clone() } else { index.shape.clone() },
+        tree: TreeId::default(),
+        root: PageId::NONE,
+    };
+    let def = TableDef {
+        id: TableId::default(),
+        name: spec.name.clone(),
+        compression: spec.compression,
+        hidden_key: spec.hidden_key,
+        auto_increment: spec.auto_increment.max(1),
+        extra: spec.extra.clone(),
+        indexes: spec.indexes.iter().enumerate().map(index).collect(),
+    };
+    for index_no in 0..count {
+        class_of(&core.pool, stored_key_bytes_max(&def, index_no))?;
+    }
+    Ok(def)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        let (actual, limit) = (name.len() as u64, NAME_BYTES_MAX as u64);
+        return Err(Error::Limit { what: "length of a table's name (bytes)", actual, limit });
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! An open table: its definition, its trees, and its counters.
+//!
+//! Invariants
+//!   I1  Counters change only inside actions, together with the rows they count: the flip sees both or neither.
+//!   I2  Whoever works on the table's pages holds `usage` shared; a drop takes it exclusively once, and nobody
+//!       works on the table afterwards. It is never waited for inside an action (C7).
+//!   I3  A counter of given-out keys never goes back below a key that has been used.
+
+use crate::base::{Error, Result, TableId, TreeId};
+use crate::format::catalog::{IndexDef, TableDef};
+use crate::format::row::RowShape;
+use crate::format::state::TableState;
+use crate::pool::{PageClass, Pool};
+use crate::tree::{Tree, TreeDef};
+use parking_lot::{RwLock, RwLockReadGuard};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// An open table. Handles are shared; those of a dropped table answer `NoSuchTable`.
+#[derive(Debug)]
+pub struct Table {
+    def: TableDef,
+    name: RwLock<String>,
+    trees: Vec<Arc<Tree>>,
+    row_count: AtomicU64,
+    auto_increment: AtomicU64,
+    auto_increment_logged: AtomicU64,
+    hidden_key: AtomicU64,
+    dropped: RwLock<bool>,
+}
+
+/// Keeps a table from being dropped.
+#[derive(Debug)]
+pub(crate) struct Usage<'t>(#[expect(dead_code, reason = "held, not read")] RwLockReadGuard<'t, bool>);
+
+impl Table {
+    /// The table of a definition, with its counters. The trees exist.
+    pub(crate) fn new(def: TableDef, trees: Vec<Arc<Tree>>, counters: TableState) -> Self {
+        let first = def.auto_increment.max(1).max(counters.auto_increment);
+        Self {
+            name: RwLock::new(def.name.clone()),
+            trees,
+            row_count: AtomicU64::new(counters.row_count),
+            auto_increment: AtomicU64::new(first),
+            auto_increment_logged: AtomicU64::new(first),
+            hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
+            dropped: RwLock::new(false),
+            def,
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> TableId {
+        self.def.id
+    }
+
+    /// Its name now.
+    pub fn name(&self) -> String {
+        self.name.read().clone()
+    }
+
+    /// The caller's own bytes.
+    pub fn extra(&self) -> &[u8] {
+        &self.def.extra
+    }
+
+    /// How its stored rows are built.
+    pub fn shape(&self) -> &RowShape {
+        &self.clustered_def().shape
+    }
+
+    /// Its indexes; the first is the clustered one.
+    pub fn indexes(&self) -> &[IndexDef] {
+        &self.def.indexes
+    }
+
+    /// Its definition, with the name it was opened under.
+    pub fn def(&self) -> &TableDef {
+        &self.def
+    }
+
+    /// Whether its clustered keys come from [`next_hidden_key`](Self::next_hidden_key).
+    pub fn hidden_key(&self) -> bool {
+        self.def.hidden_key
+    }
+
+    /// Its rows, those of open transactions included.
+    pub fn row_count(&self) -> u64 {
+        self.row_count.load(Relaxed)
+    }
+
+    /// The next auto-increment value.
+    pub fn auto_increment(&self) -> u64 {
+        self.auto_increment.load(Relaxed)
+    }
+
+    /// Makes `next` the next auto-increment value, unless it is higher already. Durable with the next row operation
+    /// of the table.
+    pub fn advance_auto_increment(&self, next: u64) {
+        self.auto_increment.fetch_max(next, Relaxed);
+    }
+
+    /// A new clustered key for a table without one of its own.
+    pub fn next_hidden_key(&self) -> [u8; 8] {
+        self.hidden_key.fetch_add(1, Relaxed).to_be_bytes()
+    }
+
+    /// Keeps the table from being dropped while it is worked on.
+    pub(crate) fn use_it(&self) -> Result<Usage<'_>> {
+        let dropped = self.dropped.read_recursive();
+        if *dropped {
+            return Err(Error::NoSuchTable(self.name()));
+        }
+        Ok(Usage(dropped))
+    }
+
+    /// Waits until nobody works on the table, and lets nobody do so again.
+    pub(crate) fn mark_dropped(&self) {
+        *self.dropped.write() = true;
+    }
+
+    pub(crate) fn rename(&self, name: &str) {
+        name.clone_into(&mut self.name.write());
+    }
+
+    pub(crate) fn trees(&self) -> &[Arc<Tree>] {
+        &self.trees
+    }
+
+    pub(crate) fn tree(&self, index_no: usize) -> Result<&Arc<Tree>> {
+        let actual = index_no as u64;
+        let limit = self.trees.len().saturating_sub(1) as u64;
+        self.trees.get(index_no).ok_or(Error::Limit { what: "index number", actual, limit })
+    }
+
+    pub(crate) fn clustered(&self) -> &Arc<Tree> {
+        self.trees.first().expect("a table has a clustered tree")
+    }
+
+    pub(crate) fn clustered_def(&self) -> &IndexDef {
+        self.def.indexes.first().expect("a table has a clustered index")
+    }
+
+    /// Owner of the pages of its large values: the clustered tree.
+    pub(crate) fn blob_owner(&self) -> TreeId {
+        self.clustered_def().tree
+    }
+
+    pub(crate) fn count_rows(&self, difference: i64) {
+        if difference >= 0 {
+            self.row_count.fetch_add(difference.unsigned_abs(), Relaxed);
+        } else {
+            self.row_count.fetch_sub(difference.unsigned_abs(), Relaxed);
+        }
+    }
+
+    /// The next auto-increment value if it has moved since it was logged last, otherwise 0; it counts as logged now.
+    pub(crate) fn take_auto_increment_to_log(&self) -> u64 {
+        let next = self.auto_increment.load(Relaxed);
+        if self.auto_increment_logged.fetch_max(next, Relaxed) < next {
+            next
+        } else {
+            0
+        }
+    }
+
+    /// Sets the next auto-increment value as logged.
+    pub(crate) fn set_auto_increment(&self, next: u64) {
+        self.auto_increment.store(next, Relaxed);
+        self.auto_increment_logged.store(next, Relaxed);
+    }
+
+    /// Notes a clustered key that redo meets, so that a hidden key is not given out again.
+    pub(crate) fn note_hidden_key(&self, key: &[u8]) {
+        if let (true, Ok(key)) = (self.def.hidden_key, <[u8; 8]>::try_from(key)) {
+            self.hidden_key.fetch_max(u64::from_be_bytes(key).saturating_add(1), Relaxed);
+        }
+    }
+
+    /// Its counters, for the flip.
+    pub(crate) fn counters(&self) -> TableState {
+        TableState {
+            table: self.id(),
+            row_count: self.row_count(),
+            auto_increment: self.auto_increment(),
+            hidden_key: self.hidden_key.load(Relaxed),
+        }
+    }
+}
+
+/// Longest stored key of index `index_no`: a secondary entry has the clustered key behind its own.
+pub(crate) fn stored_key_bytes_max(def: &TableDef, index_no: usize) -> usize {
+    let bytes = |no: usize| def.indexes.get(no).map_or(0, |index| index.max_key_bytes as usize);
+    if index_no == 0 {
+        bytes(0)
+    } else {
+        bytes(index_no) + bytes(0)
+    }
+}
+
+/// Opens the trees of a definition.
+pub(crate) fn open_trees(pool: &Arc<Pool>, def: &TableDef) -> Result<Vec<Arc<Tree>>> {
+    let open = |(index_no, index): (usize, &IndexDef)| {
+        let key_bytes_max = stored_key_bytes_max(def, index_no);
+        let class = class_of(pool, key_bytes_max)?;
+        Ok(Arc::new(Tree::open(pool, TreeDef { id: index.tree, root: index.root, class, key_bytes_max })?))
+    };
+    def.indexes.iter().enumerate().map(open).collect()
+}
+
+/// The class of pages of a tree with keys of that length.
+pub(crate) fn class_of(pool: &Pool, key_bytes_max: usize) -> Result<PageClass> {
+    let limit = crate::format::page::max_key_bytes(PageClass::Wide.bytes(pool.page_bytes())) as u64;
+    let too_long = Error::Limit { what: "key length (bytes)", actual: key_bytes_max as u64, limit };
+    Tree::class_for(pool.page_bytes(), key_bytes_max).ok_or(too_long)
+}

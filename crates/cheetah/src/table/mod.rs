@@ -1,0 +1,15 @@
+//! Tables: the catalog, row operations over all indexes of a table, large values, counters, rollback.
+
+pub(crate) mod catalog;
+pub(crate) mod change;
+pub(crate) mod core;
+pub(crate) mod ddl;
+pub(crate) mod handle;
+pub(crate) mod large;
+pub(crate) mod rollback;
+pub(crate) mod row_op;
+mod spec;
+pub(crate) mod stored_row;
+
+pub use handle::Table;
+pub use spec::{IndexSpec, NewRow, OldEntry, SecondaryEntry, TableSpec};

@@ -1,0 +1,440 @@
+//! Insert, update and delete of a row with all its index entries, forward and at redo.
+//!
+//! Order: look (old row, old entries, uniqueness), write large values, pin every page, make room; then one action
+//! does it all: trees and row count, undo record, log record. The caller holds the table's exclusive lock, so
+//! what was looked at still holds in the action.
+//!
+//! Invariants
+//!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were written are taken back.
+//!   I2  Redo runs the same code with the values that the log carries, without uniqueness checks and locks.
+
+use super::change::{self, Change, Paths};
+use super::core::{Core, Counters, Need};
+use super::handle::Table;
+use super::large::{self, Buffers, Unclaimed};
+use super::rollback;
+use super::spec::{NewRow, OldEntry};
+use super::stored_row::{choose_moves, find_values, rebuild, Value};
+use crate::base::{Error, Result, TxnId};
+use crate::format::log_record::{encode_row, LargeSource, LoggedEntry, LoggedRow, RowOp};
+use crate::format::page::max_payload_bytes;
+use crate::format::row::{RowShape, LOCATOR_BYTES};
+use crate::format::undo_record::{self, RowParts};
+use crate::format::varint;
+use crate::tree::SeekMode;
+use crate::txn::{start_record, Slot};
+use std::sync::Arc;
+
+/// The buffers and pins of one transaction's row operations; nothing is allocated per row once they have grown.
+#[derive(Default, Debug)]
+pub(crate) struct Writer {
+    pub(crate) paths: Paths,
+    pub(crate) change: Change,
+    pub(crate) buffers: Buffers,
+    pub(crate) unclaimed: Unclaimed,
+    old_row: Vec<u8>,
+    old_payloads: Vec<u8>,
+    old_payload_lengths: Vec<usize>,
+    values: Vec<Value>,
+    old_values: Vec<Value>,
+    large: Vec<LargeSource>,
+    /// Locators of the values that die when the transaction commits.
+    freed: Vec<u8>,
+}
+
+/// Who writes, and where.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) slot: &'a Arc<Slot>,
+    pub(crate) table: &'a Table,
+}
+
+/// Where the new row's large values come from.
+#[derive(Clone, Copy)]
+enum RowSource<'a> {
+    /// The caller's row: long values are to be written.
+    Caller,
+    /// A logged row: its values have been written already, or are kept.
+    Log(&'a [LargeSource]),
+}
+
+impl Writer {
+    /// Unpins everything; to be called when a statement ends.
+    pub(crate) fn release(&mut self) {
+        self.paths.release();
+    }
+
+    /// Inserts a row.
+    pub(crate) fn insert(&mut self, on: Target<'_>, new: &NewRow<'_>) -> Result<()> {
+        self.run(on, RowOp::Insert, b"", Some(new), &[])?;
+        Counters::add(&on.core.counters.rows_inserted);
+        Ok(())
+    }
+
+    /// Changes the row of `old_key`.
+    pub(crate) fn update(
+        &mut self,
+        on: Target<'_>,
+        old_key: &[u8],
+        new: &NewRow<'_>,
+        old_entries: &[OldEntry<'_>],
+    ) -> Result<()> {
+        self.run(on, RowOp::Update, old_key, Some(new), old_entries)?;
+        Counters::add(&on.core.counters.rows_updated);
+        Ok(())
+    }
+
+    /// Deletes the row of `key`.
+    pub(crate) fn delete(&mut self, on: Target<'_>, key: &[u8], old_entries: &[OldEntry<'_>]) -> Result<()> {
+        self.run(on, RowOp::Delete, key, None, old_entries)?;
+        Counters::add(&on.core.counters.rows_deleted);
+        Ok(())
+    }
+
+    /// Repeats a logged row operation.
+    pub(crate) fn redo(
+        &mut self,
+        on: Target<'_>,
+        op: RowOp,
+        logged: &LoggedRow<'_>,
+        large: &[LargeSource],
+        entries: &[LoggedEntry<'_>],
+    ) -> Result<()> {
+        let table = on.table;
+        let _usage = table.use_it()?;
+        let new_key =
+            if op == RowOp::Update && logged.new_key.is_empty() { logged.old_key } else { logged.new_key };
+        self.change.start(op, logged.old_key, new_key);
+        self.read_old_row(table)?;
+        for entry in entries {
+            self.add_entry(table, entry, new_key.len())?;
+        }
+        if op != RowOp::Delete {
+            self.build_row(on, logged.row, RowSource::Log(large))?;
+            table.note_hidden_key(new_key);
+            table.advance_auto_increment(logged.auto_increment);
+            table.take_auto_increment_to_log();
+        }
+        self.collect_freed(table)?;
+        self.execute(on)
+    }
+
+    fn run(
+        &mut self,
+        on: Target<'_>,
+        op: RowOp,
+        old_key: &[u8],
+        new: Option<&NewRow<'_>>,
+        old_entries: &[OldEntry<'_>],
+    ) -> Result<()> {
+        let Target { core, slot, table } = on;
+        let _usage = table.use_it()?;
+        self.change.start(op, old_key, new.map_or(b"", |new| new.key));
+        check_limits(table, new)?;
+        self.read_old_row(table)?;
+        self.add_entries(table, new, old_entries)?;
+        if let Some(new) = new {
+            self.check_unique(table, new)?;
+        }
+        let done = self.build_and_execute(on, new);
+        if done.is_err() && core.health.check().is_ok() {
+            rollback::take_back_large_values(core, slot, &mut self.unclaimed, &mut self.buffers)?;
+        }
+        done
+    }
+
+    fn build_and_execute(&mut self, on: Target<'_>, new: Option<&NewRow<'_>>) -> Result<()> {
+        let table = on.table;
+        if let Some(new) = new {
+            self.build_row(on, new.row, RowSource::Caller)?;
+        }
+        self.collect_freed(table)?;
+        self.execute(on)
+    }
+
+    /// Reads the row that changes or goes.
+    fn read_old_row(&mut self, table: &Table) -> Result<()> {
+        self.old_row.clear();
+        self.old_values.clear();
+        self.old_payloads.clear();
+        self.old_payload_lengths.clear();
+        if self.change.op == RowOp::Insert {
+            return Ok(());
+        }
+        let Writer { change, paths, old_row, .. } = self;
+        let path = &mut paths.of(table, 0)?.old;
+        let key = change.get(change.old_key);
+        let copy = |record: crate::format::page::RecordRef<'_>| old_row.extend_from_slice(record.payload);
+        table.clustered().get_prepared(key, path, copy)?.ok_or(Error::RowNotFound)?;
+        find_values(table.shape(), &self.old_row, &mut self.old_values)
+    }
+
+    /// Pairs the entries that go with those that come.
+    fn add_entries(&mut self, table: &Table, new: Option<&NewRow<'_>>, old: &[OldEntry<'_>]) -> Result<()> {
+        let new_entries = new.map_or(&[][..], |new| new.secondary);
+        let clustered_len = self.change.get(self.change.new_key).len();
+        for no in 0..old.len().max(new_entries.len()) {
+            let (old, new) = (old.get(no), new_entries.get(no));
+            let index_no = old.map(|old| old.index_no).or(new.map(|new| new.index_no)).unwrap_or_default();
+            let mismatch = new.is_some_and(|new| new.index_no != index_no)
+                || (self.change.op == RowOp::Update && old.is_some() != new.is_some())
+                || index_no == 0;
+            if mismatch {
+                let what = "index numbers of old and new entries that differ";
+                return Err(Error::Limit { what, actual: index_no as u64, limit: 0 });
+            }
+            let entry = LoggedEntry {
+                index_no,
+                old_key: old.map_or(b"", |old| old.key),
+                new_key: new.map_or(b"", |new| new.key),
+                payload: new.map_or(b"", |new| new.payload),
+            };
+            self.add_entry(table, &entry, clustered_len)?;
+        }
+        Ok(())
+    }
+
+    /// Adds one entry, reading the payload of what goes and making sure that what comes is not there.
+    fn add_entry(&mut self, table: &Table, entry: &LoggedEntry<'_>, new_len: usize) -> Result<()> {
+        let op = self.change.op;
+        let tree = table.tree(entry.index_no)?;
+        let old_key = (op != RowOp::Insert).then_some(entry.old_key);
+        let new_key = (op != RowOp::Delete).then_some(entry.new_key);
+        let mut length = [0u8; varint::MAX_BYTES];
+        let used = varint::write(&mut length, new_len as u64);
+        let head = length.get(..used).unwrap_or_default();
+        let payload: [&[u8]; 2] = if new_key.is_some() { [head, entry.payload] } else { [b"", b""] };
+        self.change.add_entry(entry.index_no, old_key, new_key, &payload);
+        let Writer { change, paths, old_payloads, old_payload_lengths, .. } = self;
+        let added = change.entries.last().copied().expect("just added");
+        let into = paths.of(table, entry.index_no)?;
+        let damaged =
+            |detail| Error::corrupt(format!("index {} of table '{}'", entry.index_no, table.name()), detail);
+        let before = old_payloads.len();
+        if let Some((old, _)) = added.old_key {
+            let copy =
+                |record: crate::format::page::RecordRef<'_>| old_payloads.extend_from_slice(record.payload);
+            let found = tree.get_prepared(change.get(old), &mut into.old, copy)?;
+            found.ok_or_else(|| damaged("the entry of the row to change is missing; run CHECK TABLE"))?;
+        }
+        old_payload_lengths.push(old_payloads.len() - before);
+        if let Some((new, _)) = added.new_key {
+            let same = added.old_key.is_some_and(|(old, _)| change.get(old) == change.get(new));
+            if !same && tree.get_prepared(change.get(new), &mut into.new, |_| ())?.is_some() {
+                return Err(damaged("an entry of the new row is there already; run CHECK TABLE"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a row whose unique keys another row has.
+    fn check_unique(&mut self, table: &Table, new: &NewRow<'_>) -> Result<()> {
+        let Writer { change, paths, .. } = self;
+        if !change.keeps_key() {
+            let path = &mut paths.of(table, 0)?.new;
+            if table.clustered().get_prepared(new.key, path, |_| ())?.is_some() {
+                return Err(Error::DuplicateKey { index_no: 0, existing: new.key.to_vec() });
+            }
+        }
+        for entry in new.secondary {
+            let unique = table.indexes().get(entry.index_no).is_some_and(|index| index.unique);
+            if !unique || !entry.check_unique {
+                continue;
+            }
+            let cursor = &mut paths.of(table, entry.index_no)?.cursor;
+            let mut found = cursor.seek(SeekMode::AtLeast, entry.key)?;
+            while found && cursor.key().starts_with(entry.key) {
+                let existing = cursor.key().get(entry.key.len()..).unwrap_or_default();
+                if change.op == RowOp::Insert || existing != change.get(change.old_key) {
+                    let (index_no, existing) = (entry.index_no, existing.to_vec());
+                    return Err(Error::DuplicateKey { index_no, existing });
+                }
+                found = cursor.next()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds the stored row that comes, writing its large values.
+    fn build_row(&mut self, on: Target<'_>, row: &[u8], source: RowSource<'_>) -> Result<()> {
+        let Target { core, slot, table } = on;
+        let shape = table.shape();
+        find_values(shape, row, &mut self.values)?;
+        if let RowSource::Caller = source {
+            choose_moves(shape, row, &mut self.values, row_bytes_max(table))?;
+            for no in 0..self.values.len() {
+                let Some(value) = self.values.get(no).filter(|value| value.moves) else { continue };
+                let bytes = row.get(value.at.clone()).unwrap_or_default();
+                large::write_value(core, slot, &mut self.unclaimed, table, bytes, &mut self.buffers)?;
+            }
+        }
+        self.large.clear();
+        let external = self.values.iter().filter(|value| value.external || value.moves);
+        match source {
+            RowSource::Caller => self.large.extend(external.map(|value| match value.moves {
+                true => LargeSource::Written,
+                false => LargeSource::Kept,
+            })),
+            RowSource::Log(large) => self.large.extend_from_slice(large),
+        }
+        self.rebuild_row(shape, row)
+    }
+
+    /// Puts the row together from the caller's or logged bytes and the locators of this run.
+    fn rebuild_row(&mut self, shape: &RowShape, row: &[u8]) -> Result<()> {
+        let Writer { change, values, old_values, old_row, large, unclaimed, .. } = self;
+        let mut sources = large.iter();
+        let mut written = unclaimed.finished.iter();
+        let missing = |detail| Error::corrupt("large values of a row", detail);
+        let span = change.put_with(|out| {
+            rebuild(shape, row, values, out, |no, _| match sources.next() {
+                Some(LargeSource::Written) => {
+                    let locator = written.next().ok_or_else(|| missing("a value that was not written"))?;
+                    Ok(locator.as_slice())
+                }
+                Some(LargeSource::Kept) => {
+                    let kept = old_values.get(no).filter(|value| value.external);
+                    let kept = kept.and_then(|value| old_row.get(value.at.clone()));
+                    kept.ok_or_else(|| missing("a value to keep that the old row does not have"))
+                }
+                None => Err(missing("more references than sources")),
+            })
+        })?;
+        change.row = span;
+        Ok(())
+    }
+
+    /// Lists the large values of the old row that the new one does not keep.
+    fn collect_freed(&mut self, table: &Table) -> Result<()> {
+        self.freed.clear();
+        let Writer { change, values, old_values, old_row, large, freed, .. } = self;
+        if change.op == RowOp::Delete {
+            values.clear();
+            large.clear();
+        }
+        let mut sources = large.iter();
+        for (no, value) in old_values.iter().enumerate() {
+            let is_large = values.get(no).is_some_and(|new| new.external || new.moves);
+            let keeps = is_large && sources.next() == Some(&LargeSource::Kept);
+            if value.external && !keeps {
+                freed.extend_from_slice(old_row.get(value.at.clone()).unwrap_or_default());
+            }
+        }
+        debug_assert_eq!(freed.len() % LOCATOR_BYTES, 0, "locators of table {}", table.id());
+        Ok(())
+    }
+
+    /// The action.
+    fn execute(&mut self, on: Target<'_>) -> Result<()> {
+        let Target { core, slot, table } = on;
+        change::prepare(table, &self.change, &mut self.paths)?;
+        let undo_bytes = self.change_bytes() + self.old_row.len() + self.old_payloads.len() + 64;
+        let need = if self.change.op == RowOp::Delete { Need::Back } else { Need::New };
+        let pages = 4 * (self.change.entries.len() + 1) + core.undo.pages_needed(undo_bytes);
+        core.make_room(need, pages)?;
+        {
+            let action = core.pool.enter();
+            let mut state = slot.state();
+            start_record(&state, &mut self.buffers.undo);
+            self.encode_undo(table);
+            let applied = change::apply(&action, table, &self.change, &mut self.paths);
+            core.must("a row operation", applied)?;
+            core.undo.append(&action, &mut state, &self.buffers.undo);
+            self.encode_log(slot.txn(), table, table.take_auto_increment_to_log());
+            core.append(&action, &self.buffers.log)?;
+        }
+        if !self.freed.is_empty() {
+            slot.note_frees();
+        }
+        self.unclaimed.clear();
+        self.paths.merge_small(table, &self.change)
+    }
+
+    fn change_bytes(&self) -> usize {
+        let entries = self.change.entries.iter();
+        let entries = entries.flat_map(|entry| [entry.old_key, entry.new_key]).flatten();
+        let keys = entries.map(|(span, _)| self.change.get(span).len()).sum::<usize>();
+        keys + self.change.get(self.change.old_key).len() + self.change.get(self.change.new_key).len()
+    }
+
+    /// Builds the log record.
+    fn encode_log(&mut self, txn: TxnId, table: &Table, auto_increment: u64) {
+        let change = &self.change;
+        let new_key = if change.keeps_key() { &[][..] } else { change.get(change.new_key) };
+        let row = LoggedRow {
+            table: table.id(),
+            old_key: change.get(change.old_key),
+            new_key,
+            row: change.get(change.row),
+            auto_increment,
+        };
+        let entries = change.entries.iter().map(|entry| {
+            let payload = change.get(entry.payload);
+            let head = varint::get(payload).map_or(0, |(_, used)| used);
+            LoggedEntry {
+                index_no: entry.index_no,
+                old_key: change.caller_key(entry.old_key),
+                new_key: change.caller_key(entry.new_key),
+                payload: payload.get(head..).unwrap_or_default(),
+            }
+        });
+        self.buffers.log.clear();
+        encode_row(&mut self.buffers.log, change.op, txn, &row, &self.large, entries);
+    }
+
+    /// Appends the body of the undo record to the head that is there.
+    fn encode_undo(&mut self, table: &Table) {
+        let Writer { change, buffers, old_row, old_payloads, old_payload_lengths, freed, .. } = self;
+        let new_key = if change.keeps_key() { &[][..] } else { change.get(change.new_key) };
+        let parts = RowParts {
+            op: change.op,
+            table: table.id(),
+            old_key: change.get(change.old_key),
+            new_key,
+            old_row,
+            freed,
+        };
+        let mut at = 0;
+        let entries = change.entries.iter().zip(old_payload_lengths.iter()).map(|(entry, &len)| {
+            let payload = old_payloads.get(at..at + len).unwrap_or_default();
+            at += len;
+            LoggedEntry {
+                index_no: entry.index_no,
+                old_key: change.caller_key(entry.old_key),
+                new_key: change.caller_key(entry.new_key),
+                payload,
+            }
+        });
+        undo_record::put_row(&mut buffers.undo, &parts, entries);
+        undo_record::finish(&mut buffers.undo);
+    }
+}
+
+/// Longest stored row of a table: longer ones move values out.
+fn row_bytes_max(table: &Table) -> usize {
+    let tree = table.clustered();
+    max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max)
+}
+
+/// Refuses keys and payloads that are too long for their trees, so that nothing can be refused in the action.
+fn check_limits(table: &Table, new: Option<&NewRow<'_>>) -> Result<()> {
+    let Some(new) = new else { return Ok(()) };
+    let key_max =
+        |index_no: usize| table.indexes().get(index_no).map_or(0, |index| index.max_key_bytes as usize);
+    check("clustered key length (bytes)", new.key.len(), key_max(0))?;
+    for entry in new.secondary {
+        let tree = table.tree(entry.index_no)?;
+        check("index key length (bytes)", entry.key.len(), key_max(entry.index_no))?;
+        let payload_max = max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max);
+        check("index payload length (bytes)", entry.payload.len() + varint::MAX_BYTES, payload_max)?;
+    }
+    Ok(())
+}
+
+fn check(what: &'static str, actual: usize, limit: usize) -> Result<()> {
+    if actual <= limit {
+        return Ok(());
+    }
+    Err(Error::Limit { what, actual: actual as u64, limit: limit as u64 })
+}

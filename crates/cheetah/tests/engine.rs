@@ -1,0 +1,215 @@
+//! The whole engine through its public interface, on a simulated disk with tiny limits.
+
+mod support;
+
+use cheetah::base::Error;
+use cheetah::db::{LockMode, SeekMode};
+use cheetah_io::sim::SimDisk;
+use support::*;
+
+#[test]
+fn what_is_committed_is_there_after_a_crash_and_nothing_else() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut rows = Rows::new();
+    let mut txn = db.begin();
+    for key in 0..300 {
+        let row = Row::new(key, if key % 10 == 0 { 3000 } else { 20 });
+        insert(&mut txn, &table, key, &row).unwrap();
+        rows.insert(key, row);
+    }
+    txn.commit().unwrap();
+    let mut loser = db.begin();
+    for key in 300..400 {
+        insert(&mut loser, &table, key, &Row::new(key, 1000)).unwrap();
+    }
+    std::mem::forget(loser);
+    drop((table, db));
+    let db = open(&disk).unwrap();
+    let table = db.table("t").unwrap();
+    let mut txn = db.begin();
+    assert_eq!(all_rows(&mut txn, &table).unwrap(), rows);
+    assert_eq!(table.row_count(), 300);
+    assert_eq!(check(&db, &table).unwrap(), Ok(300));
+}
+
+#[test]
+fn updates_and_deletes_keep_all_indexes_in_step() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    for key in 0..100 {
+        insert(&mut txn, &table, key, &Row::new(key, 10)).unwrap();
+    }
+    for key in 0..100 {
+        let (old, new) = (Row::new(key, 10), Row::new(key + 1000, 700));
+        update(&mut txn, &table, key, &old, key + (key % 2) * 500, &new).unwrap();
+    }
+    for key in (0..100).step_by(4) {
+        delete(&mut txn, &table, key, &Row::new(key + 1000, 0)).unwrap();
+    }
+    txn.commit().unwrap();
+    let mut cursor = txn.cursor(&table, 1).unwrap();
+    let mut count = 0;
+    let mut found = cursor.seek(SeekMode::AtLeast, b"name3\0").unwrap();
+    while found && cursor.secondary_key() == b"name3\0" {
+        let key = u64::from_be_bytes(cursor.clustered_key().try_into().unwrap());
+        assert_eq!(read(&mut txn, &table, key).unwrap().unwrap().name, b"name3");
+        assert_eq!(cursor.payload(), b"p");
+        count += 1;
+        found = cursor.next().unwrap();
+    }
+    assert!(count > 5);
+    drop(cursor);
+    txn.commit().unwrap();
+    assert_eq!(check(&db, &table).unwrap(), Ok(75));
+}
+
+#[test]
+fn a_duplicate_is_refused_with_its_index_and_the_row_that_has_it() {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    insert(&mut txn, &table, 1, &Row::new(10, 5000)).unwrap();
+    let error = insert(&mut txn, &table, 1, &Row::new(11, 5000)).unwrap_err();
+    assert!(matches!(error, Error::DuplicateKey { index_no: 0, existing } if existing == 1u64.to_be_bytes()));
+    let error = insert(&mut txn, &table, 2, &Row::new(10, 5000)).unwrap_err();
+    assert!(matches!(error, Error::DuplicateKey { index_no: 2, existing } if existing == 1u64.to_be_bytes()));
+    txn.commit().unwrap();
+    assert_eq!(check(&db, &table).unwrap(), Ok(1));
+}
+
+#[test]
+fn a_savepoint_takes_back_what_came_after_it() {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    insert(&mut txn, &table, 1, &Row::new(1, 4000)).unwrap();
+    let savepoint = txn.savepoint();
+    update(&mut txn, &table, 1, &Row::new(1, 4000), 2, &Row::new(2, 9000)).unwrap();
+    insert(&mut txn, &table, 3, &Row::new(3, 4000)).unwrap();
+    txn.rollback_to(savepoint).unwrap();
+    insert(&mut txn, &table, 4, &Row::new(4, 40)).unwrap();
+    txn.commit().unwrap();
+    let rows = all_rows(&mut txn, &table).unwrap();
+    assert_eq!(rows, Rows::from([(1, Row::new(1, 4000)), (4, Row::new(4, 40))]));
+    txn.commit().unwrap();
+    assert_eq!(check(&db, &table).unwrap(), Ok(2));
+}
+
+#[test]
+fn a_kept_large_value_moves_with_its_row_h6() {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    let old = Row::new(1, 6000);
+    insert(&mut txn, &table, 1, &old).unwrap();
+    txn.commit().unwrap();
+    for committed in [false, true] {
+        let mut stored = Vec::new();
+        assert!(txn.get(&table, &1u64.to_be_bytes(), &mut stored).unwrap());
+        let locator = Row::parse(&stored).0.text;
+        let new = Row { number: 77, ..old.clone() };
+        let kept = new.stored_keeping_text(&locator);
+        update_stored(&mut txn, &table, 1, &old, 2, &new, &kept).unwrap();
+        assert_eq!(read(&mut txn, &table, 2).unwrap(), Some(new));
+        if committed {
+            txn.commit().unwrap();
+        } else {
+            txn.rollback().unwrap();
+        }
+        assert_eq!(check(&db, &table).unwrap(), Ok(1));
+    }
+}
+
+#[test]
+fn tables_are_created_renamed_emptied_and_dropped_durably() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    for name in ["a", "b", "c"] {
+        let table = db.create_table(&spec(name)).unwrap();
+        let mut txn = db.begin();
+        (0..50).for_each(|key| insert(&mut txn, &table, key, &Row::new(key, 2000)).unwrap());
+        txn.commit().unwrap();
+    }
+    assert!(matches!(db.create_table(&spec("a")), Err(Error::TableExists(_))));
+    let old = db.table("b").unwrap();
+    db.drop_table("a").unwrap();
+    let emptied = db.truncate_table("b").unwrap();
+    db.rename_table("c", "d").unwrap();
+    assert!(matches!(insert(&mut db.begin(), &old, 1, &Row::new(1, 1)), Err(Error::NoSuchTable(_))));
+    assert_eq!(emptied.row_count(), 0);
+    drop((old, emptied));
+    drop(db);
+    let db = open(&disk).unwrap();
+    assert_eq!(db.table_names(), ["b", "d"]);
+    assert_eq!(db.table("d").unwrap().row_count(), 50);
+    assert_eq!(db.table("d").unwrap().extra(), b"extra");
+    while db.run_background().unwrap() {}
+    let status = db.status();
+    assert!(status.contains(&("dropped_trees", 0)), "{status:?}");
+    for name in ["b", "d"] {
+        check(&db, &db.table(name).unwrap()).unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_lock_makes_others_wait_and_a_cycle_is_a_deadlock() {
+    let db = open(&SimDisk::new()).unwrap();
+    let (a, b) = (db.create_table(&spec("a")).unwrap(), db.create_table(&spec("b")).unwrap());
+    let (mut first, mut second) = (db.begin(), db.begin());
+    insert(&mut first, &a, 1, &Row::new(1, 1)).unwrap();
+    insert(&mut second, &b, 1, &Row::new(1, 1)).unwrap();
+    let refused = second.lock_table(&a, LockMode::Shared, 0, &|| false);
+    assert!(matches!(refused, Err(Error::LockTimeout)));
+    let refused = second.lock_table(&a, LockMode::Shared, u64::MAX, &|| true);
+    assert!(matches!(refused, Err(Error::Interrupted)));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            // While the other one's short request is queued, this one closes the cycle: then it tries again.
+            while let Err(error) = first.lock_table(&b, LockMode::Exclusive, u64::MAX, &|| false) {
+                assert!(matches!(error, Error::Deadlock), "{error}");
+            }
+            first.commit()
+        });
+        loop {
+            match second.lock_table(&a, LockMode::Shared, 0, &|| false) {
+                Err(Error::Deadlock) => break,
+                other => assert!(matches!(other, Err(Error::LockTimeout))),
+            }
+        }
+        second.rollback().unwrap();
+        waiting.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn counters_survive_and_never_go_back() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    table.advance_auto_increment(500);
+    let mut txn = db.begin();
+    insert(&mut txn, &table, 1, &Row::new(1, 1)).unwrap();
+    txn.commit().unwrap();
+    drop((txn, table, db));
+    let db = open(&disk).unwrap();
+    let table = db.table("t").unwrap();
+    assert_eq!(table.auto_increment(), 500);
+    db.set_auto_increment(&table, 7).unwrap();
+    drop((table, db));
+    let db = open(&disk).unwrap();
+    assert_eq!(db.table("t").unwrap().auto_increment(), 7);
+}
+
+#[test]
+fn a_second_opening_is_refused_while_the_first_lasts() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let error = open(&disk).unwrap_err();
+    assert!(error.to_string().contains("another process"), "{error}");
+    drop(db);
+    open(&disk).unwrap();
+}

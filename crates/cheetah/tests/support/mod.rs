@@ -1,0 +1,195 @@
+//! What the tests of the whole engine share: an environment, tables of one shape, and rows for them.
+
+#![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
+
+use cheetah::base::{Config, Result};
+use cheetah::db::{Db, Env, SeekMode, Transaction};
+use cheetah::format::image::{Codec, Compression};
+use cheetah::format::row::RowShape;
+use cheetah::format::varint;
+use cheetah::table::{IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
+use cheetah_io::sim::{SimClock, SimDisk};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A row of the tests: a number, a name, and a text that may be large.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    pub number: u64,
+    pub name: Vec<u8>,
+    pub text: Vec<u8>,
+}
+
+/// The contents of a table by key.
+pub type Rows = BTreeMap<u64, Row>;
+
+/// An environment on a simulated disk.
+pub fn env(disk: &SimDisk) -> Env {
+    Env { disk: Arc::new(disk.clone()), clock: Arc::new(SimClock::default()) }
+}
+
+/// Opens the database of a simulated disk with tiny limits.
+pub fn open(disk: &SimDisk) -> Result<Db> {
+    Db::open(env(disk), Config::tiny())
+}
+
+/// A table with a clustered index, one by name and a unique one by number.
+pub fn spec(name: &str) -> TableSpec {
+    let index = |name: &str, unique, max_key_bytes| IndexSpec {
+        name: name.into(),
+        unique,
+        max_key_bytes,
+        shape: RowShape::opaque(),
+    };
+    TableSpec {
+        name: name.into(),
+        shape: RowShape { null_bytes: 0, fixed: vec![8], var_count: 2 },
+        indexes: vec![index("PRIMARY", true, 8), index("name", false, 24), index("number", true, 8)],
+        compression: Compression { codec: Codec::Zstd, level: 1 },
+        hidden_key: false,
+        auto_increment: 1,
+        extra: b"extra".to_vec(),
+    }
+}
+
+impl Row {
+    /// A row whose name and number follow from `seed`, with a text of `text_bytes`.
+    pub fn new(seed: u64, text_bytes: usize) -> Self {
+        let name = format!("name{}", seed % 7).into_bytes();
+        let text = (0..text_bytes).map(|at| (seed.wrapping_mul(31).wrapping_add(at as u64 / 3) % 251) as u8);
+        Self { number: seed, name, text: text.collect() }
+    }
+
+    pub fn stored(&self) -> Vec<u8> {
+        let mut row = self.number.to_le_bytes().to_vec();
+        varint::put(&mut row, (self.name.len() as u64) << 1);
+        varint::put(&mut row, (self.text.len() as u64) << 1);
+        row.extend_from_slice(&self.name);
+        row.extend_from_slice(&self.text);
+        row
+    }
+
+    /// The stored row with a text that is kept.
+    pub fn stored_keeping_text(&self, locator: &[u8]) -> Vec<u8> {
+        let mut row = self.number.to_le_bytes().to_vec();
+        varint::put(&mut row, (self.name.len() as u64) << 1);
+        varint::put(&mut row, (locator.len() as u64) << 1 | 1);
+        row.extend_from_slice(&self.name);
+        row.extend_from_slice(locator);
+        row
+    }
+
+    /// The text's bytes as stored, and whether they are a locator.
+    pub fn parse(stored: &[u8]) -> (Row, bool) {
+        let number = u64::from_le_bytes(stored[..8].try_into().unwrap());
+        let (name_word, a) = varint::get(&stored[8..]).unwrap();
+        let (text_word, b) = varint::get(&stored[8 + a..]).unwrap();
+        let at = 8 + a + b;
+        let name_end = at + (name_word >> 1) as usize;
+        let row = Row { number, name: stored[at..name_end].to_vec(), text: stored[name_end..].to_vec() };
+        assert_eq!(row.text.len() as u64, text_word >> 1);
+        (row, text_word & 1 == 1)
+    }
+
+    /// Keys of its entries in the secondary indexes: the name is ended by a zero, so that none is another's prefix.
+    pub fn keys(&self) -> [Vec<u8>; 2] {
+        let mut name = self.name.clone();
+        name.push(0);
+        [name, self.number.to_be_bytes().to_vec()]
+    }
+}
+
+pub fn insert(txn: &mut Transaction, table: &Arc<Table>, key: u64, row: &Row) -> Result<()> {
+    let [name, number] = row.keys();
+    let secondary = [
+        SecondaryEntry { index_no: 1, key: &name, payload: b"p", check_unique: true },
+        SecondaryEntry { index_no: 2, key: &number, payload: b"", check_unique: true },
+    ];
+    txn.insert(table, &NewRow { key: &key.to_be_bytes(), row: &row.stored(), secondary: &secondary })
+}
+
+pub fn delete(txn: &mut Transaction, table: &Arc<Table>, key: u64, old: &Row) -> Result<()> {
+    let [name, number] = old.keys();
+    let entries = [OldEntry { index_no: 1, key: &name }, OldEntry { index_no: 2, key: &number }];
+    txn.delete(table, &key.to_be_bytes(), &entries)
+}
+
+/// Changes a row, with all its entries when the key changes, otherwise those that differ.
+pub fn update(
+    txn: &mut Transaction,
+    table: &Arc<Table>,
+    old_key: u64,
+    old: &Row,
+    key: u64,
+    new: &Row,
+) -> Result<()> {
+    update_stored(txn, table, old_key, old, key, new, &new.stored())
+}
+
+/// As `update`, with the stored form of the new row.
+pub fn update_stored(
+    txn: &mut Transaction,
+    table: &Arc<Table>,
+    old_key: u64,
+    old: &Row,
+    key: u64,
+    new: &Row,
+    stored: &[u8],
+) -> Result<()> {
+    let (old_keys, new_keys) = (old.keys(), new.keys());
+    let changes = (0..2).filter(|&no| key != old_key || old_keys[no] != new_keys[no]).collect::<Vec<_>>();
+    let secondary = changes.iter().map(|&no| SecondaryEntry {
+        index_no: no + 1,
+        key: &new_keys[no],
+        payload: if no == 0 { &b"p"[..] } else { &b""[..] },
+        check_unique: true,
+    });
+    let secondary = secondary.collect::<Vec<_>>();
+    let entries =
+        changes.iter().map(|&no| OldEntry { index_no: no + 1, key: &old_keys[no] }).collect::<Vec<_>>();
+    let new = NewRow { key: &key.to_be_bytes(), row: stored, secondary: &secondary };
+    txn.update(table, &old_key.to_be_bytes(), &new, &entries)
+}
+
+/// Reads a row with its text.
+pub fn read(txn: &mut Transaction, table: &Arc<Table>, key: u64) -> Result<Option<Row>> {
+    let mut stored = Vec::new();
+    if !txn.get(table, &key.to_be_bytes(), &mut stored)? {
+        return Ok(None);
+    }
+    complete(txn, table, &stored).map(Some)
+}
+
+/// The row of a stored row, its text fetched.
+pub fn complete(txn: &Transaction, table: &Arc<Table>, stored: &[u8]) -> Result<Row> {
+    let (mut row, external) = Row::parse(stored);
+    if external {
+        let locator = std::mem::take(&mut row.text);
+        txn.fetch_large(table, &locator, &mut row.text)?;
+    }
+    Ok(row)
+}
+
+/// All rows of a table, read by the clustered index.
+pub fn all_rows(txn: &mut Transaction, table: &Arc<Table>) -> Result<Rows> {
+    let mut cursor = txn.cursor(table, 0)?;
+    let mut rows = Rows::new();
+    let mut found = cursor.seek(SeekMode::First, b"")?;
+    while found {
+        let key = u64::from_be_bytes(cursor.key().try_into().unwrap());
+        rows.insert(key, complete(txn, table, cursor.row())?);
+        found = cursor.next()?;
+    }
+    Ok(rows)
+}
+
+/// Checks a table with all the engine knows, and each row's entries.
+pub fn check(db: &Db, table: &Arc<Table>) -> Result<std::result::Result<u64, Vec<String>>> {
+    let report = db.check_table_with(table, &mut |_, stored, entries| {
+        let (row, _) = Row::parse(stored);
+        let [name, number] = row.keys();
+        entries.extend([(1, name), (2, number)]);
+        Ok(())
+    })?;
+    Ok(if report.is_ok() { Ok(report.rows) } else { Err(report.findings) })
+}
