@@ -13,6 +13,7 @@ demo:  ; @$(CHEETAH) demo $(if $(DUMP),--dump "$(DUMP)")   ## the main job: real
 test: setup ; @$(CHEETAH) test   ## every check and test; the last line is the sum
 bench: build ; @$(CHEETAH) bench $(ARGS)   ## bytes, load, scan and point selects beside InnoDB
 crash: build ; @$(CHEETAH) crash --rounds $(or $(ROUNDS),8) $(if $(SEED),--seed $(SEED))   ## kill -9 a loaded server ROUNDS times
+big: build ; @$(CHEETAH) big $(ARGS)   ## a table of 5 GB in a pool of 64 MB: is the memory limit kept?
 check-data: build ; @$(CHEETAH) check-data  ## load the data sets beside the project, compare checksums
 suites: build ; @$(CHEETAH) suites $(ARGS)   ## MariaDB's own suites, on InnoDB and Cheetah
 differential: build ; @python3 tests/differential/run.py $(ARGS)   ## random statements beside InnoDB (ARGS="--seed 7")
@@ -21,4 +22,4 @@ deb:   ; @$(CHEETAH) deb       ## build/mariadb-plugin-cheetah_*.deb
 install: ; @$(CHEETAH) install   ## into the installed server, if it is of the very same version
 clean: ; @$(CHEETAH) clean     ## delete what was built
 
-.PHONY: help setup build up sql down demo test bench deb install crash check-data suites differential sqltests clean
+.PHONY: help setup build up sql down demo test bench deb install crash big check-data suites differential sqltests clean

@@ -19,6 +19,7 @@ COMMANDS = {
     "suites": "mtr:main",
     "demo": "demo:main",
     "bench": "bench:main",
+    "big": "big:main",
     "crash": "crash:main",
     "check-data": "checkdata:main",
     "sql-tests": "sqltests:main",

@@ -28,7 +28,7 @@ SUITES = ["storage_engine", "storage_engine/trx", "storage_engine/parts", "engin
 COPIED = ["storage_engine", "engines", "handler"]
 EXPECTED = PROJECT / "tests/mtr/expected.tsv"
 # A part of every suite that ends within a few minutes; `make suites` runs all.
-SUBSET = re.compile(r"^(storage_engine\.|storage_engine-|handler\.|engines/iuds\.|engines/funcs\.(in_|jp_|ld_|up_|rpl_)?[a-d])")
+SUBSET = re.compile(r"^(storage_engine|handler\.|engines/iuds\.|engines/funcs\.(in_|jp_|ld_|up_|rpl_)?[a-d])")
 RESULT_LINE = re.compile(r"^(\S+?\.\S+?)(?: '([^']*)')?\s+(?:w\d+ )?\[ (pass|fail|skipped|disabled|retry-\w+|exp-fail) \]")
 
 

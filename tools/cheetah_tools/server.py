@@ -110,14 +110,19 @@ class PrivateServer:
         return connect(self.socket, database, **more)
 
     def sql(self, statement: str, database: str = "") -> list:
-        """Run one statement on a connection of its own; its rows."""
-        connection = self.connect(database)
+        """Run one statement on a connection of its own; its rows. Failure when the server refuses it or dies."""
+        import pymysql
         try:
-            with connection.cursor() as cursor:
-                cursor.execute(statement)
-                return list(cursor.fetchall())
-        finally:
-            connection.close()
+            connection = self.connect(database)
+            try:
+                with connection.cursor() as cursor:
+                    cursor.execute(statement)
+                    return list(cursor.fetchall())
+            finally:
+                connection.close()
+        except pymysql.MySQLError as failure:
+            end = f"\nthe end of the server's log:\n{self.log_tail(25)}" if self.died() else ""
+            raise Failure(f"{statement[:200]}: {failure}{end}") from failure
 
     def value(self, statement: str, database: str = ""):
         """The first column of the first row."""
@@ -282,8 +287,8 @@ def scratch(name: str) -> Path:
     """An empty folder for one run of a test: `var/tmp/NAME-PID`. Folders of runs that have ended go now."""
     root = VAR / "tmp"
     for old in root.glob(f"{name}-*"):
-        pid = old.name.rpartition("-")[2]
-        if not Path(f"/proc/{pid}").exists() or pid == str(os.getpid()):
+        pid = old.name.removeprefix(f"{name}-")
+        if pid.isdigit() and (not Path(f"/proc/{pid}").exists() or pid == str(os.getpid())):
             shutil.rmtree(old, ignore_errors=True)
     folder = root / f"{name}-{os.getpid()}"
     folder.mkdir(parents=True)
