@@ -1,0 +1,143 @@
+//! The commands. Each prints to standard output and answers whether all is well.
+
+use cheetah::base::Config;
+use cheetah::db::{Db, Env, SeekMode};
+use cheetah::format::row::{Locator, RowView};
+use cheetah::table::Table;
+use cheetah_io::posix::PosixDisk;
+use cheetah_io::time::RealClock;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Why a command could not run, for a person.
+pub(crate) struct Failure(pub(crate) String);
+
+impl From<cheetah::base::Error> for Failure {
+    fn from(error: cheetah::base::Error) -> Self {
+        Failure(error.to_string())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure(format!("writing the output: {error}"))
+    }
+}
+
+type Outcome = std::result::Result<bool, Failure>;
+
+/// Refuses a folder without a control file: opening would create an empty database there.
+fn open(dir: &Path) -> std::result::Result<Db, Failure> {
+    if !dir.join("CONTROL").is_file() {
+        return Err(Failure(format!("{} holds no Cheetah database (no file CONTROL)", dir.display())));
+    }
+    let disk = PosixDisk::open(dir).map_err(|error| Failure(format!("{}: {error}", dir.display())))?;
+    let env = Env { disk: Arc::new(disk), clock: Arc::new(RealClock::default()) };
+    Ok(Db::open(env, Config::default())?)
+}
+
+fn tables(db: &Db, only: Option<&str>) -> std::result::Result<Vec<Arc<Table>>, Failure> {
+    let names = match only {
+        Some(name) => vec![name.to_string()],
+        None => db.table_names(),
+    };
+    names.iter().map(|name| Ok(db.table(name)?)).collect()
+}
+
+/// Tables and indexes with their sizes.
+pub(crate) fn describe(dir: &Path) -> Outcome {
+    let db = open(dir)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    for table in tables(&db, None)? {
+        writeln!(out, "table {}  id {}  rows {}", table.name(), table.id(), table.row_count())?;
+        let shape = table.shape();
+        writeln!(out, "  row: {} fixed columns, {} variable ones", shape.fixed.len(), shape.var_count)?;
+        for (index, stats) in table.indexes().iter().zip(table.stats()?) {
+            writeln!(
+                out,
+                "  index {:<24} pages {:>8}  depth {}  bytes in memory {:>12}  bytes stored {:>12}  ratio {:.3}",
+                index.name,
+                stats.pages,
+                stats.depth,
+                stats.logical_bytes,
+                stats.stored_bytes,
+                stats.stored_bytes as f64 / (stats.logical_bytes as f64).max(1.0),
+            )?;
+        }
+    }
+    for (name, value) in db.status() {
+        writeln!(out, "{name} = {value}")?;
+    }
+    drop(out);
+    db.close()?;
+    Ok(true)
+}
+
+/// Walks every index of the tables and cross-checks them.
+pub(crate) fn check(dir: &Path, only: Option<&str>) -> Outcome {
+    let db = open(dir)?;
+    let mut sound = true;
+    for table in tables(&db, only)? {
+        let report = db.check_table(&table, true)?;
+        if report.is_ok() {
+            println!(
+                "{}: ok, {} rows, {} entries, {} pages",
+                table.name(),
+                report.rows,
+                report.entries,
+                report.pages
+            );
+        }
+        for finding in &report.findings {
+            sound = false;
+            println!("{}: {finding}", table.name());
+        }
+    }
+    db.close()?;
+    Ok(sound)
+}
+
+/// Keys and rows of a table in key order.
+pub(crate) fn dump(dir: &Path, name: &str, rows_max: u64) -> Outcome {
+    let db = open(dir)?;
+    let table = db.table(name)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut transaction = db.begin();
+    let mut cursor = transaction.cursor(&table, 0)?;
+    let mut found = cursor.seek(SeekMode::First, &[])?;
+    let mut rows_count = 0;
+    while found && rows_count < rows_max {
+        write!(out, "{}", hex(cursor.key()))?;
+        match RowView::parse(table.shape(), cursor.row()) {
+            Ok(row) => write_row(&mut out, &row)?,
+            Err(defect) => write!(out, "  unreadable row: {defect:?}")?,
+        }
+        writeln!(out)?;
+        rows_count += 1;
+        found = cursor.next()?;
+    }
+    out.flush()?;
+    drop(cursor);
+    transaction.rollback()?;
+    db.close()?;
+    Ok(true)
+}
+
+/// A stored row on one line: null bitmap and fixed part as hex, then each variable column; large values as what
+/// and where they are.
+fn write_row(out: &mut impl Write, row: &RowView<'_>) -> io::Result<()> {
+    write!(out, "  nulls {}  fixed {}", hex(row.nulls()), hex(row.fixed()))?;
+    for value in row.values() {
+        match (value.external, Locator::decode(value.bytes)) {
+            (false, _) => write!(out, "  '{}'", value.bytes.escape_ascii())?,
+            (true, Ok(at)) => write!(out, "  <{} bytes from page {}>", at.value_bytes, at.first_page)?,
+            (true, Err(defect)) => write!(out, "  <bad locator: {defect:?}>")?,
+        }
+    }
+    Ok(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
