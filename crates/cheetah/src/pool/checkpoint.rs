@@ -106,7 +106,7 @@ impl Checkpoint<'_> {
             next_segment: self.pool.segments.next_segment(),
         })?;
         self.open = false;
-        self.pool.committed(self.generation)?;
+        self.pool.committed(self.generation);
         Ok(self.generation)
     }
 
@@ -134,13 +134,14 @@ impl Pool {
         }
     }
 
-    fn committed(&self, generation: Generation) -> Result<()> {
+    fn committed(&self, generation: Generation) {
         self.cut.stop();
         self.changes_of(generation).clear();
         self.cut.end();
         self.pids.lock().release(generation);
         self.counters.checkpoints.one();
-        self.segments.remove_dead(generation).map(drop)
+        // The generation is committed whatever becomes of the files: the next checkpoint tries again.
+        let _ = self.segments.remove_dead(generation);
     }
 
     /// Moves everything of `generation` into the next one. First the dirty pages: afterwards nobody adds moves to

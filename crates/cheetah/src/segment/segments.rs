@@ -254,7 +254,7 @@ impl Segments {
     }
 
     /// Unlinks segments that no map needs any more (S3), given that `committed` is the last generation for which
-    /// `MapStore::commit` has returned.
+    /// `MapStore::commit` has returned. A file that cannot be removed does no harm and is tried again by the next call.
     pub fn remove_dead(&self, committed: Generation) -> Result<Unlinked> {
         self.table.lock().committed(committed);
         let mut unlinked = Unlinked::default();
@@ -262,10 +262,12 @@ impl Segments {
             return Ok(unlinked);
         }
         let dead = self.table.lock().dead(planted::is_on("segment: unlink a generation too early"));
+        let mut failure = Ok(());
         for file in dead {
             match self.durable.disk().unlink(&file.path) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Error::io("unlink", &file.path, e))
+                    failure = failure.and(Err(Error::io("unlink", &file.path, e)));
+                    continue;
                 }
                 _ => {}
             }
@@ -274,7 +276,7 @@ impl Segments {
             unlinked.files_count += 1;
             unlinked.bytes += row.map_or(0, |row| row.end);
         }
-        Ok(unlinked)
+        failure.map(|()| unlinked)
     }
 
     /// The segment that garbage collection should empty next, if any is worth it.
