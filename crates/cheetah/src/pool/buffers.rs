@@ -3,6 +3,7 @@
 
 use super::memory::{Account, Memory};
 use super::PageClass;
+use crate::format::page::PageBuf;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ pub(super) struct Buffers {
     memory: Arc<Memory>,
     /// Bytes of buffers that belong to frames.
     in_use: AtomicUsize,
-    free: [Mutex<Vec<Box<[u8]>>>; PageClass::ALL.len()],
+    free: [Mutex<Vec<PageBuf>>; PageClass::ALL.len()],
 }
 
 impl Buffers {
@@ -33,7 +34,7 @@ impl Buffers {
     }
 
     /// A buffer with arbitrary contents. Never waits; whether the limit allows it is the caller's business.
-    pub(super) fn take(&self, class: PageClass) -> Box<[u8]> {
+    pub(super) fn take(&self, class: PageClass) -> PageBuf {
         let bytes = class.bytes(self.page_bytes);
         self.in_use.fetch_add(bytes, Relaxed);
         if let Some(buffer) = self.free[class as usize].lock().pop() {
@@ -41,11 +42,11 @@ impl Buffers {
         }
         self.drop_free_of_others(class, bytes);
         self.memory.add(Account::Frames, bytes);
-        vec![0; bytes].into_boxed_slice()
+        PageBuf::new(bytes)
     }
 
     /// Takes a buffer back.
-    pub(super) fn give(&self, class: PageClass, buffer: Box<[u8]>) {
+    pub(super) fn give(&self, class: PageClass, buffer: PageBuf) {
         self.in_use.fetch_sub(buffer.len(), Relaxed);
         if self.memory.used(Account::Frames) > self.memory.frames_limit() {
             self.memory.subtract(Account::Frames, buffer.len());

@@ -43,6 +43,7 @@ impl Pool {
     pub fn begin_checkpoint<T>(&self, at_cut: impl FnOnce(Generation) -> T) -> (Checkpoint<'_>, T) {
         let (generation, state) = self.gate.flip(|ended| {
             self.cut.begin(ended);
+            self.carry_freeze_below(ended);
             (ended, at_cut(ended))
         });
         let mut pages = self.changes_of(generation).dirty_pids();

@@ -1,55 +1,54 @@
-//! Between the bytes of a frame and its image on disk.
-//!
-//! ```text
-//! offset size
-//!      0   32  see `segment::sealing`: length, page, address, checksum
-//!     32    4  bytes of the page
-//!     36    -  the page without the zeros at its end
-//! ```
+//! Between the bytes of a frame and its image on disk: what the pool knows about a page, in the terms of
+//! `format::image`.
 
+use super::trees::TreeDef;
 use super::PageClass;
-use crate::base::{Error, PageId, Result};
-use crate::format::location::ALIGN_BYTES;
-use crate::format::Reader;
+use crate::base::{Error, Generation, PageId, Result, TreeId, TxnId};
+use crate::format::image::{self, Compression, Encoding, Expected};
+use crate::format::page::{PageBuf, PageKind, PageView};
+use crate::format::row::RowShape;
+use crate::format::Location;
+use crate::segment::Stream;
 
-const HEADER_BYTES: usize = 36;
-
-/// Encodes a page into an empty `image`.
-pub(super) fn encode(page: &[u8], pid: PageId, image: &mut Vec<u8>) {
-    let used = page.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    let image_bytes = (HEADER_BYTES + used).next_multiple_of(ALIGN_BYTES as usize);
-    image.extend_from_slice(b"IMG1");
-    image.extend_from_slice(&(image_bytes as u32).to_le_bytes());
-    image.extend_from_slice(&pid.0.to_le_bytes());
-    image.extend_from_slice(&[0; 16]);
-    image.extend_from_slice(&(page.len() as u32).to_le_bytes());
-    image.extend_from_slice(&page[..used]);
-    image.resize(image_bytes, 0);
+/// Replaces `image` by that of a page. Pages of trees that are not registered are compressed as they are. Records of
+/// transactions below `freeze_below` lose their version.
+pub(super) fn encode(
+    def: Option<&TreeDef>,
+    page: &[u8],
+    pid: PageId,
+    generation: Generation,
+    freeze_below: TxnId,
+    image: &mut Vec<u8>,
+) {
+    let opaque = RowShape::opaque();
+    let how = match def {
+        Some(def) => Encoding { shape: &def.shape, compression: def.compression, freeze_below },
+        None => Encoding { shape: &opaque, compression: Compression::default(), freeze_below },
+    };
+    image::encode(page, pid, generation, &how, image);
 }
 
-/// The class of the page in an image, once it is known to be that of `pid`.
-pub(super) fn inspect(image: &[u8], pid: PageId, page_bytes: u32) -> Result<PageClass> {
-    let mut reader = Reader::new(image);
-    let defect = |defect: crate::format::Defect| defect.in_place("image");
-    reader.take(8).map_err(defect)?;
-    let found = PageId(reader.u64().map_err(defect)?);
-    if found != pid {
-        return Err(Error::corrupt("image", format!("it is of page {found}")));
+/// The stream of a page's images.
+pub(super) fn stream_of(page: &[u8]) -> Stream {
+    match PageView::new(page).kind() {
+        PageKind::Blob => Stream::Blob,
+        _ => Stream::Hot,
     }
-    reader.take(16).map_err(defect)?;
-    let bytes = reader.u32().map_err(defect)? as usize;
+}
+
+/// What the map says of an image.
+pub(super) fn expected(pid: PageId, tree: TreeId, location: &Location) -> Expected {
+    Expected { pid, tree, address: location.address(), crc: location.crc }
+}
+
+/// The class of the page in an image, which is known to be the one expected from then on.
+pub(super) fn class_of(image: &[u8], expected: &Expected, page_bytes: u32) -> Result<PageClass> {
+    let bytes = image::check(image, expected)?.page_bytes;
     PageClass::of(bytes, page_bytes)
-        .ok_or_else(|| Error::corrupt("image", format!("a page of {bytes} bytes")))
+        .ok_or_else(|| Error::corrupt(expected.to_string(), format!("a page of {bytes} bytes")))
 }
 
-/// Decodes an image that [`inspect`] has accepted.
-pub(super) fn decode(image: &[u8], page: &mut [u8]) -> Result<()> {
-    let content = image.get(HEADER_BYTES..).unwrap_or_default();
-    let used = content.len().min(page.len());
-    if content[used..].iter().any(|byte| *byte != 0) {
-        return Err(Error::corrupt("image", "it is longer than its page"));
-    }
-    page[..used].copy_from_slice(&content[..used]);
-    page[used..].fill(0);
-    Ok(())
+/// Decodes an image into a page of the class that [`class_of`] has found.
+pub(super) fn decode(image: &[u8], expected: &Expected, page: &mut PageBuf) -> Result<()> {
+    image::decode(image, expected, page).map(drop)
 }

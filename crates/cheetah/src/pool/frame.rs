@@ -13,6 +13,7 @@ use super::buffers::Buffers;
 use super::latch_count::LatchToken;
 use super::{Action, PageClass};
 use crate::base::{Generation, PageId, TreeId};
+use crate::format::page::PageBuf;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
@@ -29,7 +30,7 @@ pub(super) struct Frame {
     pub(super) class: PageClass,
     pub(super) bytes_count: usize,
     /// The latch with the bytes under it. Empty once the buffer has been given back.
-    bytes: RwLock<Box<[u8]>>,
+    bytes: RwLock<PageBuf>,
     /// Moves with every change; never the same for two contents of a page.
     version: AtomicU64,
     /// Generation of the changes that are not written yet; 0 when clean.
@@ -45,7 +46,7 @@ impl Frame {
         pid: PageId,
         tree: TreeId,
         class: PageClass,
-        bytes: Box<[u8]>,
+        bytes: PageBuf,
         load_no: u64,
         buffers: Arc<Buffers>,
     ) -> Self {
@@ -87,19 +88,19 @@ impl Frame {
 
     /// Gives the buffer back before the frame is dropped. Only when nobody else can reach the bytes.
     pub(super) fn give_back_bytes(&self) {
-        let bytes = std::mem::take(&mut *self.bytes.write());
+        let bytes = std::mem::replace(&mut *self.bytes.write(), PageBuf::new(0));
         if !bytes.is_empty() {
             self.buffers.give(self.class, bytes);
         }
     }
 
     /// The latch that lets readers in, but no writer and nobody else who wants to write the page out.
-    pub(super) fn latch_to_write_out(&self) -> RwLockUpgradableReadGuard<'_, Box<[u8]>> {
+    pub(super) fn latch_to_write_out(&self) -> RwLockUpgradableReadGuard<'_, PageBuf> {
         self.bytes.upgradable_read()
     }
 
     /// As [`latch_to_write_out`](Self::latch_to_write_out) without waiting.
-    pub(super) fn try_latch_to_write_out(&self) -> Option<RwLockUpgradableReadGuard<'_, Box<[u8]>>> {
+    pub(super) fn try_latch_to_write_out(&self) -> Option<RwLockUpgradableReadGuard<'_, PageBuf>> {
         self.bytes.try_upgradable_read()
     }
 
@@ -125,7 +126,7 @@ impl Frame {
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        let bytes = std::mem::take(self.bytes.get_mut());
+        let bytes = std::mem::replace(self.bytes.get_mut(), PageBuf::new(0));
         if !bytes.is_empty() {
             self.buffers.give(self.class, bytes);
         }
@@ -184,7 +185,7 @@ impl PageRef {
 /// The bytes of a page under the shared latch.
 #[derive(Debug)]
 pub struct ReadGuard<'a> {
-    bytes: RwLockReadGuard<'a, Box<[u8]>>,
+    bytes: RwLockReadGuard<'a, PageBuf>,
     _held: LatchToken,
 }
 
@@ -198,7 +199,7 @@ impl Deref for ReadGuard<'_> {
 /// The bytes of a page under the exclusive latch.
 #[derive(Debug)]
 pub struct WriteGuard<'a> {
-    bytes: RwLockWriteGuard<'a, Box<[u8]>>,
+    bytes: RwLockWriteGuard<'a, PageBuf>,
     frame: &'a Arc<Frame>,
     action: &'a Action<'a>,
     changed: bool,

@@ -146,17 +146,18 @@ impl Pool {
             self.segments.read(&source.location, image).map_err(|error| name_page(error, pid, source))?;
             self.counters.reads.one();
             self.counters.read_bytes.add(image.len() as u64);
-            self.decode(pid, source, image).map_err(|error| name_page(error, pid, source))
+            self.decode(pid, source, image)
         })
     }
 }
 
 impl Pool {
     fn decode(&self, pid: PageId, source: Source, image: &[u8]) -> Result<Arc<Frame>> {
-        let class = codec::inspect(image, pid, self.page_bytes)?;
+        let expected = codec::expected(pid, source.tree, &source.location);
+        let class = codec::class_of(image, &expected, self.page_bytes)?;
         self.make_room_for_read(class.bytes(self.page_bytes))?;
         let mut bytes = self.buffers.take(class);
-        let decoded = codec::decode(image, &mut bytes);
+        let decoded = codec::decode(image, &expected, &mut bytes);
         let frame = self.new_frame(pid, source.tree, class, bytes);
         decoded.map(|()| frame)
     }

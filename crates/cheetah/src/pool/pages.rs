@@ -17,7 +17,8 @@ use super::queues::{EvictionTime, Queues};
 use super::scratch::Scratch;
 use super::trees::{TreeBytes, TreeDef, Trees};
 use super::PageClass;
-use crate::base::{planted, Config, Generation, Health, PageId, Result, TreeId};
+use crate::base::{planted, Config, Generation, Health, PageId, Result, TreeId, TxnId};
+use crate::format::page::PageBuf;
 use crate::format::MapEntry;
 use crate::segment::Segments;
 use parking_lot::Mutex;
@@ -46,6 +47,8 @@ pub struct Pool {
     pub(super) cleaning: Mutex<Schedule>,
     pub(super) collection: Mutex<Collection>,
     load_no: AtomicU64,
+    /// Of the current generation and of the one before, by the lowest bit.
+    freeze_below: [AtomicU64; 2],
 }
 
 impl Pool {
@@ -90,6 +93,7 @@ impl Pool {
             cleaning: Mutex::default(),
             collection: Mutex::default(),
             load_no: AtomicU64::new(1),
+            freeze_below: Default::default(),
         })
     }
 
@@ -167,7 +171,7 @@ impl Pool {
         pid: PageId,
         tree: TreeId,
         class: PageClass,
-        bytes: Box<[u8]>,
+        bytes: PageBuf,
     ) -> Arc<Frame> {
         let load_no = self.load_no.fetch_add(1, Ordering::Relaxed);
         Arc::new(Frame::new(pid, tree, class, bytes, load_no, self.buffers.clone()))
@@ -214,6 +218,23 @@ impl Pool {
             give_back_unused(&frame);
         }
         true
+    }
+
+    /// From now on, images of the action's generation and later ones need no versions of transactions below `txn`:
+    /// they have committed, and everybody sees them. An image of an older generation must keep them, because its log
+    /// may end before their commit (C2).
+    pub fn set_freeze_below(&self, action: &Action<'_>, txn: TxnId) {
+        self.freeze_below[action.generation().0 as usize % 2].store(txn.0, Ordering::Release);
+    }
+
+    pub(super) fn freeze_below(&self, generation: Generation) -> TxnId {
+        TxnId(self.freeze_below[generation.0 as usize % 2].load(Ordering::Acquire))
+    }
+
+    /// At a flip: the next generation starts with what the ended one knew.
+    pub(super) fn carry_freeze_below(&self, ended: Generation) {
+        let next = &self.freeze_below[(ended.0 + 1) as usize % 2];
+        next.store(self.freeze_below(ended).0, Ordering::Release);
     }
 
     pub(super) fn changes_of(&self, generation: Generation) -> &Changes {

@@ -3,6 +3,7 @@
 use super::{Action, CutState, PageClass, PageRef, Pool};
 use crate::base::{Config, Generation, Health, PageId, Result, TreeId};
 use crate::durable::Durable;
+use crate::format::page::{build_content, content_capacity, PageKind, PageView};
 use crate::page_map::{MapEntry, MapStore};
 use crate::segment::Segments;
 use cheetah_io::sim::SimDisk;
@@ -91,11 +92,13 @@ pub(crate) fn get(page: &PageRef) -> u64 {
     value_in(&page.read())
 }
 
-/// Writes a value and, so that every byte is checked, numbers derived from it.
+/// Makes a page of content that consists of a value and, so that every byte is checked, of numbers derived from it.
 pub(crate) fn fill(bytes: &mut [u8], value: u64) {
-    for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
-        word.copy_from_slice(&mixed(value, i).to_le_bytes());
-    }
+    let kind = if value % 3 == 0 { PageKind::Blob } else { PageKind::Undo };
+    let words = (content_capacity(bytes.len()) / 8) as u64;
+    let mut page = build_content(bytes, kind, TREE, PageId::NONE, value);
+    let content: Vec<u8> = (0..words).flat_map(|i| mixed(value, i).to_le_bytes()).collect();
+    page.append_content(&content).unwrap();
 }
 
 /// The value that [`fill`] wrote.
@@ -103,19 +106,22 @@ pub(crate) fn fill(bytes: &mut [u8], value: u64) {
 /// # Panics
 /// When any byte is not what was written with it.
 pub(crate) fn value_in(bytes: &[u8]) -> u64 {
-    let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+    let page = PageView::new(bytes);
+    let words = page.content().chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
     let words: Vec<u64> = words.collect();
+    assert_eq!(words.len(), content_capacity(bytes.len()) / 8);
     for (i, word) in words.iter().enumerate() {
-        assert_eq!(*word, mixed(words[0], i), "word {i}");
+        assert_eq!(*word, mixed(words[0], i as u64), "word {i}");
     }
+    assert_eq!(page.content_position(), words[0]);
     words[0]
 }
 
 /// Word `i` of a page of `value`; every second one is small so that pages compress.
-fn mixed(value: u64, i: usize) -> u64 {
+fn mixed(value: u64, i: u64) -> u64 {
     match i {
         0 => value,
-        _ if i % 2 == 0 => i as u64,
-        _ => (value + i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        _ if i % 2 == 0 => i,
+        _ => (value + i).wrapping_mul(0x9e37_79b9_7f4a_7c15),
     }
 }

@@ -1,7 +1,8 @@
 //! What the pool knows about each tree: how its pages are encoded, and how much it occupies.
 
-use super::PageClass;
 use crate::base::TreeId;
+use crate::format::image::Compression;
+use crate::format::row::RowShape;
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,8 +13,10 @@ use std::sync::Arc;
 pub struct TreeDef {
     /// Owner of the pages.
     pub id: TreeId,
-    /// Class of its tree pages.
-    pub class: PageClass,
+    /// The columns of the rows in its leaves.
+    pub shape: RowShape,
+    /// How its images are compressed.
+    pub compression: Compression,
 }
 
 /// What a tree occupies.
@@ -34,7 +37,6 @@ pub(super) struct TreeState {
 }
 
 impl TreeState {
-    #[expect(dead_code, reason = "for encoding rows by their columns")]
     pub(super) fn def(&self) -> Option<Arc<TreeDef>> {
         self.def.read().clone()
     }

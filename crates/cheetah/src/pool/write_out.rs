@@ -9,7 +9,7 @@
 
 use super::frame::Frame;
 use super::page_table::PageEntry;
-use super::{codec, PageClass, Pool};
+use super::{codec, Pool};
 use crate::base::{planted, Generation, PageId, Result};
 use crate::format::{Location, MapEntry};
 use crate::segment::Stream;
@@ -62,22 +62,22 @@ impl Pool {
 
     /// Writes an image of latched bytes and marks the frame clean. Does nothing to a clean frame.
     fn write_image(&self, frame: &Arc<Frame>, bytes: &[u8]) -> Result<()> {
-        if frame.dirty().is_none() {
-            return Ok(());
-        }
-        let location = self.append_image(frame, bytes)?;
+        let Some(generation) = frame.dirty() else { return Ok(()) };
+        let location = self.append_image(frame, bytes, generation)?;
         let mut entry = self.table.entry(frame.pid);
-        // A checkpoint given up meanwhile has moved the page to the next generation.
-        let Some(generation) = frame.dirty() else { unreachable!("F5: the latch keeps the page dirty") };
+        // A checkpoint given up meanwhile has moved the page to the next generation; its content is the same.
+        let generation = frame.dirty().unwrap_or(generation);
         self.install(&mut entry, frame.pid, location, generation);
         self.unmark_dirty(frame);
         Ok(())
     }
 
-    fn append_image(&self, frame: &Frame, bytes: &[u8]) -> Result<Location> {
+    fn append_image(&self, frame: &Frame, bytes: &[u8], generation: Generation) -> Result<Location> {
+        let def = self.trees.get(frame.tree).def();
+        let freeze_below = self.freeze_below(generation);
         self.scratch.with(|image| {
-            codec::encode(bytes, frame.pid, image);
-            let stream = if frame.class == PageClass::Large { Stream::Blob } else { Stream::Hot };
+            codec::encode(def.as_deref(), bytes, frame.pid, generation, freeze_below, image);
+            let stream = codec::stream_of(bytes);
             let location = self.segments.append(stream, image)?;
             self.count_write(stream, bytes.len(), image.len());
             Ok(location)
