@@ -7,11 +7,13 @@
 use super::redo::Redo;
 use crate::base::{Config, Generation, Health, Result, TreeId};
 use crate::durable::Durable;
+use crate::format::image::Compression;
 use crate::format::log_record::LogRecord;
+use crate::format::row::RowShape;
 use crate::format::state::State;
 use crate::log::{replay, Log, LogSetup};
 use crate::page_map::{MapStore, Opened};
-use crate::pool::{self, PageClass, Pool};
+use crate::pool::{self, Pool};
 use crate::segment::Segments;
 use crate::table::catalog::Catalog;
 use crate::table::core::{Core, Counters, LastCheckpoint};
@@ -122,6 +124,7 @@ impl Parts {
 /// Tells the pool how pages of the catalog and of the undo log are encoded.
 fn register_own_trees(pool: &Pool) {
     for id in [TreeId::CATALOG, TreeId::UNDO] {
-        pool.register_tree(pool::TreeDef { id, class: PageClass::Base });
+        let (shape, compression) = (RowShape::opaque(), Compression::default());
+        pool.register_tree(pool::TreeDef { id, shape, compression });
     }
 }

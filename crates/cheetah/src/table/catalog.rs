@@ -70,7 +70,7 @@ impl Catalog {
         let counters: HashMap<_, _> = state.tables.iter().map(|table| (table.table, *table)).collect();
         for def in read_definitions(&tree)? {
             let counters = counters.get(&def.id).copied().unwrap_or_default();
-            register(pool, &def)?;
+            register(pool, &def);
             tables.add(Arc::new(Table::new(def.clone(), open_trees(pool, &def)?, counters)))?;
         }
         Ok(Self::with(pool, tree, tables))
@@ -143,7 +143,7 @@ impl Catalog {
             index.root = tree.def().root;
             trees.push(tree);
         }
-        register(&self.pool, &def)?;
+        register(&self.pool, &def);
         self.put_definition(action, path, &def)?;
         let table = Arc::new(Table::new(def, trees, TableState::default()));
         self.tables.write().add(Arc::clone(&table))?;
@@ -237,14 +237,14 @@ impl Tables {
 }
 
 /// Tells the pool how the pages of a table are encoded.
-fn register(pool: &Pool, def: &TableDef) -> Result<()> {
-    for (index_no, index) in def.indexes.iter().enumerate() {
+fn register(pool: &Pool, def: &TableDef) {
+    for index in &def.indexes {
         pool.register_tree(pool::TreeDef {
             id: index.tree,
-            class: class_of(pool, stored_key_bytes_max(def, index_no))?,
+            shape: index.shape.clone(),
+            compression: def.compression,
         });
     }
-    Ok(())
 }
 
 /// Puts the pieces of all definitions together.
