@@ -17,6 +17,8 @@ fn main() -> Result<()> {
     let records: u64 = std::env::args().nth(1).and_then(|arg| arg.parse().ok()).unwrap_or(1_000_000);
     let pool = Pool::in_memory(&Config { buffer_pool_bytes: 4 << 30, ..Config::default() });
     let mut order: Vec<u64> = (0..records).collect();
+    let tree = create(&pool, 15)?;
+    build(&tree, records)?;
     let tree = create(&pool, 16)?;
     insert(&tree, "sequential insert", &order)?;
     read(&tree, records)?;
@@ -57,6 +59,18 @@ fn insert(tree: &Tree, what: &str, order: &[u64]) -> Result<()> {
             let _ = tree.insert(&action, &mut path, &key, RecordRef::frozen(&PAYLOAD))?;
         }
         Ok(())
+    })?;
+    println!("{:22} {} levels, {:?}", "", tree.depth()?, tree.pool().tree_bytes(tree.def().id));
+    Ok(())
+}
+
+fn build(tree: &Tree, records: u64) -> Result<()> {
+    time("sorted build", records, || {
+        let mut builder = tree.builder();
+        for number in 0..records {
+            let _ = builder.push(&number.to_be_bytes(), RecordRef::frozen(&PAYLOAD))?;
+        }
+        builder.finish().map(|_| ())
     })?;
     println!("{:22} {} levels, {:?}", "", tree.depth()?, tree.pool().tree_bytes(tree.def().id));
     Ok(())

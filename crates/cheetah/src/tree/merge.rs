@@ -63,7 +63,8 @@ impl Tree {
             if !is_small(&PageView::new(&pair[1].read())) {
                 break;
             }
-            for (left, right) in sibling_pairs(&PageView::new(&pair[0].read()), key) {
+            let pairs = sibling_pairs(&PageView::new(&pair[0].read()), key);
+            for (left, right) in pairs {
                 for pid in [left, right] {
                     pinned.extend(self.load(pid)?);
                 }
