@@ -60,7 +60,7 @@ def lines_for(source, clause: str):
     for line in source:
         if definition is not None:
             definition.append(line)
-            if line.startswith(b")") or line.rstrip().endswith(b";"):
+            if line.rstrip().endswith(b";"):
                 yield fit_table(definition, clause)
                 definition = None
         elif line.startswith(b"CREATE TABLE"):
@@ -76,15 +76,15 @@ def lines_for(source, clause: str):
 
 def fit_table(lines: list, clause: str) -> bytes:
     """One CREATE TABLE statement for the engine."""
-    kept = [line for line in lines if not UNSUPPORTED_KEY.match(line)]
-    if len(kept) > 2 and kept[-1].startswith(b")"):
-        kept[-2] = re.sub(rb",(\s*)$", rb"\1", kept[-2])
-    tail = LAYOUT_WORDS.sub(b"", kept[-1])
-    fitted = ENGINE_WORDS.sub(clause.encode(), tail, count=1)
-    # Later mentions stand in partitions, where only the engine's bare name may be.
-    first, rest = fitted[:fitted.find(clause.encode()) + len(clause)], fitted[fitted.find(clause.encode()) + len(clause):]
-    kept[-1] = first + ENGINE_WORDS.sub(clause.split()[0].encode(), rest)
-    return b"".join(kept)
+    end = next((number for number, line in enumerate(lines) if line.startswith(b")")), len(lines) - 1)
+    columns = [line for line in lines[:end] if not UNSUPPORTED_KEY.match(line)]
+    if len(columns) > 1:
+        columns[-1] = re.sub(rb",(\s*)$", rb"\1", columns[-1])
+    # The first mention is the table's; later ones stand in partitions, where only the engine's bare name may be.
+    mentions = iter([clause.encode()])
+    bare = clause.split()[0].encode()
+    tail = ENGINE_WORDS.sub(lambda _: next(mentions, bare), LAYOUT_WORDS.sub(b"", b"".join(lines[end:])))
+    return b"".join(columns) + tail
 
 
 def load(server, database: str, source, clause: str, label: str = "", total: int = 0) -> float:

@@ -27,6 +27,7 @@ STEPS = [
     Step("format", ["cargo", "fmt", "--all", "--check"]),
     Step("clippy", ["cargo", "clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
     Step("licences", [*TOOL, "licences"]),
+    Step("tools", [sys.executable, "-B", "-m", "unittest", "discover", "-s", "tests/tools"]),
     Step("cargo test", ["cargo", "test", "--workspace", "--no-fail-fast"], result=CARGO_RESULT),
     Step("build", [*TOOL, "build"]),
     Step("sql", [*TOOL, "sql-tests"], needs="build", result=SQL_RESULT),
