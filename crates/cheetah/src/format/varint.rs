@@ -16,6 +16,7 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Writes `value` at the start of `out`, which must have room; returns the bytes used.
+#[inline]
 pub fn write(out: &mut [u8], mut value: u64) -> usize {
     let mut at = 0;
     while value >= 0x80 {
@@ -28,7 +29,11 @@ pub fn write(out: &mut [u8], mut value: u64) -> usize {
 }
 
 /// Bytes that `value` takes.
+#[inline]
 pub const fn len(value: u64) -> usize {
+    if value < 0x80 {
+        return 1;
+    }
     let bits = 64 - (value | 1).leading_zeros() as usize;
     bits.div_ceil(7)
 }

@@ -14,25 +14,21 @@ pub(super) const DELTA_MAX: usize = 8;
 pub(super) fn put_planes<'a>(
     out: &mut Vec<u8>,
     width: usize,
-    values: impl ExactSizeIterator<Item = &'a [u8]>,
+    values: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
 ) {
     match width {
-        1 => put_planes_of::<1>(out, values),
         2 => put_planes_of::<2>(out, values),
         3 => put_planes_of::<3>(out, values),
         4 => put_planes_of::<4>(out, values),
+        5 => put_planes_of::<5>(out, values),
+        6 => put_planes_of::<6>(out, values),
+        7 => put_planes_of::<7>(out, values),
         8 => put_planes_of::<8>(out, values),
-        _ => {
-            let (start, count) = (out.len(), values.len());
-            out.resize(start + width * count, 0);
-            let planes = &mut out[start..];
-            for (i, value) in values.enumerate() {
-                value[..width].iter().enumerate().for_each(|(b, &byte)| planes[b * count + i] = byte);
-            }
-        }
+        _ => (0..width).for_each(|b| out.extend(values.clone().map(|value| value[b]))),
     }
 }
 
+/// All planes in one pass over the values.
 fn put_planes_of<'a, const W: usize>(out: &mut Vec<u8>, values: impl ExactSizeIterator<Item = &'a [u8]>) {
     let (start, count) = (out.len(), values.len());
     out.resize(start + W * count, 0);
@@ -56,7 +52,11 @@ pub(super) fn scatter_planes(planes: &[u8], width: usize, starts: &[u32], add: u
     }
     match width {
         2 => scatter_planes_of::<2>(planes, starts, add, target),
+        3 => scatter_planes_of::<3>(planes, starts, add, target),
         4 => scatter_planes_of::<4>(planes, starts, add, target),
+        5 => scatter_planes_of::<5>(planes, starts, add, target),
+        6 => scatter_planes_of::<6>(planes, starts, add, target),
+        7 => scatter_planes_of::<7>(planes, starts, add, target),
         8 => scatter_planes_of::<8>(planes, starts, add, target),
         _ => {
             for (b, plane) in planes.chunks_exact(count).enumerate().take(width) {
@@ -102,6 +102,10 @@ pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {
     let plain: Vec<u32> = (0..width.min(DELTA_MAX)).map(|b| sample.plain_cost(b)).collect();
     let (mut best, mut best_cost) = (0, plain.iter().sum::<u32>());
     for delta_width in 1..=plain.len() {
+        // A number ends where a byte that varies is followed by one that varies less, the next number's highest.
+        if plain.get(delta_width).is_some_and(|&next| next >= plain[delta_width - 1]) {
+            continue;
+        }
         let rest: u32 = plain[delta_width..].iter().sum();
         let cost = rest + sample.delta_cost(delta_width);
         // Less than 3 % may be an accident of the sample.

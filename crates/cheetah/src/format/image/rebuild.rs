@@ -69,7 +69,7 @@ pub(super) fn tree_page(raw: &[u8], kind: PageKind, tree: TreeId, page: &mut [u8
     keys.spread(&places.suffixes, bytes);
     scatter_planes(versions.planes, VERSION_BYTES, &places.versions, 0, bytes);
     payloads.spread(&places.payloads, bytes);
-    target.set_heads();
+    target.set_heads(&outlines, &places);
     Ok(())
 }
 

@@ -47,8 +47,7 @@ pub(super) fn tree_page(
     if let Some(high) = high {
         put_prefixed(out, high);
     }
-    let keys: Vec<&[u8]> = (0..page.count()).map(|i| page.suffix(i)).collect();
-    let records: Vec<RecordRef<'_>> = (0..page.count()).map(|i| page.record(i)).collect();
+    let (keys, records): (Vec<_>, Vec<_>) = (0..page.count()).map(|i| page.entry(i)).unzip();
     put_keys(&keys, out);
     put_flags(&records, out);
     put_versions(&records, freeze_below, out);
@@ -84,16 +83,13 @@ fn put_keys(keys: &[&[u8]], out: &mut Vec<u8>) {
 
 /// The differences of the numbers that the first `width` bytes are, the first one from zero, as byte planes.
 fn put_deltas(keys: &[&[u8]], width: usize, out: &mut Vec<u8>) {
-    let (start, count) = (out.len(), keys.len());
-    out.resize(start + width * count, 0);
-    let planes = &mut out[start..];
     let mut previous = 0;
-    for (i, key) in keys.iter().enumerate() {
+    let difference = |key: &&[u8]| {
         let value = number(key, width);
-        let bytes = number_bytes(value.wrapping_sub(previous));
-        previous = value;
-        bytes[8 - width..].iter().enumerate().for_each(|(b, &byte)| planes[b * count + i] = byte);
-    }
+        number_bytes(value.wrapping_sub(std::mem::replace(&mut previous, value)))
+    };
+    let differences: Vec<[u8; 8]> = keys.iter().map(difference).collect();
+    put_planes(out, width, differences.iter().map(|bytes| &bytes[8 - width..]));
 }
 
 fn put_flags(records: &[RecordRef<'_>], out: &mut Vec<u8>) {

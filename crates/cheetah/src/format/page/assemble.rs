@@ -14,7 +14,7 @@ pub(in crate::format) struct Outline {
 }
 
 /// Where in the page the parts of each record belong.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(in crate::format) struct Places {
     pub(in crate::format) suffixes: Vec<u32>,
     pub(in crate::format) versions: Vec<u32>,
@@ -25,7 +25,11 @@ impl PageMut<'_> {
     /// Gives each record its slot and room, in order, in a page without records, and writes flags and lengths.
     /// The caller fills in the rest and then calls [`Self::set_heads`].
     pub(in crate::format) fn lay_out(&mut self, records: &[Outline]) -> Result<Places, NoRoom> {
-        let mut places = Places::default();
+        let mut places = Places {
+            suffixes: Vec::with_capacity(records.len()),
+            versions: Vec::new(),
+            payloads: Vec::with_capacity(records.len()),
+        };
         let mut at = self.view().heap_start();
         for (i, record) in records.iter().enumerate() {
             let bytes = record_bytes(record.suffix_bytes, record.versioned, record.payload_bytes);
@@ -55,11 +59,13 @@ impl PageMut<'_> {
         places.payloads.push(at as u32);
     }
 
-    /// Computes the heads of all slots.
-    pub(in crate::format) fn set_heads(&mut self) {
-        for i in 0..self.view().count() {
-            let head = head_of(self.view().suffix(i));
-            put_u32(self.bytes_mut(), HEADER_BYTES + i * SLOT_BYTES + 2, head);
+    /// Computes the heads of all slots, once the suffixes of these records are in their places.
+    pub(in crate::format) fn set_heads(&mut self, records: &[Outline], places: &Places) {
+        let bytes = self.bytes_mut();
+        for (i, (record, &start)) in records.iter().zip(&places.suffixes).enumerate() {
+            let start = start as usize;
+            let head = head_of(&bytes[start..start + record.suffix_bytes]);
+            put_u32(bytes, HEADER_BYTES + i * SLOT_BYTES + 2, head);
         }
     }
 }

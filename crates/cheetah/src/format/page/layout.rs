@@ -240,6 +240,7 @@ pub fn cell_bytes(key_bytes: usize, record: &RecordRef<'_>) -> usize {
 }
 
 /// Bytes of a record in the heap.
+#[inline]
 pub(in crate::format) fn record_bytes(suffix_len: usize, versioned: bool, payload_len: usize) -> usize {
     let version = if versioned { VERSION_BYTES } else { 0 };
     let lengths = varint::len(suffix_len as u64) + varint::len(payload_len as u64);

@@ -17,7 +17,6 @@ impl PageView<'_> {
         self.verify_areas()?;
         self.verify_fences()?;
         self.verify_records()?;
-        self.verify_heap()?;
         ensure(self.is_leaf() || self.verify_first_child(), "an inner page's first key is not its low fence")
     }
 
@@ -76,14 +75,14 @@ impl PageView<'_> {
         let heap = &self.bytes[..self.heap_end()];
         let leaf = self.is_leaf();
         let mut previous: Option<&[u8]> = None;
+        let (mut in_order, mut next_end) = (true, self.heap_end());
         for i in 0..self.count() {
             let at = self.record_at(i);
             let parts = (at >= self.heap_start()).then(|| parts_at(heap, at)).flatten();
             let parts = parts.ok_or(Defect::at("record not inside the heap", i))?;
             let flags = parts.flags & !RecordFlags::VERSIONED_BIT;
             let flags_known = RecordFlags::from_bits(flags).is_some() && (leaf || parts.flags == 0);
-            let child_known =
-                leaf || (parts.payload.len() == CHILD_BYTES && parts.payload != [0; CHILD_BYTES]);
+            let child_known = leaf || (parts.payload.len() == CHILD_BYTES && parts.payload != [0; CHILD_BYTES]);
             if !flags_known || !child_known {
                 return Err(Defect::at("record with unknown flags or without a child", i));
             }
@@ -91,8 +90,15 @@ impl PageView<'_> {
                 return Err(Defect::at("key out of order", i));
             }
             previous = Some(parts.suffix);
+            in_order &= at + parts.bytes == next_end;
+            next_end = at;
         }
-        self.verify_ends(previous)
+        self.verify_ends(previous)?;
+        // Back to back from the top, as a fresh page has them: neither overlaps nor garbage are possible.
+        if in_order && next_end == self.heap_start() {
+            return ensure(self.garbage() == 0, "garbage is miscounted");
+        }
+        self.verify_heap()
     }
 
     /// With ascending keys only the first and the last can be outside the fences.
@@ -106,16 +112,8 @@ impl PageView<'_> {
 
     /// Records do not overlap, and what they leave of the heap is the garbage.
     fn verify_heap(&self) -> Check {
-        let mut expected_end = self.heap_end();
-        let in_order = self.garbage() == 0
-            && (0..self.count()).all(|i| {
-                let end = self.record_at(i) + self.parts(i).bytes;
-                std::mem::replace(&mut expected_end, self.record_at(i)) == end
-            });
-        if in_order {
-            return ensure(expected_end == self.heap_start(), "garbage is not counted");
-        }
-        let mut areas: Vec<_> = (0..self.count()).map(|i| (self.record_at(i), self.parts(i).bytes)).collect();
+        let mut areas: Vec<_> =
+            (0..self.count()).map(|i| (self.record_at(i), self.parts(i).bytes)).collect();
         areas.sort_unstable();
         let (mut end, mut records) = (self.heap_start(), 0);
         for (at, bytes) in areas {

@@ -137,9 +137,15 @@ impl<'a> PageView<'a> {
 
     /// The record of slot `i`.
     pub fn record(&self, i: usize) -> RecordRef<'a> {
+        self.entry(i).1
+    }
+
+    /// The key of slot `i` without [`Self::prefix`], and its record.
+    #[inline]
+    pub fn entry(&self, i: usize) -> (&'a [u8], RecordRef<'a>) {
         let parts = self.parts(i);
-        let flags = RecordFlags::from_bits(parts.flags & !RecordFlags::VERSIONED_BIT);
-        RecordRef { flags: flags.unwrap_or_default(), version: parts.version, payload: parts.payload }
+        let flags = RecordFlags::from_bits(parts.flags & !RecordFlags::VERSIONED_BIT).unwrap_or_default();
+        (parts.suffix, RecordRef { flags, version: parts.version, payload: parts.payload })
     }
 
     /// The child of slot `i` of an inner page.
@@ -234,12 +240,14 @@ impl<'a> PageView<'a> {
         u32_at(self.bytes, HEADER_BYTES + i * SLOT_BYTES + 2)
     }
 
+    #[inline]
     pub(super) fn parts(&self, i: usize) -> Parts<'a> {
         parts_at(self.bytes, self.record_at(i)).expect("I1: records are well formed")
     }
 }
 
 /// Parses the record at `at`; `None` when the bytes are not one.
+#[inline]
 pub(super) fn parts_at(bytes: &[u8], at: usize) -> Option<Parts<'_>> {
     let record = bytes.get(at..)?;
     let (&flags, rest) = record.split_first()?;
@@ -254,6 +262,7 @@ pub(super) fn parts_at(bytes: &[u8], at: usize) -> Option<Parts<'_>> {
     Some(Parts { flags, suffix, version, payload, bytes: record.len() - rest.len() })
 }
 
+#[inline]
 fn prefixed(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, used) = varint::get(bytes)?;
     bytes.get(used..)?.split_at_checked(usize::try_from(length).ok()?)
