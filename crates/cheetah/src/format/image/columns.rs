@@ -86,12 +86,6 @@ pub(super) fn number(value: &[u8], width: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// The big-endian bytes of `number`, at the end of eight.
-#[inline]
-pub(super) fn number_bytes(number: u64) -> [u8; 8] {
-    number.to_be_bytes()
-}
-
 /// How many leading bytes of the sorted `keys`, all `width` wide, to store as differences: what takes the fewest
 /// bits, estimated from a sample by the entropy of the byte planes.
 pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {

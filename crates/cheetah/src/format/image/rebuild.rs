@@ -3,7 +3,7 @@
 //! First all columns are located in the content and the length of each record becomes known; then the records are
 //! laid out, the first one highest, as if inserted in order; then each column is spread over the records.
 
-use super::columns::{number, number_bytes, scatter_planes, DELTA_MAX, KEY_PLANES_MAX, PLANES_MAX};
+use super::columns::{scatter_planes, DELTA_MAX, KEY_PLANES_MAX, PLANES_MAX};
 use super::transpose::*;
 use crate::base::{PageId, TreeId};
 use crate::format::bytes::{ensure, Defect, Reader};
@@ -306,14 +306,29 @@ fn spread_together(bytes: &[u8], width: usize, starts: &[u32], add: usize, page:
     }
 }
 
-/// Sums up differences, which are in byte planes, to big-endian numbers of `width` bytes.
+/// Sums up differences, which are in byte planes, to big-endian numbers of `width` bytes, at most 8.
 fn spread_deltas(planes: &[u8], width: usize, starts: &[u32], page: &mut [u8]) {
+    match width {
+        1 => spread_deltas_of::<1>(planes, starts, page),
+        2 => spread_deltas_of::<2>(planes, starts, page),
+        3 => spread_deltas_of::<3>(planes, starts, page),
+        4 => spread_deltas_of::<4>(planes, starts, page),
+        5 => spread_deltas_of::<5>(planes, starts, page),
+        6 => spread_deltas_of::<6>(planes, starts, page),
+        7 => spread_deltas_of::<7>(planes, starts, page),
+        8 => spread_deltas_of::<8>(planes, starts, page),
+        _ => {}
+    }
+}
+
+fn spread_deltas_of<const W: usize>(planes: &[u8], starts: &[u32], page: &mut [u8]) {
     let count = starts.len();
+    let planes: [&[u8]; W] = std::array::from_fn(|b| &planes[b * count..(b + 1) * count]);
     let mut sum = 0u64;
-    for (i, &start) in starts.iter().enumerate().take(if width == 0 { 0 } else { count }) {
-        let mut bytes = [0; 8];
-        (0..width).for_each(|b| bytes[8 - width + b] = planes[b * count + i]);
-        sum = sum.wrapping_add(number(&bytes, 8));
-        page[start as usize..start as usize + width].copy_from_slice(&number_bytes(sum)[8 - width..]);
+    for (i, &start) in starts.iter().enumerate() {
+        let difference = planes.iter().fold(0, |value, plane| value << 8 | u64::from(plane[i]));
+        sum = sum.wrapping_add(difference);
+        let at = start as usize;
+        page[at..at + W].copy_from_slice(&sum.to_be_bytes()[8 - W..]);
     }
 }

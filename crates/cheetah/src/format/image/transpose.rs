@@ -1,8 +1,6 @@
 //! The content of an image before compression: a page regrouped by column. docs/format.md has the layout.
 
-use super::columns::{
-    best_delta_width, number, number_bytes, put_planes, DELTA_MAX, KEY_PLANES_MAX, PLANES_MAX,
-};
+use super::columns::{best_delta_width, number, put_planes, DELTA_MAX, KEY_PLANES_MAX, PLANES_MAX};
 use crate::base::{TxnId, UndoPtr};
 use crate::format::bytes::{put_prefixed, u48_bytes, Reader};
 use crate::format::page::{PageView, RecordRef};
@@ -86,7 +84,7 @@ fn put_deltas(keys: &[&[u8]], width: usize, out: &mut Vec<u8>) {
     let mut previous = 0;
     let difference = |key: &&[u8]| {
         let value = number(key, width);
-        number_bytes(value.wrapping_sub(std::mem::replace(&mut previous, value)))
+        value.wrapping_sub(std::mem::replace(&mut previous, value)).to_be_bytes()
     };
     let differences: Vec<[u8; 8]> = keys.iter().map(difference).collect();
     put_planes(out, width, differences.iter().map(|bytes| &bytes[8 - width..]));
