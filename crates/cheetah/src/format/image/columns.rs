@@ -96,8 +96,9 @@ pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {
     let plain: Vec<u32> = (0..width.min(DELTA_MAX)).map(|b| sample.plain_cost(b)).collect();
     let (mut best, mut best_cost) = (0, plain.iter().sum::<u32>());
     for delta_width in 1..=plain.len() {
-        // A number ends where a byte that varies is followed by one that varies less, the next number's highest.
-        if plain.get(delta_width).is_some_and(|&next| next >= plain[delta_width - 1]) {
+        // Inside a number the next byte varies more; at its end there is the highest byte of another one.
+        let before = plain[delta_width - 1];
+        if plain.get(delta_width).is_some_and(|&next| next > before + before / 8) {
             continue;
         }
         let rest: u32 = plain[delta_width..].iter().sum();
