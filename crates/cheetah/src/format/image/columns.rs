@@ -96,9 +96,8 @@ pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {
     let plain: Vec<u32> = (0..width.min(DELTA_MAX)).map(|b| sample.plain_cost(b)).collect();
     let (mut best, mut best_cost) = (0, plain.iter().sum::<u32>());
     for delta_width in 1..=plain.len() {
-        // Inside a number the next byte varies more; at its end there is the highest byte of another one.
-        let before = plain[delta_width - 1];
-        if plain.get(delta_width).is_some_and(|&next| next > before + before / 8) {
+        // No number ends with a byte that hardly varies before one that does.
+        if plain.get(delta_width).is_some_and(|&next| next > 2 * plain[delta_width - 1]) {
             continue;
         }
         let rest: u32 = plain[delta_width..].iter().sum();
