@@ -17,6 +17,7 @@ A statement ends with `;` at the end of a line. A line that starts with `-- ` or
     --! delimiter WORD             statements end with this word
     --! restart | kill             stop the server (or kill -9) and start it
     --! shell NAME                 run a step that cannot be SQL (see `sqlshell.py`)
+    --! sample N                   of the next loop take only every Nth row, unless the runner is told --all
     --! for QUERY / --! end        repeat for each row of the query, with $1, $2 .. standing for its columns
     --! cheetah-only / --! end     run on Cheetah alone; the output must equal that in NAME.expected
     --! innodb-only / --! end      run on InnoDB alone, where the two have to go different ways
@@ -33,7 +34,7 @@ BOTH, CHEETAH_ONLY, INNODB_ONLY = "both", "cheetah-only", "innodb-only"
 # Errors that a mistake in a script gives on both sides alike; they must be announced.
 SLIPS = {1049, 1054, 1064, 1109, 1146, 1193, 1305, 1072}
 ACTIONS = {"connection", "disconnect", "reap", "wait", "restart", "kill", "shell"}
-MODIFIERS = {"send", "error", "columns", "unordered", "ordered", "ignore", "numbers"}
+MODIFIERS = {"send", "error", "columns", "unordered", "ordered", "ignore", "numbers", "sample"}
 IN_ORDER = re.compile(r"\bORDER\s+BY\b|^\s*(SHOW|HANDLER|EXPLAIN|CHECK|CALL|DESC|CHECKSUM|ANALYZE|OPTIMIZE)\b", re.I)
 
 
@@ -59,7 +60,7 @@ class Loop:
     line: int
     query: str
     steps: list
-    where: str = BOTH
+    every: int = 1
 
 
 def parse(text: str, name: str) -> list:
@@ -103,7 +104,7 @@ class Parser:
         elif word == "for":
             if self.loops:
                 self.fail(number, "a loop within a loop")
-            self.loops.append(Loop(number, rest, [], self.where()))
+            self.loops.append(Loop(number, rest, [], int(self.take_options().get("sample", 1))))
             self.blocks.append((word, self.loops[-1].steps, self.where()))
         elif word == "end":
             if len(self.blocks) == 1:
@@ -143,14 +144,14 @@ class Parser:
         raise Failure(f"{self.name}:{number}: {why}")
 
 
-def expand(steps: list, rows_of) -> list:
-    """The flat list of steps: loops unrolled with the rows that `rows_of(query)` gives."""
+def expand(steps: list, rows_of, whole: bool) -> list:
+    """The flat list of steps: loops unrolled with the rows that `rows_of(query)` gives; `whole`: without sampling."""
     flat = []
     for step in steps:
         if isinstance(step, Step):
             flat.append(step)
             continue
-        for row in rows_of(step.query):
+        for row in rows_of(step.query)[:: 1 if whole else step.every]:
             flat += [fill(inner, row) for inner in step.steps]
     return flat
 

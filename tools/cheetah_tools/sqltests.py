@@ -27,6 +27,7 @@ def main(arguments: list) -> int:
     parser = argparse.ArgumentParser(description="SQL scripts on InnoDB and Cheetah, compared")
     parser.add_argument("names", nargs="*", help="scripts (default: all)")
     parser.add_argument("--engine", default="CHEETAH", help="the engine to compare with InnoDB")
+    parser.add_argument("--all", action="store_true", help="every collation, not a sample")
     parser.add_argument("--record", action="store_true", help="write the .expected files anew")
     parser.add_argument("--show", action="store_true", help="print the whole record of the engine")
     choice = parser.parse_args(arguments)
@@ -61,7 +62,7 @@ def run_script(server, name: str, choice) -> list:
     place = SCRIPTS / f"{name}.sql"
     if not place.exists():
         raise Failure(f"there is no tests/sql/{name}.sql")
-    steps = sqlscript.expand(sqlscript.parse(place.read_text(), place.name), lambda query: rows_of(server, query))
+    steps = sqlscript.expand(sqlscript.parse(place.read_text(), place.name), lambda query: rows_of(server, query), choice.all)
     sides = []
     for engine in (REFERENCE, choice.engine):
         skipped = sqlscript.INNODB_ONLY if engine == "CHEETAH" else sqlscript.CHEETAH_ONLY
@@ -83,7 +84,7 @@ def run_script(server, name: str, choice) -> list:
 
 def rows_of(server, query: str) -> list:
     """The rows of a loop's query, as texts."""
-    return [[str(value) for value in row] for row in server.sql(query)]
+    return [[str(value) for value in row] for row in server.sql(query, "mysql")]
 
 
 def last_line(side) -> int:
