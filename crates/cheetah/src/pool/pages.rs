@@ -117,6 +117,12 @@ impl Pool {
         self.trees.get(tree).bytes()
     }
 
+    /// The tree that owns a page; `None` when the page is free. No I/O.
+    pub fn owner(&self, pid: PageId) -> Option<TreeId> {
+        let entry = self.table.existing(pid)?;
+        entry.is_used().then(|| entry.tree())
+    }
+
     /// The account book of the engine's memory.
     pub fn memory(&self) -> &Memory {
         &self.memory

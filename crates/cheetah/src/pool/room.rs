@@ -34,8 +34,14 @@ impl Pool {
     /// actions and without latches; blocks for I/O. Fails with `DiskFull` when the disk could not hold what is
     /// changed in memory already.
     pub fn make_room(&self, pages: usize) -> Result<()> {
-        debug_assert!(!gate::inside(), "writing may take long, which an open action must not");
         self.check_space()?;
+        self.make_room_from_reserve(pages)
+    }
+
+    /// As [`make_room`](Self::make_room) for what must succeed on a full disk: taking back and freeing (H3). It may
+    /// use the reserve; `DiskFull` means that this is gone too.
+    pub fn make_room_from_reserve(&self, pages: usize) -> Result<()> {
+        debug_assert!(!gate::inside(), "writing may take long, which an open action must not");
         let bytes = pages * PageClass::Base.bytes(self.page_bytes);
         if self.buffers.excess(bytes) == 0 {
             return Ok(());

@@ -111,6 +111,7 @@ impl Parts {
             flush_mode: AtomicU8::new(1),
             has_threads: AtomicBool::new(false),
             next_owner: AtomicU64::new(1),
+            steps_on_full_disk: AtomicU64::new(0),
             io_capacity: AtomicU32::new(self.config.io_capacity),
             checkpointing: Mutex::new(last),
             to_free: Mutex::default(),

@@ -4,8 +4,8 @@ use crate::base::{Error, Result};
 use cheetah_io::Disk;
 use parking_lot::Mutex;
 
-/// The file system is asked again after so many bytes.
-const REFRESH_BYTES: u64 = 4 << 20;
+/// The file system is asked again after so many bytes, or a quarter of the reserve: others write on the disk too.
+const REFRESH_BYTES_MAX: u64 = 4 << 20;
 /// Least reserve: room for the page map, the log and CONTROL.
 const RESERVE_BYTES_MIN: u64 = 1 << 20;
 
@@ -47,7 +47,7 @@ impl Space {
         let needed = needed_bytes.saturating_add(self.reserve_bytes);
         let mut known = self.known.lock();
         let enough = |known: &Known| known.free_bytes.saturating_sub(known.written_bytes) >= needed;
-        if known.asked && known.written_bytes < REFRESH_BYTES && enough(&known) {
+        if known.asked && known.written_bytes < REFRESH_BYTES_MAX.min(self.reserve_bytes / 4) && enough(&known) {
             return Ok(());
         }
         let free_bytes = disk.free_bytes().map_err(|e| Error::io("free space", "", e))?;

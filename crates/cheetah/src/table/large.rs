@@ -273,8 +273,3 @@ fn parse_locator(pool: &Pool, bytes: &[u8]) -> Result<Locator> {
 fn damaged(page: PageId, detail: &str) -> Error {
     Error::corrupt(format!("large value, page {page}"), detail)
 }
-
-/// Refuses a page that is not part of a large value of `owner`.
-pub(crate) fn check_owner(pool: &Pool, owner: TreeId, page: PageId) -> Result<()> {
-    with_content(pool, owner, page, |_| ())
-}

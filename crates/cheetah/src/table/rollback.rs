@@ -14,7 +14,7 @@ use super::core::{Core, Counters, Need};
 use super::handle::Table;
 use super::large::{self, Buffers, Unclaimed};
 use super::row_op::Writer;
-use crate::base::{Lsn, PageId, Result, TreeId, UndoPtr};
+use crate::base::{planted, Error, Lsn, PageId, Result, TreeId, UndoPtr};
 use crate::format::log_record::{LogRecord, RowOp};
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::state::TxnState;
@@ -37,14 +37,21 @@ pub(crate) fn roll_back_to(core: &Core, slot: &Arc<Slot>, undo_no: u64, writer: 
 
 /// Takes the whole transaction back.
 pub(crate) fn roll_back(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
+    if planted::is_on("txn: log ABORT before the UNDOs") {
+        log_abort(core, slot)?;
+    }
     roll_back_to(core, slot, 0, writer)?;
+    log_abort(core, slot)?;
+    core.active.finish(slot.txn());
+    Counters::add(&core.counters.rollbacks);
+    Ok(())
+}
+
+fn log_abort(core: &Core, slot: &Slot) -> Result<()> {
     let mut record = Vec::new();
     LogRecord::Abort(slot.txn()).encode(&mut record);
     core.make_room(Need::Back, 0)?;
-    let action = core.pool.enter();
-    core.append(&action, &record)?;
-    core.active.finish(slot.txn());
-    Counters::add(&core.counters.rollbacks);
+    core.append(&core.pool.enter(), &record)?;
     Ok(())
 }
 
@@ -170,7 +177,9 @@ fn leave_record(core: &Core, slot: &Slot, head: &UndoHead, buffers: &Buffers) ->
 
 /// Logs that the newest record is taken back, and moves the transaction to the one before.
 fn log_undo(core: &Core, action: &Action<'_>, slot: &Slot, head: &UndoHead, buffers: &Buffers) -> Result<()> {
-    core.append(action, &buffers.log)?;
+    if !planted::is_on("txn: take back without logging it") {
+        core.append(action, &buffers.log)?;
+    }
     step_back(&mut slot.state(), head);
     Ok(())
 }
@@ -199,7 +208,7 @@ pub(crate) fn commit(core: &Core, slot: &Slot) -> Result<Lsn> {
 
 /// The part of a commit that redo repeats.
 pub(crate) fn mark_committed(core: &Core, slot: &Slot) {
-    if slot.leaves_large_values() {
+    if slot.leaves_large_values() && !planted::is_on("txn: forget the large values left behind") {
         slot.state().committed = true;
     } else {
         core.active.finish(slot.txn());
@@ -238,12 +247,21 @@ fn free_of_record(core: &Core, slot: &Slot, head: &UndoHead, row: &UndoRow<'_>) 
     for locator in row.freed.chunks(LOCATOR_BYTES) {
         large::pages_of(&core.pool, table.blob_owner(), locator, &mut data, &mut index)?;
     }
+    let already_free = slot.state().freed_pages as usize;
+    check_owner(core, table.blob_owner(), data.iter().skip(already_free).chain(&index))?;
     loop {
         core.make_room(Need::Back, FREED_PER_ACTION)?;
         let action = core.pool.enter();
         let mut state = slot.state();
         let from = (state.freed_pages as usize).min(data.len());
         let to = (from + FREED_PER_ACTION).min(data.len());
+        if planted::is_on("txn: free large values before noting it") {
+            data.iter().chain(&index).for_each(|&page| core.pool.free(&action, page));
+            drop((state, action));
+            core.checkpoint()?;
+            step_back(&mut slot.state(), head);
+            return Ok(());
+        }
         data.iter().take(to).skip(from).for_each(|&page| core.pool.free(&action, page));
         state.freed_pages = to as u64;
         if to == data.len() {
@@ -254,7 +272,14 @@ fn free_of_record(core: &Core, slot: &Slot, head: &UndoHead, row: &UndoRow<'_>) 
     }
 }
 
-/// Refuses to free pages that are not the table's large values: the undo log would be damaged.
-fn check_owner(core: &Core, owner: TreeId, pages: &[PageId]) -> Result<()> {
-    pages.iter().try_for_each(|&page| large::check_owner(&core.pool, owner, page))
+/// Refuses to free pages that the table does not own: freeing a page twice must not take it from its next owner (C4).
+fn check_owner<'p>(core: &Core, owner: TreeId, pages: impl IntoIterator<Item = &'p PageId>) -> Result<()> {
+    let stranger = |page: &&PageId| core.pool.owner(**page) != Some(owner);
+    match pages.into_iter().find(stranger) {
+        None => Ok(()),
+        Some(page) => {
+            let detail = "a large value to free names it, but it is not the table's";
+            Err(Error::corrupt(format!("page {page}"), detail))
+        }
+    }
 }

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
 
+pub mod exploration;
+pub mod full_disk;
+pub mod workload;
+
 use cheetah::base::{Config, Result};
 use cheetah::db::{Db, Env, SeekMode, Transaction};
 use cheetah::format::image::{Codec, Compression};

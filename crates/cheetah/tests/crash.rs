@@ -1,0 +1,72 @@
+//! Power cuts at every moment of random workloads, and of the recoveries from them: at least 20,000 images.
+//!
+//! `CHEETAH_CRASH_IMAGES` says how many images to check at least (20,000 unless set), `CHEETAH_CRASH_SEED` which seed
+//! to start from. A failure prints the command that repeats it.
+
+mod support;
+
+use std::cell::Cell;
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::Once;
+use std::time::Instant;
+use support::exploration::explore_seed;
+
+/// The seed that each thread works on, for whoever dies without a word: a panic inside an action aborts.
+fn announce_seed_on_panic() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let seed = SEED.get();
+            let _ =
+                writeln!(std::io::stderr(), "panic while exploring seed {seed}; {}\n{info}", replay(seed));
+            before(info);
+        }));
+    });
+}
+
+thread_local! {
+    static SEED: Cell<u64> = const { Cell::new(0) };
+}
+
+fn replay(seed: u64) -> String {
+    format!(
+        "repeat with: CHEETAH_CRASH_SEED={seed} CHEETAH_CRASH_IMAGES=1 cargo test -p cheetah --test crash"
+    )
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |value| value.parse().expect("a number"))
+}
+
+#[test]
+fn every_power_cut_leaves_a_prefix_of_what_was_committed() {
+    announce_seed_on_panic();
+    let wanted = setting("CHEETAH_CRASH_IMAGES", 20_000);
+    let first_seed = setting("CHEETAH_CRASH_SEED", 1);
+    let (next_seed, images, points) = (AtomicU64::new(first_seed), AtomicU64::new(0), AtomicU64::new(0));
+    let started = Instant::now();
+    let work = || {
+        while images.load(SeqCst) < wanted {
+            let seed = next_seed.fetch_add(1, SeqCst);
+            SEED.set(seed);
+            let report =
+                explore_seed(seed, 40).unwrap_or_else(|failure| panic!("{failure}\n{}", replay(seed)));
+            images.fetch_add(report.images_count as u64, SeqCst);
+            points.fetch_add(report.points_count as u64, SeqCst);
+        }
+    };
+    let threads = if wanted == 1 { 1 } else { 2 };
+    std::thread::scope(|scope| {
+        let handles = (0..threads).map(|_| scope.spawn(work)).collect::<Vec<_>>();
+        handles.into_iter().for_each(|handle| handle.join().unwrap());
+    });
+    let seeds = next_seed.load(SeqCst) - first_seed;
+    println!(
+        "{} crash images at {} moments of {seeds} workloads from seed {first_seed} in {:.0} s: all good",
+        images.load(SeqCst),
+        points.load(SeqCst),
+        started.elapsed().as_secs_f64()
+    );
+}

@@ -1,0 +1,258 @@
+//! Scenarios named after the rules of the design (C4, C5, H1, H2, H3, H6, H9, M10) that the transactional half must
+//! keep: each was a way to lose data. What breaks them is in `planted.rs`.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::db::SeekMode;
+use cheetah_io::sim::{explore, Plan, SimDisk};
+use support::*;
+
+/// Runs `workload` on a database with one table and cuts power at every moment; `states` are what the table may hold,
+/// by what had been acknowledged at least.
+fn at_every_power_cut(before: &Rows, workload: impl FnOnce(&SimDisk), states: &[Rows]) {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    before.iter().for_each(|(key, row)| insert(&mut txn, &table, *key, row).unwrap());
+    txn.commit().unwrap();
+    drop((txn, table));
+    db.close().unwrap();
+    drop(db);
+    let report = explore(&Plan::quick(1, 400), &disk, workload, |image| {
+        let db = open(&image.disk).map_err(|error| error.to_string())?;
+        let table = db.table("t").map_err(|error| error.to_string())?;
+        let rows = all_rows(&mut db.begin(), &table).map_err(|error| error.to_string())?;
+        check(&db, &table).map_err(|error| error.to_string())?.map_err(|findings| format!("{findings:?}"))?;
+        let allowed = states.iter().skip(image.acknowledged as usize).any(|state| *state == rows);
+        if allowed {
+            Ok(())
+        } else {
+            Err(format!("keys {:?}", rows.keys().collect::<Vec<_>>()))
+        }
+    });
+    let report = report.unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(report.images_count > 20, "{report:?}");
+}
+
+#[test]
+fn c4_a_large_value_left_behind_is_freed_once_though_its_pages_are_used_again() {
+    let before = Rows::from([(1, Row::new(1, 5000))]);
+    let replaced = Rows::from([(1, Row::new(2, 4000))]);
+    let mut after = replaced.clone();
+    after.insert(2, Row::new(3, 6000));
+    let workload = |disk: &SimDisk| {
+        let db = open(disk).unwrap();
+        let table = db.table("t").unwrap();
+        let mut txn = db.begin();
+        update(&mut txn, &table, 1, &Row::new(1, 5000), 1, &Row::new(2, 4000)).unwrap();
+        db.checkpoint().unwrap();
+        txn.commit().unwrap();
+        disk.acknowledge(1);
+        db.checkpoint().unwrap();
+        insert(&mut txn, &table, 2, &Row::new(3, 6000)).unwrap();
+        txn.commit().unwrap();
+        disk.acknowledge(2);
+        db.checkpoint().unwrap();
+    };
+    at_every_power_cut(&before.clone(), workload, &[before, replaced, after]);
+}
+
+#[test]
+fn c5_a_key_that_was_taken_back_and_used_by_another_stays_the_others() {
+    let taken = Rows::from([(7, Row::new(70, 900))]);
+    let workload = |disk: &SimDisk| {
+        let db = open(disk).unwrap();
+        let table = db.table("t").unwrap();
+        let mut first = db.begin();
+        (0..20).for_each(|key| insert(&mut first, &table, key, &Row::new(key, 900)).unwrap());
+        db.checkpoint().unwrap();
+        first.rollback().unwrap();
+        let mut second = db.begin();
+        insert(&mut second, &table, 7, &Row::new(70, 900)).unwrap();
+        second.commit().unwrap();
+        disk.acknowledge(1);
+        db.checkpoint().unwrap();
+    };
+    at_every_power_cut(&Rows::new(), workload, &[Rows::new(), taken]);
+}
+
+#[test]
+fn c5_a_flip_in_the_middle_of_taking_back_to_a_savepoint_is_exact() {
+    let kept = (0..5).map(|key| (key, Row::new(key, 50))).collect::<Rows>();
+    let workload = |disk: &SimDisk| {
+        let db = open(disk).unwrap();
+        let table = db.table("t").unwrap();
+        let mut txn = db.begin();
+        (0..5).for_each(|key| insert(&mut txn, &table, key, &Row::new(key, 50)).unwrap());
+        for _ in 0..3 {
+            let savepoint = txn.savepoint();
+            (10..30).for_each(|key| insert(&mut txn, &table, key, &Row::new(key, 600)).unwrap());
+            db.checkpoint().unwrap();
+            txn.rollback_to(savepoint).unwrap();
+        }
+        txn.commit().unwrap();
+        disk.acknowledge(1);
+    };
+    at_every_power_cut(&Rows::new(), workload, &[Rows::new(), kept]);
+}
+
+#[test]
+fn h1_keys_that_nobody_can_compute_from_the_row_are_right_after_redo() {
+    use cheetah::table::{NewRow, SecondaryEntry};
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    let row = Row::new(1, 10).stored();
+    for key in 0..20u64 {
+        let weights = format!("weights of {}", key % 3);
+        let secondary = [
+            SecondaryEntry { index_no: 1, key: weights.as_bytes(), payload: b"", check_unique: false },
+            SecondaryEntry {
+                index_no: 2,
+                key: &(1000 + key).to_be_bytes(),
+                payload: b"x",
+                check_unique: true,
+            },
+        ];
+        txn.insert(&table, &NewRow { key: &key.to_be_bytes(), row: &row, secondary: &secondary }).unwrap();
+    }
+    txn.commit().unwrap();
+    drop((txn, table, db));
+    let db = open(&disk).unwrap();
+    let table = db.table("t").unwrap();
+    let mut cursor = db.begin().cursor(&table, 1).unwrap();
+    assert!(cursor.seek(SeekMode::AtLeast, b"weights of 1").unwrap());
+    assert_eq!(
+        (cursor.secondary_key(), cursor.clustered_key()),
+        (&b"weights of 1"[..], &1u64.to_be_bytes()[..])
+    );
+    assert!(db.check_table(&table, true).unwrap().is_ok());
+}
+
+#[test]
+fn h2_counters_of_rows_that_were_not_committed_at_the_flip_are_exact() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let (mut winner, mut loser) = (db.begin(), db.begin());
+    (0..100).for_each(|key| insert(&mut winner, &table, key, &Row::new(key, 5)).unwrap());
+    db.checkpoint().unwrap();
+    winner.commit().unwrap();
+    (200..250).for_each(|key| insert(&mut loser, &table, key, &Row::new(key, 5)).unwrap());
+    db.checkpoint().unwrap();
+    std::mem::forget(loser);
+    drop((winner, table, db));
+    let db = open(&disk.crash(cheetah_io::sim::CrashPolicy::SyncedOnly, 1)).unwrap();
+    assert_eq!(db.table("t").unwrap().row_count(), 100);
+}
+
+#[test]
+fn h3_a_rollback_succeeds_on_a_full_disk_and_the_engine_goes_on() {
+    support::full_disk::rollback_on_a_full_disk().unwrap();
+}
+
+#[test]
+fn h9_a_root_stays_where_it_is_whatever_grows_above_it() {
+    let disk = SimDisk::new();
+    let mut db = open(&disk).unwrap();
+    db.create_table(&spec("t")).unwrap();
+    let root = |db: &cheetah::db::Db| db.table("t").unwrap().indexes()[0].root;
+    let first = root(&db);
+    for life in 0..4u64 {
+        let table = db.table("t").unwrap();
+        let mut txn = db.begin();
+        let keys = life * 150..(life + 1) * 150;
+        keys.for_each(|key| insert(&mut txn, &table, key, &Row::new(key, 60)).unwrap());
+        txn.commit().unwrap();
+        if life % 2 == 0 {
+            db.checkpoint().unwrap();
+        }
+        drop((txn, table, db));
+        db = open(&disk).unwrap();
+        let table = db.table("t").unwrap();
+        assert_eq!(check(&db, &table).unwrap(), Ok((life + 1) * 150));
+        assert_eq!(root(&db), first);
+    }
+    assert!(db.table("t").unwrap().stats().unwrap()[0].depth >= 3);
+}
+
+#[test]
+fn m10_pages_of_a_dropped_table_are_freed_though_power_is_cut_in_between() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    (0..200).for_each(|key| insert(&mut txn, &table, key, &Row::new(key, 900)).unwrap());
+    txn.commit().unwrap();
+    drop((txn, table));
+    db.drop_table("t").unwrap();
+    db.checkpoint().unwrap();
+    drop(db);
+    let db = open(&disk.crash(cheetah_io::sim::CrashPolicy::SyncedOnly, 1)).unwrap();
+    let gauge = |name: &str| db.status().into_iter().find(|(other, _)| *other == name).unwrap().1;
+    assert!(gauge("dropped_trees") > 0);
+    let before = disk.used_bytes();
+    db.close().unwrap();
+    assert_eq!(gauge("dropped_trees"), 0);
+    assert!(before > 0);
+}
+
+#[test]
+fn a_transaction_larger_than_memory_commits_and_rolls_back() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    for commit in [false, true] {
+        for key in 0..3000u64 {
+            insert(&mut txn, &table, key, &Row::new(key, 100)).unwrap();
+        }
+        if commit {
+            txn.commit().unwrap();
+        } else {
+            txn.rollback().unwrap();
+        }
+        assert_eq!(check(&db, &table).unwrap(), Ok(if commit { 3000 } else { 0 }));
+    }
+}
+
+#[test]
+fn threads_of_the_background_and_of_statements_work_side_by_side() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    db.start_background_threads().unwrap();
+    let names = ["a", "b", "c"];
+    names.iter().for_each(|name| drop(db.create_table(&spec(name)).unwrap()));
+    std::thread::scope(|scope| {
+        for name in names {
+            let db = db.clone();
+            scope.spawn(move || {
+                let table = db.table(name).unwrap();
+                let mut txn = db.begin();
+                for round in 0..40u64 {
+                    let key = round * 10;
+                    (key..key + 10)
+                        .for_each(|key| insert(&mut txn, &table, key, &Row::new(key, 700)).unwrap());
+                    if round % 4 == 3 {
+                        txn.rollback().unwrap();
+                    } else {
+                        txn.commit().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    for name in names {
+        assert_eq!(check(&db, &db.table(name).unwrap()).unwrap(), Ok(300));
+    }
+    db.close().unwrap();
+    drop(db);
+    let db = open(&disk).unwrap();
+    for name in names {
+        assert_eq!(db.table(name).unwrap().row_count(), 300);
+    }
+}

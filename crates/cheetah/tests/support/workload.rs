@@ -1,0 +1,311 @@
+//! A random workload over a database, and the model that says what may be there after a power cut.
+//!
+//! The model is a list of versions: what the database contains after each commit and each change of the catalog, in
+//! order. The workload acknowledges to the disk the number of the version that it has been promised. After a power
+//! cut the database must be equal to some version from the acknowledged one on: a whole prefix of what was
+//! committed, nothing of what was not.
+
+use super::*;
+use cheetah::base::Error;
+use cheetah::db::{LockMode, Savepoint};
+use cheetah_io::Rng;
+
+/// Contents of all tables.
+pub type Contents = BTreeMap<String, Rows>;
+
+/// How wild it gets.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub seed: u64,
+    pub steps: u64,
+    /// Transactions open at a time.
+    pub sessions: usize,
+    /// Whether tables are created, dropped, renamed and emptied on the way.
+    pub ddl: bool,
+}
+
+struct Session {
+    txn: Transaction,
+    /// Tables that it has changed, as it sees them.
+    changed: Contents,
+    savepoints: Vec<(Savepoint, Contents)>,
+}
+
+/// A workload under way.
+pub struct Workload<'d> {
+    db: Db,
+    disk: &'d SimDisk,
+    clock: SimClock,
+    rng: Rng,
+    sessions: Vec<Option<Session>>,
+    /// The versions so far; the last one is what is committed now.
+    pub versions: Vec<Contents>,
+    names: u64,
+    mode: u8,
+}
+
+impl<'d> Workload<'d> {
+    /// Opens the database of `disk`, which holds `contents`.
+    pub fn open(disk: &'d SimDisk, shape: &Shape, contents: Contents) -> Result<Self> {
+        let clock = SimClock::default();
+        let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()) };
+        let db = Db::open(env, Config::tiny())?;
+        let sessions = (0..shape.sessions).map(|_| None).collect();
+        let rng = Rng::new(shape.seed);
+        Ok(Self { db, disk, clock, rng, sessions, versions: vec![contents], names: 0, mode: 1 })
+    }
+
+    /// Runs all steps; open transactions are left open at the end.
+    pub fn run(&mut self, shape: &Shape) -> Result<()> {
+        for _ in 0..shape.steps {
+            self.clock.advance_ns(self.rng.below(400_000_000));
+            match self.rng.below(100) {
+                0..=4 if shape.ddl => self.ddl()?,
+                0..=9 => drop(self.db.run_background()?),
+                10..=12 => self.db.checkpoint()?,
+                13 => self.change_mode()?,
+                _ => self.session_step()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn committed(&self) -> &Contents {
+        self.versions.last().unwrap()
+    }
+
+    /// The state is about to become this.
+    fn announce(&mut self, contents: Contents) {
+        self.versions.push(contents);
+    }
+
+    /// The newest version is promised now.
+    fn acknowledge(&self) {
+        self.disk.acknowledge(self.versions.len() as u64 - 1);
+    }
+
+    fn change_mode(&mut self) -> Result<()> {
+        self.mode = self.rng.below(3) as u8;
+        self.db.set_flush_log_at_commit(self.mode);
+        if self.mode == 1 {
+            self.db.checkpoint()?;
+            self.acknowledge();
+        }
+        Ok(())
+    }
+
+    fn ddl(&mut self) -> Result<()> {
+        let mut contents = self.committed().clone();
+        let tables = contents.keys().cloned().collect::<Vec<_>>();
+        self.names += 1;
+        let new = format!("t{}", self.names);
+        let chosen = tables.get(self.rng.below(tables.len() as u64) as usize).cloned();
+        let used = |name: &String| {
+            self.sessions.iter().flatten().any(|session| {
+                let seen = session.savepoints.iter().any(|(_, contents)| contents.contains_key(name));
+                seen || session.changed.contains_key(name)
+            })
+        };
+        match (self.rng.below(4), chosen.filter(|name| !used(name))) {
+            (0, Some(name)) if tables.len() > 1 => {
+                contents.remove(&name);
+                self.announce(contents);
+                self.db.drop_table(&name)?;
+            }
+            (1, Some(name)) => {
+                let rows = contents.remove(&name).unwrap();
+                contents.insert(new.clone(), rows);
+                self.announce(contents);
+                self.db.rename_table(&name, &new)?;
+            }
+            (2, Some(name)) => {
+                contents.insert(name.clone(), Rows::new());
+                self.announce(contents);
+                self.db.truncate_table(&name)?;
+            }
+            _ if tables.len() < 4 => {
+                contents.insert(new.clone(), Rows::new());
+                self.announce(contents);
+                self.db.create_table(&spec(&new))?;
+            }
+            _ => return Ok(()),
+        }
+        self.acknowledge();
+        Ok(())
+    }
+
+    fn session_step(&mut self) -> Result<()> {
+        let no = self.rng.below(self.sessions.len() as u64) as usize;
+        let mut session = self.sessions[no].take().unwrap_or_else(|| Session {
+            txn: self.db.begin(),
+            changed: Contents::new(),
+            savepoints: Vec::new(),
+        });
+        match self.rng.below(100) {
+            0..=9 => return self.commit(session),
+            10..=13 => return session.txn.rollback(),
+            14..=19 => session.savepoints.push((session.txn.savepoint(), session.changed.clone())),
+            20..=25 => {
+                if let Some((savepoint, changed)) = session.savepoints.pop() {
+                    session.txn.rollback_to(savepoint)?;
+                    // The locks stay, so what is committed in these tables cannot have moved.
+                    for (name, _) in std::mem::replace(&mut session.changed, changed) {
+                        let rows = self.committed()[&name].clone();
+                        session.changed.entry(name).or_insert(rows);
+                    }
+                }
+            }
+            _ => self.row_step(&mut session)?,
+        }
+        self.sessions[no] = Some(session);
+        Ok(())
+    }
+
+    fn commit(&mut self, mut session: Session) -> Result<()> {
+        let mut contents = self.committed().clone();
+        contents.extend(std::mem::take(&mut session.changed));
+        self.announce(contents);
+        session.txn.commit()?;
+        if self.mode == 1 {
+            self.acknowledge();
+        }
+        Ok(())
+    }
+
+    fn row_step(&mut self, session: &mut Session) -> Result<()> {
+        let names = self.committed().keys().cloned().collect::<Vec<_>>();
+        let Some(name) = names.get(self.rng.below(names.len() as u64) as usize) else { return Ok(()) };
+        let table = self.db.table(name)?;
+        match session.txn.lock_table(&table, LockMode::Exclusive, 0, &|| false) {
+            Err(Error::LockTimeout | Error::Deadlock) => return Ok(()),
+            other => other?,
+        }
+        let committed = &self.versions.last().unwrap()[name];
+        let rows = session.changed.entry(name.clone()).or_insert_with(|| committed.clone());
+        let key = self.rng.below(30);
+        let new_key = if self.rng.chance(0.3) { self.rng.below(30) } else { key };
+        let bytes = match self.rng.below(20) {
+            0 => 2000 + self.rng.below(8000),
+            1..=3 => 200 + self.rng.below(1500),
+            _ => self.rng.below(40),
+        };
+        let new = Row::new(self.rng.below(60), bytes as usize);
+        match rows.get(&key).cloned() {
+            None => {
+                let done = insert(&mut session.txn, &table, key, &new);
+                expect_unique(rows, None, key, &new, done)?;
+            }
+            Some(old) if self.rng.chance(0.4) => {
+                delete(&mut session.txn, &table, key, &old)?;
+                rows.remove(&key);
+            }
+            Some(old) => {
+                let (new, stored) =
+                    self.maybe_keep_text(session_txn(&mut session.txn), &table, key, &old, new)?;
+                let done = update_stored(&mut session.txn, &table, key, &old, new_key, &new, &stored);
+                expect_unique(rows, Some(key), new_key, &new, done)?;
+            }
+        }
+        if self.rng.chance(0.1) {
+            assert_eq!(read(&mut session.txn, &table, key)?, rows.get(&key).cloned(), "key {key}");
+        }
+        Ok(())
+    }
+
+    /// The new row and its stored form, which keeps the text of the old row now and then.
+    fn maybe_keep_text(
+        &mut self,
+        txn: &mut Transaction,
+        table: &Arc<Table>,
+        key: u64,
+        old: &Row,
+        new: Row,
+    ) -> Result<(Row, Vec<u8>)> {
+        let mut stored = Vec::new();
+        txn.get(table, &key.to_be_bytes(), &mut stored)?;
+        let (present, external) = Row::parse(&stored);
+        if external && self.rng.chance(0.6) {
+            let kept = Row { text: old.text.clone(), ..new };
+            let stored = kept.stored_keeping_text(&present.text);
+            return Ok((kept, stored));
+        }
+        let stored = new.stored();
+        Ok((new, stored))
+    }
+}
+
+fn session_txn(txn: &mut Transaction) -> &mut Transaction {
+    txn
+}
+
+/// The model's answer to an insert or update, which the engine must have given too; on success the model follows.
+fn expect_unique(rows: &mut Rows, old_key: Option<u64>, key: u64, new: &Row, done: Result<()>) -> Result<()> {
+    let others = || rows.iter().filter(|(other, _)| Some(**other) != old_key);
+    let same_key = others().any(|(other, _)| *other == key);
+    let same_number = others().find(|(_, row)| row.number == new.number).map(|(other, _)| *other);
+    match done {
+        Err(Error::DuplicateKey { index_no: 0, .. }) => {
+            assert!(same_key, "a duplicate of {key} that is none")
+        }
+        Err(Error::DuplicateKey { index_no: 2, existing }) => {
+            assert_eq!(same_number.map(|key| key.to_be_bytes().to_vec()), Some(existing));
+        }
+        other => {
+            other?;
+            assert!(!same_key && same_number.is_none(), "a duplicate was let in");
+            old_key.map(|old_key| rows.remove(&old_key));
+            rows.insert(key, new.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Opens an image and compares it with the versions from `acknowledged` on. The version found, and the database.
+pub fn verify(
+    disk: &SimDisk,
+    versions: &[Contents],
+    acknowledged: u64,
+) -> std::result::Result<usize, String> {
+    let db = open(disk).map_err(|error| format!("the database does not open: {error}"))?;
+    let mut contents = Contents::new();
+    for name in db.table_names() {
+        let mut txn = db.begin();
+        let table = db.table(&name).map_err(|error| error.to_string())?;
+        let rows = all_rows(&mut txn, &table).map_err(|error| format!("table {name}: {error}"))?;
+        let checked = check(&db, &table).map_err(|error| format!("CHECK of {name}: {error}"))?;
+        let counted = checked.map_err(|findings| format!("CHECK of {name}: {findings:?}"))?;
+        if counted != rows.len() as u64 {
+            return Err(format!("table {name} has {} rows, but counts {counted}", rows.len()));
+        }
+        contents.insert(name, rows);
+    }
+    let from = acknowledged as usize;
+    let found = versions.iter().skip(from).position(|version| *version == contents);
+    found.map(|at| from + at).ok_or_else(|| describe(&contents, versions, from))
+}
+
+fn describe(contents: &Contents, versions: &[Contents], from: usize) -> String {
+    if let Some(at) = versions.iter().position(|version| version == contents) {
+        return format!("version {at} was found, but {from} had been acknowledged");
+    }
+    let Some(expected) = versions.get(from) else { return "no version was promised".into() };
+    let names = |contents: &Contents| contents.keys().cloned().collect::<Vec<_>>();
+    let differs = |name: &&String| contents.get(*name) != expected.get(*name);
+    let rows = expected.keys().filter(differs).map(|name| {
+        let (there, wanted) = (contents.get(name).cloned().unwrap_or_default(), &expected[name]);
+        let missing = wanted.iter().filter(|(key, row)| there.get(key) != Some(row)).map(|(key, _)| *key);
+        let extra = there.iter().filter(|(key, row)| wanted.get(key) != Some(row)).map(|(key, _)| *key);
+        format!(
+            "{name}: not as wanted {:?}, not wanted {:?}",
+            missing.collect::<Vec<_>>(),
+            extra.collect::<Vec<_>>()
+        )
+    });
+    let rows = rows.collect::<Vec<_>>();
+    format!(
+        "no version from {from} of {}: tables {:?} instead of {:?}; {rows:?}",
+        versions.len(),
+        names(contents),
+        names(expected)
+    )
+}
