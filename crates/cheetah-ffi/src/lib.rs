@@ -1,1 +1,26 @@
-//! C ABI of the Cheetah engine.
+//! C ABI of the Cheetah engine, for the MariaDB plugin.
+//!
+//! Invariants
+//!   I1  No panic crosses the ABI: every function runs inside [`barrier`].
+//!   I2  Functions that can fail return a [`types::Code`]; message and duplicate key stay with the thread.
+//!   I3  `plugin/cheetah.h` declares exactly what is exported here; a test compares them.
+//! Safety    Callers pass pointers that this library gave out and has not taken back, or that point to initialised
+//!           values of the declared type; byte ranges are readable for their whole length. A handle is used by one
+//!           thread at a time; `CheetahDb` and `CheetahTable` may be shared.
+#![expect(clippy::missing_safety_doc, reason = "one contract for all functions, in the head of the crate")]
+
+mod barrier;
+mod cursors;
+mod database;
+mod rows;
+mod tables;
+mod transactions;
+mod types;
+
+pub use barrier::*;
+pub use cursors::*;
+pub use database::*;
+pub use rows::*;
+pub use tables::*;
+pub use transactions::*;
+pub use types::*;

@@ -105,6 +105,11 @@ impl Table {
         self.hidden_key.fetch_add(1, Relaxed).to_be_bytes()
     }
 
+    /// Whether the table has been dropped, or replaced by an empty one: the handle is of no more use.
+    pub fn is_dropped(&self) -> bool {
+        *self.dropped.read_recursive()
+    }
+
     /// Keeps the table from being dropped while it is worked on.
     pub(crate) fn use_it(&self) -> Result<Usage<'_>> {
         let dropped = self.dropped.read_recursive();

@@ -1,0 +1,108 @@
+//! Every entry point runs in here: errors become codes, panics do not get out.
+
+use crate::types::{CheetahBytes, Code};
+use cheetah::base::{Error, Result};
+use std::cell::RefCell;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// The last failure of a thread.
+#[derive(Default)]
+struct Failure {
+    message: String,
+    index_no: u32,
+    existing: Vec<u8>,
+}
+
+thread_local! {
+    static LAST: RefCell<Failure> = RefCell::default();
+}
+
+/// Runs `body`; its code, or that of its error or panic.
+pub(crate) fn entry(body: impl FnOnce() -> Result<Code>) -> i32 {
+    let code = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(code)) => code,
+        Ok(Err(error)) => keep(error),
+        Err(panic) => keep_panic(panic.as_ref()),
+    };
+    code as i32
+}
+
+/// Runs `body`, which cannot fail; `otherwise` when it panics all the same.
+pub(crate) fn value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(value) => value,
+        Err(panic) => {
+            keep_panic(panic.as_ref());
+            otherwise
+        }
+    }
+}
+
+fn keep(error: Error) -> Code {
+    let code = Code::of(&error);
+    LAST.with_borrow_mut(|last| {
+        last.message = error.to_string();
+        if let Error::DuplicateKey { index_no, existing } = error {
+            last.index_no = index_no as u32;
+            last.existing = existing;
+        }
+    });
+    code
+}
+
+fn keep_panic(panic: &(dyn std::any::Any + Send)) -> Code {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    LAST.with_borrow_mut(|last| last.message = format!("defect of the engine, please report it: {text}"));
+    Code::Panic
+}
+
+/// The message of this thread's last failure, until its next call.
+#[no_mangle]
+pub extern "C" fn cheetah_last_error() -> CheetahBytes {
+    LAST.with_borrow(|last| CheetahBytes::of(last.message.as_bytes()))
+}
+
+/// Index and clustered key of this thread's last duplicate key.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_last_duplicate(index_no: *mut u32, existing: *mut CheetahBytes) {
+    LAST.with_borrow(|last| {
+        // SAFETY: by the contract of the crate both point to values of the caller.
+        unsafe {
+            *index_no = last.index_no;
+            *existing = CheetahBytes::of(&last.existing);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message() -> String {
+        // SAFETY: no call comes between.
+        unsafe { cheetah_last_error().text() }
+    }
+
+    #[test]
+    fn a_panic_becomes_a_code_with_its_message() {
+        assert_eq!(entry(|| panic!("slot {} is gone", 7)), Code::Panic as i32);
+        assert!(message().contains("slot 7 is gone"));
+    }
+
+    #[test]
+    fn a_duplicate_key_tells_index_and_row() {
+        let error = Error::DuplicateKey { index_no: 3, existing: vec![1, 2] };
+        assert_eq!(entry(|| Err(error)), Code::DuplicateKey as i32);
+        let (mut index_no, mut existing) = (0, CheetahBytes::EMPTY);
+        // SAFETY: both live on the stack.
+        unsafe { cheetah_last_duplicate(&mut index_no, &mut existing) };
+        // SAFETY: no call comes between.
+        assert_eq!((index_no, unsafe { existing.get() }), (3, [1, 2].as_slice()));
+    }
+
+    #[test]
+    fn a_panic_in_a_call_without_code_gives_the_default() {
+        assert_eq!(value(5, || panic!("never")), 5);
+    }
+}

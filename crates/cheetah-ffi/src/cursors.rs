@@ -1,0 +1,116 @@
+//! Cursors over an index.
+
+use crate::barrier::{entry, value};
+use crate::types::*;
+use crate::{CheetahBuffer, CheetahTable, CheetahTxn};
+use cheetah::db::{Cursor, SeekMode};
+
+/// A cursor and whether its index is the clustered one.
+#[derive(Debug)]
+pub struct CheetahCursor {
+    cursor: Cursor,
+    clustered: bool,
+}
+
+impl CheetahCursor {
+    fn found(&self) -> CheetahFound {
+        if self.clustered {
+            let key = CheetahBytes::of(self.cursor.key());
+            return CheetahFound { key, clustered: key, value: CheetahBytes::of(self.cursor.row()) };
+        }
+        CheetahFound {
+            key: CheetahBytes::of(self.cursor.secondary_key()),
+            clustered: CheetahBytes::of(self.cursor.clustered_key()),
+            value: CheetahBytes::of(self.cursor.payload()),
+        }
+    }
+
+    fn report(&self, on_entry: bool, found: &mut CheetahFound) -> Code {
+        if !on_entry {
+            return Code::End;
+        }
+        *found = self.found();
+        Code::Ok
+    }
+}
+
+/// A cursor over an index, on no entry yet.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_open_cursor(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    index_no: u32,
+    cursor: *mut *mut CheetahCursor,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *cursor) };
+    entry(|| {
+        let cursor = txn.0.cursor(&table.table, index_no as usize)?;
+        *place = Box::into_raw(Box::new(CheetahCursor { cursor, clustered: index_no == 0 }));
+        Ok(Code::Ok)
+    })
+}
+
+/// Frees a cursor.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_close_cursor(cursor: *mut CheetahCursor) {
+    // SAFETY: by the contract of the crate the handle is ours and not used again.
+    value((), || drop(unsafe { Box::from_raw(cursor) }));
+}
+
+fn mode_of(mode: u8) -> SeekMode {
+    match mode {
+        0 => SeekMode::AtLeast,
+        1 => SeekMode::After,
+        2 => SeekMode::AtMost,
+        3 => SeekMode::Before,
+        4 => SeekMode::First,
+        _ => SeekMode::Last,
+    }
+}
+
+/// Places the cursor.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_seek(
+    cursor: *mut CheetahCursor,
+    mode: u8,
+    key: CheetahBytes,
+    found: *mut CheetahFound,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and the key is readable.
+    let (cursor, key, found) = unsafe { (&mut *cursor, key.get(), &mut *found) };
+    entry(|| {
+        let on_entry = cursor.cursor.seek(mode_of(mode), key)?;
+        Ok(cursor.report(on_entry, found))
+    })
+}
+
+/// Moves to the next entry.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_next(cursor: *mut CheetahCursor, found: *mut CheetahFound) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let (cursor, found) = unsafe { (&mut *cursor, &mut *found) };
+    entry(|| {
+        let on_entry = cursor.cursor.next()?;
+        Ok(cursor.report(on_entry, found))
+    })
+}
+
+/// Moves to the entry before.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_prev(cursor: *mut CheetahCursor, found: *mut CheetahFound) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let (cursor, found) = unsafe { (&mut *cursor, &mut *found) };
+    entry(|| {
+        let on_entry = cursor.cursor.prev()?;
+        Ok(cursor.report(on_entry, found))
+    })
+}
+
+/// Reads the stored row of the current entry.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_current_row(cursor: *mut CheetahCursor, row: *mut CheetahBuffer) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (cursor, row) = unsafe { (&mut *cursor, &mut *row) };
+    entry(|| cursor.cursor.get_row(&mut row.0).map(|()| Code::Ok))
+}

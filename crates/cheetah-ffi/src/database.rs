@@ -1,0 +1,134 @@
+//! Opening, closing, and watching a database.
+
+use crate::barrier::{entry, value};
+use crate::types::*;
+use cheetah::base::{Config, Error};
+use cheetah::db::{Db, Env};
+use cheetah_io::posix::PosixDisk;
+use cheetah_io::time::RealClock;
+use std::ffi::c_void;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// An open database.
+#[derive(Debug)]
+pub struct CheetahDb(pub(crate) Db);
+
+/// Opens (or creates) a database, recovers it, and starts its background threads.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_open(config: *const CheetahConfig, db: *mut *mut CheetahDb) -> i32 {
+    entry(|| {
+        // SAFETY: by the contract of the crate both point to values of the caller.
+        let (config, db) = unsafe { (&*config, &mut *db) };
+        // SAFETY: passed on.
+        let directory = PathBuf::from(unsafe { config.directory.text() });
+        let shown = directory.display().to_string();
+        let failed = |source| Error::io("opening", shown.as_str(), source);
+        std::fs::create_dir_all(&directory).map_err(failed)?;
+        let disk = PosixDisk::open(&directory).map_err(failed)?;
+        let env = Env { disk: Arc::new(disk), clock: Arc::new(RealClock::default()) };
+        let opened = Db::open(env, settings(config))?;
+        opened.set_flush_log_at_commit(config.flush_log_at_commit);
+        opened.start_background_threads()?;
+        *db = Box::into_raw(Box::new(CheetahDb(opened)));
+        Ok(Code::Ok)
+    })
+}
+
+fn settings(config: &CheetahConfig) -> Config {
+    Config {
+        buffer_pool_bytes: config.buffer_pool_bytes,
+        log_file_bytes: config.log_file_bytes,
+        log_bytes_max: config.log_bytes_max,
+        io_capacity: config.io_capacity,
+        ..Config::default()
+    }
+}
+
+/// Stops the background threads, checkpoints, and closes. The handle is gone in any case.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_close(db: *mut CheetahDb) -> i32 {
+    entry(|| {
+        // SAFETY: by the contract of the crate the handle is ours and not used again.
+        let db = unsafe { Box::from_raw(db) };
+        db.0.close()?;
+        Ok(Code::Ok)
+    })
+}
+
+/// Writes everything changed so far to its place on disk.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_checkpoint(db: *mut CheetahDb) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    entry(|| db.0.checkpoint().map(|()| Code::Ok))
+}
+
+/// Sets when a commit is durable: 1 at once, 0 and 2 within a second.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_set_flush_log_at_commit(db: *mut CheetahDb, mode: u8) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    value((), || db.0.set_flush_log_at_commit(mode));
+}
+
+/// Sets the I/O operations a second of background work.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_set_io_capacity(db: *mut CheetahDb, operations_per_second: u32) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    value((), || db.0.set_io_capacity(operations_per_second));
+}
+
+/// Tells all counters.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_status(
+    db: *mut CheetahDb,
+    sink: CheetahCounterSink,
+    context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    entry(|| {
+        for (name, value) in db.0.status() {
+            // SAFETY: the caller's function gets the caller's context.
+            unsafe { sink(context, CheetahBytes::of(name.as_bytes()), value) };
+        }
+        Ok(Code::Ok)
+    })
+}
+
+/// Tells the state of the engine for people to read.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_status_text(
+    db: *mut CheetahDb,
+    sink: CheetahTextSink,
+    context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    entry(|| {
+        let text = db.0.status_text();
+        // SAFETY: the caller's function gets the caller's context.
+        unsafe { sink(context, CheetahBytes::of(text.as_bytes())) };
+        Ok(Code::Ok)
+    })
+}
+
+/// Tells the names of all tables.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_table_names(
+    db: *mut CheetahDb,
+    sink: CheetahTextSink,
+    context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    entry(|| {
+        for name in db.0.table_names() {
+            // SAFETY: the caller's function gets the caller's context.
+            unsafe { sink(context, CheetahBytes::of(name.as_bytes())) };
+        }
+        Ok(Code::Ok)
+    })
+}

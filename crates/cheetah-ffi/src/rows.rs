@@ -1,0 +1,177 @@
+//! Single rows: insert, update, delete, get.
+
+use crate::barrier::{entry, value};
+use crate::types::*;
+use crate::{CheetahTable, CheetahTxn};
+use cheetah::table::{NewRow, OldEntry, SecondaryEntry};
+use std::cell::RefCell;
+
+/// Bytes that the engine fills and the caller reads; keeps its memory.
+#[derive(Default, Debug)]
+pub struct CheetahBuffer(pub(crate) Vec<u8>);
+
+/// Lists of entries in the engine's form; their memory is kept for the thread's next row.
+#[derive(Default)]
+struct Lists {
+    new: Vec<SecondaryEntry<'static>>,
+    old: Vec<OldEntry<'static>>,
+}
+
+thread_local! {
+    static LISTS: RefCell<Lists> = RefCell::default();
+}
+
+/// Fills `list` for the duration of the call that it was borrowed for. SAFETY: as for [`CheetahBytes::get`]; the
+/// list must be emptied before the entries' bytes go.
+unsafe fn fill_new(list: &mut Vec<SecondaryEntry<'static>>, entries: &[CheetahEntry]) {
+    list.extend(entries.iter().map(|entry| {
+        // SAFETY: passed on.
+        let (key, payload) = unsafe { (entry.key.get(), entry.payload.get()) };
+        let index_no = entry.index_no as usize;
+        SecondaryEntry { index_no, key, payload, check_unique: entry.check_unique != 0 }
+    }));
+}
+
+/// As [`fill_new`].
+unsafe fn fill_old(list: &mut Vec<OldEntry<'static>>, entries: &[CheetahEntry]) {
+    // SAFETY: passed on.
+    let old = |entry: &CheetahEntry| OldEntry {
+        index_no: entry.index_no as usize,
+        key: unsafe { entry.key.get() },
+    };
+    list.extend(entries.iter().map(old));
+}
+
+fn with_lists<T>(
+    new: &[CheetahEntry],
+    old: &[CheetahEntry],
+    body: impl FnOnce(&[SecondaryEntry<'_>], &[OldEntry<'_>]) -> T,
+) -> T {
+    LISTS.with_borrow_mut(|lists| {
+        lists.new.clear();
+        lists.old.clear();
+        // SAFETY: the bytes live while the caller's call lasts, and so does the use of the lists.
+        unsafe {
+            fill_new(&mut lists.new, new);
+            fill_old(&mut lists.old, old);
+        }
+        let result = body(&lists.new, &lists.old);
+        lists.new.clear();
+        lists.old.clear();
+        result
+    })
+}
+
+/// Inserts a row with all its secondary entries.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_insert(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    row: *const CheetahRow,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open and the row is initialised.
+    let (txn, table, row) = unsafe { (&mut *txn, &*table, &*row) };
+    // SAFETY: as above.
+    let (key, bytes, entries) =
+        unsafe { (row.key.get(), row.row.get(), slice(row.secondary, row.secondary_count)) };
+    entry(|| {
+        with_lists(entries, &[], |secondary, _| {
+            txn.0.insert(&table.table, &NewRow { key, row: bytes, secondary }).map(|()| Code::Ok)
+        })
+    })
+}
+
+/// Replaces the row at `old_key`; see `Transaction::update` for which entries to name.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_update(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    old_key: CheetahBytes,
+    row: *const CheetahRow,
+    old_secondary: *const CheetahEntry,
+    old_secondary_count: usize,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open and the row is initialised.
+    let (txn, table, row) = unsafe { (&mut *txn, &*table, &*row) };
+    // SAFETY: as above.
+    let (key, bytes, new, old) = unsafe {
+        let new = slice(row.secondary, row.secondary_count);
+        (row.key.get(), row.row.get(), new, slice(old_secondary, old_secondary_count))
+    };
+    // SAFETY: as above.
+    let old_key = unsafe { old_key.get() };
+    entry(|| {
+        with_lists(new, old, |secondary, old_secondary| {
+            let new = NewRow { key, row: bytes, secondary };
+            txn.0.update(&table.table, old_key, &new, old_secondary).map(|()| Code::Ok)
+        })
+    })
+}
+
+/// Deletes the row at `key` with all its secondary entries.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_delete(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    key: CheetahBytes,
+    old_secondary: *const CheetahEntry,
+    old_secondary_count: usize,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open and the entries are initialised.
+    let (txn, table, key, old) =
+        unsafe { (&mut *txn, &*table, key.get(), slice(old_secondary, old_secondary_count)) };
+    entry(|| {
+        with_lists(&[], old, |_, old_secondary| {
+            txn.0.delete(&table.table, key, old_secondary).map(|()| Code::Ok)
+        })
+    })
+}
+
+/// Reads the stored row at `key`.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_get(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    key: CheetahBytes,
+    row: *mut CheetahBuffer,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open and the key is readable.
+    let (txn, table, key, row) = unsafe { (&mut *txn, &*table, key.get(), &mut *row) };
+    entry(|| {
+        let found = txn.0.get(&table.table, key, &mut row.0)?;
+        Ok(if found { Code::Ok } else { Code::RowNotFound })
+    })
+}
+
+/// Reads the large value that a stored row's locator stands for.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_fetch_large(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    locator: CheetahBytes,
+    value: *mut CheetahBuffer,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open and the locator is readable.
+    let (txn, table, locator, value) = unsafe { (&mut *txn, &*table, locator.get(), &mut *value) };
+    entry(|| txn.0.fetch_large(&table.table, locator, &mut value.0).map(|()| Code::Ok))
+}
+
+/// An empty buffer.
+#[no_mangle]
+pub extern "C" fn cheetah_new_buffer() -> *mut CheetahBuffer {
+    value(std::ptr::null_mut(), || Box::into_raw(Box::default()))
+}
+
+/// Frees a buffer.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_free_buffer(buffer: *mut CheetahBuffer) {
+    // SAFETY: by the contract of the crate the handle is ours and not used again.
+    value((), || drop(unsafe { Box::from_raw(buffer) }));
+}
+
+/// What the engine put there last.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_buffer_bytes(buffer: *const CheetahBuffer) -> CheetahBytes {
+    // SAFETY: by the contract of the crate the handle is open.
+    CheetahBytes::of(&unsafe { &*buffer }.0)
+}

@@ -1,0 +1,293 @@
+//! Tables: creating, dropping, opening, counting, checking.
+
+use crate::barrier::{entry, value};
+use crate::types::*;
+use crate::CheetahDb;
+use cheetah::base::{Error, Result};
+use cheetah::format::image::{Codec, Compression};
+use cheetah::format::row::RowShape;
+use cheetah::table::{IndexSpec, Table, TableSpec};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Longest stored key of the engine's widest tree: a quarter of a 32 KiB page less its head. The key of a secondary
+/// index and the clustered key behind it share it.
+const STORED_KEY_BYTES_MAX: u32 = 7936;
+/// Zstd's own default; above it loading slows down faster than space shrinks.
+const DEFAULT_ZSTD_LEVEL: i32 = 3;
+
+/// An open table.
+#[derive(Debug)]
+pub struct CheetahTable {
+    pub(crate) table: Arc<Table>,
+    names: Vec<String>,
+}
+
+/// Where the keys expected for one row go.
+#[derive(Debug)]
+pub struct CheetahKeySink(Vec<(usize, Vec<u8>)>);
+
+/// Creates a table.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_create_table(db: *mut CheetahDb, spec: *const CheetahTableSpec) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and the specification is initialised.
+    let (db, spec) = unsafe { (&*db, &*spec) };
+    entry(|| {
+        // SAFETY: as above.
+        let spec = unsafe { table_spec(spec) };
+        db.0.create_table(&spec).map(|_| Code::Ok)
+    })
+}
+
+unsafe fn table_spec(spec: &CheetahTableSpec) -> TableSpec {
+    // SAFETY: passed on.
+    let indexes = unsafe { slice(spec.indexes, spec.index_count) };
+    let clustered = indexes.first().map_or(0, |index| index.max_key_bytes).min(STORED_KEY_BYTES_MAX / 2);
+    let rest = STORED_KEY_BYTES_MAX - clustered;
+    let index_spec = |(no, index): (usize, &CheetahIndexSpec)| IndexSpec {
+        // SAFETY: passed on.
+        name: unsafe { index.name.text() },
+        unique: index.unique != 0,
+        max_key_bytes: if no == 0 { clustered } else { index.max_key_bytes.min(rest) },
+        shape: RowShape::opaque(),
+    };
+    // SAFETY: passed on.
+    let (name, shape, extra) = unsafe { (spec.name.text(), spec.shape.get(), spec.extra.get().to_vec()) };
+    TableSpec {
+        name,
+        shape,
+        indexes: indexes.iter().enumerate().map(index_spec).collect(),
+        compression: compression(spec.compression, spec.compression_level),
+        hidden_key: spec.hidden_key != 0,
+        auto_increment: spec.auto_increment,
+        extra,
+    }
+}
+
+fn compression(codec: u8, level: i32) -> Compression {
+    match codec {
+        0 => Compression { codec: Codec::None, level: 0 },
+        1 => Compression { codec: Codec::Lz4, level: 0 },
+        _ => Compression { codec: Codec::Zstd, level: if level == 0 { DEFAULT_ZSTD_LEVEL } else { level } },
+    }
+}
+
+/// Drops a table.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_drop_table(db: *mut CheetahDb, name: CheetahBytes) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and the name is readable.
+    let (db, name) = unsafe { (&*db, name.text()) };
+    entry(|| db.0.drop_table(&name).map(|()| Code::Ok))
+}
+
+/// Gives a table another name.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_rename_table(
+    db: *mut CheetahDb,
+    source: CheetahBytes,
+    target: CheetahBytes,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and the names are readable.
+    let (db, source, target) = unsafe { (&*db, source.text(), target.text()) };
+    entry(|| db.0.rename_table(&source, &target).map(|()| Code::Ok))
+}
+
+/// Empties a table; open handles of it no longer work.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_truncate_table(db: *mut CheetahDb, name: CheetahBytes) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and the name is readable.
+    let (db, name) = unsafe { (&*db, name.text()) };
+    entry(|| db.0.truncate_table(&name).map(|_| Code::Ok))
+}
+
+/// Opens a table.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_open_table(
+    db: *mut CheetahDb,
+    name: CheetahBytes,
+    table: *mut *mut CheetahTable,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and the name is readable.
+    let (db, name, place) = unsafe { (&*db, name.text(), &mut *table) };
+    entry(|| {
+        let table = db.0.table(&name)?;
+        let names = table.indexes().iter().map(|index| index.name.clone()).collect();
+        *place = Box::into_raw(Box::new(CheetahTable { table, names }));
+        Ok(Code::Ok)
+    })
+}
+
+/// Closes a table.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_close_table(table: *mut CheetahTable) {
+    // SAFETY: by the contract of the crate the handle is ours and not used again.
+    value((), || drop(unsafe { Box::from_raw(table) }));
+}
+
+/// The caller's own bytes, as they were given at creation.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_table_extra(table: *const CheetahTable) -> CheetahBytes {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value(CheetahBytes::EMPTY, || CheetahBytes::of(table.table.extra()))
+}
+
+/// Number of indexes, the clustered one included.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_index_count(table: *const CheetahTable) -> u32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    unsafe { &*table }.names.len() as u32
+}
+
+/// The name an index was created with.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_index_name(table: *const CheetahTable, index_no: u32) -> CheetahBytes {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    let name = table.names.get(index_no as usize);
+    name.map_or(CheetahBytes::EMPTY, |name| CheetahBytes::of(name.as_bytes()))
+}
+
+/// Bytes of the longest key that an index takes.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_max_key_bytes(table: *const CheetahTable, index_no: u32) -> u32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value(0, || table.table.indexes().get(index_no as usize).map_or(0, |index| index.max_key_bytes))
+}
+
+/// Exact number of rows.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_row_count(table: *const CheetahTable) -> u64 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value(0, || table.table.row_count())
+}
+
+/// The next auto-increment value.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_auto_increment(table: *const CheetahTable) -> u64 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value(0, || table.table.auto_increment())
+}
+
+/// Makes the next auto-increment value at least `next`; logged with the table's next change.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_advance_auto_increment(table: *const CheetahTable, next: u64) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value((), || table.table.advance_auto_increment(next));
+}
+
+/// Sets the next auto-increment value, durably.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_set_auto_increment(
+    db: *mut CheetahDb,
+    table: *const CheetahTable,
+    next: u64,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (db, table) = unsafe { (&*db, &*table) };
+    entry(|| db.0.set_auto_increment(&table.table, next).map(|()| Code::Ok))
+}
+
+/// The key of the next row of a table with a hidden key; stored big-endian.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_next_hidden_key(table: *const CheetahTable) -> u64 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value(0, || u64::from_be_bytes(table.table.next_hidden_key()))
+}
+
+/// Sizes of the first `count` indexes.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_index_stats(
+    table: *const CheetahTable,
+    stats: *mut CheetahIndexStats,
+    count: usize,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and there is room for `count` values.
+    let table = unsafe { &*table };
+    entry(|| {
+        for (no, index) in table.table.stats()?.iter().enumerate().take(count) {
+            let sizes = CheetahIndexStats {
+                pages: index.pages,
+                leaf_pages: index.leaf_pages,
+                stored_bytes: index.stored_bytes,
+                logical_bytes: index.logical_bytes,
+                depth: index.depth as u32,
+            };
+            // SAFETY: `no` is below `count`.
+            unsafe { stats.add(no).write(sizes) };
+        }
+        Ok(Code::Ok)
+    })
+}
+
+/// About how many entries have stored keys in `low..high`; null stands for no bound.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_records_in_range(
+    table: *const CheetahTable,
+    index_no: u32,
+    low: *const CheetahBytes,
+    high: *const CheetahBytes,
+    count: *mut u64,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and the bounds are null or readable.
+    let (table, low, high) =
+        unsafe { (&*table, low.as_ref().map(|low| low.get()), high.as_ref().map(|high| high.get())) };
+    entry(|| {
+        let found = table.table.records_in_range(index_no as usize, low, high)?;
+        // SAFETY: by the contract of the crate this points to a value of the caller.
+        unsafe { *count = found };
+        Ok(Code::Ok)
+    })
+}
+
+/// Walks the whole table, compares every index with the keys that `expected` computes, tells what is wrong.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_check_table(
+    db: *mut CheetahDb,
+    table: *const CheetahTable,
+    expected: CheetahExpectedKeys,
+    context: *mut c_void,
+    sink: CheetahTextSink,
+    sink_context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (db, table) = unsafe { (&*db, &*table) };
+    let mut keys_of = |key: &[u8], row: &[u8], keys: &mut Vec<(usize, Vec<u8>)>| -> Result<()> {
+        let mut collected = CheetahKeySink(std::mem::take(keys));
+        // SAFETY: the caller's function gets the caller's context.
+        let code = unsafe { expected(context, CheetahBytes::of(key), CheetahBytes::of(row), &mut collected) };
+        *keys = collected.0;
+        match code {
+            0 => Ok(()),
+            code if code == Code::Interrupted as i32 => Err(Error::Interrupted),
+            _ => Err(Error::corrupt(
+                format!("table {}", table.table.name()),
+                "a row does not fit the definition",
+            )),
+        }
+    };
+    entry(|| {
+        let report = db.0.check_table_with(&table.table, &mut keys_of)?;
+        // SAFETY: the caller's function gets the caller's context.
+        let tell = |text: &str| unsafe { sink(sink_context, CheetahBytes::of(text.as_bytes())) };
+        report.findings.iter().for_each(|finding| tell(finding));
+        let untold = report.findings_count.saturating_sub(report.findings.len() as u64);
+        if untold > 0 {
+            tell(&format!("and {untold} more findings"));
+        }
+        Ok(Code::Ok)
+    })
+}
+
+/// Adds an expected key of the row at hand.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_expect_key(sink: *mut CheetahKeySink, index_no: u32, key: CheetahBytes) {
+    // SAFETY: by the contract of the crate the sink is the one just given, and the key is readable.
+    let (sink, key) = unsafe { (&mut *sink, key.get()) };
+    value((), || sink.0.push((index_no as usize, key.to_vec())));
+}

@@ -1,0 +1,263 @@
+//! The values that cross the ABI. Layouts are C's; field order is that of `plugin/cheetah.h`.
+
+use cheetah::base::Error;
+use cheetah::format::row::RowShape;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+
+/// What a call came to.
+#[repr(i32)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Code {
+    /// It succeeded.
+    Ok = 0,
+    /// There is no (further) entry.
+    End = 1,
+    /// A unique key exists already.
+    DuplicateKey = 2,
+    /// A table of that name exists already.
+    TableExists = 3,
+    /// There is no such table.
+    NoSuchTable = 4,
+    /// There is no such row.
+    RowNotFound = 5,
+    /// A lock was not to be had in time.
+    LockTimeout = 6,
+    /// Waiting would have been for ever.
+    Deadlock = 7,
+    /// The caller asked to stop.
+    Interrupted = 8,
+    /// A bound was exceeded.
+    Limit = 9,
+    /// No space.
+    DiskFull = 10,
+    /// A format of another version.
+    Unsupported = 11,
+    /// Damaged bytes.
+    Corruption = 12,
+    /// The operating system refused.
+    Io = 13,
+    /// The engine has stopped.
+    Fatal = 14,
+    /// A defect of the engine: it panicked.
+    Panic = 15,
+}
+
+impl Code {
+    /// The code of an error.
+    pub fn of(error: &Error) -> Self {
+        match error {
+            Error::DuplicateKey { .. } => Code::DuplicateKey,
+            Error::TableExists(_) => Code::TableExists,
+            Error::NoSuchTable(_) => Code::NoSuchTable,
+            Error::RowNotFound => Code::RowNotFound,
+            Error::LockTimeout => Code::LockTimeout,
+            Error::Deadlock => Code::Deadlock,
+            Error::Interrupted => Code::Interrupted,
+            Error::Limit { .. } => Code::Limit,
+            Error::DiskFull(_) => Code::DiskFull,
+            Error::Unsupported { .. } => Code::Unsupported,
+            Error::Corruption { .. } => Code::Corruption,
+            Error::Io { .. } => Code::Io,
+            Error::Fatal(_) => Code::Fatal,
+        }
+    }
+}
+
+/// Borrowed bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahBytes {
+    /// Their start; may be null when there are none.
+    pub data: *const u8,
+    /// Their number.
+    pub len: usize,
+}
+
+impl CheetahBytes {
+    /// No bytes.
+    pub const EMPTY: CheetahBytes = CheetahBytes { data: std::ptr::null(), len: 0 };
+
+    /// Lends out `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { data: bytes.as_ptr(), len: bytes.len() }
+    }
+
+    /// The bytes, for as long as their owner keeps them.
+    pub unsafe fn get<'a>(self) -> &'a [u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: by the contract of the crate the range is readable.
+        unsafe { std::slice::from_raw_parts(self.data, self.len) }
+    }
+
+    /// The bytes as text; what is not UTF-8 is replaced.
+    pub unsafe fn text(self) -> String {
+        // SAFETY: passed on.
+        String::from_utf8_lossy(unsafe { self.get() }).into_owned()
+    }
+}
+
+/// `count` values starting at `data`; a null pointer stands for none.
+pub(crate) unsafe fn slice<'a, T>(data: *const T, count: usize) -> &'a [T] {
+    if count == 0 {
+        return &[];
+    }
+    // SAFETY: by the contract of the crate the values are initialised.
+    unsafe { std::slice::from_raw_parts(data, count) }
+}
+
+/// What a database is opened with.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahConfig {
+    /// Its directory.
+    pub directory: CheetahBytes,
+    /// Memory for pages, write buffers and the log buffer.
+    pub buffer_pool_bytes: u64,
+    /// Size of one log file.
+    pub log_file_bytes: u64,
+    /// Size of the log.
+    pub log_bytes_max: u64,
+    /// I/O operations a second for background work.
+    pub io_capacity: u32,
+    /// 0, 1 or 2.
+    pub flush_log_at_commit: u8,
+}
+
+/// How a stored row is built.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahShape {
+    /// Bytes of the NULL bitmap.
+    pub null_bytes: u16,
+    /// Number of values of variable length.
+    pub var_count: u16,
+    /// Widths of the fixed columns.
+    pub fixed: *const u16,
+    /// Their number.
+    pub fixed_count: usize,
+}
+
+impl CheetahShape {
+    pub(crate) unsafe fn get(&self) -> RowShape {
+        // SAFETY: passed on.
+        let fixed = unsafe { slice(self.fixed, self.fixed_count) }.to_vec();
+        RowShape { null_bytes: self.null_bytes, fixed, var_count: self.var_count }
+    }
+}
+
+/// An index to create.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahIndexSpec {
+    /// Its name.
+    pub name: CheetahBytes,
+    /// Bytes of its longest key.
+    pub max_key_bytes: u32,
+    /// Whether keys are unique.
+    pub unique: u8,
+}
+
+/// A table to create.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahTableSpec {
+    /// Its name.
+    pub name: CheetahBytes,
+    /// Its stored rows.
+    pub shape: CheetahShape,
+    /// Its indexes, the clustered one first.
+    pub indexes: *const CheetahIndexSpec,
+    /// Their number.
+    pub index_count: usize,
+    /// The caller's own bytes.
+    pub extra: CheetahBytes,
+    /// The first auto-increment value.
+    pub auto_increment: u64,
+    /// Level of the codec; 0: its default.
+    pub compression_level: i32,
+    /// 0 none, 1 lz4, 2 zstd.
+    pub compression: u8,
+    /// Whether the engine numbers the rows.
+    pub hidden_key: u8,
+}
+
+/// An entry of a secondary index.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahEntry {
+    /// Position of the index in its table, from 1.
+    pub index_no: u32,
+    /// Whether another row with this key is refused.
+    pub check_unique: u8,
+    /// The caller's key.
+    pub key: CheetahBytes,
+    /// The caller's bytes.
+    pub payload: CheetahBytes,
+}
+
+/// A row to store.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahRow {
+    /// Its clustered key.
+    pub key: CheetahBytes,
+    /// The stored row.
+    pub row: CheetahBytes,
+    /// Its entries in secondary indexes.
+    pub secondary: *const CheetahEntry,
+    /// Their number.
+    pub secondary_count: usize,
+}
+
+/// The entry that a cursor is on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahFound {
+    /// Clustered index: the row's key; secondary index: the caller's part of the key.
+    pub key: CheetahBytes,
+    /// The row's key.
+    pub clustered: CheetahBytes,
+    /// Clustered index: the stored row; secondary index: the payload.
+    pub value: CheetahBytes,
+}
+
+/// A point in a transaction; its words mean nothing outside.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahSavepoint {
+    /// Room for the engine's value.
+    pub words: [MaybeUninit<u64>; 4],
+}
+
+/// Sizes of an index.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahIndexStats {
+    /// Pages of all levels.
+    pub pages: u64,
+    /// Pages with entries.
+    pub leaf_pages: u64,
+    /// Bytes on disk.
+    pub stored_bytes: u64,
+    /// Bytes before compression.
+    pub logical_bytes: u64,
+    /// Levels.
+    pub depth: u32,
+}
+
+/// Whether the caller wants a wait to end.
+pub type CheetahInterrupted = unsafe extern "C" fn(context: *mut c_void) -> u8;
+/// Takes one text.
+pub type CheetahTextSink = unsafe extern "C" fn(context: *mut c_void, text: CheetahBytes);
+/// Takes one counter.
+pub type CheetahCounterSink = unsafe extern "C" fn(context: *mut c_void, name: CheetahBytes, value: u64);
+/// Computes the keys that a stored row should have and gives them to the sink.
+pub type CheetahExpectedKeys = unsafe extern "C" fn(
+    context: *mut c_void,
+    key: CheetahBytes,
+    row: CheetahBytes,
+    sink: *mut crate::CheetahKeySink,
+) -> i32;

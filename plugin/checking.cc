@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// CHECK, ANALYZE, OPTIMIZE, REPAIR.
+#include "engine.h"
+#include "errors.h"
+#include "ha_cheetah.h"
+
+using namespace cheetah;
+
+namespace {
+
+// Computes, for the engine's check, the index keys that a stored row should have.
+class ExpectedKeys {
+ public:
+  ExpectedKeys(TABLE *table, TableCodec *codec, LargeValues *large) : table_(table), codec_(codec), large_(large) {}
+
+  static int32_t of_row(void *self, CheetahBytes key, CheetahBytes row, CheetahKeySink *sink) {
+    return static_cast<ExpectedKeys *>(self)->add(key, row, sink);
+  }
+
+ private:
+  int32_t add(CheetahBytes key, CheetahBytes row, CheetahKeySink *sink) {
+    if (interrupted(table_->in_use)) return CHEETAH_INTERRUPTED;
+    uchar *record = table_->record[0];
+    if (codec_->row().decode(row, record, table_, large_) != 0) return CHEETAH_CORRUPTION;
+    if (!codec_->hidden_key() && !codec_->clustered().decode(key, record)) return CHEETAH_CORRUPTION;
+    if (table_->vfield != nullptr) table_->update_virtual_fields(table_->file, VCOL_UPDATE_FOR_READ);
+    for (unsigned i = 1; i <= codec_->secondaries().size(); i++) {
+      key_.clear();
+      codec_->secondary_of(i).key().append(record, &scratch_, &key_);
+      cheetah_expect_key(sink, i, key_.bytes());
+    }
+    return CHEETAH_OK;
+  }
+
+  TABLE *table_;
+  TableCodec *codec_;
+  LargeValues *large_;
+  Buffer scratch_, key_;
+};
+
+struct Findings {
+  THD *thd;
+  const TABLE *table;
+  uint count;
+};
+
+}  // namespace
+
+static void report(THD *thd, const TABLE *table, const char *kind, const char *text, size_t length) {
+  Protocol *protocol = thd->protocol;
+  std::string name = std::string(table->s->db.str) + "." + table->s->table_name.str;
+  protocol->prepare_for_resend();
+  protocol->store(name.c_str(), name.size(), system_charset_info);
+  protocol->store(STRING_WITH_LEN("check"), system_charset_info);
+  protocol->store(kind, strlen(kind), system_charset_info);
+  protocol->store(text, length, system_charset_info);
+  protocol->write();
+}
+
+static void report_finding(void *context, CheetahBytes text) {
+  auto *findings = static_cast<Findings *>(context);
+  findings->count++;
+  report(findings->thd, findings->table, "error", reinterpret_cast<const char *>(text.data), text.len);
+}
+
+// Tables of the same database that the engine has and the server does not know.
+struct Orphans {
+  THD *thd;
+  const TABLE *table;
+  std::string prefix;
+};
+
+static void report_orphan(void *context, CheetahBytes name) {
+  auto *orphans = static_cast<Orphans *>(context);
+  std::string table_name = text_of(name);
+  if (table_name.compare(0, orphans->prefix.size(), orphans->prefix) != 0) return;
+  std::string file = "./" + table_name;
+  size_t partition = file.find("#P#");
+  if (partition == std::string::npos) partition = file.find("#p#");
+  if (partition != std::string::npos) file.resize(partition);
+  if (access((file + reg_ext).c_str(), F_OK) == 0) return;
+  std::string text = "The engine has a table '" + table_name +
+                     "' without a .frm file (it was dropped while the plugin was missing): DROP TABLE removes it";
+  report(orphans->thd, orphans->table, "warning", text.data(), text.size());
+}
+
+int ha_cheetah::cross_check(THD *thd) {
+  MY_BITMAP *saved = table->read_set;
+  table->use_all_columns();
+  ExpectedKeys expected(table, &codec_, this);
+  Findings findings{thd, table, 0};
+  int32_t code = cheetah_check_table(engine.db, engine_table_.get(), ExpectedKeys::of_row, &expected, report_finding,
+                                     &findings);
+  table->column_bitmaps_set(saved, table->write_set);
+  if (findings.count > 0 || code == CHEETAH_CORRUPTION) return HA_ADMIN_CORRUPT;
+  if (code == CHEETAH_OK) return HA_ADMIN_OK;
+  table->file->print_error(handler_error(code, thd), MYF(0));
+  return HA_ADMIN_FAILED;
+}
+
+int ha_cheetah::check(THD *thd, HA_CHECK_OPT *) {
+  Orphans orphans{thd, table, std::string(name_, 0, name_.find('/') + 1)};
+  cheetah_table_names(engine.db, report_orphan, &orphans);
+  return cross_check(thd);
+}
+
+int ha_cheetah::analyze(THD *, HA_CHECK_OPT *) {
+  int error = refresh_sizes();
+  return error == 0 ? info(HA_STATUS_CONST | HA_STATUS_VARIABLE) != 0 : HA_ADMIN_FAILED;
+}
+
+// Rebuilding is the server's: it copies the table.
+int ha_cheetah::optimize(THD *, HA_CHECK_OPT *) { return HA_ADMIN_TRY_ALTER; }
+
+int ha_cheetah::repair(THD *, HA_CHECK_OPT *) { return HA_ADMIN_NOT_IMPLEMENTED; }

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The C ABI of the Cheetah engine (crates/cheetah-ffi). A test of that crate compares every declaration here with the
+   Rust one.
+
+   Every function that returns int32_t returns a CheetahCode; the message of the last failure of the calling thread is
+   in cheetah_last_error. A panic never crosses: it becomes CHEETAH_PANIC. Bytes that a function returns stay valid until
+   the next call with the same handle. */
+#ifndef CHEETAH_H
+#define CHEETAH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum CheetahCode {
+  CHEETAH_OK = 0,
+  CHEETAH_END = 1, /* no (further) entry */
+  CHEETAH_DUPLICATE_KEY = 2,
+  CHEETAH_TABLE_EXISTS = 3,
+  CHEETAH_NO_SUCH_TABLE = 4,
+  CHEETAH_ROW_NOT_FOUND = 5,
+  CHEETAH_LOCK_TIMEOUT = 6,
+  CHEETAH_DEADLOCK = 7,
+  CHEETAH_INTERRUPTED = 8,
+  CHEETAH_LIMIT = 9,
+  CHEETAH_DISK_FULL = 10,
+  CHEETAH_UNSUPPORTED = 11,
+  CHEETAH_CORRUPTION = 12,
+  CHEETAH_IO = 13,
+  CHEETAH_FATAL = 14,
+  CHEETAH_PANIC = 15
+};
+
+enum CheetahCompression { CHEETAH_COMPRESSION_NONE = 0, CHEETAH_COMPRESSION_LZ4 = 1, CHEETAH_COMPRESSION_ZSTD = 2 };
+
+/* Where a seek puts a cursor, for a prefix p of stored keys. */
+enum CheetahSeek {
+  CHEETAH_AT_LEAST = 0, /* first entry >= p */
+  CHEETAH_AFTER = 1,    /* first entry > p that does not start with p */
+  CHEETAH_AT_MOST = 2,  /* last entry that starts with p or is < p */
+  CHEETAH_BEFORE = 3,   /* last entry < p */
+  CHEETAH_FIRST = 4,
+  CHEETAH_LAST = 5
+};
+
+typedef struct CheetahDb CheetahDb;
+typedef struct CheetahTable CheetahTable;
+typedef struct CheetahTxn CheetahTxn;
+typedef struct CheetahCursor CheetahCursor;
+typedef struct CheetahBuffer CheetahBuffer;
+
+typedef struct CheetahBytes {
+  const uint8_t *data;
+  size_t len;
+} CheetahBytes;
+
+typedef struct CheetahConfig {
+  CheetahBytes directory;
+  uint64_t buffer_pool_bytes;
+  uint64_t log_file_bytes;
+  uint64_t log_bytes_max;
+  uint32_t io_capacity;
+  uint8_t flush_log_at_commit;
+} CheetahConfig;
+
+typedef struct CheetahShape {
+  uint16_t null_bytes;
+  uint16_t var_count;
+  const uint16_t *fixed;
+  size_t fixed_count;
+} CheetahShape;
+
+typedef struct CheetahIndexSpec {
+  CheetahBytes name;
+  uint32_t max_key_bytes;
+  uint8_t unique;
+} CheetahIndexSpec;
+
+typedef struct CheetahTableSpec {
+  CheetahBytes name;
+  CheetahShape shape;
+  const CheetahIndexSpec *indexes; /* [0] is the clustered one */
+  size_t index_count;
+  CheetahBytes extra;
+  uint64_t auto_increment;
+  int32_t compression_level;
+  uint8_t compression;
+  uint8_t hidden_key;
+} CheetahTableSpec;
+
+typedef struct CheetahEntry {
+  uint32_t index_no;
+  uint8_t check_unique;
+  CheetahBytes key;
+  CheetahBytes payload;
+} CheetahEntry;
+
+typedef struct CheetahRow {
+  CheetahBytes key;
+  CheetahBytes row;
+  const CheetahEntry *secondary;
+  size_t secondary_count;
+} CheetahRow;
+
+typedef struct CheetahFound {
+  CheetahBytes key;       /* clustered index: the row's key; secondary index: the caller's part of the key */
+  CheetahBytes clustered; /* the row's key */
+  CheetahBytes value;     /* clustered index: the stored row; secondary index: the payload */
+} CheetahFound;
+
+typedef struct CheetahSavepoint {
+  uint64_t words[4];
+} CheetahSavepoint;
+
+typedef struct CheetahIndexStats {
+  uint64_t pages;
+  uint64_t leaf_pages;
+  uint64_t stored_bytes;
+  uint64_t logical_bytes;
+  uint32_t depth;
+} CheetahIndexStats;
+
+/* Collects the keys that a row should have, during a check. */
+typedef struct CheetahKeySink CheetahKeySink;
+
+typedef uint8_t (*CheetahInterrupted)(void *context);
+typedef void (*CheetahTextSink)(void *context, CheetahBytes text);
+typedef void (*CheetahCounterSink)(void *context, CheetahBytes name, uint64_t value);
+typedef int32_t (*CheetahExpectedKeys)(void *context, CheetahBytes key, CheetahBytes row, CheetahKeySink *sink);
+
+/* Errors. */
+CheetahBytes cheetah_last_error(void);
+void cheetah_last_duplicate(uint32_t *index_no, CheetahBytes *existing);
+
+/* Database. */
+int32_t cheetah_open(const CheetahConfig *config, CheetahDb **db);
+int32_t cheetah_close(CheetahDb *db);
+int32_t cheetah_checkpoint(CheetahDb *db);
+void cheetah_set_flush_log_at_commit(CheetahDb *db, uint8_t mode);
+void cheetah_set_io_capacity(CheetahDb *db, uint32_t operations_per_second);
+int32_t cheetah_status(CheetahDb *db, CheetahCounterSink sink, void *context);
+int32_t cheetah_status_text(CheetahDb *db, CheetahTextSink sink, void *context);
+int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
+
+/* Tables. */
+int32_t cheetah_create_table(CheetahDb *db, const CheetahTableSpec *spec);
+int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name);
+int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target);
+int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name);
+int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **table);
+void cheetah_close_table(CheetahTable *table);
+CheetahBytes cheetah_table_extra(const CheetahTable *table);
+uint32_t cheetah_index_count(const CheetahTable *table);
+CheetahBytes cheetah_index_name(const CheetahTable *table, uint32_t index_no);
+uint32_t cheetah_max_key_bytes(const CheetahTable *table, uint32_t index_no);
+uint64_t cheetah_row_count(const CheetahTable *table);
+uint64_t cheetah_auto_increment(const CheetahTable *table);
+void cheetah_advance_auto_increment(const CheetahTable *table, uint64_t next);
+int32_t cheetah_set_auto_increment(CheetahDb *db, const CheetahTable *table, uint64_t next);
+uint64_t cheetah_next_hidden_key(const CheetahTable *table);
+int32_t cheetah_index_stats(const CheetahTable *table, CheetahIndexStats *stats, size_t count);
+int32_t cheetah_records_in_range(const CheetahTable *table, uint32_t index_no, const CheetahBytes *low,
+                                 const CheetahBytes *high, uint64_t *count);
+int32_t cheetah_check_table(CheetahDb *db, const CheetahTable *table, CheetahExpectedKeys expected, void *context,
+                            CheetahTextSink sink, void *sink_context);
+void cheetah_expect_key(CheetahKeySink *sink, uint32_t index_no, CheetahBytes key);
+
+/* Transactions. */
+CheetahTxn *cheetah_begin(CheetahDb *db);
+void cheetah_free_txn(CheetahTxn *txn);
+int32_t cheetah_commit(CheetahTxn *txn);
+int32_t cheetah_rollback(CheetahTxn *txn);
+CheetahSavepoint cheetah_savepoint(CheetahTxn *txn);
+int32_t cheetah_rollback_to(CheetahTxn *txn, const CheetahSavepoint *savepoint);
+int32_t cheetah_lock_table(CheetahTxn *txn, const CheetahTable *table, uint8_t exclusive, uint64_t timeout_ns,
+                           CheetahInterrupted interrupted, void *context);
+
+/* Rows. */
+int32_t cheetah_insert(CheetahTxn *txn, const CheetahTable *table, const CheetahRow *row);
+int32_t cheetah_update(CheetahTxn *txn, const CheetahTable *table, CheetahBytes old_key, const CheetahRow *row,
+                       const CheetahEntry *old_secondary, size_t old_secondary_count);
+int32_t cheetah_delete(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key, const CheetahEntry *old_secondary,
+                       size_t old_secondary_count);
+int32_t cheetah_get(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key, CheetahBuffer *row);
+int32_t cheetah_fetch_large(CheetahTxn *txn, const CheetahTable *table, CheetahBytes locator, CheetahBuffer *value);
+CheetahBuffer *cheetah_new_buffer(void);
+void cheetah_free_buffer(CheetahBuffer *buffer);
+CheetahBytes cheetah_buffer_bytes(const CheetahBuffer *buffer);
+
+/* Cursors. A cursor is good until the end of its transaction. */
+int32_t cheetah_open_cursor(CheetahTxn *txn, const CheetahTable *table, uint32_t index_no, CheetahCursor **cursor);
+void cheetah_close_cursor(CheetahCursor *cursor);
+int32_t cheetah_seek(CheetahCursor *cursor, uint8_t mode, CheetahBytes key, CheetahFound *found);
+int32_t cheetah_next(CheetahCursor *cursor, CheetahFound *found);
+int32_t cheetah_prev(CheetahCursor *cursor, CheetahFound *found);
+int32_t cheetah_current_row(CheetahCursor *cursor, CheetahBuffer *row);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

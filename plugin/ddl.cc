@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Tables come, go, and change their names.
+//
+// The engine's catalog is transactional: each of these calls is done as a whole and durable, or not at all. The
+// server's .frm file is a second place. Its ddl log puts the two together again after a crash; for that, dropping and
+// renaming a table that is not there must answer "no such table" and nothing else (docs/mariadb.md, "DDL and crashes").
+#include "engine.h"
+#include "errors.h"
+#include "ha_cheetah.h"
+#include "settings.h"
+#include "table_options.h"
+
+using namespace cheetah;
+
+static void choose_compression(THD *thd, const ha_table_option_struct *options, CheetahTableSpec *spec) {
+  default_compression(thd, &spec->compression, &spec->compression_level);
+  if (options == nullptr) return;
+  switch (options->compression) {
+    case option_zstd: spec->compression = CHEETAH_COMPRESSION_ZSTD; break;
+    case option_lz4: spec->compression = CHEETAH_COMPRESSION_LZ4; break;
+    case option_none: spec->compression = CHEETAH_COMPRESSION_NONE; break;
+    default: break;
+  }
+  if (options->compression_level != 0) spec->compression_level = static_cast<int32_t>(options->compression_level);
+}
+
+static CheetahIndexSpec index_spec(const char *name, const KeyCodec &key, bool unique) {
+  return CheetahIndexSpec{bytes_of(name), key.max_bytes(), unique};
+}
+
+static std::vector<CheetahIndexSpec> index_specs(const TABLE *form, const TableCodec &codec) {
+  std::vector<CheetahIndexSpec> indexes;
+  if (codec.hidden_key()) indexes.push_back(CheetahIndexSpec{bytes_of("(hidden)"), codec.clustered_key_max_bytes(), true});
+  else indexes.push_back(index_spec(form->key_info[codec.clustered_no()].name.str, codec.clustered(), true));
+  for (unsigned i = 1; i <= codec.secondaries().size(); i++) {
+    const KeyCodec &key = codec.secondary_of(i).key();
+    indexes.push_back(index_spec(form->key_info[codec.key_number(i)].name.str, key, key.unique()));
+  }
+  return indexes;
+}
+
+static int create_in_engine(THD *thd, const std::string &name, TABLE *form, const HA_CREATE_INFO *info) {
+  TableCodec codec;
+  codec.init(form);
+  std::vector<CheetahIndexSpec> indexes = index_specs(form, codec);
+  Buffer fingerprint;
+  codec.append_fingerprint(&fingerprint);
+  CheetahTableSpec spec = {};
+  spec.name = bytes_of(name);
+  spec.shape = codec.row().shape();
+  spec.indexes = indexes.data();
+  spec.index_count = indexes.size();
+  spec.extra = fingerprint.bytes();
+  spec.auto_increment = info->auto_increment_value;
+  spec.hidden_key = codec.hidden_key();
+  choose_compression(thd, form->s->option_struct, &spec);
+  return handler_error(cheetah_create_table(engine.db, &spec), thd);
+}
+
+int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
+  THD *thd = ha_thd();
+  int error = check_table_options(thd, form, info);
+  if (error == 0) error = check_foreign_keys(thd);
+  if (error == 0) error = create_in_engine(thd, table_name_of_path(path), form, info);
+  return error;
+}
+
+int ha_cheetah::delete_table(const char *path) {
+  return handler_error(cheetah_drop_table(engine.db, bytes_of(table_name_of_path(path))), ha_thd());
+}
+
+int ha_cheetah::rename_table(const char *source, const char *target) {
+  std::string from = table_name_of_path(source), to = table_name_of_path(target);
+  return handler_error(cheetah_rename_table(engine.db, bytes_of(from), bytes_of(to)), ha_thd());
+}
+
+// SHOW CREATE TABLE and ALTER TABLE keep the counter.
+void ha_cheetah::update_create_info(HA_CREATE_INFO *info) {
+  if (info->used_fields & HA_CREATE_USED_AUTO) return;
+  info->auto_increment_value = cheetah_auto_increment(engine_table_.get());
+}
+
+// Changes that only the .frm file knows of need no copy. Everything else is done by copying.
+enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *change) {
+  const alter_table_operations metadata_only = ALTER_COLUMN_DEFAULT | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN |
+                                               ALTER_RENAME | ALTER_RENAME_INDEX | ALTER_CHANGE_INDEX_COMMENT |
+                                               ALTER_DROP_CHECK_CONSTRAINT | ALTER_INDEX_IGNORABILITY;
+  const HA_CREATE_INFO *info = change->create_info;
+  bool only_comment = (info->used_fields & ~(HA_CREATE_USED_COMMENT | HA_CREATE_USED_ENGINE)) == 0;
+  alter_table_operations allowed = metadata_only | (only_comment ? ALTER_OPTIONS : 0);
+  if ((change->handler_flags & ~allowed) || altered->versioned() || is_sequence() ||
+      !same_definition(altered, change)) {
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  }
+  return HA_ALTER_INPLACE_NO_LOCK;
+}
+
+// Whether rows and keys of both definitions are encoded alike, and the engine's options are the same.
+bool ha_cheetah::same_definition(TABLE *altered, const Alter_inplace_info *change) {
+  const ha_table_option_struct *mine = table->s->option_struct, *theirs = change->create_info->option_struct;
+  if (mine != nullptr && theirs != nullptr && memcmp(mine, theirs, sizeof(*mine)) != 0) return false;
+  TableCodec codec;
+  codec.init(altered);
+  Buffer before, after;
+  codec_.append_fingerprint(&before);
+  codec.append_fingerprint(&after);
+  return text_of(before.bytes()) == text_of(after.bytes());
+}
+
+bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *, uint) { return COMPATIBLE_DATA_NO; }

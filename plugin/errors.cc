@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "errors.h"
+
+namespace cheetah {
+
+String last_message() {
+  CheetahBytes message = cheetah_last_error();
+  String text;
+  text.copy(reinterpret_cast<const char *>(message.data), message.len, &my_charset_utf8mb4_bin);
+  return text;
+}
+
+bool own_error_text(int error, String *text) {
+  if (error < own_error_limit || error > own_error_last) return false;
+  text->copy(last_message());
+  return true;
+}
+
+static void warn(THD *thd, uint number) {
+  if (thd == nullptr) return;
+  String message = last_message();
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, number, "CHEETAH: %s", message.c_ptr_safe());
+}
+
+static void log_failure() {
+  String message = last_message();
+  sql_print_error("CHEETAH: %s", message.c_ptr_safe());
+}
+
+static int stopped(THD *thd) {
+  log_failure();
+  if (thd != nullptr) thd->mark_transaction_to_rollback(true);
+  return own_error_stopped;
+}
+
+static int corrupted(THD *thd) {
+  log_failure();
+  warn(thd, ER_NOT_KEYFILE);
+  return HA_ERR_CRASHED;
+}
+
+static int deadlocked(THD *thd) {
+  if (thd != nullptr) thd->mark_transaction_to_rollback(true);
+  return HA_ERR_LOCK_DEADLOCK;
+}
+
+int handler_error(int32_t code, THD *thd) {
+  switch (code) {
+    case CHEETAH_OK: return 0;
+    case CHEETAH_END: return HA_ERR_END_OF_FILE;
+    case CHEETAH_DUPLICATE_KEY: return HA_ERR_FOUND_DUPP_KEY;
+    case CHEETAH_TABLE_EXISTS: return HA_ERR_TABLE_EXIST;
+    case CHEETAH_NO_SUCH_TABLE: return HA_ERR_NO_SUCH_TABLE;
+    case CHEETAH_ROW_NOT_FOUND: return HA_ERR_KEY_NOT_FOUND;
+    case CHEETAH_LOCK_TIMEOUT: return HA_ERR_LOCK_WAIT_TIMEOUT;
+    case CHEETAH_DEADLOCK: return deadlocked(thd);
+    case CHEETAH_INTERRUPTED: return HA_ERR_ABORTED_BY_USER;
+    case CHEETAH_LIMIT: return own_error_limit;
+    case CHEETAH_DISK_FULL: warn(thd, ER_RECORD_FILE_FULL); log_failure(); return HA_ERR_RECORD_FILE_FULL;
+    case CHEETAH_UNSUPPORTED: log_failure(); return own_error_unsupported;
+    case CHEETAH_CORRUPTION: return corrupted(thd);
+    case CHEETAH_IO: log_failure(); return own_error_io;
+    default: return stopped(thd);
+  }
+}
+
+}  // namespace cheetah

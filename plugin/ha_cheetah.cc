@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The handler's description of itself, and opening and closing.
+#include "ha_cheetah.h"
+
+#include "engine.h"
+#include "errors.h"
+
+namespace cheetah {
+
+// InnoDB's limits, so that its tables can be moved here as they are.
+static constexpr uint key_bytes_max = 3500;
+static constexpr uint key_part_bytes_max = 3072;
+static constexpr uint ref_length_bytes = 2;
+
+std::string table_name_of_path(const char *path) {
+  if (path[0] == FN_CURLIB && path[1] == FN_LIBCHAR) return path + 2;
+  // A temporary table: its path leads to the server's tmpdir and its name is unique in the process.
+  const char *slash = strrchr(path, FN_LIBCHAR);
+  return std::string("#tmp/") + (slash != nullptr ? slash + 1 : path);
+}
+
+}  // namespace cheetah
+
+using namespace cheetah;
+
+ha_cheetah::ha_cheetah(handlerton *hton, TABLE_SHARE *share) : handler(hton, share) {}
+
+handler::Table_flags ha_cheetah::table_flags() const {
+  return HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS | HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER |
+         HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION | HA_PRIMARY_KEY_IN_READ_INDEX |
+         HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_TABLE_SCAN_ON_INDEX |
+         HA_DUPLICATE_POS | HA_HAS_RECORDS | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
+         HA_CONCURRENT_OPTIMIZE | HA_CAN_TABLES_WITHOUT_ROLLBACK;
+}
+
+ulong ha_cheetah::index_flags(uint key_no, uint, bool) const {
+  ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
+  return flags | (key_no == table_share->primary_key ? HA_CLUSTERED_INDEX : HA_DO_INDEX_COND_PUSHDOWN);
+}
+
+uint ha_cheetah::max_supported_key_length() const { return key_bytes_max; }
+
+uint ha_cheetah::max_supported_key_part_length() const { return key_part_bytes_max; }
+
+my_bool ha_cheetah::register_query_cache_table(THD *, const char *, uint, qc_engine_callback *callback, ulonglong *) {
+  *callback = nullptr;
+  return false;
+}
+
+bool ha_cheetah::get_error_message(int error, String *text) {
+  own_error_text(error, text);
+  return false;
+}
+
+// Takes hold of the engine's table, and refuses one that was made for another definition.
+int ha_cheetah::attach() {
+  CheetahTable *table_handle = nullptr;
+  int error = handler_error(cheetah_open_table(engine.db, bytes_of(name_), &table_handle), ha_thd());
+  if (error != 0) return error;
+  engine_table_.reset(table_handle);
+  return 0;
+}
+
+int ha_cheetah::open(const char *path, int, uint) {
+  name_ = table_name_of_path(path);
+  int error = attach();
+  if (error != 0) return error;
+  codec_.init(table);
+  Buffer fingerprint;
+  codec_.append_fingerprint(&fingerprint);
+  if (text_of(fingerprint.bytes()) != text_of(cheetah_table_extra(engine_table_.get()))) {
+    sql_print_error("CHEETAH: the .frm file of table '%s' and the engine's catalog describe different tables; restore "
+                    "the .frm file that belongs to the table",
+                    name_.c_str());
+    return HA_ERR_TABLE_DEF_CHANGED;
+  }
+  row_.reset(cheetah_new_buffer());
+  old_row_.reset(cheetah_new_buffer());
+  key_used_on_scan = table->s->primary_key;
+  ref_length = ref_length_bytes + cheetah_max_key_bytes(engine_table_.get(), 0);
+  return info(HA_STATUS_CONST | HA_STATUS_VARIABLE | HA_STATUS_OPEN);
+}
+
+int ha_cheetah::close() {
+  cursor_.reset();
+  private_txn_.reset();
+  engine_table_.reset();
+  return 0;
+}
+
+int ha_cheetah::reset() {
+  cursor_.reset();
+  scan_ = Scan::none;
+  large_values_.clear();
+  return 0;
+}
+
+int ha_cheetah::extra(enum ha_extra_function) { return 0; }
+
+// LargeValues: one buffer for each column that has had a large value in this statement.
+int ha_cheetah::fetch(unsigned slot, CheetahBytes locator, CheetahBytes *value) {
+  if (slot >= large_values_.size()) large_values_.resize(slot + 1);
+  RowBuffer &buffer = large_values_[slot];
+  if (!buffer) buffer.reset(cheetah_new_buffer());
+  int32_t code = cheetah_fetch_large(txn_, engine_table_.get(), locator, buffer.get());
+  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  *value = cheetah_buffer_bytes(buffer.get());
+  return 0;
+}

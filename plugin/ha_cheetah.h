@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The handler: one open instance of a table. Each method unpacks, makes one call into the engine, packs the answer,
+// and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc, reads.cc, locking.cc, ddl.cc,
+// alter.cc, statistics.cc and checking.cc.
+#pragma once
+
+#include "server.h"
+#include "buffer.h"
+#include "cheetah.h"
+#include "session.h"
+#include "table_codec.h"
+
+#include <memory>
+#include <string>
+
+namespace cheetah {
+
+// The engine's name of the table with that path ("./db/table" becomes "db/table").
+std::string table_name_of_path(const char *path);
+
+struct CloseTable {
+  void operator()(CheetahTable *table) const { cheetah_close_table(table); }
+};
+struct CloseCursor {
+  void operator()(CheetahCursor *cursor) const { cheetah_close_cursor(cursor); }
+};
+struct FreeBuffer {
+  void operator()(CheetahBuffer *buffer) const { cheetah_free_buffer(buffer); }
+};
+struct FreeTxn {
+  void operator()(CheetahTxn *txn) const { cheetah_free_txn(txn); }
+};
+using TableHandle = std::unique_ptr<CheetahTable, CloseTable>;
+using CursorHandle = std::unique_ptr<CheetahCursor, CloseCursor>;
+using RowBuffer = std::unique_ptr<CheetahBuffer, FreeBuffer>;
+using TxnHandle = std::unique_ptr<CheetahTxn, FreeTxn>;
+
+}  // namespace cheetah
+
+class ha_cheetah final : public handler, private cheetah::LargeValues {
+ public:
+  ha_cheetah(handlerton *hton, TABLE_SHARE *share);
+
+  // What the engine can do.
+  Table_flags table_flags() const override;
+  ulong index_flags(uint key_no, uint part, bool all_parts) const override;
+  const char *index_type(uint) override { return "BTREE"; }
+  uint max_supported_keys() const override { return MAX_KEY; }
+  uint max_supported_key_parts() const override { return MAX_REF_PARTS; }
+  uint max_supported_key_length() const override;
+  uint max_supported_key_part_length() const override;
+  enum row_type get_row_type() const override { return ROW_TYPE_DYNAMIC; }
+  const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
+  uint8 table_cache_type() override { return HA_CACHE_TBL_NOCACHE; }
+  my_bool register_query_cache_table(THD *, const char *, uint, qc_engine_callback *callback, ulonglong *) override;
+  bool get_error_message(int error, String *text) override;
+
+  // Opening.
+  int open(const char *path, int mode, uint test_if_locked) override;
+  int close() override;
+  int reset() override;
+  int extra(enum ha_extra_function operation) override;
+
+  // Locks and statements.
+  THR_LOCK_DATA **store_lock(THD *thd, THR_LOCK_DATA **to, enum thr_lock_type lock_type) override;
+  uint lock_count() const override { return 0; }
+  int external_lock(THD *thd, int lock_type) override;
+  int start_stmt(THD *thd, thr_lock_type lock_type) override;
+
+  // Rows.
+  int write_row(const uchar *record) override;
+  int update_row(const uchar *old_record, const uchar *new_record) override;
+  int delete_row(const uchar *record) override;
+  int truncate() override;
+  int delete_all_rows() override { return HA_ERR_WRONG_COMMAND; }
+  void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
+                          ulonglong *reserved) override;
+  int reset_auto_increment(ulonglong value) override;
+
+  // Scans.
+  int rnd_init(bool scan) override;
+  int rnd_end() override;
+  int rnd_next(uchar *record) override;
+  int rnd_pos(uchar *record, uchar *position) override;
+  void position(const uchar *record) override;
+  int cmp_ref(const uchar *left, const uchar *right) override;
+  int index_init(uint key_no, bool sorted) override;
+  int index_end() override;
+  int index_read_map(uchar *record, const uchar *key, key_part_map parts, enum ha_rkey_function find) override;
+  int index_read_last_map(uchar *record, const uchar *key, key_part_map parts) override;
+  int index_next(uchar *record) override;
+  int index_prev(uchar *record) override;
+  int index_first(uchar *record) override;
+  int index_last(uchar *record) override;
+  int index_next_same(uchar *record, const uchar *key, uint length) override;
+  Item *idx_cond_push(uint key_no, Item *condition) override;
+
+  // Statistics and costs.
+  int info(uint what) override;
+  ha_rows records() override;
+  ha_rows estimate_rows_upper_bound() override;
+  ha_rows records_in_range(uint key_no, const key_range *low, const key_range *high, page_range *pages) override;
+  double scan_time() override;
+  double read_time(uint key_no, uint ranges, ha_rows rows) override;
+
+  // Definition.
+  int create(const char *path, TABLE *form, HA_CREATE_INFO *info) override;
+  int delete_table(const char *path) override;
+  int rename_table(const char *source, const char *target) override;
+  void update_create_info(HA_CREATE_INFO *info) override;
+  enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *change) override;
+  bool check_if_incompatible_data(HA_CREATE_INFO *info, uint changes) override;
+
+  // Maintenance.
+  int check(THD *thd, HA_CHECK_OPT *options) override;
+  int analyze(THD *thd, HA_CHECK_OPT *options) override;
+  int optimize(THD *thd, HA_CHECK_OPT *options) override;
+  int repair(THD *thd, HA_CHECK_OPT *options) override;
+  bool check_and_repair(THD *) override { return true; }
+  int disable_indexes(key_map, bool) override { return HA_ERR_WRONG_COMMAND; }
+  int enable_indexes(key_map, bool) override { return HA_ERR_WRONG_COMMAND; }
+
+ private:
+  // locking.cc
+  bool is_sequence() const;
+  CheetahTxn *txn() const { return txn_; }
+  int begin_statement(THD *thd, bool writes);
+  int lock_engine_table(THD *thd, bool exclusive);
+  int use_private_transaction();
+  int end_private_transaction();
+
+  // ha_cheetah.cc
+  int attach();
+  int fetch(unsigned slot, CheetahBytes locator, CheetahBytes *value) override;
+
+  // writes.cc
+  void encode_clustered_key(const uchar *record, cheetah::Buffer *out);
+  void encode_secondaries(const uchar *record, bool check_unique);
+  void add_entry(unsigned engine_index, size_t key_start, size_t payload_start, bool check_unique);
+  bool secondary_changes(unsigned engine_index, const uchar *old_record, const uchar *new_record, bool all);
+  void compute_virtual_key_columns();
+  bool replaces_by_same_row(const uchar *old_record);
+  int fetch_old_row(CheetahBytes key, CheetahBytes *row);
+  int write_failed(int32_t code);
+  void set_pointers();
+
+  // numbering.cc
+  void note_inserted_number(const uchar *record, bool duplicate);
+  void note_updated_number(const uchar *old_record, const uchar *new_record);
+  void move_counter_past(ulonglong number, ulonglong increment, ulonglong offset);
+
+  // reads.cc
+  int open_cursor(unsigned engine_index);
+  int seek(uint8_t mode, CheetahBytes key);
+  int seek_and_deliver(uint8_t mode, CheetahBytes key, bool forward, uchar *record);
+  int step(bool forward, uchar *record);
+  int move(bool forward);
+  int move_from_outside(bool forward);
+  void pause_scan();
+  int deliver(uchar *record, bool forward);
+  int deliver_clustered(uchar *record);
+  int deliver_secondary(uchar *record, bool *passed);
+  int check_pushed_condition(bool *passed);
+  bool decode_entry(uchar *record);
+  bool entry_starts_with(const cheetah::Buffer &prefix) const;
+  int read_row_of_entry(uchar *record);
+  int decode_row(CheetahBytes key, CheetahBytes row, uchar *record);
+  int compute_virtual_columns_of_key();
+  void remember_position(CheetahBytes clustered_key);
+  void store_ref(CheetahBytes clustered_key, uchar *place) const;
+  static CheetahBytes ref_key(const uchar *place);
+
+  // ddl.cc
+  bool same_definition(TABLE *altered, const Alter_inplace_info *change);
+
+  // statistics.cc
+  int refresh_sizes();
+  void set_cardinalities();
+
+  // checking.cc
+  int cross_check(THD *thd);
+
+  cheetah::TableCodec codec_;
+  cheetah::TableHandle engine_table_;
+  std::string name_;
+
+  // Of the current statement.
+  cheetah::Session *session_ = nullptr;
+  CheetahTxn *txn_ = nullptr;
+  cheetah::TxnHandle private_txn_;
+  ulonglong numbered_rows_left_ = 0;  // rows that the statement said it would insert
+  ulonglong reserved_up_to_ = 0;      // numbers below are the statement's
+
+  // Of the current scan.
+  cheetah::CursorHandle cursor_;
+  unsigned cursor_index_ = 0;
+  enum class Scan : uchar { none, fresh, on_entry, paused, past_last, past_first } scan_ = Scan::none;
+  CheetahFound found_ = {};
+  cheetah::Buffer saved_key_;    // stored key of the current entry of a paused scan
+  cheetah::Buffer current_key_;  // clustered key of the row read last, in a table with a hidden key
+  cheetah::RowBuffer row_;       // row read by a key of its own
+  cheetah::Buffer search_key_;
+
+  // Reused from row to row.
+  cheetah::Buffer scratch_;
+  cheetah::Buffer key_;
+  cheetah::Buffer old_key_;
+  cheetah::Buffer row_image_;
+  cheetah::Buffer entry_bytes_;
+  std::vector<CheetahEntry> entries_;
+  std::vector<CheetahEntry> old_entries_;
+  cheetah::RowBuffer old_row_;
+  std::vector<cheetah::RowBuffer> large_values_;
+
+  uint duplicate_key_no_ = ~0U;
+
+  // Sizes as of the last look at them.
+  std::vector<CheetahIndexStats> sizes_;
+  ha_rows sized_rows_ = 0;
+};

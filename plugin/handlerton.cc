@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The functions of the handlerton: transactions, savepoints, and what concerns the whole engine.
+#include "engine.h"
+#include "errors.h"
+#include "ha_cheetah.h"
+#include "session.h"
+#include "settings.h"
+#include "table_options.h"
+
+namespace cheetah {
+
+Engine engine;
+
+static handler *create_handler(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *root) {
+  return new (root) ha_cheetah(hton, share);
+}
+
+static int commit(handlerton *, THD *thd, bool all) {
+  Session *session = Session::existing(thd);
+  return session == nullptr ? 0 : session->commit(thd, all);
+}
+
+static int rollback(handlerton *, THD *thd, bool all) {
+  Session *session = Session::existing(thd);
+  return session == nullptr ? 0 : session->rollback(thd, all);
+}
+
+static int savepoint_set(handlerton *, THD *thd, void *place) {
+  Session *session = Session::of(thd);
+  if (session == nullptr) return HA_ERR_OUT_OF_MEM;
+  *static_cast<CheetahSavepoint *>(place) = cheetah_savepoint(session->txn());
+  return 0;
+}
+
+static int savepoint_rollback(handlerton *, THD *thd, void *place) {
+  Session *session = Session::of(thd);
+  if (session == nullptr) return HA_ERR_OUT_OF_MEM;
+  return handler_error(cheetah_rollback_to(session->txn(), static_cast<CheetahSavepoint *>(place)), thd);
+}
+
+static int savepoint_release(handlerton *, THD *, void *) { return 0; }
+
+// Table locks of the engine are kept when a savepoint is rolled back to; metadata locks then may not go either.
+static bool savepoint_rollback_can_release_mdl(handlerton *, THD *) { return false; }
+
+static int close_connection(handlerton *, THD *thd) {
+  Session::close(thd);
+  return 0;
+}
+
+static int start_consistent_snapshot(handlerton *, THD *thd) {
+  Session *session = Session::of(thd);
+  if (session == nullptr) return HA_ERR_OUT_OF_MEM;
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_UNKNOWN_ERROR,
+                      "CHEETAH: isolation is by table locks; a table's contents are fixed from its first use on");
+  return 0;
+}
+
+static bool flush_logs(handlerton *) { return cheetah_checkpoint(engine.db) != CHEETAH_OK; }
+
+static int drop_table(handlerton *, const char *path) {
+  return handler_error(cheetah_drop_table(engine.db, bytes_of(table_name_of_path(path))), current_thd);
+}
+
+struct Printer {
+  THD *thd;
+  stat_print_fn *print;
+  bool failed;
+};
+
+static void print_status(void *context, CheetahBytes text) {
+  auto *printer = static_cast<Printer *>(context);
+  printer->failed = printer->print(printer->thd, STRING_WITH_LEN("CHEETAH"), STRING_WITH_LEN(""),
+                                   reinterpret_cast<const char *>(text.data), text.len);
+}
+
+static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_stat_type type) {
+  if (type != HA_ENGINE_STATUS) return false;
+  Printer printer{thd, print, false};
+  return cheetah_status_text(engine.db, print_status, &printer) != CHEETAH_OK || printer.failed;
+}
+
+static void prepare_for_backup() {
+  sql_print_warning("CHEETAH: a backup starts. mariadb-backup does not know this engine's files (#cheetah): it leaves "
+                    "the data of all CHEETAH tables out. Use mariadb-dump, or copy the data directory of a stopped "
+                    "server.");
+}
+
+static uint partition_flags() { return 0; }
+
+static alter_table_operations alter_table_flags(alter_table_operations) { return 0; }
+
+void set_handlerton(handlerton *hton) {
+  engine.hton = hton;
+  hton->db_type = DB_TYPE_AUTOASSIGN;
+  hton->flags = HTON_NO_FLAGS;
+  hton->savepoint_offset = sizeof(CheetahSavepoint);
+  hton->create = create_handler;
+  hton->commit = commit;
+  hton->rollback = rollback;
+  hton->savepoint_set = savepoint_set;
+  hton->savepoint_rollback = savepoint_rollback;
+  hton->savepoint_release = savepoint_release;
+  hton->savepoint_rollback_can_release_mdl = savepoint_rollback_can_release_mdl;
+  hton->close_connection = close_connection;
+  hton->start_consistent_snapshot = start_consistent_snapshot;
+  hton->flush_logs = flush_logs;
+  hton->drop_table = drop_table;
+  hton->show_status = show_status;
+  hton->prepare_for_backup = prepare_for_backup;
+  hton->partition_flags = partition_flags;
+  hton->alter_table_flags = alter_table_flags;
+  hton->tablefile_extensions = hton_no_exts;
+  hton->table_options = table_option_list;
+}
+
+}  // namespace cheetah

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "information_schema.h"
+
+#include <sql_i_s.h>
+#include <sql_show.h>
+#include <sql_table.h>
+
+#include "engine.h"
+#include "ha_cheetah.h"
+
+namespace Show {
+
+static ST_FIELD_INFO table_columns[] = {Column("TABLE_SCHEMA", Varchar(192), NOT_NULL),
+                                        Column("TABLE_NAME", Varchar(192), NOT_NULL),
+                                        Column("TABLE_ROWS", ULonglong(), NOT_NULL),
+                                        Column("INDEX_COUNT", ULong(), NOT_NULL),
+                                        Column("PAGES", ULonglong(), NOT_NULL),
+                                        Column("LOGICAL_BYTES", ULonglong(), NOT_NULL),
+                                        Column("STORED_BYTES", ULonglong(), NOT_NULL),
+                                        Column("AUTO_INCREMENT", ULonglong(), NOT_NULL),
+                                        CEnd()};
+
+static ST_FIELD_INFO index_columns[] = {Column("TABLE_SCHEMA", Varchar(192), NOT_NULL),
+                                        Column("TABLE_NAME", Varchar(192), NOT_NULL),
+                                        Column("INDEX_NAME", Varchar(192), NOT_NULL),
+                                        Column("PAGES", ULonglong(), NOT_NULL),
+                                        Column("LEAF_PAGES", ULonglong(), NOT_NULL),
+                                        Column("DEPTH", ULong(), NOT_NULL),
+                                        Column("LOGICAL_BYTES", ULonglong(), NOT_NULL),
+                                        Column("STORED_BYTES", ULonglong(), NOT_NULL),
+                                        CEnd()};
+
+}  // namespace Show
+
+namespace cheetah {
+
+// One table of the engine, while its rows of the information schema are written.
+class Described {
+ public:
+  explicit Described(const std::string &name) : name_(name) {
+    CheetahTable *table = nullptr;
+    if (cheetah_open_table(engine.db, bytes_of(name), &table) != CHEETAH_OK) return;
+    handle_.reset(table);
+    sizes_.resize(cheetah_index_count(table));
+    if (cheetah_index_stats(table, sizes_.data(), sizes_.size()) != CHEETAH_OK) sizes_.clear();
+  }
+
+  bool found() const { return handle_ != nullptr && !sizes_.empty(); }
+  const CheetahTable *handle() const { return handle_.get(); }
+  const std::vector<CheetahIndexStats> &sizes() const { return sizes_; }
+
+  // Schema and table as the server shows names: decoded from those of files.
+  void store_name(TABLE *target) const {
+    size_t slash = name_.find('/');
+    store_decoded(target->field[0], slash == std::string::npos ? "" : name_.substr(0, slash));
+    store_decoded(target->field[1], slash == std::string::npos ? name_ : name_.substr(slash + 1));
+  }
+
+ private:
+  static void store_decoded(Field *field, const std::string &file_name) {
+    char text[NAME_LEN * 2 + 1];
+    size_t length = filename_to_tablename(file_name.c_str(), text, sizeof(text), true);
+    field->store(text, length, system_charset_info);
+  }
+
+  std::string name_;
+  TableHandle handle_;
+  std::vector<CheetahIndexStats> sizes_;
+};
+
+static void add_name(void *names, CheetahBytes name) {
+  static_cast<std::vector<std::string> *>(names)->push_back(text_of(name));
+}
+
+static void store_number(Field *field, ulonglong value) { field->store(static_cast<longlong>(value), true); }
+
+static int write_table(THD *thd, TABLE *target, const Described &table) {
+  CheetahIndexStats total = {};
+  for (const CheetahIndexStats &size : table.sizes()) {
+    total.pages += size.pages;
+    total.logical_bytes += size.logical_bytes;
+    total.stored_bytes += size.stored_bytes;
+  }
+  table.store_name(target);
+  ulonglong numbers[] = {cheetah_row_count(table.handle()), table.sizes().size(), total.pages, total.logical_bytes,
+                         total.stored_bytes, cheetah_auto_increment(table.handle())};
+  for (size_t i = 0; i < array_elements(numbers); i++) store_number(target->field[2 + i], numbers[i]);
+  return schema_table_store_record(thd, target);
+}
+
+static int write_indexes(THD *thd, TABLE *target, const Described &table) {
+  for (uint32_t index_no = 0; index_no < table.sizes().size(); index_no++) {
+    const CheetahIndexStats &size = table.sizes()[index_no];
+    CheetahBytes name = cheetah_index_name(table.handle(), index_no);
+    table.store_name(target);
+    target->field[2]->store(reinterpret_cast<const char *>(name.data), name.len, system_charset_info);
+    ulonglong numbers[] = {size.pages, size.leaf_pages, size.depth, size.logical_bytes, size.stored_bytes};
+    for (size_t i = 0; i < array_elements(numbers); i++) store_number(target->field[3 + i], numbers[i]);
+    int error = schema_table_store_record(thd, target);
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+template <int (*write)(THD *, TABLE *, const Described &)>
+static int fill(THD *thd, TABLE_LIST *tables, COND *) {
+  if (engine.db == nullptr) return 0;
+  std::vector<std::string> names;
+  cheetah_table_names(engine.db, add_name, &names);
+  for (const std::string &name : names) {
+    Described table(name);
+    if (table.found() && write(thd, tables->table, table) != 0) return 1;
+  }
+  return 0;
+}
+
+static int init_tables(void *place) {
+  auto *schema = static_cast<ST_SCHEMA_TABLE *>(place);
+  schema->fields_info = Show::table_columns;
+  schema->fill_table = fill<write_table>;
+  return 0;
+}
+
+static int init_indexes(void *place) {
+  auto *schema = static_cast<ST_SCHEMA_TABLE *>(place);
+  schema->fields_info = Show::index_columns;
+  schema->fill_table = fill<write_indexes>;
+  return 0;
+}
+
+static st_mysql_information_schema interface_version = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
+
+static constexpr st_maria_plugin describe(st_mysql_information_schema *info, const char *name, const char *description,
+                                          int (*init)(void *)) {
+  return {MYSQL_INFORMATION_SCHEMA_PLUGIN,
+          info,
+          name,
+          "The Cheetah authors",
+          description,
+          PLUGIN_LICENSE_GPL,
+          init,
+          nullptr,
+          0x0001,
+          nullptr,
+          nullptr,
+          "0.1",
+          MariaDB_PLUGIN_MATURITY_EXPERIMENTAL};
+}
+
+st_maria_plugin information_schema_tables =
+    describe(&interface_version, "CHEETAH_TABLES", "Tables of the Cheetah engine", init_tables);
+st_maria_plugin information_schema_indexes =
+    describe(&interface_version, "CHEETAH_INDEXES", "Indexes of the Cheetah engine", init_indexes);
+
+}  // namespace cheetah

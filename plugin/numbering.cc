@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// AUTO_INCREMENT, with InnoDB's results: the same numbers, and the same gaps.
+//
+// The engine's counter holds the next number to give out. A statement reserves as many numbers as it says it will
+// insert rows; numbers given by hand move the counter past them.
+#include "engine.h"
+#include "errors.h"
+#include "ha_cheetah.h"
+
+// The smallest number from `at_least` on that the session's increment and offset allow.
+static ulonglong next_that_fits(ulonglong at_least, ulonglong increment, ulonglong offset) {
+  if (increment <= 1) return at_least;
+  if (offset > increment) offset = 0;
+  if (at_least <= offset) return offset;
+  ulonglong steps = (at_least - offset + increment - 1) / increment;
+  return offset + steps * increment;
+}
+
+void ha_cheetah::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
+                                    ulonglong *reserved) {
+  ulonglong largest = table->next_number_field->get_max_int_value();
+  ulonglong next = cheetah_auto_increment(engine_table_.get());
+  if (next < largest && thd_sql_command(ha_thd()) != SQLCOM_ALTER_TABLE) {
+    ulonglong fitting = next_that_fits(next, increment, offset);
+    if (fitting < largest) next = fitting;
+  }
+  if (numbered_rows_left_ == 0) numbered_rows_left_ = wanted == 0 ? 1 : wanted;
+  *first = next;
+  *reserved = next > largest ? 0 : numbered_rows_left_;
+  if (*reserved == 0) return;
+  ulonglong last = next + (*reserved - 1) * increment;
+  move_counter_past(last < next ? ~0ULL : last, increment, offset);
+  reserved_up_to_ = cheetah_auto_increment(engine_table_.get());
+}
+
+// The counter may go beyond the column's largest number: that is how the server learns that all are used up.
+void ha_cheetah::move_counter_past(ulonglong number, ulonglong increment, ulonglong offset) {
+  ulonglong next = number == ~0ULL ? number : next_that_fits(number + 1, increment, offset);
+  cheetah_advance_auto_increment(engine_table_.get(), next);
+}
+
+// Statements that go on after a duplicate have used up its number.
+static bool goes_on_after_duplicates(THD *thd) {
+  switch (thd_sql_command(thd)) {
+    case SQLCOM_REPLACE:
+    case SQLCOM_REPLACE_SELECT:
+    case SQLCOM_INSERT_SELECT: return true;
+    case SQLCOM_LOAD: return thd->lex->duplicates == DUP_REPLACE || thd->lex->ignore;
+    default: return false;
+  }
+}
+
+void ha_cheetah::note_inserted_number(const uchar *record, bool duplicate) {
+  Field *field = table->next_number_field;
+  if (field == nullptr || record != table->record[0]) return;
+  if (numbered_rows_left_ > 0) numbered_rows_left_--;
+  if (duplicate && !goes_on_after_duplicates(ha_thd())) return;
+  ulonglong number = static_cast<ulonglong>(field->val_int()), largest = field->get_max_int_value();
+  if (number > largest || (!duplicate && number < reserved_up_to_)) return;
+  const system_variables &session = ha_thd()->variables;
+  move_counter_past(number, session.auto_increment_increment, session.auto_increment_offset);
+}
+
+void ha_cheetah::note_updated_number(const uchar *old_record, const uchar *new_record) {
+  Field *field = table->found_next_number_field;
+  if (field == nullptr || new_record != table->record[0]) return;
+  if (field->cmp_binary_offset(static_cast<uint>(old_record - new_record)) == 0) return;
+  ulonglong number = static_cast<ulonglong>(field->val_int()), largest = field->get_max_int_value();
+  if (number <= largest) move_counter_past(number, 1, 0);
+}
+
+int ha_cheetah::reset_auto_increment(ulonglong value) {
+  int32_t code = cheetah_set_auto_increment(cheetah::engine.db, engine_table_.get(), value);
+  return cheetah::handler_error(code, ha_thd());
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The plugin: opening and closing the engine, and the declarations that the server reads.
+#include "engine.h"
+#include "errors.h"
+#include "information_schema.h"
+#include "settings.h"
+#include "status.h"
+
+#include <vector>
+
+// Exported by the server, declared in none of its headers.
+void ignore_db_dirs_append(const char *directory);
+
+using namespace cheetah;
+
+static constexpr unsigned version = 0x0001;
+
+// SHOW DATABASES would list the engine's directory otherwise. The server folds this list into its own after it has
+// initialised the plugins of its command line.
+static void hide_directory() { ignore_db_dirs_append(reinterpret_cast<const char *>(open_config().directory.data)); }
+
+static void add_temporary(void *names, CheetahBytes name) {
+  std::string text = text_of(name);
+  if (text.compare(0, 5, "#tmp/") == 0) static_cast<std::vector<std::string> *>(names)->push_back(text);
+}
+
+// Temporary tables of a server that was killed.
+static void drop_temporary_tables() {
+  std::vector<std::string> names;
+  cheetah_table_names(engine.db, add_temporary, &names);
+  for (const std::string &name : names) cheetah_drop_table(engine.db, bytes_of(name));
+}
+
+static void warn_of_binlog() {
+  if (!opt_bin_log) return;
+  sql_print_warning("CHEETAH: log_bin is on, but this version does not take part in two-phase commit: after a crash the "
+                    "binary log and CHEETAH tables may differ by the last transactions. Only row format is logged.");
+}
+
+static int open_engine(void *hton) {
+  CheetahConfig config = open_config();
+  int32_t code = cheetah_open(&config, &engine.db);
+  if (code != CHEETAH_OK) {
+    String message = last_message();
+    sql_print_error("CHEETAH: cannot open the database in '#cheetah' of the data directory: %s", message.c_ptr_safe());
+    return 1;
+  }
+  set_handlerton(static_cast<handlerton *>(hton));
+  hide_directory();
+  drop_temporary_tables();
+  warn_of_binlog();
+  return 0;
+}
+
+static int close_engine(void *) {
+  int32_t code = cheetah_close(engine.db);
+  engine = Engine();
+  if (code == CHEETAH_OK) return 0;
+  String message = last_message();
+  sql_print_error("CHEETAH: closing failed: %s; the next start recovers from the log", message.c_ptr_safe());
+  return 0;
+}
+
+static st_mysql_storage_engine storage_engine = {MYSQL_HANDLERTON_INTERFACE_VERSION};
+
+maria_declare_plugin(cheetah){
+    MYSQL_STORAGE_ENGINE_PLUGIN,
+    &storage_engine,
+    "CHEETAH",
+    "The Cheetah authors",
+    "Transactional, compressed tables",
+    PLUGIN_LICENSE_GPL,
+    open_engine,
+    close_engine,
+    version,
+    status_variables,
+    cheetah::system_variables,
+    "0.1",
+    MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
+},
+    information_schema_tables, information_schema_indexes maria_declare_plugin_end;

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "row_codec.h"
+
+#include "columns.h"
+
+namespace cheetah {
+
+// Single-byte CHAR up to this width, and BINARY up to that, are mostly full: they stay fixed.
+static constexpr uint fixed_char_bytes_max = 8;
+static constexpr uint fixed_binary_bytes_max = 32;
+// The engine puts no value out of line that is shorter.
+static constexpr uint large_value_bytes_min = 255;
+
+static bool given_by_key(const Field *field, const KeyCodec *clustered) {
+  if (clustered == nullptr) return false;
+  for (const KeyPart &part : clustered->parts()) {
+    if (part.field() == field) return part.reversible() && part.whole_column();
+  }
+  return false;
+}
+
+void RowCodec::init(TABLE *table, const KeyCodec *clustered) {
+  null_bytes_ = table->s->null_bytes;
+  for (Field **field = table->field; *field != nullptr; field++) {
+    if (is_stored(*field) && !given_by_key(*field, clustered)) add(*field, table);
+  }
+  values_.resize(vars_.size());
+  old_values_.resize(vars_.size());
+  read_values_.resize(vars_.size());
+}
+
+bool RowCodec::is_var(const Field *field) {
+  if ((field->flags & BLOB_FLAG) || is_varchar(field)) return true;
+  if (!is_char(field)) return false;
+  CHARSET_INFO *cs = field->charset();
+  if (cs == &my_charset_bin) return field->pack_length() > fixed_binary_bytes_max;
+  return cs->mbmaxlen > 1 || field->pack_length() > fixed_char_bytes_max;
+}
+
+void RowCodec::add(Field *field, TABLE *table) {
+  uint offset = field->offset(table->record[0]);
+  bool nullable = field->real_maybe_null();
+  uint null_offset = nullable ? static_cast<uint>(field->null_ptr - table->record[0]) : 0;
+  uchar null_bit = nullable ? field->null_bit : 0;
+  bool var = is_var(field);
+  uint words[] = {field->field_index, static_cast<uint>(field->real_type()), var, field->pack_length_in_rec(), nullable};
+  described_.insert(described_.end(), std::begin(words), std::end(words));
+  bool may_be_large = (field->flags & BLOB_FLAG) || field->pack_length() > large_value_bytes_min;
+  if (var) vars_.push_back(Var{field, offset, null_offset, null_bit, may_be_large});
+  else add_fixed(Fixed{field, offset, field->pack_length_in_rec(), null_offset, null_bit});
+}
+
+void RowCodec::add_fixed(const Fixed &column) {
+  if (column.width == 0) return;
+  if (column.null_bit != 0) {
+    nullable_fixed_.push_back(column);
+    nullable_places_.push_back(fixed_bytes_);
+  }
+  bool joins = !runs_.empty() && runs_.back().offset + runs_.back().width == column.offset;
+  if (joins) runs_.back().width += column.width;
+  else runs_.push_back(Run{column.offset, column.width});
+  widths_.push_back(static_cast<uint16_t>(column.width));
+  fixed_bytes_ += column.width;
+}
+
+CheetahShape RowCodec::shape() const {
+  return CheetahShape{static_cast<uint16_t>(null_bytes_), static_cast<uint16_t>(vars_.size()), widths_.data(),
+                      widths_.size()};
+}
+
+void RowCodec::describe(Buffer *out) const {
+  out->append_varint(null_bytes_);
+  for (uint word : described_) out->append_varint(word);
+}
+
+bool RowCodec::needs_old_row(const MY_BITMAP *write_set) const {
+  for (const Var &var : vars_) {
+    if (var.may_be_large && !bitmap_is_set(write_set, var.field->field_index)) return true;
+  }
+  return false;
+}
+
+void RowCodec::append_fixed(const uchar *record, Buffer *out) const {
+  uchar *start = out->reserve(fixed_bytes_);
+  uchar *to = start;
+  for (const Run &run : runs_) {
+    memcpy(to, record + run.offset, run.width);
+    to += run.width;
+  }
+  for (size_t i = 0; i < nullable_fixed_.size(); i++) {
+    const Fixed &column = nullable_fixed_[i];
+    if (record[column.null_offset] & column.null_bit) memset(start + nullable_places_[i], 0, column.width);
+  }
+  out->advance(fixed_bytes_);
+}
+
+bool RowCodec::encode(const uchar *record, CheetahBytes old_row, const MY_BITMAP *write_set, Buffer *out) {
+  bool has_old = old_row.len > 0;
+  if (has_old && !locate(old_row, &old_values_)) return false;
+  out->append(record, null_bytes_);
+  append_fixed(record, out);
+  for (size_t i = 0; i < vars_.size(); i++) {
+    const Var &var = vars_[i];
+    Value &value = values_[i];
+    bool null = var.null_bit != 0 && (record[var.null_offset] & var.null_bit);
+    bool keep = has_old && old_values_[i].external && !bitmap_is_set(write_set, var.field->field_index);
+    if (keep) value = old_values_[i];
+    else value = Value{null ? CheetahBytes{nullptr, 0} : column_bytes(var.field, record + var.offset), false};
+    out->append_varint(static_cast<ulonglong>(value.bytes.len) << 1 | value.external);
+  }
+  for (const Value &value : values_) out->append(value.bytes.data, value.bytes.len);
+  return true;
+}
+
+// Finds the var columns of a stored row; false when it is not one of this table.
+bool RowCodec::locate(CheetahBytes row, std::vector<Value> *values) const {
+  if (row.len < null_bytes_ + fixed_bytes_) return false;
+  const uchar *end = row.data + row.len;
+  const uchar *lengths = row.data + null_bytes_ + fixed_bytes_;
+  ulonglong word, total = 0;
+  for (Value &value : *values) {
+    if (!read_varint(&lengths, end, &word)) return false;
+    value.bytes.len = word >> 1;
+    value.external = word & 1;
+    total += value.bytes.len;
+    if (total > row.len) return false;
+  }
+  const uchar *at = lengths;
+  if (total != static_cast<ulonglong>(end - at)) return false;
+  for (Value &value : *values) {
+    value.bytes.data = at;
+    at += value.bytes.len;
+  }
+  return true;
+}
+
+int RowCodec::decode(CheetahBytes row, uchar *record, const TABLE *table, LargeValues *large) const {
+  if (!locate(row, &read_values_)) return HA_ERR_CRASHED;
+  memcpy(record, row.data, null_bytes_);
+  const uchar *from = row.data + null_bytes_;
+  for (const Run &run : runs_) {
+    memcpy(record + run.offset, from, run.width);
+    from += run.width;
+  }
+  for (size_t i = 0; i < vars_.size(); i++) {
+    const Var &var = vars_[i];
+    CheetahBytes value = read_values_[i].bytes;
+    if (read_values_[i].external) {
+      uint no = var.field->field_index;
+      bool wanted = bitmap_is_set(table->read_set, no) || bitmap_is_set(table->write_set, no);
+      int error = wanted ? large->fetch(static_cast<unsigned>(i), value, &value) : 0;
+      if (error != 0) return error;
+      if (!wanted) value = CheetahBytes{nullptr, 0};
+    }
+    if (!(var.field->flags & BLOB_FLAG) && value.len > var.field->pack_length()) return HA_ERR_CRASHED;
+    set_column_bytes(var.field, record + var.offset, value);
+  }
+  return 0;
+}
+
+}  // namespace cheetah

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Records of the server as stored rows, and back.
+//
+//   [NULL bytes of the record][fixed-width columns in record format][varints: length << 1 | external][their bytes]
+//
+// Invariants
+//   R1  Virtual columns are not stored; columns that the clustered key gives back exactly are not stored either.
+//   R2  A fixed-width column that is NULL is stored as zeroes (it compresses, and equal rows have equal bytes).
+//   R3  CHAR is stored without its padding when that can save anything.
+//   R4  An external value (a locator that the engine put in place of a large value) is fetched only when its column
+//       is read, and put back as it is when its column is not written.
+#pragma once
+
+#include "server.h"
+#include "buffer.h"
+#include "key_codec.h"
+
+#include <vector>
+
+namespace cheetah {
+
+// Where large values come from. `slot` tells columns apart: a value stays valid until its slot is fetched again.
+class LargeValues {
+ public:
+  virtual ~LargeValues() = default;
+  // 0 or an error of the handler.
+  virtual int fetch(unsigned slot, CheetahBytes locator, CheetahBytes *value) = 0;
+};
+
+class RowCodec {
+ public:
+  // `clustered`: nullptr for a table with a hidden key.
+  void init(TABLE *table, const KeyCodec *clustered);
+
+  // The stored row of `record`. `old_row`: the row that it replaces, or empty; columns outside `write_set` keep the
+  // external values they have there.
+  bool encode(const uchar *record, CheetahBytes old_row, const MY_BITMAP *write_set, Buffer *out);
+  // The record of a stored row, its key columns apart; of large values only those that `table` reads, or compares
+  // with what it writes. 0, or an error of the handler.
+  int decode(CheetahBytes row, uchar *record, const TABLE *table, LargeValues *large) const;
+
+  // Whether `encode` needs the old row for an update that writes these columns.
+  bool needs_old_row(const MY_BITMAP *write_set) const;
+  CheetahShape shape() const;
+  // What the table's fingerprint says of the columns.
+  void describe(Buffer *out) const;
+
+ private:
+  struct Fixed {
+    Field *field;
+    uint offset, width;
+    uint null_offset;
+    uchar null_bit;  // 0: cannot be NULL
+  };
+  // Neighbours in the record that are neighbours in the row too.
+  struct Run {
+    uint offset, width;
+  };
+  struct Var {
+    Field *field;
+    uint offset;
+    uint null_offset;
+    uchar null_bit;
+    bool may_be_large;
+  };
+
+  void add(Field *field, TABLE *table);
+  void add_fixed(const Fixed &column);
+  static bool is_var(const Field *field);
+  void append_fixed(const uchar *record, Buffer *out) const;
+
+  std::vector<Fixed> nullable_fixed_;
+  std::vector<uint> nullable_places_;  // of nullable_fixed_, in the fixed part
+  std::vector<Run> runs_;
+  std::vector<uint16_t> widths_;
+  std::vector<Var> vars_;
+  std::vector<uint> described_;
+  uint null_bytes_ = 0;
+  uint fixed_bytes_ = 0;
+
+  // Of the row at hand, one for each var column.
+  struct Value {
+    CheetahBytes bytes;
+    bool external;
+  };
+  bool locate(CheetahBytes row, std::vector<Value> *values) const;
+  std::vector<Value> values_;
+  std::vector<Value> old_values_;
+  mutable std::vector<Value> read_values_;
+};
+
+}  // namespace cheetah

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a connection has in the engine: one transaction, and the start of its current statement.
+#pragma once
+
+#include "server.h"
+#include "cheetah.h"
+
+namespace cheetah {
+
+class Session {
+ public:
+  // The session of `thd`, made at the first call; nullptr when the engine has no memory for one.
+  static Session *of(THD *thd);
+  // The session if there is one.
+  static Session *existing(THD *thd);
+  static void close(THD *thd);
+
+  CheetahTxn *txn() { return txn_; }
+  // Counts ended transactions: a cursor from an earlier one has to be placed again.
+  ulonglong ended_count() const { return ended_count_; }
+
+  // Tells the server that this statement uses the engine; remembers where the statement began.
+  void register_statement(THD *thd);
+  int commit(THD *thd, bool all);
+  int rollback(THD *thd, bool all);
+
+ private:
+  explicit Session(CheetahTxn *txn) : txn_(txn) {}
+  int end_transaction(THD *thd, bool commit);
+
+  CheetahTxn *txn_;
+  CheetahSavepoint statement_start_ = {};
+  bool in_statement_ = false;
+  ulonglong ended_count_ = 0;
+};
+
+// Whether the connection wants the engine to stop what it does; for waits inside the engine.
+uint8_t interrupted(void *thd);
+
+}  // namespace cheetah

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "settings.h"
+
+#include "engine.h"
+
+namespace cheetah {
+
+static const ulonglong mib = 1ULL << 20;
+
+static ulonglong buffer_pool_size, log_file_size, log_size_max;
+static unsigned io_capacity, flush_log_at_trx_commit;
+static const char *default_compression_names[] = {"none", "lz4", "zstd", NullS};
+static TYPELIB default_compression_type = {array_elements(default_compression_names) - 1, "", default_compression_names,
+                                           nullptr};
+
+static void set_flush_log(THD *, st_mysql_sys_var *, void *place, const void *value) {
+  *static_cast<unsigned *>(place) = *static_cast<const unsigned *>(value);
+  cheetah_set_flush_log_at_commit(engine.db, static_cast<uint8_t>(flush_log_at_trx_commit));
+}
+
+static void set_io_capacity(THD *, st_mysql_sys_var *, void *place, const void *value) {
+  *static_cast<unsigned *>(place) = *static_cast<const unsigned *>(value);
+  cheetah_set_io_capacity(engine.db, io_capacity);
+}
+
+static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                              "Memory for pages, write buffers and the log buffer together", nullptr, nullptr,
+                              128 * mib, 8 * mib, ~0ULL, mib);
+
+static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                              "Size of one file of the redo log", nullptr, nullptr, 64 * mib, mib, 1024 * mib, mib);
+
+static MYSQL_SYSVAR_ULONGLONG(log_size_max, log_size_max, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                              "Size of the redo log: a checkpoint starts when a quarter of it is used", nullptr, nullptr,
+                              1024 * mib, 8 * mib, ~0ULL, mib);
+
+static MYSQL_SYSVAR_UINT(io_capacity, io_capacity, PLUGIN_VAR_RQCMDARG,
+                         "I/O operations a second that background work may use", nullptr, set_io_capacity, 2000, 10,
+                         4000000, 0);
+
+static MYSQL_SYSVAR_UINT(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_RQCMDARG,
+                         "1: the log is on disk before a commit returns; 2: it is written to the file and synced "
+                         "once a second; 0: it is written and synced once a second",
+                         nullptr, set_flush_log, 1, 0, 2, 0);
+
+static MYSQL_THDVAR_ULONGLONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
+                              "Seconds to wait for a table lock of the engine", nullptr, nullptr, 50, 0, 100000000, 0);
+
+static MYSQL_THDVAR_ENUM(default_compression, PLUGIN_VAR_RQCMDARG,
+                         "Compression of tables that are created without the option COMPRESSION", nullptr, nullptr,
+                         CHEETAH_COMPRESSION_ZSTD, &default_compression_type);
+
+static MYSQL_THDVAR_INT(default_compression_level, PLUGIN_VAR_RQCMDARG,
+                        "Level of compression of tables that are created without the option COMPRESSION_LEVEL; 0: the "
+                        "codec's default",
+                        nullptr, nullptr, 0, 0, 22, 0);
+
+st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
+                                        MYSQL_SYSVAR(log_file_size),
+                                        MYSQL_SYSVAR(log_size_max),
+                                        MYSQL_SYSVAR(io_capacity),
+                                        MYSQL_SYSVAR(flush_log_at_trx_commit),
+                                        MYSQL_SYSVAR(lock_wait_timeout),
+                                        MYSQL_SYSVAR(default_compression),
+                                        MYSQL_SYSVAR(default_compression_level),
+                                        nullptr};
+
+// Relative to the data directory, which is the server's working directory.
+static const char *directory = "#cheetah";
+
+CheetahConfig open_config() {
+  return CheetahConfig{bytes_of(directory), buffer_pool_size,
+                       log_file_size,       log_size_max,
+                       io_capacity,         static_cast<uint8_t>(flush_log_at_trx_commit)};
+}
+
+ulonglong lock_wait_timeout_seconds(THD *thd) { return THDVAR(thd, lock_wait_timeout); }
+
+void default_compression(THD *thd, uint8_t *codec, int32_t *level) {
+  *codec = static_cast<uint8_t>(THDVAR(thd, default_compression));
+  *level = THDVAR(thd, default_compression_level);
+}
+
+}  // namespace cheetah

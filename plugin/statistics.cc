@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the optimizer and SHOW TABLE STATUS ask: counts are exact, sizes are the bytes on disk.
+#include "engine.h"
+#include "errors.h"
+#include "ha_cheetah.h"
+
+using namespace cheetah;
+
+// The optimizer's costs are in units of this; InnoDB's page size, so that plans are alike.
+static constexpr ulonglong cost_page_bytes = 16384;
+// Sizes are looked up again when the number of rows has changed by more than one in so many.
+static constexpr ha_rows size_change_divisor = 16;
+
+int ha_cheetah::refresh_sizes() {
+  sizes_.resize(codec_.secondaries().size() + 1);
+  sized_rows_ = cheetah_row_count(engine_table_.get());
+  return handler_error(cheetah_index_stats(engine_table_.get(), sizes_.data(), sizes_.size()), ha_thd());
+}
+
+static bool much_changed(ha_rows before, ha_rows now) {
+  ha_rows difference = before < now ? now - before : before - now;
+  return difference > before / size_change_divisor;
+}
+
+int ha_cheetah::info(uint what) {
+  if (what & HA_STATUS_ERRKEY) errkey = duplicate_key_no_;
+  if (what & HA_STATUS_AUTO) stats.auto_increment_value = cheetah_auto_increment(engine_table_.get());
+  if (!(what & (HA_STATUS_VARIABLE | HA_STATUS_CONST))) return 0;
+  ha_rows rows = cheetah_row_count(engine_table_.get());
+  if (sizes_.empty() || (what & HA_STATUS_TIME) || much_changed(sized_rows_, rows)) {
+    int error = refresh_sizes();
+    if (error != 0) return error;
+  }
+  // The optimizer takes 0 for a promise, but looks before the table is locked.
+  bool for_display = what & (HA_STATUS_TIME | HA_STATUS_OPEN);
+  stats.records = rows == 0 && !for_display ? 1 : rows;
+  stats.deleted = 0;
+  stats.data_file_length = sizes_[0].stored_bytes;
+  stats.index_file_length = 0;
+  for (size_t i = 1; i < sizes_.size(); i++) stats.index_file_length += sizes_[i].stored_bytes;
+  stats.delete_length = 0;
+  stats.block_size = cost_page_bytes;
+  stats.mean_rec_length = rows == 0 ? 0 : static_cast<ulong>(sizes_[0].logical_bytes / rows);
+  stats.mrr_length_per_rec = ref_length + sizeof(void *);
+  if (what & HA_STATUS_CONST) set_cardinalities();
+  return 0;
+}
+
+void ha_cheetah::set_cardinalities() {
+  for (uint key_no = 0; key_no < table->s->keys; key_no++) {
+    KEY &key = table->key_info[key_no];
+    bool unique = key_no == codec_.clustered_no() || ((key.flags & HA_NOSAME) && !(key.flags & HA_NULL_PART_KEY));
+    if (unique && key.rec_per_key != nullptr) key.rec_per_key[key.user_defined_key_parts - 1] = 1;
+  }
+}
+
+ha_rows ha_cheetah::records() { return cheetah_row_count(engine_table_.get()); }
+
+ha_rows ha_cheetah::estimate_rows_upper_bound() { return cheetah_row_count(engine_table_.get()) + 1; }
+
+// A range of key images becomes a range of stored keys: [low, high). A bound that includes all entries that start
+// with a prefix ends at the first key behind them.
+static void bound(const key_range *range, const KeyCodec &key, bool behind, Buffer *scratch, Buffer *out) {
+  out->clear();
+  key.append_image(range->key, range->keypart_map, scratch, out);
+  if (behind) out->append_byte(0xff);
+}
+
+ha_rows ha_cheetah::records_in_range(uint key_no, const key_range *low, const key_range *high, page_range *) {
+  const KeyCodec &key = codec_.key_of(key_no);
+  if (low != nullptr) bound(low, key, low->flag == HA_READ_AFTER_KEY, &scratch_, &key_);
+  if (high != nullptr) bound(high, key, high->flag == HA_READ_AFTER_KEY, &scratch_, &old_key_);
+  CheetahBytes from = key_.bytes(), to = old_key_.bytes();
+  uint64_t count = 0;
+  int32_t code = cheetah_records_in_range(engine_table_.get(), codec_.engine_index(key_no),
+                                          low != nullptr ? &from : nullptr, high != nullptr ? &to : nullptr, &count);
+  if (code != CHEETAH_OK) return HA_POS_ERROR;
+  // The optimizer takes 0 for a promise.
+  return count == 0 ? 1 : count;
+}
+
+double ha_cheetah::scan_time() {
+  if (sizes_.empty()) return handler::scan_time();
+  return static_cast<double>(sizes_[0].logical_bytes / cost_page_bytes) + 2;
+}
+
+double ha_cheetah::read_time(uint key_no, uint ranges, ha_rows rows) {
+  if (key_no != table->s->primary_key) return handler::read_time(key_no, ranges, rows);
+  ha_rows total = estimate_rows_upper_bound();
+  if (total < rows) return scan_time();
+  return ranges + static_cast<double>(rows) / static_cast<double>(total) * scan_time();
+}

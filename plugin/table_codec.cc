@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "table_codec.h"
+
+#include "columns.h"
+
+namespace cheetah {
+
+// Longer payloads are left out: reading the row costs less than index pages that hold a handful of entries.
+static constexpr size_t payload_bytes_max = 1500;
+// Changes with every change of an encoding.
+static constexpr uint encoding_version = 1;
+static constexpr uint hidden_key_bytes = 8;
+
+void SecondaryCodec::init(TABLE *table, const KEY &key, const KeyCodec *clustered) {
+  key_.init(table, key);
+  add_irreversible(key_);
+  if (clustered != nullptr) add_irreversible(*clustered);
+}
+
+void SecondaryCodec::add_irreversible(const KeyCodec &codec) {
+  for (const KeyPart &part : codec.parts()) {
+    if (part.reversible() || !part.whole_column()) continue;
+    bool known = false;
+    for (const KeyPart *kept : kept_) known |= kept->field() == part.field();
+    if (!known) kept_.push_back(&part);
+  }
+}
+
+void SecondaryCodec::append_payload(const uchar *record, Buffer *out) const {
+  if (kept_.empty()) return;
+  size_t start = out->size();
+  out->append_byte(1);
+  for (const KeyPart *part : kept_) {
+    if (part->is_null(record)) continue;
+    CheetahBytes value = part->stored_bytes(record);
+    out->append_varint(value.len);
+    out->append(value.data, value.len);
+  }
+  if (out->size() - start > payload_bytes_max) out->truncate(start);
+}
+
+bool SecondaryCodec::decode_payload(CheetahBytes payload, uchar *record) const {
+  if (kept_.empty()) return true;
+  if (payload.len == 0) return false;
+  const uchar *at = payload.data + 1, *end = payload.data + payload.len;
+  for (const KeyPart *part : kept_) {
+    if (part->is_null(record)) continue;
+    ulonglong length;
+    if (!read_varint(&at, end, &length) || length > static_cast<ulonglong>(end - at)) return false;
+    part->set_stored_bytes(record, CheetahBytes{at, static_cast<size_t>(length)});
+    at += length;
+  }
+  return true;
+}
+
+void TableCodec::init(TABLE *table) {
+  TABLE_SHARE *share = table->s;
+  clustered_no_ = share->primary_key;
+  key_count_ = share->keys;
+  if (!hidden_key()) clustered_.init(table, table->key_info[clustered_no_]);
+  row_.init(table, hidden_key() ? nullptr : &clustered_);
+  secondaries_.resize(hidden_key() ? key_count_ : key_count_ - 1);
+  uint next = 0;
+  for (uint key_no = 0; key_no < key_count_; key_no++) {
+    if (key_no == clustered_no_) continue;
+    secondaries_[next++].init(table, table->key_info[key_no], hidden_key() ? nullptr : &clustered_);
+  }
+}
+
+uint TableCodec::engine_index(uint key_no) const {
+  if (key_no == clustered_no_) return 0;
+  return key_no < clustered_no_ ? key_no + 1 : key_no;
+}
+
+uint TableCodec::key_number(uint engine_index) const {
+  if (engine_index == 0) return clustered_no_;
+  return engine_index - 1 < clustered_no_ ? engine_index - 1 : engine_index;
+}
+
+const KeyCodec &TableCodec::key_of(uint key_no) const {
+  return key_no == clustered_no_ ? clustered_ : secondary_of(engine_index(key_no)).key();
+}
+
+uint TableCodec::clustered_key_max_bytes() const {
+  return hidden_key() ? hidden_key_bytes : clustered_.max_bytes();
+}
+
+static void describe_key(const KeyCodec &key, Buffer *out) {
+  out->append_varint(key.parts().size() << 1 | key.unique());
+  for (const KeyPart &part : key.parts()) part.describe(out);
+}
+
+void TableCodec::append_fingerprint(Buffer *out) const {
+  out->append_varint(encoding_version);
+  row_.describe(out);
+  out->append_varint(clustered_no_);
+  if (!hidden_key()) describe_key(clustered_, out);
+  for (const SecondaryCodec &secondary : secondaries_) describe_key(secondary.key(), out);
+}
+
+}  // namespace cheetah

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// How one table of the server lies in the engine: its row, its indexes, and which index is which.
+#pragma once
+
+#include "server.h"
+#include "buffer.h"
+#include "key_codec.h"
+#include "row_codec.h"
+
+#include <vector>
+
+namespace cheetah {
+
+// A secondary index: its key, and the column values that reading only the index needs besides.
+class SecondaryCodec {
+ public:
+  // `clustered`: nullptr for a table with a hidden key.
+  void init(TABLE *table, const KEY &key, const KeyCodec *clustered);
+  const KeyCodec &key() const { return key_; }
+
+  // [1][value]..., a value being [varint length][bytes], one for each column that is not NULL; nothing at all when
+  // that would be longer than an index entry should be.
+  void append_payload(const uchar *record, Buffer *out) const;
+  // Fills the columns that the entry's keys do not tell. False when the payload has been left out.
+  bool decode_payload(CheetahBytes payload, uchar *record) const;
+  // Whether `columns` holds a column that is stored in key or payload.
+  bool touches(const MY_BITMAP *columns) const { return key_.touches(columns); }
+
+ private:
+  void add_irreversible(const KeyCodec &codec);
+
+  KeyCodec key_;
+  std::vector<const KeyPart *> kept_;
+};
+
+class TableCodec {
+ public:
+  void init(TABLE *table);
+
+  bool hidden_key() const { return clustered_no_ == MAX_KEY; }
+  uint clustered_no() const { return clustered_no_; }
+  const KeyCodec &clustered() const { return clustered_; }
+  RowCodec &row() { return row_; }
+  const RowCodec &row() const { return row_; }
+  const std::vector<SecondaryCodec> &secondaries() const { return secondaries_; }
+
+  // Index 0 of the engine is the clustered one; the others follow in the server's order.
+  uint engine_index(uint key_no) const;
+  uint key_number(uint engine_index) const;
+  const SecondaryCodec &secondary_of(uint engine_index) const { return secondaries_[engine_index - 1]; }
+  const KeyCodec &key_of(uint key_no) const;
+
+  // Bytes of the longest clustered key that the table can have.
+  uint clustered_key_max_bytes() const;
+  // Bytes that differ whenever rows or keys would be encoded differently.
+  void append_fingerprint(Buffer *out) const;
+
+ private:
+  uint clustered_no_ = MAX_KEY;
+  uint key_count_ = 0;
+  KeyCodec clustered_;
+  std::vector<SecondaryCodec> secondaries_;
+  RowCodec row_;
+};
+
+}  // namespace cheetah

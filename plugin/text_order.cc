@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "text_order.h"
+
+namespace cheetah {
+
+// Weights that one character can have in the collations of MariaDB (U+FDFA has 18), each of two bytes.
+static constexpr size_t weight_bytes_per_char_max = 40;
+
+// Weights per character that a full column can have. (Collations give up to 18, to characters such as U+FDFA; a key of
+// many of those is refused as too long.)
+static constexpr uint expansion_max = 3;
+
+// Whether memcmp of the values themselves is the collation's order, spaces at the end apart.
+static bool bytes_are_weights(CHARSET_INFO *cs) {
+  if (cs == &my_charset_bin) return true;
+  if (!(cs->state & MY_CS_BINSORT)) return false;
+  return cs->mbmaxlen == 1 || (cs->state & MY_CS_UNICODE && cs->mbminlen == 1);
+}
+
+void TextOrder::init(CHARSET_INFO *charset, bool pads, uint max_chars) {
+  charset_ = charset;
+  pads_ = pads && charset != &my_charset_bin;
+  max_chars_ = max_chars;
+  raw_ = bytes_are_weights(charset);
+  if (raw_) {
+    level_count_ = 1;
+    levels_[0] = Level{0, 1, {' '}};
+    return;
+  }
+  add_levels();
+}
+
+void TextOrder::add_levels() {
+  uint last_level = my_bit_log2_uint32(charset_->levels_for_order);
+  bool one_level = last_level == 0;
+  bool known = one_level || charset_->uca != nullptr;
+  for (uint level = 0; known && level <= last_level && level < levels_max; level++) {
+    if (!one_level && !(charset_->levels_for_order & (1U << level))) continue;
+    known = add_level(one_level ? 0 : MY_STRXFRM_LEVEL1 << level);
+  }
+  if (known && level_count_ > 0) return;
+  whole_ = true;
+  whole_bytes_ = static_cast<uint>(charset_->strnxfrmlen(max_chars_ * charset_->mbmaxlen));
+}
+
+bool TextOrder::add_level(uint flag) {
+  uchar space[8], weight[sizeof(Level::space) * 2];
+  int space_bytes = charset_->wc_mb(' ', space, space + sizeof(space));
+  if (space_bytes <= 0) return false;
+  size_t unit = charset_->strnxfrm(weight, sizeof(weight), 1, space, space_bytes, flag);
+  if (unit == 0 || unit > sizeof(Level::space)) return false;
+  Level &level = levels_[level_count_++];
+  level.flag = flag;
+  level.unit = static_cast<uint>(unit);
+  memcpy(level.space, weight, unit);
+  return true;
+}
+
+// Bytes of the first `max_chars_` characters.
+size_t TextOrder::first_chars(const uchar *text, size_t length) const {
+  if (charset_->mbmaxlen == 1) return length < max_chars_ ? length : max_chars_;
+  if (length <= max_chars_ * charset_->mbminlen) return length;
+  const char *start = reinterpret_cast<const char *>(text);
+  size_t cut = charset_->charpos(start, start + length, max_chars_);
+  return cut < length ? cut : length;
+}
+
+void TextOrder::append(const uchar *text, size_t length, Buffer *scratch, Buffer *out) const {
+  length = first_chars(text, length);
+  if (raw_) {
+    append_level(levels_[0], text, length, out);
+    return;
+  }
+  if (whole_) {
+    if (pads_) length = charset_->lengthsp(reinterpret_cast<const char *>(text), length);
+    uchar *place = out->reserve(whole_bytes_);
+    memset(place, 0, whole_bytes_);
+    charset_->strnxfrm(place, whole_bytes_, max_chars_ * charset_->strxfrm_multiply, text, length,
+                       MY_STRXFRM_PAD_WITH_SPACE | MY_STRXFRM_PAD_TO_MAXLEN);
+    out->advance(whole_bytes_);
+    return;
+  }
+  size_t room = length * weight_bytes_per_char_max + 16;
+  scratch->clear();
+  uchar *weights = scratch->reserve(room);
+  for (uint i = 0; i < level_count_; i++) {
+    size_t used = charset_->strnxfrm(weights, room, static_cast<uint>(room), text, length, levels_[i].flag);
+    append_level(levels_[i], weights, used, out);
+  }
+}
+
+void TextOrder::append_level(const Level &level, const uchar *weights, size_t length, Buffer *out) const {
+  if (pads_) append_padded(level, weights, length, out);
+  else append_unpadded(weights, length, out);
+}
+
+bool TextOrder::rest_is_below_spaces(const Level &level, const uchar *at, const uchar *end) {
+  for (; at + level.unit <= end; at += level.unit) {
+    int order = memcmp(at, level.space, level.unit);
+    if (order != 0) return order < 0;
+  }
+  return false;
+}
+
+void TextOrder::append_padded(const Level &level, const uchar *weights, size_t length, Buffer *out) {
+  const uint unit = level.unit;
+  const uchar *at = weights, *end = weights + length - length % unit;
+  while (end > at && memcmp(end - unit, level.space, unit) == 0) end -= unit;
+  uchar *to = out->reserve(length + (length / unit) + unit + 1);
+  uchar *start = to;
+  while (at < end) {
+    bool space = memcmp(at, level.space, unit) == 0;
+    memcpy(to, at, unit);
+    to += unit;
+    at += unit;
+    if (space) *to++ = rest_is_below_spaces(level, at, end) ? 0 : 2;
+  }
+  memcpy(to, level.space, unit);
+  to += unit;
+  *to++ = 1;
+  out->advance(to - start);
+}
+
+void TextOrder::append_unpadded(const uchar *weights, size_t length, Buffer *out) {
+  uchar *to = out->reserve(length * 2 + 2);
+  uchar *start = to;
+  for (const uchar *at = weights; at < weights + length; at++) {
+    *to++ = *at;
+    if (*at == 0) *to++ = 0xff;
+  }
+  *to++ = 0;
+  *to++ = 0;
+  out->advance(to - start);
+}
+
+const uchar *TextOrder::skip(const uchar *at, const uchar *end, uchar invert) const {
+  if (whole_) return at + whole_bytes_ <= end ? at + whole_bytes_ : nullptr;
+  for (uint i = 0; i < level_count_ && at != nullptr; i++) {
+    at = pads_ ? skip_level(levels_[i], at, end, invert) : skip_unpadded(at, end, invert);
+  }
+  return at;
+}
+
+const uchar *TextOrder::skip_level(const Level &level, const uchar *at, const uchar *end, uchar invert) const {
+  uchar space[sizeof(level.space)];
+  for (uint i = 0; i < level.unit; i++) space[i] = level.space[i] ^ invert;
+  while (at + level.unit <= end) {
+    bool is_space = memcmp(at, space, level.unit) == 0;
+    at += level.unit;
+    if (!is_space) continue;
+    if (at == end) return nullptr;
+    if ((*at++ ^ invert) == 1) return at;
+  }
+  return nullptr;
+}
+
+const uchar *TextOrder::skip_unpadded(const uchar *at, const uchar *end, uchar invert) {
+  for (; at + 2 <= end; at++) {
+    if ((*at ^ invert) != 0) continue;
+    at++;
+    if ((*at ^ invert) == 0) return at + 1;
+  }
+  return nullptr;
+}
+
+uint TextOrder::max_bytes() const {
+  if (whole_) return whole_bytes_;
+  if (raw_) return max_chars_ * charset_->mbmaxlen * 2 + 2;
+  uint expansion = charset_->strxfrm_multiply < expansion_max ? charset_->strxfrm_multiply : expansion_max;
+  uint bytes = 0;
+  for (uint i = 0; i < level_count_; i++) bytes += (max_chars_ * expansion + 1) * (levels_[i].unit + 1);
+  return bytes;
+}
+
+}  // namespace cheetah

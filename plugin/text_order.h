@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Strings as bytes whose memcmp order is the collation's.
+#pragma once
+
+#include "server.h"
+#include "buffer.h"
+
+namespace cheetah {
+
+// Encodes values of one string key part. Invariants:
+//   T1  Two values are equal under the collation exactly when their encodings are equal.
+//   T2  memcmp of two encodings orders as the collation does.
+//   T3  No encoding is a proper prefix of another (so parts can be put one after the other).
+//
+// A value becomes its collation weights, level by level, each level ended in one of two ways:
+//   PAD SPACE  Behind the last weight that is not the space's, comparison goes on with spaces for ever. Each space
+//              weight inside is followed by one byte: 0 when the rest sorts before spaces, 2 when after; the end is a
+//              space weight followed by 1. (MyRocks does the same for fixed chunks; here only spaces cost a byte.)
+//   NO PAD     A zero byte is written as 00 FF; the end is 00 00.
+// Collations with weights that cannot be told apart that way are padded to the full width of the column (`whole_`).
+class TextOrder {
+ public:
+  // `pads`: trailing spaces do not count. `max_chars`: what the key part holds; longer values are cut.
+  void init(CHARSET_INFO *charset, bool pads, uint max_chars);
+
+  void append(const uchar *text, size_t length, Buffer *scratch, Buffer *out) const;
+
+  // The end of the encoding that starts at `at`, or nullptr when it does not end before `end`.
+  // `invert`: 0xff for a descending part, otherwise 0.
+  const uchar *skip(const uchar *at, const uchar *end, uchar invert) const;
+
+  // Bytes that an encoding has at most, short of values with extraordinary expansions.
+  uint max_bytes() const;
+
+ private:
+  struct Level {
+    uint flag;
+    uint unit;  // bytes of the space's weight
+    uchar space[8];
+  };
+  static constexpr uint levels_max = 6;
+
+  void add_levels();
+  bool add_level(uint flag);
+  size_t first_chars(const uchar *text, size_t length) const;
+  void append_level(const Level &level, const uchar *weights, size_t length, Buffer *out) const;
+  static void append_padded(const Level &level, const uchar *weights, size_t length, Buffer *out);
+  static void append_unpadded(const uchar *weights, size_t length, Buffer *out);
+  static bool rest_is_below_spaces(const Level &level, const uchar *at, const uchar *end);
+  const uchar *skip_level(const Level &level, const uchar *at, const uchar *end, uchar invert) const;
+  static const uchar *skip_unpadded(const uchar *at, const uchar *end, uchar invert);
+
+  CHARSET_INFO *charset_ = nullptr;
+  bool pads_ = false;
+  bool raw_ = false;    // the bytes are the weights
+  bool whole_ = false;  // padded to `whole_bytes_`
+  uint max_chars_ = 0;
+  uint whole_bytes_ = 0;
+  uint level_count_ = 0;
+  Level levels_[levels_max];
+};
+
+}  // namespace cheetah
