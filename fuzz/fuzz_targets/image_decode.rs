@@ -2,7 +2,7 @@
 #![no_main]
 
 use cheetah::base::{PageId, TreeId};
-use cheetah::format::image::{decode, seal, Expected, ALIGN_BYTES, HEADER_BYTES};
+use cheetah::format::image::{seal, Expected, Workspace, ALIGN_BYTES, HEADER_BYTES};
 use cheetah::format::page::{PageBuf, PageView};
 use libfuzzer_sys::fuzz_target;
 
@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
     let crc = seal(&mut image, 64);
     let expected = Expected { pid: PageId(PID), tree: TreeId(TREE), address: 64, crc };
     let mut page = PageBuf::new(512);
-    if decode(&image, &expected, &mut page).is_ok() {
+    if Workspace::default().decode(&image, &expected, &mut page).is_ok() {
         assert_eq!(PageView::new(&page).verify(), Ok(()));
     }
 });

@@ -5,7 +5,7 @@
 //! the time to encode and to decode one page, for no compression (the regrouping alone), LZ4 and Zstandard.
 
 use cheetah::base::{Generation, PageId, TreeId, TxnId};
-use cheetah::format::image::{decode, encode, seal, Codec, Compression, Encoding, Expected, ImageHeader};
+use cheetah::format::image::{seal, Codec, Compression, Encoding, Expected, ImageHeader, Workspace};
 use cheetah::format::page::{build_page, PageBuf, PageKind, RecordRef};
 use cheetah::format::row::{build_row, RowShape, VarValue};
 use cheetah_io::rng::Rng;
@@ -154,14 +154,15 @@ fn fill(records: &mut Vec<(Vec<u8>, Vec<u8>)>) -> PageBuf {
 fn measure(leaves: &Leaves, compression: Compression) {
     let how = Encoding { shape: &leaves.shape, compression, freeze_below: TxnId(0) };
     let mut images = vec![Vec::new(); leaves.pages.len()];
+    let mut workspace = Workspace::default();
     let encode_us = best_us(leaves.pages.len(), |i| {
-        encode(&leaves.pages[i], PageId(1), Generation(1), &how, &mut images[i]);
+        workspace.encode(&leaves.pages[i], PageId(1), Generation(1), &how, &mut images[i]);
     });
     let crcs: Vec<u32> = images.iter_mut().map(|image| seal(image, 64)).collect();
     let mut page = PageBuf::new(PAGE_BYTES);
     let decode_us = best_us(images.len(), |i| {
         let expected = Expected { pid: PageId(1), tree: TREE, address: 64, crc: crcs[i] };
-        black_box(decode(&images[i], &expected, &mut page).expect("just encoded"));
+        black_box(workspace.decode(&images[i], &expected, &mut page).expect("just encoded"));
     });
     let stored: usize =
         images.iter().map(|image| ImageHeader::read(image).map_or(0, |h| h.payload_bytes)).sum();

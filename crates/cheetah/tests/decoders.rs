@@ -5,7 +5,7 @@
 mod common;
 
 use cheetah::base::{Generation, Lsn, PageId, SegmentId, TreeId, TxnId, UndoPtr};
-use cheetah::format::image::{self, Codec, Compression, Encoding, Expected};
+use cheetah::format::image::{self, Codec, Compression, Encoding, Expected, Workspace};
 use cheetah::format::page::{
     build_content, build_page, plan_split, split_into, PageBuf, PageKind, PageMut, PageView, Pending,
     RecordFlags, RecordRef,
@@ -66,7 +66,7 @@ fn images() -> Vec<Vec<u8>> {
         let compression = Compression { codec, level: 1 };
         let how = Encoding { shape: &shape(), compression, freeze_below: TxnId(0) };
         let mut image = Vec::new();
-        image::encode(page, PID, Generation(3), &how, &mut image);
+        Workspace::default().encode(page, PID, Generation(3), &how, &mut image);
         image::seal(&mut image, ADDRESS);
         image
     };
@@ -88,7 +88,7 @@ fn decoders_survive_mutated_bytes_images() {
         let crc = image.get(28..32).and_then(|crc| crc.try_into().ok()).map_or(0, u32::from_le_bytes);
         let expected = Expected { pid: PID, tree: TREE, address: ADDRESS, crc };
         let mut page = PageBuf::new(512);
-        if image::decode(image, &expected, &mut page).is_ok() {
+        if Workspace::default().decode(image, &expected, &mut page).is_ok() {
             assert_eq!(PageView::new(&page).verify(), Ok(()));
             use_page(&mut page);
         }

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn free_buffers_of_one_class_make_room_for_another() {
-        let memory = Arc::new(Memory::new(4096));
+        let memory = Arc::new(Memory::new(4096 + 65));
         let buffers = Buffers::new(512, memory.clone());
         let taken: Vec<_> = (0..8).map(|_| buffers.take(PageClass::Base)).collect();
         assert_eq!(buffers.excess(512), 512);
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_exceeds_the_limit_is_not_kept() {
-        let memory = Arc::new(Memory::new(1024));
+        let memory = Arc::new(Memory::new(1024 + 16));
         let buffers = Buffers::new(512, memory.clone());
         let taken: Vec<_> = (0..3).map(|_| buffers.take(PageClass::Base)).collect();
         assert_eq!(memory.used(Account::Frames), 1536);

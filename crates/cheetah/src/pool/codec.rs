@@ -4,8 +4,8 @@
 use super::trees::TreeDef;
 use super::PageClass;
 use crate::base::{Error, Generation, PageId, Result, TreeId, TxnId};
-use crate::format::image::{self, Compression, Encoding, Expected};
-use crate::format::page::{PageBuf, PageKind, PageView};
+use crate::format::image::{self, Compression, Encoding, Expected, Workspace};
+use crate::format::page::{PageKind, PageView};
 use crate::format::row::RowShape;
 use crate::format::Location;
 use crate::segment::Stream;
@@ -18,6 +18,7 @@ pub(super) fn encode(
     pid: PageId,
     generation: Generation,
     freeze_below: TxnId,
+    workspace: &mut Workspace,
     image: &mut Vec<u8>,
 ) {
     let opaque = RowShape::opaque();
@@ -25,7 +26,7 @@ pub(super) fn encode(
         Some(def) => Encoding { shape: &def.shape, compression: def.compression, freeze_below },
         None => Encoding { shape: &opaque, compression: Compression::default(), freeze_below },
     };
-    image::encode(page, pid, generation, &how, image);
+    workspace.encode(page, pid, generation, &how, image);
 }
 
 /// The stream of a page's images.
@@ -46,9 +47,4 @@ pub(super) fn class_of(image: &[u8], expected: &Expected, page_bytes: u32) -> Re
     let bytes = image::check(image, expected)?.page_bytes;
     PageClass::of(bytes, page_bytes)
         .ok_or_else(|| Error::corrupt(expected.to_string(), format!("a page of {bytes} bytes")))
-}
-
-/// Decodes an image into a page of the class that [`class_of`] has found.
-pub(super) fn decode(image: &[u8], expected: &Expected, page: &mut PageBuf) -> Result<()> {
-    image::decode(image, expected, page).map(drop)
 }

@@ -131,7 +131,7 @@ impl Pool {
         if !is_movable(&self.table.entry(pid), from) {
             return Ok(0);
         }
-        let to = self.scratch.with(|image| {
+        let to = self.scratch.with_buffer(|image| {
             self.segments.read(&from, image)?;
             self.segments.append(Stream::Cold, image)
         })?;

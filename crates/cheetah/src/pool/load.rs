@@ -142,7 +142,7 @@ impl Pool {
     }
 
     fn read_frame(&self, pid: PageId, source: Source) -> Result<Arc<Frame>> {
-        self.scratch.with(|image| {
+        self.scratch.with_buffer(|image| {
             self.segments.read(&source.location, image).map_err(|error| name_page(error, pid, source))?;
             self.counters.reads.one();
             self.counters.read_bytes.add(image.len() as u64);
@@ -157,9 +157,9 @@ impl Pool {
         let class = codec::class_of(image, &expected, self.page_bytes)?;
         self.make_room_for_read(class.bytes(self.page_bytes))?;
         let mut bytes = self.buffers.take(class);
-        let decoded = codec::decode(image, &expected, &mut bytes);
+        let decoded = self.scratch.with_workspace(|workspace| workspace.decode(image, &expected, &mut bytes));
         let frame = self.new_frame(pid, source.tree, class, bytes);
-        decoded.map(|()| frame)
+        decoded.map(|_| frame)
     }
 }
 

@@ -8,6 +8,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+/// Part of the frames' memory that their descriptors and the allocator take.
+const DESCRIPTORS_PART: usize = 64;
+
 /// Who uses memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Account {
@@ -21,16 +24,19 @@ pub enum Account {
     WriteBuffers,
     /// The log buffer.
     Log,
+    /// What encoding and decoding images takes.
+    Scratch,
 }
 
 impl Account {
     /// All accounts with the names under which status shows them.
-    pub const ALL: [(Account, &'static str); 5] = [
+    pub const ALL: [(Account, &'static str); 6] = [
         (Account::Frames, "frames"),
         (Account::PageTable, "page_table"),
         (Account::Changes, "changes"),
         (Account::WriteBuffers, "write_buffers"),
         (Account::Log, "log"),
+        (Account::Scratch, "scratch"),
     ];
 }
 
@@ -74,10 +80,11 @@ impl Memory {
         self.used[account as usize].fetch_sub(bytes, Relaxed);
     }
 
-    /// What frames may use now (M2).
+    /// What the bytes of frames may use now (M2). A small part is left for their descriptors.
     pub fn frames_limit(&self) -> usize {
         let others = self.total() - self.used(Account::Frames).min(self.total());
-        self.budget.saturating_sub(others).max(self.budget / 2)
+        let available = self.budget.saturating_sub(others).max(self.budget / 2);
+        available - available / DESCRIPTORS_PART
     }
 }
 
@@ -90,9 +97,9 @@ mod tests {
         let memory = Memory::new(1000);
         memory.set(Account::Log, 100);
         memory.set(Account::Frames, 700);
-        assert_eq!(memory.frames_limit(), 900);
+        assert_eq!(memory.frames_limit(), 900 - 14);
         memory.set(Account::PageTable, 5000);
-        assert_eq!(memory.frames_limit(), 500);
+        assert_eq!(memory.frames_limit(), 500 - 7);
         assert_eq!(memory.total(), 5800);
     }
 }

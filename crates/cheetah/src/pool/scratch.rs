@@ -1,25 +1,120 @@
-//! Buffers for images being encoded, decoded or moved: kept, so that this allocates nothing, and shared, so that many
-//! threads do not each keep one.
+//! Memory for encoding, decoding and moving images: shared, so that hundreds of threads do not each keep some.
+//!
+//! Workspaces are few and large: there is a fixed number of them, and a thread that finds none waits. Whoever has one
+//! only computes, so the wait is short, and safe inside actions and under latches. Buffers are small, but held during
+//! I/O: nobody waits for one.
 
-use parking_lot::Mutex;
+use super::memory::{Account, Memory};
+use crate::format::image::Workspace;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
 
-/// Buffers kept at most; more threads than this rarely read or write at the same moment.
-const KEPT_MAX: usize = 8;
+/// Part of the budget that all workspaces together may take.
+const BUDGET_PART: usize = 64;
+/// Workspaces at least, so that one preempted thread does not hold up all others, and at most.
+const WORKSPACES_MIN: usize = 2;
+const WORKSPACES_MAX: usize = 64;
+/// Estimate of what a workspace takes.
+const WORKSPACE_BYTES: usize = 512 << 10;
+/// Buffers kept at most.
+const BUFFERS_MAX: usize = 16;
 
 /// See the module.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    workspaces: Mutex<Workspaces>,
+    returned: Condvar,
+    workspaces_max: usize,
+    buffers: Mutex<Vec<Vec<u8>>>,
+    memory: Arc<Memory>,
+}
+
 #[derive(Default, Debug)]
-pub(super) struct Scratch(Mutex<Vec<Vec<u8>>>);
+struct Workspaces {
+    free: Vec<Workspace>,
+    count: usize,
+}
 
 impl Scratch {
+    pub(super) fn new(memory: &Arc<Memory>) -> Self {
+        let affordable = memory.budget() / BUDGET_PART / WORKSPACE_BYTES;
+        Self {
+            workspaces: Mutex::default(),
+            returned: Condvar::new(),
+            workspaces_max: affordable.clamp(WORKSPACES_MIN, WORKSPACES_MAX),
+            buffers: Mutex::default(),
+            memory: memory.clone(),
+        }
+    }
+
     /// Runs `f` with an empty buffer.
-    pub(super) fn with<T>(&self, f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-        let mut buffer = self.0.lock().pop().unwrap_or_default();
+    pub(super) fn with_buffer<T>(&self, f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
         buffer.clear();
         let result = f(&mut buffer);
-        let mut kept = self.0.lock();
-        if kept.len() < KEPT_MAX {
+        let mut kept = self.buffers.lock();
+        if kept.len() < BUFFERS_MAX {
             kept.push(buffer);
         }
         result
+    }
+
+    /// Runs `f`, which must neither wait nor do I/O, with a workspace. Waits while all are in use.
+    pub(super) fn with_workspace<T>(&self, f: impl FnOnce(&mut Workspace) -> T) -> T {
+        f(&mut Taken { workspace: self.take_workspace(), scratch: self }.workspace)
+    }
+
+    fn take_workspace(&self) -> Workspace {
+        let mut workspaces = self.workspaces.lock();
+        loop {
+            if let Some(workspace) = workspaces.free.pop() {
+                return workspace;
+            }
+            if workspaces.count < self.workspaces_max {
+                workspaces.count += 1;
+                self.memory.add(Account::Scratch, WORKSPACE_BYTES);
+                return Workspace::default();
+            }
+            self.returned.wait(&mut workspaces);
+        }
+    }
+}
+
+/// A workspace that goes back whatever happens; one that got lost in a panic would be missed for ever.
+struct Taken<'a> {
+    workspace: Workspace,
+    scratch: &'a Scratch,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.scratch.workspaces.lock().free.push(std::mem::take(&mut self.workspace));
+        self.scratch.returned.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn threads_share_a_fixed_number_of_workspaces() {
+        let scratch = Scratch::new(&Arc::new(Memory::new(1 << 20)));
+        let inside = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        scratch.with_workspace(|_| {
+                            assert!(inside.fetch_add(1, Ordering::SeqCst) < WORKSPACES_MIN);
+                            std::thread::yield_now();
+                            inside.fetch_sub(1, Ordering::SeqCst);
+                        });
+                    }
+                });
+            }
+        });
+        assert!(scratch.memory.used(Account::Scratch) <= WORKSPACES_MIN * WORKSPACE_BYTES);
     }
 }

@@ -75,8 +75,11 @@ impl Pool {
     fn append_image(&self, frame: &Frame, bytes: &[u8], generation: Generation) -> Result<Location> {
         let def = self.trees.get(frame.tree).def();
         let freeze_below = self.freeze_below(generation);
-        self.scratch.with(|image| {
-            codec::encode(def.as_deref(), bytes, frame.pid, generation, freeze_below, image);
+        self.scratch.with_buffer(|image| {
+            self.scratch.with_workspace(|workspace| {
+                let def = def.as_deref();
+                codec::encode(def, bytes, frame.pid, generation, freeze_below, workspace, image);
+            });
             let stream = codec::stream_of(bytes);
             let location = self.segments.append(stream, image)?;
             self.count_write(stream, bytes.len(), image.len());

@@ -1,7 +1,6 @@
-//! Compressing bytes: Zstandard or LZ4, with contexts that each thread keeps.
+//! Compressing bytes: Zstandard or LZ4.
 
 use crate::format::bytes::{ensure, Defect};
-use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
 
 /// How bytes are compressed.
@@ -52,13 +51,16 @@ impl Default for Compression {
     }
 }
 
-thread_local! {
-    static COMPRESSOR: RefCell<Option<(i32, Compressor<'static>)>> = const { RefCell::new(None) };
-    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+/// The memory of Zstandard, some 400 KiB once used.
+#[derive(Default)]
+pub(super) struct Contexts {
+    /// With the level that it is set to.
+    compressor: Option<(i32, Compressor<'static>)>,
+    decompressor: Option<Decompressor<'static>>,
 }
 
 /// Appends `raw` to `out` as `wanted` if that saves at least 5 %, plainly otherwise; says which.
-pub(super) fn compress(raw: &[u8], wanted: Compression, out: &mut Vec<u8>) -> Codec {
+pub(super) fn compress(contexts: &mut Contexts, raw: &[u8], wanted: Compression, out: &mut Vec<u8>) -> Codec {
     let start = out.len();
     let allowed = raw.len() - raw.len() / 20;
     out.resize(start + allowed, 0);
@@ -66,7 +68,7 @@ pub(super) fn compress(raw: &[u8], wanted: Compression, out: &mut Vec<u8>) -> Co
     let written = match wanted.codec {
         Codec::None => None,
         Codec::Lz4 => compress_lz4(raw, target),
-        Codec::Zstd => compress_zstd(raw, wanted.level, target),
+        Codec::Zstd => compress_zstd(&mut contexts.compressor, raw, wanted.level, target),
     };
     if let Some(bytes) = written {
         out.truncate(start + bytes);
@@ -78,7 +80,12 @@ pub(super) fn compress(raw: &[u8], wanted: Compression, out: &mut Vec<u8>) -> Co
 }
 
 /// Fills `raw` with what `compress` was given; `raw` has the length it had then.
-pub(super) fn decompress(codec: Codec, payload: &[u8], raw: &mut [u8]) -> Result<(), Defect> {
+pub(super) fn decompress(
+    contexts: &mut Contexts,
+    codec: Codec,
+    payload: &[u8],
+    raw: &mut [u8],
+) -> Result<(), Defect> {
     let filled = match codec {
         Codec::None => {
             ensure(payload.len() == raw.len(), "plain content of the wrong length")?;
@@ -86,7 +93,7 @@ pub(super) fn decompress(codec: Codec, payload: &[u8], raw: &mut [u8]) -> Result
             Some(raw.len())
         }
         Codec::Lz4 => lz4_flex::block::decompress_into(payload, raw).ok(),
-        Codec::Zstd => decompress_zstd(payload, raw),
+        Codec::Zstd => decompress_zstd(&mut contexts.decompressor, payload, raw),
     };
     ensure(filled == Some(raw.len()), "content does not decompress")
 }
@@ -98,23 +105,28 @@ fn compress_lz4(raw: &[u8], target: &mut [u8]) -> Option<usize> {
     Some(compressed.len())
 }
 
-fn compress_zstd(raw: &[u8], level: i32, target: &mut [u8]) -> Option<usize> {
-    COMPRESSOR.with_borrow_mut(|kept| {
-        if kept.as_ref().is_none_or(|(known, _)| *known != level) {
-            *kept = Compressor::new(level).ok().map(|compressor| (level, compressor));
-        }
-        let (_, compressor) = kept.as_mut()?;
-        compressor.compress_to_buffer(raw, target).ok()
-    })
+fn compress_zstd(
+    kept: &mut Option<(i32, Compressor<'static>)>,
+    raw: &[u8],
+    level: i32,
+    target: &mut [u8],
+) -> Option<usize> {
+    if kept.as_ref().is_none_or(|(known, _)| *known != level) {
+        *kept = Compressor::new(level).ok().map(|compressor| (level, compressor));
+    }
+    let (_, compressor) = kept.as_mut()?;
+    compressor.compress_to_buffer(raw, target).ok()
 }
 
-fn decompress_zstd(payload: &[u8], raw: &mut [u8]) -> Option<usize> {
-    DECOMPRESSOR.with_borrow_mut(|kept| {
-        if kept.is_none() {
-            *kept = Decompressor::new().ok();
-        }
-        kept.as_mut()?.decompress_to_buffer(payload, raw).ok()
-    })
+fn decompress_zstd(
+    kept: &mut Option<Decompressor<'static>>,
+    payload: &[u8],
+    raw: &mut [u8],
+) -> Option<usize> {
+    if kept.is_none() {
+        *kept = Decompressor::new().ok();
+    }
+    kept.as_mut()?.decompress_to_buffer(payload, raw).ok()
 }
 
 #[cfg(test)]
@@ -124,18 +136,19 @@ mod tests {
     #[test]
     fn every_codec_gives_back_what_it_was_given() {
         let text = b"the same again and ".repeat(50);
+        let mut contexts = Contexts::default();
         let mut noise = vec![0; 4000];
         cheetah_io::rng::Rng::new(1).fill(&mut noise);
         for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
             for level in [1, 19, -5] {
                 for (raw, compressible) in [(&text[..], true), (&noise[..], false), (&[], false)] {
                     let mut out = b"before".to_vec();
-                    let used = compress(raw, Compression { codec, level }, &mut out);
+                    let used = compress(&mut contexts, raw, Compression { codec, level }, &mut out);
                     assert_eq!(used == Codec::None, !compressible || codec == Codec::None);
                     let mut back = vec![0; raw.len()];
-                    assert_eq!(decompress(used, &out[6..], &mut back), Ok(()));
+                    assert_eq!(decompress(&mut contexts, used, &out[6..], &mut back), Ok(()));
                     assert_eq!(back, raw);
-                    assert!(decompress(used, &out[6..], &mut vec![0; raw.len() + 1]).is_err());
+                    assert!(decompress(&mut contexts, used, &out[6..], &mut vec![0; raw.len() + 1]).is_err());
                 }
             }
         }

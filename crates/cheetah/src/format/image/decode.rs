@@ -3,10 +3,10 @@
 use super::compression::decompress;
 use super::header::{claimed_version, is_intact, ImageHeader, FORMAT_VERSION};
 use super::rebuild;
+use super::workspace::Workspace;
 use crate::base::{Error, PageId, Result, TreeId};
 use crate::format::bytes::{ensure, Defect};
 use crate::format::page::{PageBuf, PageView, PAGE_BYTES_MAX};
-use std::cell::RefCell;
 
 /// What the page map says of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,10 +26,6 @@ impl std::fmt::Display for Expected {
         let Self { pid, tree, address, .. } = self;
         write!(f, "page {pid} of tree {tree} in segment {} at {}", address >> 32, address & 0xffff_ffff)
     }
-}
-
-thread_local! {
-    static RAW: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Whether `image` is what the map says, complete and unchanged; its content is not looked at.
@@ -59,22 +55,28 @@ fn newer(version: u8, expected: &Expected) -> Error {
     Error::Unsupported { place: expected.to_string(), detail }
 }
 
-/// Rebuilds in `page` the page of `image`, which must be what the map says. `page` gets the right size; after an
-/// error its bytes are unspecified.
-///
-/// `Corruption` if anything is wrong, `Unsupported` if a newer version wrote the image.
-pub fn decode(image: &[u8], expected: &Expected, page: &mut PageBuf) -> Result<ImageHeader> {
-    let header = check(image, expected)?;
-    rebuild_page(&header, image, page).map_err(|defect| defect.in_place(expected.to_string()))?;
-    Ok(header)
-}
+impl Workspace {
+    /// Rebuilds in `page` the page of `image`, which must be what the map says. `page` gets the right size; after an
+    /// error its bytes are unspecified.
+    ///
+    /// `Corruption` if anything is wrong, `Unsupported` if a newer version wrote the image.
+    pub fn decode(&mut self, image: &[u8], expected: &Expected, page: &mut PageBuf) -> Result<ImageHeader> {
+        let header = check(image, expected)?;
+        self.rebuild_page(&header, image, page).map_err(|defect| defect.in_place(expected.to_string()))?;
+        Ok(header)
+    }
 
-fn rebuild_page(header: &ImageHeader, image: &[u8], page: &mut PageBuf) -> std::result::Result<(), Defect> {
-    let fits_kind = !header.kind.is_tree() || header.page_bytes < PAGE_BYTES_MAX;
-    ensure(fits_kind, "tree page larger than 32 KiB")?;
-    RAW.with_borrow_mut(|raw| {
+    fn rebuild_page(
+        &mut self,
+        header: &ImageHeader,
+        image: &[u8],
+        page: &mut PageBuf,
+    ) -> std::result::Result<(), Defect> {
+        let fits_kind = !header.kind.is_tree() || header.page_bytes < PAGE_BYTES_MAX;
+        ensure(fits_kind, "tree page larger than 32 KiB")?;
+        let Self { raw, contexts } = self;
         raw.resize(header.raw_bytes, 0);
-        decompress(header.codec, header.payload(image), raw)?;
+        decompress(contexts, header.codec, header.payload(image), raw)?;
         page.resize(header.page_bytes);
         if header.kind.is_tree() {
             rebuild::tree_page(raw, header.kind, header.tree, page)?;
@@ -82,5 +84,5 @@ fn rebuild_page(header: &ImageHeader, image: &[u8], page: &mut PageBuf) -> std::
             rebuild::content_page(raw, header.kind, header.tree, page)?;
         }
         PageView::new(page).verify()
-    })
+    }
 }

@@ -2,11 +2,11 @@
 
 use super::compression::{compress, Compression};
 use super::header::{ImageHeader, HEADER_BYTES};
+use super::workspace::Workspace;
 use super::{max_raw_bytes, transpose, usable_shape, ALIGN_BYTES};
 use crate::base::{Generation, PageId, TxnId};
 use crate::format::page::PageView;
 use crate::format::row::RowShape;
-use std::cell::RefCell;
 
 /// How to encode a page.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +19,18 @@ pub struct Encoding<'a> {
     pub freeze_below: TxnId,
 }
 
-thread_local! {
-    static RAW: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Replaces `image` by the image of `page`, at most [`super::max_image_bytes`] long. It is not sealed yet
-/// ([`super::seal`]).
-pub fn encode(page: &[u8], pid: PageId, generation: Generation, how: &Encoding<'_>, image: &mut Vec<u8>) {
-    RAW.with_borrow_mut(|raw| {
+impl Workspace {
+    /// Replaces `image` by the image of `page`, at most [`super::max_image_bytes`] long. It is not sealed yet
+    /// ([`super::seal`]).
+    pub fn encode(
+        &mut self,
+        page: &[u8],
+        pid: PageId,
+        generation: Generation,
+        how: &Encoding<'_>,
+        image: &mut Vec<u8>,
+    ) {
+        let Self { raw, contexts } = self;
         raw.clear();
         let view = PageView::new(page);
         if view.kind().is_tree() {
@@ -39,7 +43,7 @@ pub fn encode(page: &[u8], pid: PageId, generation: Generation, how: &Encoding<'
         debug_assert!(raw.len() <= max_raw_bytes(page.len()));
         image.clear();
         image.resize(HEADER_BYTES, 0);
-        let codec = compress(raw, how.compression, image);
+        let codec = compress(contexts, raw, how.compression, image);
         let header = ImageHeader {
             pid,
             tree: view.tree(),
@@ -52,5 +56,5 @@ pub fn encode(page: &[u8], pid: PageId, generation: Generation, how: &Encoding<'
         };
         image.resize(image.len().next_multiple_of(ALIGN_BYTES), 0);
         header.write(image);
-    });
+    }
 }

@@ -1,6 +1,6 @@
 //! The image of a page on disk: its content regrouped by column, compressed, sealed.
 //!
-//! `encode` never fails; `decode` accepts any bytes and gives a page that passes verification, or an error.
+//! [`Workspace::encode`] never fails; [`Workspace::decode`] accepts any bytes and gives a page that passes verification, or an error.
 
 mod columns;
 mod compression;
@@ -11,11 +11,13 @@ mod rebuild;
 #[cfg(test)]
 mod tests;
 mod transpose;
+mod workspace;
 
 pub use compression::{Codec, Compression};
-pub use decode::{check, decode, Expected};
-pub use encode::{encode, Encoding};
+pub use decode::{check, Expected};
+pub use encode::Encoding;
 pub use header::{glance, is_intact, seal, ImageHeader, FORMAT_VERSION, HEADER_BYTES};
+pub use workspace::Workspace;
 
 use super::row::RowShape;
 

@@ -135,7 +135,13 @@ fn image_of(rng: &mut Rng, page: &[u8], freeze_below: TxnId) -> (Vec<u8>, Expect
     let shape = if rng.chance(0.8) { shape() } else { RowShape::opaque() };
     let compression = Compression { codec: CODECS[rng.below(3) as usize], level: 1 };
     let mut image = b"left from before".to_vec();
-    encode(page, PID, Generation(3), &Encoding { shape: &shape, compression, freeze_below }, &mut image);
+    Workspace::default().encode(
+        page,
+        PID,
+        Generation(3),
+        &Encoding { shape: &shape, compression, freeze_below },
+        &mut image,
+    );
     assert!(image.len() <= max_image_bytes(page.len()));
     let crc = seal(&mut image, ADDRESS);
     (image, Expected { pid: PID, tree: TREE, address: ADDRESS, crc })
@@ -170,8 +176,9 @@ fn a_page_comes_back_from_its_image() {
         let freeze_below = TxnId(rng.below(3) * 400);
         let (image, expected) = image_of(&mut rng, &page, freeze_below);
         let mut back = PageBuf::new(512);
-        let header =
-            decode(&image, &expected, &mut back).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let header = Workspace::default()
+            .decode(&image, &expected, &mut back)
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert_eq!((header.generation, header.page_bytes), (Generation(3), page.len()));
         assert_same(PageView::new(&back), PageView::new(&page), freeze_below);
     }
@@ -203,11 +210,11 @@ fn every_changed_byte_of_an_image_is_noticed() {
         for _ in 0..100 {
             let mut damaged = image.clone();
             damaged[rng.below(image.len() as u64) as usize] ^= 1 << rng.below(8);
-            let error = decode(&damaged, &expected, &mut back).unwrap_err();
+            let error = Workspace::default().decode(&damaged, &expected, &mut back).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corruption);
         }
         let shorter = &image[..rng.below(image.len() as u64) as usize];
-        assert!(decode(shorter, &expected, &mut back).is_err());
+        assert!(Workspace::default().decode(shorter, &expected, &mut back).is_err());
     }
 }
 
@@ -234,7 +241,7 @@ fn an_image_of_a_newer_version_is_named_as_such() {
     let (mut image, mut expected) = image_of(&mut rng, &page, TxnId(0));
     image[24] = 2;
     expected.crc = seal(&mut image, ADDRESS);
-    let error = decode(&image, &expected, &mut PageBuf::new(512)).unwrap_err();
+    let error = Workspace::default().decode(&image, &expected, &mut PageBuf::new(512)).unwrap_err();
     assert!(matches!(&error, Error::Unsupported { .. }));
     assert_eq!(
         error.to_string(),
@@ -261,7 +268,7 @@ fn damage_under_a_right_checksum_never_panics() {
                     if rng.chance(0.5) { rng.next_u64() as u8 } else { damaged[at] ^ (1 << rng.below(8)) };
             }
             let crc = seal(&mut damaged, ADDRESS);
-            if decode(&damaged, &Expected { crc, ..expected }, &mut back).is_ok() {
+            if Workspace::default().decode(&damaged, &Expected { crc, ..expected }, &mut back).is_ok() {
                 assert_eq!(PageView::new(&back).verify(), Ok(()));
                 accepted += 1;
             }

@@ -1,0 +1,110 @@
+//! Measures the memory of a process that works on more pages than fit:
+//! `pool_memory POOL_MIB DATA_MIB THREADS SECONDS [MIXED]`; with MIXED 1, every 16th page is large.
+//!
+//! Prints anonymous memory against the budget, and the rates of reading and writing.
+
+use cheetah::base::{Config, Health, PageId, TreeId};
+use cheetah::durable::Durable;
+use cheetah::format::page::{build_content, content_capacity, PageKind, PageMut};
+use cheetah::page_map::MapStore;
+use cheetah::pool::{CutState, PageClass, Pool};
+use cheetah::segment::Segments;
+use cheetah_io::posix::PosixDisk;
+use cheetah_io::rng::Rng;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const TREE: TreeId = TreeId(16);
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u64>());
+    let mut next = |default| args.next().unwrap_or(Ok(default));
+    let (pool_mib, data_mib, threads, seconds) = (next(128)?, next(1024)?, next(16)?, next(10)?);
+    let mixed = next(0)? == 1;
+    let root = std::env::temp_dir().join(format!("cheetah-pool-memory-{}", std::process::id()));
+    std::fs::create_dir_all(&root)?;
+    run(&root, pool_mib, data_mib, threads, seconds, mixed)?;
+    std::fs::remove_dir_all(&root)?;
+    Ok(())
+}
+
+fn run(
+    root: &std::path::Path,
+    pool_mib: u64,
+    data_mib: u64,
+    threads: u64,
+    seconds: u64,
+    mixed: bool,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let config = Config { buffer_pool_bytes: pool_mib << 20, ..Config::default() };
+    let health = Arc::new(Health::default());
+    let durable = Arc::new(Durable::new(Arc::new(PosixDisk::open(root)?), health.clone()));
+    let opened = MapStore::open(durable.clone(), &config, [1; 16])?;
+    let segments = Arc::new(Segments::open(durable, &config, opened.identity, opened.next_segment)?);
+    segments.loaded(opened.generation)?;
+    let pool = Pool::open(&config, health, segments, opened.first_generation, []);
+    let count = (data_mib << 20) / u64::from(config.page_bytes);
+    let pids: Vec<PageId> = (0..count).map(|i| add(&pool, i, mixed)).collect();
+    println!("filled: anonymous {} MiB of {pool_mib}", anonymous_mib());
+    let stop = AtomicBool::new(false);
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for seed in 0..threads {
+            let (pool, pids, stop) = (&pool, &pids, &stop);
+            scope.spawn(move || work(pool, pids, &mut Rng::new(seed), stop));
+        }
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let now_ns = started.elapsed().as_nanos() as u64;
+                pool.clean_step(now_ns, 0, config.io_capacity).expect("cleaning");
+                pool.gc_step(now_ns, config.io_capacity).expect("collecting");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        for _ in 0..seconds {
+            std::thread::sleep(Duration::from_secs(1));
+            println!("anonymous {} MiB, accounted {} MiB", anonymous_mib(), pool.memory().total() >> 20);
+        }
+        let cut = |_| CutState::default();
+        pool.checkpoint(&opened.store, cut, || Ok(())).expect("a checkpoint");
+        println!("after a checkpoint: anonymous {} MiB", anonymous_mib());
+        stop.store(true, Ordering::Relaxed);
+    });
+    pool.status().iter().for_each(|(name, value)| println!("{name} {value}"));
+    Ok(())
+}
+
+fn add(pool: &Pool, i: u64, mixed: bool) -> PageId {
+    pool.make_room(1).expect("room");
+    let action = pool.enter();
+    let class = if mixed && i % 16 == 0 { PageClass::Large } else { PageClass::Base };
+    let page = pool.allocate(&action, TREE, class);
+    let mut bytes = page.write(&action);
+    let room = content_capacity(bytes.len());
+    let content: Vec<u8> =
+        (0..room as u64).map(|k| if k % 4 == 0 { (i * k % 251) as u8 } else { 7 }).collect();
+    let built = build_content(&mut bytes, PageKind::Blob, TREE, PageId::NONE, i).append_content(&content);
+    built.expect("the content fits");
+    page.pid()
+}
+
+fn work(pool: &Pool, pids: &[PageId], rng: &mut Rng, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let pid = pids[rng.below(pids.len() as u64) as usize];
+        pool.make_room(1).expect("room");
+        let page = pool.fetch(pid).expect("a page").expect("never freed");
+        if rng.chance(0.3) {
+            let action = pool.enter();
+            let mut bytes = page.write(&action);
+            PageMut::new(&mut bytes).truncate_content(1000 + rng.below(9000) as usize);
+        }
+    }
+}
+
+/// Anonymous memory of this process.
+fn anonymous_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("RssAnon")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) >> 10
+}

@@ -1,0 +1,17 @@
+//! Memory for encoding and decoding.
+
+use super::compression::Contexts;
+
+/// Buffers and contexts that encoding and decoding reuse, about 512 KiB once both were used. The caller keeps it: one
+/// in each thread would be more than a small pool of pages.
+#[derive(Default)]
+pub struct Workspace {
+    pub(super) raw: Vec<u8>,
+    pub(super) contexts: Contexts,
+}
+
+impl std::fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Workspace({} bytes of content)", self.raw.capacity())
+    }
+}
