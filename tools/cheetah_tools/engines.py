@@ -74,7 +74,7 @@ def available(server, engines: list) -> list:
 
 def is_log(file: Path) -> bool:
     """Whether a file of Cheetah's folder belongs to its redo log."""
-    return file.suffix == ".log" or file.parent.name == "log"
+    return file.parent.name == "wal"
 
 
 def allocated(file: Path) -> int:
