@@ -212,8 +212,6 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   cheetah::RowBuffer old_row_;
   std::vector<cheetah::RowBuffer> large_values_;
 
-  uint duplicate_key_no_ = ~0U;
-
   // Sizes as of the last look at them.
   std::vector<CheetahIndexStats> sizes_;
   ha_rows sized_rows_ = 0;

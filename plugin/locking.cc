@@ -30,6 +30,7 @@ int ha_cheetah::start_stmt(THD *thd, thr_lock_type lock_type) {
 int ha_cheetah::begin_statement(THD *thd, bool writes) {
   session_ = Session::of(thd);
   if (session_ == nullptr) return HA_ERR_OUT_OF_MEM;
+  cursor_.reset();
   numbered_rows_left_ = reserved_up_to_ = 0;
   if (is_sequence()) return use_private_transaction();
   txn_ = session_->txn();

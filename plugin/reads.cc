@@ -23,7 +23,7 @@ int ha_cheetah::open_cursor(unsigned engine_index) {
 }
 
 int ha_cheetah::seek(uint8_t mode, CheetahBytes key) {
-  if (!cursor_) {
+  if (!cursor_ || scan_ >= Scan::paused) {
     int error = open_cursor(cursor_index_);
     if (error != 0) return error;
   }
@@ -55,15 +55,13 @@ int ha_cheetah::move_from_outside(bool forward) {
   return error;
 }
 
-// HANDLER goes on with a scan after its transaction, and with it the cursor, has ended.
+// HANDLER goes on with a scan after its transaction has ended, and the cursor with it.
 void ha_cheetah::pause_scan() {
-  if (scan_ == Scan::on_entry) {
-    saved_key_.clear();
-    saved_key_.append(found_.key.data, found_.key.len);
-    if (cursor_index_ != 0) saved_key_.append(found_.clustered.data, found_.clustered.len);
-    scan_ = Scan::paused;
-  }
-  cursor_.reset();
+  if (scan_ != Scan::on_entry) return;
+  saved_key_.clear();
+  saved_key_.append(found_.key.data, found_.key.len);
+  if (cursor_index_ != 0) saved_key_.append(found_.clustered.data, found_.clustered.len);
+  scan_ = Scan::paused;
 }
 
 int ha_cheetah::step(bool forward, uchar *record) {
@@ -159,8 +157,9 @@ int ha_cheetah::rnd_init(bool) {
   return 0;
 }
 
+// BLOBs of the row read last lie in the cursor's memory, and the server may use them until the statement ends (tables
+// with one row are read while the plan is made). So the end of a scan leaves the cursor alone.
 int ha_cheetah::rnd_end() {
-  cursor_.reset();
   scan_ = Scan::none;
   return 0;
 }
@@ -224,7 +223,6 @@ int ha_cheetah::index_init(uint key_no, bool) {
 
 int ha_cheetah::index_end() {
   active_index = MAX_KEY;
-  cursor_.reset();
   scan_ = Scan::none;
   return 0;
 }

@@ -20,6 +20,7 @@ static bool given_by_key(const Field *field, const KeyCodec *clustered) {
 }
 
 void RowCodec::init(TABLE *table, const KeyCodec *clustered) {
+  clustered_ = clustered;
   null_bytes_ = table->s->null_bytes;
   for (Field **field = table->field; *field != nullptr; field++) {
     if (is_stored(*field) && !given_by_key(*field, clustered)) add(*field, table);
@@ -134,6 +135,14 @@ bool RowCodec::locate(CheetahBytes row, std::vector<Value> *values) const {
   return true;
 }
 
+// A change of the clustered key needs the keys of all indexes, and with them columns that the server has not asked for.
+bool RowCodec::is_wanted(const Field *field, const TABLE *table) const {
+  uint no = field->field_index;
+  if (bitmap_is_set(table->read_set, no) || bitmap_is_set(table->write_set, no)) return true;
+  bool of_key = field->flags & (PART_KEY_FLAG | PART_INDIRECT_KEY_FLAG);
+  return of_key && clustered_ != nullptr && clustered_->touches(table->write_set);
+}
+
 int RowCodec::decode(CheetahBytes row, uchar *record, const TABLE *table, LargeValues *large) const {
   if (!locate(row, &read_values_)) return HA_ERR_CRASHED;
   memcpy(record, row.data, null_bytes_);
@@ -146,8 +155,7 @@ int RowCodec::decode(CheetahBytes row, uchar *record, const TABLE *table, LargeV
     const Var &var = vars_[i];
     CheetahBytes value = read_values_[i].bytes;
     if (read_values_[i].external) {
-      uint no = var.field->field_index;
-      bool wanted = bitmap_is_set(table->read_set, no) || bitmap_is_set(table->write_set, no);
+      bool wanted = is_wanted(var.field, table);
       int error = wanted ? large->fetch(static_cast<unsigned>(i), value, &value) : 0;
       if (error != 0) return error;
       if (!wanted) value = CheetahBytes{nullptr, 0};

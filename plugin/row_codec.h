@@ -65,10 +65,12 @@ class RowCodec {
   };
 
   void add(Field *field, TABLE *table);
+  bool is_wanted(const Field *field, const TABLE *table) const;
   void add_fixed(const Fixed &column);
   static bool is_var(const Field *field);
   void append_fixed(const uchar *record, Buffer *out) const;
 
+  const KeyCodec *clustered_ = nullptr;
   std::vector<Fixed> nullable_fixed_;
   std::vector<uint> nullable_places_;  // of nullable_fixed_, in the fixed part
   std::vector<Run> runs_;

@@ -42,7 +42,6 @@ void Session::register_statement(THD *thd) {
 
 int Session::end_transaction(THD *thd, bool commit) {
   in_statement_ = false;
-  ended_count_++;
   return handler_error(commit ? cheetah_commit(txn_) : cheetah_rollback(txn_), thd);
 }
 

@@ -16,8 +16,10 @@ class Session {
   static void close(THD *thd);
 
   CheetahTxn *txn() { return txn_; }
-  // Counts ended transactions: a cursor from an earlier one has to be placed again.
-  ulonglong ended_count() const { return ended_count_; }
+  // The key that failed last as a duplicate. Of the connection, as a partitioned table does not always ask the
+  // partition that has met it.
+  uint duplicate_key_no() const { return duplicate_key_no_; }
+  void set_duplicate_key_no(uint key_no) { duplicate_key_no_ = key_no; }
 
   // Tells the server that this statement uses the engine; remembers where the statement began.
   void register_statement(THD *thd);
@@ -31,7 +33,7 @@ class Session {
   CheetahTxn *txn_;
   CheetahSavepoint statement_start_ = {};
   bool in_statement_ = false;
-  ulonglong ended_count_ = 0;
+  uint duplicate_key_no_ = ~0U;
 };
 
 // Whether the connection wants the engine to stop what it does; for waits inside the engine.

@@ -23,7 +23,8 @@ static bool much_changed(ha_rows before, ha_rows now) {
 }
 
 int ha_cheetah::info(uint what) {
-  if (what & HA_STATUS_ERRKEY) errkey = duplicate_key_no_;
+  Session *session = Session::existing(ha_thd());
+  if ((what & HA_STATUS_ERRKEY) && session != nullptr) errkey = session->duplicate_key_no();
   if (what & HA_STATUS_AUTO) stats.auto_increment_value = cheetah_auto_increment(engine_table_.get());
   if (!(what & (HA_STATUS_VARIABLE | HA_STATUS_CONST))) return 0;
   ha_rows rows = cheetah_row_count(engine_table_.get());

@@ -50,7 +50,7 @@ int ha_cheetah::write_failed(int32_t code) {
     CheetahBytes existing;
     uint32_t engine_index;
     cheetah_last_duplicate(&engine_index, &existing);
-    duplicate_key_no_ = codec_.key_number(engine_index);
+    session_->set_duplicate_key_no(codec_.key_number(engine_index));
     store_ref(existing, dup_ref);
   }
   return handler_error(code, ha_thd());
