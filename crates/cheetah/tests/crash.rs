@@ -5,12 +5,26 @@
 
 mod support;
 
+use cheetah::base::reach;
 use std::cell::Cell;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::Once;
 use std::time::Instant;
 use support::exploration::explore_seed;
+
+/// Paths that the workloads must have taken, or they prove less than they seem to.
+const RARE: [&str; 9] = [
+    "row taken back",
+    "large value taken back",
+    "large value left behind freed",
+    "undo redone",
+    "loser taken back",
+    "frees of a committed transaction finished at open",
+    "unclaimed large values restored",
+    "catalog change redone",
+    "undo page freed",
+];
 
 /// The seed that each thread works on, for whoever dies without a word: a panic inside an action aborts.
 fn announce_seed_on_panic() {
@@ -62,6 +76,10 @@ fn every_power_cut_leaves_a_prefix_of_what_was_committed() {
         let handles = (0..threads).map(|_| scope.spawn(work)).collect::<Vec<_>>();
         handles.into_iter().for_each(|handle| handle.join().unwrap());
     });
+    if wanted >= 10_000 {
+        let missed = RARE.iter().filter(|name| reach::count(name) == 0).collect::<Vec<_>>();
+        assert!(missed.is_empty() || !cfg!(debug_assertions), "never reached: {missed:?}");
+    }
     let seeds = next_seed.load(SeqCst) - first_seed;
     println!(
         "{} crash images at {} moments of {seeds} workloads from seed {first_seed} in {:.0} s: all good",

@@ -1,16 +1,19 @@
 //! What goes on behind the statements, as steps: threads loop over them, a simulator interleaves them.
 
-use crate::base::{Error, PageId, Result};
+use crate::base::{Error, Lsn, PageId, Result};
 use crate::table::core::Core;
 use crate::table::rollback;
 use parking_lot::Mutex;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// Log since the last checkpoint, as a part of what there may be, that starts the next one.
 const CHECKPOINT_LOG_PERCENT: u64 = 25;
 /// How often the log is made durable when commits do not do it.
 const FLUSH_EVERY_NS: u64 = 1_000_000_000;
+/// A database in which something has changed, but not for so long, makes a checkpoint: space that is no longer needed
+/// goes back to the file system, and the next opening has nothing to redo.
+const IDLE_NS: u64 = 5_000_000_000;
 /// Pages of dropped trees freed by one step.
 const PAGES_PER_STEP: usize = 256;
 /// Undo records looked at for large values by one step.
@@ -20,11 +23,21 @@ const RECORDS_PER_STEP: usize = 256;
 pub(super) struct Background {
     core: Arc<Core>,
     flushed_at_ns: Mutex<u64>,
+    quiet: Mutex<Quiet>,
+    /// Whether images were moved since the last checkpoint, which the log does not tell.
+    moved: AtomicBool,
+}
+
+/// Since when the log has not grown.
+#[derive(Default)]
+struct Quiet {
+    end: Lsn,
+    since_ns: u64,
 }
 
 impl Background {
     pub(super) fn new(core: Arc<Core>) -> Self {
-        Self { core, flushed_at_ns: Mutex::new(0) }
+        Self { core, flushed_at_ns: Mutex::new(0), quiet: Mutex::default(), moved: AtomicBool::new(false) }
     }
 
     /// One step of everything; whether anything was done.
@@ -61,7 +74,11 @@ impl Background {
     pub(super) fn collect_step(&self) -> Result<bool> {
         let core = &self.core;
         let moved = core.pool.gc_step(core.clock.now_ns(), core.io_capacity.load(Relaxed));
-        unless_full(moved.map(|bytes| bytes > 0))
+        let moved = unless_full(moved.map(|bytes| bytes > 0))?;
+        if moved {
+            self.moved.store(true, Relaxed);
+        }
+        Ok(moved)
     }
 
     /// Frees some of what is no longer needed: large values, pages of dropped trees, undo pages.
@@ -109,6 +126,7 @@ impl Background {
         if !self.is_checkpoint_due() {
             return Ok(false);
         }
+        self.moved.store(false, Relaxed);
         unless_full(self.core.checkpoint().map(|()| true))?;
         unless_full(self.core.map.merge_if_due())?;
         Ok(true)
@@ -116,17 +134,27 @@ impl Background {
 
     fn is_checkpoint_due(&self) -> bool {
         let core = &self.core;
-        let last = *core.checkpointing.lock();
         let Some(log) = core.log.get() else { return false };
-        let age_ns = core.clock.now_ns().saturating_sub(last.at_ns);
-        let changed = log.bytes_since(last.lsn) > 0;
-        self.log_percent() >= CHECKPOINT_LOG_PERCENT
-            || (changed && age_ns >= core.config.checkpoint_interval_ns)
+        let last = *core.last_checkpoint.lock();
+        let now_ns = core.clock.now_ns();
+        let is_quiet = self.is_quiet(log.end(), now_ns);
+        let is_old = now_ns.saturating_sub(last.at_ns) >= core.config.checkpoint_interval_ns;
+        let changed = log.bytes_since(last.lsn) > 0 || self.moved.load(Relaxed);
+        self.log_percent() >= CHECKPOINT_LOG_PERCENT || (changed && (is_old || is_quiet))
+    }
+
+    /// Whether the log has ended at `end` for a while.
+    fn is_quiet(&self, end: Lsn, now_ns: u64) -> bool {
+        let mut quiet = self.quiet.lock();
+        if quiet.end != end {
+            *quiet = Quiet { end, since_ns: now_ns };
+        }
+        now_ns.saturating_sub(quiet.since_ns) >= IDLE_NS
     }
 
     /// Log since the last checkpoint, of what there may be.
     fn log_percent(&self) -> u64 {
-        let last = *self.core.checkpointing.lock();
+        let last = *self.core.last_checkpoint.lock();
         let bytes = self.core.log.get().map_or(0, |log| log.bytes_since(last.lsn));
         bytes.saturating_mul(100) / self.core.config.log_bytes_max.max(1)
     }

@@ -3,7 +3,9 @@
 //! Invariants
 //!   I1  Every row operation runs under the table's exclusive lock, every read under at least the shared one; locks
 //!       are held to the end. Nobody sees what is not committed, and one transaction at a time changes a table.
-//!   I2  Locks are released after the commit is as durable as asked for, or the rollback is complete.
+//!   I2  Locks are released when the commit record is in the log, or the rollback is complete. Whoever reads the
+//!       changes then commits behind that record, so it never outlives them; and transactions on one table can share
+//!       a sync of the log. As InnoDB, a mere reader may see what a power cut still takes back.
 //!   I3  A rollback that cannot be completed keeps its locks: half taken back rows stay out of reach. The next
 //!       opening tries again.
 
@@ -20,7 +22,7 @@ const LOCK_WAIT_NS: u64 = 50_000_000_000;
 /// How often a waiter looks whether it has been interrupted.
 const WAIT_SLICE_NS: u64 = 50_000_000;
 /// Undo records looked at for large values to free before the rest is left to the background.
-const RECORDS_FREED_AT_COMMIT: usize = 64;
+const RECORDS_FREED_AT_COMMIT: usize = 8;
 /// Undo pages from which on a commit cuts off what nobody needs.
 const UNDO_PAGES_TRIMMED: usize = 8;
 
@@ -93,6 +95,7 @@ impl Transaction {
                 return Ok(());
             }
             left_ns -= slice_ns;
+            self.core.health.check()?;
             let refusal = match (interrupted(), left_ns) {
                 (true, _) => Error::Interrupted,
                 (false, 0) => Error::LockTimeout,
@@ -191,8 +194,8 @@ impl Transaction {
         self.writer.release();
         if let Some(slot) = self.slot.take() {
             let end = rollback::commit(&self.core, &slot)?;
-            self.core.flush_at_commit(end)?;
             self.release_locks();
+            self.core.flush_at_commit(end)?;
             return self.clean_up(&slot);
         }
         self.release_locks();

@@ -8,7 +8,7 @@
 //!   I3  Undo records are appended as in the first run, maybe to other places; their numbers are the same, so UNDO
 //!       finds its record by number.
 
-use crate::base::{Error, Result, TableId, TxnId, UndoPtr};
+use crate::base::{reach, Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::catalog::TableDef;
 use crate::format::log_record::LogRecord;
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
@@ -106,6 +106,7 @@ impl<'c> Redo<'c> {
                 format!("it takes back step {undo_no} of transaction {txn}, whose last step is {last}");
             return Err(Error::corrupt("log", detail));
         }
+        reach::mark("undo redone");
         self.unclaimed.remove(&txn);
         rollback::take_back_last(self.core, &slot, &mut self.writer)
     }
@@ -143,8 +144,10 @@ impl<'c> Redo<'c> {
     pub(super) fn finish(mut self) -> Result<()> {
         for slot in self.core.active.slots() {
             if slot.state().committed {
+                reach::mark("frees of a committed transaction finished at open");
                 while !rollback::free_left_behind(self.core, &slot, RECORDS_PER_STEP)? {}
             } else {
+                reach::mark("loser taken back");
                 rollback::roll_back(self.core, &slot, &mut self.writer)?;
                 Counters::add(&self.core.counters.transactions_recovered);
             }
@@ -171,6 +174,9 @@ fn unclaimed_of(core: &Core, slot: &Slot) -> Result<Unclaimed> {
         }
         records.push(record);
         (at, undo_no) = (head.prev, undo_no - 1);
+    }
+    if !records.is_empty() {
+        reach::mark("unclaimed large values restored");
     }
     for record in records.iter().rev() {
         if let UndoBody::Blob(blob) = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())? {

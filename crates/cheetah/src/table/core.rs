@@ -39,7 +39,9 @@ pub(crate) struct Core {
     pub(crate) next_owner: AtomicU64,
     pub(crate) steps_on_full_disk: AtomicU64,
     pub(crate) io_capacity: AtomicU32,
-    pub(crate) checkpointing: Mutex<LastCheckpoint>,
+    /// Held over a checkpoint: one at a time.
+    pub(crate) checkpointing: Mutex<()>,
+    pub(crate) last_checkpoint: Mutex<LastCheckpoint>,
     /// Committed transactions whose large values are freed by the background.
     pub(crate) to_free: Mutex<Vec<Arc<Slot>>>,
     /// Where the search for pages of a dropped tree goes on.
@@ -171,7 +173,7 @@ impl Core {
 
     /// Makes everything that has happened so far part of the database without the log. Outside actions; blocks.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        let mut last = self.checkpointing.lock();
+        let _one = self.checkpointing.lock();
         self.health.check()?;
         let cut = Cell::new(Lsn(0));
         let state_at_cut = |_| {
@@ -184,7 +186,7 @@ impl Core {
             false => self.sync_log(cut.get()),
         };
         self.pool.checkpoint(&self.map, state_at_cut, log_barrier)?;
-        *last = LastCheckpoint { lsn: cut.get(), at_ns: self.clock.now_ns() };
+        *self.last_checkpoint.lock() = LastCheckpoint { lsn: cut.get(), at_ns: self.clock.now_ns() };
         if let Some(log) = self.log.get() {
             log.recycle(cut.get())?;
         }

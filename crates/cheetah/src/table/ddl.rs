@@ -11,7 +11,7 @@ use super::catalog::Catalog;
 use super::core::{Core, Need};
 use super::handle::{class_of, stored_key_bytes_max, Table};
 use super::spec::{IndexSpec, TableSpec};
-use crate::base::{planted, Error, PageId, Result, TableId, TreeId};
+use crate::base::{planted, reach, Error, PageId, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
 use crate::format::log_record::LogRecord;
 use crate::pool::Action;
@@ -94,6 +94,9 @@ pub(crate) fn change(core: &Core, ddl: &Ddl) -> Result<()> {
         Ddl::Truncate(table, def) => (Some(table), Some(def)),
     };
     let need = if matches!(ddl, Ddl::Create(_)) { Need::New } else { Need::Back };
+    if core.log.get().is_none() {
+        reach::mark("catalog change redone");
+    }
     core.make_room(need, 2 * new.map_or(0, |def| def.indexes.len()) + 8)?;
     let mut path = Path::default();
     let id = old.map(|table| table.id()).or(new.map(|def| def.id)).unwrap_or_default();

@@ -14,7 +14,7 @@ use super::core::{Core, Counters, Need};
 use super::handle::Table;
 use super::large::{self, Buffers, Unclaimed};
 use super::row_op::Writer;
-use crate::base::{planted, Error, Lsn, PageId, Result, TreeId, UndoPtr};
+use crate::base::{planted, reach, Error, Lsn, PageId, Result, TreeId, UndoPtr};
 use crate::format::log_record::{LogRecord, RowOp};
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::state::TxnState;
@@ -118,6 +118,7 @@ fn take_back_row(
     let Ok(_usage) = table.use_it() else {
         return leave_record(core, slot, head, &writer.buffers);
     };
+    reach::mark("row taken back");
     build_inverse(row, &mut writer.change);
     change::prepare(&table, &writer.change, &mut writer.paths)?;
     core.make_room(Need::Back, 4 * (writer.change.entries.len() + 1))?;
@@ -162,6 +163,7 @@ fn take_back_pages(
         return leave_record(core, slot, head, buffers);
     };
     check_owner(core, table.blob_owner(), pages)?;
+    reach::mark("large value taken back");
     core.make_room(Need::Back, pages.len())?;
     let action = core.pool.enter();
     pages.iter().for_each(|&page| core.pool.free(&action, page));
@@ -249,6 +251,7 @@ fn free_of_record(core: &Core, slot: &Slot, head: &UndoHead, row: &UndoRow<'_>) 
     }
     let already_free = slot.state().freed_pages as usize;
     check_owner(core, table.blob_owner(), data.iter().skip(already_free).chain(&index))?;
+    reach::mark("large value left behind freed");
     loop {
         core.make_room(Need::Back, FREED_PER_ACTION)?;
         let action = core.pool.enter();

@@ -11,7 +11,7 @@
 //! from i * C, where C is what a page holds.
 //! Locks     one mutex over directory and end, taken inside actions or for a lookup; page latches come after.
 
-use crate::base::{Error, PageId, Result, TreeId, TxnId, UndoPtr};
+use crate::base::{reach, Error, PageId, Result, TreeId, TxnId, UndoPtr};
 use crate::format::page::{build_content, content_capacity, PageKind, PageMut, PageView};
 use crate::format::state::TxnState;
 use crate::format::undo_record::{self, decode_head, UndoHead, HEAD_BYTES};
@@ -196,6 +196,7 @@ impl UndoLog {
             if stream.pages.is_empty() {
                 stream.last = None;
             }
+            reach::mark("undo page freed");
             self.pool.free(&action, page);
         }
         true

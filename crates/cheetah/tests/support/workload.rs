@@ -40,6 +40,8 @@ pub struct Workload<'d> {
     sessions: Vec<Option<Session>>,
     /// The versions so far; the last one is what is committed now.
     pub versions: Vec<Contents>,
+    /// The version that has been promised.
+    pub acknowledged: u64,
     names: u64,
     mode: u8,
 }
@@ -52,7 +54,17 @@ impl<'d> Workload<'d> {
         let db = Db::open(env, Config::tiny())?;
         let sessions = (0..shape.sessions).map(|_| None).collect();
         let rng = Rng::new(shape.seed);
-        Ok(Self { db, disk, clock, rng, sessions, versions: vec![contents], names: 0, mode: 1 })
+        Ok(Self {
+            db,
+            disk,
+            clock,
+            rng,
+            sessions,
+            versions: vec![contents],
+            acknowledged: 0,
+            names: 0,
+            mode: 1,
+        })
     }
 
     /// Runs all steps; open transactions are left open at the end.
@@ -80,8 +92,19 @@ impl<'d> Workload<'d> {
     }
 
     /// The newest version is promised now.
-    fn acknowledge(&self) {
-        self.disk.acknowledge(self.versions.len() as u64 - 1);
+    fn acknowledge(&mut self) {
+        self.acknowledged = self.versions.len() as u64 - 1;
+        self.disk.acknowledge(self.acknowledged);
+    }
+
+    /// Why the engine has stopped, if it has.
+    pub fn stopped(&self) -> Option<String> {
+        self.db.stopped()
+    }
+
+    /// Takes all open transactions back.
+    pub fn roll_back_all(&mut self) -> Result<()> {
+        self.sessions.iter_mut().flatten().try_for_each(|session| session.txn.rollback())
     }
 
     fn change_mode(&mut self) -> Result<()> {
@@ -184,9 +207,10 @@ impl<'d> Workload<'d> {
         let rows = session.changed.entry(name.clone()).or_insert_with(|| committed.clone());
         let key = self.rng.below(30);
         let new_key = if self.rng.chance(0.3) { self.rng.below(30) } else { key };
-        let bytes = match self.rng.below(20) {
-            0 => 2000 + self.rng.below(8000),
-            1..=3 => 200 + self.rng.below(1500),
+        let bytes = match self.rng.below(60) {
+            0 => 30_000 + self.rng.below(40_000),
+            1..=3 => 2000 + self.rng.below(8000),
+            4..=12 => 200 + self.rng.below(1500),
             _ => self.rng.below(40),
         };
         let new = Row::new(self.rng.below(60), bytes as usize);
