@@ -47,7 +47,10 @@ impl Space {
         let needed = needed_bytes.saturating_add(self.reserve_bytes);
         let mut known = self.known.lock();
         let enough = |known: &Known| known.free_bytes.saturating_sub(known.written_bytes) >= needed;
-        if known.asked && known.written_bytes < REFRESH_BYTES_MAX.min(self.reserve_bytes / 4) && enough(&known) {
+        if known.asked
+            && known.written_bytes < REFRESH_BYTES_MAX.min(self.reserve_bytes / 4)
+            && enough(&known)
+        {
             return Ok(());
         }
         let free_bytes = disk.free_bytes().map_err(|e| Error::io("free space", "", e))?;
