@@ -74,6 +74,8 @@ static void report_orphan(void *context, CheetahBytes name) {
   auto *orphans = static_cast<Orphans *>(context);
   std::string table_name = text_of(name);
   if (table_name.compare(0, orphans->prefix.size(), orphans->prefix) != 0) return;
+  // Temporary tables of any session; starting the server drops what a crash leaves of them.
+  if (table_name.compare(0, 5, "#tmp/") == 0) return;
   std::string file = "./" + table_name;
   size_t partition = file.find("#P#");
   if (partition == std::string::npos) partition = file.find("#p#");

@@ -76,7 +76,7 @@ int ha_cheetah::rename_table(const char *source, const char *target) {
 
 // SHOW CREATE TABLE and ALTER TABLE keep the counter.
 void ha_cheetah::update_create_info(HA_CREATE_INFO *info) {
-  if (info->used_fields & HA_CREATE_USED_AUTO) return;
+  if ((info->used_fields & HA_CREATE_USED_AUTO) || table->found_next_number_field == nullptr) return;
   info->auto_increment_value = cheetah_auto_increment(engine_table_.get());
 }
 
@@ -107,4 +107,7 @@ bool ha_cheetah::same_definition(TABLE *altered, const Alter_inplace_info *chang
   return text_of(before.bytes()) == text_of(after.bytes());
 }
 
-bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *, uint) { return COMPATIBLE_DATA_NO; }
+// Asked by EXCHANGE PARTITION, which has compared the columns and indexes already.
+bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *, uint changes) {
+  return changes == IS_EQUAL_YES ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;
+}
