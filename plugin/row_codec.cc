@@ -22,9 +22,12 @@ static bool given_by_key(const Field *field, const KeyCodec *clustered) {
 void RowCodec::init(TABLE *table, const KeyCodec *clustered) {
   clustered_ = clustered;
   null_bytes_ = table->s->null_bytes;
+  // What a NULL column holds is found by resetting columns of the record, which is not ours.
+  std::vector<uchar> record(table->record[0], table->record[0] + table->s->reclength);
   for (Field **field = table->field; *field != nullptr; field++) {
     if (is_stored(*field) && !given_by_key(*field, clustered)) add(*field, table);
   }
+  memcpy(table->record[0], record.data(), record.size());
   values_.resize(vars_.size());
   old_values_.resize(vars_.size());
   read_values_.resize(vars_.size());
@@ -47,6 +50,8 @@ void RowCodec::add(Field *field, TABLE *table) {
   uint words[] = {field->field_index, static_cast<uint>(field->real_type()), var, field->pack_length_in_rec(), nullable};
   described_.insert(described_.end(), std::begin(words), std::end(words));
   bool may_be_large = (field->flags & BLOB_FLAG) || field->pack_length() > large_value_bytes_min;
+  if (nullable) field->reset();
+  if (nullable && field->real_type() == MYSQL_TYPE_BIT) add_null_bits(static_cast<Field_bit *>(field), table);
   if (var) vars_.push_back(Var{field, offset, null_offset, null_bit, may_be_large});
   else add_fixed(Fixed{field, offset, field->pack_length_in_rec(), null_offset, null_bit});
 }
@@ -56,12 +61,20 @@ void RowCodec::add_fixed(const Fixed &column) {
   if (column.null_bit != 0) {
     nullable_fixed_.push_back(column);
     nullable_places_.push_back(fixed_bytes_);
+    null_images_.insert(null_images_.end(), column.field->ptr, column.field->ptr + column.width);
   }
   bool joins = !runs_.empty() && runs_.back().offset + runs_.back().width == column.offset;
   if (joins) runs_.back().width += column.width;
   else runs_.push_back(Run{column.offset, column.width});
   widths_.push_back(static_cast<uint16_t>(column.width));
   fixed_bytes_ += column.width;
+}
+
+// The odd bits of a BIT column lie among the NULL bits.
+void RowCodec::add_null_bits(const Field_bit *field, const TABLE *table) {
+  if (field->bit_ptr == nullptr || field->bit_len == 0) return;
+  null_bits_.push_back(NullBits{static_cast<uint>(field->null_ptr - table->record[0]), field->null_bit,
+                                static_cast<uint>(field->bit_ptr - table->record[0]), field->bit_ofs, field->bit_len});
 }
 
 CheetahShape RowCodec::shape() const {
@@ -81,6 +94,15 @@ bool RowCodec::needs_old_row(const MY_BITMAP *write_set) const {
   return false;
 }
 
+void RowCodec::append_nulls(const uchar *record, Buffer *out) const {
+  uchar *to = out->reserve(null_bytes_ + 1);  // clr_rec_bits may touch one byte more, with what it holds
+  memcpy(to, record, null_bytes_);
+  for (const NullBits &bits : null_bits_) {
+    if (record[bits.null_offset] & bits.null_bit) clr_rec_bits(to + bits.offset, bits.first, bits.count);
+  }
+  out->advance(null_bytes_);
+}
+
 void RowCodec::append_fixed(const uchar *record, Buffer *out) const {
   uchar *start = out->reserve(fixed_bytes_);
   uchar *to = start;
@@ -88,9 +110,11 @@ void RowCodec::append_fixed(const uchar *record, Buffer *out) const {
     memcpy(to, record + run.offset, run.width);
     to += run.width;
   }
+  const uchar *image = null_images_.data();
   for (size_t i = 0; i < nullable_fixed_.size(); i++) {
     const Fixed &column = nullable_fixed_[i];
-    if (record[column.null_offset] & column.null_bit) memset(start + nullable_places_[i], 0, column.width);
+    if (record[column.null_offset] & column.null_bit) memcpy(start + nullable_places_[i], image, column.width);
+    image += column.width;
   }
   out->advance(fixed_bytes_);
 }
@@ -98,7 +122,7 @@ void RowCodec::append_fixed(const uchar *record, Buffer *out) const {
 bool RowCodec::encode(const uchar *record, CheetahBytes old_row, const MY_BITMAP *write_set, Buffer *out) {
   bool has_old = old_row.len > 0;
   if (has_old && !locate(old_row, &old_values_)) return false;
-  out->append(record, null_bytes_);
+  append_nulls(record, out);
   append_fixed(record, out);
   for (size_t i = 0; i < vars_.size(); i++) {
     const Var &var = vars_[i];

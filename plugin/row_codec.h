@@ -5,7 +5,8 @@
 //
 // Invariants
 //   R1  Virtual columns are not stored; columns that the clustered key gives back exactly are not stored either.
-//   R2  A fixed-width column that is NULL is stored as zeroes (it compresses, and equal rows have equal bytes).
+//   R2  A fixed-width column that is NULL is stored as it is after `reset` (it compresses, and the server, which compares
+//       whole records, finds a row that it sets to NULL again unchanged).
 //   R3  CHAR is stored without its padding when that can save anything.
 //   R4  An external value (a locator that the engine put in place of a large value) is fetched only when its column
 //       is read, and put back as it is when its column is not written.
@@ -52,6 +53,11 @@ class RowCodec {
     uint null_offset;
     uchar null_bit;  // 0: cannot be NULL
   };
+  struct NullBits {
+    uint null_offset;
+    uchar null_bit;
+    uint offset, first, count;  // the column's bits among the NULL bits
+  };
   // Neighbours in the record that are neighbours in the row too.
   struct Run {
     uint offset, width;
@@ -67,12 +73,17 @@ class RowCodec {
   void add(Field *field, TABLE *table);
   bool is_wanted(const Field *field, const TABLE *table) const;
   void add_fixed(const Fixed &column);
+  void add_null_bits(const Field_bit *field, const TABLE *table);
   static bool is_var(const Field *field);
+  void append_nulls(const uchar *record, Buffer *out) const;
   void append_fixed(const uchar *record, Buffer *out) const;
 
   const KeyCodec *clustered_ = nullptr;
   std::vector<Fixed> nullable_fixed_;
   std::vector<uint> nullable_places_;  // of nullable_fixed_, in the fixed part
+  // What their columns hold while NULL: the server compares whole records, and resets a column that it sets to NULL.
+  std::vector<uchar> null_images_;
+  std::vector<NullBits> null_bits_;
   std::vector<Run> runs_;
   std::vector<uint16_t> widths_;
   std::vector<Var> vars_;
