@@ -3,6 +3,7 @@
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
+#include "orphans.h"
 
 using namespace cheetah;
 
@@ -63,27 +64,14 @@ static void report_finding(void *context, CheetahBytes text) {
   report(findings->thd, findings->table, "error", reinterpret_cast<const char *>(text.data), text.len);
 }
 
-// Tables of the same database that the engine has and the server does not know.
-struct Orphans {
-  THD *thd;
-  const TABLE *table;
-  std::string prefix;
-};
-
-static void report_orphan(void *context, CheetahBytes name) {
-  auto *orphans = static_cast<Orphans *>(context);
-  std::string table_name = text_of(name);
-  if (table_name.compare(0, orphans->prefix.size(), orphans->prefix) != 0) return;
-  // Temporary tables of any session; starting the server drops what a crash leaves of them.
-  if (table_name.compare(0, 5, "#tmp/") == 0) return;
-  std::string file = "./" + table_name;
-  size_t partition = file.find("#P#");
-  if (partition == std::string::npos) partition = file.find("#p#");
-  if (partition != std::string::npos) file.resize(partition);
-  if (access((file + reg_ext).c_str(), F_OK) == 0) return;
-  std::string text = "The engine has a table '" + table_name +
-                     "' without a .frm file (it was dropped while the plugin was missing): DROP TABLE removes it";
-  report(orphans->thd, orphans->table, "warning", text.data(), text.size());
+// Names tables of the same database that the engine has and the server does not know.
+static void report_orphans(THD *thd, const TABLE *table, const std::string &database) {
+  for (const std::string &name : table_names(database)) {
+    if (has_definition(name)) continue;
+    std::string text = "The engine has a table '" + name +
+                       "' without a .frm file (it was dropped while the plugin was missing): DROP TABLE removes it";
+    report(thd, table, "warning", text.data(), text.size());
+  }
 }
 
 int ha_cheetah::cross_check(THD *thd) {
@@ -101,8 +89,7 @@ int ha_cheetah::cross_check(THD *thd) {
 }
 
 int ha_cheetah::check(THD *thd, HA_CHECK_OPT *) {
-  Orphans orphans{thd, table, std::string(name_, 0, name_.find('/') + 1)};
-  cheetah_table_names(engine.db, report_orphan, &orphans);
+  report_orphans(thd, table, std::string(name_, 0, name_.find('/') + 1));
   return cross_check(thd);
 }
 

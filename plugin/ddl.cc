@@ -51,7 +51,7 @@ static int create_in_engine(THD *thd, const std::string &name, TABLE *form, cons
   spec.indexes = indexes.data();
   spec.index_count = indexes.size();
   spec.extra = fingerprint.bytes();
-  spec.auto_increment = info->auto_increment_value;
+  spec.auto_increment = form->found_next_number_field != nullptr ? info->auto_increment_value : 0;
   spec.hidden_key = codec.hidden_key();
   choose_compression(thd, form->s->option_struct, &spec);
   return handler_error(cheetah_create_table(engine.db, &spec), thd);
@@ -107,7 +107,4 @@ bool ha_cheetah::same_definition(TABLE *altered, const Alter_inplace_info *chang
   return text_of(before.bytes()) == text_of(after.bytes());
 }
 
-// Asked by EXCHANGE PARTITION, which has compared the columns and indexes already.
-bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *, uint changes) {
-  return changes == IS_EQUAL_YES ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;
-}
+bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *, uint) { return COMPATIBLE_DATA_NO; }

@@ -3,6 +3,7 @@
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
+#include "orphans.h"
 #include "session.h"
 #include "settings.h"
 #include "table_options.h"
@@ -58,8 +59,33 @@ static int start_consistent_snapshot(handlerton *, THD *thd) {
 
 static bool flush_logs(handlerton *) { return cheetah_checkpoint(engine.db) != CHEETAH_OK; }
 
+// The server does not know that an orphan was partitioned: its partitions go with its name.
+static int drop_orphaned_partitions(const std::string &name) {
+  std::vector<std::string> partitions = table_names(name + "#P#");
+  if (partitions.empty() || has_definition(name)) return HA_ERR_NO_SUCH_TABLE;
+  for (const std::string &partition : partitions) {
+    int error = handler_error(cheetah_drop_table(engine.db, bytes_of(partition)), current_thd);
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
 static int drop_table(handlerton *, const char *path) {
-  return handler_error(cheetah_drop_table(engine.db, bytes_of(table_name_of_path(path))), current_thd);
+  std::string name = table_name_of_path(path);
+  int error = handler_error(cheetah_drop_table(engine.db, bytes_of(name)), current_thd);
+  return error == HA_ERR_NO_SUCH_TABLE ? drop_orphaned_partitions(name) : error;
+}
+
+// `path`: "./database/". The server has dropped the tables it knows; what is left are orphans.
+static void drop_database(handlerton *, char *path) {
+  std::string prefix = table_name_of_path(path);
+  if (prefix.empty() || prefix.back() != FN_LIBCHAR) prefix += FN_LIBCHAR;
+  for (const std::string &name : table_names(prefix)) cheetah_drop_table(engine.db, bytes_of(name));
+}
+
+static int signal_ddl_recovery_done(handlerton *) {
+  drop_intermediate_tables();
+  return 0;
 }
 
 struct Printer {
@@ -106,6 +132,8 @@ void set_handlerton(handlerton *hton) {
   hton->start_consistent_snapshot = start_consistent_snapshot;
   hton->flush_logs = flush_logs;
   hton->drop_table = drop_table;
+  hton->drop_database = drop_database;
+  hton->signal_ddl_recovery_done = signal_ddl_recovery_done;
   hton->show_status = show_status;
   hton->prepare_for_backup = prepare_for_backup;
   hton->partition_flags = partition_flags;

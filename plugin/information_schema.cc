@@ -58,9 +58,13 @@ class Described {
 
  private:
   static void store_decoded(Field *field, const std::string &file_name) {
+    size_t partition = file_name.find("#P#");
+    std::string base = file_name.substr(0, partition);
     char text[NAME_LEN * 2 + 1];
-    size_t length = filename_to_tablename(file_name.c_str(), text, sizeof(text), true);
-    field->store(text, length, system_charset_info);
+    size_t length = filename_to_tablename(base.c_str(), text, sizeof(text), true);
+    std::string name(text, length);
+    if (partition != std::string::npos) name += file_name.substr(partition);
+    field->store(name.data(), name.size(), system_charset_info);
   }
 
   std::string name_;

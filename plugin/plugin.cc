@@ -3,10 +3,9 @@
 #include "engine.h"
 #include "errors.h"
 #include "information_schema.h"
+#include "orphans.h"
 #include "settings.h"
 #include "status.h"
-
-#include <vector>
 
 // Exported by the server, declared in none of its headers.
 void ignore_db_dirs_append(const char *directory);
@@ -18,18 +17,6 @@ static constexpr unsigned version = 0x0001;
 // SHOW DATABASES would list the engine's directory otherwise. The server folds this list into its own after it has
 // initialised the plugins of its command line.
 static void hide_directory() { ignore_db_dirs_append(reinterpret_cast<const char *>(open_config().directory.data)); }
-
-static void add_temporary(void *names, CheetahBytes name) {
-  std::string text = text_of(name);
-  if (text.compare(0, 5, "#tmp/") == 0) static_cast<std::vector<std::string> *>(names)->push_back(text);
-}
-
-// Temporary tables of a server that was killed.
-static void drop_temporary_tables() {
-  std::vector<std::string> names;
-  cheetah_table_names(engine.db, add_temporary, &names);
-  for (const std::string &name : names) cheetah_drop_table(engine.db, bytes_of(name));
-}
 
 static void warn_of_binlog() {
   if (!opt_bin_log) return;

@@ -22,6 +22,11 @@ static bool much_changed(ha_rows before, ha_rows now) {
   return difference > before / size_change_divisor;
 }
 
+// Bytes on disk; before the first checkpoint nothing is there, and pages in memory are all there is to count.
+static ulonglong bytes_of_index(const CheetahIndexStats &size) {
+  return size.stored_bytes != 0 ? size.stored_bytes : size.logical_bytes;
+}
+
 int ha_cheetah::info(uint what) {
   Session *session = Session::existing(ha_thd());
   if ((what & HA_STATUS_ERRKEY) && session != nullptr) errkey = session->duplicate_key_no();
@@ -36,9 +41,9 @@ int ha_cheetah::info(uint what) {
   bool for_display = what & (HA_STATUS_TIME | HA_STATUS_OPEN);
   stats.records = rows == 0 && !for_display ? 1 : rows;
   stats.deleted = 0;
-  stats.data_file_length = sizes_[0].stored_bytes;
+  stats.data_file_length = bytes_of_index(sizes_[0]);
   stats.index_file_length = 0;
-  for (size_t i = 1; i < sizes_.size(); i++) stats.index_file_length += sizes_[i].stored_bytes;
+  for (size_t i = 1; i < sizes_.size(); i++) stats.index_file_length += bytes_of_index(sizes_[i]);
   stats.delete_length = 0;
   stats.block_size = cost_page_bytes;
   stats.mean_rec_length = rows == 0 ? 0 : static_cast<ulong>(sizes_[0].logical_bytes / rows);

@@ -21,7 +21,6 @@ mod frame;
 mod gate;
 mod in_memory;
 mod latch_count;
-mod lists;
 mod load;
 mod loads;
 pub mod memory;

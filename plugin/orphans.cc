@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "orphans.h"
+
+#include "engine.h"
+#include "errors.h"
+
+namespace cheetah {
+
+struct Search {
+  const std::string *prefix;
+  std::vector<std::string> names;
+};
+
+static void add_match(void *context, CheetahBytes name) {
+  auto *search = static_cast<Search *>(context);
+  std::string text = text_of(name);
+  if (text.compare(0, search->prefix->size(), *search->prefix) == 0) search->names.push_back(text);
+}
+
+std::vector<std::string> table_names(const std::string &prefix) {
+  Search search{&prefix, {}};
+  cheetah_table_names(engine.db, add_match, &search);
+  return search.names;
+}
+
+bool has_definition(const std::string &name) {
+  std::string file = "./" + name;
+  size_t partition = file.find("#P#");
+  if (partition == std::string::npos) partition = file.find("#p#");
+  if (partition != std::string::npos) file.resize(partition);
+  return access((file + reg_ext).c_str(), F_OK) == 0;
+}
+
+static void drop(const std::string &name) {
+  if (cheetah_drop_table(engine.db, bytes_of(name)) == CHEETAH_OK) return;
+  String message = last_message();
+  sql_print_warning("CHEETAH: '%s' could not be dropped: %s", name.c_str(), message.c_ptr_safe());
+}
+
+void drop_temporary_tables() {
+  for (const std::string &name : table_names("#tmp/")) drop(name);
+}
+
+void drop_intermediate_tables() {
+  for (const std::string &name : table_names("")) {
+    size_t slash = name.find(FN_LIBCHAR);
+    bool intermediate = slash != std::string::npos && name.compare(slash + 1, 5, "#sql-") == 0;
+    if (!intermediate || has_definition(name)) continue;
+    sql_print_information("CHEETAH: dropping '%s', left by a statement that was interrupted", name.c_str());
+    drop(name);
+  }
+}
+
+}  // namespace cheetah

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Tables that the engine has and the server does not know any more.
+#pragma once
+
+#include "server.h"
+
+#include <string>
+#include <vector>
+
+namespace cheetah {
+
+// Names of all tables of the engine that start with `prefix`.
+std::vector<std::string> table_names(const std::string &prefix);
+
+// Whether the server has a .frm file for the table (of a partition: for its table).
+bool has_definition(const std::string &name);
+
+// Drops temporary tables of a server that was killed.
+void drop_temporary_tables();
+
+// Drops what an interrupted ALTER TABLE has left. To be called after the server's own recovery of DDL, which has
+// finished or taken back every statement by then: a table #sql-... without .frm file belongs to none.
+void drop_intermediate_tables();
+
+}  // namespace cheetah
