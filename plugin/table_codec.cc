@@ -7,6 +7,9 @@ namespace cheetah {
 
 // Longer payloads are left out: reading the row costs less than index pages that hold a handful of entries.
 static constexpr size_t payload_bytes_max = 1500;
+// In a tree whose keys may be that long, a page has less room for what is not key.
+static constexpr uint long_key_bytes = 7000;
+static constexpr size_t payload_bytes_max_of_long_keys = 500;
 // Changes with every change of an encoding.
 static constexpr uint encoding_version = 1;
 static constexpr uint hidden_key_bytes = 8;
@@ -15,6 +18,8 @@ void SecondaryCodec::init(TABLE *table, const KEY &key, const KeyCodec *clustere
   key_.init(table, key);
   add_irreversible(key_);
   if (clustered != nullptr) add_irreversible(*clustered);
+  uint stored_key_bytes = key_.max_bytes() + (clustered != nullptr ? clustered->max_bytes() : 0);
+  payload_bytes_max_ = stored_key_bytes > long_key_bytes ? payload_bytes_max_of_long_keys : payload_bytes_max;
 }
 
 void SecondaryCodec::add_irreversible(const KeyCodec &codec) {
@@ -36,7 +41,7 @@ void SecondaryCodec::append_payload(const uchar *record, Buffer *out) const {
     out->append_varint(value.len);
     out->append(value.data, value.len);
   }
-  if (out->size() - start > payload_bytes_max) out->truncate(start);
+  if (out->size() - start > payload_bytes_max_) out->truncate(start);
 }
 
 bool SecondaryCodec::decode_payload(CheetahBytes payload, uchar *record) const {

@@ -31,6 +31,7 @@ class SecondaryCodec {
 
   KeyCodec key_;
   std::vector<const KeyPart *> kept_;
+  size_t payload_bytes_max_ = 0;
 };
 
 class TableCodec {

@@ -168,7 +168,12 @@ uint TextOrder::max_bytes() const {
   if (raw_) return max_chars_ * charset_->mbmaxlen * 2 + 2;
   uint expansion = charset_->strxfrm_multiply < expansion_max ? charset_->strxfrm_multiply : expansion_max;
   uint bytes = 0;
-  for (uint i = 0; i < level_count_; i++) bytes += (max_chars_ * expansion + 1) * (levels_[i].unit + 1);
+  for (uint i = 0; i < level_count_; i++) {
+    const Level &level = levels_[i];
+    // A padded weight may be a space's, with its byte; in others zero bytes are doubled, of which two-byte weights have one.
+    uint weight_bytes = level.pads || level.unit <= 2 ? level.unit + 1 : level.unit * 2;
+    bytes += (max_chars_ * expansion + 1) * weight_bytes;
+  }
   return bytes;
 }
 

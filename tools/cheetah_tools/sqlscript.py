@@ -13,6 +13,7 @@ A statement ends with `;` at the end of a line. A line that starts with `-- ` or
     --! unordered | ordered        compare the next result as a set | in order (default: in order when it says ORDER BY,
                                    SHOW, HANDLER, EXPLAIN, CHECK or CALL)
     --! ignore                     run the next statement on both sides, compare only whether and how it failed
+    --! any                        run the next statement on both sides, compare nothing
     --! numbers                    compare the numbers of the next statement's errors and warnings, not their wording
     --! delimiter WORD             statements end with this word
     --! restart | kill             stop the server (or kill -9) and start it
@@ -34,7 +35,7 @@ BOTH, CHEETAH_ONLY, INNODB_ONLY = "both", "cheetah-only", "innodb-only"
 # Errors that a mistake in a script gives on both sides alike; they must be announced.
 SLIPS = {1049, 1054, 1064, 1109, 1146, 1193, 1305, 1072}
 ACTIONS = {"connection", "disconnect", "reap", "wait", "restart", "kill", "shell"}
-MODIFIERS = {"send", "error", "columns", "unordered", "ordered", "ignore", "numbers", "sample"}
+MODIFIERS = {"send", "error", "columns", "unordered", "ordered", "ignore", "any", "numbers", "sample"}
 IN_ORDER = re.compile(r"\bORDER\s+BY\b|^\s*(SHOW|HANDLER|EXPLAIN|CHECK|CALL|DESC|CHECKSUM|ANALYZE|OPTIMIZE)\b", re.I)
 
 

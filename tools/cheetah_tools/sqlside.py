@@ -213,6 +213,8 @@ def warnings_of(connection) -> list:
 def record(step, engine: str, error: int, message: str, results: list, affected: int, info: str, warnings: list) -> Record:
     """The lines to compare."""
     lines = []
+    if "any" in step.options:
+        return Record(step, [])
     by_number = "numbers" in step.options
     if error:
         lines.append(f"error {error}" + ("" if by_number else f": {message}"))

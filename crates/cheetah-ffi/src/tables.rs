@@ -42,7 +42,9 @@ pub unsafe extern "C" fn cheetah_create_table(db: *mut CheetahDb, spec: *const C
 unsafe fn table_spec(spec: &CheetahTableSpec) -> TableSpec {
     // SAFETY: passed on.
     let indexes = unsafe { slice(spec.indexes, spec.index_count) };
-    let clustered = indexes.first().map_or(0, |index| index.max_key_bytes).min(STORED_KEY_BYTES_MAX / 2);
+    let longest_secondary = indexes.iter().skip(1).map(|index| index.max_key_bytes).max().unwrap_or(0);
+    let clustered_max = STORED_KEY_BYTES_MAX - longest_secondary.min(STORED_KEY_BYTES_MAX / 2);
+    let clustered = indexes.first().map_or(0, |index| index.max_key_bytes).min(clustered_max);
     let rest = STORED_KEY_BYTES_MAX - clustered;
     let index_spec = |(no, index): (usize, &CheetahIndexSpec)| IndexSpec {
         // SAFETY: passed on.
