@@ -18,8 +18,9 @@ check-data: build ; @$(CHEETAH) check-data  ## load the data sets beside the pro
 suites: build ; @$(CHEETAH) suites $(ARGS)   ## MariaDB's own suites, on InnoDB and Cheetah
 differential: build ; @python3 tests/differential/run.py $(ARGS)   ## random statements beside InnoDB (ARGS="--seed 7")
 sqltests: build ; @$(CHEETAH) sql-tests $(ARGS)   ## the scripts of tests/sql, on InnoDB and Cheetah (ARGS="NAME ..")
+servertests: build ; @$(CHEETAH) server-tests $(ARGS)   ## kills in DDL, damaged files, full disk, memory (ARGS="--large")
 deb:   ; @$(CHEETAH) deb       ## build/mariadb-plugin-cheetah_*.deb
 install: ; @$(CHEETAH) install   ## into the installed server, if it is of the very same version
 clean: ; @$(CHEETAH) clean     ## delete what was built
 
-.PHONY: help setup build up sql down demo test bench deb install crash big check-data suites differential sqltests clean
+.PHONY: help setup build up sql down demo test bench deb install crash big check-data suites differential sqltests servertests clean

@@ -107,4 +107,7 @@ bool ha_cheetah::same_definition(TABLE *altered, const Alter_inplace_info *chang
   return text_of(before.bytes()) == text_of(after.bytes());
 }
 
-bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *, uint) { return COMPATIBLE_DATA_NO; }
+// Asked by EXCHANGE PARTITION, which has compared the columns and indexes already.
+bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *, uint changes) {
+  return changes == IS_EQUAL_YES ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;
+}

@@ -22,8 +22,7 @@ void KeyPart::init(TABLE *table, const KEY_PART_INFO &part) {
   kind_ = kind_of(part);
   if (kind_ == Kind::text) {
     CHARSET_INFO *cs = field_->charset();
-    bool pads = is_char(field_) || !(cs->state & MY_CS_NOPAD);
-    text_.init(cs, pads, part.length / cs->mbmaxlen);
+    text_.init(cs, is_char(field_), part.length / cs->mbmaxlen);
   }
 }
 
@@ -101,7 +100,7 @@ CheetahBytes KeyPart::text_of(const uchar *place) const {
   if (!is_char(field_)) return column_bytes(field_, place);
   CHARSET_INFO *cs = field_->charset();
   size_t length = part_bytes_ < width_ ? part_bytes_ : width_;
-  if (cs != &my_charset_bin) length = cs->lengthsp(reinterpret_cast<const char *>(place), length);
+  if (!text_.counts_spaces()) length = cs->lengthsp(reinterpret_cast<const char *>(place), length);
   return CheetahBytes{place, length};
 }
 

@@ -17,14 +17,21 @@ static bool bytes_are_weights(CHARSET_INFO *cs) {
   return cs->mbmaxlen == 1 || (cs->state & MY_CS_UNICODE && cs->mbminlen == 1);
 }
 
-void TextOrder::init(CHARSET_INFO *charset, bool pads, uint max_chars) {
+// With one weight per character, a CHAR of a NO PAD collation sorts as if it had PAD SPACE: its width is always the same.
+static bool pads(const CHARSET_INFO *cs, bool fixed_width) {
+  if (cs == &my_charset_bin) return false;
+  return !(cs->state & MY_CS_NOPAD) || (fixed_width && cs->uca == nullptr);
+}
+
+void TextOrder::init(CHARSET_INFO *charset, bool fixed_width, uint max_chars) {
   charset_ = charset;
-  pads_ = pads && charset != &my_charset_bin;
+  fixed_width_ = fixed_width;
+  pads_ = pads(charset, fixed_width);
   max_chars_ = max_chars;
   raw_ = bytes_are_weights(charset);
   if (raw_) {
     level_count_ = 1;
-    levels_[0] = Level{0, 1, {' '}};
+    levels_[0] = Level{0, 1, pads_, {' '}};
     return;
   }
   add_levels();
@@ -49,7 +56,9 @@ bool TextOrder::add_level(uint flag) {
   if (space_bytes <= 0) return false;
   size_t unit = charset_->strnxfrm(weight, sizeof(weight), 1, space, space_bytes, flag);
   if (unit == 0 || unit > sizeof(Level::space)) return false;
-  Level &level = levels_[level_count_++];
+  Level &level = levels_[level_count_];
+  level.pads = pads_ || (level_count_ > 0 && !fixed_width_);
+  level_count_++;
   level.flag = flag;
   level.unit = static_cast<uint>(unit);
   memcpy(level.space, weight, unit);
@@ -90,7 +99,7 @@ void TextOrder::append(const uchar *text, size_t length, Buffer *scratch, Buffer
 }
 
 void TextOrder::append_level(const Level &level, const uchar *weights, size_t length, Buffer *out) const {
-  if (pads_) append_padded(level, weights, length, out);
+  if (level.pads) append_padded(level, weights, length, out);
   else append_unpadded(weights, length, out);
 }
 
@@ -136,7 +145,7 @@ void TextOrder::append_unpadded(const uchar *weights, size_t length, Buffer *out
 const uchar *TextOrder::skip(const uchar *at, const uchar *end, uchar invert) const {
   if (whole_) return at + whole_bytes_ <= end ? at + whole_bytes_ : nullptr;
   for (uint i = 0; i < level_count_ && at != nullptr; i++) {
-    at = pads_ ? skip_level(levels_[i], at, end, invert) : skip_unpadded(at, end, invert);
+    at = levels_[i].pads ? skip_level(levels_[i], at, end, invert) : skip_unpadded(at, end, invert);
   }
   return at;
 }

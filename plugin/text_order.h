@@ -16,12 +16,17 @@ namespace cheetah {
 //   PAD SPACE  Behind the last weight that is not the space's, comparison goes on with spaces for ever. Each space
 //              weight inside is followed by one byte: 0 when the rest sorts before spaces, 2 when after; the end is a
 //              space weight followed by 1. (MyRocks does the same for fixed chunks; here only spaces cost a byte.)
-//   NO PAD     A zero byte is written as 00 FF; the end is 00 00.
+//   NO PAD     A zero byte is written as 00 FF; the end is 00 00. The server does so for the first level only (so that
+//              letters that differ in nothing but accents are equal where accents do not count), but for a CHAR, whose
+//              spaces up to its full width belong to it, on every level.
 // Collations with weights that cannot be told apart that way are padded to the full width of the column (`whole_`).
 class TextOrder {
  public:
-  // `pads`: trailing spaces do not count. `max_chars`: what the key part holds; longer values are cut.
-  void init(CHARSET_INFO *charset, bool pads, uint max_chars);
+  // `fixed_width`: a CHAR. `max_chars`: what the key part holds; longer values are cut.
+  void init(CHARSET_INFO *charset, bool fixed_width, uint max_chars);
+
+  // Whether a CHAR is to be given with all its spaces.
+  bool counts_spaces() const { return !pads_; }
 
   void append(const uchar *text, size_t length, Buffer *scratch, Buffer *out) const;
 
@@ -36,6 +41,7 @@ class TextOrder {
   struct Level {
     uint flag;
     uint unit;  // bytes of the space's weight
+    bool pads;
     uchar space[8];
   };
   static constexpr uint levels_max = 6;
@@ -51,7 +57,8 @@ class TextOrder {
   static const uchar *skip_unpadded(const uchar *at, const uchar *end, uchar invert);
 
   CHARSET_INFO *charset_ = nullptr;
-  bool pads_ = false;
+  bool pads_ = false;  // trailing spaces do not count
+  bool fixed_width_ = false;
   bool raw_ = false;    // the bytes are the weights
   bool whole_ = false;  // padded to `whole_bytes_`
   uint max_chars_ = 0;

@@ -23,6 +23,7 @@ COMMANDS = {
     "crash": "crash:main",
     "check-data": "checkdata:main",
     "sql-tests": "sqltests:main",
+    "server-tests": "servertests:main",
     "licences": "licences:main",
     "test": "testall:main",
     "deb": "package:deb",

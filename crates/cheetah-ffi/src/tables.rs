@@ -10,9 +10,9 @@ use cheetah::table::{IndexSpec, Table, TableSpec};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Longest stored key of the engine's widest tree: a quarter of a 32 KiB page less its head. The key of a secondary
-/// index and the clustered key behind it share it.
-const STORED_KEY_BYTES_MAX: u32 = 7936;
+/// Longest stored key of the engine's widest tree, whose pages have 32 KiB. The key of a secondary index and the
+/// clustered key behind it share it.
+const STORED_KEY_BYTES_MAX: u32 = cheetah::format::page::max_key_bytes(32 << 10) as u32;
 /// Zstd's own default; above it loading slows down faster than space shrinks.
 const DEFAULT_ZSTD_LEVEL: i32 = 3;
 

@@ -30,7 +30,8 @@ fn written() -> (SimDisk, Contents) {
     for name in ["a", "b", "c"] {
         let table = db.create_table(&spec(name)).unwrap();
         let mut txn = db.begin();
-        let rows = (0..60).map(|key| (key, Row::new(key, if key % 9 == 0 { 3000 } else { 25 }))).collect::<Rows>();
+        let rows =
+            (0..60).map(|key| (key, Row::new(key, if key % 9 == 0 { 3000 } else { 25 }))).collect::<Rows>();
         for (key, row) in &rows {
             insert(&mut txn, &table, *key, row).unwrap();
             if *key == 40 && name != "c" {
@@ -136,7 +137,10 @@ fn damage_of_one_table_leaves_the_others_readable() {
                 all_rows(&mut db.begin(), &table).is_ok()
             });
             let readable = readable.count();
-            assert!(readable >= contents.len() - 1, "byte {offset} of {path}: {readable} tables are readable");
+            assert!(
+                readable >= contents.len() - 1,
+                "byte {offset} of {path}: {readable} tables are readable"
+            );
             refused += contents.len() - readable;
         }
     }

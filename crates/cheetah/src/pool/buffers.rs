@@ -8,6 +8,12 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
+/// Part of the limit that free buffers of one class may take from another without being given back.
+const IDLE_PART: usize = 32;
+/// Part of the limit by which racing threads may exceed it: giving back at once what was one too many, only to ask for
+/// it again, would keep the allocator busy.
+const SLACK_PART: usize = 100;
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Buffers {
@@ -15,22 +21,55 @@ pub(super) struct Buffers {
     memory: Arc<Memory>,
     /// Bytes of buffers that belong to frames.
     in_use: AtomicUsize,
+    /// Buffers that the allocator was asked for.
+    allocations: AtomicUsize,
     free: [Mutex<Vec<PageBuf>>; PageClass::ALL.len()],
 }
 
 impl Buffers {
     pub(super) fn new(page_bytes: u32, memory: Arc<Memory>) -> Self {
-        Self { page_bytes, memory, in_use: AtomicUsize::new(0), free: Default::default() }
+        Self {
+            page_bytes,
+            memory,
+            in_use: AtomicUsize::new(0),
+            allocations: AtomicUsize::new(0),
+            free: Default::default(),
+        }
     }
 
-    /// Bytes by which frames would exceed their limit if `extra` more were taken.
-    pub(super) fn excess(&self, extra: usize) -> usize {
-        (self.in_use() + extra).saturating_sub(self.memory.frames_limit())
+    /// Whether `bytes` more of a class can be taken within the limit. Gives back what other classes hold idle, if it is
+    /// much.
+    pub(super) fn has_room(&self, class: PageClass, bytes: usize) -> bool {
+        let limit = self.memory.frames_limit();
+        if self.in_use() + bytes > limit {
+            return false;
+        }
+        if self.free[class as usize].lock().len() * class.bytes(self.page_bytes) >= bytes {
+            return true;
+        }
+        let idle = self.memory.used(Account::Frames).saturating_sub(self.in_use());
+        if idle > limit / IDLE_PART {
+            PageClass::ALL
+                .into_iter()
+                .filter(|other| *other != class)
+                .for_each(|other| self.drop_free(other, bytes));
+        }
+        self.memory.used(Account::Frames) + bytes <= limit
+    }
+
+    /// Bytes by which frames exceed their limit.
+    pub(super) fn excess(&self) -> usize {
+        self.in_use().saturating_sub(self.memory.frames_limit())
     }
 
     /// Bytes of buffers that belong to frames.
     pub(super) fn in_use(&self) -> usize {
         self.in_use.load(Relaxed)
+    }
+
+    /// Buffers that the allocator was asked for.
+    pub(super) fn allocations(&self) -> usize {
+        self.allocations.load(Relaxed)
     }
 
     /// A buffer with arbitrary contents. Never waits; whether the limit allows it is the caller's business.
@@ -40,28 +79,28 @@ impl Buffers {
         if let Some(buffer) = self.free[class as usize].lock().pop() {
             return buffer;
         }
-        self.drop_free_of_others(class, bytes);
         self.memory.add(Account::Frames, bytes);
+        self.allocations.fetch_add(1, Relaxed);
         PageBuf::new(bytes)
     }
 
     /// Takes a buffer back.
     pub(super) fn give(&self, class: PageClass, buffer: PageBuf) {
         self.in_use.fetch_sub(buffer.len(), Relaxed);
-        if self.memory.used(Account::Frames) > self.memory.frames_limit() {
+        let limit = self.memory.frames_limit();
+        if self.memory.used(Account::Frames) > limit + limit / SLACK_PART {
             self.memory.subtract(Account::Frames, buffer.len());
         } else {
             self.free[class as usize].lock().push(buffer);
         }
     }
 
-    fn drop_free_of_others(&self, class: PageClass, needed: usize) {
-        for other in PageClass::ALL.into_iter().filter(|other| *other != class) {
-            let mut free = self.free[other as usize].lock();
-            while self.memory.used(Account::Frames) + needed > self.memory.frames_limit() {
-                let Some(buffer) = free.pop() else { break };
-                self.memory.subtract(Account::Frames, buffer.len());
-            }
+    /// Really gives back free buffers of a class until `needed` bytes fit into the limit.
+    pub(super) fn drop_free(&self, class: PageClass, needed: usize) {
+        let mut free = self.free[class as usize].lock();
+        while self.memory.used(Account::Frames) + needed > self.memory.frames_limit() {
+            let Some(buffer) = free.pop() else { break };
+            self.memory.subtract(Account::Frames, buffer.len());
         }
     }
 }
@@ -75,9 +114,10 @@ mod tests {
         let memory = Arc::new(Memory::new(4096 + 65));
         let buffers = Buffers::new(512, memory.clone());
         let taken: Vec<_> = (0..8).map(|_| buffers.take(PageClass::Base)).collect();
-        assert_eq!(buffers.excess(512), 512);
+        assert!(!buffers.has_room(PageClass::Base, 512));
         taken.into_iter().for_each(|buffer| buffers.give(PageClass::Base, buffer));
         assert_eq!((memory.used(Account::Frames), buffers.in_use()), (4096, 0));
+        assert!(buffers.has_room(PageClass::Large, 2048));
         let large = buffers.take(PageClass::Large);
         assert_eq!((memory.used(Account::Frames), buffers.in_use()), (4096, 2048));
         buffers.give(PageClass::Large, large);
@@ -88,7 +128,7 @@ mod tests {
         let memory = Arc::new(Memory::new(1024 + 16));
         let buffers = Buffers::new(512, memory.clone());
         let taken: Vec<_> = (0..3).map(|_| buffers.take(PageClass::Base)).collect();
-        assert_eq!(memory.used(Account::Frames), 1536);
+        assert_eq!(memory.used(Account::Frames), 1536, "beyond the limit and its slack");
         taken.into_iter().for_each(|buffer| buffers.give(PageClass::Base, buffer));
         assert_eq!(memory.used(Account::Frames), 1024);
     }

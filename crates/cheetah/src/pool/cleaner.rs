@@ -69,6 +69,8 @@ impl Pool {
     /// Evicts until a small share of the frames is free.
     fn keep_spare_frames(&self) -> Result<()> {
         let spare = self.memory.frames_limit() / SPARE_SHARE;
-        self.evict_until_fits(spare, STEP_PAGES_MAX as usize)
+        let pages = (spare / PageClass::Base.bytes(self.page_bytes)).max(1);
+        let spare = pages * PageClass::Base.bytes(self.page_bytes);
+        self.evict_until_fits(PageClass::Base, spare, STEP_PAGES_MAX as usize)
     }
 }

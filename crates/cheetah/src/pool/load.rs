@@ -155,7 +155,7 @@ impl Pool {
     fn decode(&self, pid: PageId, source: Source, image: &[u8]) -> Result<Arc<Frame>> {
         let expected = codec::expected(pid, source.tree, &source.location);
         let class = codec::class_of(image, &expected, self.page_bytes)?;
-        self.make_room_for_read(class.bytes(self.page_bytes))?;
+        self.make_room_for_read(class)?;
         let mut bytes = self.buffers.take(class);
         let decoded = self.scratch.with_workspace(|workspace| workspace.decode(image, &expected, &mut bytes));
         let frame = self.new_frame(pid, source.tree, class, bytes);

@@ -21,6 +21,7 @@ mod frame;
 mod gate;
 mod in_memory;
 mod latch_count;
+mod lists;
 mod load;
 mod loads;
 pub mod memory;

@@ -257,6 +257,7 @@ impl Pool {
         let mut all = self.counters.all();
         all.push(("pool_frames", self.queues.frames_count() as u64));
         all.push(("pool_frame_bytes", self.buffers.in_use() as u64));
+        all.push(("pool_frame_allocations", self.buffers.allocations() as u64));
         all.push(("pool_frame_bytes_limit", self.memory.frames_limit() as u64));
         all.push(("pool_dirty_pages", self.dirty_count() as u64));
         all

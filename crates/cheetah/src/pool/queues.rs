@@ -9,12 +9,11 @@
 //!           coarse time stamp per page.
 
 use super::frame::Frame;
+use super::lists::Lists;
+use super::PageClass;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The small queue's share of the bytes in both queues: one in ten.
-const SMALL_SHARE: usize = 10;
 /// A page read again within so many eighths of a turnover of the pool is "soon".
 const SOON_EIGHTHS: u16 = 8;
 /// Frames looked at before a search for a victim gives up.
@@ -30,14 +29,6 @@ struct Turnover {
     time: EvictionTime,
     /// Since `time` began.
     evictions: usize,
-}
-
-#[derive(Default, Debug)]
-struct Lists {
-    small: VecDeque<Arc<Frame>>,
-    main: VecDeque<Arc<Frame>>,
-    small_bytes: usize,
-    main_bytes: usize,
 }
 
 /// See the module.
@@ -66,12 +57,12 @@ impl Queues {
         }
     }
 
-    /// The next frame to evict, by the rule above; `None` when nothing deserved it within a bounded search.
-    pub(super) fn candidate(&self) -> Option<Candidate> {
+    /// The next frame to evict for a page of class `wanted`, by the rule above; `None` when nothing deserved it within a
+    /// bounded search.
+    pub(super) fn candidate(&self, wanted: PageClass) -> Option<Candidate> {
         let mut lists = self.lists.lock();
         for _ in 0..LOOKS_MAX {
-            let from_small = lists.small_is_due();
-            let frame = lists.pop(from_small)?;
+            let (frame, from_small) = lists.pop(wanted)?;
             if frame.is_detached() {
                 return Some(Candidate { frame, from_small });
             }
@@ -107,38 +98,10 @@ impl Queues {
 
     /// Frames in the queues.
     pub(super) fn frames_count(&self) -> usize {
-        let lists = self.lists.lock();
-        lists.small.len() + lists.main.len()
+        self.lists.lock().count()
     }
 
     fn now(&self) -> EvictionTime {
         self.clock.lock().time
-    }
-}
-
-impl Lists {
-    fn small_is_due(&self) -> bool {
-        self.small_bytes * SMALL_SHARE > self.small_bytes + self.main_bytes || self.main.is_empty()
-    }
-
-    fn pop(&mut self, small: bool) -> Option<Arc<Frame>> {
-        let (list, bytes) = if small {
-            (&mut self.small, &mut self.small_bytes)
-        } else {
-            (&mut self.main, &mut self.main_bytes)
-        };
-        let frame = list.pop_front()?;
-        *bytes -= frame.bytes_count;
-        Some(frame)
-    }
-
-    fn push_small(&mut self, frame: Arc<Frame>) {
-        self.small_bytes += frame.bytes_count;
-        self.small.push_back(frame);
-    }
-
-    fn push_main(&mut self, frame: Arc<Frame>) {
-        self.main_bytes += frame.bytes_count;
-        self.main.push_back(frame);
     }
 }

@@ -42,39 +42,43 @@ impl Pool {
     /// use the reserve; `DiskFull` means that this is gone too.
     pub fn make_room_from_reserve(&self, pages: usize) -> Result<()> {
         debug_assert!(!gate::inside(), "writing may take long, which an open action must not");
-        let bytes = pages * PageClass::Base.bytes(self.page_bytes);
-        if self.buffers.excess(bytes) == 0 {
+        let class = PageClass::Base;
+        let bytes = pages * class.bytes(self.page_bytes);
+        if self.buffers.has_room(class, bytes) {
             return Ok(());
         }
-        self.evict_until_fits(bytes, 2 * self.queues.frames_count())
+        self.evict_until_fits(class, bytes, 2 * self.queues.frames_count())
     }
 
     /// Makes room for a page about to be read. Gives up after a few looks: a little too much memory is better than
     /// a read that waits.
-    pub(super) fn make_room_for_read(&self, bytes: usize) -> Result<()> {
-        if self.buffers.excess(bytes) == 0 {
+    pub(super) fn make_room_for_read(&self, class: PageClass) -> Result<()> {
+        let bytes = class.bytes(self.page_bytes);
+        if self.buffers.has_room(class, bytes) {
             return Ok(());
         }
-        let result = self.evict_until_fits(bytes, LOOKS_FOR_READ);
-        let excess = self.buffers.excess(bytes);
-        if excess > 0 {
+        let result = self.evict_until_fits(class, bytes, LOOKS_FOR_READ);
+        if !self.buffers.has_room(class, bytes) {
             self.counters.overshoots.one();
         }
-        if excess > self.memory.frames_limit() / 8 {
-            result
-        } else {
-            Ok(())
+        if self.buffers.excess() > self.memory.frames_limit() / 8 {
+            return result;
         }
+        Ok(())
     }
 
-    /// Looks at up to `looks` candidates until `bytes` more fit.
-    pub(super) fn evict_until_fits(&self, bytes: usize, looks: usize) -> Result<()> {
+    /// Looks at up to `looks` candidates until `bytes` more of a class fit.
+    pub(super) fn evict_until_fits(&self, class: PageClass, bytes: usize, looks: usize) -> Result<()> {
         for _ in 0..looks {
-            if self.buffers.excess(bytes) == 0 {
+            if self.buffers.has_room(class, bytes) {
                 return Ok(());
             }
-            let Some(candidate) = self.queues.candidate() else { continue };
+            let Some(candidate) = self.queues.candidate(class) else { continue };
+            let from = candidate.frame.class;
             self.evict(candidate)?;
+            if from != class {
+                self.buffers.drop_free(from, bytes);
+            }
         }
         Ok(())
     }

@@ -118,7 +118,13 @@ impl Core {
         if log.space() == Space::Full && !self.has_threads.load(Relaxed) {
             forgive(need, self.checkpoint())?;
         }
-        forgive(need, log.wait_for_space(&*self.clock, &|| false))
+        let ready = log.wait_for_space(&*self.clock, &|| false);
+        if need == Need::Back && matches!(ready, Err(Error::DiskFull(_))) {
+            // No file waits for when the current one is full: a checkpoint lets go of old ones, which then do.
+            forgive(need, self.checkpoint())?;
+            return forgive(need, log.wait_for_space(&*self.clock, &|| false));
+        }
+        forgive(need, ready)
     }
 
     /// On a full disk, gives space back now and then: images that rolled back pages have replaced go only when a

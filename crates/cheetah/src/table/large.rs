@@ -78,7 +78,7 @@ pub(crate) fn write_value(
     value: &[u8],
     buffers: &mut Buffers,
 ) -> Result<()> {
-    let step_bytes = PAGES_PER_STEP * page_capacity(&core.pool, PageClass::Large);
+    let step_bytes = step_bytes(core);
     for (step_no, bytes) in value.chunks(step_bytes).enumerate() {
         let offset = (step_no * step_bytes) as u64;
         let step = Step { table: table.id(), total_bytes: value.len() as u64, offset, bytes };
@@ -86,6 +86,14 @@ pub(crate) fn write_value(
     }
     Counters::add(&core.counters.large_values_written);
     Ok(())
+}
+
+/// Bytes of a value in one step: at most what a quarter of a log file holds. A record longer than a file would need a longer
+/// file, which is not kept ready: on a full disk the log would meet that in the middle of an action.
+fn step_bytes(core: &Core) -> usize {
+    let page_bytes = page_capacity(&core.pool, PageClass::Large);
+    let log_pages = core.config.log_file_bytes as usize / 4 / page_bytes;
+    log_pages.clamp(1, PAGES_PER_STEP) * page_bytes
 }
 
 /// Record buffers, reused.

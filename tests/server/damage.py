@@ -1,0 +1,209 @@
+"""Damaged and missing files, a second server, a read-only directory, impossible options: clear errors, the rest works."""
+
+import os
+import shutil
+
+from cheetah_tools.say import Failure
+from cheetah_tools.server import PrivateServer
+from cheetah_tools.servertests import Skip, expect, is_root
+
+
+def prepared(context):
+    """A stopped server with two tables of Cheetah and one of InnoDB; its engine's folder."""
+    server = context.server()
+    server.start()
+    server.sql("CREATE DATABASE d")
+    for name in ("one", "two"):
+        server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY, b VARBINARY(200), KEY (b)) ENGINE=CHEETAH")
+        server.sql(f"INSERT INTO {name} SELECT seq, CONCAT(MD5(seq), MD5(seq + 1), MD5(seq + 2)) FROM seq_1_to_30000", "d")
+    server.sql("CREATE TABLE d.other (a INT PRIMARY KEY) ENGINE=InnoDB")
+    server.sql("INSERT INTO d.other VALUES (1), (2)")
+    server.stop()
+    return server, server.data / "#cheetah"
+
+
+def change(place, offset: int, count: int = 64) -> None:
+    """Invert bytes of a file."""
+    with open(place, "r+b") as handle:
+        handle.seek(offset)
+        old = handle.read(count)
+        handle.seek(offset)
+        handle.write(bytes(byte ^ 0x5A for byte in old))
+
+
+def starts_without_engine(server, word: str) -> None:
+    """The server starts, other engines work, Cheetah is off, and the log says why."""
+    server.start()
+    expect(server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read")
+    expect(not server.has_engine("CHEETAH"), "the engine started on a damaged directory")
+    lines = [line for line in server.log.read_text(errors="replace").splitlines() if "CHEETAH" in line and "ERROR" in line]
+    expect(any(word.lower() in line.lower() for line in lines), f"no line of the log names '{word}': {lines[-3:]}")
+    server.stop()
+
+
+def test_damaged_control_is_named(context):
+    """Both copies of CONTROL."""
+    server, folder = prepared(context)
+    keep = (folder / "CONTROL").read_bytes()
+    change(folder / "CONTROL", 0, len(keep))
+    starts_without_engine(server, "CONTROL")
+    (folder / "CONTROL").write_bytes(keep)
+    server.start()
+    expect(server.value("SELECT COUNT(*) FROM d.one") == 30000, "the restored directory is not as it was")
+
+
+def test_damaged_map_is_named(context):
+    """The newest map file."""
+    server, folder = prepared(context)
+    for place in folder.glob("map-*.log"):
+        change(place, 40, 16)
+    starts_without_engine(server, "map")
+
+
+def test_missing_segment_is_named_and_other_tables_stay_readable(context):
+    """A segment is moved away and brought back."""
+    server, folder = prepared(context)
+    segments = sorted((folder / "seg").glob("*.seg"))
+    place = segments[0]
+    aside = server.folder / "aside.seg"
+    shutil.move(place, aside)
+    try:
+        server.start()
+    except Failure as failure:
+        raise Failure(f"the server did not start without {place.name}: {failure}") from failure
+    expect(server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read")
+    text = server.log.read_text(errors="replace")
+    expect(place.stem in text or place.name in text, f"the log does not name {place.name}", server)
+    server.stop()
+    shutil.move(aside, place)
+    server.start()
+    expect(server.value("SELECT COUNT(*) FROM d.one") + server.value("SELECT COUNT(*) FROM d.two") == 60000, "rows are gone although the segment is back")
+
+
+def test_damaged_segment_gives_errors_not_wrong_rows(context):
+    """Bytes all over a segment are changed: reads fail with an error or give the right rows; the server stays up."""
+    import pymysql
+    server, folder = prepared(context)
+    server.start()
+    wanted = {name: server.sql(f"SELECT a, MD5(b) FROM d.{name}") for name in ("one", "two")}
+    server.stop()
+    place = max((folder / "seg").glob("*.seg"), key=lambda p: p.stat().st_size)
+    size = place.stat().st_size
+    for _ in range(20):
+        change(place, context.rng.randrange(size - 8), 4)
+    server.start()
+    failures = 0
+    for name, rows in wanted.items():
+        for index in ("PRIMARY", "b"):
+            try:
+                found = server.sql(f"SELECT a, MD5(b) FROM d.{name} FORCE INDEX ({index}) WHERE b >= '' AND a > 0")
+                expect(sorted(found) == sorted(rows), f"wrong rows from {name} by {index}")
+            except (pymysql.MySQLError, Failure) as failure:
+                expect("wrong rows" not in str(failure), str(failure))
+                failures += 1
+    expect(failures > 0, "20 changed places were never noticed")
+    expect(server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read")
+    verdicts = [row[3] for name in wanted for row in server.sql(f"CHECK TABLE d.{name} EXTENDED")]
+    expect(any("orrupt" in text for text in verdicts), f"CHECK TABLE finds nothing: {verdicts}")
+
+
+def test_damaged_log_is_named(context):
+    """A killed server's newest log file is damaged in the middle of what recovery needs."""
+    server, folder = prepared(context)
+    server.start()
+    server.sql("INSERT INTO one SELECT seq + 100000, 'after' FROM seq_1_to_2000", "d")
+    server.kill()
+    logs = sorted((folder / "wal").glob("*.log"))
+    for place in logs:
+        change(place, 0, 256)
+    server.start()
+    expect(server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read")
+    if server.has_engine("CHEETAH"):
+        raise Failure("a log whose first blocks are damaged was taken as empty: acknowledged rows are lost without a word")
+    expect("wal" in server.log.read_text(errors="replace") or ".log" in server.log.read_text(errors="replace"), "the log file is not named", server)
+
+
+def test_second_server_on_the_directory_is_refused(context):
+    """Only the engine's folder is shared, by a link; the second server works without Cheetah."""
+    server, folder = prepared(context)
+    server.start()
+    second = context.server()
+    second.start()
+    second.stop()
+    shutil.rmtree(second.data / "#cheetah")
+    (second.data / "#cheetah").symlink_to(folder)
+    second.start()
+    expect(not second.has_engine("CHEETAH"), "two servers opened one directory")
+    text = second.log.read_text(errors="replace").lower()
+    expect("lock" in text or "another process" in text or "in use" in text, "the refusal does not say why", second)
+    second.stop()
+    expect(server.value("SELECT COUNT(*) FROM d.one") == 30000, "the first server was disturbed")
+
+
+def test_read_only_directory_is_refused(context):
+    """Root may write anywhere: the folder is bind-mounted read-only."""
+    import subprocess
+    if not is_root():
+        raise Skip("needs root for a read-only mount")
+    server, folder = prepared(context)
+    if subprocess.run(["mount", "--bind", str(folder), str(folder)], capture_output=True, check=False).returncode:
+        raise Skip("no mounts here")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
+        starts_without_engine(server, "read-only")
+    finally:
+        server.kill()
+        subprocess.run(["umount", str(folder)], check=False)
+
+
+def test_impossible_options_are_adjusted_or_refused(context):
+    """Too small, too large, nonsense."""
+    for name, value in (("cheetah_buffer_pool_size", "1"), ("cheetah_log_file_size", "100T"), ("cheetah_io_capacity", "0"),
+                        ("cheetah_flush_log_at_trx_commit", "7"), ("cheetah_default_compression", "brotli")):
+        server = context.server({f"loose_{name}": value})
+        server.start()
+        expect(server.value("SELECT 1") == 1, f"no answer with {name}={value}")
+        if server.has_engine("CHEETAH"):
+            expect(str(server.value(f"SELECT @@{name}")) != value, f"{name}={value} was taken as it is")
+        expect(name.replace("_", "-") in server.log.read_text(errors="replace").replace("_", "-"), f"{name}={value} is not mentioned in the log", server)
+        server.stop()
+
+
+def test_plugin_missing_at_drop_leaves_a_named_orphan(context):
+    """DROP without the plugin; CHECK names the orphan; DROP removes it; the name is free."""
+    server, _ = prepared(context)
+    bare = PrivateServer(server.folder, server.options, plugin=False)
+    bare.start()
+    import pymysql
+    try:
+        bare.sql("DROP TABLE d.one")
+    except (pymysql.MySQLError, Failure):
+        os.unlink(server.data / "d" / "one.frm")
+    bare.stop()
+    server.start()
+    texts = [row[3] for row in server.sql("CHECK TABLE d.two")]
+    expect(any("d/one" in text for text in texts), f"CHECK does not name the orphan: {texts}")
+    server.sql("DROP TABLE IF EXISTS d.one")
+    texts = [row[3] for row in server.sql("CHECK TABLE d.two")]
+    expect(not any("d/one" in text for text in texts), f"the orphan is still there: {texts}")
+    server.sql("CREATE TABLE d.one (z INT) ENGINE=CHEETAH")
+    server.stop()
+
+
+def test_newer_format_is_refused_with_both_versions(context):
+    """A later release's CONTROL: both slots carry another version (and a checksum that does not match any more)."""
+    server, folder = prepared(context)
+    change(folder / "CONTROL", 8, 2)
+    change(folder / "CONTROL", 4096 + 8, 2)
+    starts_without_engine(server, "CONTROL")
+
+
+def test_foreign_folder_is_not_touched(context):
+    """Files of somebody else in the engine's folder stay."""
+    server = context.server()
+    server.start()
+    server.stop()
+    (server.data / "#cheetah" / "notes.txt").write_text("mine")
+    server.start()
+    server.stop()
+    expect((server.data / "#cheetah" / "notes.txt").read_text() == "mine", "a foreign file was changed")

@@ -1,0 +1,93 @@
+"""kill -9 in the middle of every kind of DDL: afterwards .frm files and catalog agree and every table is whole."""
+
+import threading
+import time
+
+from cheetah_tools.servertests import expect
+
+SETUP = ["CREATE TABLE keep (a INT PRIMARY KEY, b VARCHAR(100), KEY (b)) ENGINE=CHEETAH",
+         "INSERT INTO keep SELECT seq, CONCAT('b', seq) FROM seq_1_to_2000"]
+CYCLES = {
+    "create and drop": ["CREATE TABLE IF NOT EXISTS c1 (a INT PRIMARY KEY, b BLOB, KEY (b(10))) ENGINE=CHEETAH",
+                        "INSERT IGNORE INTO c1 SELECT seq, REPEAT('x', 200) FROM seq_1_to_300", "DROP TABLE IF EXISTS c1"],
+    "create or replace": ["CREATE OR REPLACE TABLE c2 ENGINE=CHEETAH AS SELECT seq a, REPEAT('y', 100) b FROM seq_1_to_500"],
+    "rename": ["CREATE TABLE IF NOT EXISTS c3 (a INT) ENGINE=CHEETAH", "RENAME TABLE c3 TO c4, c4 TO c5", "RENAME TABLE c5 TO c3"],
+    "truncate": ["CREATE TABLE IF NOT EXISTS c6 (a INT AUTO_INCREMENT PRIMARY KEY) ENGINE=CHEETAH", "INSERT INTO c6 SELECT NULL FROM seq_1_to_200",
+                 "TRUNCATE TABLE c6"],
+    "alter by copy": ["CREATE TABLE IF NOT EXISTS c7 (a INT PRIMARY KEY, b VARCHAR(50)) ENGINE=CHEETAH",
+                      "INSERT IGNORE INTO c7 SELECT seq, seq FROM seq_1_to_3000", "ALTER TABLE c7 ADD INDEX k (b), ADD x INT DEFAULT 5",
+                      "ALTER TABLE c7 DROP INDEX k, DROP COLUMN x"],
+    "engines": ["CREATE TABLE IF NOT EXISTS c8 (a INT PRIMARY KEY, b INT) ENGINE=InnoDB", "INSERT IGNORE INTO c8 SELECT seq, 1 FROM seq_1_to_1000",
+                "ALTER TABLE c8 ENGINE=CHEETAH", "ALTER TABLE c8 ENGINE=InnoDB"],
+    "partitions": ["CREATE TABLE IF NOT EXISTS c9 (a INT PRIMARY KEY) ENGINE=CHEETAH PARTITION BY HASH (a) PARTITIONS 3",
+                   "INSERT IGNORE INTO c9 SELECT seq FROM seq_1_to_500", "ALTER TABLE c9 ADD PARTITION PARTITIONS 2", "DROP TABLE c9"],
+    "database": ["CREATE DATABASE IF NOT EXISTS dd", "CREATE TABLE IF NOT EXISTS dd.t (a INT) ENGINE=CHEETAH",
+                 "CREATE TABLE IF NOT EXISTS dd.u (a INT) ENGINE=CHEETAH", "DROP DATABASE dd"],
+}
+
+
+def test_kills_at_random_moments(context):
+    """All cycles run at once, each on its own connection."""
+    server = context.server()
+    server.start()
+    server.sql("CREATE DATABASE d")
+    for statement in SETUP:
+        server.sql(statement, "d")
+    for _ in range(context.rounds):
+        workers = [Cycle(server, statements) for statements in CYCLES.values()]
+        for worker in workers:
+            worker.start()
+        time.sleep(context.rng.uniform(0.05, 1.2))
+        expect(not server.died(), "the server died by itself", server)
+        server.kill()
+        for worker in workers:
+            worker.join(30)
+            expect(not worker.failure, f"in a cycle of DDL: {worker.failure}")
+        server.start()
+        check_everything(server)
+    server.stop()
+
+
+class Cycle(threading.Thread):
+    """Runs its statements again and again until the server is gone."""
+
+    def __init__(self, server, statements):
+        super().__init__(daemon=True)
+        self.server, self.statements, self.failure = server, statements, ""
+
+    def run(self):
+        import pymysql
+        try:
+            connection = self.server.connect("d")
+            while True:
+                for statement in self.statements:
+                    try:
+                        with connection.cursor() as cursor:
+                            cursor.execute(statement)
+                    except pymysql.MySQLError as failure:
+                        if failure.args[0] in (0, 2003, 2006, 2013, 1053):
+                            return
+                        # What an earlier kill left in the middle of the cycle.
+                        if failure.args[0] not in (1050, 1051, 1060, 1061, 1091, 1146, 1008, 1007, 1049):
+                            self.failure = f"{statement}: {failure}"
+                            return
+        except (pymysql.MySQLError, OSError):
+            return
+
+
+def check_everything(server):
+    """Every table that is listed opens and is whole; nothing is an orphan; every name can be used."""
+    expect(server.value("SELECT COUNT(*) FROM d.keep FORCE INDEX (b) WHERE b > ''") == 2000, "rows of a table that nobody touched are missing")
+    tables = server.sql("SELECT table_schema, table_name, engine FROM information_schema.tables WHERE table_schema IN ('d', 'dd')")
+    for schema, name, engine in tables:
+        expect(engine is not None, f"{schema}.{name} cannot be opened", server)
+        server.sql(f"SELECT COUNT(*) FROM `{schema}`.`{name}`")
+        for row in server.sql(f"CHECK TABLE `{schema}`.`{name}` EXTENDED"):
+            expect(row[2] == "status" and row[3] == "OK", f"CHECK TABLE {schema}.{name}: {row[2]} {row[3]}", server)
+    listed = {name for schema, name, _ in tables if schema == "d"} - {"keep"}
+    for name in listed:
+        server.sql(f"DROP TABLE d.`{name}`")
+    for name in [f"c{number}" for number in range(1, 10)]:
+        server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY) ENGINE=CHEETAH")
+        server.sql(f"DROP TABLE d.{name}")
+    server.sql("DROP DATABASE IF EXISTS dd")

@@ -1,0 +1,65 @@
+"""The pool's limit is the engine's limit: a table much larger than the pool, anonymous memory measured all the while."""
+
+import threading
+import time
+
+from cheetah_tools.servertests import expect
+
+POOL_BYTES = 64 << 20
+TOLERANCE = 1.05
+
+
+def test_memory_stays_within_the_limit(context):
+    """Load, scan, update and delete; the same server without the engine, idle, is the base."""
+    megabytes = 5000 if context.large else 300
+    options = {"loose_cheetah_buffer_pool_size": POOL_BYTES, "loose_cheetah_log_file_size": "64M", "loose_cheetah_log_size_max": "1G",
+               "performance_schema": "OFF", "loose_cheetah_flush_log_at_trx_commit": 2}
+    bare = context.server(options, plugin=False)
+    bare.start()
+    warm_up(bare)
+    base = bare.anonymous_bytes()
+    bare.stop()
+    server = context.server(options)
+    server.start()
+    warm_up(server)
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE d.t (a INT AUTO_INCREMENT PRIMARY KEY, b VARCHAR(300), c INT, l LONGBLOB, KEY (b), KEY (c)) ENGINE=CHEETAH")
+    peak = Peak(server)
+    peak.start()
+    rows_per_batch = 20000   # of about 500 bytes
+    batches = megabytes // 10
+    for _ in range(batches):
+        server.sql(f"INSERT INTO t (b, c, l) SELECT CONCAT(MD5(RAND()), MD5(seq)), seq, CONCAT(SHA2(seq, 512), SHA2(RAND(), 512), SHA2(seq, 512)) FROM seq_1_to_{rows_per_batch}", "d")
+    expect(server.value("SELECT COUNT(*) FROM d.t") == batches * rows_per_batch, "rows are missing")
+    server.sql("SELECT SUM(CRC32(l)) FROM d.t")
+    server.sql("UPDATE d.t SET c = c + 1 WHERE a % 50 = 0")
+    server.sql("DELETE FROM d.t WHERE a % 70 = 0")
+    server.sql("SELECT COUNT(*) FROM d.t FORCE INDEX (b) WHERE b > '8' AND c > 5 AND a > 0")
+    peak.stop()
+    used = peak.bytes - base
+    expect(used <= POOL_BYTES * TOLERANCE, f"the engine took {used / 2**20:.1f} MiB of anonymous memory at its peak; the limit is {POOL_BYTES / 2**20:.0f} MiB", server)
+    server.stop()
+
+
+def warm_up(server):
+    """What any server takes for a connection and a statement."""
+    server.sql("SELECT COUNT(*) FROM information_schema.tables")
+    server.sql("SELECT COUNT(*) FROM seq_1_to_100000", "mysql")
+    time.sleep(1)
+
+
+class Peak(threading.Thread):
+    """Samples anonymous memory."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.bytes, self.stopping = server, 0, threading.Event()
+
+    def run(self):
+        while not self.stopping.wait(0.05):
+            self.bytes = max(self.bytes, self.server.anonymous_bytes())
+
+    def stop(self):
+        """End sampling."""
+        self.stopping.set()
+        self.join()
