@@ -346,7 +346,7 @@ fn texts(options: &Options) -> Result<()> {
         for first in (0..texts).step_by(50) {
             let mut txn = db.begin();
             for id in first..(first + 50).min(texts) {
-                let bytes = 2000 + (rng.below(1 << 16) * rng.below(1 << 16) >> 16) as usize;
+                let bytes = 2000 + ((rng.below(1 << 16) * rng.below(1 << 16)) >> 16) as usize;
                 at = if at + bytes > text.len() { 0 } else { at };
                 let piece = &text[at..at + bytes];
                 at += bytes;
