@@ -63,8 +63,9 @@ impl Log {
         self.prepare_reserve()
     }
 
-    /// Makes sure that a file waits for when the current one is full.
-    pub(super) fn prepare_reserve(&self) -> Result<()> {
+    /// Makes sure that a file waits for when the current one is full; `DiskFull` when there is no space for it. Outside
+    /// the gate; [`wait_for_space`](Self::wait_for_space) does it too.
+    pub fn prepare_reserve(&self) -> Result<()> {
         if self.reserve_is_ready.load(Ordering::Acquire) {
             return Ok(());
         }

@@ -14,7 +14,6 @@
 use super::Pool;
 use crate::base::{planted, Generation, Lsn, PageId, Result};
 use crate::page_map::{Commit, MapStore};
-use std::cmp::Reverse;
 
 /// What the layers above store with a generation, as it was at the cut.
 #[derive(Clone, Default, Debug)]
@@ -30,7 +29,7 @@ pub struct CutState {
 pub struct Checkpoint<'p> {
     pool: &'p Pool,
     generation: Generation,
-    /// Pages that were dirty at the flip and have not been looked at yet; the next one last.
+    /// Pages that were dirty at the flip and have not been looked at yet.
     pages: Vec<PageId>,
     open: bool,
 }
@@ -48,9 +47,7 @@ impl Pool {
             (ended, at_cut(ended))
         });
         let mut pages = self.changes_of(generation).dirty_pids();
-        // Taken from the end: the pages of a tree are written together and in ascending order, about that of its keys,
-        // so that a scan reads the file forward, which is what the kernel reads ahead for.
-        pages.sort_by_cached_key(|pid| Reverse((self.table.entry(*pid).tree(), *pid)));
+        pages.sort_unstable();
         (Checkpoint { pool: self, generation, pages, open: true }, state)
     }
 

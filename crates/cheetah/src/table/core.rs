@@ -118,13 +118,23 @@ impl Core {
         if log.space() == Space::Full && !self.has_threads.load(Relaxed) {
             forgive(need, self.checkpoint())?;
         }
-        let ready = log.wait_for_space(&*self.clock, &|| false);
-        if need == Need::Back && matches!(ready, Err(Error::DiskFull(_))) {
-            // No file waits for when the current one is full: a checkpoint lets go of old ones, which then do.
-            forgive(need, self.checkpoint())?;
-            return forgive(need, log.wait_for_space(&*self.clock, &|| false));
+        match need {
+            Need::New => log.wait_for_space(&*self.clock, &|| false),
+            Need::Back => self.find_log_file(log),
         }
-        forgive(need, ready)
+    }
+
+    /// Sees to it that a file waits for when the current one of the log is full. What takes back does not wait for
+    /// room below the log's limit: on a full disk no checkpoint may succeed, and nobody would make room.
+    fn find_log_file(&self, log: &Log) -> Result<()> {
+        match log.prepare_reserve() {
+            // A checkpoint lets go of old files, and those are used again.
+            Err(Error::DiskFull(_)) => {
+                forgive(Need::Back, self.checkpoint())?;
+                forgive(Need::Back, log.prepare_reserve())
+            }
+            other => other,
+        }
     }
 
     /// On a full disk, gives space back now and then: images that rolled back pages have replaced go only when a
