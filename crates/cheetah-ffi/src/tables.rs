@@ -13,8 +13,6 @@ use std::sync::Arc;
 /// Longest stored key of the engine's widest tree, whose pages have 32 KiB. The key of a secondary index and the
 /// clustered key behind it share it.
 const STORED_KEY_BYTES_MAX: u32 = cheetah::format::page::max_key_bytes(32 << 10) as u32;
-/// Zstd's own default; above it loading slows down faster than space shrinks.
-const DEFAULT_ZSTD_LEVEL: i32 = 3;
 
 /// An open table.
 #[derive(Debug)]
@@ -70,7 +68,8 @@ fn compression(codec: u8, level: i32) -> Compression {
     match codec {
         0 => Compression { codec: Codec::None, level: 0 },
         1 => Compression { codec: Codec::Lz4, level: 0 },
-        _ => Compression { codec: Codec::Zstd, level: if level == 0 { DEFAULT_ZSTD_LEVEL } else { level } },
+        _ if level == 0 => Compression::default(),
+        _ => Compression { codec: Codec::Zstd, level },
     }
 }
 

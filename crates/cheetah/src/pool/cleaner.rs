@@ -1,11 +1,18 @@
 //! The cleaner: writes changed pages in the background, so that threads which need room find clean pages.
+//!
+//! A page is written when it is about to leave memory, and not before: a page that is still being changed would be
+//! written again. So a load writes each page about once. Only when most of the memory is dirty is any page written.
 
 use super::pacing::Pressure;
 use super::{PageClass, Pool};
-use crate::base::Result;
+use crate::base::{PageId, Result};
 
 /// Share of the frames that the cleaner keeps free for threads that read: one in fifty.
 const SPARE_SHARE: usize = 50;
+/// Part of the frames that should be clean because they leave next: one in so many.
+const LEAVING_SHARE: usize = 16;
+/// Frames looked at in each queue for such pages, at most: the queues are locked meanwhile.
+const LEAVING_LOOKS_MAX: usize = 512;
 /// Time for which the cleaner catches up at most, in nanoseconds.
 const CATCH_UP_NS: u64 = 1_000_000_000;
 /// Pages written in one step at most.
@@ -32,15 +39,18 @@ impl Schedule {
 }
 
 impl Pool {
-    /// One step of the cleaner: writes the pages that are due, evicts ahead of need, and brings the accounts up to
+    /// One step of the cleaner: writes pages that leave soon, and others when too many are dirty, evicts ahead of need, and brings the accounts up to
     /// date. `log_percent` is the log written since the last checkpoint, of what there may be. Returns the number
     /// of pages written.
     pub fn clean_step(&self, now_ns: u64, log_percent: u64, io_capacity: u32) -> Result<usize> {
         self.health.check()?;
         self.update_accounts();
-        let rate = self.pressure(log_percent).cleaner_pages_per_second(io_capacity);
-        let due = self.cleaning.lock().due(now_ns, rate);
-        let written = self.clean_pages(due as usize)?;
+        let mut written = self.clean_leaving()?;
+        let pressure = self.pressure(log_percent);
+        let due = self.cleaning.lock().due(now_ns, pressure.cleaner_pages_per_second(io_capacity));
+        if pressure.is_high() {
+            written += self.clean_any(due as usize)?;
+        }
         self.keep_spare_frames()?;
         Ok(written)
     }
@@ -52,14 +62,29 @@ impl Pool {
         Pressure { dirty_percent: (self.dirty_count() as u64 * 100 / frames).min(100), log_percent }
     }
 
-    /// Writes up to `pages_max` changed pages of the oldest generation that has any.
-    fn clean_pages(&self, pages_max: usize) -> Result<usize> {
-        let current = self.generation();
-        let pids = self.changes_of(current).some_dirty_pids(pages_max);
+    /// Writes changed pages that are the next to leave memory, if any must.
+    fn clean_leaving(&self) -> Result<usize> {
+        let share = self.memory.frames_limit() / LEAVING_SHARE;
+        if self.buffers.in_use() + share <= self.memory.frames_limit() {
+            return Ok(0);
+        }
+        let looks = (self.queues.frames_count() / LEAVING_SHARE).min(LEAVING_LOOKS_MAX);
+        let leaving = self.queues.leaving_dirty(looks.max(1));
+        self.write_pages(leaving.into_iter().take(STEP_PAGES_MAX as usize))
+    }
+
+    /// Writes up to `pages_max` changed pages of the current generation.
+    fn clean_any(&self, pages_max: usize) -> Result<usize> {
+        let pids = self.changes_of(self.generation()).some_dirty_pids(pages_max);
+        self.write_pages(pids.into_iter().take(pages_max))
+    }
+
+    /// Writes those of the pages that are dirty and whose latch is free; returns how many.
+    fn write_pages(&self, pids: impl Iterator<Item = PageId>) -> Result<usize> {
         let mut written = 0;
-        for pid in pids.into_iter().take(pages_max) {
+        for pid in pids {
             let frame = self.table.entry(pid).frame().cloned();
-            if let Some(frame) = frame {
+            if let Some(frame) = frame.filter(|frame| frame.dirty().is_some()) {
                 written += usize::from(self.try_write_out(&frame)?);
             }
         }

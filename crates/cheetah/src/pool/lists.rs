@@ -101,6 +101,12 @@ impl Lists {
         self.main.push(self.clock, frame);
     }
 
+    /// The next `count` frames of each class in both lists, the next one first.
+    pub(super) fn next(&self, count: usize) -> impl Iterator<Item = &Arc<Frame>> {
+        let queues = self.small.queues.iter().chain(&self.main.queues);
+        queues.flat_map(move |queue| queue.iter().take(count)).map(|(_, frame)| frame)
+    }
+
     /// Frames in both lists.
     pub(super) fn count(&self) -> usize {
         let queues = self.small.queues.iter().chain(&self.main.queues);

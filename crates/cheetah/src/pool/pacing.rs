@@ -25,6 +25,11 @@ impl Pressure {
         self.dirty_percent.max(self.log_percent)
     }
 
+    /// Whether so much is dirty that the cleaner writes any page.
+    pub fn is_high(self) -> bool {
+        self.dirty_percent >= PRESSING_PERCENT
+    }
+
     /// Pages a second that the cleaner writes. `io_capacity` bounds it until the pressure is high.
     pub fn cleaner_pages_per_second(self, io_capacity: u32) -> u64 {
         let capacity = u64::from(io_capacity);

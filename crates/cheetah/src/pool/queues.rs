@@ -11,6 +11,7 @@
 use super::frame::Frame;
 use super::lists::Lists;
 use super::PageClass;
+use crate::base::PageId;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -94,6 +95,14 @@ impl Queues {
         } else {
             EvictionTime::default()
         }
+    }
+
+    /// Pages among the next `looks` of each class in each list that will be evicted when their turn comes, and must be written
+    /// before: changed ones that nobody has used since they were looked at last. The first to leave come first.
+    pub(super) fn leaving_dirty(&self, looks: usize) -> Vec<PageId> {
+        let lists = self.lists.lock();
+        let next = lists.next(looks);
+        next.filter(|frame| frame.uses() == 0 && frame.dirty().is_some()).map(|frame| frame.pid).collect()
     }
 
     /// Frames in the queues.
