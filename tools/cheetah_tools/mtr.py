@@ -165,7 +165,7 @@ def run_suites(engine: str, suites=(), names=(), label="run", more=()) -> dict:
     work.mkdir(parents=True)
     short = tempfile.mkdtemp(prefix="mtr-")
     words = ["perl", "./mariadb-test-run.pl", f"--vardir={work}/var", f"--tmpdir={short}/t", "--force", "--max-test-fail=0",
-             "--retry=0", "--parallel=2", "--nowarnings", "--testcase-timeout=5", "--suite-timeout=60", "--mysqld=--loose-innodb",
+             "--retry=0", "--parallel=2", "--nowarnings", "--testcase-timeout=2", "--suite-timeout=60", "--mysqld=--loose-innodb",
              f"--mysqld=--default-storage-engine={engine}", f"--combination=--default-storage-engine={engine}",
              "--mysqld=--plugin-maturity=unknown", "--mysqld=--partition", "--mysqld=--innodb-lock-wait-timeout=3",
              "--mysqld=--loose-cheetah-lock-wait-timeout=3", *more]
