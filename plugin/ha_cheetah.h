@@ -137,6 +137,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   void encode_clustered_key(const uchar *record, cheetah::Buffer *out);
   void encode_secondaries(const uchar *record, bool check_unique);
   void add_entry(unsigned engine_index, size_t key_start, size_t payload_start, bool check_unique);
+  bool writes_clustered_columns() const;
   bool secondary_changes(unsigned engine_index, const uchar *old_record, const uchar *new_record, bool all);
   void compute_virtual_key_columns();
   bool replaces_by_same_row(const uchar *old_record);

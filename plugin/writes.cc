@@ -83,6 +83,10 @@ int ha_cheetah::write_row(const uchar *record) {
   return is_sequence() ? end_private_transaction() : 0;
 }
 
+bool ha_cheetah::writes_clustered_columns() const {
+  return !codec_.hidden_key() && codec_.clustered().touches(table->write_set);
+}
+
 // The large values that an update leaves alone stay where they are: the old row names them.
 int ha_cheetah::fetch_old_row(CheetahBytes key, CheetahBytes *row) {
   *row = CheetahBytes{nullptr, 0};
@@ -94,9 +98,10 @@ int ha_cheetah::fetch_old_row(CheetahBytes key, CheetahBytes *row) {
 }
 
 // Adds the new and the old entry of an index when the update changes it; all of them when the clustered key changes.
+// An entry holds the clustered key's columns as they were written, so it may change where the key does not ('AB', 'ab').
 bool ha_cheetah::secondary_changes(unsigned engine_index, const uchar *old_record, const uchar *new_record, bool all) {
   const SecondaryCodec &index = codec_.secondary_of(engine_index);
-  if (!all && !index.touches(table->write_set)) return false;
+  if (!all && !index.touches(table->write_set) && !writes_clustered_columns()) return false;
   size_t old_start = entry_bytes_.size();
   index.key().append(old_record, &scratch_, &entry_bytes_);
   size_t old_payload = entry_bytes_.size();
@@ -156,7 +161,7 @@ int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
   row_image_.clear();
   if (!codec_.row().encode(new_record, old_row, table->write_set, &row_image_)) return HA_ERR_CRASHED;
   bool moves = old_key_.size() != key_.size() || memcmp(old_key_.data(), key_.data(), key_.size()) != 0;
-  if (moves) compute_virtual_key_columns();
+  if (moves || writes_clustered_columns()) compute_virtual_key_columns();
   entries_.clear();
   old_entries_.clear();
   entry_bytes_.clear();

@@ -1,0 +1,8 @@
+-- A secondary index gives the primary key's columns back as they were written. An update that changes only their
+-- case leaves every key as it is, yet the entries of the secondary indexes have to follow.
+CREATE TABLE t (a CHAR(2) NOT NULL PRIMARY KEY, b VARCHAR(20) NOT NULL, v INT AS (LENGTH(b)) VIRTUAL, KEY (b), KEY (v));
+INSERT INTO t (a, b) VALUES ('AB', 'first'), ('GO', 'second');
+UPDATE t SET a = LCASE(a);
+SELECT a, b FROM t FORCE INDEX (b) ORDER BY b;
+SELECT a, v FROM t FORCE INDEX (v) ORDER BY v;
+SELECT a FROM t FORCE INDEX (PRIMARY) ORDER BY a;
