@@ -13,6 +13,7 @@ TOOL = [sys.executable, "tools/cheetah.py"]
 DIFFERENTIAL = [sys.executable, "tests/differential/run.py"]
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
 SQL_RESULT = re.compile(r"^sql: (\d+) passed, (\d+) failed", re.M)
+SERVER_RESULT = re.compile(r"^server: (\d+) passed, (\d+) failed, (\d+) skipped", re.M)
 SUITES_RESULT = re.compile(r"^suites: (\d+) of \d+ pass .*?, (\d+) differ with a listed reason, (\d+) without", re.M)
 
 
@@ -31,6 +32,7 @@ STEPS = [
     Step("cargo test", ["cargo", "test", "--workspace", "--no-fail-fast"], result=CARGO_RESULT),
     Step("build", [*TOOL, "build"]),
     Step("sql", [*TOOL, "sql-tests"], needs="build", result=SQL_RESULT),
+    Step("server", [*TOOL, "server-tests"], needs="build", result=SERVER_RESULT),
     Step("differential", [*DIFFERENTIAL, "--statements", "24000"], needs="build"),
     Step("differential finds a planted difference", [*DIFFERENTIAL, "--right", "InnoDB", "--statements", "500", "--plant"],
          needs="build", inverted=True),
