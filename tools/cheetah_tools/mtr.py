@@ -48,8 +48,8 @@ def main(arguments: list) -> int:
 
 
 def chosen(name: str, choice) -> bool:
-    """Whether this run takes the test."""
-    return (not choice.quick or SUBSET.match(name)) and (not choice.only or re.search(choice.only, name))
+    """Whether this run takes the test; the quick one leaves listed ones out, some of which wait long to fail."""
+    return (not choice.quick or SUBSET.match(name) and name not in expected()) and (not choice.only or re.search(choice.only, name))
 
 
 def compare(wanted: list, results: dict, engine: str) -> int:
