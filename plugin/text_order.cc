@@ -17,6 +17,25 @@ static bool bytes_are_weights(CHARSET_INFO *cs) {
   return cs->mbmaxlen == 1 || (cs->state & MY_CS_UNICODE && cs->mbminlen == 1);
 }
 
+// big5_chinese_ci compares characters by their codes, but its strnxfrm gives strokes, which many characters share.
+static bool compares_by_codes(const CHARSET_INFO *cs) {
+  return strcmp(cs->coll_name.str, "big5_chinese_ci") == 0 || strcmp(cs->coll_name.str, "big5_chinese_nopad_ci") == 0;
+}
+
+static size_t append_codes(CHARSET_INFO *cs, const uchar *text, size_t length, uchar *weights) {
+  for (size_t at = 0; at < length;) {
+    int bytes = cs->charlen(text + at, text + length);
+    if (bytes != 2) {
+      weights[at] = cs->sort_order[text[at]];
+      at++;
+      continue;
+    }
+    memcpy(weights + at, text + at, 2);
+    at += 2;
+  }
+  return length;
+}
+
 // With one weight per character, a CHAR of a NO PAD collation sorts as if it had PAD SPACE: its width is always the same.
 static bool pads(const CHARSET_INFO *cs, bool fixed_width) {
   if (cs == &my_charset_bin) return false;
@@ -93,7 +112,9 @@ void TextOrder::append(const uchar *text, size_t length, Buffer *scratch, Buffer
   scratch->clear();
   uchar *weights = scratch->reserve(room);
   for (uint i = 0; i < level_count_; i++) {
-    size_t used = charset_->strnxfrm(weights, room, static_cast<uint>(room), text, length, levels_[i].flag);
+    size_t used = compares_by_codes(charset_)
+                      ? append_codes(charset_, text, length, weights)
+                      : charset_->strnxfrm(weights, room, static_cast<uint>(room), text, length, levels_[i].flag);
     append_level(levels_[i], weights, used, out);
   }
 }
