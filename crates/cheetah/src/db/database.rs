@@ -114,6 +114,11 @@ impl Db {
         self.0.core.catalog.by_name(name)
     }
 
+    /// The fenced tables and why they are: they met damage when the database was opened, now or earlier.
+    pub fn fenced_tables(&self) -> Vec<(String, String)> {
+        self.0.core.catalog.fenced()
+    }
+
     /// The names of all tables, sorted.
     pub fn table_names(&self) -> Vec<String> {
         self.0.core.catalog.names()

@@ -70,6 +70,7 @@ impl Db {
             ("undo_pages", core.undo.pages_count() as u64),
             ("dropped_trees", core.catalog.dropped_trees_count() as u64),
             ("tables", core.catalog.names().len() as u64),
+            ("tables_fenced", core.catalog.fenced().len() as u64),
         ];
         if let Some(log) = core.log.get() {
             let log = log.status();
@@ -111,7 +112,7 @@ impl Db {
 }
 
 /// Counters of the transaction section whose names do not say so.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "commits",
     "rollbacks",
     "large_values_written",
@@ -122,4 +123,5 @@ const OWN: [&str; 10] = [
     "undo_pages",
     "dropped_trees",
     "tables",
+    "tables_fenced",
 ];

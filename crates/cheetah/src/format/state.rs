@@ -6,8 +6,8 @@
 //!   I2  The first byte is the version of the layout; a newer one is refused with a clear error.
 //! Layout    docs/format.md, "Generation state".
 
-use super::bytes::{Defect, Reader};
-use super::record_fields::{count, number_u32};
+use super::bytes::{put_prefixed, Defect, Reader};
+use super::record_fields::{count, number_u32, text};
 use super::varint;
 use crate::base::{Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr};
 
@@ -45,6 +45,15 @@ pub struct TableState {
     pub hidden_key: u64,
 }
 
+/// A table that met damage when the database was opened (N3).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FencedTable {
+    /// The table.
+    pub table: TableId,
+    /// The damage, for people.
+    pub reason: String,
+}
+
 /// The state of a generation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct State {
@@ -72,6 +81,8 @@ pub struct State {
     pub tables: Vec<TableState>,
     /// Trees of dropped tables whose pages are still to be freed (M10).
     pub dropped_trees: Vec<TreeId>,
+    /// Tables that nothing may be done to but dropping and emptying.
+    pub fenced: Vec<FencedTable>,
 }
 
 impl State {
@@ -104,6 +115,11 @@ impl State {
         }
         varint::put(&mut out, self.dropped_trees.len() as u64);
         put_all(&mut out, self.dropped_trees.iter().map(|tree| u64::from(tree.0)));
+        varint::put(&mut out, self.fenced.len() as u64);
+        for fenced in &self.fenced {
+            varint::put(&mut out, fenced.table.0.into());
+            put_prefixed(&mut out, fenced.reason.as_bytes());
+        }
         out
     }
 
@@ -142,6 +158,10 @@ impl State {
         }
         for _ in 0..count(fields)? {
             state.dropped_trees.push(TreeId(number_u32(fields)?));
+        }
+        for _ in 0..count(fields)? {
+            let table = TableId(number_u32(fields)?);
+            state.fenced.push(FencedTable { table, reason: text(fields)?.to_owned() });
         }
         fields.finish()?;
         Ok(state)
@@ -199,6 +219,7 @@ mod tests {
             }],
             tables: vec![TableState { table: TableId(2), row_count: 5, auto_increment: 6, hidden_key: 7 }],
             dropped_trees: vec![TreeId(17)],
+            fenced: vec![FencedTable { table: TableId(2), reason: "page 7".into() }],
         }
     }
 

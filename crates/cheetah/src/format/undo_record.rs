@@ -76,6 +76,16 @@ pub enum UndoBody<'a> {
     Blob(UndoBlob<'a>),
 }
 
+impl UndoBody<'_> {
+    /// The table that it is about.
+    pub fn table(&self) -> TableId {
+        match self {
+            UndoBody::Row(row) => row.table,
+            UndoBody::Blob(blob) => blob.table,
+        }
+    }
+}
+
 type Parsed<T> = std::result::Result<T, Defect>;
 
 const INSERT: u8 = 1;
@@ -156,6 +166,18 @@ pub fn put_row<'e>(
         varint::put(out, entry.index_no as u64);
         for bytes in [entry.old_key, entry.new_key, entry.payload] {
             put_prefixed(out, bytes);
+        }
+    }
+}
+
+/// Appends a body.
+pub fn put_body(out: &mut Vec<u8>, body: &UndoBody<'_>) {
+    match body {
+        UndoBody::Blob(blob) => put_blob(out, blob),
+        UndoBody::Row(row) => {
+            let &UndoRow { op, table, old_key, new_key, old_row, freed, ref entries } = row;
+            let parts = RowParts { op, table, old_key, new_key, old_row, freed };
+            put_row(out, &parts, entries.iter().copied());
         }
     }
 }

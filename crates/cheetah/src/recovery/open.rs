@@ -21,7 +21,7 @@ use crate::txn::{Active, UndoLog, UndoStart};
 use cheetah_io::{Clock, Disk};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// Opens the database on `disk`, creating it when there is none, and recovers it.
@@ -48,10 +48,12 @@ pub(crate) fn open(
     register_own_trees(&pool);
     let setup = LogSetup::new(&config, Arc::clone(&durable), identity);
     let parts = Parts { health, durable, clock, config, pool, store, setup };
-    if generation == Generation(0) {
-        return parts.create();
-    }
-    parts.recover(&State::decode(&state)?)
+    let core = match generation {
+        Generation(0) => parts.create()?,
+        _ => parts.recover(&State::decode(&state)?)?,
+    };
+    core.is_serving.store(true, Relaxed);
+    Ok(core)
 }
 
 struct Parts {
@@ -110,6 +112,7 @@ impl Parts {
             counters: Counters::default(),
             flush_mode: AtomicU8::new(1),
             has_threads: AtomicBool::new(false),
+            is_serving: AtomicBool::new(false),
             next_owner: AtomicU64::new(1),
             steps_on_full_disk: AtomicU64::new(0),
             io_capacity: AtomicU32::new(self.config.io_capacity),

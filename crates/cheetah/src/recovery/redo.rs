@@ -7,18 +7,20 @@
 //!       crash on the way starts over from the same generation.
 //!   I3  Undo records are appended as in the first run, maybe to other places; their numbers are the same, so UNDO
 //!       finds its record by number.
+//!   I4  Damage of a page of a table fences the table (N3): from then on nothing is done to it, and its undo records
+//!       take nothing back. All other errors refuse the opening.
 
 use crate::base::{reach, Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::catalog::TableDef;
-use crate::format::log_record::LogRecord;
-use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
-use crate::table::core::{Core, Counters};
+use crate::format::log_record::{LogRecord, RowOp};
+use crate::format::undo_record::{self, decode_body, UndoBlob, UndoBody, UndoRow, HEAD_BYTES};
+use crate::table::core::{Core, Counters, Need};
 use crate::table::ddl::{self, Ddl};
 use crate::table::large::{self, Step, Unclaimed};
 use crate::table::rollback;
 use crate::table::row_op::{Target, Writer};
 use crate::table::Table;
-use crate::txn::Slot;
+use crate::txn::{start_record, Slot};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -50,14 +52,15 @@ impl<'c> Redo<'c> {
         match record {
             LogRecord::Row { txn, op, row, large, entries } => {
                 let table = self.table(row.table)?;
-                self.with_unclaimed(*txn, |core, slot, writer| {
+                self.unless_fenced(*txn, &table, &placeholder_row(*op, row.table), |core, slot, writer| {
                     writer.redo(Target { core, slot, table: &table }, *op, row, large, entries)
                 })
             }
             LogRecord::Blob { txn, table, total_bytes, offset, bytes } => {
-                let owner = self.table(*table)?.blob_owner();
                 let step = Step { table: *table, total_bytes: *total_bytes, offset: *offset, bytes };
-                self.with_unclaimed(*txn, |core, slot, writer| {
+                let table = self.table(*table)?;
+                self.unless_fenced(*txn, &table, &placeholder_piece(&step), |core, slot, writer| {
+                    let owner = table.blob_owner();
                     large::write_step(core, slot, &mut writer.unclaimed, owner, &step, &mut writer.buffers)
                 })
             }
@@ -82,6 +85,37 @@ impl<'c> Redo<'c> {
     fn table(&self, id: TableId) -> Result<Arc<Table>> {
         let unknown = || Error::corrupt("log", format!("it names table {id}, which does not exist there"));
         self.core.catalog.by_id(id).ok_or_else(unknown)
+    }
+
+    /// Applies a row operation or a piece of a large value; on a fenced table, and on one that has to be fenced now, it
+    /// leaves an undo record with nothing to take back, so that undo records keep their numbers (I4).
+    fn unless_fenced(
+        &mut self,
+        txn: TxnId,
+        table: &Table,
+        placeholder: &UndoBody<'_>,
+        apply: impl FnOnce(&Core, &Arc<Slot>, &mut Writer) -> Result<()>,
+    ) -> Result<()> {
+        let slot = self.core.active.get_or_start(txn);
+        let undo_no = slot.state().undo_no;
+        if table.fence().is_none() {
+            match self.with_unclaimed(txn, apply) {
+                Ok(()) => return Ok(()),
+                Err(error) => self.core.fence(table.id(), error)?,
+            }
+        }
+        self.unclaimed.remove(&txn);
+        if slot.state().undo_no > undo_no {
+            return Ok(());
+        }
+        let record = &mut self.writer.buffers.undo;
+        start_record(&slot.state(), record);
+        undo_record::put_body(record, placeholder);
+        undo_record::finish(record);
+        self.core.make_room(Need::Back, self.core.undo.pages_needed(record.len()))?;
+        let action = self.core.pool.enter();
+        self.core.undo.append(&action, &mut slot.state(), record);
+        Ok(())
     }
 
     /// Runs `f` with the transaction's unclaimed large values in place.
@@ -155,6 +189,25 @@ impl<'c> Redo<'c> {
         self.trim();
         Ok(())
     }
+}
+
+fn placeholder_row(op: RowOp, table: TableId) -> UndoBody<'static> {
+    let nothing = &[];
+    let (old_key, new_key, old_row, freed) = (nothing, nothing, nothing, nothing);
+    UndoBody::Row(UndoRow { op, table, old_key, new_key, old_row, freed, entries: Vec::new() })
+}
+
+fn placeholder_piece(step: &Step<'_>) -> UndoBody<'static> {
+    let &Step { table, total_bytes, offset, bytes } = step;
+    let end = offset + bytes.len() as u64;
+    UndoBody::Blob(UndoBlob {
+        table,
+        total_bytes,
+        end,
+        locator: &[],
+        pages: Vec::new(),
+        index_pages: Vec::new(),
+    })
 }
 
 /// The large values that the newest undo records of a transaction name and no row operation has taken over.

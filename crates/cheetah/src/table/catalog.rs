@@ -11,7 +11,7 @@ use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
 use crate::base::{Error, Result, TableId, TreeId};
 use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
 use crate::format::page::{max_payload_bytes, RecordRef};
-use crate::format::state::{State, TableState};
+use crate::format::state::{FencedTable, State, TableState};
 use crate::pool::{self, Action, PageClass, Pool};
 use crate::tree::{Path, Removed, SeekMode, Tree, TreeDef};
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -73,6 +73,11 @@ impl Catalog {
             register(pool, &def);
             tables.add(Arc::new(Table::new(def.clone(), open_trees(pool, &def)?, counters)))?;
         }
+        for FencedTable { table, reason } in &state.fenced {
+            let unknown =
+                || Error::corrupt("generation state", format!("it fences table {table}, which is unknown"));
+            tables.by_id.get(table).ok_or_else(unknown)?.set_fence(reason.clone());
+        }
         Ok(Self::with(pool, tree, tables))
     }
 
@@ -101,6 +106,11 @@ impl Catalog {
         self.tables.read().by_name.keys().cloned().collect()
     }
 
+    /// Names of the fenced tables, and why they are.
+    pub(crate) fn fenced(&self) -> Vec<(String, String)> {
+        fences(&self.tables.read()).map(|(table, reason)| (table.name(), reason.into())).collect()
+    }
+
     /// Completes a state with the catalog's part.
     pub(crate) fn snapshot(&self, state: &mut State) {
         let tables = self.tables.read();
@@ -108,6 +118,9 @@ impl Catalog {
         state.next_table = tables.next_table;
         state.next_tree = tables.next_tree;
         state.tables = tables.by_name.values().map(|table| table.counters()).collect();
+        state.fenced = fences(&tables)
+            .map(|(table, reason)| FencedTable { table: table.id(), reason: reason.into() })
+            .collect();
         state.dropped_trees = tables.dropped.iter().map(|dropped| dropped.tree).collect();
     }
 
@@ -234,6 +247,10 @@ impl Tables {
         self.by_id.insert(table.id(), table);
         Ok(())
     }
+}
+
+fn fences(tables: &Tables) -> impl Iterator<Item = (&Arc<Table>, &str)> {
+    tables.by_name.values().filter_map(|table| Some((table, table.fence()?)))
 }
 
 /// Tells the pool how the pages of a table are encoded.

@@ -6,7 +6,7 @@
 //!   I2  During redo nothing is appended: the records are there already.
 
 use super::catalog::Catalog;
-use crate::base::{planted, Config, Error, Health, Lsn, PageId, Result, TreeId};
+use crate::base::{planted, reach, Config, Error, Health, Lsn, PageId, Result, TableId, TreeId};
 use crate::format::state::State;
 use crate::log::{FlushMode, Log, Space};
 use crate::page_map::MapStore;
@@ -36,6 +36,8 @@ pub(crate) struct Core {
     pub(crate) flush_mode: AtomicU8,
     /// Whether threads of the background are there to make a checkpoint when writers wait for one.
     pub(crate) has_threads: AtomicBool,
+    /// False while the database is being opened.
+    pub(crate) is_serving: AtomicBool,
     pub(crate) next_owner: AtomicU64,
     pub(crate) steps_on_full_disk: AtomicU64,
     pub(crate) io_capacity: AtomicU32,
@@ -163,6 +165,20 @@ impl Core {
         result.map_err(|error| self.health.stop(format!("{what} failed in the middle: {error}")))
     }
 
+    /// Fences a table that an opening cannot work on: `error` is damage that it met there (N3). Any other error, and any
+    /// once the database serves, comes back.
+    pub(crate) fn fence(&self, table: TableId, error: Error) -> Result<()> {
+        let is_damage = matches!(error, Error::Corruption { .. }) && !self.is_serving.load(Relaxed);
+        match self.catalog.by_id(table).filter(|_| is_damage) {
+            None => Err(error),
+            Some(table) => {
+                reach::mark("table fenced");
+                table.set_fence(error.to_string());
+                Ok(())
+            }
+        }
+    }
+
     /// The state that belongs to the pages of this moment; for the flip, when no action runs.
     pub(crate) fn state(&self) -> State {
         let (txns, next_txn, next_commit) = self.active.snapshot();
@@ -180,6 +196,9 @@ impl Core {
         self.catalog.snapshot(&mut state);
         if planted::is_on("checkpoint: forget open transactions") {
             state.txns.clear();
+        }
+        if planted::is_on("recovery: forget the fences") {
+            state.fenced.clear();
         }
         if planted::is_on("checkpoint: forget the row counters") {
             state.tables.iter_mut().for_each(|table| table.row_count = 0);
@@ -203,10 +222,13 @@ impl Core {
         };
         self.pool.checkpoint(&self.map, state_at_cut, log_barrier)?;
         *self.last_checkpoint.lock() = LastCheckpoint { lsn: cut.get(), at_ns: self.clock.now_ns() };
-        if let Some(log) = self.log.get() {
-            log.recycle(cut.get())?;
+        // Open transactions need none of it: the generation has their changes and their undo records (H5).
+        let keeps =
+            planted::is_on("checkpoint: keep the log of open transactions") && !self.active.is_empty();
+        match self.log.get() {
+            Some(log) if !keeps => log.recycle(cut.get()).map(drop),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Frees undo pages that no transaction needs; whether there may be more.

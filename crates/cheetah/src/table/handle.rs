@@ -4,7 +4,9 @@
 //!   I1  Counters change only inside actions, together with the rows they count: the flip sees both or neither.
 //!   I2  Whoever works on the table's pages holds `usage` shared; a drop takes it exclusively once, and nobody
 //!       works on the table afterwards. It is never waited for inside an action (C7).
-//!   I3  A counter of given-out keys never goes back below a key that has been used.
+//!   I3  A fenced table (N3) lacks changes: nobody works on it, it can only be dropped or replaced. A fence is set while
+//!       the database is opened, and never taken off.
+//!   I4  A counter of given-out keys never goes back below a key that has been used.
 
 use crate::base::{Error, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef};
@@ -14,7 +16,7 @@ use crate::pool::{PageClass, Pool};
 use crate::tree::{Tree, TreeDef};
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An open table. Handles are shared; those of a dropped table answer `NoSuchTable`.
 #[derive(Debug)]
@@ -27,6 +29,7 @@ pub struct Table {
     auto_increment_logged: AtomicU64,
     hidden_key: AtomicU64,
     dropped: RwLock<bool>,
+    fence: OnceLock<String>,
 }
 
 /// Keeps a table from being dropped.
@@ -45,6 +48,7 @@ impl Table {
             auto_increment_logged: AtomicU64::new(first),
             hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
             dropped: RwLock::new(false),
+            fence: OnceLock::new(),
             def,
         }
     }
@@ -110,13 +114,34 @@ impl Table {
         *self.dropped.read_recursive()
     }
 
-    /// Keeps the table from being dropped while it is worked on.
+    /// Keeps the table from being dropped while it is worked on. `Corruption` if it is fenced.
     pub(crate) fn use_it(&self) -> Result<Usage<'_>> {
         let dropped = self.dropped.read_recursive();
         if *dropped {
             return Err(Error::NoSuchTable(self.name()));
         }
-        Ok(Usage(dropped))
+        match self.fence() {
+            None => Ok(Usage(dropped)),
+            Some(damage) => Err(self.fenced(damage)),
+        }
+    }
+
+    /// The damage because of which the table is fenced: met when the database was opened, now or earlier. Reads and
+    /// writes are refused; dropping and emptying the table work.
+    pub fn fence(&self) -> Option<&str> {
+        self.fence.get().map(String::as_str)
+    }
+
+    fn fenced(&self, damage: &str) -> Error {
+        let advice = "it lacks committed changes since then, so it is neither read nor written; drop or truncate it and \
+                      restore it from a backup; other tables are not affected";
+        let detail = format!("fenced when the database was opened, because of {damage}; {advice}");
+        Error::corrupt(format!("table '{}'", self.name()), detail)
+    }
+
+    /// Fences the table; the first reason counts.
+    pub(crate) fn set_fence(&self, damage: String) {
+        let _ = self.fence.set(damage);
     }
 
     /// Waits until nobody works on the table, and lets nobody do so again.

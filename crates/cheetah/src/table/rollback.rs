@@ -7,7 +7,9 @@
 //!   I3  After COMMIT the transaction stays listed, as committed, until the large values that it left behind are
 //!       free; how far that has come is part of the generation state. So they are freed exactly once, whatever
 //!       crashes in between (C4).
-//!   I4  A record of a dropped table is skipped: its trees are freed as a whole.
+//!   I4  A record of a dropped or fenced table is skipped: its trees are, or will be, freed as a whole.
+//!   I5  Damage met at the opening of the database fences the table; met later it leaves the transaction as it is, with
+//!       its locks, for the next opening.
 
 use super::change::{self, Change};
 use super::core::{Core, Counters, Need};
@@ -62,7 +64,7 @@ pub(crate) fn take_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer)
     let head = core.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
     let body = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())?;
     encode_undo_record(&state, &mut writer.buffers);
-    let done = match &body {
+    let mut done = match &body {
         UndoBody::Row(row) => take_back_row(core, slot, &head, row, writer),
         UndoBody::Blob(blob) => {
             let table = core.catalog.by_id(blob.table);
@@ -70,6 +72,13 @@ pub(crate) fn take_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer)
             take_back_pages(core, slot, &head, table.as_deref(), &pages, &writer.buffers)
         }
     };
+    if let Err(error) = done {
+        done = core.fence(body.table(), error);
+        // What failed after the step had been taken back was tidying up.
+        if done.is_ok() && slot.state().undo_no == state.undo_no {
+            done = leave_record(core, slot, &head, &writer.buffers);
+        }
+    }
     writer.buffers.undo = record;
     done
 }
@@ -230,7 +239,10 @@ pub(crate) fn free_left_behind(core: &Core, slot: &Slot, records: usize) -> Resu
         let head = core.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
         let body = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())?;
         match body {
-            UndoBody::Row(row) if !row.freed.is_empty() => free_of_record(core, slot, &head, &row)?,
+            UndoBody::Row(row) if !row.freed.is_empty() => {
+                // After a fence the record comes again, and is skipped.
+                free_of_record(core, slot, &head, &row).or_else(|error| core.fence(row.table, error))?;
+            }
             _ => step_back(&mut slot.state(), &head),
         }
     }

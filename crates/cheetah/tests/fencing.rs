@@ -1,0 +1,208 @@
+//! Damage that redo or the rollback of losers meets at an opening: the table is fenced, now and in every later opening, all
+//! others work, and dropping the table ends it (N3).
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::base::planted::plant;
+use cheetah::base::{Error, Result, TreeId};
+use cheetah::db::Db;
+use cheetah::format::image::HEADER_BYTES;
+use cheetah_io::sim::{explore, CrashPolicy, Plan, SimDisk};
+use support::workload::Contents;
+use support::*;
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// A database with three tables whose pages are in segments. In the log alone are: changes of every row of every table, a
+/// large value that replaces another, and the changes of a transaction that never ended.
+fn written() -> (SimDisk, Contents) {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let mut contents = Contents::new();
+    let mut txn = db.begin();
+    for name in NAMES {
+        let table = db.create_table(&spec(name)).unwrap();
+        let rows: Rows =
+            (0..60).map(|key| (key, Row::new(key, if key % 20 == 0 { 3000 } else { 25 }))).collect();
+        rows.iter().for_each(|(key, row)| insert(&mut txn, &table, *key, row).unwrap());
+        txn.commit().unwrap();
+        contents.insert(name.into(), rows);
+    }
+    db.close().unwrap();
+    drop((txn, db));
+    let db = open(&disk).unwrap();
+    let mut txn = db.begin();
+    for name in NAMES {
+        let table = db.table(name).unwrap();
+        let rows = contents.get_mut(name).unwrap();
+        for (key, row) in rows.iter_mut().filter(|(key, _)| *key % 4 == 0) {
+            let new = Row::new(key + 500, if key % 40 == 0 { 2000 } else { 25 });
+            update(&mut txn, &table, *key, row, *key, &new).unwrap();
+            *row = new;
+        }
+        txn.commit().unwrap();
+    }
+    let mut loser = db.begin();
+    for name in NAMES {
+        let table = db.table(name).unwrap();
+        (1..60).step_by(7).filter(|key| key % 4 != 0).for_each(|key| {
+            delete(&mut loser, &table, key, &contents[name][&key]).unwrap();
+        });
+        insert(&mut loser, &table, 1000, &Row::new(1000, 2500)).unwrap();
+    }
+    db.create_table(&spec("last")).unwrap();
+    contents.insert("last".into(), Rows::new());
+    std::mem::forget(loser);
+    (disk.crash(CrashPolicy::SyncedOnly, 1), contents)
+}
+
+/// Where images of user tables lie in the segments of a disk: path, offset, length.
+fn images(disk: &SimDisk) -> Vec<(String, u64, u64)> {
+    let mut images = Vec::new();
+    for path in disk.paths().into_iter().filter(|path| path.starts_with("seg/")) {
+        let bytes = disk.contents(&path).unwrap();
+        for at in (0..bytes.len().saturating_sub(HEADER_BYTES)).step_by(64) {
+            let word = |from: usize| u32::from_le_bytes(bytes[at + from..at + from + 4].try_into().unwrap());
+            if bytes[at..].starts_with(b"IMG1") && word(40) >= TreeId::FIRST_USER.0 {
+                images.push((path.clone(), at as u64, u64::from(word(4))));
+            }
+        }
+    }
+    images
+}
+
+fn rows_of(db: &Db, name: &str) -> Result<Rows> {
+    all_rows(&mut db.begin(), &db.table(name)?)
+}
+
+fn assert_refused<T: std::fmt::Debug>(result: Result<T>, name: &str) {
+    let error = result.unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Corruption { .. }), "{text}");
+    assert!(text.contains(&format!("table '{name}'")) && text.contains("page"), "{text}");
+    assert!(text.contains("drop or truncate it"), "{text}");
+}
+
+/// Tables that are not fenced hold what they should and can be written; fenced ones are refused.
+fn check_all(db: &Db, contents: &Contents) -> std::result::Result<Vec<String>, String> {
+    let fenced: Vec<String> = db.fenced_tables().into_iter().map(|(name, _)| name).collect();
+    for (name, rows) in contents {
+        let table = db.table(name).unwrap();
+        let mut txn = db.begin();
+        if fenced.contains(name) {
+            assert_refused(rows_of(db, name), name);
+            assert_refused(insert(&mut txn, &table, 5000, &Row::new(5000, 5)), name);
+            assert_refused(db.check_table(&table, false), name);
+            assert_refused(table.stats(), name);
+            continue;
+        }
+        match rows_of(db, name) {
+            Ok(found) if found == *rows => {}
+            Ok(_) => return Err(format!("table {name} has other rows, and nobody says so")),
+            // Damage that the opening did not need.
+            Err(Error::Corruption { .. }) => continue,
+            Err(other) => return Err(other.to_string()),
+        }
+        insert(&mut txn, &table, 5000, &Row::new(5000, 5)).map_err(|error| error.to_string())?;
+        txn.rollback().map_err(|error| error.to_string())?;
+    }
+    Ok(fenced)
+}
+
+/// Opens a damaged database three times, with a power cut after the first time, and drops what is fenced.
+fn survive(disk: &SimDisk, contents: &Contents) -> std::result::Result<Vec<String>, String> {
+    let db = open(disk).map_err(|error| format!("it does not open: {error}"))?;
+    let fenced = check_all(&db, contents)?;
+    drop(db);
+    let disk = disk.crash(CrashPolicy::SyncedOnly, 1);
+    let db = open(&disk).map_err(|error| format!("it does not open again: {error}"))?;
+    if check_all(&db, contents)? != fenced {
+        return Err("the second opening fences other tables".into());
+    }
+    let mut contents = contents.clone();
+    for (number, name) in fenced.iter().enumerate() {
+        contents.insert(name.clone(), Rows::new());
+        match number % 2 {
+            0 => {
+                db.drop_table(name).unwrap();
+                db.create_table(&spec(name)).unwrap();
+            }
+            _ => drop(db.truncate_table(name).unwrap()),
+        }
+    }
+    db.close().map_err(|error| format!("it does not close: {error}"))?;
+    drop(db);
+    let db = open(&disk).map_err(|error| format!("it does not open a third time: {error}"))?;
+    match check_all(&db, &contents)?.as_slice() {
+        [] => Ok(fenced),
+        still => Err(format!("{still:?} are still fenced")),
+    }
+}
+
+#[test]
+fn a_table_whose_page_recovery_needs_is_fenced_and_the_rest_works() {
+    let (disk, contents) = written();
+    let mut fenced_count = 0;
+    let images = images(&disk);
+    for (number, (path, offset, length)) in images.iter().enumerate() {
+        let damaged = disk.snapshot();
+        damaged.flip(path, offset + 20 + (number as u64 * 37) % (length - 20), number as u8 % 8).unwrap();
+        let fenced = survive(&damaged, &contents)
+            .unwrap_or_else(|what| panic!("image {number} at {offset} of {path}: {what}"));
+        assert!(fenced.len() <= 1, "one page damaged, {fenced:?} fenced");
+        fenced_count += fenced.len();
+    }
+    assert!(fenced_count * 10 > images.len(), "{fenced_count} of {} flips fence a table", images.len());
+}
+
+#[test]
+fn all_damaged_tables_are_fenced_at_once() {
+    let (disk, contents) = written();
+    for (path, offset, length) in images(&disk) {
+        disk.flip(&path, offset + length / 2, 1).unwrap();
+    }
+    assert_eq!(survive(&disk, &contents), Ok(NAMES.map(String::from).to_vec()));
+}
+
+#[test]
+fn power_cuts_while_a_fence_is_made_change_nothing() {
+    let (disk, contents) = written();
+    let fences = |(path, offset, length): (String, u64, u64)| {
+        let damaged = disk.snapshot();
+        damaged.flip(&path, offset + length / 2, 1).unwrap();
+        let fenced = open(&damaged.snapshot()).unwrap().fenced_tables();
+        fenced.into_iter().next().map(|(name, _)| (damaged, name))
+    };
+    let (disk, name) = images(&disk).into_iter().find_map(fences).expect("some image matters");
+    let mut images_count = 0;
+    let plan = Plan::quick(1, 60);
+    let explored = explore(
+        &plan,
+        &disk,
+        |disk| drop(open(disk).unwrap()),
+        |image| {
+            let fenced = survive(&image.disk, &contents)?;
+            images_count += 1;
+            match fenced == [name.clone()] {
+                true => Ok(()),
+                false => Err(format!("{fenced:?} are fenced")),
+            }
+        },
+    );
+    explored.unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(images_count > 20);
+}
+
+#[test]
+fn a_fence_that_is_forgotten_is_caught_n3() {
+    let (disk, contents) = written();
+    let bug = plant("recovery: forget the fences");
+    let caught = images(&disk).into_iter().any(|(path, offset, length)| {
+        let damaged = disk.snapshot();
+        damaged.flip(&path, offset + length / 2, 1).unwrap();
+        survive(&damaged, &contents).is_err()
+    });
+    assert!(caught && bug.reached_count() > 0);
+}
