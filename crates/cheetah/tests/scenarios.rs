@@ -1,12 +1,15 @@
-//! Scenarios named after the rules of the design (C4, C5, H1, H2, H3, H6, H9, M10) that the transactional half must
-//! keep: each was a way to lose data. What breaks them is in `planted.rs`.
+//! Scenarios named after the rules of the design (C4, C5, H1, H2, H3, H5, H6, H9, M10) that the transactional half must
+//! keep: each was a way to lose data or to stop. What breaks them is in `planted.rs`, or here when the exploration of
+//! power cuts would not notice.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
 mod support;
 
-use cheetah::db::SeekMode;
+use cheetah::base::{planted, Error};
+use cheetah::db::{LockMode, SeekMode};
 use cheetah_io::sim::{explore, Plan, SimDisk};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use support::*;
 
 /// Runs `workload` on a database with one table and cuts power at every moment; `states` are what the table may hold,
@@ -153,6 +156,43 @@ fn h2_counters_of_rows_that_were_not_committed_at_the_flip_are_exact() {
 #[test]
 fn h3_a_rollback_succeeds_on_a_full_disk_and_the_engine_goes_on() {
     support::full_disk::rollback_on_a_full_disk().unwrap();
+}
+
+/// How much log is kept while one transaction stays open, with a change of its own, and another waits for its lock.
+fn log_kept_beside_an_open_transaction() -> u64 {
+    let db = open(&SimDisk::new()).unwrap();
+    let [held, own, busy] = ["held", "own", "busy"].map(|name| db.create_table(&spec(name)).unwrap());
+    let (mut holder, mut waiter, mut writer) = (db.begin(), db.begin(), db.begin());
+    insert(&mut holder, &held, 1, &Row::new(1, 900)).unwrap();
+    insert(&mut waiter, &own, 1, &Row::new(1, 50)).unwrap();
+    let is_done = AtomicBool::new(false);
+    let gauge = |name: &str| db.status().into_iter().find(|(other, _)| *other == name).unwrap().1;
+    let kept = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let refused = waiter.lock_table(&held, LockMode::Exclusive, u64::MAX, &|| is_done.load(SeqCst));
+            assert!(matches!(refused, Err(Error::Interrupted)), "{refused:?}");
+        });
+        for round in 0..4u64 {
+            let keys = round * 20..(round + 1) * 20;
+            keys.for_each(|key| insert(&mut writer, &busy, key, &Row::new(key, 300)).unwrap());
+            writer.commit().unwrap();
+            db.checkpoint().unwrap();
+        }
+        is_done.store(true, SeqCst);
+        gauge("log_position") - gauge("log_oldest_position")
+    });
+    holder.rollback().unwrap();
+    waiter.rollback().unwrap();
+    assert_eq!(check(&db, &busy).unwrap(), Ok(80));
+    kept
+}
+
+#[test]
+fn h5_neither_an_open_transaction_nor_one_that_waits_keeps_the_log() {
+    let file_bytes = cheetah::base::Config::tiny().log_file_bytes;
+    assert!(log_kept_beside_an_open_transaction() <= file_bytes);
+    let bug = planted::plant("checkpoint: keep the log of open transactions");
+    assert!(log_kept_beside_an_open_transaction() > 2 * file_bytes && bug.reached_count() > 0);
 }
 
 #[test]

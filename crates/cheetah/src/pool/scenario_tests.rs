@@ -172,6 +172,33 @@ fn a_freed_number_waits_for_its_own_generation() {
     assert!(reuse_after_commit_of_the_generation_before());
 }
 
+/// C3: pages are written for g and again for g+1 before g commits. No later map names their images of g, the one that
+/// commits does. How many pages of g a crash loses that keeps what was unlinked away.
+fn replace_images_while_they_are_committed() -> usize {
+    let db = database();
+    let pids: Vec<_> = (0..300).map(|_| db.add(PageClass::Base, 1)).collect();
+    let pool = db.pool.clone();
+    let (mut checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    while checkpoint.write_some(usize::MAX).unwrap() > 0 {}
+    for pid in &pids {
+        db.pool.make_room(1).unwrap();
+        db.change(*pid, 2);
+    }
+    db.pool.make_room(100).unwrap();
+    checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+    let disk = db.disk.crash(CrashPolicy::Everything, 1);
+    let again = db.crash(disk);
+    let value = |pid: &PageId| again.pool.fetch(*pid).ok().flatten().map(|page| get(&page));
+    pids.iter().filter(|pid| value(pid) != Some(1)).count()
+}
+
+#[test]
+fn images_that_only_the_committing_generation_names_stay() {
+    assert_eq!(replace_images_while_they_are_committed(), 0);
+    let _bug = planted::plant("segment: unlink a generation too early");
+    assert!(replace_images_while_they_are_committed() > 0);
+}
+
 /// A page of g is evicted, changed again in g+1 and evicted again, while g is written.
 #[test]
 fn images_of_two_generations_of_a_page_do_not_mix() {

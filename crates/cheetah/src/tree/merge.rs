@@ -10,7 +10,7 @@
 
 use super::stats::add;
 use super::{Path, Tree};
-use crate::base::{reach, PageId, Result};
+use crate::base::{planted, reach, PageId, Result};
 use crate::format::page::{merge_into, merged_bytes, PageMut, PageView};
 use crate::pool::{Action, PageRef};
 
@@ -46,6 +46,9 @@ impl Tree {
         for _ in 0..STEPS_MAX {
             self.prepare(key, path)?;
             let _neighbours = self.neighbours(path, key)?;
+            let is_latched = planted::is_on("tree: enter the gate with a latch held");
+            let latched = path.leaf().filter(|_| is_latched).cloned();
+            let _latch = latched.as_ref().map(PageRef::read);
             let action = self.pool.enter();
             let _structure = self.structure.lock();
             self.settle(path, key)?;

@@ -16,7 +16,7 @@ use super::handle::Fences;
 use super::modify::{Changed, Write};
 use super::stats::add;
 use super::{Path, Tree};
-use crate::base::{reach, Result};
+use crate::base::{planted, reach, Result};
 use crate::format::page::{
     plan_split, split_into, PageMut, PageView, RecordRef, Side, SplitPlan, HEADER_BYTES,
 };
@@ -169,12 +169,21 @@ impl Tree {
         let old = PageView::new(root);
         let level = old.level();
         split_into(old, plan, right.pid(), &mut left.write(action), &mut right.write(action));
-        self.init(root, level + 1, &Fences::ALL);
-        let mut root = PageMut::new(root);
-        for (slot, (low, child)) in [(&b""[..], &left), (&plan.separator, &right)].into_iter().enumerate() {
-            root.insert_child(slot, low, child.pid()).expect("an empty page has room for two children");
+        if planted::is_on("tree: let the root move") {
+            let moved = self.pool.allocate(action, self.def.id, self.def.class);
+            self.fill_root(&mut moved.write(action), level + 1, [&left, &right], &plan.separator);
+        } else {
+            self.fill_root(root, level + 1, [&left, &right], &plan.separator);
         }
         (left, right)
+    }
+
+    fn fill_root(&self, root: &mut WriteGuard<'_>, level: u8, children: [&PageRef; 2], separator: &[u8]) {
+        self.init(root, level, &Fences::ALL);
+        let mut root = PageMut::new(root);
+        for (slot, (low, child)) in [b"", separator].into_iter().zip(children).enumerate() {
+            root.insert_child(slot, low, child.pid()).expect("an empty page has room for two children");
+        }
     }
 }
 

@@ -7,4 +7,5 @@ mod fixture;
 mod limits;
 mod model;
 mod overtaken;
+mod rules;
 mod threads;

@@ -1,0 +1,48 @@
+//! Rules of the design that concern trees, broken by planted bugs.
+//!
+//! C7: whoever waits for the gate with a latch held waits for the flip, which waits for an action, which may wait for
+//! that latch. H9: the catalog names the root once and for all.
+
+use super::fixture::Fixture;
+use crate::base::planted;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// A tree that has grown and shrinks again until it is empty.
+fn grow_and_shrink() {
+    let mut fixture = Fixture::tiny();
+    let keys: Vec<_> = (0..300u32).map(u32::to_be_bytes).collect();
+    keys.iter().for_each(|key| fixture.insert(key, b"payload"));
+    keys.iter().for_each(|key| fixture.remove(key));
+    fixture.check();
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn c7_a_latch_held_while_entering_the_gate_is_caught() {
+    grow_and_shrink();
+    let bug = planted::plant("tree: enter the gate with a latch held");
+    let stopped = catch_unwind(AssertUnwindSafe(grow_and_shrink)).unwrap_err();
+    let message = stopped.downcast_ref::<String>().expect("an assertion with a message");
+    assert!(message.contains("G2") && bug.reached_count() > 0, "{message}");
+}
+
+/// A tree whose root has just been split for the first time.
+fn split_root() -> Fixture {
+    let mut fixture = Fixture::tiny();
+    for key in 0u32.. {
+        fixture.insert(&key.to_be_bytes(), b"payload");
+        if fixture.tree.counts().splits > 0 {
+            break;
+        }
+    }
+    fixture
+}
+
+#[test]
+fn h9_a_root_that_moves_is_caught() {
+    split_root().check();
+    let bug = planted::plant("tree: let the root move");
+    let fixture = split_root();
+    assert!(bug.reached_count() > 0);
+    catch_unwind(AssertUnwindSafe(|| fixture.check())).unwrap_err();
+}
