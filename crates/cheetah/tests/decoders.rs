@@ -1,18 +1,25 @@
 //! Every decoder of the engine survives any bytes: with an error or a sound value, never with a panic.
 //!
-//! A new decoder gets a test here: good samples, how to repair the checksum after a mutation, and the call.
+//! A new decoder gets a function in `common/decoded.rs`, a test here (good samples, and how to repair the checksum after a
+//! mutation), and a target in `fuzz/`, which calls the same function with libFuzzer's bytes.
 
 mod common;
 
-use cheetah::base::{Generation, Lsn, PageId, SegmentId, TreeId, TxnId, UndoPtr};
+use cheetah::base::{Generation, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr};
+use cheetah::format::catalog::{piece_key, IndexDef, TableDef};
 use cheetah::format::image::{self, Codec, Compression, Encoding, Expected, Workspace};
+use cheetah::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow, RowOp};
 use cheetah::format::page::{
     build_content, build_page, plan_split, split_into, PageBuf, PageKind, PageMut, PageView, Pending,
     RecordFlags, RecordRef,
 };
 use cheetah::format::row::{build_row, Locator, RowShape, RowView, VarValue};
+use cheetah::format::state::{FencedTable, State, TableState, TxnState};
+use cheetah::format::undo_record::{self, RowParts, UndoBlob};
 use cheetah::format::{control, log_frame, map_block, segment_header, Location, MapEntry, Reader};
+use common::decoded;
 use common::mutate::survive;
+use common::repair;
 
 const ADDRESS: u64 = 1 << 32 | 64;
 const PID: PageId = PageId(5);
@@ -168,36 +175,19 @@ fn decoders_survive_mutated_bytes_rows() {
         },
     );
     let locator = Locator { value_bytes: 9, first_page: PageId(1) }.encode().to_vec();
-    survive("Locator::decode", &[locator], 5_000, |_| {}, |bytes| drop(Locator::decode(bytes)));
-}
-
-/// Puts the CRC-32C of everything before it at `at` of a block of `bytes`.
-fn repair_block(block: &mut Vec<u8>, bytes: usize, at: usize) {
-    block.resize(bytes, 0);
-    let crc = crc32c::crc32c(&block[..at]);
-    block[at..at + 4].copy_from_slice(&crc.to_le_bytes());
+    survive("Locator::decode", &[locator], 5_000, |_| {}, decoded::locator);
 }
 
 #[test]
 fn decoders_survive_mutated_bytes_file_headers() {
     let segment =
         segment_header::SegmentHeader { uuid: [7; 16], segment: SegmentId(3), incarnation: 2, stream: 1 };
-    let repair = |block: &mut Vec<u8>| repair_block(block, segment_header::HEADER_BYTES, 60);
-    survive("SegmentHeader::decode", &[segment.encode().to_vec()], 20_000, repair, |bytes| {
-        let Some(block) = bytes.first_chunk() else { return };
-        if let Ok(header) = segment_header::SegmentHeader::decode(block) {
-            assert_eq!(header.encode(), *block);
-        }
-    });
+    let repair = |block: &mut Vec<u8>| repair::block(block, segment_header::HEADER_BYTES, 60);
+    survive("SegmentHeader", &[segment.encode().to_vec()], 20_000, repair, decoded::file_headers);
     let map =
         map_block::FileHeader { kind: map_block::FileKind::Log, uuid: [7; 16], number: 4, incarnation: 2 };
-    let repair = |block: &mut Vec<u8>| repair_block(block, map_block::FILE_HEADER_BYTES, 60);
-    survive("map_block::FileHeader::decode", &[map.encode().to_vec()], 20_000, repair, |bytes| {
-        let Some(block) = bytes.first_chunk() else { return };
-        if let Ok(header) = map_block::FileHeader::decode(block) {
-            assert_eq!(header.encode(), *block);
-        }
-    });
+    let repair = |block: &mut Vec<u8>| repair::block(block, map_block::FILE_HEADER_BYTES, 60);
+    survive("map_block::FileHeader", &[map.encode().to_vec()], 20_000, repair, decoded::file_headers);
     let log = log_frame::FileHeader {
         database: [7; 16],
         incarnation: 2,
@@ -205,13 +195,8 @@ fn decoders_survive_mutated_bytes_file_headers() {
         start: Lsn(4096),
         previous_chain: 5,
     };
-    let repair = |block: &mut Vec<u8>| repair_block(block, log_frame::HEADER_BYTES, 508);
-    survive("log_frame::FileHeader::decode", &[log.encode().to_vec()], 20_000, repair, |bytes| {
-        let Some(block) = bytes.first_chunk() else { return };
-        if let Ok(header) = log_frame::FileHeader::decode(block, "a file") {
-            assert_eq!(header.encode(), *block);
-        }
-    });
+    let repair = |block: &mut Vec<u8>| repair::block(block, log_frame::HEADER_BYTES, 508);
+    survive("log_frame::FileHeader", &[log.encode().to_vec()], 20_000, repair, decoded::file_headers);
 }
 
 #[test]
@@ -230,23 +215,8 @@ fn decoders_survive_mutated_bytes_control() {
         base: Some(part),
         logs: vec![part; 3],
     };
-    let repair = |block: &mut Vec<u8>| repair_block(block, control::COPY_BYTES, control::COPY_BYTES - 4);
-    survive("ControlBlock::decode", &[block.encode(1).to_vec()], 10_000, repair, |bytes| {
-        let Some(block) = bytes.first_chunk() else { return };
-        if let Ok(control) = control::ControlBlock::decode(block, 1) {
-            assert_eq!(control.encode(1), *block);
-        }
-    });
-}
-
-/// Makes the length and the checksum of a chunk right again.
-fn repair_chunk(chunk: &mut Vec<u8>) {
-    chunk.resize(chunk.len().max(map_block::CHUNK_HEADER_BYTES), 0);
-    let stored = chunk.len() - map_block::CHUNK_HEADER_BYTES;
-    chunk[12..16].copy_from_slice(&(stored as u32).to_le_bytes());
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&[0; 4]), &chunk[..16]);
-    let crc = crc32c::crc32c_append(crc, &chunk[map_block::CHUNK_HEADER_BYTES..]);
-    chunk[16..20].copy_from_slice(&crc.to_le_bytes());
+    let repair = |block: &mut Vec<u8>| repair::block(block, control::COPY_BYTES, control::COPY_BYTES - 4);
+    survive("ControlBlock", &[block.encode(1).to_vec()], 10_000, repair, decoded::control);
 }
 
 #[test]
@@ -262,20 +232,134 @@ fn decoders_survive_mutated_bytes_map_chunks() {
         map_block::put_chunk(&mut chunk, map_block::ChunkKind::Entries, entries.len(), &content[..kept], 0);
         chunks.push(chunk);
     }
-    survive("map_block::ChunkHeader", &chunks, 20_000, repair_chunk, |bytes| {
-        let Some(Ok(header)) = bytes.first_chunk().map(map_block::ChunkHeader::decode) else { return };
-        let (mut content, mut entries) = (Vec::new(), Vec::new());
-        if header.open(bytes, 0, &mut content).is_ok() {
-            drop(header.entries(&content, &mut entries));
-        }
-    });
-    survive(
-        "map_block::Begin, End",
-        &[vec![1; 16], vec![1; 24]],
-        2_000,
-        |_| {},
-        |bytes| {
-            drop((map_block::Begin::decode(bytes), map_block::End::decode(bytes)));
-        },
-    );
+    survive("map_block::ChunkHeader", &chunks, 20_000, repair::chunk, decoded::map_chunk);
+    let contents = [vec![1; 16], vec![1; 24]];
+    survive("map_block::Begin, End", &contents, 2_000, |_| {}, decoded::map_chunk);
+}
+
+#[test]
+fn decoders_survive_mutated_bytes_catalog() {
+    let index = |tree, name: &str| IndexDef {
+        name: name.into(),
+        unique: true,
+        max_key_bytes: 300,
+        shape: shape(),
+        tree: TreeId(tree),
+        root: PageId(u64::from(tree) << 20),
+    };
+    let def = TableDef {
+        id: TableId(7),
+        name: "a table".into(),
+        compression: Compression { codec: Codec::Zstd, level: -3 },
+        hidden_key: true,
+        auto_increment: 1 << 40,
+        extra: b"the caller's".to_vec(),
+        indexes: vec![index(16, "PRIMARY"), index(17, "second")],
+    };
+    let mut row = Vec::new();
+    def.encode(&mut row);
+    let samples = [row, piece_key(TableId(7), 1).to_vec()];
+    survive("catalog row", &samples, 40_000, |_| {}, decoded::catalog_row);
+}
+
+#[test]
+fn decoders_survive_mutated_bytes_generation_state() {
+    let txn = TxnState {
+        txn: TxnId(7),
+        committed: true,
+        head: UndoPtr(900),
+        first: UndoPtr(8),
+        undo_no: 3,
+        freed_pages: 2,
+    };
+    let state = State {
+        lsn: Lsn(1 << 40),
+        next_txn: TxnId(8),
+        undo_end: UndoPtr(1000),
+        undo_pages: (1..9).map(PageId).collect(),
+        txns: vec![txn; 3],
+        tables: vec![TableState { table: TableId(2), row_count: 5, auto_increment: 6, hidden_key: 7 }; 3],
+        dropped_trees: vec![TreeId(17), TreeId(20)],
+        fenced: vec![FencedTable { table: TableId(2), reason: "a page".into() }],
+        ..State::default()
+    };
+    let samples = [state.encode(), State::default().encode()];
+    survive("generation state", &samples, 40_000, |_| {}, decoded::generation_state);
+}
+
+fn log_records() -> Vec<Vec<u8>> {
+    let row =
+        LoggedRow { table: TableId(7), old_key: b"old", new_key: b"new", row: b"a row", auto_increment: 9 };
+    let entry = LoggedEntry { index_no: 1, old_key: b"old entry", new_key: b"new entry", payload: b"p" };
+    let large = vec![LargeSource::Kept, LargeSource::Written];
+    let of_row =
+        |op| LogRecord::Row { txn: TxnId(5), op, row, large: large.clone(), entries: vec![entry; 2] };
+    let (txn, table) = (TxnId(5), TableId(7));
+    let records = [
+        of_row(RowOp::Insert),
+        of_row(RowOp::Update),
+        of_row(RowOp::Delete),
+        LogRecord::Blob { txn, table, total_bytes: 1 << 20, offset: 4096, bytes: b"a piece" },
+        LogRecord::Undo(txn, 3),
+        LogRecord::Commit(txn, 4),
+        LogRecord::Abort(txn),
+        LogRecord::CreateTable(b"a definition"),
+        LogRecord::DropTable(table),
+        LogRecord::RenameTable(table, "another name"),
+        LogRecord::TruncateTable(table, b"a definition"),
+        LogRecord::AutoIncrement(table, 77),
+    ];
+    let encode = |record: &LogRecord<'_>| {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        bytes
+    };
+    records.iter().map(encode).collect()
+}
+
+#[test]
+fn decoders_survive_mutated_bytes_log_records() {
+    survive("log record", &log_records(), 60_000, |_| {}, decoded::log_record);
+}
+
+#[test]
+fn decoders_survive_mutated_bytes_log_frames() {
+    let mark = log_frame::SyncMark { position: Lsn(4096 + 9), durable: Lsn(4096), file_chain: 5 };
+    let mut frames = Vec::new();
+    let mut chain = log_frame::put_frame(&mut frames, 5, log_frame::KIND_SYNC_MARK, &mark.encode());
+    for record in log_records() {
+        chain = log_frame::put_frame(&mut frames, chain, record[0], &record[1..]);
+    }
+    let samples = [frames, mark.encode().to_vec()];
+    survive("log frames", &samples, 20_000, repair::frames, decoded::log_frames);
+}
+
+#[test]
+fn decoders_survive_mutated_bytes_undo_records() {
+    let mut of_row = Vec::new();
+    undo_record::start(&mut of_row, TxnId(5), 2, UndoPtr(8));
+    let parts = RowParts {
+        op: RowOp::Update,
+        table: TableId(7),
+        old_key: b"old",
+        new_key: b"new",
+        old_row: b"the row before",
+        freed: &Locator { value_bytes: 9, first_page: PageId(1) }.encode(),
+    };
+    let entry = LoggedEntry { index_no: 2, old_key: b"a", new_key: b"b", payload: b"c" };
+    undo_record::put_row(&mut of_row, &parts, [entry; 3].into_iter());
+    undo_record::finish(&mut of_row);
+    let mut of_value = Vec::new();
+    undo_record::start(&mut of_value, TxnId(5), 1, UndoPtr(0));
+    let blob = UndoBlob {
+        table: TableId(7),
+        total_bytes: 1 << 20,
+        end: 300,
+        locator: b"a locator",
+        pages: (5..20).map(PageId).collect(),
+        index_pages: vec![PageId(4)],
+    };
+    undo_record::put_blob(&mut of_value, &blob);
+    undo_record::finish(&mut of_value);
+    survive("undo record", &[of_row, of_value], 60_000, |_| {}, decoded::undo_record);
 }

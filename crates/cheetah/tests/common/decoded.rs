@@ -1,0 +1,127 @@
+//! What must hold of any bytes that a decoder accepts: for the tests of decoders on stable, and for the fuzz targets.
+//!
+//! Each function takes any bytes whatever. A refusal is fine; what is accepted is written again and read again, and must
+//! then be the same.
+
+use cheetah::base::{Lsn, TxnId, UndoPtr};
+use cheetah::format::catalog::{parse_piece_key, piece_key, TableDef};
+use cheetah::format::log_record::LogRecord;
+use cheetah::format::row::{Locator, LOCATOR_BYTES};
+use cheetah::format::state::State;
+use cheetah::format::{control, log_frame, map_block, segment_header, undo_record, varint};
+
+/// A definition of a table, and the key of a piece of one.
+pub(crate) fn catalog_row(bytes: &[u8]) {
+    if let Ok(def) = TableDef::decode(bytes) {
+        let mut again = Vec::new();
+        def.encode(&mut again);
+        assert_eq!(TableDef::decode(&again).ok(), Some(def));
+    }
+    if let Ok((table, piece_no)) = parse_piece_key(bytes) {
+        assert_eq!(piece_key(table, piece_no), bytes);
+    }
+}
+
+/// The state of a generation.
+pub(crate) fn generation_state(bytes: &[u8]) {
+    if let Ok(state) = State::decode(bytes) {
+        assert_eq!(State::decode(&state.encode()).ok(), Some(state));
+    }
+}
+
+/// A log record: its kind and its body.
+pub(crate) fn log_record(bytes: &[u8]) {
+    let Some((&kind, body)) = bytes.split_first() else { return };
+    if let Ok(record) = LogRecord::decode(kind, body) {
+        let mut again = Vec::new();
+        record.encode(&mut again);
+        assert_eq!(LogRecord::decode(again[0], &again[1..]).ok(), Some(record));
+    }
+}
+
+/// An undo record, head and body.
+pub(crate) fn undo_record(bytes: &[u8]) {
+    if let Some(Ok(head)) = bytes.first_chunk().map(undo_record::decode_head) {
+        let mut again = Vec::new();
+        undo_record::start(&mut again, head.txn, head.undo_no, head.prev);
+        again[..4].copy_from_slice(&head.len.to_le_bytes());
+        assert_eq!(again, bytes[..undo_record::HEAD_BYTES]);
+    }
+    let Some(body) = bytes.get(undo_record::HEAD_BYTES..) else { return };
+    let Ok(body) = undo_record::decode_body(body) else { return };
+    let mut again = Vec::new();
+    undo_record::start(&mut again, TxnId(1), 1, UndoPtr(0));
+    undo_record::put_body(&mut again, &body);
+    assert_eq!(undo_record::decode_body(&again[undo_record::HEAD_BYTES..]).ok(), Some(body));
+}
+
+/// Frames of the log, one behind the other from the chain 5 on, and the search for marks where the chain breaks.
+pub(crate) fn log_frames(bytes: &[u8]) {
+    let (mut rest, mut chain) = (bytes, 5);
+    while let Some(head) = rest.first_chunk().and_then(log_frame::FrameHead::parse) {
+        let frame_bytes = log_frame::FRAME_HEADER_BYTES + head.body_bytes;
+        let Some(body) = rest.get(log_frame::FRAME_HEADER_BYTES..frame_bytes) else { break };
+        let Some(next) = head.verify(chain, body) else { break };
+        let mut again = Vec::new();
+        assert_eq!(log_frame::put_frame(&mut again, chain, head.kind, body), next);
+        assert_eq!(again, rest[..frame_bytes]);
+        (rest, chain) = (&rest[frame_bytes..], next);
+    }
+    let at = Lsn(4096);
+    let found = log_frame::SyncMark::search(bytes, at, chain);
+    let mark =
+        log_frame::SyncMark { position: Lsn(at.0 + bytes.len() as u64), durable: Lsn(7), file_chain: chain };
+    let mut marked = bytes.to_vec();
+    log_frame::put_frame(&mut marked, 0, log_frame::KIND_SYNC_MARK, &mark.encode());
+    assert_eq!(log_frame::SyncMark::search(&marked, at, chain), found.max(Some(Lsn(7))));
+}
+
+/// The reference to a large value in a row, and a number of variable length.
+pub(crate) fn locator(bytes: &[u8]) {
+    if let Ok(locator) = Locator::decode(bytes) {
+        assert_eq!(locator.encode(), bytes[..LOCATOR_BYTES]);
+    }
+    if let Some((number, used)) = varint::get(bytes) {
+        let mut again = Vec::new();
+        varint::put(&mut again, number);
+        assert!(again.len() <= used && varint::get(&again) == Some((number, again.len())));
+    }
+}
+
+/// A copy of CONTROL.
+pub(crate) fn control(bytes: &[u8]) {
+    let Some(block) = bytes.first_chunk() else { return };
+    if let Ok(control) = control::ControlBlock::decode(block, 1) {
+        assert_eq!(control.encode(1), *block);
+    }
+}
+
+/// The headers of segments, map files and log files.
+pub(crate) fn file_headers(bytes: &[u8]) {
+    if let Some(block) = bytes.first_chunk() {
+        if let Ok(header) = segment_header::SegmentHeader::decode(block) {
+            assert_eq!(header.encode(), *block);
+        }
+        if let Ok(header) = map_block::FileHeader::decode(block) {
+            assert_eq!(header.encode(), *block);
+        }
+    }
+    if let Some(block) = bytes.first_chunk() {
+        if let Ok(header) = log_frame::FileHeader::decode(block, "a file") {
+            assert_eq!(header.encode(), *block);
+        }
+    }
+}
+
+/// A chunk of a map file, and the contents that its kinds have.
+pub(crate) fn map_chunk(bytes: &[u8]) {
+    drop((map_block::Begin::decode(bytes), map_block::End::decode(bytes)));
+    let Some(Ok(header)) = bytes.first_chunk().map(map_block::ChunkHeader::decode) else { return };
+    let (mut content, mut entries) = (Vec::new(), Vec::new());
+    if header.open(bytes, 0, &mut content).is_ok() && header.entries(&content, &mut entries).is_ok() {
+        let (mut again, mut entries_again) = (Vec::new(), Vec::new());
+        map_block::encode_entries(&entries, &mut again);
+        header.entries(&again, &mut entries_again).expect("what was written is read");
+        assert_eq!(entries_again, entries);
+    }
+}

@@ -1,0 +1,18 @@
+//! A copy of CONTROL with right checksums: refused, or the same when written again.
+#![no_main]
+#![allow(dead_code, reason = "the checks of all decoders stand together")]
+
+#[path = "../../crates/cheetah/tests/common/decoded.rs"]
+mod decoded;
+#[path = "../../crates/cheetah/tests/common/repair.rs"]
+mod repair;
+
+use cheetah::format::control::COPY_BYTES;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    decoded::control(bytes);
+    let mut block = bytes.to_vec();
+    repair::block(&mut block, COPY_BYTES, COPY_BYTES - 4);
+    decoded::control(&block);
+});

@@ -1,0 +1,17 @@
+//! Frames of the log with right checksums: refused, or the same when written again.
+#![no_main]
+#![allow(dead_code, reason = "the checks of all decoders stand together")]
+
+#[path = "../../crates/cheetah/tests/common/decoded.rs"]
+mod decoded;
+#[path = "../../crates/cheetah/tests/common/repair.rs"]
+mod repair;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    decoded::log_frames(bytes);
+    let mut block = bytes.to_vec();
+    repair::frames(&mut block);
+    decoded::log_frames(&block);
+});
