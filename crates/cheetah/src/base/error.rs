@@ -122,6 +122,14 @@ impl Error {
         Error::Io { op, path, source }
     }
 
+    /// Intact bytes of a layout that this version does not know, `what` with its number.
+    pub fn newer(place: impl Into<String>, what: impl std::fmt::Display) -> Self {
+        let detail = format!(
+            "written by a newer version of Cheetah ({what}); open it with that version or a later one"
+        );
+        Error::Unsupported { place: place.into(), detail }
+    }
+
     /// A corruption error.
     pub fn corrupt(place: impl Into<String>, detail: impl Into<String>) -> Self {
         Error::Corruption { place: place.into(), detail: detail.into() }

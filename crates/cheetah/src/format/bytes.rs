@@ -9,22 +9,31 @@ use std::fmt;
 pub struct Defect {
     what: &'static str,
     at: Option<usize>,
+    is_newer: bool,
 }
 
 impl Defect {
     /// A defect of the whole.
     pub const fn new(what: &'static str) -> Self {
-        Self { what, at: None }
+        Self { what, at: None, is_newer: false }
     }
 
     /// A defect of item `at` (a record, a column; `what` says which).
     pub const fn at(what: &'static str, at: usize) -> Self {
-        Self { what, at: Some(at) }
+        Self { what, at: Some(at), is_newer: false }
     }
 
-    /// The engine's error for this defect in `place`.
+    /// Intact bytes in a layout of a later version: `what` it is the version of, and which.
+    pub const fn newer(what: &'static str, version: usize) -> Self {
+        Self { what, at: Some(version), is_newer: true }
+    }
+
+    /// The engine's error for this defect in `place`: corruption, or a newer version.
     pub fn in_place(&self, place: impl Into<String>) -> Error {
-        Error::corrupt(place, self.to_string())
+        match (self.is_newer, self.at) {
+            (true, Some(version)) => Error::newer(place, format!("{} {version}", self.what)),
+            _ => Error::corrupt(place, self.to_string()),
+        }
     }
 }
 
@@ -48,6 +57,15 @@ pub fn ensure(condition: bool, what: &'static str) -> Result<(), Defect> {
 
 const ENDS_EARLY: Defect = Defect::new("ends early");
 const BAD_VARINT: Defect = Defect::new("bad variable-length number");
+
+/// `Err` unless `version` of `what` is the one that this version of the engine writes, the only one so far.
+pub fn check_version(what: &'static str, version: u32, known: u32) -> Result<(), Defect> {
+    match version {
+        _ if version == known => Ok(()),
+        0 => Err(Defect::at(what, 0)),
+        _ => Err(Defect::newer(what, version as usize)),
+    }
+}
 
 /// Takes values off the front of a byte string that may hold anything.
 #[derive(Clone, Copy, Debug)]

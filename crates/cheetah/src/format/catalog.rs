@@ -6,7 +6,7 @@
 //!   I3  A definition that does not fit one row is cut into pieces under consecutive keys ([`piece_key`]).
 //! Layout    docs/format.md, "Catalog rows".
 
-use super::bytes::{put_prefixed, Defect, Reader};
+use super::bytes::{check_version, put_prefixed, Defect, Reader};
 use super::image::{Codec, Compression};
 use super::record_fields::{count, number_u32, text};
 use super::row::RowShape;
@@ -84,17 +84,11 @@ impl TableDef {
 
     /// Reads a definition; total on any bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        if let Some(&version) = bytes.first().filter(|&&version| version != VERSION) {
-            return Err(Error::Unsupported {
-                place: "catalog row".into(),
-                detail: format!("layout version {version} is not {VERSION}; open it with a newer Cheetah"),
-            });
-        }
         Self::read(&mut Reader::new(bytes)).map_err(|defect| defect.in_place("catalog row"))
     }
 
     fn read(fields: &mut Reader<'_>) -> Parsed<Self> {
-        fields.u8()?;
+        check_version("catalog row format", fields.u8()?.into(), VERSION.into())?;
         let mut def = TableDef {
             id: TableId(number_u32(fields)?),
             name: text(fields)?.to_owned(),

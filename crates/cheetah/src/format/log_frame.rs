@@ -22,7 +22,7 @@
 //! 508  4  crc32c of bytes 0..508
 //! ```
 
-use super::bytes::{ensure, Defect, Reader};
+use super::bytes::{check_version, ensure, Defect, Reader};
 use crate::base::{Error, Lsn};
 
 /// Length of a file header: one sector, so that it never tears.
@@ -91,14 +91,7 @@ impl FileHeader {
         ensure(magic == MAGIC, "not a log file").map_err(damaged)?;
         ensure(crc == crc32c::crc32c(covered).to_le_bytes(), "bad checksum").map_err(damaged)?;
         let version = reader.u32().map_err(damaged)?;
-        if version != VERSION {
-            return Err(Error::Unsupported {
-                place: place.to_owned(),
-                detail: format!(
-                    "log format {version}, this version reads {VERSION}; use the version that wrote it"
-                ),
-            });
-        }
+        check_version("log format", version, VERSION).map_err(|defect| defect.in_place(place))?;
         Self::fields(&mut reader).map_err(damaged)
     }
 

@@ -24,7 +24,7 @@
 //! end      generation 8, number of entries 8, bytes of state 8
 //! ```
 
-use super::bytes::{ensure, Defect, Reader};
+use super::bytes::{check_version, ensure, Defect, Reader};
 use super::location::{Location, MapEntry, ALIGN_BYTES};
 use super::varint;
 use crate::base::{Generation, PageId, SegmentId, TreeId};
@@ -95,7 +95,7 @@ impl FileHeader {
         let incarnation = reader.u64()?;
         ensure(reader.take(12)?.iter().all(|b| *b == 0), "reserved bytes of the header are not zero")?;
         ensure(reader.u32()? == crc32c::crc32c(&bytes[..60]), "checksum of the header is wrong")?;
-        ensure(version == VERSION, "unknown version of the map format")?;
+        check_version("page map format", version, VERSION)?;
         let kind = match kind {
             1 => FileKind::Base,
             2 => FileKind::Log,

@@ -12,7 +12,7 @@
 //!     60    4  CRC-32C of bytes 0..60
 //! ```
 
-use super::bytes::{ensure, Defect, Reader};
+use super::bytes::{check_version, ensure, Defect, Reader};
 use crate::base::SegmentId;
 
 /// Bytes of the header; the first image may start here.
@@ -60,7 +60,7 @@ impl SegmentHeader {
         let stream = reader.u8()?;
         ensure(reader.take(19)?.iter().all(|b| *b == 0), "reserved bytes of the header are not zero")?;
         ensure(reader.u32()? == crc32c::crc32c(&bytes[..60]), "checksum of the header is wrong")?;
-        ensure(version == VERSION, "unknown version of the segment format")?;
+        check_version("segment format", version, VERSION)?;
         Ok(Self { uuid, segment, incarnation, stream })
     }
 }

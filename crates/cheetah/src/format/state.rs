@@ -6,10 +6,10 @@
 //!   I2  The first byte is the version of the layout; a newer one is refused with a clear error.
 //! Layout    docs/format.md, "Generation state".
 
-use super::bytes::{put_prefixed, Defect, Reader};
+use super::bytes::{check_version, put_prefixed, Defect, Reader};
 use super::record_fields::{count, number_u32, text};
 use super::varint;
-use crate::base::{Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr};
+use crate::base::{Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr};
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
@@ -125,17 +125,11 @@ impl State {
 
     /// Reads a state; total on any bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        if let Some(&version) = bytes.first().filter(|&&version| version != VERSION) {
-            return Err(Error::Unsupported {
-                place: "generation state".into(),
-                detail: format!("layout version {version} is not {VERSION}; open it with a newer Cheetah"),
-            });
-        }
         Self::read(&mut Reader::new(bytes)).map_err(|defect| defect.in_place("generation state"))
     }
 
     fn read(fields: &mut Reader<'_>) -> Parsed<Self> {
-        fields.u8()?;
+        check_version("generation state format", fields.u8()?.into(), VERSION.into())?;
         let mut state = State {
             lsn: Lsn(fields.varint()?),
             next_txn: TxnId(fields.varint()?),
@@ -240,6 +234,6 @@ mod tests {
             let _ = State::decode(&other);
         }
         let newer = [&[VERSION + 1], &bytes[1..]].concat();
-        assert!(matches!(State::decode(&newer), Err(Error::Unsupported { .. })));
+        assert!(matches!(State::decode(&newer), Err(crate::base::Error::Unsupported { .. })));
     }
 }

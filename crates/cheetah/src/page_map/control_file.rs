@@ -110,9 +110,7 @@ fn choose(
     }
     if let Some((sequence, detail)) = newer {
         if best.as_ref().is_none_or(|(_, best)| sequence >= best.sequence) {
-            let detail =
-                format!("the database has {detail}; open it with the version that wrote it, or a later one");
-            return Err(Error::Unsupported { place: PATH.into(), detail });
+            return Err(Error::newer(PATH, detail));
         }
     }
     best.ok_or_else(|| {

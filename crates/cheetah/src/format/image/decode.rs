@@ -36,7 +36,7 @@ pub fn check(image: &[u8], expected: &Expected) -> Result<ImageHeader> {
     let intact = is_intact(image, expected.address, expected.crc);
     ensure(intact, "not the image that was written there").map_err(corrupt)?;
     match claimed_version(image).filter(|&version| version > FORMAT_VERSION) {
-        Some(version) => Err(newer(version, expected)),
+        Some(version) => Err(Error::newer(expected.to_string(), format!("image format {version}"))),
         None => read_header(image, expected).map_err(corrupt),
     }
 }
@@ -46,13 +46,6 @@ fn read_header(image: &[u8], expected: &Expected) -> std::result::Result<ImageHe
     ensure(header.pid == expected.pid, "image of another page")?;
     ensure(header.tree == expected.tree, "image of another tree")?;
     Ok(header)
-}
-
-fn newer(version: u8, expected: &Expected) -> Error {
-    let detail = format!(
-        "image format {version}, this version of the engine knows up to {FORMAT_VERSION}; use a newer one"
-    );
-    Error::Unsupported { place: expected.to_string(), detail }
 }
 
 impl Workspace {

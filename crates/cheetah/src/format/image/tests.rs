@@ -245,8 +245,8 @@ fn an_image_of_a_newer_version_is_named_as_such() {
     assert!(matches!(&error, Error::Unsupported { .. }));
     assert_eq!(
         error.to_string(),
-        "page 77 of tree 9 in segment 5 at 4096: image format 2, this version of the engine knows up to 1; \
-         use a newer one"
+        "page 77 of tree 9 in segment 5 at 4096: written by a newer version of Cheetah (image format 2); \
+         open it with that version or a later one"
     );
 }
 

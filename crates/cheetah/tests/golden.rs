@@ -1,0 +1,269 @@
+//! The formats on disk stay what they are: bytes of this version, kept in `tests/golden/v1`, are read by every later one,
+//! and are what it writes until a version number is raised.
+//!
+//! `CHEETAH_BLESS=1 cargo test -p cheetah --test golden -- --test-threads=1` writes the files anew. Do that when a format has got a new version
+//! (then into a folder of its own, and the old one stays), never to make a test pass.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod common;
+mod support;
+
+use cheetah::base::{Error, TreeId};
+use cheetah::db::Db;
+use cheetah::format::image::{self, Codec, Compression};
+use cheetah::format::{control, log_frame, map_block, segment_header};
+use cheetah_io::sim::{CrashPolicy, SimDisk};
+use cheetah_io::Disk;
+use common::{repair, samples};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use support::workload::Contents;
+use support::*;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1")
+}
+
+fn is_blessing() -> bool {
+    std::env::var_os("CHEETAH_BLESS").is_some()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Every format with the bytes that are written for its samples. What libraries compress is left out: another version of
+/// theirs may find a shorter form of the same.
+fn written() -> Vec<(&'static str, Vec<Vec<u8>>)> {
+    let pages = samples::pages().iter().map(|page| page.to_vec()).collect();
+    vec![
+        ("page", pages),
+        ("image", samples::images(Codec::None)),
+        ("row", (0..10).map(samples::row).collect()),
+        ("shape", vec![samples::encoded_shape()]),
+        ("locator", vec![samples::locator()]),
+        ("file header", samples::file_headers().to_vec()),
+        ("CONTROL", vec![samples::control_copy()]),
+        ("map chunk", samples::map_chunks().into_iter().filter(|chunk| chunk[3] == 0).collect()),
+        ("catalog row", samples::catalog_rows()),
+        ("generation state", samples::generation_states()),
+        ("log record", samples::log_records()),
+        ("log frame", samples::log_frames()),
+        ("undo record", samples::undo_records()),
+    ]
+}
+
+#[test]
+fn every_format_is_written_as_in_version_1() {
+    let path = folder().join("written.txt");
+    let mut text = String::new();
+    for (name, all) in written() {
+        all.iter().for_each(|bytes| writeln!(text, "{name}: {}", hex(bytes)).unwrap());
+    }
+    if is_blessing() {
+        fs::create_dir_all(folder()).unwrap();
+        fs::write(&path, &text).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap();
+    for (number, (now, then)) in text.lines().zip(golden.lines()).enumerate() {
+        let format = now.split(':').next().unwrap_or_default();
+        assert!(
+            now == then,
+            "line {}: the bytes of '{format}' are not those of version 1 any more, which databases hold. Raise the \
+             version of the format, read both, describe both in docs/format.md, and add a folder for the new one.\n\
+             now  {now}\nthen {then}",
+            number + 1
+        );
+    }
+    assert_eq!(text.lines().count(), golden.lines().count(), "formats come and go with a version");
+}
+
+/// The tables of the database, by name, with how they are compressed.
+const TABLES: [(&str, Compression); 3] = [
+    ("plain", Compression { codec: Codec::None, level: 0 }),
+    ("lz4", Compression { codec: Codec::Lz4, level: 1 }),
+    ("zstd", Compression { codec: Codec::Zstd, level: 3 }),
+];
+
+fn contents() -> Contents {
+    let text_bytes = |key| if key % 25 == 0 { 3000 } else { 20 + key as usize % 60 };
+    let rows = |first: u64| (first..first + 60).map(|key| (key, Row::new(key, text_bytes(key)))).collect();
+    TABLES.iter().zip([0, 1000, 2000]).map(|((name, _), first)| ((*name).to_owned(), rows(first))).collect()
+}
+
+/// A database that has everything: pages of all kinds, images of all codecs, a log to be replayed with every kind of
+/// record, a transaction to be taken back, a dropped table whose pages are not free yet.
+fn create() -> SimDisk {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    for (name, compression) in TABLES {
+        db.create_table(&cheetah::table::TableSpec { compression, ..spec(name) }).unwrap();
+    }
+    db.create_table(&spec("dropped")).unwrap();
+    let mut txn = db.begin();
+    for (round, is_last) in [(0, false), (1, true)] {
+        for (name, rows) in contents() {
+            let table = db.table(&name).unwrap();
+            let half = rows.iter().filter(|(key, _)| *key % 2 == round);
+            half.for_each(|(key, row)| insert(&mut txn, &table, *key, row).unwrap());
+            let (key, row) = (5000 + round, Row::new(5000 + round, 900));
+            insert(&mut txn, &table, key, &row).unwrap();
+            update(&mut txn, &table, key, &row, key, &Row::new(key, 700)).unwrap();
+            delete(&mut txn, &table, key, &Row::new(key, 700)).unwrap();
+        }
+        txn.commit().unwrap();
+        if !is_last {
+            db.checkpoint().unwrap();
+        }
+    }
+    db.rename_table("plain", "renamed").unwrap();
+    db.rename_table("renamed", "plain").unwrap();
+    db.truncate_table("dropped").unwrap();
+    db.drop_table("dropped").unwrap();
+    let (mut loser, plain) = (db.begin(), db.table("plain").unwrap());
+    (100..110).for_each(|key| insert(&mut loser, &plain, key, &Row::new(key, 700)).unwrap());
+    let savepoint = loser.savepoint();
+    insert(&mut loser, &plain, 110, &Row::new(110, 10)).unwrap();
+    loser.rollback_to(savepoint).unwrap();
+    db.table("lz4").unwrap().advance_auto_increment(77);
+    insert(&mut txn, &db.table("lz4").unwrap(), 6000, &Row::new(6000, 5)).unwrap();
+    delete(&mut txn, &db.table("lz4").unwrap(), 6000, &Row::new(6000, 5)).unwrap();
+    // Makes all of the log durable, that of the loser too.
+    txn.commit().unwrap();
+    std::mem::forget(loser);
+    disk.crash(CrashPolicy::Everything, 1)
+}
+
+fn files() -> Vec<(String, PathBuf)> {
+    let root = folder().join("database");
+    let list = |folder: &str| {
+        let entries = fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        let files = entries.filter(|path| path.is_file());
+        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let relative = |path: PathBuf| match folder {
+            "" => (name(&path), path),
+            _ => (format!("{folder}/{}", name(&path)), path),
+        };
+        files.map(relative).collect::<Vec<_>>()
+    };
+    ["", "seg", "wal"].into_iter().flat_map(list).collect()
+}
+
+/// The database of version 1 on a simulated disk.
+fn golden() -> SimDisk {
+    let disk = SimDisk::new();
+    ["seg", "wal"].into_iter().for_each(|folder| disk.create_dir(folder).unwrap());
+    for (name, path) in files() {
+        disk.put(&name, &fs::read(path).unwrap()).unwrap();
+    }
+    disk
+}
+
+fn bless_database() {
+    let root = folder().join("database");
+    let _ = fs::remove_dir_all(&root);
+    for folder in ["", "seg", "wal"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    let disk = create();
+    for path in disk.paths().into_iter().filter(|path| path != "LOCK" && !path.contains("reserve")) {
+        fs::write(root.join(&path), disk.contents(&path).unwrap()).unwrap();
+    }
+}
+
+fn assert_contents(db: &Db) {
+    assert_eq!(db.table_names(), contents().into_keys().collect::<Vec<_>>());
+    for (name, rows) in contents() {
+        let table = db.table(&name).unwrap();
+        assert_eq!(all_rows(&mut db.begin(), &table).unwrap(), rows, "{name}");
+        assert_eq!(check(db, &table).unwrap(), Ok(rows.len() as u64), "{name}");
+    }
+    assert_eq!(db.table("lz4").unwrap().auto_increment(), 77);
+}
+
+#[test]
+fn a_database_of_version_1_opens_with_exactly_its_contents() {
+    if is_blessing() {
+        bless_database();
+    }
+    let disk = golden();
+    for _ in 0..2 {
+        let db = open(&disk).unwrap();
+        assert_contents(&db);
+        db.close().unwrap();
+    }
+    let bytes: u64 = files().iter().map(|(_, path)| fs::metadata(path).unwrap().len()).sum();
+    assert!(bytes < 200 << 10, "{bytes}");
+}
+
+#[test]
+fn the_program_that_wrote_the_database_still_writes_one_like_it() {
+    let disk = create();
+    assert_contents(&open(&disk).unwrap());
+}
+
+/// Opens and reads everything of a database in which `change` has been done to the file of that name.
+fn read_all(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
+    let disk = golden();
+    let path = disk.paths().into_iter().rfind(|path| path.starts_with(name)).unwrap();
+    let mut bytes = disk.contents(&path).unwrap();
+    change(&mut bytes);
+    disk.put(&path, &bytes).unwrap();
+    let db = open(&disk)?;
+    for name in db.table_names() {
+        all_rows(&mut db.begin(), &db.table(&name)?)?;
+    }
+    Ok(())
+}
+
+/// Sets the version at `at` of a block at the start of a file, and makes the block's checksum right.
+fn raise(bytes: &mut [u8], at: usize, block_bytes: usize) {
+    let mut block = bytes[..block_bytes].to_vec();
+    block[at] = 9;
+    repair::block(&mut block, block_bytes, block_bytes - 4);
+    bytes[..block_bytes].copy_from_slice(&block);
+}
+
+fn assert_newer(result: Result<(), Error>, place: &str) {
+    let error = result.unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Unsupported { .. }), "{text}");
+    assert!(text.contains(place) && text.contains("written by a newer version"), "{text}");
+}
+
+#[test]
+fn files_of_a_newer_version_are_refused_by_name() {
+    let control = |bytes: &mut Vec<u8>| {
+        let (first, second) = bytes.split_at_mut(control::COPY_BYTES);
+        raise(first, 8, control::COPY_BYTES);
+        raise(second, 8, control::COPY_BYTES);
+    };
+    assert_newer(read_all("CONTROL", control), "CONTROL");
+    assert_newer(read_all("map-", |bytes| raise(bytes, 8, map_block::FILE_HEADER_BYTES)), "map-");
+    assert_newer(read_all("wal/", |bytes| raise(bytes, 8, log_frame::HEADER_BYTES)), "wal/");
+    let mut header = samples::file_headers()[0].clone();
+    raise(&mut header, 8, segment_header::HEADER_BYTES);
+    let refused = segment_header::SegmentHeader::decode(header.first_chunk().unwrap());
+    assert_newer(refused.map(drop).map_err(|defect| defect.in_place("seg/1")), "seg/1");
+}
+
+#[test]
+fn images_and_records_of_a_newer_version_are_refused() {
+    let mut image = samples::images(Codec::None).remove(0);
+    image[24] = 9;
+    let crc = image::seal(&mut image, samples::ADDRESS);
+    let (pid, tree, address) = (samples::PID, samples::TREE, samples::ADDRESS);
+    let refused = image::check(&image, &image::Expected { pid, tree, address, crc });
+    assert_newer(refused.map(drop), &format!("page {pid} of tree {}", TreeId(16)));
+    let mut row = samples::catalog_rows().remove(0);
+    row[0] = 9;
+    assert_newer(cheetah::format::catalog::TableDef::decode(&row).map(drop), "catalog row");
+    let mut state = samples::generation_states().remove(0);
+    state[0] = 9;
+    assert_newer(cheetah::format::state::State::decode(&state).map(drop), "generation state");
+}
