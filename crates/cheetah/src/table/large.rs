@@ -123,8 +123,10 @@ pub(crate) fn write_step(
     let end = offset + bytes.len() as u64;
     let mut blob =
         UndoBlob { table, total_bytes, end, locator: &[], pages: Vec::new(), index_pages: Vec::new() };
+    let mut position = offset;
     for piece in bytes.chunks(page_capacity(&core.pool, PageClass::Large)) {
-        blob.pages.push(write_page(core, &action, owner, end, piece));
+        blob.pages.push(write_page(core, &action, owner, position, piece));
+        position += piece.len() as u64;
     }
     unclaimed.pages.extend_from_slice(&blob.pages);
     if end == total_bytes {
