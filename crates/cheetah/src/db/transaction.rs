@@ -51,11 +51,6 @@ impl Transaction {
         self.slot.as_ref().map(|slot| slot.txn())
     }
 
-    /// Whether a commit would change anything.
-    pub fn has_written(&self) -> bool {
-        self.slot.as_ref().is_some_and(|slot| slot.state().undo_no > 0)
-    }
-
     /// Locks a table to the end of the transaction. Waits up to `timeout_ns`; `interrupted` is asked now and then.
     /// Errors: `LockTimeout`, `Deadlock`, `Interrupted`; locks held already stay.
     pub fn lock_table(

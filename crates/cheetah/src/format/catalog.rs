@@ -62,11 +62,7 @@ impl TableDef {
         out.push(VERSION);
         varint::put(out, self.id.0.into());
         put_prefixed(out, self.name.as_bytes());
-        out.push(match self.compression.codec {
-            Codec::None => 0,
-            Codec::Lz4 => 1,
-            Codec::Zstd => 2,
-        });
+        out.push(self.compression.codec.code());
         varint::put(out, zigzag(self.compression.level.into()));
         out.push(u8::from(self.hidden_key));
         varint::put(out, self.auto_increment);
@@ -133,12 +129,8 @@ fn unzigzag(value: u64) -> i64 {
 }
 
 fn decode_compression(fields: &mut Reader<'_>) -> Parsed<Compression> {
-    let codec = match fields.u8()? {
-        0 => Codec::None,
-        1 => Codec::Lz4,
-        2 => Codec::Zstd,
-        other => return Err(Defect::at("unknown codec", other.into())),
-    };
+    let code = fields.u8()?;
+    let codec = Codec::from_code(code).ok_or(Defect::at("unknown codec", code.into()))?;
     let level = unzigzag(fields.varint()?);
     let level = level.try_into().map_err(|_| Defect::new("impossible compression level"))?;
     Ok(Compression { codec, level })

@@ -132,11 +132,6 @@ impl RecordFlags {
     pub const DELETE_MARKED: RecordFlags = RecordFlags(1);
     pub(in crate::format) const VERSIONED_BIT: u8 = 2;
 
-    /// Whether the record is deleted.
-    pub fn is_delete_marked(self) -> bool {
-        self.0 & 1 != 0
-    }
-
     /// The flags as a byte.
     pub fn bits(self) -> u8 {
         self.0

@@ -128,11 +128,6 @@ impl<'a> PageMut<'a> {
         self.bytes[end - CHILD_BYTES..end].copy_from_slice(&u40_bytes(child.0));
     }
 
-    /// Sets the right neighbour.
-    pub fn set_right(&mut self, right: PageId) {
-        put_u64(self.bytes, AT_RIGHT, right.0);
-    }
-
     /// Marks the page as merged away.
     pub fn set_dead(&mut self) {
         self.bytes[AT_FLAGS] |= FLAG_DEAD;
