@@ -193,7 +193,7 @@ def cell(values: list, unit: str) -> str:
 
 
 def verdicts(name: str, engines: dict) -> list:
-    """The issue's targets for one set."""
+    """The targets for one set."""
     rows = []
     for measure_name, other, sign, wanted in TARGETS:
         if other not in engines:

@@ -1,7 +1,8 @@
 //! C ABI of the Cheetah engine, for the MariaDB plugin.
 //!
 //! Invariants
-//!   I1  No panic crosses the ABI: every function runs inside [`barrier`].
+//!   I1  No panic crosses the ABI: every function that calls the engine does so inside [`barrier`]; the others only
+//!       read a value that is there.
 //!   I2  Functions that can fail return a [`types::Code`]; message and duplicate key stay with the thread.
 //!   I3  `plugin/cheetah.h` declares exactly what is exported here; a test compares them.
 //! Safety    Callers pass pointers that this library gave out and has not taken back, or that point to initialised

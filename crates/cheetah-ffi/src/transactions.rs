@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 #[derive(Debug)]
 pub struct CheetahTxn(pub(crate) Transaction);
 
-/// A transaction; null when there is no memory for it.
+/// A transaction; null after a panic.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin(db: *mut CheetahDb) -> *mut CheetahTxn {
     // SAFETY: by the contract of the crate the handle is open.

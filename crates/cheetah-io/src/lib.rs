@@ -1,7 +1,7 @@
-//! The outside world of the engine: files, time, threads and randomness, each behind a trait.
+//! The outside world of the engine: files and time behind traits, and randomness that can be repeated.
 //!
 //! Invariants
-//!   I1  No other crate of the engine touches files, clocks, threads or randomness.
+//!   I1  No other crate of the engine touches files, clocks or randomness.
 //!   I2  Every fault that the tests inject is an implementation or a wrapper of [`Disk`].
 //!
 //! Two implementations of [`Disk`] exist: [`posix`], the real one, and [`sim`], which knows for each file

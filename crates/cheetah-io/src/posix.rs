@@ -27,7 +27,7 @@ pub struct PosixDisk {
 }
 
 impl PosixDisk {
-    /// The disk whose root is `root`, which is created (with one level of missing parents) when it does not exist.
+    /// The disk whose root is `root`, which is created with its missing parents when it does not exist.
     pub fn open(root: &Path) -> io::Result<Self> {
         if !root.is_dir() {
             fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(root)?;

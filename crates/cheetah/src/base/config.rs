@@ -2,7 +2,7 @@
 
 use super::{Error, Result};
 
-/// Settings that are fixed while a database is open. Byte counts unless said otherwise.
+/// Settings with which a database is opened. Byte counts unless said otherwise.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Smallest page in memory: a power of two from 512 to 16384. Wide pages are twice, large-value pages up to
@@ -18,7 +18,7 @@ pub struct Config {
     pub log_bytes_max: u64,
     /// A checkpoint starts at the latest after this time, in nanoseconds, when anything has changed.
     pub checkpoint_interval_ns: u64,
-    /// I/O operations a second that background work may use when nothing presses.
+    /// I/O operations a second that background work may use when nothing presses, until `Db::set_io_capacity`.
     pub io_capacity: u32,
 }
 

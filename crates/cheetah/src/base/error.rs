@@ -15,7 +15,7 @@ pub enum ErrorKind {
     Conflict,
     /// Something is too large, too many, or not supported; the statement fails, the engine goes on.
     Limit,
-    /// Bytes on disk are not what was written; the page's table is fenced, the rest goes on.
+    /// Bytes on disk are not what was written; whoever needs them fails, the rest goes on.
     Corruption,
     /// The engine has stopped; nothing works until it is opened again.
     Fatal,

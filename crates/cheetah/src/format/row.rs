@@ -1,7 +1,7 @@
 //! The stored row: `[null bitmap][fixed columns][V lengths][V values]`, and what its columns are.
 //!
 //! A length is a varint of `bytes << 1 | external`. An external value is not in the row: a [`Locator`] is, which
-//! tells its first page. The engine does not know types or names of columns, only their places, which is what
+//! tells its root page. The engine does not know types or names of columns, only their places, which is what
 //! compression by column and large values need.
 //!
 //! Invariants
@@ -75,17 +75,17 @@ impl RowShape {
     }
 }
 
-/// Where an external value is: in blob pages, the first of which leads to the others.
+/// Where an external value is: in blob pages, one of which leads to the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Locator {
     /// Length of the value.
     pub value_bytes: u64,
-    /// Its first page.
+    /// Its root: its only page, or the topmost of the index pages that list the others.
     pub first_page: PageId,
 }
 
 impl Locator {
-    /// `[value length u64][first page u40][zero, 7 bytes]`.
+    /// `[value length u64][root page u40][zero, 7 bytes]`.
     pub fn encode(&self) -> [u8; LOCATOR_BYTES] {
         let mut bytes = [0; LOCATOR_BYTES];
         bytes[..8].copy_from_slice(&self.value_bytes.to_le_bytes());

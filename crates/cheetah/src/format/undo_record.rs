@@ -7,7 +7,7 @@
 //!   I3  `freed` lists the large values that die when the transaction commits; the pages of a blob record die
 //!       when it rolls back. No large value is on both sides (H6).
 //! Layout, little-endian: length u32 of the whole record, transaction u64, number u64, previous record of the
-//! transaction u64 (0 = none), then the body; docs/format.md, "Undo records".
+//! transaction u64 (0 = none), then the body; docs/format.md, "Undo log".
 
 use super::bytes::{put_prefixed, Defect, Reader};
 use super::log_record::{LoggedEntry, RowOp};

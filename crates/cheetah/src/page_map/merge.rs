@@ -2,7 +2,7 @@
 //!
 //! The logs are read once for each range of pages: from where the last range ended, as many changes as may be held in
 //! memory. The old base is read once, alongside. Usually one range is enough.
-//! Source    M5 of the design: from files, never from memory.
+//! Rule M5: from files, never from memory.
 
 use super::map_file::{BlockWriter, Item, MapFile, PartReader};
 use crate::base::{PageId, Result};

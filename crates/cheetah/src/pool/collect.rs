@@ -4,9 +4,9 @@
 //!   C1  A page with unwritten changes, or whose location is not the one that was copied, is not moved: its old
 //!       content must never come after newer content of an older generation. Looked at again under the lock of the
 //!       entry, inside the action that installs the copy.
-//!   C2  The work is coupled to what users write, so that it neither starves nor comes in bursts; at rest it goes
+//!   I2  The work is coupled to what users write, so that it neither starves nor comes in bursts; at rest it goes
 //!       on until the files are well filled.
-//!   C3  An image that cannot be read stops the collection of its segment only.
+//!   I3  An image that cannot be read stops the collection of its segment only.
 
 use super::page_table::PageEntry;
 use super::Pool;

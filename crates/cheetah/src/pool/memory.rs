@@ -29,7 +29,7 @@ pub enum Account {
 }
 
 impl Account {
-    /// All accounts with the names under which status shows them.
+    /// All accounts with their names.
     pub const ALL: [(Account, &'static str); 6] = [
         (Account::Frames, "frames"),
         (Account::PageTable, "page_table"),

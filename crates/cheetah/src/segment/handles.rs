@@ -1,9 +1,9 @@
 //! A bound on the number of segment files that are open in the operating system.
 //!
 //! Invariants
-//!   H1  A file that is appended to, or not synced yet, keeps its handle: an error that the kernel met while storing it
+//!   I1  A file that is appended to, or not synced yet, keeps its handle: an error that the kernel met while storing it
 //!       must not get lost with the handle.
-//!   H2  Other files are opened when they are read, and at most so many stay open. Those read again lately stay longer
+//!   I2  Other files are opened when they are read, and at most so many stay open. Those read again lately stay longer
 //!       (second chance).
 
 use super::segment_file::SegmentFile;

@@ -3,7 +3,7 @@
 //! Files are `seg/<number>.seg`; numbers are never reused. Each stream has one open segment, to which it appends through
 //! a write buffer; a segment that is full, or was left by an earlier opening, is sealed and never written again.
 //!
-//! When a segment may be unlinked (rule C3 of the design)
+//! When a segment may be unlinked (rule C3 of docs/durability.md)
 //!   An image is needed by any of: the current map, the map of a generation being committed, the map of the last
 //!   committed generation. (The log names no images: large values travel in it as bytes.) Every image is installed in
 //!   the current map before anything else, so one count per segment is enough:
@@ -15,8 +15,8 @@
 //!       only then is it unlinked.
 //!   S4  At an opening all counts start at zero and nothing is unlinked until the whole map has been retained.
 //!
-//! Victims of garbage collection are taken only among segments sealed before the last committed flip (S6 of the
-//! design): their images are then older than any generation in the making.
+//! Victims of garbage collection are taken only among segments sealed before the last committed flip (rule S6 of
+//! docs/durability.md): their images are then older than any generation in the making.
 
 mod fill;
 mod handles;
