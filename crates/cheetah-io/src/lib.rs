@@ -1,4 +1,5 @@
-//! The outside world of the engine: files and time behind traits, and randomness that can be repeated.
+//! The outside world of the engine: files and time behind traits, randomness that can be repeated, and memory that goes
+//! back to the system.
 //!
 //! Invariants
 //!   I1  No other crate of the engine touches files, clocks or randomness.
@@ -7,12 +8,14 @@
 //! Two implementations of [`Disk`] exist: [`posix`], the real one, and [`sim`], which knows for each file
 //! what is durable and what a power cut may still take away.
 
+pub mod blocks;
 pub mod disk;
 pub mod posix;
 pub mod rng;
 pub mod sim;
 pub mod time;
 
+pub use blocks::{Block, Blocks};
 pub use disk::{DirLock, Disk, File};
 pub use rng::Rng;
 pub use time::Clock;

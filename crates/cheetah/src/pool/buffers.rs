@@ -1,9 +1,10 @@
 //! The memory of frames: buffers of three sizes, allocated lazily, reused, and really given back when another size
-//! needs the room.
+//! needs the room. Each size has addresses of its own, so that what is given back leaves no holes.
 
 use super::memory::{Account, Memory};
 use super::PageClass;
 use crate::format::page::PageBuf;
+use cheetah_io::Blocks;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
@@ -13,6 +14,9 @@ const IDLE_PART: usize = 32;
 /// Part of the limit by which racing threads may exceed it: giving back at once what was one too many, only to ask for
 /// it again, would keep the allocator busy.
 const SLACK_PART: usize = 100;
+/// Part of the limit, and buffers, for which there are addresses beyond the limit. More come from the heap.
+const ADDRESSES_PART: usize = 8;
+const ADDRESSES_MORE: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
@@ -21,15 +25,22 @@ pub(super) struct Buffers {
     memory: Arc<Memory>,
     /// Bytes of buffers that belong to frames.
     in_use: AtomicUsize,
-    /// Buffers that the allocator was asked for.
+    /// Buffers that were not to be had among the free ones.
     allocations: AtomicUsize,
+    ranges: [Option<Arc<Blocks>>; PageClass::ALL.len()],
     free: [Mutex<Vec<PageBuf>>; PageClass::ALL.len()],
 }
 
 impl Buffers {
     pub(super) fn new(page_bytes: u32, memory: Arc<Memory>) -> Self {
+        let range = |class: PageClass| {
+            let bytes = class.bytes(page_bytes);
+            let count = memory.budget() / bytes;
+            Blocks::reserve(bytes, count + count / ADDRESSES_PART + ADDRESSES_MORE)
+        };
         Self {
             page_bytes,
+            ranges: PageClass::ALL.map(range),
             memory,
             in_use: AtomicUsize::new(0),
             allocations: AtomicUsize::new(0),
@@ -67,7 +78,7 @@ impl Buffers {
         self.in_use.load(Relaxed)
     }
 
-    /// Buffers that the allocator was asked for.
+    /// Buffers that were not to be had among the free ones.
     pub(super) fn allocations(&self) -> usize {
         self.allocations.load(Relaxed)
     }
@@ -81,7 +92,8 @@ impl Buffers {
         }
         self.memory.add(Account::Frames, bytes);
         self.allocations.fetch_add(1, Relaxed);
-        PageBuf::new(bytes)
+        let block = self.ranges[class as usize].as_ref().and_then(Blocks::take);
+        block.map_or_else(|| PageBuf::new(bytes), PageBuf::in_block)
     }
 
     /// Takes a buffer back.

@@ -40,6 +40,7 @@
 use crate::base::{TreeId, TxnId, UndoPtr};
 use crate::format::bytes::from_low_bytes;
 use crate::format::varint;
+use cheetah_io::Block;
 use std::cmp::Ordering;
 
 /// Bytes of the header.
@@ -161,28 +162,46 @@ impl<'a> RecordRef<'a> {
     }
 }
 
-/// The bytes of one page, on the heap.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PageBuf(Box<[u8]>);
+/// The bytes of one page.
+pub struct PageBuf(Block);
 
 impl PageBuf {
-    /// A page of `bytes` zeros.
+    /// A page of `bytes` zeros, on the heap.
     pub fn new(bytes: usize) -> Self {
-        Self(vec![0; bytes].into_boxed_slice())
+        Self(vec![0; bytes].into_boxed_slice().into())
     }
 
-    /// A page with those bytes.
+    /// A page with those bytes, on the heap.
     pub fn from_slice(bytes: &[u8]) -> Self {
-        Self(bytes.into())
+        Self(Box::<[u8]>::from(bytes).into())
     }
 
-    /// Gives it `bytes` bytes, keeping the allocation when that is its size already. The content is unspecified.
+    /// A page in memory that is there for it.
+    pub fn in_block(block: Block) -> Self {
+        Self(block)
+    }
+
+    /// Gives it `bytes` bytes, keeping the memory when that is its size already. The content is unspecified.
     pub fn resize(&mut self, bytes: usize) {
         if self.0.len() != bytes {
             *self = Self::new(bytes);
         }
     }
 }
+
+impl Clone for PageBuf {
+    fn clone(&self) -> Self {
+        Self::from_slice(self)
+    }
+}
+
+impl PartialEq for PageBuf {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl Eq for PageBuf {}
 
 impl std::ops::Deref for PageBuf {
     type Target = [u8];

@@ -1,0 +1,296 @@
+//! Blocks of memory of one size that go back to the operating system at once when they are dropped.
+//!
+//! An allocator for everything keeps freed memory for later: buffers of several sizes that are traded for one another leave
+//! holes between those in use, which count as memory of the process. Here each size has a range of addresses of its own,
+//! reserved once, and a block that is dropped keeps its addresses only.
+//!
+//! Invariants
+//!   B1  A block number below `usable` belongs to exactly one [`Block`], or is in `free`, or is at or above `fresh`.
+//!   B2  The range stays mapped as long as any of its blocks lives: each holds a reference to it.
+//! Errors    none: a range that cannot be had, or is used up, says so, and the caller takes a block from the heap.
+
+use parking_lot::Mutex;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Addresses are made usable in steps of so many bytes: only what is usable counts where the system promises memory
+/// strictly, or locks all that is mapped.
+const STEP_BYTES: usize = 1 << 20;
+
+/// A range of addresses for blocks of one size.
+#[derive(Debug)]
+pub struct Blocks {
+    start: NonNull<u8>,
+    block_bytes: usize,
+    count: usize,
+    numbers: Mutex<Numbers>,
+}
+
+#[derive(Default, Debug)]
+struct Numbers {
+    /// Given back.
+    free: Vec<u32>,
+    /// From here on, never given out.
+    fresh: usize,
+    /// From here on, not usable yet.
+    usable: usize,
+}
+
+#[expect(unsafe_code, reason = "the range holds a pointer")]
+// SAFETY: the pointer is an address that is never read or written through `Blocks`; numbers change under a lock.
+unsafe impl Send for Blocks {}
+#[expect(unsafe_code, reason = "the range holds a pointer")]
+// SAFETY: as above.
+unsafe impl Sync for Blocks {}
+
+impl Blocks {
+    /// Reserves addresses, but no memory, for `count` blocks. `None` when the system cannot do that, or not for blocks of
+    /// this size.
+    pub fn reserve(block_bytes: usize, count: usize) -> Option<Arc<Self>> {
+        let bytes = block_bytes.checked_mul(count).filter(|bytes| *bytes > 0)?;
+        if block_bytes % system::page_bytes()? != 0 || count > u32::MAX as usize {
+            return None;
+        }
+        let start = system::reserve(bytes)?;
+        Some(Arc::new(Self { start, block_bytes, count, numbers: Mutex::default() }))
+    }
+
+    /// A block with arbitrary content; `None` when all are in use.
+    pub fn take(self: &Arc<Self>) -> Option<Block> {
+        let number = self.take_number()?;
+        #[expect(unsafe_code, reason = "from a number to its address")]
+        // SAFETY: `number < count`, so the address lies inside the range.
+        let start = unsafe { self.start.add(number * self.block_bytes) };
+        let bytes = NonNull::slice_from_raw_parts(start, self.block_bytes);
+        Some(Block { bytes, home: Some(Arc::clone(self)) })
+    }
+
+    fn take_number(&self) -> Option<usize> {
+        let mut numbers = self.numbers.lock();
+        if let Some(number) = numbers.free.pop() {
+            return Some(number as usize);
+        }
+        if numbers.fresh == numbers.usable {
+            numbers.usable = self.make_usable(numbers.usable)?;
+        }
+        numbers.fresh += 1;
+        Some(numbers.fresh - 1)
+    }
+
+    /// Makes blocks from `first` on usable; returns where they end.
+    fn make_usable(&self, first: usize) -> Option<usize> {
+        let step = (STEP_BYTES / self.block_bytes).max(1);
+        let end = (first + step).min(self.count);
+        let bytes = (end - first) * self.block_bytes;
+        (bytes > 0 && system::make_usable(self.start, first * self.block_bytes, bytes)).then_some(end)
+    }
+
+    fn take_back(&self, bytes: NonNull<[u8]>) {
+        let offset = bytes.cast::<u8>().addr().get() - self.start.addr().get();
+        system::give_back(self.start, offset, self.block_bytes);
+        self.numbers.lock().free.push((offset / self.block_bytes) as u32);
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        system::unmap(self.start, self.block_bytes * self.count);
+    }
+}
+
+/// Bytes that belong to their owner alone: one of [`Blocks`], or memory of the heap.
+pub struct Block {
+    bytes: NonNull<[u8]>,
+    home: Option<Arc<Blocks>>,
+}
+
+#[expect(unsafe_code, reason = "a block holds a pointer")]
+// SAFETY: a block is the only owner of its bytes, as a `Box<[u8]>` is (B1).
+unsafe impl Send for Block {}
+#[expect(unsafe_code, reason = "a block holds a pointer")]
+// SAFETY: as above; shared references only read.
+unsafe impl Sync for Block {}
+
+impl From<Box<[u8]>> for Block {
+    fn from(bytes: Box<[u8]>) -> Self {
+        Self { bytes: NonNull::from(Box::leak(bytes)), home: None }
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        #[expect(unsafe_code, reason = "the bytes of the block")]
+        // SAFETY: the bytes are this block's alone (B1), mapped (B2) or allocated until it is dropped, and initialised:
+        // the system hands out zeros.
+        unsafe {
+            self.bytes.as_ref()
+        }
+    }
+}
+
+impl DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        #[expect(unsafe_code, reason = "the bytes of the block")]
+        // SAFETY: as for `deref`; `self` is borrowed exclusively.
+        unsafe {
+            self.bytes.as_mut()
+        }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        match &self.home {
+            Some(home) => home.take_back(self.bytes),
+            #[expect(unsafe_code, reason = "back from a pointer to the box that it was")]
+            // SAFETY: a block without a home was made from such a box, and nobody else has freed it.
+            None => drop(unsafe { Box::from_raw(self.bytes.as_ptr()) }),
+        }
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Block({} bytes)", self.len())
+    }
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+#[expect(unsafe_code, reason = "mapping memory has no safe wrapper")]
+mod system {
+    use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap, Advice, MapFlags, MprotectFlags, ProtFlags};
+    use std::ptr::{null_mut, NonNull};
+
+    pub(super) fn page_bytes() -> Option<usize> {
+        Some(rustix::param::page_size())
+    }
+
+    /// New addresses that cannot be used yet.
+    pub(super) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
+        // SAFETY: the system chooses addresses that nothing uses.
+        let mapped = unsafe {
+            mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
+        };
+        let start = NonNull::new(mapped.ok()?.cast::<u8>())?;
+        // Memory that is kept to a limit comes and goes in blocks, not in pages of megabytes. A system without such pages
+        // refuses, which changes nothing.
+        // SAFETY: the advice changes no content and concerns the new mapping only.
+        let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxNoHugepage) };
+        Some(start)
+    }
+
+    pub(super) fn make_usable(start: NonNull<u8>, offset: usize, bytes: usize) -> bool {
+        // SAFETY: the part lies inside the range, and nobody uses it yet.
+        let part = unsafe { start.add(offset) };
+        // SAFETY: as above.
+        unsafe { mprotect(part.as_ptr().cast(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
+    }
+
+    /// The content is lost. Memory that is locked stays, and is used again with the block.
+    pub(super) fn give_back(start: NonNull<u8>, offset: usize, bytes: usize) {
+        // SAFETY: the part lies inside the range, and its owner has just given it up: nobody reads or writes it.
+        let _ = unsafe { madvise(start.add(offset).as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
+    }
+
+    pub(super) fn unmap(start: NonNull<u8>, bytes: usize) {
+        // SAFETY: the range was mapped with this length, and no block of it lives any more (B2).
+        let _ = unsafe { munmap(start.as_ptr().cast(), bytes) };
+    }
+}
+
+/// Elsewhere blocks come from the heap.
+#[cfg(not(all(target_os = "linux", not(miri))))]
+mod system {
+    use std::ptr::NonNull;
+
+    pub(super) fn page_bytes() -> Option<usize> {
+        None
+    }
+
+    pub(super) fn reserve(_bytes: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    pub(super) fn make_usable(_start: NonNull<u8>, _offset: usize, _bytes: usize) -> bool {
+        false
+    }
+
+    pub(super) fn give_back(_start: NonNull<u8>, _offset: usize, _bytes: usize) {}
+
+    pub(super) fn unmap(_start: NonNull<u8>, _bytes: usize) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_of_the_heap_is_like_any_other() {
+        let mut block = Block::from(vec![1, 2, 3].into_boxed_slice());
+        block[1] = 7;
+        assert_eq!((&*block, Block::from(Box::default()).len()), (&[1, 7, 3][..], 0));
+    }
+
+    #[test]
+    fn blocks_smaller_than_a_page_of_the_system_are_not_to_be_had() {
+        assert!(Blocks::reserve(512, 100).is_none());
+        assert!(Blocks::reserve(1 << 16, 0).is_none());
+        assert!(Blocks::reserve(1 << 16, usize::MAX).is_none());
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn each_block_has_bytes_of_its_own_and_all_can_be_taken_again() {
+        let blocks = Blocks::reserve(1 << 16, 40).unwrap();
+        for round in 1..4 {
+            let mut taken: Vec<_> = std::iter::from_fn(|| blocks.take()).collect();
+            assert_eq!(taken.len(), 40);
+            for (number, block) in taken.iter_mut().enumerate() {
+                block.fill(number as u8 * round);
+            }
+            let kept =
+                |(number, block): (usize, &Block)| block.iter().all(|byte| *byte == number as u8 * round);
+            assert!(taken.iter().enumerate().all(kept));
+        }
+        let last = blocks.take();
+        drop(blocks);
+        assert_eq!(last.map(|block| block.len()), Some(1 << 16), "B2");
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn memory_of_a_dropped_block_is_given_back_and_that_of_its_neighbours_is_not() {
+        let blocks = Blocks::reserve(1 << 16, 100).unwrap();
+        let mut taken: Vec<_> = (0..3).filter_map(|_| blocks.take()).collect();
+        taken.iter_mut().for_each(|block| block.fill(1));
+        let dropped = taken.remove(1);
+        let address = dropped.bytes.addr();
+        drop(dropped);
+        let again = blocks.take().unwrap();
+        assert_eq!(again.bytes.addr(), address);
+        assert!(again.iter().all(|byte| *byte == 0), "memory that the system has taken comes back as zeros");
+        assert!(taken.iter().all(|block| block.iter().all(|byte| *byte == 1)));
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn threads_never_share_a_block() {
+        let blocks = Blocks::reserve(1 << 16, 16).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 1..5u8 {
+                let blocks = &blocks;
+                scope.spawn(move || {
+                    for _ in 0..200 {
+                        let mut block = blocks.take().unwrap();
+                        block.fill(thread);
+                        std::thread::yield_now();
+                        assert!(block.iter().all(|byte| *byte == thread));
+                    }
+                });
+            }
+        });
+    }
+}
