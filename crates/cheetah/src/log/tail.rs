@@ -9,6 +9,11 @@ use crate::format::log_frame::{
 };
 use std::ops::Range;
 
+/// One buffer is filled while the other is written.
+pub(super) const BUFFERS_COUNT: usize = 2;
+/// Room for the header of the last frame of a full buffer, and for a mark behind it.
+pub(super) const BUFFER_MARGIN_BYTES: usize = 1 << 10;
+
 /// Frames that stand together in one file.
 pub(super) struct Piece {
     /// The file that must be started first, and the bytes it must have room for.
@@ -22,7 +27,9 @@ pub(super) struct Piece {
 /// See the module head.
 pub(super) struct Tail {
     pieces: Vec<Piece>,
-    spare: Option<Vec<u8>>,
+    /// Buffers that wait to be filled, each of `buffer_bytes`.
+    spare: Vec<Vec<u8>>,
+    buffer_bytes: usize,
     buffered_bytes: usize,
     /// Header of the file that the last piece goes to.
     header: FileHeader,
@@ -37,11 +44,13 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// The tail behind the header of a file that has just been started.
-    pub(super) fn new(header: FileHeader, file_bytes: u64) -> Self {
+    /// The tail behind the header of a file that has just been started, with buffers for so many bytes each.
+    pub(super) fn new(header: FileHeader, file_bytes: u64, buffer_bytes: usize) -> Self {
+        let buffer = || Vec::with_capacity(buffer_bytes + BUFFER_MARGIN_BYTES);
         Self {
             pieces: Vec::new(),
-            spare: None,
+            spare: std::iter::repeat_with(buffer).take(BUFFERS_COUNT).collect(),
+            buffer_bytes,
             buffered_bytes: 0,
             header,
             file_bytes,
@@ -55,8 +64,14 @@ impl Tail {
 
     /// The tail at a position inside a file: only for the planted bug that goes on there.
     #[cfg(feature = "planted-bugs")]
-    pub(super) fn resume(header: FileHeader, file_bytes: u64, end: Lsn, chain: u32) -> Self {
-        let new = Self::new(header, file_bytes);
+    pub(super) fn resume(
+        header: FileHeader,
+        file_bytes: u64,
+        buffer_bytes: usize,
+        end: Lsn,
+        chain: u32,
+    ) -> Self {
+        let new = Self::new(header, file_bytes, buffer_bytes);
         Self {
             room: new.room.saturating_sub(end.0 - header.start.0),
             end,
@@ -72,9 +87,10 @@ impl Tail {
         self.end
     }
 
-    /// Bytes that are not written yet.
-    pub(super) fn buffered_bytes(&self) -> usize {
-        self.buffered_bytes
+    /// Whether what is buffered must be written before a frame of `body_bytes` comes. A longer one than a buffer comes
+    /// alone.
+    pub(super) fn is_full_for(&self, body_bytes: usize) -> bool {
+        self.has_content() && self.buffered_bytes + FRAME_HEADER_BYTES + body_bytes > self.buffer_bytes
     }
 
     /// Appends a frame.
@@ -106,7 +122,7 @@ impl Tail {
     }
 
     fn push_piece(&mut self, opens: Option<(FileHeader, u64)>) {
-        let bytes = self.spare.take().unwrap_or_default();
+        let bytes = self.spare.pop().unwrap_or_default();
         self.pieces.push(Piece { opens, start: self.end, bytes });
     }
 
@@ -152,13 +168,15 @@ impl Tail {
         (std::mem::take(&mut self.pieces), self.end)
     }
 
-    /// Takes back a buffer, so that the next one need not grow again.
-    pub(super) fn give_back(&mut self, mut buffer: Vec<u8>, bytes_max: usize) {
-        if buffer.capacity() <= bytes_max
-            && self.spare.as_ref().is_none_or(|s| s.capacity() < buffer.capacity())
-        {
-            buffer.clear();
-            self.spare = Some(buffer);
+    /// Takes back a buffer. One that grew for a long frame, or was needed for a short piece at the end of a file, is not
+    /// kept.
+    pub(super) fn give_back(&mut self, mut buffer: Vec<u8>) {
+        let size = self.buffer_bytes + BUFFER_MARGIN_BYTES;
+        if buffer.capacity() < size || self.spare.len() >= BUFFERS_COUNT {
+            return;
         }
+        buffer.clear();
+        buffer.shrink_to(size);
+        self.spare.push(buffer);
     }
 }

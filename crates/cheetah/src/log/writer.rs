@@ -3,7 +3,7 @@
 use super::files::{path_of, sequences, Files, DIR};
 use super::group::Group;
 use super::replay::Recovered;
-use super::tail::{Piece, Tail};
+use super::tail::{Piece, Tail, BUFFERS_COUNT, BUFFER_MARGIN_BYTES};
 use crate::base::{planted, Config, Error, Health, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::control::Identity;
@@ -14,8 +14,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// The buffer is this part of the memory for pages, frames and buffers.
-const BUFFER_PART: u64 = 16;
+/// Each of the two buffers is this part of the memory for pages, frames and buffers.
+const BUFFER_PART: u64 = 64;
+/// The largest buffer: longer writes gain nothing.
+const BUFFER_BYTES_MAX: u64 = 8 << 20;
 /// Bytes copied at a time when the used end of a file is written again.
 const REWRITE_BYTES: u64 = 1 << 20;
 
@@ -30,7 +32,7 @@ pub struct LogSetup {
     pub file_bytes: u64,
     /// Size that the log as a whole may reach before writers wait.
     pub bytes_max: u64,
-    /// Frames in memory before the appender writes them itself.
+    /// Frames in memory before the appender writes them itself. There are two such buffers.
     pub buffer_bytes: usize,
 }
 
@@ -42,7 +44,7 @@ impl LogSetup {
             identity,
             file_bytes: config.log_file_bytes,
             bytes_max: config.log_bytes_max,
-            buffer_bytes: (config.buffer_pool_bytes / BUFFER_PART) as usize,
+            buffer_bytes: (config.buffer_pool_bytes / BUFFER_PART).min(BUFFER_BYTES_MAX) as usize,
         }
     }
 }
@@ -156,7 +158,7 @@ impl Log {
         let header = FileHeader { database: uuid, incarnation, sequence, start, previous_chain };
         let file = files.start(&header, setup.file_bytes)?;
         let writer = Writer { file, path: path_of(sequence), start };
-        Ok(Self::assemble(setup, files, writer, Tail::new(header, setup.file_bytes)))
+        Ok(Self::assemble(setup, files, writer, Tail::new(header, setup.file_bytes, setup.buffer_bytes)))
     }
 
     /// The planted bug against L4: writing over the torn end of the old file.
@@ -166,7 +168,7 @@ impl Log {
         let path = path_of(last.sequence);
         let file = setup.durable.disk().open(&path).map_err(|e| Error::io("open", &path, e))?;
         let header = super::files::read_header(&*file, last.sequence, &setup.identity.uuid)?;
-        let tail = Tail::resume(header, setup.file_bytes, recovered.end, recovered.chain);
+        let tail = Tail::resume(header, setup.file_bytes, setup.buffer_bytes, recovered.end, recovered.chain);
         let writer = Writer { file, path, start: last.start };
         Ok(Self::assemble(setup, files, writer, tail))
     }
@@ -203,7 +205,7 @@ impl Log {
         }
         self.health().check()?;
         let mut tail = self.tail.lock();
-        while tail.buffered_bytes() > 0 && tail.buffered_bytes() + body.len() > self.buffer_bytes {
+        while tail.is_full_for(body.len()) {
             drop(tail);
             let (file, _, _) = self.write_out()?;
             file.start_writeback(0, self.bytes_max);
@@ -231,7 +233,7 @@ impl Log {
         for piece in pieces {
             self.write_piece(&mut writer, &piece)
                 .map_err(|error| self.health().stop(format!("the log cannot be written: {error}")))?;
-            self.tail.lock().give_back(piece.bytes, self.buffer_bytes);
+            self.tail.lock().give_back(piece.bytes);
         }
         self.written_end.fetch_max(end.0, Ordering::AcqRel);
         Ok((Arc::clone(&writer.file), writer.path.clone(), end))
@@ -305,6 +307,11 @@ impl Log {
 
     pub(super) fn note_oldest_needed(&self, lsn: Lsn) {
         self.oldest_needed.store(lsn.0, Ordering::Release);
+    }
+
+    /// Memory that the buffers take.
+    pub fn buffer_bytes_max(&self) -> usize {
+        BUFFERS_COUNT * (self.buffer_bytes + BUFFER_MARGIN_BYTES)
     }
 
     /// Counters and state.

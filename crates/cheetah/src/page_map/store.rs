@@ -21,7 +21,7 @@ const LOG_STATES_MAX: u64 = 4;
 /// Log files before a new base is written: each opening that commits adds one.
 const LOG_FILES_MAX: usize = 16;
 /// Part of the pool that a merge may take for changes, and roughly what one takes.
-const MERGE_POOL_PART: u64 = 16;
+const MERGE_POOL_PART: u64 = 64;
 const MERGE_CHANGE_BYTES: u64 = 64;
 
 /// A generation to commit.

@@ -12,9 +12,12 @@ use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-const SHARDS_COUNT: usize = 16;
-/// Estimate of the memory of one element of the sets, with the free slots of their tables.
+/// Many, so that the tables are small, and each growth leaves a small hole in the memory of the process.
+const SHARDS_COUNT: usize = 256;
+/// Estimate of the memory of one element of the sets, with the free slots of their tables; and of a move in the list
+/// that a commit makes.
 const ELEMENT_BYTES: usize = 64;
+const COMMIT_BYTES: usize = size_of::<(PageId, Option<MapEntry>)>();
 
 #[derive(Default, Debug)]
 struct Shard {
@@ -23,10 +26,17 @@ struct Shard {
 }
 
 /// The changes of one generation.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(super) struct Changes {
-    shards: [Mutex<Shard>; SHARDS_COUNT],
+    shards: Box<[Mutex<Shard>]>,
     dirty_count: AtomicUsize,
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        let shards = std::iter::repeat_with(Mutex::default).take(SHARDS_COUNT).collect();
+        Self { shards, dirty_count: AtomicUsize::new(0) }
+    }
 }
 
 impl Changes {
@@ -68,17 +78,19 @@ impl Changes {
 
     /// Whether there are any changes.
     pub(super) fn is_some(&self) -> bool {
-        self.dirty_count() > 0 || self.each(|shard| !shard.moved.is_empty()).contains(&true)
+        self.dirty_count() > 0 || self.shards.iter().any(|shard| !shard.lock().moved.is_empty())
     }
 
     /// All moves, for the commit. The generation must not change any more.
     pub(super) fn all_moved(&self) -> Vec<(PageId, Option<MapEntry>)> {
-        self.each(|shard| shard.moved.iter().map(|(pid, entry)| (*pid, *entry)).collect::<Vec<_>>()).concat()
+        let mut moved = Vec::with_capacity(self.each(|shard| shard.moved.len()).iter().sum());
+        self.each(|shard| moved.extend(shard.moved.iter().map(|(pid, entry)| (*pid, *entry))));
+        moved
     }
 
-    /// Forgets the moves. No page must be dirty.
+    /// Forgets the moves, and keeps their memory for the generation after the next. No page must be dirty.
     pub(super) fn clear(&self) {
-        self.each(|shard| *shard = Shard::default());
+        self.each(|shard| shard.moved.clear());
     }
 
     /// Adds the moves of an older generation that will not commit; newer ones of this generation win.
@@ -92,14 +104,17 @@ impl Changes {
 
     /// Estimate of the memory in use.
     pub(super) fn bytes(&self) -> usize {
-        self.each(|shard| (shard.dirty.capacity() + shard.moved.capacity()) * ELEMENT_BYTES).iter().sum()
+        let of = |shard: &mut Shard| {
+            shard.dirty.capacity() * ELEMENT_BYTES + shard.moved.capacity() * (ELEMENT_BYTES + COMMIT_BYTES)
+        };
+        self.each(of).iter().sum()
     }
 
     fn with<T>(&self, pid: PageId, f: impl FnOnce(&mut Shard) -> T) -> T {
         f(&mut self.shards[pid.0 as usize % SHARDS_COUNT].lock())
     }
 
-    fn each<T>(&self, f: impl Fn(&mut Shard) -> T) -> Vec<T> {
+    fn each<T>(&self, mut f: impl FnMut(&mut Shard) -> T) -> Vec<T> {
         self.shards.iter().map(|shard| f(&mut shard.lock())).collect()
     }
 }

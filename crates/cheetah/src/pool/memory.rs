@@ -1,5 +1,8 @@
 //! One account book for the memory of the engine: frames, page table, buffers, log.
 //!
+//! What is long-lived has a fixed size and is allocated once: memory that comes and goes in large pieces leaves holes in
+//! the allocator of the process, which count as its memory. Frames have addresses of their own (`Buffers`).
+//!
 //! Invariants
 //!   M1  All accounts together stay within `buffer_pool_bytes`, except for an overshoot of frames allocated inside
 //!       actions, which `make_room` pays back.
@@ -10,6 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Part of the frames' memory that their descriptors and the allocator take.
 const DESCRIPTORS_PART: usize = 64;
+/// Part of the budget for what is not counted one by one, and its most.
+const REST_PART: usize = 16;
+const REST_BYTES_MAX: usize = 64 << 20;
 
 /// Who uses memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,17 +32,21 @@ pub enum Account {
     Log,
     /// What encoding and decoding images takes.
     Scratch,
+    /// What is too small or too short-lived to be counted one by one: rows and keys of operations, cursors, the catalog,
+    /// the merging of the page map, what the allocator keeps for each thread.
+    Rest,
 }
 
 impl Account {
-    /// All accounts with their names.
-    pub const ALL: [(Account, &'static str); 6] = [
-        (Account::Frames, "frames"),
-        (Account::PageTable, "page_table"),
-        (Account::Changes, "changes"),
-        (Account::WriteBuffers, "write_buffers"),
-        (Account::Log, "log"),
-        (Account::Scratch, "scratch"),
+    /// All accounts with the names under which status shows them.
+    pub const ALL: [(Account, &'static str); 7] = [
+        (Account::Frames, "memory_frames_bytes"),
+        (Account::PageTable, "memory_page_table_bytes"),
+        (Account::Changes, "memory_changes_bytes"),
+        (Account::WriteBuffers, "memory_write_buffers_bytes"),
+        (Account::Log, "memory_log_bytes"),
+        (Account::Scratch, "memory_scratch_bytes"),
+        (Account::Rest, "memory_rest_bytes"),
     ];
 }
 
@@ -50,6 +60,11 @@ pub struct Memory {
 impl Memory {
     pub(super) fn new(budget: u64) -> Self {
         Self { budget: budget as usize, used: Default::default() }
+    }
+
+    /// What [`Account::Rest`] gets.
+    pub(super) fn rest_bytes(&self) -> usize {
+        (self.budget / REST_PART).min(REST_BYTES_MAX)
     }
 
     /// Bytes of the account.

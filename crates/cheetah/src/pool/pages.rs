@@ -74,12 +74,13 @@ impl Pool {
         used.sort_unstable();
         memory.set(Account::PageTable, table.bytes());
         memory.set(Account::WriteBuffers, segments.buffer_bytes_max());
+        memory.set(Account::Rest, memory.rest_bytes());
         Arc::new(Self {
             page_bytes: config.page_bytes,
             health,
             segments,
             buffers: Arc::new(Buffers::new(config.page_bytes, memory.clone())),
-            scratch: Scratch::new(&memory),
+            scratch: Scratch::new(&memory, config.page_bytes),
             memory,
             table,
             pids: Mutex::new(FreePids::new(&used)),
@@ -260,6 +261,9 @@ impl Pool {
         all.push(("pool_frame_allocations", self.buffers.allocations() as u64));
         all.push(("pool_frame_bytes_limit", self.memory.frames_limit() as u64));
         all.push(("pool_dirty_pages", self.dirty_count() as u64));
+        all.push(("memory_bytes_limit", self.memory.budget() as u64));
+        all.push(("memory_bytes", self.memory.total() as u64));
+        all.extend(Account::ALL.iter().map(|(account, name)| (*name, self.memory.used(*account) as u64)));
         all
     }
 

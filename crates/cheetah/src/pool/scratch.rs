@@ -1,23 +1,25 @@
 //! Memory for encoding, decoding and moving images: shared, so that hundreds of threads do not each keep some.
 //!
 //! Workspaces are few and large: there is a fixed number of them, and a thread that finds none waits. Whoever has one
-//! only computes, so the wait is short, and safe inside actions and under latches. Buffers are small, but held during
-//! I/O: nobody waits for one.
+//! only computes, so the wait is short, and safe inside actions and under latches. Buffers, each for the longest image,
+//! are small, but held during I/O: nobody waits for one.
 
 use super::memory::{Account, Memory};
-use crate::format::image::Workspace;
+use super::PageClass;
+use crate::format::image::{max_image_bytes, Workspace};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 
-/// Part of the budget that all workspaces together may take.
+/// Part of the budget that all workspaces together may take, and all buffers that nobody uses.
 const BUDGET_PART: usize = 64;
 /// Workspaces at least, so that one preempted thread does not hold up all others, and at most.
 const WORKSPACES_MIN: usize = 2;
 const WORKSPACES_MAX: usize = 64;
 /// Estimate of what a workspace takes.
 const WORKSPACE_BYTES: usize = 512 << 10;
-/// Buffers kept at most.
-const BUFFERS_MAX: usize = 16;
+/// Buffers kept at least, and at most.
+const BUFFERS_KEPT_MIN: usize = 4;
+const BUFFERS_KEPT_MAX: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(super) struct Scratch {
     returned: Condvar,
     workspaces_max: usize,
     buffers: Mutex<Vec<Vec<u8>>>,
+    buffer_bytes: usize,
+    buffers_kept: usize,
     memory: Arc<Memory>,
 }
 
@@ -36,27 +40,43 @@ struct Workspaces {
 }
 
 impl Scratch {
-    pub(super) fn new(memory: &Arc<Memory>) -> Self {
+    pub(super) fn new(memory: &Arc<Memory>, page_bytes: u32) -> Self {
         let affordable = memory.budget() / BUDGET_PART / WORKSPACE_BYTES;
+        let buffer_bytes = max_image_bytes(PageClass::Large.bytes(page_bytes));
+        let buffers_kept = memory.budget() / BUDGET_PART / buffer_bytes;
         Self {
             workspaces: Mutex::default(),
             returned: Condvar::new(),
             workspaces_max: affordable.clamp(WORKSPACES_MIN, WORKSPACES_MAX),
             buffers: Mutex::default(),
+            buffer_bytes,
+            buffers_kept: buffers_kept.clamp(BUFFERS_KEPT_MIN, BUFFERS_KEPT_MAX),
             memory: memory.clone(),
         }
     }
 
-    /// Runs `f` with an empty buffer.
+    /// Runs `f` with an empty buffer that any image fits into.
     pub(super) fn with_buffer<T>(&self, f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
+        f(&mut TakenBuffer { buffer: self.take_buffer(), scratch: self }.buffer)
+    }
+
+    fn take_buffer(&self) -> Vec<u8> {
+        let kept = self.buffers.lock().pop();
+        kept.unwrap_or_else(|| {
+            self.memory.add(Account::Scratch, self.buffer_bytes);
+            Vec::with_capacity(self.buffer_bytes)
+        })
+    }
+
+    fn give_buffer(&self, mut buffer: Vec<u8>) {
         buffer.clear();
-        let result = f(&mut buffer);
+        buffer.shrink_to(self.buffer_bytes);
         let mut kept = self.buffers.lock();
-        if kept.len() < BUFFERS_MAX {
+        if kept.len() < self.buffers_kept {
             kept.push(buffer);
+        } else {
+            self.memory.subtract(Account::Scratch, self.buffer_bytes);
         }
-        result
     }
 
     /// Runs `f`, which must neither wait nor do I/O, with a workspace. Waits while all are in use.
@@ -93,6 +113,18 @@ impl Drop for Taken<'_> {
     }
 }
 
+/// A buffer that goes back whatever happens.
+struct TakenBuffer<'a> {
+    buffer: Vec<u8>,
+    scratch: &'a Scratch,
+}
+
+impl Drop for TakenBuffer<'_> {
+    fn drop(&mut self) {
+        self.scratch.give_buffer(std::mem::take(&mut self.buffer));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,7 +132,7 @@ mod tests {
 
     #[test]
     fn threads_share_a_fixed_number_of_workspaces() {
-        let scratch = Scratch::new(&Arc::new(Memory::new(1 << 20)));
+        let scratch = Scratch::new(&Arc::new(Memory::new(1 << 20)), 512);
         let inside = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -116,5 +148,23 @@ mod tests {
             }
         });
         assert!(scratch.memory.used(Account::Scratch) <= WORKSPACES_MIN * WORKSPACE_BYTES);
+    }
+
+    #[test]
+    fn buffers_are_kept_and_counted_up_to_a_fixed_number() {
+        fn nested(scratch: &Scratch, depth: usize) {
+            scratch.with_buffer(|buffer| {
+                buffer.resize(depth * 1000, 0);
+                if depth > 0 {
+                    nested(scratch, depth - 1);
+                }
+            });
+        }
+        let scratch = Scratch::new(&Arc::new(Memory::new(1 << 20)), 512);
+        nested(&scratch, 9);
+        let kept: usize = scratch.buffers.lock().iter().map(Vec::capacity).sum();
+        assert_eq!(kept, scratch.memory.used(Account::Scratch));
+        assert_eq!(kept, scratch.buffers_kept * scratch.buffer_bytes);
+        scratch.with_buffer(|buffer| assert!(buffer.is_empty()));
     }
 }

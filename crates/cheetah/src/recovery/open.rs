@@ -13,6 +13,7 @@ use crate::format::row::RowShape;
 use crate::format::state::State;
 use crate::log::{replay, Log, LogSetup};
 use crate::page_map::{MapStore, Opened};
+use crate::pool::memory::Account;
 use crate::pool::{self, Pool};
 use crate::segment::Segments;
 use crate::table::catalog::Catalog;
@@ -72,7 +73,7 @@ impl Parts {
         let log = Log::create(&self.setup)?;
         let catalog = Catalog::create(&self.pool, &self.pool.enter())?;
         let core = self.assemble(&State::default(), catalog)?;
-        let _ = core.log.set(log);
+        start_log(&core, log);
         core.checkpoint()?;
         Ok(core)
     }
@@ -87,7 +88,7 @@ impl Parts {
             let record = LogRecord::decode(frame.kind, frame.body)?;
             redo.apply(&record)
         })?;
-        let _ = core.log.set(Log::open(&setup, &recovered, state.lsn)?);
+        start_log(&core, Log::open(&setup, &recovered, state.lsn)?);
         redo.finish()?;
         core.checkpoint()?;
         Ok(core)
@@ -124,6 +125,12 @@ impl Parts {
             config: self.config,
         })
     }
+}
+
+/// From now on changes are logged.
+fn start_log(core: &Core, log: Log) {
+    core.pool.memory().set(Account::Log, log.buffer_bytes_max());
+    let _ = core.log.set(log);
 }
 
 /// Tells the pool how pages of the catalog and of the undo log are encoded.

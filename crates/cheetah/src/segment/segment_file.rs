@@ -73,13 +73,21 @@ pub(super) fn parse_name(name: &str) -> Option<SegmentId> {
 }
 
 impl SegmentFile {
-    /// A new file with its header in the buffer.
-    pub(super) fn create(durable: &Durable, id: SegmentId, identity: &Identity, stream: u8) -> Result<Self> {
+    /// A new file with its header in the buffer, which is to use the memory of `bytes`.
+    pub(super) fn create(
+        durable: &Durable,
+        id: SegmentId,
+        identity: &Identity,
+        stream: u8,
+        mut bytes: Vec<u8>,
+    ) -> Result<Self> {
         let path = path(id);
         let file = durable.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
         let header =
             SegmentHeader { uuid: identity.uuid, segment: id, incarnation: identity.incarnation, stream };
-        let buffer = Mutex::new(Buffer { start: 0, bytes: header.encode().to_vec() });
+        bytes.clear();
+        bytes.extend_from_slice(&header.encode());
+        let buffer = Mutex::new(Buffer { start: 0, bytes });
         Ok(Self { id, path, buffer, handle: Mutex::new(Some(file)), used: AtomicBool::new(false) })
     }
 
@@ -143,11 +151,11 @@ impl SegmentFile {
         Ok(true)
     }
 
-    /// Gives back the memory of an empty buffer.
-    pub(super) fn drop_buffer(&self) {
+    /// Takes the memory of the buffer, which is empty.
+    pub(super) fn take_buffer(&self) -> Vec<u8> {
         let mut buffer = self.buffer.lock();
         debug_assert!(buffer.bytes.is_empty(), "F3");
-        buffer.bytes = Vec::new();
+        std::mem::take(&mut buffer.bytes)
     }
 
     /// Makes what has been written out durable.

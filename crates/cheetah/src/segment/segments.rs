@@ -33,6 +33,8 @@ pub struct Segments {
     space: Space,
     next_segment: AtomicU32,
     streams: [Mutex<Option<Arc<SegmentFile>>>; 3],
+    /// Memory of write buffers for the files that come next.
+    spare_buffers: Mutex<Vec<Vec<u8>>>,
     table: Mutex<Table>,
     handles: Handles,
     syncing: Mutex<()>,
@@ -76,6 +78,7 @@ impl Segments {
             space,
             next_segment: AtomicU32::new(next),
             streams: Default::default(),
+            spare_buffers: Mutex::default(),
             table: Mutex::new(table),
             handles: Handles::new(HANDLES_MAX),
             syncing: Mutex::new(()),
@@ -156,11 +159,15 @@ impl Segments {
                 limit: SEGMENT_MAX.into(),
             });
         }
-        SegmentFile::create(&self.durable, SegmentId(id), &self.identity, stream as u8)
+        let spare = self.spare_buffers.lock().pop();
+        let buffer = spare.unwrap_or_else(|| Vec::with_capacity(self.buffer_bytes));
+        SegmentFile::create(&self.durable, SegmentId(id), &self.identity, stream as u8, buffer)
     }
 
     fn seal(&self, file: &SegmentFile) {
-        file.drop_buffer();
+        let mut buffer = file.take_buffer();
+        buffer.shrink_to(self.buffer_bytes);
+        self.spare_buffers.lock().push(buffer);
         self.table.lock().seal(file.id);
     }
 
