@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import struct
 
 from cheetah_tools.say import Failure
 from cheetah_tools.server import PrivateServer
@@ -29,6 +30,16 @@ def change(place, offset: int, count: int = 64) -> None:
         old = handle.read(count)
         handle.seek(offset)
         handle.write(bytes(byte ^ 0x5A for byte in old))
+
+
+def crc32c(content: bytes) -> int:
+    """The checksum of the files (Castagnoli's polynomial, reflected)."""
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
 
 
 def starts_without_engine(server, word: str) -> None:
@@ -191,11 +202,15 @@ def test_plugin_missing_at_drop_leaves_a_named_orphan(context):
 
 
 def test_newer_format_is_refused_with_both_versions(context):
-    """A later release's CONTROL: both slots carry another version (and a checksum that does not match any more)."""
+    """A later release's CONTROL: both copies carry the next version and are intact; the message names it."""
     server, folder = prepared(context)
-    change(folder / "CONTROL", 8, 2)
-    change(folder / "CONTROL", 4096 + 8, 2)
-    starts_without_engine(server, "CONTROL")
+    control = bytearray((folder / "CONTROL").read_bytes())
+    version = struct.unpack_from("<I", control, 8)[0]
+    for copy in (0, 4096):
+        struct.pack_into("<I", control, copy + 8, version + 1)
+        struct.pack_into("<I", control, copy + 4092, crc32c(control[copy:copy + 4092]))
+    (folder / "CONTROL").write_bytes(control)
+    starts_without_engine(server, f"format version {version + 1}")
 
 
 def test_foreign_folder_is_not_touched(context):

@@ -89,9 +89,13 @@ pub(crate) fn check(dir: &Path, only: Option<&str>) -> Outcome {
                 report.pages
             );
         }
+        sound &= report.is_ok();
         for finding in &report.findings {
-            sound = false;
             println!("{}: {finding}", table.name());
+        }
+        let more = report.findings_count - report.findings.len() as u64;
+        if more > 0 {
+            println!("{}: and {more} more", table.name());
         }
     }
     db.close()?;

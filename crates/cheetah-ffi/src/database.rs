@@ -24,7 +24,6 @@ pub unsafe extern "C" fn cheetah_open(config: *const CheetahConfig, db: *mut *mu
         let directory = PathBuf::from(unsafe { config.directory.text() });
         let shown = directory.display().to_string();
         let failed = |source| Error::io("opening", shown.as_str(), source);
-        std::fs::create_dir_all(&directory).map_err(failed)?;
         let disk = PosixDisk::open(&directory).map_err(failed)?;
         let env = Env { disk: Arc::new(disk), clock: Arc::new(RealClock::default()) };
         let opened = Db::open(env, settings(config))?;

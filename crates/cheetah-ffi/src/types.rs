@@ -54,7 +54,7 @@ impl Code {
             Error::LockTimeout => Code::LockTimeout,
             Error::Deadlock => Code::Deadlock,
             Error::Interrupted => Code::Interrupted,
-            Error::Limit { .. } => Code::Limit,
+            Error::Limit { .. } | Error::Setting { .. } => Code::Limit,
             Error::DiskFull(_) => Code::DiskFull,
             Error::Unsupported { .. } => Code::Unsupported,
             Error::Corruption { .. } => Code::Corruption,

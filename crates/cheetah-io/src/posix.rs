@@ -27,14 +27,9 @@ pub struct PosixDisk {
 }
 
 impl PosixDisk {
-    /// The disk whose root is `root`, which is created with its missing parents when it does not exist.
+    /// The disk whose root is `root`, which is created with its missing parents, durably, when it does not exist.
     pub fn open(root: &Path) -> io::Result<Self> {
-        if !root.is_dir() {
-            fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(root)?;
-            if let Some(parent) = root.parent().filter(|p| !p.as_os_str().is_empty()) {
-                sync_directory(parent)?;
-            }
-        }
+        create_directory(root)?;
         Ok(Self { root: root.canonicalize()? })
     }
 
@@ -121,6 +116,23 @@ impl Disk for PosixDisk {
         let stat = rustix::fs::statvfs(&self.root)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+}
+
+/// Creates a directory with its missing parents; the entry of each is durable in its parent.
+fn create_directory(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    create_directory(parent)?;
+    match fs::DirBuilder::new().mode(DIR_MODE).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    sync_directory(parent)
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {

@@ -53,21 +53,31 @@ impl Config {
 
     /// Refuses values that cannot work, naming the first.
     pub fn validate(&self) -> Result<()> {
-        let limit = |what, actual, limit| Err(Error::Limit { what, actual, limit });
+        let refuse = |name, value, range: String| Err(Error::Setting { name, value, range });
+        let page_bytes = u64::from(self.page_bytes);
         if !self.page_bytes.is_power_of_two() || !(512..=16384).contains(&self.page_bytes) {
-            return limit("page_bytes (a power of two from 512)", self.page_bytes.into(), 16384);
+            return refuse("page_size", page_bytes, "a power of two from 512 to 16384".into());
         }
-        if self.segment_bytes > 64 << 20 || self.segment_bytes < 16 * u64::from(self.page_bytes) {
-            return limit("segment_bytes (16 pages to 64 MiB)", self.segment_bytes, 64 << 20);
+        if !(16 * page_bytes..=64 << 20).contains(&self.segment_bytes) {
+            return refuse(
+                "segment_size",
+                self.segment_bytes,
+                format!("from {} to 67108864", 16 * page_bytes),
+            );
         }
-        if self.buffer_pool_bytes < 64 * u64::from(self.page_bytes) {
-            return limit("buffer_pool_bytes (at least 64 pages)", self.buffer_pool_bytes, u64::MAX);
+        if self.buffer_pool_bytes < 64 * page_bytes {
+            return refuse(
+                "buffer_pool_size",
+                self.buffer_pool_bytes,
+                format!("at least {}", 64 * page_bytes),
+            );
         }
         if !(4096..=1 << 32).contains(&self.log_file_bytes) {
-            return limit("log_file_bytes (4 KiB to 4 GiB)", self.log_file_bytes, 1 << 32);
+            return refuse("log_file_size", self.log_file_bytes, "from 4096 to 4294967296".into());
         }
         if self.log_bytes_max < 4 * self.log_file_bytes {
-            return limit("log_bytes_max (at least 4 log files)", self.log_bytes_max, u64::MAX);
+            let range = format!("at least four times log_file_size, {}", 4 * self.log_file_bytes);
+            return refuse("log_size_max", self.log_bytes_max, range);
         }
         Ok(())
     }

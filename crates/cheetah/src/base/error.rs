@@ -60,6 +60,16 @@ pub enum Error {
         /// The largest one allowed.
         limit: u64,
     },
+    /// A setting with which the engine cannot work.
+    #[error("{name} is {value}: it must be {range}")]
+    Setting {
+        /// Its name, which is that of the server's variable without `cheetah_` where there is one.
+        name: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// What is allowed.
+        range: String,
+    },
     /// Not enough disk space to accept the change.
     #[error("disk full: {0}; free space or enlarge the file system, then try again")]
     DiskFull(String),
@@ -105,9 +115,11 @@ impl Error {
             | Error::LockTimeout
             | Error::Deadlock
             | Error::Interrupted => ErrorKind::Conflict,
-            Error::Limit { .. } | Error::DiskFull(_) | Error::Unsupported { .. } | Error::Io { .. } => {
-                ErrorKind::Limit
-            }
+            Error::Limit { .. }
+            | Error::Setting { .. }
+            | Error::DiskFull(_)
+            | Error::Unsupported { .. }
+            | Error::Io { .. } => ErrorKind::Limit,
             Error::Corruption { .. } => ErrorKind::Corruption,
             Error::Fatal(_) => ErrorKind::Fatal,
         }

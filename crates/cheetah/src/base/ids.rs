@@ -50,8 +50,8 @@ id! {
 impl PageId {
     /// No page.
     pub const NONE: PageId = PageId(0);
-    /// The largest page number that fits the 40 bits it has on disk.
-    pub const MAX: PageId = PageId((1 << 40) - 1);
+    /// The largest page number: what the page table reaches (a petabyte of pages). On disk it has 40 bits.
+    pub const MAX: PageId = PageId((1 << 36) - 1);
 }
 
 impl TreeId {

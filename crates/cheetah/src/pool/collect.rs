@@ -103,11 +103,13 @@ impl Pool {
             let Some((from, pid)) = collection.images.pop() else { break };
             match self.move_image(pid, from) {
                 Ok(bytes) => moved += bytes,
-                Err(error) if error.kind() == ErrorKind::Corruption => {
-                    collection.images.clear();
-                    self.segments.fence(from.segment);
+                Err(error) => {
+                    if error.kind() == ErrorKind::Corruption {
+                        collection.images.clear();
+                        self.segments.fence(from.segment);
+                    }
+                    return Err(error);
                 }
-                Err(error) => return Err(error),
             }
         }
         Ok(moved)

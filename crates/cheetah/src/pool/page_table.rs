@@ -10,6 +10,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Entries or pointers in each part of the directory.
 const FANOUT: usize = 4096;
+const _: () =
+    assert!(PageId::MAX.0 as usize == FANOUT * FANOUT * FANOUT - 1, "every page number has its entry");
 
 /// What the page number stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -160,7 +162,7 @@ fn empty_level<T>() -> Level<T> {
     (0..FANOUT).map(|_| OnceLock::new()).collect()
 }
 
-/// Indexes into the three levels; the first is out of range for numbers beyond the table's reach.
+/// Indexes into the three levels; the first is out of range for numbers above [`PageId::MAX`], which damage can name.
 fn split(pid: PageId) -> (usize, usize, usize) {
     let index = pid.0 as usize;
     (index / FANOUT / FANOUT, index / FANOUT % FANOUT, index % FANOUT)

@@ -13,7 +13,7 @@ use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
 use crate::format::page::{max_payload_bytes, RecordRef};
 use crate::format::state::{FencedTable, State, TableState};
 use crate::pool::{self, Action, PageClass, Pool};
-use crate::tree::{Path, Removed, SeekMode, Tree, TreeDef};
+use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -215,10 +215,15 @@ impl Catalog {
         def.encode(&mut bytes);
         let piece_bytes = max_payload_bytes(self.tree.page_bytes(), KEY_BYTES);
         for (piece_no, piece) in bytes.chunks(piece_bytes).enumerate() {
+            let limit = (piece_bytes * (usize::from(u16::MAX) + 1)) as u64;
             let too_long =
-                Error::Limit { what: "table definition (bytes)", actual: bytes.len() as u64, limit: 0 };
+                Error::Limit { what: "table definition (bytes)", actual: bytes.len() as u64, limit };
             let key = piece_key(def.id, u16::try_from(piece_no).map_err(|_| too_long)?);
-            let _ = self.tree.insert(action, path, &key, RecordRef::frozen(piece))?;
+            if self.tree.insert(action, path, &key, RecordRef::frozen(piece))? != Changed::Done {
+                let detail =
+                    format!("piece {piece_no} of the definition of table {} is there already", def.id);
+                return Err(Error::corrupt("catalog", detail));
+            }
         }
         Ok(())
     }
