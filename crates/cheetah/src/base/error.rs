@@ -1,4 +1,5 @@
-//! Errors of the engine. Every message says what, where, and what to do.
+//! Errors of the engine. A message says what, where, and what to do; that of a conflict only what, as the caller knows the
+//! row and retries.
 //!
 //! Callers decide by [`Error::kind`]: a conflict is the transaction's, a limit is the statement's, corruption
 //! is the table's, and a fatal error is the engine's.
@@ -15,7 +16,8 @@ pub enum ErrorKind {
     Conflict,
     /// Something is too large, too many, or not supported; the statement fails, the engine goes on.
     Limit,
-    /// Bytes on disk are not what was written; whoever needs them fails, the rest goes on.
+    /// Bytes on disk are not what was written; whoever needs them fails, the rest goes on. An opening that needs them
+    /// fences the table.
     Corruption,
     /// The engine has stopped; nothing works until it is opened again.
     Fatal,
