@@ -216,6 +216,21 @@ fn images_of_two_generations_of_a_page_do_not_mix() {
     assert_eq!(after_power_cut(db).value(pid), Some(1));
 }
 
+/// The cleaner looks for any dirty page, also between the two steps of making a new one.
+#[test]
+fn a_page_that_is_allocated_but_not_built_yet_is_not_written() {
+    let db = database();
+    let action = db.pool.enter();
+    let page = db.pool.allocate(&action, TREE, PageClass::Base);
+    let frame = db.pool.table.entry(page.pid()).frame().cloned().unwrap();
+    assert!(!db.pool.try_write_out(&frame).unwrap());
+    put(&page, &action, 7);
+    drop(action);
+    assert!(db.pool.try_write_out(&frame).unwrap());
+    db.checkpoint().unwrap();
+    assert_eq!(after_power_cut(db).value(frame.pid), Some(7));
+}
+
 fn abandoned_and_repeated() -> Vec<Option<u64>> {
     let db = database();
     let written = db.add(PageClass::Base, 1);

@@ -6,11 +6,14 @@
 //!       page's entry. A generation's move of a page is never older in content than that of the generation before.
 //!   W2  A page that is dirty in the generation being written is written before it changes: nobody sees an image
 //!       of generation n with a change of n+1 in it.
+//!   W3  Between being allocated and being built a page is dirty and all zero. Only threads that write pages of the
+//!       current generation meet it: a generation that has ended has built all its pages.
 
 use super::frame::Frame;
 use super::page_table::PageEntry;
 use super::{codec, Pool};
 use crate::base::{planted, Generation, PageId, Result};
+use crate::format::page::is_built;
 use crate::format::{Location, MapEntry};
 use crate::segment::Stream;
 use std::sync::Arc;
@@ -53,9 +56,13 @@ impl Pool {
         self.write_image(frame, &bytes)
     }
 
-    /// As [`write_out`](Self::write_out); `false` when the latch is not free.
+    /// As [`write_out`](Self::write_out); `false` when the latch is not free, or when the page has been allocated but
+    /// the action that did so has not built it yet (W3).
     pub(super) fn try_write_out(&self, frame: &Arc<Frame>) -> Result<bool> {
         let Some(bytes) = frame.try_latch_to_write_out() else { return Ok(false) };
+        if !is_built(&bytes) {
+            return Ok(false);
+        }
         self.write_image(frame, &bytes)?;
         Ok(true)
     }

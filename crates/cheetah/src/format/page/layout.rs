@@ -346,3 +346,8 @@ pub(super) fn init_header(bytes: &mut [u8], kind: PageKind, level: u8, tree: Tre
     put_u64(bytes, AT_RIGHT, right);
     put_u16(bytes, AT_LAST_INSERT, usize::from(NO_SLOT));
 }
+
+/// Whether a page has been built in these bytes, which were zero before.
+pub fn is_built(bytes: &[u8]) -> bool {
+    bytes.get(AT_VERSION) == Some(&FORMAT_VERSION)
+}

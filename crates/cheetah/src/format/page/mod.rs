@@ -14,7 +14,7 @@ mod write;
 pub(in crate::format) use assemble::Outline;
 pub use content::{build_content, content_capacity};
 pub use layout::{
-    cell_bytes, compare_keys, max_cell_bytes, max_key_bytes, max_payload_bytes, PageBuf, PageKind,
+    cell_bytes, compare_keys, is_built, max_cell_bytes, max_key_bytes, max_payload_bytes, PageBuf, PageKind,
     RecordFlags, RecordRef, HEADER_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, TREE_PAGE_BYTES_MAX,
     VERSION_BYTES,
 };
