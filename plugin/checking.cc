@@ -9,26 +9,29 @@ using namespace cheetah;
 
 namespace {
 
-// Computes, for the engine's check, the index keys that a stored row should have.
-class ExpectedKeys {
+// Computes, for the engine's check, the index entries that a stored row should have.
+class ExpectedEntries {
  public:
-  ExpectedKeys(TABLE *table, TableCodec *codec, LargeValues *large) : table_(table), codec_(codec), large_(large) {}
+  ExpectedEntries(TABLE *table, TableCodec *codec, LargeValues *large) : table_(table), codec_(codec), large_(large) {}
 
-  static int32_t of_row(void *self, CheetahBytes key, CheetahBytes row, CheetahKeySink *sink) {
-    return static_cast<ExpectedKeys *>(self)->add(key, row, sink);
+  static int32_t of_row(void *self, CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink) {
+    return static_cast<ExpectedEntries *>(self)->add(key, row, sink);
   }
 
  private:
-  int32_t add(CheetahBytes key, CheetahBytes row, CheetahKeySink *sink) {
+  int32_t add(CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink) {
     if (interrupted(table_->in_use)) return CHEETAH_INTERRUPTED;
     uchar *record = table_->record[0];
     if (codec_->row().decode(row, record, table_, large_) != 0) return CHEETAH_CORRUPTION;
     if (!codec_->hidden_key() && !codec_->clustered().decode(key, record)) return CHEETAH_CORRUPTION;
     if (table_->vfield != nullptr) table_->update_virtual_fields(table_->file, VCOL_UPDATE_FOR_READ);
     for (unsigned i = 1; i <= codec_->secondaries().size(); i++) {
-      key_.clear();
-      codec_->secondary_of(i).key().append(record, &scratch_, &key_);
-      cheetah_expect_key(sink, i, key_.bytes());
+      const SecondaryCodec &index = codec_->secondary_of(i);
+      entry_.clear();
+      index.key().append(record, &scratch_, &entry_);
+      size_t payload_start = entry_.size();
+      index.append_payload(record, &entry_);
+      cheetah_expect_entry(sink, i, entry_.bytes(0, payload_start), entry_.bytes(payload_start, entry_.size()));
     }
     return CHEETAH_OK;
   }
@@ -36,7 +39,7 @@ class ExpectedKeys {
   TABLE *table_;
   TableCodec *codec_;
   LargeValues *large_;
-  Buffer scratch_, key_;
+  Buffer scratch_, entry_;
 };
 
 struct Findings {
@@ -79,9 +82,9 @@ static void report_orphans(THD *thd, const TABLE *table, const std::string &data
 int ha_cheetah::cross_check(THD *thd) {
   MY_BITMAP *saved = table->read_set;
   table->use_all_columns();
-  ExpectedKeys expected(table, &codec_, this);
+  ExpectedEntries expected(table, &codec_, this);
   Findings findings{thd, table, 0};
-  int32_t code = cheetah_check_table(engine.db, engine_table_.get(), ExpectedKeys::of_row, &expected, report_finding,
+  int32_t code = cheetah_check_table(engine.db, engine_table_.get(), ExpectedEntries::of_row, &expected, report_finding,
                                      &findings);
   table->column_bitmaps_set(saved, table->write_set);
   if (findings.count > 0 || code == CHEETAH_CORRUPTION) return HA_ADMIN_CORRUPT;
@@ -95,8 +98,14 @@ int ha_cheetah::check(THD *thd, HA_CHECK_OPT *) {
   return cross_check(thd);
 }
 
-int ha_cheetah::analyze(THD *, HA_CHECK_OPT *) {
-  int error = refresh_sizes();
+static uint32_t key_ends(void *codec, uint32_t index_no, CheetahBytes key, CheetahBytes clustered, uint32_t *ends,
+                         uint32_t room) {
+  return static_cast<const TableCodec *>(codec)->key_ends(index_no, key, clustered, ends, room);
+}
+
+int ha_cheetah::analyze(THD *thd, HA_CHECK_OPT *) {
+  int error = handler_error(cheetah_analyze_table(engine.db, engine_table_.get(), key_ends, &codec_), thd);
+  if (error == 0) error = refresh_sizes();
   return error == 0 ? info(HA_STATUS_CONST | HA_STATUS_VARIABLE) != 0 : HA_ADMIN_FAILED;
 }
 

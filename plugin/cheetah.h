@@ -123,13 +123,17 @@ typedef struct CheetahIndexStats {
   uint32_t depth;
 } CheetahIndexStats;
 
-/* Collects the keys that a row should have, during a check. */
-typedef struct CheetahKeySink CheetahKeySink;
+/* Collects the entries that a row should have, during a check. */
+typedef struct CheetahEntrySink CheetahEntrySink;
 
 typedef uint8_t (*CheetahInterrupted)(void *context);
 typedef void (*CheetahTextSink)(void *context, CheetahBytes text);
 typedef void (*CheetahCounterSink)(void *context, CheetahBytes name, uint64_t value);
-typedef int32_t (*CheetahExpectedKeys)(void *context, CheetahBytes key, CheetahBytes row, CheetahKeySink *sink);
+typedef int32_t (*CheetahExpectedEntries)(void *context, CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink);
+/* Where the parts of a stored key end, counted from the start of `key`; those of the clustered key behind it too. At
+   most `room` numbers; returns how many. */
+typedef uint32_t (*CheetahKeyEnds)(void *context, uint32_t index_no, CheetahBytes key, CheetahBytes clustered,
+                                   uint32_t *ends, uint32_t room);
 
 /* Errors. */
 CheetahBytes cheetah_last_error(void);
@@ -148,7 +152,7 @@ int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
 /* Tables. */
 int32_t cheetah_create_table(CheetahDb *db, const CheetahTableSpec *spec);
 int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name);
-int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target);
+int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);
 int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name);
 int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **table);
 void cheetah_close_table(CheetahTable *table);
@@ -164,9 +168,11 @@ uint64_t cheetah_next_hidden_key(const CheetahTable *table);
 int32_t cheetah_index_stats(const CheetahTable *table, CheetahIndexStats *stats, size_t count);
 int32_t cheetah_records_in_range(const CheetahTable *table, uint32_t index_no, const CheetahBytes *low,
                                  const CheetahBytes *high, uint64_t *count);
-int32_t cheetah_check_table(CheetahDb *db, const CheetahTable *table, CheetahExpectedKeys expected, void *context,
+int32_t cheetah_check_table(CheetahDb *db, const CheetahTable *table, CheetahExpectedEntries expected, void *context,
                             CheetahTextSink sink, void *sink_context);
-void cheetah_expect_key(CheetahKeySink *sink, uint32_t index_no, CheetahBytes key);
+void cheetah_expect_entry(CheetahEntrySink *sink, uint32_t index_no, CheetahBytes key, CheetahBytes payload);
+int32_t cheetah_analyze_table(CheetahDb *db, const CheetahTable *table, CheetahKeyEnds key_ends, void *context);
+uint64_t cheetah_rows_per_value(const CheetahTable *table, uint32_t index_no, uint32_t parts);
 
 /* Transactions. */
 CheetahTxn *cheetah_begin(CheetahDb *db);
@@ -175,6 +181,7 @@ int32_t cheetah_commit(CheetahTxn *txn);
 int32_t cheetah_rollback(CheetahTxn *txn);
 CheetahSavepoint cheetah_savepoint(CheetahTxn *txn);
 int32_t cheetah_rollback_to(CheetahTxn *txn, const CheetahSavepoint *savepoint);
+uint8_t cheetah_holds_exclusive_lock(const CheetahTxn *txn);
 int32_t cheetah_lock_table(CheetahTxn *txn, const CheetahTable *table, uint8_t exclusive, uint64_t timeout_ns,
                            CheetahInterrupted interrupted, void *context);
 

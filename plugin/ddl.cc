@@ -7,6 +7,7 @@
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
+#include "orphans.h"
 #include "settings.h"
 #include "table_options.h"
 
@@ -69,9 +70,13 @@ int ha_cheetah::delete_table(const char *path) {
   return handler_error(cheetah_drop_table(engine.db, bytes_of(table_name_of_path(path))), ha_thd());
 }
 
+// After a crash the server repeats renames, those of partitioned tables from the first partition on, or as if the
+// table had no partitions.
 int ha_cheetah::rename_table(const char *source, const char *target) {
   std::string from = table_name_of_path(source), to = table_name_of_path(target);
-  return handler_error(cheetah_rename_table(engine.db, bytes_of(from), bytes_of(to)), ha_thd());
+  bool again = !engine.ddl_recovered;
+  int error = handler_error(cheetah_rename_table(engine.db, bytes_of(from), bytes_of(to), again), ha_thd());
+  return again && error == HA_ERR_NO_SUCH_TABLE ? rename_all_partitions(from, to) : error;
 }
 
 // SHOW CREATE TABLE and ALTER TABLE keep the counter.
@@ -92,13 +97,18 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
       !same_definition(altered, change)) {
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
-  return HA_ALTER_INPLACE_NO_LOCK;
+  return HA_ALTER_INPLACE_INSTANT;
+}
+
+static bool same_options(const ha_table_option_struct *mine, const ha_table_option_struct *theirs) {
+  if (mine == nullptr || theirs == nullptr) return true;
+  return mine->compression == theirs->compression && mine->compression_level == theirs->compression_level &&
+         mine->encrypted == theirs->encrypted;
 }
 
 // Whether rows and keys of both definitions are encoded alike, and the engine's options are the same.
 bool ha_cheetah::same_definition(TABLE *altered, const Alter_inplace_info *change) {
-  const ha_table_option_struct *mine = table->s->option_struct, *theirs = change->create_info->option_struct;
-  if (mine != nullptr && theirs != nullptr && memcmp(mine, theirs, sizeof(*mine)) != 0) return false;
+  if (!same_options(table->s->option_struct, change->create_info->option_struct)) return false;
   TableCodec codec;
   codec.init(altered);
   Buffer before, after;

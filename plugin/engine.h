@@ -13,6 +13,7 @@ namespace cheetah {
 struct Engine {
   handlerton *hton = nullptr;
   CheetahDb *db = nullptr;
+  bool ddl_recovered = false;  // the server has dealt with the statements that a crash has interrupted
 };
 extern Engine engine;
 

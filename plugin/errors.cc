@@ -12,7 +12,7 @@ String last_message() {
 
 bool own_error_text(int error, String *text) {
   if (error < own_error_limit || error > own_error_last) return false;
-  text->copy(last_message());
+  if (error != own_error_reported) text->copy(last_message());
   return true;
 }
 

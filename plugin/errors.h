@@ -13,7 +13,8 @@ enum OwnError {
   own_error_unsupported,
   own_error_stopped,
   own_error_io,
-  own_error_last = own_error_io
+  own_error_reported,  // the message has been given already
+  own_error_last = own_error_reported
 };
 
 // The handler error for a CheetahCode. Failures whose server message would not say enough get the engine's message as

@@ -49,7 +49,7 @@ my_bool ha_cheetah::register_query_cache_table(THD *, const char *, uint, qc_eng
 
 bool ha_cheetah::get_error_message(int error, String *text) {
   own_error_text(error, text);
-  return false;
+  return error == own_error_reported;
 }
 
 // Takes hold of the engine's table, and refuses one that was made for another definition.

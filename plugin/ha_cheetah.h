@@ -140,8 +140,8 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   bool writes_clustered_columns() const;
   bool secondary_changes(unsigned engine_index, const uchar *old_record, const uchar *new_record, bool all);
   void compute_virtual_key_columns();
-  bool replaces_by_same_row(const uchar *old_record);
-  int fetch_old_row(CheetahBytes key, CheetahBytes *row);
+  bool replaces_by_same_row(const cheetah::RowCodec::Old &old);
+  int fetch_old_row(const uchar *new_record, CheetahBytes key, CheetahBytes *row);
   int write_failed(int32_t code);
   void set_pointers();
 
@@ -163,6 +163,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int deliver_secondary(uchar *record, bool *passed);
   int check_pushed_condition(bool *passed);
   bool decode_entry(uchar *record);
+  void append_key_image(uint key_no, const uchar *image, key_part_map parts, cheetah::Buffer *out);
   bool entry_starts_with(const cheetah::Buffer &prefix) const;
   int read_row_of_entry(uchar *record);
   int decode_row(CheetahBytes key, CheetahBytes row, uchar *record);
@@ -177,6 +178,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // statistics.cc
   int refresh_sizes();
   void set_cardinalities();
+  void bound(uint key_no, const key_range *range, cheetah::Buffer *out);
 
   // checking.cc
   int cross_check(THD *thd);

@@ -41,8 +41,12 @@ static int savepoint_rollback(handlerton *, THD *thd, void *place) {
 
 static int savepoint_release(handlerton *, THD *, void *) { return 0; }
 
-// Table locks of the engine are kept when a savepoint is rolled back to; metadata locks then may not go either.
-static bool savepoint_rollback_can_release_mdl(handlerton *, THD *) { return false; }
+// As InnoDB: metadata locks may go when nobody can be waiting for us. Table locks of readers, which are kept, are in
+// nobody's way; those of writers would be.
+static bool savepoint_rollback_can_release_mdl(handlerton *, THD *thd) {
+  Session *session = Session::existing(thd);
+  return session == nullptr || !cheetah_holds_exclusive_lock(session->txn());
+}
 
 static int close_connection(handlerton *, THD *thd) {
   Session::close(thd);
@@ -85,6 +89,7 @@ static void drop_database(handlerton *, char *path) {
 
 static int signal_ddl_recovery_done(handlerton *) {
   drop_intermediate_tables();
+  engine.ddl_recovered = true;
   return 0;
 }
 
@@ -119,7 +124,7 @@ static alter_table_operations alter_table_flags(alter_table_operations) { return
 void set_handlerton(handlerton *hton) {
   engine.hton = hton;
   hton->db_type = DB_TYPE_AUTOASSIGN;
-  hton->flags = HTON_NO_FLAGS;
+  hton->flags = HTON_SUPPORTS_EXTENDED_KEYS;
   hton->savepoint_offset = sizeof(CheetahSavepoint);
   hton->create = create_handler;
   hton->commit = commit;

@@ -185,10 +185,18 @@ void KeyPart::describe(Buffer *out) const {
   for (uint word : words) out->append_varint(word);
 }
 
-void KeyCodec::init(TABLE *table, const KEY &key) {
+void KeyCodec::init(TABLE *table, const KEY &key, const KEY *clustered) {
   unique_ = key.flags & HA_NOSAME;
   parts_.resize(key.user_defined_key_parts);
   for (uint i = 0; i < key.user_defined_key_parts; i++) parts_[i].init(table, key.key_part[i]);
+  if (clustered == nullptr) return;
+  for (uint i = 0; i < clustered->user_defined_key_parts; i++) {
+    const KEY_PART_INFO &part = clustered->key_part[i];
+    behind_.emplace_back().init(table, part);
+    uint own = 0;
+    while (own < parts_.size() && key.key_part[own].fieldnr != part.fieldnr) own++;
+    own_parts_.push_back(own < parts_.size() ? own : no_part);
+  }
 }
 
 void KeyCodec::append(const uchar *record, Buffer *scratch, Buffer *out) const {
@@ -196,11 +204,41 @@ void KeyCodec::append(const uchar *record, Buffer *scratch, Buffer *out) const {
 }
 
 void KeyCodec::append_image(const uchar *image, key_part_map map, Buffer *scratch, Buffer *out) const {
+  const uchar *images[MAX_REF_PARTS];
+  uint part_no = 0;
   for (const KeyPart &part : parts_) {
-    if (!(map & 1)) break;
+    if (!(map & 1)) return;
+    images[part_no++] = image;
     image = part.append_image(image, scratch, out);
     map >>= 1;
   }
+  for (size_t i = 0; i < behind_.size() && map != 0; i++) {
+    if (own_parts_[i] != no_part) {
+      behind_[i].append_image(images[own_parts_[i]], scratch, out);
+      continue;
+    }
+    image = behind_[i].append_image(image, scratch, out);
+    map >>= 1;
+  }
+}
+
+bool KeyCodec::has_column(const Field *field) const {
+  for (const KeyPart &part : parts_) {
+    if (part.field() == field) return true;
+  }
+  return false;
+}
+
+size_t KeyCodec::add_ends(CheetahBytes key, size_t start, const KeyCodec *other, uint32_t *ends, size_t room) const {
+  const uchar *at = key.data, *end = key.data + key.len;
+  size_t count = 0;
+  for (const KeyPart &part : parts_) {
+    at = part.skip(at, end);
+    if (at == nullptr || count == room) break;
+    if (other != nullptr && other->has_column(part.field())) continue;
+    ends[count++] = static_cast<uint32_t>(start + (at - key.data));
+  }
+  return count;
 }
 
 bool KeyCodec::decode(CheetahBytes key, uchar *record) const {

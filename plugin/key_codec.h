@@ -70,14 +70,18 @@ class KeyPart {
 // One index of a table. Stored keys of a secondary index are its parts followed by the clustered key.
 class KeyCodec {
  public:
-  void init(TABLE *table, const KEY &key);
+  // `clustered`: of a secondary index of a table with a primary key, otherwise nullptr.
+  void init(TABLE *table, const KEY &key, const KEY *clustered);
 
   void append(const uchar *record, Buffer *scratch, Buffer *out) const;
-  // The parts that `map` names (always a prefix of the key's) of a key image.
+  // The parts that `map` names (always a prefix of the key's) of a key image. An extended key goes on with parts of the
+  // clustered key that are not its own.
   void append_image(const uchar *image, key_part_map map, Buffer *scratch, Buffer *out) const;
   // Fills the key's columns of `record`; false when the bytes are not such a key.
   bool decode(CheetahBytes key, uchar *record) const;
   bool has_null(const uchar *record) const;
+  // Ends of the parts of a key, counted from `start` on; of a clustered key, only of those that `other` does not have.
+  size_t add_ends(CheetahBytes key, size_t start, const KeyCodec *other, uint32_t *ends, size_t room) const;
   bool unique() const { return unique_; }
   uint max_bytes() const;
   const std::vector<KeyPart> &parts() const { return parts_; }
@@ -85,7 +89,13 @@ class KeyCodec {
   bool touches(const MY_BITMAP *columns) const;
 
  private:
+  bool has_column(const Field *field) const;
+
   std::vector<KeyPart> parts_;
+  // The clustered key's parts, and for each the part of this key with the same column, or none.
+  static constexpr uint no_part = ~0U;
+  std::vector<KeyPart> behind_;
+  std::vector<uint> own_parts_;
   bool unique_ = false;
 };
 

@@ -37,6 +37,20 @@ static void drop(const std::string &name) {
   sql_print_warning("CHEETAH: '%s' could not be dropped: %s", name.c_str(), message.c_ptr_safe());
 }
 
+int rename_all_partitions(const std::string &source, const std::string &target) {
+  std::vector<std::string> partitions = table_names(source + "#P#");
+  // All may have been renamed before the crash, but for the file.
+  if (partitions.empty() && table_names(target + "#P#").empty()) return HA_ERR_NO_SUCH_TABLE;
+  for (const std::string &partition : partitions) {
+    std::string renamed = target + partition.substr(source.size());
+    int error = handler_error(cheetah_rename_table(engine.db, bytes_of(partition), bytes_of(renamed), true), nullptr);
+    if (error != 0) return error;
+  }
+  std::string from = "./" + source + ".par", to = "./" + target + ".par";
+  if (access(from.c_str(), F_OK) == 0) my_rename(from.c_str(), to.c_str(), MYF(MY_SYNC_DIR));
+  return 0;
+}
+
 void drop_temporary_tables() {
   for (const std::string &name : table_names("#tmp/")) drop(name);
 }

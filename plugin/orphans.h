@@ -22,4 +22,9 @@ void drop_temporary_tables();
 // finished or taken back every statement by then: a table #sql-... without .frm file belongs to none.
 void drop_intermediate_tables();
 
+// Renames what the engine has of a partitioned table, and the file that lists its partitions. The server's recovery of
+// ALTER TABLE renames a partitioned table as if it had no partitions; it would be lost (docs/mariadb.md).
+// 0, or an error of the handler.
+int rename_all_partitions(const std::string &source, const std::string &target);
+
 }  // namespace cheetah

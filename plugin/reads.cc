@@ -8,6 +8,8 @@
 #include "errors.h"
 #include "ha_cheetah.h"
 
+#include <algorithm>
+
 using namespace cheetah;
 
 static constexpr CheetahBytes no_key{nullptr, 0};
@@ -143,9 +145,19 @@ int ha_cheetah::compute_virtual_columns_of_key() {
   return 0;
 }
 
+// "All parts" means those that the image has: parts of the primary key only when the server uses extended keys.
+void ha_cheetah::append_key_image(uint key_no, const uchar *image, key_part_map parts, Buffer *out) {
+  uint count = table->actual_n_key_parts(&table->key_info[key_no]);
+  codec_.key_of(key_no).append_image(image, parts & make_prev_keypart_map(count), &scratch_, out);
+}
+
 bool ha_cheetah::entry_starts_with(const Buffer &prefix) const {
-  size_t length = prefix.size() < found_.key.len ? prefix.size() : found_.key.len;
-  return length == prefix.size() && memcmp(found_.key.data, prefix.data(), length) == 0;
+  size_t own = std::min(prefix.size(), found_.key.len), behind = prefix.size() - own;
+  if (memcmp(found_.key.data, prefix.data(), own) != 0) return false;
+  if (behind == 0) return true;
+  // The prefix of an extended key goes on with the clustered key.
+  return cursor_index_ != 0 && behind <= found_.clustered.len &&
+         memcmp(found_.clustered.data, prefix.data() + own, behind) == 0;
 }
 
 // Table scans.
@@ -248,7 +260,7 @@ static Search search_for(enum ha_rkey_function find) {
 int ha_cheetah::index_read_map(uchar *record, const uchar *key, key_part_map parts, enum ha_rkey_function find) {
   Search search = search_for(find);
   search_key_.clear();
-  codec_.key_of(active_index).append_image(key, parts, &scratch_, &search_key_);
+  append_key_image(active_index, key, parts, &search_key_);
   int error = seek(search.mode, search_key_.bytes());
   while (error == 0) {
     if (search.same && !entry_starts_with(search_key_)) return HA_ERR_KEY_NOT_FOUND;

@@ -87,11 +87,23 @@ void RowCodec::describe(Buffer *out) const {
   for (uint word : described_) out->append_varint(word);
 }
 
-bool RowCodec::needs_old_row(const MY_BITMAP *write_set) const {
+CheetahBytes RowCodec::value_of(const Var &var, const uchar *record) const {
+  bool null = var.null_bit != 0 && (record[var.null_offset] & var.null_bit);
+  return null ? CheetahBytes{nullptr, 0} : column_bytes(var.field, record + var.offset);
+}
+
+bool RowCodec::needs_old_row(const uchar *record, const MY_BITMAP *write_set) const {
   for (const Var &var : vars_) {
-    if (var.may_be_large && !bitmap_is_set(write_set, var.field->field_index)) return true;
+    if (!var.may_be_large) continue;
+    bool written = bitmap_is_set(write_set, var.field->field_index);
+    if (!written || value_of(var, record).len > large_value_bytes_min) return true;
   }
   return false;
+}
+
+// A value that has not been fetched is empty in the old record, which an external value never is.
+static bool same_value(CheetahBytes value, CheetahBytes old) {
+  return value.len > 0 && value.len == old.len && memcmp(value.data, old.data, value.len) == 0;
 }
 
 void RowCodec::append_nulls(const uchar *record, Buffer *out) const {
@@ -119,18 +131,18 @@ void RowCodec::append_fixed(const uchar *record, Buffer *out) const {
   out->advance(fixed_bytes_);
 }
 
-bool RowCodec::encode(const uchar *record, CheetahBytes old_row, const MY_BITMAP *write_set, Buffer *out) {
-  bool has_old = old_row.len > 0;
-  if (has_old && !locate(old_row, &old_values_)) return false;
+bool RowCodec::encode(const uchar *record, const Old &old, const MY_BITMAP *write_set, Buffer *out) {
+  bool has_old = old.row.len > 0;
+  if (has_old && !locate(old.row, &old_values_)) return false;
   append_nulls(record, out);
   append_fixed(record, out);
   for (size_t i = 0; i < vars_.size(); i++) {
     const Var &var = vars_[i];
     Value &value = values_[i];
-    bool null = var.null_bit != 0 && (record[var.null_offset] & var.null_bit);
-    bool keep = has_old && old_values_[i].external && !bitmap_is_set(write_set, var.field->field_index);
+    value = Value{value_of(var, record), false};
+    bool keep = has_old && old_values_[i].external &&
+                (!bitmap_is_set(write_set, var.field->field_index) || same_value(value.bytes, value_of(var, old.record)));
     if (keep) value = old_values_[i];
-    else value = Value{null ? CheetahBytes{nullptr, 0} : column_bytes(var.field, record + var.offset), false};
     out->append_varint(static_cast<ulonglong>(value.bytes.len) << 1 | value.external);
   }
   for (const Value &value : values_) out->append(value.bytes.data, value.bytes.len);

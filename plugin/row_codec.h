@@ -9,7 +9,7 @@
 //       whole records, finds a row that it sets to NULL again unchanged).
 //   R3  CHAR is stored without its padding when that can save anything.
 //   R4  An external value (a locator that the engine put in place of a large value) is fetched only when its column
-//       is read, and put back as it is when its column is not written.
+//       is read, and put back as it is when its column is not written, or written with the same value.
 #pragma once
 
 #include "server.h"
@@ -33,15 +33,19 @@ class RowCodec {
   // `clustered`: nullptr for a table with a hidden key.
   void init(TABLE *table, const KeyCodec *clustered);
 
-  // The stored row of `record`. `old_row`: the row that it replaces, or empty; columns outside `write_set` keep the
-  // external values they have there.
-  bool encode(const uchar *record, CheetahBytes old_row, const MY_BITMAP *write_set, Buffer *out);
+  // The stored row of `record`. `old`: the row that it replaces, if any; columns outside `write_set`, and those whose
+  // value is the same, keep the external values they have there.
+  struct Old {
+    CheetahBytes row{nullptr, 0};
+    const uchar *record = nullptr;
+  };
+  bool encode(const uchar *record, const Old &old, const MY_BITMAP *write_set, Buffer *out);
   // The record of a stored row, its key columns apart; of large values only those that `table` reads, or compares
   // with what it writes. 0, or an error of the handler.
   int decode(CheetahBytes row, uchar *record, const TABLE *table, LargeValues *large) const;
 
-  // Whether `encode` needs the old row for an update that writes these columns.
-  bool needs_old_row(const MY_BITMAP *write_set) const;
+  // Whether `encode` needs the old row for an update to `record` that writes these columns.
+  bool needs_old_row(const uchar *record, const MY_BITMAP *write_set) const;
   CheetahShape shape() const;
   // What the table's fingerprint says of the columns.
   void describe(Buffer *out) const;
@@ -70,6 +74,7 @@ class RowCodec {
     bool may_be_large;
   };
 
+  CheetahBytes value_of(const Var &var, const uchar *record) const;
   void add(Field *field, TABLE *table);
   bool is_wanted(const Field *field, const TABLE *table) const;
   void add_fixed(const Fixed &column);

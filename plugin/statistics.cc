@@ -52,11 +52,17 @@ int ha_cheetah::info(uint what) {
   return 0;
 }
 
+// What ANALYZE TABLE has found; without that, what follows from uniqueness, and the server guesses the rest.
 void ha_cheetah::set_cardinalities() {
   for (uint key_no = 0; key_no < table->s->keys; key_no++) {
     KEY &key = table->key_info[key_no];
+    if (key.rec_per_key == nullptr) continue;
+    for (uint part = 0; part < key.ext_key_parts; part++) {
+      key.rec_per_key[part] = static_cast<ulong>(
+          cheetah_rows_per_value(engine_table_.get(), codec_.engine_index(key_no), part + 1));
+    }
     bool unique = key_no == codec_.clustered_no() || ((key.flags & HA_NOSAME) && !(key.flags & HA_NULL_PART_KEY));
-    if (unique && key.rec_per_key != nullptr) key.rec_per_key[key.user_defined_key_parts - 1] = 1;
+    if (unique) key.rec_per_key[key.user_defined_key_parts - 1] = 1;
   }
 }
 
@@ -66,16 +72,15 @@ ha_rows ha_cheetah::estimate_rows_upper_bound() { return cheetah_row_count(engin
 
 // A range of key images becomes a range of stored keys: [low, high). A bound that includes all entries that start
 // with a prefix ends at the first key behind them.
-static void bound(const key_range *range, const KeyCodec &key, bool behind, Buffer *scratch, Buffer *out) {
+void ha_cheetah::bound(uint key_no, const key_range *range, Buffer *out) {
   out->clear();
-  key.append_image(range->key, range->keypart_map, scratch, out);
-  if (behind) out->append_byte(0xff);
+  append_key_image(key_no, range->key, range->keypart_map, out);
+  if (range->flag == HA_READ_AFTER_KEY) out->append_byte(0xff);
 }
 
 ha_rows ha_cheetah::records_in_range(uint key_no, const key_range *low, const key_range *high, page_range *) {
-  const KeyCodec &key = codec_.key_of(key_no);
-  if (low != nullptr) bound(low, key, low->flag == HA_READ_AFTER_KEY, &scratch_, &key_);
-  if (high != nullptr) bound(high, key, high->flag == HA_READ_AFTER_KEY, &scratch_, &old_key_);
+  if (low != nullptr) bound(key_no, low, &key_);
+  if (high != nullptr) bound(key_no, high, &old_key_);
   CheetahBytes from = key_.bytes(), to = old_key_.bytes();
   uint64_t count = 0;
   int32_t code = cheetah_records_in_range(engine_table_.get(), codec_.engine_index(key_no),

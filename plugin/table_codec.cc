@@ -14,8 +14,8 @@ static constexpr size_t payload_bytes_max_of_long_keys = 500;
 static constexpr uint encoding_version = 1;
 static constexpr uint hidden_key_bytes = 8;
 
-void SecondaryCodec::init(TABLE *table, const KEY &key, const KeyCodec *clustered) {
-  key_.init(table, key);
+void SecondaryCodec::init(TABLE *table, const KEY &key, const KeyCodec *clustered, const KEY *clustered_key) {
+  key_.init(table, key, clustered_key);
   add_irreversible(key_);
   if (clustered != nullptr) add_irreversible(*clustered);
   uint stored_key_bytes = key_.max_bytes() + (clustered != nullptr ? clustered->max_bytes() : 0);
@@ -62,13 +62,14 @@ void TableCodec::init(TABLE *table) {
   TABLE_SHARE *share = table->s;
   clustered_no_ = share->primary_key;
   key_count_ = share->keys;
-  if (!hidden_key()) clustered_.init(table, table->key_info[clustered_no_]);
+  const KEY *clustered_key = hidden_key() ? nullptr : &table->key_info[clustered_no_];
+  if (!hidden_key()) clustered_.init(table, *clustered_key, nullptr);
   row_.init(table, hidden_key() ? nullptr : &clustered_);
   secondaries_.resize(hidden_key() ? key_count_ : key_count_ - 1);
   uint next = 0;
   for (uint key_no = 0; key_no < key_count_; key_no++) {
     if (key_no == clustered_no_) continue;
-    secondaries_[next++].init(table, table->key_info[key_no], hidden_key() ? nullptr : &clustered_);
+    secondaries_[next++].init(table, table->key_info[key_no], hidden_key() ? nullptr : &clustered_, clustered_key);
   }
 }
 
@@ -88,6 +89,17 @@ const KeyCodec &TableCodec::key_of(uint key_no) const {
 
 uint TableCodec::clustered_key_max_bytes() const {
   return hidden_key() ? hidden_key_bytes : clustered_.max_bytes();
+}
+
+uint32_t TableCodec::key_ends(uint engine_index, CheetahBytes key, CheetahBytes clustered, uint32_t *ends,
+                              uint32_t room) const {
+  if (engine_index == 0) {
+    return hidden_key() ? 0 : static_cast<uint32_t>(clustered_.add_ends(key, 0, nullptr, ends, room));
+  }
+  const KeyCodec &own = secondary_of(engine_index).key();
+  size_t count = own.add_ends(key, 0, nullptr, ends, room);
+  if (!hidden_key()) count += clustered_.add_ends(clustered, key.len, &own, ends + count, room - count);
+  return static_cast<uint32_t>(count);
 }
 
 static void describe_key(const KeyCodec &key, Buffer *out) {

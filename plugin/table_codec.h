@@ -15,7 +15,7 @@ namespace cheetah {
 class SecondaryCodec {
  public:
   // `clustered`: nullptr for a table with a hidden key.
-  void init(TABLE *table, const KEY &key, const KeyCodec *clustered);
+  void init(TABLE *table, const KEY &key, const KeyCodec *clustered, const KEY *clustered_key);
   const KeyCodec &key() const { return key_; }
 
   // [1][value]..., a value being [varint length][bytes], one for each column that is not NULL; nothing at all when
@@ -51,6 +51,9 @@ class TableCodec {
   const SecondaryCodec &secondary_of(uint engine_index) const { return secondaries_[engine_index - 1]; }
   const KeyCodec &key_of(uint key_no) const;
 
+  // Where the parts of a stored key end, counted from the start of `key`; behind the key's own those of the clustered key
+  // that it has not. Their count.
+  uint32_t key_ends(uint engine_index, CheetahBytes key, CheetahBytes clustered, uint32_t *ends, uint32_t room) const;
   // Bytes of the longest clustered key that the table can have.
   uint clustered_key_max_bytes() const;
   // Bytes that differ whenever rows or keys would be encoded differently.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "table_options.h"
 
+#include "errors.h"
+
 namespace cheetah {
 
 ha_create_table_option table_option_list[] = {
@@ -46,7 +48,7 @@ int check_table_options(THD *thd, const TABLE *form, const HA_CREATE_INFO *info)
                     "Table storage engine 'CHEETAH' does not support the create option 'ENCRYPTED=YES'; encrypt the "
                     "file system instead",
                     MYF(0));
-    return HA_WRONG_CREATE_OPTION;
+    return own_error_reported;
   }
   bool row_format = (info->used_fields & HA_CREATE_USED_ROW_FORMAT) && info->row_type != ROW_TYPE_DEFAULT;
   if (row_format) warn_ignored(thd, "ROW_FORMAT", "rows have one format, compressed by pages; use COMPRESSION");

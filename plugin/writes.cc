@@ -70,7 +70,7 @@ int ha_cheetah::write_row(const uchar *record) {
     encode_clustered_key(record, &key_);
   }
   row_image_.clear();
-  codec_.row().encode(record, CheetahBytes{nullptr, 0}, table->write_set, &row_image_);
+  codec_.row().encode(record, RowCodec::Old(), table->write_set, &row_image_);
   entries_.clear();
   old_entries_.clear();
   entry_bytes_.clear();
@@ -88,9 +88,9 @@ bool ha_cheetah::writes_clustered_columns() const {
 }
 
 // The large values that an update leaves alone stay where they are: the old row names them.
-int ha_cheetah::fetch_old_row(CheetahBytes key, CheetahBytes *row) {
+int ha_cheetah::fetch_old_row(const uchar *new_record, CheetahBytes key, CheetahBytes *row) {
   *row = CheetahBytes{nullptr, 0};
-  if (!codec_.row().needs_old_row(table->write_set)) return 0;
+  if (!codec_.row().needs_old_row(new_record, table->write_set)) return 0;
   int32_t code = cheetah_get(txn_, engine_table_.get(), key, old_row_.get());
   if (code != CHEETAH_OK) return handler_error(code, ha_thd());
   *row = cheetah_buffer_bytes(old_row_.get());
@@ -136,11 +136,11 @@ void ha_cheetah::compute_virtual_key_columns() {
 }
 
 // REPLACE does not compare rows itself, and counts one that stays as it is once instead of twice.
-bool ha_cheetah::replaces_by_same_row(const uchar *old_record) {
+bool ha_cheetah::replaces_by_same_row(const RowCodec::Old &old) {
   int command = thd_sql_command(ha_thd());
   if (command != SQLCOM_REPLACE && command != SQLCOM_REPLACE_SELECT && command != SQLCOM_LOAD) return false;
   size_t new_bytes = row_image_.size();
-  if (!codec_.row().encode(old_record, CheetahBytes{nullptr, 0}, table->write_set, &row_image_)) return false;
+  if (!codec_.row().encode(old.record, old, table->write_set, &row_image_)) return false;
   size_t old_bytes = row_image_.size() - new_bytes;
   bool same = old_bytes == new_bytes && memcmp(row_image_.data(), row_image_.data() + new_bytes, new_bytes) == 0;
   row_image_.truncate(new_bytes);
@@ -155,11 +155,11 @@ int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
     encode_clustered_key(old_record, &old_key_);
     encode_clustered_key(new_record, &key_);
   }
-  CheetahBytes old_row;
-  int error = fetch_old_row(old_key_.bytes(), &old_row);
+  RowCodec::Old old{{nullptr, 0}, old_record};
+  int error = fetch_old_row(new_record, old_key_.bytes(), &old.row);
   if (error != 0) return error;
   row_image_.clear();
-  if (!codec_.row().encode(new_record, old_row, table->write_set, &row_image_)) return HA_ERR_CRASHED;
+  if (!codec_.row().encode(new_record, old, table->write_set, &row_image_)) return HA_ERR_CRASHED;
   bool moves = old_key_.size() != key_.size() || memcmp(old_key_.data(), key_.data(), key_.size()) != 0;
   if (moves || writes_clustered_columns()) compute_virtual_key_columns();
   entries_.clear();
@@ -167,7 +167,7 @@ int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
   entry_bytes_.clear();
   for (unsigned i = 1; i <= codec_.secondaries().size(); i++) secondary_changes(i, old_record, new_record, moves);
   set_pointers();
-  if (!moves && entries_.empty() && replaces_by_same_row(old_record)) return HA_ERR_RECORD_IS_THE_SAME;
+  if (!moves && entries_.empty() && replaces_by_same_row(old)) return HA_ERR_RECORD_IS_THE_SAME;
   CheetahRow row{key_.bytes(), row_image_.bytes(), entries_.data(), entries_.size()};
   int32_t code = cheetah_update(txn_, engine_table_.get(), old_key_.bytes(), &row, old_entries_.data(),
                                 old_entries_.size());

@@ -53,6 +53,27 @@ def test_kills_at_random_moments(context):
     server.stop()
 
 
+def test_kills_in_alter_of_partitions_lose_no_row(context):
+    """The server's recovery renames the new table as if it had no partitions; the engine renames them nevertheless."""
+    server = context.server()
+    server.start()
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE p (a INT PRIMARY KEY) ENGINE=CHEETAH PARTITION BY HASH (a) PARTITIONS 3", "d")
+    server.sql("INSERT INTO p SELECT seq FROM seq_1_to_300", "d")
+    for _ in range(context.rounds):
+        worker = Cycle(server, ["ALTER TABLE p ADD COLUMN IF NOT EXISTS b INT, ALGORITHM=COPY", "ALTER TABLE p DROP COLUMN IF EXISTS b, ALGORITHM=COPY"])
+        worker.start()
+        time.sleep(context.rng.uniform(0.05, 0.6))
+        server.kill()
+        worker.join(30)
+        expect(not worker.failure, f"in a cycle of DDL: {worker.failure}")
+        server.start()
+        expect(server.value("SELECT COUNT(*) FROM d.p") == 300, "rows of a partitioned table are missing", server)
+        for row in server.sql("CHECK TABLE d.p EXTENDED"):
+            expect(row[2] == "status" and row[3] == "OK", f"CHECK TABLE: {row[2]} {row[3]}", server)
+    server.stop()
+
+
 class Cycle(threading.Thread):
     """Runs its statements again and again until the server is gone."""
 

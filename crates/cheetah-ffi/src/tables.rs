@@ -4,6 +4,7 @@ use crate::barrier::{entry, value};
 use crate::types::*;
 use crate::CheetahDb;
 use cheetah::base::{Error, Result};
+use cheetah::db::ExpectedEntry;
 use cheetah::format::image::{Codec, Compression};
 use cheetah::format::row::RowShape;
 use cheetah::table::{IndexSpec, Table, TableSpec};
@@ -21,9 +22,12 @@ pub struct CheetahTable {
     names: Vec<String>,
 }
 
-/// Where the keys expected for one row go.
+/// Where the entries expected for one row go.
 #[derive(Debug)]
-pub struct CheetahKeySink(Vec<(usize, Vec<u8>)>);
+pub struct CheetahEntrySink(Vec<ExpectedEntry>);
+
+/// Key parts whose ends a caller may tell: those of an index and of the clustered key behind it.
+const KEY_PARTS_MAX: usize = 64;
 
 /// Creates a table.
 #[no_mangle]
@@ -81,16 +85,23 @@ pub unsafe extern "C" fn cheetah_drop_table(db: *mut CheetahDb, name: CheetahByt
     entry(|| db.0.drop_table(&name).map(|()| Code::Ok))
 }
 
-/// Gives a table another name.
+/// Gives a table another name. `again`: a crash has interrupted it, and it may be done already.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rename_table(
     db: *mut CheetahDb,
     source: CheetahBytes,
     target: CheetahBytes,
+    again: u8,
 ) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and the names are readable.
     let (db, source, target) = unsafe { (&*db, source.text(), target.text()) };
-    entry(|| db.0.rename_table(&source, &target).map(|()| Code::Ok))
+    entry(|| {
+        match again {
+            0 => db.0.rename_table(&source, &target)?,
+            _ => db.0.rename_table_again(&source, &target)?,
+        }
+        Ok(Code::Ok)
+    })
 }
 
 /// Empties a table; open handles of it no longer work.
@@ -246,23 +257,23 @@ pub unsafe extern "C" fn cheetah_records_in_range(
     })
 }
 
-/// Walks the whole table, compares every index with the keys that `expected` computes, tells what is wrong.
+/// Walks the whole table, compares every index with the entries that `expected` computes, tells what is wrong.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_table(
     db: *mut CheetahDb,
     table: *const CheetahTable,
-    expected: CheetahExpectedKeys,
+    expected: CheetahExpectedEntries,
     context: *mut c_void,
     sink: CheetahTextSink,
     sink_context: *mut c_void,
 ) -> i32 {
     // SAFETY: by the contract of the crate the handles are open.
     let (db, table) = unsafe { (&*db, &*table) };
-    let mut keys_of = |key: &[u8], row: &[u8], keys: &mut Vec<(usize, Vec<u8>)>| -> Result<()> {
-        let mut collected = CheetahKeySink(std::mem::take(keys));
+    let mut entries_of = |key: &[u8], row: &[u8], entries: &mut Vec<ExpectedEntry>| -> Result<()> {
+        let mut collected = CheetahEntrySink(std::mem::take(entries));
         // SAFETY: the caller's function gets the caller's context.
         let code = unsafe { expected(context, CheetahBytes::of(key), CheetahBytes::of(row), &mut collected) };
-        *keys = collected.0;
+        *entries = collected.0;
         match code {
             0 => Ok(()),
             code if code == Code::Interrupted as i32 => Err(Error::Interrupted),
@@ -273,7 +284,7 @@ pub unsafe extern "C" fn cheetah_check_table(
         }
     };
     entry(|| {
-        let report = db.0.check_table_with(&table.table, &mut keys_of)?;
+        let report = db.0.check_table_with(&table.table, &mut entries_of)?;
         // SAFETY: the caller's function gets the caller's context.
         let tell = |text: &str| unsafe { sink(sink_context, CheetahBytes::of(text.as_bytes())) };
         report.findings.iter().for_each(|finding| tell(finding));
@@ -285,10 +296,52 @@ pub unsafe extern "C" fn cheetah_check_table(
     })
 }
 
-/// Adds an expected key of the row at hand.
+/// Adds an expected entry of the row at hand.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_expect_key(sink: *mut CheetahKeySink, index_no: u32, key: CheetahBytes) {
-    // SAFETY: by the contract of the crate the sink is the one just given, and the key is readable.
-    let (sink, key) = unsafe { (&mut *sink, key.get()) };
-    value((), || sink.0.push((index_no as usize, key.to_vec())));
+pub unsafe extern "C" fn cheetah_expect_entry(
+    sink: *mut CheetahEntrySink,
+    index_no: u32,
+    key: CheetahBytes,
+    payload: CheetahBytes,
+) {
+    // SAFETY: by the contract of the crate the sink is the one just given, and the bytes are readable.
+    let (sink, key, payload) = unsafe { (&mut *sink, key.get(), payload.get()) };
+    value((), || {
+        let (index_no, key, payload) = (index_no as usize, key.to_vec(), payload.to_vec());
+        sink.0.push(ExpectedEntry { index_no, key, payload });
+    });
+}
+
+/// Takes statistics of all indexes by samples and keeps them. `key_ends` tells where the parts of a key end.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_analyze_table(
+    db: *mut CheetahDb,
+    table: *const CheetahTable,
+    key_ends: CheetahKeyEnds,
+    context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (db, table) = unsafe { (&*db, &*table) };
+    let mut ends_of = |index_no: usize, key: &[u8], clustered: &[u8], ends: &mut Vec<usize>| {
+        let mut found = [0u32; KEY_PARTS_MAX];
+        let (key, clustered) = (CheetahBytes::of(key), CheetahBytes::of(clustered));
+        // SAFETY: the caller's function gets the caller's context, and room for as many ends as it is told.
+        let count = unsafe {
+            key_ends(context, index_no as u32, key, clustered, found.as_mut_ptr(), KEY_PARTS_MAX as u32)
+        };
+        ends.extend(found.iter().take(count as usize).map(|&end| end as usize));
+    };
+    entry(|| db.0.analyze_table(&table.table, &mut ends_of).map(|()| Code::Ok))
+}
+
+/// About how many rows have the same values in the first `parts` parts of an index; 0 when that is not known.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_rows_per_value(
+    table: *const CheetahTable,
+    index_no: u32,
+    parts: u32,
+) -> u64 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value(0, || table.table.rows_per_value(index_no as usize, parts as usize).unwrap_or(0))
 }

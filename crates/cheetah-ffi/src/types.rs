@@ -254,10 +254,20 @@ pub type CheetahInterrupted = unsafe extern "C" fn(context: *mut c_void) -> u8;
 pub type CheetahTextSink = unsafe extern "C" fn(context: *mut c_void, text: CheetahBytes);
 /// Takes one counter.
 pub type CheetahCounterSink = unsafe extern "C" fn(context: *mut c_void, name: CheetahBytes, value: u64);
-/// Computes the keys that a stored row should have and gives them to the sink.
-pub type CheetahExpectedKeys = unsafe extern "C" fn(
+/// Computes the entries that a stored row should have and gives them to the sink.
+pub type CheetahExpectedEntries = unsafe extern "C" fn(
     context: *mut c_void,
     key: CheetahBytes,
     row: CheetahBytes,
-    sink: *mut crate::CheetahKeySink,
+    sink: *mut crate::CheetahEntrySink,
 ) -> i32;
+/// Tells where the parts of a stored key end, counted from the start of `key`, the clustered key behind it included.
+/// Puts at most `room` numbers into `ends`; their count.
+pub type CheetahKeyEnds = unsafe extern "C" fn(
+    context: *mut c_void,
+    index_no: u32,
+    key: CheetahBytes,
+    clustered: CheetahBytes,
+    ends: *mut u32,
+    room: u32,
+) -> u32;

@@ -3,7 +3,8 @@
 mod support;
 
 use cheetah::base::Error;
-use cheetah::db::{LockMode, SeekMode};
+use cheetah::db::{ExpectedEntry, LockMode, SeekMode};
+use cheetah::table::Table;
 use cheetah_io::sim::SimDisk;
 use support::*;
 
@@ -212,4 +213,91 @@ fn a_second_opening_is_refused_while_the_first_lasts() {
     assert!(error.to_string().contains("another process"), "{error}");
     drop(db);
     open(&disk).unwrap();
+}
+
+#[test]
+fn a_payload_that_differs_from_its_row_is_found() {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    insert(&mut txn, &table, 1, &Row::new(10, 20)).unwrap();
+    txn.commit().unwrap();
+    let report = db.check_table_with(&table, &mut |_, stored, entries| {
+        let (row, _) = Row::parse(stored);
+        let [name, number] = row.keys();
+        entries.push(ExpectedEntry { index_no: 1, key: name, payload: b"other".to_vec() });
+        entries.push(ExpectedEntry { index_no: 2, key: number, payload: Vec::new() });
+        Ok(())
+    });
+    assert_eq!(report.unwrap().findings, ["row 0000000000000001 differs from its entry in index 1"]);
+}
+
+/// Rows per value of the name and of the name with the key, as the table says.
+fn rows_per_value(table: &Table) -> [Option<u64>; 2] {
+    [1, 2].map(|parts| table.rows_per_value(1, parts))
+}
+
+/// Names end with a zero, the clustered key behind them is whole.
+fn key_ends(index_no: usize, key: &[u8], clustered: &[u8], ends: &mut Vec<usize>) {
+    ends.push(key.len());
+    if index_no > 0 {
+        ends.push(key.len() + clustered.len());
+    }
+}
+
+#[test]
+fn statistics_are_exact_in_small_tables_and_outlive_a_crash_a_rename_and_the_table() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    for key in 0..200 {
+        insert(&mut txn, &table, key, &Row::new(key, 20)).unwrap();
+    }
+    txn.commit().unwrap();
+    assert_eq!(rows_per_value(&table), [None, None]);
+    db.analyze_table(&table, &mut key_ends).unwrap();
+    let [by_name, whole] = rows_per_value(&table);
+    assert!(by_name.unwrap() > 1, "names repeat");
+    assert_eq!(whole, Some(1));
+    db.rename_table("t", "u").unwrap();
+    drop((txn, table, db));
+    let db = open(&disk).unwrap();
+    let table = db.table("u").unwrap();
+    assert_eq!(rows_per_value(&table), [by_name, whole]);
+    let table = db.truncate_table("u").map(|_| db.table("u").unwrap()).unwrap();
+    assert_eq!(rows_per_value(&table), [None, None]);
+    drop((table, db));
+    let db = open(&disk).unwrap();
+    let kept = db.table("#statistics").unwrap();
+    assert_eq!(kept.row_count(), 0, "statistics of the table that was emptied");
+}
+
+#[test]
+fn statistics_of_a_large_table_are_sampled() {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    for key in 0..12_000 {
+        let row = Row { name: format!("n{:05}", key / 4).into_bytes(), ..Row::new(key, 5) };
+        insert(&mut txn, &table, key, &row).unwrap();
+    }
+    txn.commit().unwrap();
+    db.analyze_table(&table, &mut key_ends).unwrap();
+    assert_eq!(rows_per_value(&table), [Some(4), Some(1)]);
+    let mut few = |index_no: usize, key: &[u8], _: &[u8], ends: &mut Vec<usize>| {
+        ends.push(if index_no == 1 { 3 } else { key.len() });
+    };
+    db.analyze_table(&table, &mut few).unwrap();
+    assert_eq!(rows_per_value(&table)[0], Some(4000), "three beginnings of names, counted one by one");
+}
+
+#[test]
+fn an_interrupted_rename_may_be_repeated() {
+    let db = open(&SimDisk::new()).unwrap();
+    drop(db.create_table(&spec("t")).unwrap());
+    db.rename_table_again("t", "u").unwrap();
+    assert!(matches!(db.rename_table("t", "u"), Err(Error::NoSuchTable(_))));
+    db.rename_table_again("t", "u").unwrap();
+    assert!(matches!(db.rename_table_again("t", "v"), Err(Error::NoSuchTable(_))));
 }

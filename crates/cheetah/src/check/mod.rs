@@ -4,10 +4,11 @@
 //!   Each tree is sound by itself (see [`Tree::check`](crate::tree::Tree::check)). The clustered tree has as many
 //!   rows as the counter says, every large value that a row refers to can be read, and no page belongs to the
 //!   table without being used. Each secondary tree has as many entries as there are rows, and each entry leads to
-//!   a row. With a caller that can compute keys, each entry is the one that its row should have; together with the
-//!   equal counts this makes rows and entries match exactly.
+//!   a row. With a caller that can compute entries, each has the key and the payload that its row should have; together
+//!   with the equal counts this makes rows and entries match exactly.
 
 use crate::base::{ErrorKind, PageId, Result};
+use crate::format::page::RecordRef;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::varint;
 use crate::table::core::Core;
@@ -54,8 +55,19 @@ impl CheckReport {
     }
 }
 
-/// Computes the secondary keys of a row, with the index each belongs to: key and row with its large values in it.
-pub type ExpectedEntries<'a> = dyn FnMut(&[u8], &[u8], &mut Vec<(usize, Vec<u8>)>) -> Result<()> + 'a;
+/// An entry of a secondary index that a row should have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExpectedEntry {
+    /// The index.
+    pub index_no: usize,
+    /// The caller's part of the key.
+    pub key: Vec<u8>,
+    /// The caller's payload.
+    pub payload: Vec<u8>,
+}
+
+/// Computes the secondary entries of a row: from its key and the row with its large values in it.
+pub type ExpectedEntries<'a> = dyn FnMut(&[u8], &[u8], &mut Vec<ExpectedEntry>) -> Result<()> + 'a;
 
 /// Checks a table on which the caller has at least a shared lock. Reads every page: blocks for I/O.
 pub(crate) fn check_table(
@@ -119,7 +131,7 @@ struct RowWalk<'a> {
     extended: bool,
     values: Vec<Value>,
     row: Vec<u8>,
-    entries: Vec<(usize, Vec<u8>)>,
+    entries: Vec<ExpectedEntry>,
     /// Pages of large values.
     pages: u64,
 }
@@ -142,10 +154,14 @@ impl RowWalk<'_> {
         let Some(expected) = expected else { return Ok(()) };
         self.entries.clear();
         expected(key, &self.row, &mut self.entries)?;
-        for (index_no, entry) in &self.entries {
+        for ExpectedEntry { index_no, key: entry, payload } in &self.entries {
             let stored_key = [entry.as_slice(), key].concat();
-            if self.table.tree(*index_no)?.get(&stored_key, |_| ())?.is_none() {
-                findings.push(format!("row {} has no entry in index {index_no}", hex(key)));
+            let same = |record: RecordRef<'_>| caller_payload(record.payload) == payload.as_slice();
+            let row = hex(key);
+            match self.table.tree(*index_no)?.get(&stored_key, same)? {
+                None => findings.push(format!("row {row} has no entry in index {index_no}")),
+                Some(false) => findings.push(format!("row {row} differs from its entry in index {index_no}")),
+                Some(true) => {}
             }
         }
         Ok(())
@@ -201,6 +217,12 @@ fn check_index(core: &Core, table: &Table, index_no: usize, report: &mut CheckRe
 fn clustered_part<'k>(key: &'k [u8], payload: &[u8]) -> Option<&'k [u8]> {
     let (len, _) = varint::get(payload)?;
     key.get(key.len().checked_sub(usize::try_from(len).ok()?)?..)
+}
+
+/// The caller's part of a secondary entry's payload.
+fn caller_payload(payload: &[u8]) -> &[u8] {
+    let head = varint::get(payload).map_or(0, |(_, used)| used);
+    payload.get(head..).unwrap_or_default()
 }
 
 fn hex(key: &[u8]) -> String {

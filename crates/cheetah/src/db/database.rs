@@ -2,7 +2,7 @@
 
 use super::background::Background;
 use super::threads::Threads;
-use super::Transaction;
+use super::{statistics, Transaction};
 use crate::base::{Config, Result};
 use crate::check::{self, CheckReport, ExpectedEntries};
 use crate::recovery;
@@ -50,6 +50,7 @@ impl Db {
         let lock = lock_directory(&*env.disk)?;
         let uuid = env.clock.unique();
         let core = Arc::new(recovery::open(env.disk, env.clock, &config, uuid)?);
+        statistics::load(&core)?;
         let background = Arc::new(Background::new(Arc::clone(&core)));
         Ok(Self(Arc::new(Inner { core, background, threads: Mutex::new(None), _lock: lock })))
     }
@@ -102,6 +103,12 @@ impl Db {
     /// Gives a table another name.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         ddl::rename_table(&self.0.core, from, to)
+    }
+
+    /// As [`rename_table`](Self::rename_table), for a caller that repeats what a crash has interrupted: it is done when
+    /// the table has the new name already.
+    pub fn rename_table_again(&self, from: &str, to: &str) -> Result<()> {
+        ddl::rename_table_again(&self.0.core, from, to)
     }
 
     /// Replaces a table by an empty one and returns that. Otherwise as [`drop_table`](Self::drop_table).

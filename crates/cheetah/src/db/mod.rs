@@ -3,11 +3,12 @@
 mod background;
 mod cursor;
 mod database;
+mod statistics;
 mod status;
 mod threads;
 mod transaction;
 
-pub use crate::check::{CheckReport, ExpectedEntries};
+pub use crate::check::{CheckReport, ExpectedEntries, ExpectedEntry};
 pub use crate::tree::SeekMode;
 pub use crate::txn::LockMode;
 pub use cursor::Cursor;

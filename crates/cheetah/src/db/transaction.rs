@@ -82,6 +82,11 @@ impl Transaction {
         self.locks.iter().any(|lock| lock.0 == table && lock.1 >= mode)
     }
 
+    /// Whether it holds a lock that keeps readers out.
+    pub fn holds_exclusive_lock(&self) -> bool {
+        self.locks.iter().any(|lock| lock.1 == LockMode::Exclusive)
+    }
+
     fn wait(&self, ticket: &Ticket, timeout_ns: u64, interrupted: &dyn Fn() -> bool) -> Result<()> {
         let mut left_ns = timeout_ns;
         loop {

@@ -17,6 +17,7 @@ mod record_fields;
 pub mod row;
 pub mod segment_header;
 pub mod state;
+pub mod statistics;
 pub mod undo_record;
 pub mod varint;
 

@@ -59,6 +59,14 @@ pub(crate) fn rename_table(core: &Core, from: &str, to: &str) -> Result<()> {
     change(core, &Ddl::Rename(table, to.to_owned()))
 }
 
+/// Gives a table another name, unless that is done already.
+pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()> {
+    match rename_table(core, from, to) {
+        Err(Error::NoSuchTable(_)) if core.catalog.by_name(to).is_ok() => Ok(()),
+        result => result,
+    }
+}
+
 /// Empties a table.
 pub(crate) fn truncate_table(core: &Core, name: &str) -> Result<Arc<Table>> {
     let _ddl = core.catalog.lock_ddl();

@@ -12,9 +12,11 @@ use crate::base::{Error, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef};
 use crate::format::row::RowShape;
 use crate::format::state::TableState;
+use crate::format::statistics::IndexStatistics;
 use crate::pool::{PageClass, Pool};
 use crate::tree::{Tree, TreeDef};
 use parking_lot::{RwLock, RwLockReadGuard};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -30,6 +32,8 @@ pub struct Table {
     hidden_key: AtomicU64,
     dropped: RwLock<bool>,
     fence: OnceLock<String>,
+    /// Of each index that has been analyzed.
+    statistics: RwLock<BTreeMap<usize, IndexStatistics>>,
 }
 
 /// Keeps a table from being dropped.
@@ -49,6 +53,7 @@ impl Table {
             hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
             dropped: RwLock::new(false),
             fence: OnceLock::new(),
+            statistics: RwLock::default(),
             def,
         }
     }
@@ -112,6 +117,19 @@ impl Table {
     /// Whether the table has been dropped, or replaced by an empty one: the handle is of no more use.
     pub fn is_dropped(&self) -> bool {
         *self.dropped.read_recursive()
+    }
+
+    /// About how many rows have the same values in the first `parts` parts of an index; `None` when it was never
+    /// analyzed.
+    pub fn rows_per_value(&self, index_no: usize, parts: usize) -> Option<u64> {
+        let statistics = self.statistics.read();
+        let index = statistics.get(&index_no)?;
+        let distinct = index.distinct.get(parts.checked_sub(1)?)?;
+        Some((index.rows / (*distinct).max(1)).max(1))
+    }
+
+    pub(crate) fn set_statistics(&self, index_no: usize, statistics: IndexStatistics) {
+        self.statistics.write().insert(index_no, statistics);
     }
 
     /// Keeps the table from being dropped while it is worked on. `Corruption` if it is fenced.

@@ -1,5 +1,6 @@
 //! Tables: the catalog, row operations over all indexes of a table, large values, counters, rollback.
 
+pub(crate) mod analyze;
 pub(crate) mod catalog;
 pub(crate) mod change;
 pub(crate) mod core;
@@ -11,5 +12,6 @@ pub(crate) mod row_op;
 mod spec;
 pub(crate) mod stored_row;
 
+pub use analyze::KeyEnds;
 pub use handle::Table;
 pub use spec::{IndexSpec, NewRow, OldEntry, SecondaryEntry, TableSpec};

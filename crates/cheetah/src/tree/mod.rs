@@ -15,6 +15,7 @@ mod merge;
 mod modify;
 mod path;
 mod split;
+mod spread;
 mod stats;
 #[cfg(test)]
 mod tests;

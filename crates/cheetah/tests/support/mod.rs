@@ -7,7 +7,7 @@ pub mod full_disk;
 pub mod workload;
 
 use cheetah::base::{Config, Result};
-use cheetah::db::{Db, Env, SeekMode, Transaction};
+use cheetah::db::{Db, Env, ExpectedEntry, SeekMode, Transaction};
 use cheetah::format::image::{Codec, Compression};
 use cheetah::format::row::RowShape;
 use cheetah::format::varint;
@@ -192,7 +192,9 @@ pub fn check(db: &Db, table: &Arc<Table>) -> Result<std::result::Result<u64, Vec
     let report = db.check_table_with(table, &mut |_, stored, entries| {
         let (row, _) = Row::parse(stored);
         let [name, number] = row.keys();
-        entries.extend([(1, name), (2, number)]);
+        let payloads = [b"p".to_vec(), Vec::new()];
+        let parts = [name, number].into_iter().zip(payloads).zip(1..);
+        entries.extend(parts.map(|((key, payload), index_no)| ExpectedEntry { index_no, key, payload }));
         Ok(())
     })?;
     Ok(if report.is_ok() { Ok(report.rows) } else { Err(report.findings) })

@@ -1,0 +1,104 @@
+//! ANALYZE: statistics of indexes are taken, kept with the open table, and written into a table of the engine's own.
+//!
+//! Invariants
+//!   I1  A row of the statistics table belongs to a table by its number, which is never used again: a new table has no
+//!       statistics, a renamed one keeps them, and what a dropped one leaves is removed at the next opening.
+//!   I2  Statistics are hints. When they cannot be read, there are none.
+
+use super::{Db, Transaction};
+use crate::base::{ErrorKind, Result, TableId};
+use crate::format::catalog::parse_piece_key;
+use crate::format::image::Compression;
+use crate::format::row::RowShape;
+use crate::format::statistics::{statistics_key, IndexStatistics, KEY_BYTES};
+use crate::table::analyze::{analyze_index, KeyEnds};
+use crate::table::core::Core;
+use crate::table::{IndexSpec, NewRow, Table, TableSpec};
+use crate::tree::SeekMode;
+use std::sync::Arc;
+
+/// Name of the statistics table; no database of the server can be called so.
+const NAME: &str = "#statistics";
+
+impl Db {
+    /// Takes statistics of all indexes of a table by samples and keeps them; durable on return. The caller's transaction
+    /// should have a lock on the table. Reads a few dozen pages of each index.
+    pub fn analyze_table(&self, table: &Arc<Table>, key_ends: &mut KeyEnds<'_>) -> Result<()> {
+        let mut txn = self.begin();
+        let kept = self.statistics_table()?;
+        for index_no in 0..table.indexes().len() {
+            let statistics = analyze_index(table, index_no, key_ends)?;
+            write(&mut txn, &kept, table.id(), index_no, &statistics)?;
+            table.set_statistics(index_no, statistics);
+        }
+        txn.commit()
+    }
+
+    fn statistics_table(&self) -> Result<Arc<Table>> {
+        if let Ok(table) = self.table(NAME) {
+            return Ok(table);
+        }
+        let clustered = IndexSpec {
+            name: "PRIMARY".to_owned(),
+            unique: true,
+            max_key_bytes: KEY_BYTES as u32,
+            shape: RowShape::opaque(),
+        };
+        let spec = TableSpec {
+            name: NAME.to_owned(),
+            shape: RowShape::opaque(),
+            indexes: vec![clustered],
+            compression: Compression::default(),
+            hidden_key: false,
+            auto_increment: 1,
+            extra: Vec::new(),
+        };
+        // Another connection may have been faster.
+        self.create_table(&spec).or_else(|_| self.table(NAME))
+    }
+}
+
+fn write(
+    txn: &mut Transaction,
+    kept: &Arc<Table>,
+    table: TableId,
+    index_no: usize,
+    statistics: &IndexStatistics,
+) -> Result<()> {
+    let key = statistics_key(table, index_no as u16);
+    let mut row = Vec::new();
+    statistics.encode(&mut row);
+    let new = NewRow { key: &key, row: &row, secondary: &[] };
+    if txn.get(kept, &key, &mut Vec::new())? {
+        txn.update(kept, &key, &new, &[])
+    } else {
+        txn.insert(kept, &new)
+    }
+}
+
+/// Gives the open tables their statistics, and removes those of dropped tables. For the opening of a database.
+pub(super) fn load(core: &Arc<Core>) -> Result<()> {
+    let Ok(kept) = core.catalog.by_name(NAME) else { return Ok(()) };
+    let mut txn = Transaction::new(Arc::clone(core));
+    match read(core, &mut txn, &kept).and_then(|()| txn.commit()) {
+        Err(error) if error.kind() == ErrorKind::Corruption => Ok(()),
+        result => result,
+    }
+}
+
+fn read(core: &Core, txn: &mut Transaction, kept: &Arc<Table>) -> Result<()> {
+    let mut cursor = txn.cursor(kept, 0)?;
+    let mut orphans = Vec::new();
+    let mut found = cursor.seek(SeekMode::First, b"")?;
+    while found {
+        let (id, index_no) = parse_piece_key(cursor.key())?;
+        match core.catalog.by_id(id) {
+            Some(table) => {
+                table.set_statistics(index_no.into(), IndexStatistics::decode(cursor.row())?);
+            }
+            None => orphans.push(cursor.key().to_vec()),
+        }
+        found = cursor.next()?;
+    }
+    orphans.iter().try_for_each(|key| txn.delete(kept, key, &[]))
+}

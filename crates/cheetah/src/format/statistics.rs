@@ -1,0 +1,83 @@
+//! Rows of the statistics table, as bytes: how many different keys an index has, for each number of leading parts.
+//!
+//! Layout    docs/format.md, "Statistics".
+
+use super::bytes::{Defect, Reader};
+use super::record_fields::count;
+use super::varint;
+use crate::base::{Result, TableId};
+
+const VERSION: u8 = 1;
+
+/// Bytes of a key of the statistics table.
+pub const KEY_BYTES: usize = 6;
+
+/// What was found when an index was analyzed last.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct IndexStatistics {
+    /// Rows of the table then.
+    pub rows: u64,
+    /// How many different keys there are, judged by the first part alone, by the first two, and so on.
+    pub distinct: Vec<u64>,
+}
+
+impl IndexStatistics {
+    /// Appends the bytes of the row.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        varint::put(out, self.rows);
+        varint::put(out, self.distinct.len() as u64);
+        self.distinct.iter().for_each(|&distinct| varint::put(out, distinct));
+    }
+
+    /// Reads a row; total on any bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        Self::read(&mut Reader::new(bytes)).map_err(|defect| defect.in_place("statistics row"))
+    }
+
+    fn read(fields: &mut Reader<'_>) -> std::result::Result<Self, Defect> {
+        if fields.u8()? != VERSION {
+            return Err(Defect::new("unknown layout version"));
+        }
+        let rows = fields.varint()?;
+        let parts = count(fields)?;
+        let distinct = (0..parts).map(|_| fields.varint()).collect::<std::result::Result<_, _>>()?;
+        fields.finish()?;
+        Ok(Self { rows, distinct })
+    }
+}
+
+/// Key of an index: table as u32 and number of the index as u16, both big-endian.
+pub fn statistics_key(table: TableId, index_no: u16) -> [u8; KEY_BYTES] {
+    super::catalog::piece_key(table, index_no)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> IndexStatistics {
+        IndexStatistics { rows: 1 << 40, distinct: vec![3, 500, 1 << 39] }
+    }
+
+    #[test]
+    fn statistics_read_back() {
+        let mut bytes = Vec::new();
+        sample().encode(&mut bytes);
+        assert_eq!(IndexStatistics::decode(&bytes).unwrap(), sample());
+    }
+
+    #[test]
+    fn cut_and_altered_rows_are_refused_without_panic() {
+        let mut bytes = Vec::new();
+        sample().encode(&mut bytes);
+        for len in 0..bytes.len() {
+            assert!(IndexStatistics::decode(&bytes[..len]).is_err());
+        }
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 0xff;
+            let _ = IndexStatistics::decode(&other);
+        }
+    }
+}

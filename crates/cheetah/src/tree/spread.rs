@@ -1,0 +1,47 @@
+//! Places spread evenly over a tree, for samples.
+//!
+//! Only inner pages are read. A page that is split or merged meanwhile ends the way down early: its place is known
+//! well enough by then.
+
+use super::Tree;
+use crate::base::Result;
+use crate::format::page::PageView;
+
+impl Tree {
+    /// `count` keys that cut the tree into pieces with about as many leaves each, in order; the first piece is between
+    /// the start and the first key. Each is the start of a leaf; in a small tree some are the same. May do I/O.
+    pub fn spread_keys(&self, count: usize) -> Result<Vec<Vec<u8>>> {
+        (1..=count).map(|n| self.key_at(n as f64 / (count + 1) as f64)).collect()
+    }
+
+    /// The start of the leaf that lies at `position`, from 0 to 1.
+    fn key_at(&self, mut position: f64) -> Result<Vec<u8>> {
+        let mut key = Vec::new();
+        let mut page = self.root_page()?;
+        let mut level = None;
+        loop {
+            let guard = page.read();
+            let view = PageView::new(&guard);
+            let expected = !view.is_dead()
+                && view.tree() == self.def.id
+                && level.is_none_or(|level| level == view.level());
+            if !expected || view.level() == 0 || view.count() == 0 {
+                return Ok(key);
+            }
+            let place = position * view.count() as f64;
+            let slot = (place as usize).min(view.count() - 1);
+            view.key_into(slot, &mut key);
+            if view.level() == 1 {
+                return Ok(key);
+            }
+            position = place.fract();
+            level = Some(view.level() - 1);
+            let child = view.child(slot);
+            drop(guard);
+            match self.load(child)? {
+                Some(loaded) => page = loaded,
+                None => return Ok(key),
+            }
+        }
+    }
+}
