@@ -140,7 +140,8 @@ impl Background {
         let is_quiet = self.is_quiet(log.end(), now_ns);
         let is_old = now_ns.saturating_sub(last.at_ns) >= core.config.checkpoint_interval_ns;
         let changed = log.bytes_since(last.lsn) > 0 || self.moved.load(Relaxed);
-        self.log_percent() >= CHECKPOINT_LOG_PERCENT || (changed && (is_old || is_quiet))
+        let is_full = self.log_percent() >= CHECKPOINT_LOG_PERCENT || core.pool.remembers_too_much();
+        is_full || (changed && (is_old || is_quiet))
     }
 
     /// Whether the log has ended at `end` for a while.

@@ -88,9 +88,13 @@ impl Changes {
         moved
     }
 
-    /// Forgets the moves, and keeps their memory for the generation after the next. No page must be dirty.
+    /// Forgets the moves, and keeps most of their memory for the generation after the next. No page must be dirty.
     pub(super) fn clear(&self) {
-        self.each(|shard| shard.moved.clear());
+        self.each(|shard| {
+            let count = shard.moved.len();
+            shard.moved.clear();
+            shard.moved.shrink_to(2 * count);
+        });
     }
 
     /// Adds the moves of an older generation that will not commit; newer ones of this generation win.
@@ -100,6 +104,11 @@ impl Changes {
                 shard.moved.entry(pid).or_insert(entry);
             });
         }
+    }
+
+    /// Estimate of the memory that the moves take, which a commit sets free.
+    pub(super) fn moved_bytes(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().moved.len() * (ELEMENT_BYTES + COMMIT_BYTES)).sum()
     }
 
     /// Estimate of the memory in use.

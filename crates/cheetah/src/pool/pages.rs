@@ -25,6 +25,10 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+/// Part of the memory that the new locations of pages may take before they are committed; so much at least.
+const MOVES_PART: usize = 32;
+const MOVES_BYTES_MIN: usize = 1 << 20;
+
 /// See the module [`pool`](super).
 #[derive(Debug)]
 pub struct Pool {
@@ -265,6 +269,12 @@ impl Pool {
         all.push(("memory_bytes", self.memory.total() as u64));
         all.extend(Account::ALL.iter().map(|(account, name)| (*name, self.memory.used(*account) as u64)));
         all
+    }
+
+    /// Whether what the current generation has to remember takes so much memory that a checkpoint should end it.
+    pub fn remembers_too_much(&self) -> bool {
+        let allowed = (self.memory.budget() / MOVES_PART).max(MOVES_BYTES_MIN);
+        self.changes_of(self.generation()).moved_bytes() > allowed
     }
 
     /// Brings the accounts of the page table and of the changes up to date.

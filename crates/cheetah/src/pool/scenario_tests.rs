@@ -231,6 +231,21 @@ fn a_page_that_is_allocated_but_not_built_yet_is_not_written() {
     assert_eq!(after_power_cut(db).value(frame.pid), Some(7));
 }
 
+#[test]
+fn many_moved_pages_ask_for_a_checkpoint() {
+    let db = database();
+    let mut count = 0;
+    while !db.pool.remembers_too_much() {
+        db.pool.make_room(1).unwrap();
+        db.add(PageClass::Base, count);
+        count += 1;
+        assert!(count < 20_000, "1 MiB is not enough for so many");
+    }
+    assert!(count > 5_000, "{count}");
+    db.checkpoint().unwrap();
+    assert!(!db.pool.remembers_too_much());
+}
+
 fn abandoned_and_repeated() -> Vec<Option<u64>> {
     let db = database();
     let written = db.add(PageClass::Base, 1);
