@@ -1,6 +1,6 @@
 //! Times a whole engine on a real directory, through its public interface.
 //!
-//! `cargo run --release --example engine_bench -- DIR [rows=300000] [texts=2000] [pool_mb=512] [text_file=PATH]`
+//! `cargo run --release --example engine_bench -- DIR [rows=300000] [texts=2000] [pool_mb=512] [log_mb=1024] [text_file=PATH]`
 //!
 //! Rows are like sysbench's: a number, a number under a secondary index, 120 and 60 characters of random digits. Texts
 //! are pieces of 2 to 60 KB: of a file when one is given, otherwise of generated words. Figures of processor time are
@@ -18,7 +18,7 @@ use cheetah_io::time::RealClock;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const ROWS_PER_TRANSACTION: u64 = 1000;
 
@@ -27,13 +27,15 @@ struct Options {
     rows: u64,
     texts: u64,
     pool_bytes: u64,
+    log_bytes: u64,
     text_file: Option<PathBuf>,
 }
 
 fn options() -> Options {
     let mut args = std::env::args().skip(1);
     let dir = PathBuf::from(args.next().expect("the first argument is a directory")).join("cheetah-bench");
-    let mut options = Options { dir, rows: 300_000, texts: 2000, pool_bytes: 512 << 20, text_file: None };
+    let (pool_bytes, log_bytes) = (512 << 20, 1 << 30);
+    let mut options = Options { dir, rows: 300_000, texts: 2000, pool_bytes, log_bytes, text_file: None };
     for arg in args {
         let (name, value) = arg.split_once('=').expect("arguments look like name=value");
         let number = || value.parse::<u64>().expect("a number");
@@ -41,6 +43,7 @@ fn options() -> Options {
             "rows" => options.rows = number(),
             "texts" => options.texts = number(),
             "pool_mb" => options.pool_bytes = number() << 20,
+            "log_mb" => options.log_bytes = number() << 20,
             "text_file" => options.text_file = Some(value.into()),
             other => panic!("no option is called {other}"),
         }
@@ -64,7 +67,10 @@ fn main() -> Result<()> {
 fn open(options: &Options) -> Result<Db> {
     let disk = PosixDisk::open(&options.dir).map_err(|e| Error::io("open", "the directory", e))?;
     let env = Env { disk: Arc::new(disk), clock: Arc::new(RealClock::default()) };
-    let db = Db::open(env, Config { buffer_pool_bytes: options.pool_bytes, ..Config::default() })?;
+    let (buffer_pool_bytes, log_bytes_max) = (options.pool_bytes, options.log_bytes);
+    let log_file_bytes = (log_bytes_max / 16).min(64 << 20);
+    let config = Config { buffer_pool_bytes, log_bytes_max, log_file_bytes, ..Config::default() };
+    let db = Db::open(env, config)?;
     db.start_background_threads()?;
     Ok(db)
 }
@@ -115,6 +121,42 @@ fn time<T>(what: &str, rows: u64, run: impl FnOnce() -> Result<T>) -> Result<T> 
     let rate = rows as f64 / seconds;
     println!("{what:34} {total:8.2} us/row cpu {seconds:8.2} s {rate:10.0} rows/s  ({})", parts.join(", "));
     Ok(result)
+}
+
+/// How evenly a workload goes on.
+struct Progress {
+    start: Instant,
+    last: Instant,
+    longest: Duration,
+    rows_by_second: Vec<u64>,
+}
+
+impl Progress {
+    fn start() -> Self {
+        let now = Instant::now();
+        Self { start: now, last: now, longest: Duration::ZERO, rows_by_second: Vec::new() }
+    }
+
+    /// A transaction of `rows` rows has ended.
+    fn note(&mut self, rows: u64) {
+        let now = Instant::now();
+        self.longest = self.longest.max(now - self.last);
+        self.last = now;
+        let second = (now - self.start).as_secs() as usize;
+        self.rows_by_second.resize(self.rows_by_second.len().max(second + 1), 0);
+        self.rows_by_second[second] += rows;
+    }
+
+    fn print(&self) {
+        let whole = &self.rows_by_second[..self.rows_by_second.len().saturating_sub(1)];
+        let (least, most) = (whole.iter().min().copied(), whole.iter().max().copied());
+        println!(
+            "    longest time without a commit {:.0} ms; rows in the slowest second {}, in the fastest {}",
+            self.longest.as_secs_f64() * 1e3,
+            least.unwrap_or(0),
+            most.unwrap_or(0)
+        );
+    }
 }
 
 /// Allocated bytes of the files below a directory.
@@ -216,6 +258,7 @@ fn rows(options: &Options) -> Result<()> {
         (0..rows).for_each(|id| row.build(id as u32, rows, &mut rng));
         Ok(())
     })?;
+    let mut progress = Progress::start();
     time("load", rows, || {
         for first in (0..rows).step_by(ROWS_PER_TRANSACTION as usize) {
             let mut txn = db.begin();
@@ -225,9 +268,11 @@ fn rows(options: &Options) -> Result<()> {
                 row.insert(&mut txn, &table)?;
             }
             txn.commit()?;
+            progress.note(ROWS_PER_TRANSACTION);
         }
         Ok(())
     })?;
+    progress.print();
     status(&db, &WRITES);
     time("checkpoint after load", rows, || db.checkpoint())?;
     status(&db, &WRITES);
@@ -296,6 +341,7 @@ fn update(db: &Db, table: &Arc<Table>, rows: u64, what: &str) -> Result<()> {
     let mut bytes = Vec::new();
     db.set_flush_log_at_commit(2);
     let updates = rows / 3;
+    let mut progress = Progress::start();
     time(what, updates, || {
         let mut txn = db.begin();
         for number in 0..updates {
@@ -308,10 +354,12 @@ fn update(db: &Db, table: &Arc<Table>, rows: u64, what: &str) -> Result<()> {
             txn.update(table, &key, &NewRow { key: &key, row: &bytes, secondary: &[] }, &[])?;
             if number % 100 == 99 {
                 txn.commit()?;
+                progress.note(100);
             }
         }
         txn.commit()
     })?;
+    progress.print();
     db.set_flush_log_at_commit(1);
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! What every layer shares: identifiers, errors, configuration, and the health of the engine.
 
+pub mod brake;
 pub mod config;
 pub mod error;
 pub mod health;

@@ -1,5 +1,6 @@
 //! What goes on behind the statements, as steps: threads loop over them, a simulator interleaves them.
 
+use super::pace::{Pace, STEP_PAGES};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::table::core::Core;
 use crate::table::rollback;
@@ -66,7 +67,7 @@ impl Background {
     pub(super) fn clean_step(&self) -> Result<bool> {
         let core = &self.core;
         let capacity = core.io_capacity.load(Relaxed);
-        let written = core.pool.clean_step(core.clock.now_ns(), self.log_percent(), capacity);
+        let written = core.pool.clean_step(core.clock.now_ns(), core.log_percent(), capacity);
         unless_full(written.map(|pages| pages > 0))
     }
 
@@ -127,9 +128,34 @@ impl Background {
             return Ok(false);
         }
         self.moved.store(false, Relaxed);
-        unless_full(self.core.checkpoint().map(|()| true))?;
+        unless_full(self.spread_checkpoint().map(|()| true))?;
         unless_full(self.core.map.merge_if_due())?;
         Ok(true)
+    }
+
+    /// A checkpoint whose pages are written at an even pace; at once when nobody else could make writers go on, or when
+    /// it is to give memory back.
+    fn spread_checkpoint(&self) -> Result<()> {
+        if !self.core.has_threads.load(Relaxed) || self.core.pool.remembers_too_much() {
+            return self.core.checkpoint();
+        }
+        let mut pace = Pace::start(&self.core);
+        self.core.checkpoint_in_steps(STEP_PAGES, &mut |pages_left| pace.wait(pages_left))
+    }
+
+    /// Stops the engine for good.
+    pub(super) fn stop_engine(&self, reason: &str) {
+        let _ = self.core.health.stop(reason);
+    }
+
+    /// From now on nobody waits for a pause of a checkpoint, until [`Self::end_hurry`].
+    pub(super) fn hurry(&self) {
+        self.core.hurried.fetch_add(1, Relaxed);
+    }
+
+    /// Ends what [`Self::hurry`] began.
+    pub(super) fn end_hurry(&self) {
+        self.core.hurried.fetch_sub(1, Relaxed);
     }
 
     fn is_checkpoint_due(&self) -> bool {
@@ -140,7 +166,7 @@ impl Background {
         let is_quiet = self.is_quiet(log.end(), now_ns);
         let is_old = now_ns.saturating_sub(last.at_ns) >= core.config.checkpoint_interval_ns;
         let changed = log.bytes_since(last.lsn) > 0 || self.moved.load(Relaxed);
-        let is_full = self.log_percent() >= CHECKPOINT_LOG_PERCENT || core.pool.remembers_too_much();
+        let is_full = core.log_percent() >= CHECKPOINT_LOG_PERCENT || core.pool.remembers_too_much();
         is_full || (changed && (is_old || is_quiet))
     }
 
@@ -151,13 +177,6 @@ impl Background {
             *quiet = Quiet { end, since_ns: now_ns };
         }
         now_ns.saturating_sub(quiet.since_ns) >= IDLE_NS
-    }
-
-    /// Log since the last checkpoint, of what there may be.
-    fn log_percent(&self) -> u64 {
-        let last = *self.core.last_checkpoint.lock();
-        let bytes = self.core.log.get().map_or(0, |log| log.bytes_since(last.lsn));
-        bytes.saturating_mul(100) / self.core.config.log_bytes_max.max(1)
     }
 }
 

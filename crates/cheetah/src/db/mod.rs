@@ -3,6 +3,7 @@
 mod background;
 mod cursor;
 mod database;
+mod pace;
 mod statistics;
 mod status;
 mod threads;

@@ -3,6 +3,7 @@
 use super::background::Background;
 use crate::base::{Error, Result};
 use parking_lot::{Condvar, Mutex};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,6 +13,7 @@ const IDLE: Duration = Duration::from_millis(20);
 
 /// Running threads; dropping ends them and waits for that.
 pub(super) struct Threads {
+    background: Arc<Background>,
     stop: Arc<Stop>,
     handles: Vec<JoinHandle<()>>,
 }
@@ -43,14 +45,22 @@ impl Threads {
             ("cheetah-gc", Background::collect_step),
             ("cheetah-flush", Background::flush_step),
         ];
-        let mut threads = Self { stop: Arc::default(), handles: Vec::new() };
+        let background = Arc::clone(background);
+        let mut threads = Self { background, stop: Arc::default(), handles: Vec::new() };
         for (name, step) in steps {
-            let (background, stop) = (Arc::clone(background), Arc::clone(&threads.stop));
+            let (background, stop) = (Arc::clone(&threads.background), Arc::clone(&threads.stop));
             let thread = std::thread::Builder::new().name(name.into());
-            let handle = thread.spawn(move || run(&background, &stop, step));
+            let handle = thread.spawn(move || run_or_stop(&background, &stop, step));
             threads.handles.push(handle.map_err(|error| Error::io("start", name, error))?);
         }
         Ok(threads)
+    }
+}
+
+/// A panic in the background is a broken invariant: nobody works on with what it leaves behind.
+fn run_or_stop(background: &Background, stop: &Stop, step: Step) {
+    if catch_unwind(AssertUnwindSafe(|| run(background, stop, step))).is_err() {
+        background.stop_engine("a thread of the background has panicked");
     }
 }
 
@@ -70,10 +80,12 @@ fn run(background: &Background, stop: &Stop, step: Step) {
 
 impl Drop for Threads {
     fn drop(&mut self) {
+        self.background.hurry();
         *self.stop.asked.lock() = true;
         self.stop.changed.notify_all();
         for handle in self.handles.drain(..) {
             let _ = handle.join();
         }
+        self.background.end_hurry();
     }
 }

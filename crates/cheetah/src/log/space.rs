@@ -2,7 +2,7 @@
 //! nothing that a checkpoint needs is held.
 
 use super::writer::Log;
-use crate::base::{Error, Lsn, Result};
+use crate::base::{brake, Error, Lsn, Result};
 use cheetah_io::Clock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -57,7 +57,11 @@ impl Log {
         self.health().check()?;
         match self.space() {
             Space::Plenty => {}
-            Space::Slow { delay_ns } => clock.sleep_ns(delay_ns),
+            Space::Slow { delay_ns } => {
+                if let Some(owed_ns) = brake::owe(delay_ns) {
+                    clock.sleep_ns(owed_ns);
+                }
+            }
             Space::Full => self.wait_for_recycling(interrupted)?,
         }
         self.prepare_reserve()

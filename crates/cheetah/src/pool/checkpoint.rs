@@ -36,6 +36,11 @@ pub struct Checkpoint<'p> {
 }
 
 impl Pool {
+    /// Pages that writers have captured for checkpoints so far.
+    pub fn captures(&self) -> u64 {
+        self.counters.captures.get()
+    }
+
     /// Ends the current generation. `at_cut` runs while no action is open; what it returns describes the cut.
     /// Waits for open actions; call without latches and outside of actions.
     ///
@@ -86,6 +91,12 @@ impl Checkpoint<'_> {
             self.check()?;
         }
         Ok(self.pages.len())
+    }
+
+    /// Makes the images written so far durable, so that little is left for the end: a long sync there makes the commits of
+    /// that moment wait for the disk.
+    pub fn sync_written(&self) -> Result<()> {
+        self.pool.segments.sync()
     }
 
     /// Writes what is left and makes the generation the database. `Ok` when it is.

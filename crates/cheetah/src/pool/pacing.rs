@@ -4,12 +4,14 @@
 
 /// Above this share of dirty pages the cleaner starts, in percent of the frames.
 const DIRTY_LOW_PERCENT: u64 = 10;
-/// At this share, or this fill of the log, the cleaner uses all the I/O it may; and writers start to be delayed.
+/// At this share the cleaner uses all the I/O it may, and soon more.
 const PRESSING_PERCENT: u64 = 75;
+/// At this share writers start to be delayed: the cleaner does not keep up.
+const DELAYING_PERCENT: u64 = 85;
 /// At this share writers are delayed the most.
-const FULL_PERCENT: u64 = 95;
+const FULL_PERCENT: u64 = 97;
 /// The longest delay of one operation.
-const DELAY_MAX_NS: u64 = 20_000_000;
+const DELAY_MAX_NS: u64 = 500_000;
 
 /// What presses, in percent of what there may be.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -50,10 +52,11 @@ impl Pressure {
         in_time.max(pressed).max(u64::from(io_capacity) / 4)
     }
 
-    /// How long a writer should pause before its next operation, in nanoseconds.
+    /// How long a writer should pause before its next operation, in nanoseconds, because of dirty pages; the log slows
+    /// writers down by itself.
     pub fn delay_ns(self) -> u64 {
-        let over = self.worst().clamp(PRESSING_PERCENT, FULL_PERCENT) - PRESSING_PERCENT;
-        let range = FULL_PERCENT - PRESSING_PERCENT;
+        let over = self.dirty_percent.clamp(DELAYING_PERCENT, FULL_PERCENT) - DELAYING_PERCENT;
+        let range = FULL_PERCENT - DELAYING_PERCENT;
         DELAY_MAX_NS * over * over / (range * range)
     }
 }
@@ -76,11 +79,10 @@ mod tests {
     }
 
     #[test]
-    fn writers_feel_nothing_below_three_quarters_and_at_most_20_ms() {
-        assert_eq!(dirty(75).delay_ns(), 0);
-        assert_eq!(dirty(85).delay_ns(), DELAY_MAX_NS / 4);
+    fn writers_feel_nothing_before_the_cleaner_falls_behind_and_then_ever_more() {
+        assert_eq!(dirty(85).delay_ns(), 0);
+        assert_eq!(dirty(91).delay_ns(), DELAY_MAX_NS / 4);
         assert_eq!(dirty(100).delay_ns(), DELAY_MAX_NS);
-        assert_eq!(Pressure { dirty_percent: 0, log_percent: 95 }.delay_ns(), DELAY_MAX_NS);
     }
 
     #[test]

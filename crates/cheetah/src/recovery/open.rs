@@ -118,6 +118,7 @@ impl Parts {
             steps_on_full_disk: AtomicU64::new(0),
             io_capacity: AtomicU32::new(self.config.io_capacity),
             checkpointing: Mutex::default(),
+            hurried: AtomicU32::new(0),
             last_checkpoint: Mutex::new(last),
             to_free: Mutex::default(),
             dropping: Mutex::default(),

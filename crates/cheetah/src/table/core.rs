@@ -6,14 +6,14 @@
 //!   I2  During redo nothing is appended: the records are there already.
 
 use super::catalog::Catalog;
-use crate::base::{planted, reach, Config, Error, Health, Lsn, PageId, Result, TableId, TreeId};
+use crate::base::{brake, planted, reach, Config, Error, Health, Lsn, PageId, Result, TableId, TreeId};
 use crate::format::state::State;
 use crate::log::{FlushMode, Log, Space};
 use crate::page_map::MapStore;
 use crate::pool::{Action, CutState, Pool};
 use crate::txn::{Active, LockTable, Owner, Slot, UndoLog};
 use cheetah_io::Clock;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -43,6 +43,8 @@ pub(crate) struct Core {
     pub(crate) io_capacity: AtomicU32,
     /// Held over a checkpoint: one at a time.
     pub(crate) checkpointing: Mutex<()>,
+    /// How many wait for the checkpoint in progress: it makes no pauses then.
+    pub(crate) hurried: AtomicU32,
     pub(crate) last_checkpoint: Mutex<LastCheckpoint>,
     /// Committed transactions whose large values are freed by the background.
     pub(crate) to_free: Mutex<Vec<Arc<Slot>>>,
@@ -56,6 +58,9 @@ pub(crate) struct LastCheckpoint {
     pub(crate) lsn: Lsn,
     pub(crate) at_ns: u64,
 }
+
+/// Pages between two syncs of a checkpoint that is written in steps.
+const PAGES_PER_SYNC: usize = 512;
 
 /// Steps of a rollback on a full disk between two attempts to give space back.
 const STEPS_BETWEEN_RELIEFS: u64 = 32;
@@ -121,8 +126,22 @@ impl Core {
             forgive(need, self.checkpoint())?;
         }
         match need {
-            Need::New => log.wait_for_space(&*self.clock, &|| false),
+            Need::New => {
+                self.slow_down();
+                log.wait_for_space(&*self.clock, &|| false)
+            }
             Need::Back => self.find_log_file(log),
+        }
+    }
+
+    /// Holds a writer up a little when most of the memory is dirty: so the cleaner keeps ahead, and nobody has to stop.
+    fn slow_down(&self) {
+        let delay_ns = match self.has_threads.load(Relaxed) {
+            true => self.pool.pressure(0).delay_ns(),
+            false => 0,
+        };
+        if let Some(owed_ns) = brake::owe(delay_ns) {
+            self.clock.sleep_ns(owed_ns);
         }
     }
 
@@ -206,9 +225,27 @@ impl Core {
         state
     }
 
-    /// Makes everything that has happened so far part of the database without the log. Outside actions; blocks.
+    /// Makes everything that has happened so far part of the database without the log. Outside actions; blocks, and
+    /// makes a checkpoint in progress hurry.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        let _one = self.checkpointing.lock();
+        self.hurried.fetch_add(1, Relaxed);
+        let one = self.checkpointing.lock();
+        self.hurried.fetch_sub(1, Relaxed);
+        self.checkpoint_as_only(one, usize::MAX, &mut |_| ())
+    }
+
+    /// As [`checkpoint`](Self::checkpoint), but writes `step_pages` pages at a time and calls `pause` with the number
+    /// of those left after each.
+    pub(crate) fn checkpoint_in_steps(&self, step_pages: usize, pause: &mut dyn FnMut(usize)) -> Result<()> {
+        self.checkpoint_as_only(self.checkpointing.lock(), step_pages, pause)
+    }
+
+    fn checkpoint_as_only(
+        &self,
+        _one: MutexGuard<'_, ()>,
+        step_pages: usize,
+        pause: &mut dyn FnMut(usize),
+    ) -> Result<()> {
         self.health.check()?;
         let cut = Cell::new(Lsn(0));
         let state_at_cut = |_| {
@@ -220,7 +257,16 @@ impl Core {
             true => Ok(()),
             false => self.sync_log(cut.get()),
         };
-        self.pool.checkpoint(&self.map, state_at_cut, log_barrier)?;
+        let (mut checkpoint, state) = self.pool.begin_checkpoint(state_at_cut);
+        let mut pages_synced = checkpoint.pages_left();
+        while checkpoint.write_some(step_pages)? > 0 {
+            if pages_synced - checkpoint.pages_left() >= PAGES_PER_SYNC {
+                checkpoint.sync_written()?;
+                pages_synced = checkpoint.pages_left();
+            }
+            pause(checkpoint.pages_left());
+        }
+        checkpoint.commit(&self.map, &state, log_barrier)?;
         *self.last_checkpoint.lock() = LastCheckpoint { lsn: cut.get(), at_ns: self.clock.now_ns() };
         // Open transactions need none of it: the generation has their changes and their undo records (H5).
         let keeps =
@@ -229,6 +275,21 @@ impl Core {
             Some(log) if !keeps => log.recycle(cut.get()).map(drop),
             _ => Ok(()),
         }
+    }
+
+    /// End of the log; 0 during redo.
+    pub(crate) fn log_end(&self) -> Lsn {
+        self.log.get().map_or(Lsn(0), Log::end)
+    }
+
+    /// Log since the last checkpoint.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.log_end().0.saturating_sub(self.last_checkpoint.lock().lsn.0)
+    }
+
+    /// Log since the last checkpoint, of what there may be.
+    pub(crate) fn log_percent(&self) -> u64 {
+        self.log_bytes().saturating_mul(100) / self.config.log_bytes_max.max(1)
     }
 
     /// Frees undo pages that no transaction needs; whether there may be more.

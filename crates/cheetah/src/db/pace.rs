@@ -1,0 +1,90 @@
+//! When a checkpoint of the background writes its pages: spread over the time that the log leaves it, so that statements
+//! meet an even load instead of a burst.
+//!
+//! Invariants
+//!   P1  Whoever waits for a checkpoint never waits for a pause: FLUSH, shutdown, a full log and a full disk make the
+//!       one in progress hurry.
+//!   P2  The checkpoint is on its way to end before the log is so full that writers are slowed down.
+//!   P3  Writers do little of its work: a page that changes before its turn is captured by the writer, so a checkpoint
+//!       that writers overtake makes no pauses.
+
+use crate::base::Lsn;
+use crate::table::core::Core;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Pages written between two looks at the clock.
+pub(super) const STEP_PAGES: usize = 16;
+/// Fill of the log at which the checkpoint is to end, in percent.
+const AIM_LOG_PERCENT: u64 = 50;
+/// Fill of the log from which on there are no pauses; writers are slowed down soon.
+const HURRY_LOG_PERCENT: u64 = 65;
+/// Time that a checkpoint takes at most when there is little to write and the log grows slowly, in seconds.
+const SECONDS_MAX: u64 = 30;
+/// Pages captured by writers, for each of those written meanwhile, above which there are no pauses: one in so many.
+const CAPTURED_SHARE: u64 = 8;
+/// How often a pause looks whether somebody waits.
+const LOOK_EVERY_NS: u64 = 5_000_000;
+/// A checkpoint that was held up catches up on this much, in nanoseconds.
+const CATCH_UP_NS: u64 = 200_000_000;
+
+/// The schedule of one checkpoint.
+pub(super) struct Pace<'c> {
+    core: &'c Core,
+    began: Lsn,
+    began_ns: u64,
+    due_ns: u64,
+    captures: u64,
+}
+
+impl<'c> Pace<'c> {
+    /// For a checkpoint that begins now.
+    pub(super) fn start(core: &'c Core) -> Self {
+        let now_ns = core.clock.now_ns();
+        Self { core, began: core.log_end(), began_ns: now_ns, due_ns: now_ns, captures: core.pool.captures() }
+    }
+
+    /// Waits until the next [`STEP_PAGES`] pages of `pages_left` are due.
+    pub(super) fn wait(&mut self, pages_left: usize) {
+        let now_ns = self.core.clock.now_ns();
+        let captured =
+            self.core.pool.captures() - std::mem::replace(&mut self.captures, self.core.pool.captures());
+        if captured * CAPTURED_SHARE > STEP_PAGES as u64 {
+            self.due_ns = now_ns;
+            return;
+        }
+        let rate = self.pages_per_second(now_ns, pages_left).max(1);
+        self.due_ns = self.due_ns.max(now_ns.saturating_sub(CATCH_UP_NS));
+        self.due_ns += STEP_PAGES as u64 * 1_000_000_000 / rate;
+        while !self.is_hurried() {
+            let left_ns = self.due_ns.saturating_sub(self.core.clock.now_ns());
+            if left_ns == 0 {
+                break;
+            }
+            self.core.clock.sleep_ns(left_ns.min(LOOK_EVERY_NS));
+        }
+    }
+
+    /// P1.
+    fn is_hurried(&self) -> bool {
+        self.core.hurried.load(Relaxed) > 0
+            || self.core.log_percent() >= HURRY_LOG_PERCENT
+            || self.core.pool.remembers_too_much()
+    }
+
+    fn pages_per_second(&self, now_ns: u64, pages_left: usize) -> u64 {
+        let pressure = self.core.pool.pressure(self.core.log_percent());
+        let seconds_left = self.seconds_left(now_ns);
+        pressure.checkpoint_pages_per_second(pages_left, seconds_left, self.core.io_capacity.load(Relaxed))
+    }
+
+    /// P2: seconds until the log is as full as it should be at the end, if it goes on growing as it has.
+    fn seconds_left(&self, now_ns: u64) -> u64 {
+        let elapsed_ms = (now_ns.saturating_sub(self.began_ns) / 1_000_000).max(1);
+        let grown_bytes = self.core.log_end().0.saturating_sub(self.began.0).max(1);
+        let aim_bytes = self.core.config.log_bytes_max / 100 * AIM_LOG_PERCENT;
+        let left_bytes = aim_bytes.saturating_sub(self.core.log_bytes());
+        let by_log_ms = left_bytes.saturating_mul(elapsed_ms) / grown_bytes;
+        let by_time_ms = (SECONDS_MAX * 1000).saturating_sub(elapsed_ms);
+        by_log_ms.min(by_time_ms) / 1000
+    }
+}
