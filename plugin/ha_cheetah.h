@@ -197,7 +197,8 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // Of the current scan.
   cheetah::CursorHandle cursor_;
   unsigned cursor_index_ = 0;
-  enum class Scan : uchar { none, fresh, on_entry, paused, past_last, past_first } scan_ = Scan::none;
+  // `missed`: where the key of the last search would be.
+  enum class Scan : uchar { none, fresh, on_entry, missed, paused, past_last, past_first } scan_ = Scan::none;
   CheetahFound found_ = {};
   cheetah::Buffer saved_key_;    // stored key of the current entry of a paused scan
   cheetah::Buffer current_key_;  // clustered key of the row read last, in a table with a hidden key

@@ -46,10 +46,12 @@ int ha_cheetah::move(bool forward) {
   return handler_error(code, ha_thd());
 }
 
-// From a paused scan to its next entry; from behind an end of the index back into it.
+// From a paused scan to its next entry; from where a key was missed to its neighbour; from behind an end of the index
+// back into it.
 int ha_cheetah::move_from_outside(bool forward) {
   int error = HA_ERR_END_OF_FILE;
   if (scan_ == Scan::none) return error;
+  if (scan_ == Scan::missed) error = seek(forward ? CHEETAH_AT_LEAST : CHEETAH_BEFORE, search_key_.bytes());
   if (scan_ == Scan::paused) error = seek(forward ? CHEETAH_AFTER : CHEETAH_BEFORE, saved_key_.bytes());
   if (scan_ == Scan::past_last && !forward) error = seek(CHEETAH_LAST, no_key);
   if (scan_ == Scan::past_first && forward) error = seek(CHEETAH_FIRST, no_key);
@@ -262,8 +264,12 @@ int ha_cheetah::index_read_map(uchar *record, const uchar *key, key_part_map par
   search_key_.clear();
   append_key_image(active_index, key, parts, &search_key_);
   int error = seek(search.mode, search_key_.bytes());
+  if (search.same && error == HA_ERR_END_OF_FILE) scan_ = Scan::missed;
   while (error == 0) {
-    if (search.same && !entry_starts_with(search_key_)) return HA_ERR_KEY_NOT_FOUND;
+    if (search.same && !entry_starts_with(search_key_)) {
+      scan_ = Scan::missed;
+      return HA_ERR_KEY_NOT_FOUND;
+    }
     bool passed = true;
     error = cursor_index_ == 0 ? deliver_clustered(record) : deliver_secondary(record, &passed);
     if (error != 0 || passed) break;

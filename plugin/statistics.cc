@@ -4,6 +4,8 @@
 #include "errors.h"
 #include "ha_cheetah.h"
 
+#include <algorithm>
+
 using namespace cheetah;
 
 // The optimizer's costs are in units of this; InnoDB's page size, so that plans are alike.
@@ -90,9 +92,10 @@ ha_rows ha_cheetah::records_in_range(uint key_no, const key_range *low, const ke
   return count == 0 ? 1 : count;
 }
 
+// As InnoDB: pages of the clustered index, at least one.
 double ha_cheetah::scan_time() {
   if (sizes_.empty()) return handler::scan_time();
-  return static_cast<double>(sizes_[0].logical_bytes / cost_page_bytes) + 2;
+  return static_cast<double>(std::max<ulonglong>(sizes_[0].logical_bytes / cost_page_bytes, 1));
 }
 
 double ha_cheetah::read_time(uint key_no, uint ranges, ha_rows rows) {
