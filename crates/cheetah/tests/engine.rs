@@ -301,3 +301,11 @@ fn an_interrupted_rename_may_be_repeated() {
     db.rename_table_again("t", "u").unwrap();
     assert!(matches!(db.rename_table_again("t", "v"), Err(Error::NoSuchTable(_))));
 }
+
+#[test]
+fn a_database_can_be_opened_and_closed_any_number_of_times() {
+    let disk = SimDisk::new();
+    for _ in 0..200 {
+        open(&disk).unwrap().close().unwrap();
+    }
+}

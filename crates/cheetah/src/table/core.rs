@@ -247,6 +247,12 @@ impl Core {
         pause: &mut dyn FnMut(usize),
     ) -> Result<()> {
         self.health.check()?;
+        // Each opening adds a file to the map, of which there may be only so many, and may end before the background
+        // merges them.
+        match self.map.merge_if_due() {
+            Err(Error::DiskFull(_)) => {}
+            merged => drop(merged?),
+        }
         let cut = Cell::new(Lsn(0));
         let state_at_cut = |_| {
             let state = self.state();
