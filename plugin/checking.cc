@@ -22,7 +22,7 @@ class ExpectedEntries {
   int32_t add(CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink) {
     if (interrupted(table_->in_use)) return CHEETAH_INTERRUPTED;
     uchar *record = table_->record[0];
-    if (codec_->row().decode(row, record, table_, large_) != 0) return CHEETAH_CORRUPTION;
+    if (codec_->row().decode(row, record, table_, RowCodec::Columns::all, large_) != 0) return CHEETAH_CORRUPTION;
     if (!codec_->hidden_key() && !codec_->clustered().decode(key, record)) return CHEETAH_CORRUPTION;
     if (table_->vfield != nullptr) table_->update_virtual_fields(table_->file, VCOL_UPDATE_FOR_READ);
     for (unsigned i = 1; i <= codec_->secondaries().size(); i++) {

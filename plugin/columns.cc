@@ -64,4 +64,41 @@ void set_column_bytes(const Field *field, uchar *place, CheetahBytes value) {
   }
 }
 
+ColumnPlace::ColumnPlace(const Field *field) : field_(field), width_(field->pack_length()) {
+  if (field->flags & BLOB_FLAG) {
+    kind_ = Kind::blob;
+  } else if (is_varchar(field)) {
+    kind_ = Kind::varchar;
+    length_bytes_ = static_cast<uchar>(static_cast<const Field_varstring *>(field)->length_bytes);
+    width_ -= length_bytes_;
+  } else {
+    charset_ = field->charset();
+    bool binary = charset_ == &my_charset_bin;
+    kind_ = binary || charset_->mbminlen == 1 ? Kind::padded : Kind::filled;
+    padding_ = binary ? 0 : ' ';
+  }
+}
+
+bool ColumnPlace::set(uchar *place, CheetahBytes value) const {
+  if (kind_ == Kind::blob) {
+    set_column_bytes(field_, place, value);
+    return true;
+  }
+  if (value.len > width_) return false;
+  if (kind_ == Kind::varchar) {
+    if (length_bytes_ == 1) place[0] = static_cast<uchar>(value.len);
+    else int2store(place, static_cast<uint16>(value.len));
+    place += length_bytes_;
+  }
+  if (value.len > 0) memcpy(place, value.data, value.len);
+  place += value.len;
+  if (kind_ == Kind::padded) memset(place, padding_, width_ - value.len);
+  if (kind_ == Kind::filled) charset_->fill(reinterpret_cast<char *>(place), width_ - value.len, ' ');
+  return true;
+}
+
+void ColumnPlace::leave(uchar *place) const {
+  if (kind_ == Kind::blob) set_column_bytes(field_, place, CheetahBytes{nullptr, 0});
+}
+
 }  // namespace cheetah

@@ -21,4 +21,23 @@ CheetahBytes column_bytes(const Field *field, const uchar *place);
 // Puts such bytes back; a BLOB refers to `value` from then on.
 void set_column_bytes(const Field *field, uchar *place, CheetahBytes value);
 
+// A CHAR, VARCHAR or BLOB as it is in records: what `set_column_bytes` would find out again for every row.
+class ColumnPlace {
+ public:
+  explicit ColumnPlace(const Field *field);
+  // As `set_column_bytes`; false when the value is longer than the column.
+  bool set(uchar *place, CheetahBytes value) const;
+  // For a column that is not read: nothing, but that a BLOB refers to nothing.
+  void leave(uchar *place) const;
+
+ private:
+  enum class Kind : uchar { blob, varchar, padded, filled };
+  const Field *field_;
+  CHARSET_INFO *charset_ = nullptr;
+  size_t width_;
+  Kind kind_;
+  uchar length_bytes_ = 0;  // of a VARCHAR
+  uchar padding_ = 0;       // of a CHAR that is padded with single bytes
+};
+
 }  // namespace cheetah

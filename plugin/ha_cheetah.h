@@ -124,6 +124,9 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // locking.cc
   bool is_sequence() const;
   CheetahTxn *txn() const { return txn_; }
+  // Whether nobody will write the rows that are read: then only columns that are asked for need be there. The second
+  // handler that looks for duplicates of a row to be written has a read lock, but its table is one that is written.
+  bool reads_only() const { return get_lock_type() == F_RDLCK && table->reginfo.lock_type < TL_FIRST_WRITE; }
   int begin_statement(THD *thd, bool writes);
   int lock_engine_table(THD *thd, bool exclusive);
   int use_private_transaction();

@@ -5,6 +5,17 @@
 
 namespace cheetah {
 
+// Types whose numbers are unsigned whatever their flags say.
+static bool always_unsigned(const Field *field) {
+  switch (field->real_type()) {
+    case MYSQL_TYPE_YEAR:
+    case MYSQL_TYPE_NEWDATE:
+    case MYSQL_TYPE_ENUM:
+    case MYSQL_TYPE_SET: return true;
+    default: return false;
+  }
+}
+
 void KeyPart::init(TABLE *table, const KEY_PART_INFO &part) {
   field_ = table->field[part.fieldnr - 1];
   offset_ = field_->offset(table->record[0]);
@@ -20,6 +31,7 @@ void KeyPart::init(TABLE *table, const KEY_PART_INFO &part) {
   whole_column_ = field_->key_length() == part.length && !(field_->flags & BLOB_FLAG);
   is_signed_ = !(field_->flags & UNSIGNED_FLAG);
   kind_ = kind_of(part);
+  flips_sign_ = kind_ == Kind::integer && is_signed_ && !always_unsigned(field_);
   if (kind_ == Kind::text) {
     CHARSET_INFO *cs = field_->charset();
     text_.init(cs, is_char(field_), part.length / cs->mbmaxlen);
@@ -104,21 +116,10 @@ CheetahBytes KeyPart::text_of(const uchar *place) const {
   return CheetahBytes{place, length};
 }
 
-// Types whose numbers are unsigned whatever their flags say.
-static bool always_unsigned(const Field *field) {
-  switch (field->real_type()) {
-    case MYSQL_TYPE_YEAR:
-    case MYSQL_TYPE_NEWDATE:
-    case MYSQL_TYPE_ENUM:
-    case MYSQL_TYPE_SET: return true;
-    default: return false;
-  }
-}
-
 void KeyPart::append_integer(const uchar *value, Buffer *out) const {
   uchar *to = out->reserve(width_);
   for (uint i = 0; i < width_; i++) to[i] = value[width_ - 1 - i];
-  if (is_signed_ && !always_unsigned(field_)) to[0] ^= 0x80;
+  if (flips_sign_) to[0] ^= 0x80;
   out->advance(width_);
 }
 
@@ -160,7 +161,7 @@ void KeyPart::decode_value(const uchar *at, uchar *value) const {
     return;
   }
   for (uint i = 0; i < width_; i++) value[width_ - 1 - i] = at[i] ^ invert_;
-  if (is_signed_ && !always_unsigned(field_)) value[width_ - 1] ^= 0x80;
+  if (flips_sign_) value[width_ - 1] ^= 0x80;
 }
 
 CheetahBytes KeyPart::stored_bytes(const uchar *record) const {

@@ -62,6 +62,7 @@ class KeyPart {
   uchar invert_ = 0;
   bool nullable_ = false;
   bool is_signed_ = false;
+  bool flips_sign_ = false;  // an integer whose sign bit is turned over in keys
   bool whole_column_ = false;
   Kind kind_ = Kind::raw;
   TextOrder text_;

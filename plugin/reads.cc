@@ -131,7 +131,8 @@ int ha_cheetah::read_row_of_entry(uchar *record) {
 }
 
 int ha_cheetah::decode_row(CheetahBytes key, CheetahBytes row, uchar *record) {
-  int error = codec_.row().decode(row, record, table, this);
+  RowCodec::Columns columns = reads_only() ? RowCodec::Columns::read : RowCodec::Columns::all;
+  int error = codec_.row().decode(row, record, table, columns, this);
   if (error != 0 || codec_.hidden_key()) return error;
   return codec_.clustered().decode(key, record) ? 0 : HA_ERR_CRASHED;
 }

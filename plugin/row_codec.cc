@@ -52,8 +52,11 @@ void RowCodec::add(Field *field, TABLE *table) {
   bool may_be_large = (field->flags & BLOB_FLAG) || field->pack_length() > large_value_bytes_min;
   if (nullable) field->reset();
   if (nullable && field->real_type() == MYSQL_TYPE_BIT) add_null_bits(static_cast<Field_bit *>(field), table);
-  if (var) vars_.push_back(Var{field, offset, null_offset, null_bit, may_be_large});
-  else add_fixed(Fixed{field, offset, field->pack_length_in_rec(), null_offset, null_bit});
+  if (var) {
+    vars_.push_back(
+        Var{field, offset, null_offset, null_bit, may_be_large, field->field_index, ColumnPlace(field)});
+  }
+  if (!var) add_fixed(Fixed{field, offset, field->pack_length_in_rec(), null_offset, null_bit});
 }
 
 void RowCodec::add_fixed(const Fixed &column) {
@@ -179,7 +182,8 @@ bool RowCodec::is_wanted(const Field *field, const TABLE *table) const {
   return of_key && clustered_ != nullptr && clustered_->touches(table->write_set);
 }
 
-int RowCodec::decode(CheetahBytes row, uchar *record, const TABLE *table, LargeValues *large) const {
+int RowCodec::decode(CheetahBytes row, uchar *record, const TABLE *table, Columns columns,
+                     LargeValues *large) const {
   if (!locate(row, &read_values_)) return HA_ERR_CRASHED;
   memcpy(record, row.data, null_bytes_);
   const uchar *from = row.data + null_bytes_;
@@ -190,14 +194,17 @@ int RowCodec::decode(CheetahBytes row, uchar *record, const TABLE *table, LargeV
   for (size_t i = 0; i < vars_.size(); i++) {
     const Var &var = vars_[i];
     CheetahBytes value = read_values_[i].bytes;
+    if (columns == Columns::read && !bitmap_is_set(table->read_set, var.no)) {
+      var.place.leave(record + var.offset);
+      continue;
+    }
     if (read_values_[i].external) {
       bool wanted = is_wanted(var.field, table);
       int error = wanted ? large->fetch(static_cast<unsigned>(i), value, &value) : 0;
       if (error != 0) return error;
       if (!wanted) value = CheetahBytes{nullptr, 0};
     }
-    if (!(var.field->flags & BLOB_FLAG) && value.len > var.field->pack_length()) return HA_ERR_CRASHED;
-    set_column_bytes(var.field, record + var.offset, value);
+    if (!var.place.set(record + var.offset, value)) return HA_ERR_CRASHED;
   }
   return 0;
 }

@@ -14,6 +14,7 @@
 
 #include "server.h"
 #include "buffer.h"
+#include "columns.h"
 #include "key_codec.h"
 
 #include <vector>
@@ -40,9 +41,13 @@ class RowCodec {
     const uchar *record = nullptr;
   };
   bool encode(const uchar *record, const Old &old, const MY_BITMAP *write_set, Buffer *out);
-  // The record of a stored row, its key columns apart; of large values only those that `table` reads, or compares
-  // with what it writes. 0, or an error of the handler.
-  int decode(CheetahBytes row, uchar *record, const TABLE *table, LargeValues *large) const;
+  // How much of a row is wanted.
+  enum class Columns {
+    all,   // of large values only those that the statement reads, or compares with what it writes
+    read,  // those in the table's read set; what others hold afterwards says nothing, but is safe to touch
+  };
+  // The record of a stored row, its key columns apart. 0, or an error of the handler.
+  int decode(CheetahBytes row, uchar *record, const TABLE *table, Columns columns, LargeValues *large) const;
 
   // Whether `encode` needs the old row for an update to `record` that writes these columns.
   bool needs_old_row(const uchar *record, const MY_BITMAP *write_set) const;
@@ -72,6 +77,8 @@ class RowCodec {
     uint null_offset;
     uchar null_bit;
     bool may_be_large;
+    uint no;  // of the column in its table
+    ColumnPlace place;
   };
 
   CheetahBytes value_of(const Var &var, const uchar *record) const;
