@@ -63,6 +63,7 @@ impl Blocks {
         #[expect(unsafe_code, reason = "from a number to its address")]
         // SAFETY: `number < count`, so the address lies inside the range.
         let start = unsafe { self.start.add(number * self.block_bytes) };
+        system::populate(start, self.block_bytes);
         let bytes = NonNull::slice_from_raw_parts(start, self.block_bytes);
         Some(Block { bytes, home: Some(Arc::clone(self)) })
     }
@@ -189,6 +190,13 @@ mod system {
         unsafe { mprotect(part.as_ptr().cast(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
     }
 
+    /// Brings memory under a block in one go: whoever takes a block writes all of it, and would ask for each page of the
+    /// system by a fault. A system that does not know how leaves it to the faults.
+    pub(super) fn populate(start: NonNull<u8>, bytes: usize) {
+        // SAFETY: the block lies inside the range, is usable, and has just been taken; its content may be anything.
+        let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) };
+    }
+
     /// The content is lost. Memory that is locked stays, and is used again with the block.
     pub(super) fn give_back(start: NonNull<u8>, offset: usize, bytes: usize) {
         // SAFETY: the part lies inside the range, and its owner has just given it up: nobody reads or writes it.
@@ -217,6 +225,8 @@ mod system {
     pub(super) fn make_usable(_start: NonNull<u8>, _offset: usize, _bytes: usize) -> bool {
         false
     }
+
+    pub(super) fn populate(_start: NonNull<u8>, _bytes: usize) {}
 
     pub(super) fn give_back(_start: NonNull<u8>, _offset: usize, _bytes: usize) {}
 
