@@ -2,6 +2,7 @@
 
 use super::pace::{Pace, STEP_PAGES};
 use crate::base::{Error, Lsn, PageId, Result};
+use crate::pool::Pool;
 use crate::table::core::Core;
 use crate::table::rollback;
 use parking_lot::Mutex;
@@ -39,6 +40,11 @@ struct Quiet {
 impl Background {
     pub(super) fn new(core: Arc<Core>) -> Self {
         Self { core, flushed_at_ns: Mutex::new(0), quiet: Mutex::default(), moved: AtomicBool::new(false) }
+    }
+
+    /// The pool that the steps work on.
+    pub(super) fn pool(&self) -> &Arc<Pool> {
+        &self.core.pool
     }
 
     /// One step of everything; whether anything was done.

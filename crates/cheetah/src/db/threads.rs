@@ -35,6 +35,9 @@ impl Stop {
     }
 }
 
+/// Threads that read ahead what scans will want: beside a scan, two keep as many processors busy as most scans can feed.
+const READERS: [&str; 2] = ["cheetah-read-1", "cheetah-read-2"];
+
 type Step = fn(&Background) -> Result<bool>;
 
 impl Threads {
@@ -48,18 +51,28 @@ impl Threads {
         let background = Arc::clone(background);
         let mut threads = Self { background, stop: Arc::default(), handles: Vec::new() };
         for (name, step) in steps {
-            let (background, stop) = (Arc::clone(&threads.background), Arc::clone(&threads.stop));
-            let thread = std::thread::Builder::new().name(name.into());
-            let handle = thread.spawn(move || run_or_stop(&background, &stop, step));
-            threads.handles.push(handle.map_err(|error| Error::io("start", name, error))?);
+            let stop = Arc::clone(&threads.stop);
+            threads.spawn(name, move |background| run(background, &stop, step))?;
+        }
+        threads.background.pool().begin_read_ahead();
+        for name in READERS {
+            threads.spawn(name, |background| background.pool().serve_read_ahead())?;
         }
         Ok(threads)
+    }
+
+    fn spawn(&mut self, name: &str, body: impl FnOnce(&Background) + Send + 'static) -> Result<()> {
+        let background = Arc::clone(&self.background);
+        let thread = std::thread::Builder::new().name(name.into());
+        let handle = thread.spawn(move || run_or_stop(&background, body));
+        self.handles.push(handle.map_err(|error| Error::io("start", name, error))?);
+        Ok(())
     }
 }
 
 /// A panic in the background is a broken invariant: nobody works on with what it leaves behind.
-fn run_or_stop(background: &Background, stop: &Stop, step: Step) {
-    if catch_unwind(AssertUnwindSafe(|| run(background, stop, step))).is_err() {
+fn run_or_stop(background: &Background, body: impl FnOnce(&Background)) {
+    if catch_unwind(AssertUnwindSafe(|| body(background))).is_err() {
         background.stop_engine("a thread of the background has panicked");
     }
 }
@@ -82,6 +95,7 @@ impl Drop for Threads {
     fn drop(&mut self) {
         self.background.hurry();
         *self.stop.asked.lock() = true;
+        self.background.pool().end_read_ahead();
         self.stop.changed.notify_all();
         for handle in self.handles.drain(..) {
             let _ = handle.join();

@@ -4,7 +4,7 @@
 use super::trees::TreeDef;
 use super::PageClass;
 use crate::base::{Error, Generation, PageId, Result, TreeId, TxnId};
-use crate::format::image::{self, Compression, Encoding, Expected, Workspace};
+use crate::format::image::{self, Compression, Encoding, Expected, ImageHeader, Workspace};
 use crate::format::page::{PageKind, PageView};
 use crate::format::row::RowShape;
 use crate::format::Location;
@@ -42,9 +42,11 @@ pub(super) fn expected(pid: PageId, tree: TreeId, location: &Location) -> Expect
     Expected { pid, tree, address: location.address(), crc: location.crc }
 }
 
-/// The class of the page in an image, which is known to be the one expected from then on.
-pub(super) fn class_of(image: &[u8], expected: &Expected, page_bytes: u32) -> Result<PageClass> {
-    let bytes = image::check(image, expected)?.page_bytes;
-    PageClass::of(bytes, page_bytes)
-        .ok_or_else(|| Error::corrupt(expected.to_string(), format!("a page of {bytes} bytes")))
+/// The header of an image, which is known to be the one expected from then on, and the class of its page.
+pub(super) fn check(image: &[u8], expected: &Expected, page_bytes: u32) -> Result<(ImageHeader, PageClass)> {
+    let header = image::check(image, expected)?;
+    let bytes = header.page_bytes;
+    let class = PageClass::of(bytes, page_bytes)
+        .ok_or_else(|| Error::corrupt(expected.to_string(), format!("a page of {bytes} bytes")))?;
+    Ok((header, class))
 }

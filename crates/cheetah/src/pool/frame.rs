@@ -37,6 +37,8 @@ pub(super) struct Frame {
     dirty: AtomicU64,
     detached: AtomicBool,
     uses: AtomicU8,
+    /// Read ahead and not fetched since.
+    ahead: AtomicBool,
     buffers: Arc<Buffers>,
 }
 
@@ -60,6 +62,7 @@ impl Frame {
             dirty: AtomicU64::new(0),
             detached: AtomicBool::new(false),
             uses: AtomicU8::new(0),
+            ahead: AtomicBool::new(false),
             buffers,
         }
     }
@@ -102,6 +105,16 @@ impl Frame {
     /// As [`latch_to_write_out`](Self::latch_to_write_out) without waiting.
     pub(super) fn try_latch_to_write_out(&self) -> Option<RwLockUpgradableReadGuard<'_, PageBuf>> {
         self.bytes.try_upgradable_read()
+    }
+
+    /// Notes that the page was read before anybody asked for it.
+    pub(super) fn set_ahead(&self) {
+        self.ahead.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the page was read ahead; `true` once.
+    pub(super) fn take_ahead(&self) -> bool {
+        self.ahead.load(Ordering::Relaxed) && self.ahead.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn count_use(&self) {

@@ -7,7 +7,7 @@
 
 use super::frame::{Frame, PageRef};
 use super::page_table::{PageEntry, Residence};
-use super::{codec, Pool};
+use super::{codec, PageClass, Pool};
 use crate::base::{Error, PageId, Result, TreeId};
 use crate::format::Location;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ enum Found {
 
 /// What a page is read from.
 #[derive(Clone, Copy)]
-struct Source {
+pub(super) struct Source {
     tree: TreeId,
-    location: Location,
+    pub(super) location: Location,
 }
 
 impl Source {
-    fn of(entry: &PageEntry) -> Self {
+    pub(super) fn of(entry: &PageEntry) -> Self {
         let location = entry.location().expect("a page without a frame has an image");
         Self { tree: entry.tree(), location }
     }
@@ -80,6 +80,9 @@ impl Pool {
             (_, Some(frame)) => {
                 if reuse == Reuse::Likely {
                     frame.count_use();
+                }
+                if frame.take_ahead() {
+                    self.ahead.used();
                 }
                 Found::Page(PageRef(frame.clone()))
             }
@@ -143,23 +146,30 @@ impl Pool {
 
     fn read_frame(&self, pid: PageId, source: Source) -> Result<Arc<Frame>> {
         self.scratch.with_buffer(|image| {
-            self.segments.read(&source.location, image).map_err(|error| name_page(error, pid, source))?;
-            self.counters.reads.one();
-            self.counters.read_bytes.add(image.len() as u64);
-            self.decode(pid, source, image)
+            let read = self.segments.read_unchecked(&source.location, image);
+            read.map_err(|error| name_page(error, pid, source))?;
+            self.decode(pid, source, image, |class| self.make_room_for_read(class))
         })
     }
-}
 
-impl Pool {
-    fn decode(&self, pid: PageId, source: Source, image: &[u8]) -> Result<Arc<Frame>> {
+    /// The frame of the page in `image`, which may be any bytes. `make_room` is asked for room for it.
+    pub(super) fn decode(
+        &self,
+        pid: PageId,
+        source: Source,
+        image: &[u8],
+        make_room: impl FnOnce(PageClass) -> Result<()>,
+    ) -> Result<Arc<Frame>> {
+        self.counters.reads.one();
+        self.counters.read_bytes.add(image.len() as u64);
         let expected = codec::expected(pid, source.tree, &source.location);
-        let class = codec::class_of(image, &expected, self.page_bytes)?;
-        self.make_room_for_read(class)?;
+        let (header, class) = codec::check(image, &expected, self.page_bytes)?;
+        make_room(class)?;
         let mut bytes = self.buffers.take(class);
-        let decoded = self.scratch.with_workspace(|workspace| workspace.decode(image, &expected, &mut bytes));
+        let decoded =
+            self.scratch.with_workspace(|workspace| workspace.rebuild(&header, image, &expected, &mut bytes));
         let frame = self.new_frame(pid, source.tree, class, bytes);
-        decoded.map(|_| frame)
+        decoded.map(|()| frame)
     }
 }
 

@@ -7,6 +7,7 @@
 //! Lock order, outermost first: gate, page latches (in the tree's order), one page entry, the sets of a generation
 //! and the queues of the evictor, the segments. Nobody waits for the gate while holding any of the others.
 
+mod ahead;
 mod buffers;
 mod changes;
 mod checkpoint;
@@ -36,6 +37,8 @@ mod trees;
 mod write_out;
 
 #[cfg(test)]
+mod ahead_tests;
+#[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
 mod model_tests;
@@ -46,6 +49,7 @@ mod stress_tests;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use ahead::REQUEST_PAGES_MAX;
 pub use checkpoint::{Checkpoint, CutState};
 pub use class::PageClass;
 pub use frame::{PageRef, ReadGuard, WriteGuard};

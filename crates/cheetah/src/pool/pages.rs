@@ -1,5 +1,6 @@
 //! The pool itself: fetching, allocating and freeing pages.
 
+use super::ahead::Ahead;
 use super::buffers::Buffers;
 use super::changes::Changes;
 use super::cleaner::Schedule;
@@ -46,6 +47,7 @@ pub struct Pool {
     changes: [Changes; 2],
     pub(super) queues: Queues,
     pub(super) loads: Loads,
+    pub(super) ahead: Ahead,
     pub(super) scratch: Scratch,
     pub(super) counters: Counters,
     pub(super) cleaning: Mutex<Schedule>,
@@ -94,6 +96,7 @@ impl Pool {
             changes: Default::default(),
             queues: Queues::default(),
             loads: Loads::default(),
+            ahead: Ahead::default(),
             counters: Counters::default(),
             cleaning: Mutex::default(),
             collection: Mutex::default(),
@@ -214,6 +217,9 @@ impl Pool {
         if let Some(frame) = &frame {
             self.unmark_dirty(frame);
             frame.detach();
+            if frame.take_ahead() {
+                self.ahead.wasted();
+            }
         }
         let tree = self.trees.get(entry.tree());
         tree.remove_page();
@@ -260,6 +266,7 @@ impl Pool {
     /// Names and values of counters and gauges, for status.
     pub fn status(&self) -> Vec<(&'static str, u64)> {
         let mut all = self.counters.all();
+        all.extend(self.ahead.counts());
         all.push(("pool_frames", self.queues.frames_count() as u64));
         all.push(("pool_frame_bytes", self.buffers.in_use() as u64));
         all.push(("pool_frame_allocations", self.buffers.allocations() as u64));

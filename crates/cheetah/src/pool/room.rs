@@ -116,6 +116,9 @@ impl Pool {
             return Fate::Dirty;
         }
         entry.unload();
+        if frame.take_ahead() {
+            self.ahead.wasted();
+        }
         entry.evicted = self.queues.evicted(candidate);
         self.counters.evictions.one();
         Fate::Evicted

@@ -303,7 +303,7 @@ fn a_damaged_image_fences_its_page_and_nothing_else() {
     let again = after_power_cut(db);
     again.disk.flip(&format!("seg/{:08}.seg", location.segment.0), location.offset as u64 + 50, 3).unwrap();
     let error = again.pool.fetch(pids[2]).unwrap_err().to_string();
-    assert!(error.contains(&format!("page {} of tree 16, segment", pids[2])), "{error}");
+    assert!(error.contains(&format!("page {} of tree 16 in segment", pids[2])), "{error}");
     assert!(again.pool.fetch(pids[2]).is_err(), "the second look says the same");
     assert!(again.pool.check_image(pids[2]).is_err() && again.pool.check_image(pids[1]).is_ok());
     for i in [0, 1, 3] {

@@ -177,6 +177,11 @@ impl SegmentFile {
         Ok(found.is_some())
     }
 
+    /// Bytes that are in the file (F1).
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.buffer.lock().start.into()
+    }
+
     /// Bytes of the file itself.
     pub(super) fn read_at(&self, file: &dyn File, offset: u64, bytes: &mut [u8]) -> Result<()> {
         file.read_at(offset, bytes).map_err(|e| match e.kind() {

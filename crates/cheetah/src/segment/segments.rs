@@ -186,21 +186,44 @@ impl Segments {
     /// Errors: Corruption when it is not what was written; a caller that does not hold the location live must look in
     /// the map again first.
     pub fn read(&self, location: &Location, image: &mut Vec<u8>) -> Result<()> {
-        self.durable.health().check()?;
-        let file = self.table.lock().rows.get(&location.segment).map(|row| row.file.clone());
-        let file = file.ok_or_else(|| {
-            let path = segment_file::path(location.segment);
-            Error::corrupt(path, "the page map names it, but it is missing")
-        })?;
+        self.read_unchecked(location, image)?;
+        if !image::is_intact(image, location.address(), location.crc) {
+            return Err(Error::corrupt(location.to_string(), "checksum or address of the image is wrong"));
+        }
+        Ok(())
+    }
+
+    /// As [`read`](Self::read) for a caller that checks the image itself.
+    pub fn read_unchecked(&self, location: &Location, image: &mut Vec<u8>) -> Result<()> {
+        let file = self.file(location.segment)?;
         if !file.read_buffer(location, image)? {
             let handle = self.handle(&file)?;
             image.resize(location.stored_bytes as usize, 0);
             file.read_at(&*handle, u64::from(location.offset), image)?;
         }
-        if !image::is_intact(image, location.address(), location.crc) {
-            return Err(Error::corrupt(location.to_string(), "checksum or address of the image is wrong"));
-        }
         Ok(())
+    }
+
+    /// Reads in one go into `bytes` all from the start of image `first` to the end of image `last`, which lies behind it
+    /// in the same segment. `Ok(false)` if that is not all in the file yet: read the images one by one. Nothing is checked.
+    pub fn read_span(&self, first: &Location, last: &Location, bytes: &mut Vec<u8>) -> Result<bool> {
+        let file = self.file(first.segment)?;
+        if last.end() > file.written_bytes() {
+            return Ok(false);
+        }
+        let handle = self.handle(&file)?;
+        bytes.resize((last.end() - u64::from(first.offset)) as usize, 0);
+        file.read_at(&*handle, u64::from(first.offset), bytes)?;
+        Ok(true)
+    }
+
+    fn file(&self, segment: SegmentId) -> Result<Arc<SegmentFile>> {
+        self.durable.health().check()?;
+        let file = self.table.lock().rows.get(&segment).map(|row| row.file.clone());
+        file.ok_or_else(|| {
+            let path = segment_file::path(segment);
+            Error::corrupt(path, "the page map names it, but it is missing")
+        })
     }
 
     /// The open file; may close others.

@@ -9,6 +9,7 @@
 //! Source    OrioleDB copies the rows of a leaf in chunks; a whole leaf is simpler and costs less than a
 //!           microsecond for a hundred rows.
 
+use super::ahead::{Ahead, Direction};
 use super::descend::{Landing, Target};
 use super::Tree;
 use crate::base::{PageId, Result, TxnId, UndoPtr};
@@ -44,6 +45,7 @@ pub struct Cursor {
     key: Vec<u8>,
     /// A fence or a bound, while its page is being replaced.
     bound: Vec<u8>,
+    ahead: Ahead,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,6 +131,7 @@ impl Tree {
             slot: 0,
             key: Vec::new(),
             bound: Vec::new(),
+            ahead: Ahead::default(),
         }
     }
 }
@@ -136,6 +139,7 @@ impl Tree {
 impl Cursor {
     /// Goes to a record; `false` if there is none such. Loads pages: may do I/O, as may `next` and `prev`.
     pub fn seek(&mut self, mode: SeekMode, p: &[u8]) -> Result<bool> {
+        self.ahead.stop();
         match mode {
             SeekMode::First => self.seek_at_least(b""),
             SeekMode::AtLeast => self.seek_at_least(p),
@@ -280,6 +284,7 @@ impl Cursor {
             slot = self.slot_of(&bound);
             self.bound = bound;
             hopped?;
+            self.ask_ahead(Direction::Forward);
         }
         Ok(self.stop(slot))
     }
@@ -312,8 +317,20 @@ impl Cursor {
             slot = self.slot_of(&bound);
             self.bound = bound;
             hopped?;
+            self.ask_ahead(Direction::Backward);
         }
         Ok(self.stop(slot - 1))
+    }
+
+    /// Has the leaves behind this one, which the cursor has just crossed to, read ahead.
+    fn ask_ahead(&mut self, direction: Direction) {
+        let view = self.leaf.view();
+        let fence = match direction {
+            Direction::Forward => view.high().unwrap_or_default(),
+            Direction::Backward => view.low(),
+        };
+        let pid = self.leaf.source.as_ref().map_or(PageId::NONE, PageRef::pid);
+        self.ahead.reached(&self.tree, direction, pid, fence);
     }
 
     fn slot_of(&self, key: &[u8]) -> usize {

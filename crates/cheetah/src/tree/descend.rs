@@ -111,6 +111,18 @@ impl Tree {
         trail: &mut impl Trail,
         f: impl FnOnce(&PageRef, &PageView<'_>) -> R,
     ) -> Result<R> {
+        self.with_page(target, 0, trail, f)
+    }
+
+    /// As [`with_leaf`](Self::with_leaf), on the page of `target` that is `height` levels above the leaves; on the root if
+    /// the tree is lower.
+    pub(super) fn with_page<R>(
+        &self,
+        target: Target<'_>,
+        height: u8,
+        trail: &mut impl Trail,
+        f: impl FnOnce(&PageRef, &PageView<'_>) -> R,
+    ) -> Result<R> {
         let mut root = trail.restart();
         'restart: for _ in 0..RESTARTS_MAX {
             let mut page = match root.take() {
@@ -123,7 +135,7 @@ impl Tree {
                 let guard = page.read();
                 let view = PageView::new(&guard);
                 let next = match self.landing(&view, level, target) {
-                    Landing::Here if view.level() == 0 => {
+                    Landing::Here if view.level() <= height => {
                         let result = f(&page, &view);
                         drop(guard);
                         trail.push(page);

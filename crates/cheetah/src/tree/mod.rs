@@ -5,6 +5,7 @@
 //! when there is no room; small leaves are merged afterwards, on request. Reading needs no action.
 //! docs/tree.md explains the structure, the order of latches, and what differs from the literature.
 
+mod ahead;
 mod bulk;
 mod check;
 mod cursor;

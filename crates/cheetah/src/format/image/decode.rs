@@ -55,8 +55,20 @@ impl Workspace {
     /// `Corruption` if anything is wrong, `Unsupported` if a newer version wrote the image.
     pub fn decode(&mut self, image: &[u8], expected: &Expected, page: &mut PageBuf) -> Result<ImageHeader> {
         let header = check(image, expected)?;
-        self.rebuild_page(&header, image, page).map_err(|defect| defect.in_place(expected.to_string()))?;
+        self.rebuild(&header, image, expected, page)?;
         Ok(header)
+    }
+
+    /// As [`decode`](Self::decode) for an image that [`check`] has just accepted and given this header of: the checksum
+    /// over all of it is not computed again.
+    pub fn rebuild(
+        &mut self,
+        header: &ImageHeader,
+        image: &[u8],
+        expected: &Expected,
+        page: &mut PageBuf,
+    ) -> Result<()> {
+        self.rebuild_page(header, image, page).map_err(|defect| defect.in_place(expected.to_string()))
     }
 
     fn rebuild_page(

@@ -3,6 +3,7 @@
 use super::fixture::{assert_reached, insert, remove, Fixture};
 use crate::base::Config;
 use crate::pool::testing::Database;
+use crate::pool::Pool;
 use crate::tree::{Changed, Path, SeekMode, Tree};
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
@@ -107,6 +108,15 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
+/// Ends the threads that read ahead even when this one panics.
+struct EndOnDrop<'a>(&'a Pool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.end_read_ahead();
+    }
+}
+
 #[test]
 fn writers_and_readers_at_once_agree() {
     stress(&Fixture::tiny(), std::thread::yield_now);
@@ -114,15 +124,23 @@ fn writers_and_readers_at_once_agree() {
 
 #[test]
 fn evictions_and_checkpoints_go_on_under_writers_and_readers() {
-    let db = Database::new(&Config::tiny());
+    let db = Database::new(&Config { buffer_pool_bytes: 256 << 10, ..Config::tiny() });
     let fixture = Fixture::empty(db.pool.clone());
     let now_ns = Cell::new(0);
-    stress(&fixture, || {
-        now_ns.set(now_ns.get() + 1_000_000);
-        db.pool.clean_step(now_ns.get(), 0, 2000).unwrap();
-        db.pool.collect(8192).unwrap();
-        db.checkpoint().unwrap();
+    std::thread::scope(|scope| {
+        let pool = &db.pool;
+        pool.begin_read_ahead();
+        let _end = EndOnDrop(pool);
+        (0..2).for_each(|_| drop(scope.spawn(|| pool.serve_read_ahead())));
+        stress(&fixture, || {
+            now_ns.set(now_ns.get() + 1_000_000);
+            db.pool.clean_step(now_ns.get(), 0, 2000).unwrap();
+            db.pool.collect(8192).unwrap();
+            db.checkpoint().unwrap();
+        });
     });
+    let read_ahead = db.pool.status().into_iter().find(|(name, _)| *name == "pool_read_ahead");
+    assert!(read_ahead.is_some_and(|(_, count)| count > 0));
     db.checkpoint().unwrap();
     let records = fixture.tree.check(&mut |_, _| {}).unwrap().records;
     let (def, disk) = (*fixture.tree.def(), db.disk.crash(CrashPolicy::SyncedOnly, 1));
