@@ -75,7 +75,7 @@ fn leaf(rng: &mut Rng) -> PageBuf {
     let (low, high) = (key(rng, key_form, first), key(rng, key_form, first + 1_000_000));
     let bounded = rng.chance(0.7);
     let (low, high) = if bounded { (&low[..], Some(&high[..])) } else { (&[][..], None) };
-    let right = PageId(rng.below(1 << 40));
+    let right = PageId(rng.below(PageId::MAX.0 + 1));
     let mut page = build_page(&mut bytes, PageKind::Leaf, 0, TREE, low, high, right);
     let count = if rng.chance(0.1) { rng.below(3) as u32 } else { u32::MAX };
     let young = rng.chance(0.5);
@@ -116,7 +116,7 @@ fn content(rng: &mut Rng) -> PageBuf {
     let mut bytes = PageBuf::new(512 << rng.below(8));
     let kind = if rng.chance(0.5) { PageKind::Blob } else { PageKind::Undo };
     let capacity = content_capacity(bytes.len());
-    let mut page = build_content(&mut bytes, kind, TREE, PageId(rng.below(1 << 40)), rng.next_u64());
+    let mut page = build_content(&mut bytes, kind, TREE, PageId(rng.below(PageId::MAX.0 + 1)), rng.next_u64());
     let length = if rng.chance(0.2) { capacity } else { rng.below(capacity as u64) as usize };
     page.append_content(&rng.bytes(length)).unwrap();
     bytes
