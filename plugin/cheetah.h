@@ -31,7 +31,8 @@ enum CheetahCode {
   CHEETAH_CORRUPTION = 12,
   CHEETAH_IO = 13,
   CHEETAH_FATAL = 14,
-  CHEETAH_PANIC = 15
+  CHEETAH_PANIC = 15,
+  CHEETAH_ROLLBACK = 16 /* a commit was refused and rolled back, or a rollback goes on in the background */
 };
 
 enum CheetahCompression { CHEETAH_COMPRESSION_NONE = 0, CHEETAH_COMPRESSION_LZ4 = 1, CHEETAH_COMPRESSION_ZSTD = 2 };
@@ -147,6 +148,8 @@ void cheetah_set_flush_log_at_commit(CheetahDb *db, uint8_t mode);
 void cheetah_set_io_capacity(CheetahDb *db, uint32_t operations_per_second);
 int32_t cheetah_status(CheetahDb *db, CheetahCounterSink sink, void *context);
 int32_t cheetah_status_text(CheetahDb *db, CheetahTextSink sink, void *context);
+/* The sink hears, from any thread until the database is closed, of what goes wrong where no call could be told. */
+void cheetah_announce_troubles(CheetahDb *db, CheetahTextSink sink, void *context);
 int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
 
 /* Tables. */
@@ -175,7 +178,7 @@ int32_t cheetah_analyze_table(CheetahDb *db, const CheetahTable *table, CheetahK
 uint64_t cheetah_rows_per_value(const CheetahTable *table, uint32_t index_no, uint32_t parts);
 
 /* Transactions. */
-CheetahTxn *cheetah_begin(CheetahDb *db);
+CheetahTxn *cheetah_begin(CheetahDb *db, CheetahInterrupted interrupted, void *context);
 void cheetah_free_txn(CheetahTxn *txn);
 int32_t cheetah_commit(CheetahTxn *txn);
 int32_t cheetah_rollback(CheetahTxn *txn);

@@ -44,6 +44,19 @@ static int deadlocked(THD *thd) {
   return HA_ERR_LOCK_DEADLOCK;
 }
 
+// The server shows only the number of an error of COMMIT or ROLLBACK, so the message is a warning too.
+static int not_as_asked(THD *thd) {
+  log_failure();
+  warn(thd, ER_ERROR_DURING_ROLLBACK);
+  return own_error_rollback;
+}
+
+int rollback_error(int32_t code, THD *thd) {
+  int error = handler_error(code, thd);
+  if (error != 0 && thd != nullptr) thd->mark_transaction_to_rollback(true);
+  return error;
+}
+
 int handler_error(int32_t code, THD *thd) {
   switch (code) {
     case CHEETAH_OK: return 0;
@@ -60,6 +73,7 @@ int handler_error(int32_t code, THD *thd) {
     case CHEETAH_UNSUPPORTED: log_failure(); return own_error_unsupported;
     case CHEETAH_CORRUPTION: return corrupted(thd);
     case CHEETAH_IO: log_failure(); return own_error_io;
+    case CHEETAH_ROLLBACK: return not_as_asked(thd);
     default: return stopped(thd);
   }
 }

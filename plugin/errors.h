@@ -14,7 +14,8 @@ enum OwnError {
   own_error_stopped,
   own_error_io,
   own_error_reported,  // the message has been given already
-  own_error_last = own_error_reported
+  own_error_rollback,
+  own_error_last = own_error_rollback
 };
 
 // The handler error for a CheetahCode. Failures whose server message would not say enough get the engine's message as
@@ -24,6 +25,9 @@ int handler_error(int32_t code, THD *thd);
 
 // The text of one of our own error numbers; false for others.
 bool own_error_text(int error, String *text);
+
+// As handler_error, for a rollback of a part of the transaction: when that fails, the server must take back all of it.
+int rollback_error(int32_t code, THD *thd);
 
 // The engine's last message of this thread.
 String last_message();

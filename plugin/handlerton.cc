@@ -36,7 +36,7 @@ static int savepoint_set(handlerton *, THD *thd, void *place) {
 static int savepoint_rollback(handlerton *, THD *thd, void *place) {
   Session *session = Session::of(thd);
   if (session == nullptr) return HA_ERR_OUT_OF_MEM;
-  return handler_error(cheetah_rollback_to(session->txn(), static_cast<CheetahSavepoint *>(place)), thd);
+  return rollback_error(cheetah_rollback_to(session->txn(), static_cast<CheetahSavepoint *>(place)), thd);
 }
 
 static int savepoint_release(handlerton *, THD *, void *) { return 0; }

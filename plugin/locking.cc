@@ -50,7 +50,7 @@ int ha_cheetah::lock_engine_table(THD *thd, bool exclusive) {
 }
 
 int ha_cheetah::use_private_transaction() {
-  if (!private_txn_) private_txn_.reset(cheetah_begin(engine.db));
+  if (!private_txn_) private_txn_.reset(cheetah_begin(engine.db, interrupted, nullptr));
   txn_ = private_txn_.get();
   return txn_ == nullptr ? HA_ERR_OUT_OF_MEM : 0;
 }

@@ -24,6 +24,11 @@ static void warn_of_binlog() {
                     "binary log and CHEETAH tables may differ by the last transactions. Only row format is logged.");
 }
 
+// Called from threads of the engine too.
+static void log_trouble(void *, CheetahBytes text) {
+  sql_print_error("CHEETAH: %.*s", static_cast<int>(text.len), reinterpret_cast<const char *>(text.data));
+}
+
 static int open_engine(void *hton) {
   CheetahConfig config = open_config();
   int32_t code = cheetah_open(&config, &engine.db);
@@ -32,6 +37,7 @@ static int open_engine(void *hton) {
     sql_print_error("CHEETAH: cannot open the database in '#cheetah' of the data directory: %s", message.c_ptr_safe());
     return 1;
   }
+  cheetah_announce_troubles(engine.db, log_trouble, nullptr);
   set_handlerton(static_cast<handlerton *>(hton));
   hide_directory();
   drop_temporary_tables();

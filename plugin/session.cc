@@ -13,7 +13,7 @@ Session *Session::existing(THD *thd) { return static_cast<Session *>(thd_get_ha_
 Session *Session::of(THD *thd) {
   Session *session = existing(thd);
   if (session != nullptr) return session;
-  CheetahTxn *txn = cheetah_begin(engine.db);
+  CheetahTxn *txn = cheetah_begin(engine.db, interrupted, nullptr);
   if (txn == nullptr) return nullptr;
   std::unique_ptr<Session> fresh(new (std::nothrow) Session(txn));
   if (!fresh) {
@@ -55,9 +55,12 @@ int Session::rollback(THD *thd, bool all) {
   if (all || !in_long_transaction(thd)) return end_transaction(thd, false);
   if (!in_statement_) return 0;
   in_statement_ = false;
-  return handler_error(cheetah_rollback_to(txn_, &statement_start_), thd);
+  return rollback_error(cheetah_rollback_to(txn_, &statement_start_), thd);
 }
 
-uint8_t interrupted(void *thd) { return thd_kill_level(static_cast<THD *>(thd)) != THD_IS_NOT_KILLED; }
+uint8_t interrupted(void *context) {
+  THD *thd = context != nullptr ? static_cast<THD *>(context) : current_thd;
+  return thd != nullptr && thd_kill_level(thd) != THD_IS_NOT_KILLED;
+}
 
 }  // namespace cheetah

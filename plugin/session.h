@@ -36,7 +36,8 @@ class Session {
   uint duplicate_key_no_ = ~0U;
 };
 
-// Whether the connection wants the engine to stop what it does; for waits inside the engine.
+// Whether the connection wants the engine to stop what it does; for waits inside the engine. `thd`: a THD, or nullptr for
+// that of the calling thread.
 uint8_t interrupted(void *thd);
 
 }  // namespace cheetah

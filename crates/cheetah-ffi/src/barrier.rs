@@ -1,9 +1,15 @@
 //! Every entry point runs in here: errors become codes, panics do not get out.
+//!
+//! Invariant
+//!   I1  After a panic every open database is stopped: what the panic has left half done is not worked on. The next
+//!       opening recovers what was committed.
 
 use crate::types::{CheetahBytes, Code};
 use cheetah::base::{Error, Result};
+use cheetah::db::{Db, Stopper};
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::{Mutex, PoisonError};
 
 /// The last failure of a thread.
 #[derive(Default)]
@@ -15,6 +21,16 @@ struct Failure {
 
 thread_local! {
     static LAST: RefCell<Failure> = RefCell::default();
+}
+
+/// The databases that are open, or were.
+static OPENED: Mutex<Vec<Stopper>> = Mutex::new(Vec::new());
+
+/// From now on a panic stops this database (I1).
+pub(crate) fn stop_after_panic(db: &Db) {
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    opened.retain(Stopper::is_open);
+    opened.push(db.stopper());
 }
 
 /// Runs `body`; its code, or that of its error or panic.
@@ -53,7 +69,11 @@ fn keep(error: Error) -> Code {
 fn keep_panic(panic: &(dyn std::any::Any + Send)) -> Code {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    LAST.with_borrow_mut(|last| last.message = format!("defect of the engine, please report it: {text}"));
+    let message = format!("defect of the engine, please report it: {text}");
+    for stopper in OPENED.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        stopper.stop(&message);
+    }
+    LAST.with_borrow_mut(|last| last.message = message);
     Code::Panic
 }
 
@@ -78,6 +98,10 @@ pub unsafe extern "C" fn cheetah_last_duplicate(index_no: *mut u32, existing: *m
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cheetah::base::Config;
+    use cheetah::db::Env;
+    use cheetah_io::sim::{SimClock, SimDisk};
+    use std::sync::Arc;
 
     fn message() -> String {
         // SAFETY: no call comes between.
@@ -88,6 +112,16 @@ mod tests {
     fn a_panic_becomes_a_code_with_its_message() {
         assert_eq!(entry(|| panic!("slot {} is gone", 7)), Code::Panic as i32);
         assert!(message().contains("slot 7 is gone"));
+    }
+
+    #[test]
+    fn a_panic_stops_the_open_databases() {
+        let (disk, clock) = (SimDisk::new(), SimClock::default());
+        let db = Db::open(Env { disk: Arc::new(disk), clock: Arc::new(clock) }, Config::tiny()).unwrap();
+        stop_after_panic(&db);
+        assert_eq!(entry(|| panic!("slot {} is gone", 8)), Code::Panic as i32);
+        assert!(db.stopped().is_some());
+        assert!(db.checkpoint().is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Opening, closing, and watching a database.
 
-use crate::barrier::{entry, value};
+use crate::barrier::{entry, stop_after_panic, value};
 use crate::types::*;
 use cheetah::base::{Config, Error};
 use cheetah::db::{Db, Env};
@@ -29,6 +29,7 @@ pub unsafe extern "C" fn cheetah_open(config: *const CheetahConfig, db: *mut *mu
         let opened = Db::open(env, settings(config))?;
         opened.set_flush_log_at_commit(config.flush_log_at_commit);
         opened.start_background_threads()?;
+        stop_after_panic(&opened);
         *db = Box::into_raw(Box::new(CheetahDb(opened)));
         Ok(Code::Ok)
     })
@@ -112,6 +113,35 @@ pub unsafe extern "C" fn cheetah_status_text(
         unsafe { sink(context, CheetahBytes::of(text.as_bytes())) };
         Ok(Code::Ok)
     })
+}
+
+/// A sink and its context, which may be called from any thread.
+struct Listener(CheetahTextSink, *mut c_void);
+
+// SAFETY: by the contract of `cheetah_announce_troubles` the sink may be called from any thread.
+unsafe impl Send for Listener {}
+// SAFETY: as above.
+unsafe impl Sync for Listener {}
+
+impl Listener {
+    fn hear(&self, text: &str) {
+        // SAFETY: the caller's function gets the caller's context.
+        unsafe { self.0(self.1, CheetahBytes::of(text.as_bytes())) };
+    }
+}
+
+/// Tells from now on what goes wrong where no call could be told. The sink is called from any thread, until the database
+/// is closed.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_announce_troubles(
+    db: *mut CheetahDb,
+    sink: CheetahTextSink,
+    context: *mut c_void,
+) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    let listener = Listener(sink, context);
+    value((), || db.0.announce_troubles_to(move |text| listener.hear(text)));
 }
 
 /// Tells the names of all tables.

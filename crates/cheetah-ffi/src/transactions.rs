@@ -11,12 +11,36 @@ use std::mem::MaybeUninit;
 #[derive(Debug)]
 pub struct CheetahTxn(pub(crate) Transaction);
 
-/// A transaction; null after a panic.
+/// What to ask whether a statement is to end.
+struct Question(CheetahInterrupted, *mut c_void);
+
+// SAFETY: only the thread that uses the transaction asks, which may be another one each time.
+unsafe impl Send for Question {}
+// SAFETY: as above.
+unsafe impl Sync for Question {}
+
+impl Question {
+    fn ask(&self) -> bool {
+        // SAFETY: the caller's function gets the caller's context.
+        unsafe { self.0(self.1) != 0 }
+    }
+}
+
+/// A transaction; null after a panic. `interrupted` is asked, as long as the transaction is there, when it waits.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_begin(db: *mut CheetahDb) -> *mut CheetahTxn {
+pub unsafe extern "C" fn cheetah_begin(
+    db: *mut CheetahDb,
+    interrupted: CheetahInterrupted,
+    context: *mut c_void,
+) -> *mut CheetahTxn {
     // SAFETY: by the contract of the crate the handle is open.
     let db = unsafe { &*db };
-    value(std::ptr::null_mut(), || Box::into_raw(Box::new(CheetahTxn(db.0.begin()))))
+    let question = Question(interrupted, context);
+    value(std::ptr::null_mut(), || {
+        let mut txn = db.0.begin();
+        txn.interrupt_when(move || question.ask());
+        Box::into_raw(Box::new(CheetahTxn(txn)))
+    })
 }
 
 /// Rolls back what is not committed and frees the handle.

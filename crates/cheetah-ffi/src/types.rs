@@ -41,6 +41,8 @@ pub enum Code {
     Fatal = 14,
     /// A defect of the engine: it panicked.
     Panic = 15,
+    /// A commit was refused and rolled back, or a rollback goes on in the background.
+    Rollback = 16,
 }
 
 impl Code {
@@ -60,6 +62,7 @@ impl Code {
             Error::Corruption { .. } => Code::Corruption,
             Error::Io { .. } => Code::Io,
             Error::Fatal(_) => Code::Fatal,
+            Error::RollbackUnfinished { .. } | Error::RolledBack(_) => Code::Rollback,
         }
     }
 }

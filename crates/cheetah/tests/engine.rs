@@ -4,7 +4,7 @@ mod support;
 
 use cheetah::base::Error;
 use cheetah::db::{ExpectedEntry, LockMode, SeekMode};
-use cheetah::table::Table;
+use cheetah::table::{Table, TableSpec};
 use cheetah_io::sim::SimDisk;
 use support::*;
 
@@ -307,5 +307,21 @@ fn a_database_can_be_opened_and_closed_any_number_of_times() {
     let disk = SimDisk::new();
     for _ in 0..200 {
         open(&disk).unwrap().close().unwrap();
+    }
+}
+
+#[test]
+fn an_auto_increment_counter_set_lower_than_at_the_creation_stays_there() {
+    for closes in [true, false] {
+        let disk = SimDisk::new();
+        let db = open(&disk).unwrap();
+        let table = db.create_table(&TableSpec { auto_increment: 1000, ..spec("t") }).unwrap();
+        assert_eq!(table.auto_increment(), 1000);
+        db.set_auto_increment(&table, 5).unwrap();
+        if closes {
+            db.close().unwrap();
+        }
+        drop((db, table));
+        assert_eq!(open(&disk).unwrap().table("t").unwrap().auto_increment(), 5);
     }
 }

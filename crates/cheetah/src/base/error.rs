@@ -4,6 +4,7 @@
 //! Callers decide by [`Error::kind`]: a conflict is the transaction's, a limit is the statement's, corruption
 //! is the table's, and a fatal error is the engine's.
 
+use super::TxnId;
 use std::io;
 
 /// Result with the engine's [`Error`].
@@ -101,6 +102,20 @@ pub enum Error {
         /// The reason given.
         source: io::Error,
     },
+    /// A rollback has met an error. What it has not taken back yet stays locked until the engine has done so.
+    #[error(
+        "the rollback of transaction {txn} has met an error: {reason}; its tables stay locked while the engine goes on \
+         trying; if the cause lasts, restart the server, or drop or truncate the table"
+    )]
+    RollbackUnfinished {
+        /// The transaction.
+        txn: TxnId,
+        /// The error.
+        reason: String,
+    },
+    /// A commit was refused, and the transaction was rolled back instead.
+    #[error("the transaction was not committed but rolled back: {0}")]
+    RolledBack(String),
     /// The engine has stopped, for the reason given.
     #[error("the Cheetah engine has stopped: {0}; restart to recover")]
     Fatal(String),
@@ -121,7 +136,9 @@ impl Error {
             | Error::Setting { .. }
             | Error::DiskFull(_)
             | Error::Unsupported { .. }
-            | Error::Io { .. } => ErrorKind::Limit,
+            | Error::Io { .. }
+            | Error::RollbackUnfinished { .. }
+            | Error::RolledBack(_) => ErrorKind::Limit,
             Error::Corruption { .. } => ErrorKind::Corruption,
             Error::Fatal(_) => ErrorKind::Fatal,
         }

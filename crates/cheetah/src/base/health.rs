@@ -4,17 +4,20 @@
 //!   I1  A failed sync is fatal and never retried (the kernel marks pages clean after reporting it once).
 //!   I2  The first reason is kept.
 
-use super::{Error, Result};
+use super::{Error, Result, Troubles};
 use std::sync::OnceLock;
 
-/// Whether the engine may go on. Shared by all layers.
+/// Whether the engine may go on, and what lasts that has not stopped it. Shared by all layers.
 #[derive(Default, Debug)]
-pub struct Health(OnceLock<String>);
+pub struct Health {
+    stopped: OnceLock<String>,
+    troubles: Troubles,
+}
 
 impl Health {
     /// `Err(Fatal)` once the engine has stopped.
     pub fn check(&self) -> Result<()> {
-        match self.0.get() {
+        match self.stopped.get() {
             None => Ok(()),
             Some(reason) => Err(Error::Fatal(reason.clone())),
         }
@@ -22,12 +25,17 @@ impl Health {
 
     /// Stops the engine for ever; returns the error to hand to the caller.
     pub fn stop(&self, reason: impl Into<String>) -> Error {
-        let reason = self.0.get_or_init(|| reason.into());
+        let reason = self.stopped.get_or_init(|| reason.into());
         Error::Fatal(reason.clone())
+    }
+
+    /// What goes wrong without stopping the engine.
+    pub fn troubles(&self) -> &Troubles {
+        &self.troubles
     }
 
     /// Why the engine has stopped, if it has.
     pub fn reason(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
+        self.stopped.get().map(String::as_str)
     }
 }

@@ -7,8 +7,10 @@ pub mod health;
 pub mod ids;
 pub mod planted;
 pub mod reach;
+mod troubles;
 
 pub use config::Config;
 pub use error::{Error, ErrorKind, Result};
 pub use health::Health;
 pub use ids::{Generation, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr};
+pub use troubles::Troubles;

@@ -4,9 +4,9 @@ use super::pace::{Pace, STEP_PAGES};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::pool::Pool;
 use crate::table::core::Core;
-use crate::table::rollback;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::any::Any;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 /// Log since the last checkpoint, as a part of what there may be, that starts the next one.
@@ -18,16 +18,12 @@ const FLUSH_EVERY_NS: u64 = 1_000_000_000;
 const IDLE_NS: u64 = 5_000_000_000;
 /// Pages of dropped trees freed by one step.
 const PAGES_PER_STEP: usize = 256;
-/// Undo records looked at for large values by one step.
-const RECORDS_PER_STEP: usize = 256;
 
 /// The steps of an open database.
 pub(super) struct Background {
     core: Arc<Core>,
     flushed_at_ns: Mutex<u64>,
     quiet: Mutex<Quiet>,
-    /// Whether images were moved since the last checkpoint, which the log does not tell.
-    moved: AtomicBool,
 }
 
 /// Since when the log has not grown.
@@ -39,7 +35,15 @@ struct Quiet {
 
 impl Background {
     pub(super) fn new(core: Arc<Core>) -> Self {
-        Self { core, flushed_at_ns: Mutex::new(0), quiet: Mutex::default(), moved: AtomicBool::new(false) }
+        Self { core, flushed_at_ns: Mutex::new(0), quiet: Mutex::default() }
+    }
+
+    /// Stops the engine because a step has panicked.
+    pub(super) fn stop_after_panic(&self, thread: &str, panic: &(dyn Any + Send)) {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        let reason = format!("defect of the engine in thread {thread}, please report it: {text}");
+        let _ = self.core.health.stop(reason);
     }
 
     /// The pool that the steps work on.
@@ -66,7 +70,7 @@ impl Background {
             return Ok(false);
         }
         *at_ns = now_ns;
-        unless_full(log.background_flush().map(|()| true))
+        self.noted("writing the log", log.background_flush().map(|()| true))
     }
 
     /// Writes dirty pages that are due.
@@ -74,35 +78,23 @@ impl Background {
         let core = &self.core;
         let capacity = core.io_capacity.load(Relaxed);
         let written = core.pool.clean_step(core.clock.now_ns(), core.log_percent(), capacity);
-        unless_full(written.map(|pages| pages > 0))
+        self.noted("writing changed pages", written.map(|pages| pages > 0))
     }
 
     /// Moves images out of segments that are mostly dead.
     pub(super) fn collect_step(&self) -> Result<bool> {
         let core = &self.core;
         let moved = core.pool.gc_step(core.clock.now_ns(), core.io_capacity.load(Relaxed));
-        let moved = unless_full(moved.map(|bytes| bytes > 0))?;
-        if moved {
-            self.moved.store(true, Relaxed);
-        }
-        Ok(moved)
+        self.noted("giving space back", moved.map(|bytes| bytes > 0))
     }
 
-    /// Frees some of what is no longer needed: large values, pages of dropped trees, undo pages.
+    /// Goes on with what transactions have left to do, and frees some of what is no longer needed: pages of dropped trees,
+    /// undo pages. An error of one does not keep the others.
     pub(super) fn free_step(&self) -> Result<bool> {
-        let mut done = self.free_large_values()?;
-        done |= self.free_dropped_trees()?;
-        done |= self.core.trim_undo();
-        Ok(done)
-    }
-
-    fn free_large_values(&self) -> Result<bool> {
-        let Some(slot) = self.core.to_free.lock().pop() else { return Ok(false) };
-        let finished = rollback::free_left_behind(&self.core, &slot, RECORDS_PER_STEP);
-        if !matches!(finished, Ok(true)) {
-            self.core.to_free.lock().push(slot);
-        }
-        unless_full(finished.map(|_| true))
+        let transactions = self.noted("rollbacks and frees", self.core.unfinished.step(&self.core));
+        let trees = self.noted("dropping tables", self.free_dropped_trees());
+        let undo = self.core.trim_undo();
+        Ok(transactions? | trees? | undo)
     }
 
     fn free_dropped_trees(&self) -> Result<bool> {
@@ -122,10 +114,28 @@ impl Background {
         Ok(true)
     }
 
-    /// Frees all that is no longer needed.
-    pub(super) fn finish_frees(&self) -> Result<()> {
-        while self.free_step()? {}
-        Ok(())
+    /// Finishes, as far as that goes, what transactions have left and what is no longer needed; what cannot be finished
+    /// is left to the next opening.
+    pub(super) fn finish_frees(&self) {
+        let unfinished = self.core.unfinished.finish(&self.core);
+        let _ = self.noted("rollbacks and frees", unfinished.map(|()| true));
+        while let Ok(true) = self.noted("dropping tables", self.free_dropped_trees()) {}
+        while self.core.trim_undo() {}
+    }
+
+    /// Passes a result on, after noting an error and what works again. A full disk does not end the background: it goes on
+    /// when there is space.
+    fn noted(&self, place: &'static str, result: Result<bool>) -> Result<bool> {
+        let troubles = self.core.health.troubles();
+        match &result {
+            Ok(true) => troubles.clear(place),
+            Ok(false) | Err(Error::Fatal(_)) => {}
+            Err(error) => troubles.note(place, error),
+        }
+        match result {
+            Err(Error::DiskFull(_)) => Ok(false),
+            other => other,
+        }
     }
 
     /// Makes a checkpoint when one is due.
@@ -133,10 +143,9 @@ impl Background {
         if !self.is_checkpoint_due() {
             return Ok(false);
         }
-        self.moved.store(false, Relaxed);
-        unless_full(self.spread_checkpoint().map(|()| true))?;
-        unless_full(self.core.map.merge_if_due())?;
-        Ok(true)
+        let done = self.noted("checkpoint", self.spread_checkpoint().map(|()| true))?;
+        self.noted("merging the page map", self.core.map.merge_if_due())?;
+        Ok(done)
     }
 
     /// A checkpoint whose pages are written at an even pace; at once when nobody else could make writers go on, or when
@@ -147,11 +156,6 @@ impl Background {
         }
         let mut pace = Pace::start(&self.core);
         self.core.checkpoint_in_steps(STEP_PAGES, &mut |pages_left| pace.wait(pages_left))
-    }
-
-    /// Stops the engine for good.
-    pub(super) fn stop_engine(&self, reason: &str) {
-        let _ = self.core.health.stop(reason);
     }
 
     /// From now on nobody waits for a pause of a checkpoint, until [`Self::end_hurry`].
@@ -169,9 +173,10 @@ impl Background {
         let Some(log) = core.log.get() else { return false };
         let last = *core.last_checkpoint.lock();
         let now_ns = core.clock.now_ns();
-        let is_quiet = self.is_quiet(log.end(), now_ns);
+        let is_quiet = self.is_quiet(log.end(), now_ns) && now_ns.saturating_sub(last.at_ns) >= IDLE_NS;
         let is_old = now_ns.saturating_sub(last.at_ns) >= core.config.checkpoint_interval_ns;
-        let changed = log.bytes_since(last.lsn) > 0 || self.moved.load(Relaxed);
+        // The log does not tell of images that were moved, nor of what was freed.
+        let changed = log.bytes_since(last.lsn) > 0 || core.pool.gains_by_checkpoint();
         let is_full = core.log_percent() >= CHECKPOINT_LOG_PERCENT || core.pool.remembers_too_much();
         is_full || (changed && (is_old || is_quiet))
     }
@@ -183,13 +188,5 @@ impl Background {
             *quiet = Quiet { end, since_ns: now_ns };
         }
         now_ns.saturating_sub(quiet.since_ns) >= IDLE_NS
-    }
-}
-
-/// A full disk does not end the background: it goes on when there is space again.
-fn unless_full(result: Result<bool>) -> Result<bool> {
-    match result {
-        Err(Error::DiskFull(_)) => Ok(false),
-        other => other,
     }
 }

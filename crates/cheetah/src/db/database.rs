@@ -3,7 +3,7 @@
 use super::background::Background;
 use super::threads::Threads;
 use super::{statistics, Transaction};
-use crate::base::{Config, Result};
+use crate::base::{Config, Health, Result};
 use crate::check::{self, CheckReport, ExpectedEntries};
 use crate::recovery;
 use crate::table::core::Core;
@@ -11,7 +11,7 @@ use crate::table::{ddl, Table, TableSpec};
 use cheetah_io::{Clock, DirLock, Disk};
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// File whose lock keeps a second process out.
 const LOCK_FILE: &str = "LOCK";
@@ -36,6 +36,24 @@ pub(super) struct Inner {
     _lock: Box<dyn DirLock>,
 }
 
+/// Stops a database for ever, as long as it is open; does not keep it open.
+#[derive(Debug)]
+pub struct Stopper(Weak<Health>);
+
+impl Stopper {
+    /// Whether the database is still open.
+    pub fn is_open(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// Every call fails from now on, with `reason`, until the database is opened again.
+    pub fn stop(&self, reason: &str) {
+        if let Some(health) = self.0.upgrade() {
+            let _ = health.stop(reason);
+        }
+    }
+}
+
 impl std::fmt::Debug for Db {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Db").field("tables", &self.0.core.catalog.names().len()).finish()
@@ -56,10 +74,11 @@ impl Db {
     }
 
     /// Ends the threads of the background and makes a checkpoint, so that the next opening has nothing to redo. To be
-    /// called when no transaction is open any more; one that is will be taken back by the next opening.
+    /// called when no transaction is open any more; one that is, or cannot be taken back now, will be taken back by the
+    /// next opening.
     pub fn close(&self) -> Result<()> {
         self.stop_threads();
-        self.0.background.finish_frees()?;
+        self.0.background.finish_frees();
         self.0.core.checkpoint()
     }
 
@@ -161,9 +180,25 @@ impl Db {
         self.0.core.checkpoint()
     }
 
+    /// What goes wrong without stopping the engine and without a statement that could be told: places and errors.
+    pub fn troubles(&self) -> Vec<(&'static str, String)> {
+        self.0.core.health.troubles().list()
+    }
+
+    /// From now on `listener` hears of every new entry of [`troubles`](Self::troubles), and of those there are. The first
+    /// listener counts.
+    pub fn announce_troubles_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
+        self.0.core.health.troubles().announce_to(listener);
+    }
+
     /// Why the engine has stopped, if it has.
     pub fn stopped(&self) -> Option<String> {
         self.0.core.health.reason().map(str::to_owned)
+    }
+
+    /// Something to stop the database with, for whoever catches a panic.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::downgrade(&self.0.core.health))
     }
 
     fn stop_threads(&self) {

@@ -13,6 +13,6 @@ pub use crate::check::{CheckReport, ExpectedEntries, ExpectedEntry};
 pub use crate::tree::SeekMode;
 pub use crate::txn::LockMode;
 pub use cursor::Cursor;
-pub use database::{Db, Env};
+pub use database::{Db, Env, Stopper};
 pub use status::IndexStats;
 pub use transaction::{Savepoint, Transaction};

@@ -67,6 +67,8 @@ impl Db {
             ("recovery_log_records", count(&own.log_records_replayed)),
             ("recovery_transactions_rolled_back", count(&own.transactions_recovered)),
             ("transactions_listed", core.active.len() as u64),
+            ("rollbacks_unfinished", core.unfinished.rollbacks_count() as u64),
+            ("troubles", core.health.troubles().list().len() as u64),
             ("undo_pages", core.undo.pages_count() as u64),
             ("dropped_trees", core.catalog.dropped_trees_count() as u64),
             ("tables", core.catalog.names().len() as u64),
@@ -104,6 +106,9 @@ impl Db {
                 let _ = writeln!(text, "{:<40} {value}", name.replace('_', " "));
             }
         }
+        for (place, error) in self.troubles() {
+            let _ = writeln!(text, "TROUBLE: {place}: {error}");
+        }
         if let Some(reason) = self.stopped() {
             let _ = writeln!(text, "STOPPED: {reason}");
         }
@@ -112,7 +117,7 @@ impl Db {
 }
 
 /// Counters of the transaction section whose names do not say so.
-const OWN: [&str; 11] = [
+const OWN: [&str; 13] = [
     "commits",
     "rollbacks",
     "large_values_written",
@@ -120,6 +125,8 @@ const OWN: [&str; 11] = [
     "lock_timeouts",
     "deadlocks",
     "transactions_listed",
+    "rollbacks_unfinished",
+    "troubles",
     "undo_pages",
     "dropped_trees",
     "tables",

@@ -43,7 +43,7 @@ type Step = fn(&Background) -> Result<bool>;
 impl Threads {
     pub(super) fn start(background: &Arc<Background>) -> Result<Self> {
         let steps: [(&str, Step); 4] = [
-            ("cheetah-clean", |b| Ok(b.clean_step()? | b.free_step()?)),
+            ("cheetah-clean", |b| both(b.clean_step(), b.free_step())),
             ("cheetah-check", Background::checkpoint_step),
             ("cheetah-gc", Background::collect_step),
             ("cheetah-flush", Background::flush_step),
@@ -61,24 +61,29 @@ impl Threads {
         Ok(threads)
     }
 
-    fn spawn(&mut self, name: &str, body: impl FnOnce(&Background) + Send + 'static) -> Result<()> {
+    fn spawn(&mut self, name: &'static str, body: impl FnOnce(&Background) + Send + 'static) -> Result<()> {
         let background = Arc::clone(&self.background);
         let thread = std::thread::Builder::new().name(name.into());
-        let handle = thread.spawn(move || run_or_stop(&background, body));
+        let handle = thread.spawn(move || run_or_stop(&background, name, body));
         self.handles.push(handle.map_err(|error| Error::io("start", name, error))?);
         Ok(())
     }
 }
 
-/// A panic in the background is a broken invariant: nobody works on with what it leaves behind.
-fn run_or_stop(background: &Background, body: impl FnOnce(&Background)) {
-    if catch_unwind(AssertUnwindSafe(|| body(background))).is_err() {
-        background.stop_engine("a thread of the background has panicked");
+fn both(one: Result<bool>, other: Result<bool>) -> Result<bool> {
+    Ok(one? | other?)
+}
+
+/// A panic in the background is a broken invariant: nobody works on with what it leaves behind, and nobody waits for ever
+/// for the thread that has ended.
+fn run_or_stop(background: &Background, name: &str, body: impl FnOnce(&Background)) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(background))) {
+        background.stop_after_panic(name, panic.as_ref());
     }
 }
 
-/// Loops until asked to stop, or until the engine has stopped. Other errors concern one page or table: they are met
-/// again, and reported, by the statement that needs it.
+/// Loops until asked to stop, or until the engine has stopped. The step has noted its other errors; it is repeated, as
+/// the cause may go.
 fn run(background: &Background, stop: &Stop, step: Step) {
     let mut pause = Duration::ZERO;
     while stop.go_on_after(pause) {
@@ -101,5 +106,55 @@ impl Drop for Threads {
             let _ = handle.join();
         }
         self.background.end_hurry();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Config;
+    use crate::db::{Db, Env};
+    use crate::format::image::Compression;
+    use crate::format::row::RowShape;
+    use crate::table::{IndexSpec, NewRow, TableSpec};
+    use cheetah_io::sim::{SimClock, SimDisk};
+    use std::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn a_panic_of_a_step_stops_the_engine_with_its_message() {
+        let env = Env { disk: Arc::new(SimDisk::new()), clock: Arc::new(SimClock::default()) };
+        let db = Db::open(env, Config::tiny()).unwrap();
+        run_or_stop(&db.0.background, "cheetah-clean", |_| panic!("page 7 is gone"));
+        let reason = db.stopped().unwrap();
+        assert!(reason.contains("cheetah-clean") && reason.contains("page 7 is gone"), "{reason}");
+    }
+
+    /// Threads seem to be there, but nobody makes a checkpoint.
+    #[test]
+    fn a_writer_that_waits_for_room_in_the_log_can_be_interrupted() {
+        let env = Env { disk: Arc::new(SimDisk::new()), clock: Arc::new(SimClock::default()) };
+        let db = Db::open(env, Config::tiny()).unwrap();
+        let index =
+            IndexSpec { name: "PRIMARY".into(), unique: true, max_key_bytes: 8, shape: RowShape::opaque() };
+        let spec = TableSpec {
+            name: "t".into(),
+            shape: RowShape { null_bytes: 0, fixed: vec![8], var_count: 0 },
+            indexes: vec![index],
+            compression: Compression::default(),
+            hidden_key: false,
+            auto_increment: 1,
+            extra: Vec::new(),
+        };
+        let table = db.create_table(&spec).unwrap();
+        db.0.core.has_threads.store(true, Relaxed);
+        let mut txn = db.begin();
+        txn.interrupt_when(|| true);
+        let refused = (0..100_000u64).find_map(|key| {
+            let key = key.to_be_bytes();
+            txn.insert(&table, &NewRow { key: &key, row: &key, secondary: &[] }).err()
+        });
+        assert!(matches!(refused, Some(Error::Interrupted)), "{refused:?}");
+        db.0.core.has_threads.store(false, Relaxed);
+        txn.rollback().unwrap();
     }
 }

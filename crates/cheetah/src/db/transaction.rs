@@ -6,13 +6,18 @@
 //!   I2  Locks are released when the commit record is in the log, or the rollback is complete. Whoever reads the
 //!       changes then commits behind that record, so it never outlives them; and transactions on one table can share
 //!       a sync of the log. As InnoDB, a mere reader may see what a power cut still takes back.
-//!   I3  A rollback that cannot be completed keeps its locks: half taken back rows stay out of reach. The next
-//!       opening tries again.
+//!   I3  A rollback that meets an error keeps its locks: half taken back rows stay out of reach. It goes on in the
+//!       background, and at the next opening; the handle is free for another transaction.
+//!   I4  A statement that could not be taken back is taken back before the transaction does anything else. So an operation
+//!       that has failed has changed nothing, and a savepoint that was come back to is reached.
+//!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up can wait. A commit that
+//!       is refused before is a rollback.
 
 use super::Cursor;
 use crate::base::{Error, Result, TableId, TxnId};
 use crate::table::core::{Core, Counters};
 use crate::table::row_op::{Target, Writer};
+use crate::table::unfinished::unfinished_error;
 use crate::table::{large, rollback, NewRow, OldEntry, Table};
 use crate::txn::{Answer, LockMode, Owner, Slot, Ticket};
 use std::sync::Arc;
@@ -27,13 +32,27 @@ const RECORDS_FREED_AT_COMMIT: usize = 8;
 const UNDO_PAGES_TRIMMED: usize = 8;
 
 /// A transaction. Dropping it takes back what is not committed.
-#[derive(Debug)]
 pub struct Transaction {
     core: Arc<Core>,
     owner: Owner,
     slot: Option<Arc<Slot>>,
     locks: Vec<(TableId, LockMode)>,
     writer: Writer,
+    /// What comes after this undo record is to be taken back first (I4).
+    back_to: Option<u64>,
+    interrupted: Interrupted,
+}
+
+/// Whether the caller wants its statement to end.
+type Interrupted = Arc<dyn Fn() -> bool + Send + Sync>;
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction")
+            .field("slot", &self.slot)
+            .field("locks", &self.locks)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A point to come back to.
@@ -43,7 +62,14 @@ pub struct Savepoint(u64);
 impl Transaction {
     pub(super) fn new(core: Arc<Core>) -> Self {
         let owner = core.new_owner();
-        Self { core, owner, slot: None, locks: Vec::new(), writer: Writer::default() }
+        let (locks, writer) = (Vec::new(), Writer::default());
+        Self { core, owner, slot: None, locks, writer, back_to: None, interrupted: Arc::new(|| false) }
+    }
+
+    /// From now on row operations that wait, for a lock or for a checkpoint to make room in the log, ask `interrupted` now
+    /// and then, and end as `Interrupted` when it says so.
+    pub fn interrupt_when(&mut self, interrupted: impl Fn() -> bool + Send + Sync + 'static) {
+        self.interrupted = Arc::new(interrupted);
     }
 
     /// Its number; none before it has written something.
@@ -52,7 +78,8 @@ impl Transaction {
     }
 
     /// Locks a table to the end of the transaction. Waits up to `timeout_ns`; `interrupted` is asked now and then.
-    /// Errors: `LockTimeout`, `Deadlock`, `Interrupted`; locks held already stay.
+    /// Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and `RollbackUnfinished` instead of the first when a rollback
+    /// that meets errors holds the lock; locks held already stay.
     pub fn lock_table(
         &mut self,
         table: &Arc<Table>,
@@ -69,7 +96,7 @@ impl Transaction {
         })?;
         if let Answer::Wait(ticket) = answer {
             Counters::add(&self.core.counters.lock_waits);
-            self.wait(&ticket, timeout_ns, interrupted)?;
+            self.wait(&ticket, timeout_ns, interrupted).map_err(|error| self.explain(table, error))?;
         }
         match self.locks.iter_mut().find(|lock| lock.0 == table.id()) {
             Some(lock) => lock.1 = mode,
@@ -111,24 +138,61 @@ impl Transaction {
         }
     }
 
+    /// A timeout because of a rollback that meets errors says so.
+    fn explain(&self, table: &Table, error: Error) -> Error {
+        match (error, self.core.unfinished.rollback_of(table.id())) {
+            (Error::LockTimeout, Some((txn, reason))) => Error::RollbackUnfinished { txn, reason },
+            (error, _) => error,
+        }
+    }
+
     fn lock_for(&mut self, table: &Arc<Table>, mode: LockMode) -> Result<()> {
+        self.catch_up()?;
         if self.holds(table.id(), mode) {
             return self.core.health.check();
         }
-        self.lock_table(table, mode, LOCK_WAIT_NS, &|| false)
+        let interrupted = Arc::clone(&self.interrupted);
+        self.lock_table(table, mode, LOCK_WAIT_NS, &*interrupted)
     }
 
-    fn writing(&mut self, table: &Arc<Table>) -> Result<Arc<Slot>> {
+    /// Runs a row operation as a writer of the table. When it fails and could not take back what it has done, that is
+    /// left to do (I4).
+    fn write(
+        &mut self,
+        table: &Arc<Table>,
+        operation: impl FnOnce(&mut Writer, Target<'_>) -> Result<()>,
+    ) -> Result<()> {
         self.lock_for(table, LockMode::Exclusive)?;
-        let slot = self.slot.get_or_insert_with(|| self.core.active.start());
-        Ok(Arc::clone(slot))
+        let slot = Arc::clone(self.slot.get_or_insert_with(|| self.core.active.start()));
+        let before = slot.state().undo_no;
+        let on = Target { core: &self.core, slot: &slot, table, interrupted: &*self.interrupted };
+        let done = operation(&mut self.writer, on);
+        if done.is_err() && slot.state().undo_no > before {
+            self.back_to = Some(before);
+        }
+        done
+    }
+
+    /// Takes back what is left of a statement that could not be taken back when it failed (I4).
+    fn catch_up(&mut self) -> Result<()> {
+        self.back_to.map_or(Ok(()), |undo_no| self.take_back_to(undo_no))
+    }
+
+    fn take_back_to(&mut self, undo_no: u64) -> Result<()> {
+        let Some(slot) = self.slot.clone() else { return Ok(()) };
+        let undo_no = self.back_to.map_or(undo_no, |earlier| earlier.min(undo_no));
+        self.back_to = Some(undo_no);
+        let done = rollback::roll_back_to(&self.core, &slot, undo_no, &mut self.writer);
+        self.writer.release();
+        done.map_err(|error| unfinished_error(slot.txn(), error))?;
+        self.back_to = None;
+        Ok(())
     }
 
     /// Inserts a row. `DuplicateKey` when a unique key is taken; `Limit` when key or row are too long. After an error
     /// nothing has changed.
     pub fn insert(&mut self, table: &Arc<Table>, row: &NewRow<'_>) -> Result<()> {
-        let slot = self.writing(table)?;
-        self.writer.insert(Target { core: &self.core, slot: &slot, table }, row)
+        self.write(table, |writer, target| writer.insert(target, row))
     }
 
     /// Changes the row of `old_key`; the key may change too. `old_entries` are the entries that go, for the same
@@ -142,14 +206,12 @@ impl Transaction {
         new: &NewRow<'_>,
         old_entries: &[OldEntry<'_>],
     ) -> Result<()> {
-        let slot = self.writing(table)?;
-        self.writer.update(Target { core: &self.core, slot: &slot, table }, old_key, new, old_entries)
+        self.write(table, |writer, target| writer.update(target, old_key, new, old_entries))
     }
 
     /// Deletes the row of `key` with its entries in all secondary indexes. `RowNotFound` when there is none.
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8], old_entries: &[OldEntry<'_>]) -> Result<()> {
-        let slot = self.writing(table)?;
-        self.writer.delete(Target { core: &self.core, slot: &slot, table }, key, old_entries)
+        self.write(table, |writer, target| writer.delete(target, key, old_entries))
     }
 
     /// Reads the stored row of `key` into `row`, large values as locators; whether there is one. May do I/O.
@@ -177,41 +239,68 @@ impl Transaction {
     /// The present point. Also ends a statement: pages that were kept at hand for it are let go.
     pub fn savepoint(&mut self) -> Savepoint {
         self.writer.release();
-        Savepoint(self.slot.as_ref().map_or(0, |slot| slot.state().undo_no))
+        let undo_no = self.slot.as_ref().map_or(0, |slot| slot.state().undo_no);
+        Savepoint(self.back_to.unwrap_or(undo_no))
     }
 
-    /// Takes back what was done since the savepoint. Locks stay.
+    /// Takes back what was done since the savepoint. Locks stay. After `RollbackUnfinished` the transaction goes on with
+    /// this before it does anything else (I4).
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
-        let Some(slot) = self.slot.clone() else { return Ok(()) };
-        let done = rollback::roll_back_to(&self.core, &slot, savepoint.0, &mut self.writer);
-        self.writer.release();
-        done
+        self.take_back_to(savepoint.0)
     }
 
     /// Commits, and releases all locks. On return the commit is as durable as the flush mode says. The handle can be
-    /// used for another transaction. An error is fatal for the engine; the next opening tells the outcome.
+    /// used for another transaction. `RolledBack`, or an error of [`rollback`](Self::rollback), when the commit was refused;
+    /// after a fatal error the next opening tells the outcome.
     pub fn commit(&mut self) -> Result<()> {
         self.writer.release();
-        if let Some(slot) = self.slot.take() {
-            let end = rollback::commit(&self.core, &slot)?;
+        if let Some(slot) = self.slot.clone() {
+            let logged = self.catch_up().and_then(|()| rollback::commit(&self.core, &slot));
+            let end = match logged {
+                Ok(end) => end,
+                Err(error) => return Err(self.roll_back_instead(error)),
+            };
+            self.slot = None;
             self.release_locks();
             self.core.flush_at_commit(end)?;
-            return self.clean_up(&slot);
+            self.clean_up(&slot);
         }
         self.release_locks();
         Ok(())
     }
 
-    /// Takes everything back and releases all locks. The handle can be used for another transaction.
+    fn roll_back_instead(&mut self, error: Error) -> Error {
+        if let Error::Fatal(_) = error {
+            return error;
+        }
+        self.rollback().err().unwrap_or(Error::RolledBack(error.to_string()))
+    }
+
+    /// Takes everything back and releases all locks. The handle can be used for another transaction, also after an
+    /// error: `RollbackUnfinished` when the rollback goes on in the background, with the locks (I3).
     pub fn rollback(&mut self) -> Result<()> {
         self.writer.release();
+        self.back_to = None;
         if let Some(slot) = self.slot.take() {
-            rollback::roll_back(&self.core, &slot, &mut self.writer)?;
+            let done = rollback::roll_back(&self.core, &slot, &mut self.writer);
             self.writer.release();
+            if let Err(error) = done {
+                return Err(self.hand_over(slot, error));
+            }
             self.trim_undo();
         }
         self.release_locks();
         Ok(())
+    }
+
+    /// Leaves a rollback that has met `error` to the background, with all locks.
+    fn hand_over(&mut self, slot: Arc<Slot>, error: Error) -> Error {
+        let core = &self.core;
+        let owner = std::mem::replace(&mut self.owner, core.new_owner());
+        let tables = self.locks.drain(..).map(|lock| lock.0).collect();
+        let txn = slot.txn();
+        core.unfinished.add_rollback(slot, owner, tables, core.clock.now_ns(), error.to_string());
+        unfinished_error(txn, error)
     }
 
     fn release_locks(&mut self) {
@@ -220,14 +309,16 @@ impl Transaction {
         }
     }
 
-    /// Frees what the committed transaction left behind, or leaves it to the background when it is much.
-    fn clean_up(&self, slot: &Arc<Slot>) -> Result<()> {
-        let state = *slot.state();
-        if state.committed && !rollback::free_left_behind(&self.core, slot, RECORDS_FREED_AT_COMMIT)? {
-            self.core.to_free.lock().push(Arc::clone(slot));
+    /// Frees what the committed transaction left behind, or leaves it to the background when it is much or an error is
+    /// met (I5).
+    fn clean_up(&self, slot: &Arc<Slot>) {
+        let is_committed = slot.state().committed;
+        if is_committed
+            && !matches!(rollback::free_left_behind(&self.core, slot, RECORDS_FREED_AT_COMMIT), Ok(true))
+        {
+            self.core.unfinished.add_frees(Arc::clone(slot));
         }
         self.trim_undo();
-        Ok(())
     }
 
     fn trim_undo(&self) {
@@ -239,7 +330,7 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        // Nobody is left to hear of an error. A rollback that failed keeps its locks (I3).
+        // Nobody is left to hear of an error; the background is, as of I3.
         let _ = self.rollback();
     }
 }

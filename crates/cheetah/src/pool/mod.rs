@@ -49,6 +49,7 @@ mod stress_tests;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use crate::segment::Reserve;
 pub use ahead::REQUEST_PAGES_MAX;
 pub use checkpoint::{Checkpoint, CutState};
 pub use class::PageClass;

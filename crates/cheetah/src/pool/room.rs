@@ -8,6 +8,7 @@ use super::gate;
 use super::queues::Candidate;
 use super::{PageClass, Pool};
 use crate::base::Result;
+use crate::segment::Reserve;
 use std::sync::Arc;
 
 /// References to a frame that nobody uses: the page table's and the candidate's.
@@ -23,18 +24,18 @@ enum Fate {
 }
 
 impl Pool {
-    /// `Err(DiskFull)` unless everything that is changed in memory fits on the disk and a reserve stays (H3): only
-    /// then may a user change more.
-    pub fn check_space(&self) -> Result<()> {
+    /// `Err(DiskFull)` unless everything that is changed in memory fits on the disk and the reserve, or the part asked for,
+    /// stays (H3): only then may a user change more.
+    pub fn check_space(&self, reserve: Reserve) -> Result<()> {
         self.health.check()?;
-        self.segments.check_space(self.dirty_count() as u64 * u64::from(self.page_bytes))
+        self.segments.check_space(self.dirty_count() as u64 * u64::from(self.page_bytes), reserve)
     }
 
     /// Evicts pages, writing changed ones, until about `pages` more base pages fit into memory. Call outside of
     /// actions and without latches; blocks for I/O. Fails with `DiskFull` when the disk could not hold what is
     /// changed in memory already.
     pub fn make_room(&self, pages: usize) -> Result<()> {
-        self.check_space()?;
+        self.check_space(Reserve::Whole)?;
         self.make_room_from_reserve(pages)
     }
 

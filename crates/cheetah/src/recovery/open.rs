@@ -18,6 +18,7 @@ use crate::pool::{self, Pool};
 use crate::segment::Segments;
 use crate::table::catalog::Catalog;
 use crate::table::core::{Core, Counters, LastCheckpoint};
+use crate::table::unfinished::Unfinished;
 use crate::txn::{Active, UndoLog, UndoStart};
 use cheetah_io::{Clock, Disk};
 use parking_lot::Mutex;
@@ -120,7 +121,7 @@ impl Parts {
             checkpointing: Mutex::default(),
             hurried: AtomicU32::new(0),
             last_checkpoint: Mutex::new(last),
-            to_free: Mutex::default(),
+            unfinished: Unfinished::default(),
             dropping: Mutex::default(),
             pool: self.pool,
             config: self.config,

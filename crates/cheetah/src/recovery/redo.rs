@@ -53,7 +53,8 @@ impl<'c> Redo<'c> {
             LogRecord::Row { txn, op, row, large, entries } => {
                 let table = self.table(row.table)?;
                 self.unless_fenced(*txn, &table, &placeholder_row(*op, row.table), |core, slot, writer| {
-                    writer.redo(Target { core, slot, table: &table }, *op, row, large, entries)
+                    let on = Target { core, slot, table: &table, interrupted: &|| false };
+                    writer.redo(on, *op, row, large, entries)
                 })
             }
             LogRecord::Blob { txn, table, total_bytes, offset, bytes } => {
@@ -61,6 +62,7 @@ impl<'c> Redo<'c> {
                 let table = self.table(*table)?;
                 self.unless_fenced(*txn, &table, &placeholder_piece(&step), |core, slot, writer| {
                     let owner = table.blob_owner();
+                    core.make_room(Need::New, large::PAGES_NEEDED_PER_STEP)?;
                     large::write_step(core, slot, &mut writer.unclaimed, owner, &step, &mut writer.buffers)
                 })
             }

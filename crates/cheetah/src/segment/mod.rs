@@ -33,6 +33,7 @@ pub use crate::format::{Location, MapEntry};
 pub use fill::fill_target;
 pub use scan::Image;
 pub use segments::{Segments, Unlinked};
+pub use space::Reserve;
 pub use table::{SegmentStat, Totals};
 
 /// What kind of images a segment takes. Images that die together should lie together.

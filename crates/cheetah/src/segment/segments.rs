@@ -4,7 +4,7 @@
 
 use super::handles::{Handles, HANDLES_MAX};
 use super::segment_file::{self, Buffer, SegmentFile, DIR};
-use super::space::Space;
+use super::space::{Reserve, Space};
 use super::table::{SegmentStat, Table, Totals};
 use super::{placement, scan, Image, Location, Stream};
 use crate::base::{planted, Config, Error, Generation, Result, SegmentId};
@@ -360,10 +360,10 @@ impl Segments {
         file.map_or(Ok(()), |file| file.check_header(&*self.handle(&file)?, &self.identity.uuid))
     }
 
-    /// `Err(DiskFull)` unless `needed_bytes` can be written and a reserve still stays free. Cheap: the file system is
-    /// asked only now and then.
-    pub fn check_space(&self, needed_bytes: u64) -> Result<()> {
-        self.space.check(self.durable.disk(), needed_bytes)
+    /// `Err(DiskFull)` unless `needed_bytes` can be written and so much of the reserve still stays free. Cheap: the file
+    /// system is asked only now and then.
+    pub fn check_space(&self, needed_bytes: u64, reserve: Reserve) -> Result<()> {
+        self.space.check(self.durable.disk(), needed_bytes, reserve)
     }
 
     /// Bytes that the file system still takes.

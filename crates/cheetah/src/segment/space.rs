@@ -9,6 +9,15 @@ const REFRESH_BYTES_MAX: u64 = 4 << 20;
 /// Least reserve: room for the page map, the log and CONTROL.
 const RESERVE_BYTES_MIN: u64 = 1 << 20;
 
+/// How much of the reserve must stay free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reserve {
+    /// All of it.
+    Whole,
+    /// Half of it.
+    Half,
+}
+
 /// See the module.
 pub(super) struct Space {
     reserve_bytes: u64,
@@ -42,9 +51,13 @@ impl Space {
         self.known.lock().written_bytes += bytes;
     }
 
-    /// `Err(DiskFull)` unless `needed_bytes` can be written and the reserve stays.
-    pub(super) fn check(&self, disk: &dyn Disk, needed_bytes: u64) -> Result<()> {
-        let needed = needed_bytes.saturating_add(self.reserve_bytes);
+    /// `Err(DiskFull)` unless `needed_bytes` can be written and so much of the reserve stays.
+    pub(super) fn check(&self, disk: &dyn Disk, needed_bytes: u64, reserve: Reserve) -> Result<()> {
+        let stays_bytes = match reserve {
+            Reserve::Whole => self.reserve_bytes,
+            Reserve::Half => self.reserve_bytes / 2,
+        };
+        let needed = needed_bytes.saturating_add(stays_bytes);
         let mut known = self.known.lock();
         let enough = |known: &Known| known.free_bytes.saturating_sub(known.written_bytes) >= needed;
         if known.asked
@@ -82,11 +95,12 @@ mod tests {
         let disk = SimDisk::new();
         let space = Space::new(&disk, 32 << 10, 0).unwrap();
         disk.set_space(Some(100_000));
-        assert!(space.check(&disk, 30_000).is_ok());
+        assert!(space.check(&disk, 30_000, Reserve::Whole).is_ok());
         space.wrote(10_000);
-        let error = space.check(&disk, 40_000).unwrap_err();
+        let error = space.check(&disk, 40_000, Reserve::Whole).unwrap_err();
         assert!(matches!(error, Error::DiskFull(_)), "{error}");
+        assert!(space.check(&disk, 40_000, Reserve::Half).is_ok(), "deletes may use a half");
         disk.set_space(None);
-        assert!(space.check(&disk, 40_000).is_ok());
+        assert!(space.check(&disk, 40_000, Reserve::Whole).is_ok());
     }
 }

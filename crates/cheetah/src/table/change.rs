@@ -5,6 +5,7 @@
 //!   I2  Whatever could refuse a part of it was checked before the action; a refusal in the middle is a broken
 //!       invariant and stops the engine, for half an operation must not reach a generation.
 //!   I3  The buffers are reused: a steady stream of row operations allocates nothing.
+//!   I4  Keys of leaves to merge are pieces of the change that has just been applied: none outlives it.
 
 use super::handle::Table;
 use crate::base::{Error, Result, TableId};
@@ -164,13 +165,17 @@ impl Paths {
         self.trees.get_mut(index_no).ok_or(Error::Limit { what: "index number", actual, limit })
     }
 
-    /// Merges leaves that [`apply`] left small. Outside actions; may do I/O.
+    /// Merges leaves that [`apply`] left small. Outside actions; may do I/O. An error leaves some of them small, and
+    /// nothing else: the change is done.
     pub(crate) fn merge_small(&mut self, table: &Table, change: &Change) -> Result<()> {
-        while let Some((index_no, key)) = self.small.pop() {
+        let mut small = std::mem::take(&mut self.small);
+        // I4: none stays, whatever the result.
+        let merged = small.drain(..).rev().try_for_each(|(index_no, key)| {
             let tree = table.tree(index_no)?;
-            tree.merge_if_small(&mut self.of(table, index_no)?.old, change.get(key))?;
-        }
-        Ok(())
+            tree.merge_if_small(&mut self.of(table, index_no)?.old, change.get(key))
+        });
+        self.small = small;
+        merged
     }
 }
 

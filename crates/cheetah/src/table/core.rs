@@ -6,12 +6,13 @@
 //!   I2  During redo nothing is appended: the records are there already.
 
 use super::catalog::Catalog;
+use super::unfinished::Unfinished;
 use crate::base::{brake, planted, reach, Config, Error, Health, Lsn, PageId, Result, TableId, TreeId};
 use crate::format::state::State;
 use crate::log::{FlushMode, Log, Space};
 use crate::page_map::MapStore;
-use crate::pool::{Action, CutState, Pool};
-use crate::txn::{Active, LockTable, Owner, Slot, UndoLog};
+use crate::pool::{Action, CutState, Pool, Reserve};
+use crate::txn::{Active, LockTable, Owner, UndoLog};
 use cheetah_io::Clock;
 use parking_lot::{Mutex, MutexGuard};
 use std::cell::Cell;
@@ -46,8 +47,8 @@ pub(crate) struct Core {
     /// How many wait for the checkpoint in progress: it makes no pauses then.
     pub(crate) hurried: AtomicU32,
     pub(crate) last_checkpoint: Mutex<LastCheckpoint>,
-    /// Committed transactions whose large values are freed by the background.
-    pub(crate) to_free: Mutex<Vec<Arc<Slot>>>,
+    /// What transactions have left to the background.
+    pub(crate) unfinished: Unfinished,
     /// Where the search for pages of a dropped tree goes on.
     pub(crate) dropping: Mutex<Option<(TreeId, PageId)>>,
 }
@@ -101,6 +102,8 @@ impl std::fmt::Debug for Core {
 pub(crate) enum Need {
     /// It brings new data: refused when the disk is full, before anything is changed.
     New,
+    /// It deletes: may use half of the reserve, as it leads to space, but leaves the rest to those who take back (H3).
+    Delete,
     /// It takes back or gives back: must succeed on a full disk, from the reserve (H3).
     Back,
 }
@@ -113,14 +116,19 @@ impl Core {
 
     /// Makes room for `pages` pages in memory and in the log. Outside actions; may wait and do I/O.
     pub(crate) fn make_room(&self, need: Need, pages: usize) -> Result<()> {
+        self.make_room_unless(need, pages, &|| false)
+    }
+
+    /// As [`make_room`](Self::make_room), but `Interrupted` when `interrupted` says so while it waits for the log.
+    pub(crate) fn make_room_unless(
+        &self,
+        need: Need,
+        pages: usize,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<()> {
         self.health.check()?;
-        let is_refusable = need == Need::New || planted::is_on("txn: roll back only with space");
-        if is_refusable && self.log.get().is_some() {
-            self.pool.make_room(pages)?;
-        } else {
-            self.relieve_full_disk()?;
-            forgive(Need::Back, self.pool.make_room_from_reserve(pages))?;
-        }
+        let need = if planted::is_on("txn: roll back only with space") { Need::New } else { need };
+        let is_full = self.make_room_in_memory(need, pages)?;
         let Some(log) = self.log.get() else { return Ok(()) };
         if log.space() == Space::Full && !self.has_threads.load(Relaxed) {
             forgive(need, self.checkpoint())?;
@@ -128,10 +136,29 @@ impl Core {
         match need {
             Need::New => {
                 self.slow_down();
-                log.wait_for_space(&*self.clock, &|| false)
+                log.wait_for_space(&*self.clock, interrupted)
             }
-            Need::Back => self.find_log_file(log),
+            Need::Delete if !is_full => log.wait_for_space(&*self.clock, interrupted),
+            Need::Delete | Need::Back => self.find_log_file(log),
         }
+    }
+
+    /// Whether the disk is full; `DiskFull` when it is too full for this need. During redo everything is let pass.
+    fn make_room_in_memory(&self, need: Need, pages: usize) -> Result<bool> {
+        if self.log.get().is_none() {
+            forgive(Need::Back, self.pool.make_room_from_reserve(pages))?;
+            return Ok(false);
+        }
+        if need == Need::New {
+            self.pool.make_room(pages)?;
+            return Ok(false);
+        }
+        let is_full = self.relieve_full_disk()?;
+        if need == Need::Delete && is_full {
+            self.pool.check_space(Reserve::Half)?;
+        }
+        forgive(Need::Back, self.pool.make_room_from_reserve(pages))?;
+        Ok(is_full)
     }
 
     /// Holds a writer up a little when most of the memory is dirty: so the cleaner keeps ahead, and nobody has to stop.
@@ -159,17 +186,17 @@ impl Core {
     }
 
     /// On a full disk, gives space back now and then: images that rolled back pages have replaced go only when a
-    /// checkpoint has committed, and a long rollback would use up the reserve before (H3).
-    fn relieve_full_disk(&self) -> Result<()> {
-        if self.log.get().is_none() || self.pool.check_space().is_ok() {
-            return Ok(());
+    /// checkpoint has committed, and a long rollback would use up the reserve before (H3). Whether the disk is full.
+    fn relieve_full_disk(&self) -> Result<bool> {
+        if self.pool.check_space(Reserve::Whole).is_ok() {
+            return Ok(false);
         }
         if self.steps_on_full_disk.fetch_add(1, Relaxed) % STEPS_BETWEEN_RELIEFS == 0 {
             forgive(Need::Back, self.checkpoint())?;
             forgive(Need::Back, self.pool.collect(self.config.segment_bytes).map(drop))?;
             forgive(Need::Back, self.checkpoint())?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Appends a record to the log (I1, I2); returns where it ends.
@@ -182,6 +209,13 @@ impl Core {
     /// Stops the engine when `result` is an error: it leaves an action half done.
     pub(crate) fn must<T>(&self, what: &str, result: Result<T>) -> Result<T> {
         result.map_err(|error| self.health.stop(format!("{what} failed in the middle: {error}")))
+    }
+
+    /// Takes the result of tidying up after work that is done: an error is not one of that work, but is told.
+    pub(crate) fn tidied(&self, result: Result<()>) {
+        if let Err(error) = result {
+            self.health.troubles().note("merging pages", &error);
+        }
     }
 
     /// Fences a table that an opening cannot work on: `error` is damage that it met there (N3). Any other error, and any
@@ -325,7 +359,7 @@ impl Core {
 
 fn forgive(need: Need, result: Result<()>) -> Result<()> {
     match result {
-        Err(Error::DiskFull(_)) if need == Need::Back => Ok(()),
+        Err(Error::DiskFull(_)) if need != Need::New => Ok(()),
         other => other,
     }
 }

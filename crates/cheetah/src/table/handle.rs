@@ -7,6 +7,8 @@
 //!   I3  A fenced table (N3) lacks changes: nobody works on it, it can only be dropped or replaced. A fence is set while
 //!       the database is opened, and never taken off.
 //!   I4  A counter of given-out keys never goes back below a key that has been used.
+//!   I5  The stored auto-increment counter counts, also when it is lower than that of the creation: it may have been set
+//!       so. Without one (0) the table is new.
 
 use crate::base::{Error, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef};
@@ -43,7 +45,9 @@ pub(crate) struct Usage<'t>(#[expect(dead_code, reason = "held, not read")] RwLo
 impl Table {
     /// The table of a definition, with its counters. The trees exist.
     pub(crate) fn new(def: TableDef, trees: Vec<Arc<Tree>>, counters: TableState) -> Self {
-        let first = def.auto_increment.max(1).max(counters.auto_increment);
+        // I5: the definition's value is that of the creation.
+        let first =
+            if counters.auto_increment > 0 { counters.auto_increment } else { def.auto_increment.max(1) };
         Self {
             name: RwLock::new(def.name.clone()),
             trees,

@@ -16,7 +16,7 @@
 //!       between follows from the length.
 
 use super::core::{Core, Counters, Need};
-use super::handle::Table;
+use super::row_op::Target;
 use crate::base::{Error, PageId, Result, TableId, TreeId};
 use crate::format::log_record::LogRecord;
 use crate::format::page::{build_content, content_capacity, PageKind, PageView};
@@ -27,6 +27,9 @@ use crate::txn::{start_record, Slot};
 
 /// Full pages written by one step: bounds how long an action takes and how long a log record gets.
 const PAGES_PER_STEP: usize = 4;
+
+/// Base pages that one step may allocate, those of the index and of the undo log included.
+pub(crate) const PAGES_NEEDED_PER_STEP: usize = 4 * PAGES_PER_STEP + 4;
 
 /// Bytes of a page number in an index page.
 const PAGE_NUMBER_BYTES: usize = 5;
@@ -71,17 +74,17 @@ pub(crate) struct Step<'a> {
 
 /// Writes a whole value, as the next unclaimed one of the transaction. Outside actions.
 pub(crate) fn write_value(
-    core: &Core,
-    slot: &Slot,
+    on: Target<'_>,
     unclaimed: &mut Unclaimed,
-    table: &Table,
     value: &[u8],
     buffers: &mut Buffers,
 ) -> Result<()> {
+    let Target { core, slot, table, interrupted } = on;
     let step_bytes = step_bytes(core);
     for (step_no, bytes) in value.chunks(step_bytes).enumerate() {
         let offset = (step_no * step_bytes) as u64;
         let step = Step { table: table.id(), total_bytes: value.len() as u64, offset, bytes };
+        core.make_room_unless(Need::New, PAGES_NEEDED_PER_STEP, interrupted)?;
         write_step(core, slot, unclaimed, table.blob_owner(), &step, buffers)?;
     }
     Counters::add(&core.counters.large_values_written);
@@ -103,7 +106,7 @@ pub(crate) struct Buffers {
     pub(crate) log: Vec<u8>,
 }
 
-/// Takes one step; also how redo repeats it.
+/// Takes one step, for which [`PAGES_NEEDED_PER_STEP`] have been made room; also how redo repeats it.
 pub(crate) fn write_step(
     core: &Core,
     slot: &Slot,
@@ -118,7 +121,6 @@ pub(crate) fn write_step(
     }
     buffers.log.clear();
     LogRecord::Blob { txn: slot.txn(), table, total_bytes, offset, bytes }.encode(&mut buffers.log);
-    core.make_room(Need::New, 4 * PAGES_PER_STEP + 4)?;
     let action = core.pool.enter();
     let end = offset + bytes.len() as u64;
     let mut blob =

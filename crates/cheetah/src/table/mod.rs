@@ -11,6 +11,7 @@ pub(crate) mod rollback;
 pub(crate) mod row_op;
 mod spec;
 pub(crate) mod stored_row;
+pub(crate) mod unfinished;
 
 pub use analyze::KeyEnds;
 pub use handle::Table;

@@ -8,8 +8,9 @@
 //!       free; how far that has come is part of the generation state. So they are freed exactly once, whatever
 //!       crashes in between (C4).
 //!   I4  A record of a dropped or fenced table is skipped: its trees are, or will be, freed as a whole.
-//!   I5  Damage met at the opening of the database fences the table; met later it leaves the transaction as it is, with
-//!       its locks, for the next opening.
+//!   I5  Damage met at the opening of the database fences the table; met later it leaves the transaction with its locks, for
+//!       another attempt ([`super::unfinished`]) or the next opening.
+//!   I6  Merging pages afterwards is no part of the work: it may fail, and the record is taken back all the same.
 
 use super::change::{self, Change};
 use super::core::{Core, Counters, Need};
@@ -37,23 +38,42 @@ pub(crate) fn roll_back_to(core: &Core, slot: &Arc<Slot>, undo_no: u64, writer: 
     Ok(())
 }
 
-/// Takes the whole transaction back.
+/// Takes the whole transaction back. After an error it is as listed as before, with fewer records (I1): whoever holds its
+/// locks keeps them and tries again.
 pub(crate) fn roll_back(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
     if planted::is_on("txn: log ABORT before the UNDOs") {
         log_abort(core, slot)?;
     }
-    roll_back_to(core, slot, 0, writer)?;
-    log_abort(core, slot)?;
-    core.active.finish(slot.txn());
-    Counters::add(&core.counters.rollbacks);
+    while !roll_back_some(core, slot, writer, usize::MAX)? {}
     Ok(())
 }
 
+/// Takes at most `records` records back, and ends the transaction when that was all; whether it was.
+pub(crate) fn roll_back_some(
+    core: &Core,
+    slot: &Arc<Slot>,
+    writer: &mut Writer,
+    records: usize,
+) -> Result<bool> {
+    let undo_no = slot.state().undo_no;
+    let keep = undo_no.saturating_sub(records as u64);
+    roll_back_to(core, slot, keep, writer)?;
+    if keep > 0 {
+        return Ok(false);
+    }
+    log_abort(core, slot)?;
+    Counters::add(&core.counters.rollbacks);
+    Ok(true)
+}
+
+/// Logs ABORT and takes the transaction off the list in one action, so that a generation has either both or neither.
 fn log_abort(core: &Core, slot: &Slot) -> Result<()> {
     let mut record = Vec::new();
     LogRecord::Abort(slot.txn()).encode(&mut record);
     core.make_room(Need::Back, 0)?;
-    core.append(&core.pool.enter(), &record)?;
+    let action = core.pool.enter();
+    core.append(&action, &record)?;
+    core.active.finish(slot.txn());
     Ok(())
 }
 
@@ -73,11 +93,8 @@ pub(crate) fn take_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer)
         }
     };
     if let Err(error) = done {
-        done = core.fence(body.table(), error);
-        // What failed after the step had been taken back was tidying up.
-        if done.is_ok() && slot.state().undo_no == state.undo_no {
-            done = leave_record(core, slot, &head, &writer.buffers);
-        }
+        done =
+            core.fence(body.table(), error).and_then(|()| leave_record(core, slot, &head, &writer.buffers));
     }
     writer.buffers.undo = record;
     done
@@ -138,7 +155,8 @@ fn take_back_row(
         log_undo(core, &action, slot, head, &writer.buffers)?;
     }
     Counters::add(&core.counters.rows_rolled_back);
-    writer.paths.merge_small(&table, &writer.change)
+    core.tidied(writer.paths.merge_small(&table, &writer.change));
+    Ok(())
 }
 
 /// The row operation that takes another one back: old and new change places.

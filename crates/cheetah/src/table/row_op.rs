@@ -48,6 +48,8 @@ pub(crate) struct Target<'a> {
     pub(crate) core: &'a Core,
     pub(crate) slot: &'a Arc<Slot>,
     pub(crate) table: &'a Table,
+    /// Whether the statement is to end, asked while it waits.
+    pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
 
 /// Where the new row's large values come from.
@@ -128,7 +130,7 @@ impl Writer {
         new: Option<&NewRow<'_>>,
         old_entries: &[OldEntry<'_>],
     ) -> Result<()> {
-        let Target { core, slot, table } = on;
+        let Target { core, slot, table, .. } = on;
         let _usage = table.use_it()?;
         self.change.start(op, old_key, new.map_or(b"", |new| new.key));
         check_limits(table, new)?;
@@ -258,7 +260,7 @@ impl Writer {
 
     /// Builds the stored row that comes, writing its large values.
     fn build_row(&mut self, on: Target<'_>, row: &[u8], source: RowSource<'_>) -> Result<()> {
-        let Target { core, slot, table } = on;
+        let table = on.table;
         let shape = table.shape();
         find_values(shape, row, &mut self.values)?;
         if let RowSource::Caller = source {
@@ -266,7 +268,7 @@ impl Writer {
             for no in 0..self.values.len() {
                 let Some(value) = self.values.get(no).filter(|value| value.moves) else { continue };
                 let bytes = row.get(value.at.clone()).unwrap_or_default();
-                large::write_value(core, slot, &mut self.unclaimed, table, bytes, &mut self.buffers)?;
+                large::write_value(on, &mut self.unclaimed, bytes, &mut self.buffers)?;
             }
         }
         self.large.clear();
@@ -327,12 +329,12 @@ impl Writer {
 
     /// The action.
     fn execute(&mut self, on: Target<'_>) -> Result<()> {
-        let Target { core, slot, table } = on;
+        let Target { core, slot, table, interrupted } = on;
         change::prepare(table, &self.change, &mut self.paths)?;
         let undo_bytes = self.change_bytes() + self.old_row.len() + self.old_payloads.len() + 64;
-        let need = if self.change.op == RowOp::Delete { Need::Back } else { Need::New };
+        let need = if self.change.op == RowOp::Delete { Need::Delete } else { Need::New };
         let pages = 4 * (self.change.entries.len() + 1) + core.undo.pages_needed(undo_bytes);
-        core.make_room(need, pages)?;
+        core.make_room_unless(need, pages, interrupted)?;
         {
             let action = core.pool.enter();
             let mut state = slot.state();
@@ -348,7 +350,9 @@ impl Writer {
             slot.note_frees();
         }
         self.unclaimed.clear();
-        self.paths.merge_small(table, &self.change)
+        // The row operation is done: pages that stay small are no error of it.
+        core.tidied(self.paths.merge_small(table, &self.change));
+        Ok(())
     }
 
     fn change_bytes(&self) -> usize {

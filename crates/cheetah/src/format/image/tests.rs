@@ -116,7 +116,8 @@ fn content(rng: &mut Rng) -> PageBuf {
     let mut bytes = PageBuf::new(512 << rng.below(8));
     let kind = if rng.chance(0.5) { PageKind::Blob } else { PageKind::Undo };
     let capacity = content_capacity(bytes.len());
-    let mut page = build_content(&mut bytes, kind, TREE, PageId(rng.below(PageId::MAX.0 + 1)), rng.next_u64());
+    let mut page =
+        build_content(&mut bytes, kind, TREE, PageId(rng.below(PageId::MAX.0 + 1)), rng.next_u64());
     let length = if rng.chance(0.2) { capacity } else { rng.below(capacity as u64) as usize };
     page.append_content(&rng.bytes(length)).unwrap();
     bytes
