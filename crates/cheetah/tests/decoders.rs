@@ -141,6 +141,11 @@ fn decoders_survive_mutated_bytes_catalog() {
 }
 
 #[test]
+fn decoders_survive_mutated_bytes_statistics() {
+    survive("statistics row", &statistics_rows(), 20_000, |_| {}, decoded::statistics_row);
+}
+
+#[test]
 fn decoders_survive_mutated_bytes_generation_state() {
     survive("generation state", &generation_states(), 40_000, |_| {}, decoded::generation_state);
 }

@@ -55,6 +55,7 @@ fn written() -> Vec<(&'static str, Vec<Vec<u8>>)> {
         ("log record", samples::log_records()),
         ("log frame", samples::log_frames()),
         ("undo record", samples::undo_records()),
+        ("statistics row", samples::statistics_rows()),
     ]
 }
 
@@ -263,6 +264,10 @@ fn images_and_records_of_a_newer_version_are_refused() {
     let mut row = samples::catalog_rows().remove(0);
     row[0] = 9;
     assert_newer(cheetah::format::catalog::TableDef::decode(&row).map(drop), "catalog row");
+    let mut statistics = samples::statistics_rows().remove(0);
+    statistics[0] = 9;
+    let refused = cheetah::format::statistics::IndexStatistics::decode(&statistics);
+    assert_newer(refused.map(drop), "statistics row");
     let mut state = samples::generation_states().remove(0);
     state[0] = 9;
     assert_newer(cheetah::format::state::State::decode(&state).map(drop), "generation state");

@@ -2,7 +2,7 @@
 //!
 //! Layout    docs/format.md, "Statistics".
 
-use super::bytes::{Defect, Reader};
+use super::bytes::{check_version, Defect, Reader};
 use super::record_fields::count;
 use super::varint;
 use crate::base::{Result, TableId};
@@ -36,9 +36,7 @@ impl IndexStatistics {
     }
 
     fn read(fields: &mut Reader<'_>) -> std::result::Result<Self, Defect> {
-        if fields.u8()? != VERSION {
-            return Err(Defect::new("unknown layout version"));
-        }
+        check_version("statistics row format", fields.u8()?.into(), VERSION.into())?;
         let rows = fields.varint()?;
         let parts = count(fields)?;
         let distinct = (0..parts).map(|_| fields.varint()).collect::<std::result::Result<_, _>>()?;

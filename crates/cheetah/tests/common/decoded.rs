@@ -8,6 +8,7 @@ use cheetah::format::catalog::{parse_piece_key, piece_key, TableDef};
 use cheetah::format::log_record::LogRecord;
 use cheetah::format::row::{Locator, LOCATOR_BYTES};
 use cheetah::format::state::State;
+use cheetah::format::statistics::IndexStatistics;
 use cheetah::format::{control, log_frame, map_block, segment_header, undo_record, varint};
 
 /// A definition of a table, and the key of a piece of one.
@@ -19,6 +20,15 @@ pub(crate) fn catalog_row(bytes: &[u8]) {
     }
     if let Ok((table, piece_no)) = parse_piece_key(bytes) {
         assert_eq!(piece_key(table, piece_no), bytes);
+    }
+}
+
+/// A row of the statistics table.
+pub(crate) fn statistics_row(bytes: &[u8]) {
+    if let Ok(statistics) = IndexStatistics::decode(bytes) {
+        let mut again = Vec::new();
+        statistics.encode(&mut again);
+        assert_eq!(IndexStatistics::decode(&again).ok(), Some(statistics));
     }
 }
 

@@ -7,6 +7,7 @@ use cheetah::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow
 use cheetah::format::page::{build_content, build_page, PageBuf, PageKind, RecordFlags, RecordRef};
 use cheetah::format::row::{build_row, Locator, RowShape, VarValue};
 use cheetah::format::state::{FencedTable, State, TableState, TxnState};
+use cheetah::format::statistics::IndexStatistics;
 use cheetah::format::undo_record::{self, RowParts, UndoBlob};
 use cheetah::format::{control, log_frame, map_block, segment_header, Location, MapEntry};
 
@@ -158,6 +159,15 @@ pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
 }
 
 /// States of generations.
+pub(crate) fn statistics_rows() -> Vec<Vec<u8>> {
+    let of = |rows, distinct: &[u64]| {
+        let mut bytes = Vec::new();
+        IndexStatistics { rows, distinct: distinct.to_vec() }.encode(&mut bytes);
+        bytes
+    };
+    vec![of(0, &[]), of(1000, &[1000]), of(1 << 40, &[3, 500, 1 << 39])]
+}
+
 pub(crate) fn generation_states() -> Vec<Vec<u8>> {
     let txn = TxnState {
         txn: TxnId(7),
