@@ -41,6 +41,26 @@ pub(super) enum Reuse {
     Unlikely,
 }
 
+/// A page that this thread reads. Whatever happens, a panic too, those who wait for it go on.
+struct Loading<'p> {
+    pool: &'p Pool,
+    pid: PageId,
+    /// The entry says what came of the reading.
+    is_settled: bool,
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            let mut entry = self.pool.table.entry(self.pid);
+            if entry.residence() == Residence::Loading {
+                entry.unload();
+            }
+        }
+        self.pool.loads.finished(self.pid);
+    }
+}
+
 impl Pool {
     pub(super) fn fetch_for(&self, pid: PageId, reuse: Reuse) -> Result<Option<PageRef>> {
         self.counters.requests.one();
@@ -50,8 +70,9 @@ impl Pool {
                 Found::Nothing => return Ok(None),
                 Found::OthersLoad => self.loads.wait_while(pid, || self.is_loading(pid)),
                 Found::Load(source) => {
+                    let mut loading = Loading { pool: self, pid, is_settled: false };
                     let loaded = self.load(pid, source);
-                    self.loads.finished(pid);
+                    loading.is_settled = true;
                     return loaded;
                 }
             }
@@ -181,5 +202,30 @@ fn name_page(error: Error, pid: PageId, source: Source) -> Error {
             detail,
         ),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Config;
+    use crate::pool::testing::Database;
+    use std::panic::{catch_unwind, AssertUnwindSafe};
+
+    #[test]
+    fn a_panic_of_the_thread_that_reads_a_page_leaves_the_page_to_others() {
+        let db = Database::new(&Config::tiny());
+        let pid = db.add(PageClass::Base, 7);
+        db.checkpoint().unwrap();
+        let disk = db.disk.clone();
+        let db = db.crash(disk);
+        let pool = &db.pool;
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            pool.table.entry(pid).start_loading();
+            let _loading = Loading { pool, pid, is_settled: false };
+            panic!("while the page is read");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(db.value(pid), Some(7));
     }
 }
