@@ -4,7 +4,9 @@
 //!   G1  The generation is constant while any action is open.
 //!   G2  A thread opens one action at a time, and holds no page latch when it does (C7): otherwise the flip, which
 //!       waits for open actions, and an action waiting for that latch would wait for each other.
-//!   G3  A panic inside an action aborts the process: half an action must not reach a checkpoint.
+//!   G3  A panic inside an action aborts the process: half an action must not reach a checkpoint. An action that a
+//!       thread opens while it unwinds already (a transaction is dropped, and takes back its changes) is one like
+//!       any other; a second panic inside of it aborts the process by the rules of the language.
 
 use super::{latch_count, Pool};
 use crate::base::Generation;
@@ -48,7 +50,7 @@ impl Gate {
         debug_assert!(!INSIDE.get(), "G2: one action at a time");
         let generation = self.door().0.read();
         INSIDE.set(true);
-        Action { pool, generation }
+        Action { pool, generation, opened_unwinding: std::thread::panicking() }
     }
 
     /// Waits until no action is open, moves on to the next generation, and runs `at_cut` before any action of the
@@ -92,6 +94,8 @@ pub(super) fn inside() -> bool {
 pub struct Action<'p> {
     pool: &'p Pool,
     generation: RwLockReadGuard<'p, Generation>,
+    /// A panic outside of the action is the reason why it was opened.
+    opened_unwinding: bool,
 }
 
 impl<'p> Action<'p> {
@@ -107,7 +111,7 @@ impl<'p> Action<'p> {
 
 impl Drop for Action<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if std::thread::panicking() && !self.opened_unwinding {
             eprintln!("cheetah: panic inside an action; aborting so that half a change is never stored");
             std::process::abort();
         }
@@ -175,5 +179,24 @@ mod tests {
         assert!(!output.status.success());
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(text.contains("aborting so that half a change is never stored"), "{text}");
+    }
+
+    #[test]
+    fn an_action_that_a_panic_outside_of_it_opens_is_completed() {
+        struct TakesBack<'a>(&'a Database);
+        impl Drop for TakesBack<'_> {
+            fn drop(&mut self) {
+                self.0.add(PageClass::Base, 9);
+            }
+        }
+        let db = Database::new(&Config::tiny());
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _change = TakesBack(&db);
+            panic!("between two actions");
+        }));
+        assert!(caught.is_err());
+        let pid = db.add(PageClass::Base, 10);
+        db.checkpoint().unwrap();
+        assert_eq!(db.value(pid), Some(10));
     }
 }
