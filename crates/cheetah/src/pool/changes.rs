@@ -30,26 +30,31 @@ struct Shard {
 pub(super) struct Changes {
     shards: Box<[Mutex<Shard>]>,
     dirty_count: AtomicUsize,
+    dirty_bytes: AtomicUsize,
 }
 
 impl Default for Changes {
     fn default() -> Self {
         let shards = std::iter::repeat_with(Mutex::default).take(SHARDS_COUNT).collect();
-        Self { shards, dirty_count: AtomicUsize::new(0) }
+        Self { shards, dirty_count: AtomicUsize::new(0), dirty_bytes: AtomicUsize::new(0) }
     }
 }
 
 impl Changes {
-    pub(super) fn mark_dirty(&self, pid: PageId) {
+    /// Notes that a page of `bytes` bytes is dirty.
+    pub(super) fn mark_dirty(&self, pid: PageId, bytes: usize) {
         let was_clean = self.with(pid, |shard| shard.dirty.insert(pid));
         debug_assert!(was_clean, "N1: page {pid} is marked dirty once");
         self.dirty_count.fetch_add(1, Relaxed);
+        self.dirty_bytes.fetch_add(bytes, Relaxed);
     }
 
-    pub(super) fn unmark_dirty(&self, pid: PageId) {
+    /// Takes back a [`mark_dirty`](Self::mark_dirty) of the same page.
+    pub(super) fn unmark_dirty(&self, pid: PageId, bytes: usize) {
         let was = self.with(pid, |shard| shard.dirty.remove(&pid));
         debug_assert!(was, "N1: page {pid} was dirty without being known as such");
         self.dirty_count.fetch_sub(1, Relaxed);
+        self.dirty_bytes.fetch_sub(bytes, Relaxed);
     }
 
     pub(super) fn set_moved(&self, pid: PageId, entry: Option<MapEntry>) {
@@ -74,6 +79,11 @@ impl Changes {
     /// Number of dirty pages.
     pub(super) fn dirty_count(&self) -> usize {
         self.dirty_count.load(Relaxed)
+    }
+
+    /// Bytes of the dirty pages in memory.
+    pub(super) fn dirty_bytes(&self) -> usize {
+        self.dirty_bytes.load(Relaxed)
     }
 
     /// Whether there are any changes.

@@ -171,9 +171,9 @@ impl Pool {
             let Some(frame) = entry.frame().filter(|frame| frame.dirty() == Some(generation)) else {
                 continue;
             };
-            old.unmark_dirty(pid);
+            old.unmark_dirty(pid, frame.bytes_count);
             frame.set_dirty(Some(next));
-            new.mark_dirty(pid);
+            new.mark_dirty(pid, frame.bytes_count);
         }
         if !planted::is_on("pool: forget the moves of an abandoned checkpoint") {
             new.absorb(old.all_moved());

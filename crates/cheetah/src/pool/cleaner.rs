@@ -39,9 +39,9 @@ impl Schedule {
 }
 
 impl Pool {
-    /// One step of the cleaner: writes pages that leave soon, and others when too many are dirty, evicts ahead of need, and brings the accounts up to
-    /// date. `log_percent` is the log written since the last checkpoint, of what there may be. Returns the number
-    /// of pages written.
+    /// One step of the cleaner: writes pages that leave soon, and others when too many are dirty, evicts ahead of need,
+    /// and brings the accounts up to date. `log_percent` is the log written since the last checkpoint, of what there
+    /// may be. Returns the number of pages written.
     pub fn clean_step(&self, now_ns: u64, log_percent: u64, io_capacity: u32) -> Result<usize> {
         self.health.check()?;
         self.update_accounts();
@@ -57,9 +57,8 @@ impl Pool {
 
     /// What presses now; `log_percent` as in [`clean_step`](Self::clean_step).
     pub fn pressure(&self, log_percent: u64) -> Pressure {
-        let page_bytes = PageClass::Base.bytes(self.page_bytes) as u64;
-        let frames = (self.memory.frames_limit() as u64 / page_bytes).max(1);
-        Pressure { dirty_percent: (self.dirty_count() as u64 * 100 / frames).min(100), log_percent }
+        let limit = (self.memory.frames_limit() as u64).max(1);
+        Pressure { dirty_percent: (self.dirty_bytes() as u64 * 100 / limit).min(100), log_percent }
     }
 
     /// Writes changed pages that are the next to leave memory, if any must.

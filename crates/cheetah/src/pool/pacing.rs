@@ -2,7 +2,8 @@
 //!
 //! Both rise smoothly with the pressure, so that throughput bends and never falls off a cliff.
 
-/// Above this share of dirty pages the cleaner starts, in percent of the frames.
+/// Above this share of dirty pages, in percent of the bytes of the frames, the cleaner has a rate; it is used when the
+/// pressure is high.
 const DIRTY_LOW_PERCENT: u64 = 10;
 /// At this share the cleaner uses all the I/O it may, and soon more.
 const PRESSING_PERCENT: u64 = 75;
@@ -16,7 +17,7 @@ const DELAY_MAX_NS: u64 = 500_000;
 /// What presses, in percent of what there may be.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Pressure {
-    /// Dirty pages among the frames.
+    /// Bytes of the dirty pages, of what frames may take.
     pub dirty_percent: u64,
     /// Log written since the last checkpoint began.
     pub log_percent: u64,

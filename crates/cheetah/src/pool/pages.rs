@@ -173,7 +173,7 @@ impl Pool {
         let mut entry = self.table.entry(pid);
         assert_eq!(entry.residence(), Residence::Free, "a page number is given out once");
         frame.set_dirty(Some(action.generation()));
-        self.changes_of(action.generation()).mark_dirty(pid);
+        self.changes_of(action.generation()).mark_dirty(pid, frame.bytes_count);
         entry.start(frame.clone());
         self.queues.add(frame.clone(), EvictionTime::default());
         self.trees.get(tree).add_page();
@@ -261,6 +261,11 @@ impl Pool {
     /// Pages that are dirty in any generation.
     pub(super) fn dirty_count(&self) -> usize {
         self.changes.iter().map(Changes::dirty_count).sum()
+    }
+
+    /// Bytes in memory of the pages that are dirty in any generation; their images on disk take no more, but for a header.
+    pub(super) fn dirty_bytes(&self) -> usize {
+        self.changes.iter().map(Changes::dirty_bytes).sum()
     }
 
     /// Names and values of counters and gauges, for status.

@@ -28,7 +28,7 @@ impl Pool {
     /// stays (H3): only then may a user change more.
     pub fn check_space(&self, reserve: Reserve) -> Result<()> {
         self.health.check()?;
-        self.segments.check_space(self.dirty_count() as u64 * u64::from(self.page_bytes), reserve)
+        self.segments.check_space(self.dirty_bytes() as u64, reserve)
     }
 
     /// Evicts pages, writing changed ones, until about `pages` more base pages fit into memory. Call outside of

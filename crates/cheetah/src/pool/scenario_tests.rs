@@ -405,3 +405,20 @@ fn a_scan_does_not_push_out_what_is_used() {
     let missed = db.pool.counters.reads.get() - reads;
     assert!(missed <= hot.len() as u64 / 4, "{missed} of {} had been pushed out", hot.len());
 }
+
+#[test]
+fn dirty_pages_count_with_their_size() {
+    let db = Database::new(&Config::tiny());
+    let [base, wide, large] = [PageClass::Base, PageClass::Wide, PageClass::Large];
+    let pids = [base, wide, large].map(|class| db.add(class, 3));
+    let bytes = |class: PageClass| class.bytes(db.pool.page_bytes);
+    assert_eq!(db.pool.dirty_bytes(), bytes(base) + bytes(wide) + bytes(large));
+    db.checkpoint().unwrap();
+    assert_eq!(db.pool.dirty_bytes(), 0);
+    db.change(pids[2], 4);
+    assert_eq!(db.pool.dirty_bytes(), bytes(large));
+    let percent = bytes(large) * 100 / db.pool.memory.frames_limit();
+    assert_eq!(db.pool.pressure(0).dirty_percent, percent as u64);
+    db.free(pids[2]);
+    assert_eq!(db.pool.dirty_bytes(), 0);
+}

@@ -34,7 +34,7 @@ impl Pool {
         assert!(!frame.is_detached(), "F4: page {} is changed after it was freed", frame.pid);
         self.unmark_dirty(frame);
         frame.set_dirty(Some(generation));
-        self.changes_of(generation).mark_dirty(frame.pid);
+        self.changes_of(generation).mark_dirty(frame.pid, frame.bytes_count);
     }
 
     /// W2: writes the page when it is dirty in the generation that a checkpoint is writing. When that fails, the
@@ -129,7 +129,7 @@ impl Pool {
     /// Takes a frame out of the set of dirty pages that it is in. Under the entry's lock.
     pub(super) fn unmark_dirty(&self, frame: &Frame) {
         if let Some(generation) = frame.dirty() {
-            self.changes_of(generation).unmark_dirty(frame.pid);
+            self.changes_of(generation).unmark_dirty(frame.pid, frame.bytes_count);
             frame.set_dirty(None);
         }
     }
