@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The handler: one open instance of a table. Each method unpacks, makes one call into the engine, packs the answer,
 // and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc, reads.cc, locking.cc, ddl.cc,
-// alter.cc, statistics.cc and checking.cc.
+// numbering.cc, statistics.cc and checking.cc.
 #pragma once
 
 #include "server.h"

@@ -84,7 +84,7 @@ static int drop_table(handlerton *, const char *path) {
 static void drop_database(handlerton *, char *path) {
   std::string prefix = table_name_of_path(path);
   if (prefix.empty() || prefix.back() != FN_LIBCHAR) prefix += FN_LIBCHAR;
-  for (const std::string &name : table_names(prefix)) cheetah_drop_table(engine.db, bytes_of(name));
+  for (const std::string &name : table_names(prefix)) drop_or_warn(name);
 }
 
 static int signal_ddl_recovery_done(handlerton *) {

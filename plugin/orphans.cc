@@ -31,7 +31,7 @@ bool has_definition(const std::string &name) {
   return access((file + reg_ext).c_str(), F_OK) == 0;
 }
 
-static void drop(const std::string &name) {
+void drop_or_warn(const std::string &name) {
   if (cheetah_drop_table(engine.db, bytes_of(name)) == CHEETAH_OK) return;
   String message = last_message();
   sql_print_warning("CHEETAH: '%s' could not be dropped: %s", name.c_str(), message.c_ptr_safe());
@@ -52,7 +52,7 @@ int rename_all_partitions(const std::string &source, const std::string &target) 
 }
 
 void drop_temporary_tables() {
-  for (const std::string &name : table_names("#tmp/")) drop(name);
+  for (const std::string &name : table_names("#tmp/")) drop_or_warn(name);
 }
 
 void drop_intermediate_tables() {
@@ -61,7 +61,7 @@ void drop_intermediate_tables() {
     bool intermediate = slash != std::string::npos && name.compare(slash + 1, 5, "#sql-") == 0;
     if (!intermediate || has_definition(name)) continue;
     sql_print_information("CHEETAH: dropping '%s', left by a statement that was interrupted", name.c_str());
-    drop(name);
+    drop_or_warn(name);
   }
 }
 
