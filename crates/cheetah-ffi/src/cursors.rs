@@ -3,6 +3,7 @@
 use crate::barrier::{entry, value};
 use crate::types::*;
 use crate::{CheetahBuffer, CheetahTable, CheetahTxn};
+use cheetah::base::{Error, Result};
 use cheetah::db::{Cursor, SeekMode};
 
 /// A cursor and whether its index is the clustered one.
@@ -58,15 +59,16 @@ pub unsafe extern "C" fn cheetah_close_cursor(cursor: *mut CheetahCursor) {
     value((), || drop(unsafe { Box::from_raw(cursor) }));
 }
 
-fn mode_of(mode: u8) -> SeekMode {
-    match mode {
+fn mode_of(mode: u8) -> Result<SeekMode> {
+    Ok(match mode {
         0 => SeekMode::AtLeast,
         1 => SeekMode::After,
         2 => SeekMode::AtMost,
         3 => SeekMode::Before,
         4 => SeekMode::First,
-        _ => SeekMode::Last,
-    }
+        5 => SeekMode::Last,
+        _ => return Err(Error::Limit { what: "mode of a seek", actual: mode.into(), limit: 5 }),
+    })
 }
 
 /// Places the cursor.
@@ -80,7 +82,7 @@ pub unsafe extern "C" fn cheetah_seek(
     // SAFETY: by the contract of the crate the handle is open and the key is readable.
     let (cursor, key, found) = unsafe { (&mut *cursor, key.get(), &mut *found) };
     entry(|| {
-        let on_entry = cursor.cursor.seek(mode_of(mode), key)?;
+        let on_entry = cursor.cursor.seek(mode_of(mode)?, key)?;
         Ok(cursor.report(on_entry, found))
     })
 }
@@ -113,4 +115,15 @@ pub unsafe extern "C" fn cheetah_current_row(cursor: *mut CheetahCursor, row: *m
     // SAFETY: by the contract of the crate the handles are open.
     let (cursor, row) = unsafe { (&mut *cursor, &mut *row) };
     entry(|| cursor.cursor.get_row(&mut row.0).map(|()| Code::Ok))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mode_of;
+
+    #[test]
+    fn unknown_codes_of_a_seek_are_refused() {
+        assert!((0..=5).all(|mode| mode_of(mode).is_ok()));
+        assert!(mode_of(6).is_err());
+    }
 }

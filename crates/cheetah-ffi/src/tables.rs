@@ -36,12 +36,12 @@ pub unsafe extern "C" fn cheetah_create_table(db: *mut CheetahDb, spec: *const C
     let (db, spec) = unsafe { (&*db, &*spec) };
     entry(|| {
         // SAFETY: as above.
-        let spec = unsafe { table_spec(spec) };
+        let spec = unsafe { table_spec(spec) }?;
         db.0.create_table(&spec).map(|_| Code::Ok)
     })
 }
 
-unsafe fn table_spec(spec: &CheetahTableSpec) -> TableSpec {
+unsafe fn table_spec(spec: &CheetahTableSpec) -> Result<TableSpec> {
     // SAFETY: passed on.
     let indexes = unsafe { slice(spec.indexes, spec.index_count) };
     let longest_secondary = indexes.iter().skip(1).map(|index| index.max_key_bytes).max().unwrap_or(0);
@@ -57,24 +57,25 @@ unsafe fn table_spec(spec: &CheetahTableSpec) -> TableSpec {
     };
     // SAFETY: passed on.
     let (name, shape, extra) = unsafe { (spec.name.text(), spec.shape.get(), spec.extra.get().to_vec()) };
-    TableSpec {
+    Ok(TableSpec {
         name,
         shape,
         indexes: indexes.iter().enumerate().map(index_spec).collect(),
-        compression: compression(spec.compression, spec.compression_level),
+        compression: compression(spec.compression, spec.compression_level)?,
         hidden_key: spec.hidden_key != 0,
         auto_increment: spec.auto_increment,
         extra,
-    }
+    })
 }
 
-fn compression(codec: u8, level: i32) -> Compression {
-    match codec {
+fn compression(codec: u8, level: i32) -> Result<Compression> {
+    Ok(match codec {
         0 => Compression { codec: Codec::None, level: 0 },
         1 => Compression { codec: Codec::Lz4, level: 0 },
-        _ if level == 0 => Compression::default(),
-        _ => Compression { codec: Codec::Zstd, level },
-    }
+        2 if level == 0 => Compression::default(),
+        2 => Compression { codec: Codec::Zstd, level },
+        _ => return Err(Error::Limit { what: "code of a compression", actual: codec.into(), limit: 2 }),
+    })
 }
 
 /// Drops a table.
@@ -344,4 +345,15 @@ pub unsafe extern "C" fn cheetah_rows_per_value(
     // SAFETY: by the contract of the crate the handle is open.
     let table = unsafe { &*table };
     value(0, || table.table.rows_per_value(index_no as usize, parts as usize).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_codes_of_a_compression_are_refused() {
+        assert!((0..=2).all(|codec| compression(codec, 3).is_ok()));
+        assert!(compression(3, 0).is_err());
+    }
 }
