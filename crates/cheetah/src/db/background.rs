@@ -85,7 +85,7 @@ impl Background {
     pub(super) fn collect_step(&self) -> Result<bool> {
         let core = &self.core;
         let moved = core.pool.gc_step(core.clock.now_ns(), core.io_capacity.load(Relaxed));
-        self.noted("giving space back", moved.map(|bytes| bytes > 0))
+        self.noted("giving space back", moved)
     }
 
     /// Goes on with what transactions have left to do, and frees some of what is no longer needed: pages of dropped trees,

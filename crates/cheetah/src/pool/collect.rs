@@ -10,7 +10,7 @@
 
 use super::page_table::PageEntry;
 use super::Pool;
-use crate::base::{planted, ErrorKind, PageId, Result};
+use crate::base::{planted, ErrorKind, PageId, Result, SegmentId};
 use crate::format::Location;
 use crate::segment::{fill_target, Stream};
 
@@ -18,18 +18,29 @@ use crate::segment::{fill_target, Stream};
 const MOVED_PER_WRITTEN: u64 = 2;
 /// Part of the device's capacity that collection uses at rest: one in four.
 const IDLE_SHARE: u64 = 4;
+/// Entries of the page table looked at in one step, so that nobody waits long for the collection's lock.
+const LOOKS_MAX: u64 = 100_000;
 /// Time made up for at most, in nanoseconds.
 const CATCH_UP_NS: u64 = 1_000_000_000;
 
 /// What is being collected.
 #[derive(Default, Debug)]
 pub(super) struct Collection {
-    /// Images of the victim that were needed when it was chosen; the next one last.
+    /// What is listed of the victim while it is not complete.
+    listing: Option<Listing>,
+    /// Images of the victim that were needed when they were listed; the next one last.
     images: Vec<(Location, PageId)>,
     last_ns: u64,
     last_written_bytes: u64,
     /// Segments wait to be removed, or to be old enough to be collected.
     waits_for_commit: bool,
+}
+
+/// A walk over the page table for the images in one segment. The segment is closed: none is added to it meanwhile.
+#[derive(Clone, Copy, Debug)]
+struct Listing {
+    victim: SegmentId,
+    next: PageId,
 }
 
 /// What has happened since the last step.
@@ -51,8 +62,9 @@ impl Since {
 
 impl Pool {
     /// One step of the garbage collection: moves what is due since the last step, if the files are emptier than
-    /// they should be under the present load. Returns the bytes moved. Space is given back by later checkpoints.
-    pub fn gc_step(&self, now_ns: u64, io_capacity: u32) -> Result<u64> {
+    /// they should be under the present load. Returns whether it did anything and should be called again soon. Space is
+    /// given back by later checkpoints.
+    pub fn gc_step(&self, now_ns: u64, io_capacity: u32) -> Result<bool> {
         self.health.check()?;
         let mut collection = self.collection.lock();
         let since = self.since(&mut collection, now_ns);
@@ -62,14 +74,17 @@ impl Pool {
         let target = fill_target(user, device, totals.live_bytes, self.segments.free_bytes()?);
         collection.waits_for_commit = false;
         if totals.collectable_fill() >= target {
-            return Ok(0);
+            return Ok(false);
+        }
+        if !self.list_images(&mut collection, LOOKS_MAX) {
+            return Ok(true);
         }
         let moved = self.move_images(&mut collection, since.budget(device))?;
         if moved == 0 && since.written_bytes == 0 {
             self.segments.seal_sparse()?;
             collection.waits_for_commit = self.segments.waits_for_commit();
         }
-        Ok(moved)
+        Ok(moved > 0)
     }
 
     /// Whether a checkpoint would make something durable that is not, or give space back, or let the collection go on.
@@ -78,10 +93,12 @@ impl Pool {
         self.changes_of(self.generation()).is_some() || self.collection.lock().waits_for_commit
     }
 
-    /// Moves images until `budget` bytes are moved, or nothing is worth moving. For tests and tools that do not
-    /// wait.
+    /// Moves images until `budget` bytes are moved, or none of the victim are left: for those who need space now, and
+    /// for tests. Returns the bytes moved.
     pub fn collect(&self, budget: u64) -> Result<u64> {
-        self.move_images(&mut self.collection.lock(), budget)
+        let mut collection = self.collection.lock();
+        self.list_images(&mut collection, u64::MAX);
+        self.move_images(&mut collection, budget)
     }
 
     fn since(&self, collection: &mut Collection, now_ns: u64) -> Since {
@@ -96,9 +113,6 @@ impl Pool {
 
     fn move_images(&self, collection: &mut Collection, budget: u64) -> Result<u64> {
         let mut moved = 0;
-        if collection.images.is_empty() {
-            self.choose_victim(collection);
-        }
         while moved < budget {
             let Some((from, pid)) = collection.images.pop() else { break };
             match self.move_image(pid, from) {
@@ -115,17 +129,29 @@ impl Pool {
         Ok(moved)
     }
 
-    /// Lists the needed images of the next victim, in the order in which they lie in the file.
-    fn choose_victim(&self, collection: &mut Collection) {
-        let Some(victim) = self.segments.victim() else { return };
-        let end = self.pids.lock().end();
-        for number in 1..end.0 {
-            let location = self.table.existing(PageId(number)).and_then(|entry| entry.location());
+    /// When nothing is left to be moved: chooses a victim and lists its needed images, with up to `looks_max` looks at the
+    /// page table, in the order in which they lie in the file. Returns whether the list is complete.
+    fn list_images(&self, collection: &mut Collection, looks_max: u64) -> bool {
+        if collection.listing.is_none() && collection.images.is_empty() {
+            let victim = self.segments.victim();
+            collection.listing = victim.map(|victim| Listing { victim, next: PageId(1) });
+        }
+        let Some(Listing { victim, next }) = collection.listing else { return true };
+        let end = self.pids.lock().end().0;
+        let stop = next.0.saturating_add(looks_max).min(end);
+        for pid in (next.0..stop).map(PageId) {
+            let location = self.table.existing(pid).and_then(|entry| entry.location());
             if let Some(location) = location.filter(|location| location.segment == victim) {
-                collection.images.push((location, PageId(number)));
+                collection.images.push((location, pid));
             }
         }
+        if stop < end {
+            collection.listing = Some(Listing { victim, next: PageId(stop) });
+            return false;
+        }
+        collection.listing = None;
         collection.images.sort_unstable_by_key(|(location, _)| std::cmp::Reverse(location.offset));
+        true
     }
 
     /// Copies one image; returns its bytes, or 0 when it is not needed any more.
@@ -155,4 +181,38 @@ fn is_movable(entry: &PageEntry, from: Location) -> bool {
     let unchanged = entry.frame().is_none_or(|frame| frame.dirty().is_none());
     entry.location() == Some(from)
         && (unchanged || planted::is_on("pool: move a page with unwritten changes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::{Config, PageId};
+    use crate::pool::testing::Database;
+    use crate::pool::PageClass;
+
+    #[test]
+    fn a_victim_listed_in_small_steps_has_the_same_images() {
+        let db = Database::new(&Config::tiny());
+        let pids: Vec<_> = (0..2000).map(|value| db.add(PageClass::Base, value)).collect();
+        db.checkpoint().unwrap();
+        db.checkpoint().unwrap();
+        pids.iter().filter(|pid| pid.0 % 8 != 0).for_each(|pid| db.free(*pid));
+        for _ in 0..3 {
+            db.checkpoint().unwrap();
+        }
+        let listed = |looks_max| {
+            let mut collection = super::Collection::default();
+            let mut steps = 1;
+            while !db.pool.list_images(&mut collection, looks_max) {
+                steps += 1;
+            }
+            (steps, collection.images)
+        };
+        let (steps, images) = listed(u64::MAX);
+        assert!(steps == 1 && images.len() > 1, "{images:?}");
+        assert!(images.windows(2).all(|pair| pair[0].0.offset > pair[1].0.offset));
+        assert!(images.iter().all(|(_, pid): &(_, PageId)| pid.0 % 8 == 0));
+        let (steps, again) = listed(100);
+        assert!(steps > 10, "{steps}");
+        assert_eq!(again, images);
+    }
 }
