@@ -3,7 +3,7 @@
 use super::pace::{Pace, STEP_PAGES};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::pool::Pool;
-use crate::table::core::Core;
+use crate::table::core::{Core, Dropping};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::atomic::Ordering::Relaxed;
@@ -100,16 +100,15 @@ impl Background {
     fn free_dropped_trees(&self) -> Result<bool> {
         let core = &self.core;
         let mut dropping = core.dropping.lock();
-        if dropping.is_none() {
-            *dropping = core.catalog.tree_to_free().map(|tree| (tree, PageId(0)));
+        if dropping.trees.is_empty() {
+            *dropping = Dropping { trees: core.catalog.trees_to_free(), next: PageId::NONE };
         }
-        let Some((tree, from)) = *dropping else { return Ok(false) };
-        match core.pool.free_tree_step(tree, from, PAGES_PER_STEP)? {
-            Some(next) => *dropping = Some((tree, next)),
-            None => {
-                core.catalog.tree_is_free(tree);
-                *dropping = None;
-            }
+        if dropping.trees.is_empty() {
+            return Ok(false);
+        }
+        match core.pool.free_trees_step(&dropping.trees, dropping.next, PAGES_PER_STEP)? {
+            Some(next) => dropping.next = next,
+            None => dropping.trees.drain().for_each(|tree| core.catalog.tree_is_free(tree)),
         }
         Ok(true)
     }

@@ -1,7 +1,8 @@
-//! Dropping a tree: all its pages are freed by owner, in small actions.
+//! Dropping trees: all their pages are freed by owner, in small actions, those of several trees in one walk.
 
 use super::Pool;
 use crate::base::{PageId, Result, TreeId};
+use std::collections::HashSet;
 
 /// Entries of the page table looked at in one step, so that a step stays short when few pages match.
 const LOOKS_MAX: u64 = 100_000;
@@ -9,11 +10,16 @@ const LOOKS_MAX: u64 = 100_000;
 const ACTION_PAGES: usize = 64;
 
 impl Pool {
-    /// Frees up to about `pages_max` pages of `tree`, which nobody uses any more, looking from page number `from`
+    /// Frees up to about `pages_max` pages of `trees`, which nobody uses any more, looking from page number `from`
     /// upwards. Returns where to go on; `None` when none is left. May be repeated from the start after a crash.
-    pub fn free_tree_step(&self, tree: TreeId, from: PageId, pages_max: usize) -> Result<Option<PageId>> {
+    pub fn free_trees_step(
+        &self,
+        trees: &HashSet<TreeId>,
+        from: PageId,
+        pages_max: usize,
+    ) -> Result<Option<PageId>> {
         self.health.check()?;
-        let (pids, next) = self.pages_of(tree, from, pages_max);
+        let (pids, next) = self.pages_of(trees, from, pages_max);
         for batch in pids.chunks(ACTION_PAGES) {
             let action = self.enter();
             batch.iter().for_each(|pid| self.free(&action, *pid));
@@ -21,9 +27,14 @@ impl Pool {
         Ok(next)
     }
 
-    /// Up to about `pages_max` pages of `tree` from number `from` upwards, in a bounded number of looks, and where
-    /// to go on. For dropping and checking.
-    pub fn pages_of(&self, tree: TreeId, from: PageId, pages_max: usize) -> (Vec<PageId>, Option<PageId>) {
+    /// Up to about `pages_max` pages of `trees` from number `from` upwards, in a bounded number of looks, and where
+    /// to go on.
+    pub(super) fn pages_of(
+        &self,
+        trees: &HashSet<TreeId>,
+        from: PageId,
+        pages_max: usize,
+    ) -> (Vec<PageId>, Option<PageId>) {
         let end = self.pids.lock().end();
         let mut found = Vec::new();
         for number in from.0.max(1)..end.0 {
@@ -31,7 +42,7 @@ impl Pool {
                 return (found, Some(PageId(number)));
             }
             let entry = self.table.existing(PageId(number));
-            if entry.is_some_and(|entry| entry.is_used() && entry.tree() == tree) {
+            if entry.is_some_and(|entry| entry.is_used() && trees.contains(&entry.tree())) {
                 found.push(PageId(number));
             }
         }

@@ -3,8 +3,9 @@
 use super::memory::Account;
 use super::testing::{get, put, value_in, Database, TREE};
 use super::{CutState, PageClass};
-use crate::base::{planted, Config, Error, PageId};
+use crate::base::{planted, Config, Error, PageId, TreeId};
 use cheetah_io::sim::{CrashPolicy, Fault, Op};
+use std::collections::HashSet;
 
 fn database() -> Database {
     Database::new(&Config::tiny())
@@ -323,19 +324,29 @@ fn a_read_that_fails_can_be_repeated() {
 }
 
 #[test]
-fn a_tree_is_freed_by_owner_in_steps() {
+fn trees_are_freed_by_owner_in_one_walk_of_small_steps() {
     let db = database();
-    let pids: Vec<_> = (0..300).map(|value| db.add(PageClass::Base, value)).collect();
+    let (other, kept) = (TreeId(TREE.0 + 1), TreeId(TREE.0 + 2));
+    let trees = HashSet::from([TREE, other]);
+    let add = |number: u64| {
+        let action = db.pool.enter();
+        let page = db.pool.allocate(&action, [TREE, other, kept][number as usize % 3], PageClass::Base);
+        put(&page, &action, number);
+        page.pid()
+    };
+    let pids: Vec<_> = (0..450).map(add).collect();
     db.checkpoint().unwrap();
     let mut from = PageId::NONE;
     let mut steps = 0;
-    while let Some(next) = db.pool.free_tree_step(TREE, from, 100).unwrap() {
+    while let Some(next) = db.pool.free_trees_step(&trees, from, 100).unwrap() {
         (from, steps) = (next, steps + 1);
     }
-    assert_eq!((steps, db.pool.tree_bytes(TREE)), (2, Default::default()));
-    assert!(pids.iter().all(|pid| db.value(*pid).is_none()));
+    assert_eq!(steps, 3);
+    assert_eq!((db.pool.tree_bytes(TREE), db.pool.tree_bytes(other)), Default::default());
+    let left = |number: usize| (number % 3 == 2).then_some(number as u64);
+    assert!(pids.iter().enumerate().all(|(number, pid)| db.value(*pid) == left(number)));
     db.checkpoint().unwrap();
-    assert_eq!(db.pool.pages_of(TREE, PageId::NONE, 1), (vec![], None));
+    assert_eq!(db.pool.pages_of(&trees, PageId::NONE, 1), (vec![], None));
 }
 
 #[test]

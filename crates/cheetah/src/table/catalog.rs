@@ -15,7 +15,7 @@ use crate::format::state::{FencedTable, State, TableState};
 use crate::pool::{self, Action, PageClass, Pool};
 use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 /// Length of the catalog's keys.
@@ -192,11 +192,11 @@ impl Catalog {
         Ok(())
     }
 
-    /// A dropped tree whose pages can be freed now.
-    pub(crate) fn tree_to_free(&self) -> Option<TreeId> {
+    /// Dropped trees whose pages can be freed now.
+    pub(crate) fn trees_to_free(&self) -> HashSet<TreeId> {
         let tables = self.tables.read();
         let free = |dropped: &&Dropped| dropped.table.strong_count() == 0;
-        tables.dropped.iter().find(free).map(|dropped| dropped.tree)
+        tables.dropped.iter().filter(free).map(|dropped| dropped.tree).collect()
     }
 
     /// Dropped trees whose pages are not all freed.

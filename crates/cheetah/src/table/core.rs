@@ -16,6 +16,7 @@ use crate::txn::{Active, LockTable, Owner, UndoLog};
 use cheetah_io::Clock;
 use parking_lot::{Mutex, MutexGuard};
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -49,8 +50,16 @@ pub(crate) struct Core {
     pub(crate) last_checkpoint: Mutex<LastCheckpoint>,
     /// What transactions have left to the background.
     pub(crate) unfinished: Unfinished,
-    /// Where the search for pages of a dropped tree goes on.
-    pub(crate) dropping: Mutex<Option<(TreeId, PageId)>>,
+    /// Where the search for pages of dropped trees goes on.
+    pub(crate) dropping: Mutex<Dropping>,
+}
+
+/// A walk over all pages for those of dropped trees.
+#[derive(Default, Debug)]
+pub(crate) struct Dropping {
+    /// Those whose pages are freed by this walk; none while there is no walk.
+    pub(crate) trees: HashSet<TreeId>,
+    pub(crate) next: PageId,
 }
 
 /// When the last checkpoint was, and where.
