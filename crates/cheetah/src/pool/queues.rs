@@ -97,8 +97,8 @@ impl Queues {
         }
     }
 
-    /// Pages among the next `looks` of each class in each list that will be evicted when their turn comes, and must be written
-    /// before: changed ones that nobody has used since they were looked at last. The first to leave come first.
+    /// Pages among the next `looks` of each class in each list that will be evicted when their turn comes, and must be
+    /// written before: changed ones that nobody has used since they were looked at last. The first to leave come first.
     pub(super) fn leaving_dirty(&self, looks: usize) -> Vec<PageId> {
         let lists = self.lists.lock();
         let next = lists.next(looks);

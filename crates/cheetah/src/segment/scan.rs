@@ -1,4 +1,5 @@
-//! Finding the images of a segment without the page map: for the check of a database, and to salvage one.
+//! Finding the images of a segment without the page map: for tests, and to salvage a database whose map is lost.
+//! CHECK TABLE does not come here: it reads the images that the page map names.
 
 use super::segment_file::SegmentFile;
 use super::Location;
