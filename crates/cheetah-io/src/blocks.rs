@@ -15,9 +15,12 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Addresses are made usable in steps of so many bytes: only what is usable counts where the system promises memory
-/// strictly, or locks all that is mapped.
-const STEP_BYTES: usize = 1 << 20;
+/// Addresses are made usable in steps of so many bytes, and start at a multiple of them: only what is usable counts where
+/// the system promises memory strictly, or locks all that is mapped. It is the size of a huge page where those are common.
+const STEP_BYTES: usize = 2 << 20;
+/// From this size on a range gets the memory of a whole step at once, as a huge page if there is one: a step is then less
+/// than 1 % of the range.
+const FILL_BYTES_MIN: usize = 256 << 20;
 
 /// A range of addresses for blocks of one size.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub struct Blocks {
     start: NonNull<u8>,
     block_bytes: usize,
     count: usize,
+    /// Whether a block that was never given out has its memory already.
+    fills_steps: bool,
     numbers: Mutex<Numbers>,
 }
 
@@ -54,38 +59,48 @@ impl Blocks {
             return None;
         }
         let start = system::reserve(bytes)?;
-        Some(Arc::new(Self { start, block_bytes, count, numbers: Mutex::default() }))
+        let fills_steps = bytes >= FILL_BYTES_MIN;
+        Some(Arc::new(Self { start, block_bytes, count, fills_steps, numbers: Mutex::default() }))
     }
 
     /// A block with arbitrary content; `None` when all are in use.
     pub fn take(self: &Arc<Self>) -> Option<Block> {
-        let number = self.take_number()?;
+        let (number, is_filled) = self.take_number()?;
         #[expect(unsafe_code, reason = "from a number to its address")]
         // SAFETY: `number < count`, so the address lies inside the range.
         let start = unsafe { self.start.add(number * self.block_bytes) };
-        system::populate(start, self.block_bytes);
+        if !is_filled {
+            system::populate(start, self.block_bytes);
+        }
         let bytes = NonNull::slice_from_raw_parts(start, self.block_bytes);
         Some(Block { bytes, home: Some(Arc::clone(self)) })
     }
 
-    fn take_number(&self) -> Option<usize> {
+    /// A block's number, and whether it has its memory already.
+    fn take_number(&self) -> Option<(usize, bool)> {
         let mut numbers = self.numbers.lock();
         if let Some(number) = numbers.free.pop() {
-            return Some(number as usize);
+            return Some((number as usize, false));
         }
         if numbers.fresh == numbers.usable {
             numbers.usable = self.make_usable(numbers.usable)?;
         }
         numbers.fresh += 1;
-        Some(numbers.fresh - 1)
+        Some((numbers.fresh - 1, self.fills_steps))
     }
 
     /// Makes blocks from `first` on usable; returns where they end.
     fn make_usable(&self, first: usize) -> Option<usize> {
         let step = (STEP_BYTES / self.block_bytes).max(1);
         let end = (first + step).min(self.count);
-        let bytes = (end - first) * self.block_bytes;
-        (bytes > 0 && system::make_usable(self.start, first * self.block_bytes, bytes)).then_some(end)
+        let (offset, bytes) = (first * self.block_bytes, (end - first) * self.block_bytes);
+        if bytes == 0 || !system::make_usable(self.start, offset, bytes) {
+            return None;
+        }
+        if self.fills_steps {
+            system::fill(self.start, offset, bytes);
+        }
+        Some(end)
     }
 
     fn take_back(&self, bytes: NonNull<[u8]>) {
@@ -162,6 +177,7 @@ impl fmt::Debug for Block {
 #[cfg(all(target_os = "linux", not(miri)))]
 #[expect(unsafe_code, reason = "mapping memory has no safe wrapper")]
 mod system {
+    use super::STEP_BYTES;
     use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap, Advice, MapFlags, MprotectFlags, ProtFlags};
     use std::ptr::{null_mut, NonNull};
 
@@ -169,13 +185,19 @@ mod system {
         Some(rustix::param::page_size())
     }
 
-    /// New addresses that cannot be used yet.
+    /// New addresses that cannot be used yet, from a multiple of [`STEP_BYTES`] on.
     pub(super) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
+        let more = bytes.checked_add(STEP_BYTES)?;
         // SAFETY: the system chooses addresses that nothing uses.
         let mapped = unsafe {
-            mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
+            mmap_anonymous(null_mut(), more, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
         };
-        let start = NonNull::new(mapped.ok()?.cast::<u8>())?;
+        let mapped = NonNull::new(mapped.ok()?.cast::<u8>())?;
+        let before = mapped.as_ptr().align_offset(STEP_BYTES);
+        // SAFETY: `before < STEP_BYTES`, so the start, and the end `bytes` behind it, lie inside the mapping.
+        let (start, end) = unsafe { (mapped.add(before), mapped.add(before + bytes)) };
+        unmap(mapped, before);
+        unmap(end, STEP_BYTES - before);
         // Memory that is kept to a limit comes and goes in blocks, not in pages of megabytes. A system without such pages
         // refuses, which changes nothing.
         // SAFETY: the advice changes no content and concerns the new mapping only.
@@ -197,6 +219,20 @@ mod system {
         let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) };
     }
 
+    /// Brings memory under a step, as a huge page if the system has one: zeroing it takes a fraction of the time. No huge page
+    /// is made there later, so what is given back of it does not come back by itself.
+    pub(super) fn fill(start: NonNull<u8>, offset: usize, bytes: usize) {
+        // SAFETY: the step lies inside the range, is usable, and nobody uses it yet; the advice changes no content.
+        let part = unsafe { start.add(offset) };
+        let advise = |advice| {
+            // SAFETY: as above.
+            let _ = unsafe { madvise(part.as_ptr().cast(), bytes, advice) };
+        };
+        advise(Advice::LinuxHugepage);
+        advise(Advice::LinuxPopulateWrite);
+        advise(Advice::LinuxNoHugepage);
+    }
+
     /// The content is lost. Memory that is locked stays, and is used again with the block.
     pub(super) fn give_back(start: NonNull<u8>, offset: usize, bytes: usize) {
         // SAFETY: the part lies inside the range, and its owner has just given it up: nobody reads or writes it.
@@ -204,7 +240,10 @@ mod system {
     }
 
     pub(super) fn unmap(start: NonNull<u8>, bytes: usize) {
-        // SAFETY: the range was mapped with this length, and no block of it lives any more (B2).
+        if bytes == 0 {
+            return;
+        }
+        // SAFETY: these addresses were mapped by `reserve`, and no block of them lives, yet or any more (B2).
         let _ = unsafe { munmap(start.as_ptr().cast(), bytes) };
     }
 }
@@ -227,6 +266,8 @@ mod system {
     }
 
     pub(super) fn populate(_start: NonNull<u8>, _bytes: usize) {}
+
+    pub(super) fn fill(_start: NonNull<u8>, _offset: usize, _bytes: usize) {}
 
     pub(super) fn give_back(_start: NonNull<u8>, _offset: usize, _bytes: usize) {}
 
@@ -283,6 +324,21 @@ mod tests {
         assert_eq!(again.bytes.addr(), address);
         assert!(again.iter().all(|byte| *byte == 0), "memory that the system has taken comes back as zeros");
         assert!(taken.iter().all(|block| block.iter().all(|byte| *byte == 1)));
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn blocks_of_a_large_range_are_zeros_and_come_back_as_zeros() {
+        let blocks = Blocks::reserve(1 << 16, FILL_BYTES_MIN >> 16).unwrap();
+        assert!(blocks.fills_steps && blocks.start.addr().get() % STEP_BYTES == 0);
+        let mut taken: Vec<_> = (0..2 * (STEP_BYTES >> 16) + 1).filter_map(|_| blocks.take()).collect();
+        for block in &mut taken {
+            assert!(block.iter().all(|byte| *byte == 0));
+            block.fill(7);
+        }
+        drop(taken.remove(3));
+        assert!(taken.iter().all(|block| block.iter().all(|byte| *byte == 7)), "neighbours keep theirs");
+        assert!(blocks.take().unwrap().iter().all(|byte| *byte == 0));
     }
 
     #[cfg(all(target_os = "linux", not(miri)))]

@@ -2,6 +2,13 @@
 
 use crate::format::bytes::{ensure, Defect};
 use zstd::bulk::{Compressor, Decompressor};
+use zstd::zstd_safe::CParameter;
+
+/// Up to this level Zstandard takes the first match that it finds, whatever it costs.
+const FAST_LEVEL_MAX: i32 = 1;
+/// Shortest match then. Zstandard's own choice for small pages is 5: among digits five repeat by chance all the time, and
+/// to name such a match takes more bits than the digits, and more time to read.
+const FAST_MATCH_BYTES_MIN: u32 = 6;
 
 /// How bytes are compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -112,10 +119,18 @@ fn compress_zstd(
     target: &mut [u8],
 ) -> Option<usize> {
     if kept.as_ref().is_none_or(|(known, _)| *known != level) {
-        *kept = Compressor::new(level).ok().map(|compressor| (level, compressor));
+        *kept = compressor(level).map(|compressor| (level, compressor));
     }
     let (_, compressor) = kept.as_mut()?;
     compressor.compress_to_buffer(raw, target).ok()
+}
+
+fn compressor(level: i32) -> Option<Compressor<'static>> {
+    let mut compressor = Compressor::new(level).ok()?;
+    if level <= FAST_LEVEL_MAX {
+        compressor.set_parameter(CParameter::MinMatch(FAST_MATCH_BYTES_MIN)).ok()?;
+    }
+    Some(compressor)
 }
 
 fn decompress_zstd(
