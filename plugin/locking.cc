@@ -33,6 +33,11 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   cursor_.reset();
   numbered_rows_left_ = reserved_up_to_ = 0;
   if (is_sequence()) return use_private_transaction();
+  if (writes && thd->transaction->xid_state.is_explicit_XA()) {
+    // XA PREPARE would only warn, and XA COMMIT by another connection would find nothing.
+    my_error(ER_NOT_SUPPORTED_YET, MYF(0), "changes of CHEETAH tables in an XA transaction");
+    return own_error_reported;
+  }
   txn_ = session_->txn();
   session_->register_statement(thd);
   return lock_engine_table(thd, writes);

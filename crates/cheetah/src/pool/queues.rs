@@ -10,7 +10,6 @@
 
 use super::frame::Frame;
 use super::lists::Lists;
-use super::PageClass;
 use crate::base::PageId;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -58,12 +57,11 @@ impl Queues {
         }
     }
 
-    /// The next frame to evict for a page of class `wanted`, by the rule above; `None` when nothing deserved it within a
-    /// bounded search.
-    pub(super) fn candidate(&self, wanted: PageClass) -> Option<Candidate> {
+    /// The next frame to evict, by the rule above; `None` when nothing deserved it within a bounded search.
+    pub(super) fn candidate(&self) -> Option<Candidate> {
         let mut lists = self.lists.lock();
         for _ in 0..LOOKS_MAX {
-            let (frame, from_small) = lists.pop(wanted)?;
+            let (frame, from_small) = lists.pop()?;
             if frame.is_detached() {
                 return Some(Candidate { frame, from_small });
             }
@@ -97,7 +95,7 @@ impl Queues {
         }
     }
 
-    /// Pages among the next `looks` of each class in each list that will be evicted when their turn comes, and must be
+    /// Pages among the next `looks` of each list that will be evicted when their turn comes, and must be
     /// written before: changed ones that nobody has used since they were looked at last. The first to leave come first.
     pub(super) fn leaving_dirty(&self, looks: usize) -> Vec<PageId> {
         let lists = self.lists.lock();

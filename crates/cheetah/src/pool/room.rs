@@ -74,7 +74,7 @@ impl Pool {
             if self.buffers.has_room(class, bytes) {
                 return Ok(());
             }
-            let Some(candidate) = self.queues.candidate(class) else { continue };
+            let Some(candidate) = self.queues.candidate() else { continue };
             let from = candidate.frame.class;
             self.evict(candidate)?;
             if from != class {
