@@ -32,7 +32,10 @@ enum CheetahCode {
   CHEETAH_IO = 13,
   CHEETAH_FATAL = 14,
   CHEETAH_PANIC = 15,
-  CHEETAH_ROLLBACK = 16 /* a commit was refused and rolled back, or a rollback goes on in the background */
+  CHEETAH_ROLLBACK = 16, /* a commit was refused and rolled back, or a rollback goes on in the background */
+  CHEETAH_RECORD_CHANGED = 17, /* the row has changed since the transaction's snapshot */
+  CHEETAH_LOCK_TABLE_FULL = 18, /* locks take all the memory they may */
+  CHEETAH_LOCKED = 19 /* somebody else holds a lock, and the caller does not wait */
 };
 
 enum CheetahCompression { CHEETAH_COMPRESSION_NONE = 0, CHEETAH_COMPRESSION_LZ4 = 1, CHEETAH_COMPRESSION_ZSTD = 2 };
@@ -45,6 +48,19 @@ enum CheetahSeek {
   CHEETAH_BEFORE = 3,   /* last entry < p */
   CHEETAH_FIRST = 4,
   CHEETAH_LAST = 5
+};
+
+enum CheetahIsolation {
+  CHEETAH_READ_COMMITTED = 0,  /* each statement has a snapshot */
+  CHEETAH_REPEATABLE_READ = 1, /* the transaction has one */
+  CHEETAH_SERIALIZABLE = 2
+};
+
+/* How a row or an index is read. */
+enum CheetahRead {
+  CHEETAH_READ_CONSISTENT = 0, /* as the isolation level says */
+  CHEETAH_READ_SHARED = 1,     /* the newest committed rows, locked against changes */
+  CHEETAH_READ_EXCLUSIVE = 2   /* the newest committed rows, locked to be changed */
 };
 
 typedef struct CheetahDb CheetahDb;
@@ -158,6 +174,8 @@ int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name);
 int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);
 int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name);
 int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **table);
+/* Whether it has been dropped or emptied since; then the handle is of no more use. */
+uint8_t cheetah_is_dropped(const CheetahTable *table);
 void cheetah_close_table(CheetahTable *table);
 CheetahBytes cheetah_table_extra(const CheetahTable *table);
 uint32_t cheetah_index_count(const CheetahTable *table);
@@ -180,13 +198,18 @@ uint64_t cheetah_rows_per_value(const CheetahTable *table, uint32_t index_no, ui
 /* Transactions. */
 CheetahTxn *cheetah_begin(CheetahDb *db, CheetahInterrupted interrupted, void *context);
 void cheetah_free_txn(CheetahTxn *txn);
+/* Before the transaction's first read or write. */
+int32_t cheetah_set_isolation(CheetahTxn *txn, uint8_t level);
+void cheetah_set_lock_wait(CheetahTxn *txn, uint64_t timeout_ns);
+int32_t cheetah_take_snapshot(CheetahTxn *txn);
+/* Cursors of the statement are used no more. */
+void cheetah_end_statement(CheetahTxn *txn);
 int32_t cheetah_commit(CheetahTxn *txn);
 int32_t cheetah_rollback(CheetahTxn *txn);
 CheetahSavepoint cheetah_savepoint(CheetahTxn *txn);
 int32_t cheetah_rollback_to(CheetahTxn *txn, const CheetahSavepoint *savepoint);
 uint8_t cheetah_holds_exclusive_lock(const CheetahTxn *txn);
-int32_t cheetah_lock_table(CheetahTxn *txn, const CheetahTable *table, uint8_t exclusive, uint64_t timeout_ns,
-                           CheetahInterrupted interrupted, void *context);
+int32_t cheetah_lock_table(CheetahTxn *txn, const CheetahTable *table, uint8_t exclusive);
 
 /* Rows. */
 int32_t cheetah_insert(CheetahTxn *txn, const CheetahTable *table, const CheetahRow *row);
@@ -194,14 +217,17 @@ int32_t cheetah_update(CheetahTxn *txn, const CheetahTable *table, CheetahBytes 
                        const CheetahEntry *old_secondary, size_t old_secondary_count);
 int32_t cheetah_delete(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key, const CheetahEntry *old_secondary,
                        size_t old_secondary_count);
-int32_t cheetah_get(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key, CheetahBuffer *row);
+int32_t cheetah_get(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key, uint8_t read, CheetahBuffer *row);
+/* Rows that a consistent read finds; CHEETAH_END when only a scan can tell. */
+int32_t cheetah_count(CheetahTxn *txn, const CheetahTable *table, uint64_t *count);
 int32_t cheetah_fetch_large(CheetahTxn *txn, const CheetahTable *table, CheetahBytes locator, CheetahBuffer *value);
 CheetahBuffer *cheetah_new_buffer(void);
 void cheetah_free_buffer(CheetahBuffer *buffer);
 CheetahBytes cheetah_buffer_bytes(const CheetahBuffer *buffer);
 
 /* Cursors. A cursor is good until the end of its transaction. */
-int32_t cheetah_open_cursor(CheetahTxn *txn, const CheetahTable *table, uint32_t index_no, CheetahCursor **cursor);
+int32_t cheetah_open_cursor(CheetahTxn *txn, const CheetahTable *table, uint32_t index_no, uint8_t read,
+                            CheetahCursor **cursor);
 void cheetah_close_cursor(CheetahCursor *cursor);
 int32_t cheetah_seek(CheetahCursor *cursor, uint8_t mode, CheetahBytes key, CheetahFound *found);
 int32_t cheetah_next(CheetahCursor *cursor, CheetahFound *found);

@@ -193,6 +193,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // Of the current statement.
   cheetah::Session *session_ = nullptr;
   CheetahTxn *txn_ = nullptr;
+  CheetahRead read_ = CHEETAH_READ_CONSISTENT;
   cheetah::TxnHandle private_txn_;
   ulonglong numbered_rows_left_ = 0;  // rows that the statement said it would insert
   ulonglong reserved_up_to_ = 0;      // numbers below are the statement's

@@ -31,6 +31,7 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   session_ = Session::of(thd);
   if (session_ == nullptr) return HA_ERR_OUT_OF_MEM;
   cursor_.reset();
+  read_ = writes ? CHEETAH_READ_EXCLUSIVE : CHEETAH_READ_CONSISTENT;
   numbered_rows_left_ = reserved_up_to_ = 0;
   if (is_sequence()) return use_private_transaction();
   if (writes && thd->transaction->xid_state.is_explicit_XA()) {
@@ -44,14 +45,13 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
 }
 
 int ha_cheetah::lock_engine_table(THD *thd, bool exclusive) {
-  ulonglong timeout = lock_wait_timeout_seconds(thd) * nanoseconds;
-  int32_t code = cheetah_lock_table(txn_, engine_table_.get(), exclusive, timeout, interrupted, thd);
+  cheetah_set_lock_wait(txn_, lock_wait_timeout_seconds(thd) * nanoseconds);
+  int32_t code = cheetah_lock_table(txn_, engine_table_.get(), exclusive);
   if (code != CHEETAH_NO_SUCH_TABLE) return handler_error(code, thd);
   // TRUNCATE by another handler has put a new table under the name.
   int error = attach();
   if (error != 0) return error;
-  code = cheetah_lock_table(txn_, engine_table_.get(), exclusive, timeout, interrupted, thd);
-  return handler_error(code, thd);
+  return handler_error(cheetah_lock_table(txn_, engine_table_.get(), exclusive), thd);
 }
 
 int ha_cheetah::use_private_transaction() {

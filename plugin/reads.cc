@@ -17,7 +17,7 @@ static constexpr CheetahBytes no_key{nullptr, 0};
 int ha_cheetah::open_cursor(unsigned engine_index) {
   CheetahCursor *cursor = nullptr;
   cursor_.reset();
-  int32_t code = cheetah_open_cursor(txn_, engine_table_.get(), engine_index, &cursor);
+  int32_t code = cheetah_open_cursor(txn_, engine_table_.get(), engine_index, read_, &cursor);
   if (code != CHEETAH_OK) return handler_error(code, ha_thd());
   cursor_.reset(cursor);
   cursor_index_ = engine_index;
@@ -186,7 +186,7 @@ int ha_cheetah::rnd_next(uchar *record) {
 
 int ha_cheetah::rnd_pos(uchar *record, uchar *position) {
   CheetahBytes key = ref_key(position);
-  int32_t code = cheetah_get(txn_, engine_table_.get(), key, row_.get());
+  int32_t code = cheetah_get(txn_, engine_table_.get(), key, read_, row_.get());
   if (code != CHEETAH_OK) return handler_error(code, ha_thd());
   remember_position(key);
   return decode_row(key, cheetah_buffer_bytes(row_.get()), record);

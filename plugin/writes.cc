@@ -91,7 +91,7 @@ bool ha_cheetah::writes_clustered_columns() const {
 int ha_cheetah::fetch_old_row(const uchar *new_record, CheetahBytes key, CheetahBytes *row) {
   *row = CheetahBytes{nullptr, 0};
   if (!codec_.row().needs_old_row(new_record, table->write_set)) return 0;
-  int32_t code = cheetah_get(txn_, engine_table_.get(), key, old_row_.get());
+  int32_t code = cheetah_get(txn_, engine_table_.get(), key, CHEETAH_READ_EXCLUSIVE, old_row_.get());
   if (code != CHEETAH_OK) return handler_error(code, ha_thd());
   *row = cheetah_buffer_bytes(old_row_.get());
   return 0;

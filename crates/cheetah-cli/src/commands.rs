@@ -1,7 +1,7 @@
 //! The commands. Each prints to standard output and answers whether all is well.
 
 use cheetah::base::Config;
-use cheetah::db::{Db, Env, SeekMode};
+use cheetah::db::{Db, Env, Read, SeekMode};
 use cheetah::format::row::{Locator, RowView};
 use cheetah::table::Table;
 use cheetah_io::posix::PosixDisk;
@@ -108,7 +108,7 @@ pub(crate) fn dump(dir: &Path, name: &str, rows_max: u64) -> Outcome {
     let table = db.table(name)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut transaction = db.begin();
-    let mut cursor = transaction.cursor(&table, 0)?;
+    let mut cursor = transaction.cursor(&table, 0, Read::Consistent)?;
     let mut found = cursor.seek(SeekMode::First, &[])?;
     let mut rows_count = 0;
     while found && rows_count < rows_max {

@@ -35,18 +35,19 @@ impl CheetahCursor {
     }
 }
 
-/// A cursor over an index, on no entry yet.
+/// A cursor over an index, on no entry yet. `read`: a `CheetahRead`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_cursor(
     txn: *mut CheetahTxn,
     table: *const CheetahTable,
     index_no: u32,
+    read: u8,
     cursor: *mut *mut CheetahCursor,
 ) -> i32 {
     // SAFETY: by the contract of the crate the handles are open.
     let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *cursor) };
     entry(|| {
-        let cursor = txn.0.cursor(&table.table, index_no as usize)?;
+        let cursor = txn.0.cursor(&table.table, index_no as usize, read_of(read)?)?;
         *place = Box::into_raw(Box::new(CheetahCursor { cursor, clustered: index_no == 0 }));
         Ok(Code::Ok)
     })

@@ -127,19 +127,36 @@ pub unsafe extern "C" fn cheetah_delete(
     })
 }
 
-/// Reads the stored row at `key`.
+/// Reads the stored row at `key`. `read`: a `CheetahRead`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_get(
     txn: *mut CheetahTxn,
     table: *const CheetahTable,
     key: CheetahBytes,
+    read: u8,
     row: *mut CheetahBuffer,
 ) -> i32 {
     // SAFETY: by the contract of the crate the handles are open and the key is readable.
     let (txn, table, key, row) = unsafe { (&mut *txn, &*table, key.get(), &mut *row) };
     entry(|| {
-        let found = txn.0.get(&table.table, key, &mut row.0)?;
+        let found = txn.0.get(&table.table, key, read_of(read)?, &mut row.0)?;
         Ok(if found { Code::Ok } else { Code::RowNotFound })
+    })
+}
+
+/// How many rows a consistent read of the table finds; `End` when only a scan can tell.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_count(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    count: *mut u64,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *count) };
+    entry(|| {
+        let known = txn.0.count(&table.table)?;
+        *place = known.unwrap_or(0);
+        Ok(if known.is_some() { Code::Ok } else { Code::End })
     })
 }
 

@@ -130,6 +130,14 @@ pub unsafe extern "C" fn cheetah_open_table(
     })
 }
 
+/// Whether the table has been dropped or emptied since it was opened: then the handle is of no more use.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_is_dropped(table: *const CheetahTable) -> u8 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value(1, || u8::from(table.table.is_dropped()))
+}
+
 /// Closes a table.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_close_table(table: *mut CheetahTable) {

@@ -3,7 +3,8 @@
 use crate::barrier::{entry, value};
 use crate::types::*;
 use crate::{CheetahDb, CheetahTable};
-use cheetah::db::{LockMode, Savepoint, Transaction};
+use cheetah::base::{Error, Result};
+use cheetah::db::{Isolation, LockMode, Savepoint, Transaction};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
@@ -48,6 +49,51 @@ pub unsafe extern "C" fn cheetah_begin(
 pub unsafe extern "C" fn cheetah_free_txn(txn: *mut CheetahTxn) {
     // SAFETY: by the contract of the crate the handle is ours and not used again.
     value((), || drop(unsafe { Box::from_raw(txn) }));
+}
+
+fn isolation_of(level: u8) -> Result<Isolation> {
+    Ok(match level {
+        0 => Isolation::ReadCommitted,
+        1 => Isolation::RepeatableRead,
+        2 => Isolation::Serializable,
+        _ => return Err(Error::Limit { what: "code of an isolation level", actual: level.into(), limit: 2 }),
+    })
+}
+
+/// Sets the isolation level (`CheetahIsolation`) of this transaction and later ones of the handle; before the first read or
+/// write.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_set_isolation(txn: *mut CheetahTxn, level: u8) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and used by this thread only.
+    let txn = unsafe { &mut *txn };
+    entry(|| {
+        txn.0.set_isolation(isolation_of(level)?);
+        Ok(Code::Ok)
+    })
+}
+
+/// Sets how long a lock is waited for from now on.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_set_lock_wait(txn: *mut CheetahTxn, timeout_ns: u64) {
+    // SAFETY: by the contract of the crate the handle is open and used by this thread only.
+    let txn = unsafe { &mut *txn };
+    value((), || txn.0.set_lock_wait(timeout_ns));
+}
+
+/// Fixes now what consistent reads see, where the isolation level fixes it for the whole transaction.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_take_snapshot(txn: *mut CheetahTxn) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and used by this thread only.
+    let txn = unsafe { &mut *txn };
+    entry(|| txn.0.take_snapshot().map(|()| Code::Ok))
+}
+
+/// Ends a statement: lets go of what it alone needed. Its cursors are used no more.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_end_statement(txn: *mut CheetahTxn) {
+    // SAFETY: by the contract of the crate the handle is open and used by this thread only.
+    let txn = unsafe { &mut *txn };
+    value((), || txn.0.end_statement());
 }
 
 /// Commits; releases all locks.
@@ -109,17 +155,23 @@ pub unsafe extern "C" fn cheetah_lock_table(
     txn: *mut CheetahTxn,
     table: *const CheetahTable,
     exclusive: u8,
-    timeout_ns: u64,
-    interrupted: CheetahInterrupted,
-    context: *mut c_void,
 ) -> i32 {
     // SAFETY: by the contract of the crate both handles are open.
     let (txn, table) = unsafe { (&mut *txn, &*table) };
     let mode = if exclusive != 0 { LockMode::Exclusive } else { LockMode::Shared };
-    // SAFETY: the caller's function gets the caller's context.
-    let stop = || unsafe { interrupted(context) } != 0;
     entry(|| {
-        txn.0.lock_table(&table.table, mode, timeout_ns, &stop)?;
+        txn.0.lock_table(&table.table, mode)?;
         Ok(if table.table.is_dropped() { Code::NoSuchTable } else { Code::Ok })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::isolation_of;
+
+    #[test]
+    fn unknown_codes_of_an_isolation_level_are_refused() {
+        assert!((0..=2).all(|level| isolation_of(level).is_ok()));
+        assert!(isolation_of(3).is_err());
+    }
 }

@@ -1,6 +1,7 @@
 //! The values that cross the ABI. Layouts are C's; field order is that of `plugin/cheetah.h`.
 
-use cheetah::base::Error;
+use cheetah::base::{Error, Result};
+use cheetah::db::Read;
 use cheetah::format::row::RowShape;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -43,6 +44,12 @@ pub enum Code {
     Panic = 15,
     /// A commit was refused and rolled back, or a rollback goes on in the background.
     Rollback = 16,
+    /// The row has changed since the transaction's snapshot.
+    RecordChanged = 17,
+    /// Locks take all the memory they may.
+    LockTableFull = 18,
+    /// Somebody else holds a lock, and the caller does not wait.
+    Locked = 19,
 }
 
 impl Code {
@@ -63,8 +70,21 @@ impl Code {
             Error::Io { .. } => Code::Io,
             Error::Fatal(_) => Code::Fatal,
             Error::RollbackUnfinished { .. } | Error::RolledBack(_) => Code::Rollback,
+            Error::RecordChanged => Code::RecordChanged,
+            Error::LockTableFull => Code::LockTableFull,
+            Error::Locked => Code::Locked,
         }
     }
+}
+
+/// The read mode of a `CheetahRead`.
+pub(crate) fn read_of(read: u8) -> Result<Read> {
+    Ok(match read {
+        0 => Read::Consistent,
+        1 => Read::Shared,
+        2 => Read::Exclusive,
+        _ => return Err(Error::Limit { what: "code of a read mode", actual: read.into(), limit: 2 }),
+    })
 }
 
 /// Borrowed bytes.
@@ -274,3 +294,14 @@ pub type CheetahKeyEnds = unsafe extern "C" fn(
     ends: *mut u32,
     room: u32,
 ) -> u32;
+
+#[cfg(test)]
+mod tests {
+    use super::read_of;
+
+    #[test]
+    fn unknown_codes_of_a_read_mode_are_refused() {
+        assert!((0..=2).all(|read| read_of(read).is_ok()));
+        assert!(read_of(3).is_err());
+    }
+}

@@ -5,7 +5,7 @@
 //! shows that exactly the committed rows are there, and prints what they occupy.
 
 use cheetah::base::{Config, Error, Result};
-use cheetah::db::{Db, Env, SeekMode};
+use cheetah::db::{Db, Env, Read, SeekMode};
 use cheetah::format::image::Compression;
 use cheetah::format::row::{build_row, RowShape, RowView, VarValue};
 use cheetah::table::{IndexSpec, NewRow, SecondaryEntry, TableSpec};
@@ -112,10 +112,10 @@ fn demonstrate(directory: &Path, rows: u64) -> Result<()> {
     println!("{} rows are there, {rows} were committed", table.row_count());
     let mut txn = db.begin();
     let mut row = Vec::new();
-    if txn.get(&table, &42u64.to_be_bytes(), &mut row)? {
+    if txn.get(&table, &42u64.to_be_bytes(), Read::Consistent, &mut row)? {
         println!("number 42 is {}", describe(table.shape(), &row));
     }
-    let mut cursor = txn.cursor(&table, 1)?;
+    let mut cursor = txn.cursor(&table, 1, Read::Consistent)?;
     let mut found = cursor.seek(SeekMode::AtLeast, b"Grace Hopper")?;
     for _ in 0..3 {
         if found {

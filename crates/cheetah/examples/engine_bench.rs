@@ -7,7 +7,7 @@
 //! those to compare: of the clock, they depend on what else the machine does. DIR/cheetah-bench is removed first.
 
 use cheetah::base::{Config, Error, Result};
-use cheetah::db::{Db, Env, SeekMode, Transaction};
+use cheetah::db::{Db, Env, Read, SeekMode, Transaction};
 use cheetah::format::image::Compression;
 use cheetah::format::row::RowShape;
 use cheetah::format::varint;
@@ -297,7 +297,8 @@ fn read(db: &Db, table: &Arc<Table>, rows: u64, when: &str) -> Result<()> {
     time(&format!("point get, {when}"), gets, || {
         for _ in 0..gets {
             let mut txn = db.begin();
-            let found = txn.get(table, &(rng.below(rows) as u32).to_be_bytes(), &mut bytes)?;
+            let key = (rng.below(rows) as u32).to_be_bytes();
+            let found = txn.get(table, &key, Read::Consistent, &mut bytes)?;
             assert!(found, "every row is there");
             txn.commit()?;
         }
@@ -306,7 +307,7 @@ fn read(db: &Db, table: &Arc<Table>, rows: u64, when: &str) -> Result<()> {
     time(&format!("point get by cursor, {when}"), gets, || {
         for _ in 0..gets {
             let mut txn = db.begin();
-            let mut cursor = txn.cursor(table, 0)?;
+            let mut cursor = txn.cursor(table, 0, Read::Consistent)?;
             assert!(
                 cursor.seek(SeekMode::AtLeast, &(rng.below(rows) as u32).to_be_bytes())?,
                 "every row is there"
@@ -322,7 +323,7 @@ fn read(db: &Db, table: &Arc<Table>, rows: u64, when: &str) -> Result<()> {
 fn scan(db: &Db, table: &Arc<Table>, rows: u64, index_no: usize, what: &str) -> Result<()> {
     time(what, rows, || {
         let mut txn = db.begin();
-        let mut cursor = txn.cursor(table, index_no)?;
+        let mut cursor = txn.cursor(table, index_no, Read::Consistent)?;
         let (mut count, mut bytes) = (0, 0);
         let mut found = cursor.seek(SeekMode::First, b"")?;
         while found {
@@ -346,7 +347,7 @@ fn update(db: &Db, table: &Arc<Table>, rows: u64, what: &str) -> Result<()> {
         let mut txn = db.begin();
         for number in 0..updates {
             let key = (rng.below(rows) as u32).to_be_bytes();
-            txn.get(table, &key, &mut bytes)?;
+            txn.get(table, &key, Read::Exclusive, &mut bytes)?;
             let at = bytes.len() - 178;
             bytes.truncate(at);
             digits(&mut bytes, 10, &mut rng);
@@ -425,7 +426,7 @@ fn texts(options: &Options) -> Result<()> {
 fn read_texts(db: &Db, table: &Arc<Table>, texts: u64, what: &str) -> Result<()> {
     time(what, texts, || {
         let mut txn = db.begin();
-        let mut cursor = txn.cursor(table, 0)?;
+        let mut cursor = txn.cursor(table, 0, Read::Consistent)?;
         let (mut value, mut bytes) = (Vec::new(), 0);
         let mut found = cursor.seek(SeekMode::First, b"")?;
         while found {

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use cheetah::base::Config;
-//! use cheetah::db::{Db, Env, SeekMode};
+//! use cheetah::db::{Db, Env, Read, SeekMode};
 //! use cheetah::format::{image::Compression, row::RowShape};
 //! use cheetah::table::{IndexSpec, NewRow, SecondaryEntry, TableSpec};
 //! use cheetah_io::sim::{SimClock, SimDisk};
@@ -39,7 +39,7 @@
 //! txn.insert(&table, &NewRow { key: &7u32.to_be_bytes(), row: b"Ulm, on the Danube", secondary: &by_name })?;
 //! txn.commit()?;
 //!
-//! let mut cursor = txn.cursor(&table, 1)?;
+//! let mut cursor = txn.cursor(&table, 1, Read::Consistent)?;
 //! assert!(cursor.seek(SeekMode::AtLeast, b"U")?);
 //! let mut row = Vec::new();
 //! cursor.get_row(&mut row)?;

@@ -3,7 +3,7 @@
 mod support;
 
 use cheetah::base::Error;
-use cheetah::db::{ExpectedEntry, LockMode, SeekMode};
+use cheetah::db::{ExpectedEntry, LockMode, Read, SeekMode};
 use cheetah::table::{Table, TableSpec};
 use cheetah_io::sim::SimDisk;
 use support::*;
@@ -52,7 +52,7 @@ fn updates_and_deletes_keep_all_indexes_in_step() {
         delete(&mut txn, &table, key, &Row::new(key + 1000, 0)).unwrap();
     }
     txn.commit().unwrap();
-    let mut cursor = txn.cursor(&table, 1).unwrap();
+    let mut cursor = txn.cursor(&table, 1, Read::Consistent).unwrap();
     let mut count = 0;
     let mut found = cursor.seek(SeekMode::AtLeast, b"name3\0").unwrap();
     while found && cursor.secondary_key() == b"name3\0" {
@@ -110,7 +110,7 @@ fn a_kept_large_value_moves_with_its_row_h6() {
     txn.commit().unwrap();
     for committed in [false, true] {
         let mut stored = Vec::new();
-        assert!(txn.get(&table, &1u64.to_be_bytes(), &mut stored).unwrap());
+        assert!(txn.get(&table, &1u64.to_be_bytes(), Read::Consistent, &mut stored).unwrap());
         let locator = Row::parse(&stored).0.text;
         let new = Row { number: 77, ..old.clone() };
         let kept = new.stored_keeping_text(&locator);
@@ -163,20 +163,26 @@ fn a_lock_makes_others_wait_and_a_cycle_is_a_deadlock() {
     let (mut first, mut second) = (db.begin(), db.begin());
     insert(&mut first, &a, 1, &Row::new(1, 1)).unwrap();
     insert(&mut second, &b, 1, &Row::new(1, 1)).unwrap();
-    let refused = second.lock_table(&a, LockMode::Shared, 0, &|| false);
+    second.set_lock_wait(0);
+    let refused = second.lock_table(&a, LockMode::Shared);
     assert!(matches!(refused, Err(Error::LockTimeout)));
-    let refused = second.lock_table(&a, LockMode::Shared, u64::MAX, &|| true);
+    second.set_lock_wait(u64::MAX);
+    second.interrupt_when(|| true);
+    let refused = second.lock_table(&a, LockMode::Shared);
     assert!(matches!(refused, Err(Error::Interrupted)));
+    second.interrupt_when(|| false);
+    second.set_lock_wait(0);
+    first.set_lock_wait(u64::MAX);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             // While the other one's short request is queued, this one closes the cycle: then it tries again.
-            while let Err(error) = first.lock_table(&b, LockMode::Exclusive, u64::MAX, &|| false) {
+            while let Err(error) = first.lock_table(&b, LockMode::Exclusive) {
                 assert!(matches!(error, Error::Deadlock), "{error}");
             }
             first.commit()
         });
         loop {
-            match second.lock_table(&a, LockMode::Shared, 0, &|| false) {
+            match second.lock_table(&a, LockMode::Shared) {
                 Err(Error::Deadlock) => break,
                 other => assert!(matches!(other, Err(Error::LockTimeout))),
             }

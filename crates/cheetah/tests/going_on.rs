@@ -61,7 +61,8 @@ impl World {
 
     fn locks_at_once(&self, mode: LockMode) -> cheetah::base::Result<Transaction> {
         let mut txn = self.db.begin();
-        txn.lock_table(&self.table, mode, 0, &|| false).map(|()| txn)
+        txn.set_lock_wait(0);
+        txn.lock_table(&self.table, mode).map(|()| txn)
     }
 
     /// The device works again: the background finishes what is left.

@@ -7,9 +7,10 @@
 mod support;
 
 use cheetah::base::{planted, Error};
-use cheetah::db::{LockMode, SeekMode};
+use cheetah::db::{LockMode, Read, SeekMode};
 use cheetah_io::sim::{explore, Plan, SimDisk};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::Arc;
 use support::*;
 
 /// Runs `workload` on a database with one table and cuts power at every moment; `states` are what the table may hold,
@@ -127,7 +128,7 @@ fn h1_keys_that_nobody_can_compute_from_the_row_are_right_after_redo() {
     drop((txn, table, db));
     let db = open(&disk).unwrap();
     let table = db.table("t").unwrap();
-    let mut cursor = db.begin().cursor(&table, 1).unwrap();
+    let mut cursor = db.begin().cursor(&table, 1, Read::Consistent).unwrap();
     assert!(cursor.seek(SeekMode::AtLeast, b"weights of 1").unwrap());
     assert_eq!(
         (cursor.secondary_key(), cursor.clustered_key()),
@@ -165,11 +166,16 @@ fn log_kept_beside_an_open_transaction() -> u64 {
     let (mut holder, mut waiter, mut writer) = (db.begin(), db.begin(), db.begin());
     insert(&mut holder, &held, 1, &Row::new(1, 900)).unwrap();
     insert(&mut waiter, &own, 1, &Row::new(1, 50)).unwrap();
-    let is_done = AtomicBool::new(false);
+    let is_done = Arc::new(AtomicBool::new(false));
+    waiter.set_lock_wait(u64::MAX);
+    waiter.interrupt_when({
+        let is_done = Arc::clone(&is_done);
+        move || is_done.load(SeqCst)
+    });
     let gauge = |name: &str| db.status().into_iter().find(|(other, _)| *other == name).unwrap().1;
     let kept = std::thread::scope(|scope| {
         scope.spawn(|| {
-            let refused = waiter.lock_table(&held, LockMode::Exclusive, u64::MAX, &|| is_done.load(SeqCst));
+            let refused = waiter.lock_table(&held, LockMode::Exclusive);
             assert!(matches!(refused, Err(Error::Interrupted)), "{refused:?}");
         });
         for round in 0..4u64 {

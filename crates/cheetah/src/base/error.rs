@@ -50,9 +50,20 @@ pub enum Error {
     /// Waiting would close a cycle of waiting transactions.
     #[error("deadlock found")]
     Deadlock,
+    /// The row has changed since the transaction's snapshot was taken.
+    #[error("the row has changed since this transaction's snapshot was taken")]
+    RecordChanged,
+    /// Somebody else holds a lock, and the caller does not wait.
+    #[error("locked by another transaction")]
+    Locked,
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
+    /// The locks of all transactions take the memory that there is for them.
+    #[error(
+        "the locks of all transactions take the memory that there is for them; commit earlier, or lock fewer rows at once"
+    )]
+    LockTableFull,
     /// A bound was exceeded: key or row size, number of indexes, memory.
     #[error("{what}: {actual} exceeds the limit of {limit}")]
     Limit {
@@ -131,8 +142,11 @@ impl Error {
             | Error::RowNotFound
             | Error::LockTimeout
             | Error::Deadlock
+            | Error::RecordChanged
+            | Error::Locked
             | Error::Interrupted => ErrorKind::Conflict,
             Error::Limit { .. }
+            | Error::LockTableFull
             | Error::Setting { .. }
             | Error::DiskFull(_)
             | Error::Unsupported { .. }

@@ -3,6 +3,7 @@
 mod background;
 mod cursor;
 mod database;
+mod isolation;
 mod pace;
 mod statistics;
 mod status;
@@ -14,5 +15,6 @@ pub use crate::tree::SeekMode;
 pub use crate::txn::LockMode;
 pub use cursor::Cursor;
 pub use database::{Db, Env, Stopper};
+pub use isolation::{Isolation, Read};
 pub use status::IndexStats;
 pub use transaction::{Savepoint, Transaction};

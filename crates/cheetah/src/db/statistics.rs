@@ -5,7 +5,7 @@
 //!       statistics, a renamed one keeps them, and what a dropped one leaves is removed at the next opening.
 //!   I2  Statistics are hints. When they cannot be read, there are none.
 
-use super::{Db, Transaction};
+use super::{Db, Read, Transaction};
 use crate::base::{ErrorKind, Result, TableId};
 use crate::format::catalog::parse_piece_key;
 use crate::format::image::Compression;
@@ -69,7 +69,7 @@ fn write(
     let mut row = Vec::new();
     statistics.encode(&mut row);
     let new = NewRow { key: &key, row: &row, secondary: &[] };
-    if txn.get(kept, &key, &mut Vec::new())? {
+    if txn.get(kept, &key, Read::Exclusive, &mut Vec::new())? {
         txn.update(kept, &key, &new, &[])
     } else {
         txn.insert(kept, &new)
@@ -87,7 +87,7 @@ pub(super) fn load(core: &Arc<Core>) -> Result<()> {
 }
 
 fn read(core: &Core, txn: &mut Transaction, kept: &Arc<Table>) -> Result<()> {
-    let mut cursor = txn.cursor(kept, 0)?;
+    let mut cursor = txn.cursor(kept, 0, Read::Consistent)?;
     let mut orphans = Vec::new();
     let mut found = cursor.seek(SeekMode::First, b"")?;
     while found {

@@ -1,8 +1,9 @@
 //! A transaction: locks, row operations, savepoints, the end.
 //!
 //! Invariants
-//!   I1  Every row operation runs under the table's exclusive lock, every read under at least the shared one; locks
-//!       are held to the end. Nobody sees what is not committed, and one transaction at a time changes a table.
+//!   I1  Every row operation and every exclusive read runs under the table's exclusive lock, every other read under at least
+//!       the shared one; locks are held to the end. Nobody sees what is not committed, and one transaction at a time changes
+//!       a table: that is more than any isolation level asks for.
 //!   I2  Locks are released when the commit record is in the log, or the rollback is complete. Whoever reads the
 //!       changes then commits behind that record, so it never outlives them; and transactions on one table can share
 //!       a sync of the log. As InnoDB, a mere reader may see what a power cut still takes back.
@@ -13,7 +14,7 @@
 //!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up can wait. A commit that
 //!       is refused before is a rollback.
 
-use super::Cursor;
+use super::{Cursor, Isolation, Read};
 use crate::base::{Error, Result, TableId, TxnId};
 use crate::table::core::{Core, Counters};
 use crate::table::row_op::{Target, Writer};
@@ -22,7 +23,7 @@ use crate::table::{large, rollback, NewRow, OldEntry, Table};
 use crate::txn::{Answer, LockMode, Owner, Slot, Ticket};
 use std::sync::Arc;
 
-/// Lock wait of operations that were not preceded by [`Transaction::lock_table`].
+/// How long a lock is waited for unless [`Transaction::set_lock_wait`] says otherwise.
 const LOCK_WAIT_NS: u64 = 50_000_000_000;
 /// How often a waiter looks whether it has been interrupted.
 const WAIT_SLICE_NS: u64 = 50_000_000;
@@ -41,6 +42,8 @@ pub struct Transaction {
     /// What comes after this undo record is to be taken back first (I4).
     back_to: Option<u64>,
     interrupted: Interrupted,
+    isolation: Isolation,
+    lock_wait_ns: u64,
 }
 
 /// Whether the caller wants its statement to end.
@@ -62,14 +65,51 @@ pub struct Savepoint(u64);
 impl Transaction {
     pub(super) fn new(core: Arc<Core>) -> Self {
         let owner = core.new_owner();
-        let (locks, writer) = (Vec::new(), Writer::default());
-        Self { core, owner, slot: None, locks, writer, back_to: None, interrupted: Arc::new(|| false) }
+        Self {
+            core,
+            owner,
+            slot: None,
+            locks: Vec::new(),
+            writer: Writer::default(),
+            back_to: None,
+            interrupted: Arc::new(|| false),
+            isolation: Isolation::default(),
+            lock_wait_ns: LOCK_WAIT_NS,
+        }
     }
 
-    /// From now on row operations that wait, for a lock or for a checkpoint to make room in the log, ask `interrupted` now
-    /// and then, and end as `Interrupted` when it says so.
+    /// From now on whatever waits, for a lock or for a checkpoint to make room in the log, asks `interrupted` now and then, and
+    /// ends as `Interrupted` when it says so.
     pub fn interrupt_when(&mut self, interrupted: impl Fn() -> bool + Send + Sync + 'static) {
         self.interrupted = Arc::new(interrupted);
+    }
+
+    /// Sets the isolation level, for this transaction and later ones of this handle. To be called before the transaction
+    /// reads or writes.
+    pub fn set_isolation(&mut self, level: Isolation) {
+        self.isolation = level;
+    }
+
+    /// The isolation level.
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// How long a lock is waited for from now on.
+    pub fn set_lock_wait(&mut self, timeout_ns: u64) {
+        self.lock_wait_ns = timeout_ns;
+    }
+
+    /// Fixes now what consistent reads see, under an isolation level that fixes it for the whole transaction.
+    pub fn take_snapshot(&mut self) -> Result<()> {
+        self.catch_up()?;
+        self.core.health.check()
+    }
+
+    /// Ends a statement: pages that were kept at hand for it are let go, and so is what it alone was to see. The cursors
+    /// that it has opened are used no more.
+    pub fn end_statement(&mut self) {
+        self.writer.release();
     }
 
     /// Its number; none before it has written something.
@@ -77,16 +117,10 @@ impl Transaction {
         self.slot.as_ref().map(|slot| slot.txn())
     }
 
-    /// Locks a table to the end of the transaction. Waits up to `timeout_ns`; `interrupted` is asked now and then.
-    /// Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and `RollbackUnfinished` instead of the first when a rollback
-    /// that meets errors holds the lock; locks held already stay.
-    pub fn lock_table(
-        &mut self,
-        table: &Arc<Table>,
-        mode: LockMode,
-        timeout_ns: u64,
-        interrupted: &dyn Fn() -> bool,
-    ) -> Result<()> {
+    /// Locks a table to the end of the transaction. Waits as set with [`set_lock_wait`](Self::set_lock_wait) and
+    /// [`interrupt_when`](Self::interrupt_when). Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and `RollbackUnfinished`
+    /// instead of the first when a rollback that meets errors holds the lock; locks held already stay.
+    pub fn lock_table(&mut self, table: &Arc<Table>, mode: LockMode) -> Result<()> {
         self.core.health.check()?;
         if self.holds(table.id(), mode) {
             return Ok(());
@@ -96,7 +130,7 @@ impl Transaction {
         })?;
         if let Answer::Wait(ticket) = answer {
             Counters::add(&self.core.counters.lock_waits);
-            self.wait(&ticket, timeout_ns, interrupted).map_err(|error| self.explain(table, error))?;
+            self.wait(&ticket).map_err(|error| self.explain(table, error))?;
         }
         match self.locks.iter_mut().find(|lock| lock.0 == table.id()) {
             Some(lock) => lock.1 = mode,
@@ -114,8 +148,8 @@ impl Transaction {
         self.locks.iter().any(|lock| lock.1 == LockMode::Exclusive)
     }
 
-    fn wait(&self, ticket: &Ticket, timeout_ns: u64, interrupted: &dyn Fn() -> bool) -> Result<()> {
-        let mut left_ns = timeout_ns;
+    fn wait(&self, ticket: &Ticket) -> Result<()> {
+        let mut left_ns = self.lock_wait_ns;
         loop {
             let slice_ns = left_ns.min(WAIT_SLICE_NS);
             if ticket.wait_ns(slice_ns) {
@@ -123,7 +157,7 @@ impl Transaction {
             }
             left_ns -= slice_ns;
             self.core.health.check()?;
-            let refusal = match (interrupted(), left_ns) {
+            let refusal = match ((self.interrupted)(), left_ns) {
                 (true, _) => Error::Interrupted,
                 (false, 0) => Error::LockTimeout,
                 (false, _) => continue,
@@ -151,8 +185,16 @@ impl Transaction {
         if self.holds(table.id(), mode) {
             return self.core.health.check();
         }
-        let interrupted = Arc::clone(&self.interrupted);
-        self.lock_table(table, mode, LOCK_WAIT_NS, &*interrupted)
+        self.lock_table(table, mode)
+    }
+
+    /// Locks what reading in this way needs (I1).
+    fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<()> {
+        let mode = match read {
+            Read::Consistent | Read::Shared => LockMode::Shared,
+            Read::Exclusive => LockMode::Exclusive,
+        };
+        self.lock_for(table, mode)
     }
 
     /// Runs a row operation as a writer of the table. When it fails and could not take back what it has done, that is
@@ -214,19 +256,29 @@ impl Transaction {
         self.write(table, |writer, target| writer.delete(target, key, old_entries))
     }
 
-    /// Reads the stored row of `key` into `row`, large values as locators; whether there is one. May do I/O.
-    pub fn get(&mut self, table: &Arc<Table>, key: &[u8], row: &mut Vec<u8>) -> Result<bool> {
-        self.lock_for(table, LockMode::Shared)?;
+    /// Reads the stored row of `key` into `row`, large values as locators; whether there is one. May do I/O, and wait for
+    /// a lock: errors as of [`lock_table`](Self::lock_table).
+    pub fn get(&mut self, table: &Arc<Table>, key: &[u8], read: Read, row: &mut Vec<u8>) -> Result<bool> {
+        self.lock_to_read(table, read)?;
         let _usage = table.use_it()?;
         row.clear();
         Counters::add(&self.core.counters.rows_read);
         Ok(table.clustered().get(key, |record| row.extend_from_slice(record.payload))?.is_some())
     }
 
-    /// A cursor over an index, nowhere yet. To be used while this transaction is open.
-    pub fn cursor(&mut self, table: &Arc<Table>, index_no: usize) -> Result<Cursor> {
-        self.lock_for(table, LockMode::Shared)?;
+    /// A cursor over an index, nowhere yet. To be used while this transaction is open. May wait for a lock: errors as of
+    /// [`lock_table`](Self::lock_table).
+    pub fn cursor(&mut self, table: &Arc<Table>, index_no: usize, read: Read) -> Result<Cursor> {
+        self.lock_to_read(table, read)?;
         Cursor::new(table, index_no)
+    }
+
+    /// How many rows a consistent read of the table finds, where that is known without a scan. May wait for a lock: errors
+    /// as of [`lock_table`](Self::lock_table).
+    pub fn count(&mut self, table: &Arc<Table>) -> Result<Option<u64>> {
+        self.lock_to_read(table, Read::Consistent)?;
+        let _usage = table.use_it()?;
+        Ok(Some(table.row_count()))
     }
 
     /// Reads a large value into `value`, given its locator from a row that this transaction may read. May do I/O.

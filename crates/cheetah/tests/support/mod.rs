@@ -7,7 +7,7 @@ pub mod full_disk;
 pub mod workload;
 
 use cheetah::base::{Config, Result};
-use cheetah::db::{Db, Env, ExpectedEntry, SeekMode, Transaction};
+use cheetah::db::{Db, Env, ExpectedEntry, Read, SeekMode, Transaction};
 use cheetah::format::image::{Codec, Compression};
 use cheetah::format::row::RowShape;
 use cheetah::format::varint;
@@ -158,7 +158,7 @@ pub fn update_stored(
 /// Reads a row with its text.
 pub fn read(txn: &mut Transaction, table: &Arc<Table>, key: u64) -> Result<Option<Row>> {
     let mut stored = Vec::new();
-    if !txn.get(table, &key.to_be_bytes(), &mut stored)? {
+    if !txn.get(table, &key.to_be_bytes(), Read::Consistent, &mut stored)? {
         return Ok(None);
     }
     complete(txn, table, &stored).map(Some)
@@ -176,7 +176,7 @@ pub fn complete(txn: &Transaction, table: &Arc<Table>, stored: &[u8]) -> Result<
 
 /// All rows of a table, read by the clustered index.
 pub fn all_rows(txn: &mut Transaction, table: &Arc<Table>) -> Result<Rows> {
-    let mut cursor = txn.cursor(table, 0)?;
+    let mut cursor = txn.cursor(table, 0, Read::Consistent)?;
     let mut rows = Rows::new();
     let mut found = cursor.seek(SeekMode::First, b"")?;
     while found {

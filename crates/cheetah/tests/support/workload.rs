@@ -7,7 +7,7 @@
 
 use super::*;
 use cheetah::base::Error;
-use cheetah::db::{LockMode, Savepoint};
+use cheetah::db::{LockMode, Read, Savepoint};
 use cheetah_io::Rng;
 
 /// Contents of all tables.
@@ -159,10 +159,10 @@ impl<'d> Workload<'d> {
 
     fn session_step(&mut self) -> Result<()> {
         let no = self.rng.below(self.sessions.len() as u64) as usize;
-        let mut session = self.sessions[no].take().unwrap_or_else(|| Session {
-            txn: self.db.begin(),
-            changed: Contents::new(),
-            savepoints: Vec::new(),
+        let mut session = self.sessions[no].take().unwrap_or_else(|| {
+            let mut txn = self.db.begin();
+            txn.set_lock_wait(0);
+            Session { txn, changed: Contents::new(), savepoints: Vec::new() }
         });
         match self.rng.below(100) {
             0..=9 => return self.commit(session),
@@ -199,7 +199,7 @@ impl<'d> Workload<'d> {
         let names = self.committed().keys().cloned().collect::<Vec<_>>();
         let Some(name) = names.get(self.rng.below(names.len() as u64) as usize) else { return Ok(()) };
         let table = self.db.table(name)?;
-        match session.txn.lock_table(&table, LockMode::Exclusive, 0, &|| false) {
+        match session.txn.lock_table(&table, LockMode::Exclusive) {
             Err(Error::LockTimeout | Error::Deadlock) => return Ok(()),
             other => other?,
         }
@@ -246,7 +246,7 @@ impl<'d> Workload<'d> {
         new: Row,
     ) -> Result<(Row, Vec<u8>)> {
         let mut stored = Vec::new();
-        txn.get(table, &key.to_be_bytes(), &mut stored)?;
+        txn.get(table, &key.to_be_bytes(), Read::Exclusive, &mut stored)?;
         let (present, external) = Row::parse(&stored);
         if external && self.rng.chance(0.6) {
             let kept = Row { text: old.text.clone(), ..new };

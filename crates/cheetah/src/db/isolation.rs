@@ -1,0 +1,24 @@
+//! How a transaction reads: what it may see of others, and what it keeps from them.
+
+/// What a transaction may see of what others commit while it is open.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Isolation {
+    /// Each statement sees what was committed when it began.
+    ReadCommitted,
+    /// All statements see what was committed when the first of them read.
+    #[default]
+    RepeatableRead,
+    /// As if transactions ran one after the other: what has been read stays as it is until the end.
+    Serializable,
+}
+
+/// How a row or an index is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Read {
+    /// As the transaction's isolation level says.
+    Consistent,
+    /// The newest committed rows, which others may read but not change until the transaction ends.
+    Shared,
+    /// The newest committed rows, to be changed: others neither change them nor lock them until the transaction ends.
+    Exclusive,
+}
