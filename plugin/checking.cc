@@ -95,7 +95,10 @@ int ha_cheetah::cross_check(THD *thd) {
 
 int ha_cheetah::check(THD *thd, HA_CHECK_OPT *) {
   report_orphans(thd, table, std::string(name_, 0, name_.find('/') + 1));
-  return cross_check(thd);
+  int error = lock_engine_table(false);
+  if (error == 0) return cross_check(thd);
+  print_error(error, MYF(0));
+  return HA_ADMIN_FAILED;
 }
 
 static uint32_t key_ends(void *codec, uint32_t index_no, CheetahBytes key, CheetahBytes clustered, uint32_t *ends,

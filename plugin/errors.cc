@@ -27,21 +27,16 @@ static void log_failure() {
   sql_print_error("CHEETAH: %s", message.c_ptr_safe());
 }
 
-static int stopped(THD *thd) {
-  log_failure();
-  if (thd != nullptr) thd->mark_transaction_to_rollback(true);
-  return own_error_stopped;
-}
-
 static int corrupted(THD *thd) {
   log_failure();
   warn(thd, ER_NOT_KEYFILE);
   return HA_ERR_CRASHED;
 }
 
-static int deadlocked(THD *thd) {
+// As InnoDB: these take the whole transaction back.
+static int ends_transaction(THD *thd, int error) {
   if (thd != nullptr) thd->mark_transaction_to_rollback(true);
-  return HA_ERR_LOCK_DEADLOCK;
+  return error;
 }
 
 // The server shows only the number of an error of COMMIT or ROLLBACK, so the message is a warning too.
@@ -66,7 +61,10 @@ int handler_error(int32_t code, THD *thd) {
     case CHEETAH_NO_SUCH_TABLE: return HA_ERR_NO_SUCH_TABLE;
     case CHEETAH_ROW_NOT_FOUND: return HA_ERR_KEY_NOT_FOUND;
     case CHEETAH_LOCK_TIMEOUT: return HA_ERR_LOCK_WAIT_TIMEOUT;
-    case CHEETAH_DEADLOCK: return deadlocked(thd);
+    case CHEETAH_DEADLOCK: return ends_transaction(thd, HA_ERR_LOCK_DEADLOCK);
+    case CHEETAH_RECORD_CHANGED: return ends_transaction(thd, HA_ERR_RECORD_CHANGED);
+    case CHEETAH_LOCK_TABLE_FULL: return ends_transaction(thd, HA_ERR_LOCK_TABLE_FULL);
+    case CHEETAH_LOCKED: return HA_ERR_LOCK_WAIT_TIMEOUT;
     case CHEETAH_INTERRUPTED: return HA_ERR_ABORTED_BY_USER;
     case CHEETAH_LIMIT: return own_error_limit;
     case CHEETAH_DISK_FULL: warn(thd, ER_RECORD_FILE_FULL); log_failure(); return HA_ERR_RECORD_FILE_FULL;
@@ -74,7 +72,7 @@ int handler_error(int32_t code, THD *thd) {
     case CHEETAH_CORRUPTION: return corrupted(thd);
     case CHEETAH_IO: log_failure(); return own_error_io;
     case CHEETAH_ROLLBACK: return not_as_asked(thd);
-    default: return stopped(thd);
+    default: log_failure(); return ends_transaction(thd, own_error_stopped);
   }
 }
 

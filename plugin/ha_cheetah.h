@@ -66,6 +66,8 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   uint lock_count() const override { return 0; }
   int external_lock(THD *thd, int lock_type) override;
   int start_stmt(THD *thd, thr_lock_type lock_type) override;
+  handler *clone(const char *name, MEM_ROOT *root) override;
+  void init_table_handle_for_HANDLER() override { read_ = CHEETAH_READ_CONSISTENT; }
 
   // Rows.
   int write_row(const uchar *record) override;
@@ -101,6 +103,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   ha_rows estimate_rows_upper_bound() override;
   ha_rows records_in_range(uint key_no, const key_range *low, const key_range *high, page_range *pages) override;
   double scan_time() override;
+  double keyread_time(uint key_no, uint ranges, ha_rows rows) override;
   double read_time(uint key_no, uint ranges, ha_rows rows) override;
 
   // Definition.
@@ -128,8 +131,9 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // handler that looks for duplicates of a row to be written has a read lock, but its table is one that is written.
   bool reads_only() const { return get_lock_type() == F_RDLCK && table->reginfo.lock_type < TL_FIRST_WRITE; }
   int begin_statement(THD *thd, bool writes);
-  int lock_engine_table(THD *thd, bool exclusive);
-  int use_private_transaction();
+  bool needs_table_lock(THD *thd, bool writes) const;
+  int lock_engine_table(bool exclusive);
+  int use_private_transaction(THD *thd);
   int end_private_transaction();
 
   // ha_cheetah.cc
@@ -194,6 +198,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   cheetah::Session *session_ = nullptr;
   CheetahTxn *txn_ = nullptr;
   CheetahRead read_ = CHEETAH_READ_CONSISTENT;
+  CheetahRead locked_read_ = CHEETAH_READ_EXCLUSIVE;  // what the server has locked the table for
   cheetah::TxnHandle private_txn_;
   ulonglong numbered_rows_left_ = 0;  // rows that the statement said it would insert
   ulonglong reserved_up_to_ = 0;      // numbers below are the statement's

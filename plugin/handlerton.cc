@@ -56,6 +56,13 @@ static int close_connection(handlerton *, THD *thd) {
 static int start_consistent_snapshot(handlerton *, THD *thd) {
   Session *session = Session::of(thd);
   if (session == nullptr) return HA_ERR_OUT_OF_MEM;
+  if (thd_tx_isolation(thd) <= ISO_READ_COMMITTED) {
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_UNSUPPORTED,
+                        "CHEETAH: WITH CONSISTENT SNAPSHOT is ignored at READ COMMITTED isolation level.");
+    return 0;
+  }
+  int error = session->take_snapshot(thd);
+  if (error != 0) return error;
   push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_UNKNOWN_ERROR,
                       "CHEETAH: isolation is by table locks; a table's contents are fixed from its first use on");
   return 0;

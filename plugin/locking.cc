@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Statements begin here: which transaction the handler works in, and the table lock it needs.
+// Statements begin here: which transaction the handler works in, how it reads, and which table lock it needs.
+//
+// How a handler reads follows from the command and the server's kind of lock, by InnoDB's rules; docs/mariadb.md,
+// "What a statement locks", has them as a table.
 //
 // A sequence is changed outside the connection's transaction, as its values must not come back with a rollback: its
 // handler has a transaction of its own, ended after each change and each scan.
@@ -10,54 +13,114 @@
 
 using namespace cheetah;
 
-static constexpr ulonglong nanoseconds = 1000000000ULL;
+// Statements that write what they read elsewhere. Where a transaction may see what others commit meanwhile, they read a
+// snapshot; otherwise what they have read must not change before they commit.
+static bool writes_what_it_reads(int command) {
+  switch (command) {
+    case SQLCOM_INSERT_SELECT:
+    case SQLCOM_REPLACE_SELECT:
+    case SQLCOM_CREATE_TABLE:
+    case SQLCOM_UPDATE: return true;
+    default: return false;
+  }
+}
+
+static CheetahRead read_mode(THD *thd, thr_lock_type lock_type) {
+  int command = thd_sql_command(thd);
+  if (lock_type >= TL_FIRST_WRITE) return CHEETAH_READ_EXCLUSIVE;
+  bool plain = lock_type == TL_READ || lock_type == TL_READ_HIGH_PRIORITY;
+  bool snapshot = plain && (command == SQLCOM_SELECT || command == SQLCOM_ANALYZE);
+  snapshot |= command == SQLCOM_CHECKSUM || command == SQLCOM_CREATE_SEQUENCE;
+  snapshot |= (plain || lock_type == TL_READ_NO_INSERT) && writes_what_it_reads(command) &&
+              thd_tx_isolation(thd) <= ISO_READ_COMMITTED;
+  return snapshot ? CHEETAH_READ_CONSISTENT : CHEETAH_READ_SHARED;
+}
+
+// Commands that copy a table under a metadata lock, which transactions without a connection do not hold: those that are
+// prepared, and rollbacks that go on in the background.
+static bool copies_table(int command) {
+  switch (command) {
+    case SQLCOM_ALTER_TABLE:
+    case SQLCOM_CREATE_INDEX:
+    case SQLCOM_DROP_INDEX:
+    case SQLCOM_OPTIMIZE: return true;
+    default: return false;
+  }
+}
 
 bool ha_cheetah::is_sequence() const { return table->s->table_type == TABLE_TYPE_SEQUENCE; }
 
 // The engine locks; the server's own table locks are not used (lock_count is 0).
-THR_LOCK_DATA **ha_cheetah::store_lock(THD *, THR_LOCK_DATA **to, enum thr_lock_type) { return to; }
-
-int ha_cheetah::external_lock(THD *thd, int lock_type) {
-  if (lock_type != F_UNLCK) return begin_statement(thd, lock_type == F_WRLCK);
-  pause_scan();
-  return end_private_transaction();
+THR_LOCK_DATA **ha_cheetah::store_lock(THD *thd, THR_LOCK_DATA **to, enum thr_lock_type lock_type) {
+  if (lock_type != TL_IGNORE) locked_read_ = read_mode(thd, lock_type);
+  return to;
 }
 
+int ha_cheetah::external_lock(THD *thd, int lock_type) {
+  if (lock_type == F_UNLCK) {
+    pause_scan();
+    return end_private_transaction();
+  }
+  if (lock_type == F_WRLCK) locked_read_ = CHEETAH_READ_EXCLUSIVE;
+  read_ = locked_read_;
+  return begin_statement(thd, lock_type == F_WRLCK);
+}
+
+// Under LOCK TABLES and in stored functions, tables are locked already, maybe for more than this statement does. A
+// temporary table made since then is not.
 int ha_cheetah::start_stmt(THD *thd, thr_lock_type lock_type) {
-  return begin_statement(thd, lock_type >= TL_FIRST_WRITE);
+  bool writes = lock_type >= TL_FIRST_WRITE;
+  bool plain_select = lock_type == TL_READ && thd_sql_command(thd) == SQLCOM_SELECT;
+  read_ = writes ? CHEETAH_READ_EXCLUSIVE : plain_select ? CHEETAH_READ_CONSISTENT : locked_read_;
+  cached_table_flags = table_flags();
+  return begin_statement(thd, writes);
+}
+
+// A second handler of the same statement reads as the first one; the server locks it without a kind of lock.
+handler *ha_cheetah::clone(const char *name, MEM_ROOT *root) {
+  handler *second = handler::clone(name, root);
+  if (second != nullptr) static_cast<ha_cheetah *>(second)->locked_read_ = read_;
+  return second;
 }
 
 int ha_cheetah::begin_statement(THD *thd, bool writes) {
   session_ = Session::of(thd);
   if (session_ == nullptr) return HA_ERR_OUT_OF_MEM;
   cursor_.reset();
-  read_ = writes ? CHEETAH_READ_EXCLUSIVE : CHEETAH_READ_CONSISTENT;
   numbered_rows_left_ = reserved_up_to_ = 0;
-  if (is_sequence()) return use_private_transaction();
+  // TRUNCATE by another handler has put a new table under the name.
+  int error = cheetah_is_dropped(engine_table_.get()) ? attach() : 0;
+  if (error != 0) return error;
+  if (is_sequence()) return use_private_transaction(thd);
   if (writes && thd->transaction->xid_state.is_explicit_XA()) {
     // XA PREPARE would only warn, and XA COMMIT by another connection would find nothing.
     my_error(ER_NOT_SUPPORTED_YET, MYF(0), "changes of CHEETAH tables in an XA transaction");
     return own_error_reported;
   }
   txn_ = session_->txn();
-  session_->register_statement(thd);
-  return lock_engine_table(thd, writes);
+  error = session_->register_statement(thd);
+  if (error == 0 && needs_table_lock(thd, writes)) error = lock_engine_table(writes);
+  return error;
 }
 
-int ha_cheetah::lock_engine_table(THD *thd, bool exclusive) {
-  cheetah_set_lock_wait(txn_, lock_wait_timeout_seconds(thd) * nanoseconds);
-  int32_t code = cheetah_lock_table(txn_, engine_table_.get(), exclusive);
-  if (code != CHEETAH_NO_SUCH_TABLE) return handler_error(code, thd);
-  // TRUNCATE by another handler has put a new table under the name.
-  int error = attach();
-  if (error != 0) return error;
-  return handler_error(cheetah_lock_table(txn_, engine_table_.get(), exclusive), thd);
+// Whoever changes rows locks the table. LOCK TABLES does so to the end of the transaction, if that is longer than the
+// statement.
+bool ha_cheetah::needs_table_lock(THD *thd, bool writes) const {
+  int command = thd_sql_command(thd);
+  bool locks_tables = command == SQLCOM_LOCK_TABLES && thd_test_options(thd, OPTION_NOT_AUTOCOMMIT);
+  return writes || locks_tables || copies_table(command);
 }
 
-int ha_cheetah::use_private_transaction() {
+int ha_cheetah::lock_engine_table(bool exclusive) {
+  return handler_error(cheetah_lock_table(txn_, engine_table_.get(), exclusive), ha_thd());
+}
+
+int ha_cheetah::use_private_transaction(THD *thd) {
   if (!private_txn_) private_txn_.reset(cheetah_begin(engine.db, interrupted, nullptr));
   txn_ = private_txn_.get();
-  return txn_ == nullptr ? HA_ERR_OUT_OF_MEM : 0;
+  if (txn_ == nullptr) return HA_ERR_OUT_OF_MEM;
+  cheetah_set_lock_wait(txn_, lock_wait_timeout_ns(thd));
+  return 0;
 }
 
 int ha_cheetah::end_private_transaction() {

@@ -5,6 +5,7 @@
 
 #include "engine.h"
 #include "errors.h"
+#include "settings.h"
 
 namespace cheetah {
 
@@ -33,29 +34,59 @@ void Session::close(THD *thd) {
 
 static bool in_long_transaction(THD *thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
 
-void Session::register_statement(THD *thd) {
-  if (!in_statement_) statement_start_ = cheetah_savepoint(txn_);
-  in_statement_ = true;
+// READ UNCOMMITTED is READ COMMITTED. A transaction of one statement that locks nothing is serializable when it reads a
+// snapshot.
+static CheetahIsolation isolation_level(THD *thd) {
+  int level = thd_tx_isolation(thd);
+  if (level <= ISO_READ_COMMITTED) return CHEETAH_READ_COMMITTED;
+  if (level == ISO_SERIALIZABLE && in_long_transaction(thd)) return CHEETAH_SERIALIZABLE;
+  return CHEETAH_REPEATABLE_READ;
+}
+
+int Session::begin_transaction(THD *thd) {
+  if (in_transaction_) return 0;
+  in_transaction_ = true;
+  return handler_error(cheetah_set_isolation(txn_, isolation_level(thd)), thd);
+}
+
+int Session::register_statement(THD *thd) {
   trans_register_ha(thd, false, engine.hton, 0);
   if (in_long_transaction(thd)) trans_register_ha(thd, true, engine.hton, 0);
+  if (in_statement_) return 0;
+  in_statement_ = true;
+  cheetah_set_lock_wait(txn_, lock_wait_timeout_ns(thd));
+  statement_start_ = cheetah_savepoint(txn_);
+  return begin_transaction(thd);
+}
+
+int Session::take_snapshot(THD *thd) {
+  trans_register_ha(thd, true, engine.hton, 0);
+  int error = begin_transaction(thd);
+  return error != 0 ? error : handler_error(cheetah_take_snapshot(txn_), thd);
+}
+
+void Session::end_statement() {
+  in_statement_ = false;
+  cheetah_end_statement(txn_);
 }
 
 int Session::end_transaction(THD *thd, bool commit) {
-  in_statement_ = false;
+  in_statement_ = in_transaction_ = false;
   return handler_error(commit ? cheetah_commit(txn_) : cheetah_rollback(txn_), thd);
 }
 
 int Session::commit(THD *thd, bool all) {
   if (all || !in_long_transaction(thd)) return end_transaction(thd, true);
-  in_statement_ = false;
+  end_statement();
   return 0;
 }
 
 int Session::rollback(THD *thd, bool all) {
   if (all || !in_long_transaction(thd)) return end_transaction(thd, false);
   if (!in_statement_) return 0;
-  in_statement_ = false;
-  return rollback_error(cheetah_rollback_to(txn_, &statement_start_), thd);
+  int error = rollback_error(cheetah_rollback_to(txn_, &statement_start_), thd);
+  end_statement();
+  return error;
 }
 
 uint8_t interrupted(void *context) {

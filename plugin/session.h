@@ -22,16 +22,21 @@ class Session {
   void set_duplicate_key_no(uint key_no) { duplicate_key_no_ = key_no; }
 
   // Tells the server that this statement uses the engine; remembers where the statement began.
-  void register_statement(THD *thd);
+  int register_statement(THD *thd);
+  // START TRANSACTION WITH CONSISTENT SNAPSHOT.
+  int take_snapshot(THD *thd);
   int commit(THD *thd, bool all);
   int rollback(THD *thd, bool all);
 
  private:
   explicit Session(CheetahTxn *txn) : txn_(txn) {}
+  int begin_transaction(THD *thd);
+  void end_statement();
   int end_transaction(THD *thd, bool commit);
 
   CheetahTxn *txn_;
   CheetahSavepoint statement_start_ = {};
+  bool in_transaction_ = false;
   bool in_statement_ = false;
   uint duplicate_key_no_ = ~0U;
 };

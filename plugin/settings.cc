@@ -3,15 +3,16 @@
 
 #include "engine.h"
 
+#include <algorithm>
+
 namespace cheetah {
 
 static const ulonglong mib = 1ULL << 20;
 
 static ulonglong buffer_pool_size, log_file_size, log_size_max;
 static unsigned io_capacity, flush_log_at_trx_commit;
-static const char *default_compression_names[] = {"none", "lz4", "zstd", NullS};
-static TYPELIB default_compression_type = {array_elements(default_compression_names) - 1, "", default_compression_names,
-                                           nullptr};
+const char *compression_names[] = {"none", "lz4", "zstd", NullS};
+static TYPELIB compression_type = {array_elements(compression_names) - 1, "", compression_names, nullptr};
 
 static void set_flush_log(THD *, st_mysql_sys_var *, void *place, const void *value) {
   *static_cast<unsigned *>(place) = *static_cast<const unsigned *>(value);
@@ -48,7 +49,7 @@ static MYSQL_THDVAR_ULONGLONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
 
 static MYSQL_THDVAR_ENUM(default_compression, PLUGIN_VAR_RQCMDARG,
                          "Compression of tables that are created without the option COMPRESSION", nullptr, nullptr,
-                         CHEETAH_COMPRESSION_ZSTD, &default_compression_type);
+                         CHEETAH_COMPRESSION_ZSTD, &compression_type);
 
 static MYSQL_THDVAR_INT(default_compression_level, PLUGIN_VAR_RQCMDARG,
                         "Level of compression of tables that are created without the option COMPRESSION_LEVEL; 0: the "
@@ -74,7 +75,13 @@ CheetahConfig open_config() {
                        io_capacity,         static_cast<uint8_t>(flush_log_at_trx_commit)};
 }
 
-ulonglong lock_wait_timeout_seconds(THD *thd) { return THDVAR(thd, lock_wait_timeout); }
+// The server knows InnoDB's variable for NOWAIT and WAIT n, not ours; it sets its own one too, for the statement.
+uint64_t lock_wait_timeout_ns(THD *thd) {
+  ulonglong seconds = THDVAR(thd, lock_wait_timeout);
+  bool of_statement = !thd->lex->stmt_var_list.is_empty();
+  if (of_statement) seconds = std::min<ulonglong>(seconds, thd->variables.lock_wait_timeout);
+  return seconds * 1000000000ULL;
+}
 
 void default_compression(THD *thd, uint8_t *codec, int32_t *level) {
   *codec = static_cast<uint8_t>(THDVAR(thd, default_compression));

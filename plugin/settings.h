@@ -9,9 +9,13 @@ namespace cheetah {
 
 extern st_mysql_sys_var *system_variables[];
 
+// The names of a CheetahCompression, in their order.
+extern const char *compression_names[];
+
 // What the engine is opened with.
 CheetahConfig open_config();
-ulonglong lock_wait_timeout_seconds(THD *thd);
+// Also that of NOWAIT and WAIT n in a statement.
+uint64_t lock_wait_timeout_ns(THD *thd);
 // The session's choice for tables that say nothing: a CheetahCompression and its level (0: the codec's own default).
 void default_compression(THD *thd, uint8_t *codec, int32_t *level);
 

@@ -40,6 +40,8 @@ SET innodb_lock_wait_timeout = 20;
 --! cheetah-only
 SET cheetah_lock_wait_timeout = 20;
 --! end
+SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT;
+SELECT * FROM t WHERE id = 1 LOCK IN SHARE MODE WAIT 1;
 --! send
 UPDATE t SET v = v + 1 WHERE id = 1;
 --! wait SELECT COUNT(*) FROM information_schema.processlist WHERE id = $ID(b) AND info LIKE 'UPDATE%'
