@@ -178,6 +178,8 @@ int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **tabl
 uint8_t cheetah_is_dropped(const CheetahTable *table);
 void cheetah_close_table(CheetahTable *table);
 CheetahBytes cheetah_table_extra(const CheetahTable *table);
+/* A CheetahCompression and the level that its codec works at. */
+void cheetah_table_compression(const CheetahTable *table, uint8_t *codec, int32_t *level);
 uint32_t cheetah_index_count(const CheetahTable *table);
 CheetahBytes cheetah_index_name(const CheetahTable *table, uint32_t index_no);
 uint32_t cheetah_max_key_bytes(const CheetahTable *table, uint32_t index_no);

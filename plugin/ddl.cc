@@ -8,22 +8,9 @@
 #include "errors.h"
 #include "ha_cheetah.h"
 #include "orphans.h"
-#include "settings.h"
 #include "table_options.h"
 
 using namespace cheetah;
-
-static void choose_compression(THD *thd, const ha_table_option_struct *options, CheetahTableSpec *spec) {
-  default_compression(thd, &spec->compression, &spec->compression_level);
-  if (options == nullptr) return;
-  switch (options->compression) {
-    case option_zstd: spec->compression = CHEETAH_COMPRESSION_ZSTD; break;
-    case option_lz4: spec->compression = CHEETAH_COMPRESSION_LZ4; break;
-    case option_none: spec->compression = CHEETAH_COMPRESSION_NONE; break;
-    default: break;
-  }
-  if (options->compression_level != 0) spec->compression_level = static_cast<int32_t>(options->compression_level);
-}
 
 static CheetahIndexSpec index_spec(const char *name, const KeyCodec &key, bool unique) {
   return CheetahIndexSpec{bytes_of(name), key.max_bytes(), unique};
@@ -54,7 +41,7 @@ static int create_in_engine(THD *thd, const std::string &name, TABLE *form, cons
   spec.extra = fingerprint.bytes();
   spec.auto_increment = form->found_next_number_field != nullptr ? info->auto_increment_value : 0;
   spec.hidden_key = codec.hidden_key();
-  choose_compression(thd, form->s->option_struct, &spec);
+  choose_compression(thd, form->s->option_struct, &spec.compression, &spec.compression_level);
   return handler_error(cheetah_create_table(engine.db, &spec), thd);
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine.h"
 #include "ha_cheetah.h"
+#include "settings.h"
 
 namespace Show {
 
@@ -18,6 +19,8 @@ static ST_FIELD_INFO table_columns[] = {Column("TABLE_SCHEMA", Varchar(192), NOT
                                         Column("LOGICAL_BYTES", ULonglong(), NOT_NULL),
                                         Column("STORED_BYTES", ULonglong(), NOT_NULL),
                                         Column("AUTO_INCREMENT", ULonglong(), NOT_NULL),
+                                        Column("COMPRESSION", Varchar(8), NOT_NULL),
+                                        Column("COMPRESSION_LEVEL", SLong(), NOT_NULL),
                                         CEnd()};
 
 static ST_FIELD_INFO index_columns[] = {Column("TABLE_SCHEMA", Varchar(192), NOT_NULL),
@@ -89,6 +92,12 @@ static int write_table(THD *thd, TABLE *target, const Described &table) {
   ulonglong numbers[] = {cheetah_row_count(table.handle()), table.sizes().size(), total.pages, total.logical_bytes,
                          total.stored_bytes, cheetah_auto_increment(table.handle())};
   for (size_t i = 0; i < array_elements(numbers); i++) store_number(target->field[2 + i], numbers[i]);
+  uint8_t codec;
+  int32_t level;
+  cheetah_table_compression(table.handle(), &codec, &level);
+  const char *name = compression_names[codec];
+  target->field[8]->store(name, strlen(name), system_charset_info);
+  target->field[9]->store(level, false);
   return schema_table_store_record(thd, target);
 }
 
@@ -112,6 +121,8 @@ static int fill(THD *thd, TABLE_LIST *tables, COND *) {
   std::vector<std::string> names;
   cheetah_table_names(engine.db, add_name, &names);
   for (const std::string &name : names) {
+    // The engine's own tables are in no database.
+    if (name.find('/') == std::string::npos) continue;
     Described table(name);
     if (table.found() && write(thd, tables->table, table) != 0) return 1;
   }

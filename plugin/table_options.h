@@ -17,6 +17,9 @@ enum CompressionOption { option_default, option_zstd, option_lz4, option_none };
 
 extern ha_create_table_option table_option_list[];
 
+// What tables with these options are compressed with: a CheetahCompression and its level (0: the codec's own default).
+void choose_compression(THD *thd, const ha_table_option_struct *options, uint8_t *codec, int32_t *level);
+
 // Refuses what cannot be had; says by a warning of every other option that it has no effect.
 // 0 or an error of the handler.
 int check_table_options(THD *thd, const TABLE *form, const HA_CREATE_INFO *info);

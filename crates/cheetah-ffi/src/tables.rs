@@ -153,6 +153,21 @@ pub unsafe extern "C" fn cheetah_table_extra(table: *const CheetahTable) -> Chee
     value(CheetahBytes::EMPTY, || CheetahBytes::of(table.table.extra()))
 }
 
+/// The codec that images of the table are compressed with, as given at creation, and its level.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_table_compression(
+    table: *const CheetahTable,
+    codec: *mut u8,
+    level: *mut i32,
+) {
+    // SAFETY: by the contract of the crate the handle is open, and the others point to values of the caller.
+    let (table, codec, level) = unsafe { (&*table, &mut *codec, &mut *level) };
+    value((), || {
+        let compression = table.table.def().compression;
+        (*codec, *level) = (compression.codec.code(), compression.level);
+    });
+}
+
 /// Number of indexes, the clustered one included.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_index_count(table: *const CheetahTable) -> u32 {
@@ -360,8 +375,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_codes_of_a_compression_are_refused() {
-        assert!((0..=2).all(|codec| compression(codec, 3).is_ok()));
+    fn codes_of_a_compression_come_back_and_unknown_ones_are_refused() {
+        assert!((0..=2).all(|code| compression(code, 3).unwrap().codec.code() == code));
         assert!(compression(3, 0).is_err());
     }
 }
