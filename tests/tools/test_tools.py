@@ -1,5 +1,6 @@
 """Tests of the tools' own rules: `python3 -m unittest discover tests/tools`."""
 
+import os
 import sys
 import unittest
 from pathlib import Path
@@ -7,7 +8,7 @@ from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from cheetah_tools import apt, dump, ledger, licences, mtr, testall  # noqa: E402
+from cheetah_tools import apt, dump, ledger, licences, mtr, say, testall  # noqa: E402
 from cheetah_tools.say import Failure  # noqa: E402
 
 TABLE = b"""CREATE TABLE `t` (
@@ -82,6 +83,17 @@ class Outputs(unittest.TestCase):
         self.assertEqual(testall.counts(step, text, True), (7, 0, 1))
         self.assertEqual(testall.counts(step, text, False), (7, 1, 1))
         self.assertEqual(testall.counts(testall.Step("s", []), "skipped: no data", True), (0, 0, 1))
+        step = testall.Step("l", [], result=testall.LICENCES_RESULT)
+        self.assertEqual(testall.counts(step, "cargo-deny: skipped\nlicences: 1 passed, 0 failed, 1 skipped\n", True), (1, 0, 1))
+
+    def test_a_reader_that_goes_does_not_stop_the_work(self):
+        reader, writer = os.pipe()
+        out = say.PatientOutput(os.fdopen(writer, "w"))
+        print("read", file=out, flush=True)
+        os.close(reader)
+        for text in ("unread", "unread too"):
+            print(text, file=out, flush=True)
+        out.close()
 
 
 if __name__ == "__main__":

@@ -57,9 +57,12 @@ def build() -> Path:
 def rust_library() -> Path:
     """The engine as a static library."""
     words = ["cargo", "build", "--release", "--quiet", "-p", "cheetah-ffi"]
+    library = TARGET / "release" / "libcheetah_ffi.a"
+    if not library.exists():
+        step("compiling the engine, optimised: a minute or two the first time")
     if subprocess.run(words, cwd=PROJECT, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)}, check=False).returncode:
         raise Failure("cargo could not build crates/cheetah-ffi (messages above)")
-    return TARGET / "release" / "libcheetah_ffi.a"
+    return library
 
 
 def include_flags() -> list:

@@ -1,5 +1,6 @@
 """What people see: steps, failures, tables, a progress bar. Short lines, plain text when not on a terminal."""
 
+import os
 import signal
 import sys
 import time
@@ -19,10 +20,41 @@ def note(text: str) -> None:
     print(f"  {text}", flush=True)
 
 
+class PatientOutput:
+    """Standard output that goes on without a reader (`make up | head -1`): what was begun is finished."""
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def write(self, text: str) -> int:
+        """Write, to nowhere when the reader has gone."""
+        try:
+            return self._inner.write(text)
+        except BrokenPipeError:
+            self._forget_reader()
+            return len(text)
+
+    def flush(self) -> None:
+        """As `write`."""
+        try:
+            self._inner.flush()
+        except BrokenPipeError:
+            self._forget_reader()
+
+    def __getattr__(self, name: str):
+        return getattr(self._inner, name)
+
+    def _forget_reader(self) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._inner.fileno())
+        os.close(nowhere)
+
+
 def run_main(main) -> None:
     """Run a command: exit status 1 and one message for a Failure, 130 for Ctrl-C (servers are stopped by their owners)."""
     # A terminate request takes the same way out as Ctrl-C, so that private servers are stopped.
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    sys.stdout = PatientOutput(sys.stdout)
     try:
         status = main(sys.argv[1:]) or 0
     except Failure as failure:

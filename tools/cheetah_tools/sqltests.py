@@ -6,6 +6,7 @@ their numbers and wording are compared; the name of the engine counts as equal.
 
 import argparse
 import difflib
+import shutil
 import time
 
 from . import sqlscript, sqlside
@@ -66,7 +67,8 @@ def run_script(server, name: str, choice) -> list:
     sides = []
     for engine in (REFERENCE, choice.engine):
         skipped = sqlscript.INNODB_ONLY if engine == "CHEETAH" else sqlscript.CHEETAH_ONLY
-        side = sqlside.Side(server, engine, scratch("sqlfiles"))
+        files = scratch("sqlfiles")
+        side = sqlside.Side(server, engine, files)
         try:
             side.prepare()
             side.run([step for step in steps if step.where != skipped])
@@ -74,6 +76,8 @@ def run_script(server, name: str, choice) -> list:
             return [f"the server was lost on {engine} ({failure}) after line {last_line(side)}; end of its log:\n{server.log_tail(40)}"]
         except Failure as failure:
             return [f"{failure}"]
+        finally:
+            shutil.rmtree(files, ignore_errors=True)
         sides.append(side)
     sqlside.drop_databases(server)
     if choice.show:

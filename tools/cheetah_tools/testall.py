@@ -14,6 +14,7 @@ DIFFERENTIAL = [sys.executable, "tests/differential/run.py"]
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
 SQL_RESULT = re.compile(r"^sql: (\d+) passed, (\d+) failed", re.M)
 SERVER_RESULT = re.compile(r"^server: (\d+) passed, (\d+) failed, (\d+) skipped", re.M)
+LICENCES_RESULT = re.compile(r"^licences: (\d+) passed, (\d+) failed, (\d+) skipped", re.M)
 SUITES_RESULT = re.compile(r"^suites: (\d+) of \d+ pass .*?, (\d+) differ with a listed reason, (\d+) without", re.M)
 
 
@@ -27,7 +28,7 @@ class Step:
 STEPS = [
     Step("format", ["cargo", "fmt", "--all", "--check"]),
     Step("clippy", ["cargo", "clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
-    Step("licences", [*TOOL, "licences"]),
+    Step("licences", [*TOOL, "licences"], result=LICENCES_RESULT),
     Step("tools", [sys.executable, "-B", "-m", "unittest", "discover", "-s", "tests/tools"]),
     Step("cargo test", ["cargo", "test", "--workspace", "--no-fail-fast"], result=CARGO_RESULT),
     Step("build", [*TOOL, "build"]),
@@ -83,7 +84,8 @@ def run(step: Step) -> tuple:
     ok = (status != 0) if step.inverted else (status == 0)
     outcome = counts(step, text, ok)
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    summary = lines[-1][:150] if lines and not step.result and not step.inverted and ok else f"{outcome[0]} passed, {outcome[1]} failed"
+    numbers = f"{outcome[0]} passed, {outcome[1]} failed" + (f", {outcome[2]} skipped" if outcome[2] else "")
+    summary = lines[-1][:150] if lines and not step.result and not step.inverted and ok else numbers
     print(f"{'ok' if ok else 'FAILED'} in {time.monotonic() - started:.0f} s  {summary}", flush=True)
     if not ok:
         print("\n".join("    " + line[:300] for line in lines[-25:]), flush=True)
