@@ -222,15 +222,25 @@ impl DirLock for PosixLock {}
 mod tests {
     use super::*;
 
-    fn disk(name: &str) -> PosixDisk {
+    /// A folder that goes with its test, a failing one too.
+    struct Folder(PathBuf);
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn disk(name: &str) -> (Folder, PosixDisk) {
         let root = std::env::temp_dir().join(format!("cheetah-posix-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
-        PosixDisk::open(&root).unwrap()
+        let disk = PosixDisk::open(&root).unwrap();
+        (Folder(root), disk)
     }
 
     #[test]
     fn what_is_written_is_read_back() {
-        let disk = disk("rw");
+        let (_folder, disk) = disk("rw");
         disk.create_dir("wal").unwrap();
         disk.create_dir("wal").unwrap();
         let file = disk.create("wal/1").unwrap();
@@ -251,7 +261,7 @@ mod tests {
 
     #[test]
     fn allocate_grows_and_never_shrinks() {
-        let disk = disk("allocate");
+        let (_folder, disk) = disk("allocate");
         let file = disk.create("a").unwrap();
         file.allocate(8192).unwrap();
         assert_eq!(file.len().unwrap(), 8192);
@@ -265,7 +275,7 @@ mod tests {
 
     #[test]
     fn no_path_leaves_the_root() {
-        let disk = disk("paths");
+        let (_folder, disk) = disk("paths");
         for path in ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/", "a\0b"] {
             assert_eq!(disk.create(path).err().unwrap().kind(), io::ErrorKind::InvalidInput, "{path:?}");
             assert_eq!(disk.unlink(path).err().unwrap().kind(), io::ErrorKind::InvalidInput, "{path:?}");
@@ -274,7 +284,7 @@ mod tests {
 
     #[test]
     fn the_lock_excludes_a_second_holder_until_dropped() {
-        let disk = disk("lock");
+        let (_folder, disk) = disk("lock");
         let lock = disk.lock("LOCK").unwrap();
         assert_eq!(disk.lock("LOCK").err().unwrap().kind(), io::ErrorKind::WouldBlock);
         drop(lock);
