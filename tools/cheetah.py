@@ -24,6 +24,7 @@ COMMANDS = {
     "check-data": "checkdata:main",
     "sql-tests": "sqltests:main",
     "server-tests": "servertests:main",
+    "isolation": "isolation:main",
     "licences": "licences:main",
     "test": "testall:main",
     "deb": "package:deb",

@@ -15,6 +15,7 @@ CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+
 SQL_RESULT = re.compile(r"^sql: (\d+) passed, (\d+) failed", re.M)
 SERVER_RESULT = re.compile(r"^server: (\d+) passed, (\d+) failed, (\d+) skipped", re.M)
 LICENCES_RESULT = re.compile(r"^licences: (\d+) passed, (\d+) failed, (\d+) skipped", re.M)
+ISOLATION_RESULT = re.compile(r"^isolation: (\d+) passed, (\d+) failed", re.M)
 SUITES_RESULT = re.compile(r"^suites: (\d+) of \d+ pass .*?, (\d+) differ with a listed reason, (\d+) without", re.M)
 
 
@@ -36,6 +37,10 @@ STEPS = [
     Step("server", [*TOOL, "server-tests"], needs="build", result=SERVER_RESULT),
     Step("differential", [*DIFFERENTIAL, "--statements", "24000"], needs="build"),
     Step("differential finds a planted difference", [*DIFFERENTIAL, "--right", "InnoDB", "--statements", "500", "--plant"],
+         needs="build", inverted=True),
+    Step("isolation checker finds planted anomalies", [sys.executable, "-B", "-m", "unittest", "discover", "-s", "tests/isolation"]),
+    Step("isolation", [*TOOL, "isolation"], needs="build", result=ISOLATION_RESULT),
+    Step("interleavings find a planted difference", [sys.executable, "tests/isolation/interleavings.py", "--plant", "--scripts", "4"],
          needs="build", inverted=True),
     Step("crash", [*TOOL, "crash", "--rounds", "8"], needs="build"),
     Step("check-data", [*TOOL, "check-data", "--quick"], needs="build"),

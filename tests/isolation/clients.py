@@ -1,0 +1,197 @@
+"""A client of a random history: turns plans into statements, and answers into operations."""
+
+from cheetah_tools.say import Failure
+from history import ABORTED, COMMITTED, LOCKING, Op, READ, SNAPSHOT, Txn, WRITE
+from plans import BACK, KEYS_PER_GROUP, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WRITE_STEP
+
+# The index moves with every append and has the length itself; a register's value is unique as the index says.
+LISTS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, len INT NOT NULL, val TEXT NOT NULL, KEY g (grp, len)) CHARSET latin1")
+REGISTERS = "CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT NOT NULL, KEY g (grp, v), UNIQUE KEY u (v))"
+LOCKS = {"": "", "share": " LOCK IN SHARE MODE", "update": " FOR UPDATE"}
+ROLLED_BACK = {1213, 1020}
+# These leave the transaction as it was: a unique value that is taken, a wait that took too long.
+REFUSED = {1062, 1205}
+
+
+class Unexpected(Failure):
+    """An answer that no engine may give here."""
+
+
+class Client:
+    """One connection; `script` is a generator that yields statements and is given answers."""
+
+    def __init__(self, number: int, session, run):
+        self.number, self.session, self.run = number, session, run
+        self.script, self.text, self.sent, self.level = self.transactions(), "", 0, "REPEATABLE READ"
+        self.lists = run.model == "list"
+        self.txn, self.saved, self.joined = None, None, False
+
+    def fileno(self) -> int:
+        """For select."""
+        return self.session.fileno()
+
+    def start(self) -> bool:
+        """Send the first statement."""
+        return self._send(next(self.script, None))
+
+    def go_on(self) -> bool:
+        """Take the answer, send what follows; False at the end."""
+        outcome = self.session.take()
+        try:
+            return self._send(self.script.send((outcome, self.sent, self.run.clock())))
+        except StopIteration:
+            return False
+
+    def _send(self, text) -> bool:
+        if text is None:
+            return False
+        self.text, self.sent = text, self.run.clock()
+        self.session.send(text)
+        return True
+
+    def transactions(self):
+        """Transaction after transaction until there were enough."""
+        while self.run.take_one():
+            plan = self.run.planner.plan()
+            self.begin(plan)
+            if plan.level != self.level:
+                yield f"SET SESSION TRANSACTION ISOLATION LEVEL {plan.level}"
+                self.level = plan.level
+            yield from self.transaction(plan)
+
+    def begin(self, plan) -> None:
+        """A transaction begins, as the engine sees it."""
+        self.txn = Txn(len(self.run.txns), self.number, plan.level, status=ABORTED, autocommit=plan.autocommit)
+        self.run.txns.append(self.txn)
+
+    def transaction(self, plan):
+        """One plan."""
+        self.saved, self.joined = None, False
+        if not plan.autocommit and plan.steps[0].kind != SNAPSHOT_STEP:
+            yield "BEGIN"
+        for step in plan.steps:
+            outcome, sent, answered = yield from self.step(step, plan)
+            if outcome.error in ROLLED_BACK:
+                if outcome.error == 1020:   # the transaction is still there
+                    _, sent, answered = yield "ROLLBACK"
+                self.txn.end = (sent, answered)
+                return
+            if outcome.error and outcome.error not in REFUSED:
+                raise Unexpected(f"{self.text}: error {outcome.error} {outcome.message}")
+        if not plan.autocommit:
+            outcome, sent, answered = yield "COMMIT" if plan.commits else "ROLLBACK"
+            if outcome.error:
+                raise Unexpected(f"{self.text}: error {outcome.error} {outcome.message}")
+        self.txn.status, self.txn.end = COMMITTED if plan.commits else ABORTED, (sent, answered)
+
+    def step(self, step, plan):
+        """One step; the answer of its last statement."""
+        if step.kind == SAVEPOINT:
+            self.saved = len(self.txn.ops) if self.joined else None
+            return (yield "SAVEPOINT s")
+        if step.kind == BACK:
+            return (yield from self.back(plan))
+        self.joined = True
+        if step.kind == READ_STEP:
+            answer = yield self.read_text(step)
+            self.note_read(step, *answer)
+        elif step.kind == WRITE_STEP:
+            answer = yield from self.write(step)
+        else:
+            answer = yield "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+            self.joined = self.run.snapshot_at_start
+            if self.joined:
+                self.txn.ops.append(Op(SNAPSHOT, *answer[1:]))
+        return answer
+
+    def back(self, plan):
+        """ROLLBACK TO SAVEPOINT. An engine that was not in use at the savepoint is rolled back as a whole by the server, and
+        another transaction of the engine begins."""
+        answer = yield "ROLLBACK TO SAVEPOINT s"
+        if self.saved is not None:
+            for op in self.txn.ops[self.saved:]:
+                op.undone = op.undone or len(self.txn.ops)
+        elif self.joined:
+            self.txn.end = answer[1:]
+            self.begin(plan)
+        return answer
+
+    def read_text(self, step) -> str:
+        """The statement that reads a step's keys."""
+        column = "val" if self.lists else "v"
+        keys, group = step.keys, step.keys[0] // KEYS_PER_GROUP
+        text = {"id": f"SELECT id, {column} FROM h WHERE id = {keys[0]}",
+                "ids": f"SELECT id, {column} FROM h FORCE INDEX (PRIMARY) WHERE id IN ({', '.join(map(str, keys))})",
+                "range": f"SELECT id, {column} FROM h FORCE INDEX (PRIMARY) WHERE id BETWEEN {keys[0]} AND {keys[-1]}",
+                "group": f"SELECT id, {column} FROM h FORCE INDEX (g) WHERE grp = {group}",
+                "covered": f"SELECT id, {'len' if self.lists else 'v'} FROM h FORCE INDEX (g) WHERE grp = {group}"}[step.via]
+        return text + LOCKS[step.lock]
+
+    def note_read(self, step, outcome, sent, answered) -> None:
+        """What a read saw; a row twice is a finding of its own."""
+        if outcome.error:
+            return
+        rows = dict(outcome.rows)
+        if len(rows) != len(outcome.rows) or not set(rows) <= set(step.keys):
+            raise Unexpected(f"{self.text}: rows {outcome.rows}")
+        covered = step.via == "covered"
+        lengths = self.lists and covered
+        # A locking scan that keeps no gaps may miss a row whose value, and with it its place in the index, went down while it waited.
+        may_miss = not self.lists and step.lock and step.via in ("group", "covered") and self.level in ("READ COMMITTED", "READ UNCOMMITTED")
+        seen = {key: self.value(rows.get(key), lengths) for key in step.keys if key in rows or not may_miss}
+        self.txn.ops.append(Op(LOCKING if step.lock else READ, sent, answered, seen=seen, lengths=lengths, covered=covered))
+
+    def value(self, cell, lengths: bool):
+        """A cell as the checker wants it."""
+        if not self.lists:
+            return cell
+        if lengths:
+            return cell or 0
+        return [int(word) for word in cell.split(",")] if cell else []
+
+    def write(self, step):
+        """An append, a new value, or a deletion."""
+        key, value = step.keys[0], step.value
+        if step.via == "replace" and self.lists:
+            return (yield from self.append_by_replacing(step))
+        answer = yield self.write_text(step.via, key, value)
+        outcome, sent, answered = answer
+        if not outcome.error:
+            if outcome.affected:
+                self.txn.ops.append(Op(WRITE, sent, answered, key=key, value=value))
+            else:   # there was no row to change
+                self.txn.ops.append(Op(LOCKING, sent, answered, seen={key: [] if self.lists else None}))
+        return answer
+
+    def write_text(self, how: str, key: int, value) -> str:
+        """One statement that writes."""
+        group = key // KEYS_PER_GROUP
+        if self.lists:
+            return {"upsert": f"INSERT INTO h VALUES ({key}, {group}, 1, '{value}') ON DUPLICATE KEY UPDATE val = CONCAT(val, ',{value}'), len = len + 1",
+                    "update": f"UPDATE h SET val = CONCAT(val, ',{value}'), len = len + 1 WHERE id = {key}"}[how]
+        return {"upsert": f"INSERT INTO h VALUES ({key}, {group}, {value}) ON DUPLICATE KEY UPDATE v = {value}",
+                "update": f"UPDATE h SET v = {value} WHERE id = {key}",
+                "replace": f"REPLACE INTO h VALUES ({key}, {group}, {value})",
+                "delete": f"DELETE FROM h WHERE id = {key}"}[how]
+
+    def append_by_replacing(self, step):
+        """Lock, delete, insert: the row is there twice as delete-marked and new."""
+        key, value = step.keys[0], step.value
+        answer = yield f"SELECT val FROM h WHERE id = {key} FOR UPDATE"
+        outcome, sent, answered = answer
+        if outcome.error:
+            return answer
+        old = outcome.rows[0][0] if outcome.rows else ""
+        self.txn.ops.append(Op(LOCKING, sent, answered, seen={key: self.value(old, False)}))
+        if old:
+            answer = yield f"DELETE FROM h WHERE id = {key}"
+            if answer[0].error:
+                return answer
+        fresh = f"{old},{value}" if old else str(value)
+        answer = yield f"INSERT INTO h VALUES ({key}, {key // KEYS_PER_GROUP}, {fresh.count(',') + 1}, '{fresh}')"
+        outcome, sent, answered = answer
+        if not outcome.error:
+            self.txn.ops.append(Op(WRITE, sent, answered, key=key, value=value))
+        elif old and outcome.error in REFUSED:
+            raise Unexpected(f"{self.text}: error {outcome.error} after the own DELETE")
+        return answer

@@ -1,0 +1,40 @@
+"""differences.tsv: where Cheetah is known to behave otherwise than InnoDB, line by line with a reason.
+
+The list is exact: a difference that is not in it is a failure, and so is a line without a difference. It is meant to
+shrink; what stays in the end are differences that were chosen.
+"""
+
+from pathlib import Path
+
+PLACE = Path(__file__).resolve().parent / "differences.tsv"
+
+
+class Differences:
+    """The lines of one suite: case -> reason."""
+
+    def __init__(self, suite: str, place: Path = PLACE):
+        self.suite, self.place = suite, place
+        self.lines = place.read_text().splitlines()
+        self.reasons = {line.split("\t")[1] for line in self.lines if line.startswith("reason\t")}
+        self.listed = dict(line.split("\t")[1:3] for line in self.lines if line.startswith(suite + "\t"))
+
+    def judge(self, found: dict, whole: set) -> dict:
+        """What is wrong with `found` (case -> reason, or nothing when unexplained) among the cases `whole` that were run."""
+        wrong = {}
+        for case, reason in found.items():
+            if case not in self.listed:
+                wrong[case] = f"differs and is not listed (reason would be: {reason or 'unknown'})"
+            elif self.listed[case] not in self.reasons:
+                wrong[case] = f"is listed with the reason {self.listed[case]!r}, which is explained nowhere"
+        for case in self.listed:
+            if case in whole and case not in found:
+                wrong[case] = "is listed, but differs no more: take its line out (--write does)"
+        return wrong
+
+    def replace(self, found: dict) -> None:
+        """Write the lines anew. A reason that a person wrote stays as long as its case differs."""
+        kept = {case: self.listed.get(case, reason) for case, reason in found.items()}
+        self.lines = [line for line in self.lines if not line.startswith(self.suite + "\t")]
+        self.lines += [f"{self.suite}\t{case}\t{reason}" for case, reason in kept.items()]
+        self.place.write_text("\n".join(self.lines) + "\n")
+        self.listed = kept

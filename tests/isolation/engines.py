@@ -1,0 +1,111 @@
+"""What the engines of a server can do, found out by asking them, and the reasons for which Cheetah may differ today.
+
+`Features` plays tiny scripts: does a reader wait for an open writer, do writers of two different rows wait for each
+other, does START TRANSACTION WITH CONSISTENT SNAPSHOT take a snapshot? From the answers follows which differences are to be expected; none is expected that the answers do not imply.
+"""
+
+from sessions import Play
+
+INNODB, CHEETAH = "InnoDB", "CHEETAH"
+# Reasons of differences.tsv and of the comparison of interleavings.
+TABLE_LOCK = "table-lock"
+READ_UNCOMMITTED = "read-uncommitted"
+
+
+class Features:
+    """Answers of one server."""
+
+    def __init__(self, server):
+        self.server = server
+        self.variables = {row[0] for row in server.sql("SHOW VARIABLES LIKE '%snapshot_isolation'")}
+        rows = self._probe([("a", "UPDATE probe SET v = 1 WHERE id = 1"), ("b", "SELECT v FROM probe WHERE id = 1"),
+                            ("c", "UPDATE probe SET v = 1 WHERE id = 2")])
+        self.readers_wait, self.writers_wait = rows[1].waited, rows[2].waited
+        self.snapshot_at_start = {engine: self._snapshot_at_start(engine) for engine in (INNODB, CHEETAH)}
+
+    def snapshot_isolation(self, engine: str) -> list:
+        """The settings that the engine has."""
+        return [False, True] if f"{engine.lower()}_snapshot_isolation" in self.variables else [False]
+
+    def explain(self, level: str, mine, other, entries: list) -> str:
+        """Why Cheetah's step `mine` may differ from InnoDB's `other`: a reason of differences.tsv, or nothing."""
+        if level == "READ UNCOMMITTED" and not self.readers_wait and reads(mine.text):
+            return READ_UNCOMMITTED
+        if self.writers_wait and self.others_locked(mine, entries) and (locks_decided(mine) or locks_decided(other)):
+            return TABLE_LOCK
+        return ""
+
+    def others_locked(self, mine, entries: list) -> bool:
+        """Whether an open transaction of another session has, or waits for, a lock of the whole table."""
+        locked = set()
+        for entry in entries[:mine.number]:
+            if ends(entry.text) and not entry.deferred:
+                locked.discard(entry.name)
+            elif writes(entry.text) or self.readers_wait:
+                locked.add(entry.name)
+        return bool(locked - {mine.name}) and (self.readers_wait or locked_by(mine))
+
+    def text(self) -> str:
+        """For the last line of a run."""
+        return (f"readers {'wait' if self.readers_wait else 'do not wait'} for writers, "
+                f"writers {'lock tables' if self.writers_wait else 'lock rows'}"
+                + ("" if self.snapshot_at_start[CHEETAH] else ", no snapshot at the start of a transaction"))
+
+    def _snapshot_at_start(self, engine: str) -> bool:
+        """Whether START TRANSACTION WITH CONSISTENT SNAPSHOT keeps out what is committed after it."""
+        entries = self._probe([("a", "START TRANSACTION WITH CONSISTENT SNAPSHOT"), ("b", "UPDATE probe SET v = 1 WHERE id = 1"), ("b", "COMMIT"),
+                               ("a", "SELECT v FROM probe WHERE id = 1")], engine)
+        return entries[3].outcome.rows == ((0,),)
+
+    def _probe(self, steps: list, engine: str = CHEETAH) -> list:
+        database = fresh_database(self.server, "probe")
+        self.server.sql(f"CREATE TABLE probe (id INT PRIMARY KEY, v INT) ENGINE={engine}", database)
+        self.server.sql("INSERT INTO probe VALUES (1, 0), (2, 0)", database)
+        play = Play.on(self.server, database, ["a", "b", "c"])
+        try:
+            for session in play.sessions.values():
+                session.ask("BEGIN")
+            play.run(steps)
+            play.finish()
+        finally:
+            play.close()
+        return play.entries
+
+
+def locks_decided(entry) -> bool:
+    """Whether a lock that was not free, or became free, shows in this step."""
+    return entry.waited or entry.deferred or any(e.outcome.error in (1205, 1213) for e in [entry, *entry.woke] if e.outcome is not None)
+
+
+def locked_by(entry) -> bool:
+    """Whether this step, or one that goes on with it, takes a lock or ends a transaction."""
+    return any(writes(e.text) or ends(e.text) for e in [entry, *entry.woke])
+
+
+def ends(text: str) -> bool:
+    """Whether a statement ends a transaction."""
+    return text.split()[0] in ("COMMIT", "ROLLBACK") and " TO " not in text
+
+
+def writes(text: str) -> bool:
+    """Whether a statement locks for writing."""
+    return not text.startswith(("SELECT", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "BEGIN", "START")) or "FOR UPDATE" in text
+
+
+def reads(text: str) -> bool:
+    """Whether a statement is a plain SELECT."""
+    return text.startswith("SELECT") and "FOR UPDATE" not in text and "IN SHARE MODE" not in text
+
+
+def transaction_settings(features: Features, level: str, snapshot_isolation: bool, timeout: int = 50) -> list:
+    """What a session of a test sets."""
+    lines = [f"SET SESSION TRANSACTION ISOLATION LEVEL {level}", f"SET innodb_lock_wait_timeout = {timeout}",
+             f"SET cheetah_lock_wait_timeout = {timeout}"]
+    return lines + [f"SET {name} = {int(snapshot_isolation)}" for name in sorted(features.variables)]
+
+
+def fresh_database(server, name: str) -> str:
+    """An empty database of this name."""
+    server.sql(f"DROP DATABASE IF EXISTS {name}")
+    server.sql(f"CREATE DATABASE {name}")
+    return name

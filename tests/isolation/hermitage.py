@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Hermitage's scenarios at all four levels, with snapshot isolation off and on, on InnoDB and on Cheetah in one server.
+
+Every step is compared: rows, changed rows, errors, waits, and what goes on when. A cell that differs must stand in
+differences.tsv with its reason, and what stands there must differ: the list is exact. Cheetah must never show an anomaly
+that InnoDB prevents, listed or not. Where a list and a document follow from the run, `--write` writes both: the lines in
+differences.tsv and the section "Hermitage" of docs/transactions.md.
+
+    python3 tests/isolation/hermitage.py [--only P4] [--trace] [--write]
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+sys.dont_write_bytecode = True
+
+from cheetah_tools import say  # noqa: E402
+from cheetah_tools.paths import PROJECT  # noqa: E402
+from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
+from differences import Differences  # noqa: E402
+from engines import CHEETAH, Features, INNODB, fresh_database, transaction_settings  # noqa: E402
+from scenarios import ALL, ROWS, SCENARIOS, TABLE, Went  # noqa: E402
+from sessions import LEVELS, OPTIONS, Play  # noqa: E402
+
+SHORT = {"READ UNCOMMITTED": "RU", "READ COMMITTED": "RC", "REPEATABLE READ": "RR", "SERIALIZABLE": "SER"}
+DOCUMENT = PROJECT / "docs" / "transactions.md"
+BEGIN, END = "<!-- hermitage: written by tests/isolation/hermitage.py --write -->", "<!-- end of hermitage -->"
+
+
+class Cell:
+    """One scenario at one level on one engine."""
+
+    def __init__(self, scenario, entries: list, final: tuple):
+        self.entries, self.final = entries, final
+        self.anomaly = scenario.anomaly(Went(entries, final))
+        self.errors = sorted({entry.outcome.error for entry in entries if entry.outcome is not None and entry.outcome.error})
+        self.waits = any(entry.waited for entry in entries)
+
+    def key(self) -> tuple:
+        """Equal for two engines that behave alike at every step."""
+        return (tuple(entry.key() for entry in self.entries), self.final)
+
+    def text(self) -> str:
+        """A cell of the table."""
+        how = (["waits"] if self.waits else []) + [f"{number}" for number in self.errors]
+        return ("**yes**" if self.anomaly else "no") + (f" ({', '.join(how)})" if how else "")
+
+
+def main(arguments: list) -> int:
+    """The command; 1 when something is not as listed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", help="only scenarios whose name contains this")
+    parser.add_argument("--trace", action="store_true", help="print every step of cells that differ")
+    parser.add_argument("--write", action="store_true", help="write differences.tsv and docs/transactions.md")
+    choice = parser.parse_args(arguments)
+    started = time.monotonic()
+    server = PrivateServer(scratch("hermitage"), OPTIONS)
+    with server:
+        features = Features(server)
+        grid = Grid(server, features, [s for s in SCENARIOS if not choice.only or choice.only.lower() in s.name.lower()])
+        grid.run()
+    server.remove()
+    grid.print_tables()
+    failures = grid.judge(Differences("hermitage"), choice)
+    if not choice.only:
+        failures += document(grid, choice.write)
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    print(f"hermitage: {len(grid.cells)} cells, {len(grid.differing())} differ from InnoDB; engine: {features.text()}; "
+          f"{time.monotonic() - started:.0f} s")
+    print(f"isolation: {len(grid.pairs()) - len(failures)} passed, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+class Grid:
+    """All cells, by (scenario name, level, snapshot isolation, engine)."""
+
+    def __init__(self, server, features: Features, scenarios: list):
+        self.server, self.features, self.scenarios, self.cells = server, features, scenarios, {}
+
+    def run(self) -> None:
+        """Play every scenario; engines without the variable are played with it off only."""
+        for scenario in self.scenarios:
+            for level in LEVELS:
+                for engine in (INNODB, CHEETAH):
+                    for snapshot_isolation in self.features.snapshot_isolation(engine):
+                        self.cells[scenario.name, level, snapshot_isolation, engine] = self.play(scenario, level, snapshot_isolation, engine)
+
+    def play(self, scenario, level: str, snapshot_isolation: bool, engine: str) -> Cell:
+        """One cell on a fresh table."""
+        database = fresh_database(self.server, "hermitage")
+        self.server.sql(f"{TABLE} ENGINE={engine}", database)
+        self.server.sql(ROWS, database)
+        play = Play.on(self.server, database, scenario.sessions, transaction_settings(self.features, level, snapshot_isolation))
+        try:
+            for session in play.sessions.values():
+                session.ask("BEGIN")
+            play.run(scenario.steps)
+            play.finish()
+        finally:
+            play.close()
+        return Cell(scenario, play.entries, tuple(self.server.sql(f"{ALL} ORDER BY id", database)))
+
+    def pairs(self) -> list:
+        """(name, level, snapshot isolation) of cells that both engines have."""
+        return [key[:3] for key in self.cells if key[3] == CHEETAH and (*key[:3], INNODB) in self.cells]
+
+    def differing(self) -> list:
+        """Pairs that are not alike."""
+        return [pair for pair in self.pairs() if self.cells[(*pair, INNODB)].key() != self.cells[(*pair, CHEETAH)].key()]
+
+    def judge(self, listed: Differences, choice) -> list:
+        """What is wrong: anomalies of Cheetah alone, differences that are not listed, listed ones that are none."""
+        failures = []
+        for pair in self.pairs():
+            if self.cells[(*pair, CHEETAH)].anomaly and not self.cells[(*pair, INNODB)].anomaly:
+                failures.append(f"{label(pair)}: Cheetah shows the anomaly, InnoDB does not\n{self.side_by_side(pair)}")
+        found = {label(pair): self.reason(pair) for pair in self.differing()}
+        if choice.trace:
+            for pair in self.differing():
+                print(f"{label(pair)} ({found[label(pair)] or 'UNEXPLAINED'})\n{self.side_by_side(pair)}")
+        if choice.write and not choice.only:
+            listed.replace({name: reason for name, reason in found.items() if reason})
+        whole = {label(pair) for pair in self.pairs()}
+        for name, text in listed.judge(found, whole).items():
+            pair = next(pair for pair in self.pairs() if label(pair) == name)
+            failures.append(f"{name}: {text}\n{self.side_by_side(pair)}")
+        return failures
+
+    def reason(self, pair: tuple) -> str:
+        """Why the first step that differs may differ; empty when nothing known explains it."""
+        ours, theirs = self.cells[(*pair, CHEETAH)], self.cells[(*pair, INNODB)]
+        for mine, other in zip(ours.entries, theirs.entries):
+            if mine.key() != other.key():
+                return self.features.explain(pair[1], mine, other, ours.entries)
+        return ""
+
+    def side_by_side(self, pair: tuple) -> str:
+        """Both traces; a star marks what differs."""
+        ours, theirs = self.cells[(*pair, CHEETAH)], self.cells[(*pair, INNODB)]
+        lines = []
+        for mine, other in zip(ours.entries, theirs.entries):
+            star = " " if mine.key() == other.key() else "*"
+            lines.append(f"  {star} {mine.number} {mine.name} {mine.text}\n        InnoDB:  {other.text_of()}\n        CHEETAH: {mine.text_of()}")
+        lines.append(f"    at the end: InnoDB {theirs.final}, CHEETAH {ours.final}")
+        return "\n".join(lines)
+
+    def table(self, snapshot_isolation: bool) -> list:
+        """Rows of the table, head first."""
+        engines = [e for e in (INNODB, CHEETAH) if snapshot_isolation in self.features.snapshot_isolation(e)]
+        rows = [["anomaly"] + [f"{SHORT[level]} {engine}" for level in LEVELS for engine in engines]]
+        for scenario in self.scenarios:
+            rows.append([scenario.name] + [self.cells[scenario.name, level, snapshot_isolation, engine].text()
+                                           for level in LEVELS for engine in engines])
+        return rows
+
+    def print_tables(self) -> None:
+        """As text."""
+        for snapshot_isolation in (False, True):
+            rows = self.table(snapshot_isolation)
+            if len(rows[0]) > 1:
+                print(f"snapshot isolation {'ON' if snapshot_isolation else 'OFF'}:")
+                say.table(rows[0], [[cell.replace("**", "") for cell in row] for row in rows[1:]])
+
+    def markdown(self) -> str:
+        """The section of the document."""
+        parts = []
+        for snapshot_isolation in (False, True):
+            rows = self.table(snapshot_isolation)
+            if len(rows[0]) > 1:
+                lines = ["| " + " | ".join(row) + " |" for row in rows]
+                lines.insert(1, "|" + "---|" * len(rows[0]))
+                parts.append(f"With snapshot isolation {'ON' if snapshot_isolation else 'OFF'}:\n\n" + "\n".join(lines))
+        return "\n\n".join(parts) + "\n"
+
+
+def label(pair: tuple) -> str:
+    """How a cell is named in differences.tsv."""
+    return f"{pair[0]} / {pair[1]}" + (" / snapshot isolation" if pair[2] else "")
+
+
+def document(grid: Grid, write: bool) -> list:
+    """The document must show what was measured."""
+    text = DOCUMENT.read_text() if DOCUMENT.exists() else ""
+    wanted = f"{BEGIN}\n{grid.markdown()}{END}"
+    if BEGIN in text and END in text:
+        before, rest = text.split(BEGIN, 1)
+        fresh = before + wanted + rest.split(END, 1)[1]
+    else:
+        fresh = text
+    if fresh == text and wanted in text:
+        return []
+    if write and wanted in fresh:
+        DOCUMENT.write_text(fresh)
+        return []
+    return ["docs/transactions.md, section Hermitage, does not show what was measured; tests/isolation/hermitage.py --write"]
+
+
+if __name__ == "__main__":
+    say.run_main(main)

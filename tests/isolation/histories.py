@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Random transactions of many connections, what each saw, and the checker's word on it.
+
+A history has its own seed, model (lists or registers), level (or a mixture of levels) and number of clients. One thread
+drives all connections, so that times are numbers of one counter. A history with a problem is kept under var/isolation/
+and checked again with `python3 tests/isolation/checker.py FILE`.
+
+    python3 tests/isolation/histories.py [--engine InnoDB] [--histories 20] [--txns 2000] [--seed 1]
+"""
+
+import argparse
+import random
+import select
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+sys.dont_write_bytecode = True
+
+from cheetah_tools import say  # noqa: E402
+from cheetah_tools.paths import VAR, show  # noqa: E402
+from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
+from checker import check  # noqa: E402
+from clients import Client, LISTS, REGISTERS  # noqa: E402
+from engines import CHEETAH, Features, fresh_database, INNODB, transaction_settings  # noqa: E402
+from history import COMMITTED, History  # noqa: E402
+from plans import Planner  # noqa: E402
+from sessions import LEVELS, OPTIONS, Session  # noqa: E402
+
+SILENCE_SECONDS = 120
+MIXED = LEVELS[1:]
+# Model, levels, clients, snapshot isolation: each in turn.
+KINDS = [("list", ("REPEATABLE READ",), 8, False), ("list", ("READ COMMITTED",), 8, False), ("register", ("REPEATABLE READ",), 6, False),
+         ("list", ("SERIALIZABLE",), 6, False), ("register", ("READ COMMITTED",), 8, False), ("list", MIXED, 12, False),
+         ("register", ("SERIALIZABLE",), 4, False), ("list", ("REPEATABLE READ",), 8, True), ("register", MIXED, 12, False),
+         ("list", LEVELS, 16, False)]
+
+
+class Run:
+    """One history on the server."""
+
+    def __init__(self, server, features: Features, engine: str, seed: int, txns: int):
+        self.server, self.engine, self.seed = server, engine, seed
+        self.model, self.levels, clients, wanted = KINDS[seed % len(KINDS)]
+        self.snapshot_isolation = wanted and True in features.snapshot_isolation(engine)
+        self.snapshot_at_start = features.snapshot_at_start[engine]
+        self.database = fresh_database(server, "history")
+        self.rng = random.Random(seed)
+        server.sql((LISTS if self.model == "list" else REGISTERS) + f" ENGINE={engine}", self.database)
+        self.planner = Planner(seed, self.model, self.levels, groups=self.rng.choice([1, 2, 2, 3]))
+        settings = transaction_settings(features, "REPEATABLE READ", self.snapshot_isolation)
+        self.left, self.now, self.txns = txns, 0, []
+        self.clients = [Client(n, Session(server, f"c{n}", self.database, settings), self) for n in range(clients)]
+
+    def clock(self) -> int:
+        """The next moment."""
+        self.now += 1
+        return self.now
+
+    def take_one(self) -> bool:
+        """Whether another transaction is to be run."""
+        self.left -= 1
+        return self.left >= 0
+
+    def run(self) -> History:
+        """Drive all clients to their end."""
+        try:
+            running = [client for client in self.clients if client.start()]
+            while running:
+                ready = select.select(running, [], [], SILENCE_SECONDS)[0]
+                if not ready:
+                    raise say.Failure(f"no connection was answered for {SILENCE_SECONDS} s:\n{self.waiting()}")
+                for client in ready:
+                    if not client.go_on():
+                        running.remove(client)
+            final = self.final()
+        finally:
+            for client in self.clients:
+                client.session.close()
+        return History(self.model, self.txns, final, self.snapshot_isolation, self.engine, dirty_reads=self.engine == INNODB)
+
+    def final(self) -> dict:
+        """The state at the end, by the primary key; the index must show the same."""
+        column = "val" if self.model == "list" else "v"
+        rows = self.server.sql(f"SELECT id, {column} FROM h ORDER BY id", self.database)
+        by_index = self.server.sql(f"SELECT id, {column} FROM h FORCE INDEX (g) WHERE grp >= 0 ORDER BY id", self.database)
+        if rows != by_index:
+            raise say.Failure(f"primary key and index disagree at the end: {set(rows) ^ set(by_index)}")
+        verdict = self.server.sql("CHECK TABLE h EXTENDED", self.database)[-1][-1]
+        if verdict != "OK":
+            raise say.Failure(f"CHECK TABLE at the end: {verdict}")
+        found = {key: value if self.model == "register" else [int(word) for word in value.split(",")] for key, value in rows}
+        return {key: found.get(key, [] if self.model == "list" else None) for key in {*self.planner.keys_used(), *found}}
+
+    def waiting(self) -> str:
+        """What hangs."""
+        return "\n".join(f"  {client.number}: {client.text}" for client in self.clients if client.session.pending)
+
+    def title(self) -> str:
+        """What kind it is."""
+        levels = "all levels" if self.levels == LEVELS else "mixed" if self.levels == MIXED else self.levels[0]
+        return f"{self.model}, {levels}{', snapshot isolation' if self.snapshot_isolation else ''}, {len(self.clients)} clients"
+
+
+def main(arguments: list) -> int:
+    """The command; 1 when the checker found something."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--engine", default=CHEETAH, help="CHEETAH or InnoDB")
+    parser.add_argument("--histories", type=int, default=20)
+    parser.add_argument("--txns", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0, help="the first history's seed; history n has seed + n")
+    parser.add_argument("--keep", action="store_true", help="keep every history")
+    choice = parser.parse_args(arguments)
+    engine = next((name for name in (INNODB, CHEETAH) if name.lower() == choice.engine.lower()), choice.engine)
+    bad, done, committed, started = [], 0, 0, time.monotonic()
+    server = PrivateServer(scratch("histories"), OPTIONS)
+    with server:
+        features = Features(server)
+        for seed in range(choice.seed, choice.seed + choice.histories):
+            attempt = Run(server, features, engine, seed, choice.txns)
+            problems, history, seconds = judge(attempt)
+            txns = history.txns if history else attempt.txns
+            good = sum(txn.status == COMMITTED for txn in txns)
+            done, committed = done + len(txns), committed + good
+            print(f"{'FAILED' if problems else 'ok':<6} seed {seed}: {attempt.title()}: {len(txns)} transactions, {good} committed, "
+                  f"{attempt.now // 2} statements in {seconds:.1f} s", flush=True)
+            if problems:
+                bad.append(seed)
+                report(attempt, history, problems, choice)
+            elif choice.keep:
+                history.save(place_of(attempt))
+            if server.died():
+                print(f"the server died; the end of its log:\n{server.log_tail(40)}")
+                server.process = None
+                server.start()
+    server.remove()
+    print(f"histories: {choice.histories} on {engine}, {done} transactions, {committed} committed, in {time.monotonic() - started:.0f} s; "
+          f"{len(bad)} with a problem; {features.text()}")
+    print(f"isolation: {choice.histories - len(bad)} passed, {len(bad)} failed")
+    return 1 if bad else 0
+
+
+def judge(attempt: Run) -> tuple:
+    """Run and check: (problems, history, seconds)."""
+    started = time.monotonic()
+    try:
+        history = attempt.run()
+    except say.Failure as failure:
+        return [str(failure)], None, time.monotonic() - started
+    problems = [str(problem) for problem in check(history)]
+    if not any(txn.status == COMMITTED and txn.ops for txn in history.txns):
+        problems.append("no transaction was committed: nothing was tested")
+    return problems, history, time.monotonic() - started
+
+
+def place_of(attempt: Run) -> Path:
+    """Where a history is kept."""
+    return VAR / "isolation" / f"history-{attempt.engine}-{attempt.seed}.json.gz"
+
+
+def report(attempt: Run, history, problems: list, choice) -> None:
+    """Print what is wrong; keep the history."""
+    for problem in problems[:8]:
+        print(f"    {problem[:1500]}")
+    if len(problems) > 8:
+        print(f"    and {len(problems) - 8} more")
+    if history:
+        history.save(place_of(attempt))
+        print(f"  again: python3 tests/isolation/checker.py {show(place_of(attempt))}")
+    print(f"  replay: python3 tests/isolation/histories.py --engine {attempt.engine} --histories 1 --txns {choice.txns} --seed {attempt.seed}", flush=True)
+
+
+if __name__ == "__main__":
+    say.run_main(main)

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Random scripts of several sessions, step by step on an InnoDB table and on a Cheetah table: results, waits, errors alike?
+
+A step that waits is left waiting; what goes on, and when, is compared too. A script ends at its first difference: it has a
+reason (engines.py, `Features.explain`), or it is a failure, which is made as short as it gets and printed with its seed. Scripts that
+InnoDB itself plays in two ways are left out and counted. While Cheetah locks tables, every second script is serial:
+there nothing may differ. `--plant` leaves a row out of one table: then it must fail, which proves that it can.
+
+    python3 tests/isolation/interleavings.py [--scripts 150] [--seed 1] [--level "READ COMMITTED"] [--show]
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+sys.dont_write_bytecode = True
+
+from cheetah_tools import say  # noqa: E402
+from cheetah_tools.paths import VAR, show  # noqa: E402
+from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
+from engines import CHEETAH, Features, fresh_database, INNODB  # noqa: E402
+from scripts import Generator, ROWS, Script, TABLE  # noqa: E402
+from sessions import OPTIONS, Play, Session  # noqa: E402
+
+UNSTEADY = "InnoDB itself plays it in two ways"
+SHRINKS_MAX = 120
+REPORTS = VAR / "isolation"
+
+
+class Played:
+    """A script on one engine: entries, and the table at the end."""
+
+    def __init__(self, entries: list, final: tuple):
+        self.entries, self.final = entries, final
+
+    def first_difference(self, other):
+        """The first step that differs; its number, or that of the end; None when all is alike."""
+        for mine, theirs in zip(self.entries, other.entries):
+            if mine.key() != theirs.key():
+                return mine.number
+        return None if self.final == other.final else len(self.entries) - 1
+
+
+class Stage:
+    """The server, a table for each engine, and sessions that are used again."""
+
+    def __init__(self, server, plant: bool = False):
+        self.server, self.plant = server, plant
+        self.features = Features(server)
+        self.databases = {engine: fresh_database(server, f"play_{engine.lower()}") for engine in (INNODB, CHEETAH)}
+        self.root = Session(server, "root", "")
+        self.pools = {engine: {} for engine in self.databases}
+        # As long as it is open nothing is purged: what is locked does not depend on how far the purge has come.
+        self.keeper = Session(server, "keeper", "")
+
+    def session(self, engine: str, name: str) -> Session:
+        """A session of one engine's database."""
+        pool = self.pools[engine]
+        if name not in pool:
+            pool[name] = Session(self.server, name, self.databases[engine])
+        return pool[name]
+
+    def play(self, script: Script, engine: str) -> Played:
+        """The script on a fresh table."""
+        database = self.databases[engine]
+        for text in (f"USE {database}", "DROP TABLE IF EXISTS t", f"{TABLE} ENGINE={engine}", ROWS):
+            self.root.ask(text)
+        if self.plant and engine == CHEETAH:
+            self.root.ask("DELETE FROM t WHERE id = 50")
+        self.keeper.ask("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        sessions = {name: self.session(engine, name) for name in script.sessions()}
+        for name, session in sessions.items():
+            timeout = 1 if name in script.impatient else 50
+            for text in (f"SET SESSION TRANSACTION ISOLATION LEVEL {script.level}", f"SET innodb_lock_wait_timeout = {timeout}",
+                         f"SET cheetah_lock_wait_timeout = {timeout}"):
+                session.ask(text)
+        play = Play(sessions, script.impatient)
+        play.run(script.steps)
+        play.finish()
+        self.keeper.ask("COMMIT")
+        return Played(play.entries, self.contents(engine))
+
+    def contents(self, engine: str) -> tuple:
+        """The table by each of its indexes; CHECK TABLE has to agree."""
+        found = [self.root.ask(f"SELECT * FROM t FORCE INDEX ({index}) {where} ORDER BY id").rows
+                 for index, where in (("PRIMARY", ""), ("k", "WHERE k > -1000"), ("u", "WHERE u > -1000 OR u IS NULL"))]
+        verdict = self.root.ask("CHECK TABLE t EXTENDED").rows[-1][-1]
+        if verdict != "OK" or found[1] != found[0] or found[2] != found[0]:
+            raise say.Failure(f"{engine}: CHECK TABLE says {verdict}; by the primary key {found[0]}, by k {found[1]}, by u {found[2]}")
+        return found[0]
+
+
+class Comparison:
+    """Both engines' runs of one script, and what to say of them."""
+
+    def __init__(self, stage: Stage, script: Script):
+        self.script = script
+        self.theirs, self.ours = stage.play(script, INNODB), stage.play(script, CHEETAH)
+        self.number = self.ours.first_difference(self.theirs)
+        self.reason = ""
+        if self.number is not None:
+            mine, other = self.ours.entries[self.number], self.theirs.entries[self.number]
+            self.reason = stage.features.explain(script.level, mine, other, self.ours.entries)
+
+    def fails(self) -> bool:
+        """Whether there is a difference without a reason."""
+        return self.number is not None and not self.reason
+
+    def text(self) -> str:
+        """The script with both outcomes."""
+        lines = []
+        for mine, other in zip(self.ours.entries, self.theirs.entries):
+            same = mine.key() == other.key()
+            lines.append(f"/* {mine.name} */ {mine.text};  -- {mine.number}: " + (other.text_of() if same else ""))
+            if not same:
+                lines += [f"      -- InnoDB:  {other.text_of()}", f"      -- CHEETAH: {mine.text_of()}"]
+        lines.append(f"-- at the end: {self.theirs.final}" + ("" if self.ours.final == self.theirs.final else f", CHEETAH {self.ours.final}"))
+        return "\n".join(lines)
+
+
+def main(arguments: list) -> int:
+    """The command; 1 when a difference has no reason."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--scripts", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=1, help="the first script's seed; script n has seed + n")
+    parser.add_argument("--level", help="only scripts of this level")
+    parser.add_argument("--show", action="store_true", help="print every script with its outcomes")
+    parser.add_argument("--plant", action="store_true", help="let one row be missing in Cheetah's table: this must fail")
+    parser.add_argument("--keep-going", type=int, default=5, help="stop after so many failures")
+    choice = parser.parse_args(arguments)
+    started, counts, failed = time.monotonic(), Counter(), []
+    server = PrivateServer(scratch("interleavings"), {**OPTIONS, "innodb_deadlock_report": "off"})
+    with server:
+        stage = Stage(server, choice.plant)
+        for seed in range(choice.seed, choice.seed + choice.scripts):
+            script = Generator(seed, serial=stage.features.writers_wait and seed % 2 == 0).script()
+            if choice.level and script.level != choice.level:
+                continue
+            outcome = judge(stage, script, choice)
+            counts[outcome or "failed"] += 1
+            if not outcome:
+                failed.append(seed)
+                if len(failed) >= choice.keep_going:
+                    break
+    server.remove()
+    reasons = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    print(f"interleavings: {sum(counts.values())} scripts in {time.monotonic() - started:.0f} s: {reasons}; {stage.features.text()}")
+    print(f"isolation: {sum(counts.values()) - len(failed)} passed, {len(failed)} failed")
+    return 1 if failed else 0
+
+
+def judge(stage: Stage, script: Script, choice) -> str:
+    """"alike", the reason of a difference, or nothing: then it has been reported."""
+    comparison = Comparison(stage, script)
+    if choice.show:
+        print(f"-- seed {script.seed}, {script.level}: {comparison.reason or comparison.number}\n{comparison.text()}\n", flush=True)
+    if not comparison.fails():
+        return comparison.reason or "alike"
+    for _ in range(3):
+        again = stage.play(script, INNODB)
+        if again.first_difference(comparison.theirs) is not None:
+            return UNSTEADY
+    report(stage, script, comparison, choice)
+    return ""
+
+
+def shrink(stage: Stage, script: Script) -> Comparison:
+    """Leave out steps as long as a difference without a reason stays."""
+    best, left, size = Comparison(stage, script), SHRINKS_MAX, max(len(script.steps) // 2, 1)
+    while size and left > 0:
+        place, smaller = 0, False
+        while place < len(best.script.steps) and left > 0:
+            steps = best.script.steps[:place] + best.script.steps[place + size:]
+            left -= 1
+            tried = Comparison(stage, script.with_steps(steps)) if steps else None
+            if tried and tried.fails():
+                best, smaller = tried, True
+            else:
+                place += size
+        size = size if smaller and size == 1 else size // 2
+    return best
+
+
+def report(stage: Stage, script: Script, comparison: Comparison, choice) -> None:
+    """Print the shortest form; keep it as a file."""
+    short = shrink(stage, script)
+    text = f"{short.script.text().split(chr(10) + '/*')[0]}\n{(short if short.fails() else comparison).text()}"
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    place = REPORTS / f"interleaving-{script.seed}.sql"
+    place.write_text(text + "\n")
+    print(f"FAILED: seed {script.seed}: a difference without a reason ({show(place)})\n{text}")
+    print(f"  replay: python3 tests/isolation/interleavings.py --scripts 1 --seed {script.seed}\n", flush=True)
+
+
+if __name__ == "__main__":
+    say.run_main(main)

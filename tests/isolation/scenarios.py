@@ -1,0 +1,187 @@
+"""Hermitage's scenarios (Martin Kleppmann, github.com/ept/hermitage, mysql.md): who says what, and when it is an anomaly.
+
+Each is a script over `test (id INT PRIMARY KEY, value INT)` with the rows (1, 10), (2, 20), and a function that looks at
+what came of it. An anomaly is there only when the transactions concerned committed: an error of one of them prevents it.
+Names after Adya (PL-2, PL-2.99, PL-3), OTV and PMP after Bailis et al., "Highly Available Transactions".
+"""
+
+TABLE = "CREATE TABLE test (id INT PRIMARY KEY, value INT)"
+ROWS = "INSERT INTO test VALUES (1, 10), (2, 20)"
+ALL = "SELECT * FROM test"
+
+
+class Went:
+    """What came of a script: outcomes by step, and the table at the end."""
+
+    def __init__(self, entries: list, final: tuple):
+        self.entries, self.final = entries, dict(final)
+
+    def rows(self, number: int) -> tuple:
+        """Rows of a step; none when it failed or was never reached."""
+        outcome = self.entries[number].outcome
+        return outcome.rows if outcome is not None and outcome.rows is not None else ()
+
+    def value(self, number: int, key: int):
+        """The value of row `key` as a step read it."""
+        return dict(self.rows(number)).get(key)
+
+    def ok(self, *sessions: str) -> bool:
+        """Whether every statement of these sessions ran without an error."""
+        return all(entry.outcome is not None and not entry.outcome.error for entry in self.entries if entry.name in sessions)
+
+    def affected(self, number: int):
+        """Rows that a step changed; None when it failed."""
+        outcome = self.entries[number].outcome
+        return None if outcome is None or outcome.error else outcome.affected
+
+
+def script(text: str) -> list:
+    """Steps from lines `1 statement`."""
+    return [("T" + line.strip()[0], line.strip()[2:]) for line in text.strip().splitlines()]
+
+
+class Scenario:
+    """A name, what it means, a script, and a verdict."""
+
+    def __init__(self, name: str, meaning: str, text: str, anomaly):
+        self.name, self.meaning, self.anomaly = name, meaning, anomaly
+        self.steps = script(text)
+        self.sessions = sorted({name for name, _ in self.steps})
+
+
+def set_value(value, where) -> str:
+    """An UPDATE."""
+    return f"UPDATE test SET value = {value} WHERE {where}"
+
+
+SCENARIOS = [
+    Scenario("G0", "write cycle: two transactions' writes are mixed", f"""
+        1 {set_value(11, 'id = 1')}
+        2 {set_value(12, 'id = 1')}
+        1 {set_value(21, 'id = 2')}
+        1 COMMIT
+        1 {ALL}
+        2 {set_value(22, 'id = 2')}
+        2 COMMIT""",
+             lambda r: r.ok("T1", "T2") and r.final not in ({1: 11, 2: 21}, {1: 12, 2: 22})),
+    Scenario("G1a", "aborted read: what was rolled back is read", f"""
+        1 {set_value(101, 'id = 1')}
+        2 {ALL}
+        1 ROLLBACK
+        2 {ALL}
+        2 COMMIT""",
+             lambda r: r.ok("T2") and 101 in (r.value(1, 1), r.value(3, 1))),
+    Scenario("G1b", "intermediate read: a value that its writer replaced is read", f"""
+        1 {set_value(101, 'id = 1')}
+        2 {ALL}
+        1 {set_value(11, 'id = 1')}
+        1 COMMIT
+        2 {ALL}
+        2 COMMIT""",
+             lambda r: r.ok("T2") and 101 in (r.value(1, 1), r.value(4, 1))),
+    Scenario("G1c", "circular information flow: two transactions read each other's writes", f"""
+        1 {set_value(11, 'id = 1')}
+        2 {set_value(22, 'id = 2')}
+        1 {ALL} WHERE id = 2
+        2 {ALL} WHERE id = 1
+        1 COMMIT
+        2 COMMIT""",
+             lambda r: r.ok("T1", "T2") and r.value(2, 2) == 22 and r.value(3, 1) == 11),
+    Scenario("OTV", "observed transaction vanishes: a part of a transaction is seen, then not", f"""
+        1 {set_value(11, 'id = 1')}
+        1 {set_value(19, 'id = 2')}
+        2 {set_value(12, 'id = 1')}
+        1 COMMIT
+        3 {ALL}
+        2 {set_value(18, 'id = 2')}
+        3 {ALL}
+        2 COMMIT
+        3 {ALL}
+        3 COMMIT""",
+             lambda r: r.ok("T3") and any((r.value(n, 1), r.value(n, 2)) in ((12, 19), (11, 18)) for n in (4, 6, 8))),
+    Scenario("PMP", "predicate-many-preceders: a predicate read twice finds a row that was not there", f"""
+        1 {ALL} WHERE value = 30
+        2 INSERT INTO test VALUES (3, 30)
+        2 COMMIT
+        1 {ALL} WHERE value % 3 = 0
+        1 COMMIT""",
+             lambda r: r.ok("T1", "T2") and r.rows(0) == () and r.value(3, 3) == 30),
+    Scenario("PMP-write", "the same with a write: DELETE does not find the row that was read", f"""
+        1 UPDATE test SET value = value + 10
+        2 {ALL} WHERE value = 20
+        2 DELETE FROM test WHERE value = 20
+        1 COMMIT
+        2 {ALL}
+        2 COMMIT""",
+             lambda r: r.ok("T1", "T2") and r.value(1, 2) == 20 and 2 in r.final),
+    Scenario("P4", "lost update: both read, both write what they read", f"""
+        1 {ALL} WHERE id = 1
+        2 {ALL} WHERE id = 1
+        1 {set_value(11, 'id = 1')}
+        2 {set_value(12, 'id = 1')}
+        1 COMMIT
+        2 COMMIT""",
+             lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.value(1, 1) == 10),
+    Scenario("G-single", "read skew: half of a transaction is seen", f"""
+        1 {ALL} WHERE id = 1
+        2 {ALL} WHERE id = 1
+        2 {ALL} WHERE id = 2
+        2 {set_value(12, 'id = 1')}
+        2 {set_value(18, 'id = 2')}
+        2 COMMIT
+        1 {ALL} WHERE id = 2
+        1 COMMIT""",
+             lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.value(6, 2) == 18),
+    Scenario("G-single, dependencies", "read skew over two predicates", f"""
+        1 {ALL} WHERE value % 5 = 0
+        2 UPDATE test SET value = 12 WHERE value = 10
+        2 COMMIT
+        1 {ALL} WHERE value % 3 = 0
+        1 COMMIT""",
+             lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.value(3, 1) == 12),
+    Scenario("G-single, write 1", "read skew where a write sees the other half", f"""
+        1 {ALL} WHERE id = 1
+        2 {ALL}
+        2 {set_value(12, 'id = 1')}
+        2 {set_value(18, 'id = 2')}
+        2 COMMIT
+        1 DELETE FROM test WHERE value = 20
+        1 {ALL} WHERE id = 2
+        1 COMMIT""",
+             lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.affected(5) == 0),
+    Scenario("G-single, write 2", "the same, but the first transaction rolls back: the second must not suffer", f"""
+        1 {ALL} WHERE id = 1
+        2 {ALL}
+        2 {set_value(12, 'id = 1')}
+        1 DELETE FROM test WHERE value = 20
+        2 {set_value(18, 'id = 2')}
+        1 ROLLBACK
+        2 COMMIT""",
+             lambda r: r.ok("T2") and r.final != {1: 12, 2: 18}),
+    Scenario("G2-item", "write skew: each writes what the other read", f"""
+        1 {ALL} WHERE id IN (1, 2)
+        2 {ALL} WHERE id IN (1, 2)
+        1 {set_value(11, 'id = 1')}
+        2 {set_value(21, 'id = 2')}
+        1 COMMIT
+        2 COMMIT""",
+             lambda r: r.ok("T1", "T2") and {r.value(0, 1), r.value(1, 1)} == {10} and {r.value(0, 2), r.value(1, 2)} == {20}),
+    Scenario("G2", "anti-dependency cycle: each inserts what the other's predicate would find", f"""
+        1 {ALL} WHERE value % 3 = 0
+        2 {ALL} WHERE value % 3 = 0
+        1 INSERT INTO test VALUES (3, 30)
+        2 INSERT INTO test VALUES (4, 42)
+        1 COMMIT
+        2 COMMIT
+        1 {ALL} WHERE value % 3 = 0""",
+             lambda r: r.ok("T1", "T2") and r.rows(0) == () and r.rows(1) == ()),
+    Scenario("G2, two edges", "the read-only transaction anomaly of Fekete et al.", f"""
+        1 {ALL}
+        2 UPDATE test SET value = value + 5 WHERE id = 2
+        2 COMMIT
+        3 {ALL}
+        3 COMMIT
+        1 {set_value(0, 'id = 1')}
+        1 COMMIT""",
+             lambda r: r.ok("T1", "T2", "T3") and r.value(0, 2) == 20 and r.value(3, 1) == 10 and r.value(3, 2) == 25),
+]

@@ -1,0 +1,121 @@
+"""Random scripts of two to four sessions on one table, from a seed.
+
+The table has rows with gaps between them, an index with equal values, a unique index, and a column without an index.
+Every read and update names its index, so that both engines lock along the same one.
+"""
+
+import random
+
+TABLE = "CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v INT NOT NULL, KEY k (k), UNIQUE KEY u (u))"
+ROWS = "INSERT INTO t VALUES " + ", ".join(f"({n * 10}, {n // 2 * 4}, {n * 10}, {n % 3})" for n in range(1, 9))
+LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
+READS = ("", "", "", " FOR UPDATE", " FOR UPDATE", " LOCK IN SHARE MODE")
+
+
+class Script:
+    """What is played. `impatient`: sessions whose waits end with error 1205 after a second."""
+
+    def __init__(self, seed: int, level: str, steps: list, impatient=()):
+        self.seed, self.level, self.steps, self.impatient = seed, level, steps, tuple(impatient)
+
+    def sessions(self) -> list:
+        """Names, in order."""
+        return sorted({name for name, _ in self.steps})
+
+    def with_steps(self, steps: list):
+        """The same with other steps."""
+        return Script(self.seed, self.level, steps, self.impatient)
+
+    def text(self) -> str:
+        """As SQL with the session of each step."""
+        head = [f"-- seed {self.seed}, {self.level}" + (f", timeout of 1 s: {', '.join(self.impatient)}" if self.impatient else ""), TABLE + ";", ROWS + ";"]
+        return "\n".join(head + [f"/* {name} */ {text};" for name, text in self.steps])
+
+
+class Generator:
+    """Makes one script. `serial`: transactions one after the other."""
+
+    def __init__(self, seed: int, serial: bool = False):
+        self.rng = random.Random(f"interleaving/{seed}/{serial}")
+        self.seed, self.serial = seed, serial
+        self.inside, self.savepoints = {}, {}
+
+    def script(self) -> Script:
+        """The script of this seed."""
+        rng = self.rng
+        names = "abcd"[:rng.choice([2, 2, 3, 3, 4])]
+        self.inside, self.savepoints = dict.fromkeys(names, False), dict.fromkeys(names, False)
+        impatient = [rng.choice(names)] if not self.serial and rng.random() < 0.06 else []
+        steps, name = [], rng.choice(names)
+        for _ in range(rng.randint(8, 26)):
+            if not self.serial or not self.inside[name]:
+                name = rng.choice(names)
+            steps.append((name, self.statement(name)))
+        for name in names:
+            if self.inside[name]:
+                steps.append((name, rng.choice(["COMMIT", "COMMIT", "ROLLBACK"])))
+        return Script(self.seed, rng.choice(LEVELS), steps, impatient)
+
+    def statement(self, name: str) -> str:
+        """The session's next statement."""
+        rng = self.rng
+        if not self.inside[name]:
+            if rng.random() < 0.75:
+                self.inside[name], self.savepoints[name] = True, False
+                return "BEGIN"
+            return self.work()
+        roll = rng.random()
+        if roll < 0.17:
+            self.inside[name] = False
+            return rng.choice(["COMMIT", "COMMIT", "ROLLBACK"])
+        if roll < 0.22:
+            self.savepoints[name] = True
+            return "SAVEPOINT s"
+        if roll < 0.27 and self.savepoints[name]:
+            return "ROLLBACK TO SAVEPOINT s"
+        return self.work()
+
+    def work(self) -> str:
+        """A statement on the table."""
+        return self.rng.choices([self.select, self.insert, self.update, self.delete], [38, 24, 24, 14])[0]()
+
+    def key(self) -> int:
+        """A row's key, a gap, or the ends."""
+        return self.rng.choice([self.rng.randint(1, 8) * 10, self.rng.randint(1, 8) * 10, self.rng.randint(1, 90)])
+
+    def condition(self) -> tuple:
+        """(index, condition)."""
+        rng, low = self.rng, self.key()
+        high = low + rng.choice([0, 5, 10, 20, 30])
+        group = rng.randint(0, 4) * 4 + rng.choice([0, 0, 0, 1])
+        return rng.choice([("PRIMARY", f"id = {self.key()}"), ("PRIMARY", f"id = {self.key()}"), ("PRIMARY", f"id BETWEEN {low} AND {high}"),
+                           ("PRIMARY", f"id > {low}"), ("PRIMARY", f"id < {low}"), ("PRIMARY", f"id IN ({self.key()}, {self.key()})"),
+                           ("k", f"k = {group}"), ("k", f"k = {group}"), ("k", f"k BETWEEN {group} AND {group + 4}"), ("k", f"k >= {group}"),
+                           ("u", f"u = {self.key()}"), ("u", f"u = {self.key()}"), ("u", f"u BETWEEN {low} AND {high}"), ("u", "u IS NULL"),
+                           ("PRIMARY", f"v = {rng.randint(0, 2)}")])
+
+    def select(self) -> str:
+        """A read, locking or not."""
+        index, condition = self.condition()
+        columns = self.rng.choice(["*", "*", "id", "id, v"]) if index == "PRIMARY" else self.rng.choice(["*", f"id, {index}"])
+        return f"SELECT {columns} FROM t FORCE INDEX ({index}) WHERE {condition}{self.rng.choice(READS)}"
+
+    def insert(self) -> str:
+        """A row in a gap, or on a row, or on another's unique value."""
+        rng = self.rng
+        row = f"({self.key()}, {rng.randint(0, 4) * 4 + rng.choice([0, 0, 2])}, {rng.choice([self.key(), self.key(), 'NULL'])}, {rng.randint(0, 2)})"
+        return rng.choice([f"INSERT INTO t VALUES {row}"] * 5 + [f"INSERT IGNORE INTO t VALUES {row}", f"REPLACE INTO t VALUES {row}",
+                                                                f"INSERT INTO t VALUES {row} ON DUPLICATE KEY UPDATE v = v + 10"])
+
+    def update(self) -> str:
+        """A change of a plain, an indexed, a unique column or the key."""
+        rng = self.rng
+        index, condition = self.condition()
+        change = rng.choice(["v = v + 10", "v = v + 10", f"v = {rng.randint(0, 2)}", f"k = {rng.randint(0, 4) * 4}", "k = k + 4",
+                             f"u = {self.key()}", f"id = {self.key()}" if "=" in condition and index == "PRIMARY" else "v = v + 1"])
+        return f"UPDATE t FORCE INDEX ({index}) SET {change} WHERE {condition}"
+
+    def delete(self) -> str:
+        """A deletion; the long form takes an index."""
+        index, condition = self.condition()
+        return f"DELETE t FROM t FORCE INDEX ({index}) WHERE {condition}"

@@ -1,0 +1,232 @@
+"""Sessions of one server that are stepped by hand: a statement is sent, and it answers or is seen to wait.
+
+Waiting is observed, not guessed from the clock: the connection's thread in the server sleeps (state S in /proc) and was
+not switched to between several looks. A thread that computes or waits for a processor is R, one that waits for the disk
+D. So nothing here depends on an engine's own report, and a statement that is slow is not taken for one that waits.
+"""
+
+import select
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+sys.dont_write_bytecode = True
+
+from cheetah_tools.say import Failure  # noqa: E402
+
+LOOK_SECONDS = 0.002
+LOOKS_ASLEEP = 5
+SETTLE_SECONDS = 120
+LEVELS = ("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
+# No commit waits for the disk, so that a sleeping thread waits for a lock.
+OPTIONS = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M", "innodb_flush_log_at_trx_commit": 0,
+           "innodb_stats_persistent": 0, "innodb_stats_auto_recalc": 0, "loose_cheetah_buffer_pool_size": "64M",
+           "loose_cheetah_flush_log_at_trx_commit": 0, "max_connections": 200, "performance_schema": "OFF", "query_cache_size": 0}
+
+
+class Outcome:
+    """What a statement did: rows, or the number of rows it changed, or an error."""
+
+    def __init__(self, error: int = 0, rows=None, affected: int = 0, message: str = "", insert_id: int = 0):
+        self.error, self.rows, self.affected, self.message, self.insert_id = error, rows, affected, message, insert_id
+
+    def key(self) -> tuple:
+        """What two engines must agree on."""
+        return (self.error, None if self.rows is None else tuple(sorted(self.rows, key=repr)), self.affected)
+
+    def text(self) -> str:
+        """For people."""
+        if self.error:
+            return f"error {self.error}"
+        if self.rows is None:
+            return f"affected {self.affected}"
+        return "no rows" if not self.rows else " ".join("(" + ", ".join(map(str, row)) + ")" for row in self.rows)
+
+
+class Session:
+    """One connection. At most one statement is under way."""
+
+    def __init__(self, server, name: str, database: str, settings=()):
+        self.server, self.name = server, name
+        self.connection = server.connect(database)
+        self.pending = False
+        for text in settings:
+            self.ask(text)
+        thread = self.ask("SELECT tid FROM information_schema.processlist WHERE id = CONNECTION_ID()").rows[0][0]
+        self.status_file = Path(f"/proc/{server.process.pid}/task/{thread}/status")
+
+    def send(self, text: str) -> None:
+        """Start a statement."""
+        from pymysql.constants import COMMAND
+        if self.pending:
+            raise Failure(f"session {self.name} was sent a statement while another one waits")
+        self.connection._execute_command(COMMAND.COM_QUERY, text)
+        self.pending = True
+
+    def fileno(self) -> int:
+        """For select."""
+        return self.connection._sock.fileno()
+
+    def take(self) -> Outcome:
+        """The answer; blocks until it is there."""
+        import pymysql
+        self.pending = False
+        try:
+            affected = self.connection._read_query_result()
+        except (pymysql.err.OperationalError, pymysql.err.InterfaceError) as failure:
+            if failure.args[0] in (0, 2006, 2013) or self.server.died():
+                raise Failure(f"the server was lost: {failure}\n{self.server.log_tail(30)}") from failure
+            return Outcome(failure.args[0], message=str(failure.args[1]))
+        except pymysql.MySQLError as failure:
+            return Outcome(failure.args[0], message=str(failure.args[1]))
+        result = self.connection._result
+        if result.description:
+            return Outcome(rows=tuple(result.rows or ()))
+        return Outcome(affected=affected, insert_id=result.insert_id)
+
+    def ask(self, text: str) -> Outcome:
+        """Send and take: for what cannot wait."""
+        self.send(text)
+        return self.take()
+
+    def sleep_mark(self):
+        """Something that stays equal as long as the server's thread sleeps; None when it does not."""
+        state = switches = None
+        for line in self.status_file.read_text().splitlines():
+            if line.startswith("State:"):
+                state = line.split()[1]
+            elif "ctxt_switches" in line:
+                switches = (switches or 0) + int(line.split()[1])
+        return switches if state == "S" else None
+
+    def close(self) -> None:
+        """Let it go; an open transaction is rolled back."""
+        try:
+            self.connection.close()
+        except Exception:  # gone already
+            pass
+
+
+def settle(sessions) -> list:
+    """Wait until every session with a statement under way has answered or sleeps; (session, outcome) in order of arrival."""
+    answered, marks = [], {}
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while True:
+        pending = [session for session in sessions if session.pending]
+        if not pending:
+            return answered
+        ready = select.select(pending, [], [], LOOK_SECONDS)[0]
+        if ready:
+            answered += [(session, session.take()) for session in ready]
+            marks.clear()   # whoever answered may have woken others
+            continue
+        for session in pending:
+            mark, (old, looks) = session.sleep_mark(), marks.get(session, (None, 0))
+            marks[session] = (mark, looks + 1 if mark is not None and mark == old else 0)
+        if all(looks >= LOOKS_ASLEEP for _, looks in marks.values()):
+            return answered
+        if time.monotonic() > deadline:
+            raise Failure(f"no rest within {SETTLE_SECONDS} s: " + ", ".join(s.name for s in pending))
+
+
+class Entry:
+    """One step of a script as it went: its outcome, or None for "waits", and what it woke."""
+
+    def __init__(self, number: int, name: str, text: str):
+        self.number, self.name, self.text = number, name, text
+        self.outcome, self.waited, self.deferred = None, False, False
+        self.woke = []   # entries of earlier steps that answered now
+
+    def key(self) -> tuple:
+        """What two engines must agree on at this step."""
+        return (self.waited, self.deferred, None if self.waited or self.outcome is None else self.outcome.key(),
+                tuple(sorted((entry.number, entry.outcome.key()) for entry in self.woke)))
+
+    def text_of(self) -> str:
+        """One line for people."""
+        now = "deferred" if self.deferred else "waits" if self.waited else self.outcome.text()
+        then = "".join(f"; {entry.name}'s step {entry.number} goes on: {entry.outcome.text()}" for entry in self.woke)
+        return now + then
+
+
+class Play:
+    """Runs a script of (session, statement) steps. A step of a session that waits is deferred until its session goes on."""
+
+    def __init__(self, sessions: dict, impatient=()):
+        self.sessions = sessions
+        self.impatient = set(impatient)   # their waits are waited for: they end with a timeout
+        self.entries, self.queues, self.under_way = [], {name: [] for name in sessions}, {}
+
+    @classmethod
+    def on(cls, server, database: str, names, settings=()):
+        """With sessions of its own."""
+        return cls({name: Session(server, name, database, settings) for name in names})
+
+    def run(self, steps) -> list:
+        """All steps, then ROLLBACK wherever something is still open; the entries."""
+        for number, (name, text) in enumerate(steps):
+            entry = Entry(number, name, text)
+            self.entries.append(entry)
+            self.queues[name].append(entry)
+            if self.sessions[name].pending or len(self.queues[name]) > 1:
+                entry.deferred = True
+            else:
+                self.advance(entry)
+        return self.entries
+
+    def advance(self, cause: Entry) -> None:
+        """Send what can be sent until everything answered or waits; note what happened under `cause`."""
+        while True:
+            free = [name for name, queue in self.queues.items() if queue and not self.sessions[name].pending]
+            if not free:
+                break
+            self.start(free[0])
+            self.collect(cause)
+
+    def start(self, name: str) -> None:
+        """Send the session's next statement."""
+        entry = self.queues[name].pop(0)
+        self.under_way[name] = entry
+        self.sessions[name].send(entry.text)
+
+    def collect(self, cause: Entry) -> None:
+        """Wait for rest."""
+        for session, outcome in settle(self.sessions.values()):
+            self.answer(session, outcome, cause)
+        for name in [name for name in self.under_way if name in self.impatient]:
+            session = self.sessions[name]
+            self.answer(session, session.take(), cause)
+            for other, outcome in settle(self.sessions.values()):
+                self.answer(other, outcome, cause)
+        for entry in self.under_way.values():
+            entry.waited = True
+
+    def answer(self, session: Session, outcome: Outcome, cause: Entry) -> None:
+        """Note an answer."""
+        entry = self.under_way.pop(session.name)
+        entry.outcome = outcome
+        if entry is not cause:
+            cause.woke.append(entry)
+
+    def finish(self) -> None:
+        """Roll back what is open, session by session, and let the waiting ones end."""
+        for name, queue in self.queues.items():
+            queue.clear()
+        end = Entry(len(self.entries), "end", "ROLLBACK")
+        for _ in range(len(self.sessions) + 1):
+            for name, session in self.sessions.items():
+                if not session.pending:
+                    session.ask("ROLLBACK")
+            self.collect(end)
+            if not self.under_way:
+                break
+        if self.under_way:
+            raise Failure("sessions wait though every other transaction has ended: " + ", ".join(self.under_way))
+        self.entries.append(end)
+        end.outcome = Outcome()
+
+    def close(self) -> None:
+        """Let all connections go."""
+        for session in self.sessions.values():
+            session.close()

@@ -1,0 +1,208 @@
+"""The checker finds every planted anomaly and nothing else: `python3 -m unittest discover -s tests/isolation`."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+
+from checker import check  # noqa: E402
+from history import ABORTED, COMMITTED, History, LOCKING, Op, READ, Txn, WRITE  # noqa: E402
+from simulator import BUGS, Simulation  # noqa: E402
+
+LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
+SEEDS = range(3)
+
+
+class Planted(unittest.TestCase):
+    def test_good_histories_have_no_problems(self):
+        for model in ("list", "register"):
+            for levels in [*((level,) for level in LEVELS), LEVELS]:
+                for snapshot_isolation in (False, True):
+                    for seed in SEEDS:
+                        problems = check(Simulation(seed, model, levels, snapshot_isolation=snapshot_isolation).run())
+                        self.assertEqual([str(p) for p in problems], [], f"{model} {levels} {snapshot_isolation} seed {seed}")
+
+    def test_every_planted_bug_is_found_in_every_seed(self):
+        self.assertGreaterEqual(len(BUGS), 20)
+        for bug, (model, level, snapshot_isolation, _) in BUGS.items():
+            for seed in SEEDS:
+                history = Simulation(seed, model, (level,), bug=bug, snapshot_isolation=snapshot_isolation).run()
+                self.assertTrue(check(history), f"{bug} was not found with seed {seed}")
+
+
+class ByHand(unittest.TestCase):
+    """Small histories: the anomaly has its name."""
+
+    def check(self, name: str, txns: list, final: dict, model="list", snapshot_isolation=False):
+        found = [problem.name for problem in check(History(model, txns, final, snapshot_isolation))]
+        self.assertEqual(found[:1], [name] if name else [], found)
+
+    def test_write_cycle(self):
+        one = txn(1, "READ COMMITTED", [append(1, "x", 1), append(3, "y", 1)], end=5)
+        two = txn(2, "READ COMMITTED", [append(2, "x", 2), append(4, "y", 2)], end=6)
+        self.check("G0", [one, two], {"x": [1, 2], "y": [2, 1]})
+
+    def test_aborted_read(self):
+        one = txn(1, "READ COMMITTED", [append(1, "x", 1)], end=3, status=ABORTED)
+        two = txn(2, "READ COMMITTED", [read(2, x=[1])], end=4)
+        self.check("G1a", [one, two], {"x": []})
+
+    def test_intermediate_read(self):
+        one = txn(1, "READ COMMITTED", [append(1, "x", 1), append(3, "x", 2)], end=4)
+        two = txn(2, "READ COMMITTED", [read(2, x=[1])], end=5)
+        self.check("G1b", [one, two], {"x": [1, 2]})
+
+    def test_circular_information_flow(self):
+        one = txn(1, "READ COMMITTED", [append(1, "x", 1), read(3, y=[2])], end=5)
+        two = txn(2, "READ COMMITTED", [append(2, "y", 2), read(4, x=[1])], end=6)
+        self.check("G1c", [one, two], {"x": [1], "y": [2]})
+
+    def test_read_skew_is_forbidden_to_snapshots_only(self):
+        for level, name in (("READ COMMITTED", ""), ("REPEATABLE READ", "G-single")):
+            one = txn(1, level, [read(1, x=[]), read(5, y=[2])], end=6)
+            two = txn(2, level, [append(2, "x", 1), append(3, "y", 2)], end=4)
+            self.check(name, [one, two], {"x": [1], "y": [2]})
+
+    def test_a_statement_of_read_committed_has_one_snapshot(self):
+        one = txn(1, "READ COMMITTED", [Op(READ, 1, 50, seen={"x": [], "y": [2]})], end=60)
+        two = txn(2, "READ COMMITTED", [append(2, "x", 1), append(3, "y", 2)], end=4)
+        self.check("G-single", [one, two], {"x": [1], "y": [2]})
+
+    def test_write_skew_is_forbidden_when_serializable(self):
+        for level, name in (("REPEATABLE READ", ""), ("SERIALIZABLE", "G2-item")):
+            one = txn(1, level, [read(1, x=[], y=[]), append(3, "x", 1)], end=5)
+            two = txn(2, level, [read(2, x=[], y=[]), append(4, "y", 2)], end=6)
+            self.check(name, [one, two], {"x": [1], "y": [2]})
+
+    def test_lost_update_is_forbidden_with_snapshot_isolation(self):
+        for snapshot_isolation, name in ((False, ""), (True, "lost update")):
+            one = txn(1, "REPEATABLE READ", [read(1, x=[]), append(3, "x", 1)], end=4)
+            two = txn(2, "REPEATABLE READ", [read(2, x=[]), append(5, "x", 2)], end=6)
+            self.check(name, [one, two], {"x": [1, 2]}, snapshot_isolation=snapshot_isolation)
+
+    def test_stale_read_is_seen_by_the_clock_alone(self):
+        one = txn(1, "READ COMMITTED", [append(1, "x", 1)], end=2)
+        two = txn(2, "READ COMMITTED", [read(3, x=[])], end=4)
+        self.check("G-single-realtime", [one, two], {"x": [1]})
+
+    def test_locked_rows_do_not_change(self):
+        one = txn(1, "READ COMMITTED", [locking(2, x=[9]), append(5, "y", 1)], end=6)
+        two = txn(2, "READ COMMITTED", [append(3, "x", 2)], end=4)
+        start = txn(0, "READ COMMITTED", [append(0, "x", 9)], end=1)
+        self.check("G-single-realtime", [start, one, two], {"x": [9, 2], "y": [1]})
+
+    def test_dirty_write_of_registers(self):
+        one = txn(1, "READ COMMITTED", [append(1, "x", 1)], end=4)
+        two = txn(2, "READ COMMITTED", [append(2, "x", 2)], end=6)
+        self.check("G0", [one, two], {"x": 2}, model="register")
+
+    def test_own_writes_after_a_savepoint(self):
+        back = append(1, "x", 1)
+        back.undone = 1
+        good = txn(1, "READ COMMITTED", [back, read(2, x=[]), append(3, "x", 2), read(4, x=[2])], end=5)
+        self.check("", [good], {"x": [2]})
+        bad = txn(1, "READ COMMITTED", [back, read(2, x=[1])], end=5)
+        self.check("internal", [bad], {"x": []})
+
+
+class Mutated(unittest.TestCase):
+    """Good histories with one thing changed."""
+
+    def mutate(self, model: str, level: str, change) -> None:
+        """`change(history)` answers whether it could; afterwards there is a problem."""
+        changed = 0
+        for seed in SEEDS:
+            history = Simulation(seed, model, (level,)).run()
+            if change(history):
+                changed += 1
+                self.assertTrue(check(history), f"seed {seed}")
+        self.assertTrue(changed)
+
+    def test_an_append_is_dropped_from_the_end(self):
+        def change(history):
+            key = max(history.final, key=lambda key: len(history.final[key] or ()))
+            history.final[key] = history.final[key][:-1]
+            return True
+        self.mutate("list", "READ COMMITTED", change)
+
+    def test_two_appends_are_swapped(self):
+        def change(history):
+            key = max(history.final, key=lambda key: len(history.final[key] or ()))
+            elements = list(history.final[key])
+            middle = len(elements) // 2
+            elements[middle], elements[middle + 1] = elements[middle + 1], elements[middle]
+            history.final[key] = elements
+            return True
+        self.mutate("list", "READ COMMITTED", change)
+
+    def test_an_append_is_there_twice(self):
+        def change(history):
+            key = max(history.final, key=lambda key: len(history.final[key] or ()))
+            history.final[key] = (*history.final[key], history.final[key][0])
+            return True
+        self.mutate("list", "READ COMMITTED", change)
+
+    def test_a_read_is_emptied(self):
+        self.mutate("list", "READ COMMITTED", lambda history: self.change_read(history, lambda seen: []))
+
+    def test_a_read_loses_its_middle(self):
+        self.mutate("list", "READ COMMITTED", lambda history: self.change_read(history, lambda seen: seen[:1] + seen[2:]))
+
+    def test_a_commit_becomes_a_rollback(self):
+        def change(history):
+            txn = [t for t in history.txns if t.status == COMMITTED and any(op.kind == WRITE and not op.undone for op in t.ops)][20]
+            txn.status = ABORTED
+            return True
+        self.mutate("list", "READ COMMITTED", change)
+        self.mutate("register", "READ COMMITTED", change)
+
+    def test_a_rollback_becomes_a_commit(self):
+        def change(history):
+            txn = [t for t in history.txns if t.status == ABORTED and any(op.kind == WRITE and not op.undone for op in t.ops)][3]
+            txn.status = COMMITTED
+            return True
+        self.mutate("list", "READ COMMITTED", change)
+
+    def test_a_value_that_nobody_wrote(self):
+        def change(history):
+            ops = [op for t in history.txns for op in t.ops if op.kind == READ]
+            key = next(iter(ops[30].seen))
+            ops[30].seen[key] = 10**9
+            return True
+        self.mutate("register", "READ COMMITTED", change)
+
+    def change_read(self, history, how) -> bool:
+        """Change the first long read of the second half."""
+        ops = [op for t in history.txns for op in t.ops if op.kind == READ and not op.lengths]
+        for op in ops[len(ops) // 2:]:
+            for key, seen in op.seen.items():
+                if len(seen) > 4:
+                    op.seen[key] = how(seen)
+                    return True
+        return False
+
+
+def txn(number: int, level: str, ops: list, end: int, status=COMMITTED) -> Txn:
+    """A transaction that ends at time `end`."""
+    return Txn(number, number, level, ops, status, (end * 10, end * 10 + 5))
+
+
+def append(at: int, key, value) -> Op:
+    """A write."""
+    return Op(WRITE, at * 10, at * 10 + 5, key=key, value=value)
+
+
+def read(at: int, **seen) -> Op:
+    """A consistent read."""
+    return Op(READ, at * 10, at * 10 + 5, seen=seen)
+
+
+def locking(at: int, **seen) -> Op:
+    """A locking read."""
+    return Op(LOCKING, at * 10, at * 10 + 5, seen=seen)
+
+
+if __name__ == "__main__":
+    unittest.main()

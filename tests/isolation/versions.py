@@ -1,0 +1,250 @@
+"""Which version of a key a read saw, and who wrote the versions around it; with everything that is wrong without a graph."""
+
+from collections import defaultdict
+
+from history import ABORTED, COMMITTED, LOCKING, READ, WRITE
+
+
+def own_writes_at(txn, place: int, key) -> list:
+    """Values the transaction had written to `key` before its operation `place` and not taken back by then."""
+    return [op.value for op in txn.ops[:place] if op.kind == WRITE and op.key == key and op.active_at(place)]
+
+
+class Versions:
+    """What both models share."""
+
+    def __init__(self, history):
+        self.history, self.problems = history, []
+        self.writers = {}   # (key, value) -> (transaction, operation)
+        for txn in history.txns:
+            for op in txn.ops:
+                if op.kind == WRITE and op.value is not None:
+                    self.writers[op.key, op.value] = (txn, op)
+
+    def problem(self, name: str, text: str) -> None:
+        """Note an anomaly."""
+        self.problems.append((name, text))
+
+    def check_internal(self) -> None:
+        """A transaction sees its own writes."""
+        for txn in self.history.txns:
+            for place, op in enumerate(txn.ops):
+                for key, seen in (op.seen or {}).items() if op.kind in (READ, LOCKING) else ():
+                    own = own_writes_at(txn, place, key)
+                    if own and not self.agrees(txn, key, seen, own, op.lengths):
+                        self.problem("internal", f"{txn.name()} ({txn.level}) wrote {own} to key {key} and then read {seen}")
+
+    def visible_wrongly(self, txn, key, value) -> bool:
+        """Whether a value must never be seen by `txn`; notes why."""
+        writer, op = self.writers.get((key, value), (None, None))
+        reader = f"{txn.name()} ({txn.level})" if txn else "the state at the end"
+        if writer is None:
+            self.problem("value from nowhere", f"{reader} saw {value} in key {key}, which nobody wrote")
+        elif writer is txn:
+            self.problem("internal", f"{reader} saw its own {value} in key {key}, which it had not written yet or had taken back")
+        elif writer.status == ABORTED:
+            self.problem("G1a", f"{reader} saw {value} in key {key}, which {writer.name()} wrote and rolled back")
+        elif op.undone:
+            self.problem("G1a", f"{reader} saw {value} in key {key}, which {writer.name()} wrote and took back to a savepoint")
+        else:
+            return False
+        return True
+
+
+class ListVersions(Versions):
+    """Lists: version `n` has n elements."""
+
+    def __init__(self, history):
+        super().__init__(history)
+        self.final = {key: list(value or []) for key, value in history.final.items()}
+        self.orders = {}
+        for key, elements in self.final.items():
+            self.check_final(key, elements)
+            self.orders[key] = [self.writers.get((key, element), (None, None))[0] for element in elements]
+        self.check_appends()
+        self.check_internal()
+
+    def check_final(self, key, elements: list) -> None:
+        """Nothing twice, nothing that was rolled back."""
+        if len(set(elements)) != len(elements):
+            self.problem("duplicate", f"key {key} at the end: {elements}")
+        for element in elements:
+            self.visible_wrongly(None, key, element)
+
+    def check_appends(self) -> None:
+        """What was committed is there, and a transaction's appends follow each other."""
+        places = {(key, element): place for key, elements in self.final.items() for place, element in enumerate(elements)}
+        for txn in self.history.txns:
+            if txn.status != COMMITTED:
+                continue
+            mine = defaultdict(list)
+            for op in txn.ops:
+                if op.kind == WRITE and not op.undone:
+                    mine[op.key].append(op.value)
+            for key, values in mine.items():
+                lost = [value for value in values if (key, value) not in places]
+                if lost:
+                    self.problem("lost append", f"{txn.name()} committed {lost} to key {key}; the list at the end: {self.final.get(key)}")
+                    continue
+                found = [places[key, value] for value in values]
+                if found != list(range(found[0], found[0] + len(found))):
+                    self.problem("G0", f"{txn.name()}'s appends {values} to key {key} are mixed with others: {self.final[key]}")
+
+    def agrees(self, txn, key, seen, own: list, lengths: bool) -> bool:
+        """The list ends with the own appends, and what is before them is what they were appended to."""
+        final = self.final.get(key, [])
+        if lengths:
+            length = seen - len(own)
+            return length == final.index(own[0]) if txn.status == COMMITTED and own[0] in final else 0 <= length <= len(final)
+        seen = list(seen or [])
+        return seen[-len(own):] == own and seen[:-len(own)] == final[:len(seen) - len(own)]
+
+    def position(self, txn, op, key, _during):
+        """How many elements the version read has; None when the read is wrong in itself."""
+        final, order, seen = self.final.get(key, []), self.orders.get(key, []), op.seen[key]
+        if op.lengths:
+            if seen > len(final):
+                self.problem("order", f"{txn.name()} ({txn.level}) saw {seen} elements in key {key}, which has {len(final)} at the end")
+                return None
+            length = seen
+        else:
+            seen = list(seen or [])
+            if seen != final[:len(seen)]:
+                self.explain_order(txn, key, seen, final)
+                return None
+            length = len(seen)
+        if 0 < length < len(final) and order[length - 1] is order[length] and order[length] is not txn:
+            self.problem("G1b", f"{txn.name()} ({txn.level}) saw key {key} with {length} elements, in the middle of what {order[length].name()} appended")
+            return None
+        return length
+
+    def explain_order(self, txn, key, seen: list, final: list) -> None:
+        """A list that is no beginning of the list at the end."""
+        if len(set(seen)) != len(seen):
+            self.problem("duplicate", f"{txn.name()} ({txn.level}) saw key {key}: {seen}")
+        elif not any([self.visible_wrongly(txn, key, value) for value in seen if value not in final]):
+            self.problem("order", f"{txn.name()} ({txn.level}) saw key {key}: {seen}; at the end it is {final}")
+
+    def writers_around(self, key, position: int, _txn) -> tuple:
+        """Who wrote the version and who wrote the next one."""
+        order = self.orders.get(key, [])
+        return (order[position - 1] if position else None), (order[position] if position < len(order) else None)
+
+    def writer_before(self, txn, key):
+        """Who wrote the version that this transaction's first append found."""
+        order = self.orders.get(key, [])
+        place = next((place for place, writer in enumerate(order) if writer is txn), 0)
+        return order[place - 1] if place else None
+
+    def writer_orders(self):
+        """(key, writers in the order of versions)."""
+        for key, order in self.orders.items():
+            yield key, [writer for writer in order if writer is not None and writer.status == COMMITTED]
+
+    def exists(self, _key, position: int) -> bool:
+        """An empty list is a row that is not there."""
+        return position > 0
+
+
+class Version:
+    """A register's value, from one writer; None stands for "not there", and its writer for the beginning."""
+
+    def __init__(self, value, writer):
+        self.value, self.writer = value, writer
+
+
+class RegisterVersions(Versions):
+    """Registers: versions in the order in which their writers had the row."""
+
+    def __init__(self, history):
+        super().__init__(history)
+        self.orders = defaultdict(lambda: [Version(None, None)])
+        self.places = {}
+        holds = defaultdict(list)
+        for txn in history.txns:
+            self.add_holds(txn, holds)
+        for key, of_key in holds.items():
+            self.order_by_holds(key, sorted(of_key, key=lambda hold: hold[0]))
+        self.check_final()
+        self.check_internal()
+
+    def add_holds(self, txn, holds) -> None:
+        """For how long a transaction had each row. A row whose insertion was taken back to a savepoint is let go with it."""
+        first = {}
+        for op in txn.ops:
+            if op.kind != WRITE:
+                continue
+            if op.undone:
+                holds[op.key].append((op.answered, txn.ops[op.undone - 1].answered, txn, False))
+            else:
+                first.setdefault(op.key, op.answered)
+        for key, since in first.items():
+            holds[key].append((since, txn.end[0], txn, True))
+
+    def order_by_holds(self, key, holds: list) -> None:
+        """Versions of one key; two transactions must not hold it at once."""
+        owner, until = None, -1
+        for since, end, txn, lasts in holds:
+            if since < until and owner is not txn:
+                self.problem("G0", f"{txn.name()} wrote key {key} while {owner.name()} had written it and was not at its end")
+            if end > until:
+                owner, until = txn, end
+            if lasts and txn.status == COMMITTED:
+                value = [op.value for op in txn.ops if op.kind == WRITE and op.key == key and not op.undone][-1]
+                if value is not None:
+                    self.places[key, value] = len(self.orders[key])
+                self.orders[key].append(Version(value, txn))
+
+    def check_final(self) -> None:
+        """The last version is what is there at the end."""
+        for key in {*self.orders, *self.history.final}:
+            last, found = self.orders[key][-1].value, self.history.final.get(key)
+            if found != last and not (found is not None and self.visible_wrongly(None, key, found)):
+                self.problem("lost write", f"key {key} is {found} at the end; the last committed write was {last}")
+
+    def agrees(self, _txn, _key, seen, own: list, _lengths) -> bool:
+        """It is the value last written."""
+        return seen == own[-1]
+
+    def position(self, txn, op, key, during):
+        """Number of the version read; None when that is not known, or wrong in itself."""
+        seen = op.seen[key]
+        if seen is None:
+            return self.absent_position(txn, key, during)
+        if (key, seen) in self.places:
+            return self.places[key, seen]
+        if not self.visible_wrongly(txn, key, seen):
+            self.problem("G1b", f"{txn.name()} ({txn.level}) saw {seen} in key {key}, which {self.writers[key, seen][0].name()} replaced before its end")
+        return None
+
+    def absent_position(self, txn, key, during):
+        """"Not there" may be several versions; the clock may leave one of them."""
+        order, sent, answered = self.orders[key], *during
+        possible = []
+        for place, version in enumerate(order):
+            since = version.writer.end[0] if version.writer else -1
+            until = order[place + 1].writer.end[1] if place + 1 < len(order) else answered + 1
+            if version.value is None and since < answered and until > sent:
+                possible.append(place)
+        if not possible:
+            self.problem("impossible read", f"{txn.name()} ({txn.level}) did not find key {key}, though it was there all the time")
+        return possible[0] if len(possible) == 1 else None
+
+    def writers_around(self, key, position: int, _txn) -> tuple:
+        """Who wrote the version and who wrote the next one."""
+        order = self.orders[key]
+        return order[position].writer, (order[position + 1].writer if position + 1 < len(order) else None)
+
+    def writer_before(self, txn, key):
+        """Who wrote the version that this transaction replaced."""
+        order = self.orders[key]
+        return next((order[place - 1].writer for place, version in enumerate(order) if place and version.writer is txn), None)
+
+    def writer_orders(self):
+        """(key, writers in the order of versions)."""
+        for key, order in self.orders.items():
+            yield key, [version.writer for version in order[1:]]
+
+    def exists(self, key, position: int) -> bool:
+        """Whether that version is a row."""
+        return self.orders[key][position].value is not None
