@@ -31,7 +31,7 @@ class Features:
         """Why Cheetah's step `mine` may differ from InnoDB's `other`: a reason of differences.tsv, or nothing."""
         if level == "READ UNCOMMITTED" and not self.readers_wait and reads(mine.text):
             return READ_UNCOMMITTED
-        if self.writers_wait and self.others_locked(mine, entries) and (locks_decided(mine) or locks_decided(other)):
+        if self.writers_wait and self.others_locked(mine, entries) and (locks_decided(mine, other) or locks_decided(other, mine)):
             return TABLE_LOCK
         return ""
 
@@ -72,9 +72,10 @@ class Features:
         return play.entries
 
 
-def locks_decided(entry) -> bool:
-    """Whether a lock that was not free, or became free, shows in this step."""
-    return entry.waited or entry.deferred or any(e.outcome.error in (1205, 1213) for e in [entry, *entry.woke] if e.outcome is not None)
+def locks_decided(entry, other) -> bool:
+    """Whether a lock that was not free, or became free on one side only, shows in this step."""
+    errors = {e.outcome.error for e in [entry, *entry.woke] if e.outcome is not None}
+    return entry.waited or entry.deferred or bool(errors & {1205, 1213}) or {e.number for e in entry.woke} != {e.number for e in other.woke}
 
 
 def locked_by(entry) -> bool:

@@ -32,29 +32,33 @@ class Script:
         return "\n".join(head + [f"/* {name} */ {text};" for name, text in self.steps])
 
 
-class Generator:
-    """Makes one script. `serial`: transactions one after the other."""
+FREE, SERIAL, ONE_WRITER = "free", "serial", "one writer"
 
-    def __init__(self, seed: int, serial: bool = False):
-        self.rng = random.Random(f"interleaving/{seed}/{serial}")
-        self.seed, self.serial = seed, serial
-        self.inside, self.savepoints = {}, {}
+
+class Generator:
+    """Makes one script. How free it is: transactions one after the other; one that locks at a time, beside readers; or as it comes."""
+
+    def __init__(self, seed: int, mode: str = FREE, snapshots: bool = True):
+        self.rng = random.Random(f"interleaving/{seed}/{mode}/{snapshots}")
+        self.seed, self.mode, self.snapshots = seed, mode, snapshots
+        self.inside, self.savepoints, self.writer = {}, {}, None
 
     def script(self) -> Script:
         """The script of this seed."""
         rng = self.rng
         names = "abcd"[:rng.choice([2, 2, 3, 3, 4])]
         self.inside, self.savepoints = dict.fromkeys(names, False), dict.fromkeys(names, False)
-        impatient = [rng.choice(names)] if not self.serial and rng.random() < 0.06 else []
+        impatient = [rng.choice(names)] if self.mode == FREE and rng.random() < 0.06 else []
         steps, name = [], rng.choice(names)
         for _ in range(rng.randint(8, 26)):
-            if not self.serial or not self.inside[name]:
+            if self.mode != SERIAL or not self.inside[name]:
                 name = rng.choice(names)
             steps.append((name, self.statement(name)))
         for name in names:
             if self.inside[name]:
                 steps.append((name, rng.choice(["COMMIT", "COMMIT", "ROLLBACK"])))
-        return Script(self.seed, rng.choice(LEVELS), steps, impatient)
+        # A reader of SERIALIZABLE locks.
+        return Script(self.seed, rng.choice(LEVELS[:2] if self.mode == ONE_WRITER else LEVELS), steps, impatient)
 
     def statement(self, name: str) -> str:
         """The session's next statement."""
@@ -62,22 +66,29 @@ class Generator:
         if not self.inside[name]:
             if rng.random() < 0.75:
                 self.inside[name], self.savepoints[name] = True, False
-                return "BEGIN"
-            return self.work()
+                return "START TRANSACTION WITH CONSISTENT SNAPSHOT" if self.snapshots and rng.random() < 0.15 else "BEGIN"
+            return self.work(name)
         roll = rng.random()
         if roll < 0.17:
             self.inside[name] = False
+            if self.writer == name:
+                self.writer = None
             return rng.choice(["COMMIT", "COMMIT", "ROLLBACK"])
         if roll < 0.22:
             self.savepoints[name] = True
             return "SAVEPOINT s"
         if roll < 0.27 and self.savepoints[name]:
             return "ROLLBACK TO SAVEPOINT s"
-        return self.work()
+        return self.work(name)
 
-    def work(self) -> str:
-        """A statement on the table."""
-        return self.rng.choices([self.select, self.insert, self.update, self.delete], [38, 24, 24, 14])[0]()
+    def work(self, name: str) -> str:
+        """A statement on the table; who may not lock now reads."""
+        if self.mode == ONE_WRITER and self.writer not in (None, name):
+            return self.select([""])
+        text = self.rng.choices([self.select, self.insert, self.update, self.delete], [38, 24, 24, 14])[0]()
+        if self.inside[name] and (not text.startswith("SELECT") or text.endswith(("UPDATE", "MODE"))):
+            self.writer = name
+        return text
 
     def key(self) -> int:
         """A row's key, a gap, or the ends."""
@@ -94,11 +105,11 @@ class Generator:
                            ("u", f"u = {self.key()}"), ("u", f"u = {self.key()}"), ("u", f"u BETWEEN {low} AND {high}"), ("u", "u IS NULL"),
                            ("PRIMARY", f"v = {rng.randint(0, 2)}")])
 
-    def select(self) -> str:
+    def select(self, locks=READS) -> str:
         """A read, locking or not."""
         index, condition = self.condition()
         columns = self.rng.choice(["*", "*", "id", "id, v"]) if index == "PRIMARY" else self.rng.choice(["*", f"id, {index}"])
-        return f"SELECT {columns} FROM t FORCE INDEX ({index}) WHERE {condition}{self.rng.choice(READS)}"
+        return f"SELECT {columns} FROM t FORCE INDEX ({index}) WHERE {condition}{self.rng.choice(locks)}"
 
     def insert(self) -> str:
         """A row in a gap, or on a row, or on another's unique value."""

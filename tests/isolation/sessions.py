@@ -90,6 +90,13 @@ class Session:
         self.send(text)
         return self.take()
 
+    def must(self, text: str) -> Outcome:
+        """The same, for what may not fail."""
+        outcome = self.ask(text)
+        if outcome.error:
+            raise Failure(f"{text}: error {outcome.error}: {outcome.message}")
+        return outcome
+
     def sleep_mark(self):
         """Something that stays equal as long as the server's thread sleeps; None when it does not."""
         state = switches = None
@@ -215,12 +222,12 @@ class Play:
             queue.clear()
         end = Entry(len(self.entries), "end", "ROLLBACK")
         for _ in range(len(self.sessions) + 1):
-            for name, session in self.sessions.items():
-                if not session.pending:
-                    session.ask("ROLLBACK")
-            self.collect(end)
-            if not self.under_way:
+            free = [session for session in self.sessions.values() if not session.pending]
+            for session in free:
+                session.ask("ROLLBACK")
+            if len(free) == len(self.sessions):
                 break
+            self.collect(end)
         if self.under_way:
             raise Failure("sessions wait though every other transaction has ended: " + ", ".join(self.under_way))
         self.entries.append(end)
