@@ -5,8 +5,9 @@ from history import ABORTED, COMMITTED, LOCKING, Op, READ, SNAPSHOT, Txn, WRITE
 from plans import BACK, KEYS_PER_GROUP, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WRITE_STEP
 
 # The index moves with every append and has the length itself; a register's value is unique as the index says.
-LISTS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, len INT NOT NULL, val TEXT NOT NULL, KEY g (grp, len)) CHARSET latin1")
-REGISTERS = "CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT NOT NULL, KEY g (grp, v), UNIQUE KEY u (v))"
+LISTS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, len INT NOT NULL, val TEXT NOT NULL, pad MEDIUMTEXT NOT NULL, KEY g (grp, len)) "
+         "CHARSET latin1")
+REGISTERS = "CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT NOT NULL, pad MEDIUMTEXT NOT NULL, KEY g (grp, v), UNIQUE KEY u (v)) CHARSET latin1"
 LOCKS = {"": "", "share": " LOCK IN SHARE MODE", "update": " FOR UPDATE"}
 ROLLED_BACK = {1213, 1020}
 # These leave the transaction as it was: a unique value that is taken, a wait that took too long.
@@ -118,7 +119,7 @@ class Client:
 
     def read_text(self, step) -> str:
         """The statement that reads a step's keys."""
-        column = "val" if self.lists else "v"
+        column = ("val" if self.lists else "v") + ", SUBSTRING_INDEX(pad, ',', 1), LENGTH(pad)"
         keys, group = step.keys, step.keys[0] // KEYS_PER_GROUP
         text = {"id": f"SELECT id, {column} FROM h WHERE id = {keys[0]}",
                 "ids": f"SELECT id, {column} FROM h FORCE INDEX (PRIMARY) WHERE id IN ({', '.join(map(str, keys))})",
@@ -131,15 +132,28 @@ class Client:
         """What a read saw; a row twice is a finding of its own."""
         if outcome.error:
             return
-        rows = dict(outcome.rows)
+        rows = {row[0]: row[1] for row in outcome.rows}
         if len(rows) != len(outcome.rows) or not set(rows) <= set(step.keys):
             raise Unexpected(f"{self.text}: rows {outcome.rows}")
         covered = step.via == "covered"
+        if not covered:
+            for row in outcome.rows:
+                self.expect_whole(row)
         lengths = self.lists and covered
         # A locking scan that keeps no gaps may miss a row whose value, and with it its place in the index, went down while it waited.
         may_miss = not self.lists and step.lock and step.via in ("group", "covered") and self.level in ("READ COMMITTED", "READ UNCOMMITTED")
         seen = {key: self.value(rows.get(key), lengths) for key in step.keys if key in rows or not may_miss}
         self.txn.ops.append(Op(LOCKING if step.lock else READ, sent, answered, seen=seen, lengths=lengths, covered=covered))
+
+    def pad(self, value) -> str:
+        """SQL of what a row holds besides its value: the last value again and again, up to tens of kilobytes."""
+        return f"REPEAT('{value},', {self.run.copies})"
+
+    def expect_whole(self, row) -> None:
+        """The large value must be of the same version as the row."""
+        last = str(row[1]).rsplit(",", 1)[-1]
+        if row[2] != last or row[3] != (len(last) + 1) * self.run.copies:
+            raise Unexpected(f"torn row: {self.text}: {row}")
 
     def value(self, cell, lengths: bool):
         """A cell as the checker wants it."""
@@ -167,11 +181,13 @@ class Client:
         """One statement that writes."""
         group = key // KEYS_PER_GROUP
         if self.lists:
-            return {"upsert": f"INSERT INTO h VALUES ({key}, {group}, 1, '{value}') ON DUPLICATE KEY UPDATE val = CONCAT(val, ',{value}'), len = len + 1",
-                    "update": f"UPDATE h SET val = CONCAT(val, ',{value}'), len = len + 1 WHERE id = {key}"}[how]
-        return {"upsert": f"INSERT INTO h VALUES ({key}, {group}, {value}) ON DUPLICATE KEY UPDATE v = {value}",
-                "update": f"UPDATE h SET v = {value} WHERE id = {key}",
-                "replace": f"REPLACE INTO h VALUES ({key}, {group}, {value})",
+            append = f"val = CONCAT(val, ',{value}'), len = len + 1, pad = {self.pad(value)}"
+            return {"upsert": f"INSERT INTO h VALUES ({key}, {group}, 1, '{value}', {self.pad(value)}) ON DUPLICATE KEY UPDATE {append}",
+                    "update": f"UPDATE h SET {append} WHERE id = {key}"}[how]
+        row, change = f"({key}, {group}, {value}, {self.pad(value)})", f"v = {value}, pad = {self.pad(value)}"
+        return {"upsert": f"INSERT INTO h VALUES {row} ON DUPLICATE KEY UPDATE {change}",
+                "update": f"UPDATE h SET {change} WHERE id = {key}",
+                "replace": f"REPLACE INTO h VALUES {row}",
                 "delete": f"DELETE FROM h WHERE id = {key}"}[how]
 
     def append_by_replacing(self, step):
@@ -188,7 +204,7 @@ class Client:
             if answer[0].error:
                 return answer
         fresh = f"{old},{value}" if old else str(value)
-        answer = yield f"INSERT INTO h VALUES ({key}, {key // KEYS_PER_GROUP}, {fresh.count(',') + 1}, '{fresh}')"
+        answer = yield f"INSERT INTO h VALUES ({key}, {key // KEYS_PER_GROUP}, {fresh.count(',') + 1}, '{fresh}', {self.pad(value)})"
         outcome, sent, answered = answer
         if not outcome.error:
             self.txn.ops.append(Op(WRITE, sent, answered, key=key, value=value))

@@ -48,6 +48,7 @@ class Run:
         self.snapshot_at_start = features.snapshot_at_start[engine]
         self.database = fresh_database(server, "history")
         self.rng = random.Random(seed)
+        self.copies = self.rng.choice([1, 1, 100, 400, 4000])
         server.sql((LISTS if self.model == "list" else REGISTERS) + f" ENGINE={engine}", self.database)
         self.planner = Planner(seed, self.model, self.levels, groups=self.rng.choice([1, 2, 2, 3]))
         settings = transaction_settings(features, "REPEATABLE READ", self.snapshot_isolation)

@@ -48,10 +48,11 @@ class Played:
 class Stage:
     """The server, a table for each engine, and sessions that are used again."""
 
-    def __init__(self, server, plant: bool = False):
+    def __init__(self, server, engine: str, plant: bool = False):
         self.server, self.plant = server, plant
         self.features = Features(server)
-        self.databases = {engine: fresh_database(server, f"play_{engine.lower()}") for engine in (INNODB, CHEETAH)}
+        self.engines = {INNODB: INNODB, CHEETAH: engine}   # side -> engine
+        self.databases = {side: fresh_database(server, f"play_{side.lower()}") for side in self.engines}
         self.root = Session(server, "root", "")
         self.pools = {engine: {} for engine in self.databases}
         # As long as it is open nothing is purged: what is locked does not depend on how far the purge has come.
@@ -67,7 +68,7 @@ class Stage:
     def play(self, script: Script, engine: str) -> Played:
         """The script on a fresh table."""
         database = self.databases[engine]
-        for text in (f"USE {database}", "DROP TABLE IF EXISTS t", f"{TABLE} ENGINE={engine}", ROWS):
+        for text in (f"USE {database}", "DROP TABLE IF EXISTS t", f"{TABLE} ENGINE={self.engines[engine]}", ROWS):
             self.root.must(text)
         if self.plant and engine == CHEETAH:
             self.root.must("DELETE FROM t WHERE id = 50")
@@ -129,15 +130,17 @@ def main(arguments: list) -> int:
     parser.add_argument("--seed", type=int, default=1, help="the first script's seed; script n has seed + n")
     parser.add_argument("--level", help="only scripts of this level")
     parser.add_argument("--show", action="store_true", help="print every script with its outcomes")
+    parser.add_argument("--engine", default=CHEETAH, help="what is compared with InnoDB; InnoDB itself must agree with itself")
     parser.add_argument("--plant", action="store_true", help="let one row be missing in Cheetah's table: this must fail")
     parser.add_argument("--keep-going", type=int, default=5, help="stop after so many failures")
     choice = parser.parse_args(arguments)
     started, counts, failed = time.monotonic(), Counter(), []
     server = PrivateServer(scratch("interleavings"), {**OPTIONS, "innodb_deadlock_report": "off"})
     with server:
-        stage = Stage(server, choice.plant)
+        stage = Stage(server, choice.engine, choice.plant)
         for seed in range(choice.seed, choice.seed + choice.scripts):
-            script = Generator(seed, mode_of(stage.features, seed), stage.features.snapshot_at_start[CHEETAH]).script()
+            free = choice.engine != CHEETAH
+            script = Generator(seed, FREE if free else mode_of(stage.features, seed), free or stage.features.snapshot_at_start[CHEETAH]).script()
             if choice.level and script.level != choice.level:
                 continue
             outcome = judge(stage, script, choice)

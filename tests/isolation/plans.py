@@ -45,7 +45,9 @@ class Planner:
         if level == "REPEATABLE READ" and rng.random() < 0.15:
             steps.append(Step(SNAPSHOT_STEP))
         kind = rng.random()
-        if kind < 0.2:
+        if kind < 0.01:   # an old snapshot, or many locks
+            steps += [self.read("") for _ in range(25)]
+        elif kind < 0.2:
             steps += [self.read("") for _ in range(rng.randint(2, 4))]
         elif kind < 0.4:
             steps += self.read_then_write()
