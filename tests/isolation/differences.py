@@ -32,8 +32,9 @@ class Differences:
         return wrong
 
     def replace(self, found: dict) -> None:
-        """Write the lines anew. A reason that a person wrote stays as long as its case differs."""
-        kept = {case: self.listed.get(case, reason) for case, reason in found.items()}
+        """Write the lines anew. A reason that a person wrote stays as long as its case differs and nothing else explains it."""
+        kept = {case: reason or self.listed.get(case, "") for case, reason in found.items()}
+        kept = {case: reason for case, reason in kept.items() if reason}
         self.lines = [line for line in self.lines if not line.startswith(self.suite + "\t")]
         self.lines += [f"{self.suite}\t{case}\t{reason}" for case, reason in kept.items()]
         self.place.write_text("\n".join(self.lines) + "\n")

@@ -10,6 +10,7 @@ INNODB, CHEETAH = "InnoDB", "CHEETAH"
 # Reasons of differences.tsv and of the comparison of interleavings.
 TABLE_LOCK = "table-lock"
 READ_UNCOMMITTED = "read-uncommitted"
+NEITHER = ("COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "BEGIN", "START")
 
 
 class Features:
@@ -27,23 +28,34 @@ class Features:
         """The settings that the engine has."""
         return [False, True] if f"{engine.lower()}_snapshot_isolation" in self.variables else [False]
 
-    def explain(self, level: str, mine, other, entries: list) -> str:
-        """Why Cheetah's step `mine` may differ from InnoDB's `other`: a reason of differences.tsv, or nothing."""
+    def explain(self, level: str, mine, other, entries: list, begun=()) -> str:
+        """Why Cheetah's step `mine` may differ from InnoDB's `other`: a reason of differences.tsv, or nothing. Sessions in `begun`
+        were in a transaction before the first step."""
         if level == "READ UNCOMMITTED" and not self.readers_wait and reads(mine.text):
             return READ_UNCOMMITTED
-        if self.writers_wait and self.others_locked(mine, entries) and (locks_decided(mine, other) or locks_decided(other, mine)):
+        if self.writers_wait and self.others_locked(level, mine, entries, begun) and (locks_decided(mine, other) or locks_decided(other, mine)):
             return TABLE_LOCK
         return ""
 
-    def others_locked(self, mine, entries: list) -> bool:
+    def others_locked(self, level: str, mine, entries: list, begun) -> bool:
         """Whether an open transaction of another session has, or waits for, a lock of the whole table."""
-        locked = set()
+        locked, inside = set(), set(begun)
         for entry in entries[:mine.number]:
             if ends(entry.text) and not entry.deferred:
                 locked.discard(entry.name)
-            elif writes(entry.text) or self.readers_wait:
+                inside.discard(entry.name)
+            elif entry.text.startswith(("BEGIN", "START")):
+                inside.add(entry.name)
+            elif self.takes_lock(level, entry.text, entry.name in inside):
                 locked.add(entry.name)
-        return bool(locked - {mine.name}) and (self.readers_wait or locked_by(mine))
+        involved = [mine, *mine.woke]
+        return bool(locked - {mine.name}) and any(ends(e.text) or self.takes_lock(level, e.text, True) for e in involved)
+
+    def takes_lock(self, level: str, text: str, inside: bool) -> bool:
+        """Whether a statement locks the table, to the end of its transaction."""
+        if reads(text):
+            return self.readers_wait or (level == "SERIALIZABLE" and inside)
+        return not text.startswith(NEITHER)
 
     def text(self) -> str:
         """For the last line of a run."""
@@ -78,19 +90,9 @@ def locks_decided(entry, other) -> bool:
     return entry.waited or entry.deferred or bool(errors & {1205, 1213}) or {e.number for e in entry.woke} != {e.number for e in other.woke}
 
 
-def locked_by(entry) -> bool:
-    """Whether this step, or one that goes on with it, takes a lock or ends a transaction."""
-    return any(writes(e.text) or ends(e.text) for e in [entry, *entry.woke])
-
-
 def ends(text: str) -> bool:
     """Whether a statement ends a transaction."""
     return text.split()[0] in ("COMMIT", "ROLLBACK") and " TO " not in text
-
-
-def writes(text: str) -> bool:
-    """Whether a statement locks for writing."""
-    return not text.startswith(("SELECT", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "BEGIN", "START")) or "FOR UPDATE" in text
 
 
 def reads(text: str) -> bool:
