@@ -20,7 +20,7 @@ use crate::table::core::{Core, Counters};
 use crate::table::row_op::{Target, Writer};
 use crate::table::unfinished::unfinished_error;
 use crate::table::{large, rollback, NewRow, OldEntry, Table};
-use crate::txn::{Answer, LockMode, Owner, Slot, Ticket};
+use crate::txn::{Answer, Lock, LockMode, Outcome, Owner, Slot, Ticket, Wait};
 use std::sync::Arc;
 
 /// How long a lock is waited for unless [`Transaction::set_lock_wait`] says otherwise.
@@ -125,7 +125,9 @@ impl Transaction {
         if self.holds(table.id(), mode) {
             return Ok(());
         }
-        let answer = self.core.locks.acquire(self.owner, table.id(), mode).inspect_err(|_| {
+        let wait = Wait::Queue { work: self.slot.as_ref().map_or(0, |slot| slot.state().undo_no) };
+        let lock = Lock::Table(table.id(), mode.into());
+        let answer = self.core.locks.request(self.owner, lock, wait).inspect_err(|_| {
             Counters::add(&self.core.counters.deadlocks);
         })?;
         if let Answer::Wait(ticket) = answer {
@@ -152,8 +154,8 @@ impl Transaction {
         let mut left_ns = self.lock_wait_ns;
         loop {
             let slice_ns = left_ns.min(WAIT_SLICE_NS);
-            if ticket.wait_ns(slice_ns) {
-                return Ok(());
+            if let Some(outcome) = ticket.wait_ns(slice_ns) {
+                return self.outcome(outcome);
             }
             left_ns -= slice_ns;
             self.core.health.check()?;
@@ -162,13 +164,23 @@ impl Transaction {
                 (false, 0) => Error::LockTimeout,
                 (false, _) => continue,
             };
-            if !self.core.locks.cancel(ticket) {
-                return Ok(());
+            if let Some(outcome) = self.core.locks.cancel(ticket) {
+                return self.outcome(outcome);
             }
             if matches!(refusal, Error::LockTimeout) {
                 Counters::add(&self.core.counters.lock_timeouts);
             }
             return Err(refusal);
+        }
+    }
+
+    fn outcome(&self, outcome: Outcome) -> Result<()> {
+        match outcome {
+            Outcome::Granted => Ok(()),
+            Outcome::Deadlock => {
+                Counters::add(&self.core.counters.deadlocks);
+                Err(Error::Deadlock)
+            }
         }
     }
 
@@ -356,9 +368,8 @@ impl Transaction {
     }
 
     fn release_locks(&mut self) {
-        if !self.locks.is_empty() {
-            self.core.locks.release(self.owner, self.locks.drain(..).map(|lock| lock.0));
-        }
+        self.locks.clear();
+        self.core.locks.release_all(self.owner);
     }
 
     /// Frees what the committed transaction left behind, or leaves it to the background when it is much or an error is

@@ -125,13 +125,13 @@ impl Unfinished {
 
 /// Goes on with one; whether it is finished.
 fn go_on(core: &Core, rest: &Rest, writer: &mut Writer) -> Result<bool> {
-    let Some((owner, tables)) = &rest.locks else {
+    let Some((owner, _)) = &rest.locks else {
         return rollback::free_left_behind(core, &rest.slot, RECORDS_PER_STEP);
     };
     let finished = rollback::roll_back_some(core, &rest.slot, writer, RECORDS_PER_STEP);
     writer.release();
     if matches!(finished, Ok(true)) {
-        core.locks.release(*owner, tables.iter().copied());
+        core.locks.release_all(*owner);
     }
     finished
 }

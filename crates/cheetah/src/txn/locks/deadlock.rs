@@ -1,0 +1,257 @@
+//! The lock table: who keeps whom waiting, and what happens when that goes in a circle.
+//!
+//! Looked for whenever somebody starts to wait, from him, and whenever a waiter gets a lock by an implicit one. Nobody
+//! starts or ends waiting meanwhile: all of that happens under the mutex of [`Waits`]. What those hold who wait does
+//! not go away, so a circle that is found is one.
+
+use super::grant::{for_each_holder, How};
+use super::listing::LockedOn;
+use super::lock_table::LockTable;
+use super::modes::{LockMode, TableMode};
+use super::ticket::Outcome;
+use super::waits::{RowRequest, RowWant, Waiter, Waits, Want};
+use super::Owner;
+use crate::base::{reach, TableId};
+use std::collections::HashSet;
+use std::fmt;
+
+/// A circle of waiters, as it was found.
+#[derive(Clone, Debug)]
+pub struct Deadlock {
+    /// Its number, counted from the start.
+    pub number: u64,
+    /// Each waits for the next one, and the last for the first, who has just begun to wait.
+    pub members: Vec<DeadlockMember>,
+    /// Whose request was given up: of those with the least work the one who has begun to wait, or else any.
+    pub victim: Owner,
+}
+
+/// One who waits in a circle.
+#[derive(Clone, Debug)]
+pub struct DeadlockMember {
+    /// Who.
+    pub owner: Owner,
+    /// The work that he says he has done, and his locks.
+    pub weight: u64,
+    /// What he waits for, and how he wants it.
+    pub waits_for: (LockedOn, TableMode),
+    /// What the next one has of it.
+    pub blocked_by: Blocking,
+}
+
+/// What keeps a request waiting.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Blocking {
+    /// Whose it is.
+    pub owner: Owner,
+    /// How he has it, or wants it.
+    pub mode: TableMode,
+    /// In which way.
+    pub kind: BlockingKind,
+}
+
+/// In which way somebody keeps a request waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockingKind {
+    /// By a lock of the record or the table.
+    Lock,
+    /// By a range in which the key lies.
+    Range,
+    /// By a request that was made before.
+    EarlierRequest,
+}
+
+impl fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, member) in self.members.iter().enumerate() {
+            let DeadlockMember { owner, weight, waits_for: (on, mode), blocked_by } = member;
+            writeln!(
+                f,
+                "({}) owner {}, weight {weight}, waits for {} on {on}",
+                at + 1,
+                owner.0,
+                mode.name()
+            )?;
+            let how = match blocked_by.kind {
+                BlockingKind::Lock => "has it",
+                BlockingKind::Range => "has a range around it",
+                BlockingKind::EarlierRequest => "has asked for it before",
+            };
+            writeln!(f, "    owner {} {how}: {}", blocked_by.owner.0, blocked_by.mode.name())?;
+        }
+        write!(f, "owner {} is rolled back", self.victim.0)
+    }
+}
+
+impl LockTable {
+    /// How many deadlocks there were, and the latest one.
+    pub fn deadlocks(&self) -> (u64, Option<Deadlock>) {
+        let waits = self.waits.lock();
+        (waits.deadlocks_count, waits.latest.clone())
+    }
+
+    /// Breaks all circles in which the waiter `start` is. Whether he was a victim himself.
+    pub(super) fn resolve_deadlocks(&self, waits: &mut Waits, start: Owner) -> bool {
+        while let Some(members) = self.circle(waits, start) {
+            let lightest = members.iter().map(|member| member.weight).min();
+            let Some(victim) = members.iter().find(|member| Some(member.weight) == lightest) else {
+                return false;
+            };
+            let victim = victim.owner;
+            reach::mark(if victim == start { "locks: victim asks" } else { "locks: victim waits" });
+            waits.deadlocks_count += 1;
+            waits.latest = Some(Deadlock { number: waits.deadlocks_count, members, victim });
+            if let Some(waiter) = self.finish(waits, victim, Outcome::Deadlock) {
+                self.advance_behind(waits, &waiter.want);
+            }
+            if victim == start {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A circle of waiters through `start`, who comes first.
+    fn circle(&self, waits: &Waits, start: Owner) -> Option<Vec<DeadlockMember>> {
+        let mut path = vec![(start, self.edges(waits, start))];
+        let mut seen = HashSet::new();
+        while let Some((_, rest)) = path.last_mut() {
+            let Some(next) = rest.pop() else {
+                path.pop();
+                continue;
+            };
+            if next == start {
+                let owners = path.iter().map(|(owner, _)| *owner).collect::<Vec<_>>();
+                return Some(self.members(waits, &owners));
+            }
+            if waits.is_waiting(next) && seen.insert(next) {
+                path.push((next, self.edges(waits, next)));
+            }
+        }
+        None
+    }
+
+    fn members(&self, waits: &Waits, owners: &[Owner]) -> Vec<DeadlockMember> {
+        let nexts = owners.iter().cycle().skip(1);
+        let member = |(owner, next): (&Owner, &Owner)| {
+            let waiter = waits.waiter(*owner)?;
+            Some(DeadlockMember {
+                owner: *owner,
+                weight: waiter.work + self.owners.locks_count(*owner) as u64,
+                waits_for: LockedOn::wanted(&waiter.want),
+                blocked_by: self
+                    .blockers(waits, waiter)
+                    .into_iter()
+                    .find(|blocking| blocking.owner == *next)?,
+            })
+        };
+        owners.iter().zip(nexts).filter_map(member).collect()
+    }
+
+    /// For whom a waiter waits, as far as it matters for circles: through each that is left out one comes only to others
+    /// that are named.
+    fn edges(&self, waits: &Waits, owner: Owner) -> Vec<Owner> {
+        let Some(waiter) = waits.waiter(owner) else { return Vec::new() };
+        let Want::Row(request @ RowRequest { want: RowWant::Record(mode) | RowWant::NextKey(mode, _), .. }) =
+            &waiter.want
+        else {
+            return self.blockers(waits, waiter).into_iter().map(|blocking| blocking.owner).collect();
+        };
+        let holders = self.holders(request, owner);
+        // All who wait for this record wait for its holders in the end.
+        if holders.0.is_none() && !holders.1.iter().any(|holder| waits.is_waiting(holder.owner)) {
+            return Vec::new();
+        }
+        let mut edges = Vec::new();
+        for other in waits.before_in_record(request.place(), waiter.turn, owner, holders.0, *mode).rev() {
+            edges.push(other.owner);
+            // He waits for all before him, and for all holders.
+            if other.closes_queue() && other.record_mode() == Some(LockMode::Exclusive) {
+                return edges;
+            }
+        }
+        edges.extend(conflicting(holders.1, *mode).map(|blocking| blocking.owner));
+        edges
+    }
+
+    /// How `owner` has a record, and how others have it.
+    fn holders(&self, request: &RowRequest, owner: Owner) -> (Option<LockMode>, Vec<Blocking>) {
+        let stripe = self.stripes.lock(request.hash);
+        let trees = self.tree_shard(request.tree).trees.read();
+        let (mut own, mut others) = (None, Vec::new());
+        for_each_holder(stripe.get(request.hash), trees.get(request.tree), request, |holder, mode, how| {
+            if holder == owner {
+                own = own.max(Some(mode));
+                return;
+            }
+            let kind = if how == How::Range { BlockingKind::Range } else { BlockingKind::Lock };
+            others.push(Blocking { owner: holder, mode: mode.into(), kind });
+        });
+        (own, others)
+    }
+
+    /// Everything that keeps a waiter waiting.
+    pub(super) fn blockers(&self, waits: &Waits, waiter: &Waiter) -> Vec<Blocking> {
+        match &waiter.want {
+            Want::Table(table, mode) => self.blockers_on_table(waits, waiter, (*table, *mode)),
+            Want::Row(request) => match &request.want {
+                RowWant::Insert => self.blockers_of_insert(waits, waiter, request),
+                RowWant::Record(mode) | RowWant::NextKey(mode, _) => {
+                    let (own, others) = self.holders(request, waiter.owner);
+                    let before =
+                        waits.before_in_record(request.place(), waiter.turn, waiter.owner, own, *mode);
+                    conflicting(others, *mode).chain(before.filter_map(earlier)).collect()
+                }
+            },
+        }
+    }
+
+    fn blockers_of_insert(&self, waits: &Waits, waiter: &Waiter, request: &RowRequest) -> Vec<Blocking> {
+        let key = request.key.as_slice();
+        let trees = self.tree_shard(request.tree).trees.read();
+        let covers = trees.get(request.tree).map_or(&[][..], |shared| shared.ranges.covers(key));
+        let covers = covers.iter().filter(|cover| cover.owner != waiter.owner).map(|cover| Blocking {
+            owner: cover.owner,
+            mode: cover.level.mode().into(),
+            kind: BlockingKind::Range,
+        });
+        let before = waits.next_keys_around((request.tree, waiter.turn), waiter.owner, key);
+        covers.chain(before.filter_map(earlier)).collect()
+    }
+
+    fn blockers_on_table(
+        &self,
+        waits: &Waits,
+        waiter: &Waiter,
+        (table, mode): (TableId, TableMode),
+    ) -> Vec<Blocking> {
+        let shard = self.tables.lock(table);
+        let Some(locks) = shard.get(&table) else { return Vec::new() };
+        let conflicts = |(owner, held): &(Owner, TableMode)| {
+            *owner != waiter.owner && mode.conflicting() & held.bit() != 0
+        };
+        let holders = locks.holds().filter(conflicts).map(|(owner, mode)| Blocking {
+            owner,
+            mode,
+            kind: BlockingKind::Lock,
+        });
+        let own = (waiter.owner, locks.modes_of(waiter.owner));
+        let before = waits.before_in_table((table, waiter.turn), own, mode);
+        holders.chain(before.filter_map(earlier)).collect()
+    }
+}
+
+/// Those whose mode does not go with `mode`.
+fn conflicting(others: Vec<Blocking>, mode: LockMode) -> impl Iterator<Item = Blocking> {
+    let conflicting = TableMode::from(mode).conflicting();
+    others.into_iter().filter(move |other| conflicting & other.mode.bit() != 0)
+}
+
+/// A request that was made before, as what keeps another one waiting.
+fn earlier(waiter: &Waiter) -> Option<Blocking> {
+    let mode = match &waiter.want {
+        Want::Table(_, mode) => *mode,
+        Want::Row(request) => request.record_mode()?.into(),
+    };
+    Some(Blocking { owner: waiter.owner, mode, kind: BlockingKind::EarlierRequest })
+}

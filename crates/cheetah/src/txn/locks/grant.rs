@@ -1,0 +1,296 @@
+//! Whether a request can be granted: the rules.
+//!
+//! A request is in conflict with locks of others, and with requests of others that were made before it and wait.
+//! - A record, and the record of a next-key lock, with the same record of others, by the modes.
+//! - A range with nothing of its own: of a next-key lock, only the record at its end counts. Its owner has seen that no
+//!   other one lies in what it adds.
+//! - An insert intention, with ranges of others around the key, and with next-key requests of others for such a range.
+//! - A table, with what others have on it, by the modes.
+
+use super::lock_table::LockTable;
+use super::modes::{Level, LockMode, TableMode};
+use super::point::{Point, HOLD_BYTES, POINT_BYTES};
+use super::shared::{TreeShared, Trees};
+use super::stripe::Stripe;
+use super::tables::{forget_if_unused, TableLocks};
+use super::waits::{RowRequest, RowWant, Waits, Want};
+use super::Owner;
+use crate::base::{Result, TableId};
+use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What came of a request.
+#[derive(Debug)]
+pub(super) enum Tried {
+    /// `is_long` says that the owner's list of records is worth compressing.
+    Granted {
+        is_long: bool,
+    },
+    AlreadyHeld,
+    /// `upgrades` says that the owner has the record, or something on the table.
+    Blocked {
+        upgrades: bool,
+    },
+}
+
+/// When a request was made.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Turn<'a> {
+    /// Now, without a look at the queues: it is blocked where somebody waits.
+    Now,
+    /// Before those with a later turn.
+    At(&'a Waits, u64),
+    /// Behind all; when it is blocked, it is noted that somebody waits.
+    Last(&'a Waits),
+    /// As `At`, for somebody who has waited: memory for it is taken in any case.
+    Granting(&'a Waits, u64),
+}
+
+impl<'a> Turn<'a> {
+    /// The queues, and the turn.
+    fn queues(self) -> Option<(&'a Waits, u64)> {
+        match self {
+            Turn::Now => None,
+            Turn::At(waits, turn) | Turn::Granting(waits, turn) => Some((waits, turn)),
+            Turn::Last(waits) => Some((waits, waits.now())),
+        }
+    }
+}
+
+/// How somebody has a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum How {
+    Record,
+    Compressed,
+    Range,
+}
+
+/// Calls `f` for everybody who has a record, once for each way.
+pub(super) fn for_each_holder(
+    point: Option<&Point>,
+    shared: Option<&TreeShared>,
+    request: &RowRequest,
+    mut f: impl FnMut(Owner, LockMode, How),
+) {
+    let holds = point.into_iter().flat_map(Point::holds);
+    holds.for_each(|hold| hold.mode().into_iter().for_each(|mode| f(hold.owner, mode, How::Record)));
+    let Some(shared) = shared else { return };
+    for compressed in &shared.compressed {
+        compressed
+            .mode_of(request.hash)
+            .into_iter()
+            .for_each(|mode| f(compressed.owner, mode, How::Compressed));
+    }
+    for cover in shared.ranges.covers(request.key.as_slice()) {
+        cover.level.records().into_iter().for_each(|mode| f(cover.owner, mode, How::Range));
+    }
+}
+
+/// A record as the owner of a request sees it.
+struct Seen {
+    /// How the owner has it itself, and how if ranges count too.
+    own_record: Option<LockMode>,
+    own: Option<LockMode>,
+    is_held_by_others: bool,
+}
+
+fn see(
+    point: Option<&Point>,
+    shared: Option<&TreeShared>,
+    request: &RowRequest,
+    (owner, wanted): (Owner, LockMode),
+) -> Seen {
+    let mut seen = Seen { own_record: None, own: None, is_held_by_others: false };
+    for_each_holder(point, shared, request, |holder, mode, how| {
+        if holder != owner {
+            seen.is_held_by_others |= mode.conflicts(wanted);
+            return;
+        }
+        seen.own = seen.own.max(Some(mode));
+        if how != How::Range {
+            seen.own_record = seen.own_record.max(Some(mode));
+        }
+    });
+    seen
+}
+
+/// The trees of a shard, locked as far as a request needs it.
+enum Guard<'a> {
+    Unused,
+    Read(RwLockReadGuard<'a, Trees>),
+    Write(RwLockWriteGuard<'a, Trees>),
+}
+
+impl Guard<'_> {
+    fn get(&self, request: &RowRequest) -> Option<&TreeShared> {
+        match self {
+            Guard::Unused => None,
+            Guard::Read(trees) => trees.get(request.tree),
+            Guard::Write(trees) => trees.get(request.tree),
+        }
+    }
+}
+
+impl LockTable {
+    /// Grants a request if that is possible. `LockTableFull` if there is no room, unless it is `Granting`.
+    pub(super) fn try_want(&self, owner: Owner, want: &Want, turn: Turn<'_>) -> Result<Tried> {
+        match want {
+            Want::Table(table, mode) => Ok(self.try_table(owner, (*table, *mode), turn)),
+            Want::Row(request) => match &request.want {
+                RowWant::Insert => Ok(self.try_insert(owner, request, turn)),
+                RowWant::Record(mode) | RowWant::NextKey(mode, _) => {
+                    self.try_record(owner, request, *mode, turn)
+                }
+            },
+        }
+    }
+
+    fn try_table(&self, owner: Owner, (table, mode): (TableId, TableMode), turn: Turn<'_>) -> Tried {
+        let mut shard = self.tables.lock(table);
+        let locks = shard.entry(table).or_default();
+        if locks.has(owner, mode) {
+            return Tried::AlreadyHeld;
+        }
+        let own = locks.modes_of(owner);
+        if locks.conflicts(owner, mode) || is_behind(locks, turn, (owner, own), (table, mode)) {
+            if let Turn::Last(_) = turn {
+                locks.waiters_count += 1;
+            }
+            return Tried::Blocked { upgrades: own != 0 };
+        }
+        if locks.give(owner, mode) {
+            self.owners.add_table(owner, table);
+        }
+        Tried::Granted { is_long: false }
+    }
+
+    fn guard(&self, request: &RowRequest, turn: Turn<'_>) -> Guard<'_> {
+        let shard = self.tree_shard(request.tree);
+        match (&request.want, turn) {
+            (RowWant::NextKey(..), _) => Guard::Write(shard.trees.write()),
+            // Whoever may be queued is counted under the lock, as `waiters` says.
+            (_, Turn::Now) if shard.in_use.load(Relaxed) == 0 => Guard::Unused,
+            _ => Guard::Read(shard.trees.read()),
+        }
+    }
+
+    fn try_record(
+        &self,
+        owner: Owner,
+        request: &RowRequest,
+        mode: LockMode,
+        turn: Turn<'_>,
+    ) -> Result<Tried> {
+        let mut stripe = self.stripes.lock(request.hash);
+        let mut guard = self.guard(request, turn);
+        let point = stripe.get(request.hash);
+        let seen = see(point, guard.get(request), request, (owner, mode));
+        let is_free = seen.own_record >= Some(mode) || !seen.is_held_by_others;
+        let is_next = seen.own >= Some(mode)
+            || match turn.queues() {
+                None => point.is_none_or(|point| point.waiters_count == 0),
+                Some((waits, turn)) => {
+                    !waits.keeps_from_record((request.place(), turn), (owner, seen.own), mode)
+                }
+            };
+        if !is_free || !is_next {
+            if let Turn::Last(_) = turn {
+                self.note_waiter(&mut stripe, request);
+            }
+            return Ok(Tried::Blocked { upgrades: seen.own.is_some() });
+        }
+        let is_checked = !matches!(turn, Turn::Granting(..));
+        match (&request.want, &mut guard) {
+            (RowWant::NextKey(_, span), Guard::Write(trees)) => {
+                let level = Level::next_key(mode);
+                if trees.get(request.tree).is_some_and(|shared| shared.ranges.has(owner, level, span)) {
+                    return Ok(Tried::AlreadyHeld);
+                }
+                if is_checked {
+                    self.check_room_for_range(trees, request.tree, span)?;
+                }
+                self.add_range(trees, owner, request.tree, level, span);
+                Ok(Tried::Granted { is_long: false })
+            }
+            _ => self.give_record(&mut stripe, (owner, &seen), request, mode, is_checked),
+        }
+    }
+
+    fn give_record(
+        &self,
+        stripe: &mut Stripe,
+        (owner, seen): (Owner, &Seen),
+        request: &RowRequest,
+        mode: LockMode,
+        is_checked: bool,
+    ) -> Result<Tried> {
+        if seen.own >= Some(mode) {
+            stripe.get_mut(request.hash).map(|point| point.count(owner, mode));
+            return Ok(Tried::AlreadyHeld);
+        }
+        if is_checked {
+            self.account.check(POINT_BYTES + HOLD_BYTES + request.key.heap_bytes())?;
+        }
+        let is_new = stripe.give(&self.account, request, owner, mode);
+        let is_long = is_new && self.owners.add_point(owner, request.tree, request.hash);
+        Ok(Tried::Granted { is_long })
+    }
+
+    fn try_insert(&self, owner: Owner, request: &RowRequest, turn: Turn<'_>) -> Tried {
+        let shard = self.tree_shard(request.tree);
+        let is_unused = shard.in_use.load(Relaxed) == 0 && shard.waiters.load(Relaxed) == 0;
+        if is_unused && matches!(turn, Turn::Now) {
+            return Tried::Granted { is_long: false };
+        }
+        let mut stripe = self.stripes.lock(request.hash);
+        let trees = shard.trees.read();
+        let key = request.key.as_slice();
+        let covers = trees.get(request.tree).map_or(&[][..], |shared| shared.ranges.covers(key));
+        let is_free = covers.iter().all(|cover| cover.owner == owner);
+        let is_next = match turn.queues() {
+            None => shard.waiters.load(Relaxed) == 0,
+            Some((waits, turn)) => waits.next_keys_around((request.tree, turn), owner, key).next().is_none(),
+        };
+        if is_free && is_next {
+            return Tried::Granted { is_long: false };
+        }
+        if let Turn::Last(_) = turn {
+            self.note_waiter(&mut stripe, request);
+        }
+        Tried::Blocked { upgrades: false }
+    }
+
+    /// Notes that somebody waits, for those who release something.
+    fn note_waiter(&self, stripe: &mut Stripe, request: &RowRequest) {
+        stripe.add_waiter(&self.account, request);
+        self.tree_shard(request.tree).waiters.fetch_add(1, Relaxed);
+    }
+
+    /// Notes that somebody does so no more.
+    pub(super) fn note_waiter_gone(&self, want: &Want) {
+        match want {
+            Want::Table(table, _) => {
+                let mut shard = self.tables.lock(*table);
+                shard.get_mut(table).into_iter().for_each(|locks| locks.waiters_count -= 1);
+                forget_if_unused(&mut shard, *table);
+            }
+            Want::Row(request) => {
+                self.stripes.lock(request.hash).remove_waiter(&self.account, request.hash);
+                self.tree_shard(request.tree).waiters.fetch_sub(1, Relaxed);
+            }
+        }
+    }
+}
+
+/// Whether waiters for a table keep `owner`, who has the modes in `own`, from it.
+fn is_behind(
+    locks: &TableLocks,
+    turn: Turn<'_>,
+    own: (Owner, u8),
+    (table, mode): (TableId, TableMode),
+) -> bool {
+    match turn.queues() {
+        None => locks.waiters_count > 0,
+        Some((waits, turn)) => waits.before_in_table((table, turn), own, mode).next().is_some(),
+    }
+}

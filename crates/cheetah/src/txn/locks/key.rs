@@ -1,0 +1,218 @@
+//! Keys and the places between them.
+
+use crate::base::TreeId;
+use std::cmp::Ordering;
+use std::fmt;
+use std::ops::Bound;
+
+/// Keys up to this long need no memory of their own.
+const INLINE_BYTES: usize = 22;
+
+/// The bytes of a key.
+#[derive(Clone)]
+pub(super) enum KeyBytes {
+    Inline { len: u8, bytes: [u8; INLINE_BYTES] },
+    Heap(Box<[u8]>),
+}
+
+impl KeyBytes {
+    pub(super) fn new(key: &[u8]) -> Self {
+        let mut bytes = [0; INLINE_BYTES];
+        match bytes.get_mut(..key.len()) {
+            Some(part) => {
+                part.copy_from_slice(key);
+                KeyBytes::Inline { len: key.len() as u8, bytes }
+            }
+            None => KeyBytes::Heap(key.into()),
+        }
+    }
+
+    pub(super) fn as_slice(&self) -> &[u8] {
+        match self {
+            KeyBytes::Inline { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            KeyBytes::Heap(bytes) => bytes,
+        }
+    }
+
+    /// Memory besides the value itself, with what an allocator adds.
+    pub(super) fn heap_bytes(&self) -> usize {
+        match self {
+            KeyBytes::Inline { .. } => 0,
+            KeyBytes::Heap(bytes) => bytes.len() + 16,
+        }
+    }
+}
+
+impl PartialEq for KeyBytes {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for KeyBytes {}
+
+impl PartialOrd for KeyBytes {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for KeyBytes {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_slice().cmp(other.as_slice())
+    }
+}
+
+impl fmt::Debug for KeyBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(f, self.as_slice())
+    }
+}
+
+/// Writes bytes as hexadecimal digits.
+pub(super) fn write_hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}
+
+/// A place between keys: right before a key, right after it, or behind all keys (the supremum).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Cut {
+    At { key: KeyBytes, after: bool },
+    Supremum,
+}
+
+impl Cut {
+    pub(super) fn before(key: &[u8]) -> Self {
+        Cut::At { key: KeyBytes::new(key), after: false }
+    }
+
+    fn after(key: &[u8]) -> Self {
+        Cut::At { key: KeyBytes::new(key), after: true }
+    }
+
+    pub(super) fn low(bound: Bound<&[u8]>) -> Self {
+        match bound {
+            Bound::Included(key) => Cut::before(key),
+            Bound::Excluded(key) => Cut::after(key),
+            Bound::Unbounded => Cut::before(b""),
+        }
+    }
+
+    pub(super) fn high(bound: Bound<&[u8]>) -> Self {
+        match bound {
+            Bound::Included(key) => Cut::after(key),
+            Bound::Excluded(key) => Cut::before(key),
+            Bound::Unbounded => Cut::Supremum,
+        }
+    }
+
+    /// As the low bound of a range.
+    pub(super) fn to_low(&self) -> Bound<Vec<u8>> {
+        match self {
+            Cut::At { key, after: false } if key.as_slice().is_empty() => Bound::Unbounded,
+            Cut::At { key, after: false } => Bound::Included(key.as_slice().to_vec()),
+            Cut::At { key, after: true } => Bound::Excluded(key.as_slice().to_vec()),
+            Cut::Supremum => Bound::Unbounded,
+        }
+    }
+
+    /// As the high bound of a range.
+    pub(super) fn to_high(&self) -> Bound<Vec<u8>> {
+        match self {
+            Cut::At { key, after: true } => Bound::Included(key.as_slice().to_vec()),
+            Cut::At { key, after: false } => Bound::Excluded(key.as_slice().to_vec()),
+            Cut::Supremum => Bound::Unbounded,
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        match self {
+            Cut::At { key, .. } => key.heap_bytes(),
+            Cut::Supremum => 0,
+        }
+    }
+}
+
+/// The keys between two cuts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Span {
+    pub(super) low: Cut,
+    pub(super) high: Cut,
+}
+
+impl Span {
+    pub(super) fn new(range: (Bound<&[u8]>, Bound<&[u8]>)) -> Self {
+        Self { low: Cut::low(range.0), high: Cut::high(range.1) }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.low >= self.high
+    }
+
+    pub(super) fn contains(&self, key: &[u8]) -> bool {
+        let before = Cut::before(key);
+        self.low <= before && before < self.high
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.low.heap_bytes() + self.high.heap_bytes()
+    }
+}
+
+/// A hash of 64 good bits that stands for a key of a tree. Two keys that share one are locked together.
+pub(super) fn hash_key(tree: TreeId, key: &[u8]) -> u64 {
+    let mut hash = fold(0x9e37_79b9_7f4a_7c15 ^ u64::from(tree.0), 0xd6e8_feb8_6659_fd93 ^ key.len() as u64);
+    let mut chunks = key.chunks_exact(8);
+    for chunk in &mut chunks {
+        hash = fold(hash ^ word(chunk), 0xa076_1d64_78bd_642f);
+    }
+    fold(hash ^ word(chunks.remainder()), 0xe703_7ed1_a0b4_28db)
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    match <[u8; 8]>::try_from(bytes) {
+        Ok(bytes) => u64::from_le_bytes(bytes),
+        Err(_) => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
+/// Both halves of the product, so that every bit of the input reaches every bit of the result.
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64 ^ (product >> 64) as u64).wrapping_add(a.rotate_left(32))
+}
+
+/// Hasher for numbers, which a multiplication mixes well enough.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct PlainHasher(u64);
+
+impl std::hash::Hasher for PlainHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = hash_key(TreeId(0), bytes);
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = mix(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = mix(number);
+    }
+}
+
+/// Builds such hashers.
+pub(super) type Plain = std::hash::BuildHasherDefault<PlainHasher>;
+
+/// The number of the shard of `hash`, of so many (a power of two); by bits that a hash map uses least.
+pub(super) fn shard_index(hash: u64, shards_count: usize) -> usize {
+    (hash >> 40) as usize & (shards_count - 1)
+}
+
+/// Spreads small numbers over 64 bits.
+pub(super) fn mix(number: u64) -> u64 {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}

@@ -1,0 +1,81 @@
+//! The account of memory that locks take.
+//!
+//! Invariants
+//!   I1  A lock is refused before anything is changed when the account is at its limit; what is granted to somebody who
+//!       has waited is booked even so. So the limit can be passed by a lock for each waiter, and not by more.
+//!   I2  Shards book by [`STEP_BYTES`], so that the shared counter is not touched at every lock. It is wrong by at most that
+//!       much for each shard: less than 100 KiB.
+
+use crate::base::{Error, Result};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// What a shard may have taken or given back without booking it.
+const STEP_BYTES: usize = 256;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Account {
+    used_bytes: AtomicUsize,
+    limit_bytes: usize,
+}
+
+impl Account {
+    pub(super) fn new(limit_bytes: usize) -> Self {
+        Self { used_bytes: AtomicUsize::new(0), limit_bytes }
+    }
+
+    pub(super) fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Relaxed)
+    }
+
+    pub(super) fn limit_bytes(&self) -> usize {
+        self.limit_bytes
+    }
+
+    /// Whether less than half of it is in use: room for whatever one range can need, as that is at most a cover for each
+    /// cut that is there.
+    pub(super) fn is_half_empty(&self) -> bool {
+        self.used_bytes() < self.limit_bytes / 2
+    }
+
+    /// `LockTableFull` when there is no room for so many bytes more (I1).
+    pub(super) fn check(&self, more_bytes: usize) -> Result<()> {
+        if self.used_bytes() + more_bytes > self.limit_bytes {
+            return Err(Error::LockTableFull);
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of one shard (I2).
+#[derive(Default, Debug)]
+pub(super) struct Share {
+    bytes: usize,
+    booked_bytes: usize,
+}
+
+impl Share {
+    pub(super) fn add(&mut self, account: &Account, bytes: usize) {
+        self.bytes += bytes;
+        if self.bytes >= self.booked_bytes + STEP_BYTES {
+            self.book(account);
+        }
+    }
+
+    pub(super) fn subtract(&mut self, account: &Account, bytes: usize) {
+        debug_assert!(bytes <= self.bytes, "{bytes} of {}", self.bytes);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        if self.bytes + STEP_BYTES <= self.booked_bytes || self.bytes == 0 {
+            self.book(account);
+        }
+    }
+
+    fn book(&mut self, account: &Account) {
+        if self.bytes >= self.booked_bytes {
+            account.used_bytes.fetch_add(self.bytes - self.booked_bytes, Relaxed);
+        } else {
+            account.used_bytes.fetch_sub(self.booked_bytes - self.bytes, Relaxed);
+        }
+        self.booked_bytes = self.bytes;
+    }
+}

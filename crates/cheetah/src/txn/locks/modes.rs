@@ -1,0 +1,138 @@
+//! Modes of locks, and which of them get on with each other. As InnoDB's.
+
+/// How a record, a range or a whole table is locked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LockMode {
+    /// Together with other readers.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+impl LockMode {
+    /// Whether two owners cannot have the same record in these modes.
+    pub(super) fn conflicts(self, other: LockMode) -> bool {
+        self == LockMode::Exclusive || other == LockMode::Exclusive
+    }
+}
+
+/// How a table is locked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TableMode {
+    /// IS: its owner will lock rows to read them.
+    IntentShared,
+    /// IX: its owner will lock rows to change them.
+    IntentExclusive,
+    /// S: nobody changes a row.
+    Shared,
+    /// X: nobody else locks anything.
+    Exclusive,
+    /// AUTO-INC: nobody else takes numbers from the table's counter.
+    AutoInc,
+}
+
+use TableMode::{AutoInc, Exclusive, IntentExclusive, IntentShared, Shared};
+
+impl From<LockMode> for TableMode {
+    fn from(mode: LockMode) -> Self {
+        match mode {
+            LockMode::Shared => Shared,
+            LockMode::Exclusive => Exclusive,
+        }
+    }
+}
+
+impl TableMode {
+    pub(super) const ALL: [TableMode; 5] = [IntentShared, IntentExclusive, Shared, Exclusive, AutoInc];
+
+    /// Its bit in a set of modes.
+    pub(super) fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    /// The modes that no other owner may have meanwhile.
+    pub(super) fn conflicting(self) -> u8 {
+        match self {
+            IntentShared => Exclusive.bit(),
+            IntentExclusive => Shared.bit() | Exclusive.bit(),
+            Shared => IntentExclusive.bit() | Exclusive.bit() | AutoInc.bit(),
+            Exclusive => Self::ALL.iter().fold(0, |set, mode| set | mode.bit()),
+            AutoInc => Shared.bit() | Exclusive.bit() | AutoInc.bit(),
+        }
+    }
+
+    /// The modes that give as much as this one.
+    pub(super) fn given_by(self) -> u8 {
+        match self {
+            IntentShared => IntentShared.bit() | IntentExclusive.bit() | Shared.bit() | Exclusive.bit(),
+            IntentExclusive => IntentExclusive.bit() | Exclusive.bit(),
+            Shared => Shared.bit() | Exclusive.bit(),
+            Exclusive => Exclusive.bit(),
+            AutoInc => AutoInc.bit() | Exclusive.bit(),
+        }
+    }
+
+    /// As users of InnoDB know it.
+    pub fn name(self) -> &'static str {
+        match self {
+            IntentShared => "IS",
+            IntentExclusive => "IX",
+            Shared => "S",
+            Exclusive => "X",
+            AutoInc => "AUTO_INC",
+        }
+    }
+}
+
+/// How much of a range an owner has. Each level gives what the lower ones give.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Level {
+    /// No record may be put there; the mode is for the listing only.
+    GapShared,
+    GapExclusive,
+    /// The records too.
+    RecordsShared,
+    RecordsExclusive,
+}
+
+impl Level {
+    pub(super) fn gap(mode: LockMode) -> Self {
+        match mode {
+            LockMode::Shared => Level::GapShared,
+            LockMode::Exclusive => Level::GapExclusive,
+        }
+    }
+
+    pub(super) fn next_key(mode: LockMode) -> Self {
+        match mode {
+            LockMode::Shared => Level::RecordsShared,
+            LockMode::Exclusive => Level::RecordsExclusive,
+        }
+    }
+
+    /// How the records of the range are locked.
+    pub(super) fn records(self) -> Option<LockMode> {
+        match self {
+            Level::GapShared | Level::GapExclusive => None,
+            Level::RecordsShared => Some(LockMode::Shared),
+            Level::RecordsExclusive => Some(LockMode::Exclusive),
+        }
+    }
+
+    pub(super) fn mode(self) -> LockMode {
+        match self {
+            Level::GapShared | Level::RecordsShared => LockMode::Shared,
+            Level::GapExclusive | Level::RecordsExclusive => LockMode::Exclusive,
+        }
+    }
+
+    /// Whether two owners cannot have the same records at these levels.
+    pub(super) fn conflicts(self, other: Level) -> bool {
+        matches!((self.records(), other.records()), (Some(a), Some(b)) if a.conflicts(b))
+    }
+
+    /// The same without the records.
+    pub(super) fn without_records(self) -> Self {
+        Level::gap(self.mode())
+    }
+}

@@ -1,0 +1,243 @@
+//! What each owner has, so that all of it can be released in time proportional to it.
+
+use super::key::{mix, shard_index, Plain, Span};
+use super::Owner;
+use crate::base::{TableId, TreeId};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+
+/// Shards of owners; that many transactions can take locks at once without meeting here.
+const SHARDS_COUNT: usize = 64;
+/// Owners' lists that a shard keeps for the next ones, so that a short transaction allocates nothing.
+const SPARE_COUNT: usize = 8;
+/// Entries up to which such a list is kept.
+const SPARE_ENTRIES: usize = 64;
+/// And that many of them for each.
+const SPARE_TREES: usize = 4;
+/// How far back in its list an unlocked record is looked for; one further back is skipped at the release.
+const UNLOCKED_WITHIN: usize = 8;
+/// Memory of a range in its owner's list.
+pub(super) fn piece_bytes(piece: &Span) -> usize {
+    std::mem::size_of::<Span>() * 3 / 2 + piece.heap_bytes()
+}
+
+/// What an owner has on one tree.
+#[derive(Default, Debug)]
+pub(super) struct OnTree {
+    pub(super) tree: TreeId,
+    /// Hashes of records; one that was unlocked may still be here.
+    pub(super) points: Vec<u64>,
+    /// Together they cover all its ranges.
+    pub(super) pieces: Vec<Span>,
+    /// Memory that was booked for them.
+    pub(super) pieces_bytes: usize,
+    pub(super) is_compressed: bool,
+    /// How many points make a compression worth while.
+    compress_at: usize,
+}
+
+/// What an owner has.
+#[derive(Default, Debug)]
+pub(super) struct Owned {
+    pub(super) trees: Vec<OnTree>,
+    pub(super) tables: Vec<TableId>,
+    /// Whether a request of it is queued.
+    pub(super) is_queued: bool,
+    compressed_count: usize,
+    /// Empty lists for the next trees.
+    unused: Vec<OnTree>,
+}
+
+impl Owned {
+    fn on(&mut self, tree: TreeId, compress_at: usize) -> Option<&mut OnTree> {
+        let at = self.trees.iter().rposition(|on| on.tree == tree);
+        let at = at.unwrap_or_else(|| {
+            let mut on = self.unused.pop().unwrap_or_default();
+            (on.tree, on.compress_at) = (tree, compress_at);
+            self.trees.push(on);
+            self.trees.len() - 1
+        });
+        self.trees.get_mut(at)
+    }
+
+    /// Empties it, but keeps a little memory.
+    fn clear(&mut self) {
+        let small = |on: &OnTree| on.points.capacity() + on.pieces.capacity() <= SPARE_ENTRIES;
+        for mut on in self.trees.drain(..).filter(small) {
+            on.points.clear();
+            on.pieces.clear();
+            on = OnTree { points: on.points, pieces: on.pieces, ..OnTree::default() };
+            if self.unused.len() < SPARE_TREES {
+                self.unused.push(on);
+            }
+        }
+        self.tables.clear();
+        self.is_queued = false;
+        self.compressed_count = 0;
+    }
+
+    /// How many locks it has.
+    pub(super) fn locks_count(&self) -> usize {
+        let rows = self.trees.iter().map(|on| on.points.len() + on.pieces.len()).sum::<usize>();
+        rows + self.tables.len() + self.compressed_count
+    }
+}
+
+/// Lengthens the last piece by one that touches it; false when there is none.
+fn lengthen(pieces: &mut [Span], piece: &Span) -> bool {
+    let Some(last) = pieces.last_mut() else { return false };
+    if last.high == piece.low {
+        last.high = piece.high.clone();
+    } else if last.low == piece.high {
+        last.low = piece.low.clone();
+    } else {
+        return false;
+    }
+    true
+}
+
+#[derive(Default, Debug)]
+struct Shard {
+    owners: HashMap<Owner, Box<Owned>, Plain>,
+    #[expect(clippy::vec_box, reason = "they come from the map and go back there, by a move of a pointer")]
+    spare: Vec<Box<Owned>>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Owners {
+    shards: Vec<Mutex<Shard>>,
+    compress_at: usize,
+}
+
+impl Owners {
+    pub(super) fn new(compress_at: usize) -> Self {
+        let compress_at = compress_at.max(2);
+        Self { shards: (0..SHARDS_COUNT).map(|_| Mutex::default()).collect(), compress_at }
+    }
+
+    fn with<T>(&self, owner: Owner, change: impl FnOnce(&mut Owned) -> T) -> T {
+        let mut shard = self.shard(owner).lock();
+        let Shard { owners, spare } = &mut *shard;
+        change(owners.entry(owner).or_insert_with(|| spare.pop().unwrap_or_default()))
+    }
+
+    fn shard(&self, owner: Owner) -> &Mutex<Shard> {
+        self.shards.get(shard_index(mix(owner.0), SHARDS_COUNT)).expect("the index is masked by their number")
+    }
+
+    /// Lists a record's lock; whether compressing them is worth while now.
+    pub(super) fn add_point(&self, owner: Owner, tree: TreeId, hash: u64) -> bool {
+        self.with(owner, |owned| {
+            owned.on(tree, self.compress_at).is_some_and(|on| {
+                on.points.push(hash);
+                on.points.len() > on.compress_at
+            })
+        })
+    }
+
+    /// Takes a record that was unlocked off the list, if it is among the last ones.
+    pub(super) fn remove_point(&self, owner: Owner, tree: TreeId, hash: u64) {
+        self.if_known(owner, |owned| {
+            let on = owned.trees.iter_mut().rfind(|on| on.tree == tree);
+            let Some(on) = on else { return };
+            let from = on.points.len().saturating_sub(UNLOCKED_WITHIN);
+            let recent = on.points.iter().skip(from);
+            if let Some(at) = recent.clone().position(|point| *point == hash) {
+                on.points.remove(from + at);
+            }
+        });
+    }
+
+    /// Lists a range. Returns the memory to be booked for that.
+    pub(super) fn add_piece(&self, owner: Owner, tree: TreeId, piece: &Span) -> usize {
+        self.with(owner, |owned| {
+            let Some(on) = owned.on(tree, self.compress_at) else { return 0 };
+            if lengthen(&mut on.pieces, piece) {
+                return 0;
+            }
+            let bytes = piece_bytes(piece);
+            on.pieces.push(piece.clone());
+            on.pieces_bytes += bytes;
+            bytes
+        })
+    }
+
+    /// Lists a table.
+    pub(super) fn add_table(&self, owner: Owner, table: TableId) {
+        self.with(owner, |owned| owned.tables.push(table));
+    }
+
+    /// Takes a table off the list.
+    pub(super) fn remove_table(&self, owner: Owner, table: TableId) {
+        self.if_known(owner, |owned| owned.tables.retain(|other| *other != table));
+    }
+
+    /// Notes whether a request of an owner is queued.
+    pub(super) fn set_queued(&self, owner: Owner, is_queued: bool) {
+        match is_queued {
+            true => self.with(owner, |owned| owned.is_queued = true),
+            false => self.if_known(owner, |owned| owned.is_queued = false),
+        }
+    }
+
+    fn if_known(&self, owner: Owner, change: impl FnOnce(&mut Owned)) {
+        if let Some(owned) = self.shard(owner).lock().owners.get_mut(&owner) {
+            change(owned);
+        }
+    }
+
+    /// Forgets an owner that has nothing.
+    pub(super) fn forget_if_unused(&self, owner: Owner) {
+        let mut shard = self.shard(owner).lock();
+        let is_unused = |owned: &Owned| owned.locks_count() == 0 && !owned.is_queued;
+        if shard.owners.get(&owner).is_some_and(|owned| is_unused(owned)) {
+            shard.owners.remove(&owner);
+        }
+    }
+
+    pub(super) fn locks_count(&self, owner: Owner) -> usize {
+        self.shard(owner).lock().owners.get(&owner).map_or(0, |owned| owned.locks_count())
+    }
+
+    /// The trees on which an owner has something.
+    pub(super) fn trees(&self, owner: Owner) -> Vec<TreeId> {
+        let shard = self.shard(owner).lock();
+        shard.owners.get(&owner).map_or_else(Vec::new, |owned| owned.trees.iter().map(|on| on.tree).collect())
+    }
+
+    /// The listed records on a tree but the newest one, taken off the list.
+    pub(super) fn take_points(&self, owner: Owner, tree: TreeId) -> Vec<u64> {
+        self.with(owner, |owned| {
+            let Some(on) = owned.on(tree, self.compress_at) else { return Vec::new() };
+            let newest = on.points.pop();
+            std::mem::replace(&mut on.points, newest.into_iter().collect())
+        })
+    }
+
+    /// Lists again what could not be compressed, and notes how many were.
+    pub(super) fn give_back(&self, owner: Owner, tree: TreeId, kept: &[u64], compressed_count: usize) {
+        self.with(owner, |owned| {
+            owned.compressed_count += compressed_count;
+            let compress_at = self.compress_at;
+            let Some(on) = owned.on(tree, compress_at) else { return };
+            on.points.splice(0..0, kept.iter().copied());
+            on.is_compressed |= compressed_count > 0;
+            on.compress_at = compress_at + 2 * kept.len();
+        });
+    }
+
+    /// Everything of an owner, which has nothing listed from then on.
+    pub(super) fn take(&self, owner: Owner) -> Option<Box<Owned>> {
+        self.shard(owner).lock().owners.remove(&owner)
+    }
+
+    /// Keeps the memory of a list whose locks are released.
+    pub(super) fn recycle(&self, owner: Owner, mut owned: Box<Owned>) {
+        owned.clear();
+        let mut shard = self.shard(owner).lock();
+        if shard.spare.len() < SPARE_COUNT {
+            shard.spare.push(owned);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The locks of one record.
+
+use super::key::KeyBytes;
+use super::modes::LockMode;
+use super::Owner;
+use crate::base::TreeId;
+
+/// Memory of a record in its map, which is two thirds full on average.
+pub(super) const POINT_BYTES: usize = (std::mem::size_of::<(u64, Point)>() + 1) * 3 / 2;
+/// Memory of an owner of it, with its place in the owner's list.
+pub(super) const HOLD_BYTES: usize = 16;
+
+/// One owner's lock. It counts how often its owner has asked for it, in each mode, so that a row that an earlier
+/// request has locked too does not go with the last one. A count at its end stays there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Hold {
+    pub(super) owner: Owner,
+    shared_count: u8,
+    exclusive_count: u8,
+}
+
+impl Hold {
+    fn new(owner: Owner, mode: LockMode) -> Self {
+        let mut hold = Self { owner, shared_count: 0, exclusive_count: 0 };
+        hold.count(mode);
+        hold
+    }
+
+    fn count(&mut self, mode: LockMode) {
+        let count = self.count_of(mode);
+        *count = count.saturating_add(1);
+    }
+
+    fn uncount(&mut self, mode: LockMode) {
+        let count = self.count_of(mode);
+        if *count < u8::MAX {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    fn count_of(&mut self, mode: LockMode) -> &mut u8 {
+        match mode {
+            LockMode::Shared => &mut self.shared_count,
+            LockMode::Exclusive => &mut self.exclusive_count,
+        }
+    }
+
+    /// None once all requests are taken back.
+    pub(super) fn mode(&self) -> Option<LockMode> {
+        match (self.shared_count, self.exclusive_count) {
+            (0, 0) => None,
+            (_, 0) => Some(LockMode::Shared),
+            _ => Some(LockMode::Exclusive),
+        }
+    }
+}
+
+/// Holders behind the first one; rare.
+#[derive(Debug)]
+struct More(Vec<Hold>);
+
+/// The locks of a record, and how many wait for it.
+#[derive(Debug)]
+pub(super) struct Point {
+    pub(super) tree: TreeId,
+    pub(super) waiters_count: u32,
+    pub(super) key: KeyBytes,
+    first: Option<Hold>,
+    more: Option<Box<More>>,
+}
+
+impl Point {
+    /// Of nobody.
+    pub(super) fn new(tree: TreeId, key: KeyBytes) -> Self {
+        Self { tree, waiters_count: 0, key, first: None, more: None }
+    }
+
+    pub(super) fn holds(&self) -> impl Iterator<Item = &Hold> {
+        self.first.iter().chain(self.more.iter().flat_map(|more| more.0.iter()))
+    }
+
+    fn hold_mut(&mut self, owner: Owner) -> Option<&mut Hold> {
+        let more = self.more.iter_mut().flat_map(|more| more.0.iter_mut());
+        self.first.iter_mut().chain(more).find(|hold| hold.owner == owner)
+    }
+
+    pub(super) fn mode_of(&self, owner: Owner) -> Option<LockMode> {
+        self.holds().find(|hold| hold.owner == owner).and_then(Hold::mode)
+    }
+
+    /// Counts a request of an owner that has the lock; false when it has none.
+    pub(super) fn count(&mut self, owner: Owner, mode: LockMode) -> bool {
+        self.hold_mut(owner).map(|hold| hold.count(mode)).is_some()
+    }
+
+    /// Gives the lock; true when the owner had none before.
+    pub(super) fn give(&mut self, owner: Owner, mode: LockMode) -> bool {
+        if self.count(owner, mode) {
+            return false;
+        }
+        let hold = Hold::new(owner, mode);
+        match &mut self.first {
+            None => self.first = Some(hold),
+            Some(_) => self.more.get_or_insert_with(|| Box::new(More(Vec::new()))).0.push(hold),
+        }
+        true
+    }
+
+    /// Takes one request back; true when the owner has lost something by that.
+    pub(super) fn take_back(&mut self, owner: Owner, mode: LockMode) -> bool {
+        let Some(hold) = self.hold_mut(owner) else { return false };
+        let before = hold.mode();
+        hold.uncount(mode);
+        let after = hold.mode();
+        if after.is_none() {
+            self.remove(owner);
+        }
+        after < before
+    }
+
+    /// Takes everything from the owner; whether it had something.
+    pub(super) fn remove(&mut self, owner: Owner) -> bool {
+        let next = match &mut self.more {
+            None => None,
+            Some(more) => {
+                let count = more.0.len();
+                more.0.retain(|hold| hold.owner != owner);
+                if more.0.len() < count {
+                    return true;
+                }
+                Some(more)
+            }
+        };
+        if self.first.is_none_or(|hold| hold.owner != owner) {
+            return false;
+        }
+        self.first = next.and_then(|more| more.0.pop());
+        true
+    }
+
+    /// Whether nobody has it and nobody waits.
+    pub(super) fn is_unused(&self) -> bool {
+        self.first.is_none() && self.waiters_count == 0
+    }
+
+    /// Its mode, when `owner` alone has it and nobody waits.
+    pub(super) fn mode_of_only(&self, owner: Owner) -> Option<LockMode> {
+        let is_shared = self.more.as_ref().is_some_and(|more| !more.0.is_empty());
+        let only = self.first.filter(|hold| hold.owner == owner && !is_shared && self.waiters_count == 0);
+        only.and_then(|hold| hold.mode())
+    }
+}

@@ -1,0 +1,203 @@
+//! The lock table: what is given back, and who is granted by that.
+
+use super::grant::{Tried, Turn};
+use super::key::hash_key;
+use super::lock_table::LockTable;
+use super::modes::{LockMode, TableMode};
+use super::owners::OnTree;
+use super::tables::forget_if_unused;
+use super::ticket::Outcome;
+use super::waits::{Place, RowRequest, RowWant, Waiter, Waits, Want};
+use super::Owner;
+use crate::base::{TableId, TreeId};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Where somebody may be granted now.
+enum Freed {
+    At(Place),
+    Tree(TreeId),
+}
+
+impl LockTable {
+    /// Releases everything that `owner` has, takes back what it waits for, and grants what waited for it. In time
+    /// proportional to its locks.
+    pub fn release_all(&self, owner: Owner) {
+        let Some(owned) = self.owners.take(owner) else { return };
+        let mut freed = Vec::new();
+        for table in &owned.tables {
+            self.free_table(owner, *table, u8::MAX, &mut freed);
+        }
+        for on in &owned.trees {
+            self.free_tree(owner, on, &mut freed);
+        }
+        if owned.is_queued || !freed.is_empty() {
+            let mut waits = self.waits.lock();
+            self.withdraw(&mut waits, owner);
+            self.advance(&mut waits, &freed);
+        }
+        self.owners.recycle(owner, owned);
+    }
+
+    fn free_table(&self, owner: Owner, table: TableId, modes: u8, freed: &mut Vec<Freed>) -> bool {
+        let mut shard = self.tables.lock(table);
+        let Some(locks) = shard.get_mut(&table) else { return false };
+        let is_last = locks.take(owner, modes);
+        if locks.waiters_count > 0 {
+            freed.push(Freed::At(Place::Table(table)));
+        }
+        forget_if_unused(&mut shard, table);
+        is_last
+    }
+
+    fn free_tree(&self, owner: Owner, on: &OnTree, freed: &mut Vec<Freed>) {
+        for &hash in &on.points {
+            if self.stripes.lock(hash).remove(&self.account, hash, owner) == Some(true) {
+                freed.push(Freed::At(Place::Row(on.tree, hash)));
+            }
+        }
+        if on.pieces.is_empty() && !on.is_compressed {
+            return;
+        }
+        let shard = self.tree_shard(on.tree);
+        let mut trees = shard.trees.write();
+        trees.remove_ranges(&self.account, on.tree, owner, (&on.pieces, on.pieces_bytes));
+        trees.remove_compressed(&self.account, on.tree, owner);
+        shard.in_use.store(trees.len(), Relaxed);
+        if shard.waiters.load(Relaxed) > 0 {
+            freed.push(Freed::Tree(on.tree));
+        }
+    }
+
+    /// Gives one mode of a table back before the end of the transaction, as AUTO-INC at the end of a statement.
+    pub fn release_table(&self, owner: Owner, table: TableId, mode: TableMode) {
+        let mut freed = Vec::new();
+        if self.free_table(owner, table, mode.bit(), &mut freed) {
+            self.owners.remove_table(owner, table);
+        }
+        self.advance_all(&freed);
+    }
+
+    /// Takes one granted request for a record back (the row did not match, under READ COMMITTED). The record stays locked
+    /// as earlier requests of the owner have locked it; also when it is in a range, or among compressed locks.
+    /// Whether something was given back.
+    pub fn unlock_row(&self, owner: Owner, tree: TreeId, key: &[u8], mode: LockMode) -> bool {
+        let hash = hash_key(tree, key);
+        let taken = self.stripes.lock(hash).take_back(&self.account, hash, owner, mode);
+        let Some((is_last, has_waiters)) = taken else { return false };
+        self.after_record(owner, (tree, hash), is_last, has_waiters);
+        true
+    }
+
+    /// Gives the lock of a record back that the owner has changed: its version keeps others off from now on, as they
+    /// turn it into a lock again when they meet it. So a statement that changes millions of rows needs no memory for
+    /// them. The lock stays if somebody waits for it already.
+    pub fn forget_changed(&self, owner: Owner, tree: TreeId, key: &[u8]) {
+        let hash = hash_key(tree, key);
+        let mut stripe = self.stripes.lock(hash);
+        if stripe.get(hash).is_none_or(|point| point.waiters_count > 0) {
+            return;
+        }
+        let was_held = stripe.remove(&self.account, hash, owner).is_some();
+        drop(stripe);
+        if was_held {
+            self.owners.remove_point(owner, tree, hash);
+        }
+    }
+
+    /// Releases a record altogether, whose insertion the owner has taken back: there is nothing left to wait for.
+    pub fn release_row(&self, owner: Owner, tree: TreeId, key: &[u8]) {
+        let hash = hash_key(tree, key);
+        let removed = self.stripes.lock(hash).remove(&self.account, hash, owner);
+        if let Some(has_waiters) = removed {
+            self.after_record(owner, (tree, hash), true, has_waiters);
+        }
+    }
+
+    fn after_record(&self, owner: Owner, (tree, hash): (TreeId, u64), is_last: bool, has_waiters: bool) {
+        if is_last {
+            self.owners.remove_point(owner, tree, hash);
+        }
+        if has_waiters {
+            self.advance_all(&[Freed::At(Place::Row(tree, hash))]);
+        }
+    }
+
+    fn advance_all(&self, freed: &[Freed]) {
+        if !freed.is_empty() {
+            self.advance(&mut self.waits.lock(), freed);
+        }
+    }
+
+    /// Grants what can be granted now. Inserts first: one that has waited longer than a request for its range must not
+    /// find that granted, and one that has not finds it waiting.
+    fn advance(&self, waits: &mut Waits, freed: &[Freed]) {
+        let trees = freed.iter().filter_map(|freed| match freed {
+            Freed::Tree(tree) => Some(*tree),
+            Freed::At(_) => None,
+        });
+        trees.clone().for_each(|tree| self.advance_inserts(waits, tree));
+        trees.flat_map(|tree| waits.places(tree)).collect::<Vec<_>>().into_iter().for_each(|place| {
+            self.advance_place(waits, place);
+        });
+        for freed in freed {
+            if let Freed::At(place) = freed {
+                self.advance_place(waits, *place);
+            }
+        }
+    }
+
+    fn advance_inserts(&self, waits: &mut Waits, tree: TreeId) {
+        let inserts = waits.of_tree(tree).filter(|waiter| waiter.is_insert());
+        let granted = |waiter: &&Waiter| {
+            let turn = Turn::Granting(waits, waiter.turn);
+            matches!(self.try_want(waiter.owner, &waiter.want, turn), Ok(Tried::Granted { .. }))
+        };
+        let granted = inserts.filter(granted).map(|waiter| waiter.owner).collect::<Vec<_>>();
+        for owner in granted {
+            self.finish(waits, owner, Outcome::Granted);
+        }
+    }
+
+    /// Grants what can be granted of a queue, from its front.
+    pub(super) fn advance_place(&self, waits: &mut Waits, place: Place) {
+        let (mut from, mut is_closed) = (0, false);
+        while let Some(waiter) = waits.next_waiter(place, from, is_closed) {
+            let (owner, mode) = (waiter.owner, waiter.record_mode());
+            from = waiter.turn + 1;
+            match self.try_want(owner, &waiter.want, Turn::Granting(waits, waiter.turn)) {
+                Ok(Tried::Blocked { .. }) | Err(_) => is_closed |= mode.is_some(),
+                Ok(_) => {
+                    is_closed |= mode == Some(LockMode::Exclusive);
+                    self.finish(waits, owner, Outcome::Granted);
+                }
+            }
+        }
+    }
+
+    /// Answers a queued request, and takes it off its queue.
+    pub(super) fn finish(&self, waits: &mut Waits, owner: Owner, outcome: Outcome) -> Option<Waiter> {
+        let waiter = waits.remove(owner)?;
+        self.note_waiter_gone(&waiter.want);
+        self.owners.set_queued(owner, false);
+        waiter.slot.answer(outcome);
+        Some(waiter)
+    }
+
+    /// Takes a queued request back, and grants what waited behind it.
+    pub(super) fn withdraw(&self, waits: &mut Waits, owner: Owner) {
+        let Some(waiter) = waits.remove(owner) else { return };
+        self.note_waiter_gone(&waiter.want);
+        self.owners.set_queued(owner, false);
+        self.advance_behind(waits, &waiter.want);
+    }
+
+    /// Grants what waited for a request that is gone.
+    pub(super) fn advance_behind(&self, waits: &mut Waits, want: &Want) {
+        match want {
+            Want::Row(RowRequest { tree, want: RowWant::NextKey(..), .. }) => {
+                self.advance(waits, &[Freed::Tree(*tree)]);
+            }
+            want => self.advance_place(waits, want.place()),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What a whole tree has in common: ranges, and the compressed record locks of owners that have very many.
+//!
+//! Compressed locks are hashes of keys, as everywhere here, without the keys: 8 bytes each in a set. No neighbour of a
+//! locked key is locked by that.
+
+use super::key::{Plain, Span};
+use super::memory::{Account, Share};
+use super::modes::{Level, LockMode};
+use super::ranges::Ranges;
+use super::Owner;
+use crate::base::TreeId;
+use std::collections::{HashMap, HashSet};
+
+/// Memory of a hash in its set, which is three quarters full on average.
+pub(super) const COMPRESSED_BYTES: usize = (std::mem::size_of::<u64>() + 1) * 4 / 3;
+
+/// The compressed locks of one owner on one tree.
+#[derive(Debug)]
+pub(super) struct Compressed {
+    pub(super) owner: Owner,
+    shared: HashSet<u64, Plain>,
+    exclusive: HashSet<u64, Plain>,
+}
+
+impl Compressed {
+    fn new(owner: Owner) -> Self {
+        Self { owner, shared: HashSet::default(), exclusive: HashSet::default() }
+    }
+
+    pub(super) fn mode_of(&self, hash: u64) -> Option<LockMode> {
+        if self.exclusive.contains(&hash) {
+            return Some(LockMode::Exclusive);
+        }
+        self.shared.contains(&hash).then_some(LockMode::Shared)
+    }
+
+    fn insert(&mut self, hash: u64, mode: LockMode) -> bool {
+        match mode {
+            LockMode::Shared => self.shared.insert(hash),
+            LockMode::Exclusive => self.exclusive.insert(hash),
+        }
+    }
+
+    /// How many there are, in either mode.
+    pub(super) fn counts(&self) -> [(LockMode, usize); 2] {
+        [(LockMode::Shared, self.shared.len()), (LockMode::Exclusive, self.exclusive.len())]
+    }
+
+    fn bytes(&self) -> usize {
+        (self.shared.len() + self.exclusive.len()) * COMPRESSED_BYTES
+    }
+}
+
+/// See the module.
+#[derive(Default, Debug)]
+pub(super) struct TreeShared {
+    pub(super) ranges: Ranges,
+    pub(super) compressed: Vec<Compressed>,
+}
+
+impl TreeShared {
+    fn is_empty(&self) -> bool {
+        self.ranges.is_empty() && self.compressed.is_empty()
+    }
+}
+
+/// The trees of one shard.
+#[derive(Default, Debug)]
+pub(super) struct Trees {
+    trees: HashMap<TreeId, TreeShared, Plain>,
+    share: Share,
+}
+
+impl Trees {
+    pub(super) fn get(&self, tree: TreeId) -> Option<&TreeShared> {
+        self.trees.get(&tree)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&TreeId, &TreeShared)> {
+        self.trees.iter()
+    }
+
+    /// How many trees have something in common.
+    pub(super) fn len(&self) -> usize {
+        self.trees.len()
+    }
+
+    /// Gives an owner a range, and books it with what its owner's list took for it.
+    pub(super) fn add_range(
+        &mut self,
+        account: &Account,
+        tree: TreeId,
+        (owner, level): (Owner, Level),
+        (span, listed_bytes): (&Span, usize),
+    ) {
+        let shared = self.trees.entry(tree).or_default();
+        let before = shared.ranges.bytes();
+        shared.ranges.add(owner, level, span);
+        let after = shared.ranges.bytes();
+        self.share.add(account, after + listed_bytes);
+        self.share.subtract(account, before);
+    }
+
+    /// Takes everything in some ranges from an owner.
+    pub(super) fn remove_ranges(
+        &mut self,
+        account: &Account,
+        tree: TreeId,
+        owner: Owner,
+        (pieces, listed_bytes): (&[Span], usize),
+    ) {
+        let Some(shared) = self.trees.get_mut(&tree) else { return };
+        let before = shared.ranges.bytes();
+        pieces.iter().for_each(|piece| shared.ranges.remove(owner, piece));
+        let after = shared.ranges.bytes();
+        self.share.add(account, after);
+        self.share.subtract(account, before + listed_bytes);
+        self.forget_if_empty(tree);
+    }
+
+    pub(super) fn add_compressed(
+        &mut self,
+        account: &Account,
+        tree: TreeId,
+        owner: Owner,
+        hashes: &[(u64, LockMode)],
+    ) {
+        let shared = self.trees.entry(tree).or_default();
+        if !shared.compressed.iter().any(|compressed| compressed.owner == owner) {
+            shared.compressed.push(Compressed::new(owner));
+        }
+        let own = shared.compressed.iter_mut().find(|compressed| compressed.owner == owner);
+        let new = own.map_or(0, |own| hashes.iter().filter(|(hash, mode)| own.insert(*hash, *mode)).count());
+        self.share.add(account, new * COMPRESSED_BYTES);
+    }
+
+    pub(super) fn remove_compressed(&mut self, account: &Account, tree: TreeId, owner: Owner) {
+        let Some(shared) = self.trees.get_mut(&tree) else { return };
+        let is_own = |compressed: &&Compressed| compressed.owner == owner;
+        let bytes = shared.compressed.iter().filter(is_own).map(Compressed::bytes).sum();
+        shared.compressed.retain(|compressed| compressed.owner != owner);
+        self.share.subtract(account, bytes);
+        self.forget_if_empty(tree);
+    }
+
+    fn forget_if_empty(&mut self, tree: TreeId) {
+        if self.trees.get(&tree).is_some_and(TreeShared::is_empty) {
+            self.trees.remove(&tree);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Locks that are there by a version, and are made explicit.
+
+use super::*;
+use crate::base::planted::plant;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+#[test]
+fn a_converted_lock_is_the_holders() {
+    let locks = LockTable::default();
+    assert!(locks.convert_implicit(A, I, b"k", || true).unwrap());
+    assert!(locks.convert_implicit(A, I, b"k", || true).unwrap(), "as often as one likes");
+    let waiting = locks.waits(B, record(b"k", S));
+    assert!(locks.convert_implicit(A, I, b"k", || true).unwrap());
+    locks.release_all(A);
+    assert!(waiting.is_granted());
+    locks.release_all(B);
+    locks.is_clean();
+}
+
+#[test]
+fn nothing_is_left_of_a_holder_that_has_ended_m8() {
+    let locks = LockTable::default();
+    assert!(!locks.convert_implicit(A, I, b"k", || false).unwrap());
+    locks.is_clean();
+    assert!(locks.owners.trees(A).is_empty());
+    locks.grants(A, record(b"k", S));
+    assert!(!locks.convert_implicit(A, I, b"k", || false).unwrap());
+    locks.grants(B, record(b"k", S));
+}
+
+#[test]
+fn a_conversion_that_does_not_look_again_is_caught_m8() {
+    let locks = LockTable::default();
+    let bug = plant("locks: convert for a holder that has ended");
+    locks.convert_implicit(A, I, b"k", || false).unwrap();
+    assert!(bug.reached_count() > 0 && !locks.list_locks().is_empty(), "the lock stays for ever");
+}
+
+#[test]
+fn a_conversion_that_closes_a_circle_of_others_ends_it() {
+    let locks = LockTable::default();
+    locks.grants(C, record(b"k", S));
+    locks.grants(B, record(b"b", X));
+    let b = locks.queues(B, record(b"k", X), 1);
+    let a = locks.queues(A, record(b"b", X), 9);
+    assert!(locks.convert_implicit(A, I, b"k", || true).unwrap());
+    assert_eq!((a.outcome(), b.outcome()), (None, Some(Outcome::Deadlock)));
+}
+
+/// The writer of a record ends while others convert its lock: afterwards nothing of it may be left. Its version is the
+/// number in `version`; 0 says that no transaction is active on it.
+#[test]
+fn conversions_while_holders_end_leave_nothing_behind_m8() {
+    const ROUNDS: u64 = 3000;
+    let locks = LockTable::default();
+    let version = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=ROUNDS {
+                version.store(round, SeqCst);
+                std::hint::spin_loop();
+                version.store(0, SeqCst);
+                locks.release_all(Owner(round));
+            }
+            version.store(u64::MAX, SeqCst);
+        });
+        let reader = |number: u64| {
+            let (locks, version) = (&locks, &version);
+            move || loop {
+                let seen = version.load(SeqCst);
+                if seen == u64::MAX {
+                    return;
+                }
+                let is_active = || version.load(SeqCst) == seen;
+                if seen == 0 || !locks.convert_implicit(Owner(seen), I, b"k", is_active).unwrap() {
+                    continue;
+                }
+                let own = Owner(ROUNDS + number);
+                if let Ok(Answer::Wait(ticket)) = locks.request(own, record(b"k", S), QUEUE) {
+                    assert_eq!(ticket.wait_ns(10_000_000_000), Some(Outcome::Granted), "a lock was left");
+                }
+                locks.release_all(own);
+            }
+        };
+        scope.spawn(reader(1));
+        scope.spawn(reader(2));
+    });
+    locks.is_clean();
+}

@@ -1,0 +1,252 @@
+//! Who waits for what, in which order.
+
+use super::deadlock::Deadlock;
+use super::key::{KeyBytes, Span};
+use super::modes::{LockMode, TableMode};
+use super::ticket::Slot;
+use super::Owner;
+use crate::base::{TableId, TreeId};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+/// What a queue is for. Records are told apart by the hash of tree and key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Place {
+    Table(TableId),
+    Row(TreeId, u64),
+}
+
+/// What is wanted of a row. A gap is not among it: whoever wants one gets it.
+#[derive(Clone, Debug)]
+pub(super) enum RowWant {
+    Record(LockMode),
+    /// The record, and the range, which ends or begins at it.
+    NextKey(LockMode, Span),
+    Insert,
+}
+
+/// A request for a row.
+#[derive(Clone, Debug)]
+pub(super) struct RowRequest {
+    pub(super) tree: TreeId,
+    pub(super) hash: u64,
+    pub(super) key: KeyBytes,
+    pub(super) want: RowWant,
+}
+
+impl RowRequest {
+    pub(super) fn place(&self) -> Place {
+        Place::Row(self.tree, self.hash)
+    }
+
+    /// How it wants the record itself.
+    pub(super) fn record_mode(&self) -> Option<LockMode> {
+        match self.want {
+            RowWant::Record(mode) | RowWant::NextKey(mode, _) => Some(mode),
+            RowWant::Insert => None,
+        }
+    }
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(super) enum Want {
+    Table(TableId, TableMode),
+    Row(RowRequest),
+}
+
+impl Want {
+    pub(super) fn place(&self) -> Place {
+        match self {
+            Want::Table(table, _) => Place::Table(*table),
+            Want::Row(request) => request.place(),
+        }
+    }
+}
+
+/// A queued request.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    /// Its place in the order of all requests.
+    pub(super) turn: u64,
+    pub(super) owner: Owner,
+    /// What its owner says it has done.
+    pub(super) work: u64,
+    pub(super) want: Want,
+    /// Whether it may pass others, as its owner has something here that they wait for.
+    pub(super) upgrades: bool,
+    pub(super) slot: Arc<Slot>,
+}
+
+impl Waiter {
+    pub(super) fn record_mode(&self) -> Option<LockMode> {
+        match &self.want {
+            Want::Row(request) => request.record_mode(),
+            Want::Table(..) => None,
+        }
+    }
+
+    pub(super) fn is_insert(&self) -> bool {
+        matches!(self.want, Want::Row(RowRequest { want: RowWant::Insert, .. }))
+    }
+
+    pub(super) fn table_mode(&self) -> Option<TableMode> {
+        match self.want {
+            Want::Table(_, mode) => Some(mode),
+            Want::Row(_) => None,
+        }
+    }
+
+    /// Whether nobody behind it in a record's queue can be granted before it, but those who upgrade.
+    pub(super) fn closes_queue(&self) -> bool {
+        self.record_mode().is_some() && !self.upgrades
+    }
+}
+
+/// All queues. An owner waits in one of them at a time.
+#[derive(Default, Debug)]
+pub(super) struct Waits {
+    queues: BTreeMap<Place, VecDeque<Waiter>>,
+    waiting: HashMap<Owner, (Place, u64)>,
+    next_turn: u64,
+    /// How many deadlocks there were, and the latest.
+    pub(super) deadlocks_count: u64,
+    pub(super) latest: Option<Deadlock>,
+}
+
+impl Waits {
+    /// The turn of a request that is made now.
+    pub(super) fn now(&self) -> u64 {
+        self.next_turn
+    }
+
+    /// Queues a request.
+    pub(super) fn push(&mut self, owner: Owner, work: u64, want: Want, upgrades: bool) -> Arc<Slot> {
+        let (place, turn, slot) = (want.place(), self.next_turn, Arc::<Slot>::default());
+        let waiter = Waiter { turn, owner, work, want, upgrades, slot: Arc::clone(&slot) };
+        self.next_turn += 1;
+        self.queues.entry(place).or_default().push_back(waiter);
+        self.waiting.insert(owner, (place, turn));
+        slot
+    }
+
+    /// The queue of a place, in the order of turns.
+    pub(super) fn queue(&self, place: Place) -> impl Iterator<Item = &Waiter> {
+        self.queues.get(&place).into_iter().flatten()
+    }
+
+    /// The waiters of a tree.
+    pub(super) fn of_tree(&self, tree: TreeId) -> impl Iterator<Item = &Waiter> {
+        self.queues.range(Place::Row(tree, 0)..=Place::Row(tree, u64::MAX)).flat_map(|(_, queue)| queue)
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Waiter> {
+        self.queues.values().flatten()
+    }
+
+    /// The places of a tree at which somebody waits.
+    pub(super) fn places(&self, tree: TreeId) -> Vec<Place> {
+        let range = Place::Row(tree, 0)..=Place::Row(tree, u64::MAX);
+        self.queues.range(range).map(|(place, _)| *place).collect()
+    }
+
+    /// The first waiter of a queue whose turn is not before `from`; in a closed queue, only those who may pass others.
+    pub(super) fn next_waiter(&self, place: Place, from: u64, is_closed: bool) -> Option<&Waiter> {
+        let queue = self.queues.get(&place)?;
+        let behind = queue.range(queue.partition_point(|waiter| waiter.turn < from)..);
+        behind.into_iter().find(|waiter| !is_closed || !waiter.closes_queue())
+    }
+
+    pub(super) fn is_waiting(&self, owner: Owner) -> bool {
+        self.waiting.contains_key(&owner)
+    }
+
+    /// The request of `owner`.
+    pub(super) fn waiter(&self, owner: Owner) -> Option<&Waiter> {
+        let (place, turn) = self.waiting.get(&owner)?;
+        let queue = self.queues.get(place)?;
+        let at = queue.binary_search_by_key(turn, |waiter| waiter.turn).ok()?;
+        queue.get(at)
+    }
+
+    /// Notes that `owner` has got something for which it waits at `place`.
+    pub(super) fn note_upgrade(&mut self, owner: Owner, place: Place) {
+        let queue = self.queues.get_mut(&place).into_iter().flatten();
+        queue.filter(|waiter| waiter.owner == owner).for_each(|waiter| waiter.upgrades = true);
+    }
+
+    /// Takes the request of `owner` off its queue.
+    pub(super) fn remove(&mut self, owner: Owner) -> Option<Waiter> {
+        let (place, turn) = self.waiting.remove(&owner)?;
+        let queue = self.queues.get_mut(&place)?;
+        let at = queue.binary_search_by_key(&turn, |waiter| waiter.turn).ok()?;
+        let waiter = queue.remove(at);
+        if queue.is_empty() {
+            self.queues.remove(&place);
+        }
+        waiter
+    }
+
+    /// Whether a waiter before `turn` for the record itself keeps `owner` from it, who has it in `own` mode. One that waits
+    /// for `owner` does not, as it would wait on anyway (as InnoDB since MDEV-34877).
+    pub(super) fn keeps_from_record(
+        &self,
+        (place, turn): (Place, u64),
+        (owner, own): (Owner, Option<LockMode>),
+        mode: LockMode,
+    ) -> bool {
+        self.before_in_record(place, turn, owner, own, mode).next().is_some()
+    }
+
+    /// Those waiters, in the order of turns.
+    pub(super) fn before_in_record(
+        &self,
+        place: Place,
+        turn: u64,
+        owner: Owner,
+        own: Option<LockMode>,
+        mode: LockMode,
+    ) -> impl DoubleEndedIterator<Item = &Waiter> {
+        let before =
+            self.queues.get(&place).map_or(0, |queue| queue.partition_point(|other| other.turn < turn));
+        self.queues.get(&place).into_iter().flat_map(move |queue| queue.range(..before)).filter(
+            move |other| {
+                let blocks = |wanted: LockMode| {
+                    wanted.conflicts(mode) && !own.is_some_and(|own| own.conflicts(wanted))
+                };
+                other.owner != owner && other.record_mode().is_some_and(blocks)
+            },
+        )
+    }
+
+    /// Those who wait since before `turn` for a range with records in which `key` lies.
+    pub(super) fn next_keys_around<'a>(
+        &'a self,
+        (tree, turn): (TreeId, u64),
+        owner: Owner,
+        key: &'a [u8],
+    ) -> impl Iterator<Item = &'a Waiter> {
+        self.of_tree(tree).filter(move |other| {
+            let covers = |want: &Want| match want {
+                Want::Row(RowRequest { want: RowWant::NextKey(_, span), .. }) => span.contains(key),
+                _ => false,
+            };
+            other.turn < turn && other.owner != owner && covers(&other.want)
+        })
+    }
+
+    /// The waiters before `turn` that keep `owner`, who has the modes in `own`, from the lock of a table.
+    pub(super) fn before_in_table(
+        &self,
+        (table, turn): (TableId, u64),
+        (owner, own): (Owner, u8),
+        mode: TableMode,
+    ) -> impl Iterator<Item = &Waiter> {
+        self.queue(Place::Table(table)).take_while(move |other| other.turn < turn).filter(move |other| {
+            let blocks =
+                |wanted: TableMode| mode.conflicting() & wanted.bit() != 0 && wanted.conflicting() & own == 0;
+            other.owner != owner && other.table_mode().is_some_and(blocks)
+        })
+    }
+}
