@@ -6,7 +6,7 @@ reason (engines.py, `Features.explain`), or it is a failure, which is made as sh
 InnoDB itself plays in two ways are left out and counted. While Cheetah locks tables, every second script is such that
 they make no difference (serial, or one session that locks beside readers): there nothing may differ. `--plant` leaves a row out of one table: then it must fail, which proves that it can.
 
-    python3 tests/isolation/interleavings.py [--scripts 150] [--seed 1] [--level "READ COMMITTED"] [--show]
+    python3 tests/isolation/interleavings.py [--scripts 150] [--seed 1] [--show]
 """
 
 import argparse
@@ -128,7 +128,6 @@ def main(arguments: list) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--scripts", type=int, default=150)
     parser.add_argument("--seed", type=int, default=1, help="the first script's seed; script n has seed + n")
-    parser.add_argument("--level", help="only scripts of this level")
     parser.add_argument("--show", action="store_true", help="print every script with its outcomes")
     parser.add_argument("--engine", default=CHEETAH, help="what is compared with InnoDB; InnoDB itself must agree with itself")
     parser.add_argument("--plant", action="store_true", help="let one row be missing in Cheetah's table: this must fail")
@@ -139,10 +138,7 @@ def main(arguments: list) -> int:
     with server:
         stage = Stage(server, choice.engine, choice.plant)
         for seed in range(choice.seed, choice.seed + choice.scripts):
-            free = choice.engine != CHEETAH
-            script = Generator(seed, FREE if free else mode_of(stage.features, seed), free or stage.features.snapshot_at_start[CHEETAH]).script()
-            if choice.level and script.level != choice.level:
-                continue
+            script = generator(stage, seed, choice.engine).script()
             outcome = judge(stage, script, choice)
             counts[outcome or "failed"] += 1
             if not outcome:
@@ -156,11 +152,13 @@ def main(arguments: list) -> int:
     return 1 if failed else 0
 
 
-def mode_of(features: Features, seed: int) -> str:
-    """While tables are locked, every second script is one in which that makes no difference."""
-    if not features.writers_wait or seed % 2:
-        return FREE
-    return SERIAL if features.readers_wait else ONE_WRITER
+def generator(stage: Stage, seed: int, engine: str) -> Generator:
+    """What the engine can do decides what scripts have. While tables are locked, every second one is such that that makes no difference."""
+    features = stage.features
+    if engine != CHEETAH or not features.writers_wait:
+        return Generator(seed)
+    mode = FREE if seed % 2 else SERIAL if features.readers_wait else ONE_WRITER
+    return Generator(seed, mode, features.snapshot_at_start[CHEETAH], skips=False)
 
 
 def judge(stage: Stage, script: Script, choice) -> str:

@@ -10,6 +10,7 @@ TABLE = "CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v INT NOT NU
 ROWS = "INSERT INTO t VALUES " + ", ".join(f"({n * 10}, {n // 2 * 4}, {n * 10}, {n % 3})" for n in range(1, 9))
 LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 READS = ("", "", "", " FOR UPDATE", " FOR UPDATE", " LOCK IN SHARE MODE")
+IMPATIENT_READS = (*READS * 3, " FOR UPDATE NOWAIT", " FOR UPDATE SKIP LOCKED", " LOCK IN SHARE MODE SKIP LOCKED")
 
 
 class Script:
@@ -36,11 +37,12 @@ FREE, SERIAL, ONE_WRITER = "free", "serial", "one writer"
 
 
 class Generator:
-    """Makes one script. How free it is: transactions one after the other; one that locks at a time, beside readers; or as it comes."""
+    """Makes one script. How free it is: transactions one after the other; one that locks at a time, beside readers; or as it comes.
+    `snapshots`: some begin WITH CONSISTENT SNAPSHOT; `skips`: some reads do not wait for locks."""
 
-    def __init__(self, seed: int, mode: str = FREE, snapshots: bool = True):
-        self.rng = random.Random(f"interleaving/{seed}/{mode}/{snapshots}")
-        self.seed, self.mode, self.snapshots = seed, mode, snapshots
+    def __init__(self, seed: int, mode: str = FREE, snapshots: bool = True, skips: bool = True):
+        self.rng = random.Random(f"interleaving/{seed}/{mode}/{snapshots}/{skips}")
+        self.seed, self.mode, self.snapshots, self.skips = seed, mode, snapshots, skips
         self.inside, self.savepoints, self.writer = {}, {}, None
 
     def script(self) -> Script:
@@ -85,8 +87,8 @@ class Generator:
         """A statement on the table; who may not lock now reads."""
         if self.mode == ONE_WRITER and self.writer not in (None, name):
             return self.select([""])
-        text = self.rng.choices([self.select, self.insert, self.update, self.delete], [38, 24, 24, 14])[0]()
-        if self.inside[name] and (not text.startswith("SELECT") or text.endswith(("UPDATE", "MODE"))):
+        text = self.rng.choices([lambda: self.select(IMPATIENT_READS if self.skips else READS), self.insert, self.update, self.delete], [38, 24, 24, 14])[0]()
+        if self.inside[name] and (not text.startswith("SELECT") or " FOR UPDATE" in text or " IN SHARE MODE" in text):
             self.writer = name
         return text
 
@@ -105,7 +107,7 @@ class Generator:
                            ("u", f"u = {self.key()}"), ("u", f"u = {self.key()}"), ("u", f"u BETWEEN {low} AND {high}"), ("u", "u IS NULL"),
                            ("PRIMARY", f"v = {rng.randint(0, 2)}")])
 
-    def select(self, locks=READS) -> str:
+    def select(self, locks) -> str:
         """A read, locking or not."""
         index, condition = self.condition()
         columns = self.rng.choice(["*", "*", "id", "id, v"]) if index == "PRIMARY" else self.rng.choice(["*", f"id, {index}"])

@@ -147,7 +147,8 @@ class Entry:
 
     def key(self) -> tuple:
         """What two engines must agree on at this step."""
-        return (self.waited, self.deferred, None if self.waited or self.outcome is None else self.outcome.key(),
+        later = self.waited or self.deferred or self.outcome is None   # then it is among `woke` of the step that let it go on
+        return (self.waited, self.deferred, None if later else self.outcome.key(),
                 tuple(sorted((entry.number, entry.outcome.key()) for entry in self.woke)))
 
     def text_of(self) -> str:
