@@ -2,7 +2,7 @@
 
 from cheetah_tools.say import Failure
 from history import ABORTED, COMMITTED, LOCKING, Op, READ, SNAPSHOT, Txn, WRITE
-from plans import BACK, KEYS_PER_GROUP, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WRITE_STEP
+from plans import BACK, COUNT_STEP, KEYS_PER_GROUP, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WRITE_STEP
 
 # The index moves with every append and has the length itself; a register's value is unique as the index says.
 LISTS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, len INT NOT NULL, val TEXT NOT NULL, pad MEDIUMTEXT NOT NULL, KEY g (grp, len)) "
@@ -96,6 +96,12 @@ class Client:
         if step.kind == READ_STEP:
             answer = yield self.read_text(step)
             self.note_read(step, *answer)
+        elif step.kind == COUNT_STEP:
+            answer = yield "SELECT (SELECT COUNT(*) FROM h), (SELECT COUNT(len) FROM h FORCE INDEX (g) WHERE grp >= 0)".replace("len", "len" if self.lists else "v")
+            if not answer[0].error and answer[0].rows[0][0] != answer[0].rows[0][1] and not (self.level == "READ UNCOMMITTED" and self.run.dirty_reads):
+                raise Unexpected(f"COUNT(*) and an index disagree at {self.level}: {answer[0].rows}")
+            if not answer[0].error:   # it takes the snapshot, as every read
+                self.txn.ops.append(Op(READ, *answer[1:], seen={}))
         elif step.kind == WRITE_STEP:
             answer = yield from self.write(step)
         else:

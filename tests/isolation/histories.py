@@ -30,6 +30,8 @@ from plans import Planner  # noqa: E402
 from sessions import LEVELS, OPTIONS, Session  # noqa: E402
 
 SILENCE_SECONDS = 120
+# A small pool and a small log: pages leave memory, and checkpoints follow each other, while versions are read.
+SMALL = {"loose_cheetah_buffer_pool_size": "8M", "loose_cheetah_log_file_size": "1M", "loose_cheetah_log_size_max": "8M"}
 MIXED = LEVELS[1:]
 # Model, levels, clients, snapshot isolation: each in turn.
 KINDS = [("list", ("REPEATABLE READ",), 8, False), ("list", ("READ COMMITTED",), 8, False), ("register", ("REPEATABLE READ",), 6, False),
@@ -45,6 +47,7 @@ class Run:
         self.server, self.engine, self.seed = server, engine, seed
         self.model, self.levels, clients, wanted = KINDS[seed % len(KINDS)]
         self.snapshot_isolation = wanted and True in features.snapshot_isolation(engine)
+        self.dirty_reads = engine == INNODB
         self.snapshot_at_start = features.snapshot_at_start[engine]
         self.database = fresh_database(server, "history")
         self.rng = random.Random(seed)
@@ -80,7 +83,7 @@ class Run:
         finally:
             for client in self.clients:
                 client.session.close()
-        return History(self.model, self.txns, final, self.snapshot_isolation, self.engine, dirty_reads=self.engine == INNODB)
+        return History(self.model, self.txns, final, self.snapshot_isolation, self.engine, dirty_reads=self.dirty_reads)
 
     def final(self) -> dict:
         """The state at the end, by the primary key; the index must show the same."""
@@ -116,7 +119,7 @@ def main(arguments: list) -> int:
     choice = parser.parse_args(arguments)
     engine = next((name for name in (INNODB, CHEETAH) if name.lower() == choice.engine.lower()), choice.engine)
     bad, done, committed, started = [], 0, 0, time.monotonic()
-    server = PrivateServer(scratch("histories"), OPTIONS)
+    server = PrivateServer(scratch("histories"), {**OPTIONS, **SMALL})
     with server:
         features = Features(server)
         for seed in range(choice.seed, choice.seed + choice.histories):

@@ -11,6 +11,7 @@ KEYS_PER_GROUP = 3
 WRITES_PER_GROUP = 120
 
 READ_STEP, WRITE_STEP, SAVEPOINT, BACK, SNAPSHOT_STEP = "read", "write", "savepoint", "back", "snapshot"
+COUNT_STEP = "count"   # rows by the engine's count and by an index, in one statement
 
 
 class Step:
@@ -59,9 +60,10 @@ class Planner:
 
     def any_step(self) -> Step:
         """A read or a write."""
-        if self.rng.random() < 0.5:
-            return self.read(self.rng.choice(["", "", "", "share", "update"]))
-        return self.write(self.key())
+        roll = self.rng.random()
+        if roll < 0.03:
+            return Step(COUNT_STEP)
+        return self.read(self.rng.choice(["", "", "", "share", "update"])) if roll < 0.5 else self.write(self.key())
 
     def read(self, lock: str) -> Step:
         """One key, some keys, a group by the primary key or by an index, whole or covered by the index."""

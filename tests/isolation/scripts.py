@@ -8,6 +8,8 @@ import random
 
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v INT NOT NULL, KEY k (k), UNIQUE KEY u (u))"
 ROWS = "INSERT INTO t VALUES " + ", ".join(f"({n * 10}, {n // 2 * 4}, {n * 10}, {n % 3})" for n in range(1, 9))
+WHOLE = ("SELECT COUNT(*) FROM t FORCE INDEX (PRIMARY)", "SELECT COUNT(u) FROM t FORCE INDEX (u)", "SELECT MAX(id) FROM t FORCE INDEX (PRIMARY)",
+         "SELECT k, id FROM t FORCE INDEX (k) ORDER BY k DESC, id DESC LIMIT 3", "SELECT u FROM t FORCE INDEX (u) WHERE u < 45 ORDER BY u DESC LIMIT 2")
 LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 READS = ("", "", "", " FOR UPDATE", " FOR UPDATE", " LOCK IN SHARE MODE")
 IMPATIENT_READS = (*READS * 3, " FOR UPDATE NOWAIT", " FOR UPDATE SKIP LOCKED", " LOCK IN SHARE MODE SKIP LOCKED")
@@ -109,6 +111,8 @@ class Generator:
 
     def select(self, locks) -> str:
         """A read, locking or not."""
+        if self.rng.random() < 0.08:
+            return self.rng.choice(WHOLE)
         index, condition = self.condition()
         columns = self.rng.choice(["*", "*", "id", "id, v"]) if index == "PRIMARY" else self.rng.choice(["*", f"id, {index}"])
         return f"SELECT {columns} FROM t FORCE INDEX ({index}) WHERE {condition}{self.rng.choice(locks)}"

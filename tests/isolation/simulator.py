@@ -78,7 +78,8 @@ class Store:
 
     def strikes(self, *bugs: str) -> bool:
         """Whether the planted bug is one of these and strikes now."""
-        return self.bug in bugs and self.rng.random() < self.chance
+        seldom = self.bug.startswith("savepoint")   # the occasion is rare enough
+        return self.bug in bugs and (seldom or self.rng.random() < self.chance)
 
     def newest(self, key):
         """The newest committed version."""
