@@ -5,9 +5,10 @@ from history import ABORTED, COMMITTED, LOCKING, Op, READ, SNAPSHOT, Txn, WRITE
 from plans import BACK, COUNT_STEP, KEYS_PER_GROUP, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WRITE_STEP
 
 # The index moves with every append and has the length itself; a register's value is unique as the index says.
-LISTS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, len INT NOT NULL, val TEXT NOT NULL, pad MEDIUMTEXT NOT NULL, KEY g (grp, len)) "
-         "CHARSET latin1")
-REGISTERS = "CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT NOT NULL, pad MEDIUMTEXT NOT NULL, KEY g (grp, v), UNIQUE KEY u (v)) CHARSET latin1"
+LISTS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, len INT NOT NULL, val TEXT NOT NULL, pad MEDIUMTEXT NOT NULL, "
+         "KEY g (grp, len)) CHARSET latin1")
+REGISTERS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT NOT NULL, pad MEDIUMTEXT NOT NULL, "
+             "KEY g (grp, v), UNIQUE KEY u (v)) CHARSET latin1")
 LOCKS = {"": "", "share": " LOCK IN SHARE MODE", "update": " FOR UPDATE"}
 ROLLED_BACK = {1213, 1020}
 # These leave the transaction as it was: a unique value that is taken, a wait that took too long.
@@ -97,11 +98,9 @@ class Client:
             answer = yield self.read_text(step)
             self.note_read(step, *answer)
         elif step.kind == COUNT_STEP:
-            answer = yield "SELECT (SELECT COUNT(*) FROM h), (SELECT COUNT(len) FROM h FORCE INDEX (g) WHERE grp >= 0)".replace("len", "len" if self.lists else "v")
-            if not answer[0].error and answer[0].rows[0][0] != answer[0].rows[0][1] and not (self.level == "READ UNCOMMITTED" and self.run.dirty_reads):
-                raise Unexpected(f"COUNT(*) and an index disagree at {self.level}: {answer[0].rows}")
-            if not answer[0].error:   # it takes the snapshot, as every read
-                self.txn.ops.append(Op(READ, *answer[1:], seen={}))
+            column = "len" if self.lists else "v"
+            answer = yield f"SELECT (SELECT COUNT(*) FROM h), (SELECT COUNT({column}) FROM h FORCE INDEX (g) WHERE grp >= 0)"
+            self.note_count(*answer)
         elif step.kind == WRITE_STEP:
             answer = yield from self.write(step)
         else:
@@ -147,9 +146,19 @@ class Client:
                 self.expect_whole(row)
         lengths = self.lists and covered
         # A locking scan that keeps no gaps may miss a row whose value, and with it its place in the index, went down while it waited.
-        may_miss = not self.lists and step.lock and step.via in ("group", "covered") and self.level in ("READ COMMITTED", "READ UNCOMMITTED")
+        by_index = step.via in ("group", "covered")
+        may_miss = not self.lists and step.lock and by_index and self.level in ("READ COMMITTED", "READ UNCOMMITTED")
         seen = {key: self.value(rows.get(key), lengths) for key in step.keys if key in rows or not may_miss}
         self.txn.ops.append(Op(LOCKING if step.lock else READ, sent, answered, seen=seen, lengths=lengths, covered=covered))
+
+    def note_count(self, outcome, sent, answered) -> None:
+        """Both ways of counting must agree, as one statement has one snapshot; it is the transaction's, as that of every read."""
+        if outcome.error:
+            return
+        self.txn.ops.append(Op(READ, sent, answered, seen={}))
+        dirty = self.level == "READ UNCOMMITTED" and self.run.dirty_reads
+        if not dirty and outcome.rows[0][0] != outcome.rows[0][1]:
+            raise Unexpected(f"COUNT(*) and an index disagree at {self.level}: {outcome.rows}")
 
     def pad(self, value) -> str:
         """SQL of what a row holds besides its value: the last value again and again, up to tens of kilobytes."""

@@ -1,7 +1,8 @@
 """What the engines of a server can do, found out by asking them, and the reasons for which Cheetah may differ today.
 
 `Features` plays tiny scripts: does a reader wait for an open writer, do writers of two different rows wait for each
-other, does START TRANSACTION WITH CONSISTENT SNAPSHOT take a snapshot? From the answers follows which differences are to be expected; none is expected that the answers do not imply.
+other, does START TRANSACTION WITH CONSISTENT SNAPSHOT take a snapshot? From the answers follows which differences are to be
+expected; none is expected that the answers do not imply.
 """
 
 from sessions import Play

@@ -4,7 +4,8 @@
 A step that waits is left waiting; what goes on, and when, is compared too. A script ends at its first difference: it has a
 reason (engines.py, `Features.explain`), or it is a failure, which is made as short as it gets and printed with its seed. Scripts that
 InnoDB itself plays in two ways are left out and counted. While Cheetah locks tables, every second script is such that
-they make no difference (serial, or one session that locks beside readers): there nothing may differ. `--plant` leaves a row out of one table: then it must fail, which proves that it can.
+they make no difference (serial, or one session that locks beside readers): there nothing may differ. `--plant` leaves a
+row out of one table: then it must fail, which proves that it can.
 
     python3 tests/isolation/interleavings.py [--scripts 150] [--seed 1] [--show]
 """

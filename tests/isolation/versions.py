@@ -114,7 +114,8 @@ class ListVersions(Versions):
                 return None
             length = len(seen)
         if 0 < length < len(final) and order[length - 1] is order[length] and order[length] is not txn:
-            self.problem("G1b", f"{txn.name()} ({txn.level}) saw key {key} with {length} elements, in the middle of what {order[length].name()} appended")
+            self.problem("G1b", f"{txn.name()} ({txn.level}) saw key {key} with {length} elements, in the middle of what "
+                                f"{order[length].name()} appended")
             return None
         return length
 
@@ -214,7 +215,8 @@ class RegisterVersions(Versions):
         if (key, seen) in self.places:
             return self.places[key, seen]
         if not self.visible_wrongly(txn, key, seen):
-            self.problem("G1b", f"{txn.name()} ({txn.level}) saw {seen} in key {key}, which {self.writers[key, seen][0].name()} replaced before its end")
+            writer = self.writers[key, seen][0]
+            self.problem("G1b", f"{txn.name()} ({txn.level}) saw {seen} in key {key}, which {writer.name()} replaced before its end")
         return None
 
     def absent_position(self, txn, key, during):
