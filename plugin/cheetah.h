@@ -35,7 +35,8 @@ enum CheetahCode {
   CHEETAH_ROLLBACK = 16, /* a commit was refused and rolled back, or a rollback goes on in the background */
   CHEETAH_RECORD_CHANGED = 17, /* the row has changed since the transaction's snapshot */
   CHEETAH_LOCK_TABLE_FULL = 18, /* locks take all the memory they may */
-  CHEETAH_LOCKED = 19 /* somebody else holds a lock, and the caller does not wait */
+  CHEETAH_LOCKED = 19,       /* somebody else holds a lock, and the caller does not wait */
+  CHEETAH_TABLE_CHANGED = 20 /* the table has been emptied or rebuilt since the transaction's snapshot */
 };
 
 enum CheetahCompression { CHEETAH_COMPRESSION_NONE = 0, CHEETAH_COMPRESSION_LZ4 = 1, CHEETAH_COMPRESSION_ZSTD = 2 };

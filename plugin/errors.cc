@@ -71,6 +71,7 @@ int handler_error(int32_t code, THD *thd) {
     case CHEETAH_UNSUPPORTED: log_failure(); return own_error_unsupported;
     case CHEETAH_CORRUPTION: return corrupted(thd);
     case CHEETAH_IO: log_failure(); return own_error_io;
+    case CHEETAH_TABLE_CHANGED: return HA_ERR_TABLE_DEF_CHANGED;
     case CHEETAH_ROLLBACK: return not_as_asked(thd);
     default: log_failure(); return ends_transaction(thd, own_error_stopped);
   }

@@ -67,7 +67,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int external_lock(THD *thd, int lock_type) override;
   int start_stmt(THD *thd, thr_lock_type lock_type) override;
   handler *clone(const char *name, MEM_ROOT *root) override;
-  void init_table_handle_for_HANDLER() override { read_ = CHEETAH_READ_CONSISTENT; }
+  void init_table_handle_for_HANDLER() override { set_read(CHEETAH_READ_CONSISTENT); }
 
   // Rows.
   int write_row(const uchar *record) override;
@@ -126,6 +126,8 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
  private:
   // locking.cc
   bool is_sequence() const;
+  bool is_temporary() const;
+  void set_read(CheetahRead read);
   CheetahTxn *txn() const { return txn_; }
   // Whether nobody will write the rows that are read: then only columns that are asked for need be there. The second
   // handler that looks for duplicates of a row to be written has a read lock, but its table is one that is written.

@@ -61,11 +61,7 @@ static int start_consistent_snapshot(handlerton *, THD *thd) {
                         "CHEETAH: WITH CONSISTENT SNAPSHOT is ignored at READ COMMITTED isolation level.");
     return 0;
   }
-  int error = session->take_snapshot(thd);
-  if (error != 0) return error;
-  push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_UNKNOWN_ERROR,
-                      "CHEETAH: isolation is by table locks; a table's contents are fixed from its first use on");
-  return 0;
+  return session->take_snapshot(thd);
 }
 
 static bool flush_logs(handlerton *) { return cheetah_checkpoint(engine.db) != CHEETAH_OK; }

@@ -62,7 +62,7 @@ int ha_cheetah::external_lock(THD *thd, int lock_type) {
     return end_private_transaction();
   }
   if (lock_type == F_WRLCK) locked_read_ = CHEETAH_READ_EXCLUSIVE;
-  read_ = locked_read_;
+  set_read(locked_read_);
   return begin_statement(thd, lock_type == F_WRLCK);
 }
 
@@ -71,9 +71,16 @@ int ha_cheetah::external_lock(THD *thd, int lock_type) {
 int ha_cheetah::start_stmt(THD *thd, thr_lock_type lock_type) {
   bool writes = lock_type >= TL_FIRST_WRITE;
   bool plain_select = lock_type == TL_READ && thd_sql_command(thd) == SQLCOM_SELECT;
-  read_ = writes ? CHEETAH_READ_EXCLUSIVE : plain_select ? CHEETAH_READ_CONSISTENT : locked_read_;
+  set_read(writes ? CHEETAH_READ_EXCLUSIVE : plain_select ? CHEETAH_READ_CONSISTENT : locked_read_);
   cached_table_flags = table_flags();
   return begin_statement(thd, writes);
+}
+
+// A temporary table is the connection's alone, and may have been made, emptied or rebuilt since its snapshot.
+bool ha_cheetah::is_temporary() const { return table_share->tmp_table != NO_TMP_TABLE; }
+
+void ha_cheetah::set_read(CheetahRead read) {
+  read_ = read == CHEETAH_READ_CONSISTENT && is_temporary() ? CHEETAH_READ_SHARED : read;
 }
 
 // A second handler of the same statement reads as the first one; the server locks it without a kind of lock.

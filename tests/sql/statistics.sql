@@ -28,7 +28,7 @@ EXPLAIN SELECT pad FROM large WHERE few = 1 AND some = 7;
 --! columns table,type,key
 EXPLAIN SELECT pad FROM large WHERE some = 7 AND many = 100;
 --! columns table,type,key
-EXPLAIN SELECT STRAIGHT_JOIN l.pad FROM small s JOIN large l ON l.few = s.a AND l.many = s.id WHERE s.a = 1;
+EXPLAIN SELECT STRAIGHT_JOIN l.pad FROM small s JOIN large l IGNORE INDEX (fm) ON l.few = s.a AND l.many = s.id WHERE s.a = 1;
 --! columns table,type,key
 EXPLAIN SELECT STRAIGHT_JOIN l.pad FROM small s JOIN large l ON l.some = s.a AND l.few = s.id;
 --! columns table,type,key

@@ -50,6 +50,8 @@ pub enum Code {
     LockTableFull = 18,
     /// Somebody else holds a lock, and the caller does not wait.
     Locked = 19,
+    /// The table has been emptied or rebuilt since the transaction's snapshot.
+    TableChanged = 20,
 }
 
 impl Code {
@@ -73,6 +75,7 @@ impl Code {
             Error::RecordChanged => Code::RecordChanged,
             Error::LockTableFull => Code::LockTableFull,
             Error::Locked => Code::Locked,
+            Error::TableChanged(_) => Code::TableChanged,
         }
     }
 }

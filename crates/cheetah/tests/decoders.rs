@@ -145,9 +145,14 @@ fn decoders_survive_mutated_bytes_statistics() {
     survive("statistics row", &statistics_rows(), 20_000, |_| {}, decoded::statistics_row);
 }
 
+/// Two undo pages, no transactions, a table, a dropped tree.
+const STATE_OF_VERSION_1: [u8; 21] = [1, 10, 12, 11, 3, 20, 1, 5, 70, 2, 9, 10, 0, 1, 2, 5, 6, 7, 1, 17, 0];
+
 #[test]
 fn decoders_survive_mutated_bytes_generation_state() {
-    survive("generation state", &generation_states(), 40_000, |_| {}, decoded::generation_state);
+    let mut states = generation_states();
+    states.push(STATE_OF_VERSION_1.to_vec());
+    survive("generation state", &states, 40_000, |_| {}, decoded::generation_state);
 }
 
 #[test]

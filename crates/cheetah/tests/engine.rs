@@ -290,7 +290,9 @@ fn statistics_of_a_large_table_are_sampled() {
     }
     txn.commit().unwrap();
     db.analyze_table(&table, &mut key_ends).unwrap();
-    assert_eq!(rows_per_value(&table), [Some(4), Some(1)]);
+    // Four, by an estimate that is rounded down.
+    let [by_name, by_number] = rows_per_value(&table);
+    assert!(matches!(by_name, Some(3 | 4)) && by_number == Some(1), "{by_name:?} {by_number:?}");
     let mut few = |index_no: usize, key: &[u8], _: &[u8], ends: &mut Vec<usize>| {
         ends.push(if index_no == 1 { 3 } else { key.len() });
     };

@@ -1,8 +1,9 @@
-//! The formats on disk stay what they are: bytes of this version, kept in `tests/golden/v1`, are read by every later one,
-//! and are what it writes until a version number is raised.
+//! The formats on disk stay what they are: bytes of this version, kept in `tests/golden/v2`, are read by every later one,
+//! and are what it writes until a version number is raised. Those of version 1 are in `tests/golden/v1`: a database that was not closed,
+//! one that was, and the bytes of every format.
 //!
-//! `CHEETAH_BLESS=1 cargo test -p cheetah --test golden -- --test-threads=1` writes the files anew. Do that when a format has got a new version
-//! (then into a folder of its own, and the old one stays), never to make a test pass.
+//! `CHEETAH_BLESS=1 cargo test -p cheetah --test golden -- --test-threads=1` writes the files of this version anew. Do that when a format has got
+//! a new version (then into a folder of its own, and the old one stays), never to make a test pass.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -11,7 +12,9 @@ mod support;
 
 use cheetah::base::{Error, TreeId};
 use cheetah::db::Db;
+use cheetah::format::bytes::check_version;
 use cheetah::format::image::{self, Codec, Compression};
+use cheetah::format::state::State;
 use cheetah::format::{control, log_frame, map_block, segment_header};
 use cheetah_io::sim::{CrashPolicy, SimDisk};
 use cheetah_io::Disk;
@@ -22,8 +25,11 @@ use std::path::{Path, PathBuf};
 use support::workload::Contents;
 use support::*;
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1")
+/// The version that writes these formats.
+const NOW: u32 = 2;
+
+fn folder(version: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/v{version}"))
 }
 
 fn is_blessing() -> bool {
@@ -59,29 +65,70 @@ fn written() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     ]
 }
 
+fn read_written(version: u32) -> String {
+    fs::read_to_string(folder(version).join("written.txt")).unwrap()
+}
+
 #[test]
-fn every_format_is_written_as_in_version_1() {
-    let path = folder().join("written.txt");
+fn every_format_is_written_as_by_the_version_that_introduced_it() {
+    let path = folder(NOW).join("written.txt");
     let mut text = String::new();
     for (name, all) in written() {
         all.iter().for_each(|bytes| writeln!(text, "{name}: {}", hex(bytes)).unwrap());
     }
     if is_blessing() {
-        fs::create_dir_all(folder()).unwrap();
+        fs::create_dir_all(folder(NOW)).unwrap();
         fs::write(&path, &text).unwrap();
     }
-    let golden = fs::read_to_string(&path).unwrap();
+    let golden = read_written(NOW);
     for (number, (now, then)) in text.lines().zip(golden.lines()).enumerate() {
         let format = now.split(':').next().unwrap_or_default();
         assert!(
             now == then,
-            "line {}: the bytes of '{format}' are not those of version 1 any more, which databases hold. Raise the \
+            "line {}: the bytes of '{format}' are not those of version {NOW} any more, which databases hold. Raise the \
              version of the format, read both, describe both in docs/format.md, and add a folder for the new one.\n\
              now  {now}\nthen {then}",
             number + 1
         );
     }
     assert_eq!(text.lines().count(), golden.lines().count(), "formats come and go with a version");
+}
+
+/// What version 2 writes in another way: the state of a generation, and undo records, which only a state leads to.
+const CHANGED_IN_2: [&str; 2] = ["generation state", "undo record"];
+
+#[test]
+fn all_other_formats_are_written_as_in_version_1() {
+    let others = |version| {
+        let is_other = |line: &&str| !CHANGED_IN_2.iter().any(|format| line.starts_with(format));
+        read_written(version).lines().filter(is_other).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(others(1).len() > 30);
+    assert_eq!(others(1), others(2));
+}
+
+/// The states of generations that version 1 has written: one with transactions, and one of an empty database.
+fn old_states() -> Vec<Vec<u8>> {
+    let byte = |text: &str| u8::from_str_radix(text, 16).unwrap();
+    let bytes = |text: &str| (0..text.len()).step_by(2).map(|at| byte(&text[at..at + 2])).collect();
+    read_written(1).lines().filter_map(|line| line.strip_prefix("generation state: ")).map(bytes).collect()
+}
+
+#[test]
+fn a_state_of_version_1_is_read_when_no_transaction_is_left_in_it() {
+    let [with_transactions, empty] = old_states().try_into().unwrap();
+    assert_eq!(State::decode(&empty).unwrap(), State::default());
+    assert_unfinished(State::decode(&with_transactions).map(drop), 3);
+    let refused = check_version("generation state format", 2, 1).map_err(|defect| defect.in_place("a state"));
+    assert_newer(refused, "a state");
+}
+
+fn assert_unfinished(result: Result<(), Error>, transactions: usize) {
+    let error = result.unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Unsupported { .. }), "{text}");
+    assert!(text.contains("older version") && text.contains("close it once"), "{text}");
+    assert!(text.contains(&format!("{transactions} transactions")), "{text}");
 }
 
 /// The tables of the database, by name, with how they are compressed.
@@ -140,8 +187,9 @@ fn create() -> SimDisk {
     disk.crash(CrashPolicy::Everything, 1)
 }
 
-fn files() -> Vec<(String, PathBuf)> {
-    let root = folder().join("database");
+/// The files of a database of that version, as they were left without closing (`database`) or by closing (`closed`).
+fn files(version: u32, name: &str) -> Vec<(String, PathBuf)> {
+    let root = folder(version).join(name);
     let list = |folder: &str| {
         let entries = fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
         let files = entries.filter(|path| path.is_file());
@@ -155,18 +203,18 @@ fn files() -> Vec<(String, PathBuf)> {
     ["", "seg", "wal"].into_iter().flat_map(list).collect()
 }
 
-/// The database of version 1 on a simulated disk.
-fn golden() -> SimDisk {
+/// A database of that version on a simulated disk.
+fn golden(version: u32, name: &str) -> SimDisk {
     let disk = SimDisk::new();
     ["seg", "wal"].into_iter().for_each(|folder| disk.create_dir(folder).unwrap());
-    for (name, path) in files() {
+    for (name, path) in files(version, name) {
         disk.put(&name, &fs::read(path).unwrap()).unwrap();
     }
     disk
 }
 
 fn bless_database() {
-    let root = folder().join("database");
+    let root = folder(NOW).join("database");
     let _ = fs::remove_dir_all(&root);
     for folder in ["", "seg", "wal"] {
         fs::create_dir_all(root.join(folder)).unwrap();
@@ -188,18 +236,34 @@ fn assert_contents(db: &Db) {
 }
 
 #[test]
-fn a_database_of_version_1_opens_with_exactly_its_contents() {
+fn databases_of_all_versions_open_with_exactly_their_contents() {
     if is_blessing() {
         bless_database();
     }
-    let disk = golden();
-    for _ in 0..2 {
-        let db = open(&disk).unwrap();
-        assert_contents(&db);
-        db.close().unwrap();
+    for disk in [golden(NOW, "database"), golden(1, "closed")] {
+        for _ in 0..2 {
+            let db = open(&disk).unwrap();
+            assert_contents(&db);
+            db.close().unwrap();
+        }
     }
-    let bytes: u64 = files().iter().map(|(_, path)| fs::metadata(path).unwrap().len()).sum();
-    assert!(bytes < 200 << 10, "{bytes}");
+    let files = [files(1, "database"), files(1, "closed"), files(NOW, "database")].concat();
+    let bytes: u64 = files.iter().map(|(_, path)| fs::metadata(path).unwrap().len()).sum();
+    assert!(bytes < 500 << 10, "{bytes}");
+}
+
+#[test]
+fn a_database_of_version_1_with_transactions_to_be_finished_is_refused_and_keeps_its_log() {
+    let disk = golden(1, "database");
+    let log = |disk: &SimDisk| {
+        let paths = disk.paths().into_iter().filter(|path| path.starts_with("wal/"));
+        paths.map(|path| (disk.contents(&path).unwrap(), path)).collect::<Vec<_>>()
+    };
+    let before = log(&disk);
+    for _ in 0..2 {
+        assert_unfinished(open(&disk).map(drop), 1);
+        assert!(log(&disk) == before);
+    }
 }
 
 #[test]
@@ -210,7 +274,7 @@ fn the_program_that_wrote_the_database_still_writes_one_like_it() {
 
 /// Opens and reads everything of a database in which `change` has been done to the file of that name.
 fn read_all(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
-    let disk = golden();
+    let disk = golden(NOW, "database");
     let path = disk.paths().into_iter().rfind(|path| path.starts_with(name)).unwrap();
     let mut bytes = disk.contents(&path).unwrap();
     change(&mut bytes);
@@ -270,5 +334,5 @@ fn images_and_records_of_a_newer_version_are_refused() {
     assert_newer(refused.map(drop), "statistics row");
     let mut state = samples::generation_states().remove(0);
     state[0] = 9;
-    assert_newer(cheetah::format::state::State::decode(&state).map(drop), "generation state");
+    assert_newer(State::decode(&state).map(drop), "generation state");
 }

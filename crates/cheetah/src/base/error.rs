@@ -53,6 +53,9 @@ pub enum Error {
     /// The row has changed since the transaction's snapshot was taken.
     #[error("the row has changed since this transaction's snapshot was taken")]
     RecordChanged,
+    /// The table has been emptied or rebuilt since the transaction's snapshot was taken.
+    #[error("table '{0}' has been emptied or rebuilt since this transaction's snapshot was taken; start a new transaction")]
+    TableChanged(String),
     /// Somebody else holds a lock, and the caller does not wait.
     #[error("locked by another transaction")]
     Locked,
@@ -143,6 +146,7 @@ impl Error {
             | Error::LockTimeout
             | Error::Deadlock
             | Error::RecordChanged
+            | Error::TableChanged(_)
             | Error::Locked
             | Error::Interrupted => ErrorKind::Conflict,
             Error::Limit { .. }

@@ -4,7 +4,7 @@
 //!   Each tree is sound by itself (see [`Tree::check`](crate::tree::Tree::check)). The clustered tree has as many
 //!   rows as the counter says, every large value that a row refers to can be read, and no page belongs to the
 //!   table without being used. Each secondary tree has as many entries as there are rows, and each entry leads to
-//!   a row. With a caller that can compute entries, each has the key and the payload that its row should have; together
+//!   a row. What is marked as deleted counts as gone. With a caller that can compute entries, each has the key and the payload that its row should have; together
 //!   with the equal counts this makes rows and entries match exactly.
 
 use crate::base::{ErrorKind, PageId, Result};
@@ -77,6 +77,8 @@ pub(crate) fn check_table(
     mut expected: Option<&mut ExpectedEntries<'_>>,
 ) -> Result<CheckReport> {
     let _usage = table.use_it()?;
+    // Writers are kept out by the caller's lock, but purge takes none.
+    let _purge = core.purge.pause();
     let mut report = CheckReport::default();
     check_rows(core, table, extended, &mut report, &mut expected)?;
     for index_no in 1..table.indexes().len() {
@@ -96,12 +98,16 @@ fn check_rows(
     report: &mut CheckReport,
     expected: &mut Option<&mut ExpectedEntries<'_>>,
 ) -> Result<()> {
+    let was_quiet = is_quiet(core);
     let mut walk =
         RowWalk { core, table, extended, values: Vec::new(), row: Vec::new(), entries: Vec::new(), pages: 0 };
     let mut rows = 0;
     let mut findings = Vec::new();
     let mut failure = None;
     let tree = table.clustered().check(&mut |key, record| {
+        if record.is_marked() {
+            return;
+        }
         rows += 1;
         if failure.is_none() {
             failure = walk.check(key, record.payload, expected, &mut findings).err();
@@ -111,16 +117,28 @@ fn check_rows(
     report.rows = rows;
     report.add_tree(&tree);
     report.pages += walk.pages;
-    check_owned_pages(core, table, 0, tree.pages + walk.pages, report);
+    check_owned_pages(core, table, 0, tree.pages + walk.pages, was_quiet, report);
     findings.into_iter().for_each(|finding| report.find(finding));
     Ok(())
 }
 
-/// With no transaction around, every page that the tree owns must have been seen.
-fn check_owned_pages(core: &Core, table: &Table, index_no: usize, seen: u64, report: &mut CheckReport) {
+/// Whether no transaction is around and nothing is to be purged.
+fn is_quiet(core: &Core) -> bool {
+    core.active.is_empty() && core.undo.is_purged()
+}
+
+/// When it was quiet from before the tree was walked until now, every page that it owns must have been seen.
+fn check_owned_pages(
+    core: &Core,
+    table: &Table,
+    index_no: usize,
+    seen: u64,
+    was_quiet: bool,
+    report: &mut CheckReport,
+) {
     let Some(index) = table.indexes().get(index_no) else { return };
     let owned = core.pool.tree_bytes(index.tree).pages;
-    if core.active.is_empty() && owned != seen && report.is_ok() {
+    if was_quiet && is_quiet(core) && owned != seen && report.is_ok() {
         report.find(format!("index '{}' owns {owned} pages, but uses {seen}", index.name));
     }
 }
@@ -156,9 +174,11 @@ impl RowWalk<'_> {
         expected(key, &self.row, &mut self.entries)?;
         for ExpectedEntry { index_no, key: entry, payload } in &self.entries {
             let stored_key = [entry.as_slice(), key].concat();
-            let same = |record: RecordRef<'_>| caller_payload(record.payload) == payload.as_slice();
+            let same = |record: RecordRef<'_>| {
+                (!record.is_marked()).then(|| caller_payload(record.payload) == payload.as_slice())
+            };
             let row = hex(key);
-            match self.table.tree(*index_no)?.get(&stored_key, same)? {
+            match self.table.tree(*index_no)?.get(&stored_key, same)?.flatten() {
                 None => findings.push(format!("row {row} has no entry in index {index_no}")),
                 Some(false) => findings.push(format!("row {row} differs from its entry in index {index_no}")),
                 Some(true) => {}
@@ -192,14 +212,20 @@ fn check_index(core: &Core, table: &Table, index_no: usize, report: &mut CheckRe
     let mut entries = 0u64;
     let mut findings = Vec::new();
     let mut failure = None;
+    let was_quiet = is_quiet(core);
     let tree = table.tree(index_no)?.check(&mut |key, record| {
+        if record.is_marked() {
+            return;
+        }
         entries += 1;
         let clustered = clustered_part(key, record.payload);
-        match clustered.map(|clustered| table.clustered().get(clustered, |_| ())) {
+        match clustered.map(|clustered| table.clustered().get(clustered, |row| !row.is_marked())) {
             None => findings.push(format!("index '{name}': entry {} is malformed", hex(key))),
-            Some(Ok(None)) => findings.push(format!("index '{name}': entry {} leads to no row", hex(key))),
+            Some(Ok(None | Some(false))) => {
+                findings.push(format!("index '{name}': entry {} leads to no row", hex(key)))
+            }
             Some(Err(error)) if error.kind() == ErrorKind::Fatal => failure = Some(error),
-            Some(Ok(Some(())) | Err(_)) => {}
+            Some(Ok(Some(true)) | Err(_)) => {}
         }
     })?;
     failure.map_or(Ok(()), Err)?;
@@ -209,7 +235,7 @@ fn check_index(core: &Core, table: &Table, index_no: usize, report: &mut CheckRe
     if entries != report.rows {
         report.find(format!("index '{name}' has {entries} entries for {} rows", report.rows));
     }
-    check_owned_pages(core, table, index_no, tree.pages, report);
+    check_owned_pages(core, table, index_no, tree.pages, was_quiet, report);
     Ok(())
 }
 

@@ -16,6 +16,8 @@ const FLUSH_EVERY_NS: u64 = 1_000_000_000;
 /// A database in which something has changed, but not for so long, makes a checkpoint: space that is no longer needed
 /// goes back to the file system, and the next opening has nothing to redo.
 const IDLE_NS: u64 = 5_000_000_000;
+/// Undo records purged by one step.
+const RECORDS_PER_STEP: usize = 256;
 /// Pages of dropped trees freed by one step.
 const PAGES_PER_STEP: usize = 256;
 
@@ -88,13 +90,15 @@ impl Background {
         self.noted("giving space back", moved)
     }
 
-    /// Goes on with what transactions have left to do, and frees some of what is no longer needed: pages of dropped trees,
-    /// undo pages. An error of one does not keep the others.
+    /// Goes on with rollbacks, and frees some of what is no longer needed: what committed transactions have left behind,
+    /// pages of dropped trees, undo pages. An error of one does not keep the others.
     pub(super) fn free_step(&self) -> Result<bool> {
-        let transactions = self.noted("rollbacks and frees", self.core.unfinished.step(&self.core));
+        let core = &self.core;
+        let rollbacks = self.noted("rollbacks", core.unfinished.step(core));
+        let purged = self.noted("purge", core.purge.step(core, RECORDS_PER_STEP));
         let trees = self.noted("dropping tables", self.free_dropped_trees());
-        let undo = self.core.trim_undo();
-        Ok(transactions? | trees? | undo)
+        let undo = core.trim_undo();
+        Ok(rollbacks? | purged? | trees? | undo)
     }
 
     fn free_dropped_trees(&self) -> Result<bool> {
@@ -116,10 +120,11 @@ impl Background {
     /// Finishes, as far as that goes, what transactions have left and what is no longer needed; what cannot be finished
     /// is left to the next opening.
     pub(super) fn finish_frees(&self) {
-        let unfinished = self.core.unfinished.finish(&self.core);
-        let _ = self.noted("rollbacks and frees", unfinished.map(|()| true));
+        let core = &self.core;
+        let _ = self.noted("rollbacks", core.unfinished.finish(core).map(|()| true));
+        let _ = self.noted("purge", core.purge.finish(core).map(|()| true));
         while let Ok(true) = self.noted("dropping tables", self.free_dropped_trees()) {}
-        while self.core.trim_undo() {}
+        while core.trim_undo() {}
     }
 
     /// Passes a result on, after noting an error and what works again. A full disk does not end the background: it goes on

@@ -1,24 +1,44 @@
-//! A place in an index of a table.
+//! A place in an index of a table, as one transaction sees it.
+//!
+//! Invariants
+//!   I1  A consistent cursor stops at what its view sees, in the version that it sees; another one at what is there now.
+//!       Neither stops at what is deleted.
+//!   I2  Row and payload that belong to the place are in the trees as they are, or in `older`.
 
 use crate::base::{Error, Result};
 use crate::format::varint;
+use crate::table::core::Core;
+use crate::table::visible::{read_row, EntryFound, EntryVersion, Found, View};
 use crate::table::Table;
 use crate::tree::{self, SeekMode};
+use crate::txn::ReadView;
 use std::sync::Arc;
 
 /// A place in an index. It sees the changes of its own transaction; a row that goes under it is skipped.
 #[derive(Debug)]
 pub struct Cursor {
+    core: Arc<Core>,
     table: Arc<Table>,
     index_no: usize,
     inner: tree::Cursor,
+    /// What is seen; none for the newest rows.
+    view: Option<Arc<ReadView>>,
+    /// What the view sees, when that is not what is in the trees.
+    older: EntryVersion,
+    is_older: bool,
 }
 
 impl Cursor {
-    pub(super) fn new(table: &Arc<Table>, index_no: usize) -> Result<Self> {
+    pub(super) fn new(
+        core: &Arc<Core>,
+        table: &Arc<Table>,
+        index_no: usize,
+        view: Option<Arc<ReadView>>,
+    ) -> Result<Self> {
         let _usage = table.use_it()?;
         let inner = table.tree(index_no)?.cursor();
-        Ok(Self { table: Arc::clone(table), index_no, inner })
+        let (core, table) = (Arc::clone(core), Arc::clone(table));
+        Ok(Self { core, table, index_no, inner, view, older: EntryVersion::default(), is_older: false })
     }
 
     /// The table.
@@ -33,19 +53,78 @@ impl Cursor {
 
     /// Goes to an entry; `false` if there is none such. May do I/O, as may `next` and `prev`.
     pub fn seek(&mut self, mode: SeekMode, key: &[u8]) -> Result<bool> {
-        let _usage = self.table.use_it()?;
-        self.inner.seek(mode, key)
+        let found = {
+            let _usage = self.table.use_it()?;
+            self.inner.seek(mode, key)?
+        };
+        let forward = matches!(mode, SeekMode::AtLeast | SeekMode::After | SeekMode::First);
+        self.settle(found, forward)
     }
 
     /// Goes to the next entry; `false` at the end.
     #[expect(clippy::should_implement_trait, reason = "it fails and lends, which an iterator cannot")]
     pub fn next(&mut self) -> Result<bool> {
-        self.inner.next()
+        let found = self.inner.next()?;
+        self.settle(found, true)
     }
 
     /// Goes to the previous entry; `false` at the start.
     pub fn prev(&mut self) -> Result<bool> {
-        self.inner.prev()
+        let found = self.inner.prev()?;
+        self.settle(found, false)
+    }
+
+    /// Goes on to the first entry that is seen.
+    fn settle(&mut self, mut found: bool, forward: bool) -> Result<bool> {
+        while found && !self.is_seen()? {
+            found = if forward { self.inner.next()? } else { self.inner.prev()? };
+        }
+        Ok(found)
+    }
+
+    /// Whether there is an entry here for the view; finds the version of the row that goes with it.
+    fn is_seen(&mut self) -> Result<bool> {
+        self.is_older = false;
+        let Some(record) = self.inner.record() else { return Ok(false) };
+        let Some(view) = &self.view else { return Ok(!record.is_marked()) };
+        let Some((txn, _)) = record.version else { return Ok(!record.is_marked()) };
+        let as_it_is = match self.index_no {
+            0 => view.reader().sees(txn, view.own()),
+            _ => view.reader().is_decided(txn, view.own()),
+        };
+        if as_it_is {
+            return Ok(!record.is_marked());
+        }
+        self.find_older()
+    }
+
+    fn find_older(&mut self) -> Result<bool> {
+        let mut older = std::mem::take(&mut self.older);
+        let found = self.look_back(&mut older);
+        self.older = older;
+        let (is_here, is_older) = found?;
+        self.is_older = is_older;
+        Ok(is_here)
+    }
+
+    /// Whether there is an entry here for the view, and whether it is in `older`.
+    fn look_back(&self, older: &mut EntryVersion) -> Result<(bool, bool)> {
+        let (Some(view), Some(record)) = (&self.view, self.inner.record()) else { return Ok((false, false)) };
+        let _usage = self.table.use_it()?;
+        let view = View { core: &self.core, table: &self.table, reader: view.reader(), own: view.own() };
+        let key = self.inner.key();
+        Ok(match self.index_no {
+            0 => match view.row_version(key, record, &mut older.row)? {
+                Found::AsIs => (true, false),
+                Found::Older => (true, true),
+                Found::Absent => (false, false),
+            },
+            index_no => match view.entry_version(index_no, key, self.parts().1, record, older)? {
+                EntryFound::AsIs => (true, false),
+                EntryFound::Visible => (true, true),
+                EntryFound::Gone => (false, false),
+            },
+        })
     }
 
     /// Whether it is on an entry.
@@ -86,10 +165,10 @@ impl Cursor {
 
     /// The stored row, large values as locators. Of the clustered index only.
     pub fn row(&self) -> &[u8] {
-        if self.index_no == 0 {
-            self.stored()
-        } else {
-            &[]
+        match (self.index_no, self.is_older) {
+            (0, true) => &self.older.row,
+            (0, false) => self.stored(),
+            _ => &[],
         }
     }
 
@@ -98,7 +177,7 @@ impl Cursor {
         if self.index_no == 0 {
             return &[];
         }
-        let stored = self.stored();
+        let stored = if self.is_older { &self.older.payload } else { self.stored() };
         let head = varint::get(stored).map_or(0, |(_, used)| used);
         stored.get(head..).unwrap_or_default()
     }
@@ -106,15 +185,18 @@ impl Cursor {
     /// Reads the stored row of the entry into `row`, whatever the index. May do I/O.
     pub fn get_row(&self, row: &mut Vec<u8>) -> Result<()> {
         row.clear();
+        if self.is_older {
+            row.extend_from_slice(&self.older.row);
+            return Ok(());
+        }
         if self.index_no == 0 {
             row.extend_from_slice(self.stored());
             return Ok(());
         }
-        let copy = |record: crate::format::page::RecordRef<'_>| row.extend_from_slice(record.payload);
-        let found = self.table.clustered().get(self.clustered_key(), copy)?;
-        found.ok_or_else(|| {
-            let place = format!("index {} of table '{}'", self.index_no, self.table.name());
-            Error::corrupt(place, "an entry leads to no row; run CHECK TABLE")
-        })
+        if read_row(&self.core, &self.table, self.clustered_key(), self.view.as_deref(), row)? {
+            return Ok(());
+        }
+        let place = format!("index {} of table '{}'", self.index_no, self.table.name());
+        Err(Error::corrupt(place, "an entry leads to no row; run CHECK TABLE"))
     }
 }

@@ -67,6 +67,7 @@ impl Db {
             ("recovery_log_records", count(&own.log_records_replayed)),
             ("recovery_transactions_rolled_back", count(&own.transactions_recovered)),
             ("transactions_listed", core.active.len() as u64),
+            ("transactions_to_purge", core.to_purge_count()),
             ("rollbacks_unfinished", core.unfinished.rollbacks_count() as u64),
             ("troubles", core.health.troubles().list().len() as u64),
             ("undo_pages", core.undo.pages_count() as u64),
@@ -117,7 +118,7 @@ impl Db {
 }
 
 /// Counters of the transaction section whose names do not say so.
-const OWN: [&str; 13] = [
+const OWN: [&str; 14] = [
     "commits",
     "rollbacks",
     "large_values_written",
@@ -125,6 +126,7 @@ const OWN: [&str; 13] = [
     "lock_timeouts",
     "deadlocks",
     "transactions_listed",
+    "transactions_to_purge",
     "rollbacks_unfinished",
     "troubles",
     "undo_pages",

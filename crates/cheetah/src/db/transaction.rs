@@ -1,9 +1,9 @@
 //! A transaction: locks, row operations, savepoints, the end.
 //!
 //! Invariants
-//!   I1  Every row operation and every exclusive read runs under the table's exclusive lock, every other read under at least
-//!       the shared one; locks are held to the end. Nobody sees what is not committed, and one transaction at a time changes
-//!       a table: that is more than any isolation level asks for.
+//!   I1  A consistent read takes no lock: it sees what its snapshot has, in the versions that purge keeps for it. Every row
+//!       operation and every exclusive read runs under the table's exclusive lock, every shared read under the shared one;
+//!       locks are held to the end. So one transaction at a time changes a table.
 //!   I2  Locks are released when the commit record is in the log, or the rollback is complete. Whoever reads the
 //!       changes then commits behind that record, so it never outlives them; and transactions on one table can share
 //!       a sync of the log. As InnoDB, a mere reader may see what a power cut still takes back.
@@ -19,24 +19,26 @@ use crate::base::{Error, Result, TableId, TxnId};
 use crate::table::core::{Core, Counters};
 use crate::table::row_op::{Target, Writer};
 use crate::table::unfinished::unfinished_error;
-use crate::table::{large, rollback, NewRow, OldEntry, Table};
-use crate::txn::{Answer, Lock, LockMode, Outcome, Owner, Slot, Ticket, Wait};
+use crate::table::{large, rollback, visible, NewRow, OldEntry, Table};
+use crate::txn::{Answer, Lock, LockMode, LockOutcome, Owner, ReadView, Slot, Ticket, Wait};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 /// How long a lock is waited for unless [`Transaction::set_lock_wait`] says otherwise.
 const LOCK_WAIT_NS: u64 = 50_000_000_000;
 /// How often a waiter looks whether it has been interrupted.
 const WAIT_SLICE_NS: u64 = 50_000_000;
-/// Undo records looked at for large values to free before the rest is left to the background.
-const RECORDS_FREED_AT_COMMIT: usize = 8;
-/// Undo pages from which on a commit cuts off what nobody needs.
-const UNDO_PAGES_TRIMMED: usize = 8;
+/// Undo records that a transaction purges at its end, when it does.
+const RECORDS_PURGED_AT_END: usize = 8;
+/// Undo pages from which on transactions help to purge: the background does not keep up.
+const UNDO_PAGES_HELPED: usize = 4096;
 
 /// A transaction. Dropping it takes back what is not committed.
 pub struct Transaction {
     core: Arc<Core>,
     owner: Owner,
     slot: Option<Arc<Slot>>,
+    view: Arc<ReadView>,
     locks: Vec<(TableId, LockMode)>,
     writer: Writer,
     /// What comes after this undo record is to be taken back first (I4).
@@ -65,10 +67,12 @@ pub struct Savepoint(u64);
 impl Transaction {
     pub(super) fn new(core: Arc<Core>) -> Self {
         let owner = core.new_owner();
+        let view = Arc::new(ReadView::new(&core.versions));
         Self {
             core,
             owner,
             slot: None,
+            view,
             locks: Vec::new(),
             writer: Writer::default(),
             back_to: None,
@@ -103,13 +107,20 @@ impl Transaction {
     /// Fixes now what consistent reads see, under an isolation level that fixes it for the whole transaction.
     pub fn take_snapshot(&mut self) -> Result<()> {
         self.catch_up()?;
-        self.core.health.check()
+        self.core.health.check()?;
+        if self.isolation != Isolation::ReadCommitted {
+            self.view.open();
+        }
+        Ok(())
     }
 
     /// Ends a statement: pages that were kept at hand for it are let go, and so is what it alone was to see. The cursors
     /// that it has opened are used no more.
     pub fn end_statement(&mut self) {
         self.writer.release();
+        if self.isolation == Isolation::ReadCommitted {
+            self.view.close();
+        }
     }
 
     /// Its number; none before it has written something.
@@ -174,10 +185,10 @@ impl Transaction {
         }
     }
 
-    fn outcome(&self, outcome: Outcome) -> Result<()> {
+    fn outcome(&self, outcome: LockOutcome) -> Result<()> {
         match outcome {
-            Outcome::Granted => Ok(()),
-            Outcome::Deadlock => {
+            LockOutcome::Granted => Ok(()),
+            LockOutcome::Deadlock => {
                 Counters::add(&self.core.counters.deadlocks);
                 Err(Error::Deadlock)
             }
@@ -200,13 +211,22 @@ impl Transaction {
         self.lock_table(table, mode)
     }
 
-    /// Locks what reading in this way needs (I1).
-    fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<()> {
-        let mode = match read {
-            Read::Consistent | Read::Shared => LockMode::Shared,
-            Read::Exclusive => LockMode::Exclusive,
-        };
-        self.lock_for(table, mode)
+    /// Locks what reading in this way needs, or opens the snapshot (I1); the view of a consistent read.
+    fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<Option<Arc<ReadView>>> {
+        match (read, self.isolation) {
+            (Read::Shared, _) | (Read::Consistent, Isolation::Serializable) => {
+                self.lock_for(table, LockMode::Shared)?;
+            }
+            (Read::Exclusive, _) => self.lock_for(table, LockMode::Exclusive)?,
+            (Read::Consistent, _) => {
+                self.catch_up()?;
+                self.core.health.check()?;
+                self.view.open();
+                table.check_not_replaced_since(self.view.stamp())?;
+                return Ok(Some(Arc::clone(&self.view)));
+            }
+        }
+        Ok(None)
     }
 
     /// Runs a row operation as a writer of the table. When it fails and could not take back what it has done, that is
@@ -217,7 +237,10 @@ impl Transaction {
         operation: impl FnOnce(&mut Writer, Target<'_>) -> Result<()>,
     ) -> Result<()> {
         self.lock_for(table, LockMode::Exclusive)?;
-        let slot = Arc::clone(self.slot.get_or_insert_with(|| self.core.active.start()));
+        let slot = Arc::clone(
+            self.slot.get_or_insert_with(|| self.core.active.get_or_start(self.core.versions.start())),
+        );
+        self.view.belong_to(slot.txn());
         let before = slot.state().undo_no;
         let on = Target { core: &self.core, slot: &slot, table, interrupted: &*self.interrupted };
         let done = operation(&mut self.writer, on);
@@ -271,18 +294,18 @@ impl Transaction {
     /// Reads the stored row of `key` into `row`, large values as locators; whether there is one. May do I/O, and wait for
     /// a lock: errors as of [`lock_table`](Self::lock_table).
     pub fn get(&mut self, table: &Arc<Table>, key: &[u8], read: Read, row: &mut Vec<u8>) -> Result<bool> {
-        self.lock_to_read(table, read)?;
+        let view = self.lock_to_read(table, read)?;
         let _usage = table.use_it()?;
         row.clear();
         Counters::add(&self.core.counters.rows_read);
-        Ok(table.clustered().get(key, |record| row.extend_from_slice(record.payload))?.is_some())
+        visible::read_row(&self.core, table, key, view.as_deref(), row)
     }
 
     /// A cursor over an index, nowhere yet. To be used while this transaction is open. May wait for a lock: errors as of
     /// [`lock_table`](Self::lock_table).
     pub fn cursor(&mut self, table: &Arc<Table>, index_no: usize, read: Read) -> Result<Cursor> {
-        self.lock_to_read(table, read)?;
-        Cursor::new(table, index_no)
+        let view = self.lock_to_read(table, read)?;
+        Cursor::new(&self.core, table, index_no, view)
     }
 
     /// How many rows a consistent read of the table finds, where that is known without a scan. May wait for a lock: errors
@@ -290,7 +313,8 @@ impl Transaction {
     pub fn count(&mut self, table: &Arc<Table>) -> Result<Option<u64>> {
         self.lock_to_read(table, Read::Consistent)?;
         let _usage = table.use_it()?;
-        Ok(Some(table.row_count()))
+        let own = self.slot.as_ref().and_then(|slot| slot.rows_of(table.id()));
+        Ok(self.view.stamp().and_then(|stamp| table.counts().count(stamp, own)))
     }
 
     /// Reads a large value into `value`, given its locator from a row that this transaction may read. May do I/O.
@@ -325,10 +349,12 @@ impl Transaction {
                 Err(error) => return Err(self.roll_back_instead(error)),
             };
             self.slot = None;
+            self.view.end();
             self.release_locks();
             self.core.flush_at_commit(end)?;
-            self.clean_up(&slot);
+            self.clean_up();
         }
+        self.view.end();
         self.release_locks();
         Ok(())
     }
@@ -345,13 +371,14 @@ impl Transaction {
     pub fn rollback(&mut self) -> Result<()> {
         self.writer.release();
         self.back_to = None;
+        self.view.end();
         if let Some(slot) = self.slot.take() {
             let done = rollback::roll_back(&self.core, &slot, &mut self.writer);
             self.writer.release();
             if let Err(error) = done {
                 return Err(self.hand_over(slot, error));
             }
-            self.trim_undo();
+            self.clean_up();
         }
         self.release_locks();
         Ok(())
@@ -372,21 +399,12 @@ impl Transaction {
         self.core.locks.release_all(self.owner);
     }
 
-    /// Frees what the committed transaction left behind, or leaves it to the background when it is much or an error is
-    /// met (I5).
-    fn clean_up(&self, slot: &Arc<Slot>) {
-        let is_committed = slot.state().committed;
-        if is_committed
-            && !matches!(rollback::free_left_behind(&self.core, slot, RECORDS_FREED_AT_COMMIT), Ok(true))
-        {
-            self.core.unfinished.add_frees(Arc::clone(slot));
-        }
-        self.trim_undo();
-    }
-
-    fn trim_undo(&self) {
-        if self.core.undo.pages_count() >= UNDO_PAGES_TRIMMED {
-            self.core.trim_undo();
+    /// Purges a little when the background does not keep up, or is not there (I5).
+    fn clean_up(&self) {
+        let core = &self.core;
+        if !core.has_threads.load(Relaxed) || core.undo.pages_count() >= UNDO_PAGES_HELPED {
+            let _ = core.purge.step(core, RECORDS_PURGED_AT_END);
+            core.trim_undo();
         }
     }
 }

@@ -58,7 +58,7 @@ pub fn ensure(condition: bool, what: &'static str) -> Result<(), Defect> {
 const ENDS_EARLY: Defect = Defect::new("ends early");
 const BAD_VARINT: Defect = Defect::new("bad variable-length number");
 
-/// `Err` unless `version` of `what` is the one that this version of the engine writes, the only one so far.
+/// `Err` unless `version` of `what` is the one that this version of the engine writes.
 pub fn check_version(what: &'static str, version: u32, known: u32) -> Result<(), Defect> {
     match version {
         _ if version == known => Ok(()),

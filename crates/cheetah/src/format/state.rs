@@ -3,33 +3,57 @@
 //! Invariants
 //!   I1  It is taken at the flip, while no action runs: it matches the pages of its generation and the log
 //!       before `lsn` exactly, and nothing behind.
-//!   I2  The first byte is the version of the layout; a newer one is refused with a clear error.
+//!   I2  The first byte is the version of the layout; a newer one is refused with a clear error. So is version 1 with
+//!       transactions in it: their undo records are of a layout that is not read any more.
 //! Layout    docs/format.md, "Generation state".
 
 use super::bytes::{check_version, put_prefixed, Defect, Reader};
 use super::record_fields::{count, number_u32, text};
 use super::varint;
-use crate::base::{Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr};
+use crate::base::{Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr};
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Without live counts and a place of purge; transactions in it were of three more fields.
+const OLD_VERSION: u8 = 1;
 
-/// A transaction that had undo records at the flip.
+const PLACE: &str = "generation state";
+
+/// A transaction that had undo records at the flip, and had neither committed nor been rolled back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TxnState {
     /// The transaction.
     pub txn: TxnId,
-    /// Whether it is committed, and only still has to free large values.
-    pub committed: bool,
-    /// Its newest undo record; of a committed one, the newest whose `freed` values may still have pages.
+    /// Its newest undo record that has not been taken back; 0 when there is none.
     pub head: UndoPtr,
-    /// Its oldest undo record.
+    /// The oldest undo record that it has appended, taken back or not; 0 when there is none.
     pub first: UndoPtr,
     /// Number of the record at `head`, 0 when there is none.
     pub undo_no: u64,
-    /// Pages of the values freed by the record at `head` that are free already; committed ones only.
+}
+
+/// How far purge is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PurgeState {
+    /// All finish records before this place of the undo log are done with.
+    pub at: UndoPtr,
+    /// Of the transaction whose finish record is the next: its newest undo record that is not purged. 0 when purge has
+    /// not begun with it.
+    pub head: UndoPtr,
+    /// Number of the record at `head`.
+    pub undo_no: u64,
+    /// Pages of the large values freed by the record at `head` that are free already.
     pub freed_pages: u64,
+}
+
+/// A page of the undo log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct UndoPage {
+    /// The page.
+    pub page: PageId,
+    /// Transactions whose oldest record begins in it, and that are not purged.
+    pub live: u64,
 }
 
 /// The counters of a table.
@@ -74,8 +98,10 @@ pub struct State {
     /// End of the undo log.
     pub undo_end: UndoPtr,
     /// The pages of the undo log, oldest first.
-    pub undo_pages: Vec<PageId>,
-    /// Transactions with undo records.
+    pub undo_pages: Vec<UndoPage>,
+    /// How far purge is.
+    pub purge: PurgeState,
+    /// Transactions with undo records that have not ended.
     pub txns: Vec<TxnState>,
     /// Counters of every table.
     pub tables: Vec<TableState>,
@@ -101,12 +127,12 @@ impl State {
         ];
         put_all(&mut out, head);
         varint::put(&mut out, self.undo_pages.len() as u64);
-        put_all(&mut out, self.undo_pages.iter().map(|page| page.0));
+        put_all(&mut out, self.undo_pages.iter().flat_map(|page| [page.page.0, page.live]));
+        let PurgeState { at, head, undo_no, freed_pages } = self.purge;
+        put_all(&mut out, [at.0, head.0, undo_no, freed_pages]);
         varint::put(&mut out, self.txns.len() as u64);
         for txn in &self.txns {
-            let committed = u64::from(txn.committed);
-            let fields = [txn.txn.0, committed, txn.head.0, txn.first.0, txn.undo_no, txn.freed_pages];
-            put_all(&mut out, fields);
+            put_all(&mut out, [txn.txn.0, txn.head.0, txn.first.0, txn.undo_no]);
         }
         varint::put(&mut out, self.tables.len() as u64);
         for table in &self.tables {
@@ -123,13 +149,21 @@ impl State {
         out
     }
 
-    /// Reads a state; total on any bytes.
+    /// Reads a state; total on any bytes. `Unsupported` for a newer version, and for an older one with transactions.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        Self::read(&mut Reader::new(bytes)).map_err(|defect| defect.in_place("generation state"))
+        let (state, left) = Self::read(&mut Reader::new(bytes)).map_err(|defect| defect.in_place(PLACE))?;
+        match left {
+            0 => Ok(state),
+            _ => Err(unfinished_in_old(left)),
+        }
     }
 
-    fn read(fields: &mut Reader<'_>) -> Parsed<Self> {
-        check_version("generation state format", fields.u8()?.into(), VERSION.into())?;
+    /// The state, and how many transactions an older version has left to be finished.
+    fn read(fields: &mut Reader<'_>) -> Parsed<(Self, usize)> {
+        let version = fields.u8()?;
+        if version != OLD_VERSION {
+            check_version("generation state format", version.into(), VERSION.into())?;
+        }
         let mut state = State {
             lsn: Lsn(fields.varint()?),
             next_txn: TxnId(fields.varint()?),
@@ -141,12 +175,10 @@ impl State {
             undo_end: UndoPtr(fields.varint()?),
             ..State::default()
         };
-        for _ in 0..count(fields)? {
-            state.undo_pages.push(PageId(fields.varint()?));
-        }
-        for _ in 0..count(fields)? {
-            state.txns.push(decode_txn(fields)?);
-        }
+        let left = match version {
+            OLD_VERSION => state.read_old_undo(fields)?,
+            _ => state.read_undo(fields)?,
+        };
         for _ in 0..count(fields)? {
             state.tables.push(decode_table(fields)?);
         }
@@ -158,25 +190,56 @@ impl State {
             state.fenced.push(FencedTable { table, reason: text(fields)?.to_owned() });
         }
         fields.finish()?;
-        Ok(state)
+        Ok((state, left))
     }
+
+    fn read_undo(&mut self, fields: &mut Reader<'_>) -> Parsed<usize> {
+        for _ in 0..count(fields)? {
+            self.undo_pages.push(UndoPage { page: PageId(fields.varint()?), live: fields.varint()? });
+        }
+        self.purge = PurgeState {
+            at: UndoPtr(fields.varint()?),
+            head: UndoPtr(fields.varint()?),
+            undo_no: fields.varint()?,
+            freed_pages: fields.varint()?,
+        };
+        for _ in 0..count(fields)? {
+            self.txns.push(TxnState {
+                txn: TxnId(fields.varint()?),
+                head: UndoPtr(fields.varint()?),
+                first: UndoPtr(fields.varint()?),
+                undo_no: fields.varint()?,
+            });
+        }
+        Ok(0)
+    }
+
+    /// Without transactions nothing in the undo log is needed: purge is at its end. How many there are.
+    fn read_old_undo(&mut self, fields: &mut Reader<'_>) -> Parsed<usize> {
+        for _ in 0..count(fields)? {
+            self.undo_pages.push(UndoPage { page: PageId(fields.varint()?), live: 0 });
+        }
+        self.purge.at = self.undo_end;
+        let txns_count = count(fields)?;
+        for _ in 0..6 * txns_count {
+            fields.varint()?;
+        }
+        Ok(txns_count)
+    }
+}
+
+fn unfinished_in_old(txns_count: usize) -> Error {
+    let detail = format!(
+        "written by an older version of Cheetah (generation state format {OLD_VERSION}), which has left {txns_count} \
+         transactions to be finished; open the database with that version and close it once, then open it with this one"
+    );
+    Error::Unsupported { place: PLACE.into(), detail }
 }
 
 fn put_all(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
     for number in numbers {
         varint::put(out, number);
     }
-}
-
-fn decode_txn(fields: &mut Reader<'_>) -> Parsed<TxnState> {
-    Ok(TxnState {
-        txn: TxnId(fields.varint()?),
-        committed: fields.varint()? != 0,
-        head: UndoPtr(fields.varint()?),
-        first: UndoPtr(fields.varint()?),
-        undo_no: fields.varint()?,
-        freed_pages: fields.varint()?,
-    })
 }
 
 fn decode_table(fields: &mut Reader<'_>) -> Parsed<TableState> {
@@ -202,15 +265,9 @@ mod tests {
             catalog_root: PageId(1),
             undo_first_page: 5,
             undo_end: UndoPtr(6000),
-            undo_pages: vec![PageId(9), PageId(10)],
-            txns: vec![TxnState {
-                txn: TxnId(7),
-                committed: true,
-                head: UndoPtr(1),
-                first: UndoPtr(1),
-                undo_no: 1,
-                freed_pages: 2,
-            }],
+            undo_pages: [9, 10].map(|page| UndoPage { page: PageId(page), live: page % 9 }).to_vec(),
+            purge: PurgeState { at: UndoPtr(70), head: UndoPtr(60), undo_no: 4, freed_pages: 2 },
+            txns: vec![TxnState { txn: TxnId(7), head: UndoPtr(5500), first: UndoPtr(5100), undo_no: 3 }],
             tables: vec![TableState { table: TableId(2), row_count: 5, auto_increment: 6, hidden_key: 7 }],
             dropped_trees: vec![TreeId(17)],
             fenced: vec![FencedTable { table: TableId(2), reason: "page 7".into() }],
@@ -234,6 +291,34 @@ mod tests {
             let _ = State::decode(&other);
         }
         let newer = [&[VERSION + 1], &bytes[1..]].concat();
-        assert!(matches!(State::decode(&newer), Err(crate::base::Error::Unsupported { .. })));
+        assert!(matches!(State::decode(&newer), Err(Error::Unsupported { .. })));
+    }
+
+    /// A state as version 1 wrote it, with that many transactions.
+    fn old(txns_count: usize) -> Vec<u8> {
+        let mut out = vec![OLD_VERSION];
+        // Up to the end of the undo log, at 6000; two pages.
+        put_all(&mut out, [1 << 40, 12, 11, 3, 20, 1, 5, 6000, 2, 9, 10]);
+        varint::put(&mut out, txns_count as u64);
+        (0..txns_count).for_each(|_| put_all(&mut out, [7, 1, 900, 8, 3, 2]));
+        // One table, one dropped tree, nothing fenced.
+        put_all(&mut out, [1, 2, 5, 6, 7, 1, 17, 0]);
+        out
+    }
+
+    #[test]
+    fn a_state_of_version_1_without_transactions_is_read_with_nothing_to_purge() {
+        let pages = [9, 10].map(|page| UndoPage { page: PageId(page), live: 0 }).to_vec();
+        let purge = PurgeState { at: UndoPtr(6000), ..PurgeState::default() };
+        let expected = State { undo_pages: pages, purge, txns: vec![], fenced: vec![], ..sample() };
+        assert_eq!(State::decode(&old(0)).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_state_of_version_1_with_transactions_is_refused_with_what_to_do() {
+        let error = State::decode(&old(2)).unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("2 transactions") && text.contains("close it once"), "{text}");
     }
 }

@@ -1,22 +1,27 @@
-//! Records of the undo log, as bytes: how to take one step of a transaction back.
+//! Records of the undo log, as bytes: how to take one step of a transaction back, what older snapshots see, and that a
+//! transaction has ended.
 //!
 //! Invariants
 //!   I1  A record names its transaction and number; whoever follows a pointer checks both (C6).
-//!   I2  Taking a row record back is itself a row operation: old and new change places. Its secondary keys are
-//!       the caller's (H1).
+//!   I2  A row record has what every place in the trees that it is about held before, to the bit, with versions: taking
+//!       it back restores just that. Its secondary keys are the caller's (H1).
 //!   I3  `freed` lists the large values that die when the transaction commits; the pages of a blob record die
 //!       when it rolls back. No large value is on both sides (H6).
+//!   I4  A finish record belongs to no chain: its number and its previous record are 0, and no record points to it.
 //! Layout, little-endian: length u32 of the whole record, transaction u64, number u64, previous record of the
 //! transaction u64 (0 = none), then the body; docs/format.md, "Undo log".
 
-use super::bytes::{put_prefixed, Defect, Reader};
-use super::log_record::{LoggedEntry, RowOp};
+use super::bytes::{ensure, put_prefixed, Defect, Reader};
+use super::log_record::RowOp;
 use super::record_fields::{count, number_u32};
 use super::varint;
 use crate::base::{Error, PageId, Result, TableId, TxnId, UndoPtr};
 
 /// Bytes of the fixed head.
 pub const HEAD_BYTES: usize = 28;
+
+/// Longest finish record: head, kind, outcome, four numbers.
+pub const FINISH_BYTES_MAX: usize = HEAD_BYTES + 2 + 4 * varint::MAX_BYTES;
 
 /// The fixed head of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,10 +30,34 @@ pub struct UndoHead {
     pub len: u32,
     /// The transaction.
     pub txn: TxnId,
-    /// Number of the record in its transaction, from 1.
+    /// Number of the record in its transaction, from 1; 0 in a finish record.
     pub undo_no: u64,
     /// The transaction's record before this one.
     pub prev: UndoPtr,
+}
+
+/// What a place in a tree held before an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Before<'a> {
+    /// Who had made it, and where that is told; `None` when everybody saw it.
+    pub version: Option<(TxnId, UndoPtr)>,
+    /// The stored payload.
+    pub payload: &'a [u8],
+}
+
+/// What a row operation did to one secondary entry. Keys are the caller's, without the clustered key.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct UndoEntry<'a> {
+    /// The index.
+    pub index_no: usize,
+    /// Key before; empty for an insert.
+    pub old_key: &'a [u8],
+    /// Key after; empty for a delete.
+    pub new_key: &'a [u8],
+    /// The live entry that was at `old_key`; nothing for an insert.
+    pub old: Before<'a>,
+    /// The delete-marked entry that was at the new key, when that is not the old one.
+    pub marked: Option<Before<'a>>,
 }
 
 /// A row operation to take back.
@@ -42,12 +71,14 @@ pub struct UndoRow<'a> {
     pub old_key: &'a [u8],
     /// Clustered key after; empty for a delete, and when equal to `old_key`.
     pub new_key: &'a [u8],
-    /// The stored row before; empty for an insert.
-    pub old_row: &'a [u8],
+    /// The live row that was at `old_key`; nothing for an insert.
+    pub old: Before<'a>,
+    /// The delete-marked row that was at the new key, when that is not the old one: inserts, and updates that move.
+    pub marked: Option<Before<'a>>,
     /// Locators, one behind the other, of the large values that die at commit.
     pub freed: &'a [u8],
-    /// Secondary entries; the payload is the one before.
-    pub entries: Vec<LoggedEntry<'a>>,
+    /// Secondary entries.
+    pub entries: Vec<UndoEntry<'a>>,
 }
 
 /// Pages of a large value that were written.
@@ -67,6 +98,21 @@ pub struct UndoBlob<'a> {
     pub index_pages: Vec<PageId>,
 }
 
+/// The end of a transaction that had undo records; in the order of stamps, these are the history list.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct UndoFinish {
+    /// Its place in the order of ends, commits and aborts alike.
+    pub stamp: u64,
+    /// Whether it committed; otherwise all its records have been taken back.
+    pub committed: bool,
+    /// Its newest record; 0 of one that was rolled back, and of one that left purge nothing to do.
+    pub head: UndoPtr,
+    /// The oldest record that it has appended.
+    pub first: UndoPtr,
+    /// Number of the record at `head`; 0 when there is none.
+    pub undo_no: u64,
+}
+
 /// The body of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum UndoBody<'a> {
@@ -74,14 +120,17 @@ pub enum UndoBody<'a> {
     Row(UndoRow<'a>),
     /// Part of a large value.
     Blob(UndoBlob<'a>),
+    /// The end of a transaction.
+    Finish(UndoFinish),
 }
 
 impl UndoBody<'_> {
-    /// The table that it is about.
-    pub fn table(&self) -> TableId {
+    /// The table that it is about; a finish record is about none.
+    pub fn table(&self) -> Option<TableId> {
         match self {
-            UndoBody::Row(row) => row.table,
-            UndoBody::Blob(blob) => blob.table,
+            UndoBody::Row(row) => Some(row.table),
+            UndoBody::Blob(blob) => Some(blob.table),
+            UndoBody::Finish(_) => None,
         }
     }
 }
@@ -92,6 +141,10 @@ const INSERT: u8 = 1;
 const UPDATE: u8 = 2;
 const DELETE: u8 = 3;
 const BLOB: u8 = 4;
+const FINISH: u8 = 5;
+
+/// Transactions and undo pointers have 48 bits in a page.
+const IN_PAGE_MAX: u64 = (1 << 48) - 1;
 
 /// Starts a record in `out`, which is cleared; [`finish`] completes it once the body is appended.
 pub fn start(out: &mut Vec<u8>, txn: TxnId, undo_no: u64, prev: UndoPtr) {
@@ -140,8 +193,10 @@ pub struct RowParts<'a> {
     pub old_key: &'a [u8],
     /// See [`UndoRow::new_key`].
     pub new_key: &'a [u8],
-    /// See [`UndoRow::old_row`].
-    pub old_row: &'a [u8],
+    /// See [`UndoRow::old`].
+    pub old: Before<'a>,
+    /// See [`UndoRow::marked`].
+    pub marked: Option<Before<'a>>,
     /// See [`UndoRow::freed`].
     pub freed: &'a [u8],
 }
@@ -150,7 +205,7 @@ pub struct RowParts<'a> {
 pub fn put_row<'e>(
     out: &mut Vec<u8>,
     parts: &RowParts<'_>,
-    entries: impl ExactSizeIterator<Item = LoggedEntry<'e>>,
+    entries: impl ExactSizeIterator<Item = UndoEntry<'e>>,
 ) {
     out.push(match parts.op {
         RowOp::Insert => INSERT,
@@ -158,25 +213,45 @@ pub fn put_row<'e>(
         RowOp::Delete => DELETE,
     });
     varint::put(out, parts.table.0.into());
-    for bytes in [parts.old_key, parts.new_key, parts.old_row, parts.freed] {
-        put_prefixed(out, bytes);
-    }
+    put_place(out, [parts.old_key, parts.new_key], parts.old, parts.marked);
+    put_prefixed(out, parts.freed);
     varint::put(out, entries.len() as u64);
     for entry in entries {
         varint::put(out, entry.index_no as u64);
-        for bytes in [entry.old_key, entry.new_key, entry.payload] {
-            put_prefixed(out, bytes);
-        }
+        put_place(out, [entry.old_key, entry.new_key], entry.old, entry.marked);
     }
+}
+
+/// Old key and new key, and what was there.
+fn put_place(out: &mut Vec<u8>, keys: [&[u8]; 2], old: Before<'_>, marked: Option<Before<'_>>) {
+    keys.into_iter().for_each(|key| put_prefixed(out, key));
+    put_before(out, 0, old);
+    match marked {
+        None => varint::put(out, 0),
+        Some(marked) => put_before(out, 1, marked),
+    }
+}
+
+/// Twice the length of the payload, and 1 more when there is a version; the version; the payload. `shift` is added to the
+/// number, to keep 0 free.
+fn put_before(out: &mut Vec<u8>, shift: u64, before: Before<'_>) {
+    let versioned = u64::from(before.version.is_some());
+    varint::put(out, shift + 2 * before.payload.len() as u64 + versioned);
+    if let Some((txn, undo)) = before.version {
+        varint::put(out, txn.0);
+        varint::put(out, undo.0);
+    }
+    out.extend_from_slice(before.payload);
 }
 
 /// Appends a body.
 pub fn put_body(out: &mut Vec<u8>, body: &UndoBody<'_>) {
     match body {
         UndoBody::Blob(blob) => put_blob(out, blob),
+        UndoBody::Finish(end) => put_finish(out, end),
         UndoBody::Row(row) => {
-            let &UndoRow { op, table, old_key, new_key, old_row, freed, ref entries } = row;
-            let parts = RowParts { op, table, old_key, new_key, old_row, freed };
+            let &UndoRow { op, table, old_key, new_key, old, marked, freed, ref entries } = row;
+            let parts = RowParts { op, table, old_key, new_key, old, marked, freed };
             put_row(out, &parts, entries.iter().copied());
         }
     }
@@ -194,6 +269,16 @@ pub fn put_blob(out: &mut Vec<u8>, blob: &UndoBlob<'_>) {
         for page in pages {
             varint::put(out, page.0);
         }
+    }
+}
+
+/// Appends the body of a finish record.
+pub fn put_finish(out: &mut Vec<u8>, end: &UndoFinish) {
+    out.push(FINISH);
+    varint::put(out, end.stamp);
+    out.push(end.committed.into());
+    for number in [end.head.0, end.first.0, end.undo_no] {
+        varint::put(out, number);
     }
 }
 
@@ -215,6 +300,7 @@ fn read_body<'a>(fields: &mut Reader<'a>) -> Parsed<UndoBody<'a>> {
             pages: decode_pages(fields)?,
             index_pages: decode_pages(fields)?,
         }),
+        FINISH => UndoBody::Finish(decode_finish(fields)?),
         kind => return Err(Defect::at("unknown kind", kind.into())),
     };
     fields.finish()?;
@@ -222,24 +308,63 @@ fn read_body<'a>(fields: &mut Reader<'a>) -> Parsed<UndoBody<'a>> {
 }
 
 fn decode_row<'a>(fields: &mut Reader<'a>, op: RowOp) -> Parsed<UndoRow<'a>> {
-    let mut row = UndoRow {
-        op,
-        table: TableId(number_u32(fields)?),
-        old_key: fields.prefixed(usize::MAX)?,
-        new_key: fields.prefixed(usize::MAX)?,
-        old_row: fields.prefixed(usize::MAX)?,
-        freed: fields.prefixed(usize::MAX)?,
-        entries: Vec::new(),
-    };
+    let table = TableId(number_u32(fields)?);
+    let Place { old_key, new_key, old, marked } = decode_place(fields)?;
+    let freed = fields.prefixed(usize::MAX)?;
+    let mut row = UndoRow { op, table, old_key, new_key, old, marked, freed, entries: Vec::new() };
     for _ in 0..count(fields)? {
-        row.entries.push(LoggedEntry {
-            index_no: number_u32(fields)? as usize,
-            old_key: fields.prefixed(usize::MAX)?,
-            new_key: fields.prefixed(usize::MAX)?,
-            payload: fields.prefixed(usize::MAX)?,
-        });
+        let index_no = number_u32(fields)? as usize;
+        let Place { old_key, new_key, old, marked } = decode_place(fields)?;
+        row.entries.push(UndoEntry { index_no, old_key, new_key, old, marked });
     }
     Ok(row)
+}
+
+struct Place<'a> {
+    old_key: &'a [u8],
+    new_key: &'a [u8],
+    old: Before<'a>,
+    marked: Option<Before<'a>>,
+}
+
+fn decode_place<'a>(fields: &mut Reader<'a>) -> Parsed<Place<'a>> {
+    let (old_key, new_key) = (fields.prefixed(usize::MAX)?, fields.prefixed(usize::MAX)?);
+    let old = fields.varint()?;
+    let old = decode_before(fields, old)?;
+    let marked = match fields.varint()? {
+        0 => None,
+        shifted => Some(decode_before(fields, shifted - 1)?),
+    };
+    Ok(Place { old_key, new_key, old, marked })
+}
+
+/// Reads what follows the number that [`put_before`] begins with.
+fn decode_before<'a>(fields: &mut Reader<'a>, number: u64) -> Parsed<Before<'a>> {
+    let version = match number % 2 {
+        0 => None,
+        _ => Some((TxnId(number_in_page(fields)?), UndoPtr(number_in_page(fields)?))),
+    };
+    let length = usize::try_from(number / 2).map_err(|_| Defect::new("length beyond its limit"))?;
+    Ok(Before { version, payload: fields.take(length)? })
+}
+
+fn number_in_page(fields: &mut Reader<'_>) -> Parsed<u64> {
+    let number = fields.varint()?;
+    ensure(number <= IN_PAGE_MAX, "number beyond 48 bits")?;
+    Ok(number)
+}
+
+fn decode_finish(fields: &mut Reader<'_>) -> Parsed<UndoFinish> {
+    let stamp = fields.varint()?;
+    let committed = fields.u8()?;
+    ensure(committed <= 1, "neither committed nor rolled back")?;
+    Ok(UndoFinish {
+        stamp,
+        committed: committed == 1,
+        head: UndoPtr(fields.varint()?),
+        first: UndoPtr(fields.varint()?),
+        undo_no: fields.varint()?,
+    })
 }
 
 fn decode_pages(fields: &mut Reader<'_>) -> Parsed<Vec<PageId>> {
@@ -250,35 +375,81 @@ fn decode_pages(fields: &mut Reader<'_>) -> Parsed<Vec<PageId>> {
 mod tests {
     use super::*;
 
-    fn row_record() -> Vec<u8> {
-        let mut out = Vec::new();
-        start(&mut out, TxnId(5), 9, UndoPtr(1234));
-        let parts = RowParts {
+    const VERSION: Option<(TxnId, UndoPtr)> = Some((TxnId(IN_PAGE_MAX), UndoPtr(1)));
+
+    /// A record with versions and without, marked places and none.
+    fn row() -> UndoRow<'static> {
+        let old = Before { version: VERSION, payload: b"row" };
+        let marked = Some(Before { version: None, payload: b"" });
+        let entry = UndoEntry { index_no: 3, old_key: b"a", new_key: b"b", old, marked };
+        let fresh = UndoEntry { index_no: 4, new_key: b"c", ..UndoEntry::default() };
+        let revived = UndoEntry { marked: Some(Before { version: VERSION, payload: b"dead" }), ..fresh };
+        UndoRow {
             op: RowOp::Update,
             table: TableId(2),
             old_key: b"old",
             new_key: b"new",
-            old_row: b"row",
-            freed: b"",
-        };
-        let entry = LoggedEntry { index_no: 3, old_key: b"a", new_key: b"b", payload: b"p" };
-        put_row(&mut out, &parts, [entry].into_iter());
+            old,
+            marked,
+            freed: b"locator",
+            entries: vec![entry, fresh, revived],
+        }
+    }
+
+    fn row_record() -> Vec<u8> {
+        let mut out = Vec::new();
+        start(&mut out, TxnId(5), 9, UndoPtr(1234));
+        put_body(&mut out, &UndoBody::Row(row()));
         finish(&mut out);
         out
     }
 
     #[test]
-    fn a_row_record_reads_back() {
+    fn a_row_record_reads_back_with_everything_that_was_there_before() {
         let bytes = row_record();
         let head = decode_head(bytes.first_chunk().unwrap()).unwrap();
         let expected = UndoHead { len: bytes.len() as u32, txn: TxnId(5), undo_no: 9, prev: UndoPtr(1234) };
         assert_eq!(head, expected);
-        let UndoBody::Row(row) = decode_body(&bytes[HEAD_BYTES..]).unwrap() else { panic!("a row") };
-        assert_eq!(
-            (row.op, row.old_key, row.new_key, row.old_row),
-            (RowOp::Update, &b"old"[..], &b"new"[..], &b"row"[..])
-        );
-        assert_eq!(row.entries[0].payload, b"p");
+        assert_eq!(decode_body(&bytes[HEAD_BYTES..]).unwrap(), UndoBody::Row(row()));
+    }
+
+    #[test]
+    fn nothing_before_takes_a_byte_each_for_what_was_live_and_what_was_marked() {
+        let parts = |old| RowParts {
+            op: RowOp::Insert,
+            table: TableId(2),
+            old_key: b"",
+            new_key: b"new",
+            old,
+            marked: None,
+            freed: b"",
+        };
+        let mut out = Vec::new();
+        put_row(&mut out, &parts(Before::default()), [].into_iter());
+        assert_eq!(out, b"\x01\x02\0\x03new\0\0\0\0");
+    }
+
+    #[test]
+    fn a_finish_record_reads_back() {
+        for committed in [true, false] {
+            let end =
+                UndoFinish { stamp: 1 << 50, committed, head: UndoPtr(7), first: UndoPtr(6), undo_no: 2 };
+            let mut out = Vec::new();
+            put_finish(&mut out, &end);
+            assert_eq!(decode_body(&out).unwrap(), UndoBody::Finish(end));
+            assert_eq!(decode_body(&out).unwrap().table(), None);
+        }
+    }
+
+    #[test]
+    fn versions_that_fit_no_page_are_refused() {
+        let mut out = Vec::new();
+        let entry = UndoEntry {
+            old: Before { version: Some((TxnId(IN_PAGE_MAX + 1), UndoPtr(1))), payload: b"" },
+            ..UndoEntry::default()
+        };
+        put_body(&mut out, &UndoBody::Row(UndoRow { entries: vec![entry], ..row() }));
+        assert!(decode_body(&out).is_err());
     }
 
     #[test]

@@ -244,6 +244,11 @@ impl Pool {
         self.freeze_below[action.generation().0 as usize % 2].store(txn.0, Ordering::Release);
     }
 
+    /// Versions of smaller transactions may go from pages that the action changes.
+    pub fn frozen_below(&self, action: &Action<'_>) -> TxnId {
+        self.freeze_below(action.generation())
+    }
+
     pub(super) fn freeze_below(&self, generation: Generation) -> TxnId {
         TxnId(self.freeze_below[generation.0 as usize % 2].load(Ordering::Acquire))
     }

@@ -18,8 +18,10 @@ use crate::pool::{self, Pool};
 use crate::segment::Segments;
 use crate::table::catalog::Catalog;
 use crate::table::core::{Core, Counters, LastCheckpoint};
+use crate::table::purge::Purge;
+use crate::table::standing::Standings;
 use crate::table::unfinished::Unfinished;
-use crate::txn::{Active, UndoLog, UndoStart};
+use crate::txn::{Active, UndoLog, UndoStart, Versions};
 use cheetah_io::{Clock, Disk};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -91,6 +93,7 @@ impl Parts {
         })?;
         start_log(&core, Log::open(&setup, &recovered, state.lsn)?);
         redo.finish()?;
+        core.catalog.settle_counts(&core.active.slots());
         core.checkpoint()?;
         Ok(core)
     }
@@ -100,14 +103,18 @@ impl Parts {
             first_page: state.undo_first_page,
             end: state.undo_end,
             pages: state.undo_pages.clone(),
+            purge: state.purge,
         };
+        let versions = Versions::new(state.next_txn, state.next_commit);
+        state.txns.iter().for_each(|txn| versions.adopt(txn.txn));
         let last = LastCheckpoint { lsn: state.lsn, at_ns: self.clock.now_ns() };
         Ok(Core {
             health: self.health,
             clock: self.clock,
             map: self.store,
             log: OnceLock::new(),
-            active: Active::new(&state.txns, state.next_txn, state.next_commit),
+            active: Active::new(&state.txns),
+            versions,
             undo: UndoLog::open(Arc::clone(&self.pool), start)?,
             locks: crate::txn::LockTable::default(),
             catalog,
@@ -122,6 +129,8 @@ impl Parts {
             hurried: AtomicU32::new(0),
             last_checkpoint: Mutex::new(last),
             unfinished: Unfinished::default(),
+            purge: Purge::default(),
+            standings: Standings::default(),
             dropping: Mutex::default(),
             pool: self.pool,
             config: self.config,

@@ -13,19 +13,16 @@
 use crate::base::{reach, Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::catalog::TableDef;
 use crate::format::log_record::{LogRecord, RowOp};
-use crate::format::undo_record::{self, decode_body, UndoBlob, UndoBody, UndoRow, HEAD_BYTES};
+use crate::format::undo_record::{self, decode_body, Before, UndoBlob, UndoBody, UndoRow, HEAD_BYTES};
 use crate::table::core::{Core, Counters, Need};
 use crate::table::ddl::{self, Ddl};
 use crate::table::large::{self, Step, Unclaimed};
 use crate::table::rollback;
 use crate::table::row_op::{Target, Writer};
 use crate::table::Table;
-use crate::txn::{start_record, Slot};
+use crate::txn::{start_record, Outcome, Slot};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Records of a committed transaction looked at in one go for large values to free.
-const RECORDS_PER_STEP: usize = 1024;
 
 /// Applies log records.
 pub(super) struct Redo<'c> {
@@ -98,7 +95,7 @@ impl<'c> Redo<'c> {
         placeholder: &UndoBody<'_>,
         apply: impl FnOnce(&Core, &Arc<Slot>, &mut Writer) -> Result<()>,
     ) -> Result<()> {
-        let slot = self.core.active.get_or_start(txn);
+        let slot = self.slot(txn);
         let undo_no = slot.state().undo_no;
         if table.fence().is_none() {
             match self.with_unclaimed(txn, apply) {
@@ -126,7 +123,7 @@ impl<'c> Redo<'c> {
         txn: TxnId,
         f: impl FnOnce(&Core, &Arc<Slot>, &mut Writer) -> Result<()>,
     ) -> Result<()> {
-        let slot = self.core.active.get_or_start(txn);
+        let slot = self.slot(txn);
         let unclaimed = self.unclaimed.entry(txn).or_default();
         std::mem::swap(unclaimed, &mut self.writer.unclaimed);
         let done = f(self.core, &slot, &mut self.writer);
@@ -135,7 +132,7 @@ impl<'c> Redo<'c> {
     }
 
     fn undo(&mut self, txn: TxnId, undo_no: u64) -> Result<()> {
-        let slot = self.core.active.get_or_start(txn);
+        let slot = self.slot(txn);
         let last = slot.state().undo_no;
         if last != undo_no || undo_no == 0 {
             let detail =
@@ -147,27 +144,32 @@ impl<'c> Redo<'c> {
         rollback::take_back_last(self.core, &slot, &mut self.writer)
     }
 
-    fn commit(&mut self, txn: TxnId, commit_no: u64) -> Result<()> {
-        let slot = self.core.active.get_or_start(txn);
-        self.core.active.note_commit_no(commit_no);
-        self.unclaimed.remove(&txn);
-        rollback::mark_committed(self.core, &slot);
-        if slot.state().committed {
-            while !rollback::free_left_behind(self.core, &slot, RECORDS_PER_STEP)? {}
-        }
-        self.trim();
-        Ok(())
+    /// The slot of a transaction that the log names.
+    fn slot(&self, txn: TxnId) -> Arc<Slot> {
+        self.core.versions.adopt(txn);
+        self.core.active.get_or_start(txn)
+    }
+
+    fn commit(&mut self, txn: TxnId, stamp: u64) -> Result<()> {
+        let slot = self.slot(txn);
+        self.core.versions.note_stamp(stamp.saturating_sub(1));
+        self.finish_transaction(&slot, Outcome::Committed)
     }
 
     fn abort(&mut self, txn: TxnId) -> Result<()> {
-        let slot = self.core.active.get_or_start(txn);
+        let slot = self.slot(txn);
         let left = slot.state().undo_no;
         if left != 0 {
             let detail = format!("transaction {txn} ends as rolled back with {left} steps not taken back");
             return Err(Error::corrupt("log", detail));
         }
-        self.unclaimed.remove(&txn);
-        self.core.active.finish(txn);
+        self.finish_transaction(&slot, Outcome::Aborted)
+    }
+
+    fn finish_transaction(&mut self, slot: &Slot, outcome: Outcome) -> Result<()> {
+        self.unclaimed.remove(&slot.txn());
+        rollback::end(self.core, slot, outcome)?;
+        self.core.purge.finish(self.core)?;
         self.trim();
         Ok(())
     }
@@ -176,18 +178,18 @@ impl<'c> Redo<'c> {
         while self.core.trim_undo() {}
     }
 
-    /// Takes back every transaction that is not committed, and finishes those that are. The log is open now.
+    /// Takes back every transaction that is not committed, and purges those that are. The log is open now.
     pub(super) fn finish(mut self) -> Result<()> {
-        for slot in self.core.active.slots() {
-            if slot.state().committed {
-                reach::mark("frees of a committed transaction finished at open");
-                while !rollback::free_left_behind(self.core, &slot, RECORDS_PER_STEP)? {}
-            } else {
-                reach::mark("loser taken back");
-                rollback::roll_back(self.core, &slot, &mut self.writer)?;
-                Counters::add(&self.core.counters.transactions_recovered);
-            }
+        self.core.purge.step(self.core, 1)?;
+        if self.core.undo.purge_state().head != UndoPtr(0) {
+            reach::mark("frees of a committed transaction finished at open");
         }
+        for slot in self.core.active.slots() {
+            reach::mark("loser taken back");
+            rollback::roll_back(self.core, &slot, &mut self.writer)?;
+            Counters::add(&self.core.counters.transactions_recovered);
+        }
+        self.core.purge.finish(self.core)?;
         self.trim();
         Ok(())
     }
@@ -195,8 +197,9 @@ impl<'c> Redo<'c> {
 
 fn placeholder_row(op: RowOp, table: TableId) -> UndoBody<'static> {
     let nothing = &[];
-    let (old_key, new_key, old_row, freed) = (nothing, nothing, nothing, nothing);
-    UndoBody::Row(UndoRow { op, table, old_key, new_key, old_row, freed, entries: Vec::new() })
+    let (old_key, new_key, freed) = (nothing, nothing, nothing);
+    let (old, marked) = (Before::default(), None);
+    UndoBody::Row(UndoRow { op, table, old_key, new_key, old, marked, freed, entries: Vec::new() })
 }
 
 fn placeholder_piece(step: &Step<'_>) -> UndoBody<'static> {
@@ -216,9 +219,6 @@ fn placeholder_piece(step: &Step<'_>) -> UndoBody<'static> {
 fn unclaimed_of(core: &Core, slot: &Slot) -> Result<Unclaimed> {
     let mut unclaimed = Unclaimed::default();
     let state = *slot.state();
-    if state.committed {
-        return Ok(unclaimed);
-    }
     let (mut at, mut undo_no) = (state.head, state.undo_no);
     let mut records = Vec::new();
     while at != UndoPtr(0) {

@@ -14,6 +14,7 @@ use crate::format::page::{max_payload_bytes, RecordRef};
 use crate::format::state::{FencedTable, State, TableState};
 use crate::pool::{self, Action, PageClass, Pool};
 use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
+use crate::txn::{Slot, Versions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -99,6 +100,22 @@ impl Catalog {
     /// The table of that number, unless it has been dropped.
     pub(crate) fn by_id(&self, id: TableId) -> Option<Arc<Table>> {
         self.tables.read().by_id.get(&id).cloned()
+    }
+
+    /// Counts the rows of a transaction that commits with `stamp`, which is about to be published.
+    pub(crate) fn count_committed(&self, versions: &Versions, slot: &Slot, stamp: u64) {
+        slot.for_each_count(|table, difference| {
+            if let Some(table) = self.by_id(table) {
+                table.counts().add(versions, stamp, difference);
+            }
+        });
+    }
+
+    /// Everybody sees the rows that there are, but for those of `open` transactions.
+    pub(crate) fn settle_counts(&self, open: &[Arc<Slot>]) {
+        for table in self.tables.read().by_id.values() {
+            table.settle_count(open.iter().filter_map(|slot| slot.rows_of(table.id())).sum());
+        }
     }
 
     /// All names, sorted.

@@ -1,4 +1,8 @@
-//! A row operation in the form in which it is applied to the trees: forward, again at redo, and backward.
+//! A row operation in the form in which it is applied to the trees: forward, again at redo, backward, and at purge.
+//!
+//! A change is a list of steps, each of which inserts, replaces or removes one record. Forward the row comes first and
+//! its entries follow; backward and at purge it comes last. So whoever sees an entry that a transaction has
+//! touched finds the row touched too, and whoever finds a row as if never touched finds the entries so (C5).
 //!
 //! Invariants
 //!   I1  [`apply`] runs inside one action and changes clustered tree, secondary trees and row count together.
@@ -6,20 +10,38 @@
 //!       invariant and stops the engine, for half an operation must not reach a generation.
 //!   I3  The buffers are reused: a steady stream of row operations allocates nothing.
 //!   I4  Keys of leaves to merge are pieces of the change that has just been applied: none outlives it.
+//!   I5  A forward change removes nothing: what goes is marked as deleted, for those who still see it, until purge.
 
 use super::handle::Table;
-use crate::base::{Error, Result, TableId};
+use crate::base::{Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
-use crate::format::page::RecordRef;
+use crate::format::page::{RecordFlags, RecordRef};
+use crate::format::undo_record::{Before, UndoEntry, UndoRow};
 use crate::pool::Action;
 use crate::tree::{Changed, Cursor, Path, Removed, Tree};
 use std::sync::Arc;
 
-/// A piece of a [`Change`]'s buffer.
+/// Who made a record, and the undo record that tells what was there before; none when everybody sees it.
+pub(crate) type Version = Option<(TxnId, UndoPtr)>;
+
+/// A piece of one of a [`Change`]'s buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Span {
     at: usize,
     len: usize,
+}
+
+impl Span {
+    fn of(self, bytes: &[u8]) -> &[u8] {
+        bytes.get(self.at..self.at + self.len).expect("a span lies inside its buffer")
+    }
+}
+
+/// What a place in a tree holds before the change; its payload lies in the buffer `before`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Held {
+    version: Version,
+    payload: Span,
 }
 
 /// What becomes of one secondary entry. Keys are stored keys: the caller's part, then the clustered key.
@@ -32,6 +54,51 @@ pub(crate) struct EntryChange {
     pub(crate) new_key: Option<(Span, usize)>,
     /// The stored payload of the entry that comes.
     pub(crate) payload: Span,
+    /// The live entry at `old_key`.
+    pub(crate) old: Held,
+    /// The delete-marked entry at `new_key`.
+    pub(crate) marked: Option<Held>,
+}
+
+/// Which of a tree's two paths a step uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Side {
+    Old,
+    New,
+}
+
+/// Where the payload of a record comes from.
+#[derive(Clone, Copy, Debug)]
+enum Payload {
+    New(Span),
+    Before(Span),
+}
+
+/// Whose version a record gets.
+#[derive(Clone, Copy, Debug)]
+enum Stamp {
+    /// That of the operation.
+    Own,
+    /// The one it had.
+    Of(Version),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    /// A record where nothing is.
+    Insert(Payload),
+    /// A record in place of another one.
+    Replace { payload: Payload, stamp: Stamp, marked: bool },
+    /// Nothing where a record is.
+    Remove,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    index_no: usize,
+    side: Side,
+    key: Span,
+    work: Work,
 }
 
 /// A row operation to apply.
@@ -39,17 +106,37 @@ pub(crate) struct EntryChange {
 pub(crate) struct Change {
     pub(crate) op: RowOp,
     bytes: Vec<u8>,
+    before: Vec<u8>,
     pub(crate) old_key: Span,
     pub(crate) new_key: Span,
     /// The stored row that comes.
     pub(crate) row: Span,
+    /// The live row at `old_key`.
+    pub(crate) old: Held,
+    /// The delete-marked row at `new_key`, unless that is `old_key`.
+    pub(crate) marked: Option<Held>,
     pub(crate) entries: Vec<EntryChange>,
+    steps: Vec<Step>,
+    /// Rows that come, less those that go.
+    rows: i64,
 }
 
 impl Default for Change {
     fn default() -> Self {
-        let (bytes, entries, none) = (Vec::new(), Vec::new(), Span::default());
-        Self { op: RowOp::Insert, bytes, old_key: none, new_key: none, row: none, entries }
+        let none = Span::default();
+        Self {
+            op: RowOp::Insert,
+            bytes: Vec::new(),
+            before: Vec::new(),
+            old_key: none,
+            new_key: none,
+            row: none,
+            old: Held::default(),
+            marked: None,
+            entries: Vec::new(),
+            steps: Vec::new(),
+            rows: 0,
+        }
     }
 }
 
@@ -58,8 +145,13 @@ impl Change {
     pub(crate) fn start(&mut self, op: RowOp, old_key: &[u8], new_key: &[u8]) {
         self.op = op;
         self.bytes.clear();
+        self.before.clear();
         self.entries.clear();
+        self.steps.clear();
+        self.rows = 0;
         self.row = Span::default();
+        self.old = Held::default();
+        self.marked = None;
         self.old_key = self.put(&[old_key]);
         self.new_key = self.put(&[new_key]);
     }
@@ -71,16 +163,46 @@ impl Change {
         Span { at, len: self.bytes.len() - at }
     }
 
-    /// Lets `f` append bytes.
-    pub(crate) fn put_with(&mut self, f: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Span> {
+    /// Lets `f` append bytes, looking at the row that goes.
+    pub(crate) fn put_with_old_row(
+        &mut self,
+        f: impl FnOnce(&mut Vec<u8>, &[u8]) -> Result<()>,
+    ) -> Result<Span> {
         let at = self.bytes.len();
-        f(&mut self.bytes)?;
+        f(&mut self.bytes, self.old.payload.of(&self.before))?;
         Ok(Span { at, len: self.bytes.len() - at })
     }
 
     /// The bytes of a span.
     pub(crate) fn get(&self, span: Span) -> &[u8] {
-        self.bytes.get(span.at..span.at + span.len).expect("a span lies inside its buffer")
+        span.of(&self.bytes)
+    }
+
+    /// The payload that a place holds before.
+    pub(crate) fn held(&self, held: &Held) -> &[u8] {
+        held.payload.of(&self.before)
+    }
+
+    /// What a place holds before, as an undo record has it.
+    pub(crate) fn before_of(&self, held: &Held) -> Before<'_> {
+        Before { version: held.version, payload: self.held(held) }
+    }
+
+    /// Bytes of keys, rows and payloads.
+    pub(crate) fn bytes_len(&self) -> usize {
+        self.bytes.len() + self.before.len()
+    }
+
+    /// Looks at the place of `key` in `tree` and leaves `path` prepared: whether its record is delete-marked, and what it
+    /// holds; `None` when nothing is there. Outside actions; may do I/O.
+    pub(crate) fn look(&mut self, tree: &Tree, key: Span, path: &mut Path) -> Result<Option<(bool, Held)>> {
+        let Self { bytes, before, .. } = self;
+        let at = before.len();
+        tree.get_prepared(key.of(bytes), path, |record| {
+            before.extend_from_slice(record.payload);
+            let payload = Span { at, len: record.payload.len() };
+            (record.is_marked(), Held { version: record.version, payload })
+        })
     }
 
     /// Adds what becomes of one secondary entry; keys without the clustered key, the payload as stored.
@@ -90,11 +212,13 @@ impl Change {
         old_key: Option<&[u8]>,
         new_key: Option<&[u8]>,
         payload: &[&[u8]],
-    ) {
+    ) -> &mut EntryChange {
         let old_key = old_key.map(|key| (self.put_stored_key(key, self.old_key), key.len()));
         let new_key = new_key.map(|key| (self.put_stored_key(key, self.new_key), key.len()));
         let payload = self.put(payload);
-        self.entries.push(EntryChange { index_no, old_key, new_key, payload });
+        let (old, marked) = (Held::default(), None);
+        self.entries.push(EntryChange { index_no, old_key, new_key, payload, old, marked });
+        self.entries.last_mut().expect("just added")
     }
 
     fn put_stored_key(&mut self, key: &[u8], clustered: Span) -> Span {
@@ -112,6 +236,171 @@ impl Change {
     /// Whether the clustered key stays as it is.
     pub(crate) fn keeps_key(&self) -> bool {
         self.op == RowOp::Update && self.get(self.old_key) == self.get(self.new_key)
+    }
+
+    /// Whether an entry's key stays as it is.
+    pub(crate) fn entry_keeps_key(&self, entry: &EntryChange) -> bool {
+        match (entry.old_key, entry.new_key) {
+            (Some((old, _)), Some((new, _))) => self.get(old) == self.get(new),
+            _ => false,
+        }
+    }
+
+    /// Plans the operation: what was looked at before is still so.
+    pub(crate) fn plan_forward(&mut self) {
+        let keeps_key = self.keeps_key();
+        let row = Payload::New(self.row);
+        if keeps_key {
+            self.step(0, Side::Old, self.old_key, own(row, false));
+        } else {
+            if self.op != RowOp::Insert {
+                self.step(0, Side::Old, self.old_key, own(Payload::Before(self.old.payload), true));
+            }
+            if self.op != RowOp::Delete {
+                self.step(0, Side::New, self.new_key, put_new(row, self.marked));
+            }
+        }
+        for no in 0..self.entries.len() {
+            let Some(entry) = self.entries.get(no).copied() else { continue };
+            let payload = Payload::New(entry.payload);
+            if self.entry_keeps_key(&entry) {
+                let key = entry.old_key.map_or(Span::default(), |key| key.0);
+                self.step(entry.index_no, Side::Old, key, own(payload, false));
+                continue;
+            }
+            if let Some((key, _)) = entry.old_key {
+                self.step(entry.index_no, Side::Old, key, own(Payload::Before(entry.old.payload), true));
+            }
+            if let Some((key, _)) = entry.new_key {
+                self.step(entry.index_no, Side::New, key, put_new(payload, entry.marked));
+            }
+        }
+        self.rows = rows_of(self.op);
+    }
+
+    /// Plans to take `row` back. `is_gone` says of the version of a delete-marked record whether purge has passed it: then
+    /// it is not put back, as nobody would remove it.
+    pub(crate) fn plan_backward(&mut self, row: &UndoRow<'_>, is_gone: &dyn Fn(Version) -> bool) {
+        let keeps_key = row.op == RowOp::Update && row.new_key.is_empty();
+        self.start(row.op, row.old_key, if keeps_key { row.old_key } else { row.new_key });
+        for entry in &row.entries {
+            self.plan_entry_backward(row, entry, is_gone);
+        }
+        if row.op != RowOp::Delete && !keeps_key {
+            let work = self.take_out(row.marked.as_ref(), is_gone);
+            self.step(0, Side::New, self.new_key, work);
+        }
+        if row.op != RowOp::Insert {
+            let work = self.put_back(&row.old, false);
+            self.step(0, Side::Old, self.old_key, work);
+        }
+        self.rows = -rows_of(row.op);
+    }
+
+    fn plan_entry_backward(
+        &mut self,
+        row: &UndoRow<'_>,
+        entry: &UndoEntry<'_>,
+        is_gone: &dyn Fn(Version) -> bool,
+    ) {
+        let old = self.put_stored_key(entry.old_key, self.old_key);
+        let new = self.put_stored_key(entry.new_key, self.new_key);
+        let keeps_key = row.op == RowOp::Update && self.get(old) == self.get(new);
+        if row.op != RowOp::Delete && !keeps_key {
+            let work = self.take_out(entry.marked.as_ref(), is_gone);
+            self.step(entry.index_no, Side::New, new, work);
+        }
+        if row.op != RowOp::Insert {
+            let work = self.put_back(&entry.old, false);
+            self.step(entry.index_no, Side::Old, old, work);
+        }
+    }
+
+    /// Takes away what came, and puts back the delete-marked record that was there.
+    fn take_out(&mut self, marked: Option<&Before<'_>>, is_gone: &dyn Fn(Version) -> bool) -> Work {
+        match marked.filter(|before| !is_gone(before.version)) {
+            None => Work::Remove,
+            Some(before) => self.put_back(before, true),
+        }
+    }
+
+    fn put_back(&mut self, before: &Before<'_>, marked: bool) -> Work {
+        let payload = Payload::New(self.put(&[before.payload]));
+        Work::Replace { payload, stamp: Stamp::Of(before.version), marked }
+    }
+
+    /// Starts a purge of what `row` has marked as deleted, for [`plan_removal`](Self::plan_removal).
+    pub(crate) fn start_purge(&mut self, row: &UndoRow<'_>) {
+        self.start(RowOp::Delete, row.old_key, b"");
+    }
+
+    /// Plans to remove the record of the old key of the row, or of an entry of it. `is_dead` is asked about its delete
+    /// mark and version; it must stay so until the change is applied. Outside actions; may do I/O.
+    pub(crate) fn plan_removal(
+        &mut self,
+        table: &Table,
+        paths: &mut Paths,
+        index_no: usize,
+        entry_key: &[u8],
+        is_dead: impl FnOnce(bool, Version) -> bool,
+    ) -> Result<()> {
+        let key = self.put_stored_key(entry_key, self.old_key);
+        let path = &mut paths.of(table, index_no)?.old;
+        let found = self.look(table.tree(index_no)?, key, path)?;
+        if found.is_some_and(|(marked, held)| is_dead(marked, held.version)) {
+            self.step(index_no, Side::Old, key, Work::Remove);
+        }
+        Ok(())
+    }
+
+    /// Whether a planned step marks something as deleted.
+    pub(crate) fn leaves_garbage(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.work, Work::Replace { marked: true, .. }))
+    }
+
+    /// Whether nothing is planned.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Steps planned.
+    pub(crate) fn steps_count(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Rows that come, less those that go.
+    pub(crate) fn rows(&self) -> i64 {
+        self.rows
+    }
+
+    fn step(&mut self, index_no: usize, side: Side, key: Span, work: Work) {
+        self.steps.push(Step { index_no, side, key, work });
+    }
+
+    fn payload(&self, payload: Payload) -> &[u8] {
+        match payload {
+            Payload::New(span) => span.of(&self.bytes),
+            Payload::Before(span) => span.of(&self.before),
+        }
+    }
+}
+
+fn rows_of(op: RowOp) -> i64 {
+    match op {
+        RowOp::Insert => 1,
+        RowOp::Update => 0,
+        RowOp::Delete => -1,
+    }
+}
+
+fn own(payload: Payload, marked: bool) -> Work {
+    Work::Replace { payload, stamp: Stamp::Own, marked }
+}
+
+fn put_new(payload: Payload, marked: Option<Held>) -> Work {
+    match marked {
+        None => Work::Insert(payload),
+        Some(_) => own(payload, false),
     }
 }
 
@@ -132,6 +421,15 @@ pub(crate) struct TreePaths {
     pub(crate) new: Path,
     /// For uniqueness checks.
     pub(crate) cursor: Cursor,
+}
+
+impl TreePaths {
+    fn side(&mut self, side: Side) -> &mut Path {
+        match side {
+            Side::Old => &mut self.old,
+            Side::New => &mut self.new,
+        }
+    }
 }
 
 impl std::fmt::Debug for Paths {
@@ -181,103 +479,64 @@ impl Paths {
 
 /// Pins all pages that [`apply`] will need. Outside actions; does I/O.
 pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Result<()> {
-    let keys = |index_no: usize, old: Option<Span>, new: Option<Span>, paths: &mut Paths| {
-        let tree = table.tree(index_no)?;
-        let into = paths.of(table, index_no)?;
-        if let Some(old) = old {
-            tree.prepare(change.get(old), &mut into.old)?;
-        }
-        if let Some(new) = new {
-            tree.prepare(change.get(new), &mut into.new)?;
-        }
-        Ok(())
-    };
-    let old = (change.op != RowOp::Insert).then_some(change.old_key);
-    let new = (change.op != RowOp::Delete && !change.keeps_key()).then_some(change.new_key);
-    keys(0, old, new, paths)?;
-    let span = |key: Option<(Span, usize)>| key.map(|key| key.0);
-    change
-        .entries
-        .iter()
-        .try_for_each(|entry| keys(entry.index_no, span(entry.old_key), span(entry.new_key), paths))
+    change.steps.iter().try_for_each(|step| {
+        let path = paths.of(table, step.index_no)?.side(step.side);
+        table.tree(step.index_no)?.prepare(change.get(step.key), path)
+    })
 }
 
-/// Applies the change. An error means that the trees disagree with it: the caller stops the engine (I2).
-pub(crate) fn apply(action: &Action<'_>, table: &Table, change: &Change, paths: &mut Paths) -> Result<()> {
-    apply_clustered(action, table, change, paths)?;
-    for entry in &change.entries {
-        apply_entry(action, table, change, entry, paths)?;
-    }
-    match change.op {
-        RowOp::Insert => table.count_rows(1),
-        RowOp::Delete => table.count_rows(-1),
-        RowOp::Update => {}
-    }
-    Ok(())
-}
-
-fn apply_clustered(action: &Action<'_>, table: &Table, change: &Change, paths: &mut Paths) -> Result<()> {
-    let row = RecordRef::frozen(change.get(change.row));
-    if change.keeps_key() {
-        let path = &mut paths.of(table, 0)?.old;
-        let changed = table.clustered().replace(action, path, change.get(change.old_key), row)?;
-        return expect(table, changed == Changed::Done, "the row to change is gone");
-    }
-    if change.op != RowOp::Insert {
-        remove(action, table, 0, change, change.old_key, paths)?;
-    }
-    if change.op != RowOp::Delete {
-        let path = &mut paths.of(table, 0)?.new;
-        let changed = table.clustered().insert(action, path, change.get(change.new_key), row)?;
-        expect(table, changed == Changed::Done, "the new row is there already")?;
-    }
-    Ok(())
-}
-
-fn apply_entry(
+/// Applies the change as the operation `own`: its transaction and undo record. An error means that the trees disagree with
+/// it: the caller stops the engine (I2).
+pub(crate) fn apply(
     action: &Action<'_>,
     table: &Table,
     change: &Change,
-    entry: &EntryChange,
     paths: &mut Paths,
+    own: (TxnId, UndoPtr),
 ) -> Result<()> {
-    let index_no = entry.index_no;
-    let payload = RecordRef::frozen(change.get(entry.payload));
-    if let (Some((old, _)), Some((new, _))) = (entry.old_key, entry.new_key) {
-        if change.get(old) == change.get(new) {
-            let path = &mut paths.of(table, index_no)?.old;
-            let changed = table.tree(index_no)?.replace(action, path, change.get(old), payload)?;
-            return expect(table, changed == Changed::Done, "the index entry to change is gone");
-        }
-    }
-    if let Some((old, _)) = entry.old_key {
-        remove(action, table, index_no, change, old, paths)?;
-    }
-    if let Some((new, _)) = entry.new_key {
-        let path = &mut paths.of(table, index_no)?.new;
-        let changed = table.tree(index_no)?.insert(action, path, change.get(new), payload)?;
-        expect(table, changed == Changed::Done, "the new index entry is there already")?;
-    }
+    change.steps.iter().try_for_each(|step| apply_step(action, table, change, step, paths, own))?;
+    table.count_rows(change.rows);
     Ok(())
 }
 
-fn remove(
+fn apply_step(
     action: &Action<'_>,
     table: &Table,
-    index_no: usize,
     change: &Change,
-    key: Span,
+    step: &Step,
     paths: &mut Paths,
+    own: (TxnId, UndoPtr),
 ) -> Result<()> {
-    let path = &mut paths.of(table, index_no)?.old;
-    match table.tree(index_no)?.remove(action, path, change.get(key))? {
-        Removed::Absent => expect(table, false, "the entry to remove is gone"),
-        Removed::Gone { small } => {
-            if small {
-                paths.small.push((index_no, key));
+    let tree = table.tree(step.index_no)?;
+    let path = paths.of(table, step.index_no)?.side(step.side);
+    let key = change.get(step.key);
+    match step.work {
+        Work::Insert(payload) => {
+            // Nothing was there before: no undo record tells what.
+            let version = Some((own.0, UndoPtr(0)));
+            let record = RecordRef { flags: RecordFlags::NONE, version, payload: change.payload(payload) };
+            let changed = tree.insert(action, path, key, record)?;
+            expect(table, changed == Changed::Done, "a new record is there already")
+        }
+        Work::Replace { payload, stamp, marked } => {
+            let version = match stamp {
+                Stamp::Own => Some(own),
+                Stamp::Of(version) => version,
+            };
+            let flags = if marked { RecordFlags::DELETE_MARKED } else { RecordFlags::NONE };
+            let record = RecordRef { flags, version, payload: change.payload(payload) };
+            let changed = tree.replace(action, path, key, record)?;
+            expect(table, changed == Changed::Done, "the record to change is gone")
+        }
+        Work::Remove => match tree.remove(action, path, key)? {
+            Removed::Absent => expect(table, false, "the record to remove is gone"),
+            Removed::Gone { small } => {
+                if small {
+                    paths.small.push((step.index_no, step.key));
+                }
+                Ok(())
             }
-            Ok(())
-        }
+        },
     }
 }
 

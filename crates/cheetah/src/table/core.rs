@@ -6,13 +6,18 @@
 //!   I2  During redo nothing is appended: the records are there already.
 
 use super::catalog::Catalog;
+use super::change::Version;
+use super::purge::Purge;
+use super::standing::Standings;
 use super::unfinished::Unfinished;
-use crate::base::{brake, planted, reach, Config, Error, Health, Lsn, PageId, Result, TableId, TreeId};
+use crate::base::{
+    brake, planted, reach, Config, Error, Health, Lsn, PageId, Result, TableId, TreeId, UndoPtr,
+};
 use crate::format::state::State;
 use crate::log::{FlushMode, Log, Space};
 use crate::page_map::MapStore;
 use crate::pool::{Action, CutState, Pool, Reserve};
-use crate::txn::{Active, LockTable, Owner, UndoLog};
+use crate::txn::{Active, LockTable, Owner, State as TxnOutcome, UndoLog, Versions};
 use cheetah_io::Clock;
 use parking_lot::{Mutex, MutexGuard};
 use std::cell::Cell;
@@ -30,6 +35,7 @@ pub(crate) struct Core {
     /// Absent during redo (I2).
     pub(crate) log: OnceLock<Log>,
     pub(crate) active: Active,
+    pub(crate) versions: Versions,
     pub(crate) undo: UndoLog,
     pub(crate) locks: LockTable,
     pub(crate) catalog: Catalog,
@@ -50,6 +56,9 @@ pub(crate) struct Core {
     pub(crate) last_checkpoint: Mutex<LastCheckpoint>,
     /// What transactions have left to the background.
     pub(crate) unfinished: Unfinished,
+    pub(crate) purge: Purge,
+    /// What purge stays away from.
+    pub(crate) standings: Standings,
     /// Where the search for pages of dropped trees goes on.
     pub(crate) dropping: Mutex<Dropping>,
 }
@@ -243,16 +252,16 @@ impl Core {
 
     /// The state that belongs to the pages of this moment; for the flip, when no action runs.
     pub(crate) fn state(&self) -> State {
-        let (txns, next_txn, next_commit) = self.active.snapshot();
         let undo = self.undo.snapshot();
         let mut state = State {
             lsn: self.log.get().map_or(Lsn(0), Log::end),
-            next_txn,
-            next_commit,
+            next_txn: self.versions.next_txn(),
+            next_commit: self.versions.next_stamp(),
             undo_first_page: undo.first_page,
             undo_end: undo.end,
             undo_pages: undo.pages,
-            txns,
+            purge: undo.purge,
+            txns: self.active.snapshot(),
             ..State::default()
         };
         self.catalog.snapshot(&mut state);
@@ -341,10 +350,34 @@ impl Core {
         self.log_bytes().saturating_mul(100) / self.config.log_bytes_max.max(1)
     }
 
+    /// Whether purge has come to the end of a version's transaction, so that it will not come for what that has marked as
+    /// deleted. Asked by whoever has a standing of the row.
+    pub(crate) fn is_purged(&self, version: Version) -> bool {
+        let Some((txn, _)) = version else { return true };
+        match self.versions.state(txn) {
+            TxnOutcome::Frozen => true,
+            TxnOutcome::Committed(stamp) => stamp <= self.purge.horizon(),
+            TxnOutcome::Active | TxnOutcome::Aborted(_) => false,
+        }
+    }
+
+    /// From now on pages are written without the versions that everybody sees.
+    pub(crate) fn forget_old_versions(&self) {
+        let below = self.versions.visible_below();
+        let action = self.pool.enter();
+        self.pool.set_freeze_below(&action, below);
+    }
+
+    /// Transactions that have ended and are not purged.
+    pub(crate) fn to_purge_count(&self) -> u64 {
+        let slots = self.active.slots();
+        let open = slots.iter().filter(|slot| slot.state().first != UndoPtr(0));
+        self.undo.live_count().saturating_sub(open.count() as u64)
+    }
+
     /// Frees undo pages that no transaction needs; whether there may be more.
     pub(crate) fn trim_undo(&self) -> bool {
-        let end = self.undo.end();
-        self.undo.advance_tail(self.active.oldest_undo(end))
+        self.undo.advance_tail()
     }
 
     /// Makes the log durable up to `lsn` as far as the flush mode asks for it at a commit.

@@ -10,6 +10,7 @@
 //!   I5  The stored auto-increment counter counts, also when it is lower than that of the creation: it may have been set
 //!       so. Without one (0) the table is new.
 
+use super::counts::Counts;
 use crate::base::{Error, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef};
 use crate::format::row::RowShape;
@@ -29,6 +30,11 @@ pub struct Table {
     name: RwLock<String>,
     trees: Vec<Arc<Tree>>,
     row_count: AtomicU64,
+    counts: Counts,
+    /// When it was created; 0 before this opening.
+    created_at: AtomicU64,
+    /// Snapshots before this stamp belong to the table that had its name before.
+    replaced_at: AtomicU64,
     auto_increment: AtomicU64,
     auto_increment_logged: AtomicU64,
     hidden_key: AtomicU64,
@@ -52,6 +58,9 @@ impl Table {
             name: RwLock::new(def.name.clone()),
             trees,
             row_count: AtomicU64::new(counters.row_count),
+            counts: Counts::new(counters.row_count),
+            created_at: AtomicU64::new(0),
+            replaced_at: AtomicU64::new(0),
             auto_increment: AtomicU64::new(first),
             auto_increment_logged: AtomicU64::new(first),
             hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
@@ -100,6 +109,34 @@ impl Table {
     /// Its rows, those of open transactions included.
     pub fn row_count(&self) -> u64 {
         self.row_count.load(Relaxed)
+    }
+
+    /// Its rows as snapshots see them.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Everybody sees the rows that there are: at the end of an opening, when no transaction is open.
+    pub(crate) fn settle_count(&self, open_difference: i64) {
+        self.counts.set(self.row_count().saturating_add_signed(-open_difference));
+    }
+
+    /// Notes that it was created at `stamp`.
+    pub(crate) fn set_created_at(&self, stamp: u64) {
+        self.created_at.store(stamp, Relaxed);
+    }
+
+    /// Notes that it has taken the place of another table: older snapshots would miss that one's rows (M2).
+    pub(crate) fn set_replacing(&self) {
+        self.replaced_at.store(self.created_at.load(Relaxed), Relaxed);
+    }
+
+    /// `TableChanged` for a snapshot from before the table took the place of another one.
+    pub(crate) fn check_not_replaced_since(&self, stamp: Option<u64>) -> Result<()> {
+        match stamp {
+            Some(stamp) if stamp < self.replaced_at.load(Relaxed) => Err(Error::TableChanged(self.name())),
+            _ => Ok(()),
+        }
     }
 
     /// The next auto-increment value.

@@ -1,17 +1,21 @@
-//! Tables: the catalog, row operations over all indexes of a table, large values, counters, rollback.
+//! Tables: the catalog, row operations over all indexes of a table, large values, counters, rollback, purge.
 
 pub(crate) mod analyze;
 pub(crate) mod catalog;
 pub(crate) mod change;
 pub(crate) mod core;
+pub(crate) mod counts;
 pub(crate) mod ddl;
 pub(crate) mod handle;
 pub(crate) mod large;
+pub(crate) mod purge;
 pub(crate) mod rollback;
 pub(crate) mod row_op;
 mod spec;
+pub(crate) mod standing;
 pub(crate) mod stored_row;
 pub(crate) mod unfinished;
+pub(crate) mod visible;
 
 pub use analyze::KeyEnds;
 pub use handle::Table;

@@ -1,29 +1,35 @@
 //! Insert, update and delete of a row with all its index entries, forward and at redo.
 //!
-//! Order: look (old row, old entries, uniqueness), write large values, pin every page, make room; then one action
-//! does it all: trees and row count, undo record, log record. The caller holds the table's exclusive lock, so
-//! what was looked at still holds in the action.
+//! Order: look (old row, old entries, uniqueness, and delete-marked records where something new comes), write large
+//! values, pin every page, make room; then one action does it all: undo record, trees and row count, log record. The
+//! caller's locks keep other writers away from the row, and its standing ([`super::standing`]) purge, so what was looked
+//! at still holds in the action.
 //!
 //! Invariants
 //!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were written are taken back.
 //!   I2  Redo runs the same code with the values that the log carries, without uniqueness checks and locks.
+//!   I3  The undo record is appended before the trees change: whoever meets the new version finds it.
 
-use super::change::{self, Change, Paths};
+use super::change::{self, Change, EntryChange, Paths};
 use super::core::{Core, Counters, Need};
 use super::handle::Table;
 use super::large::{self, Buffers, Unclaimed};
 use super::rollback;
 use super::spec::{NewRow, OldEntry};
+use super::standing::Standing;
 use super::stored_row::{choose_moves, find_values, rebuild, Value};
 use crate::base::{planted, Error, Result, TxnId};
 use crate::format::log_record::{encode_row, LargeSource, LoggedEntry, LoggedRow, RowOp};
 use crate::format::page::max_payload_bytes;
 use crate::format::row::{RowShape, LOCATOR_BYTES};
-use crate::format::undo_record::{self, RowParts};
+use crate::format::undo_record::{self, RowParts, UndoEntry};
 use crate::format::varint;
 use crate::tree::SeekMode;
 use crate::txn::{start_record, Slot};
 use std::sync::Arc;
+
+/// Bytes of an undo record beside keys and rows, for the row and for each entry.
+const UNDO_BYTES_MORE: usize = 96;
 
 /// The buffers and pins of one transaction's row operations; nothing is allocated per row once they have grown.
 #[derive(Default, Debug)]
@@ -32,9 +38,6 @@ pub(crate) struct Writer {
     pub(crate) change: Change,
     pub(crate) buffers: Buffers,
     pub(crate) unclaimed: Unclaimed,
-    old_row: Vec<u8>,
-    old_payloads: Vec<u8>,
-    old_payload_lengths: Vec<usize>,
     values: Vec<Value>,
     old_values: Vec<Value>,
     large: Vec<LargeSource>,
@@ -108,7 +111,11 @@ impl Writer {
         let new_key =
             if op == RowOp::Update && logged.new_key.is_empty() { logged.old_key } else { logged.new_key };
         self.change.start(op, logged.old_key, new_key);
+        let _standing = self.standing(on);
         self.read_old_row(table)?;
+        if self.look_at_new_row(table)? {
+            return Err(Error::corrupt(format!("table '{}'", table.name()), "the new row is there already"));
+        }
         for entry in entries {
             self.add_entry(table, entry, new_key.len())?;
         }
@@ -132,8 +139,10 @@ impl Writer {
     ) -> Result<()> {
         let Target { core, slot, table, .. } = on;
         let _usage = table.use_it()?;
-        self.change.start(op, old_key, new.map_or(b"", |new| new.key));
+        let new_key = new.map_or(&b""[..], |new| new.key);
+        self.change.start(op, old_key, new_key);
         check_limits(table, new)?;
+        let _standing = self.standing(on);
         self.read_old_row(table)?;
         if let Some(new) = new {
             self.check_unique(table, new)?;
@@ -155,21 +164,42 @@ impl Writer {
         self.execute(on)
     }
 
+    /// Keeps purge away from the rows of the change.
+    fn standing<'a>(&self, on: Target<'a>) -> Standing<'a> {
+        let Change { op, old_key, new_key, .. } = self.change;
+        let old = (op != RowOp::Insert).then(|| self.change.get(old_key));
+        let new = (op != RowOp::Delete).then(|| self.change.get(new_key));
+        on.core.standings.of_rows(on.table.id(), old, new)
+    }
+
     /// Reads the row that changes or goes.
     fn read_old_row(&mut self, table: &Table) -> Result<()> {
-        self.old_row.clear();
         self.old_values.clear();
-        self.old_payloads.clear();
-        self.old_payload_lengths.clear();
         if self.change.op == RowOp::Insert {
             return Ok(());
         }
-        let Writer { change, paths, old_row, .. } = self;
+        let Writer { change, paths, old_values, .. } = self;
         let path = &mut paths.of(table, 0)?.old;
-        let key = change.get(change.old_key);
-        let copy = |record: crate::format::page::RecordRef<'_>| old_row.extend_from_slice(record.payload);
-        table.clustered().get_prepared(key, path, copy)?.ok_or(Error::RowNotFound)?;
-        find_values(table.shape(), &self.old_row, &mut self.old_values)
+        match change.look(table.clustered(), change.old_key, path)? {
+            Some((false, held)) => change.old = held,
+            _ => return Err(Error::RowNotFound),
+        }
+        find_values(table.shape(), change.held(&change.old), old_values)
+    }
+
+    /// Looks at where a row comes that was not there: whether one is there.
+    fn look_at_new_row(&mut self, table: &Table) -> Result<bool> {
+        let Writer { change, paths, .. } = self;
+        if change.op == RowOp::Delete || change.keeps_key() {
+            return Ok(false);
+        }
+        let path = &mut paths.of(table, 0)?.new;
+        match change.look(table.clustered(), change.new_key, path)? {
+            None => {}
+            Some((true, held)) => change.marked = Some(held),
+            Some((false, _)) => return Ok(true),
+        }
+        Ok(false)
     }
 
     /// Pairs the entries that go with those that come.
@@ -197,34 +227,41 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds one entry, reading the payload of what goes and making sure that what comes is not there.
+    /// Adds one entry, looking at what goes and making sure that what comes is not there.
     fn add_entry(&mut self, table: &Table, entry: &LoggedEntry<'_>, new_len: usize) -> Result<()> {
         let op = self.change.op;
-        let tree = table.tree(entry.index_no)?;
         let old_key = (op != RowOp::Insert).then_some(entry.old_key);
         let new_key = (op != RowOp::Delete).then_some(entry.new_key);
         let mut length = [0u8; varint::MAX_BYTES];
         let used = varint::write(&mut length, new_len as u64);
         let head = length.get(..used).unwrap_or_default();
         let payload: [&[u8]; 2] = if new_key.is_some() { [head, entry.payload] } else { [b"", b""] };
-        self.change.add_entry(entry.index_no, old_key, new_key, &payload);
-        let Writer { change, paths, old_payloads, old_payload_lengths, .. } = self;
-        let added = change.entries.last().copied().expect("just added");
+        let mut added = *self.change.add_entry(entry.index_no, old_key, new_key, &payload);
+        self.look_at_entry(table, &mut added)?;
+        if let Some(last) = self.change.entries.last_mut() {
+            *last = added;
+        }
+        Ok(())
+    }
+
+    fn look_at_entry(&mut self, table: &Table, entry: &mut EntryChange) -> Result<()> {
+        let Writer { change, paths, .. } = self;
+        let tree = table.tree(entry.index_no)?;
         let into = paths.of(table, entry.index_no)?;
         let damaged =
             |detail| Error::corrupt(format!("index {} of table '{}'", entry.index_no, table.name()), detail);
-        let before = old_payloads.len();
-        if let Some((old, _)) = added.old_key {
-            let copy =
-                |record: crate::format::page::RecordRef<'_>| old_payloads.extend_from_slice(record.payload);
-            let found = tree.get_prepared(change.get(old), &mut into.old, copy)?;
-            found.ok_or_else(|| damaged("the entry of the row to change is missing; run CHECK TABLE"))?;
+        if let Some((old, _)) = entry.old_key {
+            match change.look(tree, old, &mut into.old)? {
+                Some((false, held)) => entry.old = held,
+                _ => return Err(damaged("the entry of the row to change is missing; run CHECK TABLE")),
+            }
         }
-        old_payload_lengths.push(old_payloads.len() - before);
-        if let Some((new, _)) = added.new_key {
-            let same = added.old_key.is_some_and(|(old, _)| change.get(old) == change.get(new));
-            if !same && tree.get_prepared(change.get(new), &mut into.new, |_| ())?.is_some() {
-                return Err(damaged("an entry of the new row is there already; run CHECK TABLE"));
+        let Some((new, _)) = entry.new_key.filter(|_| !change.entry_keeps_key(entry)) else { return Ok(()) };
+        match change.look(tree, new, &mut into.new)? {
+            None => {}
+            Some((true, held)) => entry.marked = Some(held),
+            Some((false, _)) => {
+                return Err(damaged("an entry of the new row is there already; run CHECK TABLE"))
             }
         }
         Ok(())
@@ -232,13 +269,10 @@ impl Writer {
 
     /// Refuses a row whose unique keys another row has.
     fn check_unique(&mut self, table: &Table, new: &NewRow<'_>) -> Result<()> {
-        let Writer { change, paths, .. } = self;
-        if !change.keeps_key() {
-            let path = &mut paths.of(table, 0)?.new;
-            if table.clustered().get_prepared(new.key, path, |_| ())?.is_some() {
-                return Err(Error::DuplicateKey { index_no: 0, existing: new.key.to_vec() });
-            }
+        if self.look_at_new_row(table)? {
+            return Err(Error::DuplicateKey { index_no: 0, existing: new.key.to_vec() });
         }
+        let Writer { change, paths, .. } = self;
         for entry in new.secondary {
             let unique = table.indexes().get(entry.index_no).is_some_and(|index| index.unique);
             if !unique || !entry.check_unique {
@@ -248,7 +282,8 @@ impl Writer {
             let mut found = cursor.seek(SeekMode::AtLeast, entry.key)?;
             while found && cursor.key().starts_with(entry.key) {
                 let existing = cursor.key().get(entry.key.len()..).unwrap_or_default();
-                if change.op == RowOp::Insert || existing != change.get(change.old_key) {
+                let is_live = cursor.record().is_some_and(|record| !record.is_marked());
+                if is_live && (change.op == RowOp::Insert || existing != change.get(change.old_key)) {
                     let (index_no, existing) = (entry.index_no, existing.to_vec());
                     return Err(Error::DuplicateKey { index_no, existing });
                 }
@@ -285,11 +320,11 @@ impl Writer {
 
     /// Puts the row together from the caller's or logged bytes and the locators of this run.
     fn rebuild_row(&mut self, shape: &RowShape, row: &[u8]) -> Result<()> {
-        let Writer { change, values, old_values, old_row, large, unclaimed, .. } = self;
+        let Writer { change, values, old_values, large, unclaimed, .. } = self;
         let mut sources = large.iter();
         let mut written = unclaimed.finished.iter();
         let missing = |detail| Error::corrupt("large values of a row", detail);
-        let span = change.put_with(|out| {
+        let span = change.put_with_old_row(|out, old_row| {
             rebuild(shape, row, values, out, |no, _| match sources.next() {
                 Some(LargeSource::Written) => {
                     let locator = written.next().ok_or_else(|| missing("a value that was not written"))?;
@@ -310,7 +345,8 @@ impl Writer {
     /// Lists the large values of the old row that the new one does not keep.
     fn collect_freed(&mut self, table: &Table) -> Result<()> {
         self.freed.clear();
-        let Writer { change, values, old_values, old_row, large, freed, .. } = self;
+        let Writer { change, values, old_values, large, freed, .. } = self;
+        let old_row = change.held(&change.old);
         if change.op == RowOp::Delete {
             values.clear();
             large.clear();
@@ -330,8 +366,9 @@ impl Writer {
     /// The action.
     fn execute(&mut self, on: Target<'_>) -> Result<()> {
         let Target { core, slot, table, interrupted } = on;
+        self.change.plan_forward();
         change::prepare(table, &self.change, &mut self.paths)?;
-        let undo_bytes = self.change_bytes() + self.old_row.len() + self.old_payloads.len() + 64;
+        let undo_bytes = self.change.bytes_len() + UNDO_BYTES_MORE * (self.change.entries.len() + 1);
         let need = if self.change.op == RowOp::Delete { Need::Delete } else { Need::New };
         let pages = 4 * (self.change.entries.len() + 1) + core.undo.pages_needed(undo_bytes);
         core.make_room_unless(need, pages, interrupted)?;
@@ -340,26 +377,21 @@ impl Writer {
             let mut state = slot.state();
             start_record(&state, &mut self.buffers.undo);
             self.encode_undo(table);
-            let applied = change::apply(&action, table, &self.change, &mut self.paths);
+            let undo = core.undo.append(&action, &mut state, &self.buffers.undo);
+            let own = (slot.txn(), undo);
+            let applied = change::apply(&action, table, &self.change, &mut self.paths, own);
             core.must("a row operation", applied)?;
-            core.undo.append(&action, &mut state, &self.buffers.undo);
+            slot.count_rows(table.id(), self.change.rows());
             self.encode_log(slot.txn(), table, table.take_auto_increment_to_log());
             core.append(&action, &self.buffers.log)?;
         }
-        if !self.freed.is_empty() {
-            slot.note_frees();
+        if self.change.leaves_garbage() || !self.freed.is_empty() {
+            slot.note_garbage();
         }
         self.unclaimed.clear();
         // The row operation is done: pages that stay small are no error of it.
         core.tidied(self.paths.merge_small(table, &self.change));
         Ok(())
-    }
-
-    fn change_bytes(&self) -> usize {
-        let entries = self.change.entries.iter();
-        let entries = entries.flat_map(|entry| [entry.old_key, entry.new_key]).flatten();
-        let keys = entries.map(|(span, _)| self.change.get(span).len()).sum::<usize>();
-        keys + self.change.get(self.change.old_key).len() + self.change.get(self.change.new_key).len()
     }
 
     /// Builds the log record.
@@ -392,26 +424,23 @@ impl Writer {
 
     /// Appends the body of the undo record to the head that is there.
     fn encode_undo(&mut self, table: &Table) {
-        let Writer { change, buffers, old_row, old_payloads, old_payload_lengths, freed, .. } = self;
+        let Writer { change, buffers, freed, .. } = self;
         let new_key = if change.keeps_key() { &[][..] } else { change.get(change.new_key) };
         let parts = RowParts {
             op: change.op,
             table: table.id(),
             old_key: change.get(change.old_key),
             new_key,
-            old_row,
+            old: change.before_of(&change.old),
+            marked: change.marked.as_ref().map(|held| change.before_of(held)),
             freed,
         };
-        let mut at = 0;
-        let entries = change.entries.iter().zip(old_payload_lengths.iter()).map(|(entry, &len)| {
-            let payload = old_payloads.get(at..at + len).unwrap_or_default();
-            at += len;
-            LoggedEntry {
-                index_no: entry.index_no,
-                old_key: change.caller_key(entry.old_key),
-                new_key: change.caller_key(entry.new_key),
-                payload,
-            }
+        let entries = change.entries.iter().map(|entry| UndoEntry {
+            index_no: entry.index_no,
+            old_key: change.caller_key(entry.old_key),
+            new_key: change.caller_key(entry.new_key),
+            old: change.before_of(&entry.old),
+            marked: entry.marked.as_ref().map(|held| change.before_of(held)),
         });
         undo_record::put_row(&mut buffers.undo, &parts, entries);
         undo_record::finish(&mut buffers.undo);

@@ -1,5 +1,4 @@
-//! What transactions leave to the background at their end: rollbacks that have met an error, and the large values that a
-//! commit no longer needs.
+//! Rollbacks that have met an error, which go on in the background.
 //!
 //! Invariants
 //!   I1  A rollback here keeps the table locks of its transaction until it is complete: nobody sees or changes what is half
@@ -29,11 +28,11 @@ pub(crate) struct Unfinished {
     work: Mutex<Writer>,
 }
 
-/// What is left of a transaction.
+/// What is left of a transaction, and its locks.
 struct Rest {
     slot: Arc<Slot>,
-    /// The locks of a transaction that is rolled back; none of one that has committed.
-    locks: Option<(Owner, Vec<TableId>)>,
+    owner: Owner,
+    tables: Vec<TableId>,
     failed: Mutex<Option<Failure>>,
 }
 
@@ -47,21 +46,12 @@ impl Rest {
         self.failed.lock().as_ref().is_none_or(|failure| failure.retry_ns <= now_ns)
     }
 
-    fn locks_table(&self, table: TableId) -> bool {
-        self.locks.as_ref().is_some_and(|(_, tables)| tables.contains(&table))
-    }
-
     fn fail(&self, now_ns: u64, reason: String) {
         *self.failed.lock() = Some(Failure { reason, retry_ns: now_ns + REST_NS });
     }
 }
 
 impl Unfinished {
-    /// Takes over a committed transaction whose large values are to be freed.
-    pub(crate) fn add_frees(&self, slot: Arc<Slot>) {
-        self.list.lock().push(Arc::new(Rest { slot, locks: None, failed: Mutex::default() }));
-    }
-
     /// Takes over a rollback that has met an error, with the locks of its transaction (I1).
     pub(crate) fn add_rollback(
         &self,
@@ -71,20 +61,20 @@ impl Unfinished {
         now_ns: u64,
         reason: String,
     ) {
-        let rest = Rest { slot, locks: Some((owner, tables)), failed: Mutex::default() };
+        let rest = Rest { slot, owner, tables, failed: Mutex::default() };
         rest.fail(now_ns, reason);
         self.list.lock().push(Arc::new(rest));
     }
 
     /// How many rollbacks are here.
     pub(crate) fn rollbacks_count(&self) -> usize {
-        self.list.lock().iter().filter(|rest| rest.locks.is_some()).count()
+        self.list.lock().len()
     }
 
     /// The rollback that keeps `table` locked, and what it has met.
     pub(crate) fn rollback_of(&self, table: TableId) -> Option<(TxnId, String)> {
         let list = self.list.lock();
-        let rest = list.iter().find(|rest| rest.locks_table(table))?;
+        let rest = list.iter().find(|rest| rest.tables.contains(&table))?;
         let reason = rest.failed.lock().as_ref().map(|failure| failure.reason.clone());
         reason.map(|reason| (rest.slot.txn(), reason))
     }
@@ -125,13 +115,10 @@ impl Unfinished {
 
 /// Goes on with one; whether it is finished.
 fn go_on(core: &Core, rest: &Rest, writer: &mut Writer) -> Result<bool> {
-    let Some((owner, _)) = &rest.locks else {
-        return rollback::free_left_behind(core, &rest.slot, RECORDS_PER_STEP);
-    };
     let finished = rollback::roll_back_some(core, &rest.slot, writer, RECORDS_PER_STEP);
     writer.release();
     if matches!(finished, Ok(true)) {
-        core.locks.release_all(*owner);
+        core.locks.release_all(rest.owner);
     }
     finished
 }

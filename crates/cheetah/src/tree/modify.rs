@@ -10,7 +10,7 @@
 use super::descend::{Landing, Target};
 use super::merge::worth_merging;
 use super::{Path, Tree};
-use crate::base::Result;
+use crate::base::{reach, Result};
 use crate::format::page::{NoRoom, PageMut, PageView, Pending, RecordRef};
 use crate::pool::{Action, PageRef, WriteGuard};
 
@@ -139,6 +139,13 @@ impl Tree {
             }
             if let Ok(changed) = write.attempt(&mut guard, key) {
                 return Ok(changed);
+            }
+            // Versions that nobody asks for any more take room that a split would have to find.
+            if PageMut::new(&mut guard).freeze_below(self.pool.frozen_below(action)) {
+                if let Ok(changed) = write.attempt(&mut guard, key) {
+                    reach::mark("room made by freezing");
+                    return Ok(changed);
+                }
             }
             drop(guard);
             return self.split_and_write(action, path, key, write);

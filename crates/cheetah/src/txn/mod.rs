@@ -1,12 +1,19 @@
-//! Transactions without their tables: identities, locks, and the undo log.
+//! Transactions without their tables: identities, locks, the undo log, and who sees what.
 
 mod active;
 mod locks;
+mod read_view;
 mod undo_log;
+mod versions;
+
+#[cfg(test)]
+mod undo_log_tests;
 
 pub use active::{Active, Slot};
 pub use locks::{
     Answer, Blocking, BlockingKind, Deadlock, DeadlockMember, KeyRange, Lock, LockInfo, LockLimits, LockMode,
-    LockTable, LockedOn, Outcome, Owner, TableMode, Ticket, Wait, WaitInfo,
+    LockTable, LockedOn, Outcome as LockOutcome, Owner, TableMode, Ticket, Wait, WaitInfo,
 };
+pub use read_view::ReadView;
 pub use undo_log::{start_record, UndoLog, UndoStart};
+pub use versions::{Outcome, Reader, State, Versions};

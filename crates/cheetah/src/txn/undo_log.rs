@@ -1,20 +1,30 @@
-//! The undo log: one stream of bytes in pool pages, appended at its end, cut off at its tail.
+//! The undo log: one stream of bytes in pool pages, appended at its end, cut off at its tail. It is the history list too: at
+//! its end a transaction appends a finish record, and purge follows these.
 //!
 //! Invariants
 //!   I1  Append-only: bytes once written are never overwritten, also not when a rollback has taken their records
 //!       back (C6). A rollback moves its transaction's head back and leaves the bytes.
 //!   I2  A pointer is the offset of a byte since the creation of the database, so pointers are never reused.
-//!   I3  The record that a listed transaction needs lies at or behind the tail; every read checks the
-//!       transaction and the number it expects.
-//!   I4  The directory of pages is part of the generation state: the flip sees pages and directory of one moment.
+//!   I3  A page counts the transactions whose oldest record begins in it and whose finish record purge has not passed: its
+//!       *live* ones. A page goes only from the front, when it counts none and lies wholly before the place of purge. So a
+//!       record stays until its transaction has been passed, whether it was taken back or not: somebody may still follow a
+//!       pointer to it.
+//!   I4  Directory, counts and the place of purge are part of the generation state: the flip sees them and the pages of one
+//!       moment, as they change inside actions only.
+//!   I5  Every read checks the transaction, and the number if it is known. Nobody reads behind the end that it has seen
+//!       under the mutex, so nobody sees part of a record.
+//!   I6  With the last record of a transaction its finish record is passed, in one action: a purge that has begun and has
+//!       nothing left to do would look as if it had not begun.
 //! Records are contiguous in the stream and may cross page borders. Page number i of the stream holds the offsets
 //! from i * C, where C is what a page holds.
-//! Locks     one mutex over directory and end, taken inside actions or for a lookup; page latches come after.
+//! Locks     one mutex over directory and places, taken inside actions or for a lookup; page latches come after.
 
-use crate::base::{reach, Error, PageId, Result, TreeId, TxnId, UndoPtr};
+use crate::base::{planted, reach, Error, PageId, Result, TreeId, TxnId, UndoPtr};
 use crate::format::page::{build_content, content_capacity, PageKind, PageMut, PageView};
-use crate::format::state::TxnState;
-use crate::format::undo_record::{self, decode_head, UndoHead, HEAD_BYTES};
+use crate::format::state::{PurgeState, TxnState, UndoPage};
+use crate::format::undo_record::{
+    self, decode_body, decode_head, UndoBody, UndoFinish, UndoHead, HEAD_BYTES,
+};
 use crate::pool::{Action, PageClass, PageRef, Pool};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -25,6 +35,9 @@ const FIRST_BYTES: [u8; 8] = *b"CHEETAHU";
 
 /// Pages freed in one action when the tail moves: bounds how long a flip waits.
 const FREED_PER_ACTION: usize = 32;
+
+/// Records that one search for a finish record passes over: bounds how long a commit takes that purges a little.
+const RECORDS_PER_SEARCH: usize = 2048;
 
 /// Longest record accepted when reading: beyond it the length is damaged.
 const RECORD_BYTES_MAX: u32 = 1 << 26;
@@ -37,17 +50,27 @@ pub struct UndoStart {
     /// Offset behind the last record.
     pub end: UndoPtr,
     /// The pages, oldest first.
-    pub pages: Vec<PageId>,
+    pub pages: Vec<UndoPage>,
+    /// How far purge was.
+    pub purge: PurgeState,
 }
 
 #[derive(Debug)]
 struct Stream {
     first_page: u64,
     end: UndoPtr,
-    pages: VecDeque<PageId>,
+    pages: VecDeque<UndoPage>,
     /// The last page, pinned: an append never reads from disk.
     last: Option<PageRef>,
+    purge: PurgeState,
+    /// There is no finish record between the place of purge and this one.
+    searched_to: UndoPtr,
+    /// Sum of the counts of all pages (I3).
+    live: u64,
 }
+
+/// A page at hand with its number in the stream, for those who read many records one after another.
+type AtHand = Option<(u64, PageRef)>;
 
 /// The undo log.
 #[derive(Debug)]
@@ -61,19 +84,28 @@ impl UndoLog {
     /// Opens the log where a generation left it; reads its last page.
     pub fn open(pool: Arc<Pool>, start: UndoStart) -> Result<Self> {
         let page_capacity = content_capacity(PageClass::Base.bytes(pool.page_bytes())) as u64;
-        let last = match start.pages.last() {
-            Some(&pid) => Some(fetch(&pool, pid)?),
+        let UndoStart { first_page, end, pages, purge } = start;
+        if purge.at > end {
+            return Err(Error::corrupt(
+                "undo log",
+                format!("purge is at {}, behind the end at {end}", purge.at),
+            ));
+        }
+        let last = match pages.last() {
+            Some(last) => Some(fetch(&pool, last.page)?),
             None => None,
         };
-        let stream = Stream { first_page: start.first_page, end: start.end, pages: start.pages.into(), last };
+        let live = pages.iter().map(|page| page.live).sum();
+        let searched_to = purge.at.max(UndoPtr(FIRST_BYTES.len() as u64));
+        let stream = Stream { first_page, end, pages: pages.into(), last, purge, searched_to, live };
         Ok(Self { pool, page_capacity, stream: Mutex::new(stream) })
     }
 
-    /// Directory and end, for the flip.
+    /// Directory and places, for the flip.
     pub fn snapshot(&self) -> UndoStart {
         let stream = self.stream.lock();
         let pages = stream.pages.iter().copied().collect();
-        UndoStart { first_page: stream.first_page, end: stream.end, pages }
+        UndoStart { first_page: stream.first_page, end: stream.end, pages, purge: stream.purge }
     }
 
     /// Offset behind the last record.
@@ -91,19 +123,51 @@ impl UndoLog {
         bytes / self.page_capacity as usize + 2
     }
 
-    /// Appends a record built in `record` as the newest of the transaction, whose state moves on to it.
-    pub fn append(&self, action: &Action<'_>, state: &mut TxnState, record: &[u8]) {
+    /// Transactions with records that purge has not passed, those included that have not ended (I3).
+    pub fn live_count(&self) -> u64 {
+        self.stream.lock().live
+    }
+
+    /// Whether there is no record that purge has not passed.
+    pub fn is_purged(&self) -> bool {
+        let stream = self.stream.lock();
+        stream.purge.at == stream.end
+    }
+
+    /// Appends a record built in `record` as the newest of the transaction, whose state moves on to it. Returns where it is.
+    pub fn append(&self, action: &Action<'_>, state: &mut TxnState, record: &[u8]) -> UndoPtr {
         let mut stream = self.stream.lock();
-        if stream.end == UndoPtr(0) {
-            self.append_bytes(action, &mut stream, &FIRST_BYTES);
-        }
-        let at = stream.end;
-        self.append_bytes(action, &mut stream, record);
+        let at = self.append_record(action, &mut stream, record);
         state.head = at;
         state.undo_no += 1;
-        if state.first == UndoPtr(0) {
+        let is_again =
+            state.undo_no == 1 && planted::is_on("undo: count a transaction that starts over again");
+        if state.first == UndoPtr(0) || is_again {
             state.first = at;
+            stream.live += 1;
+            if let Some(page) = stream.page_mut(at, self.page_capacity) {
+                page.live += 1;
+            }
         }
+        at
+    }
+
+    /// Appends the finish record of a transaction that has appended records, as the last thing about it.
+    pub fn append_finish(&self, action: &Action<'_>, txn: TxnId, end: &UndoFinish) {
+        let mut record = Vec::with_capacity(undo_record::FINISH_BYTES_MAX);
+        undo_record::start(&mut record, txn, 0, UndoPtr(0));
+        undo_record::put_finish(&mut record, end);
+        undo_record::finish(&mut record);
+        self.append_record(action, &mut self.stream.lock(), &record);
+    }
+
+    fn append_record(&self, action: &Action<'_>, stream: &mut Stream, record: &[u8]) -> UndoPtr {
+        if stream.end == UndoPtr(0) {
+            self.append_bytes(action, stream, &FIRST_BYTES);
+        }
+        let at = stream.end;
+        self.append_bytes(action, stream, record);
+        at
     }
 
     fn append_bytes(&self, action: &Action<'_>, stream: &mut Stream, mut rest: &[u8]) {
@@ -132,28 +196,57 @@ impl UndoLog {
         let page = self.pool.allocate(action, TreeId::UNDO, PageClass::Base);
         let position = page_no * self.page_capacity;
         build_content(&mut page.write(action), PageKind::Undo, TreeId::UNDO, PageId::NONE, position);
-        stream.pages.push_back(page.pid());
+        stream.pages.push_back(UndoPage { page: page.pid(), live: 0 });
         stream.last = Some(page.clone());
         page
     }
 
-    /// Reads the record at `at` into `record`, head included, and checks whose it is. May do I/O.
+    /// Reads record number `undo_no` of a transaction at `at` into `record`, head included, and checks whose it is. May do
+    /// I/O.
     pub fn read(&self, at: UndoPtr, txn: TxnId, undo_no: u64, record: &mut Vec<u8>) -> Result<UndoHead> {
-        record.clear();
-        self.read_bytes(at, HEAD_BYTES, record)?;
-        let damaged = || Error::corrupt(format!("undo record at {at}"), "not the expected record");
-        let head = decode_head(record.first_chunk().ok_or_else(damaged)?)?;
-        if head.txn != txn || head.undo_no != undo_no || head.len > RECORD_BYTES_MAX || head.prev >= at {
-            return Err(damaged());
+        let head = self.read_version(at, txn, record)?;
+        if head.undo_no != undo_no {
+            return Err(damaged(at));
         }
-        self.read_bytes(UndoPtr(at.0 + HEAD_BYTES as u64), head.len as usize - HEAD_BYTES, record)?;
         Ok(head)
     }
 
-    fn read_bytes(&self, mut at: UndoPtr, len: usize, out: &mut Vec<u8>) -> Result<()> {
+    /// As [`read`](Self::read), for those who know a pointer from a version and so no number.
+    pub fn read_version(&self, at: UndoPtr, txn: TxnId, record: &mut Vec<u8>) -> Result<UndoHead> {
+        let mut at_hand = None;
+        let head = self.read_head(at, record, &mut at_hand)?;
+        if head.txn != txn || head.undo_no == 0 {
+            return Err(damaged(at));
+        }
+        self.read_rest(at, &head, record, &mut at_hand)?;
+        Ok(head)
+    }
+
+    fn read_head(&self, at: UndoPtr, record: &mut Vec<u8>, at_hand: &mut AtHand) -> Result<UndoHead> {
+        record.clear();
+        self.read_bytes(at, HEAD_BYTES, record, at_hand)?;
+        let head = decode_head(record.first_chunk().ok_or_else(|| damaged(at))?)?;
+        if head.len > RECORD_BYTES_MAX || head.prev >= at {
+            return Err(damaged(at));
+        }
+        Ok(head)
+    }
+
+    fn read_rest(
+        &self,
+        at: UndoPtr,
+        head: &UndoHead,
+        record: &mut Vec<u8>,
+        at_hand: &mut AtHand,
+    ) -> Result<()> {
+        let rest = head.len as usize - HEAD_BYTES;
+        self.read_bytes(UndoPtr(at.0 + HEAD_BYTES as u64), rest, record, at_hand)
+    }
+
+    fn read_bytes(&self, mut at: UndoPtr, len: usize, out: &mut Vec<u8>, at_hand: &mut AtHand) -> Result<()> {
         let end = out.len() + len;
         while out.len() < end {
-            let page = fetch(&self.pool, self.page_of(at)?)?;
+            let page = self.page_of(at, at_hand)?;
             let position = (at.0 % self.page_capacity) as usize;
             let taken = (end - out.len()).min(self.page_capacity as usize - position);
             let guard = page.read();
@@ -169,26 +262,107 @@ impl UndoLog {
         Ok(())
     }
 
-    fn page_of(&self, at: UndoPtr) -> Result<PageId> {
-        let stream = self.stream.lock();
-        let index = (at.0 / self.page_capacity).checked_sub(stream.first_page);
-        let page = index.and_then(|index| stream.pages.get(index as usize));
-        match page {
-            Some(&page) if at < stream.end => Ok(page),
-            _ => Err(Error::corrupt(format!("undo record at {at}"), "outside the undo log")),
+    fn page_of(&self, at: UndoPtr, at_hand: &mut AtHand) -> Result<PageRef> {
+        let page_no = at.0 / self.page_capacity;
+        if let Some((_, page)) = at_hand.as_ref().filter(|(number, _)| *number == page_no) {
+            return Ok(page.clone());
         }
+        let mut stream = self.stream.lock();
+        let is_inside = at < stream.end;
+        let found = stream.page_mut(at, self.page_capacity).filter(|_| is_inside).map(|page| page.page);
+        drop(stream);
+        let outside = || Error::corrupt(format!("undo record at {at}"), "outside the undo log");
+        let page = fetch(&self.pool, found.ok_or_else(outside)?)?;
+        *at_hand = Some((page_no, page.clone()));
+        Ok(page)
     }
 
-    /// Frees the pages before `oldest`, a bounded number of them; whether there are more. Never inside an action.
-    pub fn advance_tail(&self, oldest: UndoPtr) -> bool {
-        let keep_from = oldest.0 / self.page_capacity;
-        if self.stream.lock().first_page >= keep_from {
+    /// How far purge is.
+    pub fn purge_state(&self) -> PurgeState {
+        self.stream.lock().purge
+    }
+
+    /// Looks for the next finish record that purge has not passed, and reads it into `record`: where the record behind it
+    /// begins, its head and its body. `None` at the end of the log, and when the search is to be continued because it has
+    /// passed over many records: [`has_more_to_search`](Self::has_more_to_search). Outside actions; may do I/O.
+    pub fn next_finish(&self, record: &mut Vec<u8>) -> Result<Option<(UndoPtr, UndoHead, UndoFinish)>> {
+        let (mut at, end) = self.to_search();
+        let mut at_hand = None;
+        for _ in 0..RECORDS_PER_SEARCH {
+            if at >= end {
+                break;
+            }
+            let head = self.read_head(at, record, &mut at_hand)?;
+            let next = UndoPtr(at.0 + u64::from(head.len));
+            if next > end {
+                return Err(damaged(at));
+            }
+            if head.undo_no == 0 {
+                self.note_searched(at);
+                self.read_rest(at, &head, record, &mut at_hand)?;
+                return match decode_body(record.get(HEAD_BYTES..).unwrap_or_default())? {
+                    UndoBody::Finish(finish) => Ok(Some((next, head, finish))),
+                    _ => Err(damaged(at)),
+                };
+            }
+            at = next;
+        }
+        self.note_searched(at);
+        Ok(None)
+    }
+
+    /// Whether there are records that no search for a finish record has come to.
+    pub fn has_more_to_search(&self) -> bool {
+        let (at, end) = self.to_search();
+        at < end
+    }
+
+    fn to_search(&self) -> (UndoPtr, UndoPtr) {
+        let stream = self.stream.lock();
+        (stream.searched_to, stream.end)
+    }
+
+    fn note_searched(&self, to: UndoPtr) {
+        let mut stream = self.stream.lock();
+        stream.searched_to = stream.searched_to.max(to);
+    }
+
+    /// Notes how far purge is with the transaction whose finish record is the next.
+    pub fn note_purge(&self, _action: &Action<'_>, purge: PurgeState) {
+        let mut stream = self.stream.lock();
+        assert!(purge.at == stream.purge.at && purge.head != UndoPtr(0), "I6");
+        stream.purge = purge;
+    }
+
+    /// Moves the place of purge behind a finish record: its transaction is done with. `Corruption` when the transaction
+    /// is not among the live ones.
+    pub fn pass(&self, _action: &Action<'_>, next: UndoPtr, end: &UndoFinish) -> Result<()> {
+        let mut stream = self.stream.lock();
+        let is_ahead = stream.purge.at < next && next <= stream.end;
+        match stream.page_mut(end.first, self.page_capacity) {
+            Some(page) if page.live > 0 && is_ahead => page.live -= 1,
+            _ => {
+                return Err(Error::corrupt(
+                    format!("undo record before {next}"),
+                    "its transaction is not live",
+                ))
+            }
+        }
+        stream.live -= 1;
+        stream.purge = PurgeState { at: next, ..PurgeState::default() };
+        stream.searched_to = stream.searched_to.max(next);
+        Ok(())
+    }
+
+    /// Frees pages that nobody needs, a bounded number of them; whether there are more. Never inside an action.
+    pub fn advance_tail(&self) -> bool {
+        if !self.stream.lock().has_free_page(self.page_capacity) {
             return false;
         }
         let action = self.pool.enter();
         let mut stream = self.stream.lock();
         for _ in 0..FREED_PER_ACTION {
-            if stream.first_page >= keep_from {
+            if !stream.has_free_page(self.page_capacity) {
                 return false;
             }
             let Some(page) = stream.pages.pop_front() else { return false };
@@ -197,10 +371,30 @@ impl UndoLog {
                 stream.last = None;
             }
             reach::mark("undo page freed");
-            self.pool.free(&action, page);
+            self.pool.free(&action, page.page);
         }
         true
     }
+}
+
+impl Stream {
+    /// The page in which `at` lies.
+    fn page_mut(&mut self, at: UndoPtr, page_capacity: u64) -> Option<&mut UndoPage> {
+        let index = (at.0 / page_capacity).checked_sub(self.first_page)?;
+        self.pages.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// Whether the first page may go (I3).
+    fn has_free_page(&self, page_capacity: u64) -> bool {
+        let ends_at = (self.first_page + 1) * page_capacity;
+        let is_needed =
+            |page: &UndoPage| page.live > 0 && !planted::is_on("undo: free pages that transactions need");
+        ends_at <= self.purge.at.0 && self.pages.front().is_some_and(|page| !is_needed(page))
+    }
+}
+
+fn damaged(at: UndoPtr) -> Error {
+    Error::corrupt(format!("undo record at {at}"), "not the expected record")
 }
 
 /// Starts a record of `state`'s transaction in `record`.

@@ -6,9 +6,9 @@ use cheetah::format::image::{self, Codec, Compression, Encoding, Workspace};
 use cheetah::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow, RowOp};
 use cheetah::format::page::{build_content, build_page, PageBuf, PageKind, RecordFlags, RecordRef};
 use cheetah::format::row::{build_row, Locator, RowShape, VarValue};
-use cheetah::format::state::{FencedTable, State, TableState, TxnState};
+use cheetah::format::state::{FencedTable, PurgeState, State, TableState, TxnState, UndoPage};
 use cheetah::format::statistics::IndexStatistics;
-use cheetah::format::undo_record::{self, RowParts, UndoBlob};
+use cheetah::format::undo_record::{self, Before, UndoBlob, UndoBody, UndoEntry, UndoFinish, UndoRow};
 use cheetah::format::{control, log_frame, map_block, segment_header, Location, MapEntry};
 
 pub(crate) const ADDRESS: u64 = 1 << 32 | 64;
@@ -169,19 +169,13 @@ pub(crate) fn statistics_rows() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn generation_states() -> Vec<Vec<u8>> {
-    let txn = TxnState {
-        txn: TxnId(7),
-        committed: true,
-        head: UndoPtr(900),
-        first: UndoPtr(8),
-        undo_no: 3,
-        freed_pages: 2,
-    };
+    let txn = TxnState { txn: TxnId(7), head: UndoPtr(900), first: UndoPtr(8), undo_no: 3 };
     let state = State {
         lsn: Lsn(1 << 40),
         next_txn: TxnId(8),
         undo_end: UndoPtr(1000),
-        undo_pages: (1..9).map(PageId).collect(),
+        undo_pages: (1..9).map(|page| UndoPage { page: PageId(page), live: page % 3 }).collect(),
+        purge: PurgeState { at: UndoPtr(300), head: UndoPtr(200), undo_no: 2, freed_pages: 64 },
         txns: vec![txn; 3],
         tables: vec![TableState { table: TableId(2), row_count: 5, auto_increment: 6, hidden_key: 7 }; 3],
         dropped_trees: vec![TreeId(17), TreeId(20)],
@@ -233,32 +227,51 @@ pub(crate) fn log_frames() -> Vec<Vec<u8>> {
     vec![frames, mark.encode().to_vec()]
 }
 
-/// Undo records of a row operation and of a piece of a large value.
+/// Undo records of row operations, of a piece of a large value, and of the end of a transaction.
 pub(crate) fn undo_records() -> Vec<Vec<u8>> {
-    let mut of_row = Vec::new();
-    undo_record::start(&mut of_row, TxnId(5), 2, UndoPtr(8));
-    let parts = RowParts {
-        op: RowOp::Update,
-        table: TableId(7),
-        old_key: b"old",
-        new_key: b"new",
-        old_row: b"the row before",
-        freed: &Locator { value_bytes: 9, first_page: PageId(1) }.encode(),
+    let version = Some((TxnId(4), UndoPtr(1 << 40)));
+    let old = Before { version, payload: b"the row before" };
+    let marked = Some(Before { version: None, payload: b"a deleted row" });
+    let entry = UndoEntry {
+        index_no: 2,
+        old_key: b"a",
+        new_key: b"b",
+        old: Before { version, payload: b"c" },
+        marked,
     };
-    let entry = LoggedEntry { index_no: 2, old_key: b"a", new_key: b"b", payload: b"c" };
-    undo_record::put_row(&mut of_row, &parts, [entry; 3].into_iter());
-    undo_record::finish(&mut of_row);
-    let mut of_value = Vec::new();
-    undo_record::start(&mut of_value, TxnId(5), 1, UndoPtr(0));
-    let blob = UndoBlob {
+    let (fresh, freed) = (UndoEntry { index_no: 3, new_key: b"d", ..UndoEntry::default() }, locator());
+    let row = |op| {
+        let (old_key, new_key, entries) = (&b"old"[..], &b"new"[..], vec![entry, fresh, entry]);
+        UndoBody::Row(UndoRow {
+            op,
+            table: TableId(7),
+            old_key,
+            new_key,
+            old,
+            marked,
+            freed: &freed,
+            entries,
+        })
+    };
+    let value = UndoBody::Blob(UndoBlob {
         table: TableId(7),
         total_bytes: 1 << 20,
         end: 300,
         locator: b"a locator",
         pages: (5..20).map(PageId).collect(),
         index_pages: vec![PageId(4)],
+    });
+    let (head, first) = (UndoPtr(900), UndoPtr(8));
+    let finish = UndoFinish { stamp: 12, committed: true, head, first, undo_no: 3 };
+    let encode = |(undo_no, body): (u64, &UndoBody<'_>)| {
+        let mut bytes = Vec::new();
+        undo_record::start(&mut bytes, TxnId(5), undo_no, UndoPtr(undo_no / 2 * 8));
+        undo_record::put_body(&mut bytes, body);
+        undo_record::finish(&mut bytes);
+        bytes
     };
-    undo_record::put_blob(&mut of_value, &blob);
-    undo_record::finish(&mut of_value);
-    vec![of_row, of_value]
+    let rows = [RowOp::Insert, RowOp::Update, RowOp::Delete].map(row);
+    let steps =
+        [&value, &rows[0], &rows[1], &rows[2]].into_iter().zip(1..).map(|(body, undo_no)| (undo_no, body));
+    steps.chain([(0, &UndoBody::Finish(finish))]).map(encode).collect()
 }

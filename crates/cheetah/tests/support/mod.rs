@@ -4,6 +4,7 @@
 
 pub mod exploration;
 pub mod full_disk;
+pub mod history;
 pub mod workload;
 
 use cheetah::base::{Config, Result};
@@ -155,10 +156,15 @@ pub fn update_stored(
     txn.update(table, &old_key.to_be_bytes(), &new, &entries)
 }
 
-/// Reads a row with its text.
+/// Reads a row with its text, as a consistent read.
 pub fn read(txn: &mut Transaction, table: &Arc<Table>, key: u64) -> Result<Option<Row>> {
+    read_as(txn, table, key, Read::Consistent)
+}
+
+/// Reads a row with its text.
+pub fn read_as(txn: &mut Transaction, table: &Arc<Table>, key: u64, how: Read) -> Result<Option<Row>> {
     let mut stored = Vec::new();
-    if !txn.get(table, &key.to_be_bytes(), Read::Consistent, &mut stored)? {
+    if !txn.get(table, &key.to_be_bytes(), how, &mut stored)? {
         return Ok(None);
     }
     complete(txn, table, &stored).map(Some)

@@ -231,7 +231,8 @@ impl<'d> Workload<'d> {
             }
         }
         if self.rng.chance(0.1) {
-            assert_eq!(read(&mut session.txn, &table, key)?, rows.get(&key).cloned(), "key {key}");
+            let found = read_as(&mut session.txn, &table, key, Read::Exclusive)?;
+            assert_eq!(found, rows.get(&key).cloned(), "key {key}");
         }
         Ok(())
     }
@@ -284,6 +285,18 @@ fn expect_unique(rows: &mut Rows, old_key: Option<u64>, key: u64, new: &Row, don
     Ok(())
 }
 
+/// After an opening no transaction is left, nothing is to be purged, and the undo log has shrunk to its last page.
+fn check_undo_is_empty(db: &Db) -> std::result::Result<(), String> {
+    let status = db.status();
+    for (name, most) in [("transactions_listed", 0), ("transactions_to_purge", 0), ("undo_pages", 1)] {
+        match status.iter().find(|(other, _)| *other == name) {
+            Some((_, value)) if *value <= most => {}
+            other => return Err(format!("after an opening, {name} is {other:?}")),
+        }
+    }
+    Ok(())
+}
+
 /// Opens an image and compares it with the versions from `acknowledged` on. The version found, and the database.
 pub fn verify(
     disk: &SimDisk,
@@ -291,6 +304,7 @@ pub fn verify(
     acknowledged: u64,
 ) -> std::result::Result<usize, String> {
     let db = open(disk).map_err(|error| format!("the database does not open: {error}"))?;
+    check_undo_is_empty(&db)?;
     let mut contents = Contents::new();
     for name in db.table_names() {
         let mut txn = db.begin();

@@ -160,6 +160,11 @@ impl<'a> RecordRef<'a> {
     pub fn frozen(payload: &'a [u8]) -> Self {
         Self { flags: RecordFlags::NONE, version: None, payload }
     }
+
+    /// Whether it is deleted, and only still there for those who may see it.
+    pub fn is_marked(&self) -> bool {
+        self.flags == RecordFlags::DELETE_MARKED
+    }
 }
 
 /// The bytes of one page.

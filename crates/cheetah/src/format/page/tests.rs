@@ -312,3 +312,26 @@ fn pages_with_mutated_bytes_are_refused_or_usable() {
     }
     assert!(accepted > 1000, "{accepted}: some mutations must be harmless");
 }
+
+#[test]
+fn freezing_takes_off_old_versions_and_makes_room() {
+    let mut page = vec![0; 1024];
+    let mut target = build_page(&mut page, PageKind::Leaf, 0, TreeId(7), b"", None, PageId::NONE);
+    let record = |txn: u64, payload| RecordRef {
+        flags: RecordFlags::DELETE_MARKED,
+        version: Some((TxnId(txn), UndoPtr(9))),
+        payload,
+    };
+    target.push(b"a", &record(4, b"first")).unwrap();
+    target.push(b"b", &record(5, b"second")).unwrap();
+    target.push(b"c", &RecordRef::frozen(b"third")).unwrap();
+    let free = target.view().free_bytes();
+    assert!(target.freeze_below(TxnId(5)));
+    let view = target.view();
+    assert_eq!(view.free_bytes(), free + VERSION_BYTES);
+    assert_eq!(view.record(0), RecordRef { version: None, ..record(4, b"first") });
+    assert_eq!((view.record(1), view.record(2)), (record(5, b"second"), RecordRef::frozen(b"third")));
+    assert!(!target.freeze_below(TxnId(5)));
+    target.compact();
+    assert_eq!(target.view().record(0).payload, b"first");
+}

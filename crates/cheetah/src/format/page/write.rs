@@ -5,7 +5,7 @@
 
 use super::layout::*;
 use super::view::PageView;
-use crate::base::{PageId, TreeId};
+use crate::base::{PageId, TreeId, TxnId};
 use crate::format::bytes::{u40_bytes, u48_bytes};
 use crate::format::varint;
 
@@ -115,6 +115,22 @@ impl<'a> PageMut<'a> {
         self.bytes.copy_within(slots + SLOT_BYTES..HEADER_BYTES + count * SLOT_BYTES, slots);
         put_u16(self.bytes, AT_COUNT, count - 1);
         self.note_remove(i);
+    }
+
+    /// Takes the versions of transactions below `txn` off the records; whether there were any.
+    pub fn freeze_below(&mut self, txn: TxnId) -> bool {
+        let old = self.bytes.to_vec();
+        let old = PageView::new(&old);
+        let mut any = false;
+        for i in 0..old.count() {
+            let record = old.record(i);
+            if record.version.is_some_and(|(by, _)| by < txn) {
+                self.rewrite_record(old.record_at(i), &RecordRef { version: None, ..record });
+                self.add_garbage(VERSION_BYTES);
+                any = true;
+            }
+        }
+        any
     }
 
     /// Adds a child to an inner page: `key` is the lower bound of its keys.

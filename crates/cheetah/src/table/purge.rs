@@ -1,0 +1,285 @@
+//! Purge: removes what no snapshot can see any more, in the order in which transactions ended. It follows the finish records
+//! of the undo log as far as the horizon allows; those of transactions that were rolled back, and of those that left nothing
+//! behind, it only passes. Of a committed one it takes the chain from its newest record to its oldest: records that it has
+//! marked as deleted go, and the large values that it left behind.
+//!
+//! Invariants
+//!   I1  What is purged and how far purge is change in one action, and the latter is part of the generation state. So large
+//!       values are freed exactly once, whatever crashes in between (C4); to remove a record again does nothing.
+//!   I2  One thread at a time purges; whoever finds another at it leaves it to that one.
+//!   I3  A record of a dropped or fenced table is skipped: its trees are, or will be, freed as a whole.
+//!   I4  Damage met at the opening of the database fences the table; an error met later leaves purge where it is, for
+//!       another attempt or the next opening.
+//!   I5  A record goes only while it is marked by the transaction that is purged, or by one that everybody sees (C10).
+//!       Whoever might put it back knows from [`Purge::horizon`], which is set first, that nobody will come for it again.
+//!   I6  Purge waits for nobody: while somebody works on a row, it comes back later.
+//! Locks     `buffers`, over I/O; a row's standing, alone, over the action; those of the undo log, for a moment.
+
+use super::change::{self, Version};
+use super::core::{Core, Need};
+use super::handle::Table;
+use super::large;
+use super::rollback::check_owner;
+use super::row_op::Writer;
+use crate::base::{planted, reach, Result, TxnId, UndoPtr};
+use crate::format::log_record::RowOp;
+use crate::format::row::LOCATOR_BYTES;
+use crate::format::state::PurgeState;
+use crate::format::undo_record::{decode_body, UndoBody, UndoFinish, UndoHead, UndoRow, HEAD_BYTES};
+use crate::pool::Action;
+use parking_lot::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+/// Pages freed in one action: bounds how long a flip waits.
+const FREED_PER_ACTION: usize = 64;
+
+/// See the module.
+#[derive(Default, Debug)]
+pub(crate) struct Purge {
+    /// Held by the one that purges (I2).
+    buffers: Mutex<Buffers>,
+    /// Transactions that ended up to here may be purged (I5).
+    horizon: AtomicU64,
+}
+
+#[derive(Default, Debug)]
+struct Buffers {
+    /// The undo record being looked at.
+    record: Vec<u8>,
+    writer: Writer,
+}
+
+/// What became of an undo record.
+enum Purged {
+    /// It is done with; purge goes on from here.
+    GoOn(PurgeState),
+    /// It was the last one of its transaction, which is passed.
+    Passed,
+    /// Somebody works on its row (I6).
+    Busy,
+}
+
+/// A transaction that has ended.
+struct Ended {
+    txn: TxnId,
+    end: UndoFinish,
+    /// Where the record behind its finish record begins.
+    next: UndoPtr,
+}
+
+/// How far [`Purge::step`] may go.
+struct Budget {
+    records: usize,
+}
+
+impl Budget {
+    fn take_one(&mut self) -> bool {
+        let is_left = self.records > 0;
+        self.records = self.records.saturating_sub(1);
+        is_left
+    }
+}
+
+impl Purge {
+    /// Transactions that ended with larger stamps have not been purged.
+    pub(crate) fn horizon(&self) -> u64 {
+        self.horizon.load(Acquire)
+    }
+
+    /// Purges up to `records` undo records and finish records; whether anything was done. Outside actions; does I/O.
+    pub(crate) fn step(&self, core: &Core, records: usize) -> Result<bool> {
+        core.health.check()?;
+        let Some(mut buffers) = self.buffers.try_lock() else { return Ok(false) };
+        let horizon = core.versions.horizon();
+        self.horizon.store(horizon, Release);
+        core.forget_old_versions();
+        let done = purge_up_to(core, horizon, &mut Budget { records }, &mut buffers);
+        buffers.writer.release();
+        done
+    }
+
+    /// Keeps purge from changing any tree while the guard is there. Waits for a step in progress.
+    pub(crate) fn pause(&self) -> impl Sized + '_ {
+        self.buffers.lock()
+    }
+
+    /// Purges everything that no snapshot sees.
+    pub(crate) fn finish(&self, core: &Core) -> Result<()> {
+        while self.step(core, usize::MAX)? {}
+        Ok(())
+    }
+}
+
+fn purge_up_to(core: &Core, horizon: u64, budget: &mut Budget, buffers: &mut Buffers) -> Result<bool> {
+    let mut done = false;
+    while budget.take_one() {
+        let Some((next, head, end)) = core.undo.next_finish(&mut buffers.record)? else {
+            return Ok(done || core.undo.has_more_to_search());
+        };
+        if end.stamp > horizon && !planted::is_on("purge: do not look at snapshots") {
+            reach::mark("purge held up by a snapshot");
+            return Ok(done);
+        }
+        let ended = Ended { txn: head.txn, end, next };
+        if !purge_transaction(core, &ended, budget, buffers)? {
+            return Ok(done);
+        }
+        done = true;
+    }
+    Ok(done)
+}
+
+/// Goes on with one transaction, newest record first; passes it when that was all. False when it has to wait.
+fn purge_transaction(core: &Core, ended: &Ended, budget: &mut Budget, buffers: &mut Buffers) -> Result<bool> {
+    let mut at = core.undo.purge_state();
+    if at.head == UndoPtr(0) {
+        (at.head, at.undo_no) = (ended.end.head, ended.end.undo_no);
+    }
+    let Buffers { record, writer } = buffers;
+    while at.head != UndoPtr(0) {
+        if !budget.take_one() {
+            core.undo.note_purge(&core.pool.enter(), at);
+            return Ok(true);
+        }
+        let head = core.undo.read(at.head, ended.txn, at.undo_no, record)?;
+        match decode_body(record.get(HEAD_BYTES..).unwrap_or_default())? {
+            UndoBody::Row(row) => match purge_row(core, ended, at, &head, &row, writer) {
+                Ok(Purged::GoOn(on)) => at = on,
+                Ok(Purged::Passed) => return Ok(true),
+                Ok(Purged::Busy) => {
+                    core.undo.note_purge(&core.pool.enter(), at);
+                    return Ok(false);
+                }
+                // After a fence the record comes again, and is skipped.
+                Err(error) => core.fence(row.table, error)?,
+            },
+            _ => at = before(at, &head),
+        }
+    }
+    pass(core, &core.pool.enter(), ended)?;
+    Ok(true)
+}
+
+/// Purges one record.
+fn purge_row(
+    core: &Core,
+    ended: &Ended,
+    at: PurgeState,
+    head: &UndoHead,
+    row: &UndoRow<'_>,
+    writer: &mut Writer,
+) -> Result<Purged> {
+    let table = core.catalog.by_id(row.table);
+    let Some((table, _usage)) =
+        table.as_ref().and_then(|table| table.use_it().ok().map(|usage| (table, usage)))
+    else {
+        return Ok(Purged::GoOn(before(at, head)));
+    };
+    if row.op != RowOp::Insert && at.freed_pages == 0 {
+        let Some(standing) = core.standings.for_purge(table.id(), row.old_key) else {
+            return Ok(Purged::Busy);
+        };
+        remove_marked(core, table, ended.txn, row, writer)?;
+        drop(standing);
+        core.tidied(writer.paths.merge_small(table, &writer.change));
+    }
+    match row.freed.is_empty() {
+        true => Ok(Purged::GoOn(before(at, head))),
+        false => free_of_record(core, table, ended, at, head, row),
+    }
+}
+
+/// Removes the entries and the row that the operation has marked as deleted, as far as nobody has come back to them. To do it
+/// again does nothing, so purge need not move on in the same action.
+fn remove_marked(
+    core: &Core,
+    table: &Table,
+    txn: TxnId,
+    row: &UndoRow<'_>,
+    writer: &mut Writer,
+) -> Result<()> {
+    let Writer { change, paths, .. } = writer;
+    let is_dead = |marked: bool, version: Version| {
+        marked && version.is_none_or(|(by, _)| by == txn || planted::is_on("purge: remove others' marks"))
+    };
+    let moves = row.op == RowOp::Delete || !row.new_key.is_empty();
+    change.start_purge(row);
+    for entry in row.entries.iter().filter(|entry| moves || entry.old_key != entry.new_key) {
+        change.plan_removal(table, paths, entry.index_no, entry.old_key, is_dead)?;
+    }
+    if moves {
+        change.plan_removal(table, paths, 0, b"", is_dead)?;
+    }
+    if change.is_empty() {
+        return Ok(());
+    }
+    reach::mark("marked records purged");
+    change::prepare(table, change, paths)?;
+    core.make_room(Need::Back, 4 * change.steps_count())?;
+    let action = core.pool.enter();
+    core.must("purging a row", change::apply(&action, table, change, paths, (txn, UndoPtr(0))))
+}
+
+/// Where purge goes on when the record of `head` is done with.
+fn before(at: PurgeState, head: &UndoHead) -> PurgeState {
+    PurgeState { head: head.prev, undo_no: at.undo_no - 1, freed_pages: 0, ..at }
+}
+
+fn pass(core: &Core, action: &Action<'_>, ended: &Ended) -> Result<()> {
+    core.must("purging a transaction", core.undo.pass(action, ended.next, &ended.end))
+}
+
+/// Notes in the action that purges a record that it is done with; with the last one the transaction is passed. Where to go
+/// on, if there is more.
+fn note_purged(
+    core: &Core,
+    action: &Action<'_>,
+    ended: &Ended,
+    at: PurgeState,
+    head: &UndoHead,
+) -> Result<Purged> {
+    let at = before(at, head);
+    if at.head == UndoPtr(0) {
+        return pass(core, action, ended).map(|()| Purged::Passed);
+    }
+    core.undo.note_purge(action, at);
+    Ok(Purged::GoOn(at))
+}
+
+/// Frees the large values that a record lists.
+fn free_of_record(
+    core: &Core,
+    table: &Table,
+    ended: &Ended,
+    mut at: PurgeState,
+    head: &UndoHead,
+    row: &UndoRow<'_>,
+) -> Result<Purged> {
+    let (mut data, mut index) = (Vec::new(), Vec::new());
+    for locator in row.freed.chunks(LOCATOR_BYTES) {
+        large::pages_of(&core.pool, table.blob_owner(), locator, &mut data, &mut index)?;
+    }
+    let already_free = at.freed_pages as usize;
+    check_owner(core, table.blob_owner(), data.iter().skip(already_free).chain(&index))?;
+    reach::mark("large value left behind freed");
+    loop {
+        core.make_room(Need::Back, FREED_PER_ACTION)?;
+        let action = core.pool.enter();
+        let from = (at.freed_pages as usize).min(data.len());
+        let to = (from + FREED_PER_ACTION).min(data.len());
+        if planted::is_on("txn: free large values before noting it") {
+            data.iter().chain(&index).for_each(|&page| core.pool.free(&action, page));
+            drop(action);
+            core.checkpoint()?;
+            return note_purged(core, &core.pool.enter(), ended, at, head);
+        }
+        data.iter().take(to).skip(from).for_each(|&page| core.pool.free(&action, page));
+        at.freed_pages = to as u64;
+        if to == data.len() {
+            index.iter().for_each(|&page| core.pool.free(&action, page));
+            return note_purged(core, &action, ended, at, head);
+        }
+        core.undo.note_purge(&action, at);
+    }
+}

@@ -1,0 +1,386 @@
+//! The map from transaction numbers to outcomes: 8 bytes for each transaction that some snapshot may still be undecided about.
+//!
+//! Invariants
+//!   I1  A number changes once, from active to an end; only an opening makes a frozen one active.
+//!   I2  All numbers of a missing chunk before the newest are frozen. A chunk goes when all of its transactions have ended at
+//!       or before the horizon (H8), also while older ones are active: one forgotten transaction does not keep the map.
+//!   I3  The newest chunk stays. A number behind it has not been given out: active. No number is given out before all
+//!       doors show its chunk.
+//! Every thread looks through one of several doors, so that readers on many cores do not write to one cache line. A door is
+//! locked exclusively once for each chunk that comes or goes.
+
+use super::number::Number;
+use crate::base::TxnId;
+use parking_lot::{Mutex, RwLock};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+/// Transactions in a chunk: 32 KiB.
+pub(super) const CHUNK_TXNS: u64 = 4096;
+
+/// Doors to the map; more than cores that are likely to look at the same moment.
+pub(super) const DOORS_COUNT: usize = 64;
+
+/// How a transaction ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Its changes count from its stamp on.
+    Committed,
+    /// Its changes have been taken back before its stamp was published.
+    Aborted,
+}
+
+/// What is known of a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// It has not ended.
+    Active,
+    /// It has been committed, with this stamp.
+    Committed(u64),
+    /// It has been rolled back, with this stamp.
+    Aborted(u64),
+    /// It has ended, and all live and future snapshots see that.
+    Frozen,
+}
+
+pub(super) const ACTIVE: u64 = 0;
+const FROZEN: u64 = 1;
+const COMMITTED: u64 = 2;
+const ABORTED: u64 = 3;
+const KIND_BITS: u32 = 2;
+
+fn word_of(outcome: Outcome, stamp: u64) -> u64 {
+    let kind = match outcome {
+        Outcome::Committed => COMMITTED,
+        Outcome::Aborted => ABORTED,
+    };
+    stamp << KIND_BITS | kind
+}
+
+fn state_of(word: u64) -> State {
+    let stamp = word >> KIND_BITS;
+    match word & ((1 << KIND_BITS) - 1) {
+        ACTIVE => State::Active,
+        FROZEN => State::Frozen,
+        COMMITTED => State::Committed(stamp),
+        _ => State::Aborted(stamp),
+    }
+}
+
+impl State {
+    /// Whether the transaction has ended at or before `stamp`.
+    pub fn has_ended_at(self, stamp: u64) -> bool {
+        match self {
+            State::Active => false,
+            State::Committed(end) | State::Aborted(end) => end <= stamp,
+            State::Frozen => true,
+        }
+    }
+
+    /// Whether a snapshot at `stamp` sees what the transaction did.
+    pub fn is_seen_at(self, stamp: u64) -> bool {
+        !matches!(self, State::Aborted(_)) && self.has_ended_at(stamp)
+    }
+}
+
+/// The outcomes of consecutive transactions. One thread at a time writes: the one that holds the mutex of the commits, or the one
+/// that opens the database.
+#[derive(Debug)]
+pub(super) struct Chunk<N = AtomicU64> {
+    no: u64,
+    words: Box<[N]>,
+    /// How many have not ended.
+    active_count: N,
+    /// The largest stamp.
+    newest_stamp: N,
+}
+
+impl Chunk {
+    /// A chunk of active transactions.
+    fn active(no: u64) -> Self {
+        Self::new(no, CHUNK_TXNS, ACTIVE)
+    }
+
+    /// A chunk of frozen transactions.
+    fn frozen(no: u64) -> Self {
+        Self::new(no, CHUNK_TXNS, FROZEN)
+    }
+}
+
+impl<N: Number> Chunk<N> {
+    pub(super) fn new(no: u64, txns: u64, word: u64) -> Self {
+        Self {
+            no,
+            words: (0..txns).map(|_| N::new(word)).collect(),
+            active_count: N::new(if word == ACTIVE { txns } else { 0 }),
+            newest_stamp: N::new(0),
+        }
+    }
+
+    fn first(&self) -> u64 {
+        self.no * CHUNK_TXNS
+    }
+
+    fn end(&self) -> u64 {
+        self.first() + CHUNK_TXNS
+    }
+
+    fn word(&self, txn: u64) -> &N {
+        let word = self.words.get((txn % CHUNK_TXNS) as usize);
+        word.expect("a chunk has all words")
+    }
+
+    pub(super) fn state(&self, txn: u64) -> State {
+        state_of(self.word(txn).get())
+    }
+
+    /// Ends an active transaction.
+    pub(super) fn end_txn(&self, txn: u64, outcome: Outcome, stamp: u64) {
+        self.newest_stamp.set(stamp.max(self.newest_stamp.get()));
+        self.settle_txn(txn, word_of(outcome, stamp));
+    }
+
+    /// Makes an active transaction one that counts as ended before all snapshots.
+    fn freeze_txn(&self, txn: u64) {
+        self.settle_txn(txn, FROZEN);
+    }
+
+    fn settle_txn(&self, txn: u64, word: u64) {
+        let is_active = self.word(txn).get() == ACTIVE;
+        debug_assert!(is_active, "I1: transaction {txn} ends once");
+        self.word(txn).set(word);
+        if is_active {
+            self.active_count.set(self.active_count.get() - 1);
+        }
+    }
+
+    /// Makes a frozen transaction active.
+    fn revive(&self, txn: u64) {
+        if self.word(txn).get() != ACTIVE {
+            self.word(txn).set(ACTIVE);
+            self.active_count.set(self.active_count.get() + 1);
+        }
+    }
+
+    /// Whether all have ended at or before `horizon`.
+    pub(super) fn is_settled(&self, horizon: u64) -> bool {
+        // In this order: who sees that the last one has ended sees its stamp.
+        self.active_count.get() == 0 && self.newest_stamp.get() <= horizon
+    }
+}
+
+/// The chunks that are there, by their numbers.
+type Directory = Arc<Vec<Arc<Chunk>>>;
+
+fn chunk_no(txn: u64) -> u64 {
+    txn / CHUNK_TXNS
+}
+
+fn find(directory: &[Arc<Chunk>], no: u64) -> Option<&Arc<Chunk>> {
+    let newest = directory.last()?;
+    if newest.no == no {
+        return Some(newest);
+    }
+    let at = directory.binary_search_by_key(&no, |chunk| chunk.no).ok()?;
+    directory.get(at)
+}
+
+fn newest_no(directory: &[Arc<Chunk>]) -> u64 {
+    directory.last().map_or(0, |chunk| chunk.no)
+}
+
+#[repr(align(128))]
+#[derive(Debug)]
+struct Door(RwLock<Directory>);
+
+/// How far the map has been looked through for what can go.
+#[derive(Debug)]
+struct Settled {
+    /// All transactions before it have ended at or before a horizon.
+    below: u64,
+    /// The newest chunk when chunks were dropped last.
+    newest_no: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Map {
+    doors: Box<[Door]>,
+    directory: Mutex<Directory>,
+    /// Number of the newest chunk that all doors show (I3).
+    shown_no: AtomicU64,
+    settled: Mutex<Settled>,
+    /// As in `settled`, to be read by everybody.
+    below: AtomicU64,
+}
+
+impl Map {
+    /// A map in which everything before `next` is frozen.
+    pub(super) fn new(next: u64) -> Self {
+        let chunk = Chunk::active(chunk_no(next));
+        (chunk.first()..next).for_each(|txn| chunk.freeze_txn(txn));
+        let newest_no = chunk.no;
+        let directory = Arc::new(vec![Arc::new(chunk)]);
+        Self {
+            doors: (0..DOORS_COUNT).map(|_| Door(RwLock::new(Arc::clone(&directory)))).collect(),
+            directory: Mutex::new(directory),
+            shown_no: AtomicU64::new(newest_no),
+            settled: Mutex::new(Settled { below: next, newest_no }),
+            below: AtomicU64::new(next),
+        }
+    }
+
+    /// What is known of a transaction.
+    pub(super) fn state(&self, txn: TxnId) -> State {
+        if txn.0 < self.visible_below() {
+            return State::Frozen;
+        }
+        let no = chunk_no(txn.0);
+        let directory = self.door().0.read();
+        match find(&directory, no) {
+            Some(chunk) => chunk.state(txn.0),
+            None if no < newest_no(&directory) => State::Frozen,
+            None => State::Active,
+        }
+    }
+
+    /// All smaller numbers are frozen.
+    pub(super) fn visible_below(&self) -> u64 {
+        self.below.load(Ordering::Acquire)
+    }
+
+    /// Bytes that the map occupies.
+    pub(super) fn bytes(&self) -> usize {
+        self.directory.lock().len() * CHUNK_TXNS as usize * size_of::<AtomicU64>()
+    }
+
+    /// Sees to it that the chunk of `txn`, a number that nobody knows yet, is there.
+    pub(super) fn extend_to(&self, txn: u64) {
+        let no = chunk_no(txn);
+        if no <= self.shown_no.load(Ordering::Acquire) {
+            return;
+        }
+        let mut directory = self.directory.lock();
+        // All between, as a missing one is frozen: its numbers have been given out as well.
+        let missing = newest_no(&directory) + 1..=no;
+        if !missing.is_empty() {
+            let mut grown = directory.to_vec();
+            grown.extend(missing.map(|no| Arc::new(Chunk::active(no))));
+            self.show(&mut directory, grown);
+        }
+    }
+
+    /// Ends an active transaction.
+    pub(super) fn end(&self, txn: TxnId, outcome: Outcome, stamp: u64) {
+        let directory = self.door().0.read();
+        let chunk = find(&directory, chunk_no(txn.0)).expect("I2: a chunk with an active transaction stays");
+        chunk.end_txn(txn.0, outcome, stamp);
+    }
+
+    /// Makes a frozen transaction before the newest chunk's end active; at an opening.
+    pub(super) fn revive(&self, txn: u64) {
+        let no = chunk_no(txn);
+        let mut directory = self.directory.lock();
+        if let Err(at) = directory.binary_search_by_key(&no, |chunk| chunk.no) {
+            let mut grown = directory.to_vec();
+            grown.insert(at, Arc::new(Chunk::frozen(no)));
+            self.show(&mut directory, grown);
+        }
+        find(&directory, no).expect("just added").revive(txn);
+        drop(directory);
+        let mut settled = self.settled.lock();
+        settled.below = settled.below.min(txn);
+        self.below.store(settled.below, Ordering::Release);
+    }
+
+    /// Makes the numbers from `next` on frozen, and `txn`, which is behind them, active; at an opening.
+    pub(super) fn skip_to(&self, next: u64, txn: u64) {
+        self.extend_to(next);
+        let mut directory = self.directory.lock();
+        if chunk_no(txn) > newest_no(&directory) {
+            let mut grown = directory.to_vec();
+            grown.push(Arc::new(Chunk::active(chunk_no(txn))));
+            self.show(&mut directory, grown);
+        }
+        for chunk in directory.iter() {
+            let skipped = next.max(chunk.first())..txn.min(chunk.end());
+            skipped.for_each(|txn| chunk.freeze_txn(txn));
+        }
+    }
+
+    /// Looks for what has ended at or before `horizon`, drops chunks that are frozen as a whole, and returns
+    /// [`visible_below`](Self::visible_below), at most `next`. Each number is looked at once; whoever comes while somebody looks gets the
+    /// older answer.
+    pub(super) fn settle(&self, next: u64, horizon: u64) -> u64 {
+        let Some(mut settled) = self.settled.try_lock() else { return self.visible_below() };
+        let directory = Arc::clone(&self.directory.lock());
+        let below = settled_below(&directory, settled.below, next, horizon);
+        let newest_no = newest_no(&directory);
+        drop(directory);
+        let crosses = chunk_no(below) != chunk_no(settled.below) || newest_no != settled.newest_no;
+        *settled = Settled { below, newest_no };
+        self.below.store(below, Ordering::Release);
+        if crosses {
+            self.drop_settled(horizon);
+        }
+        below
+    }
+
+    fn drop_settled(&self, horizon: u64) {
+        let mut directory = self.directory.lock();
+        let newest_no = newest_no(&directory);
+        let stays = |chunk: &&Arc<Chunk>| chunk.no == newest_no || !chunk.is_settled(horizon);
+        let kept = directory.iter().filter(stays).cloned().collect::<Vec<_>>();
+        if kept.len() < directory.len() {
+            self.show(&mut directory, kept);
+        }
+    }
+
+    fn show(&self, directory: &mut Directory, chunks: Vec<Arc<Chunk>>) {
+        *directory = Arc::new(chunks);
+        for door in &self.doors {
+            *door.0.write() = Arc::clone(directory);
+        }
+        self.shown_no.store(newest_no(directory), Ordering::Release);
+    }
+
+    fn door(&self) -> &Door {
+        self.doors.get(door_no()).expect("a thread's door is there")
+    }
+}
+
+/// The first number from `from` on, before `next`, that is not frozen at `horizon`; `next` if all are.
+fn settled_below(directory: &[Arc<Chunk>], from: u64, next: u64, horizon: u64) -> u64 {
+    let mut at = from;
+    let passed = directory.partition_point(|chunk| chunk.end() <= from);
+    for chunk in directory.iter().skip(passed) {
+        // I2: what lies between chunks is frozen.
+        at = at.max(chunk.first());
+        let end = chunk.end().min(next);
+        if chunk.is_settled(horizon) {
+            at = at.max(end);
+        }
+        while at < end && chunk.state(at).has_ended_at(horizon) {
+            at += 1;
+        }
+        if at < chunk.end() {
+            break;
+        }
+    }
+    // Somebody with a newer `next` may have come further.
+    at.min(next).max(from)
+}
+
+/// The door of this thread.
+pub(super) fn door_no() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static DOOR: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+    DOOR.get().unwrap_or_else(|| {
+        let no = NEXT.fetch_add(1, Ordering::Relaxed) % DOORS_COUNT;
+        DOOR.set(Some(no));
+        no
+    })
+}

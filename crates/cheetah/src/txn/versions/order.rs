@@ -1,0 +1,170 @@
+//! The order in which transactions end, and what may be forgotten of them.
+
+use super::map::{Map, Outcome, State};
+use super::number::Number;
+use super::reader::Reader;
+use super::snapshots::{published_before_slots, Snapshots};
+use crate::base::{planted, Result, TxnId};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// The outcomes of transactions, their order, and the snapshots that look at them; see the module.
+#[derive(Debug)]
+pub struct Versions(pub(super) Arc<Shared>);
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) map: Map,
+    pub(super) snapshots: Snapshots,
+    pub(super) published: Line,
+    next_txn: Line,
+    /// The next stamp.
+    commits: Mutex<u64>,
+}
+
+/// A number alone in its cache line.
+#[repr(align(128))]
+#[derive(Debug)]
+pub(super) struct Line(pub(super) AtomicU64);
+
+impl Versions {
+    /// Where a generation left off: all transactions before `next_txn` have ended, except those that are
+    /// [adopted](Self::adopt), and stamps go on at `next_stamp`.
+    pub fn new(next_txn: TxnId, next_stamp: u64) -> Self {
+        let (next_txn, next_stamp) = (next_txn.0.max(1), next_stamp.max(1));
+        Self(Arc::new(Shared {
+            map: Map::new(next_txn),
+            snapshots: Snapshots::new(),
+            published: Line(AtomicU64::new(next_stamp - 1)),
+            next_txn: Line(AtomicU64::new(next_txn)),
+            commits: Mutex::new(next_stamp),
+        }))
+    }
+
+    /// Starts a transaction and returns its number.
+    pub fn start(&self) -> TxnId {
+        let txn = self.0.next_txn.0.fetch_add(1, Ordering::Relaxed);
+        self.0.map.extend_to(txn);
+        TxnId(txn)
+    }
+
+    /// Makes `txn` active: a generation lists it, or redo meets it in the log. Numbers go on behind it, and those that
+    /// were passed over count as ended. Only while the database is being opened: by one thread, without readers.
+    pub fn adopt(&self, txn: TxnId) {
+        let next = self.0.next_txn.0.load(Ordering::Relaxed);
+        if txn.0 >= next {
+            self.0.map.skip_to(next, txn.0);
+            self.0.next_txn.0.store(txn.0 + 1, Ordering::Relaxed);
+        } else if self.state(txn) != State::Active {
+            self.0.map.revive(txn.0);
+        }
+    }
+
+    /// Ends a transaction: takes the next stamp, has `publish` do what goes with it (log record, counts), notes the outcome, and
+    /// publishes the stamp. One at a time, so `publish` must be short, and may neither do I/O nor wait. After an error
+    /// of `publish` nothing is published; the caller stops the engine.
+    pub fn finish<R>(
+        &self,
+        txn: TxnId,
+        outcome: Outcome,
+        publish: impl FnOnce(u64) -> Result<R>,
+    ) -> Result<R> {
+        let mut next_stamp = self.0.commits.lock();
+        let stamp = *next_stamp;
+        if planted::is_on("versions: publish a stamp before its counts") {
+            self.0.published.0.set(stamp);
+        }
+        let done = publish(stamp)?;
+        *next_stamp = stamp + 1;
+        self.end(txn, outcome, stamp);
+        Ok(done)
+    }
+
+    /// As [`finish`](Self::finish) when redo meets the end of a transaction, with its stamp.
+    pub fn finish_at(&self, txn: TxnId, outcome: Outcome, stamp: u64) {
+        let mut next_stamp = self.0.commits.lock();
+        *next_stamp = (*next_stamp).max(stamp + 1);
+        self.end(txn, outcome, stamp);
+    }
+
+    /// The outcome before the stamp (I1).
+    fn end(&self, txn: TxnId, outcome: Outcome, stamp: u64) {
+        self.0.map.end(txn, outcome, stamp);
+        let published = &self.0.published.0;
+        published.set(stamp.max(published.get()));
+    }
+
+    /// Notes a stamp that redo meets: later ones are larger.
+    pub fn note_stamp(&self, stamp: u64) {
+        let mut next_stamp = self.0.commits.lock();
+        *next_stamp = (*next_stamp).max(stamp + 1);
+        self.0.published.0.set(*next_stamp - 1);
+    }
+
+    /// Takes a stamp that no transaction has, for a change that snapshots from before must not look at.
+    pub fn take_stamp(&self) -> u64 {
+        let mut next_stamp = self.0.commits.lock();
+        let stamp = *next_stamp;
+        *next_stamp = stamp + 1;
+        self.0.published.0.set(stamp);
+        stamp
+    }
+
+    /// What is known of a transaction. A number that has not been given out counts as active.
+    pub fn state(&self, txn: TxnId) -> State {
+        self.0.map.state(txn)
+    }
+
+    /// The last published stamp: what a snapshot opened now sees.
+    pub fn published(&self) -> u64 {
+        self.0.published.0.get()
+    }
+
+    /// A stamp that all live snapshots and all future ones see. Looks at every reader's slot.
+    pub fn horizon(&self) -> u64 {
+        let mut horizon = published_before_slots(&self.0.published.0);
+        self.0.snapshots.for_each(|stamp| horizon = horizon.min(stamp));
+        horizon
+    }
+
+    /// Puts the stamps of all live snapshots into `stamps`, in order, each once, and behind them the last published one, which is
+    /// seen by every snapshot that is not among them.
+    pub fn live_stamps(&self, stamps: &mut Vec<u64>) {
+        stamps.clear();
+        let published = published_before_slots(&self.0.published.0);
+        self.0.snapshots.for_each(|stamp| stamps.push(stamp));
+        // A snapshot opened meanwhile may be newer; it sees the stamp that was published before.
+        stamps.retain(|&stamp| stamp < published);
+        stamps.push(published);
+        stamps.sort_unstable();
+        stamps.dedup();
+    }
+
+    /// All smaller transactions have ended at or before the [horizon](Self::horizon): their versions count as frozen.
+    /// Frees what the map has of them; to be called now and then.
+    pub fn visible_below(&self) -> TxnId {
+        let next = self.0.next_txn.0.load(Ordering::Acquire);
+        TxnId(self.0.map.settle(next, self.horizon()))
+    }
+
+    /// The number of the next transaction; for the flip.
+    pub fn next_txn(&self) -> TxnId {
+        TxnId(self.0.next_txn.0.load(Ordering::Acquire))
+    }
+
+    /// The next stamp; for the flip, when nothing ends.
+    pub fn next_stamp(&self) -> u64 {
+        *self.0.commits.lock()
+    }
+
+    /// Bytes that the outcomes occupy.
+    pub fn bytes(&self) -> usize {
+        self.0.map.bytes()
+    }
+
+    /// A new reader.
+    pub fn reader(&self) -> Reader {
+        Reader::new(Arc::clone(&self.0))
+    }
+}

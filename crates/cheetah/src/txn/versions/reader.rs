@@ -1,0 +1,101 @@
+//! A reader: at most one open snapshot, and its answers.
+
+use super::map::State;
+use super::number::Number;
+use super::order::Shared;
+use super::snapshots::{register, Place, CLOSED};
+use crate::base::{planted, reach, TxnId};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// Whoever reads at snapshots, one after the other; kept for as long as possible, as it has a slot of its own. The answers
+/// are those about records that were copied while the snapshot was open.
+#[derive(Debug)]
+pub struct Reader {
+    shared: Arc<Shared>,
+    place: Place,
+    /// All smaller transactions were frozen when the snapshot was opened.
+    visible_below: AtomicU64,
+    /// The last transaction that had to be looked up, with the answers: neighbours in a leaf are often of one.
+    last: AtomicU64,
+}
+
+const SEES: u64 = 1;
+const DECIDED: u64 = 2;
+const ANSWER_BITS: u32 = 2;
+
+impl Reader {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let place = shared.snapshots.take();
+        Self { shared, place, visible_below: AtomicU64::new(0), last: AtomicU64::new(0) }
+    }
+
+    /// Opens a snapshot in place of the one that may be open, and returns its stamp.
+    pub fn open(&self) -> u64 {
+        let stamp = register(&self.shared.published.0, &self.place.slot.0);
+        self.visible_below.store(self.shared.map.visible_below(), Relaxed);
+        self.last.store(0, Relaxed);
+        stamp
+    }
+
+    /// Closes the snapshot.
+    pub fn close(&self) {
+        self.place.slot.0.set(CLOSED);
+    }
+
+    /// The stamp of the snapshot that is open.
+    pub fn read_stamp(&self) -> Option<u64> {
+        let stamp = self.place.slot.0.load(Relaxed);
+        (stamp != CLOSED).then_some(stamp)
+    }
+
+    /// Whether what `txn` did is seen: it is the reader's own transaction, or committed at or before the snapshot.
+    #[inline]
+    pub fn sees(&self, txn: TxnId, own: Option<TxnId>) -> bool {
+        txn.0 < self.visible_below.load(Relaxed) || is_own(txn, own) || self.answer(txn) & SEES != 0
+    }
+
+    /// Whether `txn` is the reader's own transaction or had ended when the snapshot was opened, in whatever way.
+    #[inline]
+    pub fn is_decided(&self, txn: TxnId, own: Option<TxnId>) -> bool {
+        txn.0 < self.visible_below.load(Relaxed) || is_own(txn, own) || self.answer(txn) & DECIDED != 0
+    }
+
+    fn answer(&self, txn: TxnId) -> u64 {
+        let last = self.last.load(Relaxed);
+        if last >> ANSWER_BITS == txn.0 {
+            return last;
+        }
+        reach::mark("outcome looked up");
+        let Some(stamp) = self.read_stamp() else {
+            debug_assert!(false, "a snapshot is open while records are judged");
+            return 0;
+        };
+        let state = self.shared.map.state(txn);
+        let wrong = is_planted(state);
+        let sees = u64::from(wrong || state.is_seen_at(stamp)) * SEES;
+        let decided = u64::from(wrong || state.has_ended_at(stamp)) * DECIDED;
+        let answer = txn.0 << ANSWER_BITS | sees | decided;
+        self.last.store(answer, Relaxed);
+        answer
+    }
+}
+
+fn is_own(txn: TxnId, own: Option<TxnId>) -> bool {
+    own == Some(txn) && !planted::is_on("visible: forget the own transaction")
+}
+
+/// Whether a planted bug has the reader see what it must not.
+fn is_planted(state: State) -> bool {
+    match state {
+        State::Active => planted::is_on("visible: see open transactions"),
+        State::Committed(_) => planted::is_on("visible: see later commits"),
+        _ => false,
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.shared.snapshots.give_back(&self.place);
+    }
+}

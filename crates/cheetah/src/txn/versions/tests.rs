@@ -1,0 +1,332 @@
+//! Tests of the whole module: numbers, answers, the horizon, what is forgotten, and all of it by many threads at once.
+
+use super::map::CHUNK_TXNS;
+use super::number::Number;
+use super::snapshots::{published_before_slots, register};
+use super::*;
+use crate::base::planted::plant;
+use crate::base::{Error, TxnId};
+use cheetah_io::Rng;
+use parking_lot::Mutex;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use Outcome::{Aborted, Committed};
+
+/// Of an empty database.
+fn fresh() -> Versions {
+    Versions::new(TxnId(1), 1)
+}
+
+fn end(versions: &Versions, txn: TxnId, outcome: Outcome) -> u64 {
+    versions.finish(txn, outcome, Ok).unwrap()
+}
+
+/// Starts and commits `count` transactions.
+fn pass(versions: &Versions, count: u64) {
+    for _ in 0..count {
+        end(versions, versions.start(), Committed);
+    }
+}
+
+#[test]
+fn numbers_go_on_behind_those_that_redo_has_met() {
+    let versions = Versions::new(TxnId(5), 3);
+    assert_eq!((versions.published(), versions.start()), (2, TxnId(5)));
+    versions.adopt(TxnId(9));
+    versions.adopt(TxnId(9));
+    versions.note_stamp(7);
+    assert_eq!((versions.published(), versions.start()), (7, TxnId(10)));
+    versions.finish_at(TxnId(9), Committed, 8);
+    assert_eq!(versions.published(), 8);
+    assert_eq!(end(&versions, TxnId(10), Aborted), 9);
+    assert_eq!((versions.next_txn(), versions.next_stamp()), (TxnId(11), 10));
+}
+
+#[test]
+fn what_is_not_adopted_counts_as_ended() {
+    let far = 3 * CHUNK_TXNS + 7;
+    let versions = Versions::new(TxnId(2 * CHUNK_TXNS + 5), 100);
+    versions.adopt(TxnId(4));
+    versions.adopt(TxnId(far));
+    versions.adopt(TxnId(9 * CHUNK_TXNS));
+    for txn in [4, far, 9 * CHUNK_TXNS, 9 * CHUNK_TXNS + 1] {
+        assert_eq!(versions.state(TxnId(txn)), State::Active, "{txn}");
+    }
+    for txn in [1, 3, 5, CHUNK_TXNS + 1, 2 * CHUNK_TXNS + 5, far - 1, far + 1, 6 * CHUNK_TXNS] {
+        assert_eq!(versions.state(TxnId(txn)), State::Frozen, "{txn}");
+    }
+    assert_eq!(versions.visible_below(), TxnId(4));
+    versions.finish_at(TxnId(4), Aborted, 100);
+    assert_eq!(versions.visible_below(), TxnId(far));
+    versions.finish_at(TxnId(far), Committed, 101);
+    assert_eq!(versions.visible_below(), TxnId(9 * CHUNK_TXNS));
+    versions.finish_at(TxnId(9 * CHUNK_TXNS), Committed, 102);
+    assert_eq!(versions.visible_below(), versions.next_txn());
+    assert_eq!(versions.bytes(), CHUNK_TXNS as usize * 8);
+}
+
+#[test]
+fn a_snapshot_sees_what_was_committed_before_it_and_its_own_transaction() {
+    let versions = fresh();
+    let reader = versions.reader();
+    let [before, undone, after, open, own] = std::array::from_fn(|_| versions.start());
+    end(&versions, before, Committed);
+    end(&versions, undone, Aborted);
+    assert_eq!((reader.read_stamp(), reader.open(), reader.read_stamp()), (None, 2, Some(2)));
+    end(&versions, after, Committed);
+    let sees = |txn| reader.sees(txn, Some(own));
+    let decided = |txn| reader.is_decided(txn, Some(own));
+    for _ in 0..2 {
+        assert_eq!([before, undone, after, open, own].map(sees), [true, false, false, false, true]);
+        assert_eq!([before, undone, after, open, own].map(decided), [true, true, false, false, true]);
+    }
+    assert!(!reader.sees(own, None));
+    reader.open();
+    assert!(sees(after) && !sees(open));
+    reader.close();
+    assert_eq!(reader.read_stamp(), None);
+}
+
+#[test]
+fn an_outcome_that_could_not_be_published_is_none() {
+    let versions = fresh();
+    let txn = versions.start();
+    let refused = versions.finish(txn, Committed, |_| Err::<(), _>(Error::Interrupted));
+    assert!(refused.is_err());
+    assert_eq!((versions.published(), versions.state(txn)), (0, State::Active));
+}
+
+/// M1: what a snapshot opened during a commit sees of it, whose counts are not there yet.
+fn m1() -> (u64, u64) {
+    let versions = fresh();
+    let reader = versions.reader();
+    let during = |stamp| Ok((stamp, reader.open()));
+    versions.finish(versions.start(), Committed, during).unwrap()
+}
+
+#[test]
+fn a_stamp_is_published_after_its_counts_m1() {
+    assert_eq!(m1(), (1, 0));
+}
+
+#[test]
+fn a_stamp_published_before_its_counts_is_caught_m1() {
+    let bug = plant("versions: publish a stamp before its counts");
+    let (stamp, seen) = m1();
+    assert!(bug.reached_count() > 0 && seen >= stamp);
+}
+
+#[test]
+fn the_horizon_is_what_all_snapshots_see() {
+    let versions = fresh();
+    let readers = [versions.reader(), versions.reader(), versions.reader()];
+    for reader in &readers {
+        pass(&versions, 10);
+        reader.open();
+    }
+    pass(&versions, 5);
+    let mut live = Vec::new();
+    versions.live_stamps(&mut live);
+    assert_eq!((versions.horizon(), live.as_slice()), (10, &[10, 20, 30, 35][..]));
+    assert_eq!(versions.visible_below(), TxnId(11));
+    readers[1].close();
+    assert_eq!(versions.horizon(), 10);
+    readers[0].open();
+    assert_eq!(versions.horizon(), 30);
+    drop(readers);
+    assert_eq!((versions.horizon(), versions.visible_below()), (35, TxnId(36)));
+    versions.live_stamps(&mut live);
+    assert_eq!(live, [35]);
+}
+
+#[test]
+fn slots_are_used_again() {
+    let versions = fresh();
+    for _ in 0..100 {
+        let both = [versions.reader(), versions.reader()];
+        both.iter().for_each(|reader| assert_eq!(reader.open(), 0));
+    }
+    assert_eq!(versions.0.snapshots.slots_count(), 2);
+}
+
+/// A shared number; what is to happen just before it is written for the first time can be given.
+struct Scripted<'a> {
+    value: &'a Cell<u64>,
+    before_set: RefCell<Option<Box<dyn Fn() + 'a>>>,
+}
+
+impl<'a> Scripted<'a> {
+    fn of(value: &'a Cell<u64>) -> Self {
+        Self { value, before_set: RefCell::default() }
+    }
+}
+
+impl Number for Scripted<'_> {
+    fn new(_: u64) -> Self {
+        unreachable!("it is given its value")
+    }
+
+    fn get(&self) -> u64 {
+        self.value.get()
+    }
+
+    fn set(&self, value: u64) {
+        let before = self.before_set.take();
+        before.iter().for_each(|before| before());
+        self.value.set(value);
+    }
+
+    fn fence() {}
+}
+
+/// H7: a snapshot has read the stamp 100; before that is in the slot, 200 is published, and the purger finds no snapshot.
+/// Returns the snapshot's stamp and what the purger took for the horizon.
+fn h7() -> (u64, u64) {
+    let (published, slot, horizon) = (Cell::new(100), Cell::new(u64::MAX), Cell::new(0));
+    let purge = || {
+        published.set(200);
+        horizon.set(published_before_slots(&Scripted::of(&published)).min(slot.get()));
+    };
+    let scripted = Scripted::of(&slot);
+    *scripted.before_set.borrow_mut() = Some(Box::new(purge));
+    let stamp = register(&Scripted::of(&published), &scripted);
+    (stamp, horizon.get())
+}
+
+#[test]
+fn a_snapshot_that_the_purger_has_missed_is_opened_again_h7() {
+    assert_eq!(h7(), (200, 200));
+}
+
+#[test]
+fn a_snapshot_that_does_not_look_again_is_caught_h7() {
+    let bug = plant("versions: open a snapshot without looking again");
+    let (stamp, horizon) = h7();
+    assert!(bug.reached_count() > 0 && stamp < horizon);
+}
+
+/// H8: a reader has a copy of a leaf with a version of a transaction that has been rolled back since.
+#[test]
+fn an_abort_is_remembered_as_long_as_a_copy_may_show_it_h8() {
+    let versions = fresh();
+    let reader = versions.reader();
+    reader.open();
+    let undone = versions.start();
+    end(&versions, undone, Aborted);
+    pass(&versions, 3 * CHUNK_TXNS);
+    assert_eq!(versions.visible_below(), undone);
+    assert_eq!(versions.state(undone), State::Aborted(1));
+    assert!(!reader.sees(undone, None) && !reader.is_decided(undone, None));
+    reader.open();
+    assert_eq!(versions.visible_below(), versions.next_txn());
+    assert_eq!(versions.state(undone), State::Frozen);
+    assert_eq!(versions.bytes(), CHUNK_TXNS as usize * 8);
+}
+
+#[test]
+fn a_forgotten_transaction_does_not_keep_the_map() {
+    let versions = fresh();
+    let forgotten = versions.start();
+    let late = versions.reader();
+    for _ in 0..10 {
+        pass(&versions, CHUNK_TXNS);
+        late.open();
+        assert_eq!(versions.visible_below(), forgotten);
+    }
+    assert_eq!(versions.bytes(), 2 * CHUNK_TXNS as usize * 8);
+    assert!(late.sees(TxnId(3 * CHUNK_TXNS), None) && !late.sees(forgotten, None));
+    end(&versions, forgotten, Committed);
+    assert_eq!(versions.visible_below(), forgotten);
+    late.close();
+    assert_eq!(versions.visible_below(), versions.next_txn());
+}
+
+/// What threads have done: the ends in the order of their stamps.
+#[derive(Default)]
+struct Oracle {
+    ends: Mutex<Vec<(TxnId, Outcome)>>,
+    stop: AtomicBool,
+    checked: AtomicU64,
+}
+
+const HAMMERED_TXNS: u64 = 3 * CHUNK_TXNS;
+
+/// Starts and ends transactions, some of them open at a time, in any order.
+fn write(versions: &Versions, oracle: &Oracle, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let mut open = Vec::new();
+    while versions.next_txn().0 < HAMMERED_TXNS {
+        open.push(versions.start());
+        if open.len() > rng.next_u64() as usize % 8 {
+            let txn = open.swap_remove(rng.next_u64() as usize % open.len());
+            let outcome = if rng.next_u64() % 4 == 0 { Aborted } else { Committed };
+            let note = |stamp: u64| {
+                let mut ends = oracle.ends.lock();
+                ends.push((txn, outcome));
+                assert_eq!(ends.len() as u64, stamp);
+                Ok(())
+            };
+            versions.finish(txn, outcome, note).unwrap();
+        }
+    }
+    for txn in open {
+        let note = |_| {
+            oracle.ends.lock().push((txn, Committed));
+            Ok(())
+        };
+        versions.finish(txn, Committed, note).unwrap();
+    }
+}
+
+/// Compares the answers of snapshots with the oracle, each twice.
+fn look(versions: &Versions, oracle: &Oracle, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let reader = versions.reader();
+    while !oracle.stop.load(Ordering::Relaxed) {
+        let next = versions.next_txn().0;
+        let txns =
+            (0..20).map(|_| TxnId(next.saturating_sub(1 + rng.next_u64() % 400).max(1))).collect::<Vec<_>>();
+        let stamp = reader.open();
+        // M1: what belongs to a stamp is there when the stamp can be seen.
+        let ended = oracle.ends.lock().iter().take(stamp as usize).copied().collect::<Vec<_>>();
+        assert_eq!(ended.len() as u64, stamp, "M1");
+        for txn in txns.iter().chain(&txns) {
+            let end = ended.iter().rev().find(|end| end.0 == *txn).map(|end| end.1);
+            // A snapshot does not meet what was taken back before it.
+            if end != Some(Aborted) {
+                assert_eq!(reader.sees(*txn, None), end == Some(Committed), "{txn} at {stamp}");
+            }
+            assert_eq!(reader.is_decided(*txn, None), end.is_some(), "{txn} at {stamp}");
+            let is_frozen = *txn < versions.visible_below();
+            assert!(!is_frozen || end.is_some(), "{txn} is frozen, but not for {stamp}");
+            oracle.checked.fetch_add(1, Ordering::Relaxed);
+        }
+        reader.close();
+    }
+}
+
+#[test]
+fn threads_agree_on_order_and_outcomes() {
+    let versions = fresh();
+    let oracle = Oracle::default();
+    std::thread::scope(|scope| {
+        let looking = [1, 2].map(|seed| {
+            scope.spawn({
+                let (versions, oracle) = (&versions, &oracle);
+                move || look(versions, oracle, seed)
+            })
+        });
+        let writing = [3, 4, 5].map(|seed| {
+            scope.spawn({
+                let (versions, oracle) = (&versions, &oracle);
+                move || write(versions, oracle, seed)
+            })
+        });
+        let written = writing.map(|thread| thread.join().is_ok());
+        oracle.stop.store(true, Ordering::Relaxed);
+        assert_eq!(written, [true; 3]);
+        looking.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    assert!(oracle.checked.load(Ordering::Relaxed) > 100);
+    assert_eq!(versions.visible_below(), versions.next_txn());
+}

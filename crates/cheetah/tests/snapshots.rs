@@ -1,0 +1,237 @@
+//! Snapshots see what was committed when they were taken, whatever happens afterwards: in random histories against a model, and with
+//! readers and writers in threads of their own.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::base::{planted::plant, reach};
+use cheetah::db::{Db, Isolation, Read};
+use cheetah_io::sim::SimDisk;
+use cheetah_io::Rng;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Mutex;
+use support::history::{look_at, History, Plan};
+use support::*;
+
+/// Histories of `make test`; more with `CHEETAH_HISTORIES`.
+const HISTORIES: u64 = 40;
+/// Seeds after which a bug counts as not caught.
+const SEEDS_MAX: u64 = 100;
+
+fn plan(seed: u64) -> Plan {
+    let (writers, readers) = (1 + seed as usize % 3, 1 + seed as usize % 6);
+    // Some tables are larger than the memory.
+    let (keys, steps) = if seed % 10 == 9 { (300, 2000) } else { (24, 600) };
+    Plan { seed, steps, writers, readers, keys }
+}
+
+/// Few rows that change often, with snapshots at most moments.
+fn dense_plan(seed: u64) -> Plan {
+    Plan { seed, steps: 800, writers: 1, readers: 6, keys: 5 }
+}
+
+fn histories() -> u64 {
+    std::env::var("CHEETAH_HISTORIES").ok().and_then(|count| count.parse().ok()).unwrap_or(HISTORIES)
+}
+
+#[test]
+fn every_read_of_every_snapshot_equals_the_model() {
+    for plan in (1..=histories()).flat_map(|seed| [plan(seed), dense_plan(seed)]) {
+        let done = catch_unwind(AssertUnwindSafe(|| History::new(plan).unwrap().run().unwrap()));
+        assert!(done.is_ok(), "{plan:?}");
+    }
+    for mark in [
+        "older version looked for",
+        "entry asks its row",
+        "outcome looked up",
+        "marked records purged",
+        "purge held up by a snapshot",
+        "undo page freed",
+        "large value left behind freed",
+        "row taken back",
+        "split_leaf",
+        "merge_leaf",
+    ] {
+        assert!(reach::count(mark) > 0, "'{mark}' was never reached");
+    }
+}
+
+/// Plants a bug and runs histories until something is wrong.
+fn caught(name: &'static str) {
+    let bug = plant(name);
+    let found = (1..=SEEDS_MAX).find(|&seed| {
+        let plan = if seed % 2 == 0 { dense_plan(seed) } else { plan(seed) };
+        let run = || History::new(plan).and_then(History::run);
+        !matches!(catch_unwind(AssertUnwindSafe(run)), Ok(Ok(())))
+    });
+    assert!(bug.reached_count() > 0, "'{name}' was never reached");
+    assert!(found.is_some(), "'{name}' was reached {} times, but not caught", bug.reached_count());
+}
+
+#[test]
+fn a_purge_that_does_not_look_at_snapshots_is_caught() {
+    caught("purge: do not look at snapshots");
+}
+
+#[test]
+fn a_purge_that_removes_what_others_have_marked_is_caught_c10() {
+    caught("purge: remove others' marks");
+}
+
+#[test]
+fn a_reader_that_sees_open_transactions_is_caught() {
+    caught("visible: see open transactions");
+}
+
+#[test]
+fn a_reader_that_sees_later_commits_is_caught() {
+    caught("visible: see later commits");
+}
+
+#[test]
+fn a_reader_that_does_not_look_at_its_own_changes_is_caught() {
+    caught("visible: forget the own transaction");
+}
+
+#[test]
+fn a_row_that_stops_at_the_first_older_version_is_caught() {
+    caught("visible: go back one version only");
+}
+
+#[test]
+fn a_deleted_version_taken_for_a_row_is_caught() {
+    caught("visible: take a deleted version for a row");
+}
+
+#[test]
+fn an_entry_judged_by_its_delete_mark_alone_is_caught() {
+    caught("visible: do not ask the row of an entry");
+}
+
+#[test]
+fn an_entry_judged_by_the_newest_unseen_operation_is_caught() {
+    caught("visible: ask the newest operation on an index");
+}
+
+/// The row that says how many transactions were committed before.
+const VERSION_KEY: u64 = u64::MAX;
+const KEYS: u64 = 40;
+
+/// What threads agree on: the rows after each commit, written down before it.
+struct Shared {
+    db: Db,
+    states: Mutex<Vec<Rows>>,
+    stop: AtomicBool,
+    looks: AtomicU64,
+}
+
+fn version_row(version: u64) -> Row {
+    Row { number: (1 << 32) + version, name: b"version".to_vec(), text: Vec::new() }
+}
+
+/// Changes a few rows at random.
+fn change_some(txn: &mut cheetah::db::Transaction, shared: &Shared, rows: &mut Rows, rng: &mut Rng) {
+    let table = shared.db.table("t").unwrap();
+    for _ in 0..1 + rng.below(6) {
+        let (key, new_key) = (rng.below(KEYS), rng.below(KEYS));
+        let row = Row::new(rng.below(1 << 30), if rng.chance(0.1) { 900 } else { 20 });
+        match rows.get(&key).cloned() {
+            None => {
+                insert(txn, &table, key, &row).unwrap();
+                rows.insert(key, row);
+            }
+            Some(old) if rng.chance(0.3) => {
+                delete(txn, &table, key, &old).unwrap();
+                rows.remove(&key);
+            }
+            Some(old) => {
+                let to = if rows.contains_key(&new_key) { key } else { new_key };
+                let row = if rng.chance(0.5) { Row { name: old.name.clone(), ..row } } else { row };
+                update(txn, &table, key, &old, to, &row).unwrap();
+                rows.remove(&key);
+                rows.insert(to, row);
+            }
+        }
+    }
+}
+
+/// Commits and rolls back until enough was committed.
+fn write(shared: &Shared, transactions: u64) {
+    let table = shared.db.table("t").unwrap();
+    let mut rng = Rng::new(1);
+    let mut txn = shared.db.begin();
+    let mut rows = shared.states.lock().unwrap()[0].clone();
+    for version in 1..=transactions {
+        while rng.chance(0.3) {
+            change_some(&mut txn, shared, &mut rows.clone(), &mut rng);
+            txn.rollback().unwrap();
+        }
+        change_some(&mut txn, shared, &mut rows, &mut rng);
+        let savepoint = txn.savepoint();
+        change_some(&mut txn, shared, &mut rows.clone(), &mut rng);
+        txn.rollback_to(savepoint).unwrap();
+        let (old, new) = (version_row(version - 1), version_row(version));
+        update(&mut txn, &table, VERSION_KEY, &old, VERSION_KEY, &new).unwrap();
+        rows.insert(VERSION_KEY, new);
+        shared.states.lock().unwrap().push(rows.clone());
+        txn.commit().unwrap();
+    }
+}
+
+/// Looks at snapshots: each has the version that its version row says, by whatever index.
+fn look(shared: &Shared, seed: u64) {
+    let table = shared.db.table("t").unwrap();
+    let mut rng = Rng::new(seed);
+    let mut txn = shared.db.begin();
+    let mut last = 0;
+    while !shared.stop.load(Ordering::Relaxed) {
+        txn.set_isolation(Isolation::RepeatableRead);
+        let mut stored = Vec::new();
+        assert!(txn.get(&table, &VERSION_KEY.to_be_bytes(), Read::Consistent, &mut stored).unwrap());
+        let version = Row::parse(&stored).0.number - (1 << 32);
+        assert!(version >= last, "time goes back from {last} to {version}");
+        last = version;
+        let rows = shared.states.lock().unwrap()[version as usize].clone();
+        for _ in 0..3 {
+            look_at(&mut txn, &table, &rows, KEYS, &mut rng).unwrap();
+            txn.end_statement();
+        }
+        txn.commit().unwrap();
+        shared.looks.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn readers_beside_a_writer_see_whole_transactions() {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    insert(&mut txn, &table, VERSION_KEY, &version_row(0)).unwrap();
+    txn.commit().unwrap();
+    let states = Mutex::new(vec![Rows::from([(VERSION_KEY, version_row(0))])]);
+    let shared = Shared { db, states, stop: AtomicBool::new(false), looks: AtomicU64::new(0) };
+    std::thread::scope(|scope| {
+        let looking = [1, 2].map(|seed| {
+            scope.spawn({
+                let shared = &shared;
+                move || look(shared, seed)
+            })
+        });
+        let background = scope.spawn(|| {
+            while !shared.stop.load(Ordering::Relaxed) {
+                shared.db.run_background().unwrap();
+                shared.db.checkpoint().unwrap();
+            }
+        });
+        let written = catch_unwind(AssertUnwindSafe(|| write(&shared, 400)));
+        shared.stop.store(true, Ordering::Relaxed);
+        background.join().unwrap();
+        looking.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(written.is_ok());
+    });
+    assert!(shared.looks.load(Ordering::Relaxed) > 10);
+    let rows = shared.states.lock().unwrap().last().unwrap().len() as u64;
+    assert_eq!(check(&shared.db, &table).unwrap(), Ok(rows));
+}
