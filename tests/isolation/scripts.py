@@ -1,13 +1,15 @@
 """Random scripts of two to four sessions on one table, from a seed.
 
-The table has rows with gaps between them, an index with equal values, a unique index, and a column without an index.
+The table has rows with gaps between them, an index with equal values, a unique index, an index on texts that are equal to it in
+upper and lower case, and a column without an index.
 Every read and update names its index, so that both engines lock along the same one.
 """
 
 import random
 
-TABLE = "CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v INT NOT NULL, KEY k (k), UNIQUE KEY u (u))"
-ROWS = "INSERT INTO t VALUES " + ", ".join(f"({n * 10}, {n // 2 * 4}, {n * 10}, {n % 3})" for n in range(1, 9))
+TABLE = ("CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v INT NOT NULL, c VARCHAR(9) COLLATE utf8mb4_general_ci NOT NULL DEFAULT 'g1', "
+         "KEY k (k), UNIQUE KEY u (u), KEY c (c))")
+ROWS = "INSERT INTO t VALUES " + ", ".join(f"({n * 10}, {n // 2 * 4}, {n * 10}, {n % 3}, '{'gG'[n % 2]}{n // 3}')" for n in range(1, 9))
 WHOLE = ("SELECT COUNT(*) FROM t FORCE INDEX (PRIMARY)", "SELECT COUNT(u) FROM t FORCE INDEX (u)", "SELECT MAX(id) FROM t FORCE INDEX (PRIMARY)",
          "SELECT k, id FROM t FORCE INDEX (k) ORDER BY k DESC, id DESC LIMIT 3", "SELECT u FROM t FORCE INDEX (u) WHERE u < 45 ORDER BY u DESC LIMIT 2")
 LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
@@ -106,7 +108,7 @@ class Generator:
         return rng.choice([("PRIMARY", f"id = {self.key()}"), ("PRIMARY", f"id = {self.key()}"), ("PRIMARY", f"id BETWEEN {low} AND {high}"),
                            ("PRIMARY", f"id > {low}"), ("PRIMARY", f"id < {low}"), ("PRIMARY", f"id IN ({self.key()}, {self.key()})"),
                            ("k", f"k = {group}"), ("k", f"k = {group}"), ("k", f"k BETWEEN {group} AND {group + 4}"), ("k", f"k >= {group}"),
-                           ("u", f"u = {self.key()}"), ("u", f"u = {self.key()}"), ("u", f"u BETWEEN {low} AND {high}"), ("u", "u IS NULL"),
+                           ("c", f"c = 'g{rng.randint(0, 2)}'"), ("c", f"c >= 'g{rng.randint(0, 2)}'"), ("u", f"u = {self.key()}"), ("u", f"u = {self.key()}"), ("u", f"u BETWEEN {low} AND {high}"), ("u", "u IS NULL"),
                            ("PRIMARY", f"v = {rng.randint(0, 2)}")])
 
     def select(self, locks) -> str:
@@ -120,7 +122,7 @@ class Generator:
     def insert(self) -> str:
         """A row in a gap, or on a row, or on another's unique value."""
         rng = self.rng
-        row = f"({self.key()}, {rng.randint(0, 4) * 4 + rng.choice([0, 0, 2])}, {rng.choice([self.key(), self.key(), 'NULL'])}, {rng.randint(0, 2)})"
+        row = f"({self.key()}, {rng.randint(0, 4) * 4 + rng.choice([0, 0, 2])}, {rng.choice([self.key(), self.key(), 'NULL'])}, {rng.randint(0, 2)}, '{rng.choice('gG')}{rng.randint(0, 2)}')"
         return rng.choice([f"INSERT INTO t VALUES {row}"] * 5 + [f"INSERT IGNORE INTO t VALUES {row}", f"REPLACE INTO t VALUES {row}",
                                                                 f"INSERT INTO t VALUES {row} ON DUPLICATE KEY UPDATE v = v + 10"])
 
@@ -128,7 +130,7 @@ class Generator:
         """A change of a plain, an indexed, a unique column or the key."""
         rng = self.rng
         index, condition = self.condition()
-        change = rng.choice(["v = v + 10", "v = v + 10", f"v = {rng.randint(0, 2)}", f"k = {rng.randint(0, 4) * 4}", "k = k + 4",
+        change = rng.choice(["v = v + 10", "v = v + 10", f"v = {rng.randint(0, 2)}", f"k = {rng.randint(0, 4) * 4}", "k = k + 4", "c = UPPER(c)", "c = LOWER(c)",
                              f"u = {self.key()}", f"id = {self.key()}" if "=" in condition and index == "PRIMARY" else "v = v + 1"])
         return f"UPDATE t FORCE INDEX ({index}) SET {change} WHERE {condition}"
 
