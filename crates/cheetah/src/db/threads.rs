@@ -42,8 +42,9 @@ type Step = fn(&Background) -> Result<bool>;
 
 impl Threads {
     pub(super) fn start(background: &Arc<Background>) -> Result<Self> {
-        let steps: [(&str, Step); 4] = [
-            ("cheetah-clean", |b| both(b.clean_step(), b.free_step())),
+        let steps: [(&str, Step); 5] = [
+            ("cheetah-clean", Background::clean_step),
+            ("cheetah-purge", Background::free_step),
             ("cheetah-check", Background::checkpoint_step),
             ("cheetah-gc", Background::collect_step),
             ("cheetah-flush", Background::flush_step),
@@ -68,10 +69,6 @@ impl Threads {
         self.handles.push(handle.map_err(|error| Error::io("start", name, error))?);
         Ok(())
     }
-}
-
-fn both(one: Result<bool>, other: Result<bool>) -> Result<bool> {
-    Ok(one? | other?)
 }
 
 /// A panic in the background is a broken invariant: nobody works on with what it leaves behind, and nobody waits for ever

@@ -34,6 +34,9 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 /// Pages freed in one action: bounds how long a flip waits.
 const FREED_PER_ACTION: usize = 64;
 
+/// How long purge rests after an error.
+const REST_NS: u64 = 1_000_000_000;
+
 /// See the module.
 #[derive(Default, Debug)]
 pub(crate) struct Purge {
@@ -41,6 +44,8 @@ pub(crate) struct Purge {
     buffers: Mutex<Buffers>,
     /// Transactions that ended up to here may be purged (I5).
     horizon: AtomicU64,
+    /// It rests until then, after an error: whatever is damaged or unreachable is not read again at each commit.
+    rests_until_ns: AtomicU64,
 }
 
 #[derive(Default, Debug)]
@@ -91,12 +96,15 @@ impl Purge {
     pub(crate) fn step(&self, core: &Core, records: usize) -> Result<bool> {
         core.health.check()?;
         let Some(mut buffers) = self.buffers.try_lock() else { return Ok(false) };
+        if core.clock.now_ns() < self.rests_until_ns.load(Acquire) {
+            return Ok(false);
+        }
         let horizon = core.versions.horizon();
         self.horizon.store(horizon, Release);
         core.forget_old_versions();
         let done = purge_up_to(core, horizon, &mut Budget { records }, &mut buffers);
         buffers.writer.release();
-        done
+        done.inspect_err(|_| self.rests_until_ns.store(core.clock.now_ns() + REST_NS, Release))
     }
 
     /// Keeps purge from changing any tree while the guard is there. Waits for a step in progress.
