@@ -173,6 +173,8 @@ int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
 int32_t cheetah_create_table(CheetahDb *db, const CheetahTableSpec *spec);
 int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name);
 int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);
+/* Its rows are copies of another table's, whose name it is about to take: older snapshots must not look at it. */
+int32_t cheetah_note_rebuilt(CheetahDb *db, CheetahBytes name);
 int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name);
 int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **table);
 /* Whether it has been dropped or emptied since; then the handle is of no more use. */
@@ -211,7 +213,7 @@ int32_t cheetah_commit(CheetahTxn *txn);
 int32_t cheetah_rollback(CheetahTxn *txn);
 CheetahSavepoint cheetah_savepoint(CheetahTxn *txn);
 int32_t cheetah_rollback_to(CheetahTxn *txn, const CheetahSavepoint *savepoint);
-uint8_t cheetah_holds_exclusive_lock(const CheetahTxn *txn);
+uint8_t cheetah_holds_locks(const CheetahTxn *txn);
 int32_t cheetah_lock_table(CheetahTxn *txn, const CheetahTable *table, uint8_t exclusive);
 
 /* Rows. */

@@ -57,11 +57,15 @@ int ha_cheetah::delete_table(const char *path) {
   return handler_error(cheetah_drop_table(engine.db, bytes_of(table_name_of_path(path))), ha_thd());
 }
 
+// ALTER TABLE has copied the rows into a table whose name says that it is the server's own.
+static bool is_rebuilt(const std::string &name) { return name.compare(name.rfind(FN_LIBCHAR) + 1, 4, "#sql") == 0; }
+
 // After a crash the server repeats renames, those of partitioned tables from the first partition on, or as if the
 // table had no partitions.
 int ha_cheetah::rename_table(const char *source, const char *target) {
   std::string from = table_name_of_path(source), to = table_name_of_path(target);
   bool again = !engine.ddl_recovered;
+  if (is_rebuilt(from)) cheetah_note_rebuilt(engine.db, bytes_of(from));
   int error = handler_error(cheetah_rename_table(engine.db, bytes_of(from), bytes_of(to), again), ha_thd());
   return again && error == HA_ERR_NO_SUCH_TABLE ? rename_all_partitions(from, to) : error;
 }

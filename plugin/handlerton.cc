@@ -41,11 +41,10 @@ static int savepoint_rollback(handlerton *, THD *thd, void *place) {
 
 static int savepoint_release(handlerton *, THD *, void *) { return 0; }
 
-// As InnoDB: metadata locks may go when nobody can be waiting for us. Table locks of readers, which are kept, are in
-// nobody's way; those of writers would be.
+// As InnoDB: locks stay, and with them the metadata locks of their tables.
 static bool savepoint_rollback_can_release_mdl(handlerton *, THD *thd) {
   Session *session = Session::existing(thd);
-  return session == nullptr || !cheetah_holds_exclusive_lock(session->txn());
+  return session == nullptr || !cheetah_holds_locks(session->txn());
 }
 
 static int close_connection(handlerton *, THD *thd) {

@@ -105,6 +105,14 @@ pub unsafe extern "C" fn cheetah_rename_table(
     })
 }
 
+/// Notes that a table's rows are copies of another one's, whose name it is about to take.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_note_rebuilt(db: *mut CheetahDb, name: CheetahBytes) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and the name is readable.
+    let (db, name) = unsafe { (&*db, name.text()) };
+    entry(|| db.0.note_rebuilt(&name).map(|()| Code::Ok))
+}
+
 /// Empties a table; open handles of it no longer work.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_truncate_table(db: *mut CheetahDb, name: CheetahBytes) -> i32 {

@@ -140,12 +140,12 @@ pub unsafe extern "C" fn cheetah_rollback_to(
     entry(|| txn.0.rollback_to(savepoint).map(|()| Code::Ok))
 }
 
-/// Whether the transaction holds a lock that keeps readers out.
+/// Whether the transaction holds a lock that others may wait for.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_holds_exclusive_lock(txn: *const CheetahTxn) -> u8 {
+pub unsafe extern "C" fn cheetah_holds_locks(txn: *const CheetahTxn) -> u8 {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
     let txn = unsafe { &*txn };
-    value(1, || u8::from(txn.0.holds_exclusive_lock()))
+    value(1, || u8::from(txn.0.holds_locks()))
 }
 
 /// Locks a table until the end of the transaction. `NoSuchTable` when the handle is of a table that has been dropped

@@ -3,7 +3,7 @@
 mod support;
 
 use cheetah::base::Error;
-use cheetah::db::{ExpectedEntry, LockMode, Read, SeekMode};
+use cheetah::db::{ExpectedEntry, Isolation, LockMode, Read, SeekMode};
 use cheetah::table::{Table, TableSpec};
 use cheetah_io::sim::SimDisk;
 use support::*;
@@ -190,6 +190,42 @@ fn a_lock_makes_others_wait_and_a_cycle_is_a_deadlock() {
         second.rollback().unwrap();
         waiting.join().unwrap().unwrap();
     });
+}
+
+#[test]
+fn a_table_that_was_rebuilt_or_emptied_is_refused_to_older_snapshots_m2() {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("#copy")).unwrap();
+    let mut old = db.begin();
+    old.take_snapshot().unwrap();
+    let mut copying = db.begin();
+    insert(&mut copying, &table, 1, &Row::new(1, 10)).unwrap();
+    copying.commit().unwrap();
+    db.note_rebuilt("#copy").unwrap();
+    db.rename_table("#copy", "t").unwrap();
+    assert!(matches!(read(&mut old, &table, 1), Err(Error::TableChanged(_))));
+    assert!(matches!(old.cursor(&table, 1, Read::Consistent).err(), Some(Error::TableChanged(_))));
+    assert!(matches!(old.count(&table), Err(Error::TableChanged(_))));
+    old.commit().unwrap();
+    assert_eq!(read(&mut old, &table, 1).unwrap(), Some(Row::new(1, 10)));
+    let emptied = db.truncate_table("t").unwrap();
+    assert!(matches!(old.count(&emptied), Err(Error::TableChanged(_))));
+    old.commit().unwrap();
+    assert_eq!(old.count(&emptied).unwrap(), Some(0));
+}
+
+#[test]
+fn a_consistent_read_locks_under_serializable_only() {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    for level in [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable] {
+        let (mut reader, mut writer) = (db.begin(), db.begin());
+        reader.set_isolation(level);
+        assert_eq!(read(&mut reader, &table, 1).unwrap(), None);
+        writer.set_lock_wait(0);
+        let written = insert(&mut writer, &table, 1, &Row::new(1, 10));
+        assert_eq!(written.is_err(), level == Isolation::Serializable, "{level:?}");
+    }
 }
 
 #[test]

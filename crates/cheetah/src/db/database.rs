@@ -130,6 +130,14 @@ impl Db {
         ddl::rename_table_again(&self.0.core, from, to)
     }
 
+    /// Notes that the rows of a table are copies of another one's, whose name it is about to take: snapshots from before now
+    /// are refused it (`TableChanged`), as copies have no older versions.
+    pub fn note_rebuilt(&self, name: &str) -> Result<()> {
+        let core = &self.0.core;
+        core.catalog.by_name(name)?.set_replacing(core.versions.take_stamp());
+        Ok(())
+    }
+
     /// Replaces a table by an empty one and returns that. Otherwise as [`drop_table`](Self::drop_table).
     pub fn truncate_table(&self, name: &str) -> Result<Arc<Table>> {
         ddl::truncate_table(&self.0.core, name)

@@ -156,9 +156,9 @@ impl Transaction {
         self.locks.iter().any(|lock| lock.0 == table && lock.1 >= mode)
     }
 
-    /// Whether it holds a lock that keeps readers out.
-    pub fn holds_exclusive_lock(&self) -> bool {
-        self.locks.iter().any(|lock| lock.1 == LockMode::Exclusive)
+    /// Whether it holds a lock that others may wait for.
+    pub fn holds_locks(&self) -> bool {
+        !self.locks.is_empty()
     }
 
     fn wait(&self, ticket: &Ticket) -> Result<()> {

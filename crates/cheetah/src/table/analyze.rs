@@ -102,8 +102,11 @@ impl Walk<'_, '_> {
             if !found {
                 break;
             }
-            self.find_ends();
-            run.see(self.cursor.key(), &self.ends);
+            // Deleted ones wait for purge.
+            if self.cursor.record().is_some_and(|record| !record.is_marked()) {
+                self.find_ends();
+                run.see(self.cursor.key(), &self.ends);
+            }
             found = self.cursor.next()?;
         }
         Ok(())

@@ -126,20 +126,14 @@ pub(crate) fn change(core: &Core, ddl: &Ddl) -> Result<()> {
 fn apply(core: &Core, action: &Action<'_>, path: &mut Path, ddl: &Ddl) -> Result<()> {
     match ddl {
         Ddl::Create(def) => {
-            let table = core.catalog.create_table(action, path, def.clone())?;
-            table.set_created_at(core.versions.take_stamp());
+            core.catalog.create_table(action, path, def.clone())?;
         }
         Ddl::Drop(table) => core.catalog.drop_table(action, path, table)?,
-        Ddl::Rename(table, name) => {
-            core.catalog.rename_table(action, path, table, name)?;
-            // The server rebuilds a table under another name.
-            table.set_replacing();
-        }
+        Ddl::Rename(table, name) => core.catalog.rename_table(action, path, table, name)?,
         Ddl::Truncate(table, def) => {
             core.catalog.drop_table(action, path, table)?;
             let table = core.catalog.create_table(action, path, def.clone())?;
-            table.set_created_at(core.versions.take_stamp());
-            table.set_replacing();
+            table.set_replacing(core.versions.take_stamp());
         }
     }
     Ok(())

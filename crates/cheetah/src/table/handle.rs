@@ -31,8 +31,6 @@ pub struct Table {
     trees: Vec<Arc<Tree>>,
     row_count: AtomicU64,
     counts: Counts,
-    /// When it was created; 0 before this opening.
-    created_at: AtomicU64,
     /// Snapshots before this stamp belong to the table that had its name before.
     replaced_at: AtomicU64,
     auto_increment: AtomicU64,
@@ -59,7 +57,6 @@ impl Table {
             trees,
             row_count: AtomicU64::new(counters.row_count),
             counts: Counts::new(counters.row_count),
-            created_at: AtomicU64::new(0),
             replaced_at: AtomicU64::new(0),
             auto_increment: AtomicU64::new(first),
             auto_increment_logged: AtomicU64::new(first),
@@ -121,14 +118,9 @@ impl Table {
         self.counts.set(self.row_count().saturating_add_signed(-open_difference));
     }
 
-    /// Notes that it was created at `stamp`.
-    pub(crate) fn set_created_at(&self, stamp: u64) {
-        self.created_at.store(stamp, Relaxed);
-    }
-
-    /// Notes that it has taken the place of another table: older snapshots would miss that one's rows (M2).
-    pub(crate) fn set_replacing(&self) {
-        self.replaced_at.store(self.created_at.load(Relaxed), Relaxed);
+    /// Notes that it takes the place of another table at `stamp`: older snapshots would miss that one's rows (M2).
+    pub(crate) fn set_replacing(&self, stamp: u64) {
+        self.replaced_at.store(stamp, Relaxed);
     }
 
     /// `TableChanged` for a snapshot from before the table took the place of another one.
