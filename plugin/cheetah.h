@@ -36,7 +36,8 @@ enum CheetahCode {
   CHEETAH_RECORD_CHANGED = 17, /* the row has changed since the transaction's snapshot */
   CHEETAH_LOCK_TABLE_FULL = 18, /* locks take all the memory they may */
   CHEETAH_LOCKED = 19,       /* somebody else holds a lock, and the caller does not wait */
-  CHEETAH_TABLE_CHANGED = 20 /* the table has been emptied or rebuilt since the transaction's snapshot */
+  CHEETAH_TABLE_CHANGED = 20, /* the table has been emptied or rebuilt since the transaction's snapshot */
+  CHEETAH_UNKNOWN_XID = 21    /* no prepared transaction of that name waits */
 };
 
 enum CheetahCompression { CHEETAH_COMPRESSION_NONE = 0, CHEETAH_COMPRESSION_LZ4 = 1, CHEETAH_COMPRESSION_ZSTD = 2 };
@@ -133,6 +134,12 @@ typedef struct CheetahSavepoint {
   uint64_t words[4];
 } CheetahSavepoint;
 
+typedef struct CheetahXid {
+  uint64_t format;
+  CheetahBytes global;
+  CheetahBytes branch;
+} CheetahXid;
+
 typedef struct CheetahIndexStats {
   uint64_t pages;
   uint64_t leaf_pages;
@@ -147,6 +154,7 @@ typedef struct CheetahEntrySink CheetahEntrySink;
 typedef uint8_t (*CheetahInterrupted)(void *context);
 typedef void (*CheetahTextSink)(void *context, CheetahBytes text);
 typedef void (*CheetahCounterSink)(void *context, CheetahBytes name, uint64_t value);
+typedef void (*CheetahXidSink)(void *context, const CheetahXid *xid);
 typedef int32_t (*CheetahExpectedEntries)(void *context, CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink);
 /* Where the parts of a stored key end, counted from the start of `key`; those of the clustered key behind it too. At
    most `room` numbers; returns how many. */
@@ -215,6 +223,19 @@ CheetahSavepoint cheetah_savepoint(CheetahTxn *txn);
 int32_t cheetah_rollback_to(CheetahTxn *txn, const CheetahSavepoint *savepoint);
 uint8_t cheetah_holds_locks(const CheetahTxn *txn);
 int32_t cheetah_lock_table(CheetahTxn *txn, const CheetahTable *table, uint8_t exclusive);
+
+/* Two-phase commit. After cheetah_prepare a transaction takes cheetah_commit_ordered (from any thread; cheetah_commit must
+   follow), cheetah_commit, cheetah_rollback, and cheetah_free_txn, which leaves it waiting for one of the two that find it
+   by its XID. */
+int32_t cheetah_prepare(CheetahTxn *txn, const CheetahXid *xid);
+void cheetah_commit_ordered(CheetahTxn *txn);
+uint32_t cheetah_recover(CheetahDb *db, uint32_t count, CheetahXidSink sink, void *context);
+int32_t cheetah_commit_prepared(CheetahDb *db, const CheetahXid *xid);
+int32_t cheetah_rollback_prepared(CheetahDb *db, const CheetahXid *xid);
+/* Before a table is dropped or emptied: waits for prepared transactions that keep it locked. */
+int32_t cheetah_wait_for_prepared(CheetahDb *db, CheetahBytes name, uint64_t timeout_ns, CheetahInterrupted interrupted,
+                                  void *context);
+int32_t cheetah_sync_log(CheetahDb *db);
 
 /* Rows. */
 int32_t cheetah_insert(CheetahTxn *txn, const CheetahTable *table, const CheetahRow *row);

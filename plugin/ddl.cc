@@ -9,6 +9,7 @@
 #include "ha_cheetah.h"
 #include "orphans.h"
 #include "table_options.h"
+#include "two_phase.h"
 
 using namespace cheetah;
 
@@ -54,7 +55,9 @@ int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
 }
 
 int ha_cheetah::delete_table(const char *path) {
-  return handler_error(cheetah_drop_table(engine.db, bytes_of(table_name_of_path(path))), ha_thd());
+  std::string name = table_name_of_path(path);
+  int error = wait_for_prepared(name, ha_thd());
+  return error != 0 ? error : handler_error(cheetah_drop_table(engine.db, bytes_of(name)), ha_thd());
 }
 
 // ALTER TABLE has copied the rows into a table whose name says that it is the server's own.

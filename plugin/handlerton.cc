@@ -7,6 +7,7 @@
 #include "session.h"
 #include "settings.h"
 #include "table_options.h"
+#include "two_phase.h"
 
 namespace cheetah {
 
@@ -78,7 +79,8 @@ static int drop_orphaned_partitions(const std::string &name) {
 
 static int drop_table(handlerton *, const char *path) {
   std::string name = table_name_of_path(path);
-  int error = handler_error(cheetah_drop_table(engine.db, bytes_of(name)), current_thd);
+  int error = wait_for_prepared(name, current_thd);
+  if (error == 0) error = handler_error(cheetah_drop_table(engine.db, bytes_of(name)), current_thd);
   return error == HA_ERR_NO_SUCH_TABLE ? drop_orphaned_partitions(name) : error;
 }
 
@@ -143,6 +145,7 @@ void set_handlerton(handlerton *hton) {
   hton->signal_ddl_recovery_done = signal_ddl_recovery_done;
   hton->show_status = show_status;
   hton->prepare_for_backup = prepare_for_backup;
+  set_two_phase(hton);
   hton->partition_flags = partition_flags;
   hton->alter_table_flags = alter_table_flags;
   hton->tablefile_extensions = hton_no_exts;

@@ -10,6 +10,7 @@
 #include "errors.h"
 #include "ha_cheetah.h"
 #include "settings.h"
+#include "two_phase.h"
 
 using namespace cheetah;
 
@@ -99,9 +100,10 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   int error = cheetah_is_dropped(engine_table_.get()) ? attach() : 0;
   if (error != 0) return error;
   if (is_sequence()) return use_private_transaction(thd);
-  if (writes && thd->transaction->xid_state.is_explicit_XA()) {
+  if (writes && thd->transaction->xid_state.is_explicit_XA() && !takes_part_in_two_phase()) {
     // XA PREPARE would only warn, and XA COMMIT by another connection would find nothing.
-    my_error(ER_NOT_SUPPORTED_YET, MYF(0), "changes of CHEETAH tables in an XA transaction");
+    my_error(ER_NOT_SUPPORTED_YET, MYF(0), "changes of CHEETAH tables in an XA transaction, until the server is started "
+             "with the plugin");
     return own_error_reported;
   }
   txn_ = session_->txn();

@@ -6,6 +6,7 @@
 #include "orphans.h"
 #include "settings.h"
 #include "status.h"
+#include "two_phase.h"
 
 // Exported by the server, declared in none of its headers.
 void ignore_db_dirs_append(const char *directory);
@@ -17,12 +18,6 @@ static constexpr unsigned version = 0x0001;
 // SHOW DATABASES would list the engine's directory otherwise. The server folds this list into its own after it has
 // initialised the plugins of its command line.
 static void hide_directory() { ignore_db_dirs_append(reinterpret_cast<const char *>(open_config().directory.data)); }
-
-static void warn_of_binlog() {
-  if (!opt_bin_log) return;
-  sql_print_warning("CHEETAH: log_bin is on, but this version does not take part in two-phase commit: after a crash the "
-                    "binary log and CHEETAH tables may differ by the last transactions. Only row format is logged.");
-}
 
 // Called from threads of the engine too.
 static void log_trouble(void *, CheetahBytes text) {
@@ -41,7 +36,7 @@ static int open_engine(void *hton) {
   set_handlerton(static_cast<handlerton *>(hton));
   hide_directory();
   drop_temporary_tables();
-  warn_of_binlog();
+  warn_of_untold_prepared();
   return 0;
 }
 

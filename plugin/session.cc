@@ -70,19 +70,21 @@ void Session::end_statement() {
   cheetah_end_statement(txn_);
 }
 
+bool Session::ends_transaction(THD *thd, bool all) { return all || !in_long_transaction(thd); }
+
 int Session::end_transaction(THD *thd, bool commit) {
   in_statement_ = in_transaction_ = false;
   return handler_error(commit ? cheetah_commit(txn_) : cheetah_rollback(txn_), thd);
 }
 
 int Session::commit(THD *thd, bool all) {
-  if (all || !in_long_transaction(thd)) return end_transaction(thd, true);
+  if (ends_transaction(thd, all)) return end_transaction(thd, true);
   end_statement();
   return 0;
 }
 
 int Session::rollback(THD *thd, bool all) {
-  if (all || !in_long_transaction(thd)) return end_transaction(thd, false);
+  if (ends_transaction(thd, all)) return end_transaction(thd, false);
   if (!in_statement_) return 0;
   int error = rollback_error(cheetah_rollback_to(txn_, &statement_start_), thd);
   end_statement();

@@ -25,6 +25,8 @@ class Session {
   int register_statement(THD *thd);
   // START TRANSACTION WITH CONSISTENT SNAPSHOT.
   int take_snapshot(THD *thd);
+  // Whether a call of the server with `all` ends the transaction, and not only a statement of it.
+  static bool ends_transaction(THD *thd, bool all);
   int commit(THD *thd, bool all);
   int rollback(THD *thd, bool all);
 

@@ -3,6 +3,7 @@
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
+#include "two_phase.h"
 
 using namespace cheetah;
 
@@ -190,6 +191,7 @@ int ha_cheetah::delete_row(const uchar *record) {
 
 int ha_cheetah::truncate() {
   cursor_.reset();
-  int error = handler_error(cheetah_truncate_table(engine.db, bytes_of(name_)), ha_thd());
+  int error = wait_for_prepared(name_, ha_thd());
+  if (error == 0) error = handler_error(cheetah_truncate_table(engine.db, bytes_of(name_)), ha_thd());
   return error != 0 ? error : attach();
 }

@@ -16,6 +16,7 @@ mod database;
 mod rows;
 mod tables;
 mod transactions;
+mod two_phase;
 mod types;
 
 pub use barrier::*;
@@ -24,4 +25,5 @@ pub use database::*;
 pub use rows::*;
 pub use tables::*;
 pub use transactions::*;
+pub use two_phase::*;
 pub use types::*;

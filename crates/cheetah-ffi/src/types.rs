@@ -52,6 +52,8 @@ pub enum Code {
     Locked = 19,
     /// The table has been emptied or rebuilt since the transaction's snapshot.
     TableChanged = 20,
+    /// No prepared transaction of that name waits.
+    UnknownXid = 21,
 }
 
 impl Code {
@@ -65,6 +67,7 @@ impl Code {
             Error::LockTimeout => Code::LockTimeout,
             Error::Deadlock => Code::Deadlock,
             Error::Interrupted => Code::Interrupted,
+            Error::UnknownXid(_) => Code::UnknownXid,
             Error::Limit { .. } | Error::Setting { .. } => Code::Limit,
             Error::DiskFull(_) => Code::DiskFull,
             Error::Unsupported { .. } => Code::Unsupported,

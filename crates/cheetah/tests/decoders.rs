@@ -157,7 +157,8 @@ fn decoders_survive_mutated_bytes_generation_state() {
 
 #[test]
 fn decoders_survive_mutated_bytes_log_records() {
-    survive("log record", &log_records(), 60_000, |_| {}, decoded::log_record);
+    let records = [log_records(), prepare_records()].concat();
+    survive("log record", &records, 60_000, |_| {}, decoded::log_record);
 }
 
 #[test]

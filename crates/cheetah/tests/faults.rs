@@ -12,7 +12,7 @@ use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op};
 use cheetah_io::Rng;
 use std::io;
 use support::exploration::start;
-use support::workload::{verify, Shape, Workload};
+use support::workload::{verify, Shape, Version, Workload};
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
@@ -52,7 +52,7 @@ fn run_into(seed: u64, calls: u64) -> Result<bool, String> {
     let text = format!("{fault:?}");
     disk.inject(fault);
     let (versions, acknowledged) = match Workload::open(&disk, &shape(seed), contents.clone()) {
-        Err(_) => (vec![contents], 0),
+        Err(_) => (vec![Version::of(contents)], 0),
         Ok(mut workload) => {
             // The first error ends the workload; which one it is depends on what failed.
             let _ = workload.run(&shape(seed));
@@ -104,7 +104,7 @@ fn a_disk_that_fills_up_at_any_moment_takes_nothing_and_lets_everything_be_taken
         let shape = Shape { seed: budget_kib, steps: 200, sessions: 2, ddl: true };
         let Ok(mut workload) = Workload::open(&disk, &shape, contents.clone()) else {
             disk.set_space(None);
-            verify(&disk, &[contents], 0).unwrap();
+            verify(&disk, &[Version::of(contents)], 0).unwrap();
             continue;
         };
         let ended = workload.run(&shape);

@@ -59,6 +59,7 @@ fn written() -> Vec<(&'static str, Vec<Vec<u8>>)> {
         ("catalog row", samples::catalog_rows()),
         ("generation state", samples::generation_states()),
         ("log record", samples::log_records()),
+        ("prepare record", samples::prepare_records()),
         ("log frame", samples::log_frames()),
         ("undo record", samples::undo_records()),
         ("statistics row", samples::statistics_rows()),
@@ -94,8 +95,9 @@ fn every_format_is_written_as_by_the_version_that_introduced_it() {
     assert_eq!(text.lines().count(), golden.lines().count(), "formats come and go with a version");
 }
 
-/// What version 2 writes in another way: the state of a generation, and undo records, which only a state leads to.
-const CHANGED_IN_2: [&str; 2] = ["generation state", "undo record"];
+/// What version 2 writes in another way: the state of a generation, and undo records, which only a state leads to; and what version 1
+/// did not write.
+const CHANGED_IN_2: [&str; 3] = ["generation state", "undo record", "prepare record"];
 
 #[test]
 fn all_other_formats_are_written_as_in_version_1() {

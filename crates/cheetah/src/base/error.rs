@@ -67,6 +67,9 @@ pub enum Error {
         "the locks of all transactions take the memory that there is for them; commit earlier, or lock fewer rows at once"
     )]
     LockTableFull,
+    /// No prepared transaction of that name waits for its end.
+    #[error("no prepared transaction is called {0}")]
+    UnknownXid(String),
     /// A bound was exceeded: key or row size, number of indexes, memory.
     #[error("{what}: {actual} exceeds the limit of {limit}")]
     Limit {
@@ -148,6 +151,7 @@ impl Error {
             | Error::RecordChanged
             | Error::TableChanged(_)
             | Error::Locked
+            | Error::UnknownXid(_)
             | Error::Interrupted => ErrorKind::Conflict,
             Error::Limit { .. }
             | Error::LockTableFull

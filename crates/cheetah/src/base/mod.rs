@@ -8,9 +8,11 @@ pub mod ids;
 pub mod planted;
 pub mod reach;
 mod troubles;
+mod xid;
 
 pub use config::Config;
 pub use error::{Error, ErrorKind, Result};
 pub use health::Health;
 pub use ids::{Generation, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr};
 pub use troubles::Troubles;
+pub use xid::Xid;

@@ -9,6 +9,7 @@ mod statistics;
 mod status;
 mod threads;
 mod transaction;
+mod two_phase;
 
 pub use crate::check::{CheckReport, ExpectedEntries, ExpectedEntry};
 pub use crate::tree::SeekMode;

@@ -1,7 +1,7 @@
 //! Counters and sizes, for SHOW STATUS, SHOW TABLE STATUS and the optimizer.
 
 use super::Db;
-use crate::base::Result;
+use crate::base::{Result, TableId};
 use crate::table::Table;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -60,6 +60,7 @@ impl Db {
             ("rows_rolled_back", count(&own.rows_rolled_back)),
             ("commits", count(&own.commits)),
             ("rollbacks", count(&own.rollbacks)),
+            ("prepares", count(&own.prepares)),
             ("large_values_written", count(&own.large_values_written)),
             ("lock_waits", count(&own.lock_waits)),
             ("lock_timeouts", count(&own.lock_timeouts)),
@@ -68,6 +69,7 @@ impl Db {
             ("recovery_transactions_rolled_back", count(&own.transactions_recovered)),
             ("transactions_listed", core.active.len() as u64),
             ("transactions_to_purge", core.to_purge_count()),
+            ("transactions_prepared", core.active.prepared_count() as u64),
             ("rollbacks_unfinished", core.unfinished.rollbacks_count() as u64),
             ("troubles", core.health.troubles().list().len() as u64),
             ("undo_pages", core.undo.pages_count() as u64),
@@ -107,6 +109,11 @@ impl Db {
                 let _ = writeln!(text, "{:<40} {value}", name.replace('_', " "));
             }
         }
+        for (xid, tables) in self.0.core.prepared.locks() {
+            let name = |id: &TableId| self.0.core.catalog.by_id(*id).map(|table| table.name());
+            let names = tables.iter().filter_map(name).collect::<Vec<_>>().join(", ");
+            let _ = writeln!(text, "PREPARED, AND WITHOUT CLIENT: XA {xid} keeps locked: {names}");
+        }
         for (place, error) in self.troubles() {
             let _ = writeln!(text, "TROUBLE: {place}: {error}");
         }
@@ -118,15 +125,17 @@ impl Db {
 }
 
 /// Counters of the transaction section whose names do not say so.
-const OWN: [&str; 14] = [
+const OWN: [&str; 16] = [
     "commits",
     "rollbacks",
+    "prepares",
     "large_values_written",
     "lock_waits",
     "lock_timeouts",
     "deadlocks",
     "transactions_listed",
     "transactions_to_purge",
+    "transactions_prepared",
     "rollbacks_unfinished",
     "troubles",
     "undo_pages",

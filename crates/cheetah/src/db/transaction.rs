@@ -15,7 +15,7 @@
 //!       is refused before is a rollback.
 
 use super::{Cursor, Isolation, Read};
-use crate::base::{Error, Result, TableId, TxnId};
+use crate::base::{Error, Lsn, Result, TableId, TxnId};
 use crate::table::core::{Core, Counters};
 use crate::table::row_op::{Target, Writer};
 use crate::table::unfinished::unfinished_error;
@@ -33,16 +33,18 @@ const RECORDS_PURGED_AT_END: usize = 8;
 /// Undo pages from which on transactions help to purge: the background does not keep up.
 const UNDO_PAGES_HELPED: usize = 4096;
 
-/// A transaction. Dropping it takes back what is not committed.
+/// A transaction. Dropping it takes back what is neither committed nor prepared.
 pub struct Transaction {
-    core: Arc<Core>,
-    owner: Owner,
-    slot: Option<Arc<Slot>>,
-    view: Arc<ReadView>,
-    locks: Vec<(TableId, LockMode)>,
+    pub(super) core: Arc<Core>,
+    pub(super) owner: Owner,
+    pub(super) slot: Option<Arc<Slot>>,
+    pub(super) view: Arc<ReadView>,
+    pub(super) locks: Vec<(TableId, LockMode)>,
     writer: Writer,
     /// What comes after this undo record is to be taken back first (I4).
     back_to: Option<u64>,
+    /// Where its COMMIT ends in the log, once that has been logged ahead of [`commit`](Self::commit).
+    pub(super) ordered: Option<Result<Lsn>>,
     interrupted: Interrupted,
     isolation: Isolation,
     lock_wait_ns: u64,
@@ -76,6 +78,7 @@ impl Transaction {
             locks: Vec::new(),
             writer: Writer::default(),
             back_to: None,
+            ordered: None,
             interrupted: Arc::new(|| false),
             isolation: Isolation::default(),
             lock_wait_ns: LOCK_WAIT_NS,
@@ -251,7 +254,7 @@ impl Transaction {
     }
 
     /// Takes back what is left of a statement that could not be taken back when it failed (I4).
-    fn catch_up(&mut self) -> Result<()> {
+    pub(super) fn catch_up(&mut self) -> Result<()> {
         self.back_to.map_or(Ok(()), |undo_no| self.take_back_to(undo_no))
     }
 
@@ -337,23 +340,32 @@ impl Transaction {
         self.take_back_to(savepoint.0)
     }
 
-    /// Commits, and releases all locks. On return the commit is as durable as the flush mode says. The handle can be
+    /// Commits, and releases all locks. On return the commit is as durable as the flush mode says; after
+    /// [`commit_ordered`](Self::commit_ordered) whoever has decided knows of it, and nothing is waited for. The handle can be
     /// used for another transaction. `RolledBack`, or an error of [`rollback`](Self::rollback), when the commit was refused;
     /// after a fatal error the next opening tells the outcome.
     pub fn commit(&mut self) -> Result<()> {
-        self.writer.release();
         if let Some(slot) = self.slot.clone() {
-            let logged = self.catch_up().and_then(|()| rollback::commit(&self.core, &slot));
-            let end = match logged {
+            let ordered = self.ordered.take();
+            let is_ordered = ordered.is_some();
+            let log = || {
+                self.writer.release();
+                self.catch_up().and_then(|()| rollback::commit(&self.core, &slot))
+            };
+            let end = match ordered.unwrap_or_else(log) {
                 Ok(end) => end,
                 Err(error) => return Err(self.roll_back_instead(error)),
             };
             self.slot = None;
             self.view.end();
             self.release_locks();
-            self.core.flush_at_commit(end)?;
+            match is_ordered {
+                true => self.core.write_at_commit(end)?,
+                false => self.core.flush_at_commit(end)?,
+            }
             self.clean_up();
         }
+        self.writer.release();
         self.view.end();
         self.release_locks();
         Ok(())
@@ -367,8 +379,12 @@ impl Transaction {
     }
 
     /// Takes everything back and releases all locks. The handle can be used for another transaction, also after an
-    /// error: `RollbackUnfinished` when the rollback goes on in the background, with the locks (I3).
+    /// error: `RollbackUnfinished` when the rollback goes on in the background, with the locks (I3). What
+    /// [`commit_ordered`](Self::commit_ordered) has committed stays so.
     pub fn rollback(&mut self) -> Result<()> {
+        if self.ordered.is_some() {
+            return self.commit();
+        }
         self.writer.release();
         self.back_to = None;
         self.view.end();
@@ -411,6 +427,9 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
+        if self.is_prepared() {
+            self.detach();
+        }
         // Nobody is left to hear of an error; the background is, as of I3.
         let _ = self.rollback();
     }

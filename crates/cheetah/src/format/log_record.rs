@@ -8,9 +8,9 @@
 //! Layout    docs/format.md, "Log records".
 
 use super::bytes::{put_prefixed, Defect, Reader};
-use super::record_fields::{count, number_u32, text};
+use super::record_fields::{count, number_u32, put_xid, text, xid};
 use super::varint;
-use crate::base::{Result, TableId, TxnId};
+use crate::base::{Result, TableId, TxnId, Xid};
 
 /// Where replay finds a large value of a logged row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,6 +91,8 @@ pub enum LogRecord<'a> {
     },
     /// The transaction's undo record of this number was taken back.
     Undo(TxnId, u64),
+    /// The transaction is prepared under that name; without one it is not any more, and will be rolled back.
+    Prepare(TxnId, Option<Xid>),
     /// The transaction is committed; its place in the order of commits.
     Commit(TxnId, u64),
     /// The transaction is rolled back completely.
@@ -121,6 +123,7 @@ const DROP_TABLE: u8 = 9;
 const RENAME_TABLE: u8 = 10;
 const TRUNCATE_TABLE: u8 = 11;
 const AUTO_INCREMENT: u8 = 12;
+const PREPARE: u8 = 13;
 
 impl LogRecord<'_> {
     /// Appends the record's kind, which is the kind of its frame, and its body.
@@ -134,6 +137,10 @@ impl LogRecord<'_> {
                 put_prefixed(out, bytes);
             }
             LogRecord::Undo(txn, undo_no) => put_head(out, UNDO, &[txn.0, *undo_no]),
+            LogRecord::Prepare(txn, xid) => {
+                put_head(out, PREPARE, &[txn.0]);
+                put_xid(out, xid.as_ref());
+            }
             LogRecord::Commit(txn, commit_no) => put_head(out, COMMIT, &[txn.0, *commit_no]),
             LogRecord::Abort(txn) => put_head(out, ABORT, &[txn.0]),
             LogRecord::CreateTable(def) => {
@@ -173,6 +180,7 @@ impl<'a> LogRecord<'a> {
                 bytes: fields.prefixed(usize::MAX)?,
             },
             UNDO => LogRecord::Undo(txn_id(fields)?, fields.varint()?),
+            PREPARE => LogRecord::Prepare(txn_id(fields)?, xid(fields)?),
             COMMIT => LogRecord::Commit(txn_id(fields)?, fields.varint()?),
             ABORT => LogRecord::Abort(txn_id(fields)?),
             CREATE_TABLE => LogRecord::CreateTable(fields.prefixed(usize::MAX)?),
@@ -307,6 +315,9 @@ mod tests {
             },
             LogRecord::Blob { txn, table, total_bytes: 1 << 33, offset: 5, bytes: b"piece" },
             LogRecord::Undo(txn, 4),
+            LogRecord::Prepare(txn, Xid::new(1 << 40, &[1; 64], &[2; 64])),
+            LogRecord::Prepare(txn, Xid::new(0, b"g", b"")),
+            LogRecord::Prepare(txn, None),
             LogRecord::Commit(txn, 1 << 40),
             LogRecord::Abort(txn),
             LogRecord::CreateTable(b"def"),

@@ -8,9 +8,9 @@
 //! Layout    docs/format.md, "Generation state".
 
 use super::bytes::{check_version, put_prefixed, Defect, Reader};
-use super::record_fields::{count, number_u32, text};
+use super::record_fields::{count, number_u32, put_xid, text, xid};
 use super::varint;
-use crate::base::{Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr};
+use crate::base::{Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr, Xid};
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
@@ -31,6 +31,8 @@ pub struct TxnState {
     pub first: UndoPtr,
     /// Number of the record at `head`, 0 when there is none.
     pub undo_no: u64,
+    /// Its name, when it is prepared: somebody else decides how it ends (H2).
+    pub xid: Option<Xid>,
 }
 
 /// How far purge is.
@@ -133,6 +135,7 @@ impl State {
         varint::put(&mut out, self.txns.len() as u64);
         for txn in &self.txns {
             put_all(&mut out, [txn.txn.0, txn.head.0, txn.first.0, txn.undo_no]);
+            put_xid(&mut out, txn.xid.as_ref());
         }
         varint::put(&mut out, self.tables.len() as u64);
         for table in &self.tables {
@@ -209,6 +212,7 @@ impl State {
                 head: UndoPtr(fields.varint()?),
                 first: UndoPtr(fields.varint()?),
                 undo_no: fields.varint()?,
+                xid: xid(fields)?,
             });
         }
         Ok(0)
@@ -256,6 +260,7 @@ mod tests {
     use super::*;
 
     fn sample() -> State {
+        let xid = Xid::new(1, b"global", b"branch");
         State {
             lsn: Lsn(1 << 40),
             next_txn: TxnId(12),
@@ -267,7 +272,13 @@ mod tests {
             undo_end: UndoPtr(6000),
             undo_pages: [9, 10].map(|page| UndoPage { page: PageId(page), live: page % 9 }).to_vec(),
             purge: PurgeState { at: UndoPtr(70), head: UndoPtr(60), undo_no: 4, freed_pages: 2 },
-            txns: vec![TxnState { txn: TxnId(7), head: UndoPtr(5500), first: UndoPtr(5100), undo_no: 3 }],
+            txns: vec![TxnState {
+                txn: TxnId(7),
+                head: UndoPtr(5500),
+                first: UndoPtr(5100),
+                undo_no: 3,
+                xid,
+            }],
             tables: vec![TableState { table: TableId(2), row_count: 5, auto_increment: 6, hidden_key: 7 }],
             dropped_trees: vec![TreeId(17)],
             fenced: vec![FencedTable { table: TableId(2), reason: "page 7".into() }],

@@ -18,6 +18,7 @@ use crate::pool::{self, Pool};
 use crate::segment::Segments;
 use crate::table::catalog::Catalog;
 use crate::table::core::{Core, Counters, LastCheckpoint};
+use crate::table::prepared::Prepared;
 use crate::table::purge::Purge;
 use crate::table::standing::Standings;
 use crate::table::unfinished::Unfinished;
@@ -129,6 +130,7 @@ impl Parts {
             hurried: AtomicU32::new(0),
             last_checkpoint: Mutex::new(last),
             unfinished: Unfinished::default(),
+            prepared: Prepared::default(),
             purge: Purge::default(),
             standings: Standings::default(),
             dropping: Mutex::default(),

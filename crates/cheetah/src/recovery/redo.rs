@@ -10,13 +10,14 @@
 //!   I4  Damage of a page of a table fences the table (N3): from then on nothing is done to it, and its undo records
 //!       take nothing back. All other errors refuse the opening.
 
-use crate::base::{reach, Error, Result, TableId, TxnId, UndoPtr};
+use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr, Xid};
 use crate::format::catalog::TableDef;
 use crate::format::log_record::{LogRecord, RowOp};
 use crate::format::undo_record::{self, decode_body, Before, UndoBlob, UndoBody, UndoRow, HEAD_BYTES};
 use crate::table::core::{Core, Counters, Need};
 use crate::table::ddl::{self, Ddl};
 use crate::table::large::{self, Step, Unclaimed};
+use crate::table::prepared;
 use crate::table::rollback;
 use crate::table::row_op::{Target, Writer};
 use crate::table::Table;
@@ -64,6 +65,7 @@ impl<'c> Redo<'c> {
                 })
             }
             LogRecord::Undo(txn, undo_no) => self.undo(*txn, *undo_no),
+            LogRecord::Prepare(txn, xid) => self.prepare(*txn, *xid),
             LogRecord::Commit(txn, commit_no) => self.commit(*txn, *commit_no),
             LogRecord::Abort(txn) => self.abort(*txn),
             LogRecord::AutoIncrement(table, next) => {
@@ -139,9 +141,19 @@ impl<'c> Redo<'c> {
                 format!("it takes back step {undo_no} of transaction {txn}, whose last step is {last}");
             return Err(Error::corrupt("log", detail));
         }
+        if let Some(xid) = slot.state().xid {
+            let detail = format!("it takes back a step of transaction {txn}, which is prepared as {xid}");
+            return Err(Error::corrupt("log", detail));
+        }
         reach::mark("undo redone");
         self.unclaimed.remove(&txn);
         rollback::take_back_last(self.core, &slot, &mut self.writer)
+    }
+
+    fn prepare(&mut self, txn: TxnId, xid: Option<Xid>) -> Result<()> {
+        let action = self.core.pool.enter();
+        prepared::note(&action, &self.slot(txn), xid);
+        Ok(())
     }
 
     /// The slot of a transaction that the log names.
@@ -178,13 +190,19 @@ impl<'c> Redo<'c> {
         while self.core.trim_undo() {}
     }
 
-    /// Takes back every transaction that is not committed, and purges those that are. The log is open now.
+    /// Takes back every transaction that has neither ended nor is prepared, and purges what others have left. The log is
+    /// open now.
     pub(super) fn finish(mut self) -> Result<()> {
         self.core.purge.step(self.core, 1)?;
         if self.core.undo.purge_state().head != UndoPtr(0) {
             reach::mark("frees of a committed transaction finished at open");
         }
         for slot in self.core.active.slots() {
+            if is_promised(&slot) {
+                reach::mark("prepared transaction found at open");
+                prepared::recover(self.core, &slot)?;
+                continue;
+            }
             reach::mark("loser taken back");
             rollback::roll_back(self.core, &slot, &mut self.writer)?;
             Counters::add(&self.core.counters.transactions_recovered);
@@ -193,6 +211,11 @@ impl<'c> Redo<'c> {
         self.trim();
         Ok(())
     }
+}
+
+/// Whether somebody else decides how the transaction ends.
+fn is_promised(slot: &Slot) -> bool {
+    slot.state().xid.is_some() && !planted::is_on("recovery: take prepared transactions back")
 }
 
 fn placeholder_row(op: RowOp, table: TableId) -> UndoBody<'static> {

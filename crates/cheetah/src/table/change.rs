@@ -385,7 +385,8 @@ impl Change {
     }
 }
 
-fn rows_of(op: RowOp) -> i64 {
+/// By how much an operation changes the number of rows.
+pub(crate) fn rows_of(op: RowOp) -> i64 {
     match op {
         RowOp::Insert => 1,
         RowOp::Update => 0,

@@ -7,6 +7,7 @@
 
 use super::catalog::Catalog;
 use super::change::Version;
+use super::prepared::Prepared;
 use super::purge::Purge;
 use super::standing::Standings;
 use super::unfinished::Unfinished;
@@ -56,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) last_checkpoint: Mutex<LastCheckpoint>,
     /// What transactions have left to the background.
     pub(crate) unfinished: Unfinished,
+    /// Transactions that wait for somebody else's decision, and nobody holds.
+    pub(crate) prepared: Prepared,
     pub(crate) purge: Purge,
     /// What purge stays away from.
     pub(crate) standings: Standings,
@@ -93,6 +96,7 @@ pub(crate) struct Counters {
     pub(crate) rows_read: AtomicU64,
     pub(crate) commits: AtomicU64,
     pub(crate) rollbacks: AtomicU64,
+    pub(crate) prepares: AtomicU64,
     pub(crate) rows_rolled_back: AtomicU64,
     pub(crate) large_values_written: AtomicU64,
     pub(crate) lock_waits: AtomicU64,
@@ -268,6 +272,9 @@ impl Core {
         if planted::is_on("checkpoint: forget open transactions") {
             state.txns.clear();
         }
+        if planted::is_on("checkpoint: forget the XIDs") {
+            state.txns.iter_mut().for_each(|txn| txn.xid = None);
+        }
         if planted::is_on("recovery: forget the fences") {
             state.fenced.clear();
         }
@@ -391,6 +398,15 @@ impl Core {
             _ => FlushMode::Write,
         };
         self.log.get().map_or(Ok(()), |log| log.commit(lsn, mode))
+    }
+
+    /// As [`flush_at_commit`](Self::flush_at_commit), for a commit that somebody else repeats after a power cut, so that
+    /// it need not be durable: mode 2 writes it all the same, as it promises.
+    pub(crate) fn write_at_commit(&self, lsn: Lsn) -> Result<()> {
+        match (self.log.get(), self.flush_mode.load(Relaxed)) {
+            (Some(log), 2) => log.commit(lsn, FlushMode::Write),
+            _ => self.health.check(),
+        }
     }
 
     /// Makes the log durable up to `lsn`, whatever the flush mode.

@@ -8,6 +8,7 @@ pub(crate) mod counts;
 pub(crate) mod ddl;
 pub(crate) mod handle;
 pub(crate) mod large;
+pub(crate) mod prepared;
 pub(crate) mod purge;
 pub(crate) mod rollback;
 pub(crate) mod row_op;

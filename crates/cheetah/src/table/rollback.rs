@@ -15,6 +15,7 @@ use super::change;
 use super::core::{Core, Counters, Need};
 use super::handle::Table;
 use super::large::{Buffers, Unclaimed};
+use super::prepared;
 use super::row_op::Writer;
 use crate::base::{planted, reach, Error, Lsn, PageId, Result, TreeId, UndoPtr};
 use crate::format::log_record::{LogRecord, RowOp};
@@ -53,6 +54,7 @@ pub(crate) fn roll_back_some(
     writer: &mut Writer,
     records: usize,
 ) -> Result<bool> {
+    prepared::withdraw(core, slot)?;
     let undo_no = slot.state().undo_no;
     let keep = undo_no.saturating_sub(records as u64);
     roll_back_to(core, slot, keep, writer)?;
@@ -66,7 +68,16 @@ pub(crate) fn roll_back_some(
 
 /// Ends the transaction in one action (I3), which redo repeats without logging. Returns where its record in the log ends.
 pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
-    core.make_room(Need::Back, core.undo.pages_needed(FINISH_BYTES_MAX))?;
+    make_room_to_end(core)?;
+    end_in_place(core, slot, outcome)
+}
+
+/// Makes room for the end of a transaction. Outside actions; may wait and do I/O.
+pub(crate) fn make_room_to_end(core: &Core) -> Result<()> {
+    core.make_room(Need::Back, core.undo.pages_needed(FINISH_BYTES_MAX))
+}
+
+fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
     let action = core.pool.enter();
     let end = core.versions.finish(slot.txn(), outcome, |stamp| {
         let end = match outcome {
@@ -79,6 +90,7 @@ pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
         }
         Ok(end)
     });
+    slot.state().xid = None;
     core.active.finish(slot.txn());
     core.must("the end of a transaction", end)
 }
@@ -235,7 +247,17 @@ fn step_back(state: &mut TxnState, head: &UndoHead) {
 
 /// Commits. Returns where the log must be durable before the commit may be acknowledged.
 pub(crate) fn commit(core: &Core, slot: &Slot) -> Result<Lsn> {
-    let end = end(core, slot, Outcome::Committed)?;
+    let room = make_room_to_end(core);
+    // A prepared one has its room, and may not be refused.
+    if slot.state().xid.is_none() {
+        room?;
+    }
+    commit_in_place(core, slot)
+}
+
+/// As [`commit`], in the room that the caller has made: waits for nothing but a flip, and fails only with the engine.
+pub(crate) fn commit_in_place(core: &Core, slot: &Slot) -> Result<Lsn> {
+    let end = end_in_place(core, slot, Outcome::Committed)?;
     Counters::add(&core.counters.commits);
     Ok(end)
 }

@@ -53,6 +53,11 @@ impl Slot {
         *self.rows.lock().entry(table).or_default() += difference;
     }
 
+    /// Sets by how much it has changed the number of rows of each table, all of them.
+    pub fn set_rows(&self, rows: BTreeMap<TableId, i64>) {
+        *self.rows.lock() = rows;
+    }
+
     /// By how much it has changed the number of rows of a table, if it has changed that table.
     pub fn rows_of(&self, table: TableId) -> Option<i64> {
         self.rows.lock().get(&table).copied()
@@ -101,15 +106,20 @@ impl Active {
         self.0.lock().len()
     }
 
+    /// How many of them are prepared.
+    pub fn prepared_count(&self) -> usize {
+        self.slots().iter().filter(|slot| slot.state().xid.is_some()).count()
+    }
+
     /// Whether none is listed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The transactions that have appended undo records; for the flip, when no action runs.
+    /// The transactions that have appended undo records or promised something; for the flip, when no action runs.
     pub fn snapshot(&self) -> Vec<TxnState> {
         let states = self.slots().iter().map(|slot| *slot.state()).collect::<Vec<_>>();
-        states.into_iter().filter(|state| state.first != UndoPtr(0)).collect()
+        states.into_iter().filter(|state| state.first != UndoPtr(0) || state.xid.is_some()).collect()
     }
 
     /// Runs `f` on every slot.

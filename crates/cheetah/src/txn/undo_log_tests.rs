@@ -98,7 +98,7 @@ fn take_back(txn: &mut Txn) {
 }
 
 fn end(pool: &Pool, log: &UndoLog, txn: &Txn, stamp: u64, committed: bool) -> UndoFinish {
-    let TxnState { txn, head, first, undo_no } = txn.state;
+    let TxnState { txn, head, first, undo_no, .. } = txn.state;
     let end = UndoFinish { stamp, committed, head, first, undo_no };
     log.append_finish(&enter(pool), txn, &end);
     end

@@ -1,6 +1,6 @@
 //! Good bytes of every format: what the tests of decoders mutate, and what the golden files keep.
 
-use cheetah::base::{Generation, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr};
+use cheetah::base::{Generation, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr, Xid};
 use cheetah::format::catalog::{piece_key, IndexDef, TableDef};
 use cheetah::format::image::{self, Codec, Compression, Encoding, Workspace};
 use cheetah::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow, RowOp};
@@ -169,7 +169,8 @@ pub(crate) fn statistics_rows() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn generation_states() -> Vec<Vec<u8>> {
-    let txn = TxnState { txn: TxnId(7), head: UndoPtr(900), first: UndoPtr(8), undo_no: 3 };
+    let xid = Xid::new(1, b"global", b"branch");
+    let txn = TxnState { txn: TxnId(7), head: UndoPtr(900), first: UndoPtr(8), undo_no: 3, xid };
     let state = State {
         lsn: Lsn(1 << 40),
         next_txn: TxnId(8),
@@ -208,12 +209,19 @@ pub(crate) fn log_records() -> Vec<Vec<u8>> {
         LogRecord::TruncateTable(table, b"a definition"),
         LogRecord::AutoIncrement(table, 77),
     ];
-    let encode = |record: &LogRecord<'_>| {
-        let mut bytes = Vec::new();
-        record.encode(&mut bytes);
-        bytes
-    };
-    records.iter().map(encode).collect()
+    records.iter().map(encode_log_record).collect()
+}
+
+fn encode_log_record(record: &LogRecord<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    record.encode(&mut bytes);
+    bytes
+}
+
+/// The log records of two-phase commit, which version 1 did not have.
+pub(crate) fn prepare_records() -> Vec<Vec<u8>> {
+    let xids = [Xid::new(1 << 40, b"global", b"branch"), None];
+    xids.map(|xid| encode_log_record(&LogRecord::Prepare(TxnId(5), xid))).to_vec()
 }
 
 /// A sync mark and the log records as frames; and the body of a mark.

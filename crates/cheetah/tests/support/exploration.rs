@@ -1,6 +1,6 @@
 //! One random workload, power cuts at its moments, and in the recoveries from them.
 
-use super::workload::{verify, Contents, Shape, Workload};
+use super::workload::{verify, Contents, Shape, Version, Workload};
 use super::{insert, open, spec, Row, Rows};
 use cheetah_io::sim::SimDisk;
 use cheetah_io::sim::{explore, Failure, Image, Plan, Report};
@@ -51,7 +51,7 @@ pub fn explore_seed(seed: u64, points_max: usize) -> Result<Report, Failure> {
 }
 
 /// Checks an image; before that, now and then, cuts power in its recovery and checks what comes of it.
-fn check_image(image: &Image, versions: &[Contents], depth: usize) -> Result<Report, String> {
+fn check_image(image: &Image, versions: &[Version], depth: usize) -> Result<Report, String> {
     let mut deeper = Report::default();
     if depth < DEPTH_MAX && image.seed % 32 == 0 {
         let recover = |disk: &SimDisk| {

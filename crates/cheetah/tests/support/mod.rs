@@ -14,7 +14,7 @@ use cheetah::format::row::RowShape;
 use cheetah::format::varint;
 use cheetah::table::{IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
 use cheetah_io::sim::{SimClock, SimDisk};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A row of the tests: a number, a name, and a text that may be large.

@@ -1,17 +1,58 @@
 //! A random workload over a database, and the model that says what may be there after a power cut.
 //!
-//! The model is a list of versions: what the database contains after each commit and each change of the catalog, in
-//! order. The workload acknowledges to the disk the number of the version that it has been promised. After a power
-//! cut the database must be equal to some version from the acknowledged one on: a whole prefix of what was
-//! committed, nothing of what was not.
+//! The model is a list of versions: what the database contains after each commit and each change of the catalog, and which
+//! transactions are prepared after each promise of one, in order. The workload acknowledges to the disk the number of the
+//! version that it has been promised. After a power cut the database must be equal to some version from the acknowledged
+//! one on: a whole prefix of what was committed, nothing of what was not; and whatever is decided about the prepared
+//! ones must come true.
 
 use super::*;
-use cheetah::base::Error;
+use cheetah::base::{Error, Xid};
 use cheetah::db::{LockMode, Read, Savepoint};
 use cheetah_io::Rng;
 
 /// Contents of all tables.
 pub type Contents = BTreeMap<String, Rows>;
+
+/// What there is after a step.
+#[derive(Clone, Default)]
+pub struct Version {
+    /// What is committed.
+    contents: Contents,
+    /// The prepared transactions by number: the tables that they have changed, as they are if it is committed.
+    prepared: BTreeMap<u64, Contents>,
+}
+
+impl Version {
+    /// Without prepared transactions.
+    pub fn of(contents: Contents) -> Self {
+        Self { contents, ..Self::default() }
+    }
+
+    /// What is there once a prepared transaction has ended.
+    fn after(&self, no: u64, commits: bool) -> Self {
+        let mut version = self.clone();
+        if let Some(changed) = version.prepared.remove(&no).filter(|_| commits) {
+            version.contents.extend(changed);
+        }
+        version
+    }
+
+    /// What is there once all have ended, as `commits` says.
+    fn settled(&self, commits: impl Fn(u64) -> bool) -> Contents {
+        let numbers = self.prepared.keys();
+        numbers.fold(self.clone(), |version, no| version.after(*no, commits(*no))).contents
+    }
+}
+
+/// The name of a prepared transaction, and its number back.
+fn xid(no: u64) -> Xid {
+    Xid::new(1, &no.to_be_bytes(), b"").unwrap()
+}
+
+fn number(xid: &Xid) -> u64 {
+    u64::from_be_bytes(xid.global().try_into().unwrap())
+}
 
 /// How wild it gets.
 #[derive(Clone, Debug)]
@@ -29,6 +70,8 @@ struct Session {
     /// Tables that it has changed, as it sees them.
     changed: Contents,
     savepoints: Vec<(Savepoint, Contents)>,
+    /// Its number once it is prepared.
+    prepared: Option<u64>,
 }
 
 /// A workload under way.
@@ -38,11 +81,14 @@ pub struct Workload<'d> {
     clock: SimClock,
     rng: Rng,
     sessions: Vec<Option<Session>>,
-    /// The versions so far; the last one is what is committed now.
-    pub versions: Vec<Contents>,
+    /// The versions so far; the last one is what there is now.
+    pub versions: Vec<Version>,
     /// The version that has been promised.
     pub acknowledged: u64,
     names: u64,
+    promises: u64,
+    /// Prepared ones whose client has gone.
+    detached: Vec<u64>,
     mode: u8,
 }
 
@@ -60,9 +106,11 @@ impl<'d> Workload<'d> {
             clock,
             rng,
             sessions,
-            versions: vec![contents],
+            versions: vec![Version::of(contents)],
             acknowledged: 0,
             names: 0,
+            promises: 0,
+            detached: Vec::new(),
             mode: 1,
         })
     }
@@ -76,19 +124,38 @@ impl<'d> Workload<'d> {
                 0..=9 => drop(self.db.run_background()?),
                 10..=12 => self.db.checkpoint()?,
                 13 => self.change_mode()?,
+                14..=16 if !self.detached.is_empty() => self.decide_detached()?,
                 _ => self.session_step()?,
             }
         }
         Ok(())
     }
 
-    fn committed(&self) -> &Contents {
+    fn version(&self) -> &Version {
         self.versions.last().unwrap()
     }
 
-    /// The state is about to become this.
+    fn committed(&self) -> &Contents {
+        &self.version().contents
+    }
+
+    /// What is committed is about to become this.
     fn announce(&mut self, contents: Contents) {
-        self.versions.push(contents);
+        let version = Version { contents, ..self.version().clone() };
+        self.versions.push(version);
+    }
+
+    /// A prepared transaction is about to end.
+    fn announce_end(&mut self, no: u64, commits: bool) {
+        let version = self.version().after(no, commits);
+        self.versions.push(version);
+    }
+
+    /// The newest version is promised, if the log was synced for it.
+    fn acknowledge_if_synced(&mut self) {
+        if self.mode == 1 {
+            self.acknowledge();
+        }
     }
 
     /// The newest version is promised now.
@@ -104,6 +171,8 @@ impl<'d> Workload<'d> {
 
     /// Takes all open transactions back.
     pub fn roll_back_all(&mut self) -> Result<()> {
+        let promised = self.sessions.iter().flatten().filter_map(|session| session.prepared);
+        promised.collect::<Vec<_>>().into_iter().for_each(|no| self.announce_end(no, false));
         self.sessions.iter_mut().flatten().try_for_each(|session| session.txn.rollback())
     }
 
@@ -124,10 +193,13 @@ impl<'d> Workload<'d> {
         let new = format!("t{}", self.names);
         let chosen = tables.get(self.rng.below(tables.len() as u64) as usize).cloned();
         let used = |name: &String| {
-            self.sessions.iter().flatten().any(|session| {
-                let seen = session.savepoints.iter().any(|(_, contents)| contents.contains_key(name));
-                seen || session.changed.contains_key(name)
-            })
+            let prepared = &self.versions.last().unwrap().prepared;
+            let promised = prepared.values().any(|changed| changed.contains_key(name));
+            promised
+                || self.sessions.iter().flatten().any(|session| {
+                    let seen = session.savepoints.iter().any(|(_, contents)| contents.contains_key(name));
+                    seen || session.changed.contains_key(name)
+                })
         };
         match (self.rng.below(4), chosen.filter(|name| !used(name))) {
             (0, Some(name)) if tables.len() > 1 => {
@@ -162,8 +234,11 @@ impl<'d> Workload<'d> {
         let mut session = self.sessions[no].take().unwrap_or_else(|| {
             let mut txn = self.db.begin();
             txn.set_lock_wait(0);
-            Session { txn, changed: Contents::new(), savepoints: Vec::new() }
+            Session { txn, changed: Contents::new(), savepoints: Vec::new(), prepared: None }
         });
+        if session.prepared.is_some() {
+            return self.decide(no, session);
+        }
         match self.rng.below(100) {
             0..=9 => return self.commit(session),
             10..=13 => return session.txn.rollback(),
@@ -178,9 +253,62 @@ impl<'d> Workload<'d> {
                     }
                 }
             }
+            26..=30 => self.prepare(&mut session)?,
             _ => self.row_step(&mut session)?,
         }
         self.sessions[no] = Some(session);
+        Ok(())
+    }
+
+    fn prepare(&mut self, session: &mut Session) -> Result<()> {
+        if session.txn.id().is_none() {
+            return session.txn.prepare(xid(0));
+        }
+        self.promises += 1;
+        let mut version = self.version().clone();
+        version.prepared.insert(self.promises, session.changed.clone());
+        self.versions.push(version);
+        session.txn.prepare(xid(self.promises))?;
+        session.prepared = Some(self.promises);
+        self.acknowledge_if_synced();
+        Ok(())
+    }
+
+    /// Ends a prepared session, lets go of it, or leaves it as it is.
+    fn decide(&mut self, at: usize, mut session: Session) -> Result<()> {
+        let no = session.prepared.unwrap();
+        match self.rng.below(6) {
+            0 => {
+                self.announce_end(no, true);
+                session.txn.commit()?;
+                self.acknowledge_if_synced();
+            }
+            1 => {
+                // Nothing is synced for it: whoever decides says so again.
+                self.announce_end(no, true);
+                session.txn.commit_ordered();
+                session.txn.commit()?;
+            }
+            2 => {
+                self.announce_end(no, false);
+                session.txn.rollback()?;
+                self.acknowledge_if_synced();
+            }
+            3 => self.detached.push(no),
+            _ => self.sessions[at] = Some(session),
+        }
+        Ok(())
+    }
+
+    fn decide_detached(&mut self) -> Result<()> {
+        let at = self.rng.below(self.detached.len() as u64) as usize;
+        let (no, commits) = (self.detached.swap_remove(at), self.rng.chance(0.5));
+        self.announce_end(no, commits);
+        match commits {
+            true => self.db.commit_prepared(&xid(no))?,
+            false => self.db.rollback_prepared(&xid(no))?,
+        }
+        self.acknowledge_if_synced();
         Ok(())
     }
 
@@ -188,9 +316,10 @@ impl<'d> Workload<'d> {
         let mut contents = self.committed().clone();
         contents.extend(std::mem::take(&mut session.changed));
         self.announce(contents);
+        let has_written = session.txn.id().is_some();
         session.txn.commit()?;
-        if self.mode == 1 {
-            self.acknowledge();
+        if has_written {
+            self.acknowledge_if_synced();
         }
         Ok(())
     }
@@ -203,7 +332,7 @@ impl<'d> Workload<'d> {
             Err(Error::LockTimeout | Error::Deadlock) => return Ok(()),
             other => other?,
         }
-        let committed = &self.versions.last().unwrap()[name];
+        let committed = &self.versions.last().unwrap().contents[name];
         let rows = session.changed.entry(name.clone()).or_insert_with(|| committed.clone());
         let key = self.rng.below(30);
         let new_key = if self.rng.chance(0.3) { self.rng.below(30) } else { key };
@@ -297,14 +426,19 @@ fn check_undo_is_empty(db: &Db) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Opens an image and compares it with the versions from `acknowledged` on. The version found, and the database.
-pub fn verify(
-    disk: &SimDisk,
-    versions: &[Contents],
-    acknowledged: u64,
-) -> std::result::Result<usize, String> {
+/// Opens an image, ends the prepared transactions this way or that, and compares it with the versions from `acknowledged`
+/// on. The version found.
+pub fn verify(disk: &SimDisk, versions: &[Version], acknowledged: u64) -> std::result::Result<usize, String> {
     let db = open(disk).map_err(|error| format!("the database does not open: {error}"))?;
-    check_undo_is_empty(&db)?;
+    let commits = |no: u64| (no + acknowledged) % 2 == 0;
+    let prepared = db.prepared().iter().map(number).collect::<BTreeSet<_>>();
+    if prepared.is_empty() {
+        check_undo_is_empty(&db)?;
+    }
+    for &no in &prepared {
+        let ended = if commits(no) { db.commit_prepared(&xid(no)) } else { db.rollback_prepared(&xid(no)) };
+        ended.map_err(|error| format!("the end of prepared transaction {no}: {error}"))?;
+    }
     let mut contents = Contents::new();
     for name in db.table_names() {
         let mut txn = db.begin();
@@ -318,8 +452,14 @@ pub fn verify(
         contents.insert(name, rows);
     }
     let from = acknowledged as usize;
-    let found = versions.iter().skip(from).position(|version| *version == contents);
-    found.map(|at| from + at).ok_or_else(|| describe(&contents, versions, from))
+    let is_it =
+        |version: &Version| version.prepared.keys().eq(&prepared) && version.settled(commits) == contents;
+    let found = versions.iter().skip(from).position(is_it);
+    found.map(|at| from + at).ok_or_else(|| {
+        let same = versions.iter().map(|version| version.settled(commits)).collect::<Vec<_>>();
+        let expected = versions.get(from).map(|version| version.prepared.keys().collect::<Vec<_>>());
+        format!("{}; prepared {prepared:?}, wanted {expected:?}", describe(&contents, &same, from))
+    })
 }
 
 fn describe(contents: &Contents, versions: &[Contents], from: usize) -> String {

@@ -1,0 +1,115 @@
+//! Two-phase commit with the server's binary log and other engines, and XA.
+
+use crate::barrier::{entry, value};
+use crate::types::*;
+use crate::{CheetahDb, CheetahTxn};
+use cheetah::base::{Error, Result, Xid};
+use std::ffi::c_void;
+
+/// A transaction's name, as X/Open defines it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahXid {
+    /// Its format.
+    pub format: u64,
+    /// The name of the global transaction; at most 64 bytes, as the other.
+    pub global: CheetahBytes,
+    /// The name of the branch.
+    pub branch: CheetahBytes,
+}
+
+impl CheetahXid {
+    unsafe fn get(&self) -> Result<Xid> {
+        // SAFETY: by the contract of the crate the bytes are readable.
+        let (global, branch) = unsafe { (self.global.get(), self.branch.get()) };
+        Xid::new(self.format, global, branch).ok_or_else(|| Error::Limit {
+            what: "length of a part of an XID (bytes)",
+            actual: global.len().max(branch.len()) as u64,
+            limit: Xid::PART_BYTES_MAX as u64,
+        })
+    }
+}
+
+/// Takes one XID.
+pub type CheetahXidSink = unsafe extern "C" fn(context: *mut c_void, xid: *const CheetahXid);
+
+/// Promises to commit or roll back as will be decided. Afterwards only what ends the transaction may be called, and freeing
+/// it leaves it waiting.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_prepare(txn: *mut CheetahTxn, xid: *const CheetahXid) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and used by this thread only, and the XID is readable.
+    let (txn, xid) = unsafe { (&mut *txn, (*xid).get()) };
+    entry(|| txn.0.prepare(xid?).map(|()| Code::Ok))
+}
+
+/// Commits a prepared transaction in this place of the order of commits, without I/O, from any thread;
+/// `cheetah_commit` must follow, and tells whether it went well.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_commit_ordered(txn: *mut CheetahTxn) {
+    // SAFETY: by the contract of the crate the handle is open, and its own thread waits for this one.
+    let txn = unsafe { &mut *txn };
+    value((), || txn.0.commit_ordered());
+}
+
+/// Tells the XIDs of at most `count` transactions that were prepared before the database was opened, each only once;
+/// returns how many.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_recover(
+    db: *mut CheetahDb,
+    count: u32,
+    sink: CheetahXidSink,
+    context: *mut c_void,
+) -> u32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    value(0, || {
+        let found = db.0.recover(count as usize);
+        for xid in &found {
+            let (global, branch) = (CheetahBytes::of(xid.global()), CheetahBytes::of(xid.branch()));
+            let told = CheetahXid { format: xid.format(), global, branch };
+            // SAFETY: the caller's function gets the caller's context.
+            unsafe { sink(context, &told) };
+        }
+        found.len() as u32
+    })
+}
+
+/// Commits a prepared transaction that no handle has; `UnknownXid` when there is none of that name.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_commit_prepared(db: *mut CheetahDb, xid: *const CheetahXid) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open, and the XID is readable.
+    let (db, xid) = unsafe { (&*db, (*xid).get()) };
+    entry(|| db.0.commit_prepared(&xid?).map(|()| Code::Ok))
+}
+
+/// Rolls a prepared transaction back that no handle has; `UnknownXid` when there is none of that name.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_rollback_prepared(db: *mut CheetahDb, xid: *const CheetahXid) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open, and the XID is readable.
+    let (db, xid) = unsafe { (&*db, (*xid).get()) };
+    entry(|| db.0.rollback_prepared(&xid?).map(|()| Code::Ok))
+}
+
+/// Waits until no prepared transaction without a handle keeps the table of that name locked.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_wait_for_prepared(
+    db: *mut CheetahDb,
+    name: CheetahBytes,
+    timeout_ns: u64,
+    interrupted: CheetahInterrupted,
+    context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and the name is readable.
+    let (db, name) = unsafe { (&*db, name.text()) };
+    // SAFETY: the caller's function gets the caller's context.
+    let stop = || unsafe { interrupted(context) } != 0;
+    entry(|| db.0.wait_for_prepared(&name, timeout_ns, &stop).map(|()| Code::Ok))
+}
+
+/// Makes durable what has been committed so far, in any flush mode.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_sync_log(db: *mut CheetahDb) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    entry(|| db.0.sync_log().map(|()| Code::Ok))
+}

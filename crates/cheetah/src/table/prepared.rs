@@ -1,0 +1,229 @@
+//! Prepared transactions: they have promised to end as somebody else decides, whatever happens until then.
+//!
+//! Invariants
+//!   P1  PREPARE is logged in the action that gives the transaction its XID, and the XID is part of the generation
+//!       state: a transaction is prepared in both or in neither (H2).
+//!   P2  A prepared transaction changes nothing. Before it is rolled back its promise is withdrawn, durably, by a record of
+//!       its own: a crash in the middle then finds one that must be rolled back, never the half of one that may still
+//!       be committed.
+//!   P3  One that nobody holds, because its client has gone or the server was started again, is in the list here, with the
+//!       locks of its transaction. Those that an opening finds are there, and their tables locked as for changes, before anybody
+//!       is served (M3); their rows are locked by the versions that they have made, as those of any open transaction.
+//!   P4  Once prepared, its COMMIT needs no room that is not there: PREPARE has made it.
+//! Locks     the list, for a moment; nothing is taken while it is held.
+
+use super::change;
+use super::core::{Core, Counters, Need};
+use super::rollback;
+use super::row_op::Writer;
+use super::unfinished::unfinished_error;
+use crate::base::{planted, Error, Lsn, Result, TableId, UndoPtr, Xid};
+use crate::format::log_record::LogRecord;
+use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
+use crate::pool::Action;
+use crate::txn::{Answer, Lock, Owner, Slot, TableMode, Wait};
+use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a waiter looks whether it has been interrupted.
+const WAIT_SLICE_NS: u64 = 50_000_000;
+
+/// Those that nobody holds (P3).
+#[derive(Default, Debug)]
+pub(crate) struct Prepared {
+    list: Mutex<Vec<Waiting>>,
+    left: Condvar,
+}
+
+/// A transaction that waits for a decision.
+#[derive(Debug)]
+struct Waiting {
+    xid: Xid,
+    slot: Arc<Slot>,
+    owner: Owner,
+    tables: Vec<TableId>,
+    /// Whether the coordinator need not be told of it: it has been, or has let it be prepared in this run.
+    is_told: bool,
+}
+
+impl Prepared {
+    /// Takes over a transaction whose client has gone, with its locks.
+    pub(crate) fn add(&self, slot: Arc<Slot>, xid: Xid, owner: Owner, tables: Vec<TableId>) {
+        self.list.lock().push(Waiting { xid, slot, owner, tables, is_told: true });
+    }
+
+    /// Their names.
+    pub(crate) fn xids(&self) -> Vec<Xid> {
+        self.list.lock().iter().map(|waiting| waiting.xid).collect()
+    }
+
+    /// Their names, and the tables that each keeps locked.
+    pub(crate) fn locks(&self) -> Vec<(Xid, Vec<TableId>)> {
+        self.list.lock().iter().map(|waiting| (waiting.xid, waiting.tables.clone())).collect()
+    }
+
+    /// The names of at most `count` that were prepared before the last opening and have not been told yet.
+    pub(crate) fn tell(&self, count: usize) -> Vec<Xid> {
+        let mut list = self.list.lock();
+        let untold = list.iter_mut().filter(|waiting| !waiting.is_told).take(count);
+        let tell = |waiting: &mut Waiting| {
+            waiting.is_told = true;
+            waiting.xid
+        };
+        untold.map(tell).collect()
+    }
+
+    /// Waits until none of them keeps `table` locked; `LockTimeout`, `Interrupted`.
+    pub(crate) fn wait_for(
+        &self,
+        table: TableId,
+        timeout_ns: u64,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let mut left_ns = timeout_ns;
+        let mut list = self.list.lock();
+        while list.iter().any(|waiting| waiting.tables.contains(&table)) {
+            if interrupted() {
+                return Err(Error::Interrupted);
+            }
+            if left_ns == 0 {
+                return Err(Error::LockTimeout);
+            }
+            let slice_ns = left_ns.min(WAIT_SLICE_NS);
+            self.left.wait_for(&mut list, Duration::from_nanos(slice_ns));
+            left_ns -= slice_ns;
+        }
+        Ok(())
+    }
+
+    fn take(&self, xid: &Xid) -> Result<Waiting> {
+        let mut list = self.list.lock();
+        let at = list.iter().position(|waiting| waiting.xid.names_same(xid));
+        at.map(|at| list.swap_remove(at)).ok_or_else(|| Error::UnknownXid(xid.to_string()))
+    }
+
+    fn put_back(&self, waiting: Waiting) {
+        self.list.lock().push(waiting);
+    }
+
+    fn note_left(&self) {
+        let _list = self.list.lock();
+        self.left.notify_all();
+    }
+}
+
+/// Prepares the transaction; returns where the log must be durable before that counts. Outside actions.
+pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
+    rollback::make_room_to_end(core)?;
+    let end = log(core, slot, Some(xid))?;
+    Counters::add(&core.counters.prepares);
+    Ok(end)
+}
+
+/// Withdraws the promise of a transaction that is to be rolled back; nothing for one that has given none (P2). Outside
+/// actions; blocks as a commit does.
+pub(crate) fn withdraw(core: &Core, slot: &Slot) -> Result<()> {
+    if slot.state().xid.is_none() || planted::is_on("two-phase: take back what is still promised") {
+        return Ok(());
+    }
+    core.make_room(Need::Back, 0)?;
+    let end = log(core, slot, None)?;
+    core.flush_at_commit(end)
+}
+
+fn log(core: &Core, slot: &Slot, xid: Option<Xid>) -> Result<Lsn> {
+    let mut record = Vec::new();
+    LogRecord::Prepare(slot.txn(), xid).encode(&mut record);
+    let action = core.pool.enter();
+    note(&action, slot, xid);
+    core.append(&action, &record)
+}
+
+/// What PREPARE changes; also how redo repeats it (P1).
+pub(crate) fn note(_action: &Action<'_>, slot: &Slot, xid: Option<Xid>) {
+    slot.state().xid = xid;
+}
+
+/// Takes over a prepared transaction that an opening has found, and locks its tables again (P3). May do I/O.
+pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
+    let Some(xid) = slot.state().xid else { return Ok(()) };
+    let owner = core.new_owner();
+    let rows = rows_changed(core, slot)?;
+    let tables =
+        rows.keys().copied().filter(|table| core.catalog.by_id(*table).is_some()).collect::<Vec<_>>();
+    slot.set_rows(rows);
+    for &table in tables.iter().filter(|_| !planted::is_on("two-phase: serve without the locks")) {
+        let lock = Lock::Table(table, TableMode::IntentExclusive);
+        let answer = core.locks.request(owner, lock, Wait::Never)?;
+        assert!(!matches!(answer, Answer::Refused), "P3: nobody has locked a table before");
+    }
+    let waiting = Waiting { xid, slot: Arc::clone(slot), owner, tables, is_told: false };
+    core.prepared.put_back(waiting);
+    Ok(())
+}
+
+/// By how much the transaction has changed the number of rows of each table that it has changed: what is not part of a
+/// generation, and follows from its undo records.
+fn rows_changed(core: &Core, slot: &Slot) -> Result<BTreeMap<TableId, i64>> {
+    let state = *slot.state();
+    let (mut at, mut undo_no) = (state.head, state.undo_no);
+    let mut tables = BTreeMap::new();
+    let mut record = Vec::new();
+    while at != UndoPtr(0) {
+        let head = core.undo.read(at, state.txn, undo_no, &mut record)?;
+        let body = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())?;
+        if let Some(table) = body.table() {
+            *tables.entry(table).or_default() += rows_of(&body);
+        }
+        (at, undo_no) = (head.prev, undo_no - 1);
+    }
+    Ok(tables)
+}
+
+fn rows_of(body: &UndoBody<'_>) -> i64 {
+    match body {
+        UndoBody::Row(row) => change::rows_of(row.op),
+        _ => 0,
+    }
+}
+
+/// Commits the transaction of that name; `UnknownXid` when none that nobody holds is called so. On return the commit is as
+/// durable as the flush mode says.
+pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
+    let waiting = core.prepared.take(xid)?;
+    match rollback::commit(core, &waiting.slot) {
+        Err(error) => {
+            core.prepared.put_back(waiting);
+            Err(error)
+        }
+        Ok(end) => {
+            release(core, waiting.owner);
+            core.flush_at_commit(end)
+        }
+    }
+}
+
+/// Rolls the transaction of that name back; `UnknownXid` as for [`commit`], `RollbackUnfinished` when the rollback goes on
+/// in the background, with the locks.
+pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
+    let Waiting { slot, owner, tables, .. } = core.prepared.take(xid)?;
+    match rollback::roll_back(core, &slot, &mut Writer::default()) {
+        Ok(()) => {
+            release(core, owner);
+            Ok(())
+        }
+        Err(error) => {
+            let (now_ns, txn) = (core.clock.now_ns(), slot.txn());
+            core.unfinished.add_rollback(slot, owner, tables, now_ns, error.to_string());
+            core.prepared.note_left();
+            Err(unfinished_error(txn, error))
+        }
+    }
+}
+
+fn release(core: &Core, owner: Owner) {
+    core.locks.release_all(owner);
+    core.prepared.note_left();
+}
