@@ -36,6 +36,8 @@ class Features:
             return READ_UNCOMMITTED
         if self.writers_wait and self.others_locked(level, mine, entries, begun) and (locks_decided(mine, other) or locks_decided(other, mine)):
             return TABLE_LOCK
+        if self.writers_wait and level == "READ COMMITTED" and waited_within(mine, other):
+            return TABLE_LOCK
         return ""
 
     def others_locked(self, level: str, mine, entries: list, begun) -> bool:
@@ -88,7 +90,18 @@ class Features:
 def locks_decided(entry, other) -> bool:
     """Whether a lock that was not free, or became free on one side only, shows in this step."""
     errors = {e.outcome.error for e in [entry, *entry.woke] if e.outcome is not None}
-    return entry.waited or entry.deferred or bool(errors & {1205, 1213}) or {e.number for e in entry.woke} != {e.number for e in other.woke}
+    if entry.waited or entry.deferred or errors & {1205, 1213}:
+        return True
+    # Two that are woken at once go on beside each other where rows are locked, and one after the other where the table is.
+    return {e.number for e in entry.woke} != {e.number for e in other.woke} or len({e.name for e in entry.woke}) > 1
+
+
+def waited_within(entry, other) -> bool:
+    """Whether the first that went on otherwise is a statement that locks and had waited: InnoDB waits in the middle of a scan, without
+    its gaps, and does not see what was inserted behind it; a statement that waits for its table has seen nothing yet."""
+    pairs = zip(sorted(entry.woke, key=lambda e: e.number), sorted(other.woke, key=lambda e: e.number))
+    first = next((mine for mine, theirs in pairs if mine.number != theirs.number or mine.outcome.key() != theirs.outcome.key()), None)
+    return first is not None and first.waited and not reads(first.text)
 
 
 def ends(text: str) -> bool:
