@@ -11,7 +11,7 @@ sql:   ; @$(CHEETAH) sql       ## a client of that server; reads statements from
 down:  ; @$(CHEETAH) down      ## stop it
 demo:  ; @$(CHEETAH) demo $(if $(DUMP),--dump "$(DUMP)")   ## the main job: real text in InnoDB and Cheetah, then kill -9 (DUMP=file.sql.gz)
 test: setup ; @$(CHEETAH) test   ## every check and test; the last line is the sum
-bench: build ; @$(CHEETAH) bench $(ARGS)   ## bytes, load, scan and point selects beside InnoDB
+bench: build ; @$(CHEETAH) bench $(ARGS)   ## bytes, load, scan, point selects and transactions beside InnoDB (ARGS="--sets oltp")
 crash: build ; @$(CHEETAH) crash --rounds $(or $(ROUNDS),8) $(if $(SEED),--seed $(SEED))   ## kill -9 a loaded server ROUNDS times
 big: build ; @$(CHEETAH) big $(ARGS)   ## a table of 5 GB in a pool of 64 MB: is the memory limit kept?
 check-data: build ; @$(CHEETAH) check-data  ## load the data sets beside the project, compare checksums

@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import time
 
-from . import cgroup, dump, setup
+from . import cgroup, dump, oltp, setup
 from .engines import CHEETAH, INNODB, INNODB_COMPRESSED, available, equal_memory
 from .paths import BUILD, PROJECT, SERVER, VAR, shared_data, show
 from .say import Failure, megabytes, note, step, table
@@ -28,6 +28,8 @@ SETS = {
     "flights_nyc13": ("flights", "id", "SELECT COUNT(*), SUM(air_time) FROM flights FORCE INDEX (PRIMARY)"),
     "sysbench": ("sbtest1", "id", "SELECT SUM(LENGTH(c)) FROM sbtest1 FORCE INDEX (PRIMARY)"),
 }
+# Sets that are no data: each measures and reports in its own module.
+PARTS = {"oltp": oltp.run}
 TARGETS = [  # measure, of, at most / at least
     ("bytes", INNODB.label, "<=", {"enwiki_text_plain": 0.40, "flights_nyc13": 0.40, "sysbench": 0.45}),
     ("bytes", INNODB_COMPRESSED.label, "<=", 0.90),
@@ -39,18 +41,42 @@ TARGETS = [  # measure, of, at most / at least
 
 def main(arguments: list) -> int:
     """The command."""
+    choice = choose(arguments)
+    names = choice.sets.split(",")
+    unknown = [name for name in names if name not in SETS and name not in PARTS]
+    if unknown:
+        raise Failure(f"no such set: {', '.join(unknown)}; there are {', '.join([*SETS, *PARTS])}")
+    setup.ensure()
+    status = measure_sizes([name for name in names if name in SETS], choice)
+    for name in names:
+        if name in PARTS:
+            status = max(status, PARTS[name](choice))
+    return status
+
+
+def choose(arguments: list):
+    """The options of all parts."""
     parser = argparse.ArgumentParser(description="measure Cheetah beside InnoDB")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rest", type=float, default=60, help="seconds of rest before bytes on disk are taken")
-    parser.add_argument("--sets", default=",".join(SETS))
-    choice = parser.parse_args(arguments)
+    parser.add_argument("--sets", default=",".join([*SETS, *PARTS]))
+    parser.add_argument("--seconds", type=int, default=8, help="oltp: of each cell, after the warm-up")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="oltp: in all tables together")
+    parser.add_argument("--workloads", default=",".join(oltp.WORKLOADS), help="oltp")
+    parser.add_argument("--connections", default=",".join(map(str, oltp.CONNECTIONS)), help="oltp")
+    return parser.parse_args(arguments)
+
+
+def measure_sizes(names: list, choice) -> int:
+    """Bytes, loads, scans and point selects of the data sets."""
+    if not names:
+        return 0
     group = cgroup.make(GROUP_BYTES)
     if group is None:
-        print("skipped: no memory cgroup can be had here (it takes root, or a delegated one)")
+        print(f"skipped: {', '.join(names)}: no memory cgroup can be had here (it takes root, or a delegated one)")
         return 0
-    setup.ensure()
     try:
-        results = {name: measure_set(name, choice, group) for name in choice.sets.split(",") if present(name)}
+        results = {name: measure_set(name, choice, group) for name in names if present(name)}
     finally:
         group.remove()
     if not results:
@@ -65,8 +91,6 @@ def main(arguments: list) -> int:
 
 def present(name: str) -> bool:
     """Whether the set can be had; sysbench's table is made here."""
-    if name not in SETS:
-        raise Failure(f"no such set: {name}; there are {', '.join(SETS)}")
     found = name == "sysbench" or (shared_data() / f"{name}.sql.zst").exists()
     if not found:
         note(f"skipped: {name} (no such file in {shared_data()})")

@@ -150,6 +150,19 @@ class PrivateServer:
                 return int(line.split()[1]) * 1024
         return 0
 
+    def cpu_seconds(self) -> float:
+        """Processor time that the process has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def pause(self) -> None:
+        """Let the process stand still until `resume`; it must not be asked to stop meanwhile."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+        self.process.send_signal(signal.SIGCONT)
+
     def log_tail(self, count: int = 15) -> str:
         """The last lines of the error log."""
         try:

@@ -25,10 +25,11 @@ MARIADB_PACKAGES = [
     "mariadb-server-core", "mariadb-server", "mariadb-client-core", "mariadb-client", "mariadb-common", "libmariadb3",
     "libmariadb-dev", "libmariadbd-dev", "mariadb-test", "mariadb-test-data", "mariadb-plugin-rocksdb", "mariadb-backup",
 ]
-# Libraries a bare machine lacks, the database driver of the tools, and zstd for dumps.
+# Libraries a bare machine lacks, the database driver of the tools, zstd for dumps, and sysbench for `make bench`.
 OTHER_PACKAGES = [
     "liburing2", "libaio1", "libnuma1", "libsnappy1v5", "librocksdb7.8", "libgflags2.2", "libpmem1", "libdaxctl1",
     "libndctl6", "liblzo2-2", "libpcre2-posix3", "libconfig-inifiles-perl", "python3-pymysql", "zstd",
+    "sysbench", "libluajit-5.1-2", "libpq5",
 ]
 # For libraries that even a small Debian usually has: fetched only when the loader misses them.
 PACKAGE_OF_LIBRARY = {
@@ -38,6 +39,13 @@ PACKAGE_OF_LIBRARY = {
     "libncurses.so.6": "libncurses6", "libtinfo.so.6": "libtinfo6", "libedit.so.2": "libedit2", "libbsd.so.0": "libbsd0",
     "libmd.so.0": "libmd0", "libgcc_s.so.1": "libgcc-s1", "libstdc++.so.6": "libstdc++6", "libcap.so.2": "libcap2",
     "libgcrypt.so.20": "libgcrypt20", "libgpg-error.so.0": "libgpg-error0",
+    # What sysbench's PostgreSQL driver asks for, and what that asks for.
+    "libgssapi_krb5.so.2": "libgssapi-krb5-2", "libkrb5.so.3": "libkrb5-3", "libk5crypto.so.3": "libk5crypto3",
+    "libkrb5support.so.0": "libkrb5support0", "libcom_err.so.2": "libcom-err2", "libkeyutils.so.1": "libkeyutils1",
+    "libldap-2.5.so.0": "libldap-2.5-0", "liblber-2.5.so.0": "libldap-2.5-0", "libsasl2.so.2": "libsasl2-2",
+    "libgnutls.so.30": "libgnutls30", "libp11-kit.so.0": "libp11-kit0", "libidn2.so.0": "libidn2-0",
+    "libunistring.so.2": "libunistring2", "libtasn1.so.6": "libtasn1-6", "libnettle.so.8": "libnettle8",
+    "libhogweed.so.6": "libhogweed6", "libgmp.so.10": "libgmp10", "libffi.so.8": "libffi8",
 }
 # What must be installed on the machine itself: command -> package.
 MACHINE_TOOLS = {
@@ -45,7 +53,9 @@ MACHINE_TOOLS = {
     "dpkg-deb": "dpkg", "awk": "mawk", "hostname": "hostname",
 }
 CHECKED_PROGRAMS = ["usr/sbin/mariadbd", "usr/bin/mariadb", "usr/bin/mariadb-admin", "usr/bin/mariadb-dump",
-                    "usr/bin/mariadb-test", "usr/bin/zstd", "usr/lib/mysql/plugin/ha_rocksdb.so"]
+                    "usr/bin/mariadb-test", "usr/bin/zstd", "usr/bin/sysbench", "usr/lib/mysql/plugin/ha_rocksdb.so"]
+# A library that was added may ask for others.
+LIBRARY_ROUNDS_MAX = 8
 HEADER_FOLDERS = ("include/", "sql/", "wsrep-lib/include/", "wsrep-lib/wsrep-API/v26/")
 
 
@@ -173,7 +183,7 @@ def unpack_server(archive: apt.Archive, package_version: str) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     unpack_debs(sorted(debs.glob("*.deb")), fresh)
-    for _ in range(4):
+    for _ in range(LIBRARY_ROUNDS_MAX):
         missing = missing_libraries(fresh)
         if not missing:
             break
