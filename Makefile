@@ -18,7 +18,7 @@ check-data: build ; @$(CHEETAH) check-data  ## load the data sets beside the pro
 suites: build ; @$(CHEETAH) suites $(ARGS)   ## MariaDB's own suites, on InnoDB and Cheetah
 differential: build ; @python3 tests/differential/run.py $(ARGS)   ## random statements beside InnoDB (ARGS="--seed 7")
 sqltests: build ; @$(CHEETAH) sql-tests $(ARGS)   ## the scripts of tests/sql, on InnoDB and Cheetah (ARGS="NAME ..")
-servertests: build ; @$(CHEETAH) server-tests $(ARGS)   ## kills in DDL, damaged files, full disk, memory (ARGS="--large")
+servertests: build ; @$(CHEETAH) server-tests $(ARGS)   ## kills in DDL and under load, damaged files, full disk, memory (ARGS="--large", "tpcc --rounds 50")
 isolation: build ; @$(CHEETAH) isolation $(if $(LONG),--long) $(ARGS)   ## Hermitage, random histories and interleavings beside InnoDB (LONG=1: 200 histories of 10,000)
 fuzz:   ## every decoder under libFuzzer, FUZZ_SECONDS each (needs a nightly compiler and cargo-fuzz)
 	@cd fuzz && for target in $$(cargo +nightly fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=$(or $(FUZZ_SECONDS),60) -timeout=5 -malloc_limit_mb=128 || exit 1; done

@@ -3,16 +3,13 @@
 `make servertests ARGS="two_phase --rounds 400"` kills a hundred times.
 """
 
-import subprocess
 import threading
 import time
 
-from cheetah_tools import setup
-from cheetah_tools.paths import SERVER
+from cheetah_tools import binlog
 from cheetah_tools.say import note
 from cheetah_tools.servertests import expect
 
-BINLOG = {"log_bin": "binlog", "binlog_format": "ROW", "sync_binlog": 1, "server_id": 7}
 CLIENTS = 6
 COLUMNS = "(a INT PRIMARY KEY, b INT, c LONGTEXT, KEY (b))"
 
@@ -79,18 +76,6 @@ def checksums(server, tables: list) -> dict:
     return {name: server.sql(f"CHECKSUM TABLE d.{name}")[0][1] for name in tables}
 
 
-def replay(server, target, files: list) -> None:
-    """Execute binary logs on another server. A crash may leave an event without its end at the end of a file: what is
-    before it is executed, and a transaction without its end is not."""
-    for name in files:
-        reader = subprocess.Popen([SERVER / "usr/bin/mariadb-binlog", "--no-defaults", server.data / name],
-                                  env=setup.library_environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        with reader:
-            done = target.client(stdin=reader.stdout, stderr=subprocess.PIPE)
-            message = done.communicate()[1].decode(errors="replace")
-        expect(done.returncode == 0, f"replaying {name}: {message[:500]}", target)
-
-
 def count_found_prepared(server, log_bytes: int) -> int:
     """How many transactions the engine told of at the last start."""
     text = server.log.read_bytes()[log_bytes:].decode(errors="replace")
@@ -100,7 +85,7 @@ def count_found_prepared(server, log_bytes: int) -> int:
 
 def test_engine_binlog_and_innodb_agree_after_kills_under_load(context):
     """Each transaction changes a CHEETAH and an InnoDB table alike; the binary log is replayed into a second server."""
-    server, replica = context.server(BINLOG), context.server()
+    server, replica = context.server(binlog.OPTIONS), context.server()
     server.start()
     replica.start()
     server.sql("CREATE DATABASE d")
@@ -129,9 +114,8 @@ def test_engine_binlog_and_innodb_agree_after_kills_under_load(context):
             expect(verdict == "OK", f"CHECK TABLE: {verdict}", server)
         mine = checksums(server, tables)
         expect(all(mine[f"c{n}"] == mine[f"i{n}"] for n in range(CLIENTS)), f"CHEETAH and InnoDB differ: {mine}", server)
-        server.sql("FLUSH BINARY LOGS")
-        files = [row[0] for row in server.sql("SHOW BINARY LOGS")][:-1]
-        replay(server, replica, [name for name in files if name not in replayed])
+        files = binlog.closed_files(server)
+        binlog.replay(server, replica, [name for name in files if name not in replayed])
         replayed.update(files)
         expect(checksums(replica, tables) == mine, "the replayed binary log gives other tables", server)
     note(f"{commits} transactions, {prepared} found prepared at a start")
@@ -159,7 +143,7 @@ def test_recovery_asks_the_binlog(context):
     """Transactions stand still between two steps of their commit: a master that waits for a replica that does not exist holds
     them after the sync of the binary log. The first two are in it, and committed by the recovery; the third is only
     prepared, and rolled back."""
-    server = context.server(BINLOG)
+    server = context.server(binlog.OPTIONS)
     server.start()
     server.sql("CREATE DATABASE d")
     for number in range(3):
@@ -253,7 +237,7 @@ def test_what_xa_has_prepared_waits_after_kills(context):
 
 def test_an_idle_server_lets_go_of_old_binlogs(context):
     """The engine makes durable what it is asked to at once, with nobody committing."""
-    server = context.server(BINLOG)
+    server = context.server(binlog.OPTIONS)
     server.start()
     server.sql("CREATE DATABASE d")
     create_pair(server, 0)

@@ -15,6 +15,7 @@ from .say import Failure, note
 from .server import PrivateServer, scratch
 
 TESTS = PROJECT / "tests" / "server"
+ROUNDS = 12
 
 
 class Skip(Exception):
@@ -25,9 +26,14 @@ class Context:
     """What a test may use."""
 
     def __init__(self, name: str, choice):
-        self.name, self.large, self.rounds = name, choice.large, choice.rounds
+        self.name, self.large = name, choice.large
+        self.rounds_asked, self.rounds = choice.rounds, choice.rounds or ROUNDS
         self.rng = random.Random(f"{choice.seed}/{name}")
         self.servers = []
+
+    def rounds_or(self, usual: int) -> int:
+        """The rounds that were asked for, or those that are usual for the test."""
+        return self.rounds_asked or usual
 
     def server(self, options: dict = None, plugin: bool = True, folder=None) -> PrivateServer:
         """A server that is not started yet; it is killed and removed after the test."""
@@ -49,7 +55,7 @@ def main(arguments: list) -> int:
     parser = argparse.ArgumentParser(description="tests that need servers of their own")
     parser.add_argument("names", nargs="*", help="only tests whose name contains one of these")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=12, help="kills in DDL")
+    parser.add_argument("--rounds", type=int, help=f"kills in DDL ({ROUNDS} if not given), under TPC-C and the like")
     parser.add_argument("--large", action="store_true", help="5 GB instead of 300 MB in the memory test")
     choice = parser.parse_args(arguments)
     passed, failed, skipped = 0, 0, 0
