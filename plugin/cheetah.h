@@ -148,6 +148,41 @@ typedef struct CheetahIndexStats {
   uint32_t depth;
 } CheetahIndexStats;
 
+/* Texts of what is listed are there during the call only. */
+typedef struct CheetahTxnInfo {
+  uint64_t id;
+  uint64_t connection; /* 0 when nobody holds it */
+  uint64_t age_ns;
+  uint64_t wait_ns;
+  uint64_t changes;
+  uint64_t tables_locked;
+  uint64_t records_locked;
+  uint64_t locks;
+  uint64_t lock_bytes;
+  uint64_t kept_from_purge;
+  uint64_t undo_bytes;
+  CheetahBytes state;
+  CheetahBytes requested_lock; /* empty when it does not wait */
+  CheetahBytes xid;            /* empty when it is not prepared */
+  uint8_t isolation;
+} CheetahTxnInfo;
+
+typedef struct CheetahLockInfo {
+  CheetahBytes id;
+  uint64_t txn;
+  CheetahBytes mode;
+  CheetahBytes table;
+  CheetahBytes index; /* empty for the table as a whole */
+  CheetahBytes data;
+} CheetahLockInfo;
+
+typedef struct CheetahLockWait {
+  uint64_t requesting;
+  CheetahBytes requested_lock;
+  uint64_t blocking;
+  CheetahBytes blocking_lock;
+} CheetahLockWait;
+
 /* Collects the entries that a row should have, during a check. */
 typedef struct CheetahEntrySink CheetahEntrySink;
 
@@ -155,6 +190,11 @@ typedef uint8_t (*CheetahInterrupted)(void *context);
 typedef void (*CheetahTextSink)(void *context, CheetahBytes text);
 typedef void (*CheetahCounterSink)(void *context, CheetahBytes name, uint64_t value);
 typedef void (*CheetahXidSink)(void *context, const CheetahXid *xid);
+typedef void (*CheetahTxnInfoSink)(void *context, const CheetahTxnInfo *txn);
+typedef void (*CheetahLockInfoSink)(void *context, const CheetahLockInfo *lock);
+typedef void (*CheetahLockWaitSink)(void *context, const CheetahLockWait *wait);
+/* Tells the sink for people what the connection of that number does. */
+typedef void (*CheetahDescribe)(void *context, uint64_t connection, CheetahTextSink sink, void *sink_context);
 typedef int32_t (*CheetahExpectedEntries)(void *context, CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink);
 /* Where the parts of a stored key end, counted from the start of `key`; those of the clustered key behind it too. At
    most `room` numbers; returns how many. */
@@ -223,6 +263,14 @@ CheetahSavepoint cheetah_savepoint(CheetahTxn *txn);
 int32_t cheetah_rollback_to(CheetahTxn *txn, const CheetahSavepoint *savepoint);
 uint8_t cheetah_holds_locks(const CheetahTxn *txn);
 int32_t cheetah_lock_table(CheetahTxn *txn, const CheetahTable *table, uint8_t exclusive);
+
+/* What there is of transactions and locks. */
+void cheetah_set_connection(CheetahTxn *txn, uint64_t connection);
+int32_t cheetah_list_transactions(CheetahDb *db, CheetahTxnInfoSink sink, void *context);
+int32_t cheetah_list_locks(CheetahDb *db, CheetahLockInfoSink sink, void *context);
+int32_t cheetah_list_lock_waits(CheetahDb *db, CheetahLockWaitSink sink, void *context);
+/* Reports ask from any thread, until the database is closed. */
+void cheetah_describe_connections(CheetahDb *db, CheetahDescribe describe, void *context);
 
 /* Two-phase commit. After cheetah_prepare a transaction takes cheetah_commit_ordered (from any thread; cheetah_commit must
    follow), cheetah_commit, cheetah_rollback, and cheetah_free_txn, which leaves it waiting for one of the two that find it

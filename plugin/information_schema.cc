@@ -37,6 +37,38 @@ static ST_FIELD_INFO index_columns[] = {Column("TABLE_SCHEMA", Varchar(192), NOT
 
 namespace cheetah {
 
+// A name of files as the server shows it.
+static std::string decoded(const std::string &file_name) {
+  size_t partition = file_name.find("#P#");
+  std::string base = file_name.substr(0, partition);
+  char text[NAME_LEN * 2 + 1];
+  size_t length = filename_to_tablename(base.c_str(), text, sizeof(text), true);
+  std::string name(text, length);
+  if (partition != std::string::npos) name += file_name.substr(partition);
+  return name;
+}
+
+struct Names {
+  std::string schema, table;
+};
+
+static Names names_of(const std::string &name) {
+  size_t slash = name.find('/');
+  if (slash == std::string::npos) return {"", decoded(name)};
+  return {decoded(name.substr(0, slash)), decoded(name.substr(slash + 1))};
+}
+
+static std::string quoted(const std::string &name) {
+  std::string text = "`";
+  for (char c : name) text += c == '`' ? "``" : std::string(1, c);
+  return text + "`";
+}
+
+std::string quoted_table_name(const std::string &name) {
+  Names names = names_of(name);
+  return names.schema.empty() ? quoted(names.table) : quoted(names.schema) + "." + quoted(names.table);
+}
+
 // One table of the engine, while its rows of the information schema are written.
 class Described {
  public:
@@ -54,22 +86,12 @@ class Described {
 
   // Schema and table as the server shows names: decoded from those of files.
   void store_name(TABLE *target) const {
-    size_t slash = name_.find('/');
-    store_decoded(target->field[0], slash == std::string::npos ? "" : name_.substr(0, slash));
-    store_decoded(target->field[1], slash == std::string::npos ? name_ : name_.substr(slash + 1));
+    Names names = names_of(name_);
+    target->field[0]->store(names.schema.data(), names.schema.size(), system_charset_info);
+    target->field[1]->store(names.table.data(), names.table.size(), system_charset_info);
   }
 
  private:
-  static void store_decoded(Field *field, const std::string &file_name) {
-    size_t partition = file_name.find("#P#");
-    std::string base = file_name.substr(0, partition);
-    char text[NAME_LEN * 2 + 1];
-    size_t length = filename_to_tablename(base.c_str(), text, sizeof(text), true);
-    std::string name(text, length);
-    if (partition != std::string::npos) name += file_name.substr(partition);
-    field->store(name.data(), name.size(), system_charset_info);
-  }
-
   std::string name_;
   TableHandle handle_;
   std::vector<CheetahIndexStats> sizes_;
@@ -143,28 +165,11 @@ static int init_indexes(void *place) {
   return 0;
 }
 
-static st_mysql_information_schema interface_version = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
-
-static constexpr st_maria_plugin describe(st_mysql_information_schema *info, const char *name, const char *description,
-                                          int (*init)(void *)) {
-  return {MYSQL_INFORMATION_SCHEMA_PLUGIN,
-          info,
-          name,
-          "The Cheetah authors",
-          description,
-          PLUGIN_LICENSE_GPL,
-          init,
-          nullptr,
-          0x0001,
-          nullptr,
-          nullptr,
-          "0.1",
-          MariaDB_PLUGIN_MATURITY_EXPERIMENTAL};
-}
+st_mysql_information_schema view_interface = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 
 st_maria_plugin information_schema_tables =
-    describe(&interface_version, "CHEETAH_TABLES", "Tables of the Cheetah engine", init_tables);
+    describe_view("CHEETAH_TABLES", "Tables of the Cheetah engine", init_tables);
 st_maria_plugin information_schema_indexes =
-    describe(&interface_version, "CHEETAH_INDEXES", "Indexes of the Cheetah engine", init_indexes);
+    describe_view("CHEETAH_INDEXES", "Indexes of the Cheetah engine", init_indexes);
 
 }  // namespace cheetah

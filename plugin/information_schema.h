@@ -1,12 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// information_schema.CHEETAH_TABLES and CHEETAH_INDEXES.
+// The engine's tables of information_schema: CHEETAH_TABLES and CHEETAH_INDEXES (information_schema.cc), CHEETAH_TRX,
+// CHEETAH_LOCKS and CHEETAH_LOCK_WAITS (transaction_views.cc).
 #pragma once
 
 #include "server.h"
+
+#include <string>
 
 namespace cheetah {
 
 extern st_maria_plugin information_schema_tables;
 extern st_maria_plugin information_schema_indexes;
+extern st_maria_plugin information_schema_trx;
+extern st_maria_plugin information_schema_locks;
+extern st_maria_plugin information_schema_lock_waits;
+
+extern st_mysql_information_schema view_interface;
+
+// The plugin of a view whose columns and function `init` sets. Constant, as the server's list of plugins is made of it before
+// anything runs.
+constexpr st_maria_plugin describe_view(const char *name, const char *description, int (*init)(void *)) {
+  return {MYSQL_INFORMATION_SCHEMA_PLUGIN,
+          &view_interface,
+          name,
+          "The Cheetah authors",
+          description,
+          PLUGIN_LICENSE_GPL,
+          init,
+          nullptr,
+          0x0001,
+          nullptr,
+          nullptr,
+          "0.1",
+          MariaDB_PLUGIN_MATURITY_EXPERIMENTAL};
+}
+
+// A table of the engine as the server quotes it, with its schema.
+std::string quoted_table_name(const std::string &name);
 
 }  // namespace cheetah

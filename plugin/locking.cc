@@ -128,6 +128,7 @@ int ha_cheetah::use_private_transaction(THD *thd) {
   if (!private_txn_) private_txn_.reset(cheetah_begin(engine.db, interrupted, nullptr));
   txn_ = private_txn_.get();
   if (txn_ == nullptr) return HA_ERR_OUT_OF_MEM;
+  cheetah_set_connection(txn_, thd_get_thread_id(thd));
   cheetah_set_lock_wait(txn_, lock_wait_timeout_ns(thd));
   return 0;
 }

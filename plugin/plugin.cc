@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The plugin: opening and closing the engine, and the declarations that the server reads.
+#include "connections.h"
 #include "engine.h"
 #include "errors.h"
 #include "information_schema.h"
@@ -33,6 +34,7 @@ static int open_engine(void *hton) {
     return 1;
   }
   cheetah_announce_troubles(engine.db, log_trouble, nullptr);
+  cheetah_describe_connections(engine.db, describe_connection, nullptr);
   set_handlerton(static_cast<handlerton *>(hton));
   hide_directory();
   drop_temporary_tables();
@@ -66,4 +68,5 @@ maria_declare_plugin(cheetah){
     "0.1",
     MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
 },
-    information_schema_tables, information_schema_indexes maria_declare_plugin_end;
+    information_schema_tables, information_schema_indexes, information_schema_trx, information_schema_locks,
+    information_schema_lock_waits maria_declare_plugin_end;

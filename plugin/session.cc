@@ -21,6 +21,7 @@ Session *Session::of(THD *thd) {
     cheetah_free_txn(txn);
     return nullptr;
   }
+  cheetah_set_connection(txn, thd_get_thread_id(thd));
   thd_set_ha_data(thd, engine.hton, fresh.get());
   return fresh.release();
 }

@@ -13,6 +13,7 @@
 mod barrier;
 mod cursors;
 mod database;
+mod listing;
 mod rows;
 mod tables;
 mod transactions;
@@ -22,6 +23,7 @@ mod types;
 pub use barrier::*;
 pub use cursors::*;
 pub use database::*;
+pub use listing::*;
 pub use rows::*;
 pub use tables::*;
 pub use transactions::*;

@@ -4,6 +4,9 @@ mod background;
 mod cursor;
 mod database;
 mod isolation;
+mod listing;
+#[cfg(test)]
+mod listing_tests;
 mod pace;
 mod statistics;
 mod status;
@@ -17,5 +20,6 @@ pub use crate::txn::LockMode;
 pub use cursor::Cursor;
 pub use database::{Db, Env, Stopper};
 pub use isolation::{Isolation, Read};
+pub use listing::{LockEntry, LockWait, TransactionInfo, TransactionState};
 pub use status::IndexStats;
 pub use transaction::{Savepoint, Transaction};

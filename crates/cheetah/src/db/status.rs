@@ -1,5 +1,6 @@
 //! Counters and sizes, for SHOW STATUS, SHOW TABLE STATUS and the optimizer.
 
+use super::listing::NS_PER_S;
 use super::Db;
 use crate::base::{Result, TableId};
 use crate::table::Table;
@@ -63,6 +64,9 @@ impl Db {
             ("prepares", count(&own.prepares)),
             ("large_values_written", count(&own.large_values_written)),
             ("lock_waits", count(&own.lock_waits)),
+            ("lock_waits_current", core.locks.waiters_count() as u64),
+            ("lock_wait_ms", count(&own.lock_wait_ns) / 1_000_000),
+            ("lock_wait_ms_max", count(&own.lock_wait_ns_max) / 1_000_000),
             ("lock_timeouts", count(&own.lock_timeouts)),
             ("deadlocks", count(&own.deadlocks)),
             ("recovery_log_records", count(&own.log_records_replayed)),
@@ -77,6 +81,7 @@ impl Db {
             ("tables", core.catalog.names().len() as u64),
             ("tables_fenced", core.catalog.fenced().len() as u64),
         ];
+        status.extend(self.oldest());
         if let Some(log) = core.log.get() {
             let log = log.status();
             status.extend([
@@ -92,6 +97,22 @@ impl Db {
         status
     }
 
+    /// What the oldest transaction and the oldest snapshot are, and what purge cannot remove because of that one.
+    fn oldest(&self) -> [(&'static str, u64); 3] {
+        let core = &self.0.core;
+        let open = core.roster.open();
+        let since_ns = open.iter().map(|entry| entry.since_ns()).min();
+        let age_ns = since_ns.map_or(0, |since_ns| core.clock.now_ns().saturating_sub(since_ns));
+        let snapshots = open.iter().filter_map(|entry| entry.stamp());
+        let oldest = snapshots.clone().min();
+        let kept = oldest.map_or(0, |stamp| core.versions.published().saturating_sub(stamp));
+        [
+            ("transaction_oldest_seconds", age_ns / NS_PER_S),
+            ("snapshots_open", snapshots.count() as u64),
+            ("snapshot_oldest_lag", kept),
+        ]
+    }
+
     /// The counters as text with headings, for people.
     pub fn status_text(&self) -> String {
         let status = self.status();
@@ -103,12 +124,13 @@ impl Db {
         };
         let mut text = String::new();
         for title in ["BUFFER POOL AND MEMORY", "LOG", "TRANSACTIONS", "RECOVERY"] {
-            let line = "-".repeat(title.len());
-            let _ = writeln!(text, "{line}\n{title}\n{line}");
+            write_heading(&mut text, title);
             for (name, value) in status.iter().filter(|(name, _)| section(name) == title) {
                 let _ = writeln!(text, "{:<40} {value}", name.replace('_', " "));
             }
         }
+        self.write_deadlock(&mut text);
+        self.write_transactions(&mut text);
         for (xid, tables) in self.0.core.prepared.locks() {
             let name = |id: &TableId| self.0.core.catalog.by_id(*id).map(|table| table.name());
             let names = tables.iter().filter_map(name).collect::<Vec<_>>().join(", ");
@@ -122,17 +144,51 @@ impl Db {
         }
         text
     }
+
+    fn write_deadlock(&self, text: &mut String) {
+        let Some((at_ns, deadlock)) = self.0.core.deadlocks.latest() else { return };
+        let age_ns = self.0.core.clock.now_ns().saturating_sub(at_ns);
+        write_heading(text, "LATEST DETECTED DEADLOCK");
+        let _ = write!(text, "{} s ago\n{deadlock}", age_ns / NS_PER_S);
+    }
+
+    /// The oldest open transactions.
+    fn write_transactions(&self, text: &mut String) {
+        let mut open = self.transactions();
+        open.sort_by_key(|transaction| std::cmp::Reverse(transaction.age_ns));
+        write_heading(text, "LIST OF TRANSACTIONS");
+        for transaction in open.iter().take(TRANSACTIONS_TOLD_MAX) {
+            let _ = writeln!(text, "{}", transaction.text());
+        }
+        if open.len() > TRANSACTIONS_TOLD_MAX {
+            let _ = writeln!(text, "and {} younger ones", open.len() - TRANSACTIONS_TOLD_MAX);
+        }
+    }
+}
+
+/// Transactions that the text tells of.
+const TRANSACTIONS_TOLD_MAX: usize = 20;
+
+fn write_heading(text: &mut String, title: &str) {
+    let line = "-".repeat(title.len());
+    let _ = writeln!(text, "{line}\n{title}\n{line}");
 }
 
 /// Counters of the transaction section whose names do not say so.
-const OWN: [&str; 16] = [
+const OWN: [&str; 22] = [
     "commits",
     "rollbacks",
     "prepares",
     "large_values_written",
     "lock_waits",
+    "lock_waits_current",
+    "lock_wait_ms",
+    "lock_wait_ms_max",
     "lock_timeouts",
     "deadlocks",
+    "transaction_oldest_seconds",
+    "snapshots_open",
+    "snapshot_oldest_lag",
     "transactions_listed",
     "transactions_to_purge",
     "transactions_prepared",

@@ -20,7 +20,7 @@ use crate::table::core::{Core, Counters};
 use crate::table::row_op::{Target, Writer};
 use crate::table::unfinished::unfinished_error;
 use crate::table::{large, rollback, visible, NewRow, OldEntry, Table};
-use crate::txn::{Answer, Lock, LockMode, LockOutcome, Owner, ReadView, Slot, Ticket, Wait};
+use crate::txn::{Answer, Listed, Lock, LockMode, LockOutcome, Owner, Phase, ReadView, Slot, Ticket, Wait};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
@@ -40,6 +40,8 @@ pub struct Transaction {
     pub(super) slot: Option<Arc<Slot>>,
     pub(super) view: Arc<ReadView>,
     pub(super) locks: Vec<(TableId, LockMode)>,
+    /// What views tell of it.
+    pub(super) listed: Listed,
     writer: Writer,
     /// What comes after this undo record is to be taken back first (I4).
     back_to: Option<u64>,
@@ -70,12 +72,15 @@ impl Transaction {
     pub(super) fn new(core: Arc<Core>) -> Self {
         let owner = core.new_owner();
         let view = Arc::new(ReadView::new(&core.versions));
+        let listed = core.roster.enter(owner, Some(Arc::clone(&view)));
+        listed.set_isolation(Isolation::default() as u8);
         Self {
             core,
             owner,
             slot: None,
             view,
             locks: Vec::new(),
+            listed,
             writer: Writer::default(),
             back_to: None,
             ordered: None,
@@ -95,6 +100,12 @@ impl Transaction {
     /// reads or writes.
     pub fn set_isolation(&mut self, level: Isolation) {
         self.isolation = level;
+        self.listed.set_isolation(level as u8);
+    }
+
+    /// Sets the number of the caller's connection, by which [`Db::transactions`](super::Db::transactions) names it.
+    pub fn set_connection(&mut self, connection: u64) {
+        self.listed.set_connection(connection);
     }
 
     /// The isolation level.
@@ -111,6 +122,7 @@ impl Transaction {
     pub fn take_snapshot(&mut self) -> Result<()> {
         self.catch_up()?;
         self.core.health.check()?;
+        self.note_begin();
         if self.isolation != Isolation::ReadCommitted {
             self.view.open();
         }
@@ -139,14 +151,13 @@ impl Transaction {
         if self.holds(table.id(), mode) {
             return Ok(());
         }
+        self.note_begin();
         let wait = Wait::Queue { work: self.slot.as_ref().map_or(0, |slot| slot.state().undo_no) };
         let lock = Lock::Table(table.id(), mode.into());
-        let answer = self.core.locks.request(self.owner, lock, wait).inspect_err(|_| {
-            Counters::add(&self.core.counters.deadlocks);
-        })?;
+        let answer = self.core.locks.request(self.owner, lock, wait).inspect_err(|error| self.note(error))?;
         if let Answer::Wait(ticket) = answer {
-            Counters::add(&self.core.counters.lock_waits);
-            self.wait(&ticket).map_err(|error| self.explain(table, error))?;
+            let done = self.wait_counted(&ticket).inspect_err(|error| self.note(error));
+            done.map_err(|error| self.explain(table, error))?;
         }
         match self.locks.iter_mut().find(|lock| lock.0 == table.id()) {
             Some(lock) => lock.1 = mode,
@@ -164,12 +175,36 @@ impl Transaction {
         !self.locks.is_empty()
     }
 
+    /// Notes for views that the transaction does something.
+    fn note_begin(&self) {
+        self.listed.begin(|| self.core.clock.now_ns());
+    }
+
+    /// Counts what a request for a lock has met, and keeps for reports who was in a deadlock.
+    fn note(&self, error: &Error) {
+        match error {
+            Error::Deadlock => self.core.note_deadlock(),
+            Error::LockTimeout => Counters::add(&self.core.counters.lock_timeouts),
+            _ => {}
+        }
+    }
+
+    /// As [`wait`](Self::wait); views and counters tell of it.
+    fn wait_counted(&self, ticket: &Ticket) -> Result<()> {
+        let since_ns = self.core.clock.now_ns();
+        self.listed.set_waiting(Some(since_ns));
+        let done = self.wait(ticket);
+        self.listed.set_waiting(None);
+        self.core.counters.add_lock_wait(self.core.clock.now_ns().saturating_sub(since_ns));
+        done
+    }
+
     fn wait(&self, ticket: &Ticket) -> Result<()> {
         let mut left_ns = self.lock_wait_ns;
         loop {
             let slice_ns = left_ns.min(WAIT_SLICE_NS);
             if let Some(outcome) = ticket.wait_ns(slice_ns) {
-                return self.outcome(outcome);
+                return answer(outcome);
             }
             left_ns -= slice_ns;
             self.core.health.check()?;
@@ -179,22 +214,9 @@ impl Transaction {
                 (false, _) => continue,
             };
             if let Some(outcome) = self.core.locks.cancel(ticket) {
-                return self.outcome(outcome);
-            }
-            if matches!(refusal, Error::LockTimeout) {
-                Counters::add(&self.core.counters.lock_timeouts);
+                return answer(outcome);
             }
             return Err(refusal);
-        }
-    }
-
-    fn outcome(&self, outcome: LockOutcome) -> Result<()> {
-        match outcome {
-            LockOutcome::Granted => Ok(()),
-            LockOutcome::Deadlock => {
-                Counters::add(&self.core.counters.deadlocks);
-                Err(Error::Deadlock)
-            }
         }
     }
 
@@ -224,6 +246,7 @@ impl Transaction {
             (Read::Consistent, _) => {
                 self.catch_up()?;
                 self.core.health.check()?;
+                self.note_begin();
                 self.view.open();
                 table.check_not_replaced_since(self.view.stamp())?;
                 return Ok(Some(Arc::clone(&self.view)));
@@ -244,6 +267,7 @@ impl Transaction {
             self.slot.get_or_insert_with(|| self.core.active.get_or_start(self.core.versions.start())),
         );
         self.view.belong_to(slot.txn());
+        self.listed.set_txn(slot.txn());
         let before = slot.state().undo_no;
         let on = Target { core: &self.core, slot: &slot, table, interrupted: &*self.interrupted };
         let done = operation(&mut self.writer, on);
@@ -346,6 +370,7 @@ impl Transaction {
     /// after a fatal error the next opening tells the outcome.
     pub fn commit(&mut self) -> Result<()> {
         if let Some(slot) = self.slot.clone() {
+            self.listed.set_phase(Phase::Committing);
             let ordered = self.ordered.take();
             let is_ordered = ordered.is_some();
             let log = || {
@@ -389,6 +414,7 @@ impl Transaction {
         self.back_to = None;
         self.view.end();
         if let Some(slot) = self.slot.take() {
+            self.listed.set_phase(Phase::RollingBack);
             let done = rollback::roll_back(&self.core, &slot, &mut self.writer);
             self.writer.release();
             if let Err(error) = done {
@@ -402,15 +428,28 @@ impl Transaction {
 
     /// Leaves a rollback that has met `error` to the background, with all locks.
     fn hand_over(&mut self, slot: Arc<Slot>, error: Error) -> Error {
-        let core = &self.core;
-        let owner = std::mem::replace(&mut self.owner, core.new_owner());
-        let tables = self.locks.drain(..).map(|lock| lock.0).collect();
-        let txn = slot.txn();
-        core.unfinished.add_rollback(slot, owner, tables, core.clock.now_ns(), error.to_string());
+        let (listed, tables) = self.give_up_locks();
+        let (core, txn) = (&self.core, slot.txn());
+        core.unfinished.add_rollback(slot, listed, tables, core.clock.now_ns(), error.to_string());
         unfinished_error(txn, error)
     }
 
+    /// Becomes a new owner, without locks. Returns what the old one is, and the tables that it has locked, for whoever takes
+    /// its transaction over.
+    pub(super) fn give_up_locks(&mut self) -> (Listed, Vec<TableId>) {
+        let core = &self.core;
+        self.owner = core.new_owner();
+        self.view = Arc::new(ReadView::new(&core.versions));
+        let listed = core.roster.enter(self.owner, Some(Arc::clone(&self.view)));
+        listed.set_connection(self.listed.connection());
+        listed.set_isolation(self.isolation as u8);
+        let old = std::mem::replace(&mut self.listed, listed);
+        old.set_connection(0);
+        (old, self.locks.drain(..).map(|lock| lock.0).collect())
+    }
+
     fn release_locks(&mut self) {
+        self.listed.end();
         self.locks.clear();
         self.core.locks.release_all(self.owner);
     }
@@ -422,6 +461,13 @@ impl Transaction {
             let _ = core.purge.step(core, RECORDS_PURGED_AT_END);
             core.trim_undo();
         }
+    }
+}
+
+fn answer(outcome: LockOutcome) -> Result<()> {
+    match outcome {
+        LockOutcome::Granted => Ok(()),
+        LockOutcome::Deadlock => Err(Error::Deadlock),
     }
 }
 

@@ -49,9 +49,8 @@ impl Transaction {
         let Some(slot) = self.slot.take() else { return };
         let xid = slot.state().xid;
         if let Some(xid) = xid {
-            let owner = std::mem::replace(&mut self.owner, self.core.new_owner());
-            let tables = self.locks.drain(..).map(|lock| lock.0).collect();
-            self.core.prepared.add(slot, xid, owner, tables);
+            let (listed, tables) = self.give_up_locks();
+            self.core.prepared.add(slot, xid, listed, tables);
         }
     }
 }

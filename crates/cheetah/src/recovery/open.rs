@@ -18,11 +18,12 @@ use crate::pool::{self, Pool};
 use crate::segment::Segments;
 use crate::table::catalog::Catalog;
 use crate::table::core::{Core, Counters, LastCheckpoint};
+use crate::table::deadlocks::Deadlocks;
 use crate::table::prepared::Prepared;
 use crate::table::purge::Purge;
 use crate::table::standing::Standings;
 use crate::table::unfinished::Unfinished;
-use crate::txn::{Active, UndoLog, UndoStart, Versions};
+use crate::txn::{Active, Roster, UndoLog, UndoStart, Versions};
 use cheetah_io::{Clock, Disk};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -118,6 +119,8 @@ impl Parts {
             versions,
             undo: UndoLog::open(Arc::clone(&self.pool), start)?,
             locks: crate::txn::LockTable::default(),
+            roster: Roster::default(),
+            deadlocks: Deadlocks::default(),
             catalog,
             counters: Counters::default(),
             flush_mode: AtomicU8::new(1),

@@ -102,6 +102,13 @@ impl Catalog {
         self.tables.read().by_id.get(&id).cloned()
     }
 
+    /// The table of an index, and the position of the index in it.
+    pub(crate) fn by_tree(&self, tree: TreeId) -> Option<(Arc<Table>, usize)> {
+        let tables = self.tables.read();
+        let index_no = |table: &Arc<Table>| table.indexes().iter().position(|index| index.tree == tree);
+        tables.by_id.values().find_map(|table| Some((Arc::clone(table), index_no(table)?)))
+    }
+
     /// Counts the rows of a transaction that commits with `stamp`, which is about to be published.
     pub(crate) fn count_committed(&self, versions: &Versions, slot: &Slot, stamp: u64) {
         slot.for_each_count(|table, difference| {

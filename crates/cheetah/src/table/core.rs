@@ -7,6 +7,7 @@
 
 use super::catalog::Catalog;
 use super::change::Version;
+use super::deadlocks::Deadlocks;
 use super::prepared::Prepared;
 use super::purge::Purge;
 use super::standing::Standings;
@@ -18,7 +19,7 @@ use crate::format::state::State;
 use crate::log::{FlushMode, Log, Space};
 use crate::page_map::MapStore;
 use crate::pool::{Action, CutState, Pool, Reserve};
-use crate::txn::{Active, LockTable, Owner, State as TxnOutcome, UndoLog, Versions};
+use crate::txn::{Active, Listed, LockTable, Owner, Roster, Slot, State as TxnOutcome, UndoLog, Versions};
 use cheetah_io::Clock;
 use parking_lot::{Mutex, MutexGuard};
 use std::cell::Cell;
@@ -39,6 +40,9 @@ pub(crate) struct Core {
     pub(crate) versions: Versions,
     pub(crate) undo: UndoLog,
     pub(crate) locks: LockTable,
+    /// Who has a transaction.
+    pub(crate) roster: Roster,
+    pub(crate) deadlocks: Deadlocks,
     pub(crate) catalog: Catalog,
     pub(crate) counters: Counters,
     /// As `innodb_flush_log_at_trx_commit`.
@@ -99,7 +103,10 @@ pub(crate) struct Counters {
     pub(crate) prepares: AtomicU64,
     pub(crate) rows_rolled_back: AtomicU64,
     pub(crate) large_values_written: AtomicU64,
+    /// Requests that have waited, for how long together, and the longest.
     pub(crate) lock_waits: AtomicU64,
+    pub(crate) lock_wait_ns: AtomicU64,
+    pub(crate) lock_wait_ns_max: AtomicU64,
     pub(crate) deadlocks: AtomicU64,
     pub(crate) lock_timeouts: AtomicU64,
     pub(crate) log_records_replayed: AtomicU64,
@@ -110,6 +117,13 @@ impl Counters {
     /// Adds one.
     pub(crate) fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a wait for a lock that has ended.
+    pub(crate) fn add_lock_wait(&self, ns: u64) {
+        Self::add(&self.lock_waits);
+        self.lock_wait_ns.fetch_add(ns, Relaxed);
+        self.lock_wait_ns_max.fetch_max(ns, Relaxed);
     }
 }
 
@@ -134,6 +148,14 @@ impl Core {
     /// A new owner of table locks.
     pub(crate) fn new_owner(&self) -> Owner {
         Owner(self.next_owner.fetch_add(1, Relaxed))
+    }
+
+    /// Lists a transaction that an opening has found, with an owner of its own.
+    pub(crate) fn list_found(&self, slot: &Slot) -> Listed {
+        let listed = self.roster.enter(self.new_owner(), None);
+        listed.begin(|| self.clock.now_ns());
+        listed.set_txn(slot.txn());
+        listed
     }
 
     /// Makes room for `pages` pages in memory and in the log. Outside actions; may wait and do I/O.

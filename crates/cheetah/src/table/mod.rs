@@ -6,6 +6,7 @@ pub(crate) mod change;
 pub(crate) mod core;
 pub(crate) mod counts;
 pub(crate) mod ddl;
+pub(crate) mod deadlocks;
 pub(crate) mod handle;
 pub(crate) mod large;
 pub(crate) mod prepared;

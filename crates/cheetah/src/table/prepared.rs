@@ -21,7 +21,7 @@ use crate::base::{planted, Error, Lsn, Result, TableId, UndoPtr, Xid};
 use crate::format::log_record::LogRecord;
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
 use crate::pool::Action;
-use crate::txn::{Answer, Lock, Owner, Slot, TableMode, Wait};
+use crate::txn::{Answer, Listed, Lock, Phase, Slot, TableMode, Wait};
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) struct Prepared {
 struct Waiting {
     xid: Xid,
     slot: Arc<Slot>,
-    owner: Owner,
+    listed: Listed,
     tables: Vec<TableId>,
     /// Whether the coordinator need not be told of it: it has been, or has let it be prepared in this run.
     is_told: bool,
@@ -50,8 +50,8 @@ struct Waiting {
 
 impl Prepared {
     /// Takes over a transaction whose client has gone, with its locks.
-    pub(crate) fn add(&self, slot: Arc<Slot>, xid: Xid, owner: Owner, tables: Vec<TableId>) {
-        self.list.lock().push(Waiting { xid, slot, owner, tables, is_told: true });
+    pub(crate) fn add(&self, slot: Arc<Slot>, xid: Xid, listed: Listed, tables: Vec<TableId>) {
+        self.list.lock().push(Waiting { xid, slot, listed, tables, is_told: true });
     }
 
     /// Their names.
@@ -149,17 +149,17 @@ pub(crate) fn note(_action: &Action<'_>, slot: &Slot, xid: Option<Xid>) {
 /// Takes over a prepared transaction that an opening has found, and locks its tables again (P3). May do I/O.
 pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
     let Some(xid) = slot.state().xid else { return Ok(()) };
-    let owner = core.new_owner();
+    let listed = core.list_found(slot);
     let rows = rows_changed(core, slot)?;
     let tables =
         rows.keys().copied().filter(|table| core.catalog.by_id(*table).is_some()).collect::<Vec<_>>();
     slot.set_rows(rows);
     for &table in tables.iter().filter(|_| !planted::is_on("two-phase: serve without the locks")) {
         let lock = Lock::Table(table, TableMode::IntentExclusive);
-        let answer = core.locks.request(owner, lock, Wait::Never)?;
+        let answer = core.locks.request(listed.owner(), lock, Wait::Never)?;
         assert!(!matches!(answer, Answer::Refused), "P3: nobody has locked a table before");
     }
-    let waiting = Waiting { xid, slot: Arc::clone(slot), owner, tables, is_told: false };
+    let waiting = Waiting { xid, slot: Arc::clone(slot), listed, tables, is_told: false };
     core.prepared.put_back(waiting);
     Ok(())
 }
@@ -199,7 +199,7 @@ pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
             Err(error)
         }
         Ok(end) => {
-            release(core, waiting.owner);
+            release(core, &waiting.listed);
             core.flush_at_commit(end)
         }
     }
@@ -208,22 +208,23 @@ pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
 /// Rolls the transaction of that name back; `UnknownXid` as for [`commit`], `RollbackUnfinished` when the rollback goes on
 /// in the background, with the locks.
 pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
-    let Waiting { slot, owner, tables, .. } = core.prepared.take(xid)?;
+    let Waiting { slot, listed, tables, .. } = core.prepared.take(xid)?;
+    listed.set_phase(Phase::RollingBack);
     match rollback::roll_back(core, &slot, &mut Writer::default()) {
         Ok(()) => {
-            release(core, owner);
+            release(core, &listed);
             Ok(())
         }
         Err(error) => {
             let (now_ns, txn) = (core.clock.now_ns(), slot.txn());
-            core.unfinished.add_rollback(slot, owner, tables, now_ns, error.to_string());
+            core.unfinished.add_rollback(slot, listed, tables, now_ns, error.to_string());
             core.prepared.note_left();
             Err(unfinished_error(txn, error))
         }
     }
 }
 
-fn release(core: &Core, owner: Owner) {
-    core.locks.release_all(owner);
+fn release(core: &Core, listed: &Listed) {
+    core.locks.release_all(listed.owner());
     core.prepared.note_left();
 }

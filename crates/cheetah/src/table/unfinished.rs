@@ -12,7 +12,7 @@ use super::core::Core;
 use super::rollback;
 use super::row_op::Writer;
 use crate::base::{Error, Result, TableId, TxnId};
-use crate::txn::{Owner, Slot};
+use crate::txn::{Listed, Phase, Slot};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) struct Unfinished {
 /// What is left of a transaction, and its locks.
 struct Rest {
     slot: Arc<Slot>,
-    owner: Owner,
+    listed: Listed,
     tables: Vec<TableId>,
     failed: Mutex<Option<Failure>>,
 }
@@ -56,12 +56,13 @@ impl Unfinished {
     pub(crate) fn add_rollback(
         &self,
         slot: Arc<Slot>,
-        owner: Owner,
+        listed: Listed,
         tables: Vec<TableId>,
         now_ns: u64,
         reason: String,
     ) {
-        let rest = Rest { slot, owner, tables, failed: Mutex::default() };
+        listed.set_phase(Phase::RollingBack);
+        let rest = Rest { slot, listed, tables, failed: Mutex::default() };
         rest.fail(now_ns, reason);
         self.list.lock().push(Arc::new(rest));
     }
@@ -118,7 +119,7 @@ fn go_on(core: &Core, rest: &Rest, writer: &mut Writer) -> Result<bool> {
     let finished = rollback::roll_back_some(core, &rest.slot, writer, RECORDS_PER_STEP);
     writer.release();
     if matches!(finished, Ok(true)) {
-        core.locks.release_all(rest.owner);
+        core.locks.release_all(rest.listed.owner());
     }
     finished
 }

@@ -91,6 +91,11 @@ impl Active {
         Arc::clone(self.0.lock().entry(txn).or_insert_with(new))
     }
 
+    /// The slot of `txn`, if it is listed.
+    pub fn get(&self, txn: TxnId) -> Option<Arc<Slot>> {
+        self.0.lock().get(&txn).cloned()
+    }
+
     /// Takes a transaction off the list.
     pub fn finish(&self, txn: TxnId) {
         self.0.lock().remove(&txn);

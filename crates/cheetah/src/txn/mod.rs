@@ -3,6 +3,7 @@
 mod active;
 mod locks;
 mod read_view;
+mod roster;
 mod undo_log;
 mod versions;
 
@@ -12,8 +13,9 @@ mod undo_log_tests;
 pub use active::{Active, Slot};
 pub use locks::{
     Answer, Blocking, BlockingKind, Deadlock, DeadlockMember, KeyRange, Lock, LockInfo, LockLimits, LockMode,
-    LockTable, LockedOn, Outcome as LockOutcome, Owner, TableMode, Ticket, Wait, WaitInfo,
+    LockSummary, LockTable, LockedOn, Outcome as LockOutcome, Owner, TableMode, Ticket, Wait, WaitInfo,
 };
 pub use read_view::ReadView;
+pub use roster::{Entry, Listed, Phase, Roster};
 pub use undo_log::{start_record, UndoLog, UndoStart};
 pub use versions::{Outcome, Reader, State, Versions};

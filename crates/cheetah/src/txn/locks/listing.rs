@@ -1,14 +1,14 @@
 //! The lock table: what there is, for views and reports.
 
-use super::deadlock::Blocking;
-use super::key::{write_hex, KeyBytes, Span};
+use super::deadlock::{Blocking, BlockingKind};
+use super::key::{hash_key, write_hex, KeyBytes, Span};
 use super::lock_table::LockTable;
 use super::modes::{LockMode, TableMode};
 use super::waits::{RowRequest, RowWant, Waits, Want};
 use super::Owner;
 use crate::base::{TableId, TreeId};
 use std::fmt;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 /// What a lock is on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,6 +74,68 @@ impl LockedOn {
         LockedOn::Range { tree, low: span.low.to_low(), high: span.high.to_high(), has_records }
     }
 
+    /// The same for what is the same, whatever its keys are long; for names of locks.
+    pub fn hash(&self) -> u64 {
+        match self {
+            LockedOn::Table(table) => u64::from(table.0),
+            LockedOn::Record { tree, key } => hash_key(*tree, key),
+            LockedOn::Records { tree, .. } => u64::from(tree.0),
+            LockedOn::Range { tree, .. } | LockedOn::Insert { tree, .. } => {
+                hash_key(*tree, self.to_string().as_bytes())
+            }
+        }
+    }
+
+    /// The index; none for a table.
+    pub fn tree(&self) -> Option<TreeId> {
+        match self {
+            LockedOn::Table(_) => None,
+            LockedOn::Record { tree, .. }
+            | LockedOn::Range { tree, .. }
+            | LockedOn::Insert { tree, .. }
+            | LockedOn::Records { tree, .. } => Some(*tree),
+        }
+    }
+
+    /// What it is on, within its index; none for a table.
+    pub fn data(&self) -> Option<String> {
+        match self {
+            LockedOn::Table(_) => None,
+            LockedOn::Record { key, .. } => Some(Hex(key).to_string()),
+            LockedOn::Records { count, .. } => Some(format!("{count} records")),
+            LockedOn::Insert { key, .. } => Some(format!("insert {}", Hex(key))),
+            LockedOn::Range { low, high, .. } => Some(Range(low, high).to_string()),
+        }
+    }
+
+    /// What a request for this asks of others is about: the record, or the place of the new one.
+    fn key(&self) -> Option<&[u8]> {
+        match self {
+            LockedOn::Record { key, .. } | LockedOn::Insert { key, .. } => Some(key),
+            LockedOn::Range { low, high, .. } => match (low, high) {
+                (_, Bound::Included(key)) | (Bound::Included(key), _) => Some(key),
+                _ => None,
+            },
+            LockedOn::Table(_) | LockedOn::Records { .. } => None,
+        }
+    }
+
+    /// Whether a lock on this is what keeps a request for `wanted` waiting in the way `kind`.
+    pub fn blocks(&self, kind: BlockingKind, wanted: &LockedOn) -> bool {
+        match (self, kind) {
+            (LockedOn::Table(_), BlockingKind::Lock) => self == wanted,
+            (LockedOn::Record { tree, key }, BlockingKind::Lock) => {
+                wanted.tree() == Some(*tree) && wanted.key() == Some(key)
+            }
+            (LockedOn::Range { tree, low, high, .. }, BlockingKind::Range) => {
+                let range = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
+                wanted.tree() == Some(*tree)
+                    && wanted.key().is_some_and(|key| RangeBounds::<[u8]>::contains(&range, key))
+            }
+            _ => false,
+        }
+    }
+
     /// The kind, as users of InnoDB know it.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -103,24 +165,27 @@ impl fmt::Display for LockedOn {
             LockedOn::Insert { tree, key } => write!(f, "a new record {} of index {tree}", Hex(key)),
             LockedOn::Range { tree, low, high, has_records } => {
                 let what = if *has_records { "records and gaps" } else { "gaps" };
-                write!(f, "{what} of index {tree} from ")?;
-                write_range(f, low, high)
+                write!(f, "{what} of index {tree} from {}", Range(low, high))
             }
         }
     }
 }
 
-/// Writes a range as in mathematics: `(0a, 0c]`.
-fn write_range(f: &mut fmt::Formatter<'_>, low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>) -> fmt::Result {
-    match low {
-        Bound::Included(key) => write!(f, "[{}, ", Hex(key)),
-        Bound::Excluded(key) => write!(f, "({}, ", Hex(key)),
-        Bound::Unbounded => write!(f, "(infimum, "),
-    }?;
-    match high {
-        Bound::Included(key) => write!(f, "{}]", Hex(key)),
-        Bound::Excluded(key) => write!(f, "{})", Hex(key)),
-        Bound::Unbounded => write!(f, "supremum)"),
+/// A range as in mathematics: `(0a, 0c]`.
+struct Range<'a>(&'a Bound<Vec<u8>>, &'a Bound<Vec<u8>>);
+
+impl fmt::Display for Range<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Bound::Included(key) => write!(f, "[{}, ", Hex(key)),
+            Bound::Excluded(key) => write!(f, "({}, ", Hex(key)),
+            Bound::Unbounded => write!(f, "(infimum, "),
+        }?;
+        match self.1 {
+            Bound::Included(key) => write!(f, "{}]", Hex(key)),
+            Bound::Excluded(key) => write!(f, "{})", Hex(key)),
+            Bound::Unbounded => write!(f, "supremum)"),
+        }
     }
 }
 
@@ -156,28 +221,35 @@ impl LockTable {
         waits.all().map(wait).collect()
     }
 
-    /// All locks and requests that wait. Shard after shard: what changes meanwhile may be missing, or be there twice.
-    pub fn list_locks(&self) -> Vec<LockInfo> {
+    /// How many requests wait.
+    pub fn waiters_count(&self) -> usize {
+        self.waits.lock().len()
+    }
+
+    /// What an owner has.
+    pub fn summary(&self, owner: Owner) -> LockSummary {
+        self.owners.summary(owner)
+    }
+
+    /// The locks that somebody has, at most `count_max` of records. Shard after shard: what changes meanwhile may be missing, or
+    /// be there twice.
+    pub fn list_locks(&self, count_max: usize) -> Vec<LockInfo> {
         let mut list = Vec::new();
         let held = |owner, on, mode| LockInfo { owner, on, mode, is_waiting: false };
         for shard in self.tables.shards() {
             let locks = shard.iter().flat_map(|(table, locks)| locks.holds().map(|hold| (*table, hold)));
             list.extend(locks.map(|(table, (owner, mode))| held(owner, LockedOn::Table(table), mode)));
         }
-        for stripe in self.stripes.all() {
-            for point in stripe.points() {
-                let modes = point.holds().filter_map(|hold| Some((hold.owner, hold.mode()?)));
-                list.extend(
-                    modes.map(|(owner, mode)| {
-                        held(owner, LockedOn::record(point.tree, &point.key), mode.into())
-                    }),
-                );
-            }
-        }
         self.list_shared(&mut list);
-        for wait in self.list_waits() {
-            let (on, mode) = wait.waits_for;
-            list.push(LockInfo { owner: wait.owner, on, mode, is_waiting: true });
+        let mut left = count_max;
+        for stripe in self.stripes.all() {
+            let holds = stripe.points().flat_map(|point| point.holds().map(move |hold| (point, hold)));
+            let modes = holds.filter_map(|(point, hold)| Some((point, hold.owner, hold.mode()?)));
+            let before = list.len();
+            list.extend(modes.take(left).map(|(point, owner, mode)| {
+                held(owner, LockedOn::record(point.tree, &point.key), mode.into())
+            }));
+            left -= list.len() - before;
         }
         list
     }
@@ -206,7 +278,26 @@ impl LockTable {
     }
 }
 
+/// How much an owner has.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LockSummary {
+    /// Tables.
+    pub tables: usize,
+    /// Records, besides those in ranges.
+    pub records: usize,
+    /// Ranges, as they were asked for.
+    pub ranges: usize,
+    /// About how much memory that takes, in bytes.
+    pub bytes: usize,
+}
+
 impl WaitInfo {
+    /// The request, among locks.
+    pub fn request(&self) -> LockInfo {
+        let (on, mode) = self.waits_for.clone();
+        LockInfo { owner: self.owner, on, mode, is_waiting: true }
+    }
+
     fn of(locks: &LockTable, waits: &Waits, waiter: &super::waits::Waiter) -> Self {
         let blocked_by = locks.blockers(waits, waiter);
         Self { owner: waiter.owner, waits_for: LockedOn::wanted(&waiter.want), blocked_by }

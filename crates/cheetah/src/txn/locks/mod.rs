@@ -40,7 +40,7 @@ mod ticket;
 mod waits;
 
 pub use deadlock::{Blocking, BlockingKind, Deadlock, DeadlockMember};
-pub use listing::{LockInfo, LockedOn, WaitInfo};
+pub use listing::{LockInfo, LockSummary, LockedOn, WaitInfo};
 pub use lock_table::{Answer, KeyRange, Lock, LockLimits, LockTable, Wait};
 pub use modes::{LockMode, TableMode};
 pub use ticket::{Outcome, Ticket};

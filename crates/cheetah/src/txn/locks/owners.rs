@@ -1,6 +1,9 @@
 //! What each owner has, so that all of it can be released in time proportional to it.
 
 use super::key::{mix, shard_index, Plain, Span};
+use super::listing::LockSummary;
+use super::point::{HOLD_BYTES, POINT_BYTES};
+use super::shared::COMPRESSED_BYTES;
 use super::Owner;
 use crate::base::{TableId, TreeId};
 use parking_lot::Mutex;
@@ -74,6 +77,19 @@ impl Owned {
         self.tables.clear();
         self.is_queued = false;
         self.compressed_count = 0;
+    }
+
+    fn summary(&self) -> LockSummary {
+        let points = self.trees.iter().map(|on| on.points.len()).sum::<usize>();
+        let pieces_bytes = self.trees.iter().map(|on| on.pieces_bytes).sum::<usize>();
+        LockSummary {
+            tables: self.tables.len(),
+            records: points + self.compressed_count,
+            ranges: self.trees.iter().map(|on| on.pieces.len()).sum(),
+            bytes: points * (POINT_BYTES + HOLD_BYTES)
+                + self.compressed_count * COMPRESSED_BYTES
+                + pieces_bytes,
+        }
     }
 
     /// How many locks it has.
@@ -198,6 +214,11 @@ impl Owners {
 
     pub(super) fn locks_count(&self, owner: Owner) -> usize {
         self.shard(owner).lock().owners.get(&owner).map_or(0, |owned| owned.locks_count())
+    }
+
+    /// What an owner has.
+    pub(super) fn summary(&self, owner: Owner) -> LockSummary {
+        self.shard(owner).lock().owners.get(&owner).map_or_else(LockSummary::default, |owned| owned.summary())
     }
 
     /// The trees on which an owner has something.

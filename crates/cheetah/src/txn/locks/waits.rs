@@ -158,6 +158,11 @@ impl Waits {
         behind.into_iter().find(|waiter| !is_closed || !waiter.closes_queue())
     }
 
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub(super) fn is_waiting(&self, owner: Owner) -> bool {
         self.waiting.contains_key(&owner)
     }

@@ -128,7 +128,7 @@ fn a_scan_of_any_length_is_one_range() {
         locks.grants(A, next_key(&key(n - 1), &key(n), X));
     }
     assert_eq!(locks.memory_bytes().0, bytes);
-    assert_eq!(locks.list_locks().len(), 1);
+    assert_eq!(locks.all_locks().len(), 1);
     locks.has(A, record(&key(777), X));
     locks.refuses(B, record(&key(777), S));
     locks.release_all(A);
@@ -145,7 +145,7 @@ fn a_backward_scan_is_one_range_too() {
         let range = (Included(&low[..]), if n == 999 { Included(&high[..]) } else { Excluded(&high[..]) });
         locks.grants(A, Lock::NextKey { tree: I, range, key: &low, mode: X });
     }
-    assert_eq!(locks.list_locks().len(), 2, "the supremum's gap has no records");
+    assert_eq!(locks.all_locks().len(), 2, "the supremum's gap has no records");
     locks.release_all(A);
     locks.is_clean();
 }
@@ -155,7 +155,7 @@ fn overlapping_ranges_of_an_owner_become_one() {
     let locks = LockTable::default();
     locks.grants(A, gap(b"10", b"20"));
     locks.grants(A, gap(b"40", b"50"));
-    assert_eq!(locks.list_locks().len(), 2);
+    assert_eq!(locks.all_locks().len(), 2);
     locks.grants(A, gap(b"15", b"45"));
     locks.has(A, gap(b"11", b"49"));
     let on = LockedOn::Range {
@@ -164,10 +164,7 @@ fn overlapping_ranges_of_an_owner_become_one() {
         high: Excluded(b"50".to_vec()),
         has_records: false,
     };
-    assert_eq!(
-        locks.list_locks(),
-        [LockInfo { owner: A, on, mode: TableMode::Exclusive, is_waiting: false }]
-    );
+    assert_eq!(locks.all_locks(), [LockInfo { owner: A, on, mode: TableMode::Exclusive, is_waiting: false }]);
     locks.release_all(A);
     locks.is_clean();
 }
@@ -211,6 +208,6 @@ fn ranges_of_two_writers_share_gaps_and_not_records() {
 fn a_plain_bound_is_written_as_in_mathematics() {
     let locks = LockTable::default();
     locks.grants(A, next_key(&[1], &[0x2a], X));
-    let text = locks.list_locks().iter().map(|lock| lock.on.to_string()).collect::<Vec<_>>();
+    let text = locks.all_locks().iter().map(|lock| lock.on.to_string()).collect::<Vec<_>>();
     assert_eq!(text, ["records and gaps of index 16 from (01, 2a]"]);
 }

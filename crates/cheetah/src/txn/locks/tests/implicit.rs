@@ -33,7 +33,7 @@ fn a_conversion_that_does_not_look_again_is_caught_m8() {
     let locks = LockTable::default();
     let bug = plant("locks: convert for a holder that has ended");
     locks.convert_implicit(A, I, b"k", || false).unwrap();
-    assert!(bug.reached_count() > 0 && !locks.list_locks().is_empty(), "the lock stays for ever");
+    assert!(bug.reached_count() > 0 && !locks.all_locks().is_empty(), "the lock stays for ever");
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn compressed_locks_keep_others_off_and_no_neighbour_is_locked() {
     let locks = small(1 << 20, 10);
     (0..1000).for_each(|n| locks.grants(A, record(&key(2 * n), if n % 2 == 0 { S } else { X })));
     let records = |lock: &LockInfo| matches!(lock.on, LockedOn::Record { .. });
-    assert!(locks.list_locks().iter().filter(|lock| records(lock)).count() <= 11);
+    assert!(locks.all_locks().iter().filter(|lock| records(lock)).count() <= 11);
     for n in 0..1000 {
         locks.grants(B, record(&key(2 * n + 1), X));
         locks.refuses(B, record(&key(2 * n), X));

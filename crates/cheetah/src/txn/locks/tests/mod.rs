@@ -88,10 +88,17 @@ impl LockTable {
         assert!(matches!(answer, Err(Error::Deadlock)), "{owner:?} {lock:?}: {answer:?}");
     }
 
+    /// What somebody has, and what is waited for.
+    fn all_locks(&self) -> Vec<LockInfo> {
+        let mut locks = self.list_locks(usize::MAX);
+        locks.extend(self.list_waits().iter().map(WaitInfo::request));
+        locks
+    }
+
     /// Nothing is left of anybody.
     #[track_caller]
     fn is_clean(&self) {
-        assert_eq!(self.list_locks(), []);
+        assert_eq!(self.all_locks(), []);
         assert_eq!(self.memory_bytes().0, 0);
         self.tree_shards.iter().for_each(|shard| {
             assert_eq!(shard.in_use.load(std::sync::atomic::Ordering::Relaxed), 0);

@@ -420,7 +420,7 @@ impl Both {
     fn compare_listing(&self) {
         let mut records = BTreeMap::new();
         let mut covers = BTreeMap::new();
-        for lock in self.locks.list_locks().into_iter().filter(|lock| !lock.is_waiting) {
+        for lock in self.locks.all_locks().into_iter().filter(|lock| !lock.is_waiting) {
             let mode = if lock.mode == TableMode::Shared { S } else { X };
             match lock.on {
                 LockedOn::Record { key, .. } => {

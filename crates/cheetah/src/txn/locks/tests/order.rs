@@ -131,7 +131,7 @@ fn a_wait_is_listed_with_what_keeps_it_waiting() {
     let blocked = |at: usize| waits[at].blocked_by.iter().map(|b| (b.owner, b.kind)).collect::<Vec<_>>();
     assert_eq!(blocked(0), [(A, BlockingKind::Range)]);
     assert_eq!(blocked(1), [(B, BlockingKind::EarlierRequest)]);
-    assert_eq!(locks.list_locks().iter().filter(|lock| lock.is_waiting).count(), 2);
+    assert_eq!(locks.all_locks().iter().filter(|lock| lock.is_waiting).count(), 2);
 }
 
 #[test]

@@ -1,0 +1,320 @@
+//! What there is of transactions and locks, for the views of the server and for people.
+//!
+//! Nothing is stopped for it: each transaction and each lock is told as it was at some moment of the listing. What has gone
+//! meanwhile is left out.
+
+use super::{Db, Isolation};
+use crate::base::Xid;
+use crate::table::core::Core;
+use crate::txn::{Blocking, BlockingKind, Entry, LockInfo, LockedOn, Owner, Phase, TableMode, WaitInfo};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+/// Locks of records that a listing tells at most; of those there may be millions.
+const RECORDS_LISTED_MAX: usize = 100_000;
+
+/// What a transaction is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TransactionState {
+    /// It reads and writes, or its client thinks.
+    Running,
+    /// It waits for a lock.
+    Waiting,
+    /// It has promised to end as somebody else decides.
+    Prepared,
+    /// It is being taken back.
+    RollingBack,
+    /// It is being committed.
+    Committing,
+}
+
+impl TransactionState {
+    /// As users of InnoDB know it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TransactionState::Running => "RUNNING",
+            TransactionState::Waiting => "LOCK WAIT",
+            TransactionState::Prepared => "PREPARED",
+            TransactionState::RollingBack => "ROLLING BACK",
+            TransactionState::Committing => "COMMITTING",
+        }
+    }
+}
+
+/// An open transaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TransactionInfo {
+    /// Its number; of one that has not written anything a large one that no transaction will get.
+    pub id: u64,
+    /// What it is about.
+    pub state: TransactionState,
+    /// The number that [`Transaction::set_connection`](super::Transaction::set_connection) has given it; 0 when nobody holds it.
+    pub connection: u64,
+    /// For how long it has been open; since the opening of the database if it is older.
+    pub age_ns: u64,
+    /// Its isolation level.
+    pub isolation: Isolation,
+    /// The lock that it waits for, and for how long it has waited.
+    pub waits_for: Option<(String, u64)>,
+    /// Its undo records: changes of rows, and pieces of large values.
+    pub changes: u64,
+    /// Tables that it has locked.
+    pub tables_locked: u64,
+    /// Records that it has locked, besides those in ranges and those that it has changed.
+    pub records_locked: u64,
+    /// Its locks, a range as one.
+    pub locks: u64,
+    /// About how much memory its locks take.
+    pub lock_bytes: u64,
+    /// Transactions that have ended since its snapshot was taken, and cannot be purged therefore.
+    pub kept_from_purge: u64,
+    /// Bytes of the undo log that stay because of its own records.
+    pub undo_bytes: u64,
+    /// Its name, once it is prepared.
+    pub xid: Option<Xid>,
+}
+
+/// A lock, or a request that waits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LockEntry {
+    /// Tells it from all others.
+    pub id: String,
+    /// Whose: [`TransactionInfo::id`].
+    pub transaction: u64,
+    /// "S", "X", "S,GAP", "X,GAP", "IS", "IX" or "AUTO_INC".
+    pub mode: &'static str,
+    /// The name of the table.
+    pub table: String,
+    /// The name of the index; none for the table as a whole.
+    pub index: Option<String>,
+    /// What it is on, in words, keys in hexadecimal digits; none for a table.
+    pub data: Option<String>,
+    /// Whether it is waited for.
+    pub is_waiting: bool,
+}
+
+/// That a request waits because of a lock, or of an earlier request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LockWait {
+    /// Who waits.
+    pub requesting: u64,
+    /// For which [`LockEntry`].
+    pub requested_lock: String,
+    /// Because of whom.
+    pub blocking: u64,
+    /// Because of which lock.
+    pub blocking_lock: String,
+}
+
+impl Db {
+    /// All open transactions, those of this run that hold nothing more than a snapshot included.
+    pub fn transactions(&self) -> Vec<TransactionInfo> {
+        let core = &self.0.core;
+        let waits = core.locks.list_waits();
+        let requests = waits.iter().map(|wait| (wait.owner, wait.request())).collect::<HashMap<_, _>>();
+        core.roster.open().iter().map(|entry| describe(core, entry, requests.get(&entry.owner()))).collect()
+    }
+
+    /// The locks that somebody has or waits for. Of locks of records, at most 100,000 and those in
+    /// [`lock_waits`](Self::lock_waits).
+    pub fn locks(&self) -> Vec<LockEntry> {
+        let names = Names::new(&self.0.core);
+        let (locks, waits) = list(&self.0.core);
+        let mut told = HashMap::new();
+        let blocking = waits.iter().flat_map(|wait| {
+            let blocking = wait.blocked_by.iter().filter_map(|by| blocking_lock(&locks, &waits, wait, by));
+            blocking.chain([wait.request()])
+        });
+        let all = locks.list.iter().cloned().chain(blocking);
+        all.filter_map(|lock| names.entry(&lock))
+            .filter(|entry| told.insert(entry.id.clone(), ()).is_none())
+            .collect()
+    }
+
+    /// Who waits for whom.
+    pub fn lock_waits(&self) -> Vec<LockWait> {
+        let names = Names::new(&self.0.core);
+        let (locks, waits) = list(&self.0.core);
+        let mut list = Vec::new();
+        for wait in &waits {
+            let requested = wait.request();
+            for by in &wait.blocked_by {
+                let Some(blocking) = blocking_lock(&locks, &waits, wait, by) else { continue };
+                list.push(LockWait {
+                    requesting: names.number(requested.owner),
+                    requested_lock: names.id(&requested),
+                    blocking: names.number(blocking.owner),
+                    blocking_lock: names.id(&blocking),
+                });
+            }
+        }
+        list
+    }
+
+    /// From now on reports tell of connections what `describe` says of their numbers. It is called by threads of the caller's
+    /// transactions. The first one counts.
+    pub fn describe_connections(&self, describe: impl Fn(u64) -> String + Send + Sync + 'static) {
+        self.0.core.deadlocks.describe_with(Box::new(describe));
+    }
+}
+
+fn describe(core: &Core, entry: &Entry, request: Option<&LockInfo>) -> TransactionInfo {
+    let slot = entry.txn().and_then(|txn| core.active.get(txn));
+    let state = slot.as_ref().map(|slot| *slot.state()).unwrap_or_default();
+    let locks = core.locks.summary(entry.owner());
+    let now_ns = core.clock.now_ns();
+    let phase = match (entry.phase(), request, state.xid) {
+        (Phase::RollingBack, ..) => TransactionState::RollingBack,
+        (Phase::Committing, ..) => TransactionState::Committing,
+        (_, Some(_), _) => TransactionState::Waiting,
+        (_, _, Some(_)) => TransactionState::Prepared,
+        _ => TransactionState::Running,
+    };
+    let waits = |request: &LockInfo| {
+        let since_ns = entry.waits_since_ns().unwrap_or(now_ns);
+        (Names::new(core).id(request), now_ns.saturating_sub(since_ns))
+    };
+    let first = state.first.0;
+    TransactionInfo {
+        id: core.number_of(entry.owner()),
+        state: phase,
+        connection: entry.connection(),
+        age_ns: now_ns.saturating_sub(entry.since_ns()),
+        isolation: isolation_of(entry.isolation()),
+        waits_for: request.map(waits),
+        changes: state.undo_no,
+        tables_locked: locks.tables as u64,
+        records_locked: locks.records as u64,
+        locks: (locks.tables + locks.records + locks.ranges) as u64,
+        lock_bytes: locks.bytes as u64,
+        kept_from_purge: entry.stamp().map_or(0, |stamp| core.versions.published().saturating_sub(stamp)),
+        undo_bytes: if first == 0 { 0 } else { core.undo.end().0.saturating_sub(first) },
+        xid: state.xid,
+    }
+}
+
+fn isolation_of(level: u8) -> Isolation {
+    let levels = [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable];
+    levels.into_iter().find(|other| *other as u8 == level).unwrap_or_default()
+}
+
+/// Locks by their owners.
+struct Locks {
+    list: Vec<LockInfo>,
+    of: HashMap<Owner, Vec<usize>>,
+}
+
+impl Locks {
+    fn of(&self, owner: Owner) -> impl Iterator<Item = &LockInfo> {
+        self.of.get(&owner).into_iter().flatten().filter_map(|&at| self.list.get(at))
+    }
+}
+
+fn list(core: &Core) -> (Locks, Vec<WaitInfo>) {
+    let waits = core.locks.list_waits();
+    let list = core.locks.list_locks(RECORDS_LISTED_MAX);
+    let mut of = HashMap::<_, Vec<_>>::new();
+    list.iter().enumerate().for_each(|(at, lock)| of.entry(lock.owner).or_default().push(at));
+    (Locks { list, of }, waits)
+}
+
+/// The lock that keeps `wait` waiting; none when it is gone.
+fn blocking_lock(locks: &Locks, waits: &[WaitInfo], wait: &WaitInfo, by: &Blocking) -> Option<LockInfo> {
+    let wanted = &wait.waits_for.0;
+    let held = |on: LockedOn| LockInfo { owner: by.owner, on, mode: by.mode, is_waiting: false };
+    if by.kind == BlockingKind::EarlierRequest {
+        return waits.iter().find(|other| other.owner == by.owner).map(WaitInfo::request);
+    }
+    let mut own = locks.of(by.owner);
+    let found = own.find(|lock| lock.mode == by.mode && lock.on.blocks(by.kind, wanted)).cloned();
+    let compressed = || {
+        let mut own = locks.of(by.owner);
+        own.find(|lock| matches!(lock.on, LockedOn::Records { tree, .. } if Some(tree) == wanted.tree()))
+    };
+    let record = || match wanted {
+        LockedOn::Record { .. } => Some(held(wanted.clone())),
+        _ => None,
+    };
+    found.or_else(|| compressed().cloned()).or_else(record)
+}
+
+/// The names of what locks are on, and whose they are.
+struct Names<'c>(&'c Core);
+
+impl<'c> Names<'c> {
+    fn new(core: &'c Core) -> Self {
+        Self(core)
+    }
+
+    fn number(&self, owner: Owner) -> u64 {
+        self.0.number_of(owner)
+    }
+
+    /// As InnoDB's: the transaction, the place, and here how it is locked there.
+    fn id(&self, lock: &LockInfo) -> String {
+        let (number, mode) = (self.number(lock.owner), mode_of(lock));
+        match lock.on.tree() {
+            None => format!("{number}:{}:{mode}", lock.on.hash()),
+            Some(tree) => format!("{number}:{tree}:{:016x}:{mode}", lock.on.hash()),
+        }
+    }
+
+    /// None when the table is gone.
+    fn entry(&self, lock: &LockInfo) -> Option<LockEntry> {
+        let (table, index) = match &lock.on {
+            LockedOn::Table(table) => (self.0.catalog.by_id(*table)?, None),
+            row => {
+                let (table, index_no) = self.0.catalog.by_tree(row.tree()?)?;
+                let index = table.indexes().get(index_no)?.name.clone();
+                (table, Some(index))
+            }
+        };
+        Some(LockEntry {
+            id: self.id(lock),
+            transaction: self.number(lock.owner),
+            mode: mode_of(lock),
+            table: table.name(),
+            index,
+            data: lock.on.data(),
+            is_waiting: lock.is_waiting,
+        })
+    }
+}
+
+fn mode_of(lock: &LockInfo) -> &'static str {
+    let is_gap = matches!(lock.on, LockedOn::Range { has_records: false, .. } | LockedOn::Insert { .. });
+    match (is_gap, lock.mode) {
+        (true, TableMode::Shared) => "S,GAP",
+        (true, _) => "X,GAP",
+        (false, mode) => mode.name(),
+    }
+}
+
+impl TransactionInfo {
+    /// A line for people.
+    pub(super) fn text(&self) -> String {
+        let mut text =
+            format!("TRANSACTION {}, {}, {} s", self.id, self.state.name(), self.age_ns / NS_PER_S);
+        if self.connection != 0 {
+            let _ = write!(text, ", connection {}", self.connection);
+        }
+        if let Some(xid) = &self.xid {
+            let _ = write!(text, ", XA {xid}");
+        }
+        let _ = write!(text, ": {} changes, {} locks", self.changes, self.locks);
+        if self.kept_from_purge > 0 {
+            let _ = write!(text, ", keeps {} transactions from purge", self.kept_from_purge);
+        }
+        if self.undo_bytes > 0 {
+            let _ =
+                write!(text, ", {} KiB of undo log since its first change", self.undo_bytes.div_ceil(1024));
+        }
+        if let Some((lock, ns)) = &self.waits_for {
+            let _ = write!(text, ", waits {} s for lock {lock}", ns / NS_PER_S);
+        }
+        text
+    }
+}
+
+/// Nanoseconds of a second.
+pub(super) const NS_PER_S: u64 = 1_000_000_000;

@@ -1,0 +1,229 @@
+//! Who has a transaction: an entry for each handle, so that views can tell of them while they are used.
+//!
+//! Invariants
+//!   I1  An entry is written without a lock by whoever uses its handle. A view reads values of about one moment: each is
+//!       right by itself, and those of one transaction may be mixed with those of the next one of the same handle.
+//!   I2  What a transaction owns outlives its handle when the background or a coordinator takes it over; the entry goes with it.
+//! Locks     one shard of the list, for a moment, when a handle comes or goes and by views.
+
+use super::locks::Owner;
+use super::read_view::ReadView;
+use crate::base::TxnId;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicU8, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// Shards of the list, so that handles that come and go on many cores do not meet.
+const SHARDS_COUNT: usize = 64;
+
+/// What the thread of a transaction is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Nothing yet: it has neither read nor locked.
+    Idle,
+    /// It reads and writes.
+    Running,
+    /// It is being taken back.
+    RollingBack,
+    /// It is being committed.
+    Committing,
+}
+
+impl Phase {
+    const ALL: [Phase; 4] = [Phase::Idle, Phase::Running, Phase::RollingBack, Phase::Committing];
+}
+
+/// What is known of a handle and its transaction.
+#[derive(Debug)]
+pub struct Entry {
+    owner: Owner,
+    view: Option<Arc<ReadView>>,
+    connection: AtomicU64,
+    phase: AtomicU8,
+    isolation: AtomicU8,
+    /// 0 before it has written.
+    txn: AtomicU64,
+    since_ns: AtomicU64,
+    /// Since when it waits for a lock; 0 when it does not.
+    waits_since_ns: AtomicU64,
+}
+
+impl Entry {
+    /// Who it is for the lock table.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// The stamp of its snapshot, when that is open.
+    pub fn stamp(&self) -> Option<u64> {
+        self.view.as_ref().and_then(|view| view.stamp())
+    }
+
+    /// The number that the caller has given to its connection; 0 when it has none.
+    pub fn connection(&self) -> u64 {
+        self.connection.load(Relaxed)
+    }
+
+    /// What it is about.
+    pub fn phase(&self) -> Phase {
+        Phase::ALL.get(usize::from(self.phase.load(Relaxed))).copied().unwrap_or(Phase::Idle)
+    }
+
+    /// The isolation level, as the caller has numbered it.
+    pub fn isolation(&self) -> u8 {
+        self.isolation.load(Relaxed)
+    }
+
+    /// Its number, once it has written something.
+    pub fn txn(&self) -> Option<TxnId> {
+        let txn = self.txn.load(Relaxed);
+        (txn != 0).then_some(TxnId(txn))
+    }
+
+    /// When it began, by the engine's clock.
+    pub fn since_ns(&self) -> u64 {
+        self.since_ns.load(Relaxed)
+    }
+
+    /// Since when it waits for a lock, if it does.
+    pub fn waits_since_ns(&self) -> Option<u64> {
+        let since_ns = self.waits_since_ns.load(Relaxed);
+        (since_ns != 0).then_some(since_ns)
+    }
+
+    /// Sets the number of the connection.
+    pub fn set_connection(&self, connection: u64) {
+        self.connection.store(connection, Relaxed);
+    }
+
+    /// Sets the isolation level.
+    pub fn set_isolation(&self, level: u8) {
+        self.isolation.store(level, Relaxed);
+    }
+
+    /// Notes that the transaction reads or locks; `now_ns` is asked when that is new.
+    #[inline]
+    pub fn begin(&self, now_ns: impl FnOnce() -> u64) {
+        if self.phase() == Phase::Idle {
+            self.since_ns.store(now_ns(), Relaxed);
+            self.set_phase(Phase::Running);
+        }
+    }
+
+    /// Sets what it is about.
+    pub fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Relaxed);
+    }
+
+    /// Notes that it has written.
+    pub fn set_txn(&self, txn: TxnId) {
+        self.txn.store(txn.0, Relaxed);
+    }
+
+    /// Notes that it waits for a lock since `now_ns`, or no more.
+    pub fn set_waiting(&self, now_ns: Option<u64>) {
+        self.waits_since_ns.store(now_ns.map_or(0, |now_ns| now_ns.max(1)), Relaxed);
+    }
+
+    /// Notes that the transaction has ended.
+    pub fn end(&self) {
+        self.txn.store(0, Relaxed);
+        self.set_phase(Phase::Idle);
+    }
+}
+
+type List = Arc<[Mutex<BTreeMap<u64, Arc<Entry>>>]>;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Roster(List);
+
+/// An entry in the list; it goes when this is dropped.
+#[derive(Debug)]
+pub struct Listed {
+    list: List,
+    entry: Arc<Entry>,
+}
+
+impl std::ops::Deref for Listed {
+    type Target = Entry;
+
+    fn deref(&self) -> &Entry {
+        &self.entry
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        shard(&self.list, self.entry.owner).lock().remove(&self.entry.owner.0);
+    }
+}
+
+impl Default for Roster {
+    fn default() -> Self {
+        Self((0..SHARDS_COUNT).map(|_| Mutex::default()).collect())
+    }
+}
+
+impl Roster {
+    /// Lists an owner; `view` is what its transactions read by.
+    pub fn enter(&self, owner: Owner, view: Option<Arc<ReadView>>) -> Listed {
+        let entry = Arc::new(Entry {
+            owner,
+            view,
+            connection: AtomicU64::new(0),
+            phase: AtomicU8::new(Phase::Idle as u8),
+            isolation: AtomicU8::new(0),
+            txn: AtomicU64::new(0),
+            since_ns: AtomicU64::new(0),
+            waits_since_ns: AtomicU64::new(0),
+        });
+        shard(&self.0, owner).lock().insert(owner.0, Arc::clone(&entry));
+        Listed { list: Arc::clone(&self.0), entry }
+    }
+
+    /// The entry of an owner.
+    pub fn get(&self, owner: Owner) -> Option<Arc<Entry>> {
+        shard(&self.0, owner).lock().get(&owner.0).cloned()
+    }
+
+    /// All entries with a transaction, in the order in which their owners came.
+    pub fn open(&self) -> Vec<Arc<Entry>> {
+        let is_open = |entry: &&Arc<Entry>| entry.phase() != Phase::Idle;
+        let mut open = Vec::new();
+        for shard in self.0.iter() {
+            open.extend(shard.lock().values().filter(is_open).cloned());
+        }
+        open.sort_by_key(|entry| entry.owner.0);
+        open
+    }
+}
+
+fn shard(list: &List, owner: Owner) -> &Mutex<BTreeMap<u64, Arc<Entry>>> {
+    list.get(owner.0 as usize % SHARDS_COUNT).expect("the index is a remainder by their number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_listed_from_its_first_step_until_its_end_and_gone_with_its_handle() {
+        let roster = Roster::default();
+        let (first, second) = (roster.enter(Owner(1), None), roster.enter(Owner(65), None));
+        assert_eq!(roster.open().len(), 0);
+        second.begin(|| 7);
+        second.begin(|| 8);
+        first.begin(|| 9);
+        let open = roster.open();
+        assert_eq!(open.iter().map(|entry| entry.since_ns()).collect::<Vec<_>>(), [9, 7]);
+        first.set_txn(TxnId(3));
+        assert_eq!((open[0].txn(), open[1].txn()), (Some(TxnId(3)), None));
+        first.end();
+        assert_eq!(roster.open().len(), 1);
+        drop(second);
+        assert_eq!((roster.open().len(), roster.get(Owner(65)).is_none()), (0, true));
+        assert!(roster.get(Owner(1)).is_some());
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "connections.h"
+
+#include <sql_show.h>
+
+namespace cheetah {
+
+static constexpr size_t description_bytes_max = 2048;
+static constexpr size_t described_query_bytes_max = 1024;
+
+// A connection that cannot end as long as this is there.
+class Held {
+ public:
+  explicit Held(uint64_t connection) : thd_(find_thread_by_id(static_cast<longlong>(connection))) {}
+  ~Held() {
+    if (thd_ != nullptr) mysql_mutex_unlock(&thd_->LOCK_thd_kill);
+  }
+  Held(const Held &) = delete;
+  Held &operator=(const Held &) = delete;
+
+  THD *thd() const { return thd_; }
+
+ private:
+  THD *thd_;
+};
+
+bool statement_of(uint64_t connection, size_t bytes_max, Statement *statement) {
+  Held held(connection);
+  if (held.thd() == nullptr) return false;
+  std::string buffer(bytes_max + 1, '\0');
+  size_t length = thd_query_safe(held.thd(), buffer.data(), buffer.size());
+  buffer.resize(length);
+  *statement = {std::move(buffer), held.thd()->charset()};
+  return length > 0;
+}
+
+void describe_connection(void *, uint64_t connection, CheetahTextSink sink, void *context) {
+  Held held(connection);
+  if (held.thd() == nullptr) return;
+  char buffer[description_bytes_max];
+  const char *text = thd_get_error_context_description(held.thd(), buffer, sizeof(buffer), described_query_bytes_max);
+  sink(context, CheetahBytes{reinterpret_cast<const uint8_t *>(text), strlen(text)});
+}
+
+}  // namespace cheetah

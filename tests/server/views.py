@@ -1,0 +1,184 @@
+"""information_schema.CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS, and the latest deadlock in SHOW ENGINE STATUS."""
+
+import threading
+import time
+
+from cheetah_tools.servertests import expect
+
+# What sys.innodb_lock_waits asks of InnoDB's tables, of ours.
+WAITS = """
+SELECT r.trx_mysql_thread_id, r.trx_query, r.trx_state, rl.lock_table, rl.lock_type, rl.lock_mode, b.trx_mysql_thread_id,
+       bl.lock_mode, TIMESTAMPDIFF(SECOND, r.trx_wait_started, NOW()) BETWEEN 0 AND 60, r.trx_requested_lock_id = rl.lock_id
+FROM information_schema.cheetah_lock_waits w
+JOIN information_schema.cheetah_trx b ON b.trx_id = w.blocking_trx_id
+JOIN information_schema.cheetah_trx r ON r.trx_id = w.requesting_trx_id
+JOIN information_schema.cheetah_locks bl ON bl.lock_id = w.blocking_lock_id
+JOIN information_schema.cheetah_locks rl ON rl.lock_id = w.requested_lock_id"""
+
+
+class Session:
+    """A connection whose statements may wait."""
+
+    def __init__(self, server):
+        self.connection = server.connect("d", autocommit=False)
+        self.cursor = self.connection.cursor()
+        self.id = self.connection.thread_id()
+        self.thread, self.error = None, 0
+
+    def run(self, *texts: str) -> None:
+        """Execute, one after the other."""
+        for text in texts:
+            self.cursor.execute(text)
+
+    def send(self, text: str) -> None:
+        """Execute in a thread; `error` is the number of what it met."""
+        import pymysql
+
+        def execute():
+            try:
+                self.cursor.execute(text)
+            except pymysql.MySQLError as failure:
+                self.error = failure.args[0]
+        self.thread = threading.Thread(target=execute, daemon=True)
+        self.thread.start()
+
+    def end(self) -> None:
+        """Wait for what was sent."""
+        self.thread.join(60)
+
+
+def started(context) -> tuple:
+    """A server with a table, and three sessions."""
+    server = context.server()
+    server.start()
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE d.`t``x` (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
+    server.sql("INSERT INTO d.`t``x` VALUES (1, 1), (2, 2), (3, 3)")
+    return server, [Session(server) for _ in range(3)]
+
+
+def wait_for(server, statement: str) -> list:
+    """The rows of the statement, once there are some."""
+    until = time.monotonic() + 20
+    rows = []
+    while not rows and time.monotonic() < until:
+        rows = server.sql(statement)
+        time.sleep(0.02)
+    return rows
+
+
+def test_a_blocked_session_is_shown_with_whom_it_waits_for(context):
+    """Who waits, with its statement, for which lock, and who has that."""
+    server, (first, second, _) = started(context)
+    first.run("UPDATE `t``x` SET b = 10 WHERE a = 1")
+    second.send("UPDATE `t``x` SET b = 20 WHERE a = 1")
+    waits = wait_for(server, WAITS)
+    expect(len(waits) == 1, f"waits: {waits}", server)
+    thread, query, state, table, kind, mode, other, held, is_recent, is_requested = waits[0]
+    expect((thread, other) == (second.id, first.id), f"{other} keeps {thread} waiting", server)
+    expect((state, table, mode, held) == ("LOCK WAIT", "`d`.`t``x`", "X", "X"), f"{waits[0]}", server)
+    expect(query == "UPDATE `t``x` SET b = 20 WHERE a = 1" and kind in ("TABLE", "RECORD"), f"{waits[0]}", server)
+    expect(is_recent == 1 and is_requested == 1, f"{waits[0]}", server)
+    expect(server.status("Cheetah_lock_waits_current") == 1, "the status does not tell of the wait", server)
+    rows = server.sql(f"SELECT trx_rows_modified, trx_weight > 1, trx_isolation_level, trx_started <= NOW() "
+                      f"FROM information_schema.cheetah_trx WHERE trx_mysql_thread_id = {first.id}")
+    expect(rows == [(1, 1, "REPEATABLE READ", 1)], f"the transaction that is waited for: {rows}", server)
+    first.run("COMMIT")
+    second.end()
+    second.run("COMMIT")
+    expect(second.error == 0, f"error {second.error}", server)
+    for view in ("trx", "locks", "lock_waits"):
+        left = server.sql(f"SELECT * FROM information_schema.cheetah_{view}")
+        expect(not left, f"{view} after the end: {left}", server)
+    expect(server.status("Cheetah_lock_waits") == 1 and server.status("Cheetah_lock_wait_ms_max") > 0, "the wait is not counted", server)
+    server.stop()
+
+
+def test_the_latest_deadlock_is_in_the_status(context):
+    """With both connections and their statements; one of them was rolled back."""
+    server, (first, second, _) = started(context)
+    server.sql("CREATE TABLE d.u (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
+    server.sql("INSERT INTO d.u VALUES (1, 1)")
+    first.run("UPDATE `t``x` SET b = 10 WHERE a = 1")
+    second.run("UPDATE u SET b = 20 WHERE a = 1")
+    first.send("UPDATE u SET b = 11 WHERE a = 1")
+    expect(wait_for(server, WAITS), "nobody waits", server)
+    second.send("UPDATE `t``x` SET b = 21 WHERE a = 1")
+    first.end()
+    second.end()
+    expect(sorted([first.error, second.error]) == [0, 1213], f"errors {first.error} and {second.error}", server)
+    text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
+    for part in ("LATEST DETECTED DEADLOCK", "UPDATE u SET b = 11", "UPDATE `t``x` SET b = 21", f"thread id {first.id}", f"thread id {second.id}",
+                 "WE ROLL BACK TRANSACTION", "d/u"):
+        expect(part in text, f"'{part}' is missing in\n{text}", server)
+    expect(server.status("Cheetah_deadlocks") == 1, "the deadlock is not counted", server)
+    server.stop()
+
+
+def test_what_a_long_transaction_keeps_is_shown(context):
+    """An old snapshot keeps what others leave behind from purge."""
+    server, (first, second, third) = started(context)
+    first.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    for number in range(5):
+        second.run(f"UPDATE `t``x` SET b = {number + 100} WHERE a = 2", "COMMIT")
+    third.run("INSERT INTO `t``x` VALUES (7, 7)")
+    rows = dict((row[0], row[1:]) for row in server.sql(
+        "SELECT trx_mysql_thread_id, trx_kept_from_purge, trx_undo_bytes > 0, trx_rows_modified FROM information_schema.cheetah_trx"))
+    expect(rows == {first.id: (5, 0, 0), third.id: (0, 1, 1)}, f"{rows}", server)
+    expect(server.status("Cheetah_snapshot_oldest_lag") == 5, "the status does not tell of the old snapshot", server)
+    text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
+    expect("keeps 5 transactions from purge" in text, text, server)
+    server.stop()
+
+
+def test_a_forgotten_prepared_transaction_is_shown_with_its_locks(context):
+    """Also after a restart, and not any more once it was ended."""
+    server, (first, *_) = started(context)
+    first.run("XA START 'forgotten'", "UPDATE `t``x` SET b = 5 WHERE a = 1", "XA END 'forgotten'", "XA PREPARE 'forgotten'")
+    shown = """SELECT trx_state, trx_xid, trx_mysql_thread_id, lock_table FROM information_schema.cheetah_trx
+               JOIN information_schema.cheetah_locks ON lock_trx_id = trx_id WHERE lock_type = 'TABLE'"""
+    expected = [("PREPARED", "'forgotten','',1", first.id, "`d`.`t``x`")]
+    expect(server.sql(shown) == expected, f"{server.sql(shown)}", server)
+    server.kill()
+    server.start()
+    expected = [("PREPARED", "'forgotten','',1", 0, "`d`.`t``x`")]
+    expect(server.sql(shown) == expected, f"after the restart: {server.sql(shown)}", server)
+    server.sql("XA COMMIT 'forgotten'")
+    expect(not server.sql(shown), f"after its end: {server.sql(shown)}", server)
+    server.stop()
+
+
+def test_views_are_read_while_connections_come_and_go(context):
+    """Nothing stops, nothing breaks, and who may not see others sees nothing."""
+    server, _ = started(context)
+    server.sql("CREATE USER nobody@localhost")
+    stop = threading.Event()
+
+    def come_and_go():
+        while not stop.is_set():
+            session = Session(server)
+            session.run("INSERT INTO `t``x` VALUES (RAND() * 1000000000, 1)", "SELECT COUNT(*) FROM `t``x`")
+            session.connection.close()
+    threads = [threading.Thread(target=come_and_go, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        for view in ("trx", "locks", "lock_waits"):
+            server.sql(f"SELECT * FROM information_schema.cheetah_{view}")
+        server.sql("SHOW ENGINE CHEETAH STATUS")
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    watcher = Session(server)
+    watcher.run("UPDATE `t``x` SET b = 3 WHERE a = 3")
+    import pymysql
+    connection = pymysql.connect(unix_socket=str(server.socket), user="nobody")
+    with connection.cursor() as cursor:
+        try:
+            cursor.execute("SELECT * FROM information_schema.cheetah_trx")
+            seen = cursor.fetchall()
+        except pymysql.MySQLError:
+            seen = ()
+    expect(not seen, f"a user without PROCESS sees {seen}", server)
+    server.stop()
