@@ -167,14 +167,14 @@ fn compressed_locks_are_one_entry_and_are_found_by_who_waits_for_them() {
     let (mut a, mut b) = (on.db.begin(), on.db.begin());
     [&mut a, &mut b].into_iter().for_each(|txn| txn.take_snapshot().unwrap());
     let tree = on.tree();
-    for key in 0..20_000u32 {
+    for key in 0..12_000u32 {
         on.request(a.owner, Lock::Record { tree, key: &key.to_be_bytes(), mode: LockMode::Exclusive });
     }
     let ticket = on.request(b.owner, Lock::Record { tree, key: &7u32.to_be_bytes(), mode: LockMode::Shared });
     let locks = on.db.locks();
     let compressed = locks.iter().find(|lock| lock.data.as_ref().unwrap().ends_with("records")).unwrap();
     assert_eq!(on.db.lock_waits()[0].blocking_lock, compressed.id);
-    assert_eq!(on.db.transactions()[0].records_locked, 20_000);
+    assert_eq!(on.db.transactions()[0].records_locked, 12_000);
     assert_eq!(on.db.0.core.locks.cancel(&ticket.unwrap()), None);
 }
 
@@ -255,4 +255,26 @@ fn views_are_read_while_transactions_come_and_go() {
         }
     });
     assert_eq!((on.db.transactions().len(), on.db.locks().len()), (0, 0));
+}
+
+#[test]
+fn locks_and_outcomes_are_in_the_account_and_locks_are_bounded() {
+    let on = Fixture::new();
+    let mut txn = on.db.begin();
+    txn.take_snapshot().unwrap();
+    let tree = on.tree();
+    let used = |name: &str| on.db.status().iter().find(|entry| entry.0 == name).unwrap().1;
+    let lock = |n: u64| {
+        let key = n.to_be_bytes();
+        let lock = Lock::Record { tree, key: &key, mode: LockMode::Exclusive };
+        on.db.0.core.locks.request(txn.owner, lock, Wait::Never).err()
+    };
+    let refused = (0..1 << 24).find_map(lock).unwrap();
+    assert!(matches!(refused, Error::LockTableFull), "{refused}");
+    let bound = 1 << 20;
+    assert!((bound - 4096..bound + 4096).contains(&used("memory_locks_bytes")));
+    txn.rollback().unwrap();
+    on.db.run_background().unwrap();
+    assert_eq!(used("memory_locks_bytes"), 0);
+    assert!(used("memory_outcomes_bytes") > 0);
 }

@@ -1,4 +1,4 @@
-//! One account book for the memory of the engine: frames, page table, buffers, log.
+//! One account book for the memory of the engine: frames, page table, buffers, log, locks.
 //!
 //! What is long-lived has a fixed size and is allocated once: memory that comes and goes in large pieces leaves holes in
 //! the allocator of the process, which count as its memory. Frames have addresses of their own (`Buffers`).
@@ -32,6 +32,10 @@ pub enum Account {
     Log,
     /// What encoding and decoding images takes.
     Scratch,
+    /// Locks that transactions have.
+    Locks,
+    /// How transactions have ended about which somebody may still ask.
+    Outcomes,
     /// What is too small or too short-lived to be counted one by one: rows and keys of operations, cursors, the catalog,
     /// the merging of the page map, what the allocator keeps for each thread.
     Rest,
@@ -39,13 +43,15 @@ pub enum Account {
 
 impl Account {
     /// All accounts with the names under which status shows them.
-    pub const ALL: [(Account, &'static str); 7] = [
+    pub const ALL: [(Account, &'static str); 9] = [
         (Account::Frames, "memory_frames_bytes"),
         (Account::PageTable, "memory_page_table_bytes"),
         (Account::Changes, "memory_changes_bytes"),
         (Account::WriteBuffers, "memory_write_buffers_bytes"),
         (Account::Log, "memory_log_bytes"),
         (Account::Scratch, "memory_scratch_bytes"),
+        (Account::Locks, "memory_locks_bytes"),
+        (Account::Outcomes, "memory_outcomes_bytes"),
         (Account::Rest, "memory_rest_bytes"),
     ];
 }
@@ -58,7 +64,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    pub(super) fn new(budget: u64) -> Self {
+    /// Without anything in use.
+    pub fn new(budget: u64) -> Self {
         Self { budget: budget as usize, used: Default::default() }
     }
 
@@ -87,11 +94,13 @@ impl Memory {
         self.used[account as usize].store(bytes, Relaxed);
     }
 
-    pub(super) fn add(&self, account: Account, bytes: usize) {
+    /// Tells that an account uses so much more.
+    pub fn add(&self, account: Account, bytes: usize) {
         self.used[account as usize].fetch_add(bytes, Relaxed);
     }
 
-    pub(super) fn subtract(&self, account: Account, bytes: usize) {
+    /// Tells that an account uses so much less.
+    pub fn subtract(&self, account: Account, bytes: usize) {
         self.used[account as usize].fetch_sub(bytes, Relaxed);
     }
 

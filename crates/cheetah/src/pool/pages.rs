@@ -132,7 +132,7 @@ impl Pool {
     }
 
     /// The account book of the engine's memory.
-    pub fn memory(&self) -> &Memory {
+    pub fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 

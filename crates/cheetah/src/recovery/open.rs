@@ -23,7 +23,7 @@ use crate::table::prepared::Prepared;
 use crate::table::purge::Purge;
 use crate::table::standing::Standings;
 use crate::table::unfinished::Unfinished;
-use crate::txn::{Active, Roster, UndoLog, UndoStart, Versions};
+use crate::txn::{Active, LockLimits, LockTable, Roster, UndoLog, UndoStart, Versions};
 use cheetah_io::{Clock, Disk};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -118,7 +118,7 @@ impl Parts {
             active: Active::new(&state.txns),
             versions,
             undo: UndoLog::open(Arc::clone(&self.pool), start)?,
-            locks: crate::txn::LockTable::default(),
+            locks: LockTable::counted(lock_limits(&self.config), Arc::clone(self.pool.memory())),
             roster: Roster::default(),
             deadlocks: Deadlocks::default(),
             catalog,
@@ -141,6 +141,16 @@ impl Parts {
             config: self.config,
         })
     }
+}
+
+/// Part of the memory of the engine that locks may take; frames give way to them.
+const LOCKS_PART: u64 = 4;
+/// What they may take in any case: some thousands of them.
+const LOCKS_BYTES_MIN: u64 = 1 << 20;
+
+fn lock_limits(config: &Config) -> LockLimits {
+    let bytes_max = (config.buffer_pool_bytes / LOCKS_PART).max(LOCKS_BYTES_MIN) as usize;
+    LockLimits { bytes_max, ..LockLimits::default() }
 }
 
 /// From now on changes are logged.

@@ -18,6 +18,7 @@ use crate::base::{
 use crate::format::state::State;
 use crate::log::{FlushMode, Log, Space};
 use crate::page_map::MapStore;
+use crate::pool::memory::Account;
 use crate::pool::{Action, CutState, Pool, Reserve};
 use crate::txn::{Active, Listed, LockTable, Owner, Roster, Slot, State as TxnOutcome, UndoLog, Versions};
 use cheetah_io::Clock;
@@ -395,6 +396,7 @@ impl Core {
         let below = self.versions.visible_below();
         let action = self.pool.enter();
         self.pool.set_freeze_below(&action, below);
+        self.pool.memory().set(Account::Outcomes, self.versions.bytes());
     }
 
     /// Transactions that have ended and are not purged.

@@ -12,9 +12,11 @@ use super::ticket::{Outcome, Ticket};
 use super::waits::{RowRequest, RowWant, Waits, Want};
 use super::Owner;
 use crate::base::{Error, Result, TableId, TreeId};
+use crate::pool::memory::Memory;
 use parking_lot::{Mutex, RwLock};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
 
 /// Shards of what trees have in common; a power of two. The indexes of a table, numbered one after the other, do not meet.
 const TREE_SHARDS_COUNT: usize = 64;
@@ -139,15 +141,20 @@ impl Default for LockTable {
 }
 
 impl LockTable {
-    /// Without locks.
+    /// Without locks, and with a book of its own for their memory.
     pub fn new(limits: LockLimits) -> Self {
+        Self::counted(limits, Arc::new(Memory::new(limits.bytes_max as u64)))
+    }
+
+    /// Without locks; their memory counts in `book`.
+    pub fn counted(limits: LockLimits, book: Arc<Memory>) -> Self {
         Self {
             stripes: Stripes::default(),
             tree_shards: (0..TREE_SHARDS_COUNT).map(|_| TreeShard::default()).collect(),
             tables: Tables::default(),
             owners: Owners::new(limits.compress_at),
             waits: Mutex::default(),
-            account: Account::new(limits.bytes_max),
+            account: Account::new(book, limits.bytes_max),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The account of memory that locks take.
+//! The account of memory that locks take, in the engine's book.
 //!
 //! Invariants
 //!   I1  A lock is refused before anything is changed when the account is at its limit; what is granted to somebody who
@@ -7,7 +7,8 @@
 //!       much for each shard: less than 100 KiB.
 
 use crate::base::{Error, Result};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::pool::memory::{Account as Name, Memory};
+use std::sync::Arc;
 
 /// What a shard may have taken or given back without booking it.
 const STEP_BYTES: usize = 256;
@@ -15,17 +16,17 @@ const STEP_BYTES: usize = 256;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Account {
-    used_bytes: AtomicUsize,
+    book: Arc<Memory>,
     limit_bytes: usize,
 }
 
 impl Account {
-    pub(super) fn new(limit_bytes: usize) -> Self {
-        Self { used_bytes: AtomicUsize::new(0), limit_bytes }
+    pub(super) fn new(book: Arc<Memory>, limit_bytes: usize) -> Self {
+        Self { book, limit_bytes }
     }
 
     pub(super) fn used_bytes(&self) -> usize {
-        self.used_bytes.load(Relaxed)
+        self.book.used(Name::Locks)
     }
 
     pub(super) fn limit_bytes(&self) -> usize {
@@ -72,9 +73,9 @@ impl Share {
 
     fn book(&mut self, account: &Account) {
         if self.bytes >= self.booked_bytes {
-            account.used_bytes.fetch_add(self.bytes - self.booked_bytes, Relaxed);
+            account.book.add(Name::Locks, self.bytes - self.booked_bytes);
         } else {
-            account.used_bytes.fetch_sub(self.booked_bytes - self.bytes, Relaxed);
+            account.book.subtract(Name::Locks, self.booked_bytes - self.bytes);
         }
         self.booked_bytes = self.bytes;
     }
