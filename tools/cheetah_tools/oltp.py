@@ -72,9 +72,7 @@ def run(choice) -> int:
     seconds = choice.repeats * len(cells) * 2 * (WARM_SECONDS + choice.seconds + STOP_SECONDS)
     step(f"sysbench: {len(cells)} cells of {WARM_SECONDS} + {choice.seconds} s, two engines, {choice.repeats} repeats: "
          f"about {seconds / 60:.0f} minutes after loading {choice.rows:,} rows twice")
-    with contextlib.ExitStack() as stack:
-        servers = {engine.label: stack.enter_context(loaded(engine, choice.rows)) for engine in (CHEETAH, INNODB)}
-        results, failures = measure_all(servers, cells, choice)
+    results, failures = figures(cells, choice)
     report(results, cells)
     place = VAR / "bench-oltp.json"
     raw = {f"{workload} {count}": {label: [asdict(cell) for cell in found] for label, found in results[workload, count].items()}
@@ -86,6 +84,13 @@ def run(choice) -> int:
     return 1 if failures else 0
 
 
+def figures(cells: list, choice) -> tuple:
+    """Load both servers and measure: see `measure_all`."""
+    with contextlib.ExitStack() as stack:
+        servers = {engine.label: stack.enter_context(loaded(engine, choice.rows)) for engine in (CHEETAH, INNODB)}
+        return measure_all(servers, cells, choice)
+
+
 @contextlib.contextmanager
 def loaded(engine, rows: int):
     """A server with sysbench's tables in one engine, all of it in memory."""
@@ -94,12 +99,14 @@ def loaded(engine, rows: int):
                "max_connections": most, "thread_cache_size": most, "back_log": most, "max_prepared_stmt_count": 1_000_000,
                "table_open_cache": most * TABLES + 400, "innodb_lock_wait_timeout": 10, "loose_cheetah_lock_wait_timeout": 10}
     server = PrivateServer(scratch(f"oltp-{engine.name}"), options, plugin=engine is CHEETAH)
-    with server:
-        if not available(server, [engine]):
-            raise Failure(f"engine {engine.name} is not in this server; make build")
-        load(server, engine, rows)
-        yield server
-    server.remove()
+    try:
+        with server:
+            if not available(server, [engine]):
+                raise Failure(f"engine {engine.name} is not in this server; make build")
+            load(server, engine, rows)
+            yield server
+    finally:
+        server.remove()
 
 
 def load(server, engine, rows: int) -> None:

@@ -51,9 +51,9 @@ def run(choice) -> int:
     log_bytes, rows = int(choice.log_gigabytes * 2**30), choice.update_rows
     step(f"recovery: {megabytes(log_bytes)} of log to replay, and {rows:,} updated rows rolled back twice, on each engine: "
          f"about {(log_bytes / 2**30 * 180 + rows / 5e6 * 900) / 60:.0f} minutes")
-    restarts, rollbacks, crashes = {}, {}, {}
+    restarts, changes, rollbacks, crashes = {}, {}, {}, {}
     for engine in (INNODB, CHEETAH):
-        restarts[engine.label] = restart(engine, log_bytes)
+        restarts[engine.label], changes[engine.label] = restart(engine, log_bytes)
         rollbacks[engine.label], crashes[engine.label] = rollback(engine, rows)
     lines = [Line(f"first answer after kill -9, {megabytes(log_bytes)} of log", restarts, RESTART_SECONDS)]
     for title, found in (("KILL", rollbacks), ("kill -9", crashes)):
@@ -61,6 +61,7 @@ def run(choice) -> int:
             bound = title == "KILL" and what in STATEMENTS and what not in UNBOUND
             lines.append(Line(f"after {title}: {what}", {label: times[what] for label, times in found.items()}, ANSWER_SECONDS if bound else None))
     report(lines)
+    print("  That log holds " + " and ".join(f"{count:,} changed rows ({label})" for label, count in changes.items()))
     place = VAR / "bench-recovery.json"
     place.write_text(json.dumps({line.what: line.seconds for line in lines}, indent=1) + "\n")
     print(f"raw figures: {show(place)}")
@@ -80,8 +81,8 @@ def started(engine) -> PrivateServer:
     return server
 
 
-def restart(engine, log_bytes: int) -> float:
-    """Seconds to the first answer after a crash with that much log to replay."""
+def restart(engine, log_bytes: int) -> tuple:
+    """Seconds to the first answer after a crash with that much log to replay, and how many changed rows the log holds."""
     server = started(engine)
     try:
         for number in range(TABLES):
@@ -97,7 +98,7 @@ def restart(engine, log_bytes: int) -> float:
         server.sql("SELECT c FROM t0 WHERE id = 1", "d")
         seconds = time.monotonic() - began
         note(f"{engine.label}: {megabytes(left)} of log of {changes:,} changed rows, first answer after {seconds:.1f} s")
-        return seconds
+        return seconds, changes
     finally:
         server.kill()
         server.remove()

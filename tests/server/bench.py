@@ -1,0 +1,27 @@
+"""The parts of `make bench` that need servers, at sizes at which their figures say nothing: do they still measure?"""
+
+from cheetah_tools import bench, oltp, recovery
+from cheetah_tools.engines import CHEETAH, INNODB
+from cheetah_tools.servertests import expect
+
+
+def test_throughput_is_measured(context):
+    """Both engines in a cell that writes and in one that does not; the verdicts can be had."""
+    choice = bench.choose(["--repeats", "1", "--seconds", "1", "--rows", "4000"])
+    cells = [("oltp_read_write", 4), ("oltp_point_select", 1)]
+    results, failures = oltp.figures(cells, choice)
+    expect(not failures, f"not measured: {failures}")
+    for cell in cells:
+        for engine in (CHEETAH, INNODB):
+            found = results[cell][engine.label]
+            expect(len(found) == 1 and found[0].tps > 0 and found[0].cpu_us > 0, f"{cell}, {engine.label}: {found}")
+    for measure in oltp.MEASURES:
+        oltp.verdict(measure, [oltp.cell_ratio(results[cell], measure.field) for cell in cells])
+
+
+def test_restarts_and_rollbacks_are_measured(context):
+    """4 MB of log, and 3,000 rows that the crash and KILL take back."""
+    for engine in (CHEETAH, INNODB):
+        expect(min(recovery.restart(engine, 4 << 20)) > 0, "nothing was measured")
+        for found in recovery.rollback(engine, 3000):
+            expect(set(recovery.STATEMENTS) <= set(found), f"{engine.label}: {found}")
