@@ -305,6 +305,8 @@ int32_t cheetah_open_cursor(CheetahTxn *txn, const CheetahTable *table, uint32_t
 void cheetah_close_cursor(CheetahCursor *cursor);
 int32_t cheetah_seek(CheetahCursor *cursor, uint8_t mode, CheetahBytes key, CheetahFound *found);
 int32_t cheetah_next(CheetahCursor *cursor, CheetahFound *found);
+/* The next row of the clustered index and, when a snapshot is read, rows that follow, at most `room`. */
+int32_t cheetah_next_rows(CheetahCursor *cursor, CheetahFound *found, size_t room, size_t *count);
 int32_t cheetah_prev(CheetahCursor *cursor, CheetahFound *found);
 int32_t cheetah_current_row(CheetahCursor *cursor, CheetahBuffer *row);
 

@@ -166,6 +166,8 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int step(bool forward, uchar *record);
   int move(bool forward);
   int move_from_outside(bool forward);
+  int32_t next_rows();
+  void end_run();
   void pause_scan();
   int deliver(uchar *record, bool forward);
   int deliver_clustered(uchar *record);
@@ -211,6 +213,11 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // `missed`: where the key of the last search would be.
   enum class Scan : uchar { none, fresh, on_entry, missed, paused, past_last, past_first } scan_ = Scan::none;
   CheetahFound found_ = {};
+  // Rows that the engine has found at once: the current one, and from `run_next_` on those that come next.
+  bool in_runs_ = false;
+  std::vector<CheetahFound> run_;
+  size_t run_next_ = 0;
+  size_t run_count_ = 0;
   cheetah::Buffer saved_key_;    // stored key of the current entry of a paused scan
   cheetah::Buffer current_key_;  // clustered key of the row read last, in a table with a hidden key
   cheetah::RowBuffer row_;       // row read by a key of its own

@@ -13,6 +13,8 @@
 using namespace cheetah;
 
 static constexpr CheetahBytes no_key{nullptr, 0};
+// Rows asked for at once: more than most leaves have.
+static constexpr size_t run_rows_max = 128;
 
 int ha_cheetah::open_cursor(unsigned engine_index) {
   CheetahCursor *cursor = nullptr;
@@ -29,6 +31,7 @@ int ha_cheetah::seek(uint8_t mode, CheetahBytes key) {
     int error = open_cursor(cursor_index_);
     if (error != 0) return error;
   }
+  end_run();
   int32_t code = cheetah_seek(cursor_.get(), mode, key, &found_);
   scan_ = code == CHEETAH_OK ? Scan::on_entry : Scan::none;
   return handler_error(code, ha_thd());
@@ -41,10 +44,27 @@ int ha_cheetah::seek_and_deliver(uint8_t mode, CheetahBytes key, bool forward, u
 
 int ha_cheetah::move(bool forward) {
   if (scan_ != Scan::on_entry) return move_from_outside(forward);
-  int32_t code = forward ? cheetah_next(cursor_.get(), &found_) : cheetah_prev(cursor_.get(), &found_);
-  if (code != CHEETAH_OK) scan_ = forward ? Scan::past_last : Scan::past_first;
+  int32_t code = in_runs_  ? next_rows()
+                 : forward ? cheetah_next(cursor_.get(), &found_)
+                           : cheetah_prev(cursor_.get(), &found_);
+  if (code == CHEETAH_OK) return 0;
+  scan_ = forward ? Scan::past_last : Scan::past_first;
   return handler_error(code, ha_thd());
 }
+
+// Table scans of a snapshot go forward only, and nothing that happens meanwhile changes what they find.
+int32_t ha_cheetah::next_rows() {
+  if (run_next_ == run_count_) {
+    if (run_.empty()) run_.resize(run_rows_max);
+    end_run();
+    int32_t code = cheetah_next_rows(cursor_.get(), run_.data(), run_.size(), &run_count_);
+    if (code != CHEETAH_OK) return code;
+  }
+  found_ = run_[run_next_++];
+  return CHEETAH_OK;
+}
+
+void ha_cheetah::end_run() { run_next_ = run_count_ = 0; }
 
 // From a paused scan to its next entry; from where a key was missed to its neighbour; from behind an end of the index
 // back into it.
@@ -165,10 +185,11 @@ bool ha_cheetah::entry_starts_with(const Buffer &prefix) const {
 
 // Table scans.
 
-int ha_cheetah::rnd_init(bool) {
+int ha_cheetah::rnd_init(bool scan) {
   cursor_.reset();
   cursor_index_ = 0;
   scan_ = Scan::fresh;
+  in_runs_ = scan && read_ == CHEETAH_READ_CONSISTENT && reads_only() && thd_sql_command(ha_thd()) == SQLCOM_SELECT;
   return 0;
 }
 
@@ -233,6 +254,7 @@ int ha_cheetah::index_init(uint key_no, bool) {
   cursor_.reset();
   cursor_index_ = codec_.engine_index(key_no);
   scan_ = Scan::none;
+  in_runs_ = false;
   return 0;
 }
 

@@ -11,6 +11,8 @@ use cheetah::db::{Cursor, SeekMode};
 pub struct CheetahCursor {
     cursor: Cursor,
     clustered: bool,
+    /// Keys of the rows that `cheetah_next_rows` found last.
+    keys: Vec<u8>,
 }
 
 impl CheetahCursor {
@@ -24,6 +26,31 @@ impl CheetahCursor {
             clustered: CheetahBytes::of(self.cursor.clustered_key()),
             value: CheetahBytes::of(self.cursor.payload()),
         }
+    }
+
+    /// Finds rows as [`cheetah_next_rows`] says; how many.
+    fn next_rows(&mut self, found: &mut [CheetahFound]) -> Result<usize> {
+        let Self { cursor, keys, .. } = self;
+        keys.clear();
+        let mut count = 0;
+        cursor.next_rows(found.len(), |prefix, suffix, row| {
+            keys.extend_from_slice(prefix);
+            keys.extend_from_slice(suffix);
+            if let Some(place) = found.get_mut(count) {
+                place.key.len = prefix.len() + suffix.len();
+                place.value = CheetahBytes::of(row);
+                count += 1;
+            }
+        })?;
+        // The keys stay where they are from now on.
+        let mut rest = keys.as_slice();
+        for place in found.iter_mut().take(count) {
+            let (key, behind) = rest.split_at(place.key.len);
+            place.key = CheetahBytes::of(key);
+            place.clustered = place.key;
+            rest = behind;
+        }
+        Ok(count)
     }
 
     fn report(&self, on_entry: bool, found: &mut CheetahFound) -> Code {
@@ -48,7 +75,8 @@ pub unsafe extern "C" fn cheetah_open_cursor(
     let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *cursor) };
     entry(|| {
         let cursor = txn.0.cursor(&table.table, index_no as usize, read_of(read)?)?;
-        *place = Box::into_raw(Box::new(CheetahCursor { cursor, clustered: index_no == 0 }));
+        *place =
+            Box::into_raw(Box::new(CheetahCursor { cursor, clustered: index_no == 0, keys: Vec::new() }));
         Ok(Code::Ok)
     })
 }
@@ -96,6 +124,24 @@ pub unsafe extern "C" fn cheetah_next(cursor: *mut CheetahCursor, found: *mut Ch
     entry(|| {
         let on_entry = cursor.cursor.next()?;
         Ok(cursor.report(on_entry, found))
+    })
+}
+
+/// Moves to the next row of the clustered index, and on to those behind it that can be told at once, of which there is none
+/// unless a snapshot is read: `room` in all, which is at least 1. The cursor is on the last one.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_next_rows(
+    cursor: *mut CheetahCursor,
+    found: *mut CheetahFound,
+    room: usize,
+    count: *mut usize,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open, and there are as many values as there is room for.
+    let (cursor, found, count) =
+        unsafe { (&mut *cursor, std::slice::from_raw_parts_mut(found, room), &mut *count) };
+    entry(|| {
+        *count = cursor.next_rows(found)?;
+        Ok(if *count > 0 { Code::Ok } else { Code::End })
     })
 }
 

@@ -44,6 +44,8 @@ fn every_read_of_every_snapshot_equals_the_model() {
     }
     for mark in [
         "older version looked for",
+        "several rows at once",
+        "rows of a leaf end at an older version",
         "entry asks its row",
         "outcome looked up",
         "marked records purged",

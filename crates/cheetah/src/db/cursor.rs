@@ -3,14 +3,17 @@
 //! Invariants
 //!   I1  A consistent cursor stops at what its view sees, in the version that it sees; another one at what is there now.
 //!       Neither stops at what is deleted.
+//!       [`Cursor::next_rows`] looks at the rows of a leaf at one moment: those behind the first one may be older than changes that
+//!       their reader's own transaction makes after the call, which is why it takes a snapshot to get more than one.
 //!   I2  Row and payload that belong to the place are in the trees as they are, or in `older`.
 
-use crate::base::{Error, Result};
+use crate::base::{reach, Error, Result};
+use crate::format::page::RecordRef;
 use crate::format::varint;
 use crate::table::core::Core;
 use crate::table::visible::{read_row, EntryFound, EntryVersion, Found, View};
 use crate::table::Table;
-use crate::tree::{self, SeekMode};
+use crate::tree::{self, SeekMode, Step};
 use crate::txn::ReadView;
 use std::sync::Arc;
 
@@ -68,6 +71,36 @@ impl Cursor {
         self.settle(found, true)
     }
 
+    /// As [`next`](Self::next), and on to rows that follow in the same leaf, `rows_max` in all: `take` gets the two parts of the
+    /// key of each, and the row; they lend their bytes until the cursor is used again, the first one's key excepted. Ends before a
+    /// row of which an older version is to be seen. Of the clustered index; gives one row when the newest are read.
+    pub fn next_rows(&mut self, rows_max: usize, mut take: impl FnMut(&[u8], &[u8], &[u8])) -> Result<bool> {
+        if !self.next()? {
+            return Ok(false);
+        }
+        take(&[], self.inner.key(), self.row());
+        let (Some(view), 0) = (self.view.as_deref(), self.index_no) else { return Ok(true) };
+        let mut rows = 1;
+        self.inner.run_on(|prefix, suffix, record| match sees(Some(view), 0, &record) {
+            Some(true) if rows < rows_max => {
+                rows += 1;
+                take(prefix, suffix, record.payload);
+                Step::Take
+            }
+            Some(false) => Step::Pass,
+            Some(true) => Step::Stop,
+            None => {
+                reach::mark("rows of a leaf end at an older version");
+                Step::Stop
+            }
+        });
+        if rows > 1 {
+            reach::mark("several rows at once");
+        }
+        self.is_older &= rows == 1;
+        Ok(true)
+    }
+
     /// Goes to the previous entry; `false` at the start.
     pub fn prev(&mut self) -> Result<bool> {
         let found = self.inner.prev()?;
@@ -86,16 +119,10 @@ impl Cursor {
     fn is_seen(&mut self) -> Result<bool> {
         self.is_older = false;
         let Some(record) = self.inner.record() else { return Ok(false) };
-        let Some(view) = &self.view else { return Ok(!record.is_marked()) };
-        let Some((txn, _)) = record.version else { return Ok(!record.is_marked()) };
-        let as_it_is = match self.index_no {
-            0 => view.reader().sees(txn, view.own()),
-            _ => view.reader().is_decided(txn, view.own()),
-        };
-        if as_it_is {
-            return Ok(!record.is_marked());
+        match sees(self.view.as_deref(), self.index_no, &record) {
+            Some(is_here) => Ok(is_here),
+            None => self.find_older(),
         }
-        self.find_older()
     }
 
     fn find_older(&mut self) -> Result<bool> {
@@ -199,4 +226,15 @@ impl Cursor {
         let place = format!("index {} of table '{}'", self.index_no, self.table.name());
         Err(Error::corrupt(place, "an entry leads to no row; run CHECK TABLE"))
     }
+}
+
+/// Whether the record, as it is, is an entry for the view; `None` when older versions have to tell.
+#[inline]
+fn sees(view: Option<&ReadView>, index_no: usize, record: &RecordRef<'_>) -> Option<bool> {
+    let as_it_is = match (view, record.version) {
+        (None, _) | (_, None) => true,
+        (Some(view), Some((txn, _))) if index_no == 0 => view.reader().sees(txn, view.own()),
+        (Some(view), Some((txn, _))) => view.reader().is_decided(txn, view.own()),
+    };
+    as_it_is.then(|| !record.is_marked())
 }

@@ -34,6 +34,17 @@ pub enum SeekMode {
     Last,
 }
 
+/// What becomes of a record that [`Cursor::run_on`] offers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// The cursor goes to it, and on.
+    Take,
+    /// The cursor passes it.
+    Pass,
+    /// The cursor stays before it.
+    Stop,
+}
+
 /// A place in a tree. See the module.
 #[derive(Debug)]
 pub struct Cursor {
@@ -170,6 +181,28 @@ impl Cursor {
                 };
                 self.settle_forward(slot)
             }
+        }
+    }
+
+    /// Offers `f` the records behind the current one as far as they are in the copy of its leaf: the prefix of their keys,
+    /// the rest of the key, the record. Goes to the last one that is taken, if any.
+    pub fn run_on(&mut self, mut f: impl FnMut(&[u8], &[u8], RecordRef<'_>) -> Step) {
+        if !self.valid() || !self.leaf.whole {
+            return;
+        }
+        let view = self.leaf.view();
+        let prefix = view.prefix();
+        let mut last = self.slot;
+        for slot in self.slot + 1..view.count() {
+            let (suffix, record) = view.entry(slot);
+            match f(prefix, suffix, record) {
+                Step::Take => last = slot,
+                Step::Pass => {}
+                Step::Stop => break,
+            }
+        }
+        if last > self.slot {
+            self.stop(last);
         }
     }
 

@@ -23,7 +23,7 @@ mod tests;
 
 pub use bulk::Builder;
 pub use check::TreeReport;
-pub use cursor::{Cursor, SeekMode};
+pub use cursor::{Cursor, SeekMode, Step};
 pub use handle::{Tree, TreeDef};
 pub use modify::{Changed, Removed};
 pub use path::Path;

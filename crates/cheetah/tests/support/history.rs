@@ -409,7 +409,11 @@ fn walk(
     for _ in 0..6 {
         let place = usize::try_from(at).ok().and_then(|at| expected.get(at));
         assert_place(txn, &cursor, place, rows)?;
-        if rng.chance(0.5) {
+        if index_no == 0 && rng.chance(0.3) {
+            let behind = expected.get((at + 1) as usize..).unwrap_or_default();
+            let count = run_on(txn, &mut cursor, behind, rows, 1 + rng.below(8) as usize)?;
+            at = (at + count.max(1) as i64).min(expected.len() as i64);
+        } else if rng.chance(0.5) {
             cursor.next()?;
             at = (at + 1).min(expected.len() as i64);
         } else {
@@ -418,4 +422,24 @@ fn walk(
         }
     }
     Ok(())
+}
+
+/// Goes on by up to `rows_max` rows at once, which are the first ones of `expected`; by how many.
+fn run_on(
+    txn: &Transaction,
+    cursor: &mut Cursor,
+    expected: &[(Vec<u8>, u64)],
+    rows: &Rows,
+    rows_max: usize,
+) -> Result<usize> {
+    let mut found = Vec::new();
+    let take =
+        |prefix: &[u8], suffix: &[u8], row: &[u8]| found.push(([prefix, suffix].concat(), row.to_vec()));
+    assert_eq!(cursor.next_rows(rows_max, take)?, !expected.is_empty());
+    assert!(found.len() <= rows_max.min(expected.len()));
+    for ((key, stored), (expected_key, row)) in found.iter().zip(expected) {
+        assert_eq!(key, expected_key);
+        assert_eq!(&complete(txn, cursor.table(), stored)?, &rows[row], "at {key:?}");
+    }
+    Ok(found.len())
 }

@@ -1,7 +1,7 @@
 //! Cursors against the model, also while their owner changes the tree.
 
 use super::fixture::{payload, Fixture, Keys, Model};
-use crate::tree::{Cursor, SeekMode};
+use crate::tree::{Cursor, SeekMode, Step};
 use cheetah_io::rng::Rng;
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -77,6 +77,44 @@ fn walks_go_both_ways_and_turn_around_at_the_ends() {
         assert!(!found && !cursor.prev().unwrap());
         assert!(cursor.next().unwrap());
         assert_eq!(cursor.key(), fixture.model.keys().next().unwrap());
+    }
+}
+
+#[test]
+fn a_run_takes_what_it_wants_of_the_rest_of_a_leaf() {
+    for keys in Keys::ALL {
+        let (fixture, mut rng) = filled(keys, 4, 1500);
+        let mut cursor = fixture.tree.cursor();
+        cursor.run_on(|_, _, _| panic!("a cursor that was never placed is nowhere"));
+        let mut entries = fixture.model.iter();
+        let mut found = cursor.seek(SeekMode::First, b"").unwrap();
+        let mut longest = 0;
+        while found {
+            assert_at(&cursor, true, entries.next());
+            let (mut passed, mut taken) = (0, 0);
+            cursor.run_on(|prefix, suffix, record| {
+                let expected = entries.clone().nth(taken + passed).unwrap();
+                assert_eq!(
+                    ([prefix, suffix].concat().as_slice(), record.payload),
+                    (&expected.0[..], &expected.1[..])
+                );
+                let step =
+                    [Step::Take, Step::Take, Step::Take, Step::Pass, Step::Stop][rng.below(5) as usize];
+                match step {
+                    Step::Take => (taken, passed) = (taken + passed + 1, 0),
+                    Step::Pass => passed += 1,
+                    Step::Stop => {}
+                }
+                step
+            });
+            longest = longest.max(taken);
+            if taken > 0 {
+                assert_at(&cursor, true, entries.nth(taken - 1));
+            }
+            found = cursor.next().unwrap();
+        }
+        assert_eq!(entries.next(), None);
+        assert!(longest > 3);
     }
 }
 
