@@ -26,7 +26,7 @@ pub unsafe extern "C" fn cheetah_open(config: *const CheetahConfig, db: *mut *mu
         let failed = |source| Error::io("opening", shown.as_str(), source);
         let disk = PosixDisk::open(&directory).map_err(failed)?;
         let env = Env { disk: Arc::new(disk), clock: Arc::new(RealClock::default()) };
-        let opened = Db::open(env, settings(config))?;
+        let opened = Db::open_early(env, settings(config))?;
         opened.set_flush_log_at_commit(config.flush_log_at_commit);
         opened.start_background_threads()?;
         stop_after_panic(&opened);

@@ -65,7 +65,8 @@ fn run_into(seed: u64, calls: u64) -> Result<bool, String> {
     disk.clear_faults();
     for policy in [CrashPolicy::SyncedOnly, CrashPolicy::Random(0.5), CrashPolicy::Everything] {
         let left = disk.crash(policy, seed);
-        verify(&left, &versions, acknowledged).map_err(|what| format!("{text}, {policy:?}: {what}"))?;
+        verify(&left, &versions, acknowledged, false)
+            .map_err(|what| format!("{text}, {policy:?}: {what}"))?;
     }
     Ok(met)
 }
@@ -104,7 +105,7 @@ fn a_disk_that_fills_up_at_any_moment_takes_nothing_and_lets_everything_be_taken
         let shape = Shape { seed: budget_kib, steps: 200, sessions: 2, ddl: true };
         let Ok(mut workload) = Workload::open(&disk, &shape, contents.clone()) else {
             disk.set_space(None);
-            verify(&disk, &[Version::of(contents)], 0).unwrap();
+            verify(&disk, &[Version::of(contents)], 0, false).unwrap();
             continue;
         };
         let ended = workload.run(&shape);
@@ -117,7 +118,7 @@ fn a_disk_that_fills_up_at_any_moment_takes_nothing_and_lets_everything_be_taken
         let (versions, acknowledged) = (std::mem::take(&mut workload.versions), workload.acknowledged);
         drop(workload);
         disk.set_space(None);
-        verify(&disk, &versions, acknowledged)
+        verify(&disk, &versions, acknowledged, false)
             .unwrap_or_else(|what| panic!("budget {budget_kib} KiB: {what}"));
     }
     println!("{filled} disks filled up");

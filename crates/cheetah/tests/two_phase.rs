@@ -293,7 +293,7 @@ fn a_recovery_that_takes_back_what_is_prepared_is_caught() {
 
 #[test]
 fn a_recovery_without_the_locks_is_caught_m3() {
-    caught("two-phase: serve without the locks", || explore_preparing(true));
+    caught("recovery: serve without the locks", || explore_preparing(true));
 }
 
 #[test]

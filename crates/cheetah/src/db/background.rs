@@ -57,6 +57,7 @@ impl Background {
     pub(super) fn step(&self) -> Result<bool> {
         let mut done = self.flush_step()?;
         done |= self.clean_step()?;
+        done |= self.rollback_step()?;
         done |= self.free_step()?;
         done |= self.collect_step()?;
         done |= self.checkpoint_step()?;
@@ -90,15 +91,19 @@ impl Background {
         self.noted("giving space back", moved)
     }
 
-    /// Goes on with rollbacks, and frees some of what is no longer needed: what committed transactions have left behind,
-    /// pages of dropped trees, undo pages. An error of one does not keep the others.
+    /// Goes on with rollbacks.
+    pub(super) fn rollback_step(&self) -> Result<bool> {
+        self.noted("rollbacks", self.core.unfinished.step(&self.core))
+    }
+
+    /// Frees some of what is no longer needed: what committed transactions have left behind, pages of dropped trees, undo
+    /// pages. An error of one does not keep the others.
     pub(super) fn free_step(&self) -> Result<bool> {
         let core = &self.core;
-        let rollbacks = self.noted("rollbacks", core.unfinished.step(core));
         let purged = self.noted("purge", core.purge.step(core, RECORDS_PER_STEP));
         let trees = self.noted("dropping tables", self.free_dropped_trees());
         let undo = core.trim_undo();
-        Ok(rollbacks? | purged? | trees? | undo)
+        Ok(purged? | trees? | undo)
     }
 
     fn free_dropped_trees(&self) -> Result<bool> {
@@ -117,12 +122,12 @@ impl Background {
         Ok(true)
     }
 
-    /// Finishes, as far as that goes, what transactions have left and what is no longer needed; what cannot be finished
-    /// is left to the next opening.
+    /// Finishes, as far as that goes and does not take long, what transactions have left and what is no longer needed; the
+    /// rest is left to the next opening.
     pub(super) fn finish_frees(&self) {
         let core = &self.core;
-        let _ = self.noted("rollbacks", core.unfinished.finish(core).map(|()| true));
-        let _ = self.noted("purge", core.purge.finish(core).map(|()| true));
+        let _ = self.noted("rollbacks", core.unfinished.finish_at_close(core).map(|()| true));
+        let _ = self.noted("purge", core.purge.finish_at_close(core).map(|()| true));
         while let Ok(true) = self.noted("dropping tables", self.free_dropped_trees()) {}
         while core.trim_undo() {}
     }

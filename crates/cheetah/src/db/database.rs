@@ -5,7 +5,7 @@ use super::threads::Threads;
 use super::{statistics, Transaction};
 use crate::base::{Config, Health, Result};
 use crate::check::{self, CheckReport, ExpectedEntries};
-use crate::recovery;
+use crate::recovery::{self, Rest};
 use crate::table::core::Core;
 use crate::table::{ddl, Table, TableSpec};
 use cheetah_io::{Clock, DirLock, Disk};
@@ -65,17 +65,28 @@ impl Db {
     /// last time. Blocks until everything committed is there and nothing else. Sizes that are fixed at creation
     /// are taken from the database, not from `config`.
     pub fn open(env: Env, config: Config) -> Result<Self> {
+        Self::open_with(env, &config, Rest::Now)
+    }
+
+    /// As [`open`](Self::open), but returns as soon as everything committed is there: transactions that were open at a crash
+    /// are taken back by the background, and until then keep locked what they have changed. For callers who start its
+    /// threads, or run its steps.
+    pub fn open_early(env: Env, config: Config) -> Result<Self> {
+        Self::open_with(env, &config, Rest::Later)
+    }
+
+    fn open_with(env: Env, config: &Config, rest: Rest) -> Result<Self> {
         let lock = lock_directory(&*env.disk)?;
         let uuid = env.clock.unique();
-        let core = Arc::new(recovery::open(env.disk, env.clock, &config, uuid)?);
+        let core = Arc::new(recovery::open(env.disk, env.clock, config, uuid, rest)?);
         statistics::load(&core)?;
         let background = Arc::new(Background::new(Arc::clone(&core)));
         Ok(Self(Arc::new(Inner { core, background, threads: Mutex::new(None), _lock: lock })))
     }
 
     /// Ends the threads of the background and makes a checkpoint, so that the next opening has nothing to redo. To be
-    /// called when no transaction is open any more; one that is, or cannot be taken back now, will be taken back by the
-    /// next opening.
+    /// called when no transaction is open any more; one that is, or cannot be taken back now, or not soon, will be taken back
+    /// after the next opening.
     pub fn close(&self) -> Result<()> {
         self.stop_threads();
         self.0.background.finish_frees();

@@ -8,6 +8,8 @@ mod listing;
 #[cfg(test)]
 mod listing_tests;
 mod pace;
+#[cfg(test)]
+mod rollback_tests;
 mod statistics;
 mod status;
 mod threads;

@@ -6,7 +6,7 @@
 //!   I2  Statistics are hints. When they cannot be read, there are none.
 
 use super::{Db, Read, Transaction};
-use crate::base::{ErrorKind, Result, TableId};
+use crate::base::{Error, ErrorKind, Result, TableId};
 use crate::format::catalog::parse_piece_key;
 use crate::format::image::Compression;
 use crate::format::row::RowShape;
@@ -80,7 +80,10 @@ fn write(
 pub(super) fn load(core: &Arc<Core>) -> Result<()> {
     let Ok(kept) = core.catalog.by_name(NAME) else { return Ok(()) };
     let mut txn = Transaction::new(Arc::clone(core));
+    // What a crash has interrupted may keep a row locked: then its table's are removed another time.
+    txn.set_lock_wait(0);
     match read(core, &mut txn, &kept).and_then(|()| txn.commit()) {
+        Err(Error::LockTimeout) => Ok(()),
         Err(error) if error.kind() == ErrorKind::Corruption => Ok(()),
         result => result,
     }

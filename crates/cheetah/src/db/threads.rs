@@ -42,8 +42,9 @@ type Step = fn(&Background) -> Result<bool>;
 
 impl Threads {
     pub(super) fn start(background: &Arc<Background>) -> Result<Self> {
-        let steps: [(&str, Step); 5] = [
+        let steps: [(&str, Step); 6] = [
             ("cheetah-clean", Background::clean_step),
+            ("cheetah-undo", Background::rollback_step),
             ("cheetah-purge", Background::free_step),
             ("cheetah-check", Background::checkpoint_step),
             ("cheetah-gc", Background::collect_step),

@@ -7,19 +7,19 @@
 //!   I2  Locks are released when the commit record is in the log, or the rollback is complete. Whoever reads the
 //!       changes then commits behind that record, so it never outlives them; and transactions on one table can share
 //!       a sync of the log. As InnoDB, a mere reader may see what a power cut still takes back.
-//!   I3  A rollback that meets an error keeps its locks: half taken back rows stay out of reach. It goes on in the
-//!       background, and at the next opening; the handle is free for another transaction.
+//!   I3  A rollback that meets an error, or is long and nobody wants to wait for it, keeps its locks: half taken back rows stay
+//!       out of reach. It goes on in the background, and after the next opening; the handle is free for another transaction.
 //!   I4  A statement that could not be taken back is taken back before the transaction does anything else. So an operation
 //!       that has failed has changed nothing, and a savepoint that was come back to is reached.
 //!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up can wait. A commit that
 //!       is refused before is a rollback.
 
 use super::{Cursor, Isolation, Read};
-use crate::base::{Error, Lsn, Result, TableId, TxnId};
+use crate::base::{planted, Error, Lsn, Result, TableId, TxnId};
 use crate::table::core::{Core, Counters};
 use crate::table::row_op::{Target, Writer};
 use crate::table::unfinished::unfinished_error;
-use crate::table::{large, rollback, visible, NewRow, OldEntry, Table};
+use crate::table::{large, prepared, rollback, visible, NewRow, OldEntry, Table};
 use crate::txn::{Answer, Listed, Lock, LockMode, LockOutcome, Owner, Phase, ReadView, Slot, Ticket, Wait};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -403,8 +403,9 @@ impl Transaction {
         self.rollback().err().unwrap_or(Error::RolledBack(error.to_string()))
     }
 
-    /// Takes everything back and releases all locks. The handle can be used for another transaction, also after an
-    /// error: `RollbackUnfinished` when the rollback goes on in the background, with the locks (I3). What
+    /// Takes everything back and releases all locks; when that takes long, and the caller has been interrupted, the background
+    /// does so. The handle can be used for another transaction, also after an error: `RollbackUnfinished` when the rollback has met
+    /// one and goes on in the background, with the locks (I3). What
     /// [`commit_ordered`](Self::commit_ordered) has committed stays so.
     pub fn rollback(&mut self) -> Result<()> {
         if self.ordered.is_some() {
@@ -415,6 +416,9 @@ impl Transaction {
         self.view.end();
         if let Some(slot) = self.slot.take() {
             self.listed.set_phase(Phase::RollingBack);
+            if (self.interrupted)() && self.core.unfinished.should_take(&self.core, &slot) {
+                return self.leave_rollback(slot);
+            }
             let done = rollback::roll_back(&self.core, &slot, &mut self.writer);
             self.writer.release();
             if let Err(error) = done {
@@ -423,6 +427,20 @@ impl Transaction {
             self.clean_up();
         }
         self.release_locks();
+        Ok(())
+    }
+
+    /// Leaves a long rollback to the background, with all locks, so that nobody has to wait for it who does not want to.
+    fn leave_rollback(&mut self, slot: Arc<Slot>) -> Result<()> {
+        self.writer.unclaimed.clear();
+        if let Err(error) = prepared::withdraw(&self.core, &slot) {
+            return Err(self.hand_over(slot, error));
+        }
+        let (listed, tables) = self.give_up_locks();
+        if planted::is_on("rollback: leave it without its locks") {
+            self.core.locks.release_all(listed.owner());
+        }
+        self.core.unfinished.add(slot, listed, tables);
         Ok(())
     }
 
@@ -476,7 +494,8 @@ impl Drop for Transaction {
         if self.is_prepared() {
             self.detach();
         }
-        // Nobody is left to hear of an error; the background is, as of I3.
+        // Nobody is left to wait, or to hear of an error; the background is, as of I3.
+        self.interrupted = Arc::new(|| true);
         let _ = self.rollback();
     }
 }

@@ -3,4 +3,4 @@
 mod open;
 mod redo;
 
-pub(crate) use open::open;
+pub(crate) use open::{open, Rest};

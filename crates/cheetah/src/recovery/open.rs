@@ -1,8 +1,10 @@
 //! Opening and creating a database.
 //!
 //! Order: lock the directory; page map and control file (a new incarnation is durable now); segments; pool; the
-//! state of the generation; redo; the log goes on in a new file; losers are taken back; a checkpoint. Nobody is
-//! served before all of this is done, so nobody sees a row that is still to be taken back (S7).
+//! state of the generation; redo; the log goes on in a new file; transactions that have not ended get owners, and their
+//! tables are locked. Then either they are taken back, what others have left is purged, and there is a checkpoint; or all of that
+//! is left to the background. Nobody is served before the locks are there, so nobody changes a row that is still to be taken back,
+//! and consistent reads do not see it (S7).
 
 use super::redo::Redo;
 use crate::base::{Config, Generation, Health, Result, TreeId};
@@ -30,12 +32,22 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+/// When open transactions are taken back, and what others have left is purged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rest {
+    /// Before the opening ends.
+    Now,
+    /// In the background.
+    Later,
+}
+
 /// Opens the database on `disk`, creating it when there is none, and recovers it.
 pub(crate) fn open(
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     config: &Config,
     uuid: [u8; 16],
+    rest: Rest,
 ) -> Result<Core> {
     config.validate()?;
     let health = Arc::new(Health::default());
@@ -56,7 +68,7 @@ pub(crate) fn open(
     let parts = Parts { health, durable, clock, config, pool, store, setup };
     let core = match generation {
         Generation(0) => parts.create()?,
-        _ => parts.recover(&State::decode(&state)?)?,
+        _ => parts.recover(&State::decode(&state)?, rest)?,
     };
     core.is_serving.store(true, Relaxed);
     Ok(core)
@@ -83,8 +95,8 @@ impl Parts {
         Ok(core)
     }
 
-    /// The last generation, redo, rollback of losers, and a generation with the result.
-    fn recover(self, state: &State) -> Result<Core> {
+    /// The last generation and redo; and the rest, with a generation of the result.
+    fn recover(self, state: &State, rest: Rest) -> Result<Core> {
         let catalog = Catalog::open(&self.pool, state)?;
         let (setup, durable) = (self.setup.clone(), Arc::clone(&self.durable));
         let core = self.assemble(state, catalog)?;
@@ -96,7 +108,11 @@ impl Parts {
         start_log(&core, Log::open(&setup, &recovered, state.lsn)?);
         redo.finish()?;
         core.catalog.settle_counts(&core.active.slots());
-        core.checkpoint()?;
+        match rest {
+            Rest::Now => finish(&core)?,
+            // Each opening adds a file to the map, and there may be only so many.
+            Rest::Later => drop(core.map.merge_if_due()?),
+        }
         Ok(core)
     }
 
@@ -126,6 +142,8 @@ impl Parts {
             flush_mode: AtomicU8::new(1),
             has_threads: AtomicBool::new(false),
             is_serving: AtomicBool::new(false),
+            first_txn: AtomicU64::new(0),
+            first_stamp: AtomicU64::new(0),
             next_owner: AtomicU64::new(1),
             steps_on_full_disk: AtomicU64::new(0),
             io_capacity: AtomicU32::new(self.config.io_capacity),
@@ -151,6 +169,14 @@ const LOCKS_BYTES_MIN: u64 = 1 << 20;
 fn lock_limits(config: &Config) -> LockLimits {
     let bytes_max = (config.buffer_pool_bytes / LOCKS_PART).max(LOCKS_BYTES_MIN) as usize;
     LockLimits { bytes_max, ..LockLimits::default() }
+}
+
+/// Takes back what is open, purges, and makes a generation of the result.
+fn finish(core: &Core) -> Result<()> {
+    core.unfinished.finish(core)?;
+    core.purge.finish(core)?;
+    while core.trim_undo() {}
+    core.checkpoint()
 }
 
 /// From now on changes are logged.

@@ -3,8 +3,8 @@
 //! Invariants
 //!   I1  The generation and its state are exactly what was there at the state's position in the log; each record
 //!       from there on is applied once, in order. So every step finds what it found the first time.
-//!   I2  Nothing is logged, and no generation is committed before redo and the rollback of losers are done: a
-//!       crash on the way starts over from the same generation.
+//!   I2  Nothing is logged, and no generation is committed before redo is done: a crash on the way starts over from the
+//!       same generation.
 //!   I3  Undo records are appended as in the first run, maybe to other places; their numbers are the same, so UNDO
 //!       finds its record by number.
 //!   I4  Damage of a page of a table fences the table (N3): from then on nothing is done to it, and its undo records
@@ -24,6 +24,9 @@ use crate::table::Table;
 use crate::txn::{start_record, Outcome, Slot};
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Undo records purged when redo meets the end of a transaction; the rest is left to those that come, and to the background.
+const RECORDS_PURGED_AT_END: usize = 256;
 
 /// Applies log records.
 pub(super) struct Redo<'c> {
@@ -102,7 +105,7 @@ impl<'c> Redo<'c> {
         if table.fence().is_none() {
             match self.with_unclaimed(txn, apply) {
                 Ok(()) => return Ok(()),
-                Err(error) => self.core.fence(table.id(), error)?,
+                Err(error) => self.core.fence(table.id(), error, true)?,
             }
         }
         self.unclaimed.remove(&txn);
@@ -181,7 +184,7 @@ impl<'c> Redo<'c> {
     fn finish_transaction(&mut self, slot: &Slot, outcome: Outcome) -> Result<()> {
         self.unclaimed.remove(&slot.txn());
         rollback::end(self.core, slot, outcome)?;
-        self.core.purge.finish(self.core)?;
+        self.core.purge.step(self.core, RECORDS_PURGED_AT_END)?;
         self.trim();
         Ok(())
     }
@@ -190,9 +193,8 @@ impl<'c> Redo<'c> {
         while self.core.trim_undo() {}
     }
 
-    /// Takes back every transaction that has neither ended nor is prepared, and purges what others have left. The log is
-    /// open now.
-    pub(super) fn finish(mut self) -> Result<()> {
+    /// Finds for every transaction that has not ended whoever goes on with it. The log is open now.
+    pub(super) fn finish(self) -> Result<()> {
         self.core.purge.step(self.core, 1)?;
         if self.core.undo.purge_state().head != UndoPtr(0) {
             reach::mark("frees of a committed transaction finished at open");
@@ -204,11 +206,9 @@ impl<'c> Redo<'c> {
                 continue;
             }
             reach::mark("loser taken back");
-            rollback::roll_back(self.core, &slot, &mut self.writer)?;
-            Counters::add(&self.core.counters.transactions_recovered);
+            self.core.unfinished.add_found(self.core, &slot)?;
         }
-        self.core.purge.finish(self.core)?;
-        self.trim();
+        self.core.note_opening();
         Ok(())
     }
 }

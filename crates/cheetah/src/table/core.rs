@@ -52,6 +52,9 @@ pub(crate) struct Core {
     pub(crate) has_threads: AtomicBool,
     /// False while the database is being opened.
     pub(crate) is_serving: AtomicBool,
+    /// Transactions with smaller numbers, and ends with smaller stamps, are from before the opening.
+    pub(crate) first_txn: AtomicU64,
+    pub(crate) first_stamp: AtomicU64,
     pub(crate) next_owner: AtomicU64,
     pub(crate) steps_on_full_disk: AtomicU64,
     pub(crate) io_capacity: AtomicU32,
@@ -263,10 +266,11 @@ impl Core {
         }
     }
 
-    /// Fences a table that an opening cannot work on: `error` is damage that it met there (N3). Any other error, and any
-    /// once the database serves, comes back.
-    pub(crate) fn fence(&self, table: TableId, error: Error) -> Result<()> {
-        let is_damage = matches!(error, Error::Corruption { .. }) && !self.is_serving.load(Relaxed);
+    /// Fences a table that an opening cannot work on: `error` is damage that it met there, or that the background meets in
+    /// what the opening has left to it, `is_left_over` (N3). Any other error comes back.
+    pub(crate) fn fence(&self, table: TableId, error: Error, is_left_over: bool) -> Result<()> {
+        let is_opening = is_left_over || !self.is_serving.load(Relaxed);
+        let is_damage = matches!(error, Error::Corruption { .. }) && is_opening;
         match self.catalog.by_id(table).filter(|_| is_damage) {
             None => Err(error),
             Some(table) => {
@@ -275,6 +279,12 @@ impl Core {
                 Ok(())
             }
         }
+    }
+
+    /// Notes that everything up to now is from before the opening.
+    pub(crate) fn note_opening(&self) {
+        self.first_txn.store(self.versions.next_txn().0, Relaxed);
+        self.first_stamp.store(self.versions.next_stamp(), Relaxed);
     }
 
     /// The state that belongs to the pages of this moment; for the flip, when no action runs.

@@ -7,6 +7,7 @@ pub(crate) mod core;
 pub(crate) mod counts;
 pub(crate) mod ddl;
 pub(crate) mod deadlocks;
+mod found;
 pub(crate) mod handle;
 pub(crate) mod large;
 pub(crate) mod prepared;

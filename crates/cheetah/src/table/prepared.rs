@@ -12,18 +12,16 @@
 //!   P4  Once prepared, its COMMIT needs no room that is not there: PREPARE has made it.
 //! Locks     the list, for a moment; nothing is taken while it is held.
 
-use super::change;
 use super::core::{Core, Counters, Need};
+use super::found;
 use super::rollback;
 use super::row_op::Writer;
 use super::unfinished::unfinished_error;
-use crate::base::{planted, Error, Lsn, Result, TableId, UndoPtr, Xid};
+use crate::base::{planted, Error, Lsn, Result, TableId, Xid};
 use crate::format::log_record::LogRecord;
-use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
 use crate::pool::Action;
-use crate::txn::{Answer, Listed, Lock, Phase, Slot, TableMode, Wait};
+use crate::txn::{Listed, Phase, Slot};
 use parking_lot::{Condvar, Mutex};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -149,44 +147,10 @@ pub(crate) fn note(_action: &Action<'_>, slot: &Slot, xid: Option<Xid>) {
 /// Takes over a prepared transaction that an opening has found, and locks its tables again (P3). May do I/O.
 pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
     let Some(xid) = slot.state().xid else { return Ok(()) };
-    let listed = core.list_found(slot);
-    let rows = rows_changed(core, slot)?;
-    let tables =
-        rows.keys().copied().filter(|table| core.catalog.by_id(*table).is_some()).collect::<Vec<_>>();
-    slot.set_rows(rows);
-    for &table in tables.iter().filter(|_| !planted::is_on("two-phase: serve without the locks")) {
-        let lock = Lock::Table(table, TableMode::IntentExclusive);
-        let answer = core.locks.request(listed.owner(), lock, Wait::Never)?;
-        assert!(!matches!(answer, Answer::Refused), "P3: nobody has locked a table before");
-    }
+    let (listed, tables) = found::take_over(core, slot)?;
     let waiting = Waiting { xid, slot: Arc::clone(slot), listed, tables, is_told: false };
     core.prepared.put_back(waiting);
     Ok(())
-}
-
-/// By how much the transaction has changed the number of rows of each table that it has changed: what is not part of a
-/// generation, and follows from its undo records.
-fn rows_changed(core: &Core, slot: &Slot) -> Result<BTreeMap<TableId, i64>> {
-    let state = *slot.state();
-    let (mut at, mut undo_no) = (state.head, state.undo_no);
-    let mut tables = BTreeMap::new();
-    let mut record = Vec::new();
-    while at != UndoPtr(0) {
-        let head = core.undo.read(at, state.txn, undo_no, &mut record)?;
-        let body = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())?;
-        if let Some(table) = body.table() {
-            *tables.entry(table).or_default() += rows_of(&body);
-        }
-        (at, undo_no) = (head.prev, undo_no - 1);
-    }
-    Ok(tables)
-}
-
-fn rows_of(body: &UndoBody<'_>) -> i64 {
-    match body {
-        UndoBody::Row(row) => change::rows_of(row.op),
-        _ => 0,
-    }
 }
 
 /// Commits the transaction of that name; `UnknownXid` when none that nobody holds is called so. On return the commit is as
@@ -205,11 +169,16 @@ pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
     }
 }
 
-/// Rolls the transaction of that name back; `UnknownXid` as for [`commit`], `RollbackUnfinished` when the rollback goes on
-/// in the background, with the locks.
+/// Rolls the transaction of that name back, a long one in the background; `UnknownXid` as for [`commit`], `RollbackUnfinished` when
+/// the rollback has met an error and goes on in the background. Until its end the locks stay.
 pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
     let Waiting { slot, listed, tables, .. } = core.prepared.take(xid)?;
     listed.set_phase(Phase::RollingBack);
+    if core.unfinished.should_take(core, &slot) && withdraw(core, &slot).is_ok() {
+        core.unfinished.add(slot, listed, tables);
+        core.prepared.note_left();
+        return Ok(());
+    }
     match rollback::roll_back(core, &slot, &mut Writer::default()) {
         Ok(()) => {
             release(core, &listed);

@@ -8,7 +8,7 @@
 //!       values are freed exactly once, whatever crashes in between (C4); to remove a record again does nothing.
 //!   I2  One thread at a time purges; whoever finds another at it leaves it to that one.
 //!   I3  A record of a dropped or fenced table is skipped: its trees are, or will be, freed as a whole.
-//!   I4  Damage met at the opening of the database fences the table; an error met later leaves purge where it is, for
+//!   I4  Damage met at the opening of the database, or in what had ended before, fences the table; another error leaves purge where it is, for
 //!       another attempt or the next opening.
 //!   I5  A record goes only while it is marked by the transaction that is purged, or by one that everybody sees (C10).
 //!       Whoever might put it back knows from [`Purge::horizon`], which is set first, that nobody will come for it again.
@@ -29,10 +29,14 @@ use crate::format::undo_record::{decode_body, UndoBody, UndoFinish, UndoHead, Un
 use crate::pool::Action;
 use parking_lot::Mutex;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Pages freed in one action: bounds how long a flip waits.
 const FREED_PER_ACTION: usize = 64;
+
+/// Records of a step when a database is closed, and steps for which that waits; after the next opening purge goes on.
+const RECORDS_PER_STEP: usize = 1024;
+const STEPS_AT_CLOSE: usize = 512;
 
 /// How long purge rests after an error.
 const REST_NS: u64 = 1_000_000_000;
@@ -112,6 +116,15 @@ impl Purge {
         self.buffers.lock()
     }
 
+    /// As [`finish`](Self::finish), but leaves what would keep the database from being closed for long.
+    pub(crate) fn finish_at_close(&self, core: &Core) -> Result<()> {
+        let mut steps_left = STEPS_AT_CLOSE;
+        while steps_left > 0 && self.step(core, RECORDS_PER_STEP)? {
+            steps_left -= 1;
+        }
+        Ok(())
+    }
+
     /// Purges everything that no snapshot sees.
     pub(crate) fn finish(&self, core: &Core) -> Result<()> {
         while self.step(core, usize::MAX)? {}
@@ -160,7 +173,10 @@ fn purge_transaction(core: &Core, ended: &Ended, budget: &mut Budget, buffers: &
                     return Ok(false);
                 }
                 // After a fence the record comes again, and is skipped.
-                Err(error) => core.fence(row.table, error)?,
+                Err(error) => {
+                    let is_left_over = ended.end.stamp < core.first_stamp.load(Relaxed);
+                    core.fence(row.table, error, is_left_over)?;
+                }
             },
             _ => at = before(at, &head),
         }

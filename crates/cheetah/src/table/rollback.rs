@@ -7,7 +7,7 @@
 //!   I3  The end of a transaction is one action under the mutex of stamps: COMMIT or ABORT in the log, its finish record in the
 //!       undo log, row counts, and only then is it published (M1). So a generation has all of it or nothing.
 //!   I4  A record of a dropped or fenced table is skipped: its trees are, or will be, freed as a whole.
-//!   I5  Damage met at the opening of the database fences the table; met later it leaves the transaction with its locks, for
+//!   I5  Damage met at the opening of the database, or in what that has left over, fences the table; else it leaves the transaction with its locks, for
 //!       another attempt ([`super::unfinished`]) or the next opening.
 //!   I6  Merging pages afterwards is no part of the work: it may fail, and the record is taken back all the same.
 
@@ -25,6 +25,7 @@ use crate::format::undo_record::{
 };
 use crate::pool::Action;
 use crate::txn::{Outcome, Slot};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 /// Takes back everything that the transaction did after its undo record number `undo_no`.
@@ -133,7 +134,10 @@ pub(crate) fn take_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer)
         UndoBody::Finish(_) => Err(no_step()),
     };
     if let Err(error) = done {
-        done = core.fence(table, error).and_then(|()| leave_record(core, slot, &head, &writer.buffers));
+        let is_left_over = state.txn.0 < core.first_txn.load(Relaxed);
+        done = core
+            .fence(table, error, is_left_over)
+            .and_then(|()| leave_record(core, slot, &head, &writer.buffers));
     }
     writer.buffers.undo = record;
     done

@@ -1,23 +1,31 @@
-//! Rollbacks that have met an error, which go on in the background.
+//! Rollbacks that go on in the background: those that have met an error, long ones that nobody wants to wait for, and those of
+//! transactions that an opening has found open.
 //!
 //! Invariants
-//!   I1  A rollback here keeps the table locks of its transaction until it is complete: nobody sees or changes what is half
-//!       taken back.
+//!   I1  A rollback here keeps the table locks of its transaction until it is complete: nobody changes what is half taken
+//!       back. Consistent reads see nothing of it, as before.
 //!   I2  One thread at a time works on them. One that fails rests for a while, and the others go on.
 //!   I3  Each is in the list of active transactions too, so that every generation has it: what is here when the database
 //!       is closed, or crashes, is finished by the next opening.
 //! Locks     `work`, over I/O; the list, for a moment.
 
-use super::core::Core;
+use super::core::{Core, Counters};
+use super::found;
 use super::rollback;
 use super::row_op::Writer;
-use crate::base::{Error, Result, TableId, TxnId};
+use crate::base::{reach, Error, Result, TableId, TxnId};
 use crate::txn::{Listed, Phase, Slot};
 use parking_lot::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 /// Undo records that one step works on.
 const RECORDS_PER_STEP: usize = 256;
+/// Undo records beyond which nobody waits for the rollback of a statement that was killed, or of a client that has gone: a
+/// hundredth of a second or so.
+const RECORDS_WAITED_FOR: u64 = 1000;
+/// Steps for which a database that is closed waits; the next opening goes on.
+const STEPS_AT_CLOSE: usize = 512;
 /// How long one that has failed rests.
 const REST_NS: u64 = 1_000_000_000;
 
@@ -34,6 +42,8 @@ struct Rest {
     listed: Listed,
     tables: Vec<TableId>,
     failed: Mutex<Option<Failure>>,
+    /// Whether an opening has found it.
+    is_found: bool,
 }
 
 struct Failure {
@@ -42,6 +52,11 @@ struct Failure {
 }
 
 impl Rest {
+    fn new(slot: Arc<Slot>, listed: Listed, tables: Vec<TableId>, is_found: bool) -> Self {
+        listed.set_phase(Phase::RollingBack);
+        Self { slot, listed, tables, failed: Mutex::default(), is_found }
+    }
+
     fn is_due(&self, now_ns: u64) -> bool {
         self.failed.lock().as_ref().is_none_or(|failure| failure.retry_ns <= now_ns)
     }
@@ -61,10 +76,27 @@ impl Unfinished {
         now_ns: u64,
         reason: String,
     ) {
-        listed.set_phase(Phase::RollingBack);
-        let rest = Rest { slot, listed, tables, failed: Mutex::default() };
+        let rest = Rest::new(slot, listed, tables, false);
         rest.fail(now_ns, reason);
         self.list.lock().push(Arc::new(rest));
+    }
+
+    /// Whether the rollback of a transaction is long, and there is somebody here to do it.
+    pub(crate) fn should_take(&self, core: &Core, slot: &Slot) -> bool {
+        core.has_threads.load(Relaxed) && slot.state().undo_no > RECORDS_WAITED_FOR
+    }
+
+    /// Takes over a rollback that is to be done, with the locks of its transaction (I1). What was promised is withdrawn.
+    pub(crate) fn add(&self, slot: Arc<Slot>, listed: Listed, tables: Vec<TableId>) {
+        reach::mark("rollback left to the background");
+        self.list.lock().push(Arc::new(Rest::new(slot, listed, tables, false)));
+    }
+
+    /// Takes over a transaction that an opening has found open, and locks its tables again (I1). Reads its undo records.
+    pub(crate) fn add_found(&self, core: &Core, slot: &Arc<Slot>) -> Result<()> {
+        let (listed, tables) = found::take_over(core, slot)?;
+        self.list.lock().push(Arc::new(Rest::new(Arc::clone(slot), listed, tables, true)));
+        Ok(())
     }
 
     /// How many rollbacks are here.
@@ -88,10 +120,21 @@ impl Unfinished {
 
     /// Works on everything until it is finished or has failed once more.
     pub(crate) fn finish(&self, core: &Core) -> Result<()> {
+        self.finish_within(core, usize::MAX)
+    }
+
+    /// As [`finish`](Self::finish), but leaves what would keep the database from being closed for long.
+    pub(crate) fn finish_at_close(&self, core: &Core) -> Result<()> {
+        self.finish_within(core, STEPS_AT_CLOSE)
+    }
+
+    fn finish_within(&self, core: &Core, steps_max: usize) -> Result<()> {
         let now_ns = core.clock.now_ns();
         let mut first = self.work_on(core, |_| true).map(drop);
-        while self.list.lock().iter().any(|rest| rest.is_due(now_ns)) {
+        let mut steps_left = steps_max - 1;
+        while steps_left > 0 && self.list.lock().iter().any(|rest| rest.is_due(now_ns)) {
             first = first.and(self.work_on(core, |rest| rest.is_due(now_ns)).map(drop));
+            steps_left -= 1;
         }
         first
     }
@@ -120,6 +163,9 @@ fn go_on(core: &Core, rest: &Rest, writer: &mut Writer) -> Result<bool> {
     writer.release();
     if matches!(finished, Ok(true)) {
         core.locks.release_all(rest.listed.owner());
+        if rest.is_found {
+            Counters::add(&core.counters.transactions_recovered);
+        }
     }
     finished
 }

@@ -1,7 +1,9 @@
 //! One random workload, power cuts at its moments, and in the recoveries from them.
 
 use super::workload::{verify, Contents, Shape, Version, Workload};
-use super::{insert, open, spec, Row, Rows};
+use super::{env, insert, open, spec, Row, Rows};
+use cheetah::base::Config;
+use cheetah::db::Db;
 use cheetah_io::sim::SimDisk;
 use cheetah_io::sim::{explore, Failure, Image, Plan, Report};
 use std::cell::RefCell;
@@ -56,8 +58,12 @@ fn check_image(image: &Image, versions: &[Version], depth: usize) -> Result<Repo
     if depth < DEPTH_MAX && image.seed % 32 == 0 {
         let recover = |disk: &SimDisk| {
             disk.acknowledge(image.acknowledged);
-            let db = open(disk);
-            drop(db);
+            if image.seed % 64 == 0 {
+                drop(open(disk));
+                return;
+            }
+            let Ok(db) = Db::open_early(env(disk), Config::tiny()) else { return };
+            while db.run_background().unwrap_or(false) {}
         };
         let plan = Plan::quick(image.seed, 4);
         let explored = explore(&plan, &image.disk, recover, |image| {
@@ -66,6 +72,6 @@ fn check_image(image: &Image, versions: &[Version], depth: usize) -> Result<Repo
         });
         deeper += explored.map_err(|failure| format!("in recovery {depth}: {failure}"))?;
     }
-    verify(&image.disk, versions, image.acknowledged)?;
+    verify(&image.disk, versions, image.acknowledged, image.seed % 2 == 1)?;
     Ok(deeper)
 }

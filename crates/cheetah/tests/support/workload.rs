@@ -428,8 +428,14 @@ fn check_undo_is_empty(db: &Db) -> std::result::Result<(), String> {
 
 /// Opens an image, ends the prepared transactions this way or that, and compares it with the versions from `acknowledged`
 /// on. The version found.
-pub fn verify(disk: &SimDisk, versions: &[Version], acknowledged: u64) -> std::result::Result<usize, String> {
-    let db = open(disk).map_err(|error| format!("the database does not open: {error}"))?;
+pub fn verify(
+    disk: &SimDisk,
+    versions: &[Version],
+    acknowledged: u64,
+    early: bool,
+) -> std::result::Result<usize, String> {
+    let opened = if early { opened_early(disk) } else { open(disk).map_err(|error| error.to_string()) };
+    let db = opened.map_err(|error| format!("the database does not open: {error}"))?;
     let commits = |no: u64| (no + acknowledged) % 2 == 0;
     let prepared = db.prepared().iter().map(number).collect::<BTreeSet<_>>();
     if prepared.is_empty() {
@@ -460,6 +466,30 @@ pub fn verify(disk: &SimDisk, versions: &[Version], acknowledged: u64) -> std::r
         let expected = versions.get(from).map(|version| version.prepared.keys().collect::<Vec<_>>());
         format!("{}; prepared {prepared:?}, wanted {expected:?}", describe(&contents, &same, from))
     })
+}
+
+/// Opens a database that serves before open transactions are taken back, and lets the background do so. Consistent reads
+/// see nothing of that.
+fn opened_early(disk: &SimDisk) -> std::result::Result<Db, String> {
+    let go_on = || {
+        let db = Db::open_early(env(disk), Config::tiny())?;
+        let at_once = contents_of(&db)?;
+        while db.run_background()? {}
+        Ok((contents_of(&db)? == at_once, db))
+    };
+    match go_on() {
+        Ok((true, db)) => Ok(db),
+        Ok((false, _)) => Err("rows were seen that were still to be taken back".into()),
+        Err(error) => Err(Error::to_string(&error)),
+    }
+}
+
+fn contents_of(db: &Db) -> Result<Contents> {
+    let table = |name: String| {
+        let rows = all_rows(&mut db.begin(), &db.table(&name)?)?;
+        Ok((name, rows))
+    };
+    db.table_names().into_iter().map(table).collect()
 }
 
 fn describe(contents: &Contents, versions: &[Contents], from: usize) -> String {

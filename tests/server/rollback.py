@@ -1,0 +1,155 @@
+"""Rollbacks of large transactions go on in the background: after KILL, when a client vanishes, and after a crash the server answers at
+once, and nobody sees what is still to be taken back.
+
+`make servertests ARGS="rollback --large"` takes 2,000,000 rows instead of 100,000.
+"""
+
+import threading
+import time
+
+from cheetah_tools.say import note
+from cheetah_tools.servertests import expect
+
+ROOM = {"loose_cheetah_buffer_pool_size": "64M", "loose_cheetah_log_file_size": "32M", "loose_cheetah_log_size_max": "512M"}
+
+
+def filled(context) -> tuple:
+    """A server with a table of many rows; how many, and what a consistent read finds."""
+    count = 2000000 if context.large else 100000
+    server = context.server(ROOM)
+    server.start()
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT, c CHAR(60), KEY (b)) ENGINE=CHEETAH")
+    server.sql(f"INSERT INTO t SELECT seq, seq, MD5(seq) FROM seq_1_to_{count}", "d")
+    server.sql("CREATE TABLE d.other (a INT PRIMARY KEY) ENGINE=CHEETAH")
+    return server, count, contents(server)
+
+
+def contents(server) -> tuple:
+    """What identifies the rows."""
+    return server.sql("SELECT COUNT(*), SUM(b), SUM(CRC32(c)) FROM d.t")[0]
+
+
+def begin_update(server) -> tuple:
+    """A connection that is changing all rows, and the thread in which it does so."""
+    import pymysql
+    connection = server.connect("d", autocommit=False)
+    outcome = []
+
+    def update():
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("UPDATE t SET b = -b, c = REVERSE(c)")
+            outcome.append(0)
+        except pymysql.MySQLError as failure:
+            outcome.append(failure.args[0])
+    thread = threading.Thread(target=update, daemon=True)
+    thread.start()
+    return connection, thread, outcome
+
+
+def changed(server) -> int:
+    """Undo records of the largest transaction."""
+    return int(server.value("SELECT COALESCE(MAX(trx_rows_modified), 0) FROM information_schema.cheetah_trx"))
+
+
+def wait_until(condition, seconds: float, what: str, server) -> float:
+    """Seconds until the condition holds."""
+    began = time.monotonic()
+    while not condition():
+        expect(time.monotonic() - began < seconds, f"{what} after {seconds} s", server)
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def took(function) -> tuple:
+    """What it returns, and the seconds that it took."""
+    began = time.monotonic()
+    result = function()
+    return result, time.monotonic() - began
+
+
+def finish(server, before: tuple) -> float:
+    """Wait for the rollback, looking at the table all the while; seconds."""
+    def is_done():
+        expect(contents(server) == before, "a consistent read sees what is taken back", server)
+        return server.status("Cheetah_rollbacks_unfinished") == 0
+    seconds = wait_until(is_done, 600, "the rollback is not done", server)
+    verdict = server.sql("CHECK TABLE d.t EXTENDED")[-1][3]
+    expect(verdict == "OK", f"CHECK TABLE: {verdict}", server)
+    server.sql("UPDATE d.t SET b = b WHERE a = 1")
+    return seconds
+
+
+def test_a_killed_statement_and_a_killed_connection_return_at_once(context):
+    """The next statements are answered while the rows are taken back."""
+    server, count, before = filled(context)
+    for what in ("QUERY", "CONNECTION"):
+        connection, thread, outcome = begin_update(server)
+        if what == "CONNECTION":
+            thread.join(600)
+            expect(outcome == [0], f"the update met error {outcome}", server)
+        else:
+            wait_until(lambda: changed(server) > count * 0.7, 300, "the update does not come on", server)
+        reached = changed(server)
+        server.sql(f"KILL {what} {connection.thread_id()}")
+        _, seconds = took(lambda: thread.join(600))
+        gone = 0.0
+        if what == "CONNECTION":
+            gone = wait_until(lambda: server.value("SELECT COUNT(*) FROM information_schema.processlist") == 1, 5, "the connection stays", server)
+        else:
+            expect(outcome == [1317], f"the killed update met error {outcome}", server)
+            with connection.cursor() as cursor:
+                cursor.execute("ROLLBACK")
+        (rows, asked), (_, wrote) = took(lambda: contents(server)), took(lambda: server.sql("REPLACE INTO d.other VALUES (1)"))
+        expect(rows == before, "a consistent read sees what is taken back", server)
+        done = finish(server, before)
+        note(f"KILL {what} after {reached} rows: {seconds + gone:.2f} s until it was gone, {asked:.2f} s for a read of all rows, {wrote:.2f} s "
+             f"for a write, {done:.1f} s for the rollback")
+        if what == "CONNECTION":
+            expect(gone < 1, "the killed connection waits for its rollback", server)
+        connection.close()
+    server.stop()
+
+
+def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(context):
+    """Kill -9 in a large transaction; the rows are right from the first query on, and writers wait for what is not taken back."""
+    server, count, before = filled(context)
+    connection, thread, outcome = begin_update(server)
+    thread.join(600)
+    expect(outcome == [0], f"the update met error {outcome}", server)
+    server.sql("INSERT INTO d.other VALUES (2)")
+    server.sql("FLUSH LOGS")
+    server.kill()
+    connection.close()
+    _, opened = took(server.start)
+    unfinished = server.status("Cheetah_rollbacks_unfinished")
+    told = server.sql("SELECT trx_state, trx_mysql_thread_id, trx_rows_modified > 0, lock_table FROM information_schema.cheetah_trx "
+                      "JOIN information_schema.cheetah_locks ON lock_trx_id = trx_id")
+    rows, asked = took(lambda: contents(server))
+    expect(rows == before, "a consistent read sees what is taken back", server)
+    expect(unfinished == 1, "nothing was left to take back: the test proves nothing", server)
+    expect(("ROLLING BACK", 0, 1, "`d`.`t`") in told, f"the views tell {told}", server)
+    # Once more in the middle of it.
+    server.kill()
+    server.start()
+    expect(contents(server) == before, "a consistent read sees what is taken back", server)
+    done = finish(server, before)
+    expect(server.value("SELECT COUNT(*) FROM d.other") == 1, "a committed row is missing", server)
+    expect(server.status("Cheetah_recovery_transactions_rolled_back") == 1, "the rollback is not counted", server)
+    note(f"{count} rows to take back: {opened:.2f} s until the server answered, {asked:.2f} s for a read of all rows, then {done:.1f} s for the rollback")
+    server.stop()
+
+
+def test_closing_does_not_wait_for_a_long_rollback(context):
+    """What is not taken back when the server ends is taken back after the next start."""
+    server, _, before = filled(context)
+    connection, thread, _ = begin_update(server)
+    thread.join(600)
+    _, seconds = took(server.stop)
+    connection.close()
+    server.start()
+    expect(contents(server) == before, "a consistent read sees what is taken back", server)
+    done = finish(server, before)
+    note(f"{seconds:.2f} s to stop, {done:.1f} s for the rest of the rollback")
+    server.stop()
