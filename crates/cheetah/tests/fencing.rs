@@ -6,18 +6,26 @@
 mod support;
 
 use cheetah::base::planted::plant;
-use cheetah::base::{Error, Result, TreeId};
+use cheetah::base::{Config, Error, Result, TreeId};
 use cheetah::db::Db;
 use cheetah::format::image::HEADER_BYTES;
 use cheetah_io::sim::{explore, CrashPolicy, Plan, SimDisk};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use support::workload::Contents;
 use support::*;
 
+/// Steps in which the background has finished everything.
+const STEPS: usize = 50;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// A database with three tables whose pages are in segments. In the log alone are: changes of every row of every table, a
 /// large value that replaces another, and the changes of a transaction that never ended.
 fn written() -> (SimDisk, Contents) {
+    written_with(|_| ())
+}
+
+/// As [`written`]; `last` is done before the power cut.
+fn written_with(last: impl FnOnce(&Db)) -> (SimDisk, Contents) {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
     let mut contents = Contents::new();
@@ -54,6 +62,7 @@ fn written() -> (SimDisk, Contents) {
     }
     db.create_table(&spec("last")).unwrap();
     contents.insert("last".into(), Rows::new());
+    last(&db);
     std::mem::forget(loser);
     (disk.crash(CrashPolicy::SyncedOnly, 1), contents)
 }
@@ -105,19 +114,48 @@ fn check_all(db: &Db, contents: &Contents) -> std::result::Result<Vec<String>, S
             Err(Error::Corruption { .. }) => continue,
             Err(other) => return Err(other.to_string()),
         }
-        insert(&mut txn, &table, 5000, &Row::new(5000, 5)).map_err(|error| error.to_string())?;
+        match insert(&mut txn, &table, 5000, &Row::new(5000, 5)) {
+            Ok(()) => {}
+            Err(Error::Corruption { .. }) => continue,
+            Err(other) => return Err(other.to_string()),
+        }
         txn.rollback().map_err(|error| error.to_string())?;
     }
     Ok(fenced)
 }
 
+/// When transactions that were open are taken back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Losers {
+    AtOnce,
+    InTheBackground,
+}
+
+fn opened(disk: &SimDisk, losers: Losers) -> Result<Db> {
+    if losers == Losers::AtOnce {
+        return open(disk);
+    }
+    let db = Db::open_early(env(disk), Config::tiny())?;
+    // Whoever gives space back meets the damage too, again and again.
+    for _ in 0..STEPS {
+        let _ = db.run_background();
+    }
+    for left in ["rollbacks_unfinished", "transactions_to_purge"] {
+        assert_eq!(db.status().into_iter().find(|(name, _)| *name == left).unwrap().1, 0, "{left}");
+    }
+    Ok(db)
+}
+
 /// Opens a damaged database three times, with a power cut after the first time, and drops what is fenced.
-fn survive(disk: &SimDisk, contents: &Contents) -> std::result::Result<Vec<String>, String> {
-    let db = open(disk).map_err(|error| format!("it does not open: {error}"))?;
+fn survive(disk: &SimDisk, contents: &Contents, losers: Losers) -> std::result::Result<Vec<String>, String> {
+    let db = opened(disk, losers).map_err(|error| format!("it does not open: {error}"))?;
     let fenced = check_all(&db, contents)?;
+    if losers == Losers::InTheBackground {
+        db.checkpoint().map_err(|error| format!("it makes no checkpoint: {error}"))?;
+    }
     drop(db);
     let disk = disk.crash(CrashPolicy::SyncedOnly, 1);
-    let db = open(&disk).map_err(|error| format!("it does not open again: {error}"))?;
+    let db = opened(&disk, losers).map_err(|error| format!("it does not open again: {error}"))?;
     if check_all(&db, contents)? != fenced {
         return Err("the second opening fences other tables".into());
     }
@@ -149,7 +187,8 @@ fn a_table_whose_page_recovery_needs_is_fenced_and_the_rest_works() {
     for (number, (path, offset, length)) in images.iter().enumerate() {
         let damaged = disk.snapshot();
         damaged.flip(path, offset + 20 + (number as u64 * 37) % (length - 20), number as u8 % 8).unwrap();
-        let fenced = survive(&damaged, &contents)
+        let losers = if number % 2 == 0 { Losers::AtOnce } else { Losers::InTheBackground };
+        let fenced = survive(&damaged, &contents, losers)
             .unwrap_or_else(|what| panic!("image {number} at {offset} of {path}: {what}"));
         assert!(fenced.len() <= 1, "one page damaged, {fenced:?} fenced");
         fenced_count += fenced.len();
@@ -163,7 +202,10 @@ fn all_damaged_tables_are_fenced_at_once() {
     for (path, offset, length) in images(&disk) {
         disk.flip(&path, offset + length / 2, 1).unwrap();
     }
-    assert_eq!(survive(&disk, &contents), Ok(NAMES.map(String::from).to_vec()));
+    for losers in [Losers::AtOnce, Losers::InTheBackground] {
+        let fenced = survive(&disk.snapshot(), &contents, losers);
+        assert_eq!(fenced, Ok(NAMES.map(String::from).to_vec()), "{losers:?}");
+    }
 }
 
 #[test]
@@ -183,7 +225,7 @@ fn power_cuts_while_a_fence_is_made_change_nothing() {
         &disk,
         |disk| drop(open(disk).unwrap()),
         |image| {
-            let fenced = survive(&image.disk, &contents)?;
+            let fenced = survive(&image.disk, &contents, Losers::AtOnce)?;
             images_count += 1;
             match fenced == [name.clone()] {
                 true => Ok(()),
@@ -202,7 +244,37 @@ fn a_fence_that_is_forgotten_is_caught_n3() {
     let caught = images(&disk).into_iter().any(|(path, offset, length)| {
         let damaged = disk.snapshot();
         damaged.flip(&path, offset + length / 2, 1).unwrap();
-        survive(&damaged, &contents).is_err()
+        survive(&damaged, &contents, Losers::AtOnce).is_err()
+    });
+    assert!(caught && bug.reached_count() > 0);
+}
+
+/// The last generation has the open transaction: redo does not come to its pages.
+#[test]
+fn a_table_whose_page_only_a_rollback_in_the_background_needs_is_fenced() {
+    let (disk, contents) = written_with(|db| db.checkpoint().unwrap());
+    let mut fenced_count = 0;
+    for (number, (path, offset, length)) in images(&disk).into_iter().enumerate() {
+        let damaged = disk.snapshot();
+        damaged.flip(&path, offset + length / 2, 1).unwrap();
+        let fenced = survive(&damaged, &contents, Losers::InTheBackground)
+            .unwrap_or_else(|what| panic!("image {number} at {offset} of {path}: {what}"));
+        assert!(fenced.len() <= 1, "one page damaged, {fenced:?} fenced");
+        fenced_count += fenced.len();
+    }
+    assert!(fenced_count > 3, "{fenced_count} flips fence a table");
+}
+
+#[test]
+fn what_the_background_meets_and_does_not_fence_is_caught_n3() {
+    let (disk, contents) = written_with(|db| db.checkpoint().unwrap());
+    let bug = plant("recovery: fence nothing once it serves");
+    let caught = images(&disk).into_iter().any(|(path, offset, length)| {
+        let damaged = disk.snapshot();
+        damaged.flip(&path, offset + length / 2, 1).unwrap();
+        let survived =
+            catch_unwind(AssertUnwindSafe(|| survive(&damaged, &contents, Losers::InTheBackground)));
+        survived.map_or(true, |survived| survived.is_err())
     });
     assert!(caught && bug.reached_count() > 0);
 }
