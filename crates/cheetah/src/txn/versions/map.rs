@@ -1,4 +1,5 @@
-//! The map from transaction numbers to outcomes: 8 bytes for each transaction that some snapshot may still be undecided about.
+//! The map from transaction numbers to outcomes: 8 bytes for each transaction that some snapshot may still be undecided about, or
+//! much less where the ends of many are the same to all snapshots.
 //!
 //! Invariants
 //!   I1  A number changes once, from active to an end; only an opening makes a frozen one active.
@@ -6,11 +7,14 @@
 //!       or before the horizon (H8), also while older ones are active: one forgotten transaction does not keep the map.
 //!   I3  The newest chunk stays. A number behind it has not been given out: active. No number is given out before all
 //!       doors show its chunk.
+//!   I4  A chunk whose transactions have all ended, with no open snapshot between the first of these ends and the last, is *alike*:
+//!       nobody can tell one end from another, so all count as the last one. No snapshot, and no horizon, comes between them
+//!       later. So an old snapshot keeps a few bytes for thousands of transactions that have ended after it.
 //! Every thread looks through one of several doors, so that readers on many cores do not write to one cache line. A door is
 //! locked exclusively once for each chunk that comes or goes.
 
 use super::number::Number;
-use crate::base::TxnId;
+use crate::base::{planted, reach, TxnId};
 use parking_lot::{Mutex, RwLock};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -84,12 +88,22 @@ impl State {
     }
 }
 
+/// What is known of each transaction of a chunk.
+#[derive(Debug)]
+enum Words<N> {
+    Each(Box<[N]>),
+    /// All have ended with the chunk's newest stamp, as far as anybody can tell (I4); these have been rolled back.
+    Alike {
+        aborted: Box<[u16]>,
+    },
+}
+
 /// The outcomes of consecutive transactions. One thread at a time writes: the one that holds the mutex of the commits, or the one
 /// that opens the database.
 #[derive(Debug)]
 pub(super) struct Chunk<N = AtomicU64> {
     no: u64,
-    words: Box<[N]>,
+    words: Words<N>,
     /// How many have not ended.
     active_count: N,
     /// The largest stamp.
@@ -112,7 +126,7 @@ impl<N: Number> Chunk<N> {
     pub(super) fn new(no: u64, txns: u64, word: u64) -> Self {
         Self {
             no,
-            words: (0..txns).map(|_| N::new(word)).collect(),
+            words: Words::Each((0..txns).map(|_| N::new(word)).collect()),
             active_count: N::new(if word == ACTIVE { txns } else { 0 }),
             newest_stamp: N::new(0),
         }
@@ -127,12 +141,55 @@ impl<N: Number> Chunk<N> {
     }
 
     fn word(&self, txn: u64) -> &N {
-        let word = self.words.get((txn % CHUNK_TXNS) as usize);
-        word.expect("a chunk has all words")
+        let Words::Each(words) = &self.words else { unreachable!("I4: all of an alike chunk have ended") };
+        words.get((txn % CHUNK_TXNS) as usize).expect("a chunk has all words")
     }
 
     pub(super) fn state(&self, txn: u64) -> State {
-        state_of(self.word(txn).get())
+        match &self.words {
+            Words::Each(_) => state_of(self.word(txn).get()),
+            Words::Alike { aborted } => {
+                let at = (txn % CHUNK_TXNS) as u16;
+                let stamp = self.newest_stamp.get();
+                match aborted.binary_search(&at) {
+                    Ok(_) => State::Aborted(stamp),
+                    Err(_) => State::Committed(stamp),
+                }
+            }
+        }
+    }
+
+    /// The chunk as one whose ends nobody can tell apart, if it is one: `live` has the stamps of all open snapshots, in
+    /// order, and behind them one that all others see (I4).
+    fn alike(&self, live: &[u64]) -> Option<Self> {
+        let Words::Each(words) = &self.words else { return None };
+        if self.active_count.get() != 0 {
+            return None;
+        }
+        let newest = self.newest_stamp.get();
+        let (mut oldest, mut aborted) = (newest, Vec::new());
+        for (word, at) in words.iter().zip(0..) {
+            match state_of(word.get()) {
+                State::Committed(stamp) => oldest = oldest.min(stamp),
+                State::Aborted(stamp) => {
+                    oldest = oldest.min(stamp);
+                    aborted.push(at);
+                }
+                State::Active | State::Frozen => return None,
+            }
+        }
+        let next_live = live.get(live.partition_point(|&stamp| stamp < oldest)).copied()?;
+        let is_split = next_live < newest && !planted::is_on("versions: merge ends across a snapshot");
+        let words = Words::Alike { aborted: aborted.into() };
+        let (active_count, newest_stamp) = (N::new(0), N::new(newest));
+        (!is_split).then(|| Self { no: self.no, words, active_count, newest_stamp })
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.words {
+            Words::Each(words) => size_of_val(&**words),
+            Words::Alike { aborted } => size_of::<Self>() + size_of_val(&**aborted),
+        }
     }
 
     /// Ends an active transaction.
@@ -252,7 +309,8 @@ impl Map {
 
     /// Bytes that the map occupies.
     pub(super) fn bytes(&self) -> usize {
-        self.directory.lock().len() * CHUNK_TXNS as usize * size_of::<AtomicU64>()
+        let directory = Arc::clone(&self.directory.lock());
+        directory.iter().map(|chunk| chunk.bytes()).sum()
     }
 
     /// Sees to it that the chunk of `txn`, a number that nobody knows yet, is there.
@@ -311,8 +369,8 @@ impl Map {
 
     /// Looks for what has ended at or before `horizon`, drops chunks that are frozen as a whole, and returns
     /// [`visible_below`](Self::visible_below), at most `next`. Each number is looked at once; whoever comes while somebody looks gets the
-    /// older answer.
-    pub(super) fn settle(&self, next: u64, horizon: u64) -> u64 {
+    /// older answer. `live` tells the stamps of open snapshots, as for [`Chunk::alike`].
+    pub(super) fn settle(&self, next: u64, horizon: u64, live: impl FnOnce() -> Vec<u64>) -> u64 {
         let Some(mut settled) = self.settled.try_lock() else { return self.visible_below() };
         let directory = Arc::clone(&self.directory.lock());
         let below = settled_below(&directory, settled.below, next, horizon);
@@ -322,17 +380,26 @@ impl Map {
         *settled = Settled { below, newest_no };
         self.below.store(below, Ordering::Release);
         if crosses {
-            self.drop_settled(horizon);
+            self.drop_settled(horizon, &live());
         }
         below
     }
 
-    fn drop_settled(&self, horizon: u64) {
+    /// Drops chunks that are frozen as a whole, and makes those alike that have become so.
+    fn drop_settled(&self, horizon: u64, live: &[u64]) {
         let mut directory = self.directory.lock();
         let newest_no = newest_no(&directory);
         let stays = |chunk: &&Arc<Chunk>| chunk.no == newest_no || !chunk.is_settled(horizon);
-        let kept = directory.iter().filter(stays).cloned().collect::<Vec<_>>();
-        if kept.len() < directory.len() {
+        let mut has_changed = false;
+        let mut kept = directory.iter().filter(stays).cloned().collect::<Vec<_>>();
+        for chunk in kept.iter_mut().filter(|chunk| chunk.no != newest_no) {
+            if let Some(alike) = chunk.alike(live) {
+                reach::mark("outcomes merged");
+                *chunk = Arc::new(alike);
+                has_changed = true;
+            }
+        }
+        if has_changed || kept.len() < directory.len() {
             self.show(&mut directory, kept);
         }
     }

@@ -145,7 +145,12 @@ impl Versions {
     /// Frees what the map has of them; to be called now and then.
     pub fn visible_below(&self) -> TxnId {
         let next = self.0.next_txn.0.load(Ordering::Acquire);
-        TxnId(self.0.map.settle(next, self.horizon()))
+        let live = || {
+            let mut live = Vec::new();
+            self.live_stamps(&mut live);
+            live
+        };
+        TxnId(self.0.map.settle(next, self.horizon(), live))
     }
 
     /// The number of the next transaction; for the flip.

@@ -241,6 +241,59 @@ fn a_forgotten_transaction_does_not_keep_the_map() {
     assert_eq!(versions.visible_below(), versions.next_txn());
 }
 
+/// Opens snapshots while transactions end, and compares what each sees with what is known; the bytes of the map at the end.
+fn old_snapshots(readers_count: u64) -> Result<usize, String> {
+    let (versions, mut rng) = (fresh(), Rng::new(readers_count));
+    let (mut ends, mut readers, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    let every = 40 * CHUNK_TXNS / readers_count;
+    for no in 0..40 * CHUNK_TXNS {
+        if no % every == every / 2 {
+            let reader = versions.reader();
+            readers.push((reader.open(), reader));
+        }
+        open.push(versions.start());
+        while open.len() > rng.below(4) as usize {
+            let txn = open.swap_remove(rng.below(open.len() as u64) as usize);
+            let outcome = if rng.below(10) == 0 { Aborted } else { Committed };
+            ends.push((txn, outcome, end(&versions, txn, outcome)));
+        }
+        if no % 1000 == 0 {
+            versions.visible_below();
+        }
+    }
+    versions.visible_below();
+    for (stamp, reader) in &readers {
+        for (txn, outcome, end) in ends.iter().filter(|_| rng.below(50) == 0) {
+            let decided = end <= stamp;
+            // A snapshot does not meet what was taken back before it.
+            let sees = decided && *outcome == Committed;
+            let is_right = reader.is_decided(*txn, None) == decided
+                && (reader.sees(*txn, None) == sees || decided && *outcome == Aborted);
+            if !is_right {
+                return Err(format!("{txn}, {outcome:?} at {end}, for a snapshot at {stamp}"));
+            }
+        }
+    }
+    Ok(versions.bytes())
+}
+
+#[test]
+fn an_old_snapshot_keeps_little_of_what_has_ended_after_it() {
+    let chunk_bytes = CHUNK_TXNS as usize * 8;
+    for readers_count in [1, 5, 20] {
+        let bytes = old_snapshots(readers_count).unwrap();
+        let bound = (readers_count as usize + 3) * chunk_bytes + 40 * 1500;
+        assert!(bytes < bound, "{readers_count} snapshots keep {bytes} bytes");
+    }
+}
+
+#[test]
+fn ends_that_are_merged_across_a_snapshot_are_caught() {
+    let bug = plant("versions: merge ends across a snapshot");
+    let found = old_snapshots(5);
+    assert!(bug.reached_count() > 0 && found.is_err(), "{found:?}");
+}
+
 /// What threads have done: the ends in the order of their stamps.
 #[derive(Default)]
 struct Oracle {
