@@ -87,14 +87,26 @@ int Session::commit(THD *thd, bool all) {
 int Session::rollback(THD *thd, bool all) {
   if (ends_transaction(thd, all)) return end_transaction(thd, false);
   if (!in_statement_) return 0;
+  // The connection ends: the transaction goes as a whole, and nobody waits for that.
+  if (thd->killed >= KILL_CONNECTION) {
+    thd->mark_transaction_to_rollback(true);
+    return end_transaction(thd, false);
+  }
   int error = rollback_error(cheetah_rollback_to(txn_, &statement_start_), thd);
   end_statement();
   return error;
 }
 
+// The server forgets that a statement was killed before it has the statement taken back; its error says so still.
+static bool was_killed(THD *thd) {
+  if (!thd->is_error()) return false;
+  uint error = thd->get_stmt_da()->sql_errno();
+  return error == ER_QUERY_INTERRUPTED || error == ER_STATEMENT_TIMEOUT;
+}
+
 uint8_t interrupted(void *context) {
   THD *thd = context != nullptr ? static_cast<THD *>(context) : current_thd;
-  return thd != nullptr && thd_kill_level(thd) != THD_IS_NOT_KILLED;
+  return thd != nullptr && (thd_kill_level(thd) != THD_IS_NOT_KILLED || was_killed(thd));
 }
 
 }  // namespace cheetah
