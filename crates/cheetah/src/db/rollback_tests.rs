@@ -7,7 +7,9 @@ use crate::base::{Config, Error, Result, Xid};
 use crate::format::image::Compression;
 use crate::format::row::RowShape;
 use crate::table::{IndexSpec, NewRow, Table, TableSpec};
+use crate::txn::{Answer, Lock, Wait};
 use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
+use std::ops::Bound::Unbounded;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
@@ -235,6 +237,24 @@ fn closing_does_not_wait_for_ever_and_an_early_opening_serves_before_the_rollbac
     });
     assert!(steps.get() > 5);
     assert_eq!(world.status("recovery_transactions_rolled_back"), 1);
+}
+
+#[test]
+fn what_a_long_transaction_has_scanned_is_free_before_its_rollback_is_done() {
+    let world = World::new();
+    let txn = world.long();
+    let (tree, owner) = (world.table.indexes()[0].tree, txn.listed.owner());
+    let locks = &world.db.0.core.locks;
+    let gap = Lock::Gap { tree, range: (Unbounded, Unbounded), mode: LockMode::Exclusive };
+    locks.request(owner, gap, Wait::Never).unwrap();
+    let other = world.db.begin().listed.owner();
+    let insert = Lock::InsertIntention { tree, key: b"x" };
+    let Ok(Answer::Wait(ticket)) = locks.request(other, insert, Wait::Queue { work: 0 }) else {
+        panic!("an insert waits for the range")
+    };
+    world.with_threads(|| drop(txn));
+    assert!(ticket.is_granted() && world.is_locked() && world.status("rollbacks_unfinished") == 1);
+    world.finish(|_| ());
 }
 
 #[test]

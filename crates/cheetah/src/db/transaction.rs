@@ -416,6 +416,7 @@ impl Transaction {
         self.view.end();
         if let Some(slot) = self.slot.take() {
             self.listed.set_phase(Phase::RollingBack);
+            self.core.locks.release_ranges(self.listed.owner());
             if (self.interrupted)() && self.core.unfinished.should_take(&self.core, &slot) {
                 return self.leave_rollback(slot);
             }

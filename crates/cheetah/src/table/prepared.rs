@@ -174,6 +174,7 @@ pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
 pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
     let Waiting { slot, listed, tables, .. } = core.prepared.take(xid)?;
     listed.set_phase(Phase::RollingBack);
+    core.locks.release_ranges(listed.owner());
     if core.unfinished.should_take(core, &slot) && withdraw(core, &slot).is_ok() {
         core.unfinished.add(slot, listed, tables);
         core.prepared.note_left();

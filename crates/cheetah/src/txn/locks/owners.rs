@@ -236,6 +236,16 @@ impl Owners {
         })
     }
 
+    /// The listed ranges with the memory booked for them, taken off the list.
+    pub(super) fn take_pieces(&self, owner: Owner) -> Vec<(TreeId, Vec<Span>, usize)> {
+        let mut shard = self.shard(owner).lock();
+        let trees = shard.owners.get_mut(&owner).into_iter().flat_map(|owned| &mut owned.trees);
+        let with_ranges = trees.filter(|on| !on.pieces.is_empty());
+        let take =
+            |on: &mut OnTree| (on.tree, std::mem::take(&mut on.pieces), std::mem::take(&mut on.pieces_bytes));
+        with_ranges.map(take).collect()
+    }
+
     /// Lists again what could not be compressed, and notes how many were.
     pub(super) fn give_back(&self, owner: Owner, tree: TreeId, kept: &[u64], compressed_count: usize) {
         self.with(owner, |owned| {

@@ -68,6 +68,23 @@ impl LockTable {
         }
     }
 
+    /// Releases the ranges of an owner that is being rolled back as a whole: it will not read again what it has read, and has what it
+    /// has changed by its versions, and by locks of records where somebody waits for those. So others need not wait for
+    /// the end of a long rollback of a statement that has scanned a table.
+    pub fn release_ranges(&self, owner: Owner) {
+        let mut freed = Vec::new();
+        for (tree, pieces, bytes) in self.owners.take_pieces(owner) {
+            let shard = self.tree_shard(tree);
+            let mut trees = shard.trees.write();
+            trees.remove_ranges(&self.account, tree, owner, (&pieces, bytes));
+            shard.in_use.store(trees.len(), Relaxed);
+            if shard.waiters.load(Relaxed) > 0 {
+                freed.push(Freed::Tree(tree));
+            }
+        }
+        self.advance_all(&freed);
+    }
+
     /// Gives one mode of a table back before the end of the transaction, as AUTO-INC at the end of a statement.
     pub fn release_table(&self, owner: Owner, table: TableId, mode: TableMode) {
         let mut freed = Vec::new();

@@ -211,3 +211,22 @@ fn a_plain_bound_is_written_as_in_mathematics() {
     let text = locks.all_locks().iter().map(|lock| lock.on.to_string()).collect::<Vec<_>>();
     assert_eq!(text, ["records and gaps of index 16 from (01, 2a]"]);
 }
+
+#[test]
+fn ranges_are_released_before_a_rollback_and_records_are_not() {
+    let locks = LockTable::default();
+    locks.grants(A, table(TableMode::IntentExclusive));
+    locks.grants(A, record(b"a", X));
+    locks.grants(A, next_key(b"a", b"c", X));
+    locks.grants(A, supremum(b"c"));
+    let inserts = [locks.waits(B, insert(b"b")), locks.waits(C, insert(b"d"))];
+    let reads = locks.waits(D, record(b"c", S));
+    locks.release_ranges(A);
+    assert!(inserts.iter().chain([&reads]).all(Ticket::is_granted));
+    locks.refuses(B, record(b"a", S));
+    locks.refuses(B, table(TableMode::Exclusive));
+    assert!(locks.all_locks().iter().all(|lock| !matches!(lock.on, LockedOn::Range { .. })));
+    locks.grants(A, next_key(b"a", b"b", S));
+    [A, D].into_iter().for_each(|owner| locks.release_all(owner));
+    locks.is_clean();
+}
