@@ -122,7 +122,28 @@ typedef struct CheetahRow {
   CheetahBytes row;
   const CheetahEntry *secondary;
   size_t secondary_count;
+  uint8_t changes_duplicate; /* whether the caller will change the row that has a unique key already */
 } CheetahRow;
+
+/* What a cursor that locks does with a row that somebody else has locked. */
+enum CheetahOnLocked {
+  CHEETAH_WAIT = 0,
+  CHEETAH_SKIP = 1, /* SKIP LOCKED */
+  CHEETAH_LOOK = 2  /* stops at it as it was committed last: semi-consistent reads, under READ COMMITTED */
+};
+
+/* Where a cursor that locks goes no further. The last two forward only. */
+enum CheetahSeekEndKind {
+  CHEETAH_NO_END = 0,
+  CHEETAH_END_OF_PREFIX = 1, /* with the keys that begin with the one that is sought */
+  CHEETAH_END_BELOW = 2,     /* before `key` */
+  CHEETAH_END_UP_TO = 3      /* with the keys that begin with `key` */
+};
+
+typedef struct CheetahSeekEnd {
+  uint8_t kind;
+  CheetahBytes key;
+} CheetahSeekEnd;
 
 typedef struct CheetahFound {
   CheetahBytes key;       /* clustered index: the row's key; secondary index: the caller's part of the key */
@@ -133,6 +154,16 @@ typedef struct CheetahFound {
 typedef struct CheetahSavepoint {
   uint64_t words[4];
 } CheetahSavepoint;
+
+/* Auto-increment values: what is wanted, and what was reserved. */
+typedef struct CheetahNumbers {
+  uint64_t increment;
+  uint64_t offset;
+  uint64_t largest; /* that the column can hold */
+  uint64_t count;
+  uint64_t first;
+  uint64_t next; /* the counter behind them */
+} CheetahNumbers;
 
 typedef struct CheetahXid {
   uint64_t format;
@@ -237,6 +268,11 @@ uint32_t cheetah_max_key_bytes(const CheetahTable *table, uint32_t index_no);
 uint64_t cheetah_row_count(const CheetahTable *table);
 uint64_t cheetah_auto_increment(const CheetahTable *table);
 void cheetah_advance_auto_increment(const CheetahTable *table, uint64_t next);
+/* Takes numbers from the counter, of those that increment and offset allow; `count` is 0 when there are none up to
+   `largest`. Waits for statements that take numbers one after the other; `bulk` makes the transaction one of these until
+   the statement ends. */
+int32_t cheetah_reserve_auto_increment(CheetahTxn *txn, const CheetahTable *table, uint8_t bulk,
+                                       CheetahNumbers *numbers);
 int32_t cheetah_set_auto_increment(CheetahDb *db, const CheetahTable *table, uint64_t next);
 uint64_t cheetah_next_hidden_key(const CheetahTable *table);
 int32_t cheetah_index_stats(const CheetahTable *table, CheetahIndexStats *stats, size_t count);
@@ -253,6 +289,8 @@ CheetahTxn *cheetah_begin(CheetahDb *db, CheetahInterrupted interrupted, void *c
 void cheetah_free_txn(CheetahTxn *txn);
 /* Before the transaction's first read or write. */
 int32_t cheetah_set_isolation(CheetahTxn *txn, uint8_t level);
+/* Whether rows that have changed since the snapshot are refused to those who lock or change them. */
+void cheetah_set_snapshot_isolation(CheetahTxn *txn, uint8_t is_on);
 void cheetah_set_lock_wait(CheetahTxn *txn, uint64_t timeout_ns);
 int32_t cheetah_take_snapshot(CheetahTxn *txn);
 /* Cursors of the statement are used no more. */
@@ -301,9 +339,15 @@ CheetahBytes cheetah_buffer_bytes(const CheetahBuffer *buffer);
 
 /* Cursors. A cursor is good until the end of its transaction. */
 int32_t cheetah_open_cursor(CheetahTxn *txn, const CheetahTable *table, uint32_t index_no, uint8_t read,
-                            CheetahCursor **cursor);
+                            uint8_t on_locked, CheetahCursor **cursor);
 void cheetah_close_cursor(CheetahCursor *cursor);
-int32_t cheetah_seek(CheetahCursor *cursor, uint8_t mode, CheetahBytes key, CheetahFound *found);
+int32_t cheetah_seek(CheetahCursor *cursor, uint8_t mode, CheetahBytes key, CheetahSeekEnd end, CheetahFound *found);
+/* Whether the current row is as it was committed last, and not locked, as somebody else has it (CHEETAH_LOOK). */
+uint8_t cheetah_is_unlocked(const CheetahCursor *cursor);
+/* Once more to such a row, waiting for its lock; to the next one if it has gone. */
+int32_t cheetah_read_again(CheetahCursor *cursor, CheetahFound *found);
+/* The row does not match: gives its lock back under READ COMMITTED. */
+void cheetah_unlock_row(CheetahCursor *cursor);
 int32_t cheetah_next(CheetahCursor *cursor, CheetahFound *found);
 /* The next row of the clustered index and, when a snapshot is read, rows that follow, at most `room`. */
 int32_t cheetah_next_rows(CheetahCursor *cursor, CheetahFound *found, size_t room, size_t *count);

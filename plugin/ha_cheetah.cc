@@ -32,7 +32,7 @@ handler::Table_flags ha_cheetah::table_flags() const {
          HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION | HA_PRIMARY_KEY_IN_READ_INDEX |
          HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_TABLE_SCAN_ON_INDEX |
          HA_DUPLICATE_POS | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
-         HA_CONCURRENT_OPTIMIZE | HA_CAN_TABLES_WITHOUT_ROLLBACK;
+         HA_CAN_SKIP_LOCKED | HA_CONCURRENT_OPTIMIZE | HA_CAN_TABLES_WITHOUT_ROLLBACK;
 }
 
 ulong ha_cheetah::index_flags(uint key_no, uint, bool) const {
@@ -93,11 +93,21 @@ int ha_cheetah::close() {
 int ha_cheetah::reset() {
   cursor_.reset();
   scan_ = Scan::none;
+  changes_duplicates_ = tries_semi_consistent_ = read_unlocked_ = false;
   large_values_.clear();
   return 0;
 }
 
-int ha_cheetah::extra(enum ha_extra_function) { return 0; }
+int ha_cheetah::extra(enum ha_extra_function operation) {
+  switch (operation) {
+    case HA_EXTRA_WRITE_CAN_REPLACE:
+    case HA_EXTRA_INSERT_WITH_UPDATE: changes_duplicates_ = true; break;
+    case HA_EXTRA_WRITE_CANNOT_REPLACE:
+    case HA_EXTRA_NO_IGNORE_DUP_KEY: changes_duplicates_ = false; break;
+    default: break;
+  }
+  return 0;
+}
 
 // LargeValues: one buffer for each column that has had a large value in this statement.
 int ha_cheetah::fetch(unsigned slot, CheetahBytes locator, CheetahBytes *value) {

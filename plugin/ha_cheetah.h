@@ -95,6 +95,10 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int index_first(uchar *record) override;
   int index_last(uchar *record) override;
   int index_next_same(uchar *record, const uchar *key, uint length) override;
+  int read_range_first(const key_range *start, const key_range *end, bool equal, bool sorted) override;
+  void unlock_row() override;
+  bool was_semi_consistent_read() override { return read_unlocked_; }
+  void try_semi_consistent_read(bool yes) override;
   Item *idx_cond_push(uint key_no, Item *condition) override;
 
   // Statistics and costs.
@@ -133,7 +137,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // handler that looks for duplicates of a row to be written has a read lock, but its table is one that is written.
   bool reads_only() const { return get_lock_type() == F_RDLCK && table->reginfo.lock_type < TL_FIRST_WRITE; }
   int begin_statement(THD *thd, bool writes);
-  bool needs_table_lock(THD *thd, bool writes) const;
+  bool locks_whole_table(THD *thd) const;
   int lock_engine_table(bool exclusive);
   int use_private_transaction(THD *thd);
   int end_private_transaction();
@@ -161,7 +165,8 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
 
   // reads.cc
   int open_cursor(unsigned engine_index);
-  int seek(uint8_t mode, CheetahBytes key);
+  int seek(uint8_t mode, CheetahBytes key, CheetahSeekEnd end = {CHEETAH_NO_END, {nullptr, 0}});
+  CheetahSeekEnd end_of_range();
   int seek_and_deliver(uint8_t mode, CheetahBytes key, bool forward, uchar *record);
   int step(bool forward, uchar *record);
   int move(bool forward);
@@ -204,6 +209,12 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   CheetahRead read_ = CHEETAH_READ_CONSISTENT;
   CheetahRead locked_read_ = CHEETAH_READ_EXCLUSIVE;  // what the server has locked the table for
   cheetah::TxnHandle private_txn_;
+  bool changes_duplicates_ = false;  // REPLACE and ON DUPLICATE KEY UPDATE: the row with a taken unique key is changed
+  bool skips_locked_ = false;           // SKIP LOCKED
+  bool tries_semi_consistent_ = false;  // rows that others have locked are looked at as they were committed last
+  bool read_unlocked_ = false;          // the row read last was such a one
+  bool in_range_read_ = false;       // `end_range` belongs to the search that is made
+  int numbering_error_ = 0;
   ulonglong numbered_rows_left_ = 0;  // rows that the statement said it would insert
   ulonglong reserved_up_to_ = 0;      // numbers below are the statement's
 
@@ -222,6 +233,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   cheetah::Buffer current_key_;  // clustered key of the row read last, in a table with a hidden key
   cheetah::RowBuffer row_;       // row read by a key of its own
   cheetah::Buffer search_key_;
+  cheetah::Buffer end_key_;
 
   // Reused from row to row.
   cheetah::Buffer scratch_;

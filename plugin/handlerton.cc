@@ -59,7 +59,7 @@ static int start_consistent_snapshot(handlerton *, THD *thd) {
   if (thd_tx_isolation(thd) <= ISO_READ_COMMITTED) {
     push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_UNSUPPORTED,
                         "CHEETAH: WITH CONSISTENT SNAPSHOT is ignored at READ COMMITTED isolation level.");
-    return 0;
+    return session->join_transaction(thd);
   }
   return session->take_snapshot(thd);
 }

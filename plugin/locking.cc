@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Statements begin here: which transaction the handler works in, how it reads, and which table lock it needs.
+// Statements begin here: which transaction the handler works in, how it reads, and whether it locks the whole table.
 //
 // How a handler reads follows from the command and the server's kind of lock, by InnoDB's rules; docs/mariadb.md,
 // "What a statement locks", has them as a table.
@@ -53,7 +53,9 @@ bool ha_cheetah::is_sequence() const { return table->s->table_type == TABLE_TYPE
 
 // The engine locks; the server's own table locks are not used (lock_count is 0).
 THR_LOCK_DATA **ha_cheetah::store_lock(THD *thd, THR_LOCK_DATA **to, enum thr_lock_type lock_type) {
-  if (lock_type != TL_IGNORE) locked_read_ = read_mode(thd, lock_type);
+  if (lock_type == TL_IGNORE) return to;
+  locked_read_ = read_mode(thd, lock_type);
+  skips_locked_ = lock_type == TL_READ_SKIP_LOCKED || lock_type == TL_WRITE_SKIP_LOCKED;
   return to;
 }
 
@@ -108,16 +110,16 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   }
   txn_ = session_->txn();
   error = session_->register_statement(thd);
-  if (error == 0 && needs_table_lock(thd, writes)) error = lock_engine_table(writes);
+  if (error == 0 && locks_whole_table(thd)) error = lock_engine_table(writes);
   return error;
 }
 
-// Whoever changes rows locks the table. LOCK TABLES does so to the end of the transaction, if that is longer than the
-// statement.
-bool ha_cheetah::needs_table_lock(THD *thd, bool writes) const {
+// A table that nobody else can see needs no locks of rows, nor does one that is copied or checked as a whole. LOCK TABLES
+// locks to the end of the transaction, if that is longer than the statement.
+bool ha_cheetah::locks_whole_table(THD *thd) const {
   int command = thd_sql_command(thd);
   bool locks_tables = command == SQLCOM_LOCK_TABLES && thd_test_options(thd, OPTION_NOT_AUTOCOMMIT);
-  return writes || locks_tables || copies_table(command);
+  return is_temporary() || locks_tables || copies_table(command) || command == SQLCOM_CHECK;
 }
 
 int ha_cheetah::lock_engine_table(bool exclusive) {

@@ -16,21 +16,22 @@ static ulonglong next_that_fits(ulonglong at_least, ulonglong increment, ulonglo
   return offset + steps * increment;
 }
 
+// As InnoDB's innodb_autoinc_lock_mode = 1: what these insert is not known before, and is to have numbers in a row.
+static bool inserts_in_bulk(THD *thd) {
+  int command = thd_sql_command(thd);
+  return command == SQLCOM_INSERT_SELECT || command == SQLCOM_REPLACE_SELECT || command == SQLCOM_LOAD;
+}
+
 void ha_cheetah::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
                                     ulonglong *reserved) {
-  ulonglong largest = table->next_number_field->get_max_int_value();
-  ulonglong next = cheetah_auto_increment(engine_table_.get());
-  if (next < largest && thd_sql_command(ha_thd()) != SQLCOM_ALTER_TABLE) {
-    ulonglong fitting = next_that_fits(next, increment, offset);
-    if (fitting < largest) next = fitting;
-  }
   if (numbered_rows_left_ == 0) numbered_rows_left_ = wanted == 0 ? 1 : wanted;
-  *first = next;
-  *reserved = next > largest ? 0 : numbered_rows_left_;
-  if (*reserved == 0) return;
-  ulonglong last = next + (*reserved - 1) * increment;
-  move_counter_past(last < next ? ~0ULL : last, increment, offset);
-  reserved_up_to_ = cheetah_auto_increment(engine_table_.get());
+  if (thd_sql_command(ha_thd()) == SQLCOM_ALTER_TABLE) increment = offset = 1;
+  CheetahNumbers numbers{increment, offset, table->next_number_field->get_max_int_value(), numbered_rows_left_, 0, 0};
+  int32_t code = cheetah_reserve_auto_increment(txn_, engine_table_.get(), inserts_in_bulk(ha_thd()), &numbers);
+  numbering_error_ = cheetah::handler_error(code, ha_thd());
+  *first = code == CHEETAH_OK ? numbers.first : ~0ULL;
+  *reserved = code == CHEETAH_OK ? numbers.count : 0;
+  if (*reserved != 0) reserved_up_to_ = numbers.next;
 }
 
 // The counter may go beyond the column's largest number: that is how the server learns that all are used up.

@@ -19,21 +19,23 @@ static constexpr size_t run_rows_max = 128;
 int ha_cheetah::open_cursor(unsigned engine_index) {
   CheetahCursor *cursor = nullptr;
   cursor_.reset();
-  int32_t code = cheetah_open_cursor(txn_, engine_table_.get(), engine_index, read_, &cursor);
+  CheetahOnLocked on_locked = skips_locked_ ? CHEETAH_SKIP : tries_semi_consistent_ ? CHEETAH_LOOK : CHEETAH_WAIT;
+  int32_t code = cheetah_open_cursor(txn_, engine_table_.get(), engine_index, read_, on_locked, &cursor);
   if (code != CHEETAH_OK) return handler_error(code, ha_thd());
   cursor_.reset(cursor);
   cursor_index_ = engine_index;
   return 0;
 }
 
-int ha_cheetah::seek(uint8_t mode, CheetahBytes key) {
+int ha_cheetah::seek(uint8_t mode, CheetahBytes key, CheetahSeekEnd end) {
   if (!cursor_ || scan_ >= Scan::paused) {
     int error = open_cursor(cursor_index_);
     if (error != 0) return error;
   }
   end_run();
-  int32_t code = cheetah_seek(cursor_.get(), mode, key, &found_);
+  int32_t code = cheetah_seek(cursor_.get(), mode, key, end, &found_);
   scan_ = code == CHEETAH_OK ? Scan::on_entry : Scan::none;
+  read_unlocked_ = code == CHEETAH_OK && tries_semi_consistent_ && cheetah_is_unlocked(cursor_.get());
   return handler_error(code, ha_thd());
 }
 
@@ -44,10 +46,16 @@ int ha_cheetah::seek_and_deliver(uint8_t mode, CheetahBytes key, bool forward, u
 
 int ha_cheetah::move(bool forward) {
   if (scan_ != Scan::on_entry) return move_from_outside(forward);
-  int32_t code = in_runs_  ? next_rows()
+  bool again = read_unlocked_;
+  read_unlocked_ = false;
+  int32_t code = again     ? cheetah_read_again(cursor_.get(), &found_)
+                 : in_runs_  ? next_rows()
                  : forward ? cheetah_next(cursor_.get(), &found_)
                            : cheetah_prev(cursor_.get(), &found_);
-  if (code == CHEETAH_OK) return 0;
+  if (code == CHEETAH_OK) {
+    read_unlocked_ = tries_semi_consistent_ && cheetah_is_unlocked(cursor_.get());
+    return 0;
+  }
   scan_ = forward ? Scan::past_last : Scan::past_first;
   return handler_error(code, ha_thd());
 }
@@ -286,7 +294,8 @@ int ha_cheetah::index_read_map(uchar *record, const uchar *key, key_part_map par
   Search search = search_for(find);
   search_key_.clear();
   append_key_image(active_index, key, parts, &search_key_);
-  int error = seek(search.mode, search_key_.bytes());
+  CheetahSeekEnd end = search.same ? CheetahSeekEnd{CHEETAH_END_OF_PREFIX, no_key} : end_of_range();
+  int error = seek(search.mode, search_key_.bytes(), end);
   if (search.same && error == HA_ERR_END_OF_FILE) scan_ = Scan::missed;
   while (error == 0) {
     if (search.same && !entry_starts_with(search_key_)) {
@@ -309,9 +318,42 @@ int ha_cheetah::index_next(uchar *record) { return step(true, record); }
 
 int ha_cheetah::index_prev(uchar *record) { return step(false, record); }
 
-int ha_cheetah::index_first(uchar *record) { return seek_and_deliver(CHEETAH_FIRST, no_key, true, record); }
+int ha_cheetah::index_first(uchar *record) {
+  int error = seek(CHEETAH_FIRST, no_key, end_of_range());
+  return error != 0 ? error : deliver(record, true);
+}
 
 int ha_cheetah::index_last(uchar *record) { return seek_and_deliver(CHEETAH_LAST, no_key, false, record); }
+
+int ha_cheetah::read_range_first(const key_range *start, const key_range *end, bool equal, bool sorted) {
+  in_range_read_ = true;
+  int error = handler::read_range_first(start, end, equal, sorted);
+  in_range_read_ = false;
+  return error;
+}
+
+// What lies behind the range is not to be locked.
+CheetahSeekEnd ha_cheetah::end_of_range() {
+  if (!in_range_read_ || end_range == nullptr) return {CHEETAH_NO_END, no_key};
+  end_key_.clear();
+  append_key_image(active_index, end_range->key, end_range->keypart_map, &end_key_);
+  bool below = end_range->flag == HA_READ_BEFORE_KEY;
+  return {static_cast<uint8_t>(below ? CHEETAH_END_BELOW : CHEETAH_END_UP_TO), end_key_.bytes()};
+}
+
+// UPDATE looks at locked rows as they were committed last, and asks for those again that match.
+void ha_cheetah::try_semi_consistent_read(bool yes) {
+  tries_semi_consistent_ = yes && read_ == CHEETAH_READ_EXCLUSIVE && thd_tx_isolation(ha_thd()) <= ISO_READ_COMMITTED;
+}
+
+// The row read last does not match.
+void ha_cheetah::unlock_row() {
+  if (read_unlocked_) {
+    read_unlocked_ = false;
+    return;
+  }
+  if (scan_ == Scan::on_entry && read_ != CHEETAH_READ_CONSISTENT) cheetah_unlock_row(cursor_.get());
+}
 
 // The key is the one of the last index_read_map.
 int ha_cheetah::index_next_same(uchar *record, const uchar *, uint) {

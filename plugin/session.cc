@@ -47,6 +47,7 @@ static CheetahIsolation isolation_level(THD *thd) {
 int Session::begin_transaction(THD *thd) {
   if (in_transaction_) return 0;
   in_transaction_ = true;
+  cheetah_set_snapshot_isolation(txn_, snapshot_isolation(thd));
   return handler_error(cheetah_set_isolation(txn_, isolation_level(thd)), thd);
 }
 
@@ -60,9 +61,13 @@ int Session::register_statement(THD *thd) {
   return begin_transaction(thd);
 }
 
-int Session::take_snapshot(THD *thd) {
+int Session::join_transaction(THD *thd) {
   trans_register_ha(thd, true, engine.hton, 0);
-  int error = begin_transaction(thd);
+  return begin_transaction(thd);
+}
+
+int Session::take_snapshot(THD *thd) {
+  int error = join_transaction(thd);
   return error != 0 ? error : handler_error(cheetah_take_snapshot(txn_), thd);
 }
 

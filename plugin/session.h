@@ -23,6 +23,8 @@ class Session {
 
   // Tells the server that this statement uses the engine; remembers where the statement began.
   int register_statement(THD *thd);
+  // Takes part in the connection's transaction before a statement uses the engine, so that its savepoints count.
+  int join_transaction(THD *thd);
   // START TRANSACTION WITH CONSISTENT SNAPSHOT.
   int take_snapshot(THD *thd);
   // Whether a call of the server with `all` ends the transaction, and not only a statement of it.

@@ -45,7 +45,12 @@ static MYSQL_SYSVAR_UINT(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGI
                          nullptr, set_flush_log, 1, 0, 2, 0);
 
 static MYSQL_THDVAR_ULONGLONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
-                              "Seconds to wait for a table lock of the engine", nullptr, nullptr, 50, 0, 100000000, 0);
+                              "Seconds to wait for a lock of a row or a table", nullptr, nullptr, 50, 0, 100000000, 0);
+
+static MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
+                         "Refuse to lock or change a row that has changed since the transaction's snapshot (error 1020), "
+                         "under REPEATABLE READ and SERIALIZABLE",
+                         nullptr, nullptr, false);
 
 static MYSQL_THDVAR_ENUM(default_compression, PLUGIN_VAR_RQCMDARG,
                          "Compression of tables that are created without the option COMPRESSION", nullptr, nullptr,
@@ -62,6 +67,7 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(io_capacity),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
                                         MYSQL_SYSVAR(lock_wait_timeout),
+                                        MYSQL_SYSVAR(snapshot_isolation),
                                         MYSQL_SYSVAR(default_compression),
                                         MYSQL_SYSVAR(default_compression_level),
                                         nullptr};
@@ -82,6 +88,8 @@ uint64_t lock_wait_timeout_ns(THD *thd) {
   if (of_statement) seconds = std::min<ulonglong>(seconds, thd->variables.lock_wait_timeout);
   return seconds * 1000000000ULL;
 }
+
+bool snapshot_isolation(THD *thd) { return THDVAR(thd, snapshot_isolation); }
 
 void default_compression(THD *thd, uint8_t *codec, int32_t *level) {
   *codec = static_cast<uint8_t>(THDVAR(thd, default_compression));

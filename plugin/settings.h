@@ -16,6 +16,7 @@ extern const char *compression_names[];
 CheetahConfig open_config();
 // Also that of NOWAIT and WAIT n in a statement.
 uint64_t lock_wait_timeout_ns(THD *thd);
+bool snapshot_isolation(THD *thd);
 // The session's choice for tables that say nothing: a CheetahCompression and its level (0: the codec's own default).
 void default_compression(THD *thd, uint8_t *codec, int32_t *level);
 

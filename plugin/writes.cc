@@ -60,7 +60,7 @@ int ha_cheetah::write_failed(int32_t code) {
 int ha_cheetah::write_row(const uchar *record) {
   if (table->next_number_field && record == table->record[0]) {
     int error = update_auto_increment();
-    if (error != 0) return error;
+    if (error != 0) return numbering_error_ != 0 ? numbering_error_ : error;
   }
   if (codec_.hidden_key()) {
     uchar number[8];
@@ -77,7 +77,7 @@ int ha_cheetah::write_row(const uchar *record) {
   entry_bytes_.clear();
   encode_secondaries(record, true);
   set_pointers();
-  CheetahRow row{key_.bytes(), row_image_.bytes(), entries_.data(), entries_.size()};
+  CheetahRow row{key_.bytes(), row_image_.bytes(), entries_.data(), entries_.size(), changes_duplicates_};
   int32_t code = cheetah_insert(txn_, engine_table_.get(), &row);
   note_inserted_number(record, code == CHEETAH_DUPLICATE_KEY);
   if (code != CHEETAH_OK) return write_failed(code);
@@ -169,7 +169,7 @@ int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
   for (unsigned i = 1; i <= codec_.secondaries().size(); i++) secondary_changes(i, old_record, new_record, moves);
   set_pointers();
   if (!moves && entries_.empty() && replaces_by_same_row(old)) return HA_ERR_RECORD_IS_THE_SAME;
-  CheetahRow row{key_.bytes(), row_image_.bytes(), entries_.data(), entries_.size()};
+  CheetahRow row{key_.bytes(), row_image_.bytes(), entries_.data(), entries_.size(), changes_duplicates_};
   int32_t code = cheetah_update(txn_, engine_table_.get(), old_key_.bytes(), &row, old_entries_.data(),
                                 old_entries_.size());
   if (code != CHEETAH_OK) return write_failed(code);

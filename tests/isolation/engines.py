@@ -8,10 +8,8 @@ expected; none is expected that the answers do not imply.
 from sessions import Play
 
 INNODB, CHEETAH = "InnoDB", "CHEETAH"
-# Reasons of differences.tsv and of the comparison of interleavings.
-TABLE_LOCK = "table-lock"
+# A reason of differences.tsv and of the comparison of interleavings; those of locks are in reasons.py.
 READ_UNCOMMITTED = "read-uncommitted"
-NEITHER = ("COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "BEGIN", "START")
 
 
 class Features:
@@ -29,36 +27,11 @@ class Features:
         """The settings that the engine has."""
         return [False, True] if f"{engine.lower()}_snapshot_isolation" in self.variables else [False]
 
-    def explain(self, level: str, mine, other, entries: list, begun=()) -> str:
-        """Why Cheetah's step `mine` may differ from InnoDB's `other`: a reason of differences.tsv, or nothing. Sessions in `begun`
-        were in a transaction before the first step."""
+    def explain(self, level: str, mine) -> str:
+        """Why Cheetah's step `mine` may differ from InnoDB's, locks aside: a reason of differences.tsv, or nothing."""
         if level == "READ UNCOMMITTED" and not self.readers_wait and reads(mine.text):
             return READ_UNCOMMITTED
-        if self.writers_wait and self.others_locked(level, mine, entries, begun) and (locks_decided(mine, other) or locks_decided(other, mine)):
-            return TABLE_LOCK
-        if self.writers_wait and level == "READ COMMITTED" and waited_within(mine, other):
-            return TABLE_LOCK
         return ""
-
-    def others_locked(self, level: str, mine, entries: list, begun) -> bool:
-        """Whether an open transaction of another session has, or waits for, a lock of the whole table."""
-        locked, inside = set(), set(begun)
-        for entry in entries[:mine.number]:
-            if ends(entry.text) and not entry.deferred:
-                locked.discard(entry.name)
-                inside.discard(entry.name)
-            elif entry.text.startswith(("BEGIN", "START")):
-                inside.add(entry.name)
-            elif self.takes_lock(level, entry.text, entry.name in inside):
-                locked.add(entry.name)
-        involved = [mine, *mine.woke]
-        return bool(locked - {mine.name}) and any(ends(e.text) or self.takes_lock(level, e.text, True) for e in involved)
-
-    def takes_lock(self, level: str, text: str, inside: bool) -> bool:
-        """Whether a statement locks the table, to the end of its transaction."""
-        if reads(text):
-            return self.readers_wait or (level == "SERIALIZABLE" and inside)
-        return not text.startswith(NEITHER)
 
     def text(self) -> str:
         """For the last line of a run."""
@@ -85,23 +58,6 @@ class Features:
         finally:
             play.close()
         return play.entries
-
-
-def locks_decided(entry, other) -> bool:
-    """Whether a lock that was not free, or became free on one side only, shows in this step."""
-    errors = {e.outcome.error for e in [entry, *entry.woke] if e.outcome is not None}
-    if entry.waited or entry.deferred or errors & {1205, 1213}:
-        return True
-    # Two that are woken at once go on beside each other where rows are locked, and one after the other where the table is.
-    return {e.number for e in entry.woke} != {e.number for e in other.woke} or len({e.name for e in entry.woke}) > 1
-
-
-def waited_within(entry, other) -> bool:
-    """Whether the first that went on otherwise is a statement that locks and had waited: InnoDB waits in the middle of a scan, without
-    its gaps, and does not see what was inserted behind it; a statement that waits for its table has seen nothing yet."""
-    pairs = zip(sorted(entry.woke, key=lambda e: e.number), sorted(other.woke, key=lambda e: e.number))
-    first = next((mine for mine, theirs in pairs if mine.number != theirs.number or mine.outcome.key() != theirs.outcome.key()), None)
-    return first is not None and first.waited and not reads(first.text)
 
 
 def ends(text: str) -> bool:

@@ -141,7 +141,7 @@ class Grid:
         ours, theirs = self.cells[(*pair, CHEETAH)], self.cells[(*pair, INNODB)]
         for mine, other in zip(ours.entries, theirs.entries):
             if mine.key() != other.key():
-                return self.features.explain(pair[1], mine, other, ours.entries, {entry.name for entry in ours.entries})
+                return self.features.explain(pair[1], mine)
         return ""
 
     def side_by_side(self, pair: tuple) -> str:

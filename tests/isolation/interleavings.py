@@ -2,10 +2,8 @@
 """Random scripts of several sessions, step by step on an InnoDB table and on a Cheetah table: results, waits, errors alike?
 
 A step that waits is left waiting; what goes on, and when, is compared too. A script ends at its first difference: it has a
-reason (engines.py, `Features.explain`), or it is a failure, which is made as short as it gets and printed with its seed. Scripts that
-InnoDB itself plays in two ways are left out and counted. While Cheetah locks tables, every second script is such that
-they make no difference (serial, or one session that locks beside readers): there nothing may differ. `--plant` leaves a
-row out of one table: then it must fail, which proves that it can.
+reason (reasons.py), or it is a failure, which is made as short as it gets and printed with its seed. Scripts that InnoDB itself
+plays in two ways are left out and counted. `--plant` leaves a row out of one table: then it must fail, which proves that it can.
 
     python3 tests/isolation/interleavings.py [--scripts 150] [--seed 1] [--show]
 """
@@ -24,8 +22,11 @@ from cheetah_tools import say  # noqa: E402
 from cheetah_tools.paths import VAR, show  # noqa: E402
 from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
 from engines import CHEETAH, Features, fresh_database, INNODB  # noqa: E402
-from scripts import FREE, Generator, ONE_WRITER, ROWS, SERIAL, Script, TABLE  # noqa: E402
+from reasons import Difference, Look, vain  # noqa: E402
+from scripts import Generator, ROWS, Script, TABLE  # noqa: E402
 from sessions import OPTIONS, Play, Session  # noqa: E402
+from statements import NO_WAIT  # noqa: E402
+from waits import cheetah_deadlock, cheetah_waits, innodb_waits  # noqa: E402
 
 UNSTEADY = "InnoDB itself plays it in two ways"
 SHRINKS_MAX = 120
@@ -54,7 +55,8 @@ class Stage:
         self.features = Features(server)
         self.engines = {INNODB: INNODB, CHEETAH: engine}   # side -> engine
         self.databases = {side: fresh_database(server, f"play_{side.lower()}") for side in self.engines}
-        self.root = Session(server, "root", "")
+        self.root = Session(server, "root", "", ["SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "SET innodb_lock_wait_timeout = 0",
+                                                "SET cheetah_lock_wait_timeout = 0"])
         self.pools = {engine: {} for engine in self.databases}
         # As long as it is open nothing is purged: what is locked does not depend on how far the purge has come.
         self.keeper = Session(server, "keeper", "")
@@ -68,6 +70,14 @@ class Stage:
 
     def play(self, script: Script, engine: str) -> Played:
         """The script on a fresh table."""
+        play = Play(self.begin(script, engine), script.impatient)
+        play.run(script.steps)
+        play.finish()
+        self.keeper.must("COMMIT")
+        return Played(play.entries, self.contents(engine))
+
+    def begin(self, script: Script, engine: str) -> dict:
+        """A fresh table, and the sessions."""
         database = self.databases[engine]
         for text in (f"USE {database}", "DROP TABLE IF EXISTS t", f"{TABLE} ENGINE={self.engines[engine]}", ROWS):
             self.root.must(text)
@@ -80,11 +90,61 @@ class Stage:
             for text in (f"SET SESSION TRANSACTION ISOLATION LEVEL {script.level}", f"SET innodb_lock_wait_timeout = {timeout}",
                          f"SET cheetah_lock_wait_timeout = {timeout}"):
                 session.must(text)
-        play = Play(sessions, script.impatient)
-        play.run(script.steps)
-        play.finish()
+        return sessions
+
+    def look(self, script: Script, engine: str, number: int, deadlocks: bool) -> Look:
+        """Who waits at a step of the script. With `deadlocks`, those that come about there are left standing (InnoDB) or told (Cheetah)."""
+        sessions = self.begin(script, engine)
+        play, states, plans = Play(sessions, script.impatient), [], []
+        for at, step in enumerate(play.steps(script.steps)):
+            states.append(self.dirty_rows(engine))
+            plans.append(self.plan(step[1]))
+            if at == number:
+                break
+            play.run([step], at)
+        self.be_patient(play)
+        if deadlocks:
+            self.root.must("SET GLOBAL innodb_deadlock_detect = OFF")
+        play.run([(step[0], NO_WAIT.sub("", step[1]))], number)
+        states.append(self.dirty_rows(engine))
+        waits = innodb_waits(self.root, sessions) if engine == INNODB else cheetah_waits(self.root, sessions)
+        if engine == CHEETAH and deadlocks:
+            waits += cheetah_deadlock(self.root, sessions)
+        last, under_way = play.entries[-1], dict(play.under_way)
+        for entry in sorted((last, *last.woke), key=lambda entry: entry.outcome is None or not vain(entry)):
+            under_way.setdefault(entry.name, entry)
+        self.stop(play)
+        return Look(waits, states, plans, play.entries, under_way)
+
+    def dirty_rows(self, engine: str) -> tuple:
+        """The table as it is, as far as the engine shows it."""
+        return self.root.must(f"SELECT * FROM {self.databases[engine]}.t").rows
+
+    def plan(self, text: str) -> tuple:
+        """How the server would go about a statement on the table that was made last: type of access, index. Nothing when it would have
+        to lock a row for that."""
+        explained = self.root.ask(f"EXPLAIN {text}") if text.startswith(("SELECT", "UPDATE", "DELETE")) else None
+        return (explained.rows[0][3], explained.rows[0][5]) if explained and explained.rows else ()
+
+    def be_patient(self, play: Play) -> None:
+        """Whoever waits from now on goes on waiting."""
+        for name in play.impatient:
+            for variable in ("innodb_lock_wait_timeout", "cheetah_lock_wait_timeout"):
+                play.sessions[name].must(f"SET {variable} = 50")
+        play.impatient = set()
+
+    def stop(self, play: Play) -> None:
+        """End what is under way, and roll all back."""
+        for session in play.sessions.values():
+            if session.pending:
+                self.root.ask(f"KILL QUERY {session.connection.thread_id()}")
+                session.take()
+        for session in play.sessions.values():
+            # The kill of a statement that has just ended may hit this one.
+            if session.ask("ROLLBACK").error:
+                session.must("ROLLBACK")
+        self.root.must("SET GLOBAL innodb_deadlock_detect = ON")
         self.keeper.must("COMMIT")
-        return Played(play.entries, self.contents(engine))
 
     def contents(self, engine: str) -> tuple:
         """The table by each of its indexes; CHECK TABLE has to agree."""
@@ -103,10 +163,21 @@ class Comparison:
         self.script = script
         self.theirs, self.ours = stage.play(script, INNODB), stage.play(script, CHEETAH)
         self.number = self.ours.first_difference(self.theirs)
-        self.reason = ""
+        self.reason, self.waits = "", {}
         if self.number is not None:
             mine, other = self.ours.entries[self.number], self.theirs.entries[self.number]
-            self.reason = stage.features.explain(script.level, mine, other, self.ours.entries)
+            self.reason = stage.features.explain(script.level, mine) or self.locks_differ(stage, mine, other)
+
+    def locks_differ(self, stage: Stage, mine, other) -> str:
+        """The reason why other sessions wait at this step."""
+        difference = Difference(self.script.level, mine, other)
+        if not difference.is_of_locks() and not difference.victims_differ():
+            return ""
+        theirs = stage.look(self.script, INNODB, self.number, difference.deadlock_differs())
+        ours = stage.look(self.script, CHEETAH, self.number, difference.has_deadlock_here())
+        reason = difference.explain(theirs, ours)
+        self.waits = {INNODB: theirs.waits, CHEETAH: ours.waits}
+        return reason
 
     def fails(self) -> bool:
         """Whether there is a difference without a reason."""
@@ -120,6 +191,7 @@ class Comparison:
             lines.append(f"/* {mine.name} */ {mine.text};  -- {mine.number}: " + (other.text_of() if same else ""))
             if not same:
                 lines += [f"      -- InnoDB:  {other.text_of()}", f"      -- CHEETAH: {mine.text_of()}"]
+        lines += [f"-- {side}: {wait.text()}" for side, waits in self.waits.items() for wait in waits]
         lines.append(f"-- at the end: {self.theirs.final}" + ("" if self.ours.final == self.theirs.final else f", CHEETAH {self.ours.final}"))
         return "\n".join(lines)
 
@@ -139,7 +211,7 @@ def main(arguments: list) -> int:
     with server:
         stage = Stage(server, choice.engine, choice.plant)
         for seed in range(choice.seed, choice.seed + choice.scripts):
-            script = generator(stage, seed, choice.engine).script()
+            script = Generator(seed).script()
             outcome = judge(stage, script, choice)
             counts[outcome or "failed"] += 1
             if not outcome:
@@ -153,15 +225,6 @@ def main(arguments: list) -> int:
     return 1 if failed else 0
 
 
-def generator(stage: Stage, seed: int, engine: str) -> Generator:
-    """What the engine can do decides what scripts have. While tables are locked, every second one is such that that makes no difference."""
-    features = stage.features
-    if engine != CHEETAH or not features.writers_wait:
-        return Generator(seed)
-    mode = FREE if seed % 2 else SERIAL if features.readers_wait else ONE_WRITER
-    return Generator(seed, mode, features.snapshot_at_start[CHEETAH], skips=False)
-
-
 def judge(stage: Stage, script: Script, choice) -> str:
     """"alike", the reason of a difference, or nothing: then it has been reported."""
     comparison = Comparison(stage, script)
@@ -170,9 +233,11 @@ def judge(stage: Stage, script: Script, choice) -> str:
     if not comparison.fails():
         return comparison.reason or "alike"
     for _ in range(3):
-        again = stage.play(script, INNODB)
-        if again.first_difference(comparison.theirs) is not None:
+        again = Comparison(stage, script)
+        if again.theirs.first_difference(comparison.theirs) is not None:
             return UNSTEADY
+        if again.reason:
+            return again.reason
     report(stage, script, comparison, choice)
     return ""
 

@@ -13,8 +13,7 @@ ROWS = "INSERT INTO t VALUES " + ", ".join(f"({n * 10}, {n // 2 * 4}, {n * 10}, 
 WHOLE = ("SELECT COUNT(*) FROM t FORCE INDEX (PRIMARY)", "SELECT COUNT(u) FROM t FORCE INDEX (u)", "SELECT MAX(id) FROM t FORCE INDEX (PRIMARY)",
          "SELECT k, id FROM t FORCE INDEX (k) ORDER BY k DESC, id DESC LIMIT 3", "SELECT u FROM t FORCE INDEX (u) WHERE u < 45 ORDER BY u DESC LIMIT 2")
 LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
-READS = ("", "", "", " FOR UPDATE", " FOR UPDATE", " LOCK IN SHARE MODE")
-IMPATIENT_READS = (*READS * 3, " FOR UPDATE NOWAIT", " FOR UPDATE SKIP LOCKED", " LOCK IN SHARE MODE SKIP LOCKED")
+READS = (*("", "", "", " FOR UPDATE", " FOR UPDATE", " LOCK IN SHARE MODE") * 3, " FOR UPDATE NOWAIT", " FOR UPDATE SKIP LOCKED", " LOCK IN SHARE MODE SKIP LOCKED")
 
 
 class Script:
@@ -37,34 +36,27 @@ class Script:
         return "\n".join(head + [f"/* {name} */ {text};" for name, text in self.steps])
 
 
-FREE, SERIAL, ONE_WRITER = "free", "serial", "one writer"
-
-
 class Generator:
-    """Makes one script. How free it is: transactions one after the other; one that locks at a time, beside readers; or as it comes.
-    `snapshots`: some begin WITH CONSISTENT SNAPSHOT; `skips`: some reads do not wait for locks."""
+    """Makes one script."""
 
-    def __init__(self, seed: int, mode: str = FREE, snapshots: bool = True, skips: bool = True):
-        self.rng = random.Random(f"interleaving/{seed}/{mode}/{snapshots}/{skips}")
-        self.seed, self.mode, self.snapshots, self.skips = seed, mode, snapshots, skips
-        self.inside, self.savepoints, self.writer = {}, {}, None
+    def __init__(self, seed: int):
+        self.rng, self.seed = random.Random(f"interleaving/{seed}"), seed
+        self.inside, self.savepoints = {}, {}
 
     def script(self) -> Script:
         """The script of this seed."""
         rng = self.rng
         names = "abcd"[:rng.choice([2, 2, 3, 3, 4])]
         self.inside, self.savepoints = dict.fromkeys(names, False), dict.fromkeys(names, False)
-        impatient = [rng.choice(names)] if self.mode == FREE and rng.random() < 0.06 else []
-        steps, name = [], rng.choice(names)
+        impatient = [rng.choice(names)] if rng.random() < 0.06 else []
+        steps = []
         for _ in range(rng.randint(8, 26)):
-            if self.mode != SERIAL or not self.inside[name]:
-                name = rng.choice(names)
+            name = rng.choice(names)
             steps.append((name, self.statement(name)))
         for name in names:
             if self.inside[name]:
                 steps.append((name, rng.choice(["COMMIT", "COMMIT", "ROLLBACK"])))
-        # A reader of SERIALIZABLE locks.
-        return Script(self.seed, rng.choice(LEVELS[:2] if self.mode == ONE_WRITER else LEVELS), steps, impatient)
+        return Script(self.seed, rng.choice(LEVELS), steps, impatient)
 
     def statement(self, name: str) -> str:
         """The session's next statement."""
@@ -72,29 +64,22 @@ class Generator:
         if not self.inside[name]:
             if rng.random() < 0.75:
                 self.inside[name], self.savepoints[name] = True, False
-                return "START TRANSACTION WITH CONSISTENT SNAPSHOT" if self.snapshots and rng.random() < 0.15 else "BEGIN"
-            return self.work(name)
+                return "START TRANSACTION WITH CONSISTENT SNAPSHOT" if rng.random() < 0.15 else "BEGIN"
+            return self.work()
         roll = rng.random()
         if roll < 0.17:
             self.inside[name] = False
-            if self.writer == name:
-                self.writer = None
             return rng.choice(["COMMIT", "COMMIT", "ROLLBACK"])
         if roll < 0.22:
             self.savepoints[name] = True
             return "SAVEPOINT s"
         if roll < 0.27 and self.savepoints[name]:
             return "ROLLBACK TO SAVEPOINT s"
-        return self.work(name)
+        return self.work()
 
-    def work(self, name: str) -> str:
-        """A statement on the table; who may not lock now reads."""
-        if self.mode == ONE_WRITER and self.writer not in (None, name):
-            return self.select([""])
-        text = self.rng.choices([lambda: self.select(IMPATIENT_READS if self.skips else READS), self.insert, self.update, self.delete], [38, 24, 24, 14])[0]()
-        if self.inside[name] and (not text.startswith("SELECT") or " FOR UPDATE" in text or " IN SHARE MODE" in text):
-            self.writer = name
-        return text
+    def work(self) -> str:
+        """A statement on the table."""
+        return self.rng.choices([self.select, self.insert, self.update, self.delete], [38, 24, 24, 14])[0]()
 
     def key(self) -> int:
         """A row's key, a gap, or the ends."""
@@ -111,13 +96,13 @@ class Generator:
                            ("c", f"c = 'g{rng.randint(0, 2)}'"), ("c", f"c >= 'g{rng.randint(0, 2)}'"), ("u", f"u = {self.key()}"), ("u", f"u = {self.key()}"), ("u", f"u BETWEEN {low} AND {high}"), ("u", "u IS NULL"),
                            ("PRIMARY", f"v = {rng.randint(0, 2)}")])
 
-    def select(self, locks) -> str:
+    def select(self) -> str:
         """A read, locking or not."""
         if self.rng.random() < 0.08:
             return self.rng.choice(WHOLE)
         index, condition = self.condition()
         columns = self.rng.choice(["*", "*", "id", "id, v"]) if index == "PRIMARY" else self.rng.choice(["*", f"id, {index}"])
-        return f"SELECT {columns} FROM t FORCE INDEX ({index}) WHERE {condition}{self.rng.choice(locks)}"
+        return f"SELECT {columns} FROM t FORCE INDEX ({index}) WHERE {condition}{self.rng.choice(READS)}"
 
     def insert(self) -> str:
         """A row in a gap, or on a row, or on another's unique value."""

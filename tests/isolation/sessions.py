@@ -148,7 +148,7 @@ class Entry:
     def key(self) -> tuple:
         """What two engines must agree on at this step."""
         later = self.waited or self.deferred or self.outcome is None   # then it is among `woke` of the step that let it go on
-        return (self.waited, self.deferred, None if later else self.outcome.key(),
+        return (self.waited and not self.deferred, self.deferred, None if later else self.outcome.key(),
                 tuple(sorted((entry.number, entry.outcome.key()) for entry in self.woke)))
 
     def text_of(self) -> str:
@@ -171,9 +171,9 @@ class Play:
         """With sessions of its own."""
         return cls({name: Session(server, name, database, settings) for name in names})
 
-    def run(self, steps) -> list:
-        """All steps, then ROLLBACK wherever something is still open; the entries."""
-        for number, (name, text) in enumerate(steps):
+    def run(self, steps, first: int = 0) -> list:
+        """These steps, numbered from `first`; all entries so far."""
+        for number, (name, text) in enumerate(steps, first):
             entry = Entry(number, name, text)
             self.entries.append(entry)
             self.queues[name].append(entry)
@@ -217,22 +217,23 @@ class Play:
         if entry is not cause:
             cause.woke.append(entry)
 
-    def finish(self) -> None:
-        """Roll back what is open, session by session, and let the waiting ones end."""
-        for name, queue in self.queues.items():
+    def steps(self, steps: list):
+        """These, and then ROLLBACK for session by session as they are free; what is deferred then is dropped."""
+        yield from steps
+        for queue in self.queues.values():
             queue.clear()
-        end = Entry(len(self.entries), "end", "ROLLBACK")
-        for _ in range(len(self.sessions) + 1):
-            free = [session for session in self.sessions.values() if not session.pending]
-            for session in free:
-                session.ask("ROLLBACK")
-            if len(free) == len(self.sessions):
-                break
-            self.collect(end)
-        if self.under_way:
-            raise Failure("sessions wait though every other transaction has ended: " + ", ".join(self.under_way))
-        self.entries.append(end)
-        end.outcome = Outcome()
+        left = list(self.sessions)
+        while left:
+            name = next((name for name in left if not self.sessions[name].pending), None)
+            if name is None:
+                raise Failure("sessions wait though every other transaction has ended: " + ", ".join(self.under_way))
+            left.remove(name)
+            yield name, "ROLLBACK"
+
+    def finish(self) -> None:
+        """Roll back what is open."""
+        for step in self.steps([]):
+            self.run([step], len(self.entries))
 
     def close(self) -> None:
         """Let all connections go."""

@@ -4,7 +4,7 @@ use crate::barrier::{entry, value};
 use crate::types::*;
 use crate::{CheetahBuffer, CheetahTable, CheetahTxn};
 use cheetah::base::{Error, Result};
-use cheetah::db::{Cursor, SeekMode};
+use cheetah::db::{Cursor, OnLocked, SeekEnd, SeekMode};
 
 /// A cursor and whether its index is the clustered one.
 #[derive(Debug)]
@@ -62,19 +62,30 @@ impl CheetahCursor {
     }
 }
 
-/// A cursor over an index, on no entry yet. `read`: a `CheetahRead`.
+fn on_locked_of(code: u8) -> Result<OnLocked> {
+    Ok(match code {
+        0 => OnLocked::Wait,
+        1 => OnLocked::Skip,
+        2 => OnLocked::Look,
+        _ => return Err(Error::Limit { what: "code for locked rows", actual: code.into(), limit: 2 }),
+    })
+}
+
+/// A cursor over an index, on no entry yet. `read`: a `CheetahRead`; `on_locked`: a `CheetahOnLocked`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_cursor(
     txn: *mut CheetahTxn,
     table: *const CheetahTable,
     index_no: u32,
     read: u8,
+    on_locked: u8,
     cursor: *mut *mut CheetahCursor,
 ) -> i32 {
     // SAFETY: by the contract of the crate the handles are open.
     let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *cursor) };
     entry(|| {
-        let cursor = txn.0.cursor(&table.table, index_no as usize, read_of(read)?)?;
+        let (read, on_locked) = (read_of(read)?, on_locked_of(on_locked)?);
+        let cursor = txn.0.cursor_on(&table.table, index_no as usize, read, on_locked)?;
         *place =
             Box::into_raw(Box::new(CheetahCursor { cursor, clustered: index_no == 0, keys: Vec::new() }));
         Ok(Code::Ok)
@@ -100,20 +111,58 @@ fn mode_of(mode: u8) -> Result<SeekMode> {
     })
 }
 
-/// Places the cursor.
+fn end_of(kind: u8, key: &[u8]) -> Result<SeekEnd<'_>> {
+    Ok(match kind {
+        0 => SeekEnd::None,
+        1 => SeekEnd::Prefix,
+        2 => SeekEnd::Below(key),
+        3 => SeekEnd::UpTo(key),
+        _ => return Err(Error::Limit { what: "kind of the end of a seek", actual: kind.into(), limit: 3 }),
+    })
+}
+
+/// Places the cursor. A cursor that locks goes no further than `end` says.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_seek(
     cursor: *mut CheetahCursor,
     mode: u8,
     key: CheetahBytes,
+    end: CheetahSeekEnd,
     found: *mut CheetahFound,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the key is readable.
-    let (cursor, key, found) = unsafe { (&mut *cursor, key.get(), &mut *found) };
+    // SAFETY: by the contract of the crate the handle is open and the keys are readable.
+    let (cursor, key, end_key, found) = unsafe { (&mut *cursor, key.get(), end.key.get(), &mut *found) };
     entry(|| {
-        let on_entry = cursor.cursor.seek(mode_of(mode)?, key)?;
+        let on_entry = cursor.cursor.seek_to(mode_of(mode)?, key, end_of(end.kind, end_key)?)?;
         Ok(cursor.report(on_entry, found))
     })
+}
+
+/// Whether the current row is as it was committed last, and not locked, as somebody else has it.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_is_unlocked(cursor: *const CheetahCursor) -> u8 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let cursor = unsafe { &*cursor };
+    value(0, || u8::from(cursor.cursor.is_unlocked()))
+}
+
+/// Goes once more to a row that is not locked, and waits for its lock; to the next one if it has gone.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_read_again(cursor: *mut CheetahCursor, found: *mut CheetahFound) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let (cursor, found) = unsafe { (&mut *cursor, &mut *found) };
+    entry(|| {
+        let on_entry = cursor.cursor.read_again()?;
+        Ok(cursor.report(on_entry, found))
+    })
+}
+
+/// Gives the lock of the current row back, which does not match: under READ COMMITTED, if nothing else has locked it.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_unlock_row(cursor: *mut CheetahCursor) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let cursor = unsafe { &mut *cursor };
+    value((), || cursor.cursor.unlock_row());
 }
 
 /// Moves to the next entry.
@@ -166,11 +215,15 @@ pub unsafe extern "C" fn cheetah_current_row(cursor: *mut CheetahCursor, row: *m
 
 #[cfg(test)]
 mod tests {
-    use super::mode_of;
+    use super::{end_of, mode_of, on_locked_of};
 
     #[test]
     fn unknown_codes_of_a_seek_are_refused() {
         assert!((0..=5).all(|mode| mode_of(mode).is_ok()));
         assert!(mode_of(6).is_err());
+        assert!((0..=3).all(|kind| end_of(kind, b"a").is_ok()));
+        assert!(end_of(4, b"a").is_err());
+        assert!((0..=2).all(|code| on_locked_of(code).is_ok()));
+        assert!(on_locked_of(3).is_err());
     }
 }

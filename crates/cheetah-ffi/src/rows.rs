@@ -76,6 +76,7 @@ pub unsafe extern "C" fn cheetah_insert(
         unsafe { (row.key.get(), row.row.get(), slice(row.secondary, row.secondary_count)) };
     entry(|| {
         with_lists(entries, &[], |secondary, _| {
+            txn.0.set_duplicate_lock(row.duplicate_lock());
             txn.0.insert(&table.table, &NewRow { key, row: bytes, secondary }).map(|()| Code::Ok)
         })
     })
@@ -103,6 +104,7 @@ pub unsafe extern "C" fn cheetah_update(
     entry(|| {
         with_lists(new, old, |secondary, old_secondary| {
             let new = NewRow { key, row: bytes, secondary };
+            txn.0.set_duplicate_lock(row.duplicate_lock());
             txn.0.update(&table.table, old_key, &new, old_secondary).map(|()| Code::Ok)
         })
     })

@@ -5,6 +5,7 @@ use crate::types::*;
 use crate::{CheetahDb, CheetahTable};
 use cheetah::base::{Error, Result};
 use cheetah::db::{Isolation, LockMode, Savepoint, Transaction};
+use cheetah::table::Numbers;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
@@ -72,6 +73,15 @@ pub unsafe extern "C" fn cheetah_set_isolation(txn: *mut CheetahTxn, level: u8) 
     })
 }
 
+/// Sets whether rows that have changed since the transaction's snapshot are refused to those who lock or change them; as
+/// `cheetah_set_isolation`.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_set_snapshot_isolation(txn: *mut CheetahTxn, is_on: u8) {
+    // SAFETY: by the contract of the crate the handle is open and used by this thread only.
+    let txn = unsafe { &mut *txn };
+    value((), || txn.0.set_snapshot_isolation(is_on != 0));
+}
+
 /// Sets how long a lock is waited for from now on.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_lock_wait(txn: *mut CheetahTxn, timeout_ns: u64) {
@@ -94,6 +104,25 @@ pub unsafe extern "C" fn cheetah_end_statement(txn: *mut CheetahTxn) {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
     let txn = unsafe { &mut *txn };
     value((), || txn.0.end_statement());
+}
+
+/// Takes numbers from the table's auto-increment counter; `numbers` says how many, and which they are then.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_reserve_auto_increment(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    bulk: u8,
+    numbers: *mut CheetahNumbers,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open and the numbers are initialised.
+    let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *numbers) };
+    entry(|| {
+        let CheetahNumbers { increment, offset, largest, count, .. } = *place;
+        let wanted = Numbers { increment, offset, largest, count };
+        let reserved = txn.0.reserve_numbers(&table.table, &wanted, bulk != 0)?;
+        (place.first, place.count, place.next) = (reserved.first, reserved.count, reserved.next);
+        Ok(Code::Ok)
+    })
 }
 
 /// Commits; releases all locks.

@@ -1,7 +1,7 @@
 //! The values that cross the ABI. Layouts are C's; field order is that of `plugin/cheetah.h`.
 
 use cheetah::base::{Error, Result};
-use cheetah::db::Read;
+use cheetah::db::{LockMode, Read};
 use cheetah::format::row::RowShape;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -239,6 +239,28 @@ pub struct CheetahRow {
     pub secondary: *const CheetahEntry,
     /// Their number.
     pub secondary_count: usize,
+    /// Whether the caller will change the row that has a unique key already.
+    pub changes_duplicate: u8,
+}
+
+impl CheetahRow {
+    /// How the row is to be locked that has a unique key already.
+    pub(crate) fn duplicate_lock(&self) -> LockMode {
+        match self.changes_duplicate {
+            0 => LockMode::Shared,
+            _ => LockMode::Exclusive,
+        }
+    }
+}
+
+/// Where a cursor that locks goes no further.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahSeekEnd {
+    /// A `CheetahSeekEndKind`.
+    pub kind: u8,
+    /// The key that the kind speaks of.
+    pub key: CheetahBytes,
 }
 
 /// The entry that a cursor is on.
@@ -259,6 +281,24 @@ pub struct CheetahFound {
 pub struct CheetahSavepoint {
     /// Room for the engine's value.
     pub words: [MaybeUninit<u64>; 4],
+}
+
+/// Auto-increment values: what is wanted, and what was reserved.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahNumbers {
+    /// Distance of two values.
+    pub increment: u64,
+    /// The value that the first one is, or is a multiple of the increment away from.
+    pub offset: u64,
+    /// The largest that the column can hold.
+    pub largest: u64,
+    /// How many.
+    pub count: u64,
+    /// The first one.
+    pub first: u64,
+    /// The counter behind them.
+    pub next: u64,
 }
 
 /// Sizes of an index.

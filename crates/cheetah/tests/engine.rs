@@ -171,7 +171,7 @@ fn a_lock_makes_others_wait_and_a_cycle_is_a_deadlock() {
     let refused = second.lock_table(&a, LockMode::Shared);
     assert!(matches!(refused, Err(Error::Interrupted)));
     second.interrupt_when(|| false);
-    second.set_lock_wait(0);
+    second.set_lock_wait(10_000_000);
     first.set_lock_wait(u64::MAX);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {

@@ -1,16 +1,18 @@
 //! A place in an index of a table, as one transaction sees it.
 //!
 //! Invariants
-//!   I1  A consistent cursor stops at what its view sees, in the version that it sees; another one at what is there now.
-//!       Neither stops at what is deleted.
+//!   I1  A consistent cursor stops at what its view sees, in the version that it sees; a locking one at what it has locked;
+//!       one whose table is locked at what is there now. None stops at what is deleted.
 //!       [`Cursor::next_rows`] looks at the rows of a leaf at one moment: those behind the first one may be older than changes that
 //!       their reader's own transaction makes after the call, which is why it takes a snapshot to get more than one.
 //!   I2  Row and payload that belong to the place are in the trees as they are, or in `older`.
 
+use super::locking_scan::{parts, Locking, LockingScan, SeekEnd};
 use crate::base::{reach, Error, Result};
 use crate::format::page::RecordRef;
 use crate::format::varint;
 use crate::table::core::Core;
+use crate::table::locker::Locker;
 use crate::table::visible::{read_row, EntryFound, EntryVersion, Found, View};
 use crate::table::Table;
 use crate::tree::{self, SeekMode, Step};
@@ -26,6 +28,8 @@ pub struct Cursor {
     inner: tree::Cursor,
     /// What is seen; none for the newest rows.
     view: Option<Arc<ReadView>>,
+    /// In place of `inner`, for a cursor that locks.
+    locking: Option<Box<LockingScan>>,
     /// What the view sees, when that is not what is in the trees.
     older: EntryVersion,
     is_older: bool,
@@ -41,7 +45,20 @@ impl Cursor {
         let _usage = table.use_it()?;
         let inner = table.tree(index_no)?.cursor();
         let (core, table) = (Arc::clone(core), Arc::clone(table));
-        Ok(Self { core, table, index_no, inner, view, older: EntryVersion::default(), is_older: false })
+        let (locking, older) = (None, EntryVersion::default());
+        Ok(Self { core, table, index_no, inner, view, locking, older, is_older: false })
+    }
+
+    /// One that locks what it reads.
+    pub(super) fn locking(
+        locker: &Arc<Locker>,
+        table: &Arc<Table>,
+        index_no: usize,
+        how: Locking,
+    ) -> Result<Self> {
+        let mut cursor = Self::new(&locker.core, table, index_no, None)?;
+        cursor.locking = Some(Box::new(LockingScan::new(locker, table, index_no, how)?));
+        Ok(cursor)
     }
 
     /// The table.
@@ -54,8 +71,18 @@ impl Cursor {
         self.index_no
     }
 
-    /// Goes to an entry; `false` if there is none such. May do I/O, as may `next` and `prev`.
+    /// Goes to an entry; `false` if there is none such. May do I/O, as may `next` and `prev`; so may they wait for locks,
+    /// with errors as of [`lock_table`](super::Transaction::lock_table), when the cursor locks what it reads.
     pub fn seek(&mut self, mode: SeekMode, key: &[u8]) -> Result<bool> {
+        self.seek_to(mode, key, SeekEnd::None)
+    }
+
+    /// As [`seek`](Self::seek), when only what comes before `end` is wanted: a cursor that locks neither locks nor finds
+    /// anything beyond, also with the calls of `next` or `prev` that follow, until one has answered `false`.
+    pub fn seek_to(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
+        if let Some(scan) = &mut self.locking {
+            return scan.seek(mode, key, end);
+        }
         let found = {
             let _usage = self.table.use_it()?;
             self.inner.seek(mode, key)?
@@ -67,6 +94,9 @@ impl Cursor {
     /// Goes to the next entry; `false` at the end.
     #[expect(clippy::should_implement_trait, reason = "it fails and lends, which an iterator cannot")]
     pub fn next(&mut self) -> Result<bool> {
+        if let Some(scan) = &mut self.locking {
+            return scan.next();
+        }
         let found = self.inner.next()?;
         self.settle(found, true)
     }
@@ -78,7 +108,7 @@ impl Cursor {
         if !self.next()? {
             return Ok(false);
         }
-        take(&[], self.inner.key(), self.row());
+        take(&[], self.key(), self.row());
         let (Some(view), 0) = (self.view.as_deref(), self.index_no) else { return Ok(true) };
         let mut rows = 1;
         self.inner.run_on(|prefix, suffix, record| match sees(Some(view), 0, &record) {
@@ -103,8 +133,33 @@ impl Cursor {
 
     /// Goes to the previous entry; `false` at the start.
     pub fn prev(&mut self) -> Result<bool> {
+        if let Some(scan) = &mut self.locking {
+            return scan.prev();
+        }
         let found = self.inner.prev()?;
         self.settle(found, false)
+    }
+
+    /// Whether the row is as it was committed last, and not locked: somebody else has it ([`OnLocked::Look`](super::OnLocked)).
+    pub fn is_unlocked(&self) -> bool {
+        self.locking.as_ref().is_some_and(|scan| scan.is_unlocked())
+    }
+
+    /// Goes once more to a row that is not locked, and waits for its lock; to the next one if it is not there any more.
+    /// Otherwise as [`next`](Self::next).
+    pub fn read_again(&mut self) -> Result<bool> {
+        match &mut self.locking {
+            Some(scan) => scan.read_again(),
+            None => self.next(),
+        }
+    }
+
+    /// Gives the lock of the row back on which the cursor is, as the row does not match: under READ COMMITTED, and if
+    /// nothing else in this transaction has locked it.
+    pub fn unlock_row(&mut self) {
+        if let Some(scan) = &mut self.locking {
+            scan.unlock();
+        }
     }
 
     /// Goes on to the first entry that is seen.
@@ -156,12 +211,12 @@ impl Cursor {
 
     /// Whether it is on an entry.
     pub fn valid(&self) -> bool {
-        self.inner.valid()
+        self.locking.as_ref().map_or_else(|| self.inner.valid(), |scan| scan.valid())
     }
 
     /// The whole stored key; empty when there is no entry.
     pub fn key(&self) -> &[u8] {
-        self.inner.key()
+        self.locking.as_ref().map_or_else(|| self.inner.key(), |scan| scan.key())
     }
 
     /// The caller's part of the key: of a secondary index without the clustered key behind it.
@@ -177,17 +232,14 @@ impl Cursor {
     }
 
     fn parts(&self) -> (&[u8], &[u8]) {
-        let key = self.inner.key();
-        if self.index_no == 0 {
-            return (key, key);
-        }
-        let stored = self.stored();
-        let clustered_len = varint::get(stored).map_or(0, |(len, _)| len as usize);
-        key.split_at(key.len().saturating_sub(clustered_len))
+        parts(self.index_no, self.key(), self.stored())
     }
 
     fn stored(&self) -> &[u8] {
-        self.inner.record().map_or(&[], |record| record.payload)
+        match &self.locking {
+            Some(scan) => scan.stored(),
+            None => self.inner.record().map_or(&[], |record| record.payload),
+        }
     }
 
     /// The stored row, large values as locators. Of the clustered index only.
@@ -212,6 +264,10 @@ impl Cursor {
     /// Reads the stored row of the entry into `row`, whatever the index. May do I/O.
     pub fn get_row(&self, row: &mut Vec<u8>) -> Result<()> {
         row.clear();
+        if let Some(scan) = &self.locking {
+            row.extend_from_slice(scan.row());
+            return Ok(());
+        }
         if self.is_older {
             row.extend_from_slice(&self.older.row);
             return Ok(());

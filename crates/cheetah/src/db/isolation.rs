@@ -12,6 +12,19 @@ pub enum Isolation {
     Serializable,
 }
 
+/// What a cursor that locks does with a row that somebody else has locked.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum OnLocked {
+    /// Waits for it.
+    #[default]
+    Wait,
+    /// Passes it, as SKIP LOCKED does.
+    Skip,
+    /// Stops at it as it was committed last, without its lock ("semi-consistent read"), where ranges are not locked and the
+    /// row is met on a scan forward of the clustered index: [`Cursor::is_unlocked`](super::Cursor::is_unlocked).
+    Look,
+}
+
 /// How a row or an index is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Read {

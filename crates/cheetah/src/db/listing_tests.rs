@@ -111,7 +111,7 @@ fn every_kind_of_lock_is_told() {
     let on = Fixture::new();
     let (mut a, mut b) = (on.db.begin(), on.db.begin());
     [&mut a, &mut b].into_iter().for_each(|txn| txn.take_snapshot().unwrap());
-    let (tree, owner, other) = (on.tree(), a.owner, b.owner);
+    let (tree, owner, other) = (on.tree(), a.locker.owner, b.locker.owner);
     on.request(owner, Lock::Table(on.table.id(), TableMode::IntentExclusive));
     on.request(owner, Lock::Record { tree, key: b"\x01", mode: LockMode::Exclusive });
     let range = (Excluded(&b"\x01"[..]), Included(&b"\x05"[..]));
@@ -144,11 +144,11 @@ fn whoever_waits_is_told_with_the_lock_and_with_whom_he_waits_for() {
     let (mut a, mut b, mut c) = (on.db.begin(), on.db.begin(), on.db.begin());
     [&mut a, &mut b, &mut c].into_iter().for_each(|txn| txn.take_snapshot().unwrap());
     let record = Lock::Record { tree: on.tree(), key: b"\x07", mode: LockMode::Exclusive };
-    on.request(a.owner, record);
-    let first = on.request(b.owner, record).unwrap();
-    let second = on.request(c.owner, record).unwrap();
+    on.request(a.locker.owner, record);
+    let first = on.request(b.locker.owner, record).unwrap();
+    let second = on.request(c.locker.owner, record).unwrap();
     let waits = on.db.lock_waits();
-    let number = |txn: &Transaction| READER | txn.owner.0;
+    let number = |txn: &Transaction| READER | txn.locker.owner.0;
     let pairs = waits.iter().map(|wait| (wait.requesting, wait.blocking)).collect::<Vec<_>>();
     assert_eq!(pairs, [(number(&b), number(&a)), (number(&c), number(&a)), (number(&c), number(&b))]);
     let ids = on.db.locks().into_iter().map(|lock| lock.id).collect::<Vec<_>>();
@@ -168,9 +168,10 @@ fn compressed_locks_are_one_entry_and_are_found_by_who_waits_for_them() {
     [&mut a, &mut b].into_iter().for_each(|txn| txn.take_snapshot().unwrap());
     let tree = on.tree();
     for key in 0..12_000u32 {
-        on.request(a.owner, Lock::Record { tree, key: &key.to_be_bytes(), mode: LockMode::Exclusive });
+        on.request(a.locker.owner, Lock::Record { tree, key: &key.to_be_bytes(), mode: LockMode::Exclusive });
     }
-    let ticket = on.request(b.owner, Lock::Record { tree, key: &7u32.to_be_bytes(), mode: LockMode::Shared });
+    let ticket =
+        on.request(b.locker.owner, Lock::Record { tree, key: &7u32.to_be_bytes(), mode: LockMode::Shared });
     let locks = on.db.locks();
     let compressed = locks.iter().find(|lock| lock.data.as_ref().unwrap().ends_with("records")).unwrap();
     assert_eq!(on.db.lock_waits()[0].blocking_lock, compressed.id);
@@ -211,7 +212,7 @@ fn the_latest_deadlock_is_told_with_all_who_were_in_it() {
     a.lock_table(&on.table, LockMode::Shared).unwrap();
     b.lock_table(&on.table, LockMode::Shared).unwrap();
     let core = &on.db.0.core;
-    let ticket = on.request(a.owner, Lock::Table(on.table.id(), TableMode::Exclusive)).unwrap();
+    let ticket = on.request(a.locker.owner, Lock::Table(on.table.id(), TableMode::Exclusive)).unwrap();
     let refused = b.lock_table(&on.table, LockMode::Exclusive);
     assert!(matches!(refused, Err(Error::Deadlock)), "{refused:?}");
     let told = on.db.status_text();
@@ -226,7 +227,7 @@ fn the_latest_deadlock_is_told_with_all_who_were_in_it() {
     }
     b.rollback().unwrap();
     assert!(ticket.is_granted());
-    core.locks.release_all(a.owner);
+    core.locks.release_all(a.locker.owner);
 }
 
 #[test]
@@ -267,7 +268,7 @@ fn locks_and_outcomes_are_in_the_account_and_locks_are_bounded() {
     let lock = |n: u64| {
         let key = n.to_be_bytes();
         let lock = Lock::Record { tree, key: &key, mode: LockMode::Exclusive };
-        on.db.0.core.locks.request(txn.owner, lock, Wait::Never).err()
+        on.db.0.core.locks.request(txn.locker.owner, lock, Wait::Never).err()
     };
     let refused = (0..1 << 24).find_map(lock).unwrap();
     assert!(matches!(refused, Error::LockTableFull), "{refused}");

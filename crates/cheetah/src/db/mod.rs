@@ -7,6 +7,7 @@ mod isolation;
 mod listing;
 #[cfg(test)]
 mod listing_tests;
+mod locking_scan;
 mod pace;
 #[cfg(test)]
 mod rollback_tests;
@@ -21,7 +22,8 @@ pub use crate::tree::SeekMode;
 pub use crate::txn::LockMode;
 pub use cursor::Cursor;
 pub use database::{Db, Env, Stopper};
-pub use isolation::{Isolation, Read};
+pub use isolation::{Isolation, OnLocked, Read};
 pub use listing::{LockEntry, LockWait, TransactionInfo, TransactionState};
+pub use locking_scan::SeekEnd;
 pub use status::IndexStats;
 pub use transaction::{Savepoint, Transaction};

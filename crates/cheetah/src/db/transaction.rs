@@ -1,9 +1,9 @@
 //! A transaction: locks, row operations, savepoints, the end.
 //!
 //! Invariants
-//!   I1  A consistent read takes no lock: it sees what its snapshot has, in the versions that purge keeps for it. Every row
-//!       operation and every exclusive read runs under the table's exclusive lock, every shared read under the shared one;
-//!       locks are held to the end. So one transaction at a time changes a table.
+//!   I1  A consistent read takes no lock: it sees what its snapshot has, in the versions that purge keeps for it. Row operations
+//!       and locking reads lock rows, and the table as intending to, unless the whole table is locked so already; locks
+//!       are held to the end.
 //!   I2  Locks are released when the commit record is in the log, or the rollback is complete. Whoever reads the
 //!       changes then commits behind that record, so it never outlives them; and transactions on one table can share
 //!       a sync of the log. As InnoDB, a mere reader may see what a power cut still takes back.
@@ -14,20 +14,19 @@
 //!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up can wait. A commit that
 //!       is refused before is a rollback.
 
-use super::{Cursor, Isolation, Read};
+use super::locking_scan::Locking;
+use super::{Cursor, Isolation, OnLocked, Read};
 use crate::base::{planted, Error, Lsn, Result, TableId, TxnId};
+use crate::format::page::RecordRef;
 use crate::table::core::{Core, Counters};
-use crate::table::row_op::{Target, Writer};
+use crate::table::locker::{Locked, Locker, Patience};
+use crate::table::row_op::{Locks, Target, Writer};
 use crate::table::unfinished::unfinished_error;
-use crate::table::{large, prepared, rollback, visible, NewRow, OldEntry, Table};
-use crate::txn::{Answer, Listed, Lock, LockMode, LockOutcome, Owner, Phase, ReadView, Slot, Ticket, Wait};
+use crate::table::{large, prepared, rollback, visible, NewRow, Numbers, OldEntry, Reserved, Table};
+use crate::txn::{Listed, LockMode, Phase, ReadView, Slot, TableMode};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
-/// How long a lock is waited for unless [`Transaction::set_lock_wait`] says otherwise.
-const LOCK_WAIT_NS: u64 = 50_000_000_000;
-/// How often a waiter looks whether it has been interrupted.
-const WAIT_SLICE_NS: u64 = 50_000_000;
 /// Undo records that a transaction purges at its end, when it does.
 const RECORDS_PURGED_AT_END: usize = 8;
 /// Undo pages from which on transactions help to purge: the background does not keep up.
@@ -36,24 +35,34 @@ const UNDO_PAGES_HELPED: usize = 4096;
 /// A transaction. Dropping it takes back what is neither committed nor prepared.
 pub struct Transaction {
     pub(super) core: Arc<Core>,
-    pub(super) owner: Owner,
+    pub(super) locker: Arc<Locker>,
     pub(super) slot: Option<Arc<Slot>>,
     pub(super) view: Arc<ReadView>,
-    pub(super) locks: Vec<(TableId, LockMode)>,
+    pub(super) locks: Vec<(TableId, TableMode)>,
     /// What views tell of it.
     pub(super) listed: Listed,
+    /// Tables whose auto-increment counters it has locked, to the end of the statement.
+    counters: Vec<Arc<Table>>,
+    /// How a row is locked whose unique key a new one has too.
+    duplicates: LockMode,
     writer: Writer,
     /// What comes after this undo record is to be taken back first (I4).
     back_to: Option<u64>,
     /// Where its COMMIT ends in the log, once that has been logged ahead of [`commit`](Self::commit).
     pub(super) ordered: Option<Result<Lsn>>,
-    interrupted: Interrupted,
     isolation: Isolation,
-    lock_wait_ns: u64,
+    has_snapshot_isolation: bool,
 }
 
-/// Whether the caller wants its statement to end.
-type Interrupted = Arc<dyn Fn() -> bool + Send + Sync>;
+/// How a read goes about locks.
+enum Reading {
+    /// It needs none: what the view sees.
+    View(Arc<ReadView>),
+    /// The table is locked: the newest rows.
+    Newest,
+    /// It locks the rows.
+    Rows(LockMode),
+}
 
 impl std::fmt::Debug for Transaction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -70,42 +79,56 @@ pub struct Savepoint(u64);
 
 impl Transaction {
     pub(super) fn new(core: Arc<Core>) -> Self {
-        let owner = core.new_owner();
         let view = Arc::new(ReadView::new(&core.versions));
-        let listed = core.roster.enter(owner, Some(Arc::clone(&view)));
+        let listed = core.roster.enter(core.new_owner(), Some(Arc::clone(&view)));
         listed.set_isolation(Isolation::default() as u8);
+        let locker = Arc::new(Locker::new(&core, &view, listed.entry()));
         Self {
             core,
-            owner,
+            locker,
             slot: None,
             view,
             locks: Vec::new(),
             listed,
+            counters: Vec::new(),
+            duplicates: LockMode::Shared,
             writer: Writer::default(),
             back_to: None,
             ordered: None,
-            interrupted: Arc::new(|| false),
             isolation: Isolation::default(),
-            lock_wait_ns: LOCK_WAIT_NS,
+            has_snapshot_isolation: false,
         }
     }
 
     /// From now on whatever waits, for a lock or for a checkpoint to make room in the log, asks `interrupted` now and then, and
     /// ends as `Interrupted` when it says so.
     pub fn interrupt_when(&mut self, interrupted: impl Fn() -> bool + Send + Sync + 'static) {
-        self.interrupted = Arc::new(interrupted);
+        self.locker = Arc::new(self.locker.interrupted_by(Arc::new(interrupted)));
     }
 
     /// Sets the isolation level, for this transaction and later ones of this handle. To be called before the transaction
     /// reads or writes.
     pub fn set_isolation(&mut self, level: Isolation) {
         self.isolation = level;
+        self.locker.refuse_changed(self.refuses_changed());
         self.listed.set_isolation(level as u8);
     }
 
     /// Sets the number of the caller's connection, by which [`Db::transactions`](super::Db::transactions) names it.
     pub fn set_connection(&mut self, connection: u64) {
         self.listed.set_connection(connection);
+    }
+
+    /// Whether rows that have changed since the transaction's snapshot are refused to those who lock or change them
+    /// (`RecordChanged`), under an isolation level that fixes the snapshot for the transaction. Off unless this is called;
+    /// otherwise as [`set_isolation`](Self::set_isolation).
+    pub fn set_snapshot_isolation(&mut self, is_on: bool) {
+        self.has_snapshot_isolation = is_on;
+        self.locker.refuse_changed(self.refuses_changed());
+    }
+
+    fn refuses_changed(&self) -> bool {
+        self.has_snapshot_isolation && self.isolation != Isolation::ReadCommitted
     }
 
     /// The isolation level.
@@ -115,7 +138,13 @@ impl Transaction {
 
     /// How long a lock is waited for from now on.
     pub fn set_lock_wait(&mut self, timeout_ns: u64) {
-        self.lock_wait_ns = timeout_ns;
+        self.locker.set_wait_ns(timeout_ns);
+    }
+
+    /// How a row is locked from now on when an insert or an update is refused because of a unique key that it has:
+    /// exclusively by those who change it then. Shared unless this is called.
+    pub fn set_duplicate_lock(&mut self, mode: LockMode) {
+        self.duplicates = mode;
     }
 
     /// Fixes now what consistent reads see, under an isolation level that fixes it for the whole transaction.
@@ -133,6 +162,7 @@ impl Transaction {
     /// that it has opened are used no more.
     pub fn end_statement(&mut self) {
         self.writer.release();
+        self.release_counters();
         if self.isolation == Isolation::ReadCommitted {
             self.view.close();
         }
@@ -143,31 +173,49 @@ impl Transaction {
         self.slot.as_ref().map(|slot| slot.txn())
     }
 
-    /// Locks a table to the end of the transaction. Waits as set with [`set_lock_wait`](Self::set_lock_wait) and
+    /// Locks a whole table to the end of the transaction. Waits as set with [`set_lock_wait`](Self::set_lock_wait) and
     /// [`interrupt_when`](Self::interrupt_when). Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and `RollbackUnfinished`
     /// instead of the first when a rollback that meets errors holds the lock; locks held already stay.
     pub fn lock_table(&mut self, table: &Arc<Table>, mode: LockMode) -> Result<()> {
         self.core.health.check()?;
-        if self.holds(table.id(), mode) {
-            return Ok(());
-        }
-        self.note_begin();
-        let wait = Wait::Queue { work: self.slot.as_ref().map_or(0, |slot| slot.state().undo_no) };
-        let lock = Lock::Table(table.id(), mode.into());
-        let answer = self.core.locks.request(self.owner, lock, wait).inspect_err(|error| self.note(error))?;
-        if let Answer::Wait(ticket) = answer {
-            let done = self.wait_counted(&ticket).inspect_err(|error| self.note(error));
-            done.map_err(|error| self.explain(table, error))?;
-        }
-        match self.locks.iter_mut().find(|lock| lock.0 == table.id()) {
-            Some(lock) => lock.1 = mode,
-            None => self.locks.push((table.id(), mode)),
+        self.lock_table_as(table, mode.into())
+    }
+
+    fn lock_table_as(&mut self, table: &Arc<Table>, mode: TableMode) -> Result<()> {
+        if !self.holds(table.id(), mode) {
+            self.note_begin();
+            self.locker.lock_table(table.id(), mode)?;
+            self.locks.push((table.id(), mode));
         }
         Ok(())
     }
 
-    fn holds(&self, table: TableId, mode: LockMode) -> bool {
-        self.locks.iter().any(|lock| lock.0 == table && lock.1 >= mode)
+    fn holds(&self, table: TableId, mode: TableMode) -> bool {
+        self.locks.iter().any(|lock| lock.0 == table && lock.1.gives(mode))
+    }
+
+    /// Takes numbers from the table's auto-increment counter. A statement that does so again and again, for rows that it does
+    /// not count before, has the counter locked to its end if it says that it is `bulk`: its numbers follow each other.
+    /// Waits for others that have; errors as of [`lock_table`](Self::lock_table).
+    pub fn reserve_numbers(&mut self, table: &Arc<Table>, numbers: &Numbers, bulk: bool) -> Result<Reserved> {
+        let has_counter = self.counters.iter().any(|counter| counter.id() == table.id());
+        if !has_counter && (bulk || table.bulk_inserts().load(Relaxed) > 0) {
+            self.locker.lock_table(table.id(), TableMode::AutoInc)?;
+            table.bulk_inserts().fetch_add(1, Relaxed);
+            self.counters.push(Arc::clone(table));
+        }
+        let reserved = table.reserve_numbers(numbers);
+        if !bulk {
+            self.release_counters();
+        }
+        Ok(reserved)
+    }
+
+    fn release_counters(&mut self) {
+        for table in self.counters.drain(..) {
+            table.bulk_inserts().fetch_sub(1, Relaxed);
+            self.core.locks.release_table(self.locker.owner, table.id(), TableMode::AutoInc);
+        }
     }
 
     /// Whether it holds a lock that others may wait for.
@@ -180,79 +228,35 @@ impl Transaction {
         self.listed.begin(|| self.core.clock.now_ns());
     }
 
-    /// Counts what a request for a lock has met, and keeps for reports who was in a deadlock.
-    fn note(&self, error: &Error) {
-        match error {
-            Error::Deadlock => self.core.note_deadlock(),
-            Error::LockTimeout => Counters::add(&self.core.counters.lock_timeouts),
-            _ => {}
-        }
+    /// Whether the whole table is its own: rows need no locks.
+    fn has_whole(&self, table: &Table, mode: LockMode) -> bool {
+        self.holds(table.id(), mode.into())
     }
 
-    /// As [`wait`](Self::wait); views and counters tell of it.
-    fn wait_counted(&self, ticket: &Ticket) -> Result<()> {
-        let since_ns = self.core.clock.now_ns();
-        self.listed.set_waiting(Some(since_ns));
-        let done = self.wait(ticket);
-        self.listed.set_waiting(None);
-        self.core.counters.add_lock_wait(self.core.clock.now_ns().saturating_sub(since_ns));
-        done
-    }
-
-    fn wait(&self, ticket: &Ticket) -> Result<()> {
-        let mut left_ns = self.lock_wait_ns;
-        loop {
-            let slice_ns = left_ns.min(WAIT_SLICE_NS);
-            if let Some(outcome) = ticket.wait_ns(slice_ns) {
-                return answer(outcome);
-            }
-            left_ns -= slice_ns;
-            self.core.health.check()?;
-            let refusal = match ((self.interrupted)(), left_ns) {
-                (true, _) => Error::Interrupted,
-                (false, 0) => Error::LockTimeout,
-                (false, _) => continue,
-            };
-            if let Some(outcome) = self.core.locks.cancel(ticket) {
-                return answer(outcome);
-            }
-            return Err(refusal);
-        }
-    }
-
-    /// A timeout because of a rollback that meets errors says so.
-    fn explain(&self, table: &Table, error: Error) -> Error {
-        match (error, self.core.unfinished.rollback_of(table.id())) {
-            (Error::LockTimeout, Some((txn, reason))) => Error::RollbackUnfinished { txn, reason },
-            (error, _) => error,
-        }
-    }
-
-    fn lock_for(&mut self, table: &Arc<Table>, mode: LockMode) -> Result<()> {
+    /// Locks what reading in this way needs besides the rows, or opens the snapshot (I1).
+    fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<Reading> {
         self.catch_up()?;
-        if self.holds(table.id(), mode) {
-            return self.core.health.check();
-        }
-        self.lock_table(table, mode)
-    }
-
-    /// Locks what reading in this way needs, or opens the snapshot (I1); the view of a consistent read.
-    fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<Option<Arc<ReadView>>> {
-        match (read, self.isolation) {
+        self.core.health.check()?;
+        let (mode, intention) = match (read, self.isolation) {
+            (Read::Exclusive, _) => (LockMode::Exclusive, TableMode::IntentExclusive),
             (Read::Shared, _) | (Read::Consistent, Isolation::Serializable) => {
-                self.lock_for(table, LockMode::Shared)?;
+                (LockMode::Shared, TableMode::IntentShared)
             }
-            (Read::Exclusive, _) => self.lock_for(table, LockMode::Exclusive)?,
             (Read::Consistent, _) => {
-                self.catch_up()?;
-                self.core.health.check()?;
                 self.note_begin();
                 self.view.open();
                 table.check_not_replaced_since(self.view.stamp())?;
-                return Ok(Some(Arc::clone(&self.view)));
+                return Ok(Reading::View(Arc::clone(&self.view)));
             }
+        };
+        if self.has_whole(table, mode) {
+            return Ok(Reading::Newest);
         }
-        Ok(None)
+        self.lock_table_as(table, intention)?;
+        if self.isolation == Isolation::Serializable && self.has_snapshot_isolation {
+            self.view.open();
+        }
+        Ok(Reading::Rows(mode))
     }
 
     /// Runs a row operation as a writer of the table. When it fails and could not take back what it has done, that is
@@ -262,19 +266,36 @@ impl Transaction {
         table: &Arc<Table>,
         operation: impl FnOnce(&mut Writer, Target<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.lock_for(table, LockMode::Exclusive)?;
-        let slot = Arc::clone(
-            self.slot.get_or_insert_with(|| self.core.active.get_or_start(self.core.versions.start())),
-        );
-        self.view.belong_to(slot.txn());
-        self.listed.set_txn(slot.txn());
+        self.catch_up()?;
+        self.core.health.check()?;
+        self.lock_table_as(table, TableMode::IntentExclusive)?;
+        let slot = self.slot();
         let before = slot.state().undo_no;
-        let on = Target { core: &self.core, slot: &slot, table, interrupted: &*self.interrupted };
+        let locker = Arc::clone(&self.locker);
+        let has_whole = self.has_whole(table, LockMode::Exclusive);
+        let locks = (!has_whole).then_some(Locks { locker: &locker, duplicates: self.duplicates });
+        let interrupted = || locker.is_interrupted();
+        let on = Target { core: &self.core, slot: &slot, table, locks, interrupted: &interrupted };
         let done = operation(&mut self.writer, on);
-        if done.is_err() && slot.state().undo_no > before {
+        let undo_no = slot.state().undo_no;
+        locker.note_work(undo_no);
+        if done.is_err() && undo_no > before {
             self.back_to = Some(before);
         }
         done
+    }
+
+    /// Its place among the open transactions; it gets one when it writes first.
+    fn slot(&mut self) -> Arc<Slot> {
+        let Self { core, locker, listed, view, slot, .. } = self;
+        let slot = slot.get_or_insert_with(|| {
+            let slot = core.active.get_or_start(core.versions.start());
+            slot.belong_to(locker.owner);
+            view.belong_to(slot.txn());
+            listed.set_txn(slot.txn());
+            slot
+        });
+        Arc::clone(slot)
     }
 
     /// Takes back what is left of a statement that could not be taken back when it failed (I4).
@@ -321,18 +342,57 @@ impl Transaction {
     /// Reads the stored row of `key` into `row`, large values as locators; whether there is one. May do I/O, and wait for
     /// a lock: errors as of [`lock_table`](Self::lock_table).
     pub fn get(&mut self, table: &Arc<Table>, key: &[u8], read: Read, row: &mut Vec<u8>) -> Result<bool> {
-        let view = self.lock_to_read(table, read)?;
+        let view = match self.lock_to_read(table, read)? {
+            Reading::Rows(mode) => return self.get_locked(table, key, mode, row),
+            Reading::View(view) => Some(view),
+            Reading::Newest => None,
+        };
         let _usage = table.use_it()?;
         row.clear();
         Counters::add(&self.core.counters.rows_read);
         visible::read_row(&self.core, table, key, view.as_deref(), row)
     }
 
+    fn get_locked(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        mode: LockMode,
+        row: &mut Vec<u8>,
+    ) -> Result<bool> {
+        Counters::add(&self.core.counters.rows_read);
+        let see = |record: RecordRef<'_>| {
+            row.clear();
+            row.extend_from_slice(record.payload);
+            self.locker.check_unchanged(record.version)
+        };
+        let locked = self.locker.lock_row(table, key, Patience::Waits, |_| mode, see)?;
+        Ok(locked == Locked::Live)
+    }
+
     /// A cursor over an index, nowhere yet. To be used while this transaction is open. May wait for a lock: errors as of
     /// [`lock_table`](Self::lock_table).
     pub fn cursor(&mut self, table: &Arc<Table>, index_no: usize, read: Read) -> Result<Cursor> {
-        let view = self.lock_to_read(table, read)?;
-        Cursor::new(&self.core, table, index_no, view)
+        self.cursor_on(table, index_no, read, OnLocked::Wait)
+    }
+
+    /// As [`cursor`](Self::cursor); `on_locked` says what becomes of rows that others have locked, when it locks.
+    pub fn cursor_on(
+        &mut self,
+        table: &Arc<Table>,
+        index_no: usize,
+        read: Read,
+        on_locked: OnLocked,
+    ) -> Result<Cursor> {
+        match self.lock_to_read(table, read)? {
+            Reading::View(view) => Cursor::new(&self.core, table, index_no, Some(view)),
+            Reading::Newest => Cursor::new(&self.core, table, index_no, None),
+            Reading::Rows(mode) => {
+                let ranges = self.isolation != Isolation::ReadCommitted;
+                let how = Locking { mode, ranges, on_locked };
+                Cursor::locking(&self.locker, table, index_no, how)
+            }
+        }
     }
 
     /// How many rows a consistent read of the table finds, where that is known without a scan. May wait for a lock: errors
@@ -416,8 +476,8 @@ impl Transaction {
         self.view.end();
         if let Some(slot) = self.slot.take() {
             self.listed.set_phase(Phase::RollingBack);
-            self.core.locks.release_ranges(self.listed.owner());
-            if (self.interrupted)() && self.core.unfinished.should_take(&self.core, &slot) {
+            self.core.locks.release_ranges(self.locker.owner);
+            if self.locker.is_interrupted() && self.core.unfinished.should_take(&self.core, &slot) {
                 return self.leave_rollback(slot);
             }
             let done = rollback::roll_back(&self.core, &slot, &mut self.writer);
@@ -456,10 +516,11 @@ impl Transaction {
     /// Becomes a new owner, without locks. Returns what the old one is, and the tables that it has locked, for whoever takes
     /// its transaction over.
     pub(super) fn give_up_locks(&mut self) -> (Listed, Vec<TableId>) {
+        self.release_counters();
         let core = &self.core;
-        self.owner = core.new_owner();
         self.view = Arc::new(ReadView::new(&core.versions));
-        let listed = core.roster.enter(self.owner, Some(Arc::clone(&self.view)));
+        let listed = core.roster.enter(core.new_owner(), Some(Arc::clone(&self.view)));
+        self.locker = Arc::new(self.locker.successor(&self.view, listed.entry()));
         listed.set_connection(self.listed.connection());
         listed.set_isolation(self.isolation as u8);
         let old = std::mem::replace(&mut self.listed, listed);
@@ -468,9 +529,11 @@ impl Transaction {
     }
 
     fn release_locks(&mut self) {
+        self.release_counters();
         self.listed.end();
         self.locks.clear();
-        self.core.locks.release_all(self.owner);
+        self.core.locks.release_all(self.locker.owner);
+        self.locker.note_work(0);
     }
 
     /// Purges a little when the background does not keep up, or is not there (I5).
@@ -483,20 +546,13 @@ impl Transaction {
     }
 }
 
-fn answer(outcome: LockOutcome) -> Result<()> {
-    match outcome {
-        LockOutcome::Granted => Ok(()),
-        LockOutcome::Deadlock => Err(Error::Deadlock),
-    }
-}
-
 impl Drop for Transaction {
     fn drop(&mut self) {
         if self.is_prepared() {
             self.detach();
         }
         // Nobody is left to wait, or to hear of an error; the background is, as of I3.
-        self.interrupted = Arc::new(|| true);
+        self.interrupt_when(|| true);
         let _ = self.rollback();
     }
 }

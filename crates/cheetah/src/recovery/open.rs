@@ -25,6 +25,7 @@ use crate::table::prepared::Prepared;
 use crate::table::purge::Purge;
 use crate::table::standing::Standings;
 use crate::table::unfinished::Unfinished;
+use crate::table::unique_keys::UniqueKeys;
 use crate::txn::{Active, LockLimits, LockTable, Roster, UndoLog, UndoStart, Versions};
 use cheetah_io::{Clock, Disk};
 use parking_lot::Mutex;
@@ -154,6 +155,7 @@ impl Parts {
             prepared: Prepared::default(),
             purge: Purge::default(),
             standings: Standings::default(),
+            unique_keys: UniqueKeys::default(),
             dropping: Mutex::default(),
             pool: self.pool,
             config: self.config,

@@ -54,7 +54,7 @@ impl<'c> Redo<'c> {
             LogRecord::Row { txn, op, row, large, entries } => {
                 let table = self.table(row.table)?;
                 self.unless_fenced(*txn, &table, &placeholder_row(*op, row.table), |core, slot, writer| {
-                    let on = Target { core, slot, table: &table, interrupted: &|| false };
+                    let on = Target { core, slot, table: &table, locks: None, interrupted: &|| false };
                     writer.redo(on, *op, row, large, entries)
                 })
             }

@@ -12,6 +12,7 @@ use super::prepared::Prepared;
 use super::purge::Purge;
 use super::standing::Standings;
 use super::unfinished::Unfinished;
+use super::unique_keys::UniqueKeys;
 use crate::base::{
     brake, planted, reach, Config, Error, Health, Lsn, PageId, Result, TableId, TreeId, UndoPtr,
 };
@@ -70,6 +71,8 @@ pub(crate) struct Core {
     pub(crate) purge: Purge,
     /// What purge stays away from.
     pub(crate) standings: Standings,
+    /// Keys of unique indexes that somebody is about to add.
+    pub(crate) unique_keys: UniqueKeys,
     /// Where the search for pages of dropped trees goes on.
     pub(crate) dropping: Mutex<Dropping>,
 }
@@ -159,6 +162,7 @@ impl Core {
         let listed = self.roster.enter(self.new_owner(), None);
         listed.begin(|| self.clock.now_ns());
         listed.set_txn(slot.txn());
+        slot.belong_to(listed.owner());
         listed
     }
 

@@ -11,6 +11,7 @@
 //!       so. Without one (0) the table is new.
 
 use super::counts::Counts;
+use super::numbers::{Numbers, Reserved};
 use crate::base::{Error, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef};
 use crate::format::row::RowShape;
@@ -20,7 +21,7 @@ use crate::pool::{PageClass, Pool};
 use crate::tree::{Tree, TreeDef};
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// An open table. Handles are shared; those of a dropped table answer `NoSuchTable`.
@@ -35,6 +36,7 @@ pub struct Table {
     replaced_at: AtomicU64,
     auto_increment: AtomicU64,
     auto_increment_logged: AtomicU64,
+    bulk_inserts: AtomicU32,
     hidden_key: AtomicU64,
     dropped: RwLock<bool>,
     fence: OnceLock<String>,
@@ -60,6 +62,7 @@ impl Table {
             replaced_at: AtomicU64::new(0),
             auto_increment: AtomicU64::new(first),
             auto_increment_logged: AtomicU64::new(first),
+            bulk_inserts: AtomicU32::new(0),
             hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
             dropped: RwLock::new(false),
             fence: OnceLock::new(),
@@ -140,6 +143,23 @@ impl Table {
     /// of the table.
     pub fn advance_auto_increment(&self, next: u64) {
         self.auto_increment.fetch_max(next, Relaxed);
+    }
+
+    /// Takes numbers from the auto-increment counter. Durable with the next row operation of the table.
+    pub(crate) fn reserve_numbers(&self, numbers: &Numbers) -> Reserved {
+        let mut counter = self.auto_increment.load(Relaxed);
+        loop {
+            let reserved = numbers.reserve(counter);
+            match self.auto_increment.compare_exchange_weak(counter, reserved.next, Relaxed, Relaxed) {
+                Ok(_) => return reserved,
+                Err(now) => counter = now,
+            }
+        }
+    }
+
+    /// Statements that take numbers one after the other, with the counter locked.
+    pub(crate) fn bulk_inserts(&self) -> &AtomicU32 {
+        &self.bulk_inserts
     }
 
     /// A new clustered key for a table without one of its own.

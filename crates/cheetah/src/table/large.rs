@@ -79,7 +79,7 @@ pub(crate) fn write_value(
     value: &[u8],
     buffers: &mut Buffers,
 ) -> Result<()> {
-    let Target { core, slot, table, interrupted } = on;
+    let Target { core, slot, table, interrupted, .. } = on;
     let step_bytes = step_bytes(core);
     for (step_no, bytes) in value.chunks(step_bytes).enumerate() {
         let offset = (step_no * step_bytes) as u64;

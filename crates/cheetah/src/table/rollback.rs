@@ -9,7 +9,9 @@
 //!   I4  A record of a dropped or fenced table is skipped: its trees are, or will be, freed as a whole.
 //!   I5  Damage met at the opening of the database, or in what that has left over, fences the table; else it leaves the transaction with its locks, for
 //!       another attempt ([`super::unfinished`]) or the next opening.
-//!   I6  Merging pages afterwards is no part of the work: it may fail, and the record is taken back all the same.
+//!   I6  Taken back with its transaction, a row is free. Taken back alone it stays locked, by a lock in place of the version that
+//!       was one; a row that goes by that is free.
+//!   I7  Merging pages afterwards is no part of the work: it may fail, and the record is taken back all the same.
 
 use super::change;
 use super::core::{Core, Counters, Need};
@@ -28,11 +30,23 @@ use crate::txn::{Outcome, Slot};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
-/// Takes back everything that the transaction did after its undo record number `undo_no`.
+/// Takes back everything that the transaction did after its undo record number `undo_no`. `LockTableFull` when there is no
+/// room for the locks of the rows (I6): then it has to be rolled back as a whole.
 pub(crate) fn roll_back_to(core: &Core, slot: &Arc<Slot>, undo_no: u64, writer: &mut Writer) -> Result<()> {
+    take_back(core, slot, undo_no, Rows::StayLocked, writer)
+}
+
+/// What becomes of the locks of rows that are taken back (I6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rows {
+    StayLocked,
+    AreFree,
+}
+
+fn take_back(core: &Core, slot: &Arc<Slot>, undo_no: u64, rows: Rows, writer: &mut Writer) -> Result<()> {
     writer.unclaimed.clear();
     while slot.state().undo_no > undo_no {
-        take_back_last(core, slot, writer)?;
+        take_back_newest(core, slot, rows, writer)?;
     }
     Ok(())
 }
@@ -58,7 +72,7 @@ pub(crate) fn roll_back_some(
     prepared::withdraw(core, slot)?;
     let undo_no = slot.state().undo_no;
     let keep = undo_no.saturating_sub(records as u64);
-    roll_back_to(core, slot, keep, writer)?;
+    take_back(core, slot, keep, Rows::AreFree, writer)?;
     if keep > 0 {
         return Ok(false);
     }
@@ -116,6 +130,10 @@ fn append_finish(core: &Core, action: &Action<'_>, slot: &Slot, stamp: u64, outc
 
 /// Takes the newest undo record back; also how redo repeats an UNDO.
 pub(crate) fn take_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
+    take_back_newest(core, slot, Rows::AreFree, writer)
+}
+
+fn take_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows, writer: &mut Writer) -> Result<()> {
     let state = *slot.state();
     let mut record = std::mem::take(&mut writer.buffers.undo);
     let head = core.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
@@ -125,7 +143,7 @@ pub(crate) fn take_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer)
         || Error::corrupt(format!("undo record at {}", state.head), "it is no step of its transaction");
     let table = body.table().ok_or_else(no_step)?;
     let mut done = match &body {
-        UndoBody::Row(row) => take_back_row(core, slot, &head, row, writer),
+        UndoBody::Row(row) => take_back_row(core, slot, (&head, row), rows, writer),
         UndoBody::Blob(blob) => {
             let table = core.catalog.by_id(blob.table);
             let pages = blob.pages.iter().chain(&blob.index_pages).copied().collect::<Vec<_>>();
@@ -177,8 +195,8 @@ fn encode_undo_record(state: &TxnState, buffers: &mut Buffers) {
 fn take_back_row(
     core: &Core,
     slot: &Slot,
-    head: &UndoHead,
-    row: &UndoRow<'_>,
+    (head, row): (&UndoHead, &UndoRow<'_>),
+    rows: Rows,
     writer: &mut Writer,
 ) -> Result<()> {
     let Some(table) = core.catalog.by_id(row.table) else {
@@ -190,6 +208,10 @@ fn take_back_row(
     reach::mark("row taken back");
     let old = (row.op != RowOp::Insert).then_some(row.old_key);
     let new = (row.op != RowOp::Delete && !row.new_key.is_empty()).then_some(row.new_key);
+    let locks = slot.owner().map(|owner| (owner, table.clustered().def().id));
+    if let (Some((owner, tree)), Some(key), Rows::StayLocked) = (locks, old, rows) {
+        core.locks.convert_implicit(owner, tree, key, || true)?;
+    }
     let standing = core.standings.of_rows(row.table, old, new);
     writer.change.plan_backward(row, &|version| core.is_purged(version));
     change::prepare(&table, &writer.change, &mut writer.paths)?;
@@ -203,6 +225,12 @@ fn take_back_row(
         log_undo(core, &action, slot, head, &writer.buffers)?;
     }
     drop(standing);
+    if let Some((owner, tree)) = locks {
+        let is_own = row.marked.and_then(|marked| marked.version).is_some_and(|(txn, _)| txn == slot.txn());
+        let are_free = rows == Rows::AreFree;
+        let freed = old.filter(|_| are_free).into_iter().chain(new.filter(|_| are_free || !is_own));
+        freed.for_each(|key| core.locks.release_row(owner, tree, key));
+    }
     Counters::add(&core.counters.rows_rolled_back);
     core.tidied(writer.paths.merge_small(&table, &writer.change));
     Ok(())

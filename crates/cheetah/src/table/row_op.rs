@@ -1,31 +1,37 @@
 //! Insert, update and delete of a row with all its index entries, forward and at redo.
 //!
-//! Order: look (old row, old entries, uniqueness, and delete-marked records where something new comes), write large
-//! values, pin every page, make room; then one action does it all: undo record, trees and row count, log record. The
-//! caller's locks keep other writers away from the row, and its standing ([`super::standing`]) purge, so what was looked
-//! at still holds in the action.
+//! Order: lock the rows of the old and of the new key, look (old row, old entries, uniqueness, and delete-marked records
+//! where something new comes), write large values, pin every page, make room; then one action does it all: undo record, trees
+//! and row count, log record. The locks keep other writers away from the row, and its standing ([`super::standing`]) purge,
+//! so what was looked at still holds in the action.
+//!
+//! What somebody else has in the way, a row with the same unique key or a locked range, is waited for with nothing held but
+//! locks, and then all begins again. Ranges are asked for before anything is changed, and once more afterwards: a scan that has
+//! locked one in between has not seen what came, so that goes again; a later one sees it.
 //!
 //! Invariants
 //!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were written are taken back.
 //!   I2  Redo runs the same code with the values that the log carries, without uniqueness checks and locks.
-//!   I3  The undo record is appended before the trees change: whoever meets the new version finds it.
+//!   I3  Once it is done, its versions are the locks of its rows: those that were asked for are given back.
+//!   I4  The undo record is appended before the trees change: whoever meets the new version finds it.
 
 use super::change::{self, Change, EntryChange, Paths};
 use super::core::{Core, Counters, Need};
 use super::handle::Table;
 use super::large::{self, Buffers, Unclaimed};
+use super::locker::{Asked, Locker, Maker, Patience};
 use super::rollback;
-use super::spec::{NewRow, OldEntry};
+use super::spec::{NewRow, OldEntry, SecondaryEntry};
 use super::standing::Standing;
 use super::stored_row::{choose_moves, find_values, rebuild, Value};
-use crate::base::{planted, Error, Result, TxnId};
+use crate::base::{planted, reach, Error, Result, TreeId, TxnId};
 use crate::format::log_record::{encode_row, LargeSource, LoggedEntry, LoggedRow, RowOp};
-use crate::format::page::max_payload_bytes;
+use crate::format::page::{max_payload_bytes, RecordRef};
 use crate::format::row::{RowShape, LOCATOR_BYTES};
 use crate::format::undo_record::{self, RowParts, UndoEntry};
 use crate::format::varint;
 use crate::tree::SeekMode;
-use crate::txn::{start_record, Slot};
+use crate::txn::{start_record, Lock, LockMode, Slot};
 use std::sync::Arc;
 
 /// Bytes of an undo record beside keys and rows, for the row and for each entry.
@@ -43,6 +49,27 @@ pub(crate) struct Writer {
     large: Vec<LargeSource>,
     /// Locators of the values that die when the transaction commits.
     freed: Vec<u8>,
+    /// The row with the same unique key that was waited for last, and is locked since then.
+    duplicate: Option<Vec<u8>>,
+}
+
+/// What an operation has to wait for before it can begin again.
+#[derive(Debug)]
+enum Obstacle {
+    /// The row of this key has the same unique key, or had it.
+    Row(Vec<u8>),
+    /// Somebody has locked the range of an index in which this key lies.
+    Range(TreeId, Vec<u8>),
+}
+
+/// What came of an attempt.
+#[derive(Debug)]
+enum Attempt {
+    Done,
+    /// Nothing has changed.
+    Wait(Obstacle),
+    /// It is done, and is to be taken back.
+    TakeBack(Obstacle),
 }
 
 /// Who writes, and where.
@@ -51,8 +78,18 @@ pub(crate) struct Target<'a> {
     pub(crate) core: &'a Core,
     pub(crate) slot: &'a Arc<Slot>,
     pub(crate) table: &'a Table,
+    /// The locks to take; none when nobody else can get at the rows.
+    pub(crate) locks: Option<Locks<'a>>,
     /// Whether the statement is to end, asked while it waits.
     pub(crate) interrupted: &'a dyn Fn() -> bool,
+}
+
+/// How a row operation locks.
+#[derive(Clone, Copy)]
+pub(crate) struct Locks<'a> {
+    pub(crate) locker: &'a Locker,
+    /// How the row is locked that has a unique key already: as what the caller does then needs it.
+    pub(crate) duplicates: LockMode,
 }
 
 /// Where the new row's large values come from.
@@ -137,22 +174,89 @@ impl Writer {
         new: Option<&NewRow<'_>>,
         old_entries: &[OldEntry<'_>],
     ) -> Result<()> {
+        check_limits(on.table, new)?;
+        self.duplicate = None;
+        loop {
+            let before = on.slot.state().undo_no;
+            lock_rows(on, op, old_key, new)?;
+            match self.attempt(on, op, old_key, new, old_entries)? {
+                Attempt::Done => break,
+                Attempt::Wait(obstacle) => self.wait_for(on, obstacle)?,
+                Attempt::TakeBack(obstacle) => {
+                    reach::mark("row operation taken back for a range");
+                    rollback::roll_back_to(on.core, on.slot, before, self)?;
+                    self.wait_for(on, obstacle)?;
+                }
+            }
+        }
+        forget_locks(on, op, old_key, new);
+        Ok(())
+    }
+
+    fn attempt(
+        &mut self,
+        on: Target<'_>,
+        op: RowOp,
+        old_key: &[u8],
+        new: Option<&NewRow<'_>>,
+        old_entries: &[OldEntry<'_>],
+    ) -> Result<Attempt> {
         let Target { core, slot, table, .. } = on;
         let _usage = table.use_it()?;
-        let new_key = new.map_or(&b""[..], |new| new.key);
-        self.change.start(op, old_key, new_key);
-        check_limits(table, new)?;
+        let _unique = on.locks.map(|_| core.unique_keys.take(unique_keys(table, new)));
+        self.change.start(op, old_key, new.map_or(b"", |new| new.key));
         let _standing = self.standing(on);
         self.read_old_row(table)?;
         if let Some(new) = new {
-            self.check_unique(table, new)?;
+            if let Some(obstacle) = self.check_unique(on, new)? {
+                return Ok(Attempt::Wait(obstacle));
+            }
         }
         self.add_entries(table, new, old_entries)?;
+        if let Some(obstacle) = self.range_of_others(on)? {
+            return Ok(Attempt::Wait(obstacle));
+        }
         let done = self.build_and_execute(on, new);
         if done.is_err() && core.health.check().is_ok() {
             rollback::take_back_large_values(core, slot, &mut self.unclaimed, &mut self.buffers)?;
         }
-        done
+        done?;
+        match self.range_of_others(on)?.filter(|_| !planted::is_on("rows: do not ask for ranges again")) {
+            Some(obstacle) => Ok(Attempt::TakeBack(obstacle)),
+            None => Ok(Attempt::Done),
+        }
+    }
+
+    fn wait_for(&mut self, on: Target<'_>, obstacle: Obstacle) -> Result<()> {
+        let Some(Locks { locker, duplicates }) = on.locks else { return Ok(()) };
+        match obstacle {
+            Obstacle::Row(key) => {
+                locker.lock_row(on.table, &key, Patience::Waits, |_| duplicates, |_| Ok(()))?;
+                self.duplicate = Some(key);
+                Ok(())
+            }
+            Obstacle::Range(tree, key) => {
+                locker.acquire(on.table.id(), Lock::InsertIntention { tree, key: &key })
+            }
+        }
+    }
+
+    /// The first place where the operation puts a record into a range that somebody else has locked.
+    fn range_of_others(&self, on: Target<'_>) -> Result<Option<Obstacle>> {
+        let (Some(Locks { locker, .. }), change) = (on.locks, &self.change) else { return Ok(None) };
+        let row = (change.op != RowOp::Delete && !change.keeps_key()).then_some((0, change.new_key));
+        let entries = change.entries.iter().filter(|entry| !change.entry_keeps_key(entry));
+        let entries = entries.filter_map(|entry| entry.new_key.map(|(key, _)| (entry.index_no, key)));
+        for (index_no, key) in row.into_iter().chain(entries) {
+            let (tree, key) = (on.table.tree(index_no)?.def().id, change.get(key));
+            if on.core.locks.has_ranges(tree) {
+                let asked = locker.ask(Lock::InsertIntention { tree, key }, Patience::None)?;
+                if let Asked::Refused = asked {
+                    return Ok(Some(Obstacle::Range(tree, key.to_vec())));
+                }
+            }
+        }
+        Ok(None)
     }
 
     fn build_and_execute(&mut self, on: Target<'_>, new: Option<&NewRow<'_>>) -> Result<()> {
@@ -267,30 +371,49 @@ impl Writer {
         Ok(())
     }
 
-    /// Refuses a row whose unique keys another row has.
-    fn check_unique(&mut self, table: &Table, new: &NewRow<'_>) -> Result<()> {
-        if self.look_at_new_row(table)? {
+    /// Refuses a row whose unique keys another row has; the row to wait for, where that is not decided.
+    fn check_unique(&mut self, on: Target<'_>, new: &NewRow<'_>) -> Result<Option<Obstacle>> {
+        if self.look_at_new_row(on.table)? {
             return Err(Error::DuplicateKey { index_no: 0, existing: new.key.to_vec() });
         }
-        let Writer { change, paths, .. } = self;
-        for entry in new.secondary {
-            let unique = table.indexes().get(entry.index_no).is_some_and(|index| index.unique);
-            if !unique || !entry.check_unique {
+        for entry in new.secondary.iter().filter(|entry| must_be_unique(on.table, entry)) {
+            if let Some(row) = self.find_same_key(on, entry)? {
+                return Ok(Some(Obstacle::Row(row)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks for another row with the unique key of `entry`: `DuplicateKey`, or one that must be locked first to say.
+    fn find_same_key(&mut self, on: Target<'_>, entry: &SecondaryEntry<'_>) -> Result<Option<Vec<u8>>> {
+        let Writer { change, paths, duplicate, .. } = self;
+        let cursor = &mut paths.of(on.table, entry.index_no)?.cursor;
+        let mut found = cursor.seek(SeekMode::AtLeast, entry.key)?;
+        while found && cursor.key().starts_with(entry.key) {
+            let existing = cursor.key().get(entry.key.len()..).unwrap_or_default();
+            let (is_live, version) =
+                cursor.record().map_or((false, None), |record| (!record.is_marked(), record.version));
+            let is_own_row = change.op != RowOp::Insert && existing == change.get(change.old_key);
+            let maker = on.locks.map_or(Maker::Own, |locks| locks.locker.maker_of(version));
+            if !cursor.is_fresh() {
+                // What was copied may have been taken back before its maker was asked for.
+                found = cursor.seek(SeekMode::AtLeast, entry.key)?;
                 continue;
             }
-            let cursor = &mut paths.of(table, entry.index_no)?.cursor;
-            let mut found = cursor.seek(SeekMode::AtLeast, entry.key)?;
-            while found && cursor.key().starts_with(entry.key) {
-                let existing = cursor.key().get(entry.key.len()..).unwrap_or_default();
-                let is_live = cursor.record().is_some_and(|record| !record.is_marked());
-                if is_live && (change.op == RowOp::Insert || existing != change.get(change.old_key)) {
+            let is_locked = maker == Maker::Own || duplicate.as_deref() == Some(existing);
+            match maker {
+                _ if is_own_row => {}
+                Maker::Other(_) => return Ok(Some(existing.to_vec())),
+                _ if !is_live => {}
+                _ if is_locked => {
                     let (index_no, existing) = (entry.index_no, existing.to_vec());
                     return Err(Error::DuplicateKey { index_no, existing });
                 }
-                found = cursor.next()?;
+                _ => return Ok(Some(existing.to_vec())),
             }
+            found = cursor.next()?;
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Builds the stored row that comes, writing its large values.
@@ -365,7 +488,7 @@ impl Writer {
 
     /// The action.
     fn execute(&mut self, on: Target<'_>) -> Result<()> {
-        let Target { core, slot, table, interrupted } = on;
+        let Target { core, slot, table, interrupted, .. } = on;
         self.change.plan_forward();
         change::prepare(table, &self.change, &mut self.paths)?;
         let undo_bytes = self.change.bytes_len() + UNDO_BYTES_MORE * (self.change.entries.len() + 1);
@@ -445,6 +568,48 @@ impl Writer {
         undo_record::put_row(&mut buffers.undo, &parts, entries);
         undo_record::finish(&mut buffers.undo);
     }
+}
+
+/// Locks the rows of the old key and of the new one. Waits, with nothing else held.
+fn lock_rows(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>) -> Result<()> {
+    let Some(Locks { locker, duplicates }) = on.locks else { return Ok(()) };
+    if op != RowOp::Insert {
+        let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
+        locker.lock_row(on.table, old_key, Patience::Waits, |_| LockMode::Exclusive, see)?;
+    }
+    if let Some(new) = new.filter(|new| op == RowOp::Insert || new.key != old_key) {
+        let mode = |record: Option<RecordRef<'_>>| match record {
+            Some(record) if !record.is_marked() => duplicates,
+            _ => LockMode::Exclusive,
+        };
+        locker.lock_row(on.table, new.key, Patience::Waits, mode, |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+/// Gives the locks of the rows back that the operation has changed (I3).
+fn forget_locks(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>) {
+    let Some(Locks { locker, .. }) = on.locks else { return };
+    let tree = on.table.clustered().def().id;
+    let old = (op != RowOp::Insert).then_some(old_key);
+    let new = new.map(|new| new.key).filter(|&key| old != Some(key));
+    for key in old.into_iter().chain(new) {
+        on.core.locks.forget_changed(locker.owner, tree, key);
+    }
+}
+
+fn must_be_unique(table: &Table, entry: &SecondaryEntry<'_>) -> bool {
+    entry.check_unique && table.indexes().get(entry.index_no).is_some_and(|index| index.unique)
+}
+
+/// The keys that a new row adds to unique indexes.
+fn unique_keys<'k>(
+    table: &'k Table,
+    new: Option<&'k NewRow<'k>>,
+) -> impl Iterator<Item = (TreeId, &'k [u8])> + 'k {
+    let entries = new.map_or(&[][..], |new| new.secondary).iter();
+    let entries = entries.filter(|entry| must_be_unique(table, entry));
+    entries.filter_map(|entry| table.tree(entry.index_no).ok().map(|tree| (tree.def().id, entry.key)))
 }
 
 /// Longest stored row of a table: longer ones move values out.

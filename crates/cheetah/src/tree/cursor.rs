@@ -237,6 +237,11 @@ impl Cursor {
         self.valid().then(|| self.leaf.record(self.slot))
     }
 
+    /// Whether the leaf has stayed as it was when the cursor came to the record.
+    pub fn is_fresh(&self) -> bool {
+        self.leaf.source.as_ref().is_some_and(|page| page.version() == self.leaf.version)
+    }
+
     /// The tree.
     pub fn tree(&self) -> &Arc<Tree> {
         &self.tree
@@ -412,7 +417,7 @@ fn visit<R>(
 }
 
 /// The smallest key above all keys that begin with `p`; `None` if there can be no key above them.
-fn successor(p: &[u8]) -> Option<Vec<u8>> {
+pub fn successor(p: &[u8]) -> Option<Vec<u8>> {
     let last = p.iter().rposition(|&byte| byte != 0xff)?;
     let mut above = p[..=last].to_vec();
     above[last] += 1;

@@ -104,6 +104,13 @@ impl Tree {
         self.with_leaf(Target::Key(key), &mut (), |_, leaf| read(leaf, key, f))
     }
 
+    /// As [`get`](Self::get), but `f` runs also when there is no record: none comes to be while it does.
+    pub fn look<R>(&self, key: &[u8], f: impl FnOnce(Option<RecordRef<'_>>) -> R) -> Result<R> {
+        self.with_leaf(Target::Key(key), &mut (), |_, leaf| {
+            f(leaf.search(key).ok().map(|slot| leaf.record(slot)))
+        })
+    }
+
     /// As [`get`](Self::get), and leaves `path` prepared for `key`.
     pub fn get_prepared<R>(
         &self,

@@ -20,11 +20,13 @@ mod spread;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 pub use bulk::Builder;
 pub use check::TreeReport;
-pub use cursor::{Cursor, SeekMode, Step};
+pub use cursor::{successor, Cursor, SeekMode, Step};
 pub use handle::{Tree, TreeDef};
 pub use modify::{Changed, Removed};
 pub use path::Path;
 pub use stats::TreeCounts;
+pub use walk::{Sight, Walk};

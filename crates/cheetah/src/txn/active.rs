@@ -8,11 +8,12 @@
 //!       slots can be read (the flip does).
 //! Locks     the list, then one slot; then the undo log's.
 
+use super::Owner;
 use crate::base::{Result, TableId, TxnId, UndoPtr};
 use crate::format::state::TxnState;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// A listed transaction.
@@ -25,6 +26,8 @@ pub struct Slot {
     leaves_garbage: AtomicBool,
     /// By how much it has changed the number of rows of tables. Not part of the generation state either.
     rows: Mutex<BTreeMap<TableId, i64>>,
+    /// Who has its locks; 0 while nobody is known.
+    owner: AtomicU64,
 }
 
 impl Slot {
@@ -36,6 +39,17 @@ impl Slot {
     /// Its state, locked.
     pub fn state(&self) -> MutexGuard<'_, TxnState> {
         self.state.lock()
+    }
+
+    /// Notes whose the locks of the rows are that it has written.
+    pub fn belong_to(&self, owner: Owner) {
+        self.owner.store(owner.0, Ordering::Release);
+    }
+
+    /// Who has its locks, once that is known.
+    pub fn owner(&self) -> Option<Owner> {
+        let owner = self.owner.load(Ordering::Acquire);
+        (owner != 0).then_some(Owner(owner))
     }
 
     /// Notes that the newest undo record names something that purge has to remove after the commit.
@@ -70,7 +84,13 @@ impl Slot {
 
     fn new(state: TxnState, leaves_garbage: bool) -> Arc<Self> {
         let leaves_garbage = AtomicBool::new(leaves_garbage);
-        Arc::new(Self { txn: state.txn, state: Mutex::new(state), leaves_garbage, rows: Mutex::default() })
+        Arc::new(Self {
+            txn: state.txn,
+            state: Mutex::new(state),
+            leaves_garbage,
+            rows: Mutex::default(),
+            owner: AtomicU64::new(0),
+        })
     }
 }
 
@@ -91,7 +111,7 @@ impl Active {
         Arc::clone(self.0.lock().entry(txn).or_insert_with(new))
     }
 
-    /// The slot of `txn`, if it is listed.
+    /// The slot of a listed transaction.
     pub fn get(&self, txn: TxnId) -> Option<Arc<Slot>> {
         self.0.lock().get(&txn).cloned()
     }

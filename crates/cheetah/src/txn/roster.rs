@@ -146,6 +146,13 @@ pub struct Listed {
     entry: Arc<Entry>,
 }
 
+impl Listed {
+    /// The entry.
+    pub fn entry(&self) -> Arc<Entry> {
+        Arc::clone(&self.entry)
+    }
+}
+
 impl std::ops::Deref for Listed {
     type Target = Entry;
 

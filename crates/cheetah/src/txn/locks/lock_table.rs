@@ -258,6 +258,13 @@ impl LockTable {
         self.tree_shard(tree).in_use.store(trees.len(), Relaxed);
     }
 
+    /// Whether somebody may have a range of the tree, or wait for one. Whoever has put a record there and reads no has come
+    /// before any range that was locked without seeing it.
+    pub fn has_ranges(&self, tree: TreeId) -> bool {
+        let shard = self.tree_shard(tree);
+        shard.in_use.load(Relaxed) > 0 || shard.waiters.load(Relaxed) > 0
+    }
+
     /// Takes a queued request back. None when that is done, or else the answer that it has got meanwhile.
     pub fn cancel(&self, ticket: &Ticket) -> Option<Outcome> {
         let mut waits = self.waits.lock();

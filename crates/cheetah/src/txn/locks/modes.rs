@@ -72,6 +72,11 @@ impl TableMode {
         }
     }
 
+    /// Whether whoever has this has `other` by that.
+    pub fn gives(self, other: TableMode) -> bool {
+        other.given_by() & self.bit() != 0
+    }
+
     /// As users of InnoDB know it.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,0 +1,561 @@
+//! A scan that locks what it reads: ranges of its index, and the rows.
+//!
+//! Record by record: under the latch of the leaf it sees the next record and asks for its lock, with the range since the last
+//! one; if it has to wait, it looks again afterwards from where it was. From an entry of a secondary index it goes on to
+//! the row, locks that, and makes sure that the entry is still the row's.
+//!
+//! Invariants
+//!   I1  Where ranges are locked, every key from where the scan began to where it is lies in a range of its owner, and was seen
+//!       under a latch under which the range was locked already or then: nobody has put a record there unseen.
+//!   I2  What it stops at is live, locked, and of a transaction that has committed or is its own: the newest row.
+//!   I3  It stops at a row without its lock only if it was told to look at such rows, and says so.
+//!   I4  A record that is marked as deleted by a transaction that has ended is passed: nobody can bring it back but by an
+//!       insert, which the range keeps away.
+
+use super::OnLocked;
+use crate::base::{Error, Result, TreeId};
+use crate::format::page::{RecordFlags, RecordRef};
+use crate::format::varint;
+use crate::table::locker::{Asked, Locked, Locker, Maker, Patience};
+use crate::table::visible::read_row;
+use crate::table::Table;
+use crate::tree::{successor, SeekMode, Sight, Walk};
+use crate::txn::{KeyRange, Lock, LockMode, ReadView, Ticket};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// How a scan locks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Locking {
+    pub(super) mode: LockMode,
+    /// Whether nobody may put rows between those that it reads.
+    pub(super) ranges: bool,
+    pub(super) on_locked: OnLocked,
+}
+
+/// Where it goes no further: the keys that a search asks for end there.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum SeekEnd<'a> {
+    /// Nowhere.
+    #[default]
+    None,
+    /// With the keys that begin with the one that was sought.
+    Prefix,
+    /// Before this key; forward only.
+    Below(&'a [u8]),
+    /// With the keys that begin with this one; forward only.
+    UpTo(&'a [u8]),
+}
+
+/// A place between or on records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Nowhere,
+    /// In front of all records.
+    Start,
+    /// Right before `from`, on no record.
+    Before,
+    /// On the record of `key`.
+    On,
+    /// Behind all records.
+    End,
+}
+
+/// What came of one step.
+#[derive(Debug)]
+enum Step {
+    /// The record is in `key` and `entry`.
+    Landed,
+    /// The record of `next` is none to stop at.
+    Passed,
+    /// Nothing in this leaf: on to the fence in `next`.
+    Crossed,
+    /// Nothing up to the end of what was asked for, which is in `next`.
+    Limit,
+    /// Nothing up to the end of the tree.
+    End,
+    Again,
+    Wait(Ticket),
+    Refused,
+}
+
+/// A record that was copied out of its leaf.
+#[derive(Default, Debug)]
+struct Copied {
+    flags: RecordFlags,
+    payload: Vec<u8>,
+    /// How often the lock of the row was granted for this stop; not at all when an own version is the lock.
+    granted: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct LockingScan {
+    locker: Arc<Locker>,
+    table: Arc<Table>,
+    index_no: usize,
+    how: Locking,
+    walk: Walk,
+    place: Place,
+    /// Where the step in progress begins.
+    from: Vec<u8>,
+    /// Where the next one begins.
+    next: Vec<u8>,
+    /// Forward: the first key that is out of question. Backward: the last one that is not.
+    limit: Option<Vec<u8>>,
+    /// The direction of the last search, to which the limit belongs.
+    is_forward: bool,
+    /// The record whose lock was waited for last: that request counts too.
+    waited_for: Option<Vec<u8>>,
+    key: Vec<u8>,
+    entry: Copied,
+    row: Vec<u8>,
+    /// Whether the row is as it was committed last, and somebody else has it locked (I3).
+    is_unlocked: bool,
+}
+
+impl LockingScan {
+    pub(super) fn new(
+        locker: &Arc<Locker>,
+        table: &Arc<Table>,
+        index_no: usize,
+        how: Locking,
+    ) -> Result<Self> {
+        Ok(Self {
+            locker: Arc::clone(locker),
+            table: Arc::clone(table),
+            index_no,
+            how,
+            walk: Walk::new(table.tree(index_no)?),
+            place: Place::Nowhere,
+            from: Vec::new(),
+            next: Vec::new(),
+            limit: None,
+            is_forward: true,
+            waited_for: None,
+            key: Vec::new(),
+            entry: Copied::default(),
+            row: Vec::new(),
+            is_unlocked: false,
+        })
+    }
+
+    /// Goes to an entry, and no further than `end`; `false` if there is none such.
+    pub(super) fn seek(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
+        self.place = Place::Nowhere;
+        let above = |key: &[u8]| successor(key);
+        let forward = matches!(mode, SeekMode::AtLeast | SeekMode::After | SeekMode::First);
+        self.is_forward = forward;
+        self.limit = match (end, forward) {
+            (SeekEnd::None, _) => None,
+            (SeekEnd::Prefix, true) => above(key),
+            (SeekEnd::Prefix, false) => Some(key.to_vec()),
+            (SeekEnd::Below(end), _) => Some(end.to_vec()),
+            (SeekEnd::UpTo(end), _) => above(end),
+        };
+        let from = match mode {
+            SeekMode::First => Some(Vec::new()),
+            SeekMode::Last => None,
+            SeekMode::AtLeast | SeekMode::Before => Some(key.to_vec()),
+            SeekMode::After | SeekMode::AtMost => above(key),
+        };
+        match (forward, from) {
+            (true, Some(from)) => self.forward(from, false),
+            (true, None) => {
+                self.place = Place::End;
+                Ok(false)
+            }
+            (false, below) => self.backward(below),
+        }
+    }
+
+    /// Goes to the next entry; `false` at the end, or at the end of what was sought: another call goes beyond that.
+    pub(super) fn next(&mut self) -> Result<bool> {
+        match self.place {
+            Place::Nowhere | Place::End => Ok(false),
+            Place::Start => self.forward(Vec::new(), false),
+            Place::Before => {
+                let from = std::mem::take(&mut self.from);
+                self.forward(from, false)
+            }
+            Place::On => {
+                let mut from = std::mem::take(&mut self.from);
+                from.clone_from(&self.key);
+                self.forward(from, true)
+            }
+        }
+    }
+
+    /// The mirror image of [`next`](Self::next).
+    pub(super) fn prev(&mut self) -> Result<bool> {
+        match self.place {
+            Place::Nowhere | Place::Start => Ok(false),
+            Place::End => self.backward(None),
+            Place::Before => {
+                let below = std::mem::take(&mut self.from);
+                self.backward(Some(below))
+            }
+            Place::On => {
+                let mut below = std::mem::take(&mut self.from);
+                below.clone_from(&self.key);
+                self.backward(Some(below))
+            }
+        }
+    }
+
+    /// Goes to the row once more that it is on, and waits for its lock; to the next one if it is not there any more.
+    pub(super) fn read_again(&mut self) -> Result<bool> {
+        let on_locked = std::mem::replace(&mut self.how.on_locked, OnLocked::Wait);
+        let mut from = std::mem::take(&mut self.from);
+        from.clone_from(&self.key);
+        let found = self.forward(from, false);
+        self.how.on_locked = on_locked;
+        found
+    }
+
+    /// Whether it is on a row without its lock.
+    pub(super) fn is_unlocked(&self) -> bool {
+        self.is_unlocked
+    }
+
+    fn forward(&mut self, from: Vec<u8>, mut after: bool) -> Result<bool> {
+        self.from = from;
+        self.turn(true);
+        loop {
+            let step = self.step_forward(after)?;
+            after = match self.settle(step)? {
+                Step::Landed => return Ok(true),
+                Step::Passed => true,
+                Step::Crossed => false,
+                Step::Limit => return Ok(self.stop(Place::Before)),
+                Step::End => return Ok(self.stop(Place::End)),
+                Step::Again | Step::Wait(_) | Step::Refused => continue,
+            };
+            std::mem::swap(&mut self.from, &mut self.next);
+        }
+    }
+
+    fn backward(&mut self, below: Option<Vec<u8>>) -> Result<bool> {
+        let mut is_bounded = below.is_some();
+        self.turn(false);
+        self.from = below.unwrap_or_default();
+        loop {
+            let step = self.step_backward(is_bounded)?;
+            match self.settle(step)? {
+                Step::Landed => return Ok(true),
+                Step::Passed | Step::Crossed => is_bounded = true,
+                Step::Limit => return Ok(self.stop(Place::Before)),
+                Step::End => return Ok(self.stop(Place::Start)),
+                Step::Again | Step::Wait(_) | Step::Refused => continue,
+            }
+            std::mem::swap(&mut self.from, &mut self.next);
+        }
+    }
+
+    /// A scan that turns round leaves what was sought behind.
+    fn turn(&mut self, forward: bool) {
+        if self.is_forward != forward {
+            self.limit = None;
+        }
+        (self.is_forward, self.waited_for, self.is_unlocked) = (forward, None, false);
+    }
+
+    fn stop(&mut self, place: Place) -> bool {
+        self.place = place;
+        self.limit = None;
+        std::mem::swap(&mut self.from, &mut self.next);
+        false
+    }
+
+    fn step_forward(&mut self, after: bool) -> Result<Step> {
+        let Self { locker, index_no, how, walk, from, next, limit, key, entry, table, .. } = self;
+        let _usage = table.use_it()?;
+        let (tree, index_no, how) = (walk.tree().def().id, *index_no, *how);
+        let asking = Asking { locker, tree, index_no, how, is_forward: true };
+        let low = if after { Bound::Excluded(&from[..]) } else { Bound::Included(&from[..]) };
+        walk.forward(from, after, |sight| {
+            let limit = limit.as_deref();
+            let (end, step) = match sight {
+                Sight::Record(found, record) if limit.is_none_or(|limit| found < limit) => {
+                    next.clear();
+                    next.extend_from_slice(found);
+                    let is_alone = !after && from == found;
+                    return asking.judge((low, Bound::Included(found)), is_alone, found, record, key, entry);
+                }
+                Sight::Fence(fence) if limit.is_none_or(|limit| fence < limit) => {
+                    (Some(fence), Step::Crossed)
+                }
+                _ => (limit, if limit.is_some() { Step::Limit } else { Step::End }),
+            };
+            next.clear();
+            next.extend_from_slice(end.unwrap_or_default());
+            asking.lock_gap((low, end.map_or(Bound::Unbounded, Bound::Excluded)))?;
+            Ok(step)
+        })?
+    }
+
+    fn step_backward(&mut self, is_bounded: bool) -> Result<Step> {
+        let Self { locker, index_no, how, walk, from, next, limit, key, entry, table, .. } = self;
+        let _usage = table.use_it()?;
+        let (tree, index_no, how) = (walk.tree().def().id, *index_no, *how);
+        let asking = Asking { locker, tree, index_no, how, is_forward: false };
+        let below = is_bounded.then_some(&from[..]);
+        let high = below.map_or(Bound::Unbounded, Bound::Excluded);
+        walk.backward(below, |sight| {
+            let limit = limit.as_deref();
+            let (end, step) = match sight {
+                Sight::Record(found, record) if limit.is_none_or(|limit| found >= limit) => {
+                    next.clear();
+                    next.extend_from_slice(found);
+                    return asking.judge((Bound::Included(found), high), false, found, record, key, entry);
+                }
+                Sight::Fence(fence) if limit.is_none_or(|limit| fence > limit) => {
+                    (Some(fence), Step::Crossed)
+                }
+                _ => (limit, if limit.is_some() { Step::Limit } else { Step::End }),
+            };
+            next.clear();
+            next.extend_from_slice(end.unwrap_or_default());
+            asking.lock_gap((end.map_or(Bound::Unbounded, Bound::Included), high))?;
+            Ok(step)
+        })?
+    }
+
+    /// Does what a step asks for outside the latch. `Again` and its like: the same step once more.
+    fn settle(&mut self, step: Step) -> Result<Step> {
+        let step = match step {
+            Step::Landed if self.index_no != 0 => self.lock_row()?,
+            other => other,
+        };
+        match &step {
+            Step::Landed => {
+                self.place = Place::On;
+                let is_awaited = self.index_no == 0 && self.waited_for.take().as_ref() == Some(&self.key);
+                if self.entry.granted > 0 && is_awaited {
+                    self.entry.granted += 1;
+                }
+            }
+            Step::Crossed => self.walk.cross(),
+            Step::Again => std::thread::yield_now(),
+            Step::Wait(ticket) => {
+                self.locker.wait(self.table.id(), ticket)?;
+                self.waited_for = Some(self.next.clone());
+            }
+            Step::Refused => return self.pass_locked(),
+            Step::Passed => self.give_back_awaited(),
+            Step::Limit | Step::End => {}
+        }
+        Ok(step)
+    }
+
+    /// Somebody else has locked the record of `next`.
+    fn pass_locked(&mut self) -> Result<Step> {
+        match self.how.on_locked {
+            OnLocked::Wait => return Err(self.locker.timeout(self.table.id())),
+            OnLocked::Skip => return Ok(Step::Passed),
+            OnLocked::Look if self.index_no != 0 => return Err(self.locker.timeout(self.table.id())),
+            OnLocked::Look => {}
+        }
+        let Self { locker, table, key, next, entry, .. } = self;
+        let _usage = table.use_it()?;
+        let view = ReadView::new(&locker.core.versions);
+        view.open();
+        if !read_row(&locker.core, table, next, Some(&view), &mut entry.payload)? {
+            return Ok(Step::Passed);
+        }
+        key.clone_from(next);
+        (entry.granted, entry.flags) = (0, RecordFlags::NONE);
+        (self.place, self.is_unlocked) = (Place::On, true);
+        Ok(Step::Landed)
+    }
+
+    /// Gives back the row that was waited for, as it has gone, if ranges are not locked.
+    fn give_back_awaited(&mut self) {
+        let is_awaited = self.index_no == 0 && self.waited_for.take().as_ref() == Some(&self.next);
+        if is_awaited && !self.how.ranges {
+            let tree = self.walk.tree().def().id;
+            self.locker.core.locks.unlock_row(self.locker.owner, tree, &self.next, self.how.mode);
+        }
+    }
+
+    /// Locks the row of the entry (I2).
+    fn lock_row(&mut self) -> Result<Step> {
+        let (_, clustered) = parts(self.index_no, &self.key, &self.entry.payload);
+        let Self { locker, how, row, table, .. } = self;
+        let see = |record: RecordRef<'_>| {
+            row.clear();
+            row.extend_from_slice(record.payload);
+            locker.check_unchanged(record.version)
+        };
+        let patience = if how.on_locked == OnLocked::Skip { Patience::None } else { Patience::Waits };
+        let locked = locker.lock_row(table, clustered, patience, |_| how.mode, see)?;
+        if locked == Locked::Refused {
+            return Ok(Step::Refused);
+        }
+        self.entry.granted = 1;
+        let is_marked = self.entry.flags == RecordFlags::DELETE_MARKED;
+        if (is_marked || !self.walk.is_current()) && !self.look_again()? {
+            self.unlock();
+            return Ok(Step::Passed);
+        }
+        if locked == Locked::Gone {
+            let place = format!("index {} of table '{}'", self.index_no, self.table.name());
+            return Err(Error::corrupt(place, "an entry leads to no row; run CHECK TABLE"));
+        }
+        Ok(Step::Landed)
+    }
+
+    /// Copies the entry again, whose row is locked; whether it is still there.
+    fn look_again(&mut self) -> Result<bool> {
+        let Self { table, index_no, key, entry, .. } = self;
+        let _usage = table.use_it()?;
+        let found = table.tree(*index_no)?.get(key, |record| entry.copy(record))?;
+        Ok(found.is_some() && entry.flags != RecordFlags::DELETE_MARKED)
+    }
+
+    /// Gives the lock of the row back that it is on, if ranges are not locked: it does not match.
+    pub(super) fn unlock(&mut self) {
+        let granted = std::mem::take(&mut self.entry.granted);
+        if self.how.ranges {
+            return;
+        }
+        let (_, clustered) = parts(self.index_no, &self.key, &self.entry.payload);
+        let tree = self.table.clustered().def().id;
+        for _ in 0..granted {
+            self.locker.core.locks.unlock_row(self.locker.owner, tree, clustered, self.how.mode);
+        }
+    }
+
+    pub(super) fn valid(&self) -> bool {
+        self.place == Place::On
+    }
+
+    /// The whole stored key; empty when there is no entry.
+    pub(super) fn key(&self) -> &[u8] {
+        if self.valid() {
+            &self.key
+        } else {
+            &[]
+        }
+    }
+
+    /// What is stored under the key.
+    pub(super) fn stored(&self) -> &[u8] {
+        if self.valid() {
+            &self.entry.payload
+        } else {
+            &[]
+        }
+    }
+
+    /// The stored row.
+    pub(super) fn row(&self) -> &[u8] {
+        if self.index_no == 0 {
+            self.stored()
+        } else {
+            &self.row
+        }
+    }
+}
+
+impl Copied {
+    fn copy(&mut self, record: RecordRef<'_>) {
+        self.flags = record.flags;
+        self.payload.clear();
+        self.payload.extend_from_slice(record.payload);
+    }
+}
+
+/// The caller's part of a stored key, and the clustered key.
+pub(super) fn parts<'k>(index_no: usize, key: &'k [u8], stored: &[u8]) -> (&'k [u8], &'k [u8]) {
+    if index_no == 0 {
+        return (key, key);
+    }
+    let clustered_len = varint::get(stored).map_or(0, |(len, _)| len as usize);
+    key.split_at(key.len().saturating_sub(clustered_len))
+}
+
+/// What one step asks with.
+struct Asking<'a> {
+    locker: &'a Locker,
+    tree: TreeId,
+    index_no: usize,
+    how: Locking,
+    is_forward: bool,
+}
+
+impl Asking<'_> {
+    fn lock_gap(&self, range: KeyRange<'_>) -> Result<()> {
+        if self.how.ranges {
+            let lock = Lock::Gap { tree: self.tree, range, mode: self.how.mode };
+            self.locker.ask(lock, Patience::None)?;
+        }
+        Ok(())
+    }
+
+    /// Asks for what a record needs, and copies it when the scan may stop there. `is_alone` says that the range is the
+    /// record.
+    fn judge(
+        &self,
+        range: KeyRange<'_>,
+        is_alone: bool,
+        found: &[u8],
+        record: RecordRef<'_>,
+        key: &mut Vec<u8>,
+        entry: &mut Copied,
+    ) -> Result<Step> {
+        let (tree, Locking { mode, ranges, on_locked }) = (self.tree, self.how);
+        let is_row = self.index_no == 0;
+        let patience = match on_locked {
+            OnLocked::Skip => Patience::None,
+            OnLocked::Look if is_row && !ranges && !is_alone && self.is_forward => Patience::None,
+            OnLocked::Look | OnLocked::Wait => Patience::Waits,
+        };
+        let lock = match ranges && !(is_row && is_alone) {
+            true => Lock::NextKey { tree, range, key: found, mode },
+            false => Lock::Record { tree, key: found, mode },
+        };
+        entry.granted = 0;
+        let asked = match self.locker.maker_of(record.version) {
+            Maker::Other(holder) if is_row || ranges => {
+                if is_row {
+                    // A rollback has let go of the row, and comes to an older change of it.
+                    self.locker.core.locks.release_row(self.locker.owner, tree, found);
+                }
+                self.locker.ask_behind(holder, (tree, found), lock, patience)?
+            }
+            // Without ranges the entry needs no lock: its row tells whose it is.
+            Maker::Other(_) => Asked::Held,
+            _ if record.is_marked() => {
+                self.lock_gap(range)?;
+                if is_row {
+                    self.locker.check_unchanged(record.version)?;
+                }
+                return Ok(Step::Passed);
+            }
+            Maker::Own => {
+                self.lock_gap(range)?;
+                Asked::Held
+            }
+            Maker::Ended if is_row || ranges => {
+                entry.granted = u32::from(is_row);
+                self.locker.ask(lock, patience)?
+            }
+            Maker::Ended => Asked::Held,
+        };
+        Ok(match asked {
+            Asked::Held => {
+                if is_row {
+                    self.locker.check_unchanged(record.version)?;
+                }
+                key.clear();
+                key.extend_from_slice(found);
+                entry.copy(record);
+                Step::Landed
+            }
+            Asked::Again => Step::Again,
+            Asked::Wait(ticket) => Step::Wait(ticket),
+            Asked::Refused => Step::Refused,
+        })
+    }
+}

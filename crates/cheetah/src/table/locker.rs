@@ -1,0 +1,339 @@
+//! A transaction's locks as row operations and scans ask for them, and its waits.
+//!
+//! Invariants
+//!   I1  Whoever waits for a lock holds nothing but locks: no latch, no use of a table, no standing.
+//!   I2  A record is judged under the latch of its leaf, together with the request for its lock. So a writer that has given
+//!       its lock up for the version it has written is found by that version; and a version whose transaction has ended
+//!       is committed, as what is rolled back has gone from the record before.
+//!   I3  Locks are on rows, that is on clustered keys: whoever changes a row or one of its entries has the row alone. Scans
+//!       lock ranges of the index that they read, besides the rows.
+
+use super::change::Version;
+use super::core::{Core, Counters};
+use super::handle::Table;
+use crate::base::{Error, Result, TableId, TreeId, TxnId};
+use crate::format::page::RecordRef;
+use crate::txn::{
+    Answer, Entry, Lock, LockMode, LockOutcome, Owner, ReadView, State, TableMode, Ticket, Wait,
+};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// How long a lock is waited for unless somebody says otherwise.
+const LOCK_WAIT_NS: u64 = 50_000_000_000;
+/// How often a waiter looks whether it has been interrupted.
+const WAIT_SLICE_NS: u64 = 50_000_000;
+
+/// Whether the caller wants its statement to end.
+pub(crate) type Interrupted = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Whose the newest version of a record is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Maker {
+    /// A transaction that has ended.
+    Ended,
+    /// The one that asks.
+    Own,
+    /// Another one, which has the record by that.
+    Other(TxnId),
+}
+
+/// What came of a request that was made under a latch.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// The lock is there.
+    Held,
+    /// The writer that was in the way has just ended: look again.
+    Again,
+    /// Wait for it, and look again.
+    Wait(Ticket),
+    /// Somebody is in the way, and the caller does not wait.
+    Refused,
+}
+
+/// Whether to wait for those who are in the way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Patience {
+    /// As long as the transaction's time-out says.
+    Waits,
+    /// Not at all.
+    None,
+}
+
+/// A row that was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Locked {
+    /// It is there, and locked.
+    Live,
+    /// There is none; its key is locked.
+    Gone,
+    /// Somebody has it, and the caller does not wait.
+    Refused,
+}
+
+/// The locks of one transaction handle. Shared by the transaction and its cursors.
+pub(crate) struct Locker {
+    pub(crate) core: Arc<Core>,
+    pub(crate) owner: Owner,
+    view: Arc<ReadView>,
+    /// What views tell of the owner.
+    entry: Arc<Entry>,
+    interrupted: Interrupted,
+    lock_wait_ns: AtomicU64,
+    /// Snapshot isolation: see [`check_unchanged`](Self::check_unchanged).
+    refuses_changed: AtomicBool,
+    /// Undo records of the transaction: what a deadlock's victim would lose.
+    work: AtomicU64,
+}
+
+impl std::fmt::Debug for Locker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Locker").field("owner", &self.owner).finish_non_exhaustive()
+    }
+}
+
+impl Locker {
+    /// The locks of the owner whom views know by `entry`, and whose changes are those of `view`.
+    pub(crate) fn new(core: &Arc<Core>, view: &Arc<ReadView>, entry: Arc<Entry>) -> Self {
+        Self {
+            core: Arc::clone(core),
+            owner: entry.owner(),
+            view: Arc::clone(view),
+            entry,
+            interrupted: Arc::new(|| false),
+            lock_wait_ns: AtomicU64::new(LOCK_WAIT_NS),
+            refuses_changed: AtomicBool::new(false),
+            work: AtomicU64::new(0),
+        }
+    }
+
+    /// Those of another owner, which waits as this one does.
+    pub(crate) fn successor(&self, view: &Arc<ReadView>, entry: Arc<Entry>) -> Self {
+        let interrupted = Arc::clone(&self.interrupted);
+        let lock_wait_ns = AtomicU64::new(self.lock_wait_ns.load(Relaxed));
+        let refuses_changed = AtomicBool::new(self.refuses_changed.load(Relaxed));
+        Self { interrupted, lock_wait_ns, refuses_changed, ..Self::new(&self.core, view, entry) }
+    }
+
+    /// The same, which asks `interrupted` while it waits.
+    pub(crate) fn interrupted_by(&self, interrupted: Interrupted) -> Self {
+        Self { interrupted, ..self.successor(&self.view, Arc::clone(&self.entry)) }
+    }
+
+    /// How long a lock is waited for from now on.
+    pub(crate) fn set_wait_ns(&self, timeout_ns: u64) {
+        self.lock_wait_ns.store(timeout_ns, Relaxed);
+    }
+
+    /// Notes how many undo records the transaction has.
+    pub(crate) fn note_work(&self, undo_no: u64) {
+        self.work.store(undo_no, Relaxed);
+    }
+
+    /// Whether the caller wants its statement to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        (self.interrupted)()
+    }
+
+    /// Whose a version is; of a record that is under its latch (I2).
+    pub(crate) fn maker_of(&self, version: Version) -> Maker {
+        let Some((txn, _)) = version else { return Maker::Ended };
+        if self.view.own() == Some(txn) {
+            return Maker::Own;
+        }
+        match self.core.versions.state(txn) {
+            State::Active => Maker::Other(txn),
+            State::Committed(_) | State::Aborted(_) | State::Frozen => Maker::Ended,
+        }
+    }
+
+    /// Whether rows that have changed since the transaction's snapshot are refused from now on.
+    pub(crate) fn refuse_changed(&self, refuses: bool) {
+        self.refuses_changed.store(refuses, Relaxed);
+    }
+
+    /// `RecordChanged` for the version of a row that has been locked, and that the transaction's snapshot does not see, where such
+    /// rows are refused.
+    pub(crate) fn check_unchanged(&self, version: Version) -> Result<()> {
+        let Some((txn, _)) = version.filter(|_| self.refuses_changed.load(Relaxed)) else { return Ok(()) };
+        match self.view.stamp() {
+            Some(_) if !self.view.reader().sees(txn, self.view.own()) => Err(Error::RecordChanged),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks for a lock. Does not block. Errors: `Deadlock`, `LockTableFull`.
+    pub(crate) fn ask(&self, lock: Lock<'_>, patience: Patience) -> Result<Asked> {
+        let waits = patience == Patience::Waits && self.lock_wait_ns.load(Relaxed) > 0;
+        let wait = if waits { Wait::Queue { work: self.work.load(Relaxed) } } else { Wait::Never };
+        let answer = self.core.locks.request(self.owner, lock, wait).inspect_err(|error| {
+            if matches!(error, Error::Deadlock) {
+                self.core.note_deadlock();
+            }
+        })?;
+        Ok(match answer {
+            Answer::Granted | Answer::AlreadyHeld => Asked::Held,
+            Answer::Wait(ticket) => Asked::Wait(ticket),
+            Answer::Refused => Asked::Refused,
+        })
+    }
+
+    /// Asks for `lock`, which is on the record of `key`, whose version is that of another open transaction: that one's lock
+    /// is entered first. Never answers that the lock is held: whoever gets it looks again, as the holder may have ended, or
+    /// let go of a row of which it has still an older change to take back.
+    pub(crate) fn ask_behind(
+        &self,
+        holder: TxnId,
+        (tree, key): (TreeId, &[u8]),
+        lock: Lock<'_>,
+        patience: Patience,
+    ) -> Result<Asked> {
+        let slot = self.core.active.get(holder);
+        let Some(owner) = slot.and_then(|slot| slot.owner()) else { return Ok(Asked::Again) };
+        let is_active = || self.core.versions.state(holder) == State::Active;
+        match self.core.locks.convert_implicit(owner, tree, key, is_active)? {
+            true => Ok(match self.ask(lock, patience)? {
+                Asked::Held => Asked::Again,
+                asked => asked,
+            }),
+            false => Ok(Asked::Again),
+        }
+    }
+
+    /// Asks for the lock of a record with this version; under its latch (I2).
+    pub(crate) fn ask_for_record(
+        &self,
+        (tree, key): (TreeId, &[u8]),
+        mode: LockMode,
+        version: Version,
+        patience: Patience,
+    ) -> Result<Asked> {
+        let lock = Lock::Record { tree, key, mode };
+        match self.maker_of(version) {
+            Maker::Own => Ok(Asked::Held),
+            Maker::Ended => self.ask(lock, patience),
+            Maker::Other(holder) => {
+                // A rollback has let go of the row, and comes to an older change of it.
+                self.core.locks.release_row(self.owner, tree, key);
+                self.ask_behind(holder, (tree, key), lock, patience)
+            }
+        }
+    }
+
+    /// Waits for the answer to a request about `table`. Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and
+    /// `RollbackUnfinished` instead of the first when a rollback that meets errors holds the table.
+    pub(crate) fn wait(&self, table: TableId, ticket: &Ticket) -> Result<()> {
+        let since_ns = self.core.clock.now_ns();
+        self.entry.set_waiting(Some(since_ns));
+        let done = self.wait_for_answer(table, ticket);
+        self.entry.set_waiting(None);
+        self.core.counters.add_lock_wait(self.core.clock.now_ns().saturating_sub(since_ns));
+        done
+    }
+
+    fn wait_for_answer(&self, table: TableId, ticket: &Ticket) -> Result<()> {
+        let mut left_ns = self.lock_wait_ns.load(Relaxed);
+        loop {
+            let slice_ns = left_ns.min(WAIT_SLICE_NS);
+            if let Some(outcome) = ticket.wait_ns(slice_ns) {
+                return self.outcome(outcome);
+            }
+            left_ns -= slice_ns;
+            let refusal = match (self.core.health.check(), self.is_interrupted(), left_ns) {
+                (Err(fatal), _, _) => fatal,
+                (_, true, _) => Error::Interrupted,
+                (_, _, 0) => self.timeout(table),
+                _ => continue,
+            };
+            return match self.core.locks.cancel(ticket) {
+                Some(outcome) => self.outcome(outcome),
+                None => Err(refusal),
+            };
+        }
+    }
+
+    fn outcome(&self, outcome: LockOutcome) -> Result<()> {
+        match outcome {
+            LockOutcome::Granted => Ok(()),
+            LockOutcome::Deadlock => {
+                self.core.note_deadlock();
+                Err(Error::Deadlock)
+            }
+        }
+    }
+
+    /// The error of whoever has waited long enough for something of a table.
+    pub(crate) fn timeout(&self, table: TableId) -> Error {
+        match self.core.unfinished.rollback_of(table) {
+            Some((txn, reason)) => Error::RollbackUnfinished { txn, reason },
+            None => {
+                Counters::add(&self.core.counters.lock_timeouts);
+                Error::LockTimeout
+            }
+        }
+    }
+
+    /// Locks something of `table` that needs no look at a record. Waits; errors as of [`ask`](Self::ask) and
+    /// [`wait`](Self::wait).
+    pub(crate) fn acquire(&self, table: TableId, lock: Lock<'_>) -> Result<()> {
+        match self.ask(lock, Patience::Waits)? {
+            Asked::Wait(ticket) => self.wait(table, &ticket),
+            Asked::Refused => Err(self.timeout(table)),
+            Asked::Held | Asked::Again => Ok(()),
+        }
+    }
+
+    /// Locks a table.
+    pub(crate) fn lock_table(&self, table: TableId, mode: TableMode) -> Result<()> {
+        self.acquire(table, Lock::Table(table, mode))
+    }
+
+    /// Locks the row of `key`, in the mode that `mode` chooses once it sees the record; `see` gets the record as it is when
+    /// the lock is held. Waits and may do I/O; errors as of [`acquire`](Self::acquire).
+    pub(crate) fn lock_row(
+        &self,
+        table: &Table,
+        key: &[u8],
+        patience: Patience,
+        mode: impl Fn(Option<RecordRef<'_>>) -> LockMode,
+        mut see: impl FnMut(RecordRef<'_>) -> Result<()>,
+    ) -> Result<Locked> {
+        let mut waited_for = None;
+        let locked = loop {
+            let (mut is_live, mut locked_as) = (false, LockMode::Shared);
+            let asked = {
+                let _usage = table.use_it()?;
+                let tree = table.clustered();
+                tree.look(key, |record| {
+                    let version = record.and_then(|record| record.version);
+                    locked_as = mode(record);
+                    if let Maker::Other(_) = self.maker_of(version) {
+                        waited_for = None;
+                    }
+                    let asked = self.ask_for_record((tree.def().id, key), locked_as, version, patience)?;
+                    if let (Asked::Held, Some(record)) = (&asked, record) {
+                        is_live = !record.is_marked();
+                        see(record)?;
+                    }
+                    Ok(asked)
+                })?
+            };
+            match asked? {
+                Asked::Held if is_live => break Locked::Live,
+                Asked::Held => break Locked::Gone,
+                Asked::Wait(ticket) => {
+                    self.wait(table.id(), &ticket)?;
+                    waited_for = Some(locked_as);
+                }
+                Asked::Again => std::thread::yield_now(),
+                Asked::Refused if patience == Patience::None => return Ok(Locked::Refused),
+                Asked::Refused => return Err(self.timeout(table.id())),
+            }
+        };
+        // The lock counts once, so that it can be given back by one call.
+        if let Some(mode) = waited_for {
+            self.core.locks.unlock_row(self.owner, table.clustered().def().id, key, mode);
+        }
+        Ok(locked)
+    }
+}

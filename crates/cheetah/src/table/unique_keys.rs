@@ -1,0 +1,59 @@
+//! Keeps two writers from adding the same key to a unique index at the same time (H4).
+//!
+//! Entries with one key may lie in two leaves, as the clustered key follows. So whoever looks whether a key is free, and adds
+//! an entry with it then, has the key to itself meanwhile. Afterwards others find the entry, and wait for its row.
+//!
+//! Invariants
+//!   I1  Keys share latches by a hash of tree and key, and one writer takes all that it needs at once, in one order.
+//! Locks     a latch is taken before the gate is entered and before standings, with nothing held; no lock is waited for
+//!           while it is held.
+
+use crate::base::{planted, TreeId};
+use parking_lot::{Mutex, MutexGuard};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+const SHARDS: usize = 1024;
+
+/// The latches of all keys of unique indexes.
+#[derive(Debug)]
+pub(crate) struct UniqueKeys(Vec<Mutex<()>>);
+
+/// Keeps others from adding some keys while it is held.
+#[derive(Default, Debug)]
+pub(crate) struct UniqueGuard<'s>(#[expect(dead_code, reason = "held, not read")] Vec<MutexGuard<'s, ()>>);
+
+impl Default for UniqueKeys {
+    fn default() -> Self {
+        Self((0..SHARDS).map(|_| Mutex::default()).collect())
+    }
+}
+
+impl UniqueKeys {
+    /// Takes these keys of these trees. Waits for others to be done with them.
+    pub(crate) fn take<'k>(&self, keys: impl Iterator<Item = (TreeId, &'k [u8])>) -> UniqueGuard<'_> {
+        let mut shards = keys.map(|(tree, key)| shard(tree, key)).collect::<Vec<_>>();
+        if planted::is_on("unique: look without the key's latch") {
+            shards.clear();
+        }
+        shards.sort_unstable();
+        shards.dedup();
+        UniqueGuard(shards.into_iter().filter_map(|at| self.0.get(at)).map(Mutex::lock).collect())
+    }
+}
+
+fn shard(tree: TreeId, key: &[u8]) -> usize {
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    hasher.hash_one((tree.0, key)) as usize % SHARDS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_taken_twice_by_one_writer_is_no_deadlock() {
+        let keys = UniqueKeys::default();
+        let _guard = keys.take([(TreeId(1), &b"a"[..]), (TreeId(1), b"a"), (TreeId(2), b"a")].into_iter());
+        assert!(keys.0.get(shard(TreeId(1), b"a")).is_some_and(|latch| latch.try_lock().is_none()));
+    }
+}

@@ -1,0 +1,135 @@
+//! Walking record by record under the latch of the leaf: for readers that lock what they see.
+//!
+//! Invariants
+//!   I1  What a step tells is true while the latch is held: between where the step began and what it found there is no
+//!       record.
+//!   I2  A step looks into one leaf only. If it finds no record there, it tells the fence from which the next step goes on.
+
+use super::ahead::{Ahead, Direction};
+use super::descend::{Landing, Target};
+use super::Tree;
+use crate::base::Result;
+use crate::format::page::{PageView, RecordRef};
+use crate::pool::PageRef;
+use std::sync::Arc;
+
+/// What a step found.
+#[derive(Clone, Copy, Debug)]
+pub enum Sight<'a> {
+    /// A record, with its key.
+    Record(&'a [u8], RecordRef<'a>),
+    /// No record up to this key, which belongs to what lies above it: the fence of the leaf.
+    Fence(&'a [u8]),
+    /// No record up to the end of the tree.
+    End,
+}
+
+/// Steps over the records of a tree; holds nothing between them but a pin of the leaf.
+#[derive(Debug)]
+pub struct Walk {
+    tree: Arc<Tree>,
+    page: Option<PageRef>,
+    /// Version of the page when the last step looked at it.
+    version: u64,
+    key: Vec<u8>,
+    /// Whether the last step ended at a fence: the next one crosses to another leaf.
+    crosses: bool,
+    /// The far fence of a leaf that was crossed to.
+    fence: Vec<u8>,
+    ahead: Ahead,
+}
+
+impl Walk {
+    /// A walk that is nowhere yet.
+    pub fn new(tree: &Arc<Tree>) -> Self {
+        Self {
+            tree: Arc::clone(tree),
+            page: None,
+            version: 0,
+            key: Vec::new(),
+            crosses: false,
+            fence: Vec::new(),
+            ahead: Ahead::default(),
+        }
+    }
+
+    /// The tree.
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
+    /// Whether the leaf has stayed as it was when the last step looked at it.
+    pub fn is_current(&self) -> bool {
+        self.page.as_ref().is_some_and(|page| page.version() == self.version)
+    }
+
+    /// Lets `f` see, under the latch, what comes first from `key` on, or behind it if `after`. `f` must be short and use no
+    /// tree. Loads pages: may do I/O.
+    pub fn forward<R>(&mut self, key: &[u8], after: bool, f: impl FnOnce(Sight<'_>) -> R) -> Result<R> {
+        self.visit(Target::Key(key), Direction::Forward, |view, buffer| {
+            let slot = match view.search(key) {
+                Ok(slot) if after => slot + 1,
+                Ok(slot) | Err(slot) => slot,
+            };
+            if slot < view.count() {
+                view.key_into(slot, buffer);
+                return f(Sight::Record(buffer, view.record(slot)));
+            }
+            f(view.high().map_or(Sight::End, Sight::Fence))
+        })
+    }
+
+    /// Tells that the next step goes on from the fence that the last one has met: pages behind it may be read ahead.
+    pub fn cross(&mut self) {
+        self.crosses = true;
+    }
+
+    /// Lets `f` see, under the latch, what comes last below `key`, or last of all without one. Otherwise as
+    /// [`forward`](Self::forward).
+    pub fn backward<R>(&mut self, key: Option<&[u8]>, f: impl FnOnce(Sight<'_>) -> R) -> Result<R> {
+        let target = match key {
+            Some([]) => return Ok(f(Sight::End)),
+            Some(key) => Target::Below(key),
+            None => Target::Last,
+        };
+        self.visit(target, Direction::Backward, |view, buffer| match target.slot_in(view).checked_sub(1) {
+            Some(slot) => {
+                view.key_into(slot, buffer);
+                f(Sight::Record(buffer, view.record(slot)))
+            }
+            None if view.low().is_empty() => f(Sight::End),
+            None => f(Sight::Fence(view.low())),
+        })
+    }
+
+    fn visit<R>(
+        &mut self,
+        target: Target<'_>,
+        direction: Direction,
+        f: impl FnOnce(&PageView<'_>, &mut Vec<u8>) -> R,
+    ) -> Result<R> {
+        let Self { tree, page: pinned, version, key, crosses, fence, ahead } = self;
+        if let Some(page) = pinned {
+            let guard = page.read();
+            let view = PageView::new(&guard);
+            if tree.landing(&view, Some(0), target) == Landing::Here {
+                (*version, *crosses) = (page.version(), false);
+                return Ok(f(&view, key));
+            }
+        }
+        let (result, pid) = tree.with_leaf(target, &mut (), |page, view| {
+            (*version, *pinned) = (page.version(), Some(page.clone()));
+            fence.clear();
+            fence.extend_from_slice(match direction {
+                Direction::Forward => view.high().unwrap_or_default(),
+                Direction::Backward => view.low(),
+            });
+            (f(view, key), page.pid())
+        })?;
+        match std::mem::take(crosses) {
+            true => ahead.reached(tree, direction, pid, fence),
+            false => ahead.stop(),
+        }
+        Ok(result)
+    }
+}

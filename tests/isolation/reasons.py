@@ -1,0 +1,211 @@
+"""Why Cheetah may let a session wait that InnoDB lets go on, or the other way round.
+
+A difference of locks is played once more, up to its step, and the engine that lets somebody wait is asked for whom, and for
+what; InnoDB's deadlocks are left standing for that. A reason holds if the statements so far agree with it:
+
+- precise-ranges: InnoDB waits for a record, or because of a gap, for which one of the two has not asked: it lies behind or
+  beside the keys of its search.
+- duplicate-row: a row that has the unique key of one that is to come. InnoDB locks the entry of the unique index with its gap,
+  Cheetah the row; and Cheetah looks at all unique keys before it asks for a place for the row.
+- covering: a read with shared locks that needs the index only. Cheetah locks the row, InnoDB the entry.
+- upgrade: who has a row asks for more of it while others wait for it. In Cheetah he passes them, in InnoDB they are a deadlock.
+- kept: InnoDB at READ COMMITTED keeps a row that it has waited for, even if it does not match; Cheetah gives it back.
+- deleted: a row, or an entry, whose deletion has been committed before the one who has locked it came. InnoDB locks it as long as
+  it is not purged, Cheetah passes it, and locks the range around it where ranges are locked.
+- entry: InnoDB waits for an entry whose row its holder did not get: he waits for that, or has waited in vain. Cheetah locks no entries.
+- reinsert: a record comes back whose deletion is not purged. InnoDB changes that one, Cheetah asks for the place like any insert.
+- plan: the server reads one of the two statements' tables by another access, as it is estimated otherwise.
+- victim: both end a deadlock at this step, at the cost of another transaction or statement.
+"""
+
+from engines import ends
+from statements import Statement
+
+PRECISE_RANGES, DUPLICATE_ROW, COVERING, VICTIM = "precise-ranges", "duplicate-row", "covering", "victim"
+UPGRADE, KEPT, DELETED, ENTRY, REINSERT, PLAN = "upgrade", "kept", "deleted", "entry", "reinsert", "plan"
+DEADLOCK, TIMEOUT = 1213, 1205
+
+
+class Look:
+    """One engine at the step that differs: who waits, every state of the table so far, the plan of each step, the steps, and what was
+    under way in each session."""
+
+    def __init__(self, waits: list, states: list, plans: list, entries: list, under_way: dict):
+        self.waits, self.states, self.plans, self.entries, self.under_way = waits, states, plans, entries, under_way
+
+
+def answers(entry) -> dict:
+    """Step -> outcome, of what answered at this step."""
+    done = {other.number: other for other in entry.woke}
+    if not entry.waited and not entry.deferred and entry.outcome is not None:
+        done[entry.number] = entry
+    return done
+
+
+class Difference:
+    """A step that went otherwise on the two engines."""
+
+    def __init__(self, level: str, mine, other):
+        self.level, self.mine, self.other = level, answers(mine), answers(other)
+        self.number, self.other_plans = mine.number, set()
+        self.blocked = self.stopped(self.other, self.mine)        # sessions that InnoDB stops and Cheetah does not
+        self.blocked_here = self.stopped(self.mine, self.other)   # the other way round
+
+    def stopped(self, theirs: dict, ours: dict) -> set:
+        """Sessions that wait, or have waited in vain, among `theirs`, and not among `ours`."""
+        return {e.name for n, e in ours.items() if not vain(e) and (n not in theirs or vain(theirs[n]))}
+
+    def is_of_locks(self) -> bool:
+        """Whether a lock was waited for on one side only, and nothing that answered on both sides answered otherwise."""
+        victims = self.deadlocked(self.mine) ^ self.deadlocked(self.other)   # their transactions have gone
+        both = [(e, self.other[n]) for n, e in self.mine.items() if n in self.other and e.name not in victims]
+        if any(e.outcome.key() != o.outcome.key() and not vain(e) and not vain(o) for e, o in both):
+            return False
+        return bool(self.blocked or self.blocked_here or self.deadlock_differs())
+
+    def deadlock_differs(self) -> bool:
+        """Whether not the same sessions ended a deadlock."""
+        return self.deadlocked(self.mine) != self.deadlocked(self.other)
+
+    def has_deadlock_here(self) -> bool:
+        """Whether Cheetah ended a deadlock that was none in InnoDB."""
+        return bool(self.deadlocked(self.mine) - self.deadlocked(self.other))
+
+    def victims_differ(self) -> bool:
+        """Whether both engines end a deadlock, and not in the same way."""
+        mine, other = ({n for n, e in side.items() if e.outcome.error == DEADLOCK} for side in (self.mine, self.other))
+        return bool(mine and other and mine != other)
+
+    def explain(self, theirs: Look, ours: Look) -> str:
+        """The reason, or nothing."""
+        if self.victims_differ():
+            return VICTIM
+        self.other_plans = {at for at, plans in enumerate(zip(theirs.plans, ours.plans)) if all(plans) and plans[0] != plans[1]}
+        found = []
+        for sessions, look, judge in ((self.blocked, theirs, self.judge_theirs), (self.blocked_here, ours, self.judge_ours)):
+            for name in sorted(sessions):
+                reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in look.waits if wait.waiter == name]
+                found.append(reasons[0] if reasons and all(reasons) else "")
+        if self.deadlocked(self.other) and not self.deadlocked(self.mine):
+            found.append(self.reason_of_circle(theirs, ours, lambda wait, look: self.judge_theirs(wait, look) or self.judge_entry(wait, look)))
+        if self.deadlocked(self.mine) and not self.deadlocked(self.other):
+            found.append(self.reason_of_circle(ours, theirs, self.judge_ours))
+        return next((reason for reason in found if reason), "")
+
+    def judge_plans(self, wait, look: Look) -> str:
+        """Whether one of the statements that meet is executed otherwise."""
+        held = self.statements_of(wait.blocker, look) + self.statements_of(wait.waiter, look)
+        return PLAN if any(s.number in self.other_plans for s in held) else ""
+
+    def reason_of_circle(self, look: Look, other: Look, judge) -> str:
+        """Why there is a wait in a deadlock of one engine that the other one does not have."""
+        both = {(wait.waiter, wait.blocker, *wait.place()) for wait in other.waits}
+        reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in circle(look.waits) if (wait.waiter, wait.blocker, *wait.place()) not in both]
+        return next((reason for reason in reasons if reason), "")
+
+    @staticmethod
+    def deadlocked(done: dict) -> set:
+        """Sessions that were the victim of a deadlock."""
+        return {e.name for e in done.values() if e.outcome.error == DEADLOCK}
+
+    def statements_of(self, name: str, look: Look) -> list:
+        """What a session has locked with in its transaction, up to what is under way."""
+        statements, inside = [], False
+        for entry in look.entries:
+            is_under_way = look.under_way.get(name) is entry
+            if entry.name != name or (entry.outcome is None and not is_under_way):
+                continue
+            statement = Statement(entry.text, entry.number)
+            statement.is_vain = entry.outcome is None or entry.outcome.error == TIMEOUT
+            if not is_under_way and (ends(entry.text) or entry.outcome.error == DEADLOCK):
+                statements, inside = [], False
+            elif entry.text.startswith(("BEGIN", "START")):
+                inside = True
+            elif statement.locks(self.level, inside):
+                statements = [*statements, statement] if inside else [statement]
+        return statements
+
+    def judge_theirs(self, wait, look: Look) -> str:
+        """Why InnoDB waits and Cheetah does not."""
+        asking = Statement(look.under_way[wait.waiter].text)
+        held = self.statements_of(wait.blocker, look)
+        if any(other.waiter == wait.blocker and other.blocker == wait.waiter and other.place() == wait.place() for other in look.waits):
+            return UPGRADE
+        if wait.inserts:
+            if any(asking.checks(row) for row in look.states[-1]):
+                return DUPLICATE_ROW
+            values = asking.puts(wait.index, look.states)
+            if self.level != "READ COMMITTED" and any(s.reads(wait.index, value) for s in held for value in values):
+                return ""
+            ranges = self.level != "READ COMMITTED" and any(s.index == wait.index for s in held)
+            return PRECISE_RANGES if ranges else DUPLICATE_ROW if any(s.row or s.sets for s in held) else ""
+        if wait.shared:
+            held = [s for s in held if s.is_exclusive()]
+        first = min((s.number for s in held), default=0)
+        versions, later = self.versions(wait, look.states), self.versions(wait, look.states[first:])
+        if not any(wait.is_on(row) for row in later) or (self.touches(held, versions) and not self.touches(held, later)):
+            return DELETED
+        strong = [s for s in held if not (wait.shared and s.is_shared_read())]   # those that keep it waiting, if they lock the row
+        if not self.touches([asking], versions) or not self.touches(strong, versions):
+            return PRECISE_RANGES
+        if self.level == "READ COMMITTED" and not any(s.matches(row) for s in held for row in versions):
+            return KEPT
+        if wait.index != "PRIMARY" and all(s.is_vain for s in held if self.touches([s], versions)):
+            return ENTRY
+        return ""
+
+    def judge_entry(self, wait, look: Look) -> str:
+        """Why somebody who has a row waits for one of its entries in InnoDB: who has that has not had the row. In Cheetah he has it."""
+        versions = self.versions(wait, look.states)
+        holding = [s for s in self.statements_of(wait.blocker, look) if self.touches([s], versions) and not s.is_vain]
+        if wait.index == "PRIMARY" or not holding or not all(s.is_covered() or self.only_checks([s], versions) for s in holding):
+            return ""
+        return COVERING if any(s.is_covered() for s in holding) else DUPLICATE_ROW
+
+    @staticmethod
+    def versions(wait, states: list) -> list:
+        """All versions of the row, or rows, that have had the record which is waited for."""
+        rows = {row[0] for state in states for row in state if wait.is_on(row)} if wait.row is None else {wait.row}
+        return [row for state in states for row in state if row[0] in rows]
+
+    def judge_ours(self, wait, look: Look) -> str:
+        """Why Cheetah waits and InnoDB does not."""
+        asking = Statement(look.under_way[wait.waiter].text)
+        held = self.statements_of(wait.blocker, look)
+        if wait.inserts:
+            was_there = any(wait.is_on(row) for state in look.states for row in state)
+            return REINSERT if was_there and not any(wait.is_on(row) for row in look.states[-1]) else ""
+        versions = self.versions(wait, look.states)
+        if wait.shared and not asking.text.startswith("SELECT") and any(asking.checks(row) for row in versions):
+            return DUPLICATE_ROW
+        holding = [s for s in held if self.touches([s], versions)]
+        if asking.is_covered() or (holding and all(s.is_covered() or self.only_checks([s], versions) for s in holding)):
+            return COVERING if asking.is_covered() or any(s.is_covered() for s in holding) else DUPLICATE_ROW
+        return DUPLICATE_ROW if self.only_checks([asking], versions) else ""
+
+    @staticmethod
+    def touches(statements: list, versions: list) -> bool:
+        """Whether one of the statements has to do with a row of these versions."""
+        return any(s.finds(row) or s.checks(row) or (s.row and s.row[0] == row[0]) for s in statements for row in versions)
+
+    @staticmethod
+    def only_checks(statements: list, versions: list) -> bool:
+        """Whether those that have to do with the row only have a unique key in common with it."""
+        found = [s for s in statements if Difference.touches([s], versions) and not (s.is_vain and len(statements) > 1)]
+        return bool(found) and not any(s.finds(row) for s in found for row in versions)
+
+
+def circle(waits: list) -> list:
+    """Those waits of which others come back."""
+    def reaches(start: str, goal: str, seen: set) -> bool:
+        if start == goal:
+            return True
+        onward = {w.blocker for w in waits if w.waiter == start} - seen
+        return any(reaches(name, goal, seen | onward) for name in onward)
+
+    return [wait for wait in waits if reaches(wait.blocker, wait.waiter, set())]
+
+
+def vain(entry) -> bool:
+    """Whether a statement has ended without the lock that it wanted."""
+    return entry.outcome.error in (DEADLOCK, TIMEOUT)

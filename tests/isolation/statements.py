@@ -1,0 +1,128 @@
+"""What the statements of scripts.py ask for: which part of which index, which rows they may touch, what they put where.
+
+Only texts that `Generator` makes are understood. An answer that depends on rows is given for every state of the table that
+the play has seen, so it is rather too much than too little.
+"""
+
+import re
+
+COLUMNS = {"id": 0, "k": 1, "u": 2, "v": 3, "c": 4}
+KEYS = {"PRIMARY": 0, "k": 1, "u": 2, "c": 4}
+NULL, END = -1, float("inf")   # before and behind all keys of numbers
+LAST = "~"                     # behind all texts
+INDEX, WHERE = re.compile(r"FORCE INDEX \((\w+)\)"), re.compile(r" WHERE (.*?)(?: FOR UPDATE.*| LOCK IN.*| ORDER BY.*)?$")
+VALUES = re.compile(r"VALUES \((\d+), (\d+), (\w+), (\d+), '(\w+)'\)")
+SETS = re.compile(r" SET (\w+) = (.*?) WHERE")
+NO_WAIT = re.compile(r" (NOWAIT|SKIP LOCKED)$")
+
+
+def number_or_text(text: str):
+    """A value as it stands in a statement or in a list of locks."""
+    if text == "NULL":
+        return NULL
+    return text.strip("'").lower() if text.startswith("'") else int(text)
+
+
+class Statement:
+    """One statement, and the number of its step."""
+
+    def __init__(self, text: str, number: int = 0):
+        self.text, self.number, self.is_vain = text, number, False
+        index, where, values = INDEX.search(text), WHERE.search(text), VALUES.search(text)
+        self.index = index[1] if index else ""
+        self.value = int(where[1][4:]) if where and where[1].startswith("v = ") else None
+        self.ranges = ranges_of(where[1]) if where else [(NULL, True, END, True)]
+        if self.index == "c" and not where:
+            self.ranges = [("", True, LAST, True)]
+        if "MAX(id)" in text:   # looks at the last row; those that may be the last in these scripts
+            self.ranges = [(60, True, END, True)]
+        self.row = tuple(number_or_text(part) if at < 4 else part.lower() for at, part in enumerate(values.groups())) if values else None
+        sets = SETS.search(text)
+        self.sets = (sets[1], sets[2]) if sets else None
+
+    def locks(self, level: str, inside: bool) -> bool:
+        """Whether it locks what it reads or writes."""
+        if not self.text.startswith("SELECT"):
+            return bool(self.index or self.row)
+        return self.is_locking_read() or (level == "SERIALIZABLE" and inside)
+
+    def is_locking_read(self) -> bool:
+        """Whether it is a SELECT that says so."""
+        return self.text.startswith("SELECT") and (" FOR UPDATE" in self.text or " IN SHARE MODE" in self.text)
+
+    def is_shared_read(self) -> bool:
+        """Whether its locks, if it locks, are shared ones."""
+        return self.text.startswith("SELECT") and " FOR UPDATE" not in self.text
+
+    def is_exclusive(self) -> bool:
+        """Whether it keeps others from shared locks of what it locks."""
+        return not self.text.startswith("SELECT") or "FOR UPDATE" in self.text
+
+    def is_covered(self) -> bool:
+        """Whether it is a read with shared locks that needs its secondary index only."""
+        return self.is_shared_read() and self.index not in ("", "PRIMARY") and not self.text.startswith("SELECT *")
+
+    def reads(self, index: str, value) -> bool:
+        """Whether its search of this index asks for the value."""
+        return self.index == index and any(within(value, part) for part in self.ranges)
+
+    def finds(self, row: tuple) -> bool:
+        """Whether its search finds this version of a row."""
+        return bool(self.index) and self.reads(self.index, comparable(row[KEYS[self.index]]))
+
+    def matches(self, row: tuple) -> bool:
+        """Whether it reads or writes this version of a row, beyond looking at it."""
+        return (self.finds(row) and self.value in (None, row[COLUMNS["v"]])) or self.checks(row) or bool(self.row and self.row[0] == row[0])
+
+    def puts(self, index: str, states: list) -> set:
+        """Values that it may add to the index."""
+        at = KEYS[index]
+        if self.row:
+            # ON DUPLICATE KEY UPDATE changes v only.
+            return {self.row[at]}
+        if not self.sets:
+            return set()
+        column, change = self.sets
+        found = [row for state in states for row in state if self.finds(row)]
+        if column == "id" and index != "PRIMARY":
+            return {comparable(row[at]) for row in found}
+        if COLUMNS[column] != at:
+            return set()
+        if change.startswith("k +"):
+            return {row[at] + 4 for row in found}
+        return {comparable(row[at]) for row in found} if column == "c" else {int(change)}
+
+    def checks(self, row: tuple) -> bool:
+        """Whether what it writes may have a unique key of this version of a row."""
+        for index in ("PRIMARY", "u"):
+            value = comparable(row[KEYS[index]])
+            if value != NULL and self.sets and self.sets == (("id", "u")[index == "u"], str(value)):
+                return True
+            if self.row and value != NULL and self.row[KEYS[index]] == value:
+                return True
+        return False
+
+
+def comparable(value):
+    """A column's value as ranges have it."""
+    return NULL if value is None else value.lower() if isinstance(value, str) else value
+
+
+def ranges_of(condition: str) -> list:
+    """(low, with it, high, with it) of each part that the condition asks for."""
+    column, kind, rest = re.match(r"(\w+) (=|>=|>|<|BETWEEN|IN|IS) (.*)", condition).groups()
+    low, high = ("", LAST) if column == "c" else (NULL, END)
+    values = [number_or_text(part) for part in re.findall(r"'\w+'|\d+|NULL", rest)]
+    if column == "v":   # no index
+        return [(low, True, high, True)]
+    if kind in ("=", "IN", "IS"):
+        return [(value, True, value, True) for value in values]
+    if kind == "BETWEEN":
+        return [(values[0], True, values[1], True)]
+    return [(low, False, values[0], False)] if kind == "<" else [(values[0], kind == ">=", high, True)]
+
+
+def within(value, part: tuple) -> bool:
+    """Whether a value lies in a part."""
+    low, with_low, high, with_high = part
+    return (low < value or (with_low and low == value)) and (value < high or (with_high and value == high))
