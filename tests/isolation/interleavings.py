@@ -22,7 +22,7 @@ from cheetah_tools import say  # noqa: E402
 from cheetah_tools.paths import VAR, show  # noqa: E402
 from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
 from engines import CHEETAH, Features, fresh_database, INNODB  # noqa: E402
-from reasons import Difference, Look, vain  # noqa: E402
+from reasons import Difference, Look, ORDER, vain  # noqa: E402
 from scripts import Generator, ROWS, Script, TABLE  # noqa: E402
 from sessions import OPTIONS, Play, Session  # noqa: E402
 from statements import NO_WAIT  # noqa: E402
@@ -172,7 +172,7 @@ class Comparison:
         """The reason why other sessions wait at this step."""
         difference = Difference(self.script.level, mine, other)
         if not difference.is_of_locks() and not difference.victims_differ():
-            return ""
+            return ORDER if difference.is_of_order() else ""
         theirs = stage.look(self.script, INNODB, self.number, difference.deadlock_differs())
         ours = stage.look(self.script, CHEETAH, self.number, difference.has_deadlock_here())
         reason = difference.explain(theirs, ours)

@@ -15,6 +15,7 @@ what; InnoDB's deadlocks are left standing for that. A reason holds if the state
 - entry: InnoDB waits for an entry whose row its holder did not get: he waits for that, or has waited in vain. Cheetah locks no entries.
 - reinsert: a record comes back whose deletion is not purged. InnoDB changes that one, Cheetah asks for the place like any insert.
 - plan: the server reads one of the two statements' tables by another access, as it is estimated otherwise.
+- order: several sessions go on at once, and one of them is a little earlier than the other one here or there.
 - victim: both end a deadlock at this step, at the cost of another transaction or statement.
 """
 
@@ -23,6 +24,7 @@ from statements import Statement
 
 PRECISE_RANGES, DUPLICATE_ROW, COVERING, VICTIM = "precise-ranges", "duplicate-row", "covering", "victim"
 UPGRADE, KEPT, DELETED, ENTRY, REINSERT, PLAN = "upgrade", "kept", "deleted", "entry", "reinsert", "plan"
+ORDER = "order"
 DEADLOCK, TIMEOUT = 1213, 1205
 
 
@@ -52,16 +54,27 @@ class Difference:
         self.blocked_here = self.stopped(self.mine, self.other)   # the other way round
 
     def stopped(self, theirs: dict, ours: dict) -> set:
-        """Sessions that wait, or have waited in vain, among `theirs`, and not among `ours`."""
-        return {e.name for n, e in ours.items() if not vain(e) and (n not in theirs or vain(theirs[n]))}
+        """Sessions that wait, have waited in vain, or pass more locked rows, among `theirs`, and not among `ours`."""
+        return {e.name for n, e in ours.items() if not vain(e) and (n not in theirs or vain(theirs[n]) or passes(theirs[n], e))}
 
     def is_of_locks(self) -> bool:
         """Whether a lock was waited for on one side only, and nothing that answered on both sides answered otherwise."""
         victims = self.deadlocked(self.mine) ^ self.deadlocked(self.other)   # their transactions have gone
-        both = [(e, self.other[n]) for n, e in self.mine.items() if n in self.other and e.name not in victims]
-        if any(e.outcome.key() != o.outcome.key() and not vain(e) and not vain(o) for e, o in both):
-            return False
+        for number in self.mine.keys() & self.other.keys():
+            mine, other = self.mine[number], self.other[number]
+            excused = vain(mine) or vain(other) or passes(mine, other) or passes(other, mine) or mine.name in victims
+            if mine.outcome.key() != other.outcome.key() and not excused:
+                return False
         return bool(self.blocked or self.blocked_here or self.deadlock_differs())
+
+    def is_of_order(self) -> bool:
+        """Whether statements of several sessions went on at once, and the first that differs is one of those."""
+        woken = {n: e for side in (self.other, self.mine) for n, e in side.items() if e.waited and not e.deferred and n != self.number}
+        if len({e.name for e in woken.values()}) < 2 or not (self.mine.keys() & self.other.keys() & woken.keys()):
+            return False
+        keys = [{n: e.outcome.key() for n, e in side.items()} for side in (self.mine, self.other)]
+        first = min((n for n in keys[0].keys() | keys[1].keys() if keys[0].get(n) != keys[1].get(n)), default=self.number)
+        return first in woken and Statement(woken[first].text).writes_or_locks()
 
     def deadlock_differs(self) -> bool:
         """Whether not the same sessions ended a deadlock."""
@@ -120,9 +133,9 @@ class Difference:
             if not is_under_way and (ends(entry.text) or entry.outcome.error == DEADLOCK):
                 statements, inside = [], False
             elif entry.text.startswith(("BEGIN", "START")):
-                inside = True
-            elif statement.locks(self.level, inside):
-                statements = [*statements, statement] if inside else [statement]
+                statements, inside = [], True
+            elif statement.locks(self.level, inside) and (inside or is_under_way):
+                statements.append(statement)
         return statements
 
     def judge_theirs(self, wait, look: Look) -> str:
@@ -139,11 +152,8 @@ class Difference:
                 return ""
             ranges = self.level != "READ COMMITTED" and any(s.index == wait.index for s in held)
             return PRECISE_RANGES if ranges else DUPLICATE_ROW if any(s.row or s.sets for s in held) else ""
-        if wait.shared:
-            held = [s for s in held if s.is_exclusive()]
-        first = min((s.number for s in held), default=0)
-        versions, later = self.versions(wait, look.states), self.versions(wait, look.states[first:])
-        if not any(wait.is_on(row) for row in later) or (self.touches(held, versions) and not self.touches(held, later)):
+        versions = self.versions(wait, look.states)
+        if self.touches(held, versions) and (self.removed_by_others(wait, look) or not self.touches_late(wait, held, look)):
             return DELETED
         strong = [s for s in held if not (wait.shared and s.is_shared_read())]   # those that keep it waiting, if they lock the row
         if not self.touches([asking], versions) or not self.touches(strong, versions):
@@ -161,6 +171,18 @@ class Difference:
         if wait.index == "PRIMARY" or not holding or not all(s.is_covered() or self.only_checks([s], versions) for s in holding):
             return ""
         return COVERING if any(s.is_covered() for s in holding) else DUPLICATE_ROW
+
+    def removed_by_others(self, wait, look: Look) -> bool:
+        """Whether the record has gone, and not by the transaction that has it locked."""
+        seen = [at for at, state in enumerate(look.states) if any(wait.is_on(row) for row in state)]
+        if not seen or seen[-1] >= self.number:
+            return False
+        step = look.entries[seen[-1]]
+        return not any(e.name == wait.blocker and Statement(e.text).may_remove(wait.index) for e in (step, *step.woke))
+
+    def touches_late(self, wait, held: list, look: Look) -> bool:
+        """Whether one of the statements has to do with a row as it was when that came, or later."""
+        return any(self.touches([s], self.versions(wait, look.states[s.number:])) for s in held)
 
     @staticmethod
     def versions(wait, states: list) -> list:
@@ -204,6 +226,13 @@ def circle(waits: list) -> list:
         return any(reaches(name, goal, seen | onward) for name in onward)
 
     return [wait for wait in waits if reaches(wait.blocker, wait.waiter, set())]
+
+
+def passes(entry, other) -> bool:
+    """Whether a read that passes locked rows has passed some that the other one has not."""
+    if " SKIP LOCKED" not in entry.text or entry.outcome.rows is None:
+        return False
+    return other.outcome.rows is not None and set(entry.outcome.rows) < set(other.outcome.rows)
 
 
 def vain(entry) -> bool:

@@ -50,13 +50,18 @@ class Statement:
         """Whether it is a SELECT that says so."""
         return self.text.startswith("SELECT") and (" FOR UPDATE" in self.text or " IN SHARE MODE" in self.text)
 
+    def may_remove(self, index: str) -> bool:
+        """Whether it may take a record out of an index."""
+        changes_key = index != "PRIMARY" or self.sets and self.sets[0] == "id"
+        return self.text.startswith(("DELETE", "REPLACE")) or bool(self.sets and changes_key)
+
+    def writes_or_locks(self) -> bool:
+        """Whether it is no plain read."""
+        return not self.text.startswith("SELECT") or self.is_locking_read()
+
     def is_shared_read(self) -> bool:
         """Whether its locks, if it locks, are shared ones."""
         return self.text.startswith("SELECT") and " FOR UPDATE" not in self.text
-
-    def is_exclusive(self) -> bool:
-        """Whether it keeps others from shared locks of what it locks."""
-        return not self.text.startswith("SELECT") or "FOR UPDATE" in self.text
 
     def is_covered(self) -> bool:
         """Whether it is a read with shared locks that needs its secondary index only."""

@@ -330,20 +330,19 @@ impl LockingScan {
         match &step {
             Step::Landed => {
                 self.place = Place::On;
-                let is_awaited = self.index_no == 0 && self.waited_for.take().as_ref() == Some(&self.key);
-                if self.entry.granted > 0 && is_awaited {
-                    self.entry.granted += 1;
-                }
+                self.settle_awaited(true);
             }
-            Step::Crossed => self.walk.cross(),
+            Step::Crossed => {
+                self.walk.cross();
+                self.settle_awaited(false);
+            }
             Step::Again => std::thread::yield_now(),
             Step::Wait(ticket) => {
                 self.locker.wait(self.table.id(), ticket)?;
                 self.waited_for = Some(self.next.clone());
             }
             Step::Refused => return self.pass_locked(),
-            Step::Passed => self.give_back_awaited(),
-            Step::Limit | Step::End => {}
+            Step::Passed | Step::Limit | Step::End => self.settle_awaited(false),
         }
         Ok(step)
     }
@@ -369,12 +368,15 @@ impl LockingScan {
         Ok(Step::Landed)
     }
 
-    /// Gives back the row that was waited for, as it has gone, if ranges are not locked.
-    fn give_back_awaited(&mut self) {
-        let is_awaited = self.index_no == 0 && self.waited_for.take().as_ref() == Some(&self.next);
-        if is_awaited && !self.how.ranges {
+    /// Counts the lock that was waited for when the scan stops at its row; otherwise the row has gone, and where ranges are not
+    /// locked the lock is given back.
+    fn settle_awaited(&mut self, is_landed: bool) {
+        let Some(awaited) = self.waited_for.take().filter(|_| self.index_no == 0) else { return };
+        if is_landed && awaited == self.key {
+            self.entry.granted += u32::from(self.entry.granted > 0);
+        } else if !self.how.ranges {
             let tree = self.walk.tree().def().id;
-            self.locker.core.locks.unlock_row(self.locker.owner, tree, &self.next, self.how.mode);
+            self.locker.core.locks.unlock_row(self.locker.owner, tree, &awaited, self.how.mode);
         }
     }
 
