@@ -5,8 +5,11 @@ pub mod config;
 pub mod error;
 pub mod health;
 pub mod ids;
+#[cfg(test)]
+pub(crate) mod model;
 pub mod planted;
 pub mod reach;
+pub(crate) mod sync;
 mod troubles;
 mod xid;
 

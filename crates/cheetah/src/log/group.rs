@@ -2,95 +2,81 @@
 //!
 //! The first to come syncs (the leader); whoever comes meanwhile waits for it, and the first of those then syncs for
 //! all of them. No timers: a group is what arrived while the sync before was under way.
+//!
+//! Invariants
+//!   G1  One thread at a time leads.
+//!   G2  Whoever waits is woken when a leadership has ended, also by an error or a panic; then it finds its position durable,
+//!       or leads itself, or fails.
+//!   G3  Nobody is told that a position is durable before all that comes before it is.
+//! `interleaving_tests.rs` goes through this file too.
 
-use super::writer::Log;
+use super::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::base::{planted, Lsn, Result};
-use std::sync::atomic::Ordering;
 
-/// What a commit waits for: the values of `innodb_flush_log_at_trx_commit`.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum FlushMode {
-    /// Nothing. A crash of the process loses up to a second.
-    None,
-    /// That its records are durable.
-    #[default]
-    Sync,
-    /// That its records are with the operating system. A power cut loses up to a second.
-    Write,
-}
-
-/// Whether somebody syncs.
-#[derive(Default)]
+/// See the module.
 pub(super) struct Group {
-    led: bool,
+    /// Whether somebody leads.
+    led: Mutex<bool>,
+    done: Condvar,
+    durable_end: AtomicU64,
 }
 
 /// Ends the leadership also when the leader panics, so that the others find out instead of waiting for ever.
-struct Leadership<'a>(&'a Log);
+struct Leadership<'a>(&'a Group);
 
 impl Drop for Leadership<'_> {
     fn drop(&mut self) {
-        self.0.group.lock().led = false;
-        self.0.group_done.notify_all();
+        let wakes_early = planted::is_on("log: wake the group before the leadership ends");
+        if wakes_early {
+            self.0.done.notify_all();
+        }
+        *self.0.led.lock() = false;
+        if !wakes_early {
+            self.0.done.notify_all();
+        }
     }
 }
 
-impl Log {
-    /// What a commit whose record ends at `lsn` has to wait for in this mode.
-    pub fn commit(&self, lsn: Lsn, mode: FlushMode) -> Result<()> {
-        match mode {
-            FlushMode::None => self.health().check(),
-            FlushMode::Sync => self.sync_to(lsn),
-            FlushMode::Write => self.write_to(lsn),
-        }
+impl Group {
+    /// Everything before `durable_end` is durable.
+    pub(super) fn new(durable_end: Lsn) -> Self {
+        let durable_end = AtomicU64::new(durable_end.0);
+        Self { led: Mutex::default(), done: Condvar::default(), durable_end }
     }
 
-    /// Returns when everything before `lsn` is durable. Blocks for I/O. Fatal when a sync fails.
-    pub fn sync_to(&self, lsn: Lsn) -> Result<()> {
-        let mut group = self.group.lock();
+    /// Everything before is durable.
+    pub(super) fn durable_end(&self) -> Lsn {
+        Lsn(self.durable_end.load(Ordering::Acquire))
+    }
+
+    /// Notes that everything before `end` is durable.
+    pub(super) fn note_durable(&self, end: Lsn) {
+        self.durable_end.fetch_max(end.0, Ordering::AcqRel);
+    }
+
+    /// Returns when everything before `lsn` is durable. `check` says whether there is any hope; `sync` makes all durable that there
+    /// is, `lsn` included, and returns its end.
+    pub(super) fn sync_to(
+        &self,
+        lsn: Lsn,
+        check: impl Fn() -> Result<()>,
+        sync: impl FnOnce() -> Result<Lsn>,
+    ) -> Result<()> {
+        let mut led = self.led.lock();
         loop {
-            self.health().check()?;
+            check()?;
             if self.durable_end() >= lsn {
                 return Ok(());
             }
-            if !group.led {
-                group.led = true;
+            if !*led {
                 break;
             }
-            self.group_done.wait(&mut group);
+            self.done.wait(&mut led);
         }
-        drop(group);
+        *led = true;
+        drop(led);
         let _leadership = Leadership(self);
-        self.write_and_sync()
-    }
-
-    /// Returns when everything before `lsn` is with the operating system.
-    fn write_to(&self, lsn: Lsn) -> Result<()> {
-        self.health().check()?;
-        if self.written_end() < lsn {
-            self.write_out()?;
-        }
+        self.note_durable(sync()?);
         Ok(())
-    }
-
-    fn write_and_sync(&self) -> Result<()> {
-        let (file, path, end) = self.write_out()?;
-        // Everything before this file was synced when the file was started.
-        if !planted::is_on("log: skip the sync of a commit") {
-            self.durable.log_barrier(&*file, &path)?;
-        }
-        self.counters.syncs.fetch_add(1, Ordering::Relaxed);
-        self.note_durable(end);
-        Ok(())
-    }
-
-    /// Called about once a second: makes everything durable that modes 0 and 2 have left, says in the log that it is,
-    /// and prepares a file for when the current one is full. Errors other than Fatal only mean that the disk is full.
-    pub fn background_flush(&self) -> Result<()> {
-        self.sync_to(self.end())?;
-        if self.mark_idle() {
-            self.write_out()?;
-        }
-        self.prepare_reserve()
     }
 }

@@ -14,6 +14,7 @@
 //! Locks     writer < files; writer < tail. Only `writer` and `files` are held across I/O.
 //! Errors    A failed write or sync of the log stops the engine.
 
+mod commit;
 mod files;
 mod frames;
 mod group;
@@ -25,10 +26,14 @@ mod writer;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
+mod interleaving_tests;
+#[cfg(test)]
 mod tests;
 
+use crate::base::sync;
+
+pub use commit::FlushMode;
 pub use frames::Frame;
-pub use group::FlushMode;
 pub use replay::{replay, Recovered};
 pub use space::Space;
 pub use writer::{Log, LogSetup, LogStatus};

@@ -92,8 +92,7 @@ pub struct Log {
     tail: Mutex<Tail>,
     writer: Mutex<Writer>,
     pub(super) files: Mutex<Files>,
-    pub(super) group: Mutex<Group>,
-    pub(super) group_done: Condvar,
+    pub(super) group: Group,
     pub(super) recycling: Mutex<()>,
     pub(super) recycled: Condvar,
     /// Whether a file waits for when the current one is full; asked before every change, so without a lock.
@@ -101,7 +100,6 @@ pub struct Log {
     /// The end of the tail, to be read without its lock.
     end: AtomicU64,
     written_end: AtomicU64,
-    durable_end: AtomicU64,
     oldest_needed: AtomicU64,
     pub(super) counters: Counters,
 }
@@ -182,14 +180,12 @@ impl Log {
             tail: Mutex::new(tail),
             writer: Mutex::new(writer),
             files: Mutex::new(files),
-            group: Mutex::default(),
-            group_done: Condvar::new(),
+            group: Group::new(Lsn(end)),
             recycling: Mutex::new(()),
             recycled: Condvar::new(),
             reserve_is_ready: AtomicBool::new(false),
             end: AtomicU64::new(end),
             written_end: AtomicU64::new(end),
-            durable_end: AtomicU64::new(end),
             oldest_needed: AtomicU64::new(end),
             counters: Counters::default(),
         }
@@ -250,7 +246,7 @@ impl Log {
                 self.reserve_is_ready.store(false, Ordering::Release);
                 files.start(header, *bytes)?
             };
-            self.note_durable(header.start);
+            self.group.note_durable(header.start);
             *writer = Writer { file, path: path_of(header.sequence), start: header.start };
         }
         if piece.bytes.is_empty() {
@@ -290,15 +286,11 @@ impl Log {
 
     /// Everything before is durable.
     pub fn durable_end(&self) -> Lsn {
-        Lsn(self.durable_end.load(Ordering::Acquire))
+        self.group.durable_end()
     }
 
     pub(super) fn written_end(&self) -> Lsn {
         Lsn(self.written_end.load(Ordering::Acquire))
-    }
-
-    pub(super) fn note_durable(&self, end: Lsn) {
-        self.durable_end.fetch_max(end.0, Ordering::AcqRel);
     }
 
     pub(super) fn oldest_needed(&self) -> Lsn {

@@ -11,6 +11,7 @@
 //! A checkpoint that fails before 5 is abandoned: its changes stay dirty, or written but not committed, and belong
 //! to the next generation. A failed sync or a failed commit of the map is fatal (durable.rs decides that).
 
+use super::hand_over::HandOver;
 use super::Pool;
 use crate::base::{planted, Generation, Lsn, PageId, Result};
 use crate::page_map::{Commit, MapStore};
@@ -143,10 +144,7 @@ impl Pool {
     /// Writes a page if it is still dirty in `generation`.
     fn write_page_of(&self, pid: PageId, generation: Generation) -> Result<()> {
         let frame = self.table.entry(pid).frame().cloned();
-        match frame {
-            Some(frame) if frame.dirty() == Some(generation) => self.write_out(&frame),
-            _ => Ok(()),
-        }
+        frame.map_or(Ok(()), |frame| self.write_for(&frame, generation))
     }
 
     fn committed(&self, generation: Generation) {
@@ -168,12 +166,9 @@ impl Pool {
         let (old, new) = (self.changes_of(generation), self.changes_of(next));
         for pid in old.dirty_pids() {
             let entry = self.table.entry(pid);
-            let Some(frame) = entry.frame().filter(|frame| frame.dirty() == Some(generation)) else {
-                continue;
-            };
-            old.unmark_dirty(pid, frame.bytes_count);
-            frame.set_dirty(Some(next));
-            new.mark_dirty(pid, frame.bytes_count);
+            if let Some(frame) = entry.frame() {
+                self.carry_over(&entry, frame, generation);
+            }
         }
         if !planted::is_on("pool: forget the moves of an abandoned checkpoint") {
             new.absorb(old.all_moved());

@@ -1,8 +1,7 @@
 //! The checkpoint in progress, if any: which generation is being written, and whether it can still succeed.
 
+use super::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Generation};
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// See the module.
 #[derive(Default, Debug)]

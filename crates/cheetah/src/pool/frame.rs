@@ -6,10 +6,10 @@
 //!   F3  The first change through a guard marks the page dirty in the action's generation and moves its version.
 //!   F4  The pool gives up a frame only when nobody else holds a reference to it; a freed page's frame lives on
 //!       for those who do, and cannot be changed any more.
-//!   F5  `dirty` changes under the lock of the page's entry; from clean to dirty only under the exclusive latch,
-//!       to clean only under the upgradable one, which at most one thread at a time holds besides readers.
+//!   F5  When `dirty` changes: see `hand_over`.
 
 use super::buffers::Buffers;
+use super::hand_over::HandOver;
 use super::latch_count::LatchToken;
 use super::{Action, PageClass};
 use crate::base::{Generation, PageId, TreeId};

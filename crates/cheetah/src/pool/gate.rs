@@ -8,11 +8,11 @@
 //!       thread opens while it unwinds already (a transaction is dropped, and takes back its changes) is one like
 //!       any other; a second panic inside of it aborts the process by the rules of the language.
 
+use super::doors::{Doors, Inside};
 use super::{latch_count, Pool};
 use crate::base::Generation;
-use parking_lot::{RwLock, RwLockReadGuard};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Doors of the gate: threads spread over them so that entering does not bounce one cache line.
 const DOORS_COUNT: usize = 8;
@@ -22,33 +22,23 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-#[repr(align(128))]
-#[derive(Debug)]
-struct Door(RwLock<Generation>);
-
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Gate {
-    doors: [Door; DOORS_COUNT],
+    doors: Doors<DOORS_COUNT>,
     next_door: AtomicUsize,
-    /// As behind the doors, for those who must not wait for a flip.
-    generation: AtomicU64,
 }
 
 impl Gate {
     pub(super) fn new(generation: Generation) -> Self {
-        Self {
-            doors: std::array::from_fn(|_| Door(RwLock::new(generation))),
-            next_door: AtomicUsize::new(0),
-            generation: AtomicU64::new(generation.0),
-        }
+        Self { doors: Doors::new(generation), next_door: AtomicUsize::new(0) }
     }
 
     /// Opens an action; waits while a flip drains.
     pub(super) fn enter<'p>(&'p self, pool: &'p Pool) -> Action<'p> {
         debug_assert_eq!(latch_count::held(), 0, "G2: the gate is entered before latches are taken");
         debug_assert!(!INSIDE.get(), "G2: one action at a time");
-        let generation = self.door().0.read();
+        let generation = self.doors.enter(self.door_no());
         INSIDE.set(true);
         Action { pool, generation, opened_unwinding: std::thread::panicking() }
     }
@@ -58,28 +48,21 @@ impl Gate {
     pub(super) fn flip<T>(&self, at_cut: impl FnOnce(Generation) -> T) -> T {
         debug_assert_eq!(latch_count::held(), 0, "G2: the flip waits for latches inside actions");
         debug_assert!(!INSIDE.get(), "G2: an action cannot wait for itself");
-        let mut doors: Vec<_> = self.doors.iter().map(|door| door.0.write()).collect();
-        let ended = *doors[0];
-        for door in &mut doors {
-            **door = Generation(ended.0 + 1);
-        }
-        self.generation.store(ended.0 + 1, Ordering::Release);
-        at_cut(ended)
+        self.doors.move_on(at_cut)
     }
 
     /// The generation of the actions that are open, or would be opened, now. Outside of actions it may be outdated
     /// by the time it is looked at. Never waits.
     pub(super) fn generation(&self) -> Generation {
-        Generation(self.generation.load(Ordering::Acquire))
+        self.doors.generation()
     }
 
-    fn door(&self) -> &Door {
-        let index = DOOR.get().unwrap_or_else(|| {
-            let index = self.next_door.fetch_add(1, Ordering::Relaxed) % DOORS_COUNT;
-            DOOR.set(Some(index));
-            index
-        });
-        &self.doors[index]
+    fn door_no(&self) -> usize {
+        DOOR.get().unwrap_or_else(|| {
+            let no = self.next_door.fetch_add(1, Ordering::Relaxed) % DOORS_COUNT;
+            DOOR.set(Some(no));
+            no
+        })
     }
 }
 
@@ -93,7 +76,7 @@ pub(super) fn inside() -> bool {
 #[derive(Debug)]
 pub struct Action<'p> {
     pool: &'p Pool,
-    generation: RwLockReadGuard<'p, Generation>,
+    generation: Inside<'p>,
     /// A panic outside of the action is the reason why it was opened.
     opened_unwinding: bool,
 }

@@ -17,9 +17,11 @@ mod codec;
 mod collect;
 mod counters;
 mod cut;
+mod doors;
 mod drop_tree;
 mod frame;
 mod gate;
+mod hand_over;
 mod in_memory;
 mod latch_count;
 mod lists;
@@ -41,6 +43,8 @@ mod ahead_tests;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
+mod interleaving_tests;
+#[cfg(test)]
 mod model_tests;
 #[cfg(test)]
 mod scenario_tests;
@@ -48,6 +52,8 @@ mod scenario_tests;
 mod stress_tests;
 #[cfg(test)]
 pub(crate) mod testing;
+
+use crate::base::sync;
 
 pub use crate::segment::Reserve;
 pub use ahead::REQUEST_PAGES_MAX;

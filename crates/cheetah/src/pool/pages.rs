@@ -9,6 +9,7 @@ use super::counters::Counters;
 use super::cut::Cut;
 use super::frame::{Frame, PageRef};
 use super::gate::{Action, Gate};
+use super::hand_over::HandOver;
 use super::load::Reuse;
 use super::loads::Loads;
 use super::memory::{Account, Memory};
@@ -172,8 +173,7 @@ impl Pool {
         let frame = self.new_frame(pid, tree, class, bytes);
         let mut entry = self.table.entry(pid);
         assert_eq!(entry.residence(), Residence::Free, "a page number is given out once");
-        frame.set_dirty(Some(action.generation()));
-        self.changes_of(action.generation()).mark_dirty(pid, frame.bytes_count);
+        self.set_dirty(&entry, &frame, Some(action.generation()));
         entry.start(frame.clone());
         self.queues.add(frame.clone(), EvictionTime::default());
         self.trees.get(tree).add_page();
@@ -215,7 +215,7 @@ impl Pool {
         }
         assert_ne!(entry.residence(), Residence::Free, "page {pid} is freed twice");
         if let Some(frame) = &frame {
-            self.unmark_dirty(frame);
+            self.set_dirty(&entry, frame, None);
             frame.detach();
             if frame.take_ahead() {
                 self.ahead.wasted();

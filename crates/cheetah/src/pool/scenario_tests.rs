@@ -1,5 +1,6 @@
 //! Interleavings that once were, or could be, wrong; each tells what would be lost.
 
+use super::hand_over::HandOver;
 use super::memory::Account;
 use super::testing::{get, put, value_in, Database, TREE};
 use super::{CutState, PageClass};
@@ -104,7 +105,7 @@ fn gc_between_flip_and_write() -> Result<(), String> {
 }
 
 #[test]
-fn a_page_with_unwritten_changes_is_not_moved() {
+fn c1_a_page_with_unwritten_changes_is_not_moved() {
     assert_eq!(gc_between_flip_and_write(), Ok(()));
     let _bug = planted::plant("pool: move a page with unwritten changes");
     assert!(gc_between_flip_and_write().is_err());
@@ -145,7 +146,7 @@ fn free_between_flip_and_write() -> Option<u64> {
 }
 
 #[test]
-fn a_page_is_captured_before_it_is_freed_in_the_next_generation() {
+fn c6_a_page_is_captured_before_it_is_freed_in_the_next_generation() {
     assert_eq!(free_between_flip_and_write(), Some(1));
     let _bug = planted::plant("pool: skip the capture of a freed page");
     assert_ne!(free_between_flip_and_write(), Some(1));
@@ -167,7 +168,7 @@ fn reuse_after_commit_of_the_generation_before() -> bool {
 }
 
 #[test]
-fn a_freed_number_waits_for_its_own_generation() {
+fn c4_a_freed_number_waits_for_its_own_generation() {
     assert!(!reuse_after_commit_of_the_generation_before());
     let _bug = planted::plant("pool: reuse a page number at once");
     assert!(reuse_after_commit_of_the_generation_before());
@@ -194,7 +195,7 @@ fn replace_images_while_they_are_committed() -> usize {
 }
 
 #[test]
-fn images_that_only_the_committing_generation_names_stay() {
+fn c3_images_that_only_the_committing_generation_names_stay() {
     assert_eq!(replace_images_while_they_are_committed(), 0);
     let _bug = planted::plant("segment: unlink a generation too early");
     assert!(replace_images_while_they_are_committed() > 0);

@@ -1,62 +1,81 @@
-//! From frame to image: writing pages, capturing them for the checkpoint in progress, and the one place where the
-//! location of a page changes.
+//! From frame to image: writing pages, and the one place where the location of a page changes.
 //!
 //! Invariants
 //!   W1  (C1) Locations and the moves of a generation change only in `install` and `free`, under the lock of the
 //!       page's entry. A generation's move of a page is never older in content than that of the generation before.
-//!   W2  A page that is dirty in the generation being written is written before it changes: nobody sees an image
-//!       of generation n with a change of n+1 in it.
+//!   W2  See `hand_over`, which has the order of the steps.
 //!   W3  Between being allocated and being built a page is dirty and all zero. Only threads that write pages of the
 //!       current generation meet it: a generation that has ended has built all its pages.
 
+use super::cut::Cut;
 use super::frame::Frame;
+use super::hand_over::HandOver;
 use super::page_table::PageEntry;
 use super::{codec, Pool};
 use crate::base::{planted, Generation, PageId, Result};
 use crate::format::page::is_built;
 use crate::format::{Location, MapEntry};
 use crate::segment::Stream;
+use parking_lot::MutexGuard;
 use std::sync::Arc;
 
-impl Pool {
-    /// Runs under the exclusive latch of `frame`, before its bytes change for the first time under a guard.
-    ///
-    /// # Panics
-    /// When the page has been freed.
-    pub(super) fn before_change(&self, frame: &Arc<Frame>, bytes: &[u8], generation: Generation) {
-        if frame.dirty() == Some(generation) {
-            return;
-        }
-        if !planted::is_on("pool: skip the capture of a changed page") {
-            self.capture(frame, bytes, generation);
-        }
-        let _entry = self.table.entry(frame.pid);
-        assert!(!frame.is_detached(), "F4: page {} is changed after it was freed", frame.pid);
-        self.unmark_dirty(frame);
-        frame.set_dirty(Some(generation));
-        self.changes_of(generation).mark_dirty(frame.pid, frame.bytes_count);
+impl HandOver for Pool {
+    type Page = Arc<Frame>;
+    type Content = [u8];
+    type Entry<'a> = MutexGuard<'a, PageEntry>;
+    type Location = Location;
+
+    fn cut(&self) -> &Cut {
+        &self.cut
     }
 
-    /// W2: writes the page when it is dirty in the generation that a checkpoint is writing. When that fails, the
-    /// checkpoint is given up: its changes stay dirty and go into the next one. Takes latched bytes.
-    pub(super) fn capture(&self, frame: &Arc<Frame>, bytes: &[u8], generation: Generation) {
-        let of_checkpoint = frame.dirty().is_some_and(|dirty| dirty != generation);
-        if !of_checkpoint || self.cut.writing().is_none() {
-            return;
+    fn entry(&self, frame: &Arc<Frame>) -> MutexGuard<'_, PageEntry> {
+        self.table.entry(frame.pid)
+    }
+
+    fn with_latch<R>(&self, frame: &Arc<Frame>, f: impl FnOnce(&[u8]) -> R) -> R {
+        f(&frame.latch_to_write_out())
+    }
+
+    fn is_freed(&self, frame: &Arc<Frame>) -> bool {
+        frame.is_detached()
+    }
+
+    fn dirty(&self, frame: &Arc<Frame>) -> Option<Generation> {
+        frame.dirty()
+    }
+
+    fn set_dirty(&self, _: &MutexGuard<'_, PageEntry>, frame: &Arc<Frame>, generation: Option<Generation>) {
+        if let Some(before) = frame.dirty() {
+            self.changes_of(before).unmark_dirty(frame.pid, frame.bytes_count);
         }
+        frame.set_dirty(generation);
+        if let Some(now) = generation {
+            self.changes_of(now).mark_dirty(frame.pid, frame.bytes_count);
+        }
+    }
+
+    fn append(&self, frame: &Arc<Frame>, bytes: &[u8], generation: Generation) -> Result<Location> {
+        self.append_image(frame, bytes, generation)
+    }
+
+    fn locate(
+        &self,
+        entry: &mut MutexGuard<'_, PageEntry>,
+        frame: &Arc<Frame>,
+        location: Location,
+        generation: Generation,
+    ) {
+        self.install(entry, frame.pid, location, generation);
+    }
+
+    fn count_capture(&self) {
         self.counters.captures.one();
-        if let Err(error) = self.write_image(frame, bytes) {
-            self.cut.fail(error);
-        }
     }
+}
 
-    /// Writes the page of a frame if it is dirty. Waits for its latch.
-    pub(super) fn write_out(&self, frame: &Arc<Frame>) -> Result<()> {
-        let bytes = frame.latch_to_write_out();
-        self.write_image(frame, &bytes)
-    }
-
-    /// As [`write_out`](Self::write_out); `false` when the latch is not free, or when the page has been allocated but
+impl Pool {
+    /// As [`write_out`](HandOver::write_out); `false` when the latch is not free, or when the page has been allocated but
     /// the action that did so has not built it yet (W3).
     pub(super) fn try_write_out(&self, frame: &Arc<Frame>) -> Result<bool> {
         let Some(bytes) = frame.try_latch_to_write_out() else { return Ok(false) };
@@ -67,21 +86,10 @@ impl Pool {
         Ok(true)
     }
 
-    /// Writes an image of latched bytes and marks the frame clean. Does nothing to a clean frame.
-    fn write_image(&self, frame: &Arc<Frame>, bytes: &[u8]) -> Result<()> {
-        let Some(generation) = frame.dirty() else { return Ok(()) };
-        let location = self.append_image(frame, bytes, generation)?;
-        let mut entry = self.table.entry(frame.pid);
-        // A checkpoint given up meanwhile has moved the page to the next generation; its content is the same.
-        let generation = frame.dirty().unwrap_or(generation);
-        self.install(&mut entry, frame.pid, location, generation);
-        self.unmark_dirty(frame);
-        Ok(())
-    }
-
     fn append_image(&self, frame: &Frame, bytes: &[u8], generation: Generation) -> Result<Location> {
         let def = self.trees.get(frame.tree).def();
-        let freeze_below = self.freeze_below(generation);
+        let is_planted = planted::is_on("pool: freeze what only the next generation may");
+        let freeze_below = self.freeze_below(if is_planted { self.generation() } else { generation });
         self.scratch.with_buffer(|image| {
             self.scratch.with_workspace(|workspace| {
                 let def = def.as_deref();
@@ -124,13 +132,5 @@ impl Pool {
             self.segments.release(&before, content);
         }
         self.changes_of(content).set_moved(pid, Some(MapEntry { tree: entry.tree(), location }));
-    }
-
-    /// Takes a frame out of the set of dirty pages that it is in. Under the entry's lock.
-    pub(super) fn unmark_dirty(&self, frame: &Frame) {
-        if let Some(generation) = frame.dirty() {
-            self.changes_of(generation).unmark_dirty(frame.pid, frame.bytes_count);
-            frame.set_dirty(None);
-        }
     }
 }

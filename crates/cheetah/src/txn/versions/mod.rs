@@ -15,7 +15,10 @@
 //! Source    HyPer's commit stamps (Neumann 2015), with the stamps in a map as PostgreSQL's commit log has its states; no copy of the list of
 //!           active transactions, which costs InnoDB O(connections) for each snapshot.
 
+mod doors;
 mod map;
+#[cfg(test)]
+mod map_model_tests;
 #[cfg(test)]
 mod model_tests;
 mod number;
@@ -24,6 +27,8 @@ mod reader;
 mod snapshots;
 #[cfg(test)]
 mod tests;
+
+use crate::base::sync;
 
 pub use map::{Outcome, State};
 pub use order::Versions;

@@ -98,19 +98,19 @@ fn open_beside_a_purger<N: Number + Send + Sync + 'static>() {
 }
 
 #[test]
-fn no_order_of_steps_lets_the_horizon_pass_a_snapshot_h7() {
+fn h7_no_order_of_steps_lets_the_horizon_pass_a_snapshot() {
     open_beside_a_purger::<AtomicU64>();
 }
 
 #[test]
-fn the_model_finds_a_snapshot_that_does_not_look_again_h7() {
+fn h7_the_model_finds_a_snapshot_that_does_not_look_again() {
     let bug = plant("versions: open a snapshot without looking again");
     let found = std::panic::catch_unwind(open_beside_a_purger::<AtomicU64>);
     assert!(bug.reached_count() > 0 && found.is_err());
 }
 
 #[test]
-fn the_model_finds_that_the_fence_is_missing_h7() {
+fn h7_the_model_finds_that_the_fence_is_missing() {
     assert!(std::panic::catch_unwind(open_beside_a_purger::<Unfenced>).is_err());
 }
 
@@ -144,8 +144,15 @@ fn look_beside_an_end<N: Number + Send + Sync + 'static>() {
 }
 
 #[test]
-fn no_order_of_steps_changes_what_a_snapshot_sees_or_forgets_it_h8() {
+fn h8_no_order_of_steps_changes_what_a_snapshot_sees_or_forgets_it() {
     look_beside_an_end::<AtomicU64>();
+}
+
+#[test]
+fn h8_the_model_finds_an_outcome_that_is_forgotten_too_early() {
+    let bug = plant("versions: forget what a snapshot may ask for");
+    let found = std::panic::catch_unwind(look_beside_an_end::<AtomicU64>);
+    assert!(bug.reached_count() > 0 && found.is_err());
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! Slots are given to readers and used again; each door has its own list, so that readers that come and go on many cores do not meet.
 //! Locks     one door's list, for a moment.
 
-use super::map::{door_no, DOORS_COUNT};
+use super::doors::{door_no, DOORS_COUNT};
 use super::number::Number;
 use crate::base::{planted, reach};
 use parking_lot::Mutex;

@@ -1,0 +1,61 @@
+//! The switch from one generation to the next: many are inside at a time, each through one of several doors, or somebody moves
+//! the generation on and has closed all doors.
+//!
+//! Invariants
+//!   D1  The generation is constant while anybody is inside.
+//!   D2  At the cut, all is done that anybody has begun inside before, and nothing has begun that comes after it.
+//! `interleaving_tests.rs` goes through this file too.
+
+use super::sync::{AtomicU64, Ordering, RwLock, RwLockReadGuard};
+use crate::base::{planted, Generation};
+
+/// Alone in its cache line, so that threads at different doors do not meet.
+#[repr(align(128))]
+#[derive(Debug)]
+struct Door(RwLock<Generation>);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Doors<const COUNT: usize> {
+    doors: [Door; COUNT],
+    /// As behind the doors, for those who must not wait.
+    generation: AtomicU64,
+}
+
+/// The right to be inside, and the generation while it lasts.
+pub(super) type Inside<'a> = RwLockReadGuard<'a, Generation>;
+
+impl<const COUNT: usize> Doors<COUNT> {
+    pub(super) fn new(generation: Generation) -> Self {
+        Self {
+            doors: std::array::from_fn(|_| Door(RwLock::new(generation))),
+            generation: AtomicU64::new(generation.0),
+        }
+    }
+
+    /// Goes in through a door, any number counts; waits while the doors are closed, or about to be.
+    pub(super) fn enter(&self, door_no: usize) -> Inside<'_> {
+        self.doors[door_no % COUNT].0.read()
+    }
+
+    /// Waits until nobody is inside, moves on to the next generation, and runs `at_cut`, which gets the one that has ended, before
+    /// anybody goes in.
+    pub(super) fn move_on<T>(&self, at_cut: impl FnOnce(Generation) -> T) -> T {
+        let mut closed: Vec<_> = self.doors.iter().map(|door| door.0.write()).collect();
+        let ended = *closed[0];
+        for door in &mut closed {
+            **door = Generation(ended.0 + 1);
+        }
+        self.generation.store(ended.0 + 1, Ordering::Release);
+        if planted::is_on("pool: open the doors before the cut") {
+            closed.clear();
+        }
+        at_cut(ended)
+    }
+
+    /// The generation of those who are inside, or would go in, now. From outside it may be outdated by the time it is looked at.
+    /// Never waits.
+    pub(super) fn generation(&self) -> Generation {
+        Generation(self.generation.load(Ordering::Acquire))
+    }
+}

@@ -1,0 +1,122 @@
+//! The steps by which the changes of a page become its image in the generation that they belong to, and in no other.
+//!
+//! Invariants
+//!   W2  A page that is dirty in the generation being written is written before it changes: nobody sees an image
+//!       of generation n with a change of n+1 in it.
+//!   F5  A page becomes dirty, clean, or dirty in another generation under the lock of its entry; from clean to dirty only under the
+//!       exclusive latch, to clean only under the upgradable one, which at most one thread at a time holds besides readers.
+//! `interleaving_tests.rs` goes through this file too, over a pool of one page.
+
+use super::cut::Cut;
+use crate::base::{planted, Generation, Result};
+
+/// What the steps work on, and the steps.
+pub(super) trait HandOver {
+    /// A page in memory.
+    type Page;
+    /// What it has under its latch.
+    type Content: ?Sized;
+    /// The lock of its entry.
+    type Entry<'a>
+    where
+        Self: 'a;
+    /// Where an image is.
+    type Location;
+
+    fn cut(&self) -> &Cut;
+
+    fn entry(&self, page: &Self::Page) -> Self::Entry<'_>;
+
+    /// Runs `f` under the upgradable latch; waits for it.
+    fn with_latch<R>(&self, page: &Self::Page, f: impl FnOnce(&Self::Content) -> R) -> R;
+
+    fn is_freed(&self, page: &Self::Page) -> bool;
+
+    /// The generation whose changes are not written yet.
+    fn dirty(&self, page: &Self::Page) -> Option<Generation>;
+
+    /// Makes it dirty in that generation, and in no other; clean for `None`.
+    fn set_dirty(&self, entry: &Self::Entry<'_>, page: &Self::Page, generation: Option<Generation>);
+
+    /// Writes an image.
+    fn append(
+        &self,
+        page: &Self::Page,
+        content: &Self::Content,
+        generation: Generation,
+    ) -> Result<Self::Location>;
+
+    /// The image is the page's newest one of the generation.
+    fn locate(
+        &self,
+        entry: &mut Self::Entry<'_>,
+        page: &Self::Page,
+        location: Self::Location,
+        generation: Generation,
+    );
+
+    fn count_capture(&self);
+
+    /// Runs under the exclusive latch, before the content changes for the first time under a guard.
+    ///
+    /// # Panics
+    /// When the page has been freed.
+    fn before_change(&self, page: &Self::Page, content: &Self::Content, generation: Generation) {
+        if self.dirty(page) == Some(generation) {
+            return;
+        }
+        if !planted::is_on("pool: skip the capture of a changed page") {
+            self.capture(page, content, generation);
+        }
+        let entry = self.entry(page);
+        assert!(!self.is_freed(page), "F4: a page is changed after it was freed");
+        self.set_dirty(&entry, page, Some(generation));
+    }
+
+    /// W2: writes the page when it is dirty in the generation that a checkpoint is writing. When that fails, the
+    /// checkpoint is given up: its changes stay dirty and go into the next one. Under the exclusive or upgradable latch.
+    fn capture(&self, page: &Self::Page, content: &Self::Content, generation: Generation) {
+        let of_checkpoint = self.dirty(page).is_some_and(|dirty| dirty != generation);
+        if !of_checkpoint || self.cut().writing().is_none() {
+            return;
+        }
+        self.count_capture();
+        if let Err(error) = self.write_image(page, content) {
+            self.cut().fail(error);
+        }
+    }
+
+    /// Writes an image and marks the page clean; does nothing to a clean one. Under the exclusive or upgradable latch.
+    fn write_image(&self, page: &Self::Page, content: &Self::Content) -> Result<()> {
+        let Some(before) = self.dirty(page) else { return Ok(()) };
+        let location = self.append(page, content, before)?;
+        let mut entry = self.entry(page);
+        // A checkpoint given up meanwhile has moved the page to the next generation; its content is the same.
+        let now = self.dirty(page).unwrap_or(before);
+        let generation =
+            if planted::is_on("pool: do not look again whose an image is") { before } else { now };
+        self.locate(&mut entry, page, location, generation);
+        self.set_dirty(&entry, page, None);
+        Ok(())
+    }
+
+    /// Writes the page if it is dirty. Waits for its latch.
+    fn write_out(&self, page: &Self::Page) -> Result<()> {
+        self.with_latch(page, |content| self.write_image(page, content))
+    }
+
+    /// Writes the page for a checkpoint, if it is still dirty in that generation.
+    fn write_for(&self, page: &Self::Page, generation: Generation) -> Result<()> {
+        match self.dirty(page) == Some(generation) {
+            true => self.write_out(page),
+            false => Ok(()),
+        }
+    }
+
+    /// The changes of a page in a generation that is given up belong to the next one.
+    fn carry_over(&self, entry: &Self::Entry<'_>, page: &Self::Page, given_up: Generation) {
+        if self.dirty(page) == Some(given_up) {
+            self.set_dirty(entry, page, Some(Generation(given_up.0 + 1)));
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The generation switch, and the way of changed pages into the generation that they belong to, by the model checker: on one page
+//! with a writer, a cleaner and a checkpoint.
+
+use crate::base::model as sync;
+use crate::base::{Error, Generation, Result};
+use std::sync::Arc;
+use sync::{check, finds, AtomicU64, Mutex, MutexGuard, Ordering, RwLock};
+
+#[path = "cut.rs"]
+#[expect(clippy::duplicate_mod, reason = "the engine's own source, over the model checker's primitives")]
+mod cut;
+#[path = "doors.rs"]
+#[expect(clippy::duplicate_mod, reason = "as above")]
+mod doors;
+#[path = "hand_over.rs"]
+#[expect(clippy::duplicate_mod, reason = "as above")]
+mod hand_over;
+
+use cut::Cut;
+use doors::Doors;
+use hand_over::HandOver;
+
+/// The generation that the page is dirty in at first.
+const FIRST: Generation = Generation(1);
+const NEXT: Generation = Generation(2);
+
+/// Two threads act, each in two halves, while the generation moves on.
+fn act_beside_a_switch() {
+    let doors = Arc::new(Doors::<2>::new(FIRST));
+    let halves = Arc::new([0, 1].map(|_| [0, 1].map(|_| AtomicU64::new(0))));
+    let actors = [0, 1].map(|no| {
+        let (doors, halves) = (Arc::clone(&doors), Arc::clone(&halves));
+        loom::thread::spawn(move || {
+            let inside = doors.enter(no);
+            halves[no][0].store(1, Ordering::Relaxed);
+            assert_eq!(doors.generation(), *inside, "D1");
+            halves[no][1].store(1, Ordering::Relaxed);
+            *inside
+        })
+    });
+    let (ended, at_cut) = doors.move_on(|ended| {
+        (ended, [0, 1].map(|no| [0, 1].map(|half| halves[no][half].load(Ordering::Relaxed))))
+    });
+    assert_eq!((ended, doors.generation()), (FIRST, NEXT));
+    let generations = actors.map(|actor| actor.join().unwrap());
+    assert_eq!(at_cut, generations.map(|of_action| [u64::from(of_action == ended); 2]), "D2");
+}
+
+#[test]
+fn a_cut_has_all_of_the_actions_of_its_generation_and_nothing_of_others() {
+    check(act_beside_a_switch);
+}
+
+#[test]
+fn the_model_finds_a_cut_behind_open_doors() {
+    assert!(finds("pool: open the doors before the cut", act_beside_a_switch));
+}
+
+/// A pool of one page, whose content is a number.
+struct World {
+    doors: Doors<1>,
+    cut: Cut,
+    latch: RwLock<u64>,
+    dirty: AtomicU64,
+    /// Where the images of the generations are, by the lowest bit; an image is found by its content.
+    moved: Mutex<[Option<u64>; 2]>,
+}
+
+impl HandOver for World {
+    type Page = ();
+    type Content = u64;
+    type Entry<'a> = MutexGuard<'a, [Option<u64>; 2]>;
+    type Location = u64;
+
+    fn cut(&self) -> &Cut {
+        &self.cut
+    }
+
+    fn entry(&self, _: &()) -> Self::Entry<'_> {
+        self.moved.lock()
+    }
+
+    fn with_latch<R>(&self, _: &(), f: impl FnOnce(&u64) -> R) -> R {
+        f(&self.latch.upgradable_read())
+    }
+
+    fn is_freed(&self, _: &()) -> bool {
+        false
+    }
+
+    fn dirty(&self, _: &()) -> Option<Generation> {
+        let dirty = self.dirty.load(Ordering::Acquire);
+        (dirty != 0).then_some(Generation(dirty))
+    }
+
+    fn set_dirty(&self, _: &Self::Entry<'_>, _: &(), generation: Option<Generation>) {
+        self.dirty.store(generation.map_or(0, |generation| generation.0), Ordering::Release);
+    }
+
+    fn append(&self, _: &(), content: &u64, _: Generation) -> Result<u64> {
+        Ok(*content)
+    }
+
+    fn locate(&self, entry: &mut Self::Entry<'_>, _: &(), location: u64, generation: Generation) {
+        let is_overtaken = entry[(generation.0 + 1) as usize % 2].is_some();
+        assert!(!is_overtaken || self.cut.writing() != Some(generation), "C1");
+        entry[generation.0 as usize % 2] = Some(location);
+    }
+
+    fn count_capture(&self) {}
+}
+
+impl World {
+    /// The page has an unwritten change of the first generation: 1.
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            doors: Doors::new(FIRST),
+            cut: Cut::default(),
+            latch: RwLock::new(1),
+            dirty: AtomicU64::new(FIRST.0),
+            moved: Mutex::default(),
+        })
+    }
+
+    /// Changes the page in an action; the generation of that.
+    fn change(&self, value: u64) -> Generation {
+        let inside = self.doors.enter(0);
+        let mut content = self.latch.write();
+        self.before_change(&(), &content, *inside);
+        *content = value;
+        *inside
+    }
+
+    fn begin_checkpoint(&self) -> Generation {
+        self.doors.move_on(|ended| {
+            self.cut.begin(ended);
+            ended
+        })
+    }
+
+    /// Writes the page for a generation, and commits that; its image, if the generation has one.
+    fn commit(&self, generation: Generation) -> Option<u64> {
+        self.write_for(&(), generation).unwrap();
+        assert!(self.cut.take_failure().is_none());
+        assert_ne!(self.dirty(&()), Some(generation), "N1");
+        let image = self.entry(&())[generation.0 as usize % 2].take();
+        self.cut.end();
+        image
+    }
+
+    /// Gives a checkpoint up: what it has, belongs to the next generation.
+    fn abandon(&self, generation: Generation) {
+        self.cut.fail(Error::Interrupted);
+        self.carry_over(&self.entry(&()), &(), generation);
+        let mut moved = self.entry(&());
+        let (old, new) = (generation.0 as usize % 2, (generation.0 + 1) as usize % 2);
+        moved[new] = moved[new].or(moved[old].take());
+        drop(moved);
+        self.cut.end();
+    }
+}
+
+/// Runs `main` while the page is changed to 2 and written out; the generation of the change.
+fn beside_writer_and_cleaner(world: &Arc<World>, main: impl FnOnce()) -> Generation {
+    let (writes, cleans) = (Arc::clone(world), Arc::clone(world));
+    let writer = loom::thread::spawn(move || writes.change(2));
+    let cleaner = loom::thread::spawn(move || cleans.write_out(&()).unwrap());
+    main();
+    cleaner.join().unwrap();
+    writer.join().unwrap()
+}
+
+fn write_beside_a_checkpoint() {
+    let world = World::new();
+    let mut image = None;
+    let changed_in = beside_writer_and_cleaner(&world, || image = world.commit(world.begin_checkpoint()));
+    let is_first = changed_in == FIRST;
+    assert_eq!(image, Some(if is_first { 2 } else { 1 }), "W2");
+    let image = world.commit(world.begin_checkpoint());
+    assert_eq!(image, (!is_first).then_some(2), "W2");
+}
+
+#[test]
+fn an_image_of_a_generation_is_as_the_page_was_at_its_end() {
+    check(write_beside_a_checkpoint);
+}
+
+#[test]
+fn the_model_finds_a_page_that_is_changed_before_it_is_captured() {
+    assert!(finds("pool: skip the capture of a changed page", write_beside_a_checkpoint));
+}
+
+fn write_beside_an_abandoned_checkpoint() {
+    let world = World::new();
+    beside_writer_and_cleaner(&world, || world.abandon(world.begin_checkpoint()));
+    assert_eq!(world.commit(world.begin_checkpoint()), Some(2), "nothing is lost");
+}
+
+#[test]
+fn what_an_abandoned_checkpoint_has_written_and_not_written_is_in_the_next_one() {
+    check(write_beside_an_abandoned_checkpoint);
+}
+
+#[test]
+fn the_model_finds_an_image_in_a_generation_that_was_given_up() {
+    assert!(finds("pool: do not look again whose an image is", write_beside_an_abandoned_checkpoint));
+}
