@@ -32,37 +32,37 @@ fn an_acknowledgement_before_the_log_is_durable_is_caught() {
 }
 
 #[test]
-fn a_step_taken_back_without_being_logged_is_caught_c5() {
+fn c5_a_step_taken_back_without_being_logged_is_caught() {
     caught("txn: take back without logging it");
 }
 
 #[test]
-fn an_abort_logged_before_the_steps_are_taken_back_is_caught_c5() {
+fn c5_an_abort_logged_before_the_steps_are_taken_back_is_caught() {
     caught("txn: log ABORT before the UNDOs");
 }
 
 #[test]
-fn large_values_that_a_commit_leaves_behind_and_forgets_are_caught_c4() {
+fn c4_large_values_that_a_commit_leaves_behind_and_forgets_are_caught() {
     caught("txn: forget the large values left behind");
 }
 
 #[test]
-fn large_values_freed_before_it_is_noted_are_caught_c4() {
+fn c4_large_values_freed_before_it_is_noted_are_caught() {
     caught("txn: free large values before noting it");
 }
 
 #[test]
-fn row_records_without_secondary_keys_are_caught_h1() {
+fn h1_row_records_without_secondary_keys_are_caught() {
     caught("table: log no secondary keys");
 }
 
 #[test]
-fn a_generation_that_forgets_open_transactions_is_caught_h2() {
+fn h2_a_generation_that_forgets_open_transactions_is_caught() {
     caught("checkpoint: forget open transactions");
 }
 
 #[test]
-fn a_generation_that_forgets_the_row_counters_is_caught_h2() {
+fn h2_a_generation_that_forgets_the_row_counters_is_caught() {
     caught("checkpoint: forget the row counters");
 }
 
@@ -77,7 +77,7 @@ fn a_change_of_the_catalog_that_returns_too_early_is_caught() {
 }
 
 #[test]
-fn a_rollback_that_needs_free_space_is_caught_h3() {
+fn h3_a_rollback_that_needs_free_space_is_caught() {
     let bug = plant("txn: roll back only with space");
     let refused = support::full_disk::rollback_on_a_full_disk();
     assert!(bug.reached_count() > 0 && refused.is_err(), "{refused:?}");

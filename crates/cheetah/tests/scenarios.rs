@@ -1,21 +1,30 @@
-//! Scenarios named after the rules of the design (C4, C5, H1, H2, H3, H5, H6, H9, M10) that the transactional half must
-//! keep: each was a way to lose data or to stop. What breaks them is in `planted.rs`, or here when the exploration of
-//! power cuts would not notice.
+//! Scenarios named after the rules of the design (C4, C5, C10, H1, H2, H3, H5, H9, M10) that the transactional half must
+//! keep: each was a way to lose data or to stop. What breaks them is here or in `planted.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
 mod support;
 
 use cheetah::base::{planted, Error};
-use cheetah::db::{LockMode, Read, SeekMode};
+use cheetah::db::{Db, LockMode, Read, SeekMode, Transaction};
+use cheetah::table::Table;
 use cheetah_io::sim::{explore, Plan, SimDisk};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::Arc;
 use support::*;
 
+/// Whether a scenario fails with a bug in place, which must be reached.
+fn is_caught(name: &'static str, scenario: impl FnOnce() -> Result<(), String>) -> bool {
+    let bug = planted::plant(name);
+    let done = catch_unwind(AssertUnwindSafe(scenario));
+    assert!(bug.reached_count() > 0, "'{name}' was never reached");
+    !matches!(done, Ok(Ok(())))
+}
+
 /// Runs `workload` on a database with one table and cuts power at every moment; `states` are what the table may hold,
 /// by what had been acknowledged at least.
-fn at_every_power_cut(before: &Rows, workload: impl FnOnce(&SimDisk), states: &[Rows]) {
+fn at_every_power_cut(before: &Rows, workload: impl FnOnce(&SimDisk), states: &[Rows]) -> Result<(), String> {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -37,8 +46,9 @@ fn at_every_power_cut(before: &Rows, workload: impl FnOnce(&SimDisk), states: &[
             Err(format!("keys {:?}", rows.keys().collect::<Vec<_>>()))
         }
     });
-    let report = report.unwrap_or_else(|failure| panic!("{failure}"));
+    let report = report.map_err(|failure| failure.to_string())?;
     assert!(report.images_count > 20, "{report:?}");
+    Ok(())
 }
 
 #[test]
@@ -61,11 +71,11 @@ fn c4_a_large_value_left_behind_is_freed_once_though_its_pages_are_used_again() 
         disk.acknowledge(2);
         db.checkpoint().unwrap();
     };
-    at_every_power_cut(&before.clone(), workload, &[before, replaced, after]);
+    at_every_power_cut(&before.clone(), workload, &[before, replaced, after]).unwrap();
 }
 
-#[test]
-fn c5_a_key_that_was_taken_back_and_used_by_another_stays_the_others() {
+/// C5: a transaction that the generation has as open is taken back, and another takes one of its keys.
+fn use_a_key_that_was_taken_back() -> Result<(), String> {
     let taken = Rows::from([(7, Row::new(70, 900))]);
     let workload = |disk: &SimDisk| {
         let db = open(disk).unwrap();
@@ -80,11 +90,17 @@ fn c5_a_key_that_was_taken_back_and_used_by_another_stays_the_others() {
         disk.acknowledge(1);
         db.checkpoint().unwrap();
     };
-    at_every_power_cut(&Rows::new(), workload, &[Rows::new(), taken]);
+    at_every_power_cut(&Rows::new(), workload, &[Rows::new(), taken])
 }
 
 #[test]
-fn c5_a_flip_in_the_middle_of_taking_back_to_a_savepoint_is_exact() {
+fn c5_a_key_that_was_taken_back_and_used_by_another_stays_the_others() {
+    assert_eq!(use_a_key_that_was_taken_back(), Ok(()));
+    assert!(is_caught("txn: take back without logging it", use_a_key_that_was_taken_back));
+}
+
+/// C5: a transaction goes on after some of its steps were taken back, and generations end in between.
+fn take_back_to_savepoints_between_flips() -> Result<(), String> {
     let kept = (0..5).map(|key| (key, Row::new(key, 50))).collect::<Rows>();
     let workload = |disk: &SimDisk| {
         let db = open(disk).unwrap();
@@ -100,7 +116,122 @@ fn c5_a_flip_in_the_middle_of_taking_back_to_a_savepoint_is_exact() {
         txn.commit().unwrap();
         disk.acknowledge(1);
     };
-    at_every_power_cut(&Rows::new(), workload, &[Rows::new(), kept]);
+    at_every_power_cut(&Rows::new(), workload, &[Rows::new(), kept])
+}
+
+#[test]
+fn c5_a_flip_in_the_middle_of_taking_back_to_a_savepoint_is_exact() {
+    assert_eq!(take_back_to_savepoints_between_flips(), Ok(()));
+    assert!(is_caught("txn: take back without logging it", take_back_to_savepoints_between_flips));
+}
+
+/// A row that can be found by a name, and that of another time.
+fn named(name: &str) -> Row {
+    Row { number: 1, name: name.into(), text: Vec::new() }
+}
+
+/// A database whose table has row 1, named "a".
+fn one_named_row() -> (Db, Arc<Table>) {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    insert(&mut txn, &table, 1, &named("a")).unwrap();
+    txn.commit().unwrap();
+    (db, table)
+}
+
+/// Gives row 1 another name, uncommitted.
+fn rename(txn: &mut Transaction, table: &Arc<Table>, from: &str, to: &str) {
+    update(txn, table, 1, &named(from), 1, &named(to)).unwrap();
+}
+
+/// Whether row 1 is found by its name, and only by that, in a snapshot.
+fn is_found_by(txn: &mut Transaction, table: &Arc<Table>, name: &str) -> Result<(), String> {
+    let mut found = Vec::new();
+    let mut cursor = txn.cursor(table, 1, Read::Consistent).map_err(|error| error.to_string())?;
+    let mut is_on_entry = cursor.seek(SeekMode::First, b"").map_err(|error| error.to_string())?;
+    while is_on_entry {
+        found.push(cursor.secondary_key().to_vec());
+        is_on_entry = cursor.next().map_err(|error| error.to_string())?;
+    }
+    match found.as_slice() {
+        [key] if key.strip_suffix(&[0]) == Some(name.as_bytes()) => Ok(()),
+        _ => Err(format!("'{name}' is expected, the index has {found:?}")),
+    }
+}
+
+/// Purges all that no snapshot sees, and checks the table.
+fn purge_and_check(db: &Db, table: &Arc<Table>) -> Result<(), String> {
+    while db.run_background().map_err(|error| error.to_string())? {}
+    let checked = check(db, table).map_err(|error| error.to_string())?;
+    checked.map(drop).map_err(|findings| format!("{findings:?}"))
+}
+
+/// C10 (a): an entry is marked as deleted, and lives again when purge comes for the mark.
+fn purge_what_lives_again() -> Result<(), String> {
+    let (db, table) = one_named_row();
+    let (mut txn, mut keeps) = (db.begin(), db.begin());
+    keeps.take_snapshot().unwrap();
+    for (from, to) in [("a", "b"), ("b", "a")] {
+        rename(&mut txn, &table, from, to);
+        txn.commit().unwrap();
+    }
+    keeps.commit().unwrap();
+    purge_and_check(&db, &table)?;
+    is_found_by(&mut txn, &table, "a")
+}
+
+#[test]
+fn c10_purge_leaves_an_entry_alone_that_lives_again() {
+    assert_eq!(purge_what_lives_again(), Ok(()));
+    assert!(is_caught("purge: remove what lives again", purge_what_lives_again));
+}
+
+/// C10 (a): it lives again, a snapshot sees that, and it is marked again by somebody else when purge comes for the first mark.
+fn purge_what_others_have_marked() -> Result<(), String> {
+    let (db, table) = one_named_row();
+    let [mut txn, mut keeps, mut old] = [(); 3].map(|()| db.begin());
+    keeps.take_snapshot().unwrap();
+    for (from, to) in [("a", "b"), ("b", "a")] {
+        rename(&mut txn, &table, from, to);
+        txn.commit().unwrap();
+    }
+    old.take_snapshot().unwrap();
+    rename(&mut txn, &table, "a", "c");
+    txn.commit().unwrap();
+    keeps.commit().unwrap();
+    purge_and_check(&db, &table)?;
+    is_found_by(&mut old, &table, "a")?;
+    is_found_by(&mut txn, &table, "c")?;
+    old.commit().unwrap();
+    purge_and_check(&db, &table)
+}
+
+#[test]
+fn c10_purge_leaves_a_mark_alone_that_is_anothers() {
+    assert_eq!(purge_what_others_have_marked(), Ok(()));
+    assert!(is_caught("purge: remove others' marks", purge_what_others_have_marked));
+}
+
+/// C10 (b): an entry is marked, a snapshot does not see that; somebody revives it and is rolled back.
+fn roll_back_what_had_revived_an_entry() -> Result<(), String> {
+    let (db, table) = one_named_row();
+    let (mut txn, mut old) = (db.begin(), db.begin());
+    old.take_snapshot().unwrap();
+    rename(&mut txn, &table, "a", "b");
+    txn.commit().unwrap();
+    rename(&mut txn, &table, "b", "a");
+    txn.rollback().unwrap();
+    is_found_by(&mut old, &table, "a")?;
+    is_found_by(&mut txn, &table, "b")?;
+    [&mut old, &mut txn].into_iter().for_each(|reader| reader.commit().unwrap());
+    purge_and_check(&db, &table)
+}
+
+#[test]
+fn c10_a_rollback_puts_the_mark_back_that_was_there() {
+    assert_eq!(roll_back_what_had_revived_an_entry(), Ok(()));
+    assert!(is_caught("rollback: forget the mark that was there", roll_back_what_had_revived_an_entry));
 }
 
 #[test]
@@ -137,8 +268,8 @@ fn h1_keys_that_nobody_can_compute_from_the_row_are_right_after_redo() {
     assert!(db.check_table(&table, true).unwrap().is_ok());
 }
 
-#[test]
-fn h2_counters_of_rows_that_were_not_committed_at_the_flip_are_exact() {
+/// H2: rows that were inserted before the flip are committed after it, and others not at all. How many there are after a power cut.
+fn count_rows_across_a_flip() -> u64 {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -151,7 +282,14 @@ fn h2_counters_of_rows_that_were_not_committed_at_the_flip_are_exact() {
     std::mem::forget(loser);
     drop((winner, table, db));
     let db = open(&disk.crash(cheetah_io::sim::CrashPolicy::SyncedOnly, 1)).unwrap();
-    assert_eq!(db.table("t").unwrap().row_count(), 100);
+    db.table("t").unwrap().row_count()
+}
+
+#[test]
+fn h2_counters_of_rows_that_were_not_committed_at_the_flip_are_exact() {
+    assert_eq!(count_rows_across_a_flip(), 100);
+    let bug = planted::plant("checkpoint: forget the row counters");
+    assert!(count_rows_across_a_flip() != 100 && bug.reached_count() > 0);
 }
 
 #[test]

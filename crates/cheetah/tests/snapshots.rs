@@ -78,7 +78,7 @@ fn a_purge_that_does_not_look_at_snapshots_is_caught() {
 }
 
 #[test]
-fn a_purge_that_removes_what_others_have_marked_is_caught_c10() {
+fn c10_a_purge_that_removes_what_others_have_marked_is_caught() {
     caught("purge: remove others' marks");
 }
 

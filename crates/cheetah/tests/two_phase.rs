@@ -277,12 +277,17 @@ fn caught(name: &'static str, explore: impl FnOnce() -> std::result::Result<(), 
 }
 
 #[test]
-fn a_prepare_that_returns_before_it_is_durable_is_caught() {
+fn c8_a_large_value_that_is_durable_later_than_its_prepare_is_caught() {
+    caught("large: keep the pieces out of the log", || explore_preparing(false));
+}
+
+#[test]
+fn c8_a_prepare_that_returns_before_it_is_durable_is_caught() {
     caught("two-phase: return before PREPARE is durable", || explore_preparing(false));
 }
 
 #[test]
-fn a_generation_that_forgets_xids_is_caught_h2() {
+fn h2_a_generation_that_forgets_xids_is_caught() {
     caught("checkpoint: forget the XIDs", || explore_preparing(true));
 }
 
@@ -292,8 +297,9 @@ fn a_recovery_that_takes_back_what_is_prepared_is_caught() {
 }
 
 #[test]
-fn a_recovery_without_the_locks_is_caught_m3() {
+fn m3_a_recovery_without_the_locks_is_caught() {
     caught("recovery: serve without the locks", || explore_preparing(true));
+    caught("recovery: serve without the locks", || explore_ending_found(true));
 }
 
 #[test]

@@ -16,6 +16,8 @@ mod status;
 mod threads;
 mod transaction;
 mod two_phase;
+#[cfg(test)]
+mod version_tests;
 
 pub use crate::check::{CheckReport, ExpectedEntries, ExpectedEntry};
 pub use crate::tree::SeekMode;

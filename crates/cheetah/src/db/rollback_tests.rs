@@ -17,22 +17,22 @@ use std::sync::Arc;
 const ROWS: u64 = 400;
 const MORE: u64 = 2500;
 
-struct World {
-    disk: SimDisk,
-    db: Db,
-    table: Arc<Table>,
+pub(super) struct World {
+    pub(super) disk: SimDisk,
+    pub(super) db: Db,
+    pub(super) table: Arc<Table>,
 }
 
-fn env(disk: &SimDisk) -> Env {
+pub(super) fn env(disk: &SimDisk) -> Env {
     Env { disk: Arc::new(disk.clone()), clock: Arc::new(SimClock::default()) }
 }
 
-fn row_of(key: u64, number: u64) -> [u8; 8] {
+pub(super) fn row_of(key: u64, number: u64) -> [u8; 8] {
     (key ^ number << 32).to_be_bytes()
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let disk = SimDisk::new();
         let db = Db::open(env(&disk), Config::tiny()).unwrap();
         let index =
@@ -59,7 +59,7 @@ impl World {
         txn.insert(&self.table, &NewRow { key: &key.to_be_bytes(), row: &row, secondary: &[] })
     }
 
-    fn update(&self, txn: &mut Transaction, key: u64, number: u64) -> Result<()> {
+    pub(super) fn update(&self, txn: &mut Transaction, key: u64, number: u64) -> Result<()> {
         let (row, key) = (row_of(key, number), key.to_be_bytes());
         txn.update(&self.table, &key, &NewRow { key: &key, row: &row, secondary: &[] }, &[])
     }
@@ -122,7 +122,7 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
 }
 
-fn is_as_committed(db: &Db, table: &Arc<Table>) -> bool {
+pub(super) fn is_as_committed(db: &Db, table: &Arc<Table>) -> bool {
     let mut txn = db.begin();
     let mut cursor = txn.cursor(table, 0, Read::Consistent).unwrap();
     let mut found = cursor.seek(SeekMode::First, b"").unwrap();

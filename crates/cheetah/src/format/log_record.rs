@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn row_records_carry_the_secondary_keys_h1() {
+    fn h1_row_records_carry_the_secondary_keys() {
         let record = &samples()[1];
         let mut bytes = Vec::new();
         record.encode(&mut bytes);

@@ -13,7 +13,7 @@
 //!   I5  A forward change removes nothing: what goes is marked as deleted, for those who still see it, until purge.
 
 use super::handle::Table;
-use crate::base::{Error, Result, TableId, TxnId, UndoPtr};
+use crate::base::{planted, Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::undo_record::{Before, UndoEntry, UndoRow};
@@ -318,7 +318,8 @@ impl Change {
 
     /// Takes away what came, and puts back the delete-marked record that was there.
     fn take_out(&mut self, marked: Option<&Before<'_>>, is_gone: &dyn Fn(Version) -> bool) -> Work {
-        match marked.filter(|before| !is_gone(before.version)) {
+        let forgets = planted::is_on("rollback: forget the mark that was there");
+        match marked.filter(|before| !is_gone(before.version) && !forgets) {
             None => Work::Remove,
             Some(before) => self.put_back(before, true),
         }

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn one_old_snapshot_does_not_keep_all_changes_m1() {
+    fn m1_one_old_snapshot_does_not_keep_all_changes() {
         let mut model = Model::new();
         model.commit(1);
         model.open();

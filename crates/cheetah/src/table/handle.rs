@@ -12,7 +12,7 @@
 
 use super::counts::Counts;
 use super::numbers::{Numbers, Reserved};
-use crate::base::{Error, Result, TableId, TreeId};
+use crate::base::{planted, Error, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef};
 use crate::format::row::RowShape;
 use crate::format::state::TableState;
@@ -128,7 +128,7 @@ impl Table {
 
     /// `TableChanged` for a snapshot from before the table took the place of another one.
     pub(crate) fn check_not_replaced_since(&self, stamp: Option<u64>) -> Result<()> {
-        match stamp {
+        match stamp.filter(|_| !planted::is_on("table: show it to older snapshots")) {
             Some(stamp) if stamp < self.replaced_at.load(Relaxed) => Err(Error::TableChanged(self.name())),
             _ => Ok(()),
         }

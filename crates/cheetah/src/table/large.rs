@@ -17,7 +17,7 @@
 
 use super::core::{Core, Counters, Need};
 use super::row_op::Target;
-use crate::base::{Error, PageId, Result, TableId, TreeId};
+use crate::base::{planted, Error, PageId, Result, TableId, TreeId};
 use crate::format::log_record::LogRecord;
 use crate::format::page::{build_content, content_capacity, PageKind, PageView};
 use crate::format::row::{Locator, LOCATOR_BYTES};
@@ -142,7 +142,9 @@ pub(crate) fn write_step(
     undo_record::put_blob(&mut buffers.undo, &blob);
     undo_record::finish(&mut buffers.undo);
     core.undo.append(&action, &mut state, &buffers.undo);
-    core.append(&action, &buffers.log)?;
+    if !planted::is_on("large: keep the pieces out of the log") {
+        core.append(&action, &buffers.log)?;
+    }
     Ok(())
 }
 

@@ -225,7 +225,9 @@ fn remove_marked(
 ) -> Result<()> {
     let Writer { change, paths, .. } = writer;
     let is_dead = |marked: bool, version: Version| {
-        marked && version.is_none_or(|(by, _)| by == txn || planted::is_on("purge: remove others' marks"))
+        let is_its_mark = marked
+            && version.is_none_or(|(by, _)| by == txn || planted::is_on("purge: remove others' marks"));
+        is_its_mark || planted::is_on("purge: remove what lives again")
     };
     let moves = row.op == RowOp::Delete || !row.new_key.is_empty();
     change.start_purge(row);

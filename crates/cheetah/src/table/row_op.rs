@@ -478,6 +478,7 @@ impl Writer {
         for (no, value) in old_values.iter().enumerate() {
             let is_large = values.get(no).is_some_and(|new| new.external || new.moves);
             let keeps = is_large && sources.next() == Some(&LargeSource::Kept);
+            let keeps = keeps && !planted::is_on("rows: leave a kept large value behind");
             if value.external && !keeps {
                 freed.extend_from_slice(old_row.get(value.at.clone()).unwrap_or_default());
             }

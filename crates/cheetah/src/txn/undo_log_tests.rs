@@ -279,7 +279,7 @@ impl Run {
 }
 
 #[test]
-fn the_log_keeps_what_is_needed_and_nothing_else_whatever_transactions_purge_and_crashes_do() {
+fn c6_the_log_keeps_what_is_needed_and_nothing_else_whatever_transactions_purge_and_crashes_do() {
     for seed in 0..12 {
         println!("seed {seed}");
         Run::new(seed).run(60);
@@ -287,7 +287,7 @@ fn the_log_keeps_what_is_needed_and_nothing_else_whatever_transactions_purge_and
 }
 
 #[test]
-fn the_model_catches_planted_bugs() {
+fn c6_the_model_catches_planted_bugs() {
     for bug in ["undo: count a transaction that starts over again", "undo: free pages that transactions need"]
     {
         let guard = planted::plant(bug);

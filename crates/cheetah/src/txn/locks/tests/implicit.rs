@@ -18,7 +18,7 @@ fn a_converted_lock_is_the_holders() {
 }
 
 #[test]
-fn nothing_is_left_of_a_holder_that_has_ended_m8() {
+fn m8_nothing_is_left_of_a_holder_that_has_ended() {
     let locks = LockTable::default();
     assert!(!locks.convert_implicit(A, I, b"k", || false).unwrap());
     locks.is_clean();
@@ -29,7 +29,7 @@ fn nothing_is_left_of_a_holder_that_has_ended_m8() {
 }
 
 #[test]
-fn a_conversion_that_does_not_look_again_is_caught_m8() {
+fn m8_a_conversion_that_does_not_look_again_is_caught() {
     let locks = LockTable::default();
     let bug = plant("locks: convert for a holder that has ended");
     locks.convert_implicit(A, I, b"k", || false).unwrap();
@@ -50,7 +50,7 @@ fn a_conversion_that_closes_a_circle_of_others_ends_it() {
 /// The writer of a record ends while others convert its lock: afterwards nothing of it may be left. Its version is the
 /// number in `version`; 0 says that no transaction is active on it.
 #[test]
-fn conversions_while_holders_end_leave_nothing_behind_m8() {
+fn m8_conversions_while_holders_end_leave_nothing_behind() {
     const ROUNDS: u64 = 3000;
     let locks = LockTable::default();
     let version = AtomicU64::new(0);

@@ -1,0 +1,77 @@
+//! Rules about the versions of rows whose violation needs a checkpoint, or a reader, to be stopped in the middle (C2, C6).
+
+use super::rollback_tests::{env, is_as_committed, row_of, World};
+use super::*;
+use crate::base::planted::plant;
+use crate::base::{Config, Result};
+use crate::format::page::RecordRef;
+use crate::table::visible::{Found, View};
+use cheetah_io::sim::CrashPolicy;
+
+/// C2: a transaction is open at the flip, and commits before its page is written; the power goes before its COMMIT is durable.
+/// Whether nobody sees anything of it.
+fn commit_between_flip_and_write() -> bool {
+    let world = World::new();
+    world.db.checkpoint().unwrap();
+    let core = &world.db.0.core;
+    let mut txn = world.db.begin();
+    world.update(&mut txn, 7, 2).unwrap();
+    // So that the checkpoint, which makes the log durable up to the flip, has nothing to sync.
+    core.sync_log(core.log_end()).unwrap();
+    world.db.set_flush_log_at_commit(0);
+    let mut txn = Some(txn);
+    let mut commit = |pages_left: usize| {
+        if let Some(mut txn) = txn.take() {
+            assert!(pages_left > 0, "the leaf is among them: pages of the undo log come first");
+            txn.commit().unwrap();
+            core.forget_old_versions();
+        }
+    };
+    core.checkpoint_in_steps(1, &mut commit).unwrap();
+    assert!(txn.is_none());
+    let left = world.disk.crash(CrashPolicy::SyncedOnly, 1);
+    let db = Db::open_early(env(&left), Config::tiny()).unwrap();
+    is_as_committed(&db, &db.table("t").unwrap())
+}
+
+#[test]
+fn c2_an_image_does_not_say_committed_of_what_its_generation_has_as_open() {
+    assert!(commit_between_flip_and_write());
+    let bug = plant("pool: freeze what only the next generation may");
+    assert!(!commit_between_flip_and_write() && bug.reached_count() > 0);
+}
+
+/// C6: a reader has copied a row that a transaction has changed; that is taken back and, as far as possible, purged before the reader
+/// looks for the older version. What it finds.
+fn look_at_a_copy_of_what_was_taken_back() -> Result<Vec<u8>> {
+    let world = World::new();
+    while world.db.run_background().unwrap() {}
+    let core = &world.db.0.core;
+    let reader = core.versions.reader();
+    reader.open();
+    let mut txn = world.db.begin();
+    world.update(&mut txn, 7, 2).unwrap();
+    let key = 7u64.to_be_bytes();
+    let copy = |record: RecordRef<'_>| (record.flags, record.version, record.payload.to_vec());
+    let (flags, version, payload) = world.table.clustered().get(&key, copy).unwrap().unwrap();
+    assert_eq!(payload, row_of(7, 2));
+    txn.rollback().unwrap();
+    // So that the undo log goes on in other pages.
+    for number in 3..6 {
+        (0..100).for_each(|key| world.update(&mut txn, key, number).unwrap());
+        txn.commit().unwrap();
+    }
+    while world.db.run_background().unwrap() {}
+    let view = View { core, table: &world.table, reader: &reader, own: None };
+    let mut older = Vec::new();
+    let found = view.row_version(&key, RecordRef { flags, version, payload: &payload }, &mut older)?;
+    assert_eq!(found, Found::Older);
+    Ok(older)
+}
+
+#[test]
+fn c6_undo_records_that_a_copy_leads_to_stay_though_they_were_taken_back() {
+    assert_eq!(look_at_a_copy_of_what_was_taken_back().unwrap(), row_of(7, 1));
+    let bug = plant("purge: do not look at snapshots");
+    assert!(look_at_a_copy_of_what_was_taken_back().is_err() && bug.reached_count() > 0);
+}
