@@ -215,7 +215,7 @@ def test_what_xa_has_prepared_waits_after_kills(context):
         expect(server.status("Cheetah_transactions_prepared") == 4, "the status tells of another number", server)
         connection = server.connect("d")
         with connection.cursor() as cursor:
-            for text in ("INSERT INTO c0 VALUES (1000, 1, '')", "UPDATE c1 SET b = 0 WHERE a = 1", "DROP TABLE c2", "TRUNCATE TABLE c3"):
+            for text in ("INSERT INTO c0 VALUES (401, 1, '')", "UPDATE c1 SET b = 0 WHERE a = 1", "DROP TABLE c2", "TRUNCATE TABLE c3"):
                 expect_error(cursor, text, 1205)
         connection.close()
     server.sql("XA COMMIT 'commit'")

@@ -221,6 +221,23 @@ fn a_range_keeps_inserts_out_where_the_level_asks_for_that() {
 }
 
 #[test]
+fn a_scan_of_many_leaves_takes_the_memory_of_one_range() {
+    let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    for key in (0..40_000).step_by(2) {
+        add(&mut first, &table, 1_000 + key).unwrap();
+    }
+    first.commit().unwrap();
+    let used = || db.status().iter().find(|(name, _)| *name == "memory_locks_bytes").map(|(_, bytes)| *bytes);
+    for read in [Read::Shared, Read::Exclusive, Read::Exclusive] {
+        assert!(scan(&mut first, &table, read, (0, u64::MAX)).unwrap().len() > 20_000);
+        assert!(used().unwrap() < 2_000, "{read:?} of all rows took {:?} bytes", used());
+    }
+    assert!(waits(add(&mut second, &table, 20_001)), "somewhere in the middle");
+    first.commit().unwrap();
+    add(&mut second, &table, 20_001).unwrap();
+}
+
+#[test]
 fn ranges_of_an_index_keep_entries_out_whatever_the_row() {
     let (_db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
     let found = find(&mut first, &table, 3, Read::Shared, 2).unwrap();
@@ -307,6 +324,26 @@ fn locked_rows_are_passed_or_looked_at() {
     assert!(cursor.read_again().unwrap() && !cursor.is_unlocked());
     assert_eq!(Row::parse(cursor.row()).0.number, NUMBERS + 1);
     assert!(waits(add_one(&mut first, &table, 10)));
+}
+
+#[test]
+fn a_scan_looks_at_locked_rows_wherever_they_lie_in_their_leaf() {
+    let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
+    for key in 1_000..6_000 {
+        add(&mut first, &table, key).unwrap();
+    }
+    first.commit().unwrap();
+    for key in 1_000..6_000 {
+        add_one(&mut first, &table, key).unwrap();
+    }
+    let mut cursor = second.cursor_on(&table, 0, Read::Exclusive, OnLocked::Look).unwrap();
+    let mut found = cursor.seek(SeekMode::First, b"").unwrap();
+    let mut unlocked = 0;
+    while found {
+        unlocked += u64::from(cursor.is_unlocked());
+        found = cursor.next().unwrap();
+    }
+    assert_eq!(unlocked, 5_000);
 }
 
 #[test]

@@ -221,12 +221,13 @@ impl LockingScan {
     fn forward(&mut self, from: Vec<u8>, mut after: bool) -> Result<bool> {
         self.from = from;
         self.turn(true);
+        let mut crossed = false;
         loop {
-            let step = self.step_forward(after)?;
-            after = match self.settle(step)? {
+            let step = self.step_forward(after, crossed)?;
+            (after, crossed) = match self.settle(step)? {
                 Step::Landed => return Ok(true),
-                Step::Passed => true,
-                Step::Crossed => false,
+                Step::Passed => (true, crossed),
+                Step::Crossed => (false, true),
                 Step::Limit => return Ok(self.stop(Place::Before)),
                 Step::End => return Ok(self.stop(Place::End)),
                 Step::Again | Step::Wait(_) | Step::Refused => continue,
@@ -267,7 +268,7 @@ impl LockingScan {
         false
     }
 
-    fn step_forward(&mut self, after: bool) -> Result<Step> {
+    fn step_forward(&mut self, after: bool, crossed: bool) -> Result<Step> {
         let Self { locker, index_no, how, walk, from, next, limit, key, entry, table, .. } = self;
         let _usage = table.use_it()?;
         let (tree, index_no, how) = (walk.tree().def().id, *index_no, *how);
@@ -279,7 +280,7 @@ impl LockingScan {
                 Sight::Record(found, record) if limit.is_none_or(|limit| found < limit) => {
                     next.clear();
                     next.extend_from_slice(found);
-                    let is_alone = !after && from == found;
+                    let is_alone = !after && !crossed && from == found;
                     return asking.judge((low, Bound::Included(found)), is_alone, found, record, key, entry);
                 }
                 Sight::Fence(fence) if limit.is_none_or(|limit| fence < limit) => {
@@ -289,7 +290,7 @@ impl LockingScan {
             };
             next.clear();
             next.extend_from_slice(end.unwrap_or_default());
-            asking.lock_gap((low, end.map_or(Bound::Unbounded, Bound::Excluded)))?;
+            asking.lock_rest((low, end.map_or(Bound::Unbounded, Bound::Excluded)), &step)?;
             Ok(step)
         })?
     }
@@ -316,7 +317,7 @@ impl LockingScan {
             };
             next.clear();
             next.extend_from_slice(end.unwrap_or_default());
-            asking.lock_gap((end.map_or(Bound::Unbounded, Bound::Included), high))?;
+            asking.lock_rest((end.map_or(Bound::Unbounded, Bound::Included), high), &step)?;
             Ok(step)
         })?
     }
@@ -487,9 +488,27 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
+    /// Keeps others from putting records into a range. Those that are there stay free.
     fn lock_gap(&self, range: KeyRange<'_>) -> Result<()> {
+        self.lock_range(Lock::Gap { tree: self.tree, range, mode: self.how.mode })
+    }
+
+    /// The same, for a range without records of others. It becomes one with what the scan locks before and behind it, so that
+    /// a whole table takes the memory of one range, however many leaves it has.
+    fn lock_passed(&self, range: KeyRange<'_>) -> Result<()> {
+        self.lock_range(Lock::Range { tree: self.tree, range, mode: self.how.mode })
+    }
+
+    /// Locks what is left of a leaf behind its last record, up to where `step` ends.
+    fn lock_rest(&self, range: KeyRange<'_>, step: &Step) -> Result<()> {
+        match step {
+            Step::Crossed => self.lock_passed(range),
+            _ => self.lock_gap(range),
+        }
+    }
+
+    fn lock_range(&self, lock: Lock<'_>) -> Result<()> {
         if self.how.ranges {
-            let lock = Lock::Gap { tree: self.tree, range, mode: self.how.mode };
             self.locker.ask(lock, Patience::None)?;
         }
         Ok(())
@@ -536,7 +555,7 @@ impl Asking<'_> {
                 return Ok(Step::Passed);
             }
             Maker::Own => {
-                self.lock_gap(range)?;
+                self.lock_passed(range)?;
                 Asked::Held
             }
             Maker::Ended if is_row || ranges => {

@@ -59,6 +59,16 @@ pub enum Lock<'a> {
         /// How.
         mode: LockMode,
     },
+    /// The same, with its records: there is none, or they are the owner's own. Becomes one with what a scan locks by
+    /// [`NextKey`](Self::NextKey) before and behind it. Always granted; the gap only, where others have keys in it.
+    Range {
+        /// The index.
+        tree: TreeId,
+        /// The range.
+        range: KeyRange<'a>,
+        /// How.
+        mode: LockMode,
+    },
     /// The intention to put a record there. Waits for the ranges of others in which the key lies, keeps nobody from
     /// anything, and leaves nothing behind: after a wait, ask again.
     InsertIntention {
@@ -171,7 +181,10 @@ impl LockTable {
         };
         let want = match lock {
             Lock::Gap { tree, range, mode } => {
-                return self.request_gap(owner, tree, &Span::new(range), Level::gap(mode))
+                return self.request_range(owner, tree, &Span::new(range), Level::gap(mode))
+            }
+            Lock::Range { tree, range, mode } => {
+                return self.request_range(owner, tree, &Span::new(range), Level::next_key(mode))
             }
             Lock::Table(table, mode) => Want::Table(table, mode),
             Lock::Record { tree, key, mode } => row(tree, key, RowWant::Record(mode)),
@@ -230,7 +243,7 @@ impl LockTable {
         Ok(if ticket.is_granted() { Answer::Granted } else { Answer::Wait(ticket) })
     }
 
-    fn request_gap(&self, owner: Owner, tree: TreeId, span: &Span, level: Level) -> Result<Answer> {
+    fn request_range(&self, owner: Owner, tree: TreeId, span: &Span, level: Level) -> Result<Answer> {
         if span.is_empty() {
             return Ok(Answer::AlreadyHeld);
         }
