@@ -27,12 +27,17 @@ pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
     assert!(orders >= ORDERS_MIN, "{orders} orders");
 }
 
+/// Whether the model finds an order in which something is wrong.
+pub(crate) fn fails(model: impl Fn() + Send + Sync + 'static) -> bool {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(model))).is_err()
+}
+
 /// Whether the model finds the bug of this name.
 pub(crate) fn finds(name: &'static str, model: impl Fn() + Send + Sync + 'static) -> bool {
     let bug = super::planted::plant(name);
-    let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(model)));
+    let is_found = fails(model);
     assert!(bug.reached_count() > 0, "'{name}' was never reached");
-    checked.is_err()
+    is_found
 }
 
 /// A guard of the checker's. It is left alone when a model has failed: there is nothing any more that it could be given back to.
