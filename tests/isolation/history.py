@@ -72,7 +72,11 @@ class History:
     @classmethod
     def load(cls, place: Path):
         """What `save` wrote."""
-        read = json.loads(gzip.decompress(place.read_bytes()))
+        return cls.of(json.loads(gzip.decompress(place.read_bytes())))
+
+    @classmethod
+    def of(cls, read: dict):
+        """From the JSON document."""
         txns = [Txn(number, client, level, [Op(kind, sent, answered, None if seen is None else dict(seen), key, value, undone, lengths, covered)
                                             for kind, sent, answered, seen, key, value, undone, lengths, covered in ops], status, end, autocommit)
                 for number, client, level, status, end, autocommit, ops in read["txns"]]

@@ -39,6 +39,7 @@ STEPS = [
     Step("differential finds a planted difference", [*DIFFERENTIAL, "--right", "InnoDB", "--statements", "500", "--plant"],
          needs="build", inverted=True),
     Step("isolation checker finds planted anomalies", [sys.executable, "-B", "-m", "unittest", "discover", "-s", "tests/isolation"]),
+    Step("isolation checker finds planted engine bugs", [sys.executable, "tests/isolation/planted.py"], result=ISOLATION_RESULT),
     Step("isolation", [*TOOL, "isolation"], needs="build", result=ISOLATION_RESULT),
     Step("interleavings find a planted difference", [sys.executable, "tests/isolation/interleavings.py", "--plant", "--scripts", "4"],
          needs="build", inverted=True),

@@ -267,6 +267,20 @@ fn a_row_that_is_taken_back_alone_stays_locked() {
 }
 
 #[test]
+fn a_place_without_a_row_stays_locked_when_a_row_is_inserted_there_and_taken_back() {
+    for (level, stays) in [(Isolation::ReadCommitted, false), (Isolation::RepeatableRead, true)] {
+        for way in 0..2 {
+            let (_db, table, mut first, mut second) = pair(level);
+            assert_eq!(find(&mut first, &table, 15, Read::Exclusive, way).unwrap(), None);
+            let back = first.savepoint();
+            add(&mut first, &table, 15).unwrap();
+            first.rollback_to(back).unwrap();
+            assert_eq!(waits(add(&mut second, &table, 15)), stays, "{level:?}, way {way}");
+        }
+    }
+}
+
+#[test]
 fn a_row_that_does_not_match_is_given_back_under_read_committed_only() {
     for (level, given_back) in [(Isolation::ReadCommitted, true), (Isolation::RepeatableRead, false)] {
         for index_no in [0, 2] {
@@ -281,6 +295,34 @@ fn a_row_that_does_not_match_is_given_back_under_read_committed_only() {
     }
 }
 
+/// Returns when somebody waits for a lock.
+fn until_somebody_waits(db: &Db) {
+    while db.status().iter().find(|entry| entry.0 == "lock_waits_current").unwrap().1 == 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_row_is_deleted_and_inserted_again_while_scans_wait_for_it() {
+    for by_number in [false, true] {
+        let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+        delete(&mut first, &table, 20, &row(2 * NUMBERS)).unwrap();
+        second.set_lock_wait(60_000_000_000);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| match by_number {
+                true => find(&mut second, &table, 2, Read::Exclusive, 2).unwrap().into_iter().collect(),
+                false => scan(&mut second, &table, Read::Exclusive, (15, 35)).unwrap(),
+            });
+            until_somebody_waits(&db);
+            assert!(by_number || waits(add(&mut first, &table, 17)), "another key of the range");
+            insert(&mut first, &table, 20, &row(2 * NUMBERS)).unwrap();
+            first.commit().unwrap();
+            let expected = if by_number { vec![2 * NUMBERS] } else { vec![20, 30] };
+            assert_eq!(waiter.join().unwrap(), expected, "the row that came back is found");
+        });
+    }
+}
+
 #[test]
 fn a_row_that_goes_while_it_is_waited_for_is_given_back_under_read_committed_only() {
     for (level, given_back) in [(Isolation::ReadCommitted, true), (Isolation::RepeatableRead, false)] {
@@ -289,9 +331,7 @@ fn a_row_that_goes_while_it_is_waited_for_is_given_back_under_read_committed_onl
         second.set_lock_wait(60_000_000_000);
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| scan(&mut second, &table, Read::Exclusive, (10, 10)).unwrap());
-            while db.status().iter().find(|entry| entry.0 == "lock_waits_current").unwrap().1 == 0 {
-                std::thread::yield_now();
-            }
+            until_somebody_waits(&db);
             first.commit().unwrap();
             assert_eq!(waiter.join().unwrap(), [0u64; 0]);
         });
@@ -354,11 +394,14 @@ fn a_row_that_has_changed_since_the_snapshot_is_refused_under_snapshot_isolation
         assert_eq!(read(&mut second, &table, 30).unwrap().unwrap().number, 3 * NUMBERS);
         add_one(&mut first, &table, 10).unwrap();
         delete(&mut first, &table, 20, &row(2 * NUMBERS)).unwrap();
+        delete(&mut first, &table, 40, &row(4 * NUMBERS)).unwrap();
         first.commit().unwrap();
         for key in [10, 20] {
             let found = scan(&mut second, &table, Read::Exclusive, (key, key));
             assert_eq!(matches!(found, Err(Error::RecordChanged)), refuses, "{key} at {level:?}: {found:?}");
         }
+        let inserted = add(&mut second, &table, 40);
+        assert_eq!(matches!(inserted, Err(Error::RecordChanged)), refuses, "at {level:?}: {inserted:?}");
         add_one(&mut second, &table, 30).unwrap();
     }
 }

@@ -43,6 +43,12 @@ fn between<'t>(text: &'t str, start: &str, end: char) -> Vec<&'t str> {
     text.split(start).skip(1).filter_map(|rest| rest.split(end).next()).collect()
 }
 
+/// The test that lets a checker judge histories of the engine with a bug planted.
+fn judged_bugs() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/isolation/planted.py");
+    fs::read_to_string(path).expect("the test is readable")
+}
+
 /// Whether the file is one of tests, or a folder of them.
 fn is_test(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str().to_string_lossy().contains("tests"))
@@ -61,9 +67,10 @@ fn every_planted_bug_has_a_test_and_is_told_of() {
     names.dedup();
     assert!(names.len() > 50, "the test no longer finds the bugs: {names:?}");
     let is_named = |text: &str, name: &str| text.contains(&format!("\"{name}\""));
+    let judged = judged_bugs();
     for name in names {
         let has_test = files.iter().any(|(path, text)| is_test(path) && is_named(text, name));
-        assert!(has_test, "no test plants '{name}'");
+        assert!(has_test || is_named(&judged, name), "no test plants '{name}'");
         assert!(documents.contains(&format!("`{name}`")), "no document tells of '{name}'");
     }
 }

@@ -8,7 +8,7 @@
 //!   I2  Row and payload that belong to the place are in the trees as they are, or in `older`.
 
 use super::locking_scan::{parts, Locking, LockingScan, SeekEnd};
-use crate::base::{reach, Error, Result};
+use crate::base::{planted, reach, Error, Result};
 use crate::format::page::RecordRef;
 use crate::format::varint;
 use crate::table::core::Core;
@@ -97,6 +97,10 @@ impl Cursor {
         if let Some(scan) = &mut self.locking {
             return scan.next();
         }
+        if let Some(view) = self.view.as_deref().filter(|_| planted::is_on("snapshot: take one for each row"))
+        {
+            view.reader().open();
+        }
         let found = self.inner.next()?;
         self.settle(found, true)
     }
@@ -119,6 +123,11 @@ impl Cursor {
             }
             Some(false) => Step::Pass,
             Some(true) => Step::Stop,
+            None if planted::is_on("cursor: do not look back within a leaf") && !record.is_marked() => {
+                rows += 1;
+                take(prefix, suffix, record.payload);
+                Step::Take
+            }
             None => {
                 reach::mark("rows of a leaf end at an older version");
                 Step::Stop
@@ -276,7 +285,9 @@ impl Cursor {
             row.extend_from_slice(self.stored());
             return Ok(());
         }
-        if read_row(&self.core, &self.table, self.clustered_key(), self.view.as_deref(), row)? {
+        let view =
+            self.view.as_deref().filter(|_| !planted::is_on("cursor: take the newest row of an entry"));
+        if read_row(&self.core, &self.table, self.clustered_key(), view, row)? {
             return Ok(());
         }
         let place = format!("index {} of table '{}'", self.index_no, self.table.name());

@@ -13,7 +13,7 @@
 //!       insert, which the range keeps away.
 
 use super::OnLocked;
-use crate::base::{Error, Result, TreeId};
+use crate::base::{planted, Error, Result, TreeId};
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::varint;
 use crate::table::locker::{Asked, Locked, Locker, Maker, Patience};
@@ -290,7 +290,9 @@ impl LockingScan {
             };
             next.clear();
             next.extend_from_slice(end.unwrap_or_default());
-            asking.lock_rest((low, end.map_or(Bound::Unbounded, Bound::Excluded)), &step)?;
+            if !planted::is_on("scan: leave the gap behind the last record") {
+                asking.lock_rest((low, end.map_or(Bound::Unbounded, Bound::Excluded)), &step)?;
+            }
             Ok(step)
         })?
     }
@@ -532,12 +534,24 @@ impl Asking<'_> {
             OnLocked::Look if is_row && !ranges && !is_alone && self.is_forward => Patience::None,
             OnLocked::Look | OnLocked::Wait => Patience::Waits,
         };
+        let range = match planted::is_on("scan: leave the gap before a record") {
+            true => (Bound::Included(found), Bound::Included(found)),
+            false => range,
+        };
         let lock = match ranges && !(is_row && is_alone) {
             true => Lock::NextKey { tree, range, key: found, mode },
             false => Lock::Record { tree, key: found, mode },
         };
         entry.granted = 0;
         let asked = match self.locker.maker_of(record.version) {
+            Maker::Other(_)
+                if record.is_marked() && planted::is_on("scan: pass rows whose deletion is open") =>
+            {
+                return Ok(Step::Passed);
+            }
+            Maker::Other(_) if is_row && planted::is_on("scan: take an open change for committed") => {
+                Asked::Held
+            }
             Maker::Other(holder) if is_row || ranges => {
                 if is_row {
                     // A rollback has let go of the row, and comes to an older change of it.

@@ -23,7 +23,8 @@ use crate::table::locker::{Locked, Locker, Patience};
 use crate::table::row_op::{Locks, Target, Writer};
 use crate::table::unfinished::unfinished_error;
 use crate::table::{large, prepared, rollback, visible, NewRow, Numbers, OldEntry, Reserved, Table};
-use crate::txn::{Listed, LockMode, Phase, ReadView, Slot, TableMode};
+use crate::txn::{Listed, Lock, LockMode, Phase, ReadView, Slot, TableMode};
+use std::ops::Bound;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
@@ -163,8 +164,14 @@ impl Transaction {
     pub fn end_statement(&mut self) {
         self.writer.release();
         self.release_counters();
-        if self.isolation == Isolation::ReadCommitted {
+        let closes = self.isolation == Isolation::ReadCommitted
+            && !planted::is_on("snapshot: keep it for the next statement");
+        if closes || planted::is_on("snapshot: take one for each statement") {
             self.view.close();
+        }
+        if planted::is_on("locks: free them with the statement") {
+            self.core.locks.release_all(self.locker.owner);
+            self.locks.clear();
         }
     }
 
@@ -237,7 +244,13 @@ impl Transaction {
     fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<Reading> {
         self.catch_up()?;
         self.core.health.check()?;
+        let is_blind =
+            planted::is_on("serializable: read without locks") && self.isolation == Isolation::Serializable;
         let (mode, intention) = match (read, self.isolation) {
+            (Read::Consistent, _) if is_blind => {
+                self.view.open();
+                return Ok(Reading::View(Arc::clone(&self.view)));
+            }
             (Read::Exclusive, _) => (LockMode::Exclusive, TableMode::IntentExclusive),
             (Read::Shared, _) | (Read::Consistent, Isolation::Serializable) => {
                 (LockMode::Shared, TableMode::IntentShared)
@@ -367,6 +380,11 @@ impl Transaction {
             self.locker.check_unchanged(record.version)
         };
         let locked = self.locker.lock_row(table, key, Patience::Waits, |_| mode, see)?;
+        if locked == Locked::Gone && self.isolation != Isolation::ReadCommitted {
+            // The lock goes with a row that is inserted and taken back; its place stays locked.
+            let (tree, range) = (table.clustered().def().id, (Bound::Included(key), Bound::Included(key)));
+            self.locker.ask(Lock::Gap { tree, range, mode }, Patience::None)?;
+        }
         Ok(locked == Locked::Live)
     }
 
@@ -388,7 +406,8 @@ impl Transaction {
             Reading::View(view) => Cursor::new(&self.core, table, index_no, Some(view)),
             Reading::Newest => Cursor::new(&self.core, table, index_no, None),
             Reading::Rows(mode) => {
-                let ranges = self.isolation != Isolation::ReadCommitted;
+                let ranges =
+                    self.isolation != Isolation::ReadCommitted && !planted::is_on("locks: lock no ranges");
                 let how = Locking { mode, ranges, on_locked };
                 Cursor::locking(&self.locker, table, index_no, how)
             }
@@ -421,7 +440,9 @@ impl Transaction {
     /// Takes back what was done since the savepoint. Locks stay. After `RollbackUnfinished` the transaction goes on with
     /// this before it does anything else (I4).
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
-        self.take_back_to(savepoint.0)
+        let too_few = u64::from(planted::is_on("savepoint: leave the first change"));
+        let too_many = u64::from(planted::is_on("savepoint: take back one change more"));
+        self.take_back_to((savepoint.0 + too_few).saturating_sub(too_many))
     }
 
     /// Commits, and releases all locks. On return the commit is as durable as the flush mode says; after
@@ -435,6 +456,10 @@ impl Transaction {
             let is_ordered = ordered.is_some();
             let log = || {
                 self.writer.release();
+                if planted::is_on("commit: lose the last change") {
+                    let undo_no = slot.state().undo_no;
+                    self.take_back_to(undo_no.saturating_sub(1))?;
+                }
                 self.catch_up().and_then(|()| rollback::commit(&self.core, &slot))
             };
             let end = match ordered.unwrap_or_else(log) {

@@ -11,7 +11,7 @@
 use super::change::Version;
 use super::core::{Core, Counters};
 use super::handle::Table;
-use crate::base::{Error, Result, TableId, TreeId, TxnId};
+use crate::base::{planted, Error, Result, TableId, TreeId, TxnId};
 use crate::format::page::RecordRef;
 use crate::txn::{
     Answer, Entry, Lock, LockMode, LockOutcome, Owner, ReadView, State, TableMode, Ticket, Wait,
@@ -157,6 +157,7 @@ impl Locker {
     pub(crate) fn check_unchanged(&self, version: Version) -> Result<()> {
         let Some((txn, _)) = version.filter(|_| self.refuses_changed.load(Relaxed)) else { return Ok(()) };
         match self.view.stamp() {
+            _ if planted::is_on("snapshot isolation: do not look for changes") => Ok(()),
             Some(_) if !self.view.reader().sees(txn, self.view.own()) => Err(Error::RecordChanged),
             _ => Ok(()),
         }
@@ -166,11 +167,17 @@ impl Locker {
     pub(crate) fn ask(&self, lock: Lock<'_>, patience: Patience) -> Result<Asked> {
         let waits = patience == Patience::Waits && self.lock_wait_ns.load(Relaxed) > 0;
         let wait = if waits { Wait::Queue { work: self.work.load(Relaxed) } } else { Wait::Never };
+        let lock = planted_lock(lock);
         let answer = self.core.locks.request(self.owner, lock, wait).inspect_err(|error| {
             if matches!(error, Error::Deadlock) {
                 self.core.note_deadlock();
             }
         })?;
+        if let Lock::Record { tree, key, mode: LockMode::Shared } = lock {
+            if planted::is_on("locks: let go of shared ones at once") {
+                self.core.locks.unlock_row(self.owner, tree, key, LockMode::Shared);
+            }
+        }
         Ok(match answer {
             Answer::Granted | Answer::AlreadyHeld => Asked::Held,
             Answer::Wait(ticket) => Asked::Wait(ticket),
@@ -299,6 +306,7 @@ impl Locker {
         mut see: impl FnMut(RecordRef<'_>) -> Result<()>,
     ) -> Result<Locked> {
         let mut waited_for = None;
+        let is_blind = planted::is_on("locks: do not look again after a wait");
         let locked = loop {
             let (mut is_live, mut locked_as) = (false, LockMode::Shared);
             let asked = {
@@ -311,7 +319,8 @@ impl Locker {
                         waited_for = None;
                     }
                     let asked = self.ask_for_record((tree.def().id, key), locked_as, version, patience)?;
-                    if let (Asked::Held, Some(record)) = (&asked, record) {
+                    let is_seen = is_blind || matches!(asked, Asked::Held);
+                    if let Some(record) = record.filter(|_| is_seen) {
                         is_live = !record.is_marked();
                         see(record)?;
                     }
@@ -324,6 +333,9 @@ impl Locker {
                 Asked::Wait(ticket) => {
                     self.wait(table.id(), &ticket)?;
                     waited_for = Some(locked_as);
+                    if is_blind {
+                        break if is_live { Locked::Live } else { Locked::Gone };
+                    }
                 }
                 Asked::Again => std::thread::yield_now(),
                 Asked::Refused if patience == Patience::None => return Ok(Locked::Refused),
@@ -335,5 +347,21 @@ impl Locker {
             self.core.locks.unlock_row(self.owner, table.clustered().def().id, key, mode);
         }
         Ok(locked)
+    }
+}
+
+/// What is asked for; shared in place of exclusive when that is planted.
+fn planted_lock(lock: Lock<'_>) -> Lock<'_> {
+    let mode = LockMode::Shared;
+    match lock {
+        Lock::Record { tree, key, .. } if planted::is_on("locks: share what is asked for exclusively") => {
+            Lock::Record { tree, key, mode }
+        }
+        Lock::NextKey { tree, range, key, .. }
+            if planted::is_on("locks: share what is asked for exclusively") =>
+        {
+            Lock::NextKey { tree, range, key, mode }
+        }
+        lock => lock,
     }
 }

@@ -244,6 +244,9 @@ impl Writer {
     /// The first place where the operation puts a record into a range that somebody else has locked.
     fn range_of_others(&self, on: Target<'_>) -> Result<Option<Obstacle>> {
         let (Some(Locks { locker, .. }), change) = (on.locks, &self.change) else { return Ok(None) };
+        if planted::is_on("rows: do not ask for ranges") {
+            return Ok(None);
+        }
         let row = (change.op != RowOp::Delete && !change.keeps_key()).then_some((0, change.new_key));
         let entries = change.entries.iter().filter(|entry| !change.entry_keeps_key(entry));
         let entries = entries.filter_map(|entry| entry.new_key.map(|(key, _)| (entry.index_no, key)));
@@ -574,8 +577,8 @@ impl Writer {
 /// Locks the rows of the old key and of the new one. Waits, with nothing else held.
 fn lock_rows(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>) -> Result<()> {
     let Some(Locks { locker, duplicates }) = on.locks else { return Ok(()) };
+    let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
     if op != RowOp::Insert {
-        let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
         locker.lock_row(on.table, old_key, Patience::Waits, |_| LockMode::Exclusive, see)?;
     }
     if let Some(new) = new.filter(|new| op == RowOp::Insert || new.key != old_key) {
@@ -583,7 +586,7 @@ fn lock_rows(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>
             Some(record) if !record.is_marked() => duplicates,
             _ => LockMode::Exclusive,
         };
-        locker.lock_row(on.table, new.key, Patience::Waits, mode, |_| Ok(()))?;
+        locker.lock_row(on.table, new.key, Patience::Waits, mode, see)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What one transaction sees: its own changes, and what its snapshot has of others.
 
 use super::versions::{Reader, Versions};
-use crate::base::TxnId;
+use crate::base::{planted, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// See the module. Shared by a transaction and its cursors.
@@ -38,7 +38,9 @@ impl ReadView {
     /// Ends the transaction: nothing is its own any more.
     pub fn end(&self) {
         self.own.store(0, Relaxed);
-        self.reader.close();
+        if !planted::is_on("snapshot: keep it for the next transaction") {
+            self.reader.close();
+        }
     }
 
     /// The stamp of the snapshot, when that is open.

@@ -207,15 +207,16 @@ impl LockTable {
     }
 
     fn blockers_of_insert(&self, waits: &Waits, waiter: &Waiter, request: &RowRequest) -> Vec<Blocking> {
-        let key = request.key.as_slice();
+        let own = self.holders(request, waiter.owner).0;
         let trees = self.tree_shard(request.tree).trees.read();
-        let covers = trees.get(request.tree).map_or(&[][..], |shared| shared.ranges.covers(key));
+        let shared = trees.get(request.tree);
+        let covers = shared.map_or(&[][..], |shared| shared.ranges.covers(request.key.as_slice()));
         let covers = covers.iter().filter(|cover| cover.owner != waiter.owner).map(|cover| Blocking {
             owner: cover.owner,
             mode: cover.level.mode().into(),
             kind: BlockingKind::Range,
         });
-        let before = waits.next_keys_around((request.tree, waiter.turn), waiter.owner, key);
+        let before = waits.next_keys_around(request, waiter.turn, (waiter.owner, own));
         covers.chain(before.filter_map(earlier)).collect()
     }
 

@@ -4,7 +4,8 @@
 //! - A record, and the record of a next-key lock, with the same record of others, by the modes.
 //! - A range with nothing of its own: of a next-key lock, only the record at its end counts. Its owner has seen that no
 //!   other one lies in what it adds.
-//! - An insert intention, with ranges of others around the key, and with next-key requests of others for such a range.
+//! - An insert intention, with ranges of others around the key, and with next-key requests of others for such a range; but not
+//!   with those for that very key who wait for the owner of the intention.
 //! - A table, with what others have on it, by the modes.
 
 use super::lock_table::LockTable;
@@ -244,12 +245,15 @@ impl LockTable {
         }
         let mut stripe = self.stripes.lock(request.hash);
         let trees = shard.trees.read();
-        let key = request.key.as_slice();
-        let covers = trees.get(request.tree).map_or(&[][..], |shared| shared.ranges.covers(key));
+        let shared = trees.get(request.tree);
+        let covers = shared.map_or(&[][..], |shared| shared.ranges.covers(request.key.as_slice()));
         let is_free = covers.iter().all(|cover| cover.owner == owner);
         let is_next = match turn.queues() {
             None => shard.waiters.load(Relaxed) == 0,
-            Some((waits, turn)) => waits.next_keys_around((request.tree, turn), owner, key).next().is_none(),
+            Some((waits, turn)) => {
+                let own = see(stripe.get(request.hash), shared, request, (owner, LockMode::Exclusive)).own;
+                waits.next_keys_around(request, turn, (owner, own)).next().is_none()
+            }
         };
         if is_free && is_next {
             return Tried::Granted { is_long: false };

@@ -225,19 +225,23 @@ impl Waits {
         )
     }
 
-    /// Those who wait since before `turn` for a range with records in which `key` lies.
+    /// Those who wait since before `turn` for a range with records in which the key lies that `owner` wants to insert. Who waits
+    /// for that very key, because `owner` has it in `own` mode, does not count: he would wait on anyway, and will look again.
     pub(super) fn next_keys_around<'a>(
         &'a self,
-        (tree, turn): (TreeId, u64),
-        owner: Owner,
-        key: &'a [u8],
+        insert: &'a RowRequest,
+        turn: u64,
+        (owner, own): (Owner, Option<LockMode>),
     ) -> impl Iterator<Item = &'a Waiter> {
-        self.of_tree(tree).filter(move |other| {
-            let covers = |want: &Want| match want {
-                Want::Row(RowRequest { want: RowWant::NextKey(_, span), .. }) => span.contains(key),
+        self.of_tree(insert.tree).filter(move |other| {
+            let blocks = |want: &Want| match want {
+                Want::Row(RowRequest { want: RowWant::NextKey(mode, span), hash, .. }) => {
+                    let waits_for_owner = *hash == insert.hash && own.is_some_and(|own| own.conflicts(*mode));
+                    span.contains(insert.key.as_slice()) && !waits_for_owner
+                }
                 _ => false,
             };
-            other.turn < turn && other.owner != owner && covers(&other.want)
+            other.turn < turn && other.owner != owner && blocks(&other.want)
         })
     }
 

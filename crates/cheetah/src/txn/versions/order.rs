@@ -18,7 +18,7 @@ pub(super) struct Shared {
     pub(super) map: Map,
     pub(super) snapshots: Snapshots,
     pub(super) published: Line,
-    next_txn: Line,
+    pub(super) next_txn: Line,
     /// The next stamp.
     commits: Mutex<u64>,
 }
@@ -92,7 +92,8 @@ impl Versions {
     fn end(&self, txn: TxnId, outcome: Outcome, stamp: u64) {
         self.0.map.end(txn, outcome, stamp);
         let published = &self.0.published.0;
-        published.set(stamp.max(published.get()));
+        let late = u64::from(planted::is_on("versions: publish a stamp with the next one"));
+        published.set((stamp - late).max(published.get()));
     }
 
     /// Notes a stamp that redo meets: later ones are larger.

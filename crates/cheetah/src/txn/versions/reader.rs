@@ -34,7 +34,12 @@ impl Reader {
     pub fn open(&self) -> u64 {
         let stamp = register(&self.shared.published.0, &self.place.slot.0);
         self.visible_below.store(self.shared.map.visible_below(), Relaxed);
-        self.last.store(0, Relaxed);
+        if planted::is_on("snapshot: take what has begun for decided") {
+            self.visible_below.store(self.shared.next_txn.0.load(Relaxed), Relaxed);
+        }
+        if !planted::is_on("snapshot: keep the answers of the one before") {
+            self.last.store(0, Relaxed);
+        }
         stamp
     }
 
@@ -73,6 +78,7 @@ impl Reader {
         };
         let state = self.shared.map.state(txn);
         let wrong = is_planted(state);
+        let stamp = planted_stamp(stamp);
         let sees = u64::from(wrong || state.is_seen_at(stamp)) * SEES;
         let decided = u64::from(wrong || state.has_ended_at(stamp)) * DECIDED;
         let answer = txn.0 << ANSWER_BITS | sees | decided;
@@ -92,6 +98,13 @@ fn is_planted(state: State) -> bool {
         State::Committed(_) => planted::is_on("visible: see later commits"),
         _ => false,
     }
+}
+
+/// The stamp up to which a reader sees, one too far or not far enough when that is planted.
+fn planted_stamp(stamp: u64) -> u64 {
+    let more = u64::from(planted::is_on("snapshot: see one commit too many"));
+    let less = u64::from(planted::is_on("snapshot: see one commit too few"));
+    (stamp + more).saturating_sub(less)
 }
 
 impl Drop for Reader {

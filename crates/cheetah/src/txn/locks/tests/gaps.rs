@@ -118,6 +118,21 @@ fn a_next_key_request_that_waits_keeps_later_inserts_out_of_its_range() {
     assert!(inserted.is_granted());
 }
 
+/// DELETE and INSERT of a row for which a scan of somebody else waits.
+#[test]
+fn who_has_a_record_inserts_there_though_others_wait_for_it() {
+    let locks = LockTable::default();
+    locks.grants(A, record(b"20", X));
+    let scan = locks.waits(B, next_key(b"10", b"20", S));
+    locks.grants(A, insert(b"20"));
+    locks.refuses(A, insert(b"15"));
+    locks.refuses(C, insert(b"20"));
+    locks.grants(D, gap(b"10", b"30"));
+    locks.refuses(A, insert(b"20"));
+    locks.release_all(A);
+    assert!(scan.is_granted());
+}
+
 #[test]
 fn a_scan_of_any_length_is_one_range() {
     let locks = LockTable::default();

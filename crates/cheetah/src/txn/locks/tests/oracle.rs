@@ -88,8 +88,15 @@ impl Oracle {
             }
             Want::Insert(place) => {
                 let holders = others.filter(|other| self.covers.contains_key(&(*other, *place)));
-                let covers = |(_, other): &&(u64, Want)| matches!(other, Want::NextKey(low, high, ..) if (low..high).contains(&place));
-                holders.chain(queued.filter(covers).map(|other| other.0)).collect()
+                let own = self.own(owner, *place);
+                let blocks = |(_, other): &&(u64, Want)| match other {
+                    Want::NextKey(low, high, at, mode) => {
+                        let waits_for_owner = at == place && own.is_some_and(|own| own.conflicts(*mode));
+                        (low..high).contains(&place) && !waits_for_owner
+                    }
+                    _ => false,
+                };
+                holders.chain(queued.filter(blocks).map(|other| other.0)).collect()
             }
             Want::Record(place, mode) | Want::NextKey(_, _, place, mode) => {
                 if self.record_of(owner, *place) >= Some(*mode) {

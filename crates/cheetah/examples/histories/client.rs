@@ -1,0 +1,407 @@
+//! A client: turns plans into calls of the library, and what these return into operations of a history.
+//!
+//! Whoever calls `advance` decides who comes next. In one thread, a client that finds a row locked does not wait, but tries again when it
+//! comes next, and a read goes on by one row at a time: so all happens in an order that a seed repeats.
+
+use crate::history::{Op, Seen, Txn, What};
+use crate::plan::{How, Plan, Reading, Step, Via, GROUP_KEYS};
+use crate::Run;
+use cheetah::base::{Error, Result};
+use cheetah::db::{Cursor, Isolation, LockMode, Read, Savepoint, SeekEnd, SeekMode, Transaction};
+use cheetah::table::{NewRow, OldEntry, SecondaryEntry};
+use std::collections::BTreeMap;
+
+/// How often a client finds a row locked before its transaction is rolled back.
+const PATIENCE: u32 = 12;
+/// How long it waits for a row, where it does.
+const LOCK_WAIT_NS: u64 = 2_000_000_000;
+/// Rows that are taken from a leaf at once.
+const ROWS_AT_ONCE: usize = 8;
+/// The index by group and number, whose entries move with every change of a row, and the one by group alone, whose entries stay.
+/// Between them is the unique one by the last value.
+const BY_NUMBER: usize = 1;
+const BY_GROUP: usize = 3;
+
+/// A row: its values, a register's one and only, a list's in the order in which they came.
+struct Row(Vec<u64>);
+
+impl Row {
+    fn parse(stored: &[u8]) -> Self {
+        Row(stored.chunks(8).map(number).collect())
+    }
+
+    fn stored(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|value| value.to_be_bytes()).collect()
+    }
+
+    fn last(&self) -> u64 {
+        self.0.last().copied().unwrap_or_default()
+    }
+
+    /// The keys of its entries, in the order of indexes.
+    fn entries(&self, key: u64, is_list: bool) -> [Vec<u8>; 3] {
+        let group = (key / GROUP_KEYS).to_be_bytes();
+        let number = if is_list { self.0.len() as u64 } else { self.last() };
+        [[group, number.to_be_bytes()].concat(), self.last().to_be_bytes().to_vec(), group.to_vec()]
+    }
+
+    fn seen(&self, is_list: bool) -> Seen {
+        if is_list {
+            return Seen::List(self.0.clone());
+        }
+        Seen::Value(self.0.last().copied())
+    }
+}
+
+/// A number as keys and rows have it.
+pub(crate) fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+/// What is seen of a stored row.
+pub(crate) fn seen_of(stored: &[u8], is_list: bool) -> Seen {
+    Row::parse(stored).seen(is_list)
+}
+
+/// What is seen where no row is.
+pub(crate) fn nothing(is_list: bool, is_length: bool) -> Seen {
+    match (is_list, is_length) {
+        (true, true) => Seen::Length(0),
+        (true, false) => Seen::List(Vec::new()),
+        (false, _) => Seen::Value(None),
+    }
+}
+
+/// A read under way.
+struct Scan {
+    /// None for one that looks for key after key.
+    cursor: Option<Cursor>,
+    steps_count: usize,
+    seen: BTreeMap<u64, Seen>,
+}
+
+/// See the module.
+pub(crate) struct Client {
+    no: usize,
+    txn: Transaction,
+    plan: Option<Plan>,
+    /// Its place in the plan.
+    at: usize,
+    /// What its transaction has done, and all that it has ended.
+    ops: Vec<Op>,
+    txns: Vec<Txn>,
+    tried: u32,
+    sent: Option<u64>,
+    scan: Option<Scan>,
+    /// The savepoint, and how many statements there were before it.
+    saved: Option<(Savepoint, usize)>,
+}
+
+impl Client {
+    /// Whoever does not wait tries again.
+    pub(crate) fn new(no: usize, mut txn: Transaction, has_snapshot_isolation: bool, waits: bool) -> Self {
+        txn.set_lock_wait(if waits { LOCK_WAIT_NS } else { 0 });
+        txn.set_snapshot_isolation(has_snapshot_isolation);
+        txn.set_duplicate_lock(LockMode::Exclusive);
+        let (plan, sent, scan, saved) = (None, None, None, None);
+        Self { no, txn, plan, at: 0, ops: Vec::new(), txns: Vec::new(), tried: 0, sent, scan, saved }
+    }
+
+    /// All of its transactions. One that is open has not ended.
+    pub(crate) fn into_txns(mut self) -> Vec<Txn> {
+        let end = (u64::MAX >> 1, u64::MAX >> 1);
+        self.note_end(false, end);
+        self.txns
+    }
+
+    /// One statement, or one row of a read; false when there is no transaction left. An error stops the run.
+    pub(crate) fn advance(&mut self, run: &Run) -> Result<bool> {
+        if self.plan.is_none() {
+            self.plan = run.next_plan();
+            self.plan.iter().for_each(|plan| self.txn.set_isolation(plan.level));
+            return Ok(self.plan.is_some());
+        }
+        if self.sent.is_none() {
+            self.sent = Some(run.clock());
+        }
+        match self.act(run) {
+            Ok(true) => (self.sent, self.tried) = (None, 0),
+            Ok(false) => {}
+            Err(Error::LockTimeout) if self.tried < PATIENCE => {
+                self.tried += 1;
+                self.scan = None;
+            }
+            Err(Error::LockTimeout | Error::Deadlock | Error::RecordChanged) => self.end(run, false)?,
+            Err(fatal @ Error::Fatal(_)) => return Err(fatal),
+            Err(other) => {
+                run.note_failure(&other);
+                self.end(run, false)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Goes on with the statement under way; whether that is done.
+    fn act(&mut self, run: &Run) -> Result<bool> {
+        let Some(plan) = &self.plan else { return Ok(true) };
+        let Some(step) = plan.steps.get(self.at).cloned() else {
+            let commits = plan.commits;
+            self.end(run, commits)?;
+            return Ok(true);
+        };
+        let what = match step {
+            Step::Read(reading) => match self.read(run, &reading)? {
+                Some(what) => Some(what),
+                None => return Ok(false),
+            },
+            Step::Write { key, value, how } => Some(self.write(run, key, value, how)?),
+            Step::Savepoint => {
+                self.saved = Some((self.txn.savepoint(), self.ops.len()));
+                None
+            }
+            Step::Back => {
+                self.back()?;
+                None
+            }
+            Step::Snapshot => {
+                self.txn.take_snapshot()?;
+                Some(What::Snapshot)
+            }
+        };
+        self.txn.end_statement();
+        self.at += 1;
+        let during = (self.sent.unwrap_or_default(), run.clock());
+        self.ops.extend(what.map(|what| Op::new(what, during)));
+        Ok(true)
+    }
+
+    fn end(&mut self, run: &Run, commits: bool) -> Result<()> {
+        let sent = run.clock();
+        match commits {
+            true => self.txn.commit()?,
+            false => self.txn.rollback()?,
+        }
+        self.note_end(commits, (sent, run.clock()));
+        (self.at, self.scan, self.saved, self.sent, self.tried) = (0, None, None, None, 0);
+        Ok(())
+    }
+
+    fn note_end(&mut self, is_committed: bool, end: (u64, u64)) {
+        let level = match self.plan.take().map(|plan| plan.level) {
+            Some(Isolation::ReadCommitted) => "READ COMMITTED",
+            Some(Isolation::RepeatableRead) => "REPEATABLE READ",
+            Some(Isolation::Serializable) => "SERIALIZABLE",
+            None => return,
+        };
+        let ops = std::mem::take(&mut self.ops);
+        self.txns.push(Txn { client: self.no, level, is_committed, end, ops });
+    }
+
+    fn back(&mut self) -> Result<()> {
+        let Some((savepoint, ops_count)) = self.saved else { return Ok(()) };
+        self.txn.rollback_to(savepoint)?;
+        let now = self.ops.len();
+        let undone = self.ops.iter_mut().skip(ops_count).filter(|op| op.undone == 0);
+        undone.for_each(|op| op.undone = now);
+        Ok(())
+    }
+
+    /// Goes on with a read; what it saw once it is done.
+    fn read(&mut self, run: &Run, reading: &Reading) -> Result<Option<What>> {
+        let mut scan = match self.scan.take() {
+            Some(scan) => scan,
+            None => Scan { cursor: self.cursor(run, reading)?, steps_count: 0, seen: BTreeMap::new() },
+        };
+        let goes_on = match &mut scan.cursor {
+            None => self.read_key(run, reading, &mut scan)?,
+            Some(_) => read_next(run.is_list, reading, &mut scan)?,
+        };
+        scan.steps_count += 1;
+        if goes_on {
+            self.scan = Some(scan);
+            return Ok(None);
+        }
+        Ok(Some(self.what(run.is_list, reading, scan)))
+    }
+
+    fn cursor(&mut self, run: &Run, reading: &Reading) -> Result<Option<Cursor>> {
+        let index_no = match reading.via {
+            Via::Keys => return Ok(None),
+            Via::Range | Via::Rows | Via::Picked => 0,
+            Via::Numbers | Via::Covered => BY_NUMBER,
+            Via::Group => BY_GROUP,
+        };
+        self.txn.cursor(&run.table, index_no, how_of(reading)).map(Some)
+    }
+
+    fn read_key(&mut self, run: &Run, reading: &Reading, scan: &mut Scan) -> Result<bool> {
+        let key = reading.keys[scan.steps_count];
+        let mut stored = Vec::new();
+        if self.txn.get(&run.table, &key.to_be_bytes(), how_of(reading), &mut stored)? {
+            scan.seen.insert(key, seen_of(&stored, run.is_list));
+        }
+        Ok(scan.steps_count + 1 < reading.keys.len())
+    }
+
+    fn what(&self, is_list: bool, reading: &Reading, mut scan: Scan) -> What {
+        let level = self.plan.as_ref().map(|plan| plan.level);
+        // A locking scan that keeps no gaps may miss a row whose value, and with it its place in the index, went down while it waited.
+        let may_miss = matches!(reading.via, Via::Numbers | Via::Covered)
+            && reading.lock.is_some()
+            && level == Some(Isolation::ReadCommitted);
+        let wanted = if reading.via == Via::Picked { &reading.keys[..1] } else { &reading.keys[..] };
+        let absent = (!may_miss).then(|| nothing(is_list, reading.via == Via::Covered));
+        let seen = wanted.iter().filter_map(|key| Some((*key, scan.seen.remove(key).or(absent.clone())?)));
+        let by_index = matches!(reading.via, Via::Numbers | Via::Group | Via::Covered);
+        What::Read { locks: reading.lock.is_some(), by_index, seen: seen.collect() }
+    }
+
+    /// Writes; all or nothing.
+    fn write(&mut self, run: &Run, key: u64, value: u64, how: How) -> Result<What> {
+        let before = self.txn.savepoint();
+        let done = self.try_write(run, key, value, how);
+        if done.is_err() {
+            self.txn.rollback_to(before)?;
+        }
+        done
+    }
+
+    fn try_write(&mut self, run: &Run, key: u64, value: u64, how: How) -> Result<What> {
+        let is_list = run.is_list;
+        if how == How::Upsert {
+            match self.insert(run, key, &Row(vec![value])) {
+                Err(Error::DuplicateKey { index_no: 0, .. }) => {}
+                done => return done.map(|()| What::Write { key, value: Some(value) }),
+            }
+        }
+        let mut stored = Vec::new();
+        let is_there = self.txn.get(&run.table, &key.to_be_bytes(), Read::Exclusive, &mut stored)?;
+        let old = is_there.then(|| Row::parse(&stored));
+        let before = old.as_ref().filter(|_| is_list).map(|row| row.0.clone()).unwrap_or_default();
+        let new = Row(before.into_iter().chain([value]).collect());
+        match (how, old) {
+            (How::Replace, None) => self.insert(run, key, &new)?,
+            (_, None) => {
+                let seen = vec![(key, nothing(is_list, false))];
+                return Ok(What::Read { locks: true, by_index: false, seen });
+            }
+            (How::Replace, Some(old)) => {
+                self.delete(run, key, &old)?;
+                self.insert(run, key, &new)?;
+            }
+            (How::Delete, Some(old)) => {
+                self.delete(run, key, &old)?;
+                return Ok(What::Write { key, value: None });
+            }
+            (How::Upsert | How::Update, Some(old)) => self.update(run, key, &old, &new)?,
+        }
+        Ok(What::Write { key, value: Some(value) })
+    }
+
+    fn insert(&mut self, run: &Run, key: u64, row: &Row) -> Result<()> {
+        let entries = row.entries(key, run.is_list);
+        let secondary = secondary(&entries);
+        self.txn.insert(
+            &run.table,
+            &NewRow { key: &key.to_be_bytes(), row: &row.stored(), secondary: &secondary },
+        )
+    }
+
+    fn update(&mut self, run: &Run, key: u64, old: &Row, new: &Row) -> Result<()> {
+        let (old, entries) = (old.entries(key, run.is_list), new.entries(key, run.is_list));
+        let (old, secondary) = (old_entries(&old), secondary(&entries));
+        let (key, changed) = (key.to_be_bytes(), ..BY_GROUP - 1);
+        let new = NewRow { key: &key, row: &new.stored(), secondary: &secondary[changed] };
+        self.txn.update(&run.table, &key, &new, &old[changed])
+    }
+
+    fn delete(&mut self, run: &Run, key: u64, old: &Row) -> Result<()> {
+        let old = old.entries(key, run.is_list);
+        self.txn.delete(&run.table, &key.to_be_bytes(), &old_entries(&old))
+    }
+}
+
+fn how_of(reading: &Reading) -> Read {
+    match reading.lock {
+        None => Read::Consistent,
+        Some(LockMode::Shared) => Read::Shared,
+        Some(LockMode::Exclusive) => Read::Exclusive,
+    }
+}
+
+/// The next row of a scan; whether there may be more.
+fn read_next(is_list: bool, reading: &Reading, scan: &mut Scan) -> Result<bool> {
+    let Scan { cursor: Some(cursor), steps_count, seen } = scan else { return Ok(false) };
+    let is_first = *steps_count == 0;
+    let lowest = reading.keys.iter().min().copied().unwrap_or_default();
+    let (low, high) = (lowest.to_be_bytes(), (lowest + GROUP_KEYS - 1).to_be_bytes());
+    let group = (lowest / GROUP_KEYS).to_be_bytes();
+    match reading.via {
+        Via::Keys => Ok(false),
+        Via::Range | Via::Picked => {
+            let found = match is_first {
+                true => cursor.seek_to(SeekMode::AtLeast, &low, SeekEnd::UpTo(&high))?,
+                false => cursor.next()?,
+            };
+            let key = number(cursor.key());
+            let is_inside = found && key <= number(&high);
+            if is_inside && reading.via == Via::Picked && key != reading.keys[0] {
+                cursor.unlock_row();
+            } else if is_inside {
+                seen.insert(key, seen_of(cursor.row(), is_list));
+            }
+            Ok(is_inside)
+        }
+        Via::Rows => {
+            let mut rows = Vec::new();
+            let mut take = |prefix: &[u8], suffix: &[u8], row: &[u8]| {
+                rows.push((number(&[prefix, suffix].concat()), seen_of(row, is_list)));
+            };
+            let found = match is_first {
+                true => {
+                    let found = cursor.seek(SeekMode::AtLeast, &low)?;
+                    if found {
+                        take(&[], cursor.key(), cursor.row());
+                    }
+                    found
+                }
+                false => cursor.next_rows(ROWS_AT_ONCE, take)?,
+            };
+            let is_inside = found && rows.iter().all(|(key, _)| *key <= number(&high));
+            seen.extend(rows.into_iter().filter(|(key, _)| *key <= number(&high)));
+            Ok(is_inside)
+        }
+        Via::Numbers | Via::Group | Via::Covered => {
+            let found = match is_first {
+                true => cursor.seek_to(SeekMode::AtLeast, &group, SeekEnd::Prefix)?,
+                false => cursor.next()?,
+            };
+            if !found || !cursor.secondary_key().starts_with(&group) {
+                return Ok(false);
+            }
+            let key = number(cursor.clustered_key());
+            let told = number(cursor.secondary_key().get(8..).unwrap_or_default());
+            let value = match (reading.via, is_list) {
+                (Via::Covered, true) => Seen::Length(told as usize),
+                (Via::Covered, false) => Seen::Value(Some(told)),
+                _ => {
+                    let mut stored = Vec::new();
+                    cursor.get_row(&mut stored)?;
+                    seen_of(&stored, is_list)
+                }
+            };
+            seen.entry(key).or_insert(value);
+            Ok(true)
+        }
+    }
+}
+
+fn secondary(entries: &[Vec<u8>; 3]) -> [SecondaryEntry<'_>; 3] {
+    let entry =
+        |no: usize| SecondaryEntry { index_no: no + 1, key: &entries[no], payload: b"", check_unique: true };
+    [0, 1, 2].map(entry)
+}
+
+fn old_entries(entries: &[Vec<u8>; 3]) -> [OldEntry<'_>; 3] {
+    [0, 1, 2].map(|no| OldEntry { index_no: no + 1, key: &entries[no] })
+}

@@ -1,0 +1,259 @@
+//! Random transactions on the library, and what each of them saw: a history for tests/isolation/checker.py, on one line.
+//!
+//! `cargo run --example histories -- --model list --levels "READ COMMITTED,SERIALIZABLE" [--snapshot-isolation] [--bug NAME] [--threads]
+//! [--seed 1] [--txns 300]`. With `--bug` the engine does what it must not: tests/isolation/planted.py has the names. Clients take turns in
+//! one thread, in an order that the seed repeats; with `--threads` each has its own, and waits for locks.
+
+mod client;
+mod history;
+mod plan;
+
+use cheetah::base::{planted, Config, Error, Result};
+use cheetah::db::{Db, Env, Isolation, Read, Transaction};
+use cheetah::format::image::Compression;
+use cheetah::format::row::RowShape;
+use cheetah::table::{IndexSpec, Table, TableSpec};
+use cheetah_io::sim::{SimClock, SimDisk};
+use cheetah_io::Rng;
+use client::{nothing, seen_of, Client};
+use history::{History, Seen, Txn};
+use plan::{Plan, Planner};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+const CLIENTS_COUNT: usize = 5;
+/// For so many moments the keeper keeps a snapshot.
+const SNAPSHOT_KEPT_FOR: u64 = 150;
+
+/// What is to be played.
+struct Choice {
+    is_list: bool,
+    levels: Vec<Isolation>,
+    has_snapshot_isolation: bool,
+    bug: Option<&'static str>,
+    has_threads: bool,
+    seed: u64,
+    txns_count: u64,
+}
+
+/// What clients share.
+pub(crate) struct Run {
+    pub(crate) table: Arc<Table>,
+    pub(crate) is_list: bool,
+    now: AtomicU64,
+    planner: Mutex<Planner>,
+    failure: Mutex<Option<String>>,
+}
+
+impl Run {
+    /// The next moment.
+    pub(crate) fn clock(&self) -> u64 {
+        self.now.fetch_add(1, Relaxed) + 1
+    }
+
+    /// The next transaction.
+    pub(crate) fn next_plan(&self) -> Option<Plan> {
+        self.planner.lock().unwrap_or_else(PoisonError::into_inner).plan()
+    }
+
+    /// Notes an error that no client may get.
+    pub(crate) fn note_failure(&self, error: &Error) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert_with(|| error.to_string());
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    let words = std::env::args().skip(1).collect::<Vec<_>>();
+    let Some(choice) = Choice::of(&words) else {
+        eprintln!("usage: --model list|register --levels NAME[,NAME ..] [--snapshot-isolation] [--bug NAME] [--seed N] [--txns N]");
+        return std::process::ExitCode::from(2);
+    };
+    match play(&choice) {
+        Ok(history) => {
+            println!("{history}");
+            std::process::ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+impl Choice {
+    fn of(words: &[String]) -> Option<Self> {
+        let value = |name: &str| words.iter().position(|word| word == name).and_then(|at| words.get(at + 1));
+        let number =
+            |name: &str, otherwise: u64| value(name).map_or(Some(otherwise), |word| word.parse().ok());
+        let levels = value("--levels")?.split(',').map(|name| match name {
+            "READ COMMITTED" => Some(Isolation::ReadCommitted),
+            "REPEATABLE READ" => Some(Isolation::RepeatableRead),
+            "SERIALIZABLE" => Some(Isolation::Serializable),
+            _ => None,
+        });
+        Some(Self {
+            is_list: value("--model")? == "list",
+            levels: levels.collect::<Option<Vec<_>>>()?,
+            has_snapshot_isolation: words.iter().any(|word| word == "--snapshot-isolation"),
+            bug: value("--bug").map(|name| &*name.clone().leak()),
+            has_threads: words.iter().any(|word| word == "--threads"),
+            seed: number("--seed", 1)?,
+            txns_count: number("--txns", 300)?,
+        })
+    }
+}
+
+fn play(choice: &Choice) -> Result<History> {
+    let env = Env { disk: Arc::new(SimDisk::new()), clock: Arc::new(SimClock::default()) };
+    let db = Db::open(env, Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() })?;
+    let planner = Planner::new(choice.seed, choice.is_list, choice.levels.clone(), choice.txns_count);
+    let keys_count = planner.keys_count();
+    let run = Run {
+        table: db.create_table(&spec())?,
+        is_list: choice.is_list,
+        now: AtomicU64::new(0),
+        planner: Mutex::new(planner),
+        failure: Mutex::default(),
+    };
+    let client = |no| Client::new(no, db.begin(), choice.has_snapshot_isolation, choice.has_threads);
+    let clients = (0..CLIENTS_COUNT).map(client).collect::<Vec<_>>();
+    let played = match choice.has_threads {
+        true => play_in_threads(&db, &run, clients, choice)?,
+        false => play_in_turns(&db, &run, clients, choice)?,
+    };
+    let last = match played.is_whole {
+        true => read_last(&db, &run, keys_count)?,
+        false => Vec::new(),
+    };
+    Ok(History {
+        is_list: choice.is_list,
+        has_snapshot_isolation: choice.has_snapshot_isolation,
+        txns: played.txns,
+        last,
+        reached_count: played.reached_count,
+        failure: run.failure.into_inner().unwrap_or_else(PoisonError::into_inner),
+    })
+}
+
+/// What clients have done.
+struct Played {
+    txns: Vec<Txn>,
+    /// Whether all have come to their end.
+    is_whole: bool,
+    /// How often the planted bug was met.
+    reached_count: u64,
+}
+
+fn play_in_turns(db: &Db, run: &Run, mut clients: Vec<Client>, choice: &Choice) -> Result<Played> {
+    let planted = choice.bug.map(planted::plant);
+    let mut rng = Rng::new(!choice.seed);
+    let mut keeper = Keeper { txn: db.begin(), until: 0 };
+    let mut active = (0..clients.len()).collect::<Vec<_>>();
+    let mut is_whole = true;
+    while is_whole && !active.is_empty() {
+        keeper.keep(run)?;
+        let place = rng.below(active.len() as u64) as usize;
+        match clients[active[place]].advance(run) {
+            Ok(true) => {}
+            Ok(false) => {
+                active.swap_remove(place);
+            }
+            Err(error) => {
+                run.note_failure(&error);
+                is_whole = false;
+            }
+        }
+    }
+    let reached_count = planted.as_ref().map_or(0, |bug| bug.reached_count());
+    Ok(Played { txns: clients.into_iter().flat_map(Client::into_txns).collect(), is_whole, reached_count })
+}
+
+fn play_in_threads(db: &Db, run: &Run, clients: Vec<Client>, choice: &Choice) -> Result<Played> {
+    let mut keeper = Keeper { txn: db.begin(), until: 0 };
+    let play = |mut client: Client| {
+        let planted = choice.bug.map(planted::plant);
+        let done = loop {
+            match client.advance(run) {
+                Ok(true) => std::thread::yield_now(),
+                done => break done,
+            }
+        };
+        if let Err(error) = &done {
+            run.note_failure(error);
+        }
+        let reached_count = planted.as_ref().map_or(0, |bug| bug.reached_count());
+        Played { txns: client.into_txns(), is_whole: done.is_ok(), reached_count }
+    };
+    let mut all = Played { txns: Vec::new(), is_whole: true, reached_count: 0 };
+    std::thread::scope(|scope| {
+        let threads = clients.into_iter().map(|client| scope.spawn(|| play(client))).collect::<Vec<_>>();
+        while !threads.iter().all(|thread| thread.is_finished()) {
+            keeper.keep(run)?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for thread in threads {
+            let Ok(played) = thread.join() else { continue };
+            all.txns.extend(played.txns);
+            all.is_whole &= played.is_whole;
+            all.reached_count += played.reached_count;
+        }
+        Ok(all)
+    })
+}
+
+/// Keeps a snapshot that nobody reads, for a while, and then another one: some old versions are purged, and some are not.
+struct Keeper {
+    txn: Transaction,
+    until: u64,
+}
+
+impl Keeper {
+    fn keep(&mut self, run: &Run) -> Result<()> {
+        let now = run.now.load(Relaxed);
+        if now < self.until {
+            return Ok(());
+        }
+        self.until = now + SNAPSHOT_KEPT_FOR;
+        self.txn.commit()?;
+        self.txn.take_snapshot()
+    }
+}
+
+/// The state at the end, as a client sees it that comes then.
+fn read_last(db: &Db, run: &Run, keys_count: u64) -> Result<Vec<(u64, Seen)>> {
+    let mut txn = db.begin();
+    let mut last = Vec::new();
+    for key in 0..keys_count {
+        let mut stored = Vec::new();
+        let is_there = txn.get(&run.table, &key.to_be_bytes(), Read::Consistent, &mut stored)?;
+        last.push((key, if is_there { seen_of(&stored, run.is_list) } else { nothing(run.is_list, false) }));
+    }
+    txn.commit()?;
+    Ok(last)
+}
+
+/// Rows by key, by group and number, by their last value, and by group.
+fn spec() -> TableSpec {
+    let index = |name: &str, unique, max_key_bytes| IndexSpec {
+        name: name.into(),
+        unique,
+        max_key_bytes,
+        shape: RowShape::opaque(),
+    };
+    TableSpec {
+        name: "t".into(),
+        shape: RowShape::opaque(),
+        indexes: vec![
+            index("PRIMARY", true, 8),
+            index("number", false, 16),
+            index("value", true, 8),
+            index("group", false, 8),
+        ],
+        compression: Compression::default(),
+        hidden_key: false,
+        auto_increment: 1,
+        extra: Vec::new(),
+    }
+}

@@ -1,0 +1,205 @@
+//! Random transactions, before anybody knows what they will see: as tests/isolation/plans.py makes them for the server.
+//!
+//! Keys lie in groups of three. Two groups are in use at a time, and others after some transactions, so that rows are inserted
+//! all the time and lists stay short.
+
+use cheetah::db::{Isolation, LockMode};
+use cheetah_io::Rng;
+
+/// Keys of a group.
+pub(crate) const GROUP_KEYS: u64 = 3;
+const GROUPS_IN_USE: u64 = 2;
+const TXNS_PER_GROUP: u64 = 40;
+
+/// How a read finds its rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Via {
+    /// One key after the other.
+    Keys,
+    /// A range of the clustered index.
+    Range,
+    /// The same, several rows at once.
+    Rows,
+    /// The same, of which the first key is wanted only: locks of other rows are given back.
+    Picked,
+    /// The index by group and number, and from there the rows.
+    Numbers,
+    /// The index by group, and from there the rows.
+    Group,
+    /// The index by group and number alone.
+    Covered,
+}
+
+/// A statement that reads.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading {
+    pub(crate) keys: Vec<u64>,
+    pub(crate) via: Via,
+    pub(crate) lock: Option<LockMode>,
+}
+
+/// How a row is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum How {
+    /// Inserted, or changed if it is there.
+    Upsert,
+    /// Changed if it is there.
+    Update,
+    /// Deleted if it is there, and inserted.
+    Replace,
+    /// Deleted.
+    Delete,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Read(Reading),
+    Write { key: u64, value: u64, how: How },
+    Savepoint,
+    Back,
+    Snapshot,
+}
+
+/// A transaction.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) level: Isolation,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) commits: bool,
+}
+
+/// Makes plans.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    rng: Rng,
+    is_list: bool,
+    levels: Vec<Isolation>,
+    plans_count_max: u64,
+    plans_count: u64,
+    values_count: u64,
+}
+
+impl Planner {
+    pub(crate) fn new(seed: u64, is_list: bool, levels: Vec<Isolation>, plans_count_max: u64) -> Self {
+        Self { rng: Rng::new(seed), is_list, levels, plans_count_max, plans_count: 0, values_count: 0 }
+    }
+
+    /// How many keys there may be at the end.
+    pub(crate) fn keys_count(&self) -> u64 {
+        (self.plans_count_max / TXNS_PER_GROUP + GROUPS_IN_USE) * GROUP_KEYS
+    }
+
+    /// The next transaction, unless there have been enough.
+    pub(crate) fn plan(&mut self) -> Option<Plan> {
+        if self.plans_count == self.plans_count_max {
+            return None;
+        }
+        self.plans_count += 1;
+        let level = self.one_of(&self.levels.clone());
+        let mut steps = Vec::new();
+        if level == Isolation::RepeatableRead && self.rng.chance(0.15) {
+            steps.push(Step::Snapshot);
+        }
+        match self.rng.below(10) {
+            0 | 1 => (0..2 + self.rng.below(3)).for_each(|_| steps.push(self.read(None))),
+            2 | 3 => self.read_then_write(&mut steps),
+            _ => (0..1 + self.rng.below(5)).for_each(|_| steps.push(self.any_step())),
+        }
+        if self.rng.chance(0.25) {
+            self.add_savepoint(&mut steps);
+        }
+        Some(Plan { level, steps, commits: !self.rng.chance(0.12) })
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.rng.below(choices.len() as u64) as usize]
+    }
+
+    fn any_step(&mut self) -> Step {
+        let lock = self.one_of(&[None, None, Some(LockMode::Shared), Some(LockMode::Exclusive)]);
+        match self.rng.chance(0.5) {
+            true => self.read(lock),
+            false => self.write(None),
+        }
+    }
+
+    fn read(&mut self, lock: Option<LockMode>) -> Step {
+        let via = match lock {
+            None => self.one_of(&[Via::Keys, Via::Range, Via::Rows, Via::Numbers, Via::Group, Via::Covered]),
+            Some(_) => {
+                self.one_of(&[Via::Keys, Via::Range, Via::Picked, Via::Numbers, Via::Group, Via::Covered])
+            }
+        };
+        let first = self.group() * GROUP_KEYS;
+        let mut keys = (first..first + GROUP_KEYS).collect::<Vec<_>>();
+        match via {
+            Via::Keys => {
+                self.rng.shuffle(&mut keys);
+                keys.truncate(1 + self.rng.below(GROUP_KEYS) as usize);
+            }
+            Via::Picked => {
+                let wanted = self.rng.below(GROUP_KEYS) as usize;
+                keys.swap(0, wanted);
+            }
+            _ => {}
+        }
+        Step::Read(Reading { keys, via, lock })
+    }
+
+    /// The pattern of a lost update, or of write skew; or of a row that is locked, and stays so when its change is taken back.
+    fn read_then_write(&mut self, steps: &mut Vec<Step>) {
+        let lock = self.one_of(&[None, None, Some(LockMode::Exclusive)]);
+        let keys = [self.key(), self.key()];
+        for key in keys {
+            steps.push(Step::Read(Reading { keys: vec![key], via: Via::Keys, lock }));
+        }
+        let key = self.one_of(&keys);
+        let write = self.write(Some(key));
+        if lock.is_some() && self.rng.chance(0.5) {
+            steps.push(self.pick_beside(keys[0], lock));
+        }
+        if lock.is_some() && self.rng.chance(0.5) {
+            steps.extend([Step::Savepoint, write, Step::Back]);
+            steps.push(self.any_step());
+        } else {
+            steps.push(write);
+        }
+        if self.rng.chance(0.3) {
+            steps.push(Step::Read(Reading { keys: vec![key], via: Via::Keys, lock: None }));
+        }
+    }
+
+    /// A read that finds the row of `key`, wants another one, and gives back what it alone has locked.
+    fn pick_beside(&mut self, key: u64, lock: Option<LockMode>) -> Step {
+        let first = key / GROUP_KEYS * GROUP_KEYS;
+        let mut keys = (first..first + GROUP_KEYS).collect::<Vec<_>>();
+        keys.rotate_left(((key - first + 1 + self.rng.below(GROUP_KEYS - 1)) % GROUP_KEYS) as usize);
+        Step::Read(Reading { keys, via: Via::Picked, lock })
+    }
+
+    fn write(&mut self, key: Option<u64>) -> Step {
+        self.values_count += 1;
+        let how = match self.is_list {
+            true => self.one_of(&[How::Upsert, How::Upsert, How::Update, How::Replace]),
+            false => self.one_of(&[How::Upsert, How::Update, How::Update, How::Replace, How::Delete]),
+        };
+        Step::Write { key: key.unwrap_or_else(|| self.key()), value: self.values_count, how }
+    }
+
+    fn group(&mut self) -> u64 {
+        self.plans_count / TXNS_PER_GROUP + self.rng.below(GROUPS_IN_USE)
+    }
+
+    fn key(&mut self) -> u64 {
+        self.group() * GROUP_KEYS + self.rng.below(GROUP_KEYS)
+    }
+
+    fn add_savepoint(&mut self, steps: &mut Vec<Step>) {
+        let is_fixed = matches!(steps.first(), Some(Step::Snapshot));
+        let from = self.rng.below(steps.len() as u64 + 1).max(u64::from(is_fixed));
+        let to = from + self.rng.below(steps.len() as u64 + 1 - from);
+        steps.insert(from as usize, Step::Savepoint);
+        steps.insert(to as usize + 1, Step::Back);
+    }
+}
