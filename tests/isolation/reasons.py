@@ -14,13 +14,18 @@ what; InnoDB's deadlocks are left standing for that. A reason holds if the state
   it is not purged, Cheetah passes it, and locks the range around it where ranges are locked.
 - entry: InnoDB waits for an entry whose row its holder did not get: he waits for that, or has waited in vain. Cheetah locks no entries.
 - reinsert: a record comes back whose deletion is not purged. InnoDB changes that one, Cheetah asks for the place like any insert.
-- plan: the server reads one of the two statements' tables by another access, as it is estimated otherwise.
-- order: several sessions go on at once, and one of them is a little earlier than the other one here or there.
-- victim: both end a deadlock at this step, at the cost of another transaction or statement.
+- plan: the server reads one of the two statements' tables by another access, as it is estimated otherwise. Nothing follows for the engines:
+  such a script says nothing from this step on, and interleavings.py bounds how many may.
+- order: several sessions go on at once, and one of them is a little earlier than the other one here or there. The script is played again with
+  their statements one after the other, in every order (orders.py): the engines have to agree in each, and each of them has to have done here
+  what it does in one of them.
+- victim: both end a deadlock at this step, at the cost of another transaction or statement; the victim of each is in the other one's circle.
+  (What else happens follows from that, further deadlocks included.)
+A read that passes locked rows waits for none: each row that it has passed on one side only is read alone, and waited for, and has to have a reason.
 """
 
-from engines import ends
-from statements import Statement
+from engines import CHEETAH, ends, INNODB
+from statements import comparable, KEYS, Statement
 
 PRECISE_RANGES, DUPLICATE_ROW, COVERING, VICTIM = "precise-ranges", "duplicate-row", "covering", "victim"
 UPGRADE, KEPT, DELETED, ENTRY, REINSERT, PLAN = "upgrade", "kept", "deleted", "entry", "reinsert", "plan"
@@ -67,14 +72,6 @@ class Difference:
                 return False
         return bool(self.blocked or self.blocked_here or self.deadlock_differs())
 
-    def is_of_order(self) -> bool:
-        """Whether statements of several sessions went on at once, and the first that differs is one of those."""
-        woken = {n: e for side in (self.other, self.mine) for n, e in side.items() if e.waited and not e.deferred and n != self.number}
-        if len({e.name for e in woken.values()}) < 2 or not (self.mine.keys() & self.other.keys() & woken.keys()):
-            return False
-        keys = [{n: e.outcome.key() for n, e in side.items()} for side in (self.mine, self.other)]
-        first = min((n for n in keys[0].keys() | keys[1].keys() if keys[0].get(n) != keys[1].get(n)), default=self.number)
-        return first in woken and Statement(woken[first].text).writes_or_locks()
 
     def deadlock_differs(self) -> bool:
         """Whether not the same sessions ended a deadlock."""
@@ -84,15 +81,26 @@ class Difference:
         """Whether Cheetah ended a deadlock that was none in InnoDB."""
         return bool(self.deadlocked(self.mine) - self.deadlocked(self.other))
 
+    def victims_here(self) -> list:
+        """What Cheetah ended in a deadlock."""
+        return [e for e in self.mine.values() if e.outcome.error == DEADLOCK]
+
+    def victims_of_one(self) -> list:
+        """What was ended in a deadlock on one of the engines."""
+        mine, other = ({n: e for n, e in side.items() if e.outcome.error == DEADLOCK} for side in (self.mine, self.other))
+        return [*mine.values(), *other.values()] if not mine or not other else []
+
     def victims_differ(self) -> bool:
         """Whether both engines end a deadlock, and not in the same way."""
         mine, other = ({n for n, e in side.items() if e.outcome.error == DEADLOCK} for side in (self.mine, self.other))
         return bool(mine and other and mine != other)
 
-    def explain(self, theirs: Look, ours: Look) -> str:
-        """The reason, or nothing."""
+    def explain(self, theirs: Look, ours: Look, before=None) -> str:
+        """The reason, or nothing. `before` looks at an engine one step earlier."""
         if self.victims_differ():
-            return VICTIM
+            circles = [{wait.waiter for wait in circle(look.waits)} for look in (theirs, ours)]
+            mine, other = self.deadlocked(self.mine), self.deadlocked(self.other)
+            return VICTIM if (mine - other or mine) & circles[0] and (other - mine or other) & circles[1] else ""
         self.other_plans = {at for at, plans in enumerate(zip(theirs.plans, ours.plans)) if all(plans) and plans[0] != plans[1]}
         found = []
         for sessions, look, judge in ((self.blocked, theirs, self.judge_theirs), (self.blocked_here, ours, self.judge_ours)):
@@ -101,8 +109,10 @@ class Difference:
                 found.append(reasons[0] if reasons and all(reasons) else "")
         if self.deadlocked(self.other) and not self.deadlocked(self.mine):
             found.append(self.reason_of_circle(theirs, ours, lambda wait, look: self.judge_theirs(wait, look) or self.judge_entry(wait, look)))
+            found.append(self.reason_of_no_circle(before(CHEETAH), theirs, self.judge_ours) if before and self.number else "")
         if self.deadlocked(self.mine) and not self.deadlocked(self.other):
             found.append(self.reason_of_circle(ours, theirs, self.judge_ours))
+            found.append(self.reason_of_no_circle(before(INNODB), ours, self.judge_theirs) if before and self.number else "")
         return next((reason for reason in found if reason), "")
 
     def judge_plans(self, wait, look: Look) -> str:
@@ -115,6 +125,14 @@ class Difference:
         both = {(wait.waiter, wait.blocker, *wait.place()) for wait in other.waits}
         reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in circle(look.waits) if (wait.waiter, wait.blocker, *wait.place()) not in both]
         return next((reason for reason in reasons if reason), "")
+
+    @staticmethod
+    def reason_of_no_circle(look: Look, other: Look, judge) -> str:
+        """Why somebody who is in a deadlock on the other engine has waited for something else here."""
+        members = {wait.waiter for wait in circle(other.waits)}
+        there = {(wait.waiter, wait.blocker, *wait.place()) for wait in other.waits}
+        elsewhere = [wait for wait in look.waits if wait.waiter in members and (wait.waiter, wait.blocker, *wait.place()) not in there]
+        return next((reason for reason in (judge(wait, look) for wait in elsewhere) if reason), "")
 
     @staticmethod
     def deadlocked(done: dict) -> set:
@@ -140,7 +158,7 @@ class Difference:
 
     def judge_theirs(self, wait, look: Look) -> str:
         """Why InnoDB waits and Cheetah does not."""
-        asking = Statement(look.under_way[wait.waiter].text)
+        asking = Statement(look.under_way[wait.waiter].text, look.under_way[wait.waiter].number)
         held = self.statements_of(wait.blocker, look)
         if any(other.waiter == wait.blocker and other.blocker == wait.waiter and other.place() == wait.place() for other in look.waits):
             return UPGRADE
@@ -152,6 +170,8 @@ class Difference:
                 return ""
             ranges = self.level != "READ COMMITTED" and any(s.index == wait.index for s in held)
             return PRECISE_RANGES if ranges else DUPLICATE_ROW if any(s.row or s.sets for s in held) else ""
+        if self.is_behind_one_that_went(wait, asking, look):
+            return DUPLICATE_ROW
         versions = self.versions(wait, look.states)
         if self.touches(held, versions) and (self.removed_by_others(wait, look) or not self.touches_late(wait, held, look)):
             return DELETED
@@ -163,6 +183,16 @@ class Difference:
         if wait.index != "PRIMARY" and all(s.is_vain for s in held if self.touches([s], versions)):
             return ENTRY
         return ""
+
+    @staticmethod
+    def is_behind_one_that_went(wait, asking: Statement, look: Look) -> bool:
+        """Whether a unique value that is to come has been there and has gone, and the entry behind it is waited for."""
+        if wait.index != "u" or asking.index == "u":
+            return False
+        values = asking.puts("u", look.states)
+        there = [{comparable(row[KEYS["u"]]) for row in state} for state in look.states[:asking.number + 1]]
+        gone = set().union(*there) - there[-1]
+        return wait.value not in values and any(value in gone and value < wait.value for value in values)
 
     def judge_entry(self, wait, look: Look) -> str:
         """Why somebody who has a row waits for one of its entries in InnoDB: who has that has not had the row. In Cheetah he has it."""
@@ -200,10 +230,22 @@ class Difference:
         versions = self.versions(wait, look.states)
         if wait.shared and not asking.text.startswith("SELECT") and any(asking.checks(row) for row in versions):
             return DUPLICATE_ROW
-        holding = [s for s in held if self.touches([s], versions)]
+        holding = [s for s in held if self.touches([s], versions) and not self.is_to_come(s, wait, look)]
+        # Writers share a lock only of a row that has their unique key.
+        if wait.held_shared and holding and not any(s.is_shared_read() for s in holding) and any(s.checks(row) for s in holding for row in versions):
+            return DUPLICATE_ROW
         if asking.is_covered() or (holding and all(s.is_covered() or self.only_checks([s], versions) for s in holding)):
             return COVERING if asking.is_covered() or any(s.is_covered() for s in holding) else DUPLICATE_ROW
         return DUPLICATE_ROW if self.only_checks([asking], versions) else ""
+
+    @staticmethod
+    def is_to_come(statement: Statement, wait, look: Look) -> bool:
+        """Whether the one who is waited for is on his way to the record with this statement, and waits at an earlier one of the index himself."""
+        under_way = look.under_way.get(wait.blocker)
+        if under_way is None or under_way.number != statement.number or " DESC" in statement.text or "MAX(" in statement.text:
+            return False
+        return any(own.waiter == wait.blocker and not own.inserts and own.index == wait.index == statement.index and own.value < wait.value
+                   for own in look.waits)
 
     @staticmethod
     def touches(statements: list, versions: list) -> bool:

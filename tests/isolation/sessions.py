@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 
 from cheetah_tools.say import Failure  # noqa: E402
 
+DEADLOCK = 1213
 LOOK_SECONDS = 0.002
 LOOKS_ASLEEP = 5
 SETTLE_SECONDS = 120
@@ -150,6 +151,10 @@ class Entry:
         later = self.waited or self.deferred or self.outcome is None   # then it is among `woke` of the step that let it go on
         return (self.waited and not self.deferred, self.deferred, None if later else self.outcome.key(),
                 tuple(sorted((entry.number, entry.outcome.key()) for entry in self.woke)))
+
+    def has_deadlock(self) -> bool:
+        """Whether it was answered at once, by a deadlock."""
+        return not self.waited and not self.deferred and self.outcome is not None and self.outcome.error == DEADLOCK
 
     def text_of(self) -> str:
         """One line for people."""

@@ -40,6 +40,16 @@ class Statement:
         sets = SETS.search(text)
         self.sets = (sets[1], sets[2]) if sets else None
 
+    def alone(self, row: tuple) -> str:
+        """The text of a read that passes locked rows, for one row that it returns, and waits for."""
+        condition = f"id = {row[0]}"
+        if self.index != "PRIMARY":
+            value = row[1] if len(row) == 2 else row[KEYS[self.index]]
+            shown = "IS NULL" if value is None else f"= '{value}'" if isinstance(value, str) else f"= {value}"
+            condition = f"{self.index} {shown} AND {condition}"
+        before, after = re.match(r"(.* WHERE ).*?( FOR UPDATE| LOCK IN SHARE MODE) SKIP LOCKED$", self.text).groups()
+        return f"{before}{condition}{after}"
+
     def locks(self, level: str, inside: bool) -> bool:
         """Whether it locks what it reads or writes."""
         if not self.text.startswith("SELECT"):
@@ -54,10 +64,6 @@ class Statement:
         """Whether it may take a record out of an index."""
         changes_key = index != "PRIMARY" or self.sets and self.sets[0] == "id"
         return self.text.startswith(("DELETE", "REPLACE")) or bool(self.sets and changes_key)
-
-    def writes_or_locks(self) -> bool:
-        """Whether it is no plain read."""
-        return not self.text.startswith("SELECT") or self.is_locking_read()
 
     def is_shared_read(self) -> bool:
         """Whether its locks, if it locks, are shared ones."""
@@ -115,7 +121,7 @@ def comparable(value):
 
 def ranges_of(condition: str) -> list:
     """(low, with it, high, with it) of each part that the condition asks for."""
-    column, kind, rest = re.match(r"(\w+) (=|>=|>|<|BETWEEN|IN|IS) (.*)", condition).groups()
+    column, kind, rest = re.match(r"(\w+) (=|>=|>|<|BETWEEN|IN|IS) (.*)", condition.partition(" AND id = ")[0]).groups()
     low, high = ("", LAST) if column == "c" else (NULL, END)
     values = [number_or_text(part) for part in re.findall(r"'\w+'|\d+|NULL", rest)]
     if column == "v":   # no index

@@ -18,11 +18,11 @@ HOLDS_LOCKS = " WHERE bt.trx_rows_locked > 0"   # InnoDB's readers have all the 
 
 class Wait:
     """A session waits for another one: for the record with `value` in `index`, of the row `row` (None when the engine does not
-    tell); or, when `inserts`, to put one before that. `shared`: it asks for a shared lock."""
+    tell); or, when `inserts`, to put one before that. `shared`: it asks for a shared lock; `held_shared`: the other one is known to have one."""
 
-    def __init__(self, waiter: str, blocker: str, index: str, mode: str, inserts: bool, value, row):
+    def __init__(self, waiter: str, blocker: str, index: str, mode: str, inserts: bool, value, row, held: str = ""):
         self.waiter, self.blocker, self.index, self.shared, self.inserts = waiter, blocker, index, mode.startswith("S"), inserts
-        self.value, self.row = value, row
+        self.value, self.row, self.held_shared = value, row, held.startswith("S")
 
     def place(self) -> tuple:
         """What is waited for."""
@@ -56,7 +56,8 @@ def innodb_waits(root, sessions: dict) -> list:
 def cheetah_waits(root, sessions: dict) -> list:
     """All of Cheetah's at this moment."""
     names = names_of(sessions)
-    return [cheetah_wait(names.get(waiter), names.get(blocker), index, mode, data) for waiter, blocker, mode, _, index, data in root.must(VIEWS.format("CHEETAH")).rows]
+    return [cheetah_wait(names.get(waiter), names.get(blocker), index, mode, data, held)
+            for waiter, blocker, mode, held, index, data in root.must(VIEWS.format("CHEETAH")).rows]
 
 
 def cheetah_deadlock(root, sessions: dict) -> list:
@@ -68,7 +69,7 @@ def cheetah_deadlock(root, sessions: dict) -> list:
             for _, thread, kind, mode, data, index, other in found]
 
 
-def cheetah_wait(waiter, blocker, index: str, mode: str, data: str) -> Wait:
+def cheetah_wait(waiter, blocker, index: str, mode: str, data: str, held: str = "") -> Wait:
     """From a key in hexadecimal digits."""
     key = bytes.fromhex(re.findall(r"[0-9a-f]{8,}", data or "")[-1])
     row = int.from_bytes(key[-4:], "big") - 2**31
@@ -78,7 +79,7 @@ def cheetah_wait(waiter, blocker, index: str, mode: str, data: str) -> Wait:
         value = key[:-4].split(b"\x00\x20")[0].replace(b"\x00", b"").decode("latin-1").lower()
     else:
         value = int.from_bytes(key[-8:-4], "big") - 2**31 if len(key) >= 8 else -1
-    return Wait(waiter, blocker, index, mode, "insert" in data.lower(), value, row)
+    return Wait(waiter, blocker, index, mode, "insert" in data.lower(), value, row, held)
 
 
 def names_of(sessions: dict) -> dict:

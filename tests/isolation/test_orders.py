@@ -1,0 +1,83 @@
+"""What counts as a matter of order, or of the choice of a deadlock's victim: `python3 -m unittest discover -s tests/isolation`."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2] / "tools")]
+sys.dont_write_bytecode = True
+
+from orders import agree_in_every_order, ordered  # noqa: E402
+from reasons import Difference, Look, VICTIM  # noqa: E402
+from sessions import Entry, Outcome  # noqa: E402
+from waits import Wait  # noqa: E402
+
+STEPS = [("a", "BEGIN"), ("b", "BEGIN"), ("c", "LOCK"), ("a", "WAIT"), ("b", "WAIT"), ("a", "THEN"), ("c", "COMMIT")]
+
+
+def entry(number: int, affected: int = 0, waited: bool = False, error: int = 0) -> Entry:
+    """A step as it went."""
+    made = Entry(number, *STEPS[number])
+    made.outcome, made.waited = Outcome(error, affected=affected), waited
+    return made
+
+
+class Side:
+    def __init__(self, entries: list):
+        self.entries = entries
+
+
+class Comparison:
+    """Two engines that do the same, as the first one of the two statements finds one row, and the other one none."""
+
+    def __init__(self, texts: list, fails: bool):
+        found = [Outcome(affected=int(at == texts.index(("a", "WAIT")) and at < texts.index(("b", "WAIT")))) for at in range(len(texts))]
+        found = [Outcome(affected=1) if text == ("b", "WAIT") and at < texts.index(("a", "WAIT")) else outcome
+                 for at, (text, outcome) in enumerate(zip(texts, found))]
+        self.theirs = self.ours = Side([])
+        for at, outcome in enumerate(found):
+            made = Entry(at, *texts[at])
+            made.outcome = outcome
+            self.theirs.entries.append(made)
+        self._fails = fails
+
+    def fails(self) -> bool:
+        return self._fails
+
+
+class Orders(unittest.TestCase):
+    def judge(self, theirs: tuple, ours: tuple, fails: bool = False) -> bool:
+        """Whether it is a matter of order that `a` and `b` have found so many rows each."""
+        entries = [entry(number, waited=number in (3, 4)) for number in range(len(STEPS))]
+        entries[5].deferred = True
+        played = [(entries, {3: entry(3, a, True), 4: entry(4, b, True), 5: entry(5), 6: entry(6)}) for a, b in (theirs, ours)]
+        return agree_in_every_order(6, played, lambda texts: Comparison(texts, fails))
+
+    def test_those_who_waited_are_sent_behind_the_step_that_let_them_go_on(self):
+        self.assertEqual(ordered(STEPS, 6, (4, 3)), [0, 1, 2, 6, 4, 3, 5])
+
+    def test_what_each_engine_does_in_one_of_the_orders_is_a_matter_of_order(self):
+        self.assertTrue(self.judge((1, 0), (0, 1)))
+
+    def test_what_happens_in_no_order_is_a_difference(self):
+        self.assertFalse(self.judge((1, 0), (1, 1)))
+        self.assertFalse(self.judge((0, 0), (0, 1)))
+
+    def test_engines_that_differ_in_an_order_differ(self):
+        self.assertFalse(self.judge((1, 0), (0, 1), fails=True))
+
+
+class Victims(unittest.TestCase):
+    def test_a_victim_must_be_in_the_circle_of_the_other_engine(self):
+        for waits, expected in (([("a", "b"), ("b", "a")], VICTIM), ([("a", "c"), ("c", "a")], "")):
+            step, sides = entry(6), []
+            for victim in (3, 4):
+                side = entry(6)
+                side.woke = [entry(victim, waited=True, error=1213)]
+                sides.append(side)
+            look = Look([Wait(*pair, "k", "X", False, 4, 20) for pair in waits], [], [], [step], {})
+            self.assertEqual(Difference("SERIALIZABLE", *sides).explain(look, look), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
