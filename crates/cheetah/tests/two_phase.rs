@@ -86,6 +86,18 @@ fn is_locked(db: &Db) -> bool {
     matches!(txn.lock_table(&table, LockMode::Exclusive), Err(Error::LockTimeout))
 }
 
+/// Whether others cannot change the rows that the prepared transaction has changed and added, and can change those beside them (M3).
+fn keeps_its_rows(db: &Db) -> bool {
+    let table = db.table("t").unwrap();
+    let mut txn = db.begin();
+    txn.set_lock_wait(0);
+    let changed = delete(&mut txn, &table, 0, &row(0));
+    let added = insert(&mut txn, &table, BEFORE, &row(BEFORE));
+    let beside = delete(&mut txn, &table, 1, &row(1));
+    txn.rollback().unwrap();
+    matches!((changed, added), (Err(Error::LockTimeout), Err(Error::LockTimeout))) && beside.is_ok()
+}
+
 /// What the outcome of an image must be, by what had been acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
@@ -108,6 +120,9 @@ fn outcome(image: &SimDisk, commits: bool) -> std::result::Result<Outcome, Strin
     if waits {
         if !is_locked(&db) {
             return Err("the table of a prepared transaction is not locked".into());
+        }
+        if !keeps_its_rows(&db) {
+            return Err("others can change rows of a prepared transaction, or not those beside them".into());
         }
         if contents(&db)? != rows(BEFORE) {
             return Err("a reader sees what is only prepared".into());
@@ -300,6 +315,11 @@ fn a_recovery_that_takes_back_what_is_prepared_is_caught() {
 fn m3_a_recovery_without_the_locks_is_caught() {
     caught("recovery: serve without the locks", || explore_preparing(true));
     caught("recovery: serve without the locks", || explore_ending_found(true));
+}
+
+#[test]
+fn m3_a_recovery_that_takes_versions_for_committed_is_caught() {
+    caught("recovery: take what is prepared for committed", || explore_preparing(true));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! and consistent reads do not see it (S7).
 
 use super::redo::Redo;
-use crate::base::{Config, Generation, Health, Result, TreeId};
+use crate::base::{planted, Config, Generation, Health, Result, TreeId};
 use crate::durable::Durable;
 use crate::format::image::Compression;
 use crate::format::log_record::LogRecord;
@@ -125,7 +125,11 @@ impl Parts {
             purge: state.purge,
         };
         let versions = Versions::new(state.next_txn, state.next_commit);
-        state.txns.iter().for_each(|txn| versions.adopt(txn.txn));
+        for txn in &state.txns {
+            if txn.xid.is_none() || !planted::is_on("recovery: take what is prepared for committed") {
+                versions.adopt(txn.txn);
+            }
+        }
         let last = LastCheckpoint { lsn: state.lsn, at_ns: self.clock.now_ns() };
         Ok(Core {
             health: self.health,
