@@ -218,6 +218,8 @@ typedef struct CheetahLockWait {
 typedef struct CheetahEntrySink CheetahEntrySink;
 
 typedef uint8_t (*CheetahInterrupted)(void *context);
+/* Is told that the transaction of one session waits for that of another one. */
+typedef void (*CheetahWaitReport)(void *waiter, void *blocker);
 typedef void (*CheetahTextSink)(void *context, CheetahBytes text);
 typedef void (*CheetahCounterSink)(void *context, CheetahBytes name, uint64_t value);
 typedef void (*CheetahXidSink)(void *context, const CheetahXid *xid);
@@ -287,6 +289,8 @@ uint64_t cheetah_rows_per_value(const CheetahTable *table, uint32_t index_no, ui
 /* Transactions. */
 CheetahTxn *cheetah_begin(CheetahDb *db, CheetahInterrupted interrupted, void *context);
 void cheetah_free_txn(CheetahTxn *txn);
+/* A session is named until the transaction is freed or prepared by name; the report must not wait, nor use the engine. */
+void cheetah_report_waits(CheetahTxn *txn, void *session, CheetahWaitReport report);
 /* Before the transaction's first read or write. */
 int32_t cheetah_set_isolation(CheetahTxn *txn, uint8_t level);
 /* Whether rows that have changed since the snapshot are refused to those who lock or change them. */

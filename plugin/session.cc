@@ -7,9 +7,17 @@
 #include "errors.h"
 #include "settings.h"
 
+// The server exports it without declaring it to plugins.
+extern "C" int thd_rpl_deadlock_check(MYSQL_THD thd, MYSQL_THD other_thd);
+
 namespace cheetah {
 
 Session *Session::existing(THD *thd) { return static_cast<Session *>(thd_get_ha_data(thd, engine.hton)); }
+
+// The server ends the one who is waited for if it is to commit after the one who waits.
+static void report_wait(void *waiter, void *blocker) {
+  thd_rpl_deadlock_check(static_cast<THD *>(waiter), static_cast<THD *>(blocker));
+}
 
 Session *Session::of(THD *thd) {
   Session *session = existing(thd);
@@ -22,6 +30,7 @@ Session *Session::of(THD *thd) {
     return nullptr;
   }
   cheetah_set_connection(txn, thd_get_thread_id(thd));
+  if (thd->slave_thread) cheetah_report_waits(txn, thd, report_wait);
   thd_set_ha_data(thd, engine.hton, fresh.get());
   return fresh.release();
 }

@@ -28,6 +28,35 @@ impl Question {
     }
 }
 
+/// Whom to tell for whom a session waits.
+struct Report(CheetahWaitReport, *mut c_void);
+
+// SAFETY: only the thread that uses the transaction reports, which may be another one each time.
+unsafe impl Send for Report {}
+// SAFETY: as above.
+unsafe impl Sync for Report {}
+
+impl Report {
+    fn tell(&self, blocker: u64) {
+        // SAFETY: both are sessions that callers have named; the engine keeps the blocker's from going meanwhile.
+        unsafe { self.0(self.1, blocker as *mut c_void) }
+    }
+}
+
+/// Names the caller's session for other transactions, and has `report` called with it and with those sessions for which the
+/// transaction waits: see `Transaction::report_waits`.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_report_waits(
+    txn: *mut CheetahTxn,
+    session: *mut c_void,
+    report: CheetahWaitReport,
+) {
+    // SAFETY: by the contract of the crate the handle is open and used by this thread only.
+    let txn = unsafe { &mut *txn };
+    let report = Report(report, session);
+    value((), || txn.0.report_waits(session as u64, move |blocker| report.tell(blocker)));
+}
+
 /// A transaction; null after a panic. `interrupted` is asked, as long as the transaction is there, when it waits.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin(

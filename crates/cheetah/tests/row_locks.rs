@@ -5,7 +5,7 @@
 mod support;
 
 use cheetah::base::planted::plant;
-use cheetah::base::{Error, Result};
+use cheetah::base::{Error, Result, Xid};
 use cheetah::db::{Cursor, Db, Isolation, LockMode, OnLocked, Read, SeekEnd, SeekMode, Transaction};
 use cheetah::table::Table;
 use cheetah_io::sim::SimDisk;
@@ -321,6 +321,33 @@ fn a_row_is_deleted_and_inserted_again_while_scans_wait_for_it() {
             assert_eq!(waiter.join().unwrap(), expected, "the row that came back is found");
         });
     }
+}
+
+#[test]
+fn who_waits_is_told_the_sessions_that_it_waits_for() {
+    let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    let xid = Xid::new(1, b"given away", b"").unwrap();
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    first.report_waits(1, |_| panic!("it does not wait"));
+    second.report_waits(2, {
+        let told = Arc::clone(&told);
+        move |session| told.lock().unwrap().push(session)
+    });
+    second.set_lock_wait(60_000_000_000);
+    add_one(&mut first, &table, 10).unwrap();
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| add_one(&mut second, &table, 10));
+        while told.lock().unwrap().len() < 2 {
+            std::thread::yield_now();
+        }
+        first.prepare(xid).unwrap();
+        drop(first);
+        told.lock().unwrap().clear();
+        std::thread::sleep(std::time::Duration::from_millis(150));
+        assert_eq!(told.lock().unwrap().len(), 0, "nobody holds it any more");
+        db.rollback_prepared(&xid).unwrap();
+        waiter.join().unwrap().unwrap();
+    });
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub struct Transaction {
     pub(super) locks: Vec<(TableId, TableMode)>,
     /// What views tell of it.
     pub(super) listed: Listed,
+    /// The session that it is known by to those whom it keeps waiting; 0 if none.
+    session: u64,
     /// Tables whose auto-increment counters it has locked, to the end of the statement.
     counters: Vec<Arc<Table>>,
     /// How a row is locked whose unique key a new one has too.
@@ -91,6 +93,7 @@ impl Transaction {
             view,
             locks: Vec::new(),
             listed,
+            session: 0,
             counters: Vec::new(),
             duplicates: LockMode::Shared,
             writer: Writer::default(),
@@ -105,6 +108,19 @@ impl Transaction {
     /// ends as `Interrupted` when it says so.
     pub fn interrupt_when(&mut self, interrupted: impl Fn() -> bool + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.interrupted_by(Arc::new(interrupted)));
+    }
+
+    /// Names the session of the caller (not 0) for other transactions, and has `report` called with the sessions of those for whom
+    /// this transaction waits, as far as they have named theirs, when it begins to wait for a lock and every 50 ms as long as
+    /// it does. A session is not told any more when its transaction has been dropped, or handed over to the background or to
+    /// a coordinator. `report` must not wait, nor use the engine.
+    ///
+    /// For callers that know an order in which transactions must commit, such as a replica that applies in parallel: who waits for
+    /// a later one can have that one end.
+    pub fn report_waits(&mut self, session: u64, report: impl Fn(u64) + Send + Sync + 'static) {
+        self.locker = Arc::new(self.locker.reported_to(Arc::new(report)));
+        self.session = session;
+        self.listed.set_session(session);
     }
 
     /// Sets the isolation level, for this transaction and later ones of this handle. To be called before the transaction
@@ -550,6 +566,8 @@ impl Transaction {
         listed.set_isolation(self.isolation as u8);
         let old = std::mem::replace(&mut self.listed, listed);
         old.set_connection(0);
+        old.set_session(0);
+        self.listed.set_session(self.session);
         (old, self.locks.drain(..).map(|lock| lock.0).collect())
     }
 

@@ -26,6 +26,8 @@ const WAIT_SLICE_NS: u64 = 50_000_000;
 
 /// Whether the caller wants its statement to end.
 pub(crate) type Interrupted = Arc<dyn Fn() -> bool + Send + Sync>;
+/// Is told the sessions of those for whom the caller waits.
+pub(crate) type Report = Arc<dyn Fn(u64) + Send + Sync>;
 
 /// Whose the newest version of a record is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +81,7 @@ pub(crate) struct Locker {
     /// What views tell of the owner.
     entry: Arc<Entry>,
     interrupted: Interrupted,
+    report: Option<Report>,
     lock_wait_ns: AtomicU64,
     /// Snapshot isolation: see [`check_unchanged`](Self::check_unchanged).
     refuses_changed: AtomicBool,
@@ -101,6 +104,7 @@ impl Locker {
             view: Arc::clone(view),
             entry,
             interrupted: Arc::new(|| false),
+            report: None,
             lock_wait_ns: AtomicU64::new(LOCK_WAIT_NS),
             refuses_changed: AtomicBool::new(false),
             work: AtomicU64::new(0),
@@ -109,15 +113,20 @@ impl Locker {
 
     /// Those of another owner, which waits as this one does.
     pub(crate) fn successor(&self, view: &Arc<ReadView>, entry: Arc<Entry>) -> Self {
-        let interrupted = Arc::clone(&self.interrupted);
+        let (interrupted, report) = (Arc::clone(&self.interrupted), self.report.clone());
         let lock_wait_ns = AtomicU64::new(self.lock_wait_ns.load(Relaxed));
         let refuses_changed = AtomicBool::new(self.refuses_changed.load(Relaxed));
-        Self { interrupted, lock_wait_ns, refuses_changed, ..Self::new(&self.core, view, entry) }
+        Self { interrupted, report, lock_wait_ns, refuses_changed, ..Self::new(&self.core, view, entry) }
     }
 
     /// The same, which asks `interrupted` while it waits.
     pub(crate) fn interrupted_by(&self, interrupted: Interrupted) -> Self {
         Self { interrupted, ..self.successor(&self.view, Arc::clone(&self.entry)) }
+    }
+
+    /// The same, which tells `report` for whom it waits.
+    pub(crate) fn reported_to(&self, report: Report) -> Self {
+        Self { report: Some(report), ..self.successor(&self.view, Arc::clone(&self.entry)) }
     }
 
     /// How long a lock is waited for from now on.
@@ -242,6 +251,7 @@ impl Locker {
         let mut left_ns = self.lock_wait_ns.load(Relaxed);
         loop {
             let slice_ns = left_ns.min(WAIT_SLICE_NS);
+            self.report_blockers();
             if let Some(outcome) = ticket.wait_ns(slice_ns) {
                 return self.outcome(outcome);
             }
@@ -256,6 +266,14 @@ impl Locker {
                 Some(outcome) => self.outcome(outcome),
                 None => Err(refusal),
             };
+        }
+    }
+
+    /// Tells the caller for whom it waits. Others may come between, so it is told again and again.
+    fn report_blockers(&self) {
+        let Some(report) = &self.report else { return };
+        for blocker in self.core.locks.blockers_of(self.owner) {
+            self.core.roster.with_session(blocker, |session| report(session));
         }
     }
 

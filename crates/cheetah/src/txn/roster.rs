@@ -4,6 +4,8 @@
 //!   I1  An entry is written without a lock by whoever uses its handle. A view reads values of about one moment: each is
 //!       right by itself, and those of one transaction may be mixed with those of the next one of the same handle.
 //!   I2  What a transaction owns outlives its handle when the background or a coordinator takes it over; the entry goes with it.
+//!   I3  A session is told to others under the lock of its shard, where it is forgotten too: whoever has forgotten it, or dropped
+//!       the handle, knows that nobody uses it any more.
 //! Locks     one shard of the list, for a moment, when a handle comes or goes and by views.
 
 use super::locks::Owner;
@@ -47,6 +49,8 @@ pub struct Entry {
     since_ns: AtomicU64,
     /// Since when it waits for a lock; 0 when it does not.
     waits_since_ns: AtomicU64,
+    /// The caller's session, for those who wait; 0 when it has named none. Changed and used under its shard's lock (I3).
+    session: AtomicU64,
 }
 
 impl Entry {
@@ -147,6 +151,12 @@ pub struct Listed {
 }
 
 impl Listed {
+    /// Names the session of the caller; 0 forgets it, and waits until nobody uses it (I3).
+    pub fn set_session(&self, session: u64) {
+        let _shard = shard(&self.list, self.entry.owner).lock();
+        self.entry.session.store(session, Relaxed);
+    }
+
     /// The entry.
     pub fn entry(&self) -> Arc<Entry> {
         Arc::clone(&self.entry)
@@ -185,6 +195,7 @@ impl Roster {
             txn: AtomicU64::new(0),
             since_ns: AtomicU64::new(0),
             waits_since_ns: AtomicU64::new(0),
+            session: AtomicU64::new(0),
         });
         shard(&self.0, owner).lock().insert(owner.0, Arc::clone(&entry));
         Listed { list: Arc::clone(&self.0), entry }
@@ -193,6 +204,15 @@ impl Roster {
     /// The entry of an owner.
     pub fn get(&self, owner: Owner) -> Option<Arc<Entry>> {
         shard(&self.0, owner).lock().get(&owner.0).cloned()
+    }
+
+    /// Calls `f` with the session of an owner, if it has named one; it stays meanwhile (I3). `f` must not wait, nor use the engine.
+    pub fn with_session(&self, owner: Owner, f: impl FnOnce(u64)) {
+        let shard = shard(&self.0, owner).lock();
+        let session = shard.get(&owner.0).map_or(0, |entry| entry.session.load(Relaxed));
+        if session != 0 {
+            f(session);
+        }
     }
 
     /// All entries with a transaction, in the order in which their owners came.
@@ -232,5 +252,21 @@ mod tests {
         drop(second);
         assert_eq!((roster.open().len(), roster.get(Owner(65)).is_none()), (0, true));
         assert!(roster.get(Owner(1)).is_some());
+    }
+
+    #[test]
+    fn a_session_is_told_until_it_is_forgotten() {
+        let roster = Roster::default();
+        let listed = roster.enter(Owner(1), None);
+        let told = || {
+            let mut told = None;
+            roster.with_session(Owner(1), |session| told = Some(session));
+            told
+        };
+        assert_eq!(told(), None);
+        listed.set_session(7);
+        assert_eq!(told(), Some(7));
+        listed.set_session(0);
+        assert_eq!(told(), None);
     }
 }

@@ -221,6 +221,13 @@ impl LockTable {
         waits.all().map(wait).collect()
     }
 
+    /// Who keeps an owner waiting now; nobody when it does not wait.
+    pub fn blockers_of(&self, owner: Owner) -> Vec<Owner> {
+        let waits = self.waits.lock();
+        let blockers = waits.waiter(owner).map_or_else(Vec::new, |waiter| self.blockers(&waits, waiter));
+        blockers.into_iter().map(|blocking| blocking.owner).collect()
+    }
+
     /// How many requests wait.
     pub fn waiters_count(&self) -> usize {
         self.waits.lock().len()

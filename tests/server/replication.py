@@ -1,0 +1,155 @@
+"""A replica that applies in parallel, and whose tables are in Cheetah: same rows, no standstill, no lost position."""
+
+import random
+import socket
+import threading
+import time
+
+from cheetah_tools.say import note
+from cheetah_tools.servertests import expect
+
+PRIMARY, REPLICA = 1, 2
+WRITERS = 6
+CATCH_UP_SECONDS = 60
+
+
+def options(number: int, **more) -> dict:
+    """Of a server with GTIDs; row format."""
+    return {"server_id": number, "log_bin": "bin", "binlog_format": "ROW", "gtid_strict_mode": "ON", "log_slave_updates": "ON",
+            "gtid_domain_id": 0, "loose_cheetah_lock_wait_timeout": 30, "innodb_lock_wait_timeout": 30, "sync_binlog": 1,
+            "slave_net_timeout": 10, **more}
+
+
+def pair(context, mode: str) -> tuple:
+    """A primary, and a replica that applies its events with eight threads. It reads by TCP, as a replica cannot use a socket."""
+    port = free_port()
+    primary = context.server(options(PRIMARY, binlog_commit_wait_count=4, binlog_commit_wait_usec=5000, skip_networking="OFF",
+                                     bind_address="127.0.0.1", port=port))
+    primary.start()
+    primary.sql("CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'replica'")
+    primary.sql("GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'")
+    primary.sql("CREATE DATABASE d")
+    primary.sql("CREATE TABLE d.hot (a INT PRIMARY KEY, b INT NOT NULL, c INT NOT NULL, KEY (c)) ENGINE=CHEETAH")
+    primary.sql("CREATE TABLE d.rows (a INT AUTO_INCREMENT PRIMARY KEY, u INT NOT NULL, t VARCHAR(200), UNIQUE (u)) ENGINE=CHEETAH")
+    primary.sql("INSERT INTO d.hot SELECT seq, 0, seq % 3 FROM seq_1_to_20", "d")
+    replica = context.server(options(REPLICA, slave_parallel_threads=8, slave_parallel_mode=mode, skip_slave_start=None,
+                                     slave_transaction_retries=100, gtid_pos_auto_engines="CHEETAH"))
+    replica.start()
+    replica.sql(f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='replica', MASTER_PASSWORD='replica', "
+                "MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos")
+    replica.sql("START SLAVE")
+    return primary, replica
+
+
+def free_port() -> int:
+    """A port of this machine that nobody has."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Writer(threading.Thread):
+    """Transactions that meet each other's rows."""
+
+    def __init__(self, primary, seed: int, until: float):
+        super().__init__(daemon=True)
+        self.rng, self.until, self.count, self.error = random.Random(seed), until, 0, None
+        self.connection = primary.connect("d", autocommit=False)
+
+    def run(self):
+        import pymysql
+        with self.connection.cursor() as cursor:
+            while time.monotonic() < self.until:
+                try:
+                    for _ in range(self.rng.randint(1, 4)):
+                        self.one(cursor, self.rng)
+                    self.connection.commit()
+                    self.count += 1
+                except pymysql.MySQLError as failure:
+                    self.connection.rollback()
+                    if failure.args[0] not in (1213, 1062):
+                        self.error = failure
+                        return
+
+    @staticmethod
+    def one(cursor, rng) -> None:
+        """A statement."""
+        kind = rng.randint(0, 5)
+        if kind < 3:
+            cursor.execute(f"UPDATE hot SET b = b + 1, c = {rng.randint(0, 9)} WHERE a = {rng.randint(1, 20)}")
+        elif kind == 3:
+            cursor.execute(f"INSERT INTO `rows` (u, t) VALUES ({rng.randint(1, 100000)}, REPEAT('x', {rng.randint(1, 200)}))")
+        elif kind == 4:
+            cursor.execute(f"DELETE FROM `rows` WHERE u < {rng.randint(1, 100000)} ORDER BY u DESC LIMIT 2")
+        else:
+            cursor.execute(f"REPLACE INTO `rows` (u, t) VALUES ({rng.randint(1, 300)}, 'r')")
+
+
+def load(context, primary, seconds: float) -> int:
+    """Write from several connections; the number of transactions."""
+    until = time.monotonic() + seconds
+    writers = [Writer(primary, context.rng.getrandbits(32), until) for _ in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        expect(writer.error is None, f"a writer met {writer.error}", primary)
+    return sum(writer.count for writer in writers)
+
+
+def catch_up(primary, replica) -> float:
+    """Wait until the replica has all that the primary has; the seconds."""
+    position, started = primary.value("SELECT @@gtid_binlog_pos"), time.monotonic()
+    done = replica.value(f"SELECT MASTER_GTID_WAIT('{position}', {CATCH_UP_SECONDS})")
+    state = replica.sql("SHOW SLAVE STATUS")[0]
+    expect(done == 0, f"the replica has not come to {position} within {CATCH_UP_SECONDS} s: {[v for v in state if isinstance(v, str) and len(v) > 20]}", replica)
+    return time.monotonic() - started
+
+
+def same_rows(primary, replica) -> None:
+    """Both have the same rows, in sound tables."""
+    for table in ("hot", "rows"):
+        sums = [server.sql(f"CHECKSUM TABLE d.`{table}`")[0][1] for server in (primary, replica)]
+        expect(sums[0] == sums[1], f"{table}: checksums {sums}", replica)
+        expect(replica.sql(f"CHECK TABLE d.`{table}`")[-1][3] == "OK", f"{table} is damaged", replica)
+
+
+def apply_in_parallel(context, mode: str) -> None:
+    """Load, catch up, compare."""
+    primary, replica = pair(context, mode)
+    count = load(context, primary, 4)
+    seconds = catch_up(primary, replica)
+    same_rows(primary, replica)
+    retried = replica.status("Slave_retried_transactions")
+    note(f"{count} transactions, {seconds:.1f} s to catch up, {retried} tried again")
+    for server in (replica, primary):
+        server.stop()
+
+
+def test_a_replica_applies_optimistically(context):
+    """Transactions that were not in one group of the primary run at the same time, and those that meet are tried again."""
+    apply_in_parallel(context, "optimistic")
+
+
+def test_a_replica_applies_conservatively(context):
+    """Only what was committed in one group runs at the same time."""
+    apply_in_parallel(context, "conservative")
+
+
+def test_a_replica_knows_its_position_after_kills(context):
+    """The position is in a table of the engine, and goes with what was applied."""
+    primary, replica = pair(context, "optimistic")
+    for _ in range(3):
+        writing = threading.Thread(target=load, args=(context, primary, 2), daemon=True)
+        writing.start()
+        time.sleep(1)
+        replica.kill()
+        writing.join()
+        replica.start()
+        replica.sql("START SLAVE")
+        catch_up(primary, replica)
+        same_rows(primary, replica)
+    engines = replica.sql("SELECT engine FROM information_schema.tables WHERE table_schema = 'mysql' AND table_name LIKE 'gtid_slave_pos%'")
+    expect(("CHEETAH",) in engines, f"positions are kept in {engines}", replica)
+    for server in (replica, primary):
+        server.stop()
