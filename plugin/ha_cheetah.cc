@@ -28,7 +28,9 @@ ha_cheetah::ha_cheetah(handlerton *hton, TABLE_SHARE *share) : handler(hton, sha
 // The server asks again whenever a statement locks the table: a read that locks must meet the rows that it counts.
 handler::Table_flags ha_cheetah::table_flags() const {
   Table_flags counts = read_ == CHEETAH_READ_CONSISTENT || is_temporary() ? HA_HAS_RECORDS : 0;
-  return counts | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS | HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER |
+  // A statement repeats elsewhere what it did here only if the ranges that it has read stayed as they were: as InnoDB.
+  Table_flags repeats = thd_tx_isolation(ha_thd()) > ISO_READ_COMMITTED ? HA_BINLOG_STMT_CAPABLE : 0;
+  return counts | repeats | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS | HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER |
          HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION | HA_PRIMARY_KEY_IN_READ_INDEX |
          HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_TABLE_SCAN_ON_INDEX |
          HA_DUPLICATE_POS | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |

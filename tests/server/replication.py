@@ -20,11 +20,11 @@ def options(number: int, **more) -> dict:
             "slave_net_timeout": 10, **more}
 
 
-def pair(context, mode: str) -> tuple:
+def pair(context, mode: str, **more) -> tuple:
     """A primary, and a replica that applies its events with eight threads. It reads by TCP, as a replica cannot use a socket."""
     port = free_port()
     primary = context.server(options(PRIMARY, binlog_commit_wait_count=4, binlog_commit_wait_usec=5000, skip_networking="OFF",
-                                     bind_address="127.0.0.1", port=port))
+                                     bind_address="127.0.0.1", port=port, **more))
     primary.start()
     primary.sql("CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'replica'")
     primary.sql("GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'")
@@ -114,9 +114,9 @@ def same_rows(primary, replica) -> None:
         expect(replica.sql(f"CHECK TABLE d.`{table}`")[-1][3] == "OK", f"{table} is damaged", replica)
 
 
-def apply_in_parallel(context, mode: str) -> None:
+def apply_in_parallel(context, mode: str, **more) -> None:
     """Load, catch up, compare."""
-    primary, replica = pair(context, mode)
+    primary, replica = pair(context, mode, **more)
     count = load(context, primary, 4)
     seconds = catch_up(primary, replica)
     same_rows(primary, replica)
@@ -134,6 +134,54 @@ def test_a_replica_applies_optimistically(context):
 def test_a_replica_applies_conservatively(context):
     """Only what was committed in one group runs at the same time."""
     apply_in_parallel(context, "conservative")
+
+
+def test_a_replica_repeats_statements(context):
+    """What is logged as statements gives the same rows, as locks keep the ranges as they were that a statement has read."""
+    apply_in_parallel(context, "optimistic", binlog_format="STATEMENT")
+
+
+def test_statements_are_logged_as_those_on_innodb(context):
+    """As rows or as statements, or refused: by format, isolation level, and statement."""
+    server = context.server(options(PRIMARY))
+    server.start()
+    server.sql("CREATE DATABASE d")
+    for engine in ("InnoDB", "CHEETAH"):
+        server.sql(f"CREATE TABLE d.{engine} (a INT AUTO_INCREMENT PRIMARY KEY, b INT, c VARCHAR(99)) ENGINE={engine}")
+        server.sql(f"INSERT INTO {engine} (b, c) SELECT seq, 'x' FROM seq_1_to_50", "d")
+    for form in ("STATEMENT", "MIXED", "ROW"):
+        for level in ("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"):
+            for text in LOGGED:
+                found = [logged(server, form, level, text, engine) for engine in ("InnoDB", "CHEETAH")]
+                expect(found[0] == found[1], f"{form}, {level}: {text}: {found[0]} on InnoDB, {found[1]} on Cheetah", server)
+    server.stop()
+
+
+LOGGED = ["INSERT INTO {t} (b, c) VALUES (1, 'y')", "UPDATE {t} SET b = b + 1 WHERE a < 5", "DELETE FROM {t} WHERE a = 7",
+          "UPDATE {t} SET c = UUID() WHERE a = 8", "INSERT INTO {t} (b, c) SELECT b, c FROM {t} WHERE a < 4", "DELETE FROM {t} LIMIT 1",
+          "REPLACE INTO {t} VALUES (9, 9, 'z')", "INSERT INTO {t} VALUES (9, 1, 'q') ON DUPLICATE KEY UPDATE b = b + 1",
+          "UPDATE {t} SET b = 3 WHERE a = -1", "TRUNCATE TABLE {t}"]
+
+
+def logged(server, form: str, level: str, text: str, engine: str) -> tuple:
+    """The error of a statement, and the kinds of events that the binary log has of it."""
+    import pymysql
+    connection = server.connect("d")
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET SESSION binlog_format={form}")
+            cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
+            cursor.execute("SHOW MASTER STATUS")
+            file, position = cursor.fetchone()[:2]
+            try:
+                cursor.execute(text.format(t=engine))
+                error = 0
+            except pymysql.MySQLError as failure:
+                error = failure.args[0]
+            cursor.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {position}")
+            return error, [row[2] for row in cursor.fetchall()]
+    finally:
+        connection.close()
 
 
 def test_a_replica_knows_its_position_after_kills(context):
