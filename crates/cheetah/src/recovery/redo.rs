@@ -161,7 +161,10 @@ impl<'c> Redo<'c> {
 
     /// The slot of a transaction that the log names.
     fn slot(&self, txn: TxnId) -> Arc<Slot> {
-        self.core.versions.adopt(txn);
+        if self.core.versions.adopt(txn) {
+            reach::mark("redo meets a transaction after later ones have ended");
+            self.core.forget_old_versions();
+        }
         self.core.active.get_or_start(txn)
     }
 

@@ -50,15 +50,21 @@ impl Versions {
     }
 
     /// Makes `txn` active: a generation lists it, or redo meets it in the log. Numbers go on behind it, and those that
-    /// were passed over count as ended. Only while the database is being opened: by one thread, without readers.
-    pub fn adopt(&self, txn: TxnId) {
+    /// were passed over count as ended. Whether it did so until now: then what was known of
+    /// [versions to forget](Self::visible_below) holds no longer. Only while the database is being opened: by one thread,
+    /// without readers.
+    pub fn adopt(&self, txn: TxnId) -> bool {
         let next = self.0.next_txn.0.load(Ordering::Relaxed);
         if txn.0 >= next {
             self.0.map.skip_to(next, txn.0);
             self.0.next_txn.0.store(txn.0 + 1, Ordering::Relaxed);
-        } else if self.state(txn) != State::Active {
+            return false;
+        }
+        let has_ended = self.state(txn) != State::Active;
+        if has_ended {
             self.0.map.revive(txn.0);
         }
+        has_ended
     }
 
     /// Ends a transaction: takes the next stamp, has `publish` do what goes with it (log record, counts), notes the outcome, and
