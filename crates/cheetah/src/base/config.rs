@@ -20,6 +20,9 @@ pub struct Config {
     pub checkpoint_interval_ns: u64,
     /// I/O operations a second that background work may use when nothing presses, until `Db::set_io_capacity`.
     pub io_capacity: u32,
+    /// Threads that repeat logged operations when a database is opened after a crash, beside the one that reads the log: 0
+    /// for as many as there are processors, at most 8. With 1 the opening starts no thread.
+    pub redo_threads: u32,
 }
 
 impl Default for Config {
@@ -32,6 +35,7 @@ impl Default for Config {
             log_bytes_max: 1 << 30,
             checkpoint_interval_ns: 300_000_000_000,
             io_capacity: 2000,
+            redo_threads: 0,
         }
     }
 }
@@ -48,6 +52,7 @@ impl Config {
             log_bytes_max: 64 << 10,
             checkpoint_interval_ns: u64::MAX,
             io_capacity: 2000,
+            redo_threads: 1,
         }
     }
 

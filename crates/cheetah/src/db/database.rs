@@ -1,7 +1,7 @@
 //! An open database.
 
 use super::background::Background;
-use super::threads::Threads;
+use super::threads::{crew, Threads};
 use super::{statistics, Transaction};
 use crate::base::{Config, Health, Result};
 use crate::check::{self, CheckReport, ExpectedEntries};
@@ -78,7 +78,8 @@ impl Db {
     fn open_with(env: Env, config: &Config, rest: Rest) -> Result<Self> {
         let lock = lock_directory(&*env.disk)?;
         let uuid = env.clock.unique();
-        let core = Arc::new(recovery::open(env.disk, env.clock, config, uuid, rest)?);
+        let crew = crew(config.redo_threads);
+        let core = Arc::new(recovery::open(env.disk, env.clock, config, uuid, rest, crew)?);
         statistics::load(&core)?;
         let background = Arc::new(Background::new(Arc::clone(&core)));
         Ok(Self(Arc::new(Inner { core, background, threads: Mutex::new(None), _lock: lock })))

@@ -2,7 +2,9 @@
 
 use super::background::Background;
 use crate::base::{Error, Result};
+use crate::recovery::Crew;
 use parking_lot::{Condvar, Mutex};
+use std::num::NonZero;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -37,6 +39,29 @@ impl Stop {
 
 /// Threads that read ahead what scans will want: beside a scan, two keep as many processors busy as most scans can feed.
 const READERS: [&str; 2] = ["cheetah-read-1", "cheetah-read-2"];
+
+/// Threads of an opening at most: one thread reads the log for all of them, and cannot feed more.
+const CREW_MAX: usize = 8;
+
+/// The threads of an opening: `count`, or for 0 as many as there are processors.
+pub(super) fn crew(count: u32) -> Crew {
+    let threads = match count {
+        0 => std::thread::available_parallelism().map_or(1, NonZero::get).min(CREW_MAX),
+        count => count as usize,
+    };
+    Crew { threads, run: run_crew }
+}
+
+/// As [`Crew::run`].
+fn run_crew(threads: usize, serve: &(dyn Fn(usize) + Sync), main: &mut dyn FnMut(usize)) {
+    std::thread::scope(|scope| {
+        let start = |no: &usize| {
+            let (no, thread) = (*no, std::thread::Builder::new().name(format!("cheetah-redo-{no}")));
+            thread.spawn_scoped(scope, move || serve(no)).is_ok()
+        };
+        main((0..threads).take_while(start).count());
+    });
+}
 
 type Step = fn(&Background) -> Result<bool>;
 

@@ -109,6 +109,40 @@ pub enum LogRecord<'a> {
     AutoIncrement(TableId, u64),
 }
 
+/// What the front of a record tells that pushes onto a transaction's undo chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Front<'a> {
+    /// The transaction.
+    pub txn: TxnId,
+    /// The table.
+    pub table: TableId,
+    /// The clustered keys that a row operation touches: one, and the new one of an update that changes it.
+    pub keys: [Option<&'a [u8]>; 2],
+}
+
+impl<'a> Front<'a> {
+    /// Reads the front of a record of that kind; `None` if it pushes nothing. Total on any bytes: those behind the front are
+    /// not looked at.
+    pub fn decode(kind: u8, body: &'a [u8]) -> Result<Option<Self>> {
+        Self::read(kind, &mut Reader::new(body)).map_err(|defect| defect.in_place("log record"))
+    }
+
+    fn read(kind: u8, fields: &mut Reader<'a>) -> Parsed<Option<Self>> {
+        if !LogRecord::is_operation(kind) {
+            return Ok(None);
+        }
+        let (txn, table) = (txn_id(fields)?, table_id(fields)?);
+        let mut keys = [None; 2];
+        if kind != BLOB {
+            keys[0] = Some(fields.prefixed(usize::MAX)?);
+        }
+        if kind == UPDATE {
+            keys[1] = Some(fields.prefixed(usize::MAX)?).filter(|key| !key.is_empty());
+        }
+        Ok(Some(Self { txn, table, keys }))
+    }
+}
+
 type Parsed<T> = std::result::Result<T, Defect>;
 
 const INSERT: u8 = 1;
@@ -162,6 +196,11 @@ impl LogRecord<'_> {
 }
 
 impl<'a> LogRecord<'a> {
+    /// Whether records of that kind push onto a transaction's undo chain; [`Front`] reads what they are about.
+    pub fn is_operation(kind: u8) -> bool {
+        matches!(kind, INSERT | UPDATE | DELETE | BLOB)
+    }
+
     /// Reads a record of that kind; total on any bytes.
     pub fn decode(kind: u8, body: &'a [u8]) -> Result<Self> {
         Self::read(kind, &mut Reader::new(body)).map_err(|defect| defect.in_place("log record"))
@@ -350,9 +389,26 @@ mod tests {
                     let mut other = bytes.clone();
                     other[at] ^= flip;
                     let _ = LogRecord::decode(other[0], &other[1..]);
+                    let _ = Front::decode(other[0], &other[1..]);
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_front_tells_what_pushes_an_undo_record_and_which_keys_it_touches() {
+        let fronts = samples().into_iter().map(|record| {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            let front = Front::decode(bytes[0], &bytes[1..]).unwrap();
+            front.map(|front| {
+                assert_eq!((front.txn, front.table), (TxnId(77), TableId(3)));
+                front.keys.map(|key| key.map(<[u8]>::to_vec))
+            })
+        });
+        let key = |key: &[u8]| Some(key.to_vec());
+        let pushing = [[key(b"key"), None], [key(b"old"), key(b"key")], [key(b"old"), None], [None, None]];
+        assert_eq!(fronts.collect::<Vec<_>>(), [&pushing.map(Some)[..], &[const { None }; 11]].concat());
     }
 
     #[test]

@@ -6,11 +6,10 @@
 //! is left to the background. Nobody is served before the locks are there, so nobody changes a row that is still to be taken back,
 //! and consistent reads do not see it (S7).
 
-use super::redo::Redo;
+use super::redo;
 use crate::base::{planted, Config, Generation, Health, Result, TreeId};
 use crate::durable::Durable;
 use crate::format::image::Compression;
-use crate::format::log_record::LogRecord;
 use crate::format::row::RowShape;
 use crate::format::state::State;
 use crate::log::{replay, Log, LogSetup};
@@ -42,6 +41,19 @@ pub(crate) enum Rest {
     Later,
 }
 
+/// What each thread of a [`Crew`] does, by its number.
+pub(crate) type Serve<'s> = &'s (dyn Fn(usize) + Sync);
+
+/// Threads for the time of an opening.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crew {
+    /// How many there may be; below two there are none.
+    pub(crate) threads: usize,
+    /// Runs the first function with each number below `threads`, on a thread of its own; beside them, on the caller's,
+    /// the second one with the number of threads that could be started, which are the first ones. Returns when all have ended.
+    pub(crate) run: fn(usize, Serve<'_>, &mut dyn FnMut(usize)),
+}
+
 /// Opens the database on `disk`, creating it when there is none, and recovers it.
 pub(crate) fn open(
     disk: Arc<dyn Disk>,
@@ -49,6 +61,7 @@ pub(crate) fn open(
     config: &Config,
     uuid: [u8; 16],
     rest: Rest,
+    crew: Crew,
 ) -> Result<Core> {
     config.validate()?;
     let health = Arc::new(Health::default());
@@ -69,7 +82,7 @@ pub(crate) fn open(
     let parts = Parts { health, durable, clock, config, pool, store, setup };
     let core = match generation {
         Generation(0) => parts.create()?,
-        _ => parts.recover(&State::decode(&state)?, rest)?,
+        _ => parts.recover(&State::decode(&state)?, rest, crew)?,
     };
     core.is_serving.store(true, Relaxed);
     Ok(core)
@@ -97,17 +110,16 @@ impl Parts {
     }
 
     /// The last generation and redo; and the rest, with a generation of the result.
-    fn recover(self, state: &State, rest: Rest) -> Result<Core> {
+    fn recover(self, state: &State, rest: Rest, crew: Crew) -> Result<Core> {
         let catalog = Catalog::open(&self.pool, state)?;
         let (setup, durable) = (self.setup.clone(), Arc::clone(&self.durable));
         let core = self.assemble(state, catalog)?;
-        let mut redo = Redo::new(&core)?;
-        let recovered = replay(durable.disk(), &setup.identity.uuid, state.lsn, state.lsn, |frame| {
-            let record = LogRecord::decode(frame.kind, frame.body)?;
-            redo.apply(&record)
+        let recovered = redo::run(&core, crew, |redo| {
+            let (disk, uuid) = (durable.disk(), &setup.identity.uuid);
+            replay(disk, uuid, state.lsn, state.lsn, |frame| redo.add(frame.kind, frame.body))
         })?;
         start_log(&core, Log::open(&setup, &recovered, state.lsn)?);
-        redo.finish()?;
+        redo::finish(&core)?;
         core.catalog.settle_counts(&core.active.slots());
         match rest {
             Rest::Now => finish(&core)?,

@@ -10,7 +10,8 @@
 //!       invariant and stops the engine, for half an operation must not reach a generation.
 //!   I3  The buffers are reused: a steady stream of row operations allocates nothing.
 //!   I4  Keys of leaves to merge are pieces of the change that has just been applied: none outlives it.
-//!   I5  A forward change removes nothing: what goes is marked as deleted, for those who still see it, until purge.
+//!   I5  A forward change removes nothing: what goes is marked as deleted, for those who still see it, until purge. Only redo removes it
+//!       at once, when it knows that the transaction commits: nobody reads before redo is done.
 
 use super::handle::Table;
 use crate::base::{planted, Error, Result, TableId, TxnId, UndoPtr};
@@ -99,6 +100,15 @@ struct Step {
     side: Side,
     key: Span,
     work: Work,
+}
+
+/// What becomes of rows and entries that go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Gone {
+    /// They are marked as deleted, for those who still see them.
+    Marked,
+    /// They are removed: nobody sees them, nor takes the operation back.
+    Removed,
 }
 
 /// A row operation to apply.
@@ -205,6 +215,18 @@ impl Change {
         })
     }
 
+    /// As [`look`](Self::look), when the key may lie where `near` leads: that path is tried before a search.
+    pub(crate) fn look_near(
+        &mut self,
+        tree: &Tree,
+        key: Span,
+        path: &mut Path,
+        near: &Path,
+    ) -> Result<Option<(bool, Held)>> {
+        tree.go_near(key.of(&self.bytes), path, near);
+        self.look(tree, key, path)
+    }
+
     /// Adds what becomes of one secondary entry; keys without the clustered key, the payload as stored.
     pub(crate) fn add_entry(
         &mut self,
@@ -247,14 +269,18 @@ impl Change {
     }
 
     /// Plans the operation: what was looked at before is still so.
-    pub(crate) fn plan_forward(&mut self) {
+    pub(crate) fn plan_forward(&mut self, gone: Gone) {
         let keeps_key = self.keeps_key();
+        let goes = |held: &Held| match gone {
+            Gone::Marked => own(Payload::Before(held.payload), true),
+            Gone::Removed => Work::Remove,
+        };
         let row = Payload::New(self.row);
         if keeps_key {
             self.step(0, Side::Old, self.old_key, own(row, false));
         } else {
             if self.op != RowOp::Insert {
-                self.step(0, Side::Old, self.old_key, own(Payload::Before(self.old.payload), true));
+                self.step(0, Side::Old, self.old_key, goes(&self.old));
             }
             if self.op != RowOp::Delete {
                 self.step(0, Side::New, self.new_key, put_new(row, self.marked));
@@ -271,7 +297,7 @@ impl Change {
             if let Some((key, _)) =
                 entry.old_key.filter(|_| !planted::is_on("index: leave the entry that goes"))
             {
-                self.step(entry.index_no, Side::Old, key, own(Payload::Before(entry.old.payload), true));
+                self.step(entry.index_no, Side::Old, key, goes(&entry.old));
             }
             if let Some((key, _)) = entry.new_key {
                 self.step(entry.index_no, Side::New, key, put_new(payload, entry.marked));
@@ -489,14 +515,14 @@ pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Resu
     })
 }
 
-/// Applies the change as the operation `own`: its transaction and undo record. An error means that the trees disagree with
+/// Applies the change as the operation `own`: its transaction and undo record; none if everybody sees it. An error means that the trees disagree with
 /// it: the caller stops the engine (I2).
 pub(crate) fn apply(
     action: &Action<'_>,
     table: &Table,
     change: &Change,
     paths: &mut Paths,
-    own: (TxnId, UndoPtr),
+    own: Version,
 ) -> Result<()> {
     change.steps.iter().try_for_each(|step| apply_step(action, table, change, step, paths, own))?;
     table.count_rows(change.rows);
@@ -509,7 +535,7 @@ fn apply_step(
     change: &Change,
     step: &Step,
     paths: &mut Paths,
-    own: (TxnId, UndoPtr),
+    own: Version,
 ) -> Result<()> {
     let tree = table.tree(step.index_no)?;
     let path = paths.of(table, step.index_no)?.side(step.side);
@@ -517,14 +543,14 @@ fn apply_step(
     match step.work {
         Work::Insert(payload) => {
             // Nothing was there before: no undo record tells what.
-            let version = Some((own.0, UndoPtr(0)));
+            let version = own.map(|(txn, _)| (txn, UndoPtr(0)));
             let record = RecordRef { flags: RecordFlags::NONE, version, payload: change.payload(payload) };
             let changed = tree.insert(action, path, key, record)?;
             expect(table, changed == Changed::Done, "a new record is there already")
         }
         Work::Replace { payload, stamp, marked } => {
             let version = match stamp {
-                Stamp::Own => Some(own),
+                Stamp::Own => own,
                 Stamp::Of(version) => version,
             };
             let flags = if marked { RecordFlags::DELETE_MARKED } else { RecordFlags::NONE };

@@ -244,7 +244,7 @@ fn remove_marked(
     change::prepare(table, change, paths)?;
     core.make_room(Need::Back, 4 * change.steps_count())?;
     let action = core.pool.enter();
-    core.must("purging a row", change::apply(&action, table, change, paths, (txn, UndoPtr(0))))
+    core.must("purging a row", change::apply(&action, table, change, paths, Some((txn, UndoPtr(0)))))
 }
 
 /// Where purge goes on when the record of `head` is done with.

@@ -220,7 +220,7 @@ fn take_back_row(
     {
         let action = core.pool.enter();
         let own = (head.txn, UndoPtr(0));
-        let applied = change::apply(&action, &table, &writer.change, &mut writer.paths, own);
+        let applied = change::apply(&action, &table, &writer.change, &mut writer.paths, Some(own));
         core.must("a rollback", applied)?;
         slot.count_rows(table.id(), writer.change.rows());
         log_undo(core, &action, slot, head, &writer.buffers)?;

@@ -11,11 +11,12 @@
 //!
 //! Invariants
 //!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were written are taken back.
-//!   I2  Redo runs the same code with the values that the log carries, without uniqueness checks and locks.
+//!   I2  Redo runs the same code with the values that the log carries, without uniqueness checks and locks; without undo records too,
+//!       if it knows that the transaction commits.
 //!   I3  Once it is done, its versions are the locks of its rows: those that were asked for are given back.
 //!   I4  The undo record is appended before the trees change: whoever meets the new version finds it.
 
-use super::change::{self, Change, EntryChange, Paths};
+use super::change::{self, Change, EntryChange, Gone, Paths, TreePaths};
 use super::core::{Core, Counters, Need};
 use super::handle::Table;
 use super::large::{self, Buffers, Unclaimed};
@@ -134,10 +135,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Repeats a logged row operation.
+    /// Repeats a logged row operation, of a transaction that `commits` for certain or may have to be taken back.
     pub(crate) fn redo(
         &mut self,
         on: Target<'_>,
+        commits: bool,
         op: RowOp,
         logged: &LoggedRow<'_>,
         large: &[LargeSource],
@@ -163,6 +165,9 @@ impl Writer {
             table.take_auto_increment_to_log();
         }
         self.collect_freed(table)?;
+        if commits && self.leaves_nothing() {
+            return self.execute_for_good(on);
+        }
         self.execute(on)
     }
 
@@ -364,7 +369,8 @@ impl Writer {
             }
         }
         let Some((new, _)) = entry.new_key.filter(|_| !change.entry_keeps_key(entry)) else { return Ok(()) };
-        match change.look(tree, new, &mut into.new)? {
+        let TreePaths { old, new: path, .. } = into;
+        match change.look_near(tree, new, path, old)? {
             None => {}
             Some((true, held)) => entry.marked = Some(held),
             Some((false, _)) => {
@@ -490,10 +496,33 @@ impl Writer {
         Ok(())
     }
 
+    /// Whether purge has nothing to do with large values once the operation is committed, and nothing else keeps them.
+    fn leaves_nothing(&self) -> bool {
+        self.freed.is_empty() && !self.large.contains(&LargeSource::Written)
+    }
+
+    /// The action, for a transaction that commits, when nobody reads: nothing tells what was there before.
+    fn execute_for_good(&mut self, on: Target<'_>) -> Result<()> {
+        let Target { core, slot, table, .. } = on;
+        reach::mark("row operation redone for good");
+        self.change.plan_forward(Gone::Removed);
+        change::prepare(table, &self.change, &mut self.paths)?;
+        core.make_room(Need::Back, 4 * (self.change.entries.len() + 1))?;
+        {
+            let action = core.pool.enter();
+            let applied = change::apply(&action, table, &self.change, &mut self.paths, None);
+            core.must("a row operation", applied)?;
+            slot.count_rows(table.id(), self.change.rows());
+        }
+        self.unclaimed.clear();
+        core.tidied(self.paths.merge_small(table, &self.change));
+        Ok(())
+    }
+
     /// The action.
     fn execute(&mut self, on: Target<'_>) -> Result<()> {
         let Target { core, slot, table, interrupted, .. } = on;
-        self.change.plan_forward();
+        self.change.plan_forward(Gone::Marked);
         change::prepare(table, &self.change, &mut self.paths)?;
         let undo_bytes = self.change.bytes_len() + UNDO_BYTES_MORE * (self.change.entries.len() + 1);
         let need = if self.change.op == RowOp::Delete { Need::Delete } else { Need::New };
@@ -505,12 +534,15 @@ impl Writer {
             start_record(&state, &mut self.buffers.undo);
             self.encode_undo(table);
             let undo = core.undo.append(&action, &mut state, &self.buffers.undo);
-            let own = (slot.txn(), undo);
+            let own = Some((slot.txn(), undo));
             let applied = change::apply(&action, table, &self.change, &mut self.paths, own);
             core.must("a row operation", applied)?;
             slot.count_rows(table.id(), self.change.rows());
-            self.encode_log(slot.txn(), table, table.take_auto_increment_to_log());
-            core.append(&action, &self.buffers.log)?;
+            let auto_increment = table.take_auto_increment_to_log();
+            if core.log.get().is_some() {
+                self.encode_log(slot.txn(), table, auto_increment);
+                core.append(&action, &self.buffers.log)?;
+            }
         }
         if self.change.leaves_garbage() || !self.freed.is_empty() {
             slot.note_garbage();

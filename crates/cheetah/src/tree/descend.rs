@@ -204,6 +204,19 @@ impl Tree {
         self.with_prepared(key, path, |_| ())
     }
 
+    /// Makes `path` the same as `near` if that leads to the leaf that covers `key`, and `path` does not. No I/O.
+    pub fn go_near(&self, key: &[u8], path: &mut Path, near: &Path) {
+        if !self.covers(path, key) && self.covers(near, key) {
+            path.belong_to(self.def.id);
+            path.pages.clone_from(&near.pages);
+        }
+    }
+
+    fn covers(&self, path: &Path, key: &[u8]) -> bool {
+        path.tree == self.def.id
+            && path.leaf().is_some_and(|leaf| self.is_leaf_of(&PageView::new(&leaf.read()), key))
+    }
+
     /// Prepares `path` for `key` and runs `f` on the leaf under its latch.
     pub(super) fn with_prepared<R>(
         &self,

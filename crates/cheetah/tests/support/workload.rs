@@ -468,11 +468,11 @@ pub fn verify(
     })
 }
 
-/// Opens a database that serves before open transactions are taken back, and lets the background do so. Consistent reads
-/// see nothing of that.
+/// Opens a database as the server does: with threads that repeat the log, and serving before open transactions are taken back;
+/// lets the background do so. Consistent reads see nothing of that.
 fn opened_early(disk: &SimDisk) -> std::result::Result<Db, String> {
     let go_on = || {
-        let db = Db::open_early(env(disk), Config::tiny())?;
+        let db = Db::open_early(env(disk), Config { redo_threads: 3, ..Config::tiny() })?;
         let at_once = contents_of(&db)?;
         while db.run_background()? {}
         Ok((contents_of(&db)? == at_once, db))

@@ -1,0 +1,181 @@
+//! Times an opening that has a long log to repeat, on a real directory.
+//!
+//! `cargo run --release --example redo_bench -- DIR write [rows=100000] [changes=1000000] [pool_mb=2048]`, then as often as wanted
+//! `cargo run --release --example redo_bench -- DIR open [threads=0] [pool_mb=2048]`
+//!
+//! Four threads write, each to a table of its own, what `make bench ARGS="--sets recovery"` writes: updates of 500 neighbours that move
+//! their entries in a secondary index a little, inserts of 500 rows, deletes of 100. The process then ends as in a crash. An opening
+//! changes nothing that the next one would not repeat. DIR/cheetah-redo is removed first by `write`.
+
+use cheetah::base::{Config, Error, Result};
+use cheetah::db::{Db, Env, Transaction};
+use cheetah::format::image::Compression;
+use cheetah::format::row::RowShape;
+use cheetah::table::{IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
+use cheetah_io::posix::PosixDisk;
+use cheetah_io::rng::Rng;
+use cheetah_io::time::RealClock;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+const TABLES: u64 = 4;
+
+fn open(dir: &Path, pool_bytes: u64, redo_threads: u32) -> Result<Db> {
+    let disk = PosixDisk::open(dir).map_err(|e| Error::io("open", "the directory", e))?;
+    let env = Env { disk: Arc::new(disk), clock: Arc::new(RealClock::default()) };
+    let config = Config {
+        buffer_pool_bytes: pool_bytes,
+        log_bytes_max: 8 << 30,
+        checkpoint_interval_ns: u64::MAX,
+        redo_threads,
+        ..Config::default()
+    };
+    Db::open_early(env, config)
+}
+
+fn spec(name: String) -> TableSpec {
+    let index = |name: &str, unique, max_key_bytes| IndexSpec {
+        name: name.into(),
+        unique,
+        max_key_bytes,
+        shape: RowShape::opaque(),
+    };
+    TableSpec {
+        name,
+        shape: RowShape { null_bytes: 0, fixed: vec![4, 4, 120, 60], var_count: 0 },
+        indexes: vec![index("PRIMARY", true, 4), index("k", false, 4)],
+        compression: Compression::default(),
+        hidden_key: false,
+        auto_increment: 1,
+        extra: Vec::new(),
+    }
+}
+
+fn stored(id: u32, k: u32, rng: &mut Rng) -> Vec<u8> {
+    let mut row = [id.to_le_bytes(), k.to_le_bytes()].concat();
+    let digest = format!("{:016x}{:016x}", rng.next_u64(), rng.next_u64());
+    row.extend(digest.bytes().cycle().take(96).chain([b' '; 24]));
+    row.extend(digest.bytes().rev().chain([b' '; 28]));
+    row
+}
+
+/// Writes to one table.
+struct Writer {
+    table: Arc<Table>,
+    txn: Transaction,
+    rng: Rng,
+    /// The secondary keys of the rows.
+    keys: BTreeMap<u32, u32>,
+    next: u32,
+}
+
+impl Writer {
+    fn insert(&mut self, count: u32) -> Result<()> {
+        for id in self.next..self.next + count {
+            let k = self.rng.below(1_000_003) as u32;
+            let row = stored(id, k, &mut self.rng);
+            let key = k.to_be_bytes();
+            let secondary = [SecondaryEntry { index_no: 1, key: &key, payload: b"", check_unique: false }];
+            let new = NewRow { key: &id.to_be_bytes(), row: &row, secondary: &secondary };
+            self.txn.insert(&self.table, &new)?;
+            self.keys.insert(id, k);
+        }
+        self.next += count;
+        self.txn.commit()
+    }
+
+    fn some(&mut self, count: usize) -> Vec<(u32, u32)> {
+        let from = self.rng.below(self.next.into()) as u32;
+        self.keys.range(from..).take(count).map(|(id, k)| (*id, *k)).collect()
+    }
+
+    fn update(&mut self, count: usize) -> Result<()> {
+        for (id, k) in self.some(count) {
+            let row = stored(id, k + 1, &mut self.rng);
+            let (old, key) = (k.to_be_bytes(), (k + 1).to_be_bytes());
+            let secondary = [SecondaryEntry { index_no: 1, key: &key, payload: b"", check_unique: false }];
+            let new = NewRow { key: &id.to_be_bytes(), row: &row, secondary: &secondary };
+            let old = [OldEntry { index_no: 1, key: &old }];
+            self.txn.update(&self.table, &id.to_be_bytes(), &new, &old)?;
+            self.keys.insert(id, k + 1);
+        }
+        self.txn.commit()
+    }
+
+    fn delete(&mut self, count: usize) -> Result<()> {
+        for (id, k) in self.some(count) {
+            let old = [OldEntry { index_no: 1, key: &k.to_be_bytes() }];
+            self.txn.delete(&self.table, &id.to_be_bytes(), &old)?;
+            self.keys.remove(&id);
+        }
+        self.txn.commit()
+    }
+}
+
+fn write(dir: &Path, pool_bytes: u64, rows: u32, changes: u64) -> Result<()> {
+    let _ = std::fs::remove_dir_all(dir);
+    std::fs::create_dir_all(dir).map_err(|e| Error::io("create", "the directory", e))?;
+    let db = open(dir, pool_bytes, 1)?;
+    db.set_flush_log_at_commit(0);
+    db.start_background_threads()?;
+    let mut writers = Vec::new();
+    for no in 0..TABLES {
+        let table = db.create_table(&spec(format!("t{no}")))?;
+        let (txn, rng) = (db.begin(), Rng::new(no + 1));
+        let mut writer = Writer { table, txn, rng, keys: BTreeMap::new(), next: 1 };
+        writer.insert(rows)?;
+        writers.push(writer);
+    }
+    db.checkpoint()?;
+    let write = |mut writer: Writer| -> Result<()> {
+        for _ in 0..changes / TABLES / 1100 {
+            writer.update(500)?;
+            writer.insert(500)?;
+            writer.delete(100)?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = writers.into_iter().map(|writer| scope.spawn(|| write(writer))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+    })?;
+    db.set_flush_log_at_commit(1);
+    db.create_table(&spec("last".into()))?;
+    std::process::exit(0)
+}
+
+fn main() -> Result<()> {
+    let mut args = std::env::args().skip(1);
+    let dir = PathBuf::from(args.next().expect("the first argument is a directory")).join("cheetah-redo");
+    let what = args.next().expect("the second argument is write or open");
+    let numbers: BTreeMap<String, u64> = args
+        .map(|arg| {
+            let (name, value) = arg.split_once('=').expect("arguments look like name=value");
+            (name.to_owned(), value.parse().expect("a number"))
+        })
+        .collect();
+    let number = |name, default| numbers.get(name).copied().unwrap_or(default);
+    let pool_bytes = number("pool_mb", 2048) << 20;
+    if what == "write" {
+        return write(&dir, pool_bytes, number("rows", 100_000) as u32, number("changes", 1_000_000));
+    }
+    let began = Instant::now();
+    let db = open(&dir, pool_bytes, number("threads", 0) as u32)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let status: BTreeMap<&str, u64> = db.status().into_iter().collect();
+    let records = status.get("recovery_log_records").copied().unwrap_or(1);
+    println!("{seconds:.2} s, {records} records, {:.2} us each", seconds * 1e6 / records as f64);
+    for name in [
+        "undo_pages",
+        "pool_frame_bytes",
+        "pool_evictions",
+        "pool_reads",
+        "pool_writes",
+        "transactions_to_purge",
+    ] {
+        println!("  {name} {:?}", status.get(name));
+    }
+    std::process::exit(0)
+}

@@ -1,0 +1,241 @@
+//! Redo on several threads leaves what redo on one leaves: random transactions on few keys, written by several threads, with
+//! rollbacks, large values, changes of the catalog, and transactions that are open or prepared when the power goes.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::base::planted::plant;
+use cheetah::base::{reach, Config, Error, Result, Xid};
+use cheetah::db::{Db, Isolation, Read, Transaction};
+use cheetah::table::Table;
+use cheetah_io::sim::{CrashPolicy, SimDisk};
+use cheetah_io::Rng;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use support::*;
+
+/// Databases of `make test`; more with `CHEETAH_REDO_SEEDS`.
+const SEEDS: u64 = 4;
+const WRITERS: u64 = 3;
+const TXNS: u64 = 120;
+const KEYS: u64 = 30;
+
+/// What an opening finds: rows, counts and next numbers of all tables, and the prepared transactions.
+#[derive(PartialEq, Eq, Debug)]
+struct Found {
+    tables: BTreeMap<String, (Rows, Option<u64>, u64)>,
+    prepared: Vec<Xid>,
+    records: u64,
+}
+
+fn config(redo_threads: u32, pool_bytes: u64) -> Config {
+    let (log_file_bytes, log_bytes_max) = (1 << 20, 64 << 20);
+    Config { redo_threads, buffer_pool_bytes: pool_bytes, log_file_bytes, log_bytes_max, ..Config::tiny() }
+}
+
+fn random_row(rng: &mut Rng) -> Row {
+    let text_bytes = if rng.below(8) == 0 { 2500 } else { rng.below(60) };
+    Row::new(rng.below(4 * KEYS), text_bytes as usize)
+}
+
+/// One random operation on a row, as a statement of its own.
+fn operate(txn: &mut Transaction, table: &Arc<Table>, rng: &mut Rng) -> Result<()> {
+    let (key, new) = (rng.below(KEYS), random_row(rng));
+    let how = Read::Exclusive;
+    let mut stored = Vec::new();
+    if !txn.get(table, &key.to_be_bytes(), how, &mut stored)? {
+        return insert(txn, table, key, &new);
+    }
+    let old = complete(txn, table, &stored)?;
+    match rng.below(10) {
+        0..=1 => delete(txn, table, key, &old),
+        2..=3 => update(txn, table, key, &old, rng.below(KEYS), &new),
+        4..=5 => {
+            let (present, is_large) = Row::parse(&stored);
+            let kept = Row { text: old.text.clone(), ..new };
+            let stored = if is_large { kept.stored_keeping_text(&present.text) } else { kept.stored() };
+            update_stored(txn, table, key, &old, key, &kept, &stored)
+        }
+        _ => update(txn, table, key, &old, key, &new),
+    }
+}
+
+/// One random transaction up to its end.
+fn transaction(txn: &mut Transaction, tables: &[Arc<Table>], rng: &mut Rng) -> Result<()> {
+    for _ in 0..1 + rng.below(6) {
+        let savepoint = txn.savepoint();
+        let table = &tables[rng.below(tables.len() as u64) as usize];
+        match operate(txn, table, rng) {
+            Err(Error::DuplicateKey { .. }) => {}
+            done => done?,
+        }
+        txn.end_statement();
+        if rng.below(12) == 0 {
+            txn.rollback_to(savepoint)?;
+        }
+    }
+    Ok(())
+}
+
+fn write(db: &Db, tables: &[Arc<Table>], seed: u64) {
+    let (mut txn, mut rng) = (db.begin(), Rng::new(seed));
+    txn.set_isolation(Isolation::ReadCommitted);
+    txn.set_lock_wait(1_000_000);
+    for no in 0..TXNS {
+        match transaction(&mut txn, tables, &mut rng) {
+            Ok(()) if rng.below(6) > 0 => txn.commit().unwrap(),
+            Ok(()) | Err(Error::Deadlock | Error::LockTimeout) => txn.rollback().unwrap(),
+            Err(error) => panic!("transaction {no}: {error}"),
+        }
+    }
+}
+
+fn write_with_threads(db: &Db, names: &[&str], seed: u64) {
+    let tables = names.iter().map(|name| db.table(name).unwrap()).collect::<Vec<_>>();
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let tables = &tables;
+            scope.spawn(move || write(db, tables, seed << 8 | writer));
+        }
+    });
+}
+
+/// Begins a transaction that is not ended.
+fn begin_some(db: &Db, name: &str, rng: &mut Rng) -> Transaction {
+    let mut txn = db.begin();
+    txn.set_lock_wait(0);
+    let table = db.table(name).unwrap();
+    for _ in 0..4 {
+        let savepoint = txn.savepoint();
+        if operate(&mut txn, &table, rng).is_err() {
+            txn.rollback_to(savepoint).unwrap();
+        }
+    }
+    txn
+}
+
+/// The disk after a power cut in the middle of random work.
+fn crashed(seed: u64) -> SimDisk {
+    let disk = SimDisk::new();
+    let db = Db::open(env(&disk), config(1, 4 << 20)).unwrap();
+    let mut rng = Rng::new(seed);
+    ["a", "b"].iter().for_each(|name| drop(db.create_table(&spec(name)).unwrap()));
+    write_with_threads(&db, &["a", "b"], 4 * seed);
+    if seed % 2 == 0 {
+        db.checkpoint().unwrap();
+    }
+    let before = begin_some(&db, "a", &mut rng);
+    if seed % 3 == 0 {
+        db.checkpoint().unwrap();
+    }
+    write_with_threads(&db, &["b", "a"], 4 * seed + 1);
+    drop(db.truncate_table("b").unwrap());
+    db.create_table(&spec("c")).unwrap();
+    write_with_threads(&db, &["a", "b", "c"], 4 * seed + 2);
+    db.rename_table("c", "d").unwrap();
+    db.set_auto_increment(&db.table("d").unwrap(), 1000 + seed).unwrap();
+    db.create_table(&spec("e")).unwrap();
+    write_with_threads(&db, &["e", "d", "a"], 4 * seed + 3);
+    db.drop_table("e").unwrap();
+    let after = ["a", "b", "d"].map(|name| begin_some(&db, name, &mut rng));
+    let mut promised = begin_some(&db, "d", &mut rng);
+    promised.prepare(Xid::new(7, &seed.to_be_bytes(), b"").unwrap()).unwrap();
+    write_with_threads(&db, &["a"], 4 * seed + 4);
+    drop(db.create_table(&spec("last")).unwrap());
+    // Nobody takes the open transactions back: the power is gone.
+    std::mem::forget((before, after, promised));
+    let left = disk.crash(CrashPolicy::SyncedOnly, seed);
+    std::mem::forget(db);
+    left
+}
+
+fn status(db: &Db, name: &str) -> u64 {
+    db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
+}
+
+fn find(db: &Db) -> Result<Found> {
+    let mut tables = BTreeMap::new();
+    for name in db.table_names() {
+        let (mut txn, table) = (db.begin(), db.table(&name)?);
+        let (rows, count) = (all_rows(&mut txn, &table)?, txn.count(&table)?);
+        tables.insert(name, (rows, count, table.auto_increment()));
+    }
+    Ok(Found { tables, prepared: db.prepared(), records: status(db, "recovery_log_records") })
+}
+
+/// Opens an image with so many threads; what is there at once must be there when the background is done.
+fn opened(disk: &SimDisk, threads: u32, pool_bytes: u64) -> std::result::Result<Found, String> {
+    let disk = disk.snapshot();
+    let db = Db::open_early(env(&disk), config(threads, pool_bytes)).map_err(|error| error.to_string())?;
+    let steps = || -> Result<_> {
+        let at_once = find(&db)?;
+        while db.run_background()? {}
+        Ok((at_once, find(&db)?))
+    };
+    let (at_once, later) = steps().map_err(|error| error.to_string())?;
+    if at_once != later || !db.fenced_tables().is_empty() {
+        return Err(format!("fenced: {:?}; the background has changed rows", db.fenced_tables()));
+    }
+    for xid in db.prepared() {
+        db.commit_prepared(&xid).map_err(|error| error.to_string())?;
+    }
+    while db.run_background().map_err(|error| error.to_string())? {}
+    for name in db.table_names() {
+        let checked = db.table(&name).and_then(|table| check(&db, &table));
+        checked.map_err(|error| error.to_string())?.map_err(|findings| format!("{name}: {findings:?}"))?;
+    }
+    match ["transactions_listed", "transactions_to_purge"].map(|name| status(&db, name)) {
+        [0, 0] => Ok(later),
+        left => Err(format!("listed and to purge: {left:?}")),
+    }
+}
+
+fn seeds() -> u64 {
+    std::env::var("CHEETAH_REDO_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(SEEDS)
+}
+
+#[test]
+fn redo_on_several_threads_leaves_what_redo_on_one_leaves() {
+    for seed in 1..=seeds() {
+        let disk = crashed(seed);
+        let expected = opened(&disk, 1, 4 << 20).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        for (threads, pool_bytes) in [(2, 4 << 20), (3, 64 << 10), (7, 128 << 10)] {
+            let found = opened(&disk, threads, pool_bytes);
+            let found = found.unwrap_or_else(|failure| panic!("seed {seed}, {threads} threads: {failure}"));
+            assert!(found == expected, "seed {seed}, {threads} threads: {found:?} instead of {expected:?}");
+        }
+    }
+    for mark in [
+        "redo waited for another lane",
+        "redo purges",
+        "row operation redone for good",
+        "undo redone",
+        "loser taken back",
+    ] {
+        assert!(reach::count(mark) > 0 || !cfg!(debug_assertions), "'{mark}' was never reached");
+    }
+}
+
+/// Plants a bug and opens images until something is wrong.
+fn caught(name: &'static str, threads: u32) {
+    let found = (1..=10).find(|&seed| {
+        let disk = crashed(seed);
+        let expected = opened(&disk, 1, 4 << 20).unwrap();
+        let bug = plant(name);
+        let found = opened(&disk, threads, 4 << 20);
+        assert!(bug.reached_count() > 0, "'{name}' was never reached");
+        found.as_ref() != Ok(&expected)
+    });
+    assert!(found.is_some(), "'{name}' was not caught");
+}
+
+#[test]
+fn changes_of_a_key_out_of_order_are_caught() {
+    caught("redo: forget the order of a key's changes", 4);
+}
+
+#[test]
+fn operations_applied_for_good_that_are_taken_back_are_caught() {
+    caught("redo: apply for good what is taken back", 1);
+}
