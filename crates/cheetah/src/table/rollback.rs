@@ -2,7 +2,8 @@
 //!
 //! Invariants
 //!   I1  One undo record is taken back by one action, which also logs UNDO with the record's number (C5). A crash
-//!       in a rollback therefore leaves a transaction with fewer records, never a record half taken back.
+//!       in a rollback therefore leaves a transaction with fewer records, never a record half taken back. UNDO is logged before the
+//!       trees change: from then on the row may be free, and the record of whoever changes it next must come behind.
 //!   I2  ABORT is logged after the last UNDO.
 //!   I3  The end of a transaction is one action under the mutex of stamps: COMMIT or ABORT in the log, its finish record in the
 //!       undo log, row counts, and only then is it published (M1). So a generation has all of it or nothing.
@@ -219,11 +220,19 @@ fn take_back_row(
     core.make_room(Need::Back, 4 * writer.change.steps_count())?;
     {
         let action = core.pool.enter();
+        let logs_late = planted::is_on("rollback: log when the row is free already");
+        if !logs_late {
+            log_undo(core, &action, &writer.buffers)?;
+        }
         let own = (head.txn, UndoPtr(0));
         let applied = change::apply(&action, &table, &writer.change, &mut writer.paths, Some(own));
         core.must("a rollback", applied)?;
         slot.count_rows(table.id(), writer.change.rows());
-        log_undo(core, &action, slot, head, &writer.buffers)?;
+        if logs_late {
+            std::thread::yield_now();
+            log_undo(core, &action, &writer.buffers)?;
+        }
+        step_back(&mut slot.state(), head);
     }
     drop(standing);
     if let Some((owner, tree)) = locks {
@@ -253,26 +262,30 @@ fn take_back_pages(
     reach::mark("large value taken back");
     core.make_room(Need::Back, pages.len())?;
     let action = core.pool.enter();
+    log_undo(core, &action, buffers)?;
     pages.iter().for_each(|&page| core.pool.free(&action, page));
-    log_undo(core, &action, slot, head, buffers)
+    step_back(&mut slot.state(), head);
+    Ok(())
 }
 
 /// Takes a record back that needs no change of pages.
 fn leave_record(core: &Core, slot: &Slot, head: &UndoHead, buffers: &Buffers) -> Result<()> {
     core.make_room(Need::Back, 0)?;
     let action = core.pool.enter();
-    log_undo(core, &action, slot, head, buffers)
-}
-
-/// Logs that the newest record is taken back, and moves the transaction to the one before.
-fn log_undo(core: &Core, action: &Action<'_>, slot: &Slot, head: &UndoHead, buffers: &Buffers) -> Result<()> {
-    if !planted::is_on("txn: take back without logging it") {
-        core.append(action, &buffers.log)?;
-    }
+    log_undo(core, &action, buffers)?;
     step_back(&mut slot.state(), head);
     Ok(())
 }
 
+/// Logs that the newest record is taken back (I1).
+fn log_undo(core: &Core, action: &Action<'_>, buffers: &Buffers) -> Result<()> {
+    if !planted::is_on("txn: take back without logging it") {
+        core.append(action, &buffers.log)?;
+    }
+    Ok(())
+}
+
+/// Moves the transaction to the record before.
 fn step_back(state: &mut TxnState, head: &UndoHead) {
     state.head = head.prev;
     state.undo_no -= 1;
