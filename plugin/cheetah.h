@@ -218,6 +218,8 @@ typedef struct CheetahLockWait {
 typedef struct CheetahEntrySink CheetahEntrySink;
 
 typedef uint8_t (*CheetahInterrupted)(void *context);
+/* Is told that the thread begins to wait for a lock (1), or does so no more (0). */
+typedef void (*CheetahLockWaits)(uint8_t begins);
 /* Is told that the transaction of one session waits for that of another one. */
 typedef void (*CheetahWaitReport)(void *waiter, void *blocker);
 typedef void (*CheetahTextSink)(void *context, CheetahBytes text);
@@ -289,6 +291,7 @@ uint64_t cheetah_rows_per_value(const CheetahTable *table, uint32_t index_no, ui
 /* Transactions. */
 CheetahTxn *cheetah_begin(CheetahDb *db, CheetahInterrupted interrupted, void *context);
 void cheetah_free_txn(CheetahTxn *txn);
+void cheetah_note_lock_waits(CheetahTxn *txn, CheetahLockWaits waits);
 /* A session is named until the transaction is freed or prepared by name; the report must not wait, nor use the engine. */
 void cheetah_report_waits(CheetahTxn *txn, void *session, CheetahWaitReport report);
 /* Before the transaction's first read or write. */

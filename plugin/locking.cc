@@ -127,7 +127,7 @@ int ha_cheetah::lock_engine_table(bool exclusive) {
 }
 
 int ha_cheetah::use_private_transaction(THD *thd) {
-  if (!private_txn_) private_txn_.reset(cheetah_begin(engine.db, interrupted, nullptr));
+  if (!private_txn_) private_txn_.reset(new_transaction());
   txn_ = private_txn_.get();
   if (txn_ == nullptr) return HA_ERR_OUT_OF_MEM;
   cheetah_set_connection(txn_, thd_get_thread_id(thd));

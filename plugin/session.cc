@@ -19,10 +19,25 @@ static void report_wait(void *waiter, void *blocker) {
   thd_rpl_deadlock_check(static_cast<THD *>(waiter), static_cast<THD *>(blocker));
 }
 
+// A pool of threads starts another one meanwhile: the connection that is waited for must get on.
+static void note_lock_wait(uint8_t begins) {
+  if (begins != 0) {
+    thd_wait_begin(nullptr, THD_WAIT_ROW_LOCK);
+  } else {
+    thd_wait_end(nullptr);
+  }
+}
+
+CheetahTxn *new_transaction() {
+  CheetahTxn *txn = cheetah_begin(engine.db, interrupted, nullptr);
+  if (txn != nullptr) cheetah_note_lock_waits(txn, note_lock_wait);
+  return txn;
+}
+
 Session *Session::of(THD *thd) {
   Session *session = existing(thd);
   if (session != nullptr) return session;
-  CheetahTxn *txn = cheetah_begin(engine.db, interrupted, nullptr);
+  CheetahTxn *txn = new_transaction();
   if (txn == nullptr) return nullptr;
   std::unique_ptr<Session> fresh(new (std::nothrow) Session(txn));
   if (!fresh) {

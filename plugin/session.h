@@ -45,6 +45,9 @@ class Session {
   uint duplicate_key_no_ = ~0U;
 };
 
+// A transaction that asks and tells the connection of the thread that uses it while it waits; nullptr without memory.
+CheetahTxn *new_transaction();
+
 // Whether the connection wants the engine to stop what it does; for waits inside the engine. `thd`: a THD, or nullptr for
 // that of the calling thread.
 uint8_t interrupted(void *thd);

@@ -28,6 +28,15 @@ impl Question {
     }
 }
 
+/// Has `waits` called before and after the transaction waits for a lock: see `Transaction::note_waits`.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_note_lock_waits(txn: *mut CheetahTxn, waits: CheetahLockWaits) {
+    // SAFETY: by the contract of the crate the handle is open and used by this thread only.
+    let txn = unsafe { &mut *txn };
+    // SAFETY: the caller's function needs nothing but to be called.
+    value((), || txn.0.note_waits(move |begins| unsafe { waits(begins.into()) }));
+}
+
 /// Whom to tell for whom a session waits.
 struct Report(CheetahWaitReport, *mut c_void);
 

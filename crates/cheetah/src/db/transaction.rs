@@ -110,6 +110,12 @@ impl Transaction {
         self.locker = Arc::new(self.locker.interrupted_by(Arc::new(interrupted)));
     }
 
+    /// Has `waits` called with `true` before the transaction waits for a lock, and with `false` afterwards, by the thread that waits: for
+    /// callers that share threads between transactions.
+    pub fn note_waits(&mut self, waits: impl Fn(bool) + Send + Sync + 'static) {
+        self.locker = Arc::new(self.locker.noted_by(Arc::new(waits)));
+    }
+
     /// Names the session of the caller (not 0) for other transactions, and has `report` called with the sessions of those for whom
     /// this transaction waits, as far as they have named theirs, when it begins to wait for a lock and every 50 ms as long as
     /// it does. A session is not told any more when its transaction has been dropped, or handed over to the background or to

@@ -28,6 +28,8 @@ const WAIT_SLICE_NS: u64 = 50_000_000;
 pub(crate) type Interrupted = Arc<dyn Fn() -> bool + Send + Sync>;
 /// Is told the sessions of those for whom the caller waits.
 pub(crate) type Report = Arc<dyn Fn(u64) + Send + Sync>;
+/// Is told that a wait begins (true) or is over.
+pub(crate) type Waits = Arc<dyn Fn(bool) + Send + Sync>;
 
 /// Whose the newest version of a record is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,6 +84,7 @@ pub(crate) struct Locker {
     entry: Arc<Entry>,
     interrupted: Interrupted,
     report: Option<Report>,
+    waits: Option<Waits>,
     lock_wait_ns: AtomicU64,
     /// Snapshot isolation: see [`check_unchanged`](Self::check_unchanged).
     refuses_changed: AtomicBool,
@@ -105,6 +108,7 @@ impl Locker {
             entry,
             interrupted: Arc::new(|| false),
             report: None,
+            waits: None,
             lock_wait_ns: AtomicU64::new(LOCK_WAIT_NS),
             refuses_changed: AtomicBool::new(false),
             work: AtomicU64::new(0),
@@ -113,10 +117,18 @@ impl Locker {
 
     /// Those of another owner, which waits as this one does.
     pub(crate) fn successor(&self, view: &Arc<ReadView>, entry: Arc<Entry>) -> Self {
-        let (interrupted, report) = (Arc::clone(&self.interrupted), self.report.clone());
+        let (interrupted, report, waits) =
+            (Arc::clone(&self.interrupted), self.report.clone(), self.waits.clone());
         let lock_wait_ns = AtomicU64::new(self.lock_wait_ns.load(Relaxed));
         let refuses_changed = AtomicBool::new(self.refuses_changed.load(Relaxed));
-        Self { interrupted, report, lock_wait_ns, refuses_changed, ..Self::new(&self.core, view, entry) }
+        Self {
+            interrupted,
+            report,
+            waits,
+            lock_wait_ns,
+            refuses_changed,
+            ..Self::new(&self.core, view, entry)
+        }
     }
 
     /// The same, which asks `interrupted` while it waits.
@@ -127,6 +139,11 @@ impl Locker {
     /// The same, which tells `report` for whom it waits.
     pub(crate) fn reported_to(&self, report: Report) -> Self {
         Self { report: Some(report), ..self.successor(&self.view, Arc::clone(&self.entry)) }
+    }
+
+    /// The same, which tells `waits` when it waits.
+    pub(crate) fn noted_by(&self, waits: Waits) -> Self {
+        Self { waits: Some(waits), ..self.successor(&self.view, Arc::clone(&self.entry)) }
     }
 
     /// How long a lock is waited for from now on.
@@ -241,7 +258,9 @@ impl Locker {
     pub(crate) fn wait(&self, table: TableId, ticket: &Ticket) -> Result<()> {
         let since_ns = self.core.clock.now_ns();
         self.entry.set_waiting(Some(since_ns));
+        self.waits.iter().for_each(|waits| waits(true));
         let done = self.wait_for_answer(table, ticket);
+        self.waits.iter().for_each(|waits| waits(false));
         self.entry.set_waiting(None);
         self.core.counters.add_lock_wait(self.core.clock.now_ns().saturating_sub(since_ns));
         done
