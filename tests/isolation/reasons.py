@@ -182,7 +182,15 @@ class Difference:
             return KEPT
         if wait.index != "PRIMARY" and all(s.is_vain for s in held if self.touches([s], versions)):
             return ENTRY
-        return ""
+        return PRECISE_RANGES if any(self.is_next(s, wait, look) for s in held) else ""
+
+    @staticmethod
+    def is_next(statement: Statement, wait, look: Look) -> bool:
+        """Whether the record is the first one behind a range that the statement has read by the same index."""
+        if statement.is_vain or statement.index != wait.index:
+            return False
+        values = [comparable(row[KEYS[wait.index]]) for row in look.states[statement.number]]
+        return any(high <= wait.value and not any(high < value < wait.value for value in values) for _, _, high, _ in statement.ranges)
 
     @staticmethod
     def is_behind_one_that_went(wait, asking: Statement, look: Look) -> bool:
@@ -226,7 +234,8 @@ class Difference:
         held = self.statements_of(wait.blocker, look)
         if wait.inserts:
             was_there = any(wait.is_on(row) for state in look.states for row in state)
-            return REINSERT if was_there and not any(wait.is_on(row) for row in look.states[-1]) else ""
+            is_read = any(s.reads(wait.index, wait.value) for s in held)
+            return REINSERT if was_there and is_read and not any(wait.is_on(row) for row in look.states[-1]) else ""
         versions = self.versions(wait, look.states)
         if wait.shared and not asking.text.startswith("SELECT") and any(asking.checks(row) for row in versions):
             return DUPLICATE_ROW
