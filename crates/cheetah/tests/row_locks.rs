@@ -366,6 +366,18 @@ fn a_row_that_goes_while_it_is_waited_for_is_given_back_under_read_committed_onl
     }
 }
 
+/// The first scan locks the entry and does not get the row; the second one spun on its own lock for as long as the row was changed.
+#[test]
+fn a_scan_waits_for_a_row_whose_entry_it_has_locked_before_the_row_was_changed() {
+    let (_db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    find(&mut first, &table, 10, Read::Exclusive, 0).unwrap();
+    assert!(waits(find(&mut second, &table, 1, Read::Exclusive, 2)));
+    add_one(&mut first, &table, 10).unwrap();
+    assert!(waits(find(&mut second, &table, 1, Read::Exclusive, 2)));
+    first.commit().unwrap();
+    assert_eq!(find(&mut second, &table, 1, Read::Exclusive, 2).unwrap(), Some(NUMBERS + 1));
+}
+
 #[test]
 fn a_row_that_an_earlier_statement_has_locked_is_not_given_back() {
     let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);

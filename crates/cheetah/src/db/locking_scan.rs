@@ -557,7 +557,11 @@ impl Asking<'_> {
                     // A rollback has let go of the row, and comes to an older change of it.
                     self.locker.core.locks.release_row(self.locker.owner, tree, found);
                 }
-                self.locker.ask_behind(holder, (tree, found), lock, patience)?
+                match self.locker.ask_behind(holder, (tree, found), lock, patience)? {
+                    Asked::Held if is_row => Asked::Again,
+                    // An entry may have been locked, and its row not been had, before the holder changed it: the row tells.
+                    asked => asked,
+                }
             }
             // Without ranges the entry needs no lock: its row tells whose it is.
             Maker::Other(_) => Asked::Held,

@@ -212,8 +212,8 @@ impl Locker {
     }
 
     /// Asks for `lock`, which is on the record of `key`, whose version is that of another open transaction: that one's lock
-    /// is entered first. Never answers that the lock is held: whoever gets it looks again, as the holder may have ended, or
-    /// let go of a row of which it has still an older change to take back.
+    /// is entered first. Whoever gets it looks again, as the holder may have ended, or let go of a row of which it has still an
+    /// older change to take back.
     pub(crate) fn ask_behind(
         &self,
         holder: TxnId,
@@ -225,10 +225,7 @@ impl Locker {
         let Some(owner) = slot.and_then(|slot| slot.owner()) else { return Ok(Asked::Again) };
         let is_active = || self.core.versions.state(holder) == State::Active;
         match self.core.locks.convert_implicit(owner, tree, key, is_active)? {
-            true => Ok(match self.ask(lock, patience)? {
-                Asked::Held => Asked::Again,
-                asked => asked,
-            }),
+            true => self.ask(lock, patience),
             false => Ok(Asked::Again),
         }
     }
@@ -248,7 +245,10 @@ impl Locker {
             Maker::Other(holder) => {
                 // A rollback has let go of the row, and comes to an older change of it.
                 self.core.locks.release_row(self.owner, tree, key);
-                self.ask_behind(holder, (tree, key), lock, patience)
+                Ok(match self.ask_behind(holder, (tree, key), lock, patience)? {
+                    Asked::Held => Asked::Again,
+                    asked => asked,
+                })
             }
         }
     }
