@@ -355,6 +355,8 @@ uint8_t cheetah_is_unlocked(const CheetahCursor *cursor);
 int32_t cheetah_read_again(CheetahCursor *cursor, CheetahFound *found);
 /* The row does not match: gives its lock back under READ COMMITTED. */
 void cheetah_unlock_row(CheetahCursor *cursor);
+/* The calls of next and prev that follow go on behind the end that the last seek was given. */
+void cheetah_forget_end(CheetahCursor *cursor);
 int32_t cheetah_next(CheetahCursor *cursor, CheetahFound *found);
 /* The next row of the clustered index and, when a snapshot is read, rows that follow, at most `room`. */
 int32_t cheetah_next_rows(CheetahCursor *cursor, CheetahFound *found, size_t room, size_t *count);

@@ -221,8 +221,9 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // Of the current scan.
   cheetah::CursorHandle cursor_;
   unsigned cursor_index_ = 0;
-  // `missed`: where the key of the last search would be.
-  enum class Scan : uchar { none, fresh, on_entry, missed, paused, past_last, past_first } scan_ = Scan::none;
+  // `missed`: where the key of the last search would be. `behind`: behind all entries that start with it.
+  enum class Scan : uchar { none, fresh, on_entry, missed, behind, paused, past_last, past_first } scan_ = Scan::none;
+  bool seeks_prefix_ = false;  // the cursor ends behind the entries that start with the key of the last search
   CheetahFound found_ = {};
   // Rows that the engine has found at once: the current one, and from `run_next_` on those that come next.
   bool in_runs_ = false;

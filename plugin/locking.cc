@@ -37,6 +37,10 @@ static CheetahRead read_mode(THD *thd, thr_lock_type lock_type) {
   return snapshot ? CHEETAH_READ_CONSISTENT : CHEETAH_READ_SHARED;
 }
 
+static bool skips_locked(thr_lock_type lock_type) {
+  return lock_type == TL_READ_SKIP_LOCKED || lock_type == TL_WRITE_SKIP_LOCKED;
+}
+
 // Commands that copy a table under a metadata lock, which transactions without a connection do not hold: those that are
 // prepared, and rollbacks that go on in the background.
 static bool copies_table(int command) {
@@ -55,7 +59,7 @@ bool ha_cheetah::is_sequence() const { return table->s->table_type == TABLE_TYPE
 THR_LOCK_DATA **ha_cheetah::store_lock(THD *thd, THR_LOCK_DATA **to, enum thr_lock_type lock_type) {
   if (lock_type == TL_IGNORE) return to;
   locked_read_ = read_mode(thd, lock_type);
-  skips_locked_ = lock_type == TL_READ_SKIP_LOCKED || lock_type == TL_WRITE_SKIP_LOCKED;
+  skips_locked_ = skips_locked(lock_type);
   return to;
 }
 
@@ -75,6 +79,7 @@ int ha_cheetah::start_stmt(THD *thd, thr_lock_type lock_type) {
   bool writes = lock_type >= TL_FIRST_WRITE;
   bool plain_select = lock_type == TL_READ && thd_sql_command(thd) == SQLCOM_SELECT;
   set_read(writes ? CHEETAH_READ_EXCLUSIVE : plain_select ? CHEETAH_READ_CONSISTENT : locked_read_);
+  skips_locked_ = skips_locked(lock_type);
   cached_table_flags = table_flags();
   return begin_statement(thd, writes);
 }
@@ -88,8 +93,10 @@ void ha_cheetah::set_read(CheetahRead read) {
 
 // A second handler of the same statement reads as the first one; the server locks it without a kind of lock.
 handler *ha_cheetah::clone(const char *name, MEM_ROOT *root) {
-  handler *second = handler::clone(name, root);
-  if (second != nullptr) static_cast<ha_cheetah *>(second)->locked_read_ = read_;
+  auto *second = static_cast<ha_cheetah *>(handler::clone(name, root));
+  if (second == nullptr) return nullptr;
+  second->locked_read_ = read_;
+  second->skips_locked_ = skips_locked_;
   return second;
 }
 

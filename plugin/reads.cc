@@ -33,6 +33,7 @@ int ha_cheetah::seek(uint8_t mode, CheetahBytes key, CheetahSeekEnd end) {
     if (error != 0) return error;
   }
   end_run();
+  seeks_prefix_ = end.kind == CHEETAH_END_OF_PREFIX;
   int32_t code = cheetah_seek(cursor_.get(), mode, key, end, &found_);
   scan_ = code == CHEETAH_OK ? Scan::on_entry : Scan::none;
   read_unlocked_ = code == CHEETAH_OK && tries_semi_consistent_ && cheetah_is_unlocked(cursor_.get());
@@ -74,12 +75,13 @@ int32_t ha_cheetah::next_rows() {
 
 void ha_cheetah::end_run() { run_next_ = run_count_ = 0; }
 
-// From a paused scan to its next entry; from where a key was missed to its neighbour; from behind an end of the index
-// back into it.
+// From a paused scan to its next entry; from where a key was missed, or behind what was found, to its neighbour; from behind
+// an end of the index back into it.
 int ha_cheetah::move_from_outside(bool forward) {
   int error = HA_ERR_END_OF_FILE;
   if (scan_ == Scan::none) return error;
   if (scan_ == Scan::missed) error = seek(forward ? CHEETAH_AT_LEAST : CHEETAH_BEFORE, search_key_.bytes());
+  if (scan_ == Scan::behind) error = seek(forward ? CHEETAH_AFTER : CHEETAH_AT_MOST, search_key_.bytes());
   if (scan_ == Scan::paused) error = seek(forward ? CHEETAH_AFTER : CHEETAH_BEFORE, saved_key_.bytes());
   if (scan_ == Scan::past_last && !forward) error = seek(CHEETAH_LAST, no_key);
   if (scan_ == Scan::past_first && forward) error = seek(CHEETAH_FIRST, no_key);
@@ -108,6 +110,7 @@ int ha_cheetah::deliver(uchar *record, bool forward) {
     bool passed = true;
     int error = deliver_secondary(record, &passed);
     if (error != 0 || passed) return error;
+    unlock_row();
     error = move(forward);
     if (error != 0) return error;
   }
@@ -305,6 +308,7 @@ int ha_cheetah::index_read_map(uchar *record, const uchar *key, key_part_map par
     bool passed = true;
     error = cursor_index_ == 0 ? deliver_clustered(record) : deliver_secondary(record, &passed);
     if (error != 0 || passed) break;
+    unlock_row();
     error = move(search.forward);
   }
   return error == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : error;
@@ -314,7 +318,12 @@ int ha_cheetah::index_read_last_map(uchar *record, const uchar *key, key_part_ma
   return index_read_map(record, key, parts, HA_READ_PREFIX_LAST);
 }
 
-int ha_cheetah::index_next(uchar *record) { return step(true, record); }
+// Also after an exact search: loose index scans and HANDLER go on behind what was sought.
+int ha_cheetah::index_next(uchar *record) {
+  if (seeks_prefix_ && scan_ == Scan::on_entry) cheetah_forget_end(cursor_.get());
+  seeks_prefix_ = false;
+  return step(true, record);
+}
 
 int ha_cheetah::index_prev(uchar *record) { return step(false, record); }
 
@@ -359,11 +368,13 @@ void ha_cheetah::unlock_row() {
 int ha_cheetah::index_next_same(uchar *record, const uchar *, uint) {
   for (;;) {
     int error = move(true);
+    if (error == 0 && !entry_starts_with(search_key_)) error = HA_ERR_END_OF_FILE;
+    if (error == HA_ERR_END_OF_FILE) scan_ = Scan::behind;
     if (error != 0) return error;
-    if (!entry_starts_with(search_key_)) return HA_ERR_END_OF_FILE;
     bool passed = true;
     error = cursor_index_ == 0 ? deliver_clustered(record) : deliver_secondary(record, &passed);
     if (error != 0 || passed) return error;
+    unlock_row();
   }
 }
 

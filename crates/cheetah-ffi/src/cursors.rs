@@ -165,6 +165,14 @@ pub unsafe extern "C" fn cheetah_unlock_row(cursor: *mut CheetahCursor) {
     value((), || cursor.cursor.unlock_row());
 }
 
+/// What the last seek has asked for ends no more where it said.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_forget_end(cursor: *mut CheetahCursor) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let cursor = unsafe { &mut *cursor };
+    value((), || cursor.cursor.forget_end());
+}
+
 /// Moves to the next entry.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_next(cursor: *mut CheetahCursor, found: *mut CheetahFound) -> i32 {

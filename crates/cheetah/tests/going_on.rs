@@ -7,7 +7,7 @@
 mod support;
 
 use cheetah::base::{Config, Error};
-use cheetah::db::{Db, Env, LockMode, Transaction};
+use cheetah::db::{Db, Env, LockMode, Read, Transaction};
 use cheetah::table::Table;
 use cheetah_io::sim::{Fault, Op, SimClock, SimDisk};
 use std::sync::Arc;
@@ -132,6 +132,23 @@ fn a_rollback_that_fails_keeps_its_tables_locked_until_the_background_has_finish
     assert_eq!((world.status("rollbacks_unfinished"), world.status("transactions_listed")), (0, 0));
     let rows = world.rows.clone();
     world.expect(&rows, "after the rollback");
+}
+
+#[test]
+fn whoever_waits_for_somebody_else_is_not_told_of_a_rollback_that_fails() {
+    let world = World::new();
+    let mut txn = world.db.begin();
+    world.change(&mut txn, 0..ROWS);
+    world.disk.inject(Fault::on(Op::Read).forever());
+    assert!(txn.rollback().is_err());
+    world.disk.clear_faults();
+    let mut other = world.db.begin();
+    insert(&mut other, &world.table, 50_000, &Row::new(50_000, 10)).unwrap();
+    txn.set_lock_wait(1_000_000);
+    let error = read_as(&mut txn, &world.table, 50_000, Read::Exclusive).unwrap_err();
+    assert!(matches!(error, Error::LockTimeout), "{error}");
+    let error = read_as(&mut txn, &world.table, 0, Read::Exclusive).unwrap_err();
+    assert!(matches!(error, Error::RollbackUnfinished { .. }), "{error}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod support;
 use cheetah::base::planted::plant;
 use cheetah::base::{Error, Result, Xid};
 use cheetah::db::{Cursor, Db, Isolation, LockMode, OnLocked, Read, SeekEnd, SeekMode, Transaction};
-use cheetah::table::Table;
+use cheetah::table::{Numbers, Table};
 use cheetah_io::sim::SimDisk;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
@@ -16,6 +16,8 @@ use support::*;
 const THREADS: u64 = 6;
 const TXNS: u64 = 400;
 const KEYS: u64 = 5;
+/// Statements that take two numbers each.
+const NUMBERINGS: u64 = 2_000;
 /// Numbers of a row lie between this times its key and the next row's.
 const NUMBERS: u64 = 1 << 20;
 
@@ -454,6 +456,217 @@ fn whoever_has_the_whole_table_needs_no_locks_of_rows() {
     assert!(waits(find(&mut second, &table, 50, Read::Shared, 0)));
     let locks = db.transactions().iter().map(|txn| txn.locks).sum::<u64>();
     assert_eq!(locks, 1, "the table, and nothing else");
+}
+
+#[test]
+fn without_patience_a_row_that_is_sought_alone_is_an_error_and_not_looked_at() {
+    let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
+    add_one(&mut first, &table, 10).unwrap();
+    let mut cursor = second.cursor_on(&table, 0, Read::Exclusive, OnLocked::Look).unwrap();
+    assert!(waits(cursor.seek_to(SeekMode::AtLeast, &10u64.to_be_bytes(), SeekEnd::Prefix)));
+}
+
+#[test]
+fn a_count_that_has_to_lock_rows_does_not_come_from_the_snapshot() {
+    let (_db, table, mut first, mut second) = pair(Isolation::Serializable);
+    first.take_snapshot().unwrap();
+    add(&mut second, &table, 60).unwrap();
+    second.commit().unwrap();
+    assert_eq!(first.count(&table).unwrap(), None, "the snapshot has 5 rows, and reading finds 6");
+    first.set_isolation(Isolation::RepeatableRead);
+    assert_eq!(first.count(&table).unwrap(), Some(5));
+}
+
+/// The first of `count` numbers for new rows.
+fn number(txn: &mut Transaction, table: &Arc<Table>, count: u64, bulk: bool) -> Result<u64> {
+    let numbers = Numbers { increment: 1, offset: 1, largest: u64::MAX, count };
+    Ok(txn.reserve_numbers(table, &numbers, bulk)?.first)
+}
+
+#[test]
+fn a_counter_that_a_statement_has_locked_stays_so_when_its_trigger_takes_numbers_elsewhere() {
+    let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    let other = db.create_table(&spec("other")).unwrap();
+    assert_eq!(number(&mut first, &table, 1, true).unwrap(), 1);
+    assert_eq!(number(&mut first, &other, 1, false).unwrap(), 1);
+    assert!(waits(number(&mut second, &table, 1, false)));
+    assert_eq!(number(&mut second, &other, 1, false).unwrap(), 2);
+    assert_eq!(number(&mut first, &table, 2, true).unwrap(), 2);
+    first.end_statement();
+    assert_eq!(number(&mut second, &table, 1, false).unwrap(), 4);
+}
+
+#[test]
+fn numbers_of_a_statement_in_bulk_follow_each_other_whoever_else_takes_some() {
+    let (_db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    first.set_lock_wait(60_000_000_000);
+    second.set_lock_wait(60_000_000_000);
+    let is_done = AtomicU64::new(0);
+    let pairs = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while is_done.load(Relaxed) == 0 {
+                number(&mut second, &table, 1, false).unwrap();
+            }
+        });
+        let mut pairs = Vec::new();
+        for _ in 0..NUMBERINGS {
+            let pair = [0; 2].map(|_| number(&mut first, &table, 1, true));
+            first.end_statement();
+            pairs.push(pair);
+        }
+        is_done.store(1, Relaxed);
+        pairs
+    });
+    for [one, next] in pairs {
+        assert_eq!(next.unwrap(), one.unwrap() + 1);
+    }
+}
+
+/// Lets `waiter` go on in a thread of its own, and calls `then` once it waits.
+fn while_it_waits<T: Send>(db: &Db, waiter: impl FnOnce() -> T + Send, then: impl FnOnce()) -> T {
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(waiter);
+        while db.status().iter().find(|entry| entry.0 == "lock_waits_current").unwrap().1 == 0 {
+            assert!(!waiter.is_finished(), "it does not wait");
+            std::thread::yield_now();
+        }
+        then();
+        waiter.join().unwrap()
+    })
+}
+
+#[test]
+fn an_insert_that_waits_for_a_range_keeps_nobody_from_its_key() {
+    let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    assert!(scan(&mut first, &table, Read::Exclusive, (15, 15)).unwrap().is_empty());
+    second.set_lock_wait(60_000_000_000);
+    let inserted = while_it_waits(
+        &db,
+        || add(&mut second, &table, 15),
+        || {
+            add(&mut first, &table, 15).unwrap();
+            first.commit().unwrap();
+        },
+    );
+    assert!(matches!(inserted, Err(Error::DuplicateKey { index_no: 0, .. })), "{inserted:?}");
+}
+
+#[test]
+fn a_row_that_is_refused_leaves_its_key_to_others() {
+    for level in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+        let (_db, table, mut first, mut second) = pair(level);
+        let refused = insert(&mut first, &table, 60, &row(NUMBERS));
+        assert!(matches!(refused, Err(Error::DuplicateKey { index_no: 2, .. })), "{refused:?}");
+        let moved = update(&mut first, &table, 20, &row(2 * NUMBERS), 70, &row(NUMBERS));
+        assert!(matches!(moved, Err(Error::DuplicateKey { index_no: 2, .. })), "{moved:?}");
+        add(&mut second, &table, 60).unwrap();
+        add(&mut second, &table, 70).unwrap();
+        assert!(waits(add_one(&mut second, &table, 10)), "the row that was in the way is locked");
+    }
+}
+
+#[test]
+fn a_row_that_was_in_the_way_and_has_gone_leaves_its_key_to_others() {
+    let (db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
+    delete(&mut first, &table, 10, &row(NUMBERS)).unwrap();
+    second.set_lock_wait(60_000_000_000);
+    let insert_twin = || insert(&mut second, &table, 60, &row(NUMBERS));
+    while_it_waits(&db, insert_twin, || first.commit().unwrap()).unwrap();
+    insert(&mut first, &table, 10, &row(9 * NUMBERS)).unwrap();
+}
+
+#[test]
+fn a_row_that_has_gone_is_given_back_when_the_scan_looks_at_the_next_one() {
+    let (db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
+    let mut third = db.begin();
+    third.set_isolation(Isolation::ReadCommitted);
+    third.set_lock_wait(0);
+    add_one(&mut third, &table, 10).unwrap();
+    insert(&mut first, &table, 5, &row(77 * NUMBERS)).unwrap();
+    second.set_lock_wait(60_000_000_000);
+    let look = || {
+        let mut cursor = second.cursor_on(&table, 0, Read::Exclusive, OnLocked::Look).unwrap();
+        assert!(cursor.seek(SeekMode::AtLeast, &5u64.to_be_bytes()).unwrap());
+        assert!(cursor.is_unlocked() && cursor.key() == 10u64.to_be_bytes());
+        cursor.next().unwrap()
+    };
+    assert!(while_it_waits(&db, look, || first.rollback().unwrap()));
+    insert(&mut third, &table, 5, &row(77 * NUMBERS)).unwrap();
+}
+
+#[test]
+fn whoever_does_not_wait_enters_no_locks_for_the_writer() {
+    let (db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
+    add_one(&mut first, &table, 10).unwrap();
+    let id = first.id().unwrap().0;
+    let locks = || db.transactions().iter().find(|txn| txn.id == id).unwrap().locks;
+    assert_eq!(locks(), 1, "the table");
+    for on_locked in [OnLocked::Skip, OnLocked::Look] {
+        let mut cursor = second.cursor_on(&table, 0, Read::Exclusive, on_locked).unwrap();
+        assert!(cursor.seek(SeekMode::First, b"").unwrap());
+    }
+    assert!(waits(add_one(&mut second, &table, 10)));
+    assert_eq!(locks(), 1);
+}
+
+#[test]
+fn a_statement_that_has_changed_many_rows_is_taken_back_alone() {
+    let (db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
+    let keys = 1_000..13_000;
+    for key in keys.clone() {
+        add(&mut first, &table, key).unwrap();
+    }
+    first.commit().unwrap();
+    let back = first.savepoint();
+    for key in keys.clone() {
+        add_one(&mut first, &table, key).unwrap();
+    }
+    first.rollback_to(back).unwrap();
+    for key in keys.step_by(1_000) {
+        assert!(waits(add_one(&mut second, &table, key)), "{key}");
+    }
+    first.rollback().unwrap();
+    add_one(&mut second, &table, 1_000).unwrap();
+    assert_eq!(db.transactions().iter().map(|txn| txn.locks).sum::<u64>(), 1);
+}
+
+#[test]
+fn a_statement_that_is_taken_back_needs_no_locks_where_it_has_the_whole_table() {
+    let (db, table, mut first, _second) = pair(Isolation::RepeatableRead);
+    first.lock_table(&table, LockMode::Exclusive).unwrap();
+    let back = first.savepoint();
+    (1..=5).for_each(|key| add_one(&mut first, &table, 10 * key).unwrap());
+    first.rollback_to(back).unwrap();
+    assert_eq!(db.transactions().iter().map(|txn| txn.locks).sum::<u64>(), 1, "the table, and nothing else");
+}
+
+#[test]
+fn the_large_values_of_a_row_that_is_looked_at_stay_until_the_scan_goes_on() {
+    let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
+    let large = |byte, number| Row { text: vec![byte; 50_000], ..row(number) };
+    update(&mut first, &table, 10, &row(NUMBERS), 10, &large(b'o', NUMBERS)).unwrap();
+    first.commit().unwrap();
+    update(&mut first, &table, 10, &large(b'o', NUMBERS), 10, &large(b'n', NUMBERS)).unwrap();
+    let mut cursor = second.cursor_on(&table, 0, Read::Exclusive, OnLocked::Look).unwrap();
+    assert!(cursor.seek(SeekMode::First, b"").unwrap() && cursor.is_unlocked());
+    first.commit().unwrap();
+    for key in 60..70 {
+        insert(&mut first, &table, key, &large(b'x', key * NUMBERS)).unwrap();
+        first.commit().unwrap();
+    }
+    let seen = complete(&second, &table, cursor.row()).unwrap();
+    assert!(seen == large(b'o', NUMBERS), "it has become {:?}", seen.text.first());
+    assert!(cursor.next().unwrap());
+}
+
+#[test]
+fn a_search_for_a_key_goes_on_behind_it_when_it_is_to() {
+    let (_db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    let mut cursor = first.cursor(&table, 0, Read::Shared).unwrap();
+    assert!(cursor.seek_to(SeekMode::AtLeast, &20u64.to_be_bytes(), SeekEnd::Prefix).unwrap());
+    cursor.forget_end();
+    assert!(cursor.next().unwrap() && cursor.key() == 30u64.to_be_bytes());
+    assert!(waits(add(&mut second, &table, 25)), "what lies between is locked");
 }
 
 /// Lets two threads insert rows with the same unique number again and again; how often both could. Their texts are large: it

@@ -171,6 +171,13 @@ impl Cursor {
         }
     }
 
+    /// From now on `next` and `prev` go on behind what the last [`seek_to`](Self::seek_to) has asked for.
+    pub fn forget_end(&mut self) {
+        if let Some(scan) = &mut self.locking {
+            scan.forget_end();
+        }
+    }
+
     /// Goes on to the first entry that is seen.
     fn settle(&mut self, mut found: bool, forward: bool) -> Result<bool> {
         while found && !self.is_seen()? {

@@ -76,7 +76,10 @@ enum Step {
     End,
     Again,
     Wait(Ticket),
+    /// Somebody has the record, and the scan passes such records or looks at them.
     Refused,
+    /// Somebody has the record, and the scan is not to wait at all.
+    TimedOut,
 }
 
 /// A record that was copied out of its leaf.
@@ -84,7 +87,7 @@ enum Step {
 struct Copied {
     flags: RecordFlags,
     payload: Vec<u8>,
-    /// How often the lock of the row was granted for this stop; not at all when an own version is the lock.
+    /// How often the lock of the row was asked for and counted for this stop; not at all when an own version is the lock.
     granted: u32,
 }
 
@@ -112,6 +115,8 @@ pub(super) struct LockingScan {
     row: Vec<u8>,
     /// Whether the row is as it was committed last, and somebody else has it locked (I3).
     is_unlocked: bool,
+    /// Keeps the large values of such a row until the scan leaves it.
+    unlocked_view: Option<ReadView>,
 }
 
 impl LockingScan {
@@ -137,6 +142,7 @@ impl LockingScan {
             entry: Copied::default(),
             row: Vec::new(),
             is_unlocked: false,
+            unlocked_view: None,
         })
     }
 
@@ -230,7 +236,7 @@ impl LockingScan {
                 Step::Crossed => (false, true),
                 Step::Limit => return Ok(self.stop(Place::Before)),
                 Step::End => return Ok(self.stop(Place::End)),
-                Step::Again | Step::Wait(_) | Step::Refused => continue,
+                Step::Again | Step::Wait(_) | Step::Refused | Step::TimedOut => continue,
             };
             std::mem::swap(&mut self.from, &mut self.next);
         }
@@ -247,7 +253,7 @@ impl LockingScan {
                 Step::Passed | Step::Crossed => is_bounded = true,
                 Step::Limit => return Ok(self.stop(Place::Before)),
                 Step::End => return Ok(self.stop(Place::Start)),
-                Step::Again | Step::Wait(_) | Step::Refused => continue,
+                Step::Again | Step::Wait(_) | Step::Refused | Step::TimedOut => continue,
             }
             std::mem::swap(&mut self.from, &mut self.next);
         }
@@ -259,6 +265,7 @@ impl LockingScan {
             self.limit = None;
         }
         (self.is_forward, self.waited_for, self.is_unlocked) = (forward, None, false);
+        self.unlocked_view = None;
     }
 
     fn stop(&mut self, place: Place) -> bool {
@@ -330,10 +337,11 @@ impl LockingScan {
             Step::Landed if self.index_no != 0 => self.lock_row()?,
             other => other,
         };
+        let step = if matches!(step, Step::Refused) { self.pass_locked()? } else { step };
         match &step {
             Step::Landed => {
                 self.place = Place::On;
-                self.settle_awaited(true);
+                self.settle_awaited(!self.is_unlocked);
             }
             Step::Crossed => {
                 self.walk.cross();
@@ -341,33 +349,30 @@ impl LockingScan {
             }
             Step::Again => std::thread::yield_now(),
             Step::Wait(ticket) => {
-                self.locker.wait(self.table.id(), ticket)?;
+                self.locker.wait(ticket)?;
                 self.waited_for = Some(self.next.clone());
             }
-            Step::Refused => return self.pass_locked(),
-            Step::Passed | Step::Limit | Step::End => self.settle_awaited(false),
+            Step::TimedOut => return Err(self.locker.timeout(&[])),
+            Step::Passed | Step::Refused | Step::Limit | Step::End => self.settle_awaited(false),
         }
         Ok(step)
     }
 
-    /// Somebody else has locked the record of `next`.
+    /// Somebody else has locked the record of `next`: passes it, or looks at it.
     fn pass_locked(&mut self) -> Result<Step> {
-        match self.how.on_locked {
-            OnLocked::Wait => return Err(self.locker.timeout(self.table.id())),
-            OnLocked::Skip => return Ok(Step::Passed),
-            OnLocked::Look if self.index_no != 0 => return Err(self.locker.timeout(self.table.id())),
-            OnLocked::Look => {}
+        if self.how.on_locked == OnLocked::Skip {
+            return Ok(Step::Passed);
         }
-        let Self { locker, table, key, next, entry, .. } = self;
+        let Self { locker, table, key, next, entry, unlocked_view, .. } = self;
         let _usage = table.use_it()?;
-        let view = ReadView::new(&locker.core.versions);
+        let view = unlocked_view.insert(ReadView::new(&locker.core.versions));
         view.open();
-        if !read_row(&locker.core, table, next, Some(&view), &mut entry.payload)? {
+        if !read_row(&locker.core, table, next, Some(view), &mut entry.payload)? {
             return Ok(Step::Passed);
         }
         key.clone_from(next);
         (entry.granted, entry.flags) = (0, RecordFlags::NONE);
-        (self.place, self.is_unlocked) = (Place::On, true);
+        self.is_unlocked = true;
         Ok(Step::Landed)
     }
 
@@ -378,8 +383,7 @@ impl LockingScan {
         if is_landed && awaited == self.key {
             self.entry.granted += u32::from(self.entry.granted > 0);
         } else if !self.how.ranges {
-            let tree = self.walk.tree().def().id;
-            self.locker.core.locks.unlock_row(self.locker.owner, tree, &awaited, self.how.mode);
+            self.locker.unlock_row(&self.table, &awaited, self.how.mode);
         }
     }
 
@@ -394,16 +398,14 @@ impl LockingScan {
         };
         let patience = if how.on_locked == OnLocked::Skip { Patience::None } else { Patience::Waits };
         let locked = locker.lock_row(table, clustered, patience, |_| how.mode, see)?;
-        if locked == Locked::Refused {
-            return Ok(Step::Refused);
-        }
-        self.entry.granted = 1;
+        let (Locked::Live(by) | Locked::Gone(by)) = locked else { return Ok(Step::Refused) };
+        self.entry.granted = u32::from(by.is_some());
         let is_marked = self.entry.flags == RecordFlags::DELETE_MARKED;
         if (is_marked || !self.walk.is_current()) && !self.look_again()? {
             self.unlock();
             return Ok(Step::Passed);
         }
-        if locked == Locked::Gone {
+        if let Locked::Gone(_) = locked {
             let place = format!("index {} of table '{}'", self.index_no, self.table.name());
             return Err(Error::corrupt(place, "an entry leads to no row; run CHECK TABLE"));
         }
@@ -425,10 +427,12 @@ impl LockingScan {
             return;
         }
         let (_, clustered) = parts(self.index_no, &self.key, &self.entry.payload);
-        let tree = self.table.clustered().def().id;
-        for _ in 0..granted {
-            self.locker.core.locks.unlock_row(self.locker.owner, tree, clustered, self.how.mode);
-        }
+        (0..granted).for_each(|_| self.locker.unlock_row(&self.table, clustered, self.how.mode));
+    }
+
+    /// What was sought has no end any more.
+    pub(super) fn forget_end(&mut self) {
+        self.limit = None;
     }
 
     pub(super) fn valid(&self) -> bool {
@@ -594,6 +598,7 @@ impl Asking<'_> {
             }
             Asked::Again => Step::Again,
             Asked::Wait(ticket) => Step::Wait(ticket),
+            Asked::Refused if patience == Patience::Waits => Step::TimedOut,
             Asked::Refused => Step::Refused,
         })
     }

@@ -1,10 +1,11 @@
 //! A transaction: locks, row operations, savepoints, the end.
 //!
 //! Invariants
-//!   I1  A consistent read takes no lock: it sees what its snapshot has, in the versions that purge keeps for it. Row operations
-//!       and locking reads lock rows, and the table as intending to, unless the whole table is locked so already; locks
-//!       are held to the end.
-//!   I2  Locks are released when the commit record is in the log, or the rollback is complete. Whoever reads the
+//!   I1  A consistent read takes no lock, except at SERIALIZABLE: it sees what its snapshot has, in the versions that purge keeps
+//!       for it. Row operations and locking reads lock rows, and the table as intending to, unless the whole table is locked so
+//!       already.
+//!   I2  Locks are released when the commit record is in the log, or the rollback is complete; in a rollback ranges before it
+//!       begins, and each row once it is taken back; counters of numbers at the end of the statement. Whoever reads the
 //!       changes then commits behind that record, so it never outlives them; and transactions on one table can share
 //!       a sync of the log. As InnoDB, a mere reader may see what a power cut still takes back.
 //!   I3  A rollback that meets an error, or is long and nobody wants to wait for it, keeps its locks: half taken back rows stay
@@ -39,13 +40,14 @@ pub struct Transaction {
     pub(super) locker: Arc<Locker>,
     pub(super) slot: Option<Arc<Slot>>,
     pub(super) view: Arc<ReadView>,
+    /// Tables that it has locked, in the order of their numbers: there are thousands where a table has as many partitions.
     pub(super) locks: Vec<(TableId, TableMode)>,
     /// What views tell of it.
     pub(super) listed: Listed,
     /// The session that it is known by to those whom it keeps waiting; 0 if none.
     session: u64,
-    /// Tables whose auto-increment counters it has locked, to the end of the statement.
-    counters: Vec<Arc<Table>>,
+    /// Tables whose auto-increment counters its statement has locked to its end.
+    auto_inc_locks: Vec<Arc<Table>>,
     /// How a row is locked whose unique key a new one has too.
     duplicates: LockMode,
     writer: Writer,
@@ -94,7 +96,7 @@ impl Transaction {
             locks: Vec::new(),
             listed,
             session: 0,
-            counters: Vec::new(),
+            auto_inc_locks: Vec::new(),
             duplicates: LockMode::Shared,
             writer: Writer::default(),
             back_to: None,
@@ -159,7 +161,8 @@ impl Transaction {
         self.isolation
     }
 
-    /// How long a lock is waited for from now on.
+    /// How long each lock is waited for from now on, in nanoseconds. With 0 nothing is waited for: what others have locked is
+    /// `LockTimeout` at once. 50 seconds unless this is called.
     pub fn set_lock_wait(&mut self, timeout_ns: u64) {
         self.locker.set_wait_ns(timeout_ns);
     }
@@ -181,11 +184,11 @@ impl Transaction {
         Ok(())
     }
 
-    /// Ends a statement: pages that were kept at hand for it are let go, and so is what it alone was to see. The cursors
-    /// that it has opened are used no more.
+    /// Ends a statement: pages that were kept at hand for it are let go, and so are what it alone was to see and the counters that
+    /// [`reserve_numbers`](Self::reserve_numbers) has locked. The cursors that it has opened are used no more. Does not block.
     pub fn end_statement(&mut self) {
         self.writer.release();
-        self.release_counters();
+        self.end_bulk_inserts();
         let closes = self.isolation == Isolation::ReadCommitted
             && !planted::is_on("snapshot: keep it for the next statement");
         if closes || planted::is_on("snapshot: take one for each statement") {
@@ -203,8 +206,9 @@ impl Transaction {
     }
 
     /// Locks a whole table to the end of the transaction. Waits as set with [`set_lock_wait`](Self::set_lock_wait) and
-    /// [`interrupt_when`](Self::interrupt_when). Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and `RollbackUnfinished`
-    /// instead of the first when a rollback that meets errors holds the lock; locks held already stay.
+    /// [`interrupt_when`](Self::interrupt_when). Errors: `LockTimeout`, `Deadlock`, `Interrupted`, `LockTableFull`, and
+    /// `RollbackUnfinished` instead of the first when a rollback that meets errors was waited for; locks held already stay, and
+    /// after `Deadlock` and `LockTableFull` the transaction is to be rolled back.
     pub fn lock_table(&mut self, table: &Arc<Table>, mode: LockMode) -> Result<()> {
         self.core.health.check()?;
         self.lock_table_as(table, mode.into())
@@ -214,36 +218,51 @@ impl Transaction {
         if !self.holds(table.id(), mode) {
             self.note_begin();
             self.locker.lock_table(table.id(), mode)?;
-            self.locks.push((table.id(), mode));
+            let at = self.locks.partition_point(|lock| lock.0 <= table.id());
+            self.locks.insert(at, (table.id(), mode));
         }
         Ok(())
     }
 
     fn holds(&self, table: TableId, mode: TableMode) -> bool {
-        self.locks.iter().any(|lock| lock.0 == table && lock.1.gives(mode))
+        let from = self.locks.partition_point(|lock| lock.0 < table);
+        let locks = self.locks.iter().skip(from).take_while(|lock| lock.0 == table);
+        locks.map(|lock| lock.1).any(|held| held.gives(mode))
     }
 
     /// Takes numbers from the table's auto-increment counter. A statement that does so again and again, for rows that it does
     /// not count before, has the counter locked to its end if it says that it is `bulk`: its numbers follow each other.
     /// Waits for others that have; errors as of [`lock_table`](Self::lock_table).
     pub fn reserve_numbers(&mut self, table: &Arc<Table>, numbers: &Numbers, bulk: bool) -> Result<Reserved> {
-        let has_counter = self.counters.iter().any(|counter| counter.id() == table.id());
-        if !has_counter && (bulk || table.bulk_inserts().load(Relaxed) > 0) {
-            self.locker.lock_table(table.id(), TableMode::AutoInc)?;
-            table.bulk_inserts().fetch_add(1, Relaxed);
-            self.counters.push(Arc::clone(table));
+        if self.auto_inc_locks.iter().any(|locked| locked.id() == table.id()) {
+            return Ok(table.reserve_numbers(numbers));
+        }
+        if !bulk {
+            if let Some(reserved) = table.reserve_numbers_unless_bulk(numbers) {
+                return Ok(reserved);
+            }
+        }
+        self.note_begin();
+        self.locker.lock_table(table.id(), TableMode::AutoInc)?;
+        if bulk {
+            table.begin_bulk_insert();
+            self.auto_inc_locks.push(Arc::clone(table));
         }
         let reserved = table.reserve_numbers(numbers);
         if !bulk {
-            self.release_counters();
+            self.release_auto_inc(table);
         }
         Ok(reserved)
     }
 
-    fn release_counters(&mut self) {
-        for table in self.counters.drain(..) {
-            table.bulk_inserts().fetch_sub(1, Relaxed);
-            self.core.locks.release_table(self.locker.owner, table.id(), TableMode::AutoInc);
+    fn release_auto_inc(&self, table: &Table) {
+        self.core.locks.release_table(self.locker.owner, table.id(), TableMode::AutoInc);
+    }
+
+    fn end_bulk_inserts(&mut self) {
+        for table in std::mem::take(&mut self.auto_inc_locks) {
+            table.end_bulk_insert();
+            self.release_auto_inc(&table);
         }
     }
 
@@ -342,23 +361,26 @@ impl Transaction {
         let Some(slot) = self.slot.clone() else { return Ok(()) };
         let undo_no = self.back_to.map_or(undo_no, |earlier| earlier.min(undo_no));
         self.back_to = Some(undo_no);
-        let done = rollback::roll_back_to(&self.core, &slot, undo_no, &mut self.writer);
+        let whole = self.locks.iter().filter(|lock| lock.1.gives(TableMode::Exclusive)).map(|lock| lock.0);
+        let whole = whole.collect::<Vec<_>>();
+        let done = rollback::roll_back_to(&self.core, &slot, undo_no, &whole, &mut self.writer);
         self.writer.release();
         done.map_err(|error| unfinished_error(slot.txn(), error))?;
         self.back_to = None;
         Ok(())
     }
 
-    /// Inserts a row. `DuplicateKey` when a unique key is taken; `Limit` when key or row are too long. After an error
-    /// nothing has changed.
+    /// Inserts a row. May do I/O, and wait: for locks of rows and ranges, with errors as of [`lock_table`](Self::lock_table), and
+    /// for room in the log. `DuplicateKey` when a unique key is taken, whose row is locked then; `Limit` when key or row are too
+    /// long. After an error nothing has changed.
     pub fn insert(&mut self, table: &Arc<Table>, row: &NewRow<'_>) -> Result<()> {
         self.write(table, |writer, target| writer.insert(target, row))
     }
 
     /// Changes the row of `old_key`; the key may change too. `old_entries` are the entries that go, for the same
     /// indexes in the same order as `new.secondary`: all of them when the key changes, otherwise those that change. A
-    /// value of `new.row` that is external, as in the stored row, is kept. Errors as of [`insert`](Self::insert), and
-    /// `RowNotFound`.
+    /// value of `new.row` that is external, as in the stored row, is kept. Waits, and errors, as of [`insert`](Self::insert);
+    /// `RowNotFound`, and `RecordChanged` under [snapshot isolation](Self::set_snapshot_isolation).
     pub fn update(
         &mut self,
         table: &Arc<Table>,
@@ -369,13 +391,14 @@ impl Transaction {
         self.write(table, |writer, target| writer.update(target, old_key, new, old_entries))
     }
 
-    /// Deletes the row of `key` with its entries in all secondary indexes. `RowNotFound` when there is none.
+    /// Deletes the row of `key` with its entries in all secondary indexes. Waits, and errors, as of [`update`](Self::update).
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8], old_entries: &[OldEntry<'_>]) -> Result<()> {
         self.write(table, |writer, target| writer.delete(target, key, old_entries))
     }
 
     /// Reads the stored row of `key` into `row`, large values as locators; whether there is one. May do I/O, and wait for
-    /// a lock: errors as of [`lock_table`](Self::lock_table).
+    /// a lock: errors as of [`lock_table`](Self::lock_table), and `RecordChanged` under
+    /// [snapshot isolation](Self::set_snapshot_isolation).
     pub fn get(&mut self, table: &Arc<Table>, key: &[u8], read: Read, row: &mut Vec<u8>) -> Result<bool> {
         let view = match self.lock_to_read(table, read)? {
             Reading::Rows(mode) => return self.get_locked(table, key, mode, row),
@@ -402,12 +425,13 @@ impl Transaction {
             self.locker.check_unchanged(record.version)
         };
         let locked = self.locker.lock_row(table, key, Patience::Waits, |_| mode, see)?;
-        if locked == Locked::Gone && self.isolation != Isolation::ReadCommitted {
+        let is_live = matches!(locked, Locked::Live(_));
+        if !is_live && self.isolation != Isolation::ReadCommitted {
             // The lock goes with a row that is inserted and taken back; its place stays locked.
             let (tree, range) = (table.clustered().def().id, (Bound::Included(key), Bound::Included(key)));
             self.locker.ask(Lock::Gap { tree, range, mode }, Patience::None)?;
         }
-        Ok(locked == Locked::Live)
+        Ok(is_live)
     }
 
     /// A cursor over an index, nowhere yet. To be used while this transaction is open. May wait for a lock: errors as of
@@ -436,13 +460,13 @@ impl Transaction {
         }
     }
 
-    /// How many rows a consistent read of the table finds, where that is known without a scan. May wait for a lock: errors
-    /// as of [`lock_table`](Self::lock_table).
+    /// How many rows a consistent read of the table finds, where that is known without a scan: not where it has to lock them.
+    /// May wait for a lock: errors as of [`lock_table`](Self::lock_table).
     pub fn count(&mut self, table: &Arc<Table>) -> Result<Option<u64>> {
-        self.lock_to_read(table, Read::Consistent)?;
+        let Reading::View(view) = self.lock_to_read(table, Read::Consistent)? else { return Ok(None) };
         let _usage = table.use_it()?;
         let own = self.slot.as_ref().and_then(|slot| slot.rows_of(table.id()));
-        Ok(self.view.stamp().and_then(|stamp| table.counts().count(stamp, own)))
+        Ok(view.stamp().and_then(|stamp| table.counts().count(stamp, own)))
     }
 
     /// Reads a large value into `value`, given its locator from a row that this transaction may read. May do I/O.
@@ -544,26 +568,26 @@ impl Transaction {
         if let Err(error) = prepared::withdraw(&self.core, &slot) {
             return Err(self.hand_over(slot, error));
         }
-        let (listed, tables) = self.give_up_locks();
+        let (listed, _) = self.give_up_locks();
         if planted::is_on("rollback: leave it without its locks") {
             self.core.locks.release_all(listed.owner());
         }
-        self.core.unfinished.add(slot, listed, tables);
+        self.core.unfinished.add(slot, listed);
         Ok(())
     }
 
     /// Leaves a rollback that has met `error` to the background, with all locks.
     fn hand_over(&mut self, slot: Arc<Slot>, error: Error) -> Error {
-        let (listed, tables) = self.give_up_locks();
+        let (listed, _) = self.give_up_locks();
         let (core, txn) = (&self.core, slot.txn());
-        core.unfinished.add_rollback(slot, listed, tables, core.clock.now_ns(), error.to_string());
+        core.unfinished.add_rollback(slot, listed, core.clock.now_ns(), error.to_string());
         unfinished_error(txn, error)
     }
 
     /// Becomes a new owner, without locks. Returns what the old one is, and the tables that it has locked, for whoever takes
     /// its transaction over.
     pub(super) fn give_up_locks(&mut self) -> (Listed, Vec<TableId>) {
-        self.release_counters();
+        self.end_bulk_inserts();
         let core = &self.core;
         self.view = Arc::new(ReadView::new(&core.versions));
         let listed = core.roster.enter(core.new_owner(), Some(Arc::clone(&self.view)));
@@ -578,7 +602,7 @@ impl Transaction {
     }
 
     fn release_locks(&mut self) {
-        self.release_counters();
+        self.end_bulk_inserts();
         self.listed.end();
         self.locks.clear();
         self.core.locks.release_all(self.locker.owner);

@@ -21,7 +21,7 @@ use crate::pool::{PageClass, Pool};
 use crate::tree::{Tree, TreeDef};
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// An open table. Handles are shared; those of a dropped table answer `NoSuchTable`.
@@ -36,7 +36,9 @@ pub struct Table {
     replaced_at: AtomicU64,
     auto_increment: AtomicU64,
     auto_increment_logged: AtomicU64,
-    bulk_inserts: AtomicU32,
+    /// Statements that take numbers one after the other, with the counter locked. Held, shared, by whoever takes some from the
+    /// counter without its lock, so that none of these begins meanwhile.
+    bulk_inserts: RwLock<u32>,
     hidden_key: AtomicU64,
     dropped: RwLock<bool>,
     fence: OnceLock<String>,
@@ -62,7 +64,7 @@ impl Table {
             replaced_at: AtomicU64::new(0),
             auto_increment: AtomicU64::new(first),
             auto_increment_logged: AtomicU64::new(first),
-            bulk_inserts: AtomicU32::new(0),
+            bulk_inserts: RwLock::new(0),
             hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
             dropped: RwLock::new(false),
             fence: OnceLock::new(),
@@ -157,9 +159,21 @@ impl Table {
         }
     }
 
-    /// Statements that take numbers one after the other, with the counter locked.
-    pub(crate) fn bulk_inserts(&self) -> &AtomicU32 {
-        &self.bulk_inserts
+    /// As [`reserve_numbers`](Self::reserve_numbers), unless a statement takes numbers that are to follow each other.
+    pub(crate) fn reserve_numbers_unless_bulk(&self, numbers: &Numbers) -> Option<Reserved> {
+        let bulk_inserts = self.bulk_inserts.read();
+        (*bulk_inserts == 0).then(|| self.reserve_numbers(numbers))
+    }
+
+    /// Keeps numbers for those who lock the counter, of whom the caller is one, until
+    /// [`end_bulk_insert`](Self::end_bulk_insert).
+    pub(crate) fn begin_bulk_insert(&self) {
+        *self.bulk_inserts.write() += 1;
+    }
+
+    /// See [`begin_bulk_insert`](Self::begin_bulk_insert).
+    pub(crate) fn end_bulk_insert(&self) {
+        *self.bulk_inserts.write() -= 1;
     }
 
     /// A new clustered key for a table without one of its own.

@@ -67,10 +67,10 @@ pub(crate) enum Patience {
 /// A row that was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Locked {
-    /// It is there, and locked.
-    Live,
-    /// There is none; its key is locked.
-    Gone,
+    /// It is there, and locked: by one request in this mode, which can be given back, or by its own transaction's version.
+    Live(Option<LockMode>),
+    /// There is none; its key is locked in the same way.
+    Gone(Option<LockMode>),
     /// Somebody has it, and the caller does not wait.
     Refused,
 }
@@ -189,10 +189,17 @@ impl Locker {
         }
     }
 
+    fn is_patient(&self, patience: Patience) -> bool {
+        patience == Patience::Waits && self.lock_wait_ns.load(Relaxed) > 0
+    }
+
     /// Asks for a lock. Does not block. Errors: `Deadlock`, `LockTableFull`.
     pub(crate) fn ask(&self, lock: Lock<'_>, patience: Patience) -> Result<Asked> {
-        let waits = patience == Patience::Waits && self.lock_wait_ns.load(Relaxed) > 0;
-        let wait = if waits { Wait::Queue { work: self.work.load(Relaxed) } } else { Wait::Never };
+        let wait = if self.is_patient(patience) {
+            Wait::Queue { work: self.work.load(Relaxed) }
+        } else {
+            Wait::Never
+        };
         let lock = planted_lock(lock);
         let answer = self.core.locks.request(self.owner, lock, wait).inspect_err(|error| {
             if matches!(error, Error::Deadlock) {
@@ -212,8 +219,8 @@ impl Locker {
     }
 
     /// Asks for `lock`, which is on the record of `key`, whose version is that of another open transaction: that one's lock
-    /// is entered first. Whoever gets it looks again, as the holder may have ended, or let go of a row of which it has still an
-    /// older change to take back.
+    /// is entered first, if there is going to be a wait for it. Whoever gets it looks again, as the holder may have ended, or let
+    /// go of a row of which it has still an older change to take back; a record is given back before that, as it counts again.
     pub(crate) fn ask_behind(
         &self,
         holder: TxnId,
@@ -224,22 +231,30 @@ impl Locker {
         let slot = self.core.active.get(holder);
         let Some(owner) = slot.and_then(|slot| slot.owner()) else { return Ok(Asked::Again) };
         let is_active = || self.core.versions.state(holder) == State::Active;
-        match self.core.locks.convert_implicit(owner, tree, key, is_active)? {
-            true => self.ask(lock, patience),
-            false => Ok(Asked::Again),
+        if !self.is_patient(patience) {
+            return Ok(if is_active() { Asked::Refused } else { Asked::Again });
         }
+        if !self.core.locks.convert_implicit(owner, tree, key, is_active)? {
+            return Ok(Asked::Again);
+        }
+        let asked = self.ask(lock, patience)?;
+        if let (Asked::Held, Lock::Record { mode, .. }) = (&asked, lock) {
+            self.core.locks.unlock_row(self.owner, tree, key, mode);
+            return Ok(Asked::Again);
+        }
+        Ok(asked)
     }
 
-    /// Asks for the lock of a record with this version; under its latch (I2).
-    pub(crate) fn ask_for_record(
+    /// Asks for the lock of a record whose version is by `maker`; under its latch (I2).
+    fn ask_for_record(
         &self,
         (tree, key): (TreeId, &[u8]),
         mode: LockMode,
-        version: Version,
+        maker: Maker,
         patience: Patience,
     ) -> Result<Asked> {
         let lock = Lock::Record { tree, key, mode };
-        match self.maker_of(version) {
+        match maker {
             Maker::Own => Ok(Asked::Held),
             Maker::Ended => self.ask(lock, patience),
             Maker::Other(holder) => {
@@ -253,20 +268,20 @@ impl Locker {
         }
     }
 
-    /// Waits for the answer to a request about `table`. Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and
-    /// `RollbackUnfinished` instead of the first when a rollback that meets errors holds the table.
-    pub(crate) fn wait(&self, table: TableId, ticket: &Ticket) -> Result<()> {
+    /// Waits for the answer to a request. Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and `RollbackUnfinished` instead
+    /// of the first when it was a rollback that meets errors that was waited for.
+    pub(crate) fn wait(&self, ticket: &Ticket) -> Result<()> {
         let since_ns = self.core.clock.now_ns();
         self.entry.set_waiting(Some(since_ns));
         self.waits.iter().for_each(|waits| waits(true));
-        let done = self.wait_for_answer(table, ticket);
+        let done = self.wait_for_answer(ticket);
         self.waits.iter().for_each(|waits| waits(false));
         self.entry.set_waiting(None);
         self.core.counters.add_lock_wait(self.core.clock.now_ns().saturating_sub(since_ns));
         done
     }
 
-    fn wait_for_answer(&self, table: TableId, ticket: &Ticket) -> Result<()> {
+    fn wait_for_answer(&self, ticket: &Ticket) -> Result<()> {
         let mut left_ns = self.lock_wait_ns.load(Relaxed);
         loop {
             let slice_ns = left_ns.min(WAIT_SLICE_NS);
@@ -278,7 +293,7 @@ impl Locker {
             let refusal = match (self.core.health.check(), self.is_interrupted(), left_ns) {
                 (Err(fatal), _, _) => fatal,
                 (_, true, _) => Error::Interrupted,
-                (_, _, 0) => self.timeout(table),
+                (_, _, 0) => self.timeout(&self.core.locks.blockers_of(self.owner)),
                 _ => continue,
             };
             return match self.core.locks.cancel(ticket) {
@@ -306,9 +321,9 @@ impl Locker {
         }
     }
 
-    /// The error of whoever has waited long enough for something of a table.
-    pub(crate) fn timeout(&self, table: TableId) -> Error {
-        match self.core.unfinished.rollback_of(table) {
+    /// The error of whoever has waited long enough for one of `blockers`.
+    pub(crate) fn timeout(&self, blockers: &[Owner]) -> Error {
+        match self.core.unfinished.failed_among(blockers) {
             Some((txn, reason)) => Error::RollbackUnfinished { txn, reason },
             None => {
                 Counters::add(&self.core.counters.lock_timeouts);
@@ -317,19 +332,18 @@ impl Locker {
         }
     }
 
-    /// Locks something of `table` that needs no look at a record. Waits; errors as of [`ask`](Self::ask) and
-    /// [`wait`](Self::wait).
-    pub(crate) fn acquire(&self, table: TableId, lock: Lock<'_>) -> Result<()> {
+    /// Locks something that needs no look at a record. Waits; errors as of [`ask`](Self::ask) and [`wait`](Self::wait).
+    pub(crate) fn acquire(&self, lock: Lock<'_>) -> Result<()> {
         match self.ask(lock, Patience::Waits)? {
-            Asked::Wait(ticket) => self.wait(table, &ticket),
-            Asked::Refused => Err(self.timeout(table)),
+            Asked::Wait(ticket) => self.wait(&ticket),
+            Asked::Refused => Err(self.timeout(&self.core.locks.blockers_of_request(self.owner, lock))),
             Asked::Held | Asked::Again => Ok(()),
         }
     }
 
     /// Locks a table.
     pub(crate) fn lock_table(&self, table: TableId, mode: TableMode) -> Result<()> {
-        self.acquire(table, Lock::Table(table, mode))
+        self.acquire(Lock::Table(table, mode))
     }
 
     /// Locks the row of `key`, in the mode that `mode` chooses once it sees the record; `see` gets the record as it is when
@@ -345,17 +359,17 @@ impl Locker {
         let mut waited_for = None;
         let is_blind = planted::is_on("locks: do not look again after a wait");
         let locked = loop {
-            let (mut is_live, mut locked_as) = (false, LockMode::Shared);
+            let (mut is_live, mut locked_as, mut is_own) = (false, LockMode::Shared, false);
             let asked = {
                 let _usage = table.use_it()?;
                 let tree = table.clustered();
                 tree.look(key, |record| {
-                    let version = record.and_then(|record| record.version);
-                    locked_as = mode(record);
-                    if let Maker::Other(_) = self.maker_of(version) {
+                    let maker = self.maker_of(record.and_then(|record| record.version));
+                    (locked_as, is_own) = (mode(record), maker == Maker::Own);
+                    if let Maker::Other(_) = maker {
                         waited_for = None;
                     }
-                    let asked = self.ask_for_record((tree.def().id, key), locked_as, version, patience)?;
+                    let asked = self.ask_for_record((tree.def().id, key), locked_as, maker, patience)?;
                     let is_seen = is_blind || matches!(asked, Asked::Held);
                     if let Some(record) = record.filter(|_| is_seen) {
                         is_live = !record.is_marked();
@@ -365,25 +379,32 @@ impl Locker {
                 })?
             };
             match asked? {
-                Asked::Held if is_live => break Locked::Live,
-                Asked::Held => break Locked::Gone,
+                Asked::Held => {
+                    let by = (!is_own).then_some(locked_as);
+                    break if is_live { Locked::Live(by) } else { Locked::Gone(by) };
+                }
                 Asked::Wait(ticket) => {
-                    self.wait(table.id(), &ticket)?;
+                    self.wait(&ticket)?;
                     waited_for = Some(locked_as);
                     if is_blind {
-                        break if is_live { Locked::Live } else { Locked::Gone };
+                        break if is_live { Locked::Live(None) } else { Locked::Gone(None) };
                     }
                 }
                 Asked::Again => std::thread::yield_now(),
                 Asked::Refused if patience == Patience::None => return Ok(Locked::Refused),
-                Asked::Refused => return Err(self.timeout(table.id())),
+                Asked::Refused => return Err(self.timeout(&[])),
             }
         };
         // The lock counts once, so that it can be given back by one call.
         if let Some(mode) = waited_for {
-            self.core.locks.unlock_row(self.owner, table.clustered().def().id, key, mode);
+            self.unlock_row(table, key, mode);
         }
         Ok(locked)
+    }
+
+    /// Gives one request for the row of `key` back.
+    pub(crate) fn unlock_row(&self, table: &Table, key: &[u8], mode: LockMode) {
+        self.core.locks.unlock_row(self.owner, table.clustered().def().id, key, mode);
     }
 }
 

@@ -172,11 +172,11 @@ pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
 /// Rolls the transaction of that name back, a long one in the background; `UnknownXid` as for [`commit`], `RollbackUnfinished` when
 /// the rollback has met an error and goes on in the background. Until its end the locks stay.
 pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
-    let Waiting { slot, listed, tables, .. } = core.prepared.take(xid)?;
+    let Waiting { slot, listed, .. } = core.prepared.take(xid)?;
     listed.set_phase(Phase::RollingBack);
     core.locks.release_ranges(listed.owner());
     if core.unfinished.should_take(core, &slot) && withdraw(core, &slot).is_ok() {
-        core.unfinished.add(slot, listed, tables);
+        core.unfinished.add(slot, listed);
         core.prepared.note_left();
         return Ok(());
     }
@@ -187,7 +187,7 @@ pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
         }
         Err(error) => {
             let (now_ns, txn) = (core.clock.now_ns(), slot.txn());
-            core.unfinished.add_rollback(slot, listed, tables, now_ns, error.to_string());
+            core.unfinished.add_rollback(slot, listed, now_ns, error.to_string());
             core.prepared.note_left();
             Err(unfinished_error(txn, error))
         }

@@ -20,31 +20,41 @@ use super::handle::Table;
 use super::large::{Buffers, Unclaimed};
 use super::prepared;
 use super::row_op::Writer;
-use crate::base::{planted, reach, Error, Lsn, PageId, Result, TreeId, UndoPtr};
+use crate::base::{planted, reach, Error, Lsn, PageId, Result, TableId, TreeId, UndoPtr};
 use crate::format::log_record::{LogRecord, RowOp};
 use crate::format::state::TxnState;
 use crate::format::undo_record::{
-    decode_body, UndoBody, UndoFinish, UndoHead, UndoRow, FINISH_BYTES_MAX, HEAD_BYTES,
+    decode_body, Before, UndoBody, UndoFinish, UndoHead, UndoRow, FINISH_BYTES_MAX, HEAD_BYTES,
 };
 use crate::pool::Action;
 use crate::txn::{Outcome, Slot};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
-/// Takes back everything that the transaction did after its undo record number `undo_no`. `LockTableFull` when there is no
-/// room for the locks of the rows (I6): then it has to be rolled back as a whole.
-pub(crate) fn roll_back_to(core: &Core, slot: &Arc<Slot>, undo_no: u64, writer: &mut Writer) -> Result<()> {
-    take_back(core, slot, undo_no, Rows::StayLocked, writer)
+/// Takes back everything that the transaction did after its undo record number `undo_no`; it has the tables in `whole` locked
+/// exclusively. `LockTableFull` when there is no room for the locks of the rows (I6): then it has to be rolled back as a whole.
+/// By the transaction's own thread.
+pub(crate) fn roll_back_to(
+    core: &Core,
+    slot: &Arc<Slot>,
+    undo_no: u64,
+    whole: &[TableId],
+    writer: &mut Writer,
+) -> Result<()> {
+    take_back(core, slot, undo_no, Rows::StayLocked { whole }, writer)
 }
 
 /// What becomes of the locks of rows that are taken back (I6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Rows {
-    StayLocked,
+enum Rows<'a> {
+    /// Those of tables that are locked as a whole need none.
+    StayLocked {
+        whole: &'a [TableId],
+    },
     AreFree,
 }
 
-fn take_back(core: &Core, slot: &Arc<Slot>, undo_no: u64, rows: Rows, writer: &mut Writer) -> Result<()> {
+fn take_back(core: &Core, slot: &Arc<Slot>, undo_no: u64, rows: Rows<'_>, writer: &mut Writer) -> Result<()> {
     writer.unclaimed.clear();
     while slot.state().undo_no > undo_no {
         take_back_newest(core, slot, rows, writer)?;
@@ -135,7 +145,7 @@ pub(crate) fn take_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer)
     take_back_newest(core, slot, Rows::AreFree, writer)
 }
 
-fn take_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows, writer: &mut Writer) -> Result<()> {
+fn take_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut Writer) -> Result<()> {
     let state = *slot.state();
     let mut record = std::mem::take(&mut writer.buffers.undo);
     let head = core.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
@@ -198,7 +208,7 @@ fn take_back_row(
     core: &Core,
     slot: &Slot,
     (head, row): (&UndoHead, &UndoRow<'_>),
-    rows: Rows,
+    rows: Rows<'_>,
     writer: &mut Writer,
 ) -> Result<()> {
     let Some(table) = core.catalog.by_id(row.table) else {
@@ -211,8 +221,12 @@ fn take_back_row(
     let old = (row.op != RowOp::Insert).then_some(row.old_key);
     let new = (row.op != RowOp::Delete && !row.new_key.is_empty()).then_some(row.new_key);
     let locks = slot.owner().map(|owner| (owner, table.clustered().def().id));
-    if let (Some((owner, tree)), Some(key), Rows::StayLocked) = (locks, old, rows) {
-        core.locks.convert_implicit(owner, tree, key, || true)?;
+    let is_by_own = |before: &Before<'_>| before.version.is_some_and(|(txn, _)| txn == slot.txn());
+    if let (Some((owner, tree)), Some(key), Rows::StayLocked { whole }) = (locks, old, rows) {
+        // A version of its own that comes back is a lock still.
+        if !whole.contains(&row.table) && !is_by_own(&row.old) {
+            core.locks.keep_changed(owner, tree, key)?;
+        }
     }
     let standing = core.standings.of_rows(row.table, old, new);
     writer.change.plan_backward(row, &|version| core.is_purged(version));
@@ -236,7 +250,7 @@ fn take_back_row(
     }
     drop(standing);
     if let Some((owner, tree)) = locks {
-        let is_own = row.marked.and_then(|marked| marked.version).is_some_and(|(txn, _)| txn == slot.txn());
+        let is_own = row.marked.as_ref().is_some_and(is_by_own);
         let are_free = rows == Rows::AreFree || planted::is_on("savepoint: let go of what is taken back");
         let freed = old.filter(|_| are_free).into_iter().chain(new.filter(|_| are_free || !is_own));
         freed.for_each(|key| core.locks.release_row(owner, tree, key));

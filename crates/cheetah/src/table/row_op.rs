@@ -20,7 +20,7 @@ use super::change::{self, Change, EntryChange, Gone, Paths, TreePaths};
 use super::core::{Core, Counters, Need};
 use super::handle::Table;
 use super::large::{self, Buffers, Unclaimed};
-use super::locker::{Asked, Locker, Maker, Patience};
+use super::locker::{Asked, Locked, Locker, Maker, Patience};
 use super::rollback;
 use super::spec::{NewRow, OldEntry, SecondaryEntry};
 use super::standing::Standing;
@@ -38,7 +38,7 @@ use std::sync::Arc;
 /// Bytes of an undo record beside keys and rows, for the row and for each entry.
 const UNDO_BYTES_MORE: usize = 96;
 
-/// The buffers and pins of one transaction's row operations; nothing is allocated per row once they have grown.
+/// The buffers and pins of one transaction's row operations; once they have grown, only unique keys need an allocation per row.
 #[derive(Default, Debug)]
 pub(crate) struct Writer {
     pub(crate) paths: Paths,
@@ -181,21 +181,43 @@ impl Writer {
     ) -> Result<()> {
         check_limits(on.table, new)?;
         self.duplicate = None;
+        let mut places = 0;
+        let done = self.run_until_done(on, op, old_key, new, old_entries, &mut places);
+        match done {
+            Ok(()) => forget_locks(on, op, old_key, new),
+            Err(_) => give_back_place(on, new, &mut places),
+        }
+        done
+    }
+
+    /// `places` counts the requests for the key of a new row that is not there.
+    fn run_until_done(
+        &mut self,
+        on: Target<'_>,
+        op: RowOp,
+        old_key: &[u8],
+        new: Option<&NewRow<'_>>,
+        old_entries: &[OldEntry<'_>],
+        places: &mut u32,
+    ) -> Result<()> {
         loop {
             let before = on.slot.state().undo_no;
-            lock_rows(on, op, old_key, new)?;
-            match self.attempt(on, op, old_key, new, old_entries)? {
-                Attempt::Done => break,
-                Attempt::Wait(obstacle) => self.wait_for(on, obstacle)?,
+            *places += u32::from(lock_rows(on, op, old_key, new)?);
+            let obstacle = match self.attempt(on, op, old_key, new, old_entries)? {
+                Attempt::Done => return Ok(()),
+                Attempt::Wait(obstacle) => obstacle,
                 Attempt::TakeBack(obstacle) => {
                     reach::mark("row operation taken back for a range");
-                    rollback::roll_back_to(on.core, on.slot, before, self)?;
-                    self.wait_for(on, obstacle)?;
+                    rollback::roll_back_to(on.core, on.slot, before, &[], self)?;
+                    obstacle
                 }
+            };
+            if let Obstacle::Range(..) = obstacle {
+                // Whoever has the range may put the row there himself.
+                give_back_place(on, new, places);
             }
+            self.wait_for(on, obstacle)?;
         }
-        forget_locks(on, op, old_key, new);
-        Ok(())
     }
 
     fn attempt(
@@ -236,13 +258,14 @@ impl Writer {
         let Some(Locks { locker, duplicates }) = on.locks else { return Ok(()) };
         match obstacle {
             Obstacle::Row(key) => {
-                locker.lock_row(on.table, &key, Patience::Waits, |_| duplicates, |_| Ok(()))?;
-                self.duplicate = Some(key);
+                let locked = locker.lock_row(on.table, &key, Patience::Waits, |_| duplicates, |_| Ok(()))?;
+                if let Locked::Gone(Some(mode)) = locked {
+                    locker.unlock_row(on.table, &key, mode);
+                }
+                self.duplicate = matches!(locked, Locked::Live(_)).then_some(key);
                 Ok(())
             }
-            Obstacle::Range(tree, key) => {
-                locker.acquire(on.table.id(), Lock::InsertIntention { tree, key: &key })
-            }
+            Obstacle::Range(tree, key) => locker.acquire(Lock::InsertIntention { tree, key: &key }),
         }
     }
 
@@ -606,21 +629,29 @@ impl Writer {
     }
 }
 
-/// Locks the rows of the old key and of the new one. Waits, with nothing else held.
-fn lock_rows(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>) -> Result<()> {
-    let Some(Locks { locker, duplicates }) = on.locks else { return Ok(()) };
+/// Locks the rows of the old key and of the new one; whether by a request for a new key with no row. Waits, with nothing
+/// else held.
+fn lock_rows(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>) -> Result<bool> {
+    let Some(Locks { locker, duplicates }) = on.locks else { return Ok(false) };
     let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
     if op != RowOp::Insert {
         locker.lock_row(on.table, old_key, Patience::Waits, |_| LockMode::Exclusive, see)?;
     }
-    if let Some(new) = new.filter(|new| op == RowOp::Insert || new.key != old_key) {
-        let mode = |record: Option<RecordRef<'_>>| match record {
-            Some(record) if !record.is_marked() => duplicates,
-            _ => LockMode::Exclusive,
-        };
-        locker.lock_row(on.table, new.key, Patience::Waits, mode, see)?;
+    let Some(new) = new.filter(|new| op == RowOp::Insert || new.key != old_key) else { return Ok(false) };
+    let mode = |record: Option<RecordRef<'_>>| match record {
+        Some(record) if !record.is_marked() => duplicates,
+        _ => LockMode::Exclusive,
+    };
+    let locked = locker.lock_row(on.table, new.key, Patience::Waits, mode, see)?;
+    Ok(matches!(locked, Locked::Gone(Some(_))))
+}
+
+/// Gives the requests for the key of a row back that does not come, or not yet.
+fn give_back_place(on: Target<'_>, new: Option<&NewRow<'_>>, places: &mut u32) {
+    let requests = std::mem::take(places);
+    if let (Some(Locks { locker, .. }), Some(new)) = (on.locks, new) {
+        (0..requests).for_each(|_| locker.unlock_row(on.table, new.key, LockMode::Exclusive));
     }
-    Ok(())
 }
 
 /// Gives the locks of the rows back that the operation has changed (I3).

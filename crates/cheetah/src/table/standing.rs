@@ -8,7 +8,7 @@
 //! Invariants
 //!   I1  Rows share standings by a hash of table and clustered key; entries of secondary indexes belong to their row's.
 //!   I2  Purge never waits for a standing: a writer that has one may be waiting for a checkpoint.
-//! Locks     a standing is taken before the gate is entered, with nothing held but table use.
+//! Locks     a standing is taken before the gate is entered, with nothing held but table use, locks, and latches of unique keys.
 
 use crate::base::TableId;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -13,8 +13,8 @@ use super::core::{Core, Counters};
 use super::found;
 use super::rollback;
 use super::row_op::Writer;
-use crate::base::{reach, Error, Result, TableId, TxnId};
-use crate::txn::{Listed, Phase, Slot};
+use crate::base::{reach, Error, Result, TxnId};
+use crate::txn::{Listed, Owner, Phase, Slot};
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -40,7 +40,6 @@ pub(crate) struct Unfinished {
 struct Rest {
     slot: Arc<Slot>,
     listed: Listed,
-    tables: Vec<TableId>,
     failed: Mutex<Option<Failure>>,
     /// Whether an opening has found it.
     is_found: bool,
@@ -52,9 +51,9 @@ struct Failure {
 }
 
 impl Rest {
-    fn new(slot: Arc<Slot>, listed: Listed, tables: Vec<TableId>, is_found: bool) -> Self {
+    fn new(slot: Arc<Slot>, listed: Listed, is_found: bool) -> Self {
         listed.set_phase(Phase::RollingBack);
-        Self { slot, listed, tables, failed: Mutex::default(), is_found }
+        Self { slot, listed, failed: Mutex::default(), is_found }
     }
 
     fn is_due(&self, now_ns: u64) -> bool {
@@ -68,15 +67,8 @@ impl Rest {
 
 impl Unfinished {
     /// Takes over a rollback that has met an error, with the locks of its transaction (I1).
-    pub(crate) fn add_rollback(
-        &self,
-        slot: Arc<Slot>,
-        listed: Listed,
-        tables: Vec<TableId>,
-        now_ns: u64,
-        reason: String,
-    ) {
-        let rest = Rest::new(slot, listed, tables, false);
+    pub(crate) fn add_rollback(&self, slot: Arc<Slot>, listed: Listed, now_ns: u64, reason: String) {
+        let rest = Rest::new(slot, listed, false);
         rest.fail(now_ns, reason);
         self.list.lock().push(Arc::new(rest));
     }
@@ -87,15 +79,15 @@ impl Unfinished {
     }
 
     /// Takes over a rollback that is to be done, with the locks of its transaction (I1). What was promised is withdrawn.
-    pub(crate) fn add(&self, slot: Arc<Slot>, listed: Listed, tables: Vec<TableId>) {
+    pub(crate) fn add(&self, slot: Arc<Slot>, listed: Listed) {
         reach::mark("rollback left to the background");
-        self.list.lock().push(Arc::new(Rest::new(slot, listed, tables, false)));
+        self.list.lock().push(Arc::new(Rest::new(slot, listed, false)));
     }
 
     /// Takes over a transaction that an opening has found open, and locks its tables again (I1). Reads its undo records.
     pub(crate) fn add_found(&self, core: &Core, slot: &Arc<Slot>) -> Result<()> {
-        let (listed, tables) = found::take_over(core, slot)?;
-        self.list.lock().push(Arc::new(Rest::new(Arc::clone(slot), listed, tables, true)));
+        let (listed, _) = found::take_over(core, slot)?;
+        self.list.lock().push(Arc::new(Rest::new(Arc::clone(slot), listed, true)));
         Ok(())
     }
 
@@ -104,12 +96,13 @@ impl Unfinished {
         self.list.lock().len()
     }
 
-    /// The rollback that keeps `table` locked, and what it has met.
-    pub(crate) fn rollback_of(&self, table: TableId) -> Option<(TxnId, String)> {
+    /// The rollback of one of `owners` that has met an error, and what that was.
+    pub(crate) fn failed_among(&self, owners: &[Owner]) -> Option<(TxnId, String)> {
         let list = self.list.lock();
-        let rest = list.iter().find(|rest| rest.tables.contains(&table))?;
-        let reason = rest.failed.lock().as_ref().map(|failure| failure.reason.clone());
-        reason.map(|reason| (rest.slot.txn(), reason))
+        list.iter().filter(|rest| owners.contains(&rest.listed.owner())).find_map(|rest| {
+            let failed = rest.failed.lock();
+            failed.as_ref().map(|failure| (rest.slot.txn(), failure.reason.clone()))
+        })
     }
 
     /// Works on what is due; whether anything was done. An error of one does not keep the others; the first is returned.

@@ -6,7 +6,7 @@
 
 use super::grant::{for_each_holder, How};
 use super::listing::LockedOn;
-use super::lock_table::LockTable;
+use super::lock_table::{wanted, Lock, LockTable};
 use super::modes::{LockMode, TableMode};
 use super::ticket::Outcome;
 use super::waits::{RowRequest, RowWant, Waiter, Waits, Want};
@@ -14,6 +14,7 @@ use super::Owner;
 use crate::base::{reach, TableId};
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// A circle of waiters, as it was found.
 #[derive(Clone, Debug)]
@@ -148,6 +149,19 @@ impl LockTable {
         owners.iter().zip(nexts).filter_map(member).collect()
     }
 
+    /// Who would keep `owner` waiting for a lock.
+    pub fn blockers_of_request(&self, owner: Owner, lock: Lock<'_>) -> Vec<Owner> {
+        let Some(want) = wanted(lock) else { return Vec::new() };
+        let waits = self.waits.lock();
+        let slot = Arc::default();
+        let waiter = Waiter { turn: waits.now(), owner, work: 0, want, upgrades: false, slot };
+        self.blocking_owners(&waits, &waiter)
+    }
+
+    pub(super) fn blocking_owners(&self, waits: &Waits, waiter: &Waiter) -> Vec<Owner> {
+        self.blockers(waits, waiter).into_iter().map(|blocking| blocking.owner).collect()
+    }
+
     /// For whom a waiter waits, as far as it matters for circles: through each that is left out one comes only to others
     /// that are named.
     fn edges(&self, waits: &Waits, owner: Owner) -> Vec<Owner> {
@@ -155,7 +169,7 @@ impl LockTable {
         let Want::Row(request @ RowRequest { want: RowWant::Record(mode) | RowWant::NextKey(mode, _), .. }) =
             &waiter.want
         else {
-            return self.blockers(waits, waiter).into_iter().map(|blocking| blocking.owner).collect();
+            return self.blocking_owners(waits, waiter);
         };
         let holders = self.holders(request, owner);
         // All who wait for this record wait for its holders in the end.

@@ -8,7 +8,7 @@ use super::point::{HOLD_BYTES, POINT_BYTES};
 use super::stripe::Stripe;
 use super::waits::{RowRequest, RowWant};
 use super::Owner;
-use crate::base::{planted, Result, TreeId};
+use crate::base::{planted, Error, Result, TreeId};
 
 impl LockTable {
     /// Makes the lock explicit that `holder` has on a record through an active version of it, for somebody who wants to
@@ -46,6 +46,24 @@ impl LockTable {
         Ok(is_converted)
     }
 
+    /// Puts a lock in the place of a version that `owner` takes back while its transaction goes on: it keeps the record. To be
+    /// called before that, by the owner's own thread. `LockTableFull` if there is no room, even for compressed locks.
+    pub fn keep_changed(&self, owner: Owner, tree: TreeId, key: &[u8]) -> Result<()> {
+        match self.convert_implicit(owner, tree, key, || true) {
+            Err(Error::LockTableFull) => {
+                self.compress_all(owner);
+                self.convert_implicit(owner, tree, key, || true)?;
+            }
+            converted => {
+                converted?;
+            }
+        }
+        if self.owners.is_long(owner, tree) {
+            self.compress(owner, tree);
+        }
+        Ok(())
+    }
+
     /// How an owner has a record, not counting ranges.
     fn record_of(&self, stripe: &Stripe, owner: Owner, request: &RowRequest) -> Option<LockMode> {
         let trees = self.tree_shard(request.tree).trees.read();
@@ -71,7 +89,7 @@ impl LockTable {
         }
         self.account.check(POINT_BYTES + HOLD_BYTES + request.key.heap_bytes())?;
         if stripe.give(&self.account, request, holder, exclusive) {
-            // Compressing is left to the holder's own requests: its end may come while another thread does it.
+            // Compressing is left to the holder's own thread: its end may come while another one does it.
             self.owners.add_point(holder, request.tree, request.hash);
         }
         if is_active() || planted::is_on("locks: convert for a holder that has ended") {

@@ -224,8 +224,7 @@ impl LockTable {
     /// Who keeps an owner waiting now; nobody when it does not wait.
     pub fn blockers_of(&self, owner: Owner) -> Vec<Owner> {
         let waits = self.waits.lock();
-        let blockers = waits.waiter(owner).map_or_else(Vec::new, |waiter| self.blockers(&waits, waiter));
-        blockers.into_iter().map(|blocking| blocking.owner).collect()
+        waits.waiter(owner).map_or_else(Vec::new, |waiter| self.blocking_owners(&waits, waiter))
     }
 
     /// How many requests wait.

@@ -176,31 +176,27 @@ impl LockTable {
     /// Asks for a lock. Does not block. `Deadlock` when the request would close a cycle of waiters and its owner has done
     /// least of them; `LockTableFull` when there is no room for it. After an error the owner has what it had before.
     pub fn request(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
-        let row = |tree, key, want| {
-            Want::Row(RowRequest { tree, hash: hash_key(tree, key), key: KeyBytes::new(key), want })
-        };
-        let want = match lock {
-            Lock::Gap { tree, range, mode } => {
-                return self.request_range(owner, tree, &Span::new(range), Level::gap(mode))
-            }
-            Lock::Range { tree, range, mode } => {
-                return self.request_range(owner, tree, &Span::new(range), Level::next_key(mode))
-            }
-            Lock::Table(table, mode) => Want::Table(table, mode),
-            Lock::Record { tree, key, mode } => row(tree, key, RowWant::Record(mode)),
-            Lock::InsertIntention { tree, key } => row(tree, key, RowWant::Insert),
-            Lock::NextKey { tree, range, key, mode } => {
-                let span = Span::new(range);
-                debug_assert!(span.contains(key), "{range:?} holds its record {key:?}");
-                row(tree, key, RowWant::NextKey(mode, span))
-            }
-        };
-        match self.request_want(owner, &want, wait) {
+        match self.request_once(owner, lock, wait) {
             Err(Error::LockTableFull) => {
                 self.compress_all(owner);
-                self.request_want(owner, &want, wait)
+                self.request_once(owner, lock, wait)
             }
             answer => answer,
+        }
+    }
+
+    fn request_once(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
+        match lock {
+            Lock::Gap { tree, range, mode } => {
+                self.request_range(owner, tree, &Span::new(range), Level::gap(mode))
+            }
+            Lock::Range { tree, range, mode } => {
+                self.request_range(owner, tree, &Span::new(range), Level::next_key(mode))
+            }
+            other => match wanted(other) {
+                Some(want) => self.request_want(owner, &want, wait),
+                None => Ok(Answer::AlreadyHeld),
+            },
         }
     }
 
@@ -292,4 +288,22 @@ impl LockTable {
         let at = tree.0 as usize % TREE_SHARDS_COUNT;
         self.tree_shards.get(at).expect("the index is a remainder by their number")
     }
+}
+
+/// What a lock asks for of which others can keep somebody; they cannot of a range without records.
+pub(super) fn wanted(lock: Lock<'_>) -> Option<Want> {
+    let row = |tree, key, want| {
+        Want::Row(RowRequest { tree, hash: hash_key(tree, key), key: KeyBytes::new(key), want })
+    };
+    Some(match lock {
+        Lock::Gap { .. } | Lock::Range { .. } => return None,
+        Lock::Table(table, mode) => Want::Table(table, mode),
+        Lock::Record { tree, key, mode } => row(tree, key, RowWant::Record(mode)),
+        Lock::InsertIntention { tree, key } => row(tree, key, RowWant::Insert),
+        Lock::NextKey { tree, range, key, mode } => {
+            let span = Span::new(range);
+            debug_assert!(span.contains(key), "{range:?} holds its record {key:?}");
+            row(tree, key, RowWant::NextKey(mode, span))
+        }
+    })
 }

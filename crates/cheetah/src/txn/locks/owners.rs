@@ -152,6 +152,13 @@ impl Owners {
         })
     }
 
+    /// Whether compressing the records on a tree is worth while.
+    pub(super) fn is_long(&self, owner: Owner, tree: TreeId) -> bool {
+        let shard = self.shard(owner).lock();
+        let on = shard.owners.get(&owner).and_then(|owned| owned.trees.iter().rfind(|on| on.tree == tree));
+        on.is_some_and(|on| on.points.len() > on.compress_at)
+    }
+
     /// Takes a record that was unlocked off the list, if it is among the last ones.
     pub(super) fn remove_point(&self, owner: Owner, tree: TreeId, hash: u64) {
         self.if_known(owner, |owned| {

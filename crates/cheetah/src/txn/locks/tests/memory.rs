@@ -83,6 +83,16 @@ fn a_full_lock_table_refuses_and_leaves_everything_as_it_was() {
 }
 
 #[test]
+fn an_owner_that_asks_for_a_range_has_its_records_compressed_first_too() {
+    let locks = small(LIMIT, 1_000_000);
+    (0..3000).for_each(|n| locks.grants(A, record(&key(n), X)));
+    assert!((3000..).any(|n| locks.request(B, record(&key(n), X), QUEUE).is_err()));
+    locks.grants(A, gap(&key(1 << 20), &key(1 << 21)));
+    [A, B].into_iter().for_each(|owner| locks.release_all(owner));
+    locks.is_clean();
+}
+
+#[test]
 fn many_ranges_are_bounded_too() {
     let locks = small(100_000, 10);
     let refused =
