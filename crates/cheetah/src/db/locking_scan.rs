@@ -563,7 +563,7 @@ impl Asking<'_> {
                 }
                 match self.locker.ask_behind(holder, (tree, found), lock, patience)? {
                     Asked::Held if is_row => Asked::Again,
-                    // An entry may have been locked, and its row not been had, before the holder changed it: the row tells.
+                    // The lock of an entry may be left of an own change that was taken back: the row tells.
                     asked => asked,
                 }
             }
