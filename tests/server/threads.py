@@ -24,7 +24,9 @@ def test_waits_for_locks_leave_the_pool_its_threads(context):
     threads = [threading.Thread(target=add_one, args=(other,), daemon=True) for other in others]
     for thread in threads:
         thread.start()
-    time.sleep(1)
+    until = time.monotonic() + 20
+    while server.status("Cheetah_lock_waits_current") == 0 and time.monotonic() < until:
+        time.sleep(0.05)
     started = time.monotonic()
     owner.commit()
     for thread in threads:

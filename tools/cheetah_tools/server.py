@@ -1,4 +1,4 @@
-"""A private MariaDB server: own data, socket, configuration and plugin folder; no network port.
+"""A private MariaDB server: own data, socket, configuration and plugin folder; no network port unless a test asks for one.
 
 Works as root and without. Everything is stopped by process id, never by name. A server started with `with` ends with
 its block, on Ctrl-C too; should the tool itself be killed, the kernel ends the server.

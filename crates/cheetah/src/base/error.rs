@@ -121,8 +121,8 @@ pub enum Error {
     },
     /// A rollback has met an error. What it has not taken back yet stays locked until the engine has done so.
     #[error(
-        "the rollback of transaction {txn} has met an error: {reason}; its tables stay locked while the engine goes on \
-         trying; if the cause lasts, restart the server, or drop or truncate the table"
+        "the rollback of transaction {txn} has met an error: {reason}; the rows that it has still to take back stay \
+         locked while the engine goes on trying; if the cause lasts, restart the server, or drop or truncate the table"
     )]
     RollbackUnfinished {
         /// The transaction.

@@ -152,7 +152,7 @@ pub(crate) enum Need {
 }
 
 impl Core {
-    /// A new owner of table locks.
+    /// A new owner of locks.
     pub(crate) fn new_owner(&self) -> Owner {
         Owner(self.next_owner.fetch_add(1, Relaxed))
     }

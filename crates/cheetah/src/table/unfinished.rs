@@ -2,8 +2,8 @@
 //! transactions that an opening has found open.
 //!
 //! Invariants
-//!   I1  A rollback here keeps the table locks of its transaction until it is complete: nobody changes what is half taken
-//!       back. Consistent reads see nothing of it, as before.
+//!   I1  A rollback here keeps its transaction's locks, and with them the versions of rows that it has still to take back:
+//!       nobody changes those. Consistent reads see nothing of it, as before.
 //!   I2  One thread at a time works on them. One that fails rests for a while, and the others go on.
 //!   I3  Each is in the list of active transactions too, so that every generation has it: what is here when the database
 //!       is closed, or crashes, is finished by the next opening.
