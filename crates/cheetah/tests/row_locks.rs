@@ -17,7 +17,7 @@ const THREADS: u64 = 6;
 const TXNS: u64 = 400;
 const KEYS: u64 = 5;
 /// Statements that take two numbers each.
-const NUMBERINGS: u64 = 2_000;
+const NUMBERINGS: u64 = 60_000;
 /// Numbers of a row lie between this times its key and the next row's.
 const NUMBERS: u64 = 1 << 20;
 
