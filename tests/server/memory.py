@@ -1,12 +1,7 @@
 """The pool's limit is the engine's limit: a table much larger than the pool, anonymous memory measured all the while."""
 
-import threading
-import time
-
+from cheetah_tools.peak import POOL_BYTES, TOLERANCE, Peak, idle_bytes, warm_up
 from cheetah_tools.servertests import expect
-
-POOL_BYTES = 64 << 20
-TOLERANCE = 1.05
 
 
 def test_memory_stays_within_the_limit(context):
@@ -14,11 +9,7 @@ def test_memory_stays_within_the_limit(context):
     megabytes = 5000 if context.large else 300
     options = {"loose_cheetah_buffer_pool_size": POOL_BYTES, "loose_cheetah_log_file_size": "64M", "loose_cheetah_log_size_max": "1G",
                "performance_schema": "OFF", "loose_cheetah_flush_log_at_trx_commit": 2}
-    bare = context.server(options, plugin=False)
-    bare.start()
-    warm_up(bare)
-    base = bare.anonymous_bytes()
-    bare.stop()
+    base = idle_bytes(context, options)
     server = context.server(options)
     server.start()
     warm_up(server)
@@ -44,32 +35,3 @@ def test_memory_stays_within_the_limit(context):
     expect(used <= POOL_BYTES * TOLERANCE, f"the engine took {used / 2**20:.1f} MiB of anonymous memory at its peak; the limit is "
            f"{POOL_BYTES / 2**20:.0f} MiB (MiB when {text}; the server alone {base / 2**20:.1f})")
     server.stop()
-
-
-def warm_up(server):
-    """What any server takes for a connection and a statement."""
-    server.sql("SELECT COUNT(*) FROM information_schema.tables")
-    server.sql("SELECT COUNT(*) FROM seq_1_to_100000", "mysql")
-    time.sleep(1)
-
-
-class Peak(threading.Thread):
-    """Samples anonymous memory."""
-
-    def __init__(self, server):
-        super().__init__(daemon=True)
-        self.server, self.bytes, self.stopping = server, 0, threading.Event()
-
-    def run(self):
-        while not self.stopping.wait(0.05):
-            self.bytes = max(self.bytes, self.server.anonymous_bytes())
-
-    def take(self) -> int:
-        """The peak since the last call."""
-        taken, self.bytes = self.bytes, 0
-        return taken
-
-    def stop(self):
-        """End sampling."""
-        self.stopping.set()
-        self.join()

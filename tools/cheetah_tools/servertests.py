@@ -56,7 +56,7 @@ def main(arguments: list) -> int:
     parser.add_argument("names", nargs="*", help="only tests whose name contains one of these")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, help=f"kills in DDL ({ROUNDS} if not given), under TPC-C and the like")
-    parser.add_argument("--large", action="store_true", help="5 GB instead of 300 MB in the memory test")
+    parser.add_argument("--large", action="store_true", help="the full size of tests of memory and of large transactions")
     choice = parser.parse_args(arguments)
     passed, failed, skipped = 0, 0, 0
     for name, function in tests():
