@@ -214,6 +214,17 @@ typedef struct CheetahLockWait {
   CheetahBytes blocking_lock;
 } CheetahLockWait;
 
+/* Images made of pages, and read back. */
+typedef struct CheetahImageWork {
+  uint64_t image_bytes_max; /* of these images; 0: those of an index */
+  CheetahBytes table;
+  CheetahBytes index;
+  uint64_t encodes;
+  uint64_t encode_ns;
+  uint64_t decodes;
+  uint64_t decode_ns;
+} CheetahImageWork;
+
 /* Collects the entries that a row should have, during a check. */
 typedef struct CheetahEntrySink CheetahEntrySink;
 
@@ -228,6 +239,7 @@ typedef void (*CheetahXidSink)(void *context, const CheetahXid *xid);
 typedef void (*CheetahTxnInfoSink)(void *context, const CheetahTxnInfo *txn);
 typedef void (*CheetahLockInfoSink)(void *context, const CheetahLockInfo *lock);
 typedef void (*CheetahLockWaitSink)(void *context, const CheetahLockWait *wait);
+typedef void (*CheetahImageWorkSink)(void *context, const CheetahImageWork *work);
 /* Tells the sink for people what the connection of that number does. */
 typedef void (*CheetahDescribe)(void *context, uint64_t connection, CheetahTextSink sink, void *sink_context);
 typedef int32_t (*CheetahExpectedEntries)(void *context, CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink);
@@ -316,6 +328,11 @@ int32_t cheetah_list_locks(CheetahDb *db, CheetahLockInfoSink sink, void *contex
 int32_t cheetah_list_lock_waits(CheetahDb *db, CheetahLockWaitSink sink, void *context);
 /* Reports ask from any thread, until the database is closed. */
 void cheetah_describe_connections(CheetahDb *db, CheetahDescribe describe, void *context);
+
+/* What the engine has done and holds, in numbers. */
+/* By length of the image; the counters start at zero again if `restart` is 1. */
+int32_t cheetah_list_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);
+int32_t cheetah_list_index_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);
 
 /* Two-phase commit. After cheetah_prepare a transaction takes cheetah_commit_ordered (from any thread; cheetah_commit must
    follow), cheetah_commit, cheetah_rollback, and cheetah_free_txn, which leaves it waiting for one of the two that find it

@@ -48,11 +48,7 @@ static std::string decoded(const std::string &file_name) {
   return name;
 }
 
-struct Names {
-  std::string schema, table;
-};
-
-static Names names_of(const std::string &name) {
+TableName table_name_of(const std::string &name) {
   size_t slash = name.find('/');
   if (slash == std::string::npos) return {"", decoded(name)};
   return {decoded(name.substr(0, slash)), decoded(name.substr(slash + 1))};
@@ -65,8 +61,8 @@ static std::string quoted(const std::string &name) {
 }
 
 std::string quoted_table_name(const std::string &name) {
-  Names names = names_of(name);
-  return names.schema.empty() ? quoted(names.table) : quoted(names.schema) + "." + quoted(names.table);
+  TableName shown = table_name_of(name);
+  return shown.schema.empty() ? quoted(shown.table) : quoted(shown.schema) + "." + quoted(shown.table);
 }
 
 // One table of the engine, while its rows of the information schema are written.
@@ -86,9 +82,9 @@ class Described {
 
   // Schema and table as the server shows names: decoded from those of files.
   void store_name(TABLE *target) const {
-    Names names = names_of(name_);
-    target->field[0]->store(names.schema.data(), names.schema.size(), system_charset_info);
-    target->field[1]->store(names.table.data(), names.table.size(), system_charset_info);
+    TableName shown = table_name_of(name_);
+    target->field[0]->store(shown.schema.data(), shown.schema.size(), system_charset_info);
+    target->field[1]->store(shown.table.data(), shown.table.size(), system_charset_info);
   }
 
  private:
@@ -143,8 +139,7 @@ static int fill(THD *thd, TABLE_LIST *tables, COND *) {
   std::vector<std::string> names;
   cheetah_table_names(engine.db, add_name, &names);
   for (const std::string &name : names) {
-    // The engine's own tables are in no database.
-    if (name.find('/') == std::string::npos) continue;
+    if (is_own_table(name)) continue;
     Described table(name);
     if (table.found() && write(thd, tables->table, table) != 0) return 1;
   }

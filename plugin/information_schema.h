@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The engine's tables of information_schema: CHEETAH_TABLES and CHEETAH_INDEXES (information_schema.cc), CHEETAH_TRX,
-// CHEETAH_LOCKS and CHEETAH_LOCK_WAITS (transaction_views.cc).
+// CHEETAH_LOCKS and CHEETAH_LOCK_WAITS (transaction_views.cc), CHEETAH_CMP and its kin (compression_views.cc).
 #pragma once
 
 #include "server.h"
@@ -14,6 +14,10 @@ extern st_maria_plugin information_schema_indexes;
 extern st_maria_plugin information_schema_trx;
 extern st_maria_plugin information_schema_locks;
 extern st_maria_plugin information_schema_lock_waits;
+extern st_maria_plugin information_schema_cmp;
+extern st_maria_plugin information_schema_cmp_reset;
+extern st_maria_plugin information_schema_cmp_per_index;
+extern st_maria_plugin information_schema_cmp_per_index_reset;
 
 extern st_mysql_information_schema view_interface;
 
@@ -34,6 +38,15 @@ constexpr st_maria_plugin describe_view(const char *name, const char *descriptio
           "0.1",
           MariaDB_PLUGIN_MATURITY_EXPERIMENTAL};
 }
+
+// The engine's own tables are in no database of the server.
+inline bool is_own_table(const std::string &name) { return name.find('/') == std::string::npos; }
+
+// The name of a table as the server shows it.
+struct TableName {
+  std::string schema, table;
+};
+TableName table_name_of(const std::string &name);
 
 // A table of the engine as the server quotes it, with its schema.
 std::string quoted_table_name(const std::string &name);

@@ -4,13 +4,12 @@
 #include "information_schema.h"
 
 #include <sql_acl.h>
-#include <sql_i_s.h>
 #include <sql_parse.h>
-#include <sql_show.h>
 #include <tztime.h>
 
 #include "connections.h"
 #include "engine.h"
+#include "view_rows.h"
 
 namespace Show {
 
@@ -82,23 +81,11 @@ static ST_FIELD_INFO lock_waits_columns[] = {Column("requesting_trx_id", ULonglo
 
 namespace cheetah {
 
-// The rows of a view while the engine tells them. A column that is not stored is NULL, or 0 when it cannot be.
-class Rows {
+// What only these views have: moments, and statements of connections.
+class TransactionRows : public Rows {
  public:
-  Rows(THD *thd, TABLE *target) : thd_(thd), target_(target), now_(my_time(0)) {}
+  TransactionRows(THD *thd, TABLE *target) : Rows(thd, target), now_(my_time(0)) {}
 
-  void start() { restore_record(target_, s->default_values); }
-  void end() { failed_ = failed_ || schema_table_store_record(thd_, target_); }
-  bool failed() const { return failed_; }
-
-  void put(uint column, ulonglong value) { prepared(column)->store(static_cast<longlong>(value), true); }
-  void put(uint column, const std::string &text, CHARSET_INFO *charset = system_charset_info) {
-    prepared(column)->store(text.data(), text.size(), charset);
-  }
-  // Empty is NULL.
-  void put(uint column, CheetahBytes text) {
-    if (text.len > 0) put(column, text_of(text));
-  }
   // The moment that is so far back.
   void put_moment(uint column, uint64_t age_ns) {
     MYSQL_TIME time;
@@ -111,19 +98,11 @@ class Rows {
   }
 
  private:
-  Field *prepared(uint column) {
-    target_->field[column]->set_notnull();
-    return target_->field[column];
-  }
-
-  THD *thd_;
-  TABLE *target_;
   my_time_t now_;
-  bool failed_ = false;
 };
 
 static void write_transaction(void *context, const CheetahTxnInfo *txn) {
-  auto *rows = static_cast<Rows *>(context);
+  auto *rows = static_cast<TransactionRows *>(context);
   if (rows->failed()) return;
   rows->start();
   rows->put(0, txn->id);
@@ -151,7 +130,7 @@ static void write_transaction(void *context, const CheetahTxnInfo *txn) {
 }
 
 static void write_lock(void *context, const CheetahLockInfo *lock) {
-  auto *rows = static_cast<Rows *>(context);
+  auto *rows = static_cast<TransactionRows *>(context);
   if (rows->failed()) return;
   rows->start();
   rows->put(0, lock->id);
@@ -165,7 +144,7 @@ static void write_lock(void *context, const CheetahLockInfo *lock) {
 }
 
 static void write_lock_wait(void *context, const CheetahLockWait *wait) {
-  auto *rows = static_cast<Rows *>(context);
+  auto *rows = static_cast<TransactionRows *>(context);
   if (rows->failed()) return;
   rows->start();
   rows->put(0, wait->requesting);
@@ -179,7 +158,7 @@ static void write_lock_wait(void *context, const CheetahLockWait *wait) {
 template <typename Sink>
 static int fill(THD *thd, TABLE_LIST *tables, int32_t (*list)(CheetahDb *, Sink, void *), Sink write) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
-  Rows rows(thd, tables->table);
+  TransactionRows rows(thd, tables->table);
   return list(engine.db, write, &rows) != CHEETAH_OK || rows.failed();
 }
 
@@ -195,20 +174,12 @@ static int fill_lock_waits(THD *thd, TABLE_LIST *tables, COND *) {
   return fill(thd, tables, cheetah_list_lock_waits, write_lock_wait);
 }
 
-template <ST_FIELD_INFO *columns, int (*fill)(THD *, TABLE_LIST *, COND *)>
-static int init(void *place) {
-  auto *schema = static_cast<ST_SCHEMA_TABLE *>(place);
-  schema->fields_info = columns;
-  schema->fill_table = fill;
-  return 0;
-}
-
 st_maria_plugin information_schema_trx = describe_view("CHEETAH_TRX", "Transactions of the Cheetah engine",
-                                                       init<Show::trx_columns, fill_transactions>);
+                                                       init_view<Show::trx_columns, fill_transactions>);
 st_maria_plugin information_schema_locks =
-    describe_view("CHEETAH_LOCKS", "Locks of the Cheetah engine", init<Show::locks_columns, fill_locks>);
+    describe_view("CHEETAH_LOCKS", "Locks of the Cheetah engine", init_view<Show::locks_columns, fill_locks>);
 st_maria_plugin information_schema_lock_waits =
     describe_view("CHEETAH_LOCK_WAITS", "Which transaction of the Cheetah engine waits for which",
-                  init<Show::lock_waits_columns, fill_lock_waits>);
+                  init_view<Show::lock_waits_columns, fill_lock_waits>);
 
 }  // namespace cheetah

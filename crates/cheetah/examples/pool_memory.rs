@@ -11,6 +11,7 @@ use cheetah::pool::{CutState, PageClass, Pool};
 use cheetah::segment::Segments;
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::rng::Rng;
+use cheetah_io::time::RealClock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,7 +44,8 @@ fn run(
     let opened = MapStore::open(durable.clone(), &config, [1; 16])?;
     let segments = Arc::new(Segments::open(durable, &config, opened.identity, opened.next_segment)?);
     segments.loaded(opened.generation)?;
-    let pool = Pool::open(&config, health, segments, opened.first_generation, []);
+    let clock = Arc::new(RealClock::default());
+    let pool = Pool::open(&config, health, clock, segments, opened.first_generation, []);
     let count = (data_mib << 20) / u64::from(config.page_bytes);
     let pids: Vec<PageId> = (0..count).map(|i| add(&pool, i, mixed)).collect();
     println!("filled: anonymous {} MiB of {pool_mib}", anonymous_mib());

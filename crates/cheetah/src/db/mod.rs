@@ -3,6 +3,7 @@
 mod background;
 mod cursor;
 mod database;
+mod image_work;
 mod isolation;
 mod listing;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub use crate::tree::SeekMode;
 pub use crate::txn::LockMode;
 pub use cursor::Cursor;
 pub use database::{Db, Env, Stopper};
+pub use image_work::IndexImageWork;
 pub use isolation::{Isolation, OnLocked, Read};
 pub use listing::{LockEntry, LockWait, TransactionInfo, TransactionState};
 pub use locking_scan::SeekEnd;

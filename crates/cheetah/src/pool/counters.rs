@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A number that only grows.
+/// A number that only grows, unless it is [taken](Counter::take).
 #[derive(Default, Debug)]
 pub(super) struct Counter(AtomicU64);
 
@@ -17,6 +17,11 @@ impl Counter {
 
     pub(super) fn get(&self) -> u64 {
         self.0.load(Relaxed)
+    }
+
+    /// As [`get`](Self::get); it starts at zero again.
+    pub(super) fn take(&self) -> u64 {
+        self.0.swap(0, Relaxed)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::base::{Config, Generation, Health, SegmentId};
 use crate::durable::Durable;
 use crate::page_map::Identity;
 use crate::segment::Segments;
-use cheetah_io::sim::SimDisk;
+use cheetah_io::sim::{SimClock, SimDisk};
 use std::sync::Arc;
 
 impl Pool {
@@ -19,6 +19,7 @@ impl Pool {
         let durable = Arc::new(Durable::new(Arc::new(SimDisk::new()), health.clone()));
         let identity = Identity { uuid: [0; 16], incarnation: 1 };
         let segments = Segments::open(durable, config, identity, SegmentId(1)).expect("an empty disk opens");
-        Self::open(config, health, Arc::new(segments), Generation(1), [])
+        let clock = Arc::new(SimClock::default());
+        Self::open(config, health, clock, Arc::new(segments), Generation(1), [])
     }
 }

@@ -187,8 +187,13 @@ impl Pool {
         let (header, class) = codec::check(image, &expected, self.page_bytes)?;
         make_room(class)?;
         let mut bytes = self.buffers.take(class);
-        let decoded =
-            self.scratch.with_workspace(|workspace| workspace.rebuild(&header, image, &expected, &mut bytes));
+        let tree = self.trees.get(source.tree);
+        let decoded = self.scratch.with_workspace(|workspace| {
+            let begin_ns = self.images.begin_ns();
+            let decoded = workspace.rebuild(&header, image, &expected, &mut bytes);
+            self.images.decoded(&tree, image.len(), begin_ns);
+            decoded
+        });
         let frame = self.new_frame(pid, source.tree, class, bytes);
         decoded.map(|()| frame)
     }

@@ -10,6 +10,7 @@ use super::cut::Cut;
 use super::frame::{Frame, PageRef};
 use super::gate::{Action, Gate};
 use super::hand_over::HandOver;
+use super::image_work::{ImageCounters, ImageWork, IMAGE_BYTES_CLASSES};
 use super::load::Reuse;
 use super::loads::Loads;
 use super::memory::{Account, Memory};
@@ -23,6 +24,7 @@ use crate::base::{planted, Config, Generation, Health, PageId, Result, TreeId, T
 use crate::format::page::PageBuf;
 use crate::format::MapEntry;
 use crate::segment::Segments;
+use cheetah_io::Clock;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -51,6 +53,7 @@ pub struct Pool {
     pub(super) ahead: Ahead,
     pub(super) scratch: Scratch,
     pub(super) counters: Counters,
+    pub(super) images: ImageCounters,
     pub(super) cleaning: Mutex<Schedule>,
     pub(super) collection: Mutex<Collection>,
     load_no: AtomicU64,
@@ -60,10 +63,11 @@ pub struct Pool {
 
 impl Pool {
     /// A pool over the pages of the committed generation, which `entries` lists, each once, in any order. The first
-    /// actions belong to generation `first`.
+    /// actions belong to generation `first`. `clock` measures how long images take.
     pub fn open(
         config: &Config,
         health: Arc<Health>,
+        clock: Arc<dyn Clock>,
         segments: Arc<Segments>,
         first: Generation,
         entries: impl IntoIterator<Item = (PageId, MapEntry)>,
@@ -99,6 +103,7 @@ impl Pool {
             loads: Loads::default(),
             ahead: Ahead::default(),
             counters: Counters::default(),
+            images: ImageCounters::new(clock),
             cleaning: Mutex::default(),
             collection: Mutex::default(),
             load_no: AtomicU64::new(1),
@@ -124,6 +129,16 @@ impl Pool {
     /// What a tree occupies now.
     pub fn tree_bytes(&self, tree: TreeId) -> TreeBytes {
         self.trees.get(tree).bytes()
+    }
+
+    /// Images made and read back, for each of [`IMAGE_BYTES_CLASSES`]; the counters start at zero again if `restart`.
+    pub fn image_work(&self, restart: bool) -> [ImageWork; IMAGE_BYTES_CLASSES.len()] {
+        self.images.read(restart)
+    }
+
+    /// As [`image_work`](Self::image_work), of all images of a tree; counted by itself.
+    pub fn tree_image_work(&self, tree: TreeId, restart: bool) -> ImageWork {
+        self.trees.get(tree).work.read(restart)
     }
 
     /// The tree that owns a page; `None` when the page is free. No I/O.

@@ -6,7 +6,7 @@ use crate::durable::Durable;
 use crate::format::page::{build_content, content_capacity, PageKind, PageView};
 use crate::page_map::{MapEntry, MapStore};
 use crate::segment::Segments;
-use cheetah_io::sim::SimDisk;
+use cheetah_io::sim::{SimClock, SimDisk};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,7 +43,8 @@ impl Database {
         let state = opened.store.load(visit).unwrap();
         entries.values().for_each(|entry| segments.retain(&entry.location));
         segments.loaded(opened.generation).unwrap();
-        let pool = Pool::open(config, health, Arc::new(segments), opened.first_generation, entries);
+        let clock = Arc::new(SimClock::default());
+        let pool = Pool::open(config, health, clock, Arc::new(segments), opened.first_generation, entries);
         Self { disk, pool, map: opened.store, state, config: config.clone() }
     }
 

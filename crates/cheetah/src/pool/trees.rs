@@ -1,5 +1,6 @@
 //! What the pool knows about each tree: how its pages are encoded, and how much it occupies.
 
+use super::image_work::WorkCounters;
 use crate::base::TreeId;
 use crate::format::image::Compression;
 use crate::format::row::RowShape;
@@ -34,6 +35,7 @@ pub(super) struct TreeState {
     def: RwLock<Option<Arc<TreeDef>>>,
     pages: AtomicU64,
     stored_bytes: AtomicU64,
+    pub(super) work: WorkCounters,
 }
 
 impl TreeState {

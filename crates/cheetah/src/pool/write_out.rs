@@ -87,13 +87,16 @@ impl Pool {
     }
 
     fn append_image(&self, frame: &Frame, bytes: &[u8], generation: Generation) -> Result<Location> {
-        let def = self.trees.get(frame.tree).def();
+        let tree = self.trees.get(frame.tree);
+        let def = tree.def();
         let is_planted = planted::is_on("pool: freeze what only the next generation may");
         let freeze_below = self.freeze_below(if is_planted { self.generation() } else { generation });
         self.scratch.with_buffer(|image| {
             self.scratch.with_workspace(|workspace| {
                 let def = def.as_deref();
+                let begin_ns = self.images.begin_ns();
                 codec::encode(def, bytes, frame.pid, generation, freeze_below, workspace, image);
+                self.images.encoded(&tree, image.len(), begin_ns);
             });
             let stream = codec::stream_of(bytes);
             let location = self.segments.append(stream, image)?;

@@ -75,7 +75,14 @@ pub(crate) fn open(
         None => drop(entries.remove(&page)),
     })?;
     entries.values().for_each(|entry| segments.retain(&entry.location));
-    let pool = Pool::open(&config, Arc::clone(&health), Arc::clone(&segments), first_generation, entries);
+    let pool = Pool::open(
+        &config,
+        Arc::clone(&health),
+        Arc::clone(&clock),
+        Arc::clone(&segments),
+        first_generation,
+        entries,
+    );
     segments.loaded(generation)?;
     register_own_trees(&pool);
     let setup = LogSetup::new(&config, Arc::clone(&durable), identity);

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Rows of a view of information_schema, while the engine tells them.
+#pragma once
+
+#include "server.h"
+
+#include <sql_i_s.h>
+#include <sql_show.h>
+
+#include <string>
+
+#include "engine.h"
+
+namespace cheetah {
+
+// A column that is not put is NULL, or 0 when it cannot be.
+class Rows {
+ public:
+  Rows(THD *thd, TABLE *target) : thd_(thd), target_(target) {}
+
+  void start() { restore_record(target_, s->default_values); }
+  void end() { failed_ = failed_ || schema_table_store_record(thd_, target_); }
+  bool failed() const { return failed_; }
+
+  void put(uint column, ulonglong value) { prepared(column)->store(static_cast<longlong>(value), true); }
+  void put(uint column, const std::string &text, CHARSET_INFO *charset = system_charset_info) {
+    prepared(column)->store(text.data(), text.size(), charset);
+  }
+  // Empty is NULL.
+  void put(uint column, CheetahBytes text) {
+    if (text.len > 0) put(column, text_of(text));
+  }
+
+ protected:
+  Field *prepared(uint column) {
+    target_->field[column]->set_notnull();
+    return target_->field[column];
+  }
+
+  THD *thd_;
+
+ private:
+  TABLE *target_;
+  bool failed_ = false;
+};
+
+// Tells the server the columns of a view, and what fills it.
+template <ST_FIELD_INFO *columns, int (*fill)(THD *, TABLE_LIST *, COND *)>
+int init_view(void *place) {
+  auto *schema = static_cast<ST_SCHEMA_TABLE *>(place);
+  schema->fields_info = columns;
+  schema->fill_table = fill;
+  return 0;
+}
+
+}  // namespace cheetah

@@ -1,0 +1,98 @@
+"""What the engine tells of sizes, compression and its buffer pool: the rows V1 to V5 and V8 of the documents that this engine follows."""
+
+from cheetah_tools.servertests import expect
+
+ROWS = 20000
+# The table of the first document, filled as there: digits by chance.
+SBTEST = """CREATE TABLE d.sbtest (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL DEFAULT 0, c CHAR(120) NOT NULL DEFAULT '',
+            pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id), KEY k (k)) ENGINE=CHEETAH"""
+FILL = f"""INSERT INTO d.sbtest SELECT seq, FLOOR(RAND() * {ROWS}),
+           CONCAT_WS('-', {", ".join(["LPAD(FLOOR(RAND() * 1e11), 11, '0')"] * 10)}), CONCAT_WS('-', {", ".join(["LPAD(FLOOR(RAND() * 1e11), 11, '0')"] * 5)})
+           FROM seq_1_to_{ROWS}"""
+CHECKPOINT = "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS"
+
+
+def started(context, options: dict = None):
+    """A server with the table of the first document, all of it on disk."""
+    server = context.server(options)
+    server.start()
+    server.sql("CREATE DATABASE d")
+    server.sql(SBTEST)
+    server.sql(FILL, "d")
+    server.sql(CHECKPOINT)
+    return server
+
+
+def columns(server, view: str) -> list:
+    """The names of a view's columns, in order."""
+    return [name for name, in server.sql("SELECT column_name FROM information_schema.columns WHERE table_schema = 'information_schema' "
+                                         f"AND table_name = '{view}' ORDER BY ordinal_position")]
+
+
+def expect_columns_of_innodb(server, *names) -> None:
+    """Our views begin with the columns of InnoDB's."""
+    for name in names:
+        ours, theirs = columns(server, "CHEETAH_" + name), columns(server, "INNODB_" + name)
+        expect(theirs and ours[:len(theirs)] == theirs, f"{name}: {ours}, InnoDB has {theirs}", server)
+
+
+def expect_nothing_without_process(server, *names) -> None:
+    """Who may not see other connections sees nothing in these views."""
+    import pymysql
+    server.sql("CREATE USER nobody@localhost")
+    connection = pymysql.connect(unix_socket=str(server.socket), user="nobody")
+    for name in names:
+        with connection.cursor() as cursor:
+            try:
+                cursor.execute(f"SELECT * FROM information_schema.{name}")
+                seen = cursor.fetchall()
+            except pymysql.MySQLError:
+                seen = ()
+        expect(not seen, f"a user without PROCESS sees {seen} in {name}", server)
+    connection.close()
+
+
+def test_V1_images_that_are_made_and_read_are_counted_with_their_times(context):
+    """By length and by index, in InnoDB's columns; the _RESET twins start the counters again."""
+    server = started(context)
+    expect_columns_of_innodb(server, "CMP", "CMP_RESET", "CMP_PER_INDEX", "CMP_PER_INDEX_RESET")
+    rows = server.sql("SELECT page_size, compress_ops, compress_time, compress_time_us FROM information_schema.cheetah_cmp")
+    expect([row[0] for row in rows] == [1024, 2048, 4096, 8192, 16384, 32768, 65536], f"{rows}", server)
+    pages = sum(row[1] for row in rows)
+    expect(pages >= ROWS * 200 // 16384, f"{pages} images for {ROWS} rows", server)
+    # Digits by chance compress to less than half.
+    expect(rows[3][1] > pages / 2, f"most images have up to 8 KiB: {rows}", server)
+    expect(all(seconds == us // 1000000 for _, _, seconds, us in rows), f"{rows}", server)
+    expect(pages * 2 <= sum(row[3] for row in rows) <= pages * 50000, f"microseconds for {pages} images: {rows}", server)
+    by_index = dict(server.sql("SELECT index_name, compress_ops FROM information_schema.cheetah_cmp_per_index "
+                               "WHERE database_name = 'd' AND table_name = 'sbtest'"))
+    expect(by_index.keys() == {"PRIMARY", "k"} and by_index["PRIMARY"] > by_index["k"] > 0, f"{by_index}", server)
+    expect(sum(by_index.values()) <= pages, f"{by_index} of {pages}", server)
+    server.restart()
+    server.sql("SELECT SUM(CRC32(pad)) FROM d.sbtest")
+    read = "SELECT uncompress_ops, uncompress_time_us FROM information_schema.cheetah_cmp_per_index{} WHERE table_name = 'sbtest' AND index_name = 'PRIMARY'"
+    (count, us), = server.sql(read.format(""))
+    expect(ROWS * 200 // 16384 <= count <= us, f"{count} images read in {us} us", server)
+    expect(server.sql(read.format("_reset")) == [(count, us)], "the twin shows something else", server)
+    expect(server.sql(read.format("")) == [(0, 0)], "the counters of indexes go on after _RESET", server)
+    total = "SELECT SUM(uncompress_ops) FROM information_schema.cheetah_cmp"
+    before = server.value(total)
+    expect(before >= count, f"{before} of {count}: each view is counted by itself", server)
+    expect(server.value(total + "_reset") >= before and server.value(total) < count, "the counters go on after _RESET", server)
+    expect_nothing_without_process(server, "cheetah_cmp", "cheetah_cmp_reset", "cheetah_cmp_per_index", "cheetah_cmp_per_index_reset")
+    server.stop()
+
+
+def test_V2_no_page_fails_to_compress(context):
+    """Digits by chance, and bytes that nothing compresses, at every codec: the views are filled, and nothing failed."""
+    server = started(context)
+    for codec in ("zstd", "lz4", "none"):
+        server.sql(f"CREATE TABLE d.noise_{codec} (a INT PRIMARY KEY, b VARBINARY(2000)) ENGINE=CHEETAH COMPRESSION='{codec}'")
+        server.sql(f"""INSERT INTO d.noise_{codec} SELECT seq, UNHEX(CONCAT({", ".join(["SHA2(RAND(), 512)"] * 30)})) FROM seq_1_to_500""", "d")
+    server.sql(CHECKPOINT)
+    rows = server.sql("SELECT SUM(compress_ops), SUM(compress_ops - compress_ops_ok) FROM information_schema.cheetah_cmp")
+    expect(rows[0][0] > 3 * 500 * 1900 // 16384 and rows[0][1] == 0, f"images, and failures: {rows}", server)
+    rows = server.sql("SELECT table_name, compress_ops, compress_ops - compress_ops_ok FROM information_schema.cheetah_cmp_per_index "
+                      "WHERE table_name LIKE 'noise%'")
+    expect(len(rows) == 3 and all(count > 0 and failed == 0 for _, count, failed in rows), f"{rows}", server)
+    server.stop()
