@@ -225,6 +225,28 @@ typedef struct CheetahImageWork {
   uint64_t decode_ns;
 } CheetahImageWork;
 
+/* The buffer pool. Memory is counted in pages of the smallest size, pages one by one. */
+typedef struct CheetahPoolStats {
+  uint64_t size_pages;
+  uint64_t free_pages; /* that fit before others have to leave */
+  uint64_t pages;
+  uint64_t leaving_pages; /* that leave first, unless they are used again */
+  uint64_t dirty_pages;
+  uint64_t gets; /* from here on since the opening */
+  uint64_t reads;
+  uint64_t creates;
+  uint64_t writes;
+  uint64_t reads_ahead;
+  uint64_t ahead_wasted;
+  uint64_t reads_per_1000_s; /* from here on since the last output of the status */
+  uint64_t creates_per_1000_s;
+  uint64_t writes_per_1000_s;
+  uint64_t reads_ahead_per_1000_s;
+  uint64_t ahead_wasted_per_1000_s;
+  uint64_t hits_per_1000;
+  uint8_t has_hits; /* 0: nobody has asked for a page */
+} CheetahPoolStats;
+
 /* Collects the entries that a row should have, during a check. */
 typedef struct CheetahEntrySink CheetahEntrySink;
 
@@ -333,6 +355,7 @@ void cheetah_describe_connections(CheetahDb *db, CheetahDescribe describe, void 
 /* By length of the image; the counters start at zero again if `restart` is 1. */
 int32_t cheetah_list_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);
 int32_t cheetah_list_index_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);
+int32_t cheetah_pool_stats(CheetahDb *db, CheetahPoolStats *stats);
 
 /* Two-phase commit. After cheetah_prepare a transaction takes cheetah_commit_ordered (from any thread; cheetah_commit must
    follow), cheetah_commit, cheetah_rollback, and cheetah_free_txn, which leaves it waiting for one of the two that find it

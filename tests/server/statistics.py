@@ -59,7 +59,7 @@ def test_V1_images_that_are_made_and_read_are_counted_with_their_times(context):
     rows = server.sql("SELECT page_size, compress_ops, compress_time, compress_time_us FROM information_schema.cheetah_cmp")
     expect([row[0] for row in rows] == [1024, 2048, 4096, 8192, 16384, 32768, 65536], f"{rows}", server)
     pages = sum(row[1] for row in rows)
-    expect(pages >= ROWS * 200 // 16384, f"{pages} images for {ROWS} rows", server)
+    expect(pages >= ROWS * 150 // 16384, f"{pages} images for {ROWS} rows", server)
     # Digits by chance compress to less than half.
     expect(rows[3][1] > pages / 2, f"most images have up to 8 KiB: {rows}", server)
     expect(all(seconds == us // 1000000 for _, _, seconds, us in rows), f"{rows}", server)
@@ -72,7 +72,7 @@ def test_V1_images_that_are_made_and_read_are_counted_with_their_times(context):
     server.sql("SELECT SUM(CRC32(pad)) FROM d.sbtest")
     read = "SELECT uncompress_ops, uncompress_time_us FROM information_schema.cheetah_cmp_per_index{} WHERE table_name = 'sbtest' AND index_name = 'PRIMARY'"
     (count, us), = server.sql(read.format(""))
-    expect(ROWS * 200 // 16384 <= count <= us, f"{count} images read in {us} us", server)
+    expect(ROWS * 150 // 16384 <= count <= us, f"{count} images read in {us} us", server)
     expect(server.sql(read.format("_reset")) == [(count, us)], "the twin shows something else", server)
     expect(server.sql(read.format("")) == [(0, 0)], "the counters of indexes go on after _RESET", server)
     total = "SELECT SUM(uncompress_ops) FROM information_schema.cheetah_cmp"
@@ -95,4 +95,43 @@ def test_V2_no_page_fails_to_compress(context):
     rows = server.sql("SELECT table_name, compress_ops, compress_ops - compress_ops_ok FROM information_schema.cheetah_cmp_per_index "
                       "WHERE table_name LIKE 'noise%'")
     expect(len(rows) == 3 and all(count > 0 and failed == 0 for _, count, failed in rows), f"{rows}", server)
+    server.stop()
+
+
+def pool_lines(server) -> dict:
+    """The section of the pool in the engine's status: lines by what they begin with."""
+    text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
+    expect(text.startswith("Per second averages calculated from the last "), text, server)
+    section = text.split("BUFFER POOL AND MEMORY\n", 1)[1].split("\n---", 1)[0]
+    found = {}
+    for line in section.splitlines():
+        words = line.rsplit(None, 1)
+        found[words[0].strip()] = words[-1]
+        if "reads/s" in line:
+            found["reads/s"] = float(line.split()[0])
+    return found
+
+
+def test_V8_the_status_has_the_buffer_pool_with_reads_and_free_buffers(context):
+    """Free buffers go down while a table is read, reads/s is above zero for that time and zero afterwards; the view agrees."""
+    server = started(context)
+    expect_columns_of_innodb(server, "BUFFER_POOL_STATS")
+    server.restart()
+    fresh = pool_lines(server)
+    server.sql("SELECT SUM(CRC32(pad)) FROM d.sbtest")
+    rate, pages = server.sql("SELECT pages_read_rate, number_pages_read FROM information_schema.cheetah_buffer_pool_stats")[0]
+    expect(rate > 0 and pages >= ROWS * 150 // 16384, f"{rate} of {pages} pages", server)
+    scanned = pool_lines(server)
+    used = [int(lines["Buffer pool size"]) - int(lines["Free buffers"]) for lines in (fresh, scanned)]
+    expect(ROWS * 150 // 16384 <= used[1] - used[0] <= pages + 1, f"buffers in use before and after: {used}, for {pages} pages", server)
+    expect(int(fresh["Buffer pool size"]) >= int(fresh["Free buffers"]) > 0, f"{fresh}", server)
+    expect(scanned["reads/s"] > 0, f"{scanned}", server)
+    after = pool_lines(server)
+    expect(after["reads/s"] == 0, f"{after}", server)
+    shown = server.sql("SELECT pool_id, pool_size, free_buffers, database_pages, modified_database_pages, pages_made_young "
+                       "FROM information_schema.cheetah_buffer_pool_stats")[0]
+    lines = [int(after[name]) for name in ("Buffer pool size", "Free buffers", "Database pages", "Modified db pages")]
+    alike = all(abs(number - line) <= 8 for number, line in zip(shown[1:], lines))
+    expect(alike and (shown[0], shown[-1]) == (0, None), f"the view has {shown}, the status {lines}", server)
+    expect_nothing_without_process(server, "cheetah_buffer_pool_stats")
     server.stop()

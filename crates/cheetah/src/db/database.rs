@@ -1,6 +1,7 @@
 //! An open database.
 
 use super::background::Background;
+use super::pool_status::LastOutput;
 use super::threads::{crew, Threads};
 use super::{statistics, Transaction};
 use crate::base::{Config, Health, Result};
@@ -32,6 +33,7 @@ pub struct Db(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) core: Arc<Core>,
     pub(super) background: Arc<Background>,
+    pub(super) last_output: LastOutput,
     threads: Mutex<Option<Threads>>,
     _lock: Box<dyn DirLock>,
 }
@@ -82,7 +84,9 @@ impl Db {
         let core = Arc::new(recovery::open(env.disk, env.clock, config, uuid, rest, crew)?);
         statistics::load(&core)?;
         let background = Arc::new(Background::new(Arc::clone(&core)));
-        Ok(Self(Arc::new(Inner { core, background, threads: Mutex::new(None), _lock: lock })))
+        let last_output = LastOutput::new(core.clock.now_ns());
+        let inner = Inner { core, background, last_output, threads: Mutex::new(None), _lock: lock };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// Ends the threads of the background and makes a checkpoint, so that the next opening has nothing to redo. To be

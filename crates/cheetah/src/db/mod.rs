@@ -10,6 +10,7 @@ mod listing;
 mod listing_tests;
 mod locking_scan;
 mod pace;
+mod pool_status;
 #[cfg(test)]
 mod rollback_tests;
 mod statistics;
@@ -29,5 +30,6 @@ pub use image_work::IndexImageWork;
 pub use isolation::{Isolation, OnLocked, Read};
 pub use listing::{LockEntry, LockWait, TransactionInfo, TransactionState};
 pub use locking_scan::SeekEnd;
+pub use pool_status::PoolStatus;
 pub use status::IndexStats;
 pub use transaction::{Savepoint, Transaction};

@@ -113,18 +113,20 @@ impl Db {
         ]
     }
 
-    /// The counters as text with headings, for people.
+    /// The counters as text with headings, for people. Rates in it are averages since it was asked for last.
     pub fn status_text(&self) -> String {
         let status = self.status();
         let section = |name: &str| match name {
             name if name.starts_with("log_") => "LOG",
             name if name.starts_with("recovery_") => "RECOVERY",
             name if OWN.contains(&name) || name.starts_with("rows_") => "TRANSACTIONS",
-            _ => "BUFFER POOL AND MEMORY",
+            _ => POOL_TITLE,
         };
-        let mut text = String::new();
-        for title in ["BUFFER POOL AND MEMORY", "LOG", "TRANSACTIONS", "RECOVERY"] {
+        let (seconds, pool) = self.pool_output();
+        let mut text = format!("Per second averages calculated from the last {seconds} seconds\n");
+        for title in [POOL_TITLE, "LOG", "TRANSACTIONS", "RECOVERY"] {
             write_heading(&mut text, title);
+            text += if title == POOL_TITLE { pool.as_str() } else { "" };
             for (name, value) in status.iter().filter(|(name, _)| section(name) == title) {
                 let _ = writeln!(text, "{:<40} {value}", name.replace('_', " "));
             }
@@ -166,6 +168,8 @@ impl Db {
     }
 }
 
+/// The section of the pool, as InnoDB's users know it.
+const POOL_TITLE: &str = "BUFFER POOL AND MEMORY";
 /// Transactions that the text tells of.
 const TRANSACTIONS_TOLD_MAX: usize = 20;
 

@@ -73,6 +73,11 @@ impl Ahead {
         self.read.load(Relaxed).saturating_sub(self.used.load(Relaxed) + self.wasted.load(Relaxed))
     }
 
+    /// Pages read ahead so far, and of them those that left memory without being fetched.
+    pub(super) fn read_and_wasted(&self) -> (u64, u64) {
+        (self.read.load(Relaxed), self.wasted.load(Relaxed))
+    }
+
     /// Names and values, for status.
     pub(super) fn counts(&self) -> [(&'static str, u64); 4] {
         [

@@ -71,6 +71,8 @@ counters! {
     reads: Counter,
     /// Bytes of images read by fetches.
     read_bytes: Counter,
+    /// New pages.
+    creates: Counter,
     /// Images written of pages of trees.
     writes: Counter,
     /// Bytes of them.

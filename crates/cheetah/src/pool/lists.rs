@@ -47,6 +47,11 @@ impl Lists {
         self.small.frames.iter().take(count).chain(self.main.frames.iter().take(count))
     }
 
+    /// Frames in the small list.
+    pub(super) fn small_count(&self) -> usize {
+        self.small.frames.len()
+    }
+
     /// Frames in both lists.
     pub(super) fn count(&self) -> usize {
         self.small.frames.len() + self.main.frames.len()

@@ -36,6 +36,7 @@ mod pids;
 mod queues;
 mod room;
 mod scratch;
+mod stats;
 mod trees;
 mod write_out;
 
@@ -65,4 +66,5 @@ pub use gate::Action;
 pub use image_work::{ImageWork, IMAGE_BYTES_CLASSES};
 pub use pacing::Pressure;
 pub use pages::Pool;
+pub use stats::{PoolFlow, PoolStats};
 pub use trees::{TreeBytes, TreeDef};

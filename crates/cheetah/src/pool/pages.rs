@@ -192,6 +192,7 @@ impl Pool {
         entry.start(frame.clone());
         self.queues.add(frame.clone(), EvictionTime::default());
         self.trees.get(tree).add_page();
+        self.counters.creates.one();
         PageRef(frame)
     }
 

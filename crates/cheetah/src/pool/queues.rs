@@ -103,6 +103,12 @@ impl Queues {
         next.filter(|frame| frame.uses() == 0 && frame.dirty().is_some()).map(|frame| frame.pid).collect()
     }
 
+    /// Frames in the small queue, and in both.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let lists = self.lists.lock();
+        (lists.small_count(), lists.count())
+    }
+
     /// Frames in the queues.
     pub(super) fn frames_count(&self) -> usize {
         self.lists.lock().count()
