@@ -176,6 +176,7 @@ typedef struct CheetahIndexStats {
   uint64_t leaf_pages;
   uint64_t stored_bytes;
   uint64_t logical_bytes;
+  uint64_t free_bytes; /* the share of what in the files will be given back */
   uint32_t depth;
 } CheetahIndexStats;
 
@@ -213,6 +214,40 @@ typedef struct CheetahLockWait {
   uint64_t blocking;
   CheetahBytes blocking_lock;
 } CheetahLockWait;
+
+/* Sizes of one index or of several. */
+typedef struct CheetahSizes {
+  uint64_t pages;
+  uint64_t leaf_pages;
+  uint64_t depth;
+  uint64_t logical_bytes;        /* of all pages before compression */
+  uint64_t stored_logical_bytes; /* of those that are on disk */
+  uint64_t stored_bytes;         /* their bytes on disk */
+  uint64_t free_bytes;           /* the share of what in the files will be given back */
+  uint64_t cached_bytes;         /* of pages in memory */
+  uint64_t leaf_bytes;           /* of them those of leaves */
+  uint64_t leaf_used_bytes;      /* of these, those in use */
+} CheetahSizes;
+
+typedef struct CheetahTableSizes {
+  CheetahBytes name;
+  uint64_t rows;
+  uint64_t index_count; /* the clustered one included */
+  uint64_t auto_increment;
+  CheetahSizes data;      /* the clustered index, with the large values */
+  CheetahSizes secondary; /* the others together */
+  int32_t compression_level;
+  uint8_t compression;
+  uint8_t format_version; /* of pages that are written now */
+} CheetahTableSizes;
+
+typedef struct CheetahIndexSizes {
+  CheetahBytes table;
+  CheetahBytes index;
+  CheetahSizes sizes;
+  int32_t compression_level;
+  uint8_t compression;
+} CheetahIndexSizes;
 
 /* Images made of pages, and read back. */
 typedef struct CheetahImageWork {
@@ -261,6 +296,8 @@ typedef void (*CheetahXidSink)(void *context, const CheetahXid *xid);
 typedef void (*CheetahTxnInfoSink)(void *context, const CheetahTxnInfo *txn);
 typedef void (*CheetahLockInfoSink)(void *context, const CheetahLockInfo *lock);
 typedef void (*CheetahLockWaitSink)(void *context, const CheetahLockWait *wait);
+typedef void (*CheetahTableSizesSink)(void *context, const CheetahTableSizes *table);
+typedef void (*CheetahIndexSizesSink)(void *context, const CheetahIndexSizes *index);
 typedef void (*CheetahImageWorkSink)(void *context, const CheetahImageWork *work);
 /* Tells the sink for people what the connection of that number does. */
 typedef void (*CheetahDescribe)(void *context, uint64_t connection, CheetahTextSink sink, void *sink_context);
@@ -298,10 +335,6 @@ int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **tabl
 uint8_t cheetah_is_dropped(const CheetahTable *table);
 void cheetah_close_table(CheetahTable *table);
 CheetahBytes cheetah_table_extra(const CheetahTable *table);
-/* A CheetahCompression and the level that its codec works at. */
-void cheetah_table_compression(const CheetahTable *table, uint8_t *codec, int32_t *level);
-uint32_t cheetah_index_count(const CheetahTable *table);
-CheetahBytes cheetah_index_name(const CheetahTable *table, uint32_t index_no);
 uint32_t cheetah_max_key_bytes(const CheetahTable *table, uint32_t index_no);
 uint64_t cheetah_row_count(const CheetahTable *table);
 uint64_t cheetah_auto_increment(const CheetahTable *table);
@@ -352,6 +385,8 @@ int32_t cheetah_list_lock_waits(CheetahDb *db, CheetahLockWaitSink sink, void *c
 void cheetah_describe_connections(CheetahDb *db, CheetahDescribe describe, void *context);
 
 /* What the engine has done and holds, in numbers. */
+int32_t cheetah_list_table_sizes(CheetahDb *db, CheetahTableSizesSink sink, void *context);
+int32_t cheetah_list_index_sizes(CheetahDb *db, CheetahIndexSizesSink sink, void *context);
 /* By length of the image; the counters start at zero again if `restart` is 1. */
 int32_t cheetah_list_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);
 int32_t cheetah_list_index_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
+// information_schema.CHEETAH_TABLES and CHEETAH_INDEXES: sizes. What the columns mean: docs/statistics.md.
 #include "information_schema.h"
 
-#include <sql_i_s.h>
-#include <sql_show.h>
+#include <sql_acl.h>
+#include <sql_parse.h>
 #include <sql_table.h>
 
 #include "engine.h"
-#include "ha_cheetah.h"
 #include "settings.h"
+#include "view_rows.h"
 
 namespace Show {
+
+// Digits before and behind the point, as the server wants them.
+static constexpr uint ratio_digits = 1202, percent_digits = 502;
 
 static ST_FIELD_INFO table_columns[] = {Column("TABLE_SCHEMA", Varchar(192), NOT_NULL),
                                         Column("TABLE_NAME", Varchar(192), NOT_NULL),
@@ -21,6 +25,15 @@ static ST_FIELD_INFO table_columns[] = {Column("TABLE_SCHEMA", Varchar(192), NOT
                                         Column("AUTO_INCREMENT", ULonglong(), NOT_NULL),
                                         Column("COMPRESSION", Varchar(8), NOT_NULL),
                                         Column("COMPRESSION_LEVEL", SLong(), NOT_NULL),
+                                        Column("LOGICAL_DATA_BYTES", ULonglong(), NOT_NULL),
+                                        Column("LOGICAL_INDEX_BYTES", ULonglong(), NOT_NULL),
+                                        Column("STORED_DATA_BYTES", ULonglong(), NOT_NULL),
+                                        Column("STORED_INDEX_BYTES", ULonglong(), NOT_NULL),
+                                        Column("RATIO", Decimal(ratio_digits), NULLABLE),
+                                        Column("FREE_BYTES", ULonglong(), NOT_NULL),
+                                        Column("ALLOCATED_BYTES", ULonglong(), NOT_NULL),
+                                        Column("CACHED_BYTES", ULonglong(), NOT_NULL),
+                                        Column("FORMAT_VERSION", ULong(), NOT_NULL),
                                         CEnd()};
 
 static ST_FIELD_INFO index_columns[] = {Column("TABLE_SCHEMA", Varchar(192), NOT_NULL),
@@ -31,6 +44,13 @@ static ST_FIELD_INFO index_columns[] = {Column("TABLE_SCHEMA", Varchar(192), NOT
                                         Column("DEPTH", ULong(), NOT_NULL),
                                         Column("LOGICAL_BYTES", ULonglong(), NOT_NULL),
                                         Column("STORED_BYTES", ULonglong(), NOT_NULL),
+                                        Column("COMPRESSION", Varchar(8), NOT_NULL),
+                                        Column("COMPRESSION_LEVEL", SLong(), NOT_NULL),
+                                        Column("RATIO", Decimal(ratio_digits), NULLABLE),
+                                        Column("FREE_BYTES", ULonglong(), NOT_NULL),
+                                        Column("ALLOCATED_BYTES", ULonglong(), NOT_NULL),
+                                        Column("CACHED_BYTES", ULonglong(), NOT_NULL),
+                                        Column("FILL_PERCENT", Decimal(percent_digits), NULLABLE),
                                         CEnd()};
 
 }  // namespace Show
@@ -65,106 +85,86 @@ std::string quoted_table_name(const std::string &name) {
   return shown.schema.empty() ? quoted(shown.table) : quoted(shown.schema) + "." + quoted(shown.table);
 }
 
-// One table of the engine, while its rows of the information schema are written.
-class Described {
- public:
-  explicit Described(const std::string &name) : name_(name) {
-    CheetahTable *table = nullptr;
-    if (cheetah_open_table(engine.db, bytes_of(name), &table) != CHEETAH_OK) return;
-    handle_.reset(table);
-    sizes_.resize(cheetah_index_count(table));
-    if (cheetah_index_stats(table, sizes_.data(), sizes_.size()) != CHEETAH_OK) sizes_.clear();
-  }
-
-  bool found() const { return handle_ != nullptr && !sizes_.empty(); }
-  const CheetahTable *handle() const { return handle_.get(); }
-  const std::vector<CheetahIndexStats> &sizes() const { return sizes_; }
-
-  // Schema and table as the server shows names: decoded from those of files.
-  void store_name(TABLE *target) const {
-    TableName shown = table_name_of(name_);
-    target->field[0]->store(shown.schema.data(), shown.schema.size(), system_charset_info);
-    target->field[1]->store(shown.table.data(), shown.table.size(), system_charset_info);
-  }
-
- private:
-  std::string name_;
-  TableHandle handle_;
-  std::vector<CheetahIndexStats> sizes_;
-};
-
-static void add_name(void *names, CheetahBytes name) {
-  static_cast<std::vector<std::string> *>(names)->push_back(text_of(name));
+// So much of `whole`; nothing of nothing.
+static void put_quotient(Rows *rows, uint column, uint64_t part, uint64_t whole, uint times) {
+  if (whole != 0) rows->put_real(column, static_cast<double>(part) * times / static_cast<double>(whole));
 }
 
-static void store_number(Field *field, ulonglong value) { field->store(static_cast<longlong>(value), true); }
-
-static int write_table(THD *thd, TABLE *target, const Described &table) {
-  CheetahIndexStats total = {};
-  for (const CheetahIndexStats &size : table.sizes()) {
-    total.pages += size.pages;
-    total.logical_bytes += size.logical_bytes;
-    total.stored_bytes += size.stored_bytes;
-  }
-  table.store_name(target);
-  ulonglong numbers[] = {cheetah_row_count(table.handle()), table.sizes().size(), total.pages, total.logical_bytes,
-                         total.stored_bytes, cheetah_auto_increment(table.handle())};
-  for (size_t i = 0; i < array_elements(numbers); i++) store_number(target->field[2 + i], numbers[i]);
-  uint8_t codec;
-  int32_t level;
-  cheetah_table_compression(table.handle(), &codec, &level);
-  const char *name = compression_names[codec];
-  target->field[8]->store(name, strlen(name), system_charset_info);
-  target->field[9]->store(level, false);
-  return schema_table_store_record(thd, target);
+static void put_name(Rows *rows, const std::string &name) {
+  TableName shown = table_name_of(name);
+  rows->put(0, shown.schema);
+  rows->put(1, shown.table);
 }
 
-static int write_indexes(THD *thd, TABLE *target, const Described &table) {
-  for (uint32_t index_no = 0; index_no < table.sizes().size(); index_no++) {
-    const CheetahIndexStats &size = table.sizes()[index_no];
-    CheetahBytes name = cheetah_index_name(table.handle(), index_no);
-    table.store_name(target);
-    target->field[2]->store(reinterpret_cast<const char *>(name.data), name.len, system_charset_info);
-    ulonglong numbers[] = {size.pages, size.leaf_pages, size.depth, size.logical_bytes, size.stored_bytes};
-    for (size_t i = 0; i < array_elements(numbers); i++) store_number(target->field[3 + i], numbers[i]);
-    int error = schema_table_store_record(thd, target);
-    if (error != 0) return error;
-  }
-  return 0;
+static void put_compression(Rows *rows, uint column, uint8_t codec, int32_t level) {
+  rows->put(column, std::string(compression_names[codec]));
+  rows->put_signed(column + 1, level);
 }
 
-template <int (*write)(THD *, TABLE *, const Described &)>
+static void write_table(void *context, const CheetahTableSizes *table) {
+  auto *rows = static_cast<Rows *>(context);
+  std::string name = text_of(table->name);
+  if (rows->failed() || is_own_table(name)) return;
+  const CheetahSizes &data = table->data, &secondary = table->secondary;
+  uint64_t stored = data.stored_bytes + secondary.stored_bytes, free = data.free_bytes + secondary.free_bytes;
+  rows->start();
+  put_name(rows, name);
+  rows->put(2, table->rows);
+  rows->put(3, table->index_count);
+  rows->put(4, data.pages + secondary.pages);
+  rows->put(5, data.logical_bytes + secondary.logical_bytes);
+  rows->put(6, stored);
+  rows->put(7, table->auto_increment);
+  put_compression(rows, 8, table->compression, table->compression_level);
+  rows->put(10, data.logical_bytes);
+  rows->put(11, secondary.logical_bytes);
+  rows->put(12, data.stored_bytes);
+  rows->put(13, secondary.stored_bytes);
+  put_quotient(rows, 14, data.stored_logical_bytes + secondary.stored_logical_bytes, stored, 1);
+  rows->put(15, free);
+  rows->put(16, stored + free);
+  rows->put(17, data.cached_bytes + secondary.cached_bytes);
+  rows->put(18, uint64_t{table->format_version});
+  rows->end();
+}
+
+static void write_index(void *context, const CheetahIndexSizes *index) {
+  auto *rows = static_cast<Rows *>(context);
+  std::string name = text_of(index->table);
+  if (rows->failed() || is_own_table(name)) return;
+  const CheetahSizes &sizes = index->sizes;
+  rows->start();
+  put_name(rows, name);
+  rows->put(2, text_of(index->index));
+  rows->put(3, sizes.pages);
+  rows->put(4, sizes.leaf_pages);
+  rows->put(5, sizes.depth);
+  rows->put(6, sizes.logical_bytes);
+  rows->put(7, sizes.stored_bytes);
+  put_compression(rows, 8, index->compression, index->compression_level);
+  put_quotient(rows, 10, sizes.stored_logical_bytes, sizes.stored_bytes, 1);
+  rows->put(11, sizes.free_bytes);
+  rows->put(12, sizes.stored_bytes + sizes.free_bytes);
+  rows->put(13, sizes.cached_bytes);
+  put_quotient(rows, 14, sizes.leaf_used_bytes, sizes.leaf_bytes, 100);
+  rows->end();
+}
+
+// To whoever may see other connections, as InnoDB's.
+template <typename Sink, int32_t (*list)(CheetahDb *, Sink, void *), Sink write>
 static int fill(THD *thd, TABLE_LIST *tables, COND *) {
-  if (engine.db == nullptr) return 0;
-  std::vector<std::string> names;
-  cheetah_table_names(engine.db, add_name, &names);
-  for (const std::string &name : names) {
-    if (is_own_table(name)) continue;
-    Described table(name);
-    if (table.found() && write(thd, tables->table, table) != 0) return 1;
-  }
-  return 0;
-}
-
-static int init_tables(void *place) {
-  auto *schema = static_cast<ST_SCHEMA_TABLE *>(place);
-  schema->fields_info = Show::table_columns;
-  schema->fill_table = fill<write_table>;
-  return 0;
-}
-
-static int init_indexes(void *place) {
-  auto *schema = static_cast<ST_SCHEMA_TABLE *>(place);
-  schema->fields_info = Show::index_columns;
-  schema->fill_table = fill<write_indexes>;
-  return 0;
+  if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
+  Rows rows(thd, tables->table);
+  return list(engine.db, write, &rows) != CHEETAH_OK || rows.failed();
 }
 
 st_mysql_information_schema view_interface = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 
 st_maria_plugin information_schema_tables =
-    describe_view("CHEETAH_TABLES", "Tables of the Cheetah engine", init_tables);
+    describe_view("CHEETAH_TABLES", "Tables of the Cheetah engine",
+                  init_view<Show::table_columns, fill<CheetahTableSizesSink, cheetah_list_table_sizes, write_table>>);
 st_maria_plugin information_schema_indexes =
-    describe_view("CHEETAH_INDEXES", "Indexes of the Cheetah engine", init_indexes);
+    describe_view("CHEETAH_INDEXES", "Indexes of the Cheetah engine",
+                  init_view<Show::index_columns, fill<CheetahIndexSizesSink, cheetah_list_index_sizes, write_index>>);
 
 }  // namespace cheetah

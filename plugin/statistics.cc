@@ -47,8 +47,11 @@ int ha_cheetah::info(uint what) {
   stats.index_file_length = 0;
   for (size_t i = 1; i < sizes_.size(); i++) stats.index_file_length += bytes_of_index(sizes_[i]);
   stats.delete_length = 0;
+  for (const CheetahIndexStats &size : sizes_) stats.delete_length += size.free_bytes;
   stats.block_size = cost_page_bytes;
-  stats.mean_rec_length = rows == 0 ? 0 : static_cast<ulong>(sizes_[0].logical_bytes / rows);
+  // People divide the length by that of a row; the optimizer asks for the length of what it reads.
+  ulonglong length = what & HA_STATUS_TIME ? stats.data_file_length : sizes_[0].logical_bytes;
+  stats.mean_rec_length = rows == 0 ? 0 : static_cast<ulong>(length / rows);
   stats.mrr_length_per_rec = ref_length + sizeof(void *);
   if (what & HA_STATUS_CONST) set_cardinalities();
   return 0;

@@ -26,6 +26,7 @@ class Rows {
   void put(uint column, const std::string &text, CHARSET_INFO *charset = system_charset_info) {
     prepared(column)->store(text.data(), text.size(), charset);
   }
+  void put_signed(uint column, longlong value) { prepared(column)->store(value, false); }
   void put_real(uint column, double value) { prepared(column)->store(value); }
   // Empty is NULL.
   void put(uint column, CheetahBytes text) {

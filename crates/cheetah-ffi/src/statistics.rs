@@ -3,9 +3,76 @@
 use crate::barrier::entry;
 use crate::types::*;
 use crate::CheetahDb;
-use cheetah::db::PoolStatus;
+use cheetah::db::{PoolStatus, Sizes};
+use cheetah::format::image::FORMAT_VERSION;
 use cheetah::pool::ImageWork;
 use std::ffi::c_void;
+
+/// Sizes of one index or of several.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahSizes {
+    /// Pages.
+    pub pages: u64,
+    /// Of them leaves, about.
+    pub leaf_pages: u64,
+    /// Levels of the deepest tree.
+    pub depth: u64,
+    /// Bytes of all pages before compression.
+    pub logical_bytes: u64,
+    /// Of those that are on disk.
+    pub stored_logical_bytes: u64,
+    /// Their bytes on disk.
+    pub stored_bytes: u64,
+    /// The share of what in the files will be given back.
+    pub free_bytes: u64,
+    /// Bytes of pages in memory.
+    pub cached_bytes: u64,
+    /// Of them those of leaves.
+    pub leaf_bytes: u64,
+    /// Of these, those in use.
+    pub leaf_used_bytes: u64,
+}
+
+/// A table and its sizes. Texts are there during the call only.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahTableSizes {
+    /// Its name.
+    pub name: CheetahBytes,
+    /// Its rows.
+    pub rows: u64,
+    /// Its indexes, the clustered one included.
+    pub index_count: u64,
+    /// The next auto-increment value.
+    pub auto_increment: u64,
+    /// The clustered index, with the large values.
+    pub data: CheetahSizes,
+    /// The others together.
+    pub secondary: CheetahSizes,
+    /// The level that its codec works at.
+    pub compression_level: i32,
+    /// A `CheetahCompression`.
+    pub compression: u8,
+    /// The version of the format in which its pages are written.
+    pub format_version: u8,
+}
+
+/// An index and its sizes. Texts are there during the call only.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahIndexSizes {
+    /// The name of its table.
+    pub table: CheetahBytes,
+    /// Its name.
+    pub index: CheetahBytes,
+    /// Its sizes.
+    pub sizes: CheetahSizes,
+    /// The level that its codec works at.
+    pub compression_level: i32,
+    /// A `CheetahCompression`.
+    pub compression: u8,
+}
 
 /// Images made of pages, and read back. Texts are there during the call only.
 #[repr(C)]
@@ -69,6 +136,10 @@ pub struct CheetahPoolStats {
     pub has_hits: u8,
 }
 
+/// Takes one table.
+pub type CheetahTableSizesSink = unsafe extern "C" fn(context: *mut c_void, table: *const CheetahTableSizes);
+/// Takes one index.
+pub type CheetahIndexSizesSink = unsafe extern "C" fn(context: *mut c_void, index: *const CheetahIndexSizes);
 /// Takes one of them.
 pub type CheetahImageWorkSink = unsafe extern "C" fn(context: *mut c_void, work: *const CheetahImageWork);
 
@@ -159,6 +230,83 @@ pub unsafe extern "C" fn cheetah_pool_stats(db: *mut CheetahDb, stats: *mut Chee
     let (db, stats) = unsafe { (&*db, &mut *stats) };
     entry(|| {
         *stats = db.0.pool_status().into();
+        Ok(Code::Ok)
+    })
+}
+
+impl From<Sizes> for CheetahSizes {
+    fn from(Sizes { stats, cached }: Sizes) -> Self {
+        Self {
+            pages: stats.pages,
+            leaf_pages: stats.leaf_pages,
+            depth: stats.depth,
+            logical_bytes: stats.logical_bytes,
+            stored_logical_bytes: stats.stored_logical_bytes,
+            stored_bytes: stats.stored_bytes,
+            free_bytes: stats.free_bytes,
+            cached_bytes: cached.bytes,
+            leaf_bytes: cached.leaf_bytes,
+            leaf_used_bytes: cached.leaf_used_bytes,
+        }
+    }
+}
+
+/// Tells all tables that can be used, with their sizes.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_list_table_sizes(
+    db: *mut CheetahDb,
+    sink: CheetahTableSizesSink,
+    context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    entry(|| {
+        for table in db.0.sizes() {
+            let mut sizes = table.indexes.iter().map(|(_, sizes)| *sizes);
+            let data = sizes.next().unwrap_or_default();
+            let mut secondary = Sizes::default();
+            sizes.for_each(|sizes| secondary += sizes);
+            let told = CheetahTableSizes {
+                name: CheetahBytes::of(table.name.as_bytes()),
+                rows: table.rows,
+                index_count: table.indexes.len() as u64,
+                auto_increment: table.auto_increment,
+                data: data.into(),
+                secondary: secondary.into(),
+                compression_level: table.compression.level,
+                compression: table.compression.codec.code(),
+                format_version: FORMAT_VERSION,
+            };
+            // SAFETY: the caller's function gets the caller's context.
+            unsafe { sink(context, &told) };
+        }
+        Ok(Code::Ok)
+    })
+}
+
+/// Tells all their indexes.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_list_index_sizes(
+    db: *mut CheetahDb,
+    sink: CheetahIndexSizesSink,
+    context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    entry(|| {
+        for table in db.0.sizes() {
+            for (index, sizes) in &table.indexes {
+                let told = CheetahIndexSizes {
+                    table: CheetahBytes::of(table.name.as_bytes()),
+                    index: CheetahBytes::of(index.as_bytes()),
+                    sizes: (*sizes).into(),
+                    compression_level: table.compression.level,
+                    compression: table.compression.codec.code(),
+                };
+                // SAFETY: the caller's function gets the caller's context.
+                unsafe { sink(context, &told) };
+            }
+        }
         Ok(Code::Ok)
     })
 }

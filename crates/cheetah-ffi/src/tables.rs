@@ -19,7 +19,6 @@ const STORED_KEY_BYTES_MAX: u32 = cheetah::format::page::max_key_bytes(32 << 10)
 #[derive(Debug)]
 pub struct CheetahTable {
     pub(crate) table: Arc<Table>,
-    names: Vec<String>,
 }
 
 /// Where the entries expected for one row go.
@@ -132,8 +131,7 @@ pub unsafe extern "C" fn cheetah_open_table(
     let (db, name, place) = unsafe { (&*db, name.text(), &mut *table) };
     entry(|| {
         let table = db.0.table(&name)?;
-        let names = table.indexes().iter().map(|index| index.name.clone()).collect();
-        *place = Box::into_raw(Box::new(CheetahTable { table, names }));
+        *place = Box::into_raw(Box::new(CheetahTable { table }));
         Ok(Code::Ok)
     })
 }
@@ -159,37 +157,6 @@ pub unsafe extern "C" fn cheetah_table_extra(table: *const CheetahTable) -> Chee
     // SAFETY: by the contract of the crate the handle is open.
     let table = unsafe { &*table };
     value(CheetahBytes::EMPTY, || CheetahBytes::of(table.table.extra()))
-}
-
-/// The codec that images of the table are compressed with, as given at creation, and its level.
-#[no_mangle]
-pub unsafe extern "C" fn cheetah_table_compression(
-    table: *const CheetahTable,
-    codec: *mut u8,
-    level: *mut i32,
-) {
-    // SAFETY: by the contract of the crate the handle is open, and the others point to values of the caller.
-    let (table, codec, level) = unsafe { (&*table, &mut *codec, &mut *level) };
-    value((), || {
-        let compression = table.table.def().compression;
-        (*codec, *level) = (compression.codec.code(), compression.level);
-    });
-}
-
-/// Number of indexes, the clustered one included.
-#[no_mangle]
-pub unsafe extern "C" fn cheetah_index_count(table: *const CheetahTable) -> u32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    unsafe { &*table }.names.len() as u32
-}
-
-/// The name an index was created with.
-#[no_mangle]
-pub unsafe extern "C" fn cheetah_index_name(table: *const CheetahTable, index_no: u32) -> CheetahBytes {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
-    let name = table.names.get(index_no as usize);
-    name.map_or(CheetahBytes::EMPTY, |name| CheetahBytes::of(name.as_bytes()))
 }
 
 /// Bytes of the longest key that an index takes.
@@ -260,6 +227,7 @@ pub unsafe extern "C" fn cheetah_index_stats(
                 leaf_pages: index.leaf_pages,
                 stored_bytes: index.stored_bytes,
                 logical_bytes: index.logical_bytes,
+                free_bytes: index.free_bytes,
                 depth: index.depth as u32,
             };
             // SAFETY: `no` is below `count`.

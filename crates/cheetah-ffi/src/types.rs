@@ -313,6 +313,8 @@ pub struct CheetahIndexStats {
     pub stored_bytes: u64,
     /// Bytes before compression.
     pub logical_bytes: u64,
+    /// Its share of what in the files will be given back.
+    pub free_bytes: u64,
     /// Levels.
     pub depth: u32,
 }

@@ -13,6 +13,7 @@ mod pace;
 mod pool_status;
 #[cfg(test)]
 mod rollback_tests;
+mod sizes;
 mod statistics;
 mod status;
 mod threads;
@@ -31,5 +32,5 @@ pub use isolation::{Isolation, OnLocked, Read};
 pub use listing::{LockEntry, LockWait, TransactionInfo, TransactionState};
 pub use locking_scan::SeekEnd;
 pub use pool_status::PoolStatus;
-pub use status::IndexStats;
+pub use sizes::{IndexStats, Sizes, TableSizes};
 pub use transaction::{Savepoint, Transaction};

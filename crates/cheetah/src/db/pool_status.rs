@@ -109,7 +109,8 @@ mod tests {
     use super::*;
 
     fn status(elapsed_ns: u64) -> PoolStatus {
-        let flow = PoolFlow { gets: 4000, reads: 50, creates: 7, writes: 3, reads_ahead: 30, ahead_wasted: 1 };
+        let flow =
+            PoolFlow { gets: 4000, reads: 50, creates: 7, writes: 3, reads_ahead: 30, ahead_wasted: 1 };
         let stats = PoolStats {
             size_pages: 1000,
             free_pages: 200,

@@ -1,51 +1,10 @@
-//! Counters and sizes, for SHOW STATUS, SHOW TABLE STATUS and the optimizer.
+//! Counters, for SHOW STATUS and SHOW ENGINE STATUS.
 
 use super::listing::NS_PER_S;
 use super::Db;
-use crate::base::{Result, TableId};
-use crate::table::Table;
+use crate::base::TableId;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Sizes of an index.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct IndexStats {
-    /// Pages, those of large values included.
-    pub pages: u64,
-    /// About how many of them are leaves.
-    pub leaf_pages: u64,
-    /// Bytes of their images on disk.
-    pub stored_bytes: u64,
-    /// Bytes that the pages would take uncompressed.
-    pub logical_bytes: u64,
-    /// Levels of the tree.
-    pub depth: u64,
-}
-
-impl Table {
-    /// Sizes of its indexes, in order. Reads little from disk.
-    pub fn stats(&self) -> Result<Vec<IndexStats>> {
-        let _usage = self.use_it()?;
-        let stats = |tree: &std::sync::Arc<crate::tree::Tree>| {
-            let bytes = tree.pool().tree_bytes(tree.def().id);
-            Ok(IndexStats {
-                pages: bytes.pages,
-                leaf_pages: tree.leaf_pages_estimate()?,
-                stored_bytes: bytes.stored_bytes,
-                logical_bytes: bytes.pages * tree.page_bytes() as u64,
-                depth: tree.depth()? as u64,
-            })
-        };
-        self.trees().iter().map(stats).collect()
-    }
-
-    /// About how many entries of an index have a stored key from `low` on and before `high`; `None` is the end on
-    /// that side. Reads little from disk.
-    pub fn records_in_range(&self, index_no: usize, low: Option<&[u8]>, high: Option<&[u8]>) -> Result<u64> {
-        let _usage = self.use_it()?;
-        self.tree(index_no)?.count_between(low.unwrap_or_default(), high)
-    }
-}
 
 impl Db {
     /// Names and values of all counters and gauges.
@@ -118,13 +77,14 @@ impl Db {
         let status = self.status();
         let section = |name: &str| match name {
             name if name.starts_with("log_") => "LOG",
+            name if name.starts_with("segment") => "FILES",
             name if name.starts_with("recovery_") => "RECOVERY",
             name if OWN.contains(&name) || name.starts_with("rows_") => "TRANSACTIONS",
             _ => POOL_TITLE,
         };
         let (seconds, pool) = self.pool_output();
         let mut text = format!("Per second averages calculated from the last {seconds} seconds\n");
-        for title in [POOL_TITLE, "LOG", "TRANSACTIONS", "RECOVERY"] {
+        for title in [POOL_TITLE, "FILES", "LOG", "TRANSACTIONS", "RECOVERY"] {
             write_heading(&mut text, title);
             text += if title == POOL_TITLE { pool.as_str() } else { "" };
             for (name, value) in status.iter().filter(|(name, _)| section(name) == title) {

@@ -251,8 +251,7 @@ impl Claim<'_> {
         let mut entry = pool.table.entry(self.pid);
         if entry.residence() == Residence::Loading && entry.location() == Some(self.source.location) {
             frame.set_ahead();
-            entry.publish(frame.clone());
-            pool.queues.add(frame, EvictionTime::default());
+            pool.publish(&mut entry, &frame, EvictionTime::default());
             pool.ahead.read.fetch_add(1, Relaxed);
         }
     }

@@ -1,9 +1,10 @@
 //! The three sizes of pages in memory.
 
 /// Size class of a page: the database's `page_bytes`, twice or four times that.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub enum PageClass {
     /// `page_bytes`: ordinary trees, undo, small parts of large values.
+    #[default]
     Base,
     /// Twice `page_bytes`: trees whose keys can be long.
     Wide,
@@ -24,6 +25,16 @@ impl PageClass {
     pub fn of(bytes: usize, page_bytes: u32) -> Option<PageClass> {
         Self::ALL.into_iter().find(|class| class.bytes(page_bytes) == bytes)
     }
+
+    /// The class that a page most likely has whose image has `image_bytes` bytes: the page map does not say. Few images are
+    /// longer than their page; of the pages that are longer than the smallest, most are full ones of large values.
+    pub(super) fn guess(image_bytes: u32, page_bytes: u32) -> PageClass {
+        if image_bytes > page_bytes {
+            PageClass::Large
+        } else {
+            PageClass::Base
+        }
+    }
 }
 
 #[cfg(test)]
@@ -36,5 +47,11 @@ mod tests {
             assert_eq!(PageClass::of(class.bytes(512), 512), Some(class));
         }
         assert_eq!(PageClass::of(4096, 512), None);
+    }
+
+    #[test]
+    fn a_long_image_is_taken_for_that_of_a_large_value() {
+        assert_eq!(PageClass::guess(512, 512), PageClass::Base);
+        assert_eq!(PageClass::guess(576, 512), PageClass::Large);
     }
 }

@@ -13,7 +13,7 @@ use super::hand_over::HandOver;
 use super::latch_count::LatchToken;
 use super::{Action, PageClass};
 use crate::base::{Generation, PageId, TreeId};
-use crate::format::page::PageBuf;
+use crate::format::page::{is_built, PageBuf, PageView};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
@@ -105,6 +105,13 @@ impl Frame {
     /// As [`latch_to_write_out`](Self::latch_to_write_out) without waiting.
     pub(super) fn try_latch_to_write_out(&self) -> Option<RwLockUpgradableReadGuard<'_, PageBuf>> {
         self.bytes.try_upgradable_read()
+    }
+
+    /// Bytes in use of a leaf, unless somebody is changing it; none of other pages. Does not wait.
+    pub(super) fn leaf_used_bytes(&self) -> Option<usize> {
+        let bytes = self.bytes.try_read()?;
+        let view = PageView::new(&bytes);
+        (is_built(&bytes) && view.is_leaf() && !view.is_dead()).then(|| view.used_bytes())
     }
 
     /// Notes that the page was read before anybody asked for it.

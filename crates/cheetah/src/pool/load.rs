@@ -7,6 +7,7 @@
 
 use super::frame::{Frame, PageRef};
 use super::page_table::{PageEntry, Residence};
+use super::queues::EvictionTime;
 use super::{codec, PageClass, Pool};
 use crate::base::{Error, PageId, Result, TreeId};
 use crate::format::Location;
@@ -149,7 +150,8 @@ impl Pool {
             }
             match read {
                 Ok(frame) => {
-                    self.publish(&mut entry, &frame);
+                    let evicted = entry.evicted;
+                    self.publish(&mut entry, &frame, evicted);
                     return Ok(Some(PageRef(frame)));
                 }
                 Err(error) => {
@@ -160,9 +162,14 @@ impl Pool {
         }
     }
 
-    fn publish(&self, entry: &mut PageEntry, frame: &Arc<Frame>) {
+    /// Puts a page that has been read where others find it.
+    pub(super) fn publish(&self, entry: &mut PageEntry, frame: &Arc<Frame>, evicted: EvictionTime) {
+        let guess = entry.class();
+        if guess != frame.class {
+            self.trees.get(frame.tree).correct_class(guess, frame.class);
+        }
         entry.publish(frame.clone());
-        self.queues.add(frame.clone(), entry.evicted);
+        self.queues.add(frame.clone(), evicted);
     }
 
     fn read_frame(&self, pid: PageId, source: Source) -> Result<Arc<Frame>> {

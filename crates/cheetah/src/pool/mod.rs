@@ -9,6 +9,7 @@
 
 mod ahead;
 mod buffers;
+mod cached;
 mod changes;
 mod checkpoint;
 mod class;
@@ -59,6 +60,7 @@ use crate::base::sync;
 
 pub use crate::segment::Reserve;
 pub use ahead::REQUEST_PAGES_MAX;
+pub use cached::Cached;
 pub use checkpoint::{Checkpoint, CutState};
 pub use class::PageClass;
 pub use frame::{PageRef, ReadGuard, WriteGuard};
@@ -67,4 +69,4 @@ pub use image_work::{ImageWork, IMAGE_BYTES_CLASSES};
 pub use pacing::Pressure;
 pub use pages::Pool;
 pub use stats::{PoolFlow, PoolStats};
-pub use trees::{TreeBytes, TreeDef};
+pub use trees::{PageCounts, TreeBytes, TreeDef};

@@ -2,6 +2,7 @@
 
 use super::frame::Frame;
 use super::queues::EvictionTime;
+use super::PageClass;
 use crate::base::{PageId, SegmentId, TreeId};
 use crate::format::{Location, MapEntry};
 use parking_lot::{Mutex, MutexGuard};
@@ -35,7 +36,8 @@ pub(super) struct PageEntry {
     tree: TreeId,
     pub(super) evicted: EvictionTime,
     residence: Residence,
-    located: bool,
+    /// Of the page, when there is an image of it: a guess until the page has been in memory.
+    image_class: Option<PageClass>,
 }
 
 impl Default for PageEntry {
@@ -46,7 +48,7 @@ impl Default for PageEntry {
             tree: TreeId(0),
             evicted: EvictionTime::default(),
             residence: Residence::Free,
-            located: false,
+            image_class: None,
         }
     }
 }
@@ -71,20 +73,25 @@ impl PageEntry {
 
     /// Where the newest image is, when there is one.
     pub(super) fn location(&self) -> Option<Location> {
-        self.located.then_some(self.location)
+        self.image_class.map(|_| self.location)
+    }
+
+    /// The size of the page: a guess until the page has been in memory.
+    pub(super) fn class(&self) -> PageClass {
+        self.frame().map_or(self.image_class.unwrap_or_default(), |frame| frame.class)
     }
 
     /// Replaces the location; returns the one before.
     pub(super) fn set_location(&mut self, location: Location) -> Option<Location> {
         let before = self.location();
-        (self.location, self.located) = (location, true);
+        (self.location, self.image_class) = (location, Some(self.class()));
         before
     }
 
-    /// Makes a free entry a page on disk.
-    pub(super) fn open(&mut self, entry: MapEntry) {
+    /// Makes a free entry a page on disk, whose size is guessed.
+    pub(super) fn open(&mut self, entry: MapEntry, guess: PageClass) {
         self.tree = entry.tree;
-        self.set_location(entry.location);
+        (self.location, self.image_class) = (entry.location, Some(guess));
         self.residence = Residence::Stored;
     }
 
@@ -102,6 +109,7 @@ impl PageEntry {
     /// The page has been read.
     pub(super) fn publish(&mut self, frame: Arc<Frame>) {
         self.residence = Residence::Resident;
+        self.image_class = self.image_class.map(|_| frame.class);
         self.frame = Some(frame);
     }
 

@@ -76,10 +76,11 @@ impl Pool {
         let (table, trees) = (PageTable::new(), Trees::default());
         let mut used = Vec::new();
         for (pid, entry) in entries {
-            table.entry(pid).open(entry);
+            let guess = PageClass::guess(entry.location.stored_bytes, config.page_bytes);
+            table.entry(pid).open(entry, guess);
             let tree = trees.get(entry.tree);
-            tree.add_page();
-            tree.add_stored(entry.location.stored_bytes);
+            tree.add_page(guess);
+            tree.add_image(guess, entry.location.stored_bytes);
             used.push(pid);
         }
         used.sort_unstable();
@@ -147,6 +148,15 @@ impl Pool {
         entry.is_used().then(|| entry.tree())
     }
 
+    /// Of `stored_bytes` bytes in images, the share of those bytes in files that are in no page's newest image: garbage
+    /// collection will give them back, but for headers and gaps.
+    pub fn free_share(&self, stored_bytes: u64) -> u64 {
+        let totals = self.segments.totals();
+        let free_bytes = totals.file_bytes.saturating_sub(totals.live_bytes);
+        let share = u128::from(stored_bytes) * u128::from(free_bytes);
+        share.checked_div(totals.live_bytes.into()).unwrap_or_default() as u64
+    }
+
     /// The account book of the engine's memory.
     pub fn memory(&self) -> &Arc<Memory> {
         &self.memory
@@ -191,7 +201,7 @@ impl Pool {
         self.set_dirty(&entry, &frame, Some(action.generation()));
         entry.start(frame.clone());
         self.queues.add(frame.clone(), EvictionTime::default());
-        self.trees.get(tree).add_page();
+        self.trees.get(tree).add_page(class);
         self.counters.creates.one();
         PageRef(frame)
     }
@@ -238,9 +248,10 @@ impl Pool {
             }
         }
         let tree = self.trees.get(entry.tree());
-        tree.remove_page();
+        let class = entry.class();
+        tree.remove_page(class);
         if let Some(location) = entry.clear().location() {
-            tree.subtract_stored(location.stored_bytes);
+            tree.remove_image(class, location.stored_bytes);
             self.segments.release(&location, generation);
         }
         self.changes_of(generation).set_moved(pid, None);
@@ -298,6 +309,10 @@ impl Pool {
         all.push(("pool_frame_allocations", self.buffers.allocations() as u64));
         all.push(("pool_frame_bytes_limit", self.memory.frames_limit() as u64));
         all.push(("pool_dirty_pages", self.dirty_count() as u64));
+        let files = self.segments.totals();
+        all.push(("segments", files.segments_count));
+        all.push(("segment_bytes", files.file_bytes));
+        all.push(("segment_live_bytes", files.live_bytes));
         all.push(("memory_bytes_limit", self.memory.budget() as u64));
         all.push(("memory_bytes", self.memory.total() as u64));
         all.extend(Account::ALL.iter().map(|(account, name)| (*name, self.memory.used(*account) as u64)));

@@ -1,6 +1,7 @@
 //! What the pool knows about each tree: how its pages are encoded, and how much it occupies.
 
 use super::image_work::WorkCounters;
+use super::PageClass;
 use crate::base::TreeId;
 use crate::format::image::Compression;
 use crate::format::row::RowShape;
@@ -20,20 +21,65 @@ pub struct TreeDef {
     pub compression: Compression,
 }
 
+/// Numbers of pages by their class. That of a page that was not in memory since the pool was opened is a guess.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PageCounts([u64; PageClass::ALL.len()]);
+
+impl PageCounts {
+    /// All pages.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Pages of a class, and smaller ones.
+    pub fn up_to(&self, class: PageClass) -> u64 {
+        self.0.iter().take(class as usize + 1).sum()
+    }
+
+    /// Bytes of all pages in memory. Those that seem smaller than `smallest` have been guessed wrong: they count as that.
+    pub fn bytes(&self, page_bytes: u32, smallest: PageClass) -> u64 {
+        let bytes = |(class, count): (PageClass, u64)| count * class.max(smallest).bytes(page_bytes) as u64;
+        PageClass::ALL.into_iter().zip(self.0).map(bytes).sum()
+    }
+}
+
 /// What a tree occupies.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct TreeBytes {
     /// Pages, in memory or on disk.
     pub pages: u64,
+    /// The same by class.
+    pub by_class: PageCounts,
+    /// Those that have an image on disk, by class.
+    pub stored_by_class: PageCounts,
     /// Bytes of their newest images on disk.
     pub stored_bytes: u64,
 }
 
-/// A tree's definition, when registered, and its counters.
+/// A [`PageCounts`] that threads share.
+#[derive(Default, Debug)]
+struct SharedCounts([AtomicU64; PageClass::ALL.len()]);
+
+impl SharedCounts {
+    fn add(&self, class: PageClass) {
+        self.0[class as usize].fetch_add(1, Relaxed);
+    }
+
+    fn subtract(&self, class: PageClass) {
+        self.0[class as usize].fetch_sub(1, Relaxed);
+    }
+
+    fn get(&self) -> PageCounts {
+        PageCounts(std::array::from_fn(|class| self.0[class].load(Relaxed)))
+    }
+}
+
+/// A tree's definition, when registered, and its counters. Those of a page change under the lock of its entry.
 #[derive(Default, Debug)]
 pub(super) struct TreeState {
     def: RwLock<Option<Arc<TreeDef>>>,
-    pages: AtomicU64,
+    pages: SharedCounts,
+    stored: SharedCounts,
     stored_bytes: AtomicU64,
     pub(super) work: WorkCounters,
 }
@@ -44,23 +90,47 @@ impl TreeState {
     }
 
     pub(super) fn bytes(&self) -> TreeBytes {
-        TreeBytes { pages: self.pages.load(Relaxed), stored_bytes: self.stored_bytes.load(Relaxed) }
+        let by_class = self.pages.get();
+        TreeBytes {
+            pages: by_class.total(),
+            by_class,
+            stored_by_class: self.stored.get(),
+            stored_bytes: self.stored_bytes.load(Relaxed),
+        }
     }
 
-    pub(super) fn add_page(&self) {
-        self.pages.fetch_add(1, Relaxed);
+    pub(super) fn add_page(&self, class: PageClass) {
+        self.pages.add(class);
     }
 
-    pub(super) fn remove_page(&self) {
-        self.pages.fetch_sub(1, Relaxed);
+    pub(super) fn remove_page(&self, class: PageClass) {
+        self.pages.subtract(class);
     }
 
-    pub(super) fn add_stored(&self, bytes: u32) {
+    /// A page has its first image.
+    pub(super) fn add_image(&self, class: PageClass, bytes: u32) {
+        self.stored.add(class);
         self.stored_bytes.fetch_add(bytes.into(), Relaxed);
     }
 
-    pub(super) fn subtract_stored(&self, bytes: u32) {
+    /// A page has another image.
+    pub(super) fn replace_image(&self, before_bytes: u32, bytes: u32) {
+        self.stored_bytes.fetch_add(bytes.into(), Relaxed);
+        self.stored_bytes.fetch_sub(before_bytes.into(), Relaxed);
+    }
+
+    /// A page that has an image is gone.
+    pub(super) fn remove_image(&self, class: PageClass, bytes: u32) {
+        self.stored.subtract(class);
         self.stored_bytes.fetch_sub(bytes.into(), Relaxed);
+    }
+
+    /// The class of a page that has an image was guessed, and is known now.
+    pub(super) fn correct_class(&self, guess: PageClass, class: PageClass) {
+        for counts in [&self.pages, &self.stored] {
+            counts.add(class);
+            counts.subtract(guess);
+        }
     }
 }
 
@@ -84,5 +154,44 @@ impl Trees {
 
     pub(super) fn forget(&self, tree: TreeId) {
         self.0.write().remove(&tree);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Config;
+    use crate::pool::testing::{Database, TREE};
+
+    #[test]
+    fn pages_count_with_their_sizes_and_those_on_disk_too() {
+        let db = Database::new(&Config::tiny());
+        let sizes = |db: &Database| {
+            let bytes = db.pool.tree_bytes(TREE);
+            let of = |counts: PageCounts| counts.bytes(512, PageClass::Base);
+            (bytes.pages, of(bytes.by_class), of(bytes.stored_by_class))
+        };
+        let pids = PageClass::ALL.map(|class| db.add(class, 3));
+        assert_eq!(sizes(&db), (3, 512 + 1024 + 2048, 0));
+        db.checkpoint().unwrap();
+        assert_eq!(sizes(&db), (3, 3584, 3584));
+        db.change(pids[2], 4);
+        db.checkpoint().unwrap();
+        assert_eq!(sizes(&db), (3, 3584, 3584));
+        db.free(pids[1]);
+        assert_eq!(sizes(&db), (2, 2560, 2560));
+        db.checkpoint().unwrap();
+        let disk = db.disk.clone();
+        let db = db.crash(disk);
+        pids.iter().for_each(|pid| assert_eq!(db.value(*pid).is_some(), *pid != pids[1]));
+        assert_eq!(sizes(&db), (2, 2560, 2560), "once they have been read");
+    }
+
+    #[test]
+    fn pages_that_seem_too_small_for_their_tree_are_not() {
+        let counts = PageCounts([3, 2, 1]);
+        assert_eq!((counts.total(), counts.up_to(PageClass::Wide)), (6, 5));
+        assert_eq!(counts.bytes(512, PageClass::Base), 3 * 512 + 2 * 1024 + 2048);
+        assert_eq!(counts.bytes(512, PageClass::Wide), 5 * 1024 + 2048);
     }
 }

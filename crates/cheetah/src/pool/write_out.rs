@@ -129,10 +129,13 @@ impl Pool {
             assert!(newer.is_none(), "C1: page {pid} was moved before its changes of an older generation");
         }
         let tree = self.trees.get(entry.tree());
-        tree.add_stored(location.stored_bytes);
-        if let Some(before) = entry.set_location(location) {
-            tree.subtract_stored(before.stored_bytes);
-            self.segments.release(&before, content);
+        let class = entry.class();
+        match entry.set_location(location) {
+            Some(before) => {
+                tree.replace_image(before.stored_bytes, location.stored_bytes);
+                self.segments.release(&before, content);
+            }
+            None => tree.add_image(class, location.stored_bytes),
         }
         self.changes_of(content).set_moved(pid, Some(MapEntry { tree: entry.tree(), location }));
     }

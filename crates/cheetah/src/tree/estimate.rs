@@ -58,23 +58,27 @@ impl Tree {
         Ok(usize::from(PageView::new(&self.root_page()?.read()).level()) + 1)
     }
 
-    /// About how many leaves the tree has.
+    /// About how many leaves the tree has. Small pages of large values count along.
     pub fn leaf_pages_estimate(&self) -> Result<u64> {
-        let pages = self.pool.tree_bytes(self.def.id).pages.max(1);
+        let pages = self.pages();
         Ok(match self.depth()? {
             1 => 1,
-            2 => pages - 1,
-            _ => pages - 1 - pages / self.stats.inner_children.or(COUNT_GUESS),
+            2 => pages.saturating_sub(1),
+            _ => pages.saturating_sub(1 + pages / self.stats.inner_children.or(COUNT_GUESS)),
         })
     }
 
-    /// Starts the average of children, where no inner page below the root has been seen, from the number of pages,
-    /// those of large values included.
+    /// Its pages, with those of large values that are no larger than its own: all that the pool can tell.
+    fn pages(&self) -> u64 {
+        self.pool.tree_bytes(self.def.id).by_class.up_to(self.def.class)
+    }
+
+    /// Starts the average of children, where no inner page below the root has been seen, from the number of pages.
     fn expect_children(&self, root: &PageView<'_>) {
         if root.level() < 2 || self.stats.inner_children.is_known() {
             return;
         }
-        let pages = self.pool.tree_bytes(self.def.id).pages as f64;
+        let pages = self.pages() as f64;
         let children = (pages / root.count().max(1) as f64).powf(1.0 / f64::from(root.level() - 1));
         self.stats.inner_children.add(children as u64);
     }
