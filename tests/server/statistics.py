@@ -1,5 +1,9 @@
 """What the engine tells of compression, its buffer pool and sizes. V1 to V6 and V8 are wishes of those who measured InnoDB's compression first."""
 
+import random
+import threading
+import time
+
 from cheetah_tools.servertests import expect
 
 ROWS = 20000
@@ -10,6 +14,8 @@ FILL = f"""INSERT INTO d.sbtest SELECT seq, FLOOR(RAND() * {ROWS}),
            CONCAT_WS('-', {", ".join(["LPAD(FLOOR(RAND() * 1e11), 11, '0')"] * 10)}), CONCAT_WS('-', {", ".join(["LPAD(FLOOR(RAND() * 1e11), 11, '0')"] * 5)})
            FROM seq_1_to_{ROWS}"""
 CHECKPOINT = "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS"
+# What the engine may have in hand at a moment, on its way to a file.
+EXTENT = 1 << 20
 
 
 def started(context, options: dict = None):
@@ -215,4 +221,43 @@ def test_V6_three_ways_to_count_rows_agree(context):
     quotient, shown = server.sql("SELECT data_length / avg_row_length, table_rows FROM information_schema.tables WHERE table_name = 'sbtest'")[0]
     counted = server.value("SELECT COUNT(*) FROM d.sbtest")
     expect(shown == counted == ROWS and abs(float(quotient) / ROWS - 1) < 0.02, f"{quotient}, {shown}, {counted}", server)
+    server.stop()
+
+
+def test_the_files_are_as_long_as_the_views_say_at_any_time(context):
+    """While tables come, change and go, the file system has what the views have, but for bytes on their way to it; no table has more than there is."""
+    server = started(context)
+    stop, failures = threading.Event(), []
+
+    def work(number: int):
+        import pymysql
+        connection = server.connect("d", autocommit=True)
+        rng = random.Random(f"{context.name}/{number}")
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(f"CREATE TABLE w{number} LIKE sbtest")
+                while not stop.is_set():
+                    cursor.execute(rng.choice([
+                        f"INSERT IGNORE INTO w{number} SELECT * FROM sbtest WHERE id BETWEEN {rng.randrange(ROWS)} AND {rng.randrange(ROWS)}",
+                        f"DELETE FROM w{number} WHERE id % {rng.randrange(2, 5)} = 0", f"UPDATE w{number} SET pad = REVERSE(pad) WHERE id % 7 = 0",
+                        f"TRUNCATE TABLE w{number}", CHECKPOINT]))
+        except pymysql.MySQLError as failure:
+            failures.append(failure)
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    until, looks = time.monotonic() + 6, 0
+    while time.monotonic() < until and not failures:
+        before = server.status("Cheetah_segment_bytes")
+        files = segment_bytes(server)
+        after = server.status("Cheetah_segment_bytes")
+        expect(min(before, after) - EXTENT <= files <= max(before, after) + EXTENT, f"{before}, then {after}; the files have {files}", server)
+        allocated = server.value("SELECT COALESCE(SUM(allocated_bytes), 0) FROM information_schema.cheetah_tables")
+        most = max(after, server.status("Cheetah_segment_bytes"))
+        expect(allocated <= most + EXTENT, f"tables have {allocated} bytes of {most}", server)
+        looks += 1
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    expect(not failures and looks > 10, f"{looks} looks, {failures}", server)
     server.stop()
