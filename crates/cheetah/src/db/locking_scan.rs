@@ -556,16 +556,12 @@ impl Asking<'_> {
             Maker::Other(_) if is_row && planted::is_on("scan: take an open change for committed") => {
                 Asked::Held
             }
-            Maker::Other(holder) if is_row || ranges => {
-                if is_row {
-                    // A rollback has let go of the row, and comes to an older change of it.
-                    self.locker.core.locks.release_row(self.locker.owner, tree, found);
-                }
-                match self.locker.ask_behind(holder, (tree, found), lock, patience)? {
-                    Asked::Held if is_row => Asked::Again,
-                    // The lock of an entry may be left of an own change that was taken back: the row tells.
-                    asked => asked,
-                }
+            Maker::Other(holder) if is_row => {
+                self.locker.ask_behind_for_row(holder, (tree, found), lock, patience)?
+            }
+            // The lock of an entry may be left of an own change that was taken back: the row tells.
+            Maker::Other(holder) if ranges => {
+                self.locker.ask_behind(holder, (tree, found), lock, patience)?
             }
             // Without ranges the entry needs no lock: its row tells whose it is.
             Maker::Other(_) => Asked::Held,

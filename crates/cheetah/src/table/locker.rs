@@ -75,6 +75,26 @@ pub(crate) enum Locked {
     Refused,
 }
 
+/// What a look at a row has come to.
+struct Look {
+    asked: Asked,
+    maker: Maker,
+    /// In which its lock was asked for.
+    mode: LockMode,
+    /// Whether the row is there; told only if the lock is.
+    is_live: bool,
+}
+
+impl Look {
+    fn locked(&self, by: Option<LockMode>) -> Locked {
+        if self.is_live {
+            Locked::Live(by)
+        } else {
+            Locked::Gone(by)
+        }
+    }
+}
+
 /// The locks of one transaction handle. Shared by the transaction and its cursors.
 pub(crate) struct Locker {
     pub(crate) core: Arc<Core>,
@@ -245,8 +265,24 @@ impl Locker {
         Ok(asked)
     }
 
-    /// Asks for the lock of a record whose version is by `maker`; under its latch (I2).
-    fn ask_for_record(
+    /// As [`ask_behind`](Self::ask_behind) for a row, which is to be looked at again whatever the lock is. A lock that the caller has
+    /// of it already is given up before: a rollback has let go of the row, and comes to an older change of it.
+    pub(crate) fn ask_behind_for_row(
+        &self,
+        holder: TxnId,
+        (tree, key): (TreeId, &[u8]),
+        lock: Lock<'_>,
+        patience: Patience,
+    ) -> Result<Asked> {
+        self.core.locks.release_row(self.owner, tree, key);
+        Ok(match self.ask_behind(holder, (tree, key), lock, patience)? {
+            Asked::Held => Asked::Again,
+            asked => asked,
+        })
+    }
+
+    /// Asks for the lock of a row whose version is by `maker`; under its latch (I2).
+    fn ask_for_row(
         &self,
         (tree, key): (TreeId, &[u8]),
         mode: LockMode,
@@ -257,14 +293,7 @@ impl Locker {
         match maker {
             Maker::Own => Ok(Asked::Held),
             Maker::Ended => self.ask(lock, patience),
-            Maker::Other(holder) => {
-                // A rollback has let go of the row, and comes to an older change of it.
-                self.core.locks.release_row(self.owner, tree, key);
-                Ok(match self.ask_behind(holder, (tree, key), lock, patience)? {
-                    Asked::Held => Asked::Again,
-                    asked => asked,
-                })
-            }
+            Maker::Other(holder) => self.ask_behind_for_row(holder, (tree, key), lock, patience),
         }
     }
 
@@ -347,7 +376,7 @@ impl Locker {
     }
 
     /// Locks the row of `key`, in the mode that `mode` chooses once it sees the record; `see` gets the record as it is when
-    /// the lock is held. Waits and may do I/O; errors as of [`acquire`](Self::acquire).
+    /// the lock is held. Waits and may do I/O; errors as of [`acquire`](Self::acquire) and of `see`.
     pub(crate) fn lock_row(
         &self,
         table: &Table,
@@ -359,35 +388,17 @@ impl Locker {
         let mut waited_for = None;
         let is_blind = planted::is_on("locks: do not look again after a wait");
         let locked = loop {
-            let (mut is_live, mut locked_as, mut is_own) = (false, LockMode::Shared, false);
-            let asked = {
-                let _usage = table.use_it()?;
-                let tree = table.clustered();
-                tree.look(key, |record| {
-                    let maker = self.maker_of(record.and_then(|record| record.version));
-                    (locked_as, is_own) = (mode(record), maker == Maker::Own);
-                    if let Maker::Other(_) = maker {
-                        waited_for = None;
-                    }
-                    let asked = self.ask_for_record((tree.def().id, key), locked_as, maker, patience)?;
-                    let is_seen = is_blind || matches!(asked, Asked::Held);
-                    if let Some(record) = record.filter(|_| is_seen) {
-                        is_live = !record.is_marked();
-                        see(record)?;
-                    }
-                    Ok(asked)
-                })?
-            };
-            match asked? {
-                Asked::Held => {
-                    let by = (!is_own).then_some(locked_as);
-                    break if is_live { Locked::Live(by) } else { Locked::Gone(by) };
-                }
-                Asked::Wait(ticket) => {
-                    self.wait(&ticket)?;
-                    waited_for = Some(locked_as);
+            let look = self.look_at_row(table, key, patience, &mode, &mut see)?;
+            if let Maker::Other(_) = look.maker {
+                waited_for = None;
+            }
+            match look.asked {
+                Asked::Held => break look.locked((look.maker != Maker::Own).then_some(look.mode)),
+                Asked::Wait(ref ticket) => {
+                    self.wait(ticket)?;
+                    waited_for = Some(look.mode);
                     if is_blind {
-                        break if is_live { Locked::Live(None) } else { Locked::Gone(None) };
+                        break look.locked(None);
                     }
                 }
                 Asked::Again => std::thread::yield_now(),
@@ -400,6 +411,27 @@ impl Locker {
             self.unlock_row(table, key, mode);
         }
         Ok(locked)
+    }
+
+    /// Looks at the row of `key`, and asks for its lock under the latch of its leaf (I2).
+    fn look_at_row(
+        &self,
+        table: &Table,
+        key: &[u8],
+        patience: Patience,
+        mode: &impl Fn(Option<RecordRef<'_>>) -> LockMode,
+        see: &mut impl FnMut(RecordRef<'_>) -> Result<()>,
+    ) -> Result<Look> {
+        let is_blind = planted::is_on("locks: do not look again after a wait");
+        let _usage = table.use_it()?;
+        let tree = table.clustered();
+        tree.look(key, |record| {
+            let (maker, mode) = (self.maker_of(record.and_then(|record| record.version)), mode(record));
+            let asked = self.ask_for_row((tree.def().id, key), mode, maker, patience)?;
+            let seen = record.filter(|_| is_blind || matches!(asked, Asked::Held));
+            seen.map_or(Ok(()), &mut *see)?;
+            Ok(Look { asked, maker, mode, is_live: seen.is_some_and(|record| !record.is_marked()) })
+        })?
     }
 
     /// Gives one request for the row of `key` back.
