@@ -66,7 +66,8 @@ pub unsafe extern "C" fn cheetah_report_waits(
     value((), || txn.0.report_waits(session as u64, move |blocker| report.tell(blocker)));
 }
 
-/// A transaction; null after a panic. `interrupted` is asked, as long as the transaction is there, when it waits.
+/// A transaction; null after a panic. `interrupted` is asked, as long as the transaction is there: see
+/// `Transaction::interrupt_when`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin(
     db: *mut CheetahDb,

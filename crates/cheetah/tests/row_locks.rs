@@ -383,6 +383,25 @@ fn a_scan_waits_for_a_row_whose_entry_is_locked_since_an_own_change_was_taken_ba
     assert_eq!(find(&mut first, &table, 15, Read::Exclusive, 2).unwrap(), Some(15 * NUMBERS));
 }
 
+/// Nothing waits, so only the scan itself can see that it is to end.
+#[test]
+fn a_scan_that_passes_many_deleted_rows_ends_when_it_is_interrupted() {
+    let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    let mut before = db.begin();
+    before.take_snapshot().unwrap();
+    (1_000..3_000).for_each(|key| add(&mut first, &table, key).unwrap());
+    (1_000..3_000).for_each(|key| delete(&mut first, &table, key, &row(key * NUMBERS)).unwrap());
+    first.commit().unwrap();
+    second.interrupt_when(|| true);
+    for read in [Read::Consistent, Read::Shared, Read::Exclusive] {
+        let found = scan(&mut second, &table, read, (1_000, u64::MAX));
+        assert!(matches!(found, Err(Error::Interrupted)), "{read:?}: {found:?}");
+    }
+    second.interrupt_when(|| false);
+    assert_eq!(scan(&mut second, &table, Read::Consistent, (1_000, u64::MAX)).unwrap(), [0u64; 0]);
+    drop(before);
+}
+
 #[test]
 fn a_row_that_an_earlier_statement_has_locked_is_not_given_back() {
     let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);

@@ -11,7 +11,6 @@ use super::locking_scan::{parts, Locking, LockingScan, SeekEnd};
 use crate::base::{planted, reach, Error, Result};
 use crate::format::page::RecordRef;
 use crate::format::varint;
-use crate::table::core::Core;
 use crate::table::locker::Locker;
 use crate::table::visible::{read_row, EntryFound, EntryVersion, Found, View};
 use crate::table::Table;
@@ -19,10 +18,13 @@ use crate::tree::{self, SeekMode, Step};
 use crate::txn::ReadView;
 use std::sync::Arc;
 
+/// Entries that are not there for a cursor, and that it passes, between two looks whether its statement is to end.
+const PASSED_PER_LOOK: usize = 256;
+
 /// A place in an index. It sees the changes of its own transaction; a row that goes under it is skipped.
 #[derive(Debug)]
 pub struct Cursor {
-    core: Arc<Core>,
+    locker: Arc<Locker>,
     table: Arc<Table>,
     index_no: usize,
     inner: tree::Cursor,
@@ -37,16 +39,16 @@ pub struct Cursor {
 
 impl Cursor {
     pub(super) fn new(
-        core: &Arc<Core>,
+        locker: &Arc<Locker>,
         table: &Arc<Table>,
         index_no: usize,
         view: Option<Arc<ReadView>>,
     ) -> Result<Self> {
         let _usage = table.use_it()?;
         let inner = table.tree(index_no)?.cursor();
-        let (core, table) = (Arc::clone(core), Arc::clone(table));
+        let (locker, table) = (Arc::clone(locker), Arc::clone(table));
         let (locking, older) = (None, EntryVersion::default());
-        Ok(Self { core, table, index_no, inner, view, locking, older, is_older: false })
+        Ok(Self { locker, table, index_no, inner, view, locking, older, is_older: false })
     }
 
     /// One that locks what it reads.
@@ -56,7 +58,7 @@ impl Cursor {
         index_no: usize,
         how: Locking,
     ) -> Result<Self> {
-        let mut cursor = Self::new(&locker.core, table, index_no, None)?;
+        let mut cursor = Self::new(locker, table, index_no, None)?;
         cursor.locking = Some(Box::new(LockingScan::new(locker, table, index_no, how)?));
         Ok(cursor)
     }
@@ -72,7 +74,8 @@ impl Cursor {
     }
 
     /// Goes to an entry; `false` if there is none such. May do I/O, as may `next` and `prev`; so may they wait for locks,
-    /// with errors as of [`lock_table`](super::Transaction::lock_table), when the cursor locks what it reads.
+    /// with errors as of [`lock_table`](super::Transaction::lock_table), when the cursor locks what it reads. `Interrupted` from any
+    /// cursor that passes many entries which are not there for it.
     pub fn seek(&mut self, mode: SeekMode, key: &[u8]) -> Result<bool> {
         self.seek_to(mode, key, SeekEnd::None)
     }
@@ -180,7 +183,12 @@ impl Cursor {
 
     /// Goes on to the first entry that is seen.
     fn settle(&mut self, mut found: bool, forward: bool) -> Result<bool> {
+        let mut passed = 0;
         while found && !self.is_seen()? {
+            passed += 1;
+            if passed % PASSED_PER_LOOK == 0 {
+                self.locker.check_interrupted()?;
+            }
             found = if forward { self.inner.next()? } else { self.inner.prev()? };
         }
         Ok(found)
@@ -209,7 +217,8 @@ impl Cursor {
     fn look_back(&self, older: &mut EntryVersion) -> Result<(bool, bool)> {
         let (Some(view), Some(record)) = (&self.view, self.inner.record()) else { return Ok((false, false)) };
         let _usage = self.table.use_it()?;
-        let view = View { core: &self.core, table: &self.table, reader: view.reader(), own: view.own() };
+        let view =
+            View { core: &self.locker.core, table: &self.table, reader: view.reader(), own: view.own() };
         let key = self.inner.key();
         Ok(match self.index_no {
             0 => match view.row_version(key, record, &mut older.row)? {
@@ -294,7 +303,7 @@ impl Cursor {
         }
         let view =
             self.view.as_deref().filter(|_| !planted::is_on("cursor: take the newest row of an entry"));
-        if read_row(&self.core, &self.table, self.clustered_key(), view, row)? {
+        if read_row(&self.locker.core, &self.table, self.clustered_key(), view, row)? {
             return Ok(());
         }
         let place = format!("index {} of table '{}'", self.index_no, self.table.name());

@@ -344,10 +344,11 @@ impl LockingScan {
                 self.settle_awaited(!self.is_unlocked);
             }
             Step::Crossed => {
+                self.locker.check_interrupted()?;
                 self.walk.cross();
                 self.settle_awaited(false);
             }
-            Step::Again => std::thread::yield_now(),
+            Step::Again => self.locker.give_way()?,
             Step::Wait(ticket) => {
                 self.locker.wait(ticket)?;
                 self.waited_for = Some(self.next.clone());

@@ -106,8 +106,8 @@ impl Transaction {
         }
     }
 
-    /// From now on whatever waits, for a lock or for a checkpoint to make room in the log, asks `interrupted` now and then, and
-    /// ends as `Interrupted` when it says so.
+    /// From now on whatever waits, for a lock or for a checkpoint to make room in the log, is tried again, or passes many entries
+    /// that are not there for it, asks `interrupted` now and then, and ends as `Interrupted` when it says so.
     pub fn interrupt_when(&mut self, interrupted: impl Fn() -> bool + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.interrupted_by(Arc::new(interrupted)));
     }
@@ -449,8 +449,8 @@ impl Transaction {
         on_locked: OnLocked,
     ) -> Result<Cursor> {
         match self.lock_to_read(table, read)? {
-            Reading::View(view) => Cursor::new(&self.core, table, index_no, Some(view)),
-            Reading::Newest => Cursor::new(&self.core, table, index_no, None),
+            Reading::View(view) => Cursor::new(&self.locker, table, index_no, Some(view)),
+            Reading::Newest => Cursor::new(&self.locker, table, index_no, None),
             Reading::Rows(mode) => {
                 let ranges =
                     self.isolation != Isolation::ReadCommitted && !planted::is_on("locks: lock no ranges");

@@ -181,6 +181,15 @@ impl Locker {
         (self.interrupted)()
     }
 
+    /// `Interrupted` when the caller wants its statement to end: to be asked before something is tried again, and now and then by
+    /// whatever may take long.
+    pub(crate) fn check_interrupted(&self) -> Result<()> {
+        match self.is_interrupted() {
+            true => Err(Error::Interrupted),
+            false => Ok(()),
+        }
+    }
+
     /// Whose a version is; of a record that is under its latch (I2).
     pub(crate) fn maker_of(&self, version: Version) -> Maker {
         let Some((txn, _)) = version else { return Maker::Ended };
@@ -297,6 +306,14 @@ impl Locker {
         }
     }
 
+    /// Lets the writer end that was in the way, before the caller looks again. Errors: `Interrupted`, and those of an engine
+    /// that has stopped.
+    pub(crate) fn give_way(&self) -> Result<()> {
+        std::thread::yield_now();
+        self.core.health.check()?;
+        self.check_interrupted()
+    }
+
     /// Waits for the answer to a request. Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and `RollbackUnfinished` instead
     /// of the first when it was a rollback that meets errors that was waited for.
     pub(crate) fn wait(&self, ticket: &Ticket) -> Result<()> {
@@ -401,7 +418,7 @@ impl Locker {
                         break look.locked(None);
                     }
                 }
-                Asked::Again => std::thread::yield_now(),
+                Asked::Again => self.give_way()?,
                 Asked::Refused if patience == Patience::None => return Ok(Locked::Refused),
                 Asked::Refused => return Err(self.timeout(&[])),
             }

@@ -81,8 +81,18 @@ pub(crate) struct Target<'a> {
     pub(crate) table: &'a Table,
     /// The locks to take; none when nobody else can get at the rows.
     pub(crate) locks: Option<Locks<'a>>,
-    /// Whether the statement is to end, asked while it waits.
+    /// Whether the statement is to end, asked while it waits and before it tries again.
     pub(crate) interrupted: &'a dyn Fn() -> bool,
+}
+
+impl Target<'_> {
+    /// `Interrupted` when the statement is to end: asked before something is tried again.
+    fn check_interrupted(&self) -> Result<()> {
+        match (self.interrupted)() {
+            true => Err(Error::Interrupted),
+            false => Ok(()),
+        }
+    }
 }
 
 /// How a row operation locks.
@@ -217,6 +227,7 @@ impl Writer {
                 give_back_place(on, new, places);
             }
             self.wait_for(on, obstacle)?;
+            on.check_interrupted()?;
         }
     }
 
@@ -428,6 +439,7 @@ impl Writer {
             let is_own_row = change.op != RowOp::Insert && existing == change.get(change.old_key);
             let maker = on.locks.map_or(Maker::Own, |locks| locks.locker.maker_of(version));
             if !cursor.is_fresh() {
+                on.check_interrupted()?;
                 // What was copied may have been taken back before its maker was asked for.
                 found = cursor.seek(SeekMode::AtLeast, entry.key)?;
                 continue;
