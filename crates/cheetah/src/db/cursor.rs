@@ -7,7 +7,8 @@
 //!       their reader's own transaction makes after the call, which is why it takes a snapshot to get more than one.
 //!   I2  Row and payload that belong to the place are in the trees as they are, or in `older`.
 
-use super::locking_scan::{parts, Locking, LockingScan, SeekEnd};
+use super::locking_scan::{parts, LockingScan, SeekEnd};
+use super::scan_step::Locking;
 use crate::base::{planted, reach, Error, Result};
 use crate::format::page::RecordRef;
 use crate::format::varint;

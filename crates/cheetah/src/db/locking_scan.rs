@@ -12,26 +12,18 @@
 //!   I4  A record that is marked as deleted by a transaction that has ended is passed: nobody can bring it back but by an
 //!       insert, which the range keeps away.
 
+use super::scan_step::{Asking, Copied, Locking, Met, Step};
 use super::OnLocked;
-use crate::base::{planted, Error, Result, TreeId};
+use crate::base::{planted, Error, Result};
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::varint;
-use crate::table::locker::{Asked, Locked, Locker, Maker, Patience};
+use crate::table::locker::{Locked, Locker, Patience};
 use crate::table::visible::read_row;
 use crate::table::Table;
 use crate::tree::{successor, SeekMode, Sight, Walk};
-use crate::txn::{KeyRange, Lock, LockMode, ReadView, Ticket};
+use crate::txn::ReadView;
 use std::ops::Bound;
 use std::sync::Arc;
-
-/// How a scan locks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Locking {
-    pub(super) mode: LockMode,
-    /// Whether nobody may put rows between those that it reads.
-    pub(super) ranges: bool,
-    pub(super) on_locked: OnLocked,
-}
 
 /// Where it goes no further: the keys that a search asks for end there.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -55,40 +47,10 @@ enum Place {
     Start,
     /// Right before `from`, on no record.
     Before,
-    /// On the record of `key`.
+    /// On the record of `entry`.
     On,
     /// Behind all records.
     End,
-}
-
-/// What came of one step.
-#[derive(Debug)]
-enum Step {
-    /// The record is in `key` and `entry`.
-    Landed,
-    /// The record of `next` is none to stop at.
-    Passed,
-    /// Nothing in this leaf: on to the fence in `next`.
-    Crossed,
-    /// Nothing up to the end of what was asked for, which is in `next`.
-    Limit,
-    /// Nothing up to the end of the tree.
-    End,
-    Again,
-    Wait(Ticket),
-    /// Somebody has the record, and the scan passes such records or looks at them.
-    Refused,
-    /// Somebody has the record, and the scan is not to wait at all.
-    TimedOut,
-}
-
-/// A record that was copied out of its leaf.
-#[derive(Default, Debug)]
-struct Copied {
-    flags: RecordFlags,
-    payload: Vec<u8>,
-    /// How often the lock of the row was asked for and counted for this stop; not at all when an own version is the lock.
-    granted: u32,
 }
 
 /// See the module.
@@ -110,7 +72,7 @@ pub(super) struct LockingScan {
     is_forward: bool,
     /// The record whose lock was waited for last: that request counts too.
     waited_for: Option<Vec<u8>>,
-    key: Vec<u8>,
+    /// The record that it is on.
     entry: Copied,
     row: Vec<u8>,
     /// Whether the row is as it was committed last, and somebody else has it locked (I3).
@@ -138,7 +100,6 @@ impl LockingScan {
             limit: None,
             is_forward: true,
             waited_for: None,
-            key: Vec::new(),
             entry: Copied::default(),
             row: Vec::new(),
             is_unlocked: false,
@@ -186,7 +147,7 @@ impl LockingScan {
             }
             Place::On => {
                 let mut from = std::mem::take(&mut self.from);
-                from.clone_from(&self.key);
+                from.clone_from(&self.entry.key);
                 self.forward(from, true)
             }
         }
@@ -203,7 +164,7 @@ impl LockingScan {
             }
             Place::On => {
                 let mut below = std::mem::take(&mut self.from);
-                below.clone_from(&self.key);
+                below.clone_from(&self.entry.key);
                 self.backward(Some(below))
             }
         }
@@ -213,7 +174,7 @@ impl LockingScan {
     pub(super) fn read_again(&mut self) -> Result<bool> {
         let on_locked = std::mem::replace(&mut self.how.on_locked, OnLocked::Wait);
         let mut from = std::mem::take(&mut self.from);
-        from.clone_from(&self.key);
+        from.clone_from(&self.entry.key);
         let found = self.forward(from, false);
         self.how.on_locked = on_locked;
         found
@@ -276,19 +237,19 @@ impl LockingScan {
     }
 
     fn step_forward(&mut self, after: bool, crossed: bool) -> Result<Step> {
-        let Self { locker, index_no, how, walk, from, next, limit, key, entry, table, .. } = self;
+        let Self { locker, index_no, how, walk, from, next, limit, entry, table, .. } = self;
         let _usage = table.use_it()?;
-        let (tree, index_no, how) = (walk.tree().def().id, *index_no, *how);
-        let asking = Asking { locker, tree, index_no, how, is_forward: true };
+        let (tree, is_clustered, how) = (walk.tree().def().id, *index_no == 0, *how);
+        let asking = Asking { locker, tree, is_clustered, how, is_forward: true };
         let low = if after { Bound::Excluded(&from[..]) } else { Bound::Included(&from[..]) };
         walk.forward(from, after, |sight| {
             let limit = limit.as_deref();
             let (end, step) = match sight {
-                Sight::Record(found, record) if limit.is_none_or(|limit| found < limit) => {
+                Sight::Record(key, record) if limit.is_none_or(|limit| key < limit) => {
                     next.clear();
-                    next.extend_from_slice(found);
-                    let is_alone = !after && !crossed && from == found;
-                    return asking.judge((low, Bound::Included(found)), is_alone, found, record, key, entry);
+                    next.extend_from_slice(key);
+                    let (range, is_alone) = ((low, Bound::Included(key)), !after && !crossed && from == key);
+                    return asking.judge(Met { key, record, range, is_alone }, entry);
                 }
                 Sight::Fence(fence) if limit.is_none_or(|limit| fence < limit) => {
                     (Some(fence), Step::Crossed)
@@ -305,19 +266,20 @@ impl LockingScan {
     }
 
     fn step_backward(&mut self, is_bounded: bool) -> Result<Step> {
-        let Self { locker, index_no, how, walk, from, next, limit, key, entry, table, .. } = self;
+        let Self { locker, index_no, how, walk, from, next, limit, entry, table, .. } = self;
         let _usage = table.use_it()?;
-        let (tree, index_no, how) = (walk.tree().def().id, *index_no, *how);
-        let asking = Asking { locker, tree, index_no, how, is_forward: false };
+        let (tree, is_clustered, how) = (walk.tree().def().id, *index_no == 0, *how);
+        let asking = Asking { locker, tree, is_clustered, how, is_forward: false };
         let below = is_bounded.then_some(&from[..]);
         let high = below.map_or(Bound::Unbounded, Bound::Excluded);
         walk.backward(below, |sight| {
             let limit = limit.as_deref();
             let (end, step) = match sight {
-                Sight::Record(found, record) if limit.is_none_or(|limit| found >= limit) => {
+                Sight::Record(key, record) if limit.is_none_or(|limit| key >= limit) => {
                     next.clear();
-                    next.extend_from_slice(found);
-                    return asking.judge((Bound::Included(found), high), false, found, record, key, entry);
+                    next.extend_from_slice(key);
+                    let range = (Bound::Included(key), high);
+                    return asking.judge(Met { key, record, range, is_alone: false }, entry);
                 }
                 Sight::Fence(fence) if limit.is_none_or(|limit| fence > limit) => {
                     (Some(fence), Step::Crossed)
@@ -364,14 +326,14 @@ impl LockingScan {
         if self.how.on_locked == OnLocked::Skip {
             return Ok(Step::Passed);
         }
-        let Self { locker, table, key, next, entry, unlocked_view, .. } = self;
+        let Self { locker, table, next, entry, unlocked_view, .. } = self;
         let _usage = table.use_it()?;
         let view = unlocked_view.insert(ReadView::new(&locker.core.versions));
         view.open();
         if !read_row(&locker.core, table, next, Some(view), &mut entry.payload)? {
             return Ok(Step::Passed);
         }
-        key.clone_from(next);
+        entry.key.clone_from(next);
         (entry.granted, entry.flags) = (0, RecordFlags::NONE);
         self.is_unlocked = true;
         Ok(Step::Landed)
@@ -381,7 +343,7 @@ impl LockingScan {
     /// locked the lock is given back.
     fn settle_awaited(&mut self, is_landed: bool) {
         let Some(awaited) = self.waited_for.take().filter(|_| self.index_no == 0) else { return };
-        if is_landed && awaited == self.key {
+        if is_landed && awaited == self.entry.key {
             self.entry.granted += u32::from(self.entry.granted > 0);
         } else if !self.how.ranges {
             self.locker.unlock_row(&self.table, &awaited, self.how.mode);
@@ -390,7 +352,7 @@ impl LockingScan {
 
     /// Locks the row of the entry (I2).
     fn lock_row(&mut self) -> Result<Step> {
-        let (_, clustered) = parts(self.index_no, &self.key, &self.entry.payload);
+        let (_, clustered) = parts(self.index_no, &self.entry.key, &self.entry.payload);
         let Self { locker, how, row, table, .. } = self;
         let see = |record: RecordRef<'_>| {
             row.clear();
@@ -415,10 +377,12 @@ impl LockingScan {
 
     /// Copies the entry again, whose row is locked; whether it is still there.
     fn look_again(&mut self) -> Result<bool> {
-        let Self { table, index_no, key, entry, .. } = self;
+        let Self { table, index_no, entry, .. } = self;
         let _usage = table.use_it()?;
-        let found = table.tree(*index_no)?.get(key, |record| entry.copy(record))?;
-        Ok(found.is_some() && entry.flags != RecordFlags::DELETE_MARKED)
+        let key = std::mem::take(&mut entry.key);
+        let found = table.tree(*index_no)?.get(&key, |record| entry.copy(record));
+        entry.key = key;
+        Ok(found?.is_some() && entry.flags != RecordFlags::DELETE_MARKED)
     }
 
     /// Gives the lock of the row back that it is on, if ranges are not locked: it does not match.
@@ -427,7 +391,7 @@ impl LockingScan {
         if self.how.ranges {
             return;
         }
-        let (_, clustered) = parts(self.index_no, &self.key, &self.entry.payload);
+        let (_, clustered) = parts(self.index_no, &self.entry.key, &self.entry.payload);
         (0..granted).for_each(|_| self.locker.unlock_row(&self.table, clustered, self.how.mode));
     }
 
@@ -443,7 +407,7 @@ impl LockingScan {
     /// The whole stored key; empty when there is no entry.
     pub(super) fn key(&self) -> &[u8] {
         if self.valid() {
-            &self.key
+            &self.entry.key
         } else {
             &[]
         }
@@ -468,14 +432,6 @@ impl LockingScan {
     }
 }
 
-impl Copied {
-    fn copy(&mut self, record: RecordRef<'_>) {
-        self.flags = record.flags;
-        self.payload.clear();
-        self.payload.extend_from_slice(record.payload);
-    }
-}
-
 /// The caller's part of a stored key, and the clustered key.
 pub(super) fn parts<'k>(index_no: usize, key: &'k [u8], stored: &[u8]) -> (&'k [u8], &'k [u8]) {
     if index_no == 0 {
@@ -483,120 +439,4 @@ pub(super) fn parts<'k>(index_no: usize, key: &'k [u8], stored: &[u8]) -> (&'k [
     }
     let clustered_len = varint::get(stored).map_or(0, |(len, _)| len as usize);
     key.split_at(key.len().saturating_sub(clustered_len))
-}
-
-/// What one step asks with.
-struct Asking<'a> {
-    locker: &'a Locker,
-    tree: TreeId,
-    index_no: usize,
-    how: Locking,
-    is_forward: bool,
-}
-
-impl Asking<'_> {
-    /// Keeps others from putting records into a range. Those that are there stay free.
-    fn lock_gap(&self, range: KeyRange<'_>) -> Result<()> {
-        self.lock_range(Lock::Gap { tree: self.tree, range, mode: self.how.mode })
-    }
-
-    /// The same, for a range without records of others. It becomes one with what the scan locks before and behind it, so that
-    /// a whole table takes the memory of one range, however many leaves it has.
-    fn lock_passed(&self, range: KeyRange<'_>) -> Result<()> {
-        self.lock_range(Lock::Range { tree: self.tree, range, mode: self.how.mode })
-    }
-
-    /// Locks what is left of a leaf behind its last record, up to where `step` ends.
-    fn lock_rest(&self, range: KeyRange<'_>, step: &Step) -> Result<()> {
-        match step {
-            Step::Crossed => self.lock_passed(range),
-            _ => self.lock_gap(range),
-        }
-    }
-
-    fn lock_range(&self, lock: Lock<'_>) -> Result<()> {
-        if self.how.ranges {
-            self.locker.ask(lock, Patience::None)?;
-        }
-        Ok(())
-    }
-
-    /// Asks for what a record needs, and copies it when the scan may stop there. `is_alone` says that the range is the
-    /// record.
-    fn judge(
-        &self,
-        range: KeyRange<'_>,
-        is_alone: bool,
-        found: &[u8],
-        record: RecordRef<'_>,
-        key: &mut Vec<u8>,
-        entry: &mut Copied,
-    ) -> Result<Step> {
-        let (tree, Locking { mode, ranges, on_locked }) = (self.tree, self.how);
-        let is_row = self.index_no == 0;
-        let patience = match on_locked {
-            OnLocked::Skip => Patience::None,
-            OnLocked::Look if is_row && !ranges && !is_alone && self.is_forward => Patience::None,
-            OnLocked::Look | OnLocked::Wait => Patience::Waits,
-        };
-        let range = match planted::is_on("scan: leave the gap before a record") {
-            true => (Bound::Included(found), Bound::Included(found)),
-            false => range,
-        };
-        let lock = match ranges && !(is_row && is_alone) {
-            true => Lock::NextKey { tree, range, key: found, mode },
-            false => Lock::Record { tree, key: found, mode },
-        };
-        entry.granted = 0;
-        let asked = match self.locker.maker_of(record.version) {
-            Maker::Other(_)
-                if record.is_marked() && planted::is_on("scan: pass rows whose deletion is open") =>
-            {
-                return Ok(Step::Passed);
-            }
-            Maker::Other(_) if is_row && planted::is_on("scan: take an open change for committed") => {
-                Asked::Held
-            }
-            Maker::Other(holder) if is_row => {
-                self.locker.ask_behind_for_row(holder, (tree, found), lock, patience)?
-            }
-            // The lock of an entry may be left of an own change that was taken back: the row tells.
-            Maker::Other(holder) if ranges => {
-                self.locker.ask_behind(holder, (tree, found), lock, patience)?
-            }
-            // Without ranges the entry needs no lock: its row tells whose it is.
-            Maker::Other(_) => Asked::Held,
-            _ if record.is_marked() => {
-                self.lock_gap(range)?;
-                if is_row {
-                    self.locker.check_unchanged(record.version)?;
-                }
-                return Ok(Step::Passed);
-            }
-            Maker::Own => {
-                self.lock_passed(range)?;
-                Asked::Held
-            }
-            Maker::Ended if is_row || ranges => {
-                entry.granted = u32::from(is_row);
-                self.locker.ask(lock, patience)?
-            }
-            Maker::Ended => Asked::Held,
-        };
-        Ok(match asked {
-            Asked::Held => {
-                if is_row {
-                    self.locker.check_unchanged(record.version)?;
-                }
-                key.clear();
-                key.extend_from_slice(found);
-                entry.copy(record);
-                Step::Landed
-            }
-            Asked::Again => Step::Again,
-            Asked::Wait(ticket) => Step::Wait(ticket),
-            Asked::Refused if patience == Patience::Waits => Step::TimedOut,
-            Asked::Refused => Step::Refused,
-        })
-    }
 }

@@ -13,6 +13,7 @@ mod pace;
 mod pool_status;
 #[cfg(test)]
 mod rollback_tests;
+mod scan_step;
 mod sizes;
 mod statistics;
 mod status;

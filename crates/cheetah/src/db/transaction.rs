@@ -15,7 +15,7 @@
 //!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up can wait. A commit that
 //!       is refused before is a rollback.
 
-use super::locking_scan::Locking;
+use super::scan_step::Locking;
 use super::{Cursor, Isolation, OnLocked, Read};
 use crate::base::{planted, Error, Lsn, Result, TableId, TxnId};
 use crate::format::page::RecordRef;

@@ -1,0 +1,203 @@
+//! What a locking scan asks for at one place of its index, under the latch of the leaf there. See [`super::locking_scan`].
+
+use super::OnLocked;
+use crate::base::{planted, Result, TreeId, TxnId};
+use crate::format::page::{RecordFlags, RecordRef};
+use crate::table::locker::{Asked, Locker, Maker, Patience};
+use crate::txn::{KeyRange, Lock, LockMode, Ticket};
+use std::ops::Bound;
+
+/// How a scan locks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Locking {
+    pub(super) mode: LockMode,
+    /// Whether nobody may put rows between those that it reads.
+    pub(super) ranges: bool,
+    pub(super) on_locked: OnLocked,
+}
+
+/// What came of one step.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// It stops at the record, which has been copied.
+    Landed,
+    /// The record is none to stop at.
+    Passed,
+    /// Nothing in this leaf: on to the fence.
+    Crossed,
+    /// Nothing up to the end of what was asked for.
+    Limit,
+    /// Nothing up to the end of the tree.
+    End,
+    Again,
+    Wait(Ticket),
+    /// Somebody has the record, and the scan passes such records or looks at them.
+    Refused,
+    /// Somebody has the record, and the scan is not to wait at all.
+    TimedOut,
+}
+
+/// A record as it lies in its leaf.
+#[derive(Clone, Copy)]
+pub(super) struct Met<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) record: RecordRef<'a>,
+    /// What the scan has passed since the record before, up to this one.
+    pub(super) range: KeyRange<'a>,
+    /// Whether the range is the record.
+    pub(super) is_alone: bool,
+}
+
+/// A record that was copied out of its leaf.
+#[derive(Default, Debug)]
+pub(super) struct Copied {
+    pub(super) key: Vec<u8>,
+    pub(super) flags: RecordFlags,
+    pub(super) payload: Vec<u8>,
+    /// How often the lock of the row was asked for and counted for this stop; not at all when an own version is the lock.
+    pub(super) granted: u32,
+}
+
+impl Copied {
+    /// Copies all but the key.
+    pub(super) fn copy(&mut self, record: RecordRef<'_>) {
+        self.flags = record.flags;
+        self.payload.clear();
+        self.payload.extend_from_slice(record.payload);
+    }
+}
+
+/// What one step asks with.
+pub(super) struct Asking<'a> {
+    pub(super) locker: &'a Locker,
+    pub(super) tree: TreeId,
+    /// Whether the records are the rows.
+    pub(super) is_clustered: bool,
+    pub(super) how: Locking,
+    pub(super) is_forward: bool,
+}
+
+impl Asking<'_> {
+    /// Keeps others from putting records into a range. Those that are there stay free.
+    fn lock_gap(&self, range: KeyRange<'_>) -> Result<()> {
+        self.lock_range(Lock::Gap { tree: self.tree, range, mode: self.how.mode })
+    }
+
+    /// The same, for a range without records of others. It becomes one with what the scan locks before and behind it, so that
+    /// a whole table takes the memory of one range, however many leaves it has.
+    fn lock_passed(&self, range: KeyRange<'_>) -> Result<()> {
+        self.lock_range(Lock::Range { tree: self.tree, range, mode: self.how.mode })
+    }
+
+    /// Locks what is left of a leaf behind its last record, up to where `step` ends.
+    pub(super) fn lock_rest(&self, range: KeyRange<'_>, step: &Step) -> Result<()> {
+        match step {
+            Step::Crossed => self.lock_passed(range),
+            _ => self.lock_gap(range),
+        }
+    }
+
+    fn lock_range(&self, lock: Lock<'_>) -> Result<()> {
+        if self.how.ranges {
+            self.locker.ask(lock, Patience::None)?;
+        }
+        Ok(())
+    }
+
+    /// Asks for what a record needs, and copies it when the scan may stop there.
+    pub(super) fn judge(&self, mut met: Met<'_>, copied: &mut Copied) -> Result<Step> {
+        if planted::is_on("scan: leave the gap before a record") {
+            met.range = (Bound::Included(met.key), Bound::Included(met.key));
+        }
+        copied.granted = 0;
+        let maker = self.locker.maker_of(met.record.version);
+        if met.record.is_marked() {
+            match maker {
+                Maker::Other(_) if !planted::is_on("scan: pass rows whose deletion is open") => {}
+                Maker::Other(_) => return Ok(Step::Passed),
+                Maker::Own | Maker::Ended => return self.pass_deleted(&met),
+            }
+        }
+        let patience = self.patience(&met);
+        let asked = match maker {
+            Maker::Other(holder) => self.ask_behind(holder, &met, patience)?,
+            Maker::Own => {
+                self.lock_passed(met.range)?;
+                Asked::Held
+            }
+            Maker::Ended if self.locks_records() => {
+                copied.granted = u32::from(self.is_clustered);
+                self.locker.ask(self.lock_of(&met), patience)?
+            }
+            Maker::Ended => Asked::Held,
+        };
+        Ok(match asked {
+            Asked::Held => {
+                self.check_unchanged(&met)?;
+                copied.key.clear();
+                copied.key.extend_from_slice(met.key);
+                copied.copy(met.record);
+                Step::Landed
+            }
+            Asked::Again => Step::Again,
+            Asked::Wait(ticket) => Step::Wait(ticket),
+            Asked::Refused if patience == Patience::Waits => Step::TimedOut,
+            Asked::Refused => Step::Refused,
+        })
+    }
+
+    /// Passes a record that is marked as deleted, for good or by the scan's own transaction.
+    fn pass_deleted(&self, met: &Met<'_>) -> Result<Step> {
+        self.lock_gap(met.range)?;
+        self.check_unchanged(met)?;
+        Ok(Step::Passed)
+    }
+
+    /// Asks for a record that another open transaction has written.
+    fn ask_behind(&self, holder: TxnId, met: &Met<'_>, patience: Patience) -> Result<Asked> {
+        let (place, lock) = ((self.tree, met.key), self.lock_of(met));
+        if self.is_clustered {
+            if planted::is_on("scan: take an open change for committed") {
+                return Ok(Asked::Held);
+            }
+            return self.locker.ask_behind_for_row(holder, place, lock, patience);
+        }
+        if !self.locks_records() {
+            return Ok(Asked::Held);
+        }
+        // The lock of an entry may be left of an own change that was taken back: the row tells.
+        self.locker.ask_behind(holder, place, lock, patience)
+    }
+
+    /// Whether records of the index are locked: rows are, and what lies in ranges. An entry without ranges needs no lock, as its
+    /// row tells whose it is.
+    fn locks_records(&self) -> bool {
+        self.is_clustered || self.how.ranges
+    }
+
+    fn lock_of<'l>(&self, met: &Met<'l>) -> Lock<'l> {
+        let (tree, mode, Met { key, range, .. }) = (self.tree, self.how.mode, *met);
+        match self.how.ranges && !(self.is_clustered && met.is_alone) {
+            true => Lock::NextKey { tree, range, key, mode },
+            false => Lock::Record { tree, key, mode },
+        }
+    }
+
+    /// Whether to wait for a record that somebody else has.
+    fn patience(&self, met: &Met<'_>) -> Patience {
+        let may_look = self.is_clustered && !self.how.ranges && !met.is_alone && self.is_forward;
+        match self.how.on_locked {
+            OnLocked::Skip => Patience::None,
+            OnLocked::Look if may_look => Patience::None,
+            OnLocked::Look | OnLocked::Wait => Patience::Waits,
+        }
+    }
+
+    /// Refuses a row that has changed since the snapshot, where such rows are refused.
+    fn check_unchanged(&self, met: &Met<'_>) -> Result<()> {
+        match self.is_clustered {
+            true => self.locker.check_unchanged(met.record.version),
+            false => Ok(()),
+        }
+    }
+}
