@@ -3,6 +3,7 @@
 mod background;
 mod cursor;
 mod database;
+mod ending;
 mod image_work;
 mod isolation;
 mod listing;
@@ -11,6 +12,7 @@ mod listing_tests;
 mod locking_scan;
 mod pace;
 mod pool_status;
+mod reading;
 #[cfg(test)]
 mod rollback_tests;
 mod scan_step;

@@ -1,4 +1,4 @@
-//! A transaction: locks, row operations, savepoints, the end.
+//! A transaction: its locks of tables, row operations, and savepoints. Its reads are in [`super::reading`], its end in [`super::ending`].
 //!
 //! Invariants
 //!   I1  A consistent read takes no lock, except at SERIALIZABLE: it sees what its snapshot has, in the versions that purge keeps
@@ -15,24 +15,15 @@
 //!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up can wait. A commit that
 //!       is refused before is a rollback.
 
-use super::scan_step::Locking;
-use super::{Cursor, Isolation, OnLocked, Read};
-use crate::base::{planted, Error, Lsn, Result, TableId, TxnId};
-use crate::format::page::RecordRef;
-use crate::table::core::{Core, Counters};
-use crate::table::locker::{Locked, Locker, Patience};
+use super::Isolation;
+use crate::base::{planted, Lsn, Result, TableId, TxnId};
+use crate::table::core::Core;
+use crate::table::locker::Locker;
 use crate::table::row_op::{Locks, Target, Writer};
 use crate::table::unfinished::unfinished_error;
-use crate::table::{large, prepared, rollback, visible, NewRow, Numbers, OldEntry, Reserved, Table};
-use crate::txn::{Listed, Lock, LockMode, Phase, ReadView, Slot, TableMode};
-use std::ops::Bound;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::table::{rollback, NewRow, Numbers, OldEntry, Reserved, Table};
+use crate::txn::{Listed, LockMode, ReadView, Slot, TableMode};
 use std::sync::Arc;
-
-/// Undo records that a transaction purges at its end, when it does.
-const RECORDS_PURGED_AT_END: usize = 8;
-/// Undo pages from which on transactions help to purge: the background does not keep up.
-const UNDO_PAGES_HELPED: usize = 4096;
 
 /// A transaction. Dropping it takes back what is neither committed nor prepared.
 pub struct Transaction {
@@ -45,28 +36,18 @@ pub struct Transaction {
     /// What views tell of it.
     pub(super) listed: Listed,
     /// The session that it is known by to those whom it keeps waiting; 0 if none.
-    session: u64,
+    pub(super) session: u64,
     /// Tables whose auto-increment counters its statement has locked to its end.
     auto_inc_locks: Vec<Arc<Table>>,
     /// How a row is locked whose unique key a new one has too.
     duplicates: LockMode,
-    writer: Writer,
+    pub(super) writer: Writer,
     /// What comes after this undo record is to be taken back first (I4).
-    back_to: Option<u64>,
+    pub(super) back_to: Option<u64>,
     /// Where its COMMIT ends in the log, once that has been logged ahead of [`commit`](Self::commit).
     pub(super) ordered: Option<Result<Lsn>>,
-    isolation: Isolation,
-    has_snapshot_isolation: bool,
-}
-
-/// How a read goes about locks.
-enum Reading {
-    /// It needs none: what the view sees.
-    View(Arc<ReadView>),
-    /// The table is locked: the newest rows.
-    Newest,
-    /// It locks the rows.
-    Rows(LockMode),
+    pub(super) isolation: Isolation,
+    pub(super) has_snapshot_isolation: bool,
 }
 
 impl std::fmt::Debug for Transaction {
@@ -214,7 +195,7 @@ impl Transaction {
         self.lock_table_as(table, mode.into())
     }
 
-    fn lock_table_as(&mut self, table: &Arc<Table>, mode: TableMode) -> Result<()> {
+    pub(super) fn lock_table_as(&mut self, table: &Arc<Table>, mode: TableMode) -> Result<()> {
         if !self.holds(table.id(), mode) {
             self.note_begin();
             self.locker.lock_table(table.id(), mode)?;
@@ -259,7 +240,7 @@ impl Transaction {
         self.core.locks.release_table(self.locker.owner, table.id(), TableMode::AutoInc);
     }
 
-    fn end_bulk_inserts(&mut self) {
+    pub(super) fn end_bulk_inserts(&mut self) {
         for table in std::mem::take(&mut self.auto_inc_locks) {
             table.end_bulk_insert();
             self.release_auto_inc(&table);
@@ -272,45 +253,13 @@ impl Transaction {
     }
 
     /// Notes for views that the transaction does something.
-    fn note_begin(&self) {
+    pub(super) fn note_begin(&self) {
         self.listed.begin(|| self.core.clock.now_ns());
     }
 
     /// Whether the whole table is its own: rows need no locks.
-    fn has_whole(&self, table: &Table, mode: LockMode) -> bool {
+    pub(super) fn has_whole(&self, table: &Table, mode: LockMode) -> bool {
         self.holds(table.id(), mode.into())
-    }
-
-    /// Locks what reading in this way needs besides the rows, or opens the snapshot (I1).
-    fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<Reading> {
-        self.catch_up()?;
-        self.core.health.check()?;
-        let is_blind =
-            planted::is_on("serializable: read without locks") && self.isolation == Isolation::Serializable;
-        let (mode, intention) = match (read, self.isolation) {
-            (Read::Consistent, _) if is_blind => {
-                self.view.open();
-                return Ok(Reading::View(Arc::clone(&self.view)));
-            }
-            (Read::Exclusive, _) => (LockMode::Exclusive, TableMode::IntentExclusive),
-            (Read::Shared, _) | (Read::Consistent, Isolation::Serializable) => {
-                (LockMode::Shared, TableMode::IntentShared)
-            }
-            (Read::Consistent, _) => {
-                self.note_begin();
-                self.view.open();
-                table.check_not_replaced_since(self.view.stamp())?;
-                return Ok(Reading::View(Arc::clone(&self.view)));
-            }
-        };
-        if self.has_whole(table, mode) {
-            return Ok(Reading::Newest);
-        }
-        self.lock_table_as(table, intention)?;
-        if self.isolation == Isolation::Serializable && self.has_snapshot_isolation {
-            self.view.open();
-        }
-        Ok(Reading::Rows(mode))
     }
 
     /// Runs a row operation as a writer of the table. When it fails and could not take back what it has done, that is
@@ -357,7 +306,7 @@ impl Transaction {
         self.back_to.map_or(Ok(()), |undo_no| self.take_back_to(undo_no))
     }
 
-    fn take_back_to(&mut self, undo_no: u64) -> Result<()> {
+    pub(super) fn take_back_to(&mut self, undo_no: u64) -> Result<()> {
         let Some(slot) = self.slot.clone() else { return Ok(()) };
         let undo_no = self.back_to.map_or(undo_no, |earlier| earlier.min(undo_no));
         self.back_to = Some(undo_no);
@@ -396,86 +345,6 @@ impl Transaction {
         self.write(table, |writer, target| writer.delete(target, key, old_entries))
     }
 
-    /// Reads the stored row of `key` into `row`, large values as locators; whether there is one. May do I/O, and wait for
-    /// a lock: errors as of [`lock_table`](Self::lock_table), and `RecordChanged` under
-    /// [snapshot isolation](Self::set_snapshot_isolation).
-    pub fn get(&mut self, table: &Arc<Table>, key: &[u8], read: Read, row: &mut Vec<u8>) -> Result<bool> {
-        let view = match self.lock_to_read(table, read)? {
-            Reading::Rows(mode) => return self.get_locked(table, key, mode, row),
-            Reading::View(view) => Some(view),
-            Reading::Newest => None,
-        };
-        let _usage = table.use_it()?;
-        row.clear();
-        Counters::add(&self.core.counters.rows_read);
-        visible::read_row(&self.core, table, key, view.as_deref(), row)
-    }
-
-    fn get_locked(
-        &mut self,
-        table: &Arc<Table>,
-        key: &[u8],
-        mode: LockMode,
-        row: &mut Vec<u8>,
-    ) -> Result<bool> {
-        Counters::add(&self.core.counters.rows_read);
-        let see = |record: RecordRef<'_>| {
-            row.clear();
-            row.extend_from_slice(record.payload);
-            self.locker.check_unchanged(record.version)
-        };
-        let locked = self.locker.lock_row(table, key, Patience::Waits, |_| mode, see)?;
-        let is_live = matches!(locked, Locked::Live(_));
-        if !is_live && self.isolation != Isolation::ReadCommitted {
-            // The lock goes with a row that is inserted and taken back; its place stays locked.
-            let (tree, range) = (table.clustered().def().id, (Bound::Included(key), Bound::Included(key)));
-            self.locker.ask(Lock::Gap { tree, range, mode }, Patience::None)?;
-        }
-        Ok(is_live)
-    }
-
-    /// A cursor over an index, nowhere yet. To be used while this transaction is open. May wait for a lock: errors as of
-    /// [`lock_table`](Self::lock_table).
-    pub fn cursor(&mut self, table: &Arc<Table>, index_no: usize, read: Read) -> Result<Cursor> {
-        self.cursor_on(table, index_no, read, OnLocked::Wait)
-    }
-
-    /// As [`cursor`](Self::cursor); `on_locked` says what becomes of rows that others have locked, when it locks.
-    pub fn cursor_on(
-        &mut self,
-        table: &Arc<Table>,
-        index_no: usize,
-        read: Read,
-        on_locked: OnLocked,
-    ) -> Result<Cursor> {
-        match self.lock_to_read(table, read)? {
-            Reading::View(view) => Cursor::new(&self.locker, table, index_no, Some(view)),
-            Reading::Newest => Cursor::new(&self.locker, table, index_no, None),
-            Reading::Rows(mode) => {
-                let ranges =
-                    self.isolation != Isolation::ReadCommitted && !planted::is_on("locks: lock no ranges");
-                let how = Locking { mode, ranges, on_locked };
-                Cursor::locking(&self.locker, table, index_no, how)
-            }
-        }
-    }
-
-    /// How many rows a consistent read of the table finds, where that is known without a scan: not where it has to lock them.
-    /// May wait for a lock: errors as of [`lock_table`](Self::lock_table).
-    pub fn count(&mut self, table: &Arc<Table>) -> Result<Option<u64>> {
-        let Reading::View(view) = self.lock_to_read(table, Read::Consistent)? else { return Ok(None) };
-        let _usage = table.use_it()?;
-        let own = self.slot.as_ref().and_then(|slot| slot.rows_of(table.id()));
-        Ok(view.stamp().and_then(|stamp| table.counts().count(stamp, own)))
-    }
-
-    /// Reads a large value into `value`, given its locator from a row that this transaction may read. May do I/O.
-    pub fn fetch_large(&self, table: &Arc<Table>, locator: &[u8], value: &mut Vec<u8>) -> Result<()> {
-        let _usage = table.use_it()?;
-        value.clear();
-        large::read_value(&self.core.pool, table.blob_owner(), locator, value)
-    }
-
     /// The present point. Also ends a statement: pages that were kept at hand for it are let go.
     pub fn savepoint(&mut self) -> Savepoint {
         self.writer.release();
@@ -489,143 +358,5 @@ impl Transaction {
         let too_few = u64::from(planted::is_on("savepoint: leave the first change"));
         let too_many = u64::from(planted::is_on("savepoint: take back one change more"));
         self.take_back_to((savepoint.0 + too_few).saturating_sub(too_many))
-    }
-
-    /// Commits, and releases all locks. On return the commit is as durable as the flush mode says; after
-    /// [`commit_ordered`](Self::commit_ordered) whoever has decided knows of it, and nothing is waited for. The handle can be
-    /// used for another transaction. `RolledBack`, or an error of [`rollback`](Self::rollback), when the commit was refused;
-    /// after a fatal error the next opening tells the outcome.
-    pub fn commit(&mut self) -> Result<()> {
-        if let Some(slot) = self.slot.clone() {
-            self.listed.set_phase(Phase::Committing);
-            let ordered = self.ordered.take();
-            let is_ordered = ordered.is_some();
-            let log = || {
-                self.writer.release();
-                if planted::is_on("commit: lose the last change") {
-                    let undo_no = slot.state().undo_no;
-                    self.take_back_to(undo_no.saturating_sub(1))?;
-                }
-                self.catch_up().and_then(|()| rollback::commit(&self.core, &slot))
-            };
-            let end = match ordered.unwrap_or_else(log) {
-                Ok(end) => end,
-                Err(error) => return Err(self.roll_back_instead(error)),
-            };
-            self.slot = None;
-            self.view.end();
-            self.release_locks();
-            match is_ordered {
-                true => self.core.write_at_commit(end)?,
-                false => self.core.flush_at_commit(end)?,
-            }
-            self.clean_up();
-        }
-        self.writer.release();
-        self.view.end();
-        self.release_locks();
-        Ok(())
-    }
-
-    fn roll_back_instead(&mut self, error: Error) -> Error {
-        if let Error::Fatal(_) = error {
-            return error;
-        }
-        self.rollback().err().unwrap_or(Error::RolledBack(error.to_string()))
-    }
-
-    /// Takes everything back and releases all locks; when that takes long, and the caller has been interrupted, the background
-    /// does so. The handle can be used for another transaction, also after an error: `RollbackUnfinished` when the rollback has met
-    /// one and goes on in the background, with the locks (I3). What
-    /// [`commit_ordered`](Self::commit_ordered) has committed stays so.
-    pub fn rollback(&mut self) -> Result<()> {
-        if self.ordered.is_some() {
-            return self.commit();
-        }
-        self.writer.release();
-        self.back_to = None;
-        self.view.end();
-        if let Some(slot) = self.slot.take() {
-            self.listed.set_phase(Phase::RollingBack);
-            self.core.locks.release_ranges(self.locker.owner);
-            if self.locker.is_interrupted() && self.core.unfinished.should_take(&self.core, &slot) {
-                return self.leave_rollback(slot);
-            }
-            let done = rollback::roll_back(&self.core, &slot, &mut self.writer);
-            self.writer.release();
-            if let Err(error) = done {
-                return Err(self.hand_over(slot, error));
-            }
-            self.clean_up();
-        }
-        self.release_locks();
-        Ok(())
-    }
-
-    /// Leaves a long rollback to the background, with all locks, so that nobody has to wait for it who does not want to.
-    fn leave_rollback(&mut self, slot: Arc<Slot>) -> Result<()> {
-        self.writer.unclaimed.clear();
-        if let Err(error) = prepared::withdraw(&self.core, &slot) {
-            return Err(self.hand_over(slot, error));
-        }
-        let (listed, _) = self.give_up_locks();
-        if planted::is_on("rollback: leave it without its locks") {
-            self.core.locks.release_all(listed.owner());
-        }
-        self.core.unfinished.add(slot, listed);
-        Ok(())
-    }
-
-    /// Leaves a rollback that has met `error` to the background, with all locks.
-    fn hand_over(&mut self, slot: Arc<Slot>, error: Error) -> Error {
-        let (listed, _) = self.give_up_locks();
-        let (core, txn) = (&self.core, slot.txn());
-        core.unfinished.add_rollback(slot, listed, core.clock.now_ns(), error.to_string());
-        unfinished_error(txn, error)
-    }
-
-    /// Becomes a new owner, without locks. Returns what the old one is, and the tables that it has locked, for whoever takes
-    /// its transaction over.
-    pub(super) fn give_up_locks(&mut self) -> (Listed, Vec<TableId>) {
-        self.end_bulk_inserts();
-        let core = &self.core;
-        self.view = Arc::new(ReadView::new(&core.versions));
-        let listed = core.roster.enter(core.new_owner(), Some(Arc::clone(&self.view)));
-        self.locker = Arc::new(self.locker.successor(&self.view, listed.entry()));
-        listed.set_connection(self.listed.connection());
-        listed.set_isolation(self.isolation as u8);
-        let old = std::mem::replace(&mut self.listed, listed);
-        old.set_connection(0);
-        old.set_session(0);
-        self.listed.set_session(self.session);
-        (old, self.locks.drain(..).map(|lock| lock.0).collect())
-    }
-
-    fn release_locks(&mut self) {
-        self.end_bulk_inserts();
-        self.listed.end();
-        self.locks.clear();
-        self.core.locks.release_all(self.locker.owner);
-        self.locker.note_work(0);
-    }
-
-    /// Purges a little when the background does not keep up, or is not there (I5).
-    fn clean_up(&self) {
-        let core = &self.core;
-        if !core.has_threads.load(Relaxed) || core.undo.pages_count() >= UNDO_PAGES_HELPED {
-            let _ = core.purge.step(core, RECORDS_PURGED_AT_END);
-            core.trim_undo();
-        }
-    }
-}
-
-impl Drop for Transaction {
-    fn drop(&mut self) {
-        if self.is_prepared() {
-            self.detach();
-        }
-        // Nobody is left to wait, or to hear of an error; the background is, as of I3.
-        self.interrupt_when(|| true);
-        let _ = self.rollback();
     }
 }

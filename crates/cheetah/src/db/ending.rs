@@ -1,0 +1,154 @@
+//! The end of a transaction: commit, rollback, and what becomes of its locks (I2, I3 and I5 of [`super::transaction`]).
+
+use super::Transaction;
+use crate::base::{planted, Error, Result, TableId};
+use crate::table::unfinished::unfinished_error;
+use crate::table::{prepared, rollback};
+use crate::txn::{Listed, Phase, ReadView, Slot};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+/// Undo records that a transaction purges at its end, when it does.
+const RECORDS_PURGED_AT_END: usize = 8;
+/// Undo pages from which on transactions help to purge: the background does not keep up.
+const UNDO_PAGES_HELPED: usize = 4096;
+
+impl Transaction {
+    /// Commits, and releases all locks. On return the commit is as durable as the flush mode says; after
+    /// [`commit_ordered`](Self::commit_ordered) whoever has decided knows of it, and nothing is waited for. The handle can be
+    /// used for another transaction. `RolledBack`, or an error of [`rollback`](Self::rollback), when the commit was refused;
+    /// after a fatal error the next opening tells the outcome.
+    pub fn commit(&mut self) -> Result<()> {
+        if let Some(slot) = self.slot.clone() {
+            self.listed.set_phase(Phase::Committing);
+            let ordered = self.ordered.take();
+            let is_ordered = ordered.is_some();
+            let log = || {
+                self.writer.release();
+                if planted::is_on("commit: lose the last change") {
+                    let undo_no = slot.state().undo_no;
+                    self.take_back_to(undo_no.saturating_sub(1))?;
+                }
+                self.catch_up().and_then(|()| rollback::commit(&self.core, &slot))
+            };
+            let end = match ordered.unwrap_or_else(log) {
+                Ok(end) => end,
+                Err(error) => return Err(self.roll_back_instead(error)),
+            };
+            self.slot = None;
+            self.view.end();
+            self.release_locks();
+            match is_ordered {
+                true => self.core.write_at_commit(end)?,
+                false => self.core.flush_at_commit(end)?,
+            }
+            self.clean_up();
+        }
+        self.writer.release();
+        self.view.end();
+        self.release_locks();
+        Ok(())
+    }
+
+    fn roll_back_instead(&mut self, error: Error) -> Error {
+        if let Error::Fatal(_) = error {
+            return error;
+        }
+        self.rollback().err().unwrap_or(Error::RolledBack(error.to_string()))
+    }
+
+    /// Takes everything back and releases all locks; when that takes long, and the caller has been interrupted, the background
+    /// does so. The handle can be used for another transaction, also after an error: `RollbackUnfinished` when the rollback has met
+    /// one and goes on in the background, with the locks (I3). What
+    /// [`commit_ordered`](Self::commit_ordered) has committed stays so.
+    pub fn rollback(&mut self) -> Result<()> {
+        if self.ordered.is_some() {
+            return self.commit();
+        }
+        self.writer.release();
+        self.back_to = None;
+        self.view.end();
+        if let Some(slot) = self.slot.take() {
+            self.listed.set_phase(Phase::RollingBack);
+            self.core.locks.release_ranges(self.locker.owner);
+            if self.locker.is_interrupted() && self.core.unfinished.should_take(&self.core, &slot) {
+                return self.leave_rollback(slot);
+            }
+            let done = rollback::roll_back(&self.core, &slot, &mut self.writer);
+            self.writer.release();
+            if let Err(error) = done {
+                return Err(self.hand_over(slot, error));
+            }
+            self.clean_up();
+        }
+        self.release_locks();
+        Ok(())
+    }
+
+    /// Leaves a long rollback to the background, with all locks, so that nobody has to wait for it who does not want to.
+    fn leave_rollback(&mut self, slot: Arc<Slot>) -> Result<()> {
+        self.writer.unclaimed.clear();
+        if let Err(error) = prepared::withdraw(&self.core, &slot) {
+            return Err(self.hand_over(slot, error));
+        }
+        let (listed, _) = self.give_up_locks();
+        if planted::is_on("rollback: leave it without its locks") {
+            self.core.locks.release_all(listed.owner());
+        }
+        self.core.unfinished.add(slot, listed);
+        Ok(())
+    }
+
+    /// Leaves a rollback that has met `error` to the background, with all locks.
+    fn hand_over(&mut self, slot: Arc<Slot>, error: Error) -> Error {
+        let (listed, _) = self.give_up_locks();
+        let (core, txn) = (&self.core, slot.txn());
+        core.unfinished.add_rollback(slot, listed, core.clock.now_ns(), error.to_string());
+        unfinished_error(txn, error)
+    }
+
+    /// Becomes a new owner, without locks. Returns what the old one is, and the tables that it has locked, for whoever takes
+    /// its transaction over.
+    pub(super) fn give_up_locks(&mut self) -> (Listed, Vec<TableId>) {
+        self.end_bulk_inserts();
+        let core = &self.core;
+        self.view = Arc::new(ReadView::new(&core.versions));
+        let listed = core.roster.enter(core.new_owner(), Some(Arc::clone(&self.view)));
+        self.locker = Arc::new(self.locker.successor(&self.view, listed.entry()));
+        listed.set_connection(self.listed.connection());
+        listed.set_isolation(self.isolation as u8);
+        let old = std::mem::replace(&mut self.listed, listed);
+        old.set_connection(0);
+        old.set_session(0);
+        self.listed.set_session(self.session);
+        (old, self.locks.drain(..).map(|lock| lock.0).collect())
+    }
+
+    fn release_locks(&mut self) {
+        self.end_bulk_inserts();
+        self.listed.end();
+        self.locks.clear();
+        self.core.locks.release_all(self.locker.owner);
+        self.locker.note_work(0);
+    }
+
+    /// Purges a little when the background does not keep up, or is not there (I5).
+    fn clean_up(&self) {
+        let core = &self.core;
+        if !core.has_threads.load(Relaxed) || core.undo.pages_count() >= UNDO_PAGES_HELPED {
+            let _ = core.purge.step(core, RECORDS_PURGED_AT_END);
+            core.trim_undo();
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if self.is_prepared() {
+            self.detach();
+        }
+        // Nobody is left to wait, or to hear of an error; the background is, as of I3.
+        self.interrupt_when(|| true);
+        let _ = self.rollback();
+    }
+}

@@ -1,0 +1,136 @@
+//! Reads of a transaction: what they lock, and what they see (I1 of [`super::transaction`]).
+
+use super::scan_step::Locking;
+use super::{Cursor, Isolation, OnLocked, Read, Transaction};
+use crate::base::{planted, Result};
+use crate::format::page::RecordRef;
+use crate::table::core::Counters;
+use crate::table::locker::{Locked, Patience};
+use crate::table::{large, visible, Table};
+use crate::txn::{Lock, LockMode, ReadView, TableMode};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// How a read goes about locks.
+enum Reading {
+    /// It needs none: what the view sees.
+    View(Arc<ReadView>),
+    /// The table is locked: the newest rows.
+    Newest,
+    /// It locks the rows.
+    Rows(LockMode),
+}
+
+impl Transaction {
+    /// Reads the stored row of `key` into `row`, large values as locators; whether there is one. May do I/O, and wait for
+    /// a lock: errors as of [`lock_table`](Self::lock_table), and `RecordChanged` under
+    /// [snapshot isolation](Self::set_snapshot_isolation).
+    pub fn get(&mut self, table: &Arc<Table>, key: &[u8], read: Read, row: &mut Vec<u8>) -> Result<bool> {
+        let view = match self.lock_to_read(table, read)? {
+            Reading::Rows(mode) => return self.get_locked(table, key, mode, row),
+            Reading::View(view) => Some(view),
+            Reading::Newest => None,
+        };
+        let _usage = table.use_it()?;
+        row.clear();
+        Counters::add(&self.core.counters.rows_read);
+        visible::read_row(&self.core, table, key, view.as_deref(), row)
+    }
+
+    fn get_locked(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        mode: LockMode,
+        row: &mut Vec<u8>,
+    ) -> Result<bool> {
+        Counters::add(&self.core.counters.rows_read);
+        let see = |record: RecordRef<'_>| {
+            row.clear();
+            row.extend_from_slice(record.payload);
+            self.locker.check_unchanged(record.version)
+        };
+        let locked = self.locker.lock_row(table, key, Patience::Waits, |_| mode, see)?;
+        let is_live = matches!(locked, Locked::Live(_));
+        if !is_live && self.isolation != Isolation::ReadCommitted {
+            // The lock goes with a row that is inserted and taken back; its place stays locked.
+            let (tree, range) = (table.clustered().def().id, (Bound::Included(key), Bound::Included(key)));
+            self.locker.ask(Lock::Gap { tree, range, mode }, Patience::None)?;
+        }
+        Ok(is_live)
+    }
+
+    /// A cursor over an index, nowhere yet. To be used while this transaction is open. May wait for a lock: errors as of
+    /// [`lock_table`](Self::lock_table).
+    pub fn cursor(&mut self, table: &Arc<Table>, index_no: usize, read: Read) -> Result<Cursor> {
+        self.cursor_on(table, index_no, read, OnLocked::Wait)
+    }
+
+    /// As [`cursor`](Self::cursor); `on_locked` says what becomes of rows that others have locked, when it locks.
+    pub fn cursor_on(
+        &mut self,
+        table: &Arc<Table>,
+        index_no: usize,
+        read: Read,
+        on_locked: OnLocked,
+    ) -> Result<Cursor> {
+        match self.lock_to_read(table, read)? {
+            Reading::View(view) => Cursor::new(&self.locker, table, index_no, Some(view)),
+            Reading::Newest => Cursor::new(&self.locker, table, index_no, None),
+            Reading::Rows(mode) => {
+                let ranges =
+                    self.isolation != Isolation::ReadCommitted && !planted::is_on("locks: lock no ranges");
+                let how = Locking { mode, ranges, on_locked };
+                Cursor::locking(&self.locker, table, index_no, how)
+            }
+        }
+    }
+
+    /// How many rows a consistent read of the table finds, where that is known without a scan: not where it has to lock them.
+    /// May wait for a lock: errors as of [`lock_table`](Self::lock_table).
+    pub fn count(&mut self, table: &Arc<Table>) -> Result<Option<u64>> {
+        let Reading::View(view) = self.lock_to_read(table, Read::Consistent)? else { return Ok(None) };
+        let _usage = table.use_it()?;
+        let own = self.slot.as_ref().and_then(|slot| slot.rows_of(table.id()));
+        Ok(view.stamp().and_then(|stamp| table.counts().count(stamp, own)))
+    }
+
+    /// Reads a large value into `value`, given its locator from a row that this transaction may read. May do I/O.
+    pub fn fetch_large(&self, table: &Arc<Table>, locator: &[u8], value: &mut Vec<u8>) -> Result<()> {
+        let _usage = table.use_it()?;
+        value.clear();
+        large::read_value(&self.core.pool, table.blob_owner(), locator, value)
+    }
+
+    /// Locks what reading in this way needs besides the rows, or opens the snapshot (I1).
+    fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<Reading> {
+        self.catch_up()?;
+        self.core.health.check()?;
+        let is_blind =
+            planted::is_on("serializable: read without locks") && self.isolation == Isolation::Serializable;
+        let (mode, intention) = match (read, self.isolation) {
+            (Read::Consistent, _) if is_blind => {
+                self.view.open();
+                return Ok(Reading::View(Arc::clone(&self.view)));
+            }
+            (Read::Exclusive, _) => (LockMode::Exclusive, TableMode::IntentExclusive),
+            (Read::Shared, _) | (Read::Consistent, Isolation::Serializable) => {
+                (LockMode::Shared, TableMode::IntentShared)
+            }
+            (Read::Consistent, _) => {
+                self.note_begin();
+                self.view.open();
+                table.check_not_replaced_since(self.view.stamp())?;
+                return Ok(Reading::View(Arc::clone(&self.view)));
+            }
+        };
+        if self.has_whole(table, mode) {
+            return Ok(Reading::Newest);
+        }
+        self.lock_table_as(table, intention)?;
+        if self.isolation == Isolation::Serializable && self.has_snapshot_isolation {
+            self.view.open();
+        }
+        Ok(Reading::Rows(mode))
+    }
+}
