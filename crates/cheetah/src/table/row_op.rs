@@ -16,27 +16,23 @@
 //!   I3  Once it is done, its versions are the locks of its rows: those that were asked for are given back.
 //!   I4  The undo record is appended before the trees change: whoever meets the new version finds it.
 
-use super::change::{self, Change, EntryChange, Gone, Paths, TreePaths};
-use super::core::{Core, Counters, Need};
+use super::change::{Change, EntryChange, Paths, TreePaths};
+use super::core::{Core, Counters};
 use super::handle::Table;
-use super::large::{self, Buffers, Unclaimed};
-use super::locker::{Asked, Locked, Locker, Maker, Patience};
+use super::large::{Buffers, Unclaimed};
+use super::locker::Locker;
 use super::rollback;
-use super::spec::{NewRow, OldEntry, SecondaryEntry};
+use super::row_locks::{forget_locks, give_back_place, lock_rows, unique_keys, Obstacle};
+use super::row_values::RowSource;
+use super::spec::{NewRow, OldEntry};
 use super::standing::Standing;
-use super::stored_row::{choose_moves, find_values, rebuild, Value};
-use crate::base::{planted, reach, Error, Result, TreeId, TxnId};
-use crate::format::log_record::{encode_row, LargeSource, LoggedEntry, LoggedRow, RowOp};
-use crate::format::page::{max_payload_bytes, RecordRef};
-use crate::format::row::{RowShape, LOCATOR_BYTES};
-use crate::format::undo_record::{self, RowParts, UndoEntry};
+use super::stored_row::{find_values, Value};
+use crate::base::{planted, reach, Error, Result};
+use crate::format::log_record::{LargeSource, LoggedEntry, LoggedRow, RowOp};
+use crate::format::page::max_payload_bytes;
 use crate::format::varint;
-use crate::tree::SeekMode;
-use crate::txn::{start_record, Lock, LockMode, Slot};
+use crate::txn::{LockMode, Slot};
 use std::sync::Arc;
-
-/// Bytes of an undo record beside keys and rows, for the row and for each entry.
-const UNDO_BYTES_MORE: usize = 96;
 
 /// The buffers and pins of one transaction's row operations; once they have grown, only unique keys need an allocation per row.
 #[derive(Default, Debug)]
@@ -45,22 +41,13 @@ pub(crate) struct Writer {
     pub(crate) change: Change,
     pub(crate) buffers: Buffers,
     pub(crate) unclaimed: Unclaimed,
-    values: Vec<Value>,
-    old_values: Vec<Value>,
-    large: Vec<LargeSource>,
+    pub(super) values: Vec<Value>,
+    pub(super) old_values: Vec<Value>,
+    pub(super) large: Vec<LargeSource>,
     /// Locators of the values that die when the transaction commits.
-    freed: Vec<u8>,
+    pub(super) freed: Vec<u8>,
     /// The row with the same unique key that was waited for last, and is locked since then.
-    duplicate: Option<Vec<u8>>,
-}
-
-/// What an operation has to wait for before it can begin again.
-#[derive(Debug)]
-enum Obstacle {
-    /// The row of this key has the same unique key, or had it.
-    Row(Vec<u8>),
-    /// Somebody has locked the range of an index in which this key lies.
-    Range(TreeId, Vec<u8>),
+    pub(super) duplicate: Option<Vec<u8>>,
 }
 
 /// What came of an attempt.
@@ -87,7 +74,7 @@ pub(crate) struct Target<'a> {
 
 impl Target<'_> {
     /// `Interrupted` when the statement is to end: asked before something is tried again.
-    fn check_interrupted(&self) -> Result<()> {
+    pub(super) fn check_interrupted(&self) -> Result<()> {
         match (self.interrupted)() {
             true => Err(Error::Interrupted),
             false => Ok(()),
@@ -101,15 +88,6 @@ pub(crate) struct Locks<'a> {
     pub(crate) locker: &'a Locker,
     /// How the row is locked that has a unique key already: as what the caller does then needs it.
     pub(crate) duplicates: LockMode,
-}
-
-/// Where the new row's large values come from.
-#[derive(Clone, Copy)]
-enum RowSource<'a> {
-    /// The caller's row: long values are to be written.
-    Caller,
-    /// A logged row: its values have been written already, or are kept.
-    Log(&'a [LargeSource]),
 }
 
 impl Writer {
@@ -265,42 +243,6 @@ impl Writer {
         }
     }
 
-    fn wait_for(&mut self, on: Target<'_>, obstacle: Obstacle) -> Result<()> {
-        let Some(Locks { locker, duplicates }) = on.locks else { return Ok(()) };
-        match obstacle {
-            Obstacle::Row(key) => {
-                let locked = locker.lock_row(on.table, &key, Patience::Waits, |_| duplicates, |_| Ok(()))?;
-                if let Locked::Gone(Some(mode)) = locked {
-                    locker.unlock_row(on.table, &key, mode);
-                }
-                self.duplicate = matches!(locked, Locked::Live(_)).then_some(key);
-                Ok(())
-            }
-            Obstacle::Range(tree, key) => locker.acquire(Lock::InsertIntention { tree, key: &key }),
-        }
-    }
-
-    /// The first place where the operation puts a record into a range that somebody else has locked.
-    fn range_of_others(&self, on: Target<'_>) -> Result<Option<Obstacle>> {
-        let (Some(Locks { locker, .. }), change) = (on.locks, &self.change) else { return Ok(None) };
-        if planted::is_on("rows: do not ask for ranges") {
-            return Ok(None);
-        }
-        let row = (change.op != RowOp::Delete && !change.keeps_key()).then_some((0, change.new_key));
-        let entries = change.entries.iter().filter(|entry| !change.entry_keeps_key(entry));
-        let entries = entries.filter_map(|entry| entry.new_key.map(|(key, _)| (entry.index_no, key)));
-        for (index_no, key) in row.into_iter().chain(entries) {
-            let (tree, key) = (on.table.tree(index_no)?.def().id, change.get(key));
-            if on.core.locks.has_ranges(tree) {
-                let asked = locker.ask(Lock::InsertIntention { tree, key }, Patience::None)?;
-                if let Asked::Refused = asked {
-                    return Ok(Some(Obstacle::Range(tree, key.to_vec())));
-                }
-            }
-        }
-        Ok(None)
-    }
-
     fn build_and_execute(&mut self, on: Target<'_>, new: Option<&NewRow<'_>>) -> Result<()> {
         let table = on.table;
         if let Some(new) = new {
@@ -334,7 +276,7 @@ impl Writer {
     }
 
     /// Looks at where a row comes that was not there: whether one is there.
-    fn look_at_new_row(&mut self, table: &Table) -> Result<bool> {
+    pub(super) fn look_at_new_row(&mut self, table: &Table) -> Result<bool> {
         let Writer { change, paths, .. } = self;
         if change.op == RowOp::Delete || change.keeps_key() {
             return Ok(false);
@@ -413,288 +355,6 @@ impl Writer {
         }
         Ok(())
     }
-
-    /// Refuses a row whose unique keys another row has; the row to wait for, where that is not decided.
-    fn check_unique(&mut self, on: Target<'_>, new: &NewRow<'_>) -> Result<Option<Obstacle>> {
-        if self.look_at_new_row(on.table)? {
-            return Err(Error::DuplicateKey { index_no: 0, existing: new.key.to_vec() });
-        }
-        for entry in new.secondary.iter().filter(|entry| must_be_unique(on.table, entry)) {
-            if let Some(row) = self.find_same_key(on, entry)? {
-                return Ok(Some(Obstacle::Row(row)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Looks for another row with the unique key of `entry`: `DuplicateKey`, or one that must be locked first to say.
-    fn find_same_key(&mut self, on: Target<'_>, entry: &SecondaryEntry<'_>) -> Result<Option<Vec<u8>>> {
-        let Writer { change, paths, duplicate, .. } = self;
-        let cursor = &mut paths.of(on.table, entry.index_no)?.cursor;
-        let mut found = cursor.seek(SeekMode::AtLeast, entry.key)?;
-        while found && cursor.key().starts_with(entry.key) {
-            let existing = cursor.key().get(entry.key.len()..).unwrap_or_default();
-            let (is_live, version) =
-                cursor.record().map_or((false, None), |record| (!record.is_marked(), record.version));
-            let is_own_row = change.op != RowOp::Insert && existing == change.get(change.old_key);
-            let maker = on.locks.map_or(Maker::Own, |locks| locks.locker.maker_of(version));
-            if !cursor.is_fresh() {
-                on.check_interrupted()?;
-                // What was copied may have been taken back before its maker was asked for.
-                found = cursor.seek(SeekMode::AtLeast, entry.key)?;
-                continue;
-            }
-            let is_locked = maker == Maker::Own || duplicate.as_deref() == Some(existing);
-            match maker {
-                _ if is_own_row => {}
-                Maker::Other(_) => return Ok(Some(existing.to_vec())),
-                _ if !is_live => {}
-                _ if is_locked => {
-                    let (index_no, existing) = (entry.index_no, existing.to_vec());
-                    return Err(Error::DuplicateKey { index_no, existing });
-                }
-                _ => return Ok(Some(existing.to_vec())),
-            }
-            found = cursor.next()?;
-        }
-        Ok(None)
-    }
-
-    /// Builds the stored row that comes, writing its large values.
-    fn build_row(&mut self, on: Target<'_>, row: &[u8], source: RowSource<'_>) -> Result<()> {
-        let table = on.table;
-        let shape = table.shape();
-        find_values(shape, row, &mut self.values)?;
-        if let RowSource::Caller = source {
-            choose_moves(shape, row, &mut self.values, row_bytes_max(table))?;
-            for no in 0..self.values.len() {
-                let Some(value) = self.values.get(no).filter(|value| value.moves) else { continue };
-                let bytes = row.get(value.at.clone()).unwrap_or_default();
-                large::write_value(on, &mut self.unclaimed, bytes, &mut self.buffers)?;
-            }
-        }
-        self.large.clear();
-        let external = self.values.iter().filter(|value| value.external || value.moves);
-        match source {
-            RowSource::Caller => self.large.extend(external.map(|value| match value.moves {
-                true => LargeSource::Written,
-                false => LargeSource::Kept,
-            })),
-            RowSource::Log(large) => self.large.extend_from_slice(large),
-        }
-        self.rebuild_row(shape, row)
-    }
-
-    /// Puts the row together from the caller's or logged bytes and the locators of this run.
-    fn rebuild_row(&mut self, shape: &RowShape, row: &[u8]) -> Result<()> {
-        let Writer { change, values, old_values, large, unclaimed, .. } = self;
-        let mut sources = large.iter();
-        let mut written = unclaimed.finished.iter();
-        let missing = |detail| Error::corrupt("large values of a row", detail);
-        let span = change.put_with_old_row(|out, old_row| {
-            rebuild(shape, row, values, out, |no, _| match sources.next() {
-                Some(LargeSource::Written) => {
-                    let locator = written.next().ok_or_else(|| missing("a value that was not written"))?;
-                    Ok(locator.as_slice())
-                }
-                Some(LargeSource::Kept) => {
-                    let kept = old_values.get(no).filter(|value| value.external);
-                    let kept = kept.and_then(|value| old_row.get(value.at.clone()));
-                    kept.ok_or_else(|| missing("a value to keep that the old row does not have"))
-                }
-                None => Err(missing("more references than sources")),
-            })
-        })?;
-        change.row = span;
-        Ok(())
-    }
-
-    /// Lists the large values of the old row that the new one does not keep.
-    fn collect_freed(&mut self, table: &Table) -> Result<()> {
-        self.freed.clear();
-        let Writer { change, values, old_values, large, freed, .. } = self;
-        let old_row = change.held(&change.old);
-        if change.op == RowOp::Delete {
-            values.clear();
-            large.clear();
-        }
-        let mut sources = large.iter();
-        for (no, value) in old_values.iter().enumerate() {
-            let is_large = values.get(no).is_some_and(|new| new.external || new.moves);
-            let keeps = is_large && sources.next() == Some(&LargeSource::Kept);
-            let keeps = keeps && !planted::is_on("rows: leave a kept large value behind");
-            if value.external && !keeps {
-                freed.extend_from_slice(old_row.get(value.at.clone()).unwrap_or_default());
-            }
-        }
-        debug_assert_eq!(freed.len() % LOCATOR_BYTES, 0, "locators of table {}", table.id());
-        Ok(())
-    }
-
-    /// Whether purge has nothing to do with large values once the operation is committed, and nothing else keeps them.
-    fn leaves_nothing(&self) -> bool {
-        self.freed.is_empty() && !self.large.contains(&LargeSource::Written)
-    }
-
-    /// The action, for a transaction that commits, when nobody reads: nothing tells what was there before.
-    fn execute_for_good(&mut self, on: Target<'_>) -> Result<()> {
-        let Target { core, slot, table, .. } = on;
-        reach::mark("row operation redone for good");
-        self.change.plan_forward(Gone::Removed);
-        change::prepare(table, &self.change, &mut self.paths)?;
-        core.make_room(Need::Back, 4 * (self.change.entries.len() + 1))?;
-        {
-            let action = core.pool.enter();
-            let applied = change::apply(&action, table, &self.change, &mut self.paths, None);
-            core.must("a row operation", applied)?;
-            slot.count_rows(table.id(), self.change.rows());
-        }
-        self.unclaimed.clear();
-        core.tidied(self.paths.merge_small(table, &self.change));
-        Ok(())
-    }
-
-    /// The action.
-    fn execute(&mut self, on: Target<'_>) -> Result<()> {
-        let Target { core, slot, table, interrupted, .. } = on;
-        self.change.plan_forward(Gone::Marked);
-        change::prepare(table, &self.change, &mut self.paths)?;
-        let undo_bytes = self.change.bytes_len() + UNDO_BYTES_MORE * (self.change.entries.len() + 1);
-        let need = if self.change.op == RowOp::Delete { Need::Delete } else { Need::New };
-        let pages = 4 * (self.change.entries.len() + 1) + core.undo.pages_needed(undo_bytes);
-        core.make_room_unless(need, pages, interrupted)?;
-        {
-            let action = core.pool.enter();
-            let mut state = slot.state();
-            start_record(&state, &mut self.buffers.undo);
-            self.encode_undo(table);
-            let undo = core.undo.append(&action, &mut state, &self.buffers.undo);
-            let own = Some((slot.txn(), undo));
-            let applied = change::apply(&action, table, &self.change, &mut self.paths, own);
-            core.must("a row operation", applied)?;
-            slot.count_rows(table.id(), self.change.rows());
-            let auto_increment = table.take_auto_increment_to_log();
-            if core.log.get().is_some() {
-                self.encode_log(slot.txn(), table, auto_increment);
-                core.append(&action, &self.buffers.log)?;
-            }
-        }
-        if self.change.leaves_garbage() || !self.freed.is_empty() {
-            slot.note_garbage();
-        }
-        self.unclaimed.clear();
-        // The row operation is done: pages that stay small are no error of it.
-        core.tidied(self.paths.merge_small(table, &self.change));
-        Ok(())
-    }
-
-    /// Builds the log record.
-    fn encode_log(&mut self, txn: TxnId, table: &Table, auto_increment: u64) {
-        let change = &self.change;
-        let new_key = if change.keeps_key() { &[][..] } else { change.get(change.new_key) };
-        let row = LoggedRow {
-            table: table.id(),
-            old_key: change.get(change.old_key),
-            new_key,
-            row: change.get(change.row),
-            auto_increment,
-        };
-        let entries = change.entries.iter().map(|entry| {
-            let payload = change.get(entry.payload);
-            let head = varint::get(payload).map_or(0, |(_, used)| used);
-            LoggedEntry {
-                index_no: entry.index_no,
-                old_key: change.caller_key(entry.old_key),
-                new_key: change.caller_key(entry.new_key),
-                payload: payload.get(head..).unwrap_or_default(),
-            }
-        });
-        self.buffers.log.clear();
-        if planted::is_on("table: log no secondary keys") {
-            return encode_row(&mut self.buffers.log, change.op, txn, &row, &self.large, [].into_iter());
-        }
-        encode_row(&mut self.buffers.log, change.op, txn, &row, &self.large, entries);
-    }
-
-    /// Appends the body of the undo record to the head that is there.
-    fn encode_undo(&mut self, table: &Table) {
-        let Writer { change, buffers, freed, .. } = self;
-        let new_key = if change.keeps_key() { &[][..] } else { change.get(change.new_key) };
-        let parts = RowParts {
-            op: change.op,
-            table: table.id(),
-            old_key: change.get(change.old_key),
-            new_key,
-            old: change.before_of(&change.old),
-            marked: change.marked.as_ref().map(|held| change.before_of(held)),
-            freed,
-        };
-        let entries = change.entries.iter().map(|entry| UndoEntry {
-            index_no: entry.index_no,
-            old_key: change.caller_key(entry.old_key),
-            new_key: change.caller_key(entry.new_key),
-            old: change.before_of(&entry.old),
-            marked: entry.marked.as_ref().map(|held| change.before_of(held)),
-        });
-        undo_record::put_row(&mut buffers.undo, &parts, entries);
-        undo_record::finish(&mut buffers.undo);
-    }
-}
-
-/// Locks the rows of the old key and of the new one; whether by a request for a new key with no row. Waits, with nothing
-/// else held.
-fn lock_rows(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>) -> Result<bool> {
-    let Some(Locks { locker, duplicates }) = on.locks else { return Ok(false) };
-    let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
-    if op != RowOp::Insert {
-        locker.lock_row(on.table, old_key, Patience::Waits, |_| LockMode::Exclusive, see)?;
-    }
-    let Some(new) = new.filter(|new| op == RowOp::Insert || new.key != old_key) else { return Ok(false) };
-    let mode = |record: Option<RecordRef<'_>>| match record {
-        Some(record) if !record.is_marked() => duplicates,
-        _ => LockMode::Exclusive,
-    };
-    let locked = locker.lock_row(on.table, new.key, Patience::Waits, mode, see)?;
-    Ok(matches!(locked, Locked::Gone(Some(_))))
-}
-
-/// Gives the requests for the key of a row back that does not come, or not yet.
-fn give_back_place(on: Target<'_>, new: Option<&NewRow<'_>>, places: &mut u32) {
-    let requests = std::mem::take(places);
-    if let (Some(Locks { locker, .. }), Some(new)) = (on.locks, new) {
-        (0..requests).for_each(|_| locker.unlock_row(on.table, new.key, LockMode::Exclusive));
-    }
-}
-
-/// Gives the locks of the rows back that the operation has changed (I3).
-fn forget_locks(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>) {
-    let Some(Locks { locker, .. }) = on.locks else { return };
-    let tree = on.table.clustered().def().id;
-    let old = (op != RowOp::Insert).then_some(old_key);
-    let new = new.map(|new| new.key).filter(|&key| old != Some(key));
-    for key in old.into_iter().chain(new) {
-        on.core.locks.forget_changed(locker.owner, tree, key);
-    }
-}
-
-fn must_be_unique(table: &Table, entry: &SecondaryEntry<'_>) -> bool {
-    entry.check_unique && table.indexes().get(entry.index_no).is_some_and(|index| index.unique)
-}
-
-/// The keys that a new row adds to unique indexes.
-fn unique_keys<'k>(
-    table: &'k Table,
-    new: Option<&'k NewRow<'k>>,
-) -> impl Iterator<Item = (TreeId, &'k [u8])> + 'k {
-    let entries = new.map_or(&[][..], |new| new.secondary).iter();
-    let entries = entries.filter(|entry| must_be_unique(table, entry));
-    entries.filter_map(|entry| table.tree(entry.index_no).ok().map(|tree| (tree.def().id, entry.key)))
-}
-
-/// Longest stored row of a table: longer ones move values out.
-fn row_bytes_max(table: &Table) -> usize {
-    let tree = table.clustered();
-    max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max)
 }
 
 /// Refuses keys and payloads that are too long for their trees, so that nothing can be refused in the action.

@@ -1,0 +1,155 @@
+//! What a row operation locks, and what it has to wait for: rows of the same key, rows with the same unique key, and ranges that
+//! others have locked. When it does what, and what it holds then, says [`super::row_op`].
+
+use super::handle::Table;
+use super::locker::{Asked, Locked, Maker, Patience};
+use super::row_op::{Locks, Target, Writer};
+use super::spec::{NewRow, SecondaryEntry};
+use crate::base::{planted, Error, Result, TreeId};
+use crate::format::log_record::RowOp;
+use crate::format::page::RecordRef;
+use crate::tree::SeekMode;
+use crate::txn::{Lock, LockMode};
+
+/// What an operation has to wait for before it can begin again.
+#[derive(Debug)]
+pub(super) enum Obstacle {
+    /// The row of this key has the same unique key, or had it.
+    Row(Vec<u8>),
+    /// Somebody has locked the range of an index in which this key lies.
+    Range(TreeId, Vec<u8>),
+}
+
+impl Writer {
+    pub(super) fn wait_for(&mut self, on: Target<'_>, obstacle: Obstacle) -> Result<()> {
+        let Some(Locks { locker, duplicates }) = on.locks else { return Ok(()) };
+        match obstacle {
+            Obstacle::Row(key) => {
+                let locked = locker.lock_row(on.table, &key, Patience::Waits, |_| duplicates, |_| Ok(()))?;
+                if let Locked::Gone(Some(mode)) = locked {
+                    locker.unlock_row(on.table, &key, mode);
+                }
+                self.duplicate = matches!(locked, Locked::Live(_)).then_some(key);
+                Ok(())
+            }
+            Obstacle::Range(tree, key) => locker.acquire(Lock::InsertIntention { tree, key: &key }),
+        }
+    }
+
+    /// The first place where the operation puts a record into a range that somebody else has locked.
+    pub(super) fn range_of_others(&self, on: Target<'_>) -> Result<Option<Obstacle>> {
+        let (Some(Locks { locker, .. }), change) = (on.locks, &self.change) else { return Ok(None) };
+        if planted::is_on("rows: do not ask for ranges") {
+            return Ok(None);
+        }
+        let row = (change.op != RowOp::Delete && !change.keeps_key()).then_some((0, change.new_key));
+        let entries = change.entries.iter().filter(|entry| !change.entry_keeps_key(entry));
+        let entries = entries.filter_map(|entry| entry.new_key.map(|(key, _)| (entry.index_no, key)));
+        for (index_no, key) in row.into_iter().chain(entries) {
+            let (tree, key) = (on.table.tree(index_no)?.def().id, change.get(key));
+            if on.core.locks.has_ranges(tree) {
+                let asked = locker.ask(Lock::InsertIntention { tree, key }, Patience::None)?;
+                if let Asked::Refused = asked {
+                    return Ok(Some(Obstacle::Range(tree, key.to_vec())));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Refuses a row whose unique keys another row has; the row to wait for, where that is not decided.
+    pub(super) fn check_unique(&mut self, on: Target<'_>, new: &NewRow<'_>) -> Result<Option<Obstacle>> {
+        if self.look_at_new_row(on.table)? {
+            return Err(Error::DuplicateKey { index_no: 0, existing: new.key.to_vec() });
+        }
+        for entry in new.secondary.iter().filter(|entry| must_be_unique(on.table, entry)) {
+            if let Some(row) = self.find_same_key(on, entry)? {
+                return Ok(Some(Obstacle::Row(row)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks for another row with the unique key of `entry`: `DuplicateKey`, or one that must be locked first to say.
+    fn find_same_key(&mut self, on: Target<'_>, entry: &SecondaryEntry<'_>) -> Result<Option<Vec<u8>>> {
+        let Writer { change, paths, duplicate, .. } = self;
+        let cursor = &mut paths.of(on.table, entry.index_no)?.cursor;
+        let mut found = cursor.seek(SeekMode::AtLeast, entry.key)?;
+        while found && cursor.key().starts_with(entry.key) {
+            let existing = cursor.key().get(entry.key.len()..).unwrap_or_default();
+            let (is_live, version) =
+                cursor.record().map_or((false, None), |record| (!record.is_marked(), record.version));
+            let is_own_row = change.op != RowOp::Insert && existing == change.get(change.old_key);
+            let maker = on.locks.map_or(Maker::Own, |locks| locks.locker.maker_of(version));
+            if !cursor.is_fresh() {
+                on.check_interrupted()?;
+                // What was copied may have been taken back before its maker was asked for.
+                found = cursor.seek(SeekMode::AtLeast, entry.key)?;
+                continue;
+            }
+            let is_locked = maker == Maker::Own || duplicate.as_deref() == Some(existing);
+            match maker {
+                _ if is_own_row => {}
+                Maker::Other(_) => return Ok(Some(existing.to_vec())),
+                _ if !is_live => {}
+                _ if is_locked => {
+                    let (index_no, existing) = (entry.index_no, existing.to_vec());
+                    return Err(Error::DuplicateKey { index_no, existing });
+                }
+                _ => return Ok(Some(existing.to_vec())),
+            }
+            found = cursor.next()?;
+        }
+        Ok(None)
+    }
+}
+
+/// Locks the rows of the old key and of the new one; whether by a request for a new key with no row. Waits, with nothing
+/// else held.
+pub(super) fn lock_rows(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>) -> Result<bool> {
+    let Some(Locks { locker, duplicates }) = on.locks else { return Ok(false) };
+    let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
+    if op != RowOp::Insert {
+        locker.lock_row(on.table, old_key, Patience::Waits, |_| LockMode::Exclusive, see)?;
+    }
+    let Some(new) = new.filter(|new| op == RowOp::Insert || new.key != old_key) else { return Ok(false) };
+    let mode = |record: Option<RecordRef<'_>>| match record {
+        Some(record) if !record.is_marked() => duplicates,
+        _ => LockMode::Exclusive,
+    };
+    let locked = locker.lock_row(on.table, new.key, Patience::Waits, mode, see)?;
+    Ok(matches!(locked, Locked::Gone(Some(_))))
+}
+
+/// Gives the requests for the key of a row back that does not come, or not yet.
+pub(super) fn give_back_place(on: Target<'_>, new: Option<&NewRow<'_>>, places: &mut u32) {
+    let requests = std::mem::take(places);
+    if let (Some(Locks { locker, .. }), Some(new)) = (on.locks, new) {
+        (0..requests).for_each(|_| locker.unlock_row(on.table, new.key, LockMode::Exclusive));
+    }
+}
+
+/// Gives the locks of the rows back that the operation has changed (I3 of [`super::row_op`]).
+pub(super) fn forget_locks(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>) {
+    let Some(Locks { locker, .. }) = on.locks else { return };
+    let tree = on.table.clustered().def().id;
+    let old = (op != RowOp::Insert).then_some(old_key);
+    let new = new.map(|new| new.key).filter(|&key| old != Some(key));
+    for key in old.into_iter().chain(new) {
+        on.core.locks.forget_changed(locker.owner, tree, key);
+    }
+}
+
+fn must_be_unique(table: &Table, entry: &SecondaryEntry<'_>) -> bool {
+    entry.check_unique && table.indexes().get(entry.index_no).is_some_and(|index| index.unique)
+}
+
+/// The keys that a new row adds to unique indexes.
+pub(super) fn unique_keys<'k>(
+    table: &'k Table,
+    new: Option<&'k NewRow<'k>>,
+) -> impl Iterator<Item = (TreeId, &'k [u8])> + 'k {
+    let entries = new.map_or(&[][..], |new| new.secondary).iter();
+    let entries = entries.filter(|entry| must_be_unique(table, entry));
+    entries.filter_map(|entry| table.tree(entry.index_no).ok().map(|tree| (tree.def().id, entry.key)))
+}
