@@ -1,6 +1,6 @@
 //! A row operation in the form in which it is applied to the trees: forward, again at redo, backward, and at purge.
 //!
-//! A change is a list of steps, each of which inserts, replaces or removes one record. Forward the row comes first and
+//! A change is a list of steps ([`super::plan`]), each of which inserts, replaces or removes one record. Forward the row comes first and
 //! its entries follow; backward and at purge it comes last. So whoever sees an entry that a transaction has
 //! touched finds the row touched too, and whoever finds a row as if never touched finds the entries so (C5).
 //!
@@ -14,10 +14,10 @@
 //!       at once, when it knows that the transaction commits: nobody reads before redo is done.
 
 use super::handle::Table;
-use crate::base::{planted, Error, Result, TableId, TxnId, UndoPtr};
+use crate::base::{Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::page::{RecordFlags, RecordRef};
-use crate::format::undo_record::{Before, UndoEntry, UndoRow};
+use crate::format::undo_record::Before;
 use crate::pool::Action;
 use crate::tree::{Changed, Cursor, Path, Removed, Tree};
 use std::sync::Arc;
@@ -41,8 +41,8 @@ impl Span {
 /// What a place in a tree holds before the change; its payload lies in the buffer `before`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Held {
-    version: Version,
-    payload: Span,
+    pub(super) version: Version,
+    pub(super) payload: Span,
 }
 
 /// What becomes of one secondary entry. Keys are stored keys: the caller's part, then the clustered key.
@@ -63,21 +63,21 @@ pub(crate) struct EntryChange {
 
 /// Which of a tree's two paths a step uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Side {
+pub(super) enum Side {
     Old,
     New,
 }
 
 /// Where the payload of a record comes from.
 #[derive(Clone, Copy, Debug)]
-enum Payload {
+pub(super) enum Payload {
     New(Span),
     Before(Span),
 }
 
 /// Whose version a record gets.
 #[derive(Clone, Copy, Debug)]
-enum Stamp {
+pub(super) enum Stamp {
     /// That of the operation.
     Own,
     /// The one it had.
@@ -85,7 +85,7 @@ enum Stamp {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Work {
+pub(super) enum Work {
     /// A record where nothing is.
     Insert(Payload),
     /// A record in place of another one.
@@ -100,15 +100,6 @@ struct Step {
     side: Side,
     key: Span,
     work: Work,
-}
-
-/// What becomes of rows and entries that go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Gone {
-    /// They are marked as deleted, for those who still see them.
-    Marked,
-    /// They are removed: nobody sees them, nor takes the operation back.
-    Removed,
 }
 
 /// A row operation to apply.
@@ -128,7 +119,7 @@ pub(crate) struct Change {
     pub(crate) entries: Vec<EntryChange>,
     steps: Vec<Step>,
     /// Rows that come, less those that go.
-    rows: i64,
+    pub(super) rows: i64,
 }
 
 impl Default for Change {
@@ -243,7 +234,7 @@ impl Change {
         self.entries.last_mut().expect("just added")
     }
 
-    fn put_stored_key(&mut self, key: &[u8], clustered: Span) -> Span {
+    pub(super) fn put_stored_key(&mut self, key: &[u8], clustered: Span) -> Span {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_within(clustered.at..clustered.at + clustered.len);
@@ -268,120 +259,6 @@ impl Change {
         }
     }
 
-    /// Plans the operation: what was looked at before is still so.
-    pub(crate) fn plan_forward(&mut self, gone: Gone) {
-        let keeps_key = self.keeps_key();
-        let goes = |held: &Held| match gone {
-            Gone::Marked => own(Payload::Before(held.payload), true),
-            Gone::Removed => Work::Remove,
-        };
-        let row = Payload::New(self.row);
-        if keeps_key {
-            self.step(0, Side::Old, self.old_key, own(row, false));
-        } else {
-            if self.op != RowOp::Insert {
-                self.step(0, Side::Old, self.old_key, goes(&self.old));
-            }
-            if self.op != RowOp::Delete {
-                self.step(0, Side::New, self.new_key, put_new(row, self.marked));
-            }
-        }
-        for no in 0..self.entries.len() {
-            let Some(entry) = self.entries.get(no).copied() else { continue };
-            let payload = Payload::New(entry.payload);
-            if self.entry_keeps_key(&entry) {
-                let key = entry.old_key.map_or(Span::default(), |key| key.0);
-                self.step(entry.index_no, Side::Old, key, own(payload, false));
-                continue;
-            }
-            if let Some((key, _)) =
-                entry.old_key.filter(|_| !planted::is_on("index: leave the entry that goes"))
-            {
-                self.step(entry.index_no, Side::Old, key, goes(&entry.old));
-            }
-            if let Some((key, _)) = entry.new_key {
-                self.step(entry.index_no, Side::New, key, put_new(payload, entry.marked));
-            }
-        }
-        self.rows = rows_of(self.op);
-    }
-
-    /// Plans to take `row` back. `is_gone` says of the version of a delete-marked record whether purge has passed it: then
-    /// it is not put back, as nobody would remove it.
-    pub(crate) fn plan_backward(&mut self, row: &UndoRow<'_>, is_gone: &dyn Fn(Version) -> bool) {
-        let keeps_key = row.op == RowOp::Update && row.new_key.is_empty();
-        self.start(row.op, row.old_key, if keeps_key { row.old_key } else { row.new_key });
-        for entry in &row.entries {
-            self.plan_entry_backward(row, entry, is_gone);
-        }
-        if row.op != RowOp::Delete && !keeps_key {
-            let work = self.take_out(row.marked.as_ref(), is_gone);
-            self.step(0, Side::New, self.new_key, work);
-        }
-        if row.op != RowOp::Insert {
-            let work = self.put_back(&row.old, false);
-            self.step(0, Side::Old, self.old_key, work);
-        }
-        self.rows = -rows_of(row.op);
-    }
-
-    fn plan_entry_backward(
-        &mut self,
-        row: &UndoRow<'_>,
-        entry: &UndoEntry<'_>,
-        is_gone: &dyn Fn(Version) -> bool,
-    ) {
-        let old = self.put_stored_key(entry.old_key, self.old_key);
-        let new = self.put_stored_key(entry.new_key, self.new_key);
-        let keeps_key = row.op == RowOp::Update && self.get(old) == self.get(new);
-        if row.op != RowOp::Delete && !keeps_key {
-            let work = self.take_out(entry.marked.as_ref(), is_gone);
-            self.step(entry.index_no, Side::New, new, work);
-        }
-        if row.op != RowOp::Insert {
-            let work = self.put_back(&entry.old, false);
-            self.step(entry.index_no, Side::Old, old, work);
-        }
-    }
-
-    /// Takes away what came, and puts back the delete-marked record that was there.
-    fn take_out(&mut self, marked: Option<&Before<'_>>, is_gone: &dyn Fn(Version) -> bool) -> Work {
-        let forgets = planted::is_on("rollback: forget the mark that was there");
-        match marked.filter(|before| !is_gone(before.version) && !forgets) {
-            None => Work::Remove,
-            Some(before) => self.put_back(before, true),
-        }
-    }
-
-    fn put_back(&mut self, before: &Before<'_>, marked: bool) -> Work {
-        let payload = Payload::New(self.put(&[before.payload]));
-        Work::Replace { payload, stamp: Stamp::Of(before.version), marked }
-    }
-
-    /// Starts a purge of what `row` has marked as deleted, for [`plan_removal`](Self::plan_removal).
-    pub(crate) fn start_purge(&mut self, row: &UndoRow<'_>) {
-        self.start(RowOp::Delete, row.old_key, b"");
-    }
-
-    /// Plans to remove the record of the old key of the row, or of an entry of it. `is_dead` is asked about its delete
-    /// mark and version; it must stay so until the change is applied. Outside actions; may do I/O.
-    pub(crate) fn plan_removal(
-        &mut self,
-        table: &Table,
-        paths: &mut Paths,
-        index_no: usize,
-        entry_key: &[u8],
-        is_dead: impl FnOnce(bool, Version) -> bool,
-    ) -> Result<()> {
-        let key = self.put_stored_key(entry_key, self.old_key);
-        let path = &mut paths.of(table, index_no)?.old;
-        let found = self.look(table.tree(index_no)?, key, path)?;
-        if found.is_some_and(|(marked, held)| is_dead(marked, held.version)) {
-            self.step(index_no, Side::Old, key, Work::Remove);
-        }
-        Ok(())
-    }
-
     /// Whether a planned step marks something as deleted.
     pub(crate) fn leaves_garbage(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.work, Work::Replace { marked: true, .. }))
@@ -402,7 +279,7 @@ impl Change {
         self.rows
     }
 
-    fn step(&mut self, index_no: usize, side: Side, key: Span, work: Work) {
+    pub(super) fn step(&mut self, index_no: usize, side: Side, key: Span, work: Work) {
         self.steps.push(Step { index_no, side, key, work });
     }
 
@@ -420,17 +297,6 @@ pub(crate) fn rows_of(op: RowOp) -> i64 {
         RowOp::Insert => 1,
         RowOp::Update => 0,
         RowOp::Delete => -1,
-    }
-}
-
-fn own(payload: Payload, marked: bool) -> Work {
-    Work::Replace { payload, stamp: Stamp::Own, marked }
-}
-
-fn put_new(payload: Payload, marked: Option<Held>) -> Work {
-    match marked {
-        None => Work::Insert(payload),
-        Some(_) => own(payload, false),
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod handle;
 pub(crate) mod large;
 pub(crate) mod locker;
 mod numbers;
+mod plan;
 pub(crate) mod prepared;
 pub(crate) mod purge;
 pub(crate) mod rollback;

@@ -1,9 +1,10 @@
 //! The action of a row operation: its undo record, the trees with the row count, and its log record, all or nothing (I4 of
 //! [`super::row_op`]).
 
-use super::change::{self, Gone};
+use super::change;
 use super::core::Need;
 use super::handle::Table;
+use super::plan::Gone;
 use super::row_op::{Target, Writer};
 use crate::base::{planted, reach, Result, TxnId};
 use crate::format::log_record::{encode_row, LoggedEntry, LoggedRow, RowOp};
