@@ -3,7 +3,7 @@
 use crate::barrier::{entry, value};
 use crate::types::*;
 use crate::{CheetahDb, CheetahTable};
-use cheetah::base::{Error, Result};
+use cheetah::base::{Error, Result, SessionId};
 use cheetah::db::{Isolation, LockMode, Savepoint, Transaction};
 use cheetah::table::Numbers;
 use std::ffi::c_void;
@@ -46,9 +46,9 @@ unsafe impl Send for Report {}
 unsafe impl Sync for Report {}
 
 impl Report {
-    fn tell(&self, blocker: u64) {
+    fn tell(&self, blocker: SessionId) {
         // SAFETY: both are sessions that callers have named; the engine keeps the blocker's from going meanwhile.
-        unsafe { self.0(self.1, blocker as *mut c_void) }
+        unsafe { self.0(self.1, blocker.0 as *mut c_void) }
     }
 }
 
@@ -63,7 +63,8 @@ pub unsafe extern "C" fn cheetah_report_waits(
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
     let txn = unsafe { &mut *txn };
     let report = Report(report, session);
-    value((), || txn.0.report_waits(session as u64, move |blocker| report.tell(blocker)));
+    let session = SessionId(session as u64);
+    value((), || txn.0.report_waits(session, move |blocker| report.tell(blocker)));
 }
 
 /// A transaction; null after a panic. `interrupted` is asked, as long as the transaction is there: see

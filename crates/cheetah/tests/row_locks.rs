@@ -5,7 +5,7 @@
 mod support;
 
 use cheetah::base::planted::plant;
-use cheetah::base::{Error, Result, Xid};
+use cheetah::base::{Error, Result, SessionId, Xid};
 use cheetah::db::{Cursor, Db, Isolation, LockMode, OnLocked, Read, SeekEnd, SeekMode, Transaction};
 use cheetah::table::{Numbers, Table};
 use cheetah_io::sim::SimDisk;
@@ -330,8 +330,8 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
     let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
     let xid = Xid::new(1, b"given away", b"").unwrap();
     let told = Arc::new(std::sync::Mutex::new(Vec::new()));
-    first.report_waits(1, |_| panic!("it does not wait"));
-    second.report_waits(2, {
+    first.report_waits(SessionId(1), |_| panic!("it does not wait"));
+    second.report_waits(SessionId(2), {
         let told = Arc::clone(&told);
         move |session| told.lock().unwrap().push(session)
     });

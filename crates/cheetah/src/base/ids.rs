@@ -39,6 +39,10 @@ id! {
     TxnId(u64)
 }
 id! {
+    /// What the caller knows a transaction's session by, when others wait for it. 0 means "none".
+    SessionId(u64)
+}
+id! {
     /// A version of the page map: what one checkpoint makes durable as a whole. Never reused.
     Generation(u64)
 }
@@ -52,6 +56,11 @@ impl PageId {
     pub const NONE: PageId = PageId(0);
     /// The largest page number: what the page table reaches (a petabyte of pages). On disk it has 40 bits.
     pub const MAX: PageId = PageId((1 << 36) - 1);
+}
+
+impl SessionId {
+    /// No session.
+    pub const NONE: SessionId = SessionId(0);
 }
 
 impl TreeId {

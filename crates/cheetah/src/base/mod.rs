@@ -16,6 +16,6 @@ mod xid;
 pub use config::Config;
 pub use error::{Error, ErrorKind, Result};
 pub use health::Health;
-pub use ids::{Generation, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr};
+pub use ids::{Generation, Lsn, PageId, SegmentId, SessionId, TableId, TreeId, TxnId, UndoPtr};
 pub use troubles::Troubles;
 pub use xid::Xid;

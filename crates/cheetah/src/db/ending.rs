@@ -1,7 +1,7 @@
 //! The end of a transaction: commit, rollback, and what becomes of its locks (I2, I3 and I5 of [`super::transaction`]).
 
 use super::Transaction;
-use crate::base::{planted, Error, Result, TableId};
+use crate::base::{planted, Error, Result, SessionId, TableId};
 use crate::table::unfinished::unfinished_error;
 use crate::table::{prepared, rollback};
 use crate::txn::{Listed, Phase, ReadView, Slot};
@@ -119,7 +119,7 @@ impl Transaction {
         listed.set_isolation(self.isolation as u8);
         let old = std::mem::replace(&mut self.listed, listed);
         old.set_connection(0);
-        old.set_session(0);
+        old.set_session(SessionId::NONE);
         self.listed.set_session(self.session);
         (old, self.locks.drain(..).map(|lock| lock.0).collect())
     }

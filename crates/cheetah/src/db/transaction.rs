@@ -16,7 +16,7 @@
 //!       is refused before is a rollback.
 
 use super::Isolation;
-use crate::base::{planted, Lsn, Result, TableId, TxnId};
+use crate::base::{planted, Lsn, Result, SessionId, TableId, TxnId};
 use crate::table::core::Core;
 use crate::table::locker::Locker;
 use crate::table::row_op::{Locks, Target, Writer};
@@ -35,8 +35,8 @@ pub struct Transaction {
     pub(super) locks: Vec<(TableId, TableMode)>,
     /// What views tell of it.
     pub(super) listed: Listed,
-    /// The session that it is known by to those whom it keeps waiting; 0 if none.
-    pub(super) session: u64,
+    /// By which those know it whom it keeps waiting.
+    pub(super) session: SessionId,
     /// Tables whose auto-increment counters its statement has locked to its end.
     auto_inc_locks: Vec<Arc<Table>>,
     /// How a row is locked whose unique key a new one has too.
@@ -76,7 +76,7 @@ impl Transaction {
             view,
             locks: Vec::new(),
             listed,
-            session: 0,
+            session: SessionId::NONE,
             auto_inc_locks: Vec::new(),
             duplicates: LockMode::Shared,
             writer: Writer::default(),
@@ -99,14 +99,14 @@ impl Transaction {
         self.locker = Arc::new(self.locker.noted_by(Arc::new(waits)));
     }
 
-    /// Names the session of the caller (not 0) for other transactions, and has `report` called with the sessions of those for whom
+    /// Names the session of the caller for other transactions, and has `report` called with the sessions of those for whom
     /// this transaction waits, as far as they have named theirs, when it begins to wait for a lock and every 50 ms as long as
     /// it does. A session is not told any more when its transaction has been dropped, or handed over to the background or to
     /// a coordinator. `report` must not wait, nor use the engine.
     ///
     /// For callers that know an order in which transactions must commit, such as a replica that applies in parallel: who waits for
     /// a later one can have that one end.
-    pub fn report_waits(&mut self, session: u64, report: impl Fn(u64) + Send + Sync + 'static) {
+    pub fn report_waits(&mut self, session: SessionId, report: impl Fn(SessionId) + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.reported_to(Arc::new(report)));
         self.session = session;
         self.listed.set_session(session);

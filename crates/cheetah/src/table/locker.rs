@@ -11,7 +11,7 @@
 use super::change::Version;
 use super::core::{Core, Counters};
 use super::handle::Table;
-use crate::base::{planted, Error, Result, TableId, TreeId, TxnId};
+use crate::base::{planted, Error, Result, SessionId, TableId, TreeId, TxnId};
 use crate::format::page::RecordRef;
 use crate::txn::{
     Answer, Entry, Lock, LockMode, LockOutcome, Owner, ReadView, State, TableMode, Ticket, Wait,
@@ -27,7 +27,7 @@ const WAIT_SLICE_NS: u64 = 50_000_000;
 /// Whether the caller wants its statement to end.
 pub(crate) type Interrupted = Arc<dyn Fn() -> bool + Send + Sync>;
 /// Is told the sessions of those for whom the caller waits.
-pub(crate) type Report = Arc<dyn Fn(u64) + Send + Sync>;
+pub(crate) type Report = Arc<dyn Fn(SessionId) + Send + Sync>;
 /// Is told that a wait begins (true) or is over.
 pub(crate) type Waits = Arc<dyn Fn(bool) + Send + Sync>;
 

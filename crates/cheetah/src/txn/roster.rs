@@ -10,7 +10,7 @@
 
 use super::locks::Owner;
 use super::read_view::ReadView;
-use crate::base::TxnId;
+use crate::base::{SessionId, TxnId};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering::Relaxed};
@@ -151,10 +151,10 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Names the session of the caller; 0 forgets it, and waits until nobody uses it (I3).
-    pub fn set_session(&self, session: u64) {
+    /// Names the session of the caller; [`SessionId::NONE`] forgets it, and waits until nobody uses it (I3).
+    pub fn set_session(&self, session: SessionId) {
         let _shard = shard(&self.list, self.entry.owner).lock();
-        self.entry.session.store(session, Relaxed);
+        self.entry.session.store(session.0, Relaxed);
     }
 
     /// The entry.
@@ -207,10 +207,11 @@ impl Roster {
     }
 
     /// Calls `f` with the session of an owner, if it has named one; it stays meanwhile (I3). `f` must not wait, nor use the engine.
-    pub fn with_session(&self, owner: Owner, f: impl FnOnce(u64)) {
+    pub fn with_session(&self, owner: Owner, f: impl FnOnce(SessionId)) {
         let shard = shard(&self.0, owner).lock();
-        let session = shard.get(&owner.0).map_or(0, |entry| entry.session.load(Relaxed));
-        if session != 0 {
+        let session =
+            shard.get(&owner.0).map_or(SessionId::NONE, |entry| SessionId(entry.session.load(Relaxed)));
+        if session != SessionId::NONE {
             f(session);
         }
     }
@@ -264,9 +265,9 @@ mod tests {
             told
         };
         assert_eq!(told(), None);
-        listed.set_session(7);
-        assert_eq!(told(), Some(7));
-        listed.set_session(0);
+        listed.set_session(SessionId(7));
+        assert_eq!(told(), Some(SessionId(7)));
+        listed.set_session(SessionId::NONE);
         assert_eq!(told(), None);
     }
 }
