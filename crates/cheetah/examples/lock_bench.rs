@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const INDEX: TreeId = TreeId(16);
-const QUEUE: Wait = Wait::Queue { work: 0 };
+const QUEUE: Wait = Wait::Queue { undo_records_count: 0 };
 const LOCKS: u64 = 1_000_000;
 
 fn main() -> Result<()> {

@@ -129,7 +129,7 @@ impl Transaction {
         self.listed.end();
         self.locks.clear();
         self.core.locks.release_all(self.locker.owner);
-        self.locker.note_work(0);
+        self.locker.note_undo_records(0);
     }
 
     /// Purges a little when the background does not keep up, or is not there (I5).

@@ -53,7 +53,7 @@ impl Fixture {
     }
 
     fn request(&self, owner: Owner, lock: Lock<'_>) -> Option<Ticket> {
-        match self.db.0.core.locks.request(owner, lock, Wait::Queue { work: 0 }).unwrap() {
+        match self.db.0.core.locks.request(owner, lock, Wait::Queue { undo_records_count: 0 }).unwrap() {
             Answer::Wait(ticket) => Some(ticket),
             Answer::Granted | Answer::AlreadyHeld => None,
             Answer::Refused => panic!("{lock:?} is refused"),

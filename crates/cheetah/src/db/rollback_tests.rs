@@ -257,7 +257,7 @@ fn what_a_long_transaction_has_scanned_is_free_before_its_rollback_is_done() {
     locks.request(owner, gap, Wait::Never).unwrap();
     let other = world.db.begin().listed.owner();
     let insert = Lock::InsertIntention { tree, key: b"x" };
-    let Ok(Answer::Wait(ticket)) = locks.request(other, insert, Wait::Queue { work: 0 }) else {
+    let Ok(Answer::Wait(ticket)) = locks.request(other, insert, Wait::Queue { undo_records_count: 0 }) else {
         panic!("an insert waits for the range")
     };
     world.with_threads(|| drop(txn));

@@ -281,7 +281,7 @@ impl Transaction {
         let on = Target { core: &self.core, slot: &slot, table, locks, interrupted: &interrupted };
         let done = operation(&mut self.writer, on);
         let undo_no = slot.state().undo_no;
-        locker.note_work(undo_no);
+        locker.note_undo_records(undo_no);
         if done.is_err() && undo_no > before {
             self.back_to = Some(before);
         }

@@ -83,7 +83,8 @@ struct Lane {
 pub(super) struct Lanes<'c> {
     core: &'c Core,
     lanes: Vec<Lane>,
-    has_failed: AtomicBool,
+    /// Nothing more is applied, and nobody waits: an operation has failed, or no more come.
+    is_over: AtomicBool,
     failure: Mutex<Option<Error>>,
     /// With `moved`, for those who wait for operations.
     waiting: Mutex<()>,
@@ -97,7 +98,7 @@ impl<'c> Lanes<'c> {
         Self {
             core,
             lanes: std::iter::repeat_with(lane).take(count).collect(),
-            has_failed: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             failure: Mutex::default(),
             waiting: Mutex::default(),
             moved: Condvar::new(),
@@ -112,7 +113,7 @@ impl<'c> Lanes<'c> {
         while let Some(batch) = lane.next() {
             for job in &batch.jobs {
                 if let Err(error) = self.apply(lane, job, &batch.bytes, &mut hand) {
-                    self.fail(Some(error));
+                    self.end(Some(error));
                 }
             }
         }
@@ -120,7 +121,7 @@ impl<'c> Lanes<'c> {
 
     fn apply(&self, lane: &Lane, job: &Job, bytes: &[u8], hand: &mut Hand) -> Result<()> {
         job.after.iter().for_each(|&place| self.wait_for(place));
-        if self.has_failed.load(SeqCst) {
+        if self.is_over.load(SeqCst) {
             return Ok(());
         }
         let body = bytes.get(job.body.clone()).unwrap_or_default();
@@ -152,7 +153,7 @@ impl<'c> Lanes<'c> {
         }
         reach::mark("redo waited for another lane");
         let mut waiting = self.waiting.lock();
-        while !self.has_failed.load(SeqCst) {
+        while !self.is_over.load(SeqCst) {
             // In this order: whoever applies it sees the wish, or we see that it is done.
             self.lane(place.lane).wanted.fetch_min(place.no, SeqCst);
             if self.is_done(place) {
@@ -163,11 +164,11 @@ impl<'c> Lanes<'c> {
     }
 
     /// Lets everybody end; the first error is kept (I5).
-    fn fail(&self, error: Option<Error>) {
+    fn end(&self, error: Option<Error>) {
         if let Some(error) = error {
             self.failure.lock().get_or_insert(error);
         }
-        self.has_failed.store(true, SeqCst);
+        self.is_over.store(true, SeqCst);
         drop(self.waiting.lock());
         self.moved.notify_all();
         for lane in &self.lanes {
@@ -178,7 +179,7 @@ impl<'c> Lanes<'c> {
 
     /// The first failure, if there is one.
     fn check(&self) -> Result<()> {
-        if !self.has_failed.load(SeqCst) {
+        if !self.is_over.load(SeqCst) {
             return Ok(());
         }
         let error = self.failure.lock().take();
@@ -187,7 +188,7 @@ impl<'c> Lanes<'c> {
 
     /// Nothing more comes, and who still waits need not.
     fn close(&self) {
-        self.fail(None);
+        self.end(None);
         for lane in &self.lanes {
             lane.queue.lock().is_closed = true;
             lane.filled.notify_all();
@@ -201,7 +202,7 @@ struct Watch<'l>(&'l Lanes<'l>);
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail(None);
+            self.0.end(None);
         }
     }
 }
@@ -304,7 +305,7 @@ impl<'l> Dealer<'l> {
         }
         self.put_all();
         let mut queue = queue.lock();
-        while queue.batches.len() > BATCHES_LOW && !self.lanes.has_failed.load(SeqCst) {
+        while queue.batches.len() > BATCHES_LOW && !self.lanes.is_over.load(SeqCst) {
             self.lanes.lane(lane).emptied.wait(&mut queue);
         }
         drop(queue);

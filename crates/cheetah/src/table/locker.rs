@@ -108,8 +108,8 @@ pub(crate) struct Locker {
     lock_wait_ns: AtomicU64,
     /// Snapshot isolation: see [`check_unchanged`](Self::check_unchanged).
     refuses_changed: AtomicBool,
-    /// Undo records of the transaction: what a deadlock's victim would lose.
-    work: AtomicU64,
+    /// Those of the transaction: what a deadlock's victim would lose.
+    undo_records_count: AtomicU64,
 }
 
 impl std::fmt::Debug for Locker {
@@ -131,7 +131,7 @@ impl Locker {
             waits: None,
             lock_wait_ns: AtomicU64::new(LOCK_WAIT_NS),
             refuses_changed: AtomicBool::new(false),
-            work: AtomicU64::new(0),
+            undo_records_count: AtomicU64::new(0),
         }
     }
 
@@ -172,8 +172,8 @@ impl Locker {
     }
 
     /// Notes how many undo records the transaction has.
-    pub(crate) fn note_work(&self, undo_no: u64) {
-        self.work.store(undo_no, Relaxed);
+    pub(crate) fn note_undo_records(&self, count: u64) {
+        self.undo_records_count.store(count, Relaxed);
     }
 
     /// Whether the caller wants its statement to end.
@@ -225,7 +225,7 @@ impl Locker {
     /// Asks for a lock. Does not block. Errors: `Deadlock`, `LockTableFull`.
     pub(crate) fn ask(&self, lock: Lock<'_>, patience: Patience) -> Result<Asked> {
         let wait = if self.is_patient(patience) {
-            Wait::Queue { work: self.work.load(Relaxed) }
+            Wait::Queue { undo_records_count: self.undo_records_count.load(Relaxed) }
         } else {
             Wait::Never
         };

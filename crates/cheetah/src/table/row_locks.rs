@@ -87,12 +87,12 @@ impl Writer {
                 found = cursor.seek(SeekMode::AtLeast, entry.key)?;
                 continue;
             }
-            let is_locked = maker == Maker::Own || duplicate.as_deref() == Some(existing);
+            let is_decided = maker == Maker::Own || duplicate.as_deref() == Some(existing);
             match maker {
                 _ if is_own_row => {}
                 Maker::Other(_) => return Ok(Some(existing.to_vec())),
                 _ if !is_live => {}
-                _ if is_locked => {
+                _ if is_decided => {
                     let (index_no, existing) = (entry.index_no, existing.to_vec());
                     return Err(Error::DuplicateKey { index_no, existing });
                 }

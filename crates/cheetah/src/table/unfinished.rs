@@ -7,7 +7,7 @@
 //!   I2  One thread at a time works on them. One that fails rests for a while, and the others go on.
 //!   I3  Each is in the list of active transactions too, so that every generation has it: what is here when the database
 //!       is closed, or crashes, is finished by the next opening.
-//! Locks     `work`, over I/O; the list, for a moment.
+//! Locks     `writer`, over I/O; the list, for a moment.
 
 use super::core::{Core, Counters};
 use super::found;
@@ -33,7 +33,8 @@ const REST_NS: u64 = 1_000_000_000;
 #[derive(Default)]
 pub(crate) struct Unfinished {
     list: Mutex<Vec<Arc<Rest>>>,
-    work: Mutex<Writer>,
+    /// Of the thread that works on them (I2).
+    writer: Mutex<Writer>,
 }
 
 /// What is left of a transaction, and its locks.
@@ -133,7 +134,7 @@ impl Unfinished {
     }
 
     fn work_on(&self, core: &Core, is_due: impl Fn(&Rest) -> bool) -> Result<bool> {
-        let mut writer = self.work.lock();
+        let mut writer = self.writer.lock();
         let due = self.list.lock().iter().filter(|rest| is_due(rest)).cloned().collect::<Vec<_>>();
         let mut done = Ok(!due.is_empty());
         for rest in due {

@@ -23,7 +23,7 @@ pub struct Deadlock {
     pub number: u64,
     /// Each waits for the next one, and the last for the first, who has just begun to wait.
     pub members: Vec<DeadlockMember>,
-    /// Whose request was given up: of those with the least work the one who has begun to wait, or else any.
+    /// Whose request was given up: of those with the least weight the one who has begun to wait, or else any.
     pub victim: Owner,
 }
 
@@ -32,7 +32,7 @@ pub struct Deadlock {
 pub struct DeadlockMember {
     /// Who.
     pub owner: Owner,
-    /// The work that he says he has done, and his locks.
+    /// How much he would lose: undo records, and locks.
     pub weight: u64,
     /// What he waits for, and how he wants it.
     pub waits_for: (LockedOn, TableMode),
@@ -138,7 +138,7 @@ impl LockTable {
             let waiter = waits.waiter(*owner)?;
             Some(DeadlockMember {
                 owner: *owner,
-                weight: waiter.work + self.owners.locks_count(*owner) as u64,
+                weight: waiter.undo_records_count + self.owners.locks_count(*owner) as u64,
                 waits_for: LockedOn::wanted(&waiter.want),
                 blocked_by: self
                     .blockers(waits, waiter)
@@ -154,7 +154,8 @@ impl LockTable {
         let Some(want) = wanted(lock) else { return Vec::new() };
         let waits = self.waits.lock();
         let slot = Arc::default();
-        let waiter = Waiter { turn: waits.now(), owner, work: 0, want, upgrades: false, slot };
+        let (turn, undo_records_count) = (waits.now(), 0);
+        let waiter = Waiter { turn, owner, undo_records_count, want, upgrades: false, slot };
         self.blocking_owners(&waits, &waiter)
     }
 

@@ -82,11 +82,10 @@ pub enum Lock<'a> {
 /// What to do when somebody is in the way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// Queue the request. `work` is what the owner has done, its undo records say: with its locks it tells how much a
-    /// deadlock's victim would lose.
+    /// Queue the request.
     Queue {
-        /// See above.
-        work: u64,
+        /// Undo records that the owner has written: with its locks they tell how much a deadlock's victim would lose.
+        undo_records_count: u64,
     },
     /// Refuse it: NOWAIT and SKIP LOCKED, which differ in what they make of that.
     Never,
@@ -225,12 +224,12 @@ impl LockTable {
             Wait::Never => Turn::At(&waits, waits.now()),
         };
         let tried = self.try_want(owner, want, turn)?;
-        let (Tried::Blocked { upgrades }, Wait::Queue { work }) = (&tried, wait) else {
+        let (Tried::Blocked { upgrades }, Wait::Queue { undo_records_count }) = (&tried, wait) else {
             drop(waits);
             let is_blocked = matches!(tried, Tried::Blocked { .. });
             return Ok(if is_blocked { Answer::Refused } else { self.answer_of(owner, want, &tried) });
         };
-        let slot = waits.push(owner, work, want.clone(), *upgrades);
+        let slot = waits.push(owner, undo_records_count, want.clone(), *upgrades);
         self.owners.set_queued(owner, true);
         if self.resolve_deadlocks(&mut waits, owner) {
             return Err(Error::Deadlock);

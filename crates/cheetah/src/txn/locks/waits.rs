@@ -70,8 +70,8 @@ pub(super) struct Waiter {
     /// Its place in the order of all requests.
     pub(super) turn: u64,
     pub(super) owner: Owner,
-    /// What its owner says it has done.
-    pub(super) work: u64,
+    /// That its owner has written.
+    pub(super) undo_records_count: u64,
     pub(super) want: Want,
     /// Whether it may pass others, as its owner has something here that they wait for.
     pub(super) upgrades: bool,
@@ -121,9 +121,15 @@ impl Waits {
     }
 
     /// Queues a request.
-    pub(super) fn push(&mut self, owner: Owner, work: u64, want: Want, upgrades: bool) -> Arc<Slot> {
+    pub(super) fn push(
+        &mut self,
+        owner: Owner,
+        undo_records_count: u64,
+        want: Want,
+        upgrades: bool,
+    ) -> Arc<Slot> {
         let (place, turn, slot) = (want.place(), self.next_turn, Arc::<Slot>::default());
-        let waiter = Waiter { turn, owner, work, want, upgrades, slot: Arc::clone(&slot) };
+        let waiter = Waiter { turn, owner, undo_records_count, want, upgrades, slot: Arc::clone(&slot) };
         self.next_turn += 1;
         self.queues.entry(place).or_default().push_back(waiter);
         self.waiting.insert(owner, (place, turn));

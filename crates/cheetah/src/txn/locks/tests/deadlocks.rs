@@ -7,10 +7,10 @@ fn key(n: u64) -> [u8; 8] {
 }
 
 /// Owners 0 to `count` - 1 have a record each, and each but the last waits for the next one's.
-fn chain(count: u64, work: impl Fn(u64) -> u64) -> (LockTable, Vec<Ticket>) {
+fn chain(count: u64, undo_records: impl Fn(u64) -> u64) -> (LockTable, Vec<Ticket>) {
     let locks = LockTable::default();
     (0..count).for_each(|n| locks.grants(Owner(n), record(&key(n), X)));
-    let waits = |n| locks.queues(Owner(n), record(&key(n + 1), X), work(n));
+    let waits = |n| locks.queues(Owner(n), record(&key(n + 1), X), undo_records(n));
     let tickets = (0..count - 1).map(waits).collect();
     (locks, tickets)
 }

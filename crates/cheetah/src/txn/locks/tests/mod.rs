@@ -48,7 +48,7 @@ fn insert(key: &[u8]) -> Lock<'_> {
     Lock::InsertIntention { tree: I, key }
 }
 
-const QUEUE: Wait = Wait::Queue { work: 0 };
+const QUEUE: Wait = Wait::Queue { undo_records_count: 0 };
 
 impl LockTable {
     #[track_caller]
@@ -70,8 +70,8 @@ impl LockTable {
     }
 
     #[track_caller]
-    fn queues(&self, owner: Owner, lock: Lock<'_>, work: u64) -> Ticket {
-        match self.request(owner, lock, Wait::Queue { work }) {
+    fn queues(&self, owner: Owner, lock: Lock<'_>, undo_records_count: u64) -> Ticket {
+        match self.request(owner, lock, Wait::Queue { undo_records_count }) {
             Ok(Answer::Wait(ticket)) => ticket,
             other => panic!("{owner:?} {lock:?} should wait, got {other:?}"),
         }
@@ -83,8 +83,8 @@ impl LockTable {
     }
 
     #[track_caller]
-    fn deadlocks_with(&self, owner: Owner, lock: Lock<'_>, work: u64) {
-        let answer = self.request(owner, lock, Wait::Queue { work });
+    fn deadlocks_with(&self, owner: Owner, lock: Lock<'_>, undo_records_count: u64) {
+        let answer = self.request(owner, lock, Wait::Queue { undo_records_count });
         assert!(matches!(answer, Err(Error::Deadlock)), "{owner:?} {lock:?}: {answer:?}");
     }
 

@@ -290,7 +290,7 @@ impl Both {
         };
         let wait = match self.random.below(4) {
             0 => Wait::Never,
-            _ => Wait::Queue { work: self.random.below(10) },
+            _ => Wait::Queue { undo_records_count: self.random.below(10) },
         };
         let is_free = self.oracle.blockers(owner, &want, usize::MAX).is_empty();
         let answer = self.locks.request(Owner(owner), lock, wait);

@@ -32,7 +32,7 @@ fn storm(locks: &LockTable, cells: &[AtomicI64], owner: Owner, transactions: u64
                 0 => Lock::NextKey { tree: I, range: (Included(&key), Included(&key)), key: &key, mode: X },
                 _ => record(&key, X),
             };
-            if !got(locks, locks.request(owner, lock, Wait::Queue { work: random.below(4) })) {
+            if !got(locks, locks.request(owner, lock, Wait::Queue { undo_records_count: random.below(4) })) {
                 break;
             }
             locked.push(cell as usize);
