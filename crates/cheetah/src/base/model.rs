@@ -2,7 +2,7 @@
 //! its `sync`, and goes through all orders in which its threads can take their steps, with all that the memory model allows.
 //! They are run by one thread of the system, so a bug that is planted is there for all of them.
 
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::ops::{Deref, DerefMut};
 use std::sync::LockResult;
 

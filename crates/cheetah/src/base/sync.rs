@@ -2,4 +2,4 @@
 //! model can include the very same source over `base::model` instead.
 
 pub(crate) use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

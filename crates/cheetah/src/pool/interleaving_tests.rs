@@ -1,13 +1,17 @@
-//! The generation switch, and the way of changed pages into the generation that they belong to, by the model checker: on one page
-//! with a writer, a cleaner and a checkpoint.
+//! The generation switch, what a checkpoint finds dirty, and the way of changed pages into the generation that they belong to, by the model
+//! checker: the last on one page with a writer, a cleaner and a checkpoint.
 
 use crate::base::model as sync;
-use crate::base::{Error, Generation, Result};
+use crate::base::{Error, Generation, PageId, Result};
 use std::sync::Arc;
 use sync::{check, fails, finds, AtomicU64, Mutex, MutexGuard, Ordering, RwLock};
 
-#[path = "cut.rs"]
+#[path = "changes.rs"]
 #[expect(clippy::duplicate_mod, reason = "the engine's own source, over the model checker's primitives")]
+#[expect(dead_code, reason = "the models need a part of it")]
+mod changes;
+#[path = "cut.rs"]
+#[expect(clippy::duplicate_mod, reason = "as above")]
 mod cut;
 #[path = "doors.rs"]
 #[expect(clippy::duplicate_mod, reason = "as above")]
@@ -16,6 +20,7 @@ mod doors;
 #[expect(clippy::duplicate_mod, reason = "as above")]
 mod hand_over;
 
+use changes::Changes;
 use cut::Cut;
 use doors::Doors;
 use hand_over::HandOver;
@@ -54,6 +59,34 @@ fn a_cut_has_all_of_the_actions_of_its_generation_and_nothing_of_others() {
 #[test]
 fn the_model_finds_a_cut_behind_open_doors() {
     assert!(finds("pool: open the doors before the cut", act_beside_a_switch));
+}
+
+/// A checkpoint looks for dirty pages while two are written out, and nothing is changed.
+fn look_for_dirty_pages_while_they_are_written() {
+    const PAGE_BYTES: usize = 7;
+    let changes = Arc::new(Changes::with_shards(1));
+    let pages = [1, 2].map(PageId);
+    pages.iter().for_each(|page| changes.mark_dirty(*page, PAGE_BYTES));
+    let writers = pages.map(|page| {
+        let changes = Arc::clone(&changes);
+        loom::thread::spawn(move || changes.unmark_dirty(page, PAGE_BYTES))
+    });
+    for _ in 0..2 {
+        let known = changes.dirty_pids().len();
+        assert!(changes.dirty_count() <= known, "N3");
+    }
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    assert_eq!((changes.dirty_pids().len(), changes.dirty_count(), changes.dirty_bytes()), (0, 0, 0), "N3");
+}
+
+#[test]
+fn a_page_that_is_dirty_no_more_is_not_counted() {
+    check(look_for_dirty_pages_while_they_are_written);
+}
+
+#[test]
+fn the_model_finds_a_page_that_is_counted_when_it_is_dirty_no_more() {
+    assert!(finds("pool: count a page that is dirty no more", look_for_dirty_pages_while_they_are_written));
 }
 
 /// A pool of one page, whose content is a number.
