@@ -35,14 +35,15 @@ impl<const COUNT: usize> Doors<COUNT> {
 
     /// Goes in through a door, any number counts; waits while the doors are closed, or about to be.
     pub(super) fn enter(&self, door_no: usize) -> Inside<'_> {
-        self.doors[door_no % COUNT].0.read()
+        let door = self.doors.get(door_no % COUNT).expect("the index is a remainder by their number");
+        door.0.read()
     }
 
     /// Waits until nobody is inside, moves on to the next generation, and runs `at_cut`, which gets the one that has ended, before
     /// anybody goes in.
     pub(super) fn move_on<T>(&self, at_cut: impl FnOnce(Generation) -> T) -> T {
         let mut closed: Vec<_> = self.doors.iter().map(|door| door.0.write()).collect();
-        let ended = *closed[0];
+        let ended = closed.first().map(|door| **door).expect("there is a door");
         for door in &mut closed {
             **door = Generation(ended.0 + 1);
         }
