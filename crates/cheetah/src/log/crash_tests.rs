@@ -160,7 +160,7 @@ fn recycled_files_never_bring_back_old_frames() {
 }
 
 #[test]
-fn frames_behind_a_torn_one_stay_dead_after_a_second_crash() {
+fn c9_frames_behind_a_torn_one_stay_dead_after_a_second_crash() {
     // A is acknowledged; of B and C only C reaches the disk. After the restart the same B is logged again.
     let disk = SimDisk::new();
     let log = Log::create(&setup(&disk, 1)).unwrap();
@@ -206,7 +206,7 @@ fn fails(bug: &'static str, test: fn()) {
 
 #[test]
 fn planted_going_on_in_the_old_file_is_caught() {
-    fails("log: go on in the old file", frames_behind_a_torn_one_stay_dead_after_a_second_crash);
+    fails("log: go on in the old file", c9_frames_behind_a_torn_one_stay_dead_after_a_second_crash);
 }
 
 #[test]

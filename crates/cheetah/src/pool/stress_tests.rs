@@ -39,7 +39,7 @@ impl Drop for StopOnDrop<'_> {
 }
 
 #[test]
-fn every_generation_contains_whole_actions_only() {
+fn c7_every_generation_contains_whole_actions_only() {
     let db = Database::new(&Config::tiny());
     let mut pids = Vec::new();
     for _ in 0..PAGES {

@@ -46,7 +46,7 @@ fn explore_seed(seed: u64) -> Result<Report, Failure> {
 }
 
 #[test]
-fn every_power_cut_leaves_a_committed_generation() {
+fn c9_every_power_cut_leaves_a_committed_generation() {
     let mut report = Report::default();
     for seed in 0..5 {
         report += explore_seed(seed).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
