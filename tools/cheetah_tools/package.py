@@ -19,7 +19,7 @@ plugin_load_add = ha_cheetah.so
 CONTROL = """Package: {name}
 Version: {version}
 Architecture: {architecture}
-Maintainer: The Cheetah authors <cheetah@example.invalid>
+Maintainer: {maintainer}
 Depends: libc6, libstdc++6, mariadb-server-core (= {server})
 Section: database
 Priority: optional
@@ -43,7 +43,7 @@ def deb(_arguments=()) -> None:
     place(root / "etc/mysql/mariadb.conf.d/60-cheetah.cnf", CONFIGURATION.encode(), 0o644)
     for file in documents():
         place(root / "usr/share/doc" / NAME / file.name, file.read_bytes(), 0o644)
-    control = CONTROL.format(name=NAME, version=version, architecture=architecture, server=server)
+    control = CONTROL.format(name=NAME, version=version, architecture=architecture, maintainer=maintainer(), server=server)
     place(root / "DEBIAN/control", control.encode(), 0o644)
     place(root / "DEBIAN/conffiles", b"/etc/mysql/mariadb.conf.d/60-cheetah.cnf\n", 0o644)
     target = BUILD / f"{NAME}_{version}_{architecture}.deb"
@@ -52,6 +52,12 @@ def deb(_arguments=()) -> None:
     if done.returncode != 0:
         raise Failure("dpkg-deb: " + done.stderr.strip())
     print(f"{show(target)}, for mariadb-server-core {server} only")
+
+
+def maintainer() -> str:
+    """Who answers for the package: whoever builds it, as Debian's tools take that from the environment."""
+    name, address = os.environ.get("DEBFULLNAME", "The Cheetah authors"), os.environ.get("DEBEMAIL")
+    return f"{name} <{address}>" if address else name
 
 
 def install(_arguments=()) -> None:
