@@ -11,6 +11,8 @@ from cheetah_tools.servertests import expect
 PRIMARY, REPLICA = 1, 2
 WRITERS = 6
 CATCH_UP_SECONDS = 60
+# A replica that has applied so many more transactions is in the middle of those of a load.
+IN_THE_MIDDLE = 20
 
 
 def options(number: int, **more) -> dict:
@@ -106,6 +108,20 @@ def catch_up(primary, replica) -> float:
     return time.monotonic() - started
 
 
+def applied(replica) -> int:
+    """The number of the last transaction that the replica has applied, by its GTID."""
+    position = replica.value("SELECT @@gtid_slave_pos")
+    return int(position.rsplit("-", 1)[1]) if position else 0
+
+
+def apply_some(replica, writing: threading.Thread) -> None:
+    """Wait until the replica has applied some transactions of those that are being written."""
+    until, target = time.monotonic() + CATCH_UP_SECONDS, applied(replica) + IN_THE_MIDDLE
+    while applied(replica) < target and writing.is_alive():
+        expect(time.monotonic() < until, f"the replica has not applied {IN_THE_MIDDLE} transactions within {CATCH_UP_SECONDS} s", replica)
+        time.sleep(0.01)
+
+
 def same_rows(primary, replica) -> None:
     """Both have the same rows, in sound tables."""
     for table in ("hot", "rows"):
@@ -190,7 +206,7 @@ def test_a_replica_knows_its_position_after_kills(context):
     for _ in range(3):
         writing = threading.Thread(target=load, args=(context, primary, 2), daemon=True)
         writing.start()
-        time.sleep(1)
+        apply_some(replica, writing)
         replica.kill()
         writing.join()
         replica.start()

@@ -11,6 +11,7 @@ use cheetah::table::{Numbers, Table};
 use cheetah_io::sim::SimDisk;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use support::*;
 
 const THREADS: u64 = 6;
@@ -18,6 +19,8 @@ const TXNS: u64 = 400;
 const KEYS: u64 = 5;
 /// Statements that take two numbers each.
 const NUMBERINGS: u64 = 60_000;
+/// How long something may take that is waited for.
+const UNTIL_MAX: Duration = Duration::from_secs(60);
 /// Numbers of a row lie between this times its key and the next row's.
 const NUMBERS: u64 = 1 << 20;
 
@@ -297,11 +300,22 @@ fn a_row_that_does_not_match_is_given_back_under_read_committed_only() {
     }
 }
 
-/// Returns when somebody waits for a lock.
-fn until_somebody_waits(db: &Db) {
-    while db.status().iter().find(|entry| entry.0 == "lock_waits_current").unwrap().1 == 0 {
+/// Waits until something is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < UNTIL_MAX, "it has not come to this: {what}");
         std::thread::yield_now();
     }
+}
+
+fn somebody_waits(db: &Db) -> bool {
+    db.status().iter().find(|entry| entry.0 == "lock_waits_current").unwrap().1 > 0
+}
+
+/// Returns when somebody waits for a lock.
+fn until_somebody_waits(db: &Db) {
+    until("somebody waits", || somebody_waits(db));
 }
 
 #[test]
@@ -335,17 +349,22 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
         let told = Arc::clone(&told);
         move |session| told.lock().unwrap().push(session)
     });
+    // Each time that it tells for whom it waits, it asks this afterwards.
+    let asked = Arc::new(AtomicU64::new(0));
+    second.interrupt_when({
+        let asked = Arc::clone(&asked);
+        move || asked.fetch_add(1, Relaxed) == u64::MAX
+    });
     second.set_lock_wait(60_000_000_000);
     add_one(&mut first, &table, 10).unwrap();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| add_one(&mut second, &table, 10));
-        while told.lock().unwrap().len() < 2 {
-            std::thread::yield_now();
-        }
+        until("it tells twice", || told.lock().unwrap().len() >= 2);
         first.prepare(xid).unwrap();
         drop(first);
         told.lock().unwrap().clear();
-        std::thread::sleep(std::time::Duration::from_millis(150));
+        let before = asked.load(Relaxed);
+        until("it has had two occasions to tell", || asked.load(Relaxed) > before + 2);
         assert_eq!(told.lock().unwrap().len(), 0, "nobody holds it any more");
         db.rollback_prepared(&xid).unwrap();
         waiter.join().unwrap().unwrap();
@@ -548,10 +567,10 @@ fn numbers_of_a_statement_in_bulk_follow_each_other_whoever_else_takes_some() {
 fn while_it_waits<T: Send>(db: &Db, waiter: impl FnOnce() -> T + Send, then: impl FnOnce()) -> T {
     std::thread::scope(|scope| {
         let waiter = scope.spawn(waiter);
-        while db.status().iter().find(|entry| entry.0 == "lock_waits_current").unwrap().1 == 0 {
+        until("it waits", || {
             assert!(!waiter.is_finished(), "it does not wait");
-            std::thread::yield_now();
-        }
+            somebody_waits(db)
+        });
         then();
         waiter.join().unwrap()
     })
@@ -737,7 +756,7 @@ fn h4_a_unique_key_is_given_once_whoever_asks_at_the_same_time() {
 fn phantoms(rounds: u64, bug: Option<&'static str>) -> u64 {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
-    let is_done = AtomicU64::new(0);
+    let (is_done, inserts) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let _bug = bug.map(plant);
@@ -752,13 +771,18 @@ fn phantoms(rounds: u64, bug: Option<&'static str>) -> u64 {
                     Err(Error::Deadlock) => txn.rollback().unwrap(),
                     Err(error) => panic!("{error}"),
                 }
+                inserts.fetch_add(1, Relaxed);
             }
         });
         let mut txn = db.begin();
         let mut differences = 0;
         for _ in 0..rounds {
             let first = scan(&mut txn, &table, Read::Shared, (0, u64::MAX));
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            if first.is_ok() {
+                // An insert that was under way when the range was locked is done by then, or has been taken back and waits.
+                let before = inserts.load(Relaxed);
+                until("an insert is done or waits", || somebody_waits(&db) || inserts.load(Relaxed) > before);
+            }
             let second = scan(&mut txn, &table, Read::Shared, (0, u64::MAX));
             match (first, second) {
                 (Ok(first), Ok(second)) => differences += u64::from(first != second),
