@@ -191,9 +191,10 @@ fn opened(disk: &SimDisk, threads: u32, pool_bytes: u64) -> std::result::Result<
         let checked = db.table(&name).and_then(|table| check(&db, &table));
         checked.map_err(|error| error.to_string())?.map_err(|findings| format!("{name}: {findings:?}"))?;
     }
-    match ["transactions_listed", "transactions_to_purge"].map(|name| status(&db, name)) {
-        [0, 0] => Ok(later),
-        left => Err(format!("listed and to purge: {left:?}")),
+    match ["transactions_listed", "transactions_to_purge", "memory_redo_bytes"].map(|name| status(&db, name))
+    {
+        [0, 0, 0] => Ok(later),
+        left => Err(format!("listed, to purge, bytes of redo: {left:?}")),
     }
 }
 

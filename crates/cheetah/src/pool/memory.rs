@@ -10,6 +10,7 @@
 //!       page table of a huge database still works.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
 
 /// Part of the frames' memory that their descriptors and the allocator take.
 const DESCRIPTORS_PART: usize = 64;
@@ -34,6 +35,8 @@ pub enum Account {
     Scratch,
     /// Locks that transactions have.
     Locks,
+    /// What redo holds of the log, at an opening.
+    Redo,
     /// How transactions have ended about which somebody may still ask.
     Outcomes,
     /// What is too small or too short-lived to be counted one by one: rows and keys of operations, cursors, the catalog,
@@ -43,7 +46,7 @@ pub enum Account {
 
 impl Account {
     /// All accounts with the names under which status shows them.
-    pub const ALL: [(Account, &'static str); 9] = [
+    pub const ALL: [(Account, &'static str); 10] = [
         (Account::Frames, "memory_frames_bytes"),
         (Account::PageTable, "memory_page_table_bytes"),
         (Account::Changes, "memory_changes_bytes"),
@@ -51,6 +54,7 @@ impl Account {
         (Account::Log, "memory_log_bytes"),
         (Account::Scratch, "memory_scratch_bytes"),
         (Account::Locks, "memory_locks_bytes"),
+        (Account::Redo, "memory_redo_bytes"),
         (Account::Outcomes, "memory_outcomes_bytes"),
         (Account::Rest, "memory_rest_bytes"),
     ];
@@ -61,6 +65,20 @@ impl Account {
 pub struct Memory {
     budget: usize,
     used: [AtomicUsize; Account::ALL.len()],
+}
+
+/// Bytes that are in use for as long as this lives.
+#[derive(Debug)]
+pub struct Booked {
+    memory: Arc<Memory>,
+    account: Account,
+    bytes: usize,
+}
+
+impl Drop for Booked {
+    fn drop(&mut self) {
+        self.memory.subtract(self.account, self.bytes);
+    }
 }
 
 impl Memory {
@@ -102,6 +120,12 @@ impl Memory {
     /// Tells that an account uses so much less.
     pub fn subtract(&self, account: Account, bytes: usize) {
         self.used[account as usize].fetch_sub(bytes, Relaxed);
+    }
+
+    /// Tells that an account uses so much more, until the result is dropped.
+    pub fn book(self: &Arc<Self>, account: Account, bytes: usize) -> Booked {
+        self.add(account, bytes);
+        Booked { memory: Arc::clone(self), account, bytes }
     }
 
     /// What the bytes of frames may use now (M2). A small part is left for their descriptors.

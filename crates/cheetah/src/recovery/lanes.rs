@@ -11,11 +11,14 @@
 //!   I4  Whoever waits for an operation waits for one that comes earlier in the log, and nothing waits in the hands of the
 //!       dealer while that waits. So nobody waits in a circle.
 //!   I5  After the first failure nothing more is applied, and nobody waits any more.
+//!   I6  A queue has at most [`BATCHES_MAX`] batches and one more. They are in the account of memory; what else there is of a lane, a batch in
+//!       the hands of the dealer, is not. A batch has [`BATCH_BYTES`] and one record at most.
 //! Locks     one mutex for each queue, one for those who wait; each alone, for a moment.
 
 use super::redo::{Hand, Txn};
 use crate::base::{planted, reach, Error, Result, TableId};
 use crate::format::log_record::{Front, LogRecord};
+use crate::pool::memory::{Account, Booked};
 use crate::table::core::Core;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, VecDeque};
@@ -59,9 +62,15 @@ struct Batch {
     bytes: Vec<u8>,
 }
 
+impl Batch {
+    fn heap_bytes(&self) -> usize {
+        self.jobs.capacity() * size_of::<Job>() + self.bytes.capacity()
+    }
+}
+
 #[derive(Default)]
 struct Queue {
-    batches: VecDeque<Batch>,
+    batches: VecDeque<(Batch, Booked)>,
     is_closed: bool,
 }
 
@@ -110,7 +119,7 @@ impl<'c> Lanes<'c> {
         let _watch = Watch(self);
         let lane = self.lane(lane_no);
         let mut hand = Hand::default();
-        while let Some(batch) = lane.next() {
+        while let Some((batch, _booked)) = lane.next() {
             for job in &batch.jobs {
                 if let Err(error) = self.apply(lane, job, &batch.bytes, &mut hand) {
                     self.end(Some(error));
@@ -163,6 +172,19 @@ impl<'c> Lanes<'c> {
         }
     }
 
+    fn batches_count(&self, lane: usize) -> usize {
+        self.lane(lane).queue.lock().batches.len()
+    }
+
+    /// Waits until there is room for many batches in a lane, or an operation has failed.
+    fn wait_for_room(&self, lane: usize) {
+        let lane = self.lane(lane);
+        let mut queue = lane.queue.lock();
+        while queue.batches.len() > BATCHES_LOW && !self.is_over.load(SeqCst) {
+            lane.emptied.wait(&mut queue);
+        }
+    }
+
     /// Lets everybody end; the first error is kept (I5).
     fn end(&self, error: Option<Error>) {
         if let Some(error) = error {
@@ -209,7 +231,7 @@ impl Drop for Watch<'_> {
 
 impl Lane {
     /// The next batch; waits for it. `None` when no more will come.
-    fn next(&self) -> Option<Batch> {
+    fn next(&self) -> Option<(Batch, Booked)> {
         let mut queue = self.queue.lock();
         loop {
             if let Some(batch) = queue.batches.pop_front() {
@@ -233,6 +255,8 @@ pub(super) struct Dealer<'l> {
     piles: Vec<Pile>,
     /// The last operation on the keys of each hash value.
     keys: Vec<Place>,
+    #[expect(dead_code, reason = "held, not read")]
+    keys_booked: Booked,
     /// The lane of the last operations on a table.
     homes: HashMap<TableId, usize>,
 }
@@ -247,7 +271,8 @@ impl<'l> Dealer<'l> {
     /// Deals to the first `count` lanes, at least one, which are being served.
     pub(super) fn new(lanes: &'l Lanes<'l>, count: usize) -> Self {
         let piles = std::iter::repeat_with(Pile::default).take(count).collect();
-        Self { lanes, piles, keys: vec![Place::default(); KEYS], homes: HashMap::new() }
+        let keys_booked = lanes.core.pool.memory().book(Account::Redo, KEYS * size_of::<Place>());
+        Self { lanes, piles, keys: vec![Place::default(); KEYS], keys_booked, homes: HashMap::new() }
     }
 
     /// Adds an operation of a transaction whose last one is `last`; `record` are the kind and body of its record. Waits while
@@ -296,19 +321,19 @@ impl<'l> Dealer<'l> {
         *home
     }
 
-    /// Puts a batch into its queue; waits, with nothing left in hand, while that is full (I4).
+    /// Puts a batch into its queue; waits, with nothing left in hand, while that is full (I4), or what it had in hand has made another
+    /// one so (I6).
     fn send(&mut self, lane: usize) -> Result<()> {
         self.put(lane);
-        let queue = &self.lanes.lane(lane).queue;
-        if queue.lock().batches.len() < BATCHES_MAX {
-            return self.lanes.check();
+        if self.lanes.batches_count(lane) >= BATCHES_MAX {
+            self.put_all();
+            self.lanes.wait_for_room(lane);
+            for other in 0..self.piles.len() {
+                if self.lanes.batches_count(other) > BATCHES_MAX {
+                    self.lanes.wait_for_room(other);
+                }
+            }
         }
-        self.put_all();
-        let mut queue = queue.lock();
-        while queue.batches.len() > BATCHES_LOW && !self.lanes.is_over.load(SeqCst) {
-            self.lanes.lane(lane).emptied.wait(&mut queue);
-        }
-        drop(queue);
         self.lanes.check()
     }
 
@@ -318,8 +343,12 @@ impl<'l> Dealer<'l> {
             return;
         }
         let batch = std::mem::take(&mut pile.batch);
+        let booked = self.lanes.core.pool.memory().book(Account::Redo, batch.heap_bytes());
         let lane = self.lanes.lane(lane);
-        lane.queue.lock().batches.push_back(batch);
+        let mut queue = lane.queue.lock();
+        queue.batches.push_back((batch, booked));
+        debug_assert!(queue.batches.len() <= BATCHES_MAX + 1, "I6");
+        drop(queue);
         lane.filled.notify_one();
     }
 

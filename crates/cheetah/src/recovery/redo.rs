@@ -198,8 +198,9 @@ impl<'l> Redo<'l> {
             open.insert(slot.txn(), Open { txn, last: Place::default() });
             Ok(())
         })?;
-        let window_bytes = core.pool.memory().budget() / WINDOW_PART;
-        let window = Window::new(window_bytes.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX));
+        let memory = core.pool.memory();
+        let window_bytes = (memory.budget() / WINDOW_PART).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
+        let window = Window::new(window_bytes, memory);
         let (hand, turns) = (Hand::default(), VecDeque::new());
         Ok(Self { core, dealer, hand, window, open, turns, dealt: 0, ended: 0 })
     }

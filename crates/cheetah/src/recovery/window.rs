@@ -8,11 +8,14 @@
 //!       has all of them up to the commit.
 //!   I2  Frames come from the reader of the log, which has verified them; whether they are durable does not matter, as they are
 //!       made so before anybody is served, and before a generation has what redo did.
+//!   I3  Its memory is in the account, by whole chunks; what is being filled, one sixteenth of it and a record, is not.
 
 use crate::base::{planted, Result, TxnId};
 use crate::format::log_record::LogRecord;
+use crate::pool::memory::{Account, Booked, Memory};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Parts in which the window moves.
 const CHUNKS: usize = 16;
@@ -22,6 +25,8 @@ const CHUNKS: usize = 16;
 pub(super) struct Chunk {
     records: Vec<(u8, Range<usize>)>,
     bytes: Vec<u8>,
+    /// Its memory, once it is full (I3).
+    booked: Option<Booked>,
 }
 
 impl Chunk {
@@ -30,6 +35,10 @@ impl Chunk {
         let record =
             |(kind, at): &(u8, Range<usize>)| (*kind, self.bytes.get(at.clone()).unwrap_or_default());
         self.records.iter().map(record)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.records.capacity() * size_of::<(u8, Range<usize>)>() + self.bytes.capacity()
     }
 }
 
@@ -42,6 +51,7 @@ struct Ahead {
 
 /// See the module.
 pub(super) struct Window {
+    memory: Arc<Memory>,
     chunk_bytes: usize,
     /// Oldest first; the last one is being filled.
     chunks: VecDeque<Chunk>,
@@ -49,9 +59,10 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// An empty window for about so many bytes.
-    pub(super) fn new(bytes: usize) -> Self {
-        Self { chunk_bytes: bytes / CHUNKS, chunks: VecDeque::new(), ahead: HashMap::new() }
+    /// An empty window for about so many bytes of records, which count in `memory`.
+    pub(super) fn new(bytes: usize, memory: &Arc<Memory>) -> Self {
+        let (memory, chunk_bytes) = (Arc::clone(memory), bytes / CHUNKS);
+        Self { memory, chunk_bytes, chunks: VecDeque::new(), ahead: HashMap::new() }
     }
 
     /// Adds the next record of the log. `Corruption` if it is none.
@@ -63,10 +74,14 @@ impl Window {
                 _ => {}
             }
         }
-        if self.chunks.back().is_none_or(|chunk| chunk.bytes.len() >= self.chunk_bytes) {
+        let last = self.chunks.back_mut();
+        if last.as_ref().is_none_or(|last| last.bytes.len() >= self.chunk_bytes) {
+            if let Some(full) = last {
+                full.booked = Some(self.memory.book(Account::Redo, full.heap_bytes()));
+            }
             self.chunks.push_back(Chunk::default());
         }
-        if let Some(Chunk { records, bytes }) = self.chunks.back_mut() {
+        if let Some(Chunk { records, bytes, .. }) = self.chunks.back_mut() {
             let at = bytes.len();
             bytes.extend_from_slice(body);
             records.push((kind, at..bytes.len()));
@@ -112,7 +127,7 @@ mod tests {
 
     #[test]
     fn it_tells_who_commits_without_taking_anything_back() {
-        let mut window = Window::new(1 << 10);
+        let mut window = Window::new(1 << 10, &Arc::new(Memory::new(1 << 20)));
         add(&mut window, &LogRecord::Undo(TxnId(1), 1));
         (1..=2).for_each(|txn| add(&mut window, &LogRecord::Commit(TxnId(txn), txn)));
         add(&mut window, &LogRecord::Abort(TxnId(3)));
@@ -123,16 +138,20 @@ mod tests {
 
     #[test]
     fn records_leave_in_their_order_once_it_is_full() {
-        let mut window = Window::new(64);
+        let memory = Arc::new(Memory::new(1 << 20));
+        let mut window = Window::new(64, &memory);
         let mut left = Vec::new();
         for txn in 0..1000 {
             add(&mut window, &LogRecord::Abort(TxnId(txn)));
             left.extend(window.take_surplus());
         }
         assert!(window.chunks.len() <= CHUNKS && !left.is_empty());
+        assert!(memory.used(Account::Redo) > 64);
         left.extend(std::iter::from_fn(|| window.take()));
         let records =
             left.iter().flat_map(Chunk::records).map(|(kind, body)| LogRecord::decode(kind, body).unwrap());
         assert!(records.eq((0..1000).map(|txn| LogRecord::Abort(TxnId(txn)))));
+        drop((window, left));
+        assert_eq!(memory.used(Account::Redo), 0);
     }
 }
