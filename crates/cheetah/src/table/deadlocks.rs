@@ -5,7 +5,7 @@
 //! Locks     the report, for a moment; nothing is taken while it is held.
 
 use super::core::{Core, Counters};
-use crate::txn::{BlockingKind, Deadlock, LockedOn, Owner, TableMode};
+use crate::txn::{Deadlock, LockedOn, Owner, TableMode};
 use parking_lot::Mutex;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -74,11 +74,6 @@ impl Core {
             }
             let (on, mode) = &member.waits_for;
             let by = &member.blocked_by;
-            let how = match by.kind {
-                BlockingKind::Lock => "has it",
-                BlockingKind::Range => "has a range around it",
-                BlockingKind::EarlierRequest => "has asked for it before",
-            };
             let _ = writeln!(
                 text,
                 "*** ({at}) TRANSACTION: {}, weight {}",
@@ -88,7 +83,8 @@ impl Core {
             let _ = write!(text, "{}", self.tell_connection(member.owner));
             let _ = writeln!(text, "*** WAITING FOR: {}", self.tell_lock(on, *mode));
             let other = self.number_of(by.owner);
-            let _ = writeln!(text, "*** BLOCKED BY: transaction {other}, which {how}: {}", by.mode.name());
+            let _ =
+                writeln!(text, "*** BLOCKED BY: transaction {other}, which {}: {}", by.kind, by.mode.name());
         }
         let _ = writeln!(text, "*** WE ROLL BACK TRANSACTION ({victim_at})");
         text

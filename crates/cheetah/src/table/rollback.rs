@@ -31,6 +31,16 @@ use crate::txn::{Outcome, Slot};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
+/// What becomes of the locks of rows that are taken back (I6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rows<'a> {
+    /// Those of tables that are locked as a whole need none.
+    StayLocked {
+        whole: &'a [TableId],
+    },
+    AreFree,
+}
+
 /// Takes back everything that the transaction did after its undo record number `undo_no`; it has the tables in `whole` locked
 /// exclusively. `LockTableFull` when there is no room for the locks of the rows (I6): then it has to be rolled back as a whole.
 /// By the transaction's own thread.
@@ -42,16 +52,6 @@ pub(crate) fn roll_back_to(
     writer: &mut Writer,
 ) -> Result<()> {
     take_back(core, slot, undo_no, Rows::StayLocked { whole }, writer)
-}
-
-/// What becomes of the locks of rows that are taken back (I6).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Rows<'a> {
-    /// Those of tables that are locked as a whole need none.
-    StayLocked {
-        whole: &'a [TableId],
-    },
-    AreFree,
 }
 
 fn take_back(core: &Core, slot: &Arc<Slot>, undo_no: u64, rows: Rows<'_>, writer: &mut Writer) -> Result<()> {
@@ -232,22 +232,7 @@ fn take_back_row(
     writer.change.plan_backward(row, &|version| core.is_purged(version));
     change::prepare(&table, &writer.change, &mut writer.paths)?;
     core.make_room(Need::Back, 4 * writer.change.steps_count())?;
-    {
-        let action = core.pool.enter();
-        let logs_late = planted::is_on("rollback: log when the row is free already");
-        if !logs_late {
-            log_undo(core, &action, &writer.buffers)?;
-        }
-        let own = (head.txn, UndoPtr(0));
-        let applied = change::apply(&action, &table, &writer.change, &mut writer.paths, Some(own));
-        core.must("a rollback", applied)?;
-        slot.count_rows(table.id(), writer.change.rows());
-        if logs_late {
-            std::thread::yield_now();
-            log_undo(core, &action, &writer.buffers)?;
-        }
-        step_back(&mut slot.state(), head);
-    }
+    apply_backward(core, slot, head, &table, writer)?;
     drop(standing);
     if let Some((owner, tree)) = locks {
         let is_own = row.marked.as_ref().is_some_and(is_by_own);
@@ -257,6 +242,31 @@ fn take_back_row(
     }
     Counters::add(&core.counters.rows_rolled_back);
     core.tidied(writer.paths.merge_small(&table, &writer.change));
+    Ok(())
+}
+
+/// The action that takes a row operation back, as it is planned (I1).
+fn apply_backward(
+    core: &Core,
+    slot: &Slot,
+    head: &UndoHead,
+    table: &Table,
+    writer: &mut Writer,
+) -> Result<()> {
+    let action = core.pool.enter();
+    let logs_late = planted::is_on("rollback: log when the row is free already");
+    if !logs_late {
+        log_undo(core, &action, &writer.buffers)?;
+    }
+    let own = (head.txn, UndoPtr(0));
+    let applied = change::apply(&action, table, &writer.change, &mut writer.paths, Some(own));
+    core.must("a rollback", applied)?;
+    slot.count_rows(table.id(), writer.change.rows());
+    if logs_late {
+        std::thread::yield_now();
+        log_undo(core, &action, &writer.buffers)?;
+    }
+    step_back(&mut slot.state(), head);
     Ok(())
 }
 

@@ -62,6 +62,16 @@ pub enum BlockingKind {
     EarlierRequest,
 }
 
+impl fmt::Display for BlockingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BlockingKind::Lock => "has it",
+            BlockingKind::Range => "has a range around it",
+            BlockingKind::EarlierRequest => "has asked for it before",
+        })
+    }
+}
+
 impl fmt::Display for Deadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, member) in self.members.iter().enumerate() {
@@ -73,12 +83,8 @@ impl fmt::Display for Deadlock {
                 owner.0,
                 mode.name()
             )?;
-            let how = match blocked_by.kind {
-                BlockingKind::Lock => "has it",
-                BlockingKind::Range => "has a range around it",
-                BlockingKind::EarlierRequest => "has asked for it before",
-            };
-            writeln!(f, "    owner {} {how}: {}", blocked_by.owner.0, blocked_by.mode.name())?;
+            let Blocking { owner, mode, kind } = blocked_by;
+            writeln!(f, "    owner {} {kind}: {}", owner.0, mode.name())?;
         }
         write!(f, "owner {} is rolled back", self.victim.0)
     }
