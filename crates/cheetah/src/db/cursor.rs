@@ -91,8 +91,7 @@ impl Cursor {
             let _usage = self.table.use_it()?;
             self.inner.seek(mode, key)?
         };
-        let forward = matches!(mode, SeekMode::AtLeast | SeekMode::After | SeekMode::First);
-        self.settle(found, forward)
+        self.settle(found, mode.is_forward())
     }
 
     /// Goes to the next entry; `false` at the end.

@@ -111,7 +111,7 @@ impl LockingScan {
     pub(super) fn seek(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
         self.place = Place::Nowhere;
         let above = |key: &[u8]| successor(key);
-        let forward = matches!(mode, SeekMode::AtLeast | SeekMode::After | SeekMode::First);
+        let forward = mode.is_forward();
         self.is_forward = forward;
         self.limit = match (end, forward) {
             (SeekEnd::None, _) => None,

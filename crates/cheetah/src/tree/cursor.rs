@@ -34,6 +34,13 @@ pub enum SeekMode {
     Last,
 }
 
+impl SeekMode {
+    /// Whether what it looks for is the first one from some place on, and not the last one up to it.
+    pub fn is_forward(self) -> bool {
+        matches!(self, SeekMode::AtLeast | SeekMode::After | SeekMode::First)
+    }
+}
+
 /// What becomes of a record that [`Cursor::run_on`] offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
