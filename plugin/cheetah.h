@@ -338,7 +338,9 @@ CheetahBytes cheetah_table_extra(const CheetahTable *table);
 uint32_t cheetah_max_key_bytes(const CheetahTable *table, uint32_t index_no);
 uint64_t cheetah_row_count(const CheetahTable *table);
 uint64_t cheetah_auto_increment(const CheetahTable *table);
-void cheetah_advance_auto_increment(const CheetahTable *table, uint64_t next);
+/* Moves the counter past `used`, to the next number that increment and offset allow. It may go beyond the column's largest
+   number: that is how the server learns that all are used up. */
+void cheetah_advance_auto_increment(const CheetahTable *table, uint64_t used, uint64_t increment, uint64_t offset);
 /* Takes numbers from the counter, of those that increment and offset allow; `count` is 0 when there are none up to
    `largest`. Waits for statements that take numbers one after the other; `bulk` makes the transaction one of these until
    the statement ends. */

@@ -161,7 +161,6 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // numbering.cc
   void note_inserted_number(const uchar *record, bool duplicate);
   void note_updated_number(const uchar *old_record, const uchar *new_record);
-  void move_counter_past(ulonglong number, ulonglong increment, ulonglong offset);
 
   // reads.cc
   int open_cursor(unsigned engine_index);

@@ -7,15 +7,6 @@
 #include "errors.h"
 #include "ha_cheetah.h"
 
-// The smallest number from `at_least` on that the session's increment and offset allow.
-static ulonglong next_that_fits(ulonglong at_least, ulonglong increment, ulonglong offset) {
-  if (increment <= 1) return at_least;
-  if (offset > increment) offset = 0;
-  if (at_least <= offset) return offset;
-  ulonglong steps = (at_least - offset + increment - 1) / increment;
-  return offset + steps * increment;
-}
-
 // As InnoDB's innodb_autoinc_lock_mode = 1: what these insert is not known before, and is to have numbers in a row.
 static bool inserts_in_bulk(THD *thd) {
   int command = thd_sql_command(thd);
@@ -32,12 +23,6 @@ void ha_cheetah::get_auto_increment(ulonglong offset, ulonglong increment, ulong
   *first = code == CHEETAH_OK ? numbers.first : ~0ULL;
   *reserved = code == CHEETAH_OK ? numbers.count : 0;
   if (*reserved != 0) reserved_up_to_ = numbers.next;
-}
-
-// The counter may go beyond the column's largest number: that is how the server learns that all are used up.
-void ha_cheetah::move_counter_past(ulonglong number, ulonglong increment, ulonglong offset) {
-  ulonglong next = number == ~0ULL ? number : next_that_fits(number + 1, increment, offset);
-  cheetah_advance_auto_increment(engine_table_.get(), next);
 }
 
 // Statements that go on after a duplicate have used up its number.
@@ -59,7 +44,7 @@ void ha_cheetah::note_inserted_number(const uchar *record, bool duplicate) {
   ulonglong number = static_cast<ulonglong>(field->val_int()), largest = field->get_max_int_value();
   if (number > largest || (!duplicate && number < reserved_up_to_)) return;
   const system_variables &session = ha_thd()->variables;
-  move_counter_past(number, session.auto_increment_increment, session.auto_increment_offset);
+  cheetah_advance_auto_increment(engine_table_.get(), number, session.auto_increment_increment, session.auto_increment_offset);
 }
 
 void ha_cheetah::note_updated_number(const uchar *old_record, const uchar *new_record) {
@@ -67,7 +52,7 @@ void ha_cheetah::note_updated_number(const uchar *old_record, const uchar *new_r
   if (field == nullptr || new_record != table->record[0]) return;
   if (field->cmp_binary_offset(static_cast<uint>(old_record - new_record)) == 0) return;
   ulonglong number = static_cast<ulonglong>(field->val_int()), largest = field->get_max_int_value();
-  if (number <= largest) move_counter_past(number, 1, 0);
+  if (number <= largest) cheetah_advance_auto_increment(engine_table_.get(), number, 1, 0);
 }
 
 int ha_cheetah::reset_auto_increment(ulonglong value) {

@@ -7,7 +7,7 @@ use cheetah::base::{Error, Result};
 use cheetah::db::ExpectedEntry;
 use cheetah::format::image::{Codec, Compression};
 use cheetah::format::row::RowShape;
-use cheetah::table::{IndexSpec, Table, TableSpec};
+use cheetah::table::{IndexSpec, Stride, Table, TableSpec};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -183,12 +183,18 @@ pub unsafe extern "C" fn cheetah_auto_increment(table: *const CheetahTable) -> u
     value(0, || table.table.auto_increment())
 }
 
-/// Makes the next auto-increment value at least `next`; logged with the table's next change.
+/// Moves the auto-increment counter past `used`, to the next number that increment and offset allow, unless it is there already;
+/// logged with the table's next change.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_advance_auto_increment(table: *const CheetahTable, next: u64) {
+pub unsafe extern "C" fn cheetah_advance_auto_increment(
+    table: *const CheetahTable,
+    used: u64,
+    increment: u64,
+    offset: u64,
+) {
     // SAFETY: by the contract of the crate the handle is open.
     let table = unsafe { &*table };
-    value((), || table.table.advance_auto_increment(next));
+    value((), || table.table.advance_auto_increment_past(used, Stride { increment, offset }));
 }
 
 /// Sets the next auto-increment value, durably.

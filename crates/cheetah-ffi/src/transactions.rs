@@ -5,7 +5,7 @@ use crate::types::*;
 use crate::{CheetahDb, CheetahTable};
 use cheetah::base::{Error, Result, SessionId};
 use cheetah::db::{Isolation, LockMode, Savepoint, Transaction};
-use cheetah::table::Numbers;
+use cheetah::table::{Numbers, Stride};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn cheetah_reserve_auto_increment(
     let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *numbers) };
     entry(|| {
         let CheetahNumbers { increment, offset, largest, count, .. } = *place;
-        let wanted = Numbers { increment, offset, largest, count };
+        let wanted = Numbers { stride: Stride { increment, offset }, largest, count };
         let reserved = txn.0.reserve_numbers(&table.table, &wanted, bulk != 0)?;
         (place.first, place.count, place.next) = (reserved.first, reserved.count, reserved.next);
         Ok(Code::Ok)

@@ -7,7 +7,7 @@ mod support;
 use cheetah::base::planted::plant;
 use cheetah::base::{Error, Result, SessionId, Xid};
 use cheetah::db::{Cursor, Db, Isolation, LockMode, OnLocked, Read, SeekEnd, SeekMode, Transaction};
-use cheetah::table::{Numbers, Table};
+use cheetah::table::{Numbers, Stride, Table};
 use cheetah_io::sim::SimDisk;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
@@ -520,7 +520,7 @@ fn a_count_that_has_to_lock_rows_does_not_come_from_the_snapshot() {
 
 /// The first of `count` numbers for new rows.
 fn number(txn: &mut Transaction, table: &Arc<Table>, count: u64, bulk: bool) -> Result<u64> {
-    let numbers = Numbers { increment: 1, offset: 1, largest: u64::MAX, count };
+    let numbers = Numbers { stride: Stride { increment: 1, offset: 1 }, largest: u64::MAX, count };
     Ok(txn.reserve_numbers(table, &numbers, bulk)?.first)
 }
 

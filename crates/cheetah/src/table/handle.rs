@@ -11,7 +11,7 @@
 //!       so. Without one (0) the table is new.
 
 use super::counts::Counts;
-use super::numbers::{Numbers, Reserved};
+use super::numbers::{Numbers, Reserved, Stride};
 use crate::base::{planted, Error, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef};
 use crate::format::row::RowShape;
@@ -145,6 +145,12 @@ impl Table {
     /// of the table.
     pub fn advance_auto_increment(&self, next: u64) {
         self.auto_increment.fetch_max(next, Relaxed);
+    }
+
+    /// Makes the next auto-increment value the first one of `stride` behind `used`, unless it is higher already. It may go beyond what
+    /// the column can hold: that is how it is seen that all are used up. Durable with the next row operation of the table.
+    pub fn advance_auto_increment_past(&self, used: u64, stride: Stride) {
+        self.advance_auto_increment(stride.next_after(used));
     }
 
     /// Takes numbers from the auto-increment counter. Durable with the next row operation of the table.

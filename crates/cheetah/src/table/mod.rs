@@ -29,5 +29,5 @@ pub(crate) mod visible;
 
 pub use analyze::KeyEnds;
 pub use handle::Table;
-pub use numbers::{Numbers, Reserved};
+pub use numbers::{Numbers, Reserved, Stride};
 pub use spec::{IndexSpec, NewRow, OldEntry, SecondaryEntry, TableSpec};
