@@ -42,7 +42,7 @@ unsafe fn fill_old(list: &mut Vec<OldEntry<'static>>, entries: &[CheetahEntry]) 
     list.extend(entries.iter().map(old));
 }
 
-fn with_lists<T>(
+pub(crate) fn with_lists<T>(
     new: &[CheetahEntry],
     old: &[CheetahEntry],
     body: impl FnOnce(&[SecondaryEntry<'_>], &[OldEntry<'_>]) -> T,

@@ -325,6 +325,8 @@ pub type CheetahInterrupted = unsafe extern "C" fn(context: *mut c_void) -> u8;
 pub type CheetahLockWaits = unsafe extern "C" fn(begins: u8);
 /// Is told that the transaction of one session waits for that of another one.
 pub type CheetahWaitReport = unsafe extern "C" fn(waiter: *mut c_void, blocker: *mut c_void);
+/// Is told how much is done, of how much.
+pub type CheetahProgress = unsafe extern "C" fn(context: *mut c_void, done: u64, total: u64);
 /// Takes one text.
 pub type CheetahTextSink = unsafe extern "C" fn(context: *mut c_void, text: CheetahBytes);
 /// Takes one counter.

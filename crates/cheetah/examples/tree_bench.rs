@@ -64,7 +64,7 @@ fn insert(tree: &Tree, what: &str, order: &[u64]) -> Result<()> {
     Ok(())
 }
 
-fn build(tree: &Tree, records: u64) -> Result<()> {
+fn build(tree: &Arc<Tree>, records: u64) -> Result<()> {
     time("sorted build", records, || {
         let mut builder = tree.builder();
         for number in 0..records {

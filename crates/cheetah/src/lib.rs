@@ -50,7 +50,7 @@
 //! ```
 //!
 //! The layers, lowest first; a module imports only from lower ones (a test reads the `use` lines):
-//! `base` < `format`, `durable` < `segment`, `page_map`, `log` < `pool` < `tree` < `txn` < `table` <
+//! `base` < `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `pool` < `tree` < `txn` < `table` <
 //! `recovery`, `check` < `db`. ARCHITECTURE.md walks through them.
 
 pub mod base;
@@ -63,6 +63,7 @@ pub mod page_map;
 pub mod pool;
 mod recovery;
 pub mod segment;
+pub mod sort;
 pub mod table;
 pub mod tree;
 pub mod txn;

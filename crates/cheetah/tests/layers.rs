@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["base"],
     &["format", "durable"],
-    &["segment", "page_map", "log"],
+    &["segment", "page_map", "log", "sort"],
     &["pool"],
     &["tree"],
     &["txn"],

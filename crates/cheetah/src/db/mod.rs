@@ -9,6 +9,9 @@ mod isolation;
 mod listing;
 #[cfg(test)]
 mod listing_tests;
+mod load;
+#[cfg(test)]
+mod load_tests;
 mod locking_scan;
 mod pace;
 mod pool_status;
@@ -33,6 +36,7 @@ pub use database::{Db, Env, Stopper};
 pub use image_work::IndexImageWork;
 pub use isolation::{Isolation, OnLocked, Read};
 pub use listing::{LockEntry, LockWait, TransactionInfo, TransactionState};
+pub use load::Load;
 pub use locking_scan::SeekEnd;
 pub use pool_status::PoolStatus;
 pub use sizes::{IndexStats, Sizes, TableSizes};

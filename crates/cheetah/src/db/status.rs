@@ -2,7 +2,7 @@
 
 use super::listing::NS_PER_S;
 use super::Db;
-use crate::base::TableId;
+use crate::base::{TableId, TreeId};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -22,6 +22,9 @@ impl Db {
             ("rollbacks", count(&own.rollbacks)),
             ("prepares", count(&own.prepares)),
             ("large_values_written", count(&own.large_values_written)),
+            ("loads", count(&own.loads)),
+            ("loaded_rows", count(&own.loaded_rows)),
+            ("load_spilled_bytes", count(&own.load_spilled_bytes)),
             ("lock_waits", count(&own.lock_waits)),
             ("lock_waits_current", core.locks.waiters_count() as u64),
             ("lock_wait_ms", count(&own.lock_wait_ns) / 1_000_000),
@@ -54,6 +57,13 @@ impl Db {
         }
         status.extend(core.pool.status());
         status
+    }
+
+    /// Pages that belong to no table and to nothing that is to be freed: none, unless the engine has a defect.
+    pub fn pages_without_owner(&self) -> u64 {
+        let core = &self.0.core;
+        let trees = core.catalog.trees();
+        core.pool.pages_of_others(&|tree| tree < TreeId::FIRST_USER || trees.contains(&tree))
     }
 
     /// What the oldest transaction and the oldest snapshot are, and what purge cannot remove because of that one.

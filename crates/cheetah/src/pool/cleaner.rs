@@ -1,7 +1,8 @@
 //! The cleaner: writes changed pages in the background, so that threads which need room find clean pages.
 //!
 //! A page is written when it is about to leave memory, and not before: a page that is still being changed would be
-//! written again. So a load writes each page about once. Only when most of the memory is dirty is any page written.
+//! written again. So a load writes each page about once. Only when most of the memory is dirty is any page written. Pages that are
+//! built as a whole do not change any more: these are written at once, while the next ones are built.
 
 use super::pacing::Pressure;
 use super::{PageClass, Pool};
@@ -17,6 +18,9 @@ const LEAVING_LOOKS_MAX: usize = 512;
 const CATCH_UP_NS: u64 = 1_000_000_000;
 /// Pages written in one step at most.
 const STEP_PAGES_MAX: u64 = 256;
+
+/// Built pages that wait for the cleaner at most; a checkpoint writes the others.
+const BUILT_PAGES_MAX: usize = 1 << 16;
 
 /// When the cleaner ran, and what it has not spent yet.
 #[derive(Default, Debug)]
@@ -46,6 +50,7 @@ impl Pool {
         self.health.check()?;
         self.update_accounts();
         let mut written = self.clean_leaving()?;
+        written += self.clean_built()?;
         let pressure = self.pressure(log_percent);
         let due = self.cleaning.lock().due(now_ns, pressure.cleaner_pages_per_second(io_capacity));
         if pressure.is_high() {
@@ -70,6 +75,23 @@ impl Pool {
         let looks = (self.queues.frames_count() / LEAVING_SHARE).min(LEAVING_LOOKS_MAX);
         let leaving = self.queues.leaving_dirty(looks.max(1));
         self.write_pages(leaving.into_iter().take(STEP_PAGES_MAX as usize))
+    }
+
+    /// Has the cleaner write a page that was built as a whole.
+    pub fn note_built(&self, page: PageId) {
+        let mut built = self.built.lock();
+        if built.len() < BUILT_PAGES_MAX {
+            built.push_back(page);
+        }
+    }
+
+    /// Writes some of the pages that were built.
+    fn clean_built(&self) -> Result<usize> {
+        let mut built = self.built.lock();
+        let count = built.len().min(STEP_PAGES_MAX as usize);
+        let pages: Vec<_> = built.drain(..count).collect();
+        drop(built);
+        self.write_pages(pages.into_iter())
     }
 
     /// Writes up to `pages_max` changed pages of the current generation.

@@ -37,6 +37,8 @@ pub enum Account {
     Locks,
     /// What redo holds of the log, at an opening.
     Redo,
+    /// What loads sort.
+    Sort,
     /// How transactions have ended about which somebody may still ask.
     Outcomes,
     /// What is too small or too short-lived to be counted one by one: rows and keys of operations, cursors, the catalog,
@@ -46,7 +48,7 @@ pub enum Account {
 
 impl Account {
     /// All accounts with the names under which status shows them.
-    pub const ALL: [(Account, &'static str); 10] = [
+    pub const ALL: [(Account, &'static str); 11] = [
         (Account::Frames, "memory_frames_bytes"),
         (Account::PageTable, "memory_page_table_bytes"),
         (Account::Changes, "memory_changes_bytes"),
@@ -55,6 +57,7 @@ impl Account {
         (Account::Scratch, "memory_scratch_bytes"),
         (Account::Locks, "memory_locks_bytes"),
         (Account::Redo, "memory_redo_bytes"),
+        (Account::Sort, "memory_sort_bytes"),
         (Account::Outcomes, "memory_outcomes_bytes"),
         (Account::Rest, "memory_rest_bytes"),
     ];

@@ -26,6 +26,7 @@ use crate::format::MapEntry;
 use crate::segment::Segments;
 use cheetah_io::Clock;
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -55,6 +56,8 @@ pub struct Pool {
     pub(super) counters: Counters,
     pub(super) images: ImageCounters,
     pub(super) cleaning: Mutex<Schedule>,
+    /// Pages that a load has built: nobody changes them, so they are written at once.
+    pub(super) built: Mutex<VecDeque<PageId>>,
     pub(super) collection: Mutex<Collection>,
     load_no: AtomicU64,
     /// Of the current generation and of the one before, by the lowest bit.
@@ -106,6 +109,7 @@ impl Pool {
             counters: Counters::default(),
             images: ImageCounters::new(clock),
             cleaning: Mutex::default(),
+            built: Mutex::default(),
             collection: Mutex::default(),
             load_no: AtomicU64::new(1),
             freeze_below: Default::default(),
@@ -140,6 +144,11 @@ impl Pool {
     /// As [`image_work`](Self::image_work), of all images of a tree; counted by itself.
     pub fn tree_image_work(&self, tree: TreeId, restart: bool) -> ImageWork {
         self.trees.get(tree).work.read(restart)
+    }
+
+    /// Pages of trees that are not `known`.
+    pub fn pages_of_others(&self, known: &dyn Fn(TreeId) -> bool) -> u64 {
+        self.trees.pages_of_others(known)
     }
 
     /// The tree that owns a page; `None` when the page is free. No I/O.

@@ -31,6 +31,14 @@ impl Pool {
         self.segments.check_space(self.dirty_bytes() as u64, reserve)
     }
 
+    /// As [`check_space`](Self::check_space) of the whole reserve, for `bytes` that are about to be written to another file of this disk.
+    pub fn take_space(&self, bytes: usize) -> Result<()> {
+        self.health.check()?;
+        self.segments.check_space((self.dirty_bytes() + bytes) as u64, Reserve::Whole)?;
+        self.segments.wrote_beside(bytes as u64);
+        Ok(())
+    }
+
     /// Evicts pages, writing changed ones, until about `pages` more base pages fit into memory. Call outside of
     /// actions and without latches; blocks for I/O. Fails with `DiskFull` when the disk could not hold what is
     /// changed in memory already.

@@ -152,6 +152,12 @@ impl Trees {
         *state.def.write() = Some(Arc::new(def));
     }
 
+    /// Pages of trees that are not among `known`.
+    pub(super) fn pages_of_others(&self, known: &dyn Fn(TreeId) -> bool) -> u64 {
+        let trees = self.0.read();
+        trees.iter().filter(|(tree, _)| !known(**tree)).map(|(_, state)| state.bytes().pages).sum()
+    }
+
     pub(super) fn forget(&self, tree: TreeId) {
         self.0.write().remove(&tree);
     }

@@ -17,6 +17,7 @@ use crate::page_map::{MapStore, Opened};
 use crate::pool::memory::Account;
 use crate::pool::{self, Pool};
 use crate::segment::Segments;
+use crate::sort::{SortMemory, TempFiles};
 use crate::table::catalog::Catalog;
 use crate::table::core::{Core, Counters, LastCheckpoint};
 use crate::table::deadlocks::Deadlocks;
@@ -179,6 +180,8 @@ impl Parts {
             purge: Purge::default(),
             standings: Standings::default(),
             unique_keys: UniqueKeys::default(),
+            sort_memory: sort_memory(&self.config, &self.pool),
+            temp_files: temp_files(self.durable, &self.pool)?,
             dropping: Mutex::default(),
             pool: self.pool,
             config: self.config,
@@ -194,6 +197,22 @@ const LOCKS_BYTES_MIN: u64 = 1 << 20;
 fn lock_limits(config: &Config) -> LockLimits {
     let bytes_max = (config.buffer_pool_bytes / LOCKS_PART).max(LOCKS_BYTES_MIN) as usize;
     LockLimits { bytes_max, ..LockLimits::default() }
+}
+
+/// Part of the memory of the engine that loads may sort in; frames give way to it.
+const SORT_PART: u64 = 8;
+
+fn sort_memory(config: &Config, pool: &Pool) -> Arc<SortMemory> {
+    let memory = Arc::clone(pool.memory());
+    SortMemory::new((config.buffer_pool_bytes / SORT_PART) as usize, move |bytes| match bytes {
+        0.. => memory.add(Account::Sort, bytes.unsigned_abs()),
+        _ => memory.subtract(Account::Sort, bytes.unsigned_abs()),
+    })
+}
+
+fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>) -> Result<Arc<TempFiles>> {
+    let pool = Arc::clone(pool);
+    TempFiles::open(durable, move |bytes| pool.take_space(bytes))
 }
 
 /// Takes back what is open, purges, and makes a generation of the result.

@@ -366,6 +366,11 @@ impl Segments {
         self.space.check(self.durable.disk(), needed_bytes, reserve)
     }
 
+    /// Notes bytes that were written to the disk, but not to a segment.
+    pub fn wrote_beside(&self, bytes: u64) {
+        self.space.wrote(bytes);
+    }
+
     /// Bytes that the file system still takes.
     pub fn free_bytes(&self) -> Result<u64> {
         self.durable.disk().free_bytes().map_err(|e| Error::io("free space", "", e))

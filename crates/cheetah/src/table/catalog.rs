@@ -4,12 +4,13 @@
 //!   I1  Tree and memory change inside one action; so a generation has both or neither of any change.
 //!   I2  A name and a number belong to one table; numbers of tables and trees are never given out twice.
 //!   I3  Trees of a dropped table are on the list of dropped trees from the drop to the end of their last page
-//!       (M10), and their pages are freed only when nobody holds a handle of the table any more.
+//!       (M10), and their pages are freed only when nobody holds a handle of the table any more. So are those of a load until they are
+//!       a table's: what a crash or an error leaves of it goes as they do.
 //! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and outside.
 
 use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
-use crate::base::{Error, Result, TableId, TreeId};
-use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
+use crate::base::{planted, Error, Result, TableId, TreeId};
+use crate::format::catalog::{parse_piece_key, piece_key, TableDef};
 use crate::format::page::{max_payload_bytes, RecordRef};
 use crate::format::state::{FencedTable, State, TableState};
 use crate::pool::{self, Action, PageClass, Pool};
@@ -22,7 +23,7 @@ use std::sync::{Arc, Weak};
 /// Length of the catalog's keys.
 const KEY_BYTES: usize = 6;
 
-/// The trees of a dropped table.
+/// A tree of a dropped table, or one that a load is building.
 #[derive(Debug)]
 struct Dropped {
     tree: TreeId,
@@ -121,6 +122,7 @@ impl Catalog {
     /// Everybody sees the rows that there are, but for those of `open` transactions.
     pub(crate) fn settle_counts(&self, open: &[Arc<Slot>]) {
         for table in self.tables.read().by_id.values() {
+            table.note_written();
             table.settle_count(open.iter().filter_map(|slot| slot.rows_of(table.id())).sum());
         }
     }
@@ -171,20 +173,67 @@ impl Catalog {
         path: &mut Path,
         mut def: TableDef,
     ) -> Result<Arc<Table>> {
+        let trees = self.create_trees(action, &mut def)?;
+        self.put_definition(action, path, &def)?;
+        let table = Arc::new(Table::new(def, trees, TableState::default()));
+        self.tables.write().add(Arc::clone(&table))?;
+        Ok(table)
+    }
+
+    /// Creates the trees of a numbered definition, and notes their roots in it.
+    fn create_trees(&self, action: &Action<'_>, def: &mut TableDef) -> Result<Vec<Arc<Tree>>> {
         let mut trees = Vec::new();
         for index_no in 0..def.indexes.len() {
-            let key_bytes_max = stored_key_bytes_max(&def, index_no);
+            let key_bytes_max = stored_key_bytes_max(def, index_no);
             let class = class_of(&self.pool, key_bytes_max)?;
             let Some(index) = def.indexes.get_mut(index_no) else { break };
             let tree = Arc::new(Tree::create(&self.pool, action, index.tree, class, key_bytes_max)?);
             index.root = tree.def().root;
             trees.push(tree);
         }
-        register(&self.pool, &def);
-        self.put_definition(action, path, &def)?;
-        let table = Arc::new(Table::new(def, trees, TableState::default()));
-        self.tables.write().add(Arc::clone(&table))?;
-        Ok(table)
+        register(&self.pool, def);
+        Ok(trees)
+    }
+
+    /// Creates trees for a load of `table`. They are on the list of dropped ones, and are freed when the returned table, which nobody can find,
+    /// goes; unless [`replace_trees`](Self::replace_trees) makes them the table's.
+    pub(crate) fn create_trees_for_load(&self, action: &Action<'_>, table: &Table) -> Result<Arc<Table>> {
+        let mut def = TableDef { name: table.name(), ..table.def().clone() };
+        {
+            let mut tables = self.tables.write();
+            for index in &mut def.indexes {
+                index.tree = tables.next_tree;
+                tables.next_tree.0 += 1;
+            }
+        }
+        let trees = self.create_trees(action, &mut def)?;
+        let loaded = Arc::new(Table::new(def, trees, TableState::default()));
+        if !planted::is_on("load: forget the trees that are being built") {
+            self.tables.write().dropped.extend(dropped_trees(&loaded));
+        }
+        Ok(loaded)
+    }
+
+    /// Gives a table the trees of `loaded`, which becomes the handle to find; those that it had take their place on the list of dropped ones. Nobody may be
+    /// working on it.
+    pub(crate) fn replace_trees(
+        &self,
+        action: &Action<'_>,
+        path: &mut Path,
+        table: &Arc<Table>,
+        loaded: &Arc<Table>,
+    ) -> Result<()> {
+        let name = table.name();
+        self.remove_definition(action, path, table.id())?;
+        self.put_definition(action, path, &TableDef { name: name.clone(), ..loaded.def().clone() })?;
+        loaded.rename(&name);
+        let mut tables = self.tables.write();
+        let is_built = |dropped: &Dropped| loaded.indexes().iter().any(|index| index.tree == dropped.tree);
+        tables.dropped.retain(|dropped| !is_built(dropped));
+        tables.dropped.extend(dropped_trees(table));
+        tables.by_name.insert(name, Arc::clone(loaded));
+        tables.by_id.insert(table.id(), Arc::clone(loaded));
+        Ok(())
     }
 
     /// Removes a table; its trees go onto the list of dropped ones. Nobody may be working on it.
@@ -193,8 +242,7 @@ impl Catalog {
         let mut tables = self.tables.write();
         tables.by_name.remove(&table.name());
         tables.by_id.remove(&table.id());
-        let dropped = |index: &IndexDef| Dropped { tree: index.tree, table: Arc::downgrade(table) };
-        tables.dropped.extend(table.indexes().iter().map(dropped));
+        tables.dropped.extend(dropped_trees(table));
         Ok(())
     }
 
@@ -221,6 +269,13 @@ impl Catalog {
         let tables = self.tables.read();
         let free = |dropped: &&Dropped| dropped.table.strong_count() == 0;
         tables.dropped.iter().filter(free).map(|dropped| dropped.tree).collect()
+    }
+
+    /// Trees of tables, and those that are to be freed.
+    pub(crate) fn trees(&self) -> HashSet<TreeId> {
+        let tables = self.tables.read();
+        let used = tables.by_id.values().flat_map(|table| table.indexes()).map(|index| index.tree);
+        used.chain(tables.dropped.iter().map(|dropped| dropped.tree)).collect()
     }
 
     /// Dropped trees whose pages are not all freed.
@@ -276,6 +331,10 @@ impl Tables {
         self.by_id.insert(table.id(), table);
         Ok(())
     }
+}
+
+fn dropped_trees(table: &Arc<Table>) -> impl Iterator<Item = Dropped> + '_ {
+    table.indexes().iter().map(|index| Dropped { tree: index.tree, table: Arc::downgrade(table) })
 }
 
 fn fences(tables: &Tables) -> impl Iterator<Item = (&Arc<Table>, &str)> {

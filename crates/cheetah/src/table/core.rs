@@ -21,6 +21,7 @@ use crate::log::{FlushMode, Log, Space};
 use crate::page_map::MapStore;
 use crate::pool::memory::Account;
 use crate::pool::{Action, CutState, Pool, Reserve};
+use crate::sort::{SortMemory, TempFiles};
 use crate::txn::{Active, Listed, LockTable, Owner, Roster, Slot, State as TxnOutcome, UndoLog, Versions};
 use cheetah_io::Clock;
 use parking_lot::{Mutex, MutexGuard};
@@ -73,6 +74,9 @@ pub(crate) struct Core {
     pub(crate) standings: Standings,
     /// Keys of unique indexes that somebody is about to add.
     pub(crate) unique_keys: UniqueKeys,
+    /// What loads sort with.
+    pub(crate) sort_memory: Arc<SortMemory>,
+    pub(crate) temp_files: Arc<TempFiles>,
     /// Where the search for pages of dropped trees goes on.
     pub(crate) dropping: Mutex<Dropping>,
 }
@@ -116,6 +120,10 @@ pub(crate) struct Counters {
     pub(crate) lock_wait_ns_max: AtomicU64,
     pub(crate) deadlocks: AtomicU64,
     pub(crate) lock_timeouts: AtomicU64,
+    /// Tables whose trees were built by loads, their rows, and what was written to sort them.
+    pub(crate) loads: AtomicU64,
+    pub(crate) loaded_rows: AtomicU64,
+    pub(crate) load_spilled_bytes: AtomicU64,
     pub(crate) log_records_replayed: AtomicU64,
     pub(crate) transactions_recovered: AtomicU64,
 }

@@ -1,4 +1,4 @@
-//! Creating, dropping, renaming and emptying tables: one action and one log record each, durable on return.
+//! Creating, dropping, renaming and emptying tables: one action and one log record each, durable on return. And the end of a load.
 //!
 //! Invariants
 //!   I1  The record is durable before the caller hears of success, whatever the flush mode: the server changes its
@@ -6,6 +6,7 @@
 //!   I2  Dropping takes no table lock: the caller sees to it that no statement uses the table. Transactions that
 //!       have changed it may still be open; taking them back skips it.
 //!   I3  An emptied table is a new one under the old name: undo records of the old one must not touch it.
+//!   I4  The end of a load is the exception to I1: it has no record, and is durable by a checkpoint.
 
 use super::catalog::Catalog;
 use super::core::{Core, Need};
@@ -20,6 +21,9 @@ use std::sync::Arc;
 
 /// Longest name of a table or index.
 const NAME_BYTES_MAX: usize = 2048;
+
+/// Pages of the catalog that a change of it may allocate.
+const PAGES_OF_CHANGE: usize = 8;
 
 /// A change of the catalog.
 #[derive(Debug)]
@@ -92,6 +96,29 @@ pub(crate) fn set_auto_increment(core: &Core, table: &Table, next: u64) -> Resul
     core.sync_log(end)
 }
 
+/// Gives an untouched table the trees that a load has built, with their `rows`, and makes that durable: there is no log record of it. After
+/// an error from then on the table can only be dropped or emptied, or renamed: redo of nothing else would fit a generation with the load and one without.
+pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table>, rows: u64) -> Result<()> {
+    {
+        let _ddl = core.catalog.lock_ddl();
+        if !core.catalog.by_id(table.id()).is_some_and(|found| Arc::ptr_eq(&found, table)) {
+            return Err(Error::NoSuchTable(table.name()));
+        }
+        core.make_room(Need::New, PAGES_OF_CHANGE)?;
+        let mut path = Path::default();
+        core.catalog.prepare(table.id(), &mut path)?;
+        table.mark_dropped();
+        let action = core.pool.enter();
+        loaded.take_over(table, rows);
+        loaded.set_replacing(core.versions.take_stamp());
+        core.must("the end of a load", core.catalog.replace_trees(&action, &mut path, table, loaded))?;
+    }
+    if planted::is_on("load: return before the checkpoint") {
+        return Ok(());
+    }
+    core.checkpoint().inspect_err(|_| loaded.mark_dropped())
+}
+
 /// Makes the change; also how redo repeats it.
 pub(crate) fn change(core: &Core, ddl: &Ddl) -> Result<()> {
     let mut record = Vec::new();
@@ -105,7 +132,7 @@ pub(crate) fn change(core: &Core, ddl: &Ddl) -> Result<()> {
     if core.log.get().is_none() {
         reach::mark("catalog change redone");
     }
-    core.make_room(need, 2 * new.map_or(0, |def| def.indexes.len()) + 8)?;
+    core.make_room(need, 2 * new.map_or(0, |def| def.indexes.len()) + PAGES_OF_CHANGE)?;
     let mut path = Path::default();
     let id = old.map(|table| table.id()).or(new.map(|def| def.id)).unwrap_or_default();
     core.catalog.prepare(id, &mut path)?;

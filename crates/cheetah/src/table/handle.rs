@@ -9,6 +9,7 @@
 //!   I4  A counter of given-out keys never goes back below a key that has been used.
 //!   I5  The stored auto-increment counter counts, also when it is lower than that of the creation: it may have been set
 //!       so. Without one (0) the table is new.
+//!   I6  A table that is untouched has no rows, and no undo record names it: a load may give it other trees (`load`).
 
 use super::counts::Counts;
 use super::numbers::{Numbers, Reserved, Stride};
@@ -21,7 +22,7 @@ use crate::pool::{PageClass, Pool};
 use crate::tree::{Tree, TreeDef};
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// An open table. Handles are shared; those of a dropped table answer `NoSuchTable`.
@@ -40,6 +41,8 @@ pub struct Table {
     /// counter without its lock, so that none of these begins meanwhile.
     bulk_inserts: RwLock<u32>,
     hidden_key: AtomicU64,
+    /// Nobody has written it since this process has created it.
+    untouched: AtomicBool,
     dropped: RwLock<bool>,
     fence: OnceLock<String>,
     /// Of each index that has been analyzed.
@@ -66,6 +69,7 @@ impl Table {
             auto_increment_logged: AtomicU64::new(first),
             bulk_inserts: RwLock::new(0),
             hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
+            untouched: AtomicBool::new(true),
             dropped: RwLock::new(false),
             fence: OnceLock::new(),
             statistics: RwLock::default(),
@@ -121,6 +125,27 @@ impl Table {
     /// Everybody sees the rows that there are: at the end of an opening, when no transaction is open.
     pub(crate) fn settle_count(&self, open_difference: i64) {
         self.counts.set(self.row_count().saturating_add_signed(-open_difference));
+    }
+
+    /// Whether nobody has written the table since its creation, by this process.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.untouched.load(Relaxed)
+    }
+
+    /// Notes that somebody writes the table, or may have done so before the opening.
+    pub(crate) fn note_written(&self) {
+        if self.is_untouched() {
+            self.untouched.store(false, Relaxed);
+        }
+    }
+
+    /// Takes the place of `old`, which has no rows, with `rows` rows that everybody sees. Inside an action (I1).
+    pub(crate) fn take_over(&self, old: &Table, rows: u64) {
+        self.note_written();
+        self.row_count.store(rows, Relaxed);
+        self.counts.set(rows);
+        self.set_auto_increment(old.auto_increment());
+        self.hidden_key.store(old.hidden_key.load(Relaxed), Relaxed);
     }
 
     /// Notes that it takes the place of another table at `stamp`: older snapshots would miss that one's rows (M2).

@@ -99,6 +99,22 @@ fn step_bytes(core: &Core) -> usize {
     log_pages.clamp(1, PAGES_PER_STEP) * page_bytes
 }
 
+/// Writes a whole value of a table that is being loaded, without undo and log: it belongs to `owner`, a tree that is freed as a whole
+/// if the load fails. Returns its locator. Outside actions.
+pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result<[u8; LOCATOR_BYTES]> {
+    let step_bytes = PAGES_PER_STEP * page_capacity(&core.pool, PageClass::Large);
+    let mut pages = Vec::new();
+    for (step_no, bytes) in value.chunks(step_bytes).enumerate() {
+        core.pool.make_room(PAGES_NEEDED_PER_STEP)?;
+        let action = core.pool.enter();
+        write_pages(core, &action, owner, (step_no * step_bytes) as u64, bytes, &mut pages);
+    }
+    core.pool.make_room(PAGES_NEEDED_PER_STEP)?;
+    let root = write_index(core, &core.pool.enter(), owner, &pages, &mut Vec::new());
+    Counters::add(&core.counters.large_values_written);
+    Ok(Locator { value_bytes: value.len() as u64, first_page: root }.encode())
+}
+
 /// Record buffers, reused.
 #[derive(Default, Debug)]
 pub(crate) struct Buffers {
@@ -125,11 +141,7 @@ pub(crate) fn write_step(
     let end = offset + bytes.len() as u64;
     let mut blob =
         UndoBlob { table, total_bytes, end, locator: &[], pages: Vec::new(), index_pages: Vec::new() };
-    let mut position = offset;
-    for piece in bytes.chunks(page_capacity(&core.pool, PageClass::Large)) {
-        blob.pages.push(write_page(core, &action, owner, position, piece));
-        position += piece.len() as u64;
-    }
+    write_pages(core, &action, owner, offset, bytes, &mut blob.pages);
     unclaimed.pages.extend_from_slice(&blob.pages);
     if end == total_bytes {
         let root = write_index(core, &action, owner, &unclaimed.pages, &mut blob.index_pages);
@@ -146,6 +158,21 @@ pub(crate) fn write_step(
         core.append(&action, &buffers.log)?;
     }
     Ok(())
+}
+
+/// Writes the pages of a piece that lies at `position` in its value.
+fn write_pages(
+    core: &Core,
+    action: &Action<'_>,
+    owner: TreeId,
+    mut position: u64,
+    bytes: &[u8],
+    pages: &mut Vec<PageId>,
+) {
+    for piece in bytes.chunks(page_capacity(&core.pool, PageClass::Large)) {
+        pages.push(write_page(core, action, owner, position, piece));
+        position += piece.len() as u64;
+    }
 }
 
 fn page_capacity(pool: &Pool, class: PageClass) -> usize {

@@ -10,6 +10,7 @@ pub(crate) mod deadlocks;
 mod found;
 pub(crate) mod handle;
 pub(crate) mod large;
+pub(crate) mod load;
 pub(crate) mod locker;
 mod numbers;
 mod plan;

@@ -135,6 +135,7 @@ impl Writer {
     ) -> Result<()> {
         let table = on.table;
         let _usage = table.use_it()?;
+        table.note_written();
         let new_key =
             if op == RowOp::Update && logged.new_key.is_empty() { logged.old_key } else { logged.new_key };
         self.change.start(op, logged.old_key, new_key);
@@ -168,6 +169,7 @@ impl Writer {
         old_entries: &[OldEntry<'_>],
     ) -> Result<()> {
         check_limits(on.table, new)?;
+        on.table.note_written();
         self.duplicate = None;
         let mut places = 0;
         let done = self.run_until_done(on, op, old_key, new, old_entries, &mut places);
@@ -358,7 +360,7 @@ impl Writer {
 }
 
 /// Refuses keys and payloads that are too long for their trees, so that nothing can be refused in the action.
-fn check_limits(table: &Table, new: Option<&NewRow<'_>>) -> Result<()> {
+pub(super) fn check_limits(table: &Table, new: Option<&NewRow<'_>>) -> Result<()> {
     let Some(new) = new else { return Ok(()) };
     let key_max =
         |index_no: usize| table.indexes().get(index_no).map_or(0, |index| index.max_key_bytes as usize);

@@ -98,7 +98,7 @@ impl Writer {
 }
 
 /// Longest stored row of a table: longer ones move values out.
-fn row_bytes_max(table: &Table) -> usize {
+pub(super) fn row_bytes_max(table: &Table) -> usize {
     let tree = table.clustered();
     max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max)
 }

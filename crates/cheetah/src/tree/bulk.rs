@@ -20,14 +20,15 @@ use crate::format::page::{
 };
 use crate::pool::PageRef;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Pages that one step may allocate: the page itself and its right neighbour, on two levels.
 const PAGES_PER_STEP: usize = 4;
 
 /// Fills an empty tree; nobody else may write to it.
 #[derive(Debug)]
-pub struct Builder<'t> {
-    tree: &'t Tree,
+pub struct Builder {
+    tree: Arc<Tree>,
     levels: Vec<Level>,
     last_key: Vec<u8>,
     records: u64,
@@ -121,12 +122,12 @@ fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
 
 impl Tree {
     /// A builder for this tree, which must be empty.
-    pub fn builder(&self) -> Builder<'_> {
-        Builder { tree: self, levels: vec![Level::default()], last_key: Vec::new(), records: 0 }
+    pub fn builder(self: &Arc<Self>) -> Builder {
+        Builder { tree: Arc::clone(self), levels: vec![Level::default()], last_key: Vec::new(), records: 0 }
     }
 }
 
-impl Builder<'_> {
+impl Builder {
     /// Adds a record; its key must be above the last one. `Exists` if it is the same, and nothing is added. May do
     /// I/O and opens actions: call it outside of any.
     pub fn push(&mut self, key: &[u8], record: RecordRef<'_>) -> Result<Changed> {
@@ -142,6 +143,11 @@ impl Builder<'_> {
         self.records += 1;
         self.add(0, key, &record)?;
         Ok(Changed::Done)
+    }
+
+    /// The last key that was added; empty before the first.
+    pub fn last_key(&self) -> &[u8] {
+        &self.last_key
     }
 
     /// Writes what is left and the root; returns the number of records.
@@ -185,7 +191,7 @@ impl Builder<'_> {
 
     /// Writes the first page's worth of the entries of `level`.
     fn cut_page(&mut self, level: usize) -> Result<()> {
-        let tree = self.tree;
+        let tree = Arc::clone(&self.tree);
         tree.pool.make_room(PAGES_PER_STEP)?;
         let mut full = std::mem::take(&mut self.levels[level]);
         let (count, high) = full.cut(level == 0, self.target_bytes());
@@ -218,6 +224,7 @@ impl Builder<'_> {
     }
 
     fn post(&mut self, level: usize, low: &[u8], page: PageId) -> Result<()> {
+        self.tree.pool.note_built(page);
         let child = page.0.to_le_bytes();
         let low = low.to_vec();
         self.add(level + 1, &low, &RecordRef::frozen(&child[..5]))

@@ -1,0 +1,87 @@
+//! Loads: the rows of a new table, many at a time.
+
+use crate::barrier::{entry, value};
+use crate::rows::with_lists;
+use crate::types::*;
+use crate::{CheetahTable, CheetahTxn};
+use cheetah::db::Load;
+use cheetah::table::NewRow;
+use std::ffi::c_void;
+
+/// A load of one table.
+#[derive(Debug)]
+pub struct CheetahLoad(Load);
+
+/// Begins to load a table that only the caller sees, see `Transaction::begin_load`. `load` becomes null when the table cannot be loaded.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_begin_load(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    load: *mut *mut CheetahLoad,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *load) };
+    *place = std::ptr::null_mut();
+    entry(|| {
+        if let Some(load) = txn.0.begin_load(&table.table)? {
+            *place = Box::into_raw(Box::new(CheetahLoad(load)));
+        }
+        Ok(Code::Ok)
+    })
+}
+
+/// Loads a row with all its secondary entries.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_load(
+    txn: *mut CheetahTxn,
+    load: *mut CheetahLoad,
+    row: *const CheetahRow,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open and the row is initialised.
+    let (txn, load, row) = unsafe { (&mut *txn, &mut *load, &*row) };
+    // SAFETY: as above.
+    let (key, bytes, entries) =
+        unsafe { (row.key.get(), row.row.get(), slice(row.secondary, row.secondary_count)) };
+    entry(|| {
+        with_lists(entries, &[], |secondary, _| {
+            txn.0.load(&mut load.0, &NewRow { key, row: bytes, secondary }).map(|()| Code::Ok)
+        })
+    })
+}
+
+/// Ends a load; `progress` is told now and then how far it is. Afterwards the table is to be opened again.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_finish_load(
+    txn: *mut CheetahTxn,
+    load: *mut CheetahLoad,
+    progress: CheetahProgress,
+    context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (txn, load) = unsafe { (&mut *txn, &mut *load) };
+    // SAFETY: the caller's function gets the caller's context.
+    let tell = |done, total| unsafe { progress(context, done, total) };
+    entry(|| txn.0.finish_load_telling(&mut load.0, &tell).map(|_| Code::Ok))
+}
+
+/// Key and row, with its large values in it, of the row that was refused as a duplicate.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_refused_row(
+    load: *const CheetahLoad,
+    key: *mut CheetahBytes,
+    row: *mut CheetahBytes,
+) {
+    // SAFETY: by the contract of the crate the handle is open and the places are the caller's.
+    let (load, key, row) = unsafe { (&*load, &mut *key, &mut *row) };
+    value((), || {
+        let (refused_key, refused_row) = load.0.refused().unwrap_or_default();
+        (*key, *row) = (CheetahBytes::of(refused_key), CheetahBytes::of(refused_row));
+    });
+}
+
+/// Frees a load. One that has not ended leaves the table empty.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_free_load(load: *mut CheetahLoad) {
+    // SAFETY: by the contract of the crate the handle is ours and not used again.
+    value((), || drop(unsafe { Box::from_raw(load) }));
+}

@@ -1,0 +1,162 @@
+//! The records of a sorter that are in memory.
+//!
+//! Invariants
+//!   B1  Pieces and places are counted in the share before they are allocated.
+//!   B2  A record lies in one piece as a whole, its key first.
+
+use super::memory::Share;
+
+/// Bytes of the key that are compared without looking at it.
+const PREFIX_BYTES: usize = 8;
+/// Part of a piece that the places of the first records take.
+const FIRST_PLACES_PART: usize = 128;
+
+/// Where a record is, and the start of its key.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    prefix: u64,
+    piece: u32,
+    at: u32,
+    key_len: u32,
+    len: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    share: Share,
+    pieces: Vec<Vec<u8>>,
+    /// The piece that is being filled; those behind it are empty.
+    filling: usize,
+    places: Vec<Place>,
+}
+
+impl Buffer {
+    pub(super) fn new(share: Share) -> Self {
+        Self { share, pieces: Vec::new(), filling: 0, places: Vec::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Adds a record, of which key and value come in parts. `false` when there is no room: not if the buffer is empty.
+    pub(super) fn push(&mut self, key: &[&[u8]], value: &[&[u8]]) -> bool {
+        let bytes_of = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
+        let (key_len, value_len) = (bytes_of(key), bytes_of(value));
+        if !self.has_place() || !self.has_room(key_len + value_len) {
+            return false;
+        }
+        let Some(piece) = self.pieces.get_mut(self.filling) else { return false };
+        let at = piece.len();
+        key.iter().chain(value).for_each(|part| piece.extend_from_slice(part));
+        let prefix = prefix_of(piece.get(at..at + key_len).unwrap_or_default());
+        let (len, key_len) = ((key_len + value_len) as u32, key_len as u32);
+        self.places.push(Place { prefix, piece: self.filling as u32, at: at as u32, key_len, len });
+        true
+    }
+
+    /// Makes sure that there is a place for one more record.
+    fn has_place(&mut self) -> bool {
+        if self.places.len() < self.places.capacity() {
+            return true;
+        }
+        let count = (self.share.piece_bytes() / FIRST_PLACES_PART).max(8).max(self.places.len() / 4);
+        if !self.take(count * size_of::<Place>()) {
+            return false;
+        }
+        self.places.reserve_exact(count);
+        true
+    }
+
+    /// Makes sure that the piece that is being filled has room for so many bytes.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        let fits = |piece: &Vec<u8>| piece.capacity() - piece.len() >= bytes;
+        while let Some(piece) = self.pieces.get(self.filling) {
+            if fits(piece) {
+                return true;
+            }
+            if self.filling + 1 == self.pieces.len() {
+                break;
+            }
+            self.filling += 1;
+        }
+        let piece_bytes = self.share.piece_bytes();
+        let is_first = self.pieces.is_empty() && bytes <= piece_bytes;
+        let more = bytes.max(piece_bytes);
+        // The first piece is the sorter's in any case (S2).
+        let is_too_large = !self.is_empty() && self.share.is_too_large();
+        if !is_first && (is_too_large || !self.take(more)) {
+            return false;
+        }
+        self.pieces.push(Vec::with_capacity(more));
+        self.filling = self.pieces.len() - 1;
+        true
+    }
+
+    fn take(&mut self, bytes: usize) -> bool {
+        if self.share.take(bytes) {
+            return true;
+        }
+        if self.is_empty() {
+            self.share.take_in_any_case(bytes);
+        }
+        self.is_empty()
+    }
+
+    /// Puts the records in the order of their keys.
+    pub(super) fn sort(&mut self) {
+        let Self { pieces, places, .. } = self;
+        let pieces = &*pieces;
+        let key = |place: &Place| key_of(pieces, place);
+        places.sort_unstable_by(|a, b| a.prefix.cmp(&b.prefix).then_with(|| key(a).cmp(key(b))));
+    }
+
+    /// Key and value of a record.
+    pub(super) fn record(&self, no: usize) -> (&[u8], &[u8]) {
+        let Some(place) = self.places.get(no) else { return (&[], &[]) };
+        let from = place.at as usize;
+        let bytes = self
+            .pieces
+            .get(place.piece as usize)
+            .and_then(|piece| piece.get(from..from + place.len as usize));
+        bytes.unwrap_or_default().split_at(place.key_len as usize)
+    }
+
+    /// Forgets all records, and keeps what memory it may.
+    pub(super) fn clear(&mut self) {
+        self.places.clear();
+        let piece_bytes = self.share.piece_bytes();
+        self.pieces.retain(|piece| piece.capacity() <= piece_bytes);
+        if self.share.is_too_large() {
+            self.pieces.truncate(1);
+            self.places = Vec::new();
+        }
+        self.pieces.iter_mut().for_each(Vec::clear);
+        self.filling = 0;
+        let places_bytes = self.places.capacity() * size_of::<Place>();
+        self.share.shrink_to(self.pieces.len().max(1) * piece_bytes + places_bytes);
+    }
+
+    /// Lets go of the memory, but not of its share.
+    pub(super) fn into_share(self) -> Share {
+        self.share
+    }
+}
+
+fn key_of<'p>(pieces: &'p [Vec<u8>], place: &Place) -> &'p [u8] {
+    let from = place.at as usize;
+    let key =
+        pieces.get(place.piece as usize).and_then(|piece| piece.get(from..from + place.key_len as usize));
+    key.unwrap_or_default()
+}
+
+fn prefix_of(key: &[u8]) -> u64 {
+    let mut prefix = [0u8; PREFIX_BYTES];
+    prefix.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(prefix)
+}

@@ -1,0 +1,141 @@
+//! The memory that all sorters share.
+//!
+//! Invariants
+//!   S1  What all have together stays within the limit, but for what cannot be less: a record longer than a piece, and the
+//!       places of its first records, of each sorter.
+//!   S2  Each has one piece for certain, from its beginning; a quarter of the limit is for these. The rest is taken by who comes first, up to
+//!       an even share each: who has more because fewer were there gives back when it has written a run.
+
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Largest piece.
+const PIECE_BYTES_MAX: usize = 64 << 10;
+/// Part of the memory that a piece takes when that is less.
+const PIECE_PART: usize = 64;
+/// Part of the memory that is for the pieces that sorters have for certain.
+const CERTAIN_PART: usize = 4;
+
+/// Is told by how much the memory in use changes.
+type Meter = Box<dyn Fn(isize) + Send + Sync>;
+
+/// See the module.
+pub struct SortMemory {
+    limit: usize,
+    meter: Meter,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Beside the pieces that sorters have for certain.
+    taken: usize,
+    sorters: usize,
+}
+
+impl std::fmt::Debug for SortMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SortMemory of {} bytes", self.limit)
+    }
+}
+
+impl SortMemory {
+    /// Memory of `limit` bytes; `meter` hears of every change of what is in use.
+    pub fn new(limit: usize, meter: impl Fn(isize) + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { limit, meter: Box::new(meter), state: Mutex::default() })
+    }
+
+    /// Bytes for all sorters together.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Bytes that are taken and given back at a time.
+    pub(super) fn piece_bytes(&self) -> usize {
+        (self.limit / PIECE_PART).clamp(1, PIECE_BYTES_MAX)
+    }
+
+    /// Bytes that may be taken beside the pieces.
+    fn more_limit(&self) -> usize {
+        self.limit - self.limit / CERTAIN_PART
+    }
+
+    /// Shares for `count` sorters; `None` when there are too many already.
+    pub fn join(self: &Arc<Self>, count: usize) -> Option<Vec<Share>> {
+        let bytes = self.piece_bytes();
+        let mut state = self.state.lock();
+        if (state.sorters + count) * bytes > self.limit / CERTAIN_PART {
+            return None;
+        }
+        state.sorters += count;
+        (self.meter)((count * bytes) as isize);
+        Some((0..count).map(|_| Share { memory: Arc::clone(self), bytes }).collect())
+    }
+}
+
+/// What one sorter has; given back when it goes.
+#[derive(Debug)]
+pub struct Share {
+    memory: Arc<SortMemory>,
+    bytes: usize,
+}
+
+impl Share {
+    /// Bytes that it has.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes that are taken and given back at a time.
+    pub fn piece_bytes(&self) -> usize {
+        self.memory.piece_bytes()
+    }
+
+    /// Takes `bytes` more, unless all have as much as they may, or this one its even share.
+    pub fn take(&mut self, bytes: usize) -> bool {
+        let mut state = self.memory.state.lock();
+        let (limit, has) = (self.memory.more_limit(), self.bytes - self.piece_bytes());
+        if state.taken + bytes > limit || has + bytes > limit / state.sorters.max(1) {
+            return false;
+        }
+        state.taken += bytes;
+        drop(state);
+        self.grow(bytes);
+        true
+    }
+
+    /// Takes `bytes` more, whoever has what (S1).
+    pub(super) fn take_in_any_case(&mut self, bytes: usize) {
+        self.memory.state.lock().taken += bytes;
+        self.grow(bytes);
+    }
+
+    fn grow(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        (self.memory.meter)(bytes as isize);
+    }
+
+    /// Whether others have come since it took so much.
+    pub(super) fn is_too_large(&self) -> bool {
+        let sorters = self.memory.state.lock().sorters;
+        self.bytes - self.piece_bytes() > self.memory.more_limit() / sorters.max(1)
+    }
+
+    /// Gives back what exceeds `bytes`, and keeps its piece.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let less = self.bytes.saturating_sub(bytes.max(self.piece_bytes()));
+        self.bytes -= less;
+        self.memory.state.lock().taken -= less;
+        (self.memory.meter)(-(less as isize));
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut state = self.memory.state.lock();
+        state.taken -= self.bytes - self.piece_bytes();
+        state.sorters -= 1;
+        drop(state);
+        (self.memory.meter)(-(self.bytes as isize));
+    }
+}

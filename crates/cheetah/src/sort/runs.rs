@@ -1,0 +1,238 @@
+//! Sorted runs in files: blocks of records, compressed, each under a checksum.
+//!
+//! ```text
+//! block:   0 4 bytes of the records   4 4 bytes stored   8 4 crc32c of what is stored   12 . stored
+//! stored:  the records, compressed with lz4; as they are if that makes them no shorter
+//! record:  varint bytes of the key, varint bytes of the value, key, value
+//! ```
+//!
+//! Invariants
+//!   R1  A file is unlinked when it has been created: nothing of it is left once nobody has it open. What a crash brings back goes at the
+//!       next opening.
+//!   R2  No file is synced: what is in it is of use to the process that has written it only.
+
+use crate::base::{Error, Result};
+use crate::durable::Durable;
+use crate::format::varint;
+use cheetah_io::File;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// Directory of the files.
+const DIRECTORY: &str = "tmp";
+/// Bytes before what is stored of a block.
+const HEAD_BYTES: usize = 12;
+/// What errors call the files, which have no names.
+const PLACE: &str = "a file of sorted runs";
+
+/// Is asked whether so many more bytes may be written.
+type Space = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
+
+/// Where files of runs come from.
+pub struct TempFiles {
+    durable: Arc<Durable>,
+    space: Space,
+    next: AtomicU64,
+}
+
+impl std::fmt::Debug for TempFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TempFiles")
+    }
+}
+
+impl TempFiles {
+    /// Removes what an earlier process has left. `space` is asked before so many bytes are written, and may refuse them.
+    pub fn open(
+        durable: Arc<Durable>,
+        space: impl Fn(usize) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Arc<Self>> {
+        let names = match durable.disk().list(DIRECTORY) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            listed => listed.map_err(|error| Error::io("list", DIRECTORY, error))?,
+        };
+        for name in names {
+            let path = format!("{DIRECTORY}/{name}");
+            durable.disk().unlink(&path).map_err(|error| Error::io("unlink", path.as_str(), error))?;
+        }
+        Ok(Arc::new(Self { durable, space: Box::new(space), next: AtomicU64::new(1) }))
+    }
+
+    /// A new file, without a name (R1).
+    fn create(&self) -> Result<Arc<dyn File>> {
+        let disk = self.durable.disk();
+        disk.create_dir(DIRECTORY).map_err(|error| Error::io("create", DIRECTORY, error))?;
+        let path = format!("{DIRECTORY}/{}.run", self.next.fetch_add(1, Relaxed));
+        let file = disk.create(&path).map_err(|error| Error::io("create", path.as_str(), error))?;
+        disk.unlink(&path).map_err(|error| Error::io("unlink", path.as_str(), error))?;
+        Ok(file)
+    }
+}
+
+/// A file with runs, one behind the other.
+pub(super) struct RunFile {
+    files: Arc<TempFiles>,
+    file: Arc<dyn File>,
+    pub(super) runs: Vec<Range<u64>>,
+    end: u64,
+    block_bytes: usize,
+    block: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+impl std::fmt::Debug for RunFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} runs of {} bytes", self.runs.len(), self.end)
+    }
+}
+
+impl RunFile {
+    pub(super) fn create(files: &Arc<TempFiles>, block_bytes: usize) -> Result<Self> {
+        let file = files.create()?;
+        let (files, runs) = (Arc::clone(files), Vec::new());
+        Ok(Self { files, file, runs, end: 0, block_bytes, block: Vec::new(), packed: Vec::new() })
+    }
+
+    /// Bytes of all runs.
+    pub(super) fn bytes(&self) -> u64 {
+        self.end
+    }
+
+    /// Adds a record to the run that is being written.
+    pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        varint::put(&mut self.block, key.len() as u64);
+        varint::put(&mut self.block, value.len() as u64);
+        self.block.extend_from_slice(key);
+        self.block.extend_from_slice(value);
+        if self.block.len() >= self.block_bytes {
+            self.write_block()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the run.
+    pub(super) fn end_run(&mut self) -> Result<()> {
+        if !self.block.is_empty() {
+            self.write_block()?;
+        }
+        let start = self.runs.last().map_or(0, |run| run.end);
+        self.runs.push(start..self.end);
+        Ok(())
+    }
+
+    fn write_block(&mut self) -> Result<()> {
+        let most = lz4_flex::block::get_maximum_output_size(self.block.len());
+        self.packed.resize(HEAD_BYTES + most, 0);
+        let (head, body) = self.packed.split_at_mut(HEAD_BYTES);
+        let packed = lz4_flex::block::compress_into(&self.block, body).unwrap_or(self.block.len());
+        let stored = packed.min(self.block.len());
+        if stored == self.block.len() {
+            body.get_mut(..stored).expect("there is room for more").copy_from_slice(&self.block);
+        }
+        let crc = crc32c::crc32c(body.get(..stored).unwrap_or_default());
+        let words = [self.block.len() as u32, stored as u32, crc];
+        head.chunks_exact_mut(4).zip(words).for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()));
+        let bytes = self.packed.get(..HEAD_BYTES + stored).unwrap_or_default();
+        (self.files.space)(bytes.len())?;
+        self.file.write_at(self.end, bytes).map_err(|error| Error::io("write", PLACE, error))?;
+        self.end += bytes.len() as u64;
+        self.block.clear();
+        Ok(())
+    }
+
+    /// Begins to read a run.
+    pub(super) fn reader(&self, run: Range<u64>) -> RunReader {
+        RunReader::new(Arc::clone(&self.file), run)
+    }
+}
+
+/// Reads one run from its start to its end.
+pub(super) struct RunReader {
+    file: Arc<dyn File>,
+    left: Range<u64>,
+    block: Vec<u8>,
+    packed: Vec<u8>,
+    next: usize,
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+impl RunReader {
+    fn new(file: Arc<dyn File>, left: Range<u64>) -> Self {
+        Self { file, left, block: Vec::new(), packed: Vec::new(), next: 0, key: 0..0, value: 0..0 }
+    }
+
+    /// The key of the current record.
+    pub(super) fn key(&self) -> &[u8] {
+        self.block.get(self.key.clone()).unwrap_or_default()
+    }
+
+    /// The value of the current record.
+    pub(super) fn value(&self) -> &[u8] {
+        self.block.get(self.value.clone()).unwrap_or_default()
+    }
+
+    /// Goes to the next record; `false` at the end.
+    pub(super) fn advance(&mut self) -> Result<bool> {
+        if self.next == self.block.len() {
+            if self.left.is_empty() {
+                return Ok(false);
+            }
+            self.read_block()?;
+        }
+        let mut length = || {
+            let (value, used) = varint::get(self.block.get(self.next..)?)?;
+            self.next += used;
+            usize::try_from(value).ok()
+        };
+        let lengths = length()
+            .zip(length())
+            .filter(|(key, value)| self.block.len() - self.next >= key.saturating_add(*value));
+        let Some((key, value)) = lengths else { return Err(damaged("a record does not lie in its block")) };
+        self.key = self.next..self.next + key;
+        self.value = self.key.end..self.key.end + value;
+        self.next = self.value.end;
+        Ok(true)
+    }
+
+    fn read_block(&mut self) -> Result<()> {
+        let mut head = [0u8; HEAD_BYTES];
+        self.read(&mut head)?;
+        let word = |no: usize| {
+            let mut bytes = [0u8; 4];
+            bytes.iter_mut().zip(head.iter().skip(4 * no)).for_each(|(to, from)| *to = *from);
+            u32::from_le_bytes(bytes)
+        };
+        let (raw, stored, crc) = (word(0) as usize, word(1) as usize, word(2));
+        if stored > raw || stored as u64 > self.left.end - self.left.start {
+            return Err(damaged("a block is longer than its run"));
+        }
+        let mut packed = std::mem::take(&mut self.packed);
+        packed.resize(stored, 0);
+        self.read(&mut packed)?;
+        if crc32c::crc32c(&packed) != crc {
+            return Err(damaged("the checksum of a block is wrong"));
+        }
+        self.block.resize(raw, 0);
+        if stored == raw {
+            self.block.copy_from_slice(&packed);
+        } else if lz4_flex::block::decompress_into(&packed, &mut self.block).ok() != Some(raw) {
+            return Err(damaged("a block cannot be decompressed"));
+        }
+        self.packed = packed;
+        self.next = 0;
+        Ok(())
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> Result<()> {
+        self.file.read_at(self.left.start, bytes).map_err(|error| Error::io("read", PLACE, error))?;
+        self.left.start += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+fn damaged(detail: &str) -> Error {
+    Error::corrupt(PLACE, detail)
+}

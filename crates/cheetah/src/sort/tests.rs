@@ -1,0 +1,130 @@
+//! Sorting against a model: any order, any lengths, in memory and spilled.
+
+use super::{SortMemory, Sorter, TempFiles};
+use crate::base::{Error, Health, Result};
+use crate::durable::Durable;
+use cheetah_io::sim::SimDisk;
+use cheetah_io::{Disk, Rng};
+use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+use std::sync::Arc;
+
+struct Fixture {
+    disk: SimDisk,
+    files: Arc<TempFiles>,
+    memory: Arc<SortMemory>,
+    used: Arc<AtomicIsize>,
+    used_max: Arc<AtomicIsize>,
+}
+
+fn files(disk: &SimDisk) -> Arc<TempFiles> {
+    let durable = Durable::new(Arc::new(disk.clone()), Arc::new(Health::default()));
+    TempFiles::open(Arc::new(durable), |_| Ok(())).unwrap()
+}
+
+fn fixture(limit: usize) -> Fixture {
+    let disk = SimDisk::new();
+    let (used, used_max) = (Arc::new(AtomicIsize::new(0)), Arc::new(AtomicIsize::new(0)));
+    let (counted, most) = (Arc::clone(&used), Arc::clone(&used_max));
+    let memory = SortMemory::new(limit, move |bytes| {
+        let now = counted.fetch_add(bytes, Relaxed) + bytes;
+        most.fetch_max(now, Relaxed);
+    });
+    Fixture { files: files(&disk), disk, memory, used, used_max }
+}
+
+impl Fixture {
+    fn sorters(&self, count: usize) -> Vec<Sorter> {
+        let shares = self.memory.join(count).unwrap();
+        shares.into_iter().map(|share| Sorter::new(&self.files, share)).collect()
+    }
+}
+
+fn records(count: usize, key_bytes: u64, value_bytes: u64, seed: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut rng = Rng::new(seed);
+    let mut bytes = |most: u64| (0..rng.below(most + 1)).map(|_| rng.below(4) as u8).collect::<Vec<u8>>();
+    (0..count).map(|_| (bytes(key_bytes), bytes(value_bytes))).collect()
+}
+
+fn sorted(sorter: Sorter) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let (mut merge, mut found) = (sorter.finish()?, Vec::new());
+    while merge.advance()? {
+        let (key, value) = merge.record();
+        found.push((key.to_vec(), value.to_vec()));
+    }
+    Ok(found)
+}
+
+#[test]
+fn what_comes_in_any_order_goes_in_that_of_its_keys() {
+    for (limit, count, key_bytes, value_bytes) in [
+        (1 << 20, 0, 9, 9),
+        (1 << 20, 3000, 12, 40),
+        (4096, 3000, 12, 40),
+        (2048, 200, 30, 700),
+        (4096, 20_000, 5, 3),
+    ] {
+        let fixture = fixture(limit);
+        let mut expected = records(count, key_bytes, value_bytes, limit as u64 + count as u64);
+        let mut sorter = fixture.sorters(1).remove(0);
+        for (key, value) in &expected {
+            let (start, end) = key.split_at(key.len() / 2);
+            sorter.push(&[start, end], &[value]).unwrap();
+        }
+        let spills = sorter.spilled_bytes() > 0;
+        assert_eq!(spills, limit < 1 << 20, "{limit} bytes, {count} records");
+        let mut found = sorted(sorter).unwrap();
+        assert!(found.windows(2).all(|pair| pair[0].0 <= pair[1].0), "{limit} bytes, {count} records");
+        expected.sort();
+        found.sort();
+        assert!(found == expected, "{limit} bytes, {count} records");
+        assert_eq!(fixture.used.load(Relaxed), 0);
+    }
+}
+
+#[test]
+fn sorters_together_stay_within_their_memory() {
+    let limit = 64 << 10;
+    let fixture = fixture(limit);
+    let mut sorters = fixture.sorters(1);
+    let pushes = records(6000, 20, 60, 5);
+    for (no, (key, value)) in pushes.iter().enumerate() {
+        if no % 1500 == 1499 {
+            sorters.extend(fixture.sorters(3));
+        }
+        for sorter in &mut sorters {
+            sorter.push(&[key], &[value]).unwrap();
+        }
+    }
+    // Places of first records come on top (S1).
+    let most = fixture.used_max.load(Relaxed) as usize;
+    assert!(most <= limit + sorters.len() * 1024 && most > limit / 2, "{most} bytes of {limit}");
+    assert!(fixture.memory.join(100).is_none());
+    let counts = sorters.into_iter().map(|sorter| sorted(sorter).unwrap().len()).collect::<Vec<_>>();
+    assert_eq!(counts, [6000, 4501, 4501, 4501, 3001, 3001, 3001, 1501, 1501, 1501, 1, 1, 1]);
+    assert_eq!(fixture.used.load(Relaxed), 0);
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let fixture = fixture(4096);
+    fixture.disk.set_space(Some(fixture.disk.used_bytes() + (16 << 10)));
+    let mut sorter = fixture.sorters(1).remove(0);
+    let mut rng = Rng::new(1);
+    let refused = (0..100_000).find_map(|_| {
+        let key: Vec<u8> = (0..40).map(|_| rng.below(256) as u8).collect();
+        sorter.push(&[&key], &[]).err()
+    });
+    assert!(matches!(refused, Some(Error::DiskFull(_))), "{refused:?}");
+}
+
+#[test]
+fn files_have_no_names_and_an_opening_removes_what_has() {
+    let fixture = fixture(4096);
+    let mut sorter = fixture.sorters(1).remove(0);
+    records(2000, 9, 9, 3).iter().for_each(|(key, value)| sorter.push(&[key], &[value]).unwrap());
+    assert!(sorter.spilled_bytes() > 0);
+    assert_eq!(fixture.disk.list("tmp").unwrap(), Vec::<String>::new());
+    fixture.disk.put("tmp/7.run", b"left by a crash").unwrap();
+    files(&fixture.disk);
+    assert_eq!(fixture.disk.list("tmp").unwrap(), Vec::<String>::new());
+}

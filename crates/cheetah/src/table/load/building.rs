@@ -1,0 +1,141 @@
+//! The new trees of a load, while its rows come.
+
+use super::super::core::{Core, Need};
+use super::super::handle::Table;
+use super::super::large;
+use super::super::row_values::row_bytes_max;
+use super::super::spec::NewRow;
+use super::super::stored_row::{choose_moves, find_values, rebuild, Value};
+use super::{refuse, Refused};
+use crate::base::{Error, Result};
+use crate::format::page::RecordRef;
+use crate::format::row::LOCATOR_BYTES;
+use crate::format::varint;
+use crate::sort::{Share, Sorter};
+use crate::tree::{Builder, Changed};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+/// Trees that are being built, and what is sorted for them.
+#[derive(Debug)]
+pub(super) struct Building {
+    /// Nobody can find it, and nothing has its trees but the list of dropped ones.
+    pub(super) table: Arc<Table>,
+    pub(super) clustered: Clustered,
+    /// Of the secondary indexes, in order. Keys are stored keys; a value is one byte, whether the key is to be unique, and the
+    /// stored payload.
+    pub(super) entries: Vec<Sorter>,
+    rows: u64,
+    values: Vec<Value>,
+    /// The stored row that comes.
+    row: Vec<u8>,
+}
+
+/// Where rows go.
+#[derive(Debug)]
+pub(super) enum Clustered {
+    /// Keys have ascended so far: to the tree, and those that come late to a sorter.
+    Ascends {
+        builder: Builder,
+        late: Sorter,
+        late_count: u64,
+    },
+    Sorted(Sorter),
+}
+
+impl Building {
+    /// Makes the trees; `shares` has one for each index.
+    pub(super) fn new(core: &Core, table: &Table, mut shares: Vec<Share>, ascends: bool) -> Result<Self> {
+        core.make_room(Need::New, table.indexes().len())?;
+        let table = core.catalog.create_trees_for_load(&core.pool.enter(), table)?;
+        let sorter = |share| Sorter::new(&core.temp_files, share);
+        let sorter_of_rows = sorter(shares.pop().expect("there is a share for each index"));
+        let clustered = match ascends {
+            true => Clustered::Ascends {
+                builder: table.clustered().builder(),
+                late: sorter_of_rows,
+                late_count: 0,
+            },
+            false => Clustered::Sorted(sorter_of_rows),
+        };
+        let entries = shares.into_iter().map(sorter).collect();
+        Ok(Self { table, clustered, entries, rows: 0, values: Vec::new(), row: Vec::new() })
+    }
+
+    /// What the table will be.
+    pub(super) fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table)
+    }
+
+    /// Rows that have come.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Bytes that were written to disk for sorting.
+    pub(super) fn note_spilled(&self, core: &Core) {
+        let (Clustered::Ascends { late: rows, .. } | Clustered::Sorted(rows)) = &self.clustered;
+        let bytes: u64 = self.entries.iter().chain([rows]).map(Sorter::spilled_bytes).sum();
+        core.counters.load_spilled_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Takes a row.
+    pub(super) fn add(&mut self, core: &Core, new: &NewRow<'_>, refused: &mut Option<Refused>) -> Result<()> {
+        self.build_row(core, new.row)?;
+        let (key, row) = (new.key, self.row.as_slice());
+        match &mut self.clustered {
+            Clustered::Sorted(sorter) => sorter.push(&[key], &[row])?,
+            Clustered::Ascends { builder, late, late_count } if key < builder.last_key() => {
+                *late_count += 1;
+                late.push(&[key], &[row])?;
+            }
+            Clustered::Ascends { builder, .. } => {
+                if builder.push(key, RecordRef::frozen(row))? == Changed::Exists {
+                    return refuse(core, &self.table, 0, key, (key, row), refused);
+                }
+            }
+        }
+        self.add_entries(new)?;
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn add_entries(&mut self, new: &NewRow<'_>) -> Result<()> {
+        let mut length = [0u8; varint::MAX_BYTES];
+        let used = varint::write(&mut length, new.key.len() as u64);
+        let head = length.get(..used).unwrap_or_default();
+        for entry in new.secondary {
+            let sorter = entry.index_no.checked_sub(1).and_then(|no| self.entries.get_mut(no));
+            let (what, actual, limit) =
+                ("index number", entry.index_no as u64, self.table.indexes().len() as u64 - 1);
+            let sorter = sorter.ok_or(Error::Limit { what, actual, limit })?;
+            sorter.push(&[entry.key, new.key], &[&[u8::from(entry.check_unique)], head, entry.payload])?;
+        }
+        Ok(())
+    }
+
+    /// Builds the stored row, writing its large values: they belong to the new clustered tree.
+    fn build_row(&mut self, core: &Core, row: &[u8]) -> Result<()> {
+        let Self { table, values, row: stored, .. } = self;
+        let (shape, bytes_max) = (table.shape(), row_bytes_max(table));
+        stored.clear();
+        if row.len() <= bytes_max {
+            stored.extend_from_slice(row);
+            return Ok(());
+        }
+        find_values(shape, row, values)?;
+        choose_moves(shape, row, values, bytes_max)?;
+        let mut locators = Vec::with_capacity(values.len());
+        for value in values.iter() {
+            let bytes = row.get(value.at.clone()).unwrap_or_default();
+            locators.push(match value.moves {
+                true => large::write_unlogged(core, table.blob_owner(), bytes)?,
+                false => [0; LOCATOR_BYTES],
+            });
+        }
+        let missing = || Error::corrupt("large values of a row", "a value that was not written");
+        rebuild(shape, row, values, stored, |no, _| {
+            locators.get(no).map(<[u8; LOCATOR_BYTES]>::as_slice).ok_or_else(missing)
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! Loads: a table that nobody else sees gets its rows sorted, page by page, without undo and log.
+//!
+//! The first rows are only kept. If there are no more, they are inserted like any others: what follows costs some syncs. Otherwise new
+//! trees are made for the table. Rows go to the clustered tree at once as long as their keys ascend, or to a sorter, and entries of
+//! each secondary index to a sorter of its own; at the end the trees are built from those, one after the other. Then one action gives
+//! them to the table, and a checkpoint makes them durable.
+//!
+//! Invariants
+//!   L1  New trees are on the list of dropped trees until they are the table's, which is after their last page: a load that
+//!       ends in any other way leaves nothing behind (M10).
+//!   L2  The table was untouched: no undo record leads into its new trees.
+//!   L3  The caller hears of success after a checkpoint that has the load, and nothing about the table was logged before that but
+//!       its being dropped, emptied or renamed. If there is no such checkpoint, nothing else can be done to the table.
+//!   L4  Memory for rows that are kept and for sorting is counted in shares of [`SortMemory`](crate::sort::SortMemory).
+//!   L5  After an error nothing more is taken: rows would be missing.
+//! docs/durability.md, "Loads", has the steps and what a crash after each finds.
+
+mod building;
+mod finishing;
+mod kept;
+
+use super::core::{Core, Counters};
+use super::handle::Table;
+use super::row_op::check_limits;
+use super::spec::NewRow;
+use super::stored_row::{find_values, inline_row};
+use super::{ddl, large};
+use crate::base::{planted, reach, Error, Result};
+use building::Building;
+pub(crate) use kept::Kept;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+/// What becomes of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Taken {
+    /// The load has it.
+    Yes,
+    /// Those that are kept are to be inserted, and then this and all others: nothing is built.
+    No,
+}
+
+/// Hears how many records are in their place, of how many; says whether the statement is to end.
+pub(crate) type Watch<'w> = dyn Fn(u64, u64) -> bool + 'w;
+
+/// A row that was refused for its key, with its large values in it.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Refused {
+    pub(crate) key: Vec<u8>,
+    pub(crate) row: Vec<u8>,
+}
+
+/// A load of one table.
+#[derive(Debug)]
+pub(crate) struct Load {
+    table: Arc<Table>,
+    stage: Stage,
+    refused: Option<Refused>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Nothing has come.
+    New,
+    Keeps(Kept),
+    Builds(Box<Building>),
+    /// Rows are inserted like any others.
+    Inserts,
+    Ended,
+}
+
+impl Load {
+    /// Of a table that is untouched and locked as a whole.
+    pub(crate) fn new(table: &Arc<Table>) -> Self {
+        Self { table: Arc::clone(table), stage: Stage::New, refused: None }
+    }
+
+    /// The table, as it was before.
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// The row because of which a unique key was refused.
+    pub(crate) fn refused(&self) -> Option<&Refused> {
+        self.refused.as_ref()
+    }
+
+    pub(crate) fn set_refused(&mut self, row: &NewRow<'_>) {
+        self.refused = Some(Refused { key: row.key.to_vec(), row: row.row.to_vec() });
+    }
+
+    /// Takes a row. `DuplicateKey` when it is seen already that its key is there.
+    pub(crate) fn add(&mut self, core: &Core, row: &NewRow<'_>) -> Result<Taken> {
+        let taken = self.try_add(core, row);
+        if taken.is_err() {
+            self.stage = Stage::Ended;
+        }
+        taken
+    }
+
+    fn try_add(&mut self, core: &Core, row: &NewRow<'_>) -> Result<Taken> {
+        check_limits(&self.table, Some(row))?;
+        if let Stage::New = self.stage {
+            self.stage = match core.sort_memory.join(1).and_then(|mut shares| shares.pop()) {
+                None => Stage::Inserts,
+                Some(share) => Stage::Keeps(Kept::new(core.sort_memory.limit(), share)),
+            };
+        }
+        if let Stage::Keeps(kept) = &mut self.stage {
+            if kept.keep(row) {
+                return Ok(Taken::Yes);
+            }
+            if !self.begin_building(core)? {
+                return Ok(Taken::No);
+            }
+        }
+        match &mut self.stage {
+            Stage::Builds(building) => building.add(core, row, &mut self.refused).map(|()| Taken::Yes),
+            Stage::Inserts => Ok(Taken::No),
+            _ => Err(self.has_ended()),
+        }
+    }
+
+    /// The rows that are kept, for whom inserts them like any others; so does the load from now on.
+    pub(crate) fn take_kept(&mut self) -> Option<Kept> {
+        match std::mem::replace(&mut self.stage, Stage::Inserts) {
+            Stage::Keeps(kept) => Some(kept),
+            _ => None,
+        }
+    }
+
+    /// Takes nothing more (L5).
+    pub(crate) fn end(&mut self) {
+        self.stage = Stage::Ended;
+    }
+
+    /// Makes the trees and lets them have the rows that were kept; `false` when there is no memory for so many sorters.
+    fn begin_building(&mut self, core: &Core) -> Result<bool> {
+        let Self { table, stage, refused } = self;
+        let Stage::Keeps(kept) = stage else { return Ok(false) };
+        let Some(shares) = core.sort_memory.join(table.indexes().len()) else { return Ok(false) };
+        reach::mark("load begins to build");
+        let mut building = Box::new(Building::new(core, table, shares, kept.ascends())?);
+        kept.each(&mut |row| building.add(core, row, refused))?;
+        *stage = Stage::Builds(building);
+        Ok(true)
+    }
+
+    /// Ends the load. `None` when nothing is built, and rows that are kept are still to be inserted; otherwise the table as it is from
+    /// now on, durable: handles from before are of no more use. After an error the table is empty, or can only be dropped or emptied.
+    /// `watch` hears now and then how many of how many records are in their place, and says whether to stop.
+    pub(crate) fn finish(&mut self, core: &Core, watch: &Watch<'_>) -> Result<Option<Arc<Table>>> {
+        let building = match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::Builds(building) => *building,
+            Stage::Ended => return Err(self.has_ended()),
+            other => {
+                self.stage = other;
+                return Ok(None);
+            }
+        };
+        let (old, new) = (Arc::clone(&self.table), building.table());
+        let is_early = planted::is_on("load: show the trees before they are whole");
+        if is_early {
+            ddl::install_loaded(core, &old, &new, building.rows())?;
+        }
+        let rows = building.finish(core, &mut self.refused, watch)?;
+        if !is_early {
+            ddl::install_loaded(core, &old, &new, rows)?;
+        }
+        Counters::add(&core.counters.loads);
+        core.counters.rows_inserted.fetch_add(rows, Relaxed);
+        core.counters.loaded_rows.fetch_add(rows, Relaxed);
+        Ok(Some(new))
+    }
+
+    fn has_ended(&self) -> Error {
+        let detail = "its load has failed or ended, and takes nothing more";
+        Error::Unsupported { place: format!("table '{}'", self.table.name()), detail: detail.into() }
+    }
+}
+
+/// Refuses the row of `key` because of a unique key of index `index_no` that the row of `existing` has, and notes it in `refused`
+/// with its large values in it.
+fn refuse(
+    core: &Core,
+    table: &Table,
+    index_no: usize,
+    existing: &[u8],
+    (key, stored): (&[u8], &[u8]),
+    refused: &mut Option<Refused>,
+) -> Result<()> {
+    let (mut values, mut row) = (Vec::new(), Vec::new());
+    find_values(table.shape(), stored, &mut values)?;
+    inline_row(table.shape(), stored, &values, &mut row, |locator, value| {
+        let mut bytes = Vec::new();
+        large::read_value(&core.pool, table.blob_owner(), locator, &mut bytes)?;
+        value.extend_from_slice(&bytes);
+        Ok(())
+    })?;
+    *refused = Some(Refused { key: key.to_vec(), row });
+    Err(Error::DuplicateKey { index_no, existing: existing.to_vec() })
+}
