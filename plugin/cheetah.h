@@ -70,6 +70,7 @@ typedef struct CheetahTable CheetahTable;
 typedef struct CheetahTxn CheetahTxn;
 typedef struct CheetahCursor CheetahCursor;
 typedef struct CheetahBuffer CheetahBuffer;
+typedef struct CheetahLoad CheetahLoad;
 
 typedef struct CheetahBytes {
   const uint8_t *data;
@@ -290,6 +291,7 @@ typedef uint8_t (*CheetahInterrupted)(void *context);
 typedef void (*CheetahLockWaits)(uint8_t begins);
 /* Is told that the transaction of one session waits for that of another one. */
 typedef void (*CheetahWaitReport)(void *waiter, void *blocker);
+typedef void (*CheetahProgress)(void *context, uint64_t done, uint64_t total);
 typedef void (*CheetahTextSink)(void *context, CheetahBytes text);
 typedef void (*CheetahCounterSink)(void *context, CheetahBytes name, uint64_t value);
 typedef void (*CheetahXidSink)(void *context, const CheetahXid *xid);
@@ -417,6 +419,14 @@ int32_t cheetah_get(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key
 /* Rows that a consistent read finds; CHEETAH_END when only a scan can tell. */
 int32_t cheetah_count(CheetahTxn *txn, const CheetahTable *table, uint64_t *count);
 int32_t cheetah_fetch_large(CheetahTxn *txn, const CheetahTable *table, CheetahBytes locator, CheetahBuffer *value);
+/* Loads: rows of a new table that nobody else sees. `load` becomes null when the table cannot be loaded; a load that is freed before it has
+   ended leaves it empty. The table is to be opened again behind cheetah_finish_load. After CHEETAH_DUPLICATE_KEY of either
+   cheetah_refused_row tells which row it was. */
+int32_t cheetah_begin_load(CheetahTxn *txn, const CheetahTable *table, CheetahLoad **load);
+int32_t cheetah_load(CheetahTxn *txn, CheetahLoad *load, const CheetahRow *row);
+int32_t cheetah_finish_load(CheetahTxn *txn, CheetahLoad *load, CheetahProgress progress, void *context);
+void cheetah_refused_row(const CheetahLoad *load, CheetahBytes *key, CheetahBytes *row);
+void cheetah_free_load(CheetahLoad *load);
 CheetahBuffer *cheetah_new_buffer(void);
 void cheetah_free_buffer(CheetahBuffer *buffer);
 CheetahBytes cheetah_buffer_bytes(const CheetahBuffer *buffer);

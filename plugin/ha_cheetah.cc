@@ -90,6 +90,7 @@ int ha_cheetah::open(const char *path, int, uint) {
 
 int ha_cheetah::close() {
   cursor_.reset();
+  abandon_load();
   private_txn_.reset();
   engine_table_.reset();
   return 0;
@@ -97,6 +98,7 @@ int ha_cheetah::close() {
 
 int ha_cheetah::reset() {
   cursor_.reset();
+  abandon_load();
   scan_ = Scan::none;
   changes_duplicates_ = tries_semi_consistent_ = read_unlocked_ = false;
   large_values_.clear();
@@ -109,6 +111,9 @@ int ha_cheetah::extra(enum ha_extra_function operation) {
     case HA_EXTRA_INSERT_WITH_UPDATE: changes_duplicates_ = true; break;
     case HA_EXTRA_WRITE_CANNOT_REPLACE:
     case HA_EXTRA_NO_IGNORE_DUP_KEY: changes_duplicates_ = false; break;
+    case HA_EXTRA_BEGIN_COPY: copies_ = true; break;
+    case HA_EXTRA_END_COPY: return finish_load();
+    case HA_EXTRA_ABORT_COPY: abandon_load(); break;
     default: break;
   }
   return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The handler: one open instance of a table. Each method unpacks, makes one call into the engine, packs the answer,
 // and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc, reads.cc, locking.cc, ddl.cc,
-// numbering.cc, statistics.cc and checking.cc.
+// loads.cc, numbering.cc, statistics.cc and checking.cc.
 #pragma once
 
 #include "server.h"
@@ -27,12 +27,16 @@ struct CloseCursor {
 struct FreeBuffer {
   void operator()(CheetahBuffer *buffer) const { cheetah_free_buffer(buffer); }
 };
+struct FreeLoad {
+  void operator()(CheetahLoad *load) const { cheetah_free_load(load); }
+};
 struct FreeTxn {
   void operator()(CheetahTxn *txn) const { cheetah_free_txn(txn); }
 };
 using TableHandle = std::unique_ptr<CheetahTable, CloseTable>;
 using CursorHandle = std::unique_ptr<CheetahCursor, CloseCursor>;
 using RowBuffer = std::unique_ptr<CheetahBuffer, FreeBuffer>;
+using LoadHandle = std::unique_ptr<CheetahLoad, FreeLoad>;
 using TxnHandle = std::unique_ptr<CheetahTxn, FreeTxn>;
 
 }  // namespace cheetah
@@ -74,6 +78,8 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int update_row(const uchar *old_record, const uchar *new_record) override;
   int delete_row(const uchar *record) override;
   int truncate() override;
+  void start_bulk_insert(ha_rows rows, uint flags) override;
+  int end_bulk_insert() override;
   int delete_all_rows() override { return HA_ERR_WRONG_COMMAND; }
   void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
                           ulonglong *reserved) override;
@@ -158,6 +164,13 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int write_failed(int32_t code);
   void set_pointers();
 
+  // loads.cc
+  int begin_load();
+  int finish_load();
+  void abandon_load();
+  int load_failed(const CheetahLoad *load, int32_t code);
+  int show_refused_row(const CheetahLoad *load);
+
   // numbering.cc
   void note_inserted_number(const uchar *record, bool duplicate);
   void note_updated_number(const uchar *old_record, const uchar *new_record);
@@ -182,7 +195,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   bool entry_starts_with(const cheetah::Buffer &prefix) const;
   int read_row_of_entry(uchar *record);
   int decode_row(CheetahBytes key, CheetahBytes row, uchar *record);
-  int compute_virtual_columns_of_key();
+  int compute_virtual_columns_of_key(uint key_no);
   void remember_position(CheetahBytes clustered_key);
   void store_ref(CheetahBytes clustered_key, uchar *place) const;
   static CheetahBytes ref_key(const uchar *place);
@@ -216,6 +229,11 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int numbering_error_ = 0;
   ulonglong numbered_rows_left_ = 0;  // rows that the statement said it would insert
   ulonglong reserved_up_to_ = 0;      // numbers below are the statement's
+
+  // Rows of a new table, when the server copies into it: asked for with the first one.
+  bool in_bulk_insert_ = false;
+  bool copies_ = false;
+  cheetah::LoadHandle load_;
 
   // Of the current scan.
   cheetah::CursorHandle cursor_;

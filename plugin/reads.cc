@@ -132,7 +132,7 @@ int ha_cheetah::deliver_secondary(uchar *record, bool *passed) {
   remember_position(found_.clustered);
   if (only_index && decoded) return 0;
   int error = read_row_of_entry(record);
-  if (error == 0 && only_index) error = compute_virtual_columns_of_key();
+  if (error == 0 && only_index) error = compute_virtual_columns_of_key(active_index);
   if (error == 0 && conditional && !decoded) error = check_pushed_condition(passed);
   return error;
 }
@@ -169,8 +169,8 @@ int ha_cheetah::decode_row(CheetahBytes key, CheetahBytes row, uchar *record) {
 }
 
 // The server leaves virtual columns to the engine while it reads only the index.
-int ha_cheetah::compute_virtual_columns_of_key() {
-  for (const KeyPart &part : codec_.key_of(active_index).parts()) {
+int ha_cheetah::compute_virtual_columns_of_key(uint key_no) {
+  for (const KeyPart &part : codec_.key_of(key_no).parts()) {
     Field *field = part.field();
     if (field->vcol_info != nullptr && !field->stored_in_db() && table->update_virtual_field(field, false)) {
       return HA_ERR_INTERNAL_ERROR;

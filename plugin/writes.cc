@@ -78,9 +78,11 @@ int ha_cheetah::write_row(const uchar *record) {
   encode_secondaries(record, true);
   set_pointers();
   CheetahRow row{key_.bytes(), row_image_.bytes(), entries_.data(), entries_.size(), changes_duplicates_};
-  int32_t code = cheetah_insert(txn_, engine_table_.get(), &row);
+  int error = begin_load();
+  if (error != 0) return error;
+  int32_t code = load_ ? cheetah_load(txn_, load_.get(), &row) : cheetah_insert(txn_, engine_table_.get(), &row);
   note_inserted_number(record, code == CHEETAH_DUPLICATE_KEY);
-  if (code != CHEETAH_OK) return write_failed(code);
+  if (code != CHEETAH_OK) return load_ ? load_failed(load_.get(), code) : write_failed(code);
   return is_sequence() ? end_private_transaction() : 0;
 }
 

@@ -26,6 +26,8 @@ CYCLES = {
                 "ALTER TABLE c8 ENGINE=CHEETAH", "ALTER TABLE c8 ENGINE=InnoDB"],
     "partitions": ["CREATE TABLE IF NOT EXISTS c9 (a INT PRIMARY KEY) ENGINE=CHEETAH PARTITION BY HASH (a) PARTITIONS 3",
                    "INSERT IGNORE INTO c9 SELECT seq FROM seq_1_to_500", "ALTER TABLE c9 ADD PARTITION PARTITIONS 2", "DROP TABLE c9"],
+    "loads": ["CREATE OR REPLACE TABLE c10 (KEY (b)) ENGINE=CHEETAH AS SELECT seq a, CONCAT(seq * 7919 % 10007, REPEAT('z', 200)) b FROM seq_1_to_8000",
+              "ALTER TABLE c10 ADD PRIMARY KEY (b, a)"],
     "database": ["CREATE DATABASE IF NOT EXISTS dd", "CREATE TABLE IF NOT EXISTS dd.t (a INT) ENGINE=CHEETAH",
                  "CREATE TABLE IF NOT EXISTS dd.u (a INT) ENGINE=CHEETAH", "DROP DATABASE dd"],
 }
@@ -74,6 +76,43 @@ def test_kills_in_alter_of_partitions_lose_no_row(context):
     server.stop()
 
 
+def test_a_statement_that_is_killed_while_it_loads_leaves_nothing(context):
+    """KILL QUERY in ALTER TABLE and CREATE TABLE .. SELECT, while rows come or are sorted; with a pool so small that runs are spilled."""
+    import pymysql
+    server = context.server({"loose_cheetah_buffer_pool_size": "8M", "log_bin": "binlog", "binlog_format": "ROW"})
+    server.start()
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(100)) ENGINE=CHEETAH", "d")
+    server.sql("INSERT INTO t SELECT seq, CONCAT(seq * 7919 % 60013, REPEAT('z', 40)) FROM seq_1_to_60000", "d")
+    killed = 0
+    for number in range(2 * context.rounds):
+        statement = ["ALTER TABLE t ADD UNIQUE b (b)", "CREATE TABLE u (KEY (b)) ENGINE=CHEETAH SELECT b, a FROM t ORDER BY b"][number % 2]
+        connection = server.connect("d")
+        killer = threading.Timer(context.rng.uniform(0.01, 0.8), server.sql, [f"KILL QUERY {connection.thread_id()}"])
+        killer.start()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+                cursor.execute("ALTER TABLE t DROP INDEX b" if number % 2 == 0 else "DROP TABLE u")
+        except pymysql.MySQLError as failure:
+            expect(failure.args[0] in (1317, 1927, 1028), f"{statement}: {failure}", server)
+            killed += 1
+        killer.join()
+        connection.close()
+        server.sql("ALTER TABLE d.t DROP INDEX IF EXISTS b")
+        server.sql("DROP TABLE IF EXISTS d.u")
+        expect(server.status("Cheetah_memory_sort_bytes") == 0, "a load keeps memory", server)
+    expect(killed > 0, "no statement was killed in time", server)
+    for _ in range(100):
+        if server.status("Cheetah_dropped_trees") == 0:
+            break
+        time.sleep(0.2)
+    expect(server.status("Cheetah_dropped_trees") == 0, "trees of loads are left", server)
+    expect(server.value("SELECT COUNT(*) FROM d.t") == 60000, "rows are missing", server)
+    expect(server.sql("CHECK TABLE d.t EXTENDED")[-1][3] == "OK", "CHECK TABLE finds damage", server)
+    server.stop()
+
+
 class Cycle(threading.Thread):
     """Runs its statements again and again until the server is gone."""
 
@@ -110,12 +149,14 @@ def check_everything(server):
     for schema, name, engine in tables:
         expect(engine is not None, f"{schema}.{name} cannot be opened", server)
         server.sql(f"SELECT COUNT(*) FROM `{schema}`.`{name}`")
+        if name == "c10":
+            expect(server.value("SELECT COUNT(*) FROM d.c10") == 8000, "a load is there in part", server)
         for row in server.sql(f"CHECK TABLE `{schema}`.`{name}` EXTENDED"):
             expect(row[2] == "status" and row[3] == "OK", f"CHECK TABLE {schema}.{name}: {row[2]} {row[3]}", server)
     listed = {name for schema, name, _ in tables if schema == "d"} - {"keep"}
     for name in listed:
         server.sql(f"DROP TABLE d.`{name}`")
-    for name in [f"c{number}" for number in range(1, 10)]:
+    for name in [f"c{number}" for number in range(1, 11)]:
         server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY) ENGINE=CHEETAH")
         server.sql(f"DROP TABLE d.{name}")
     server.sql("DROP DATABASE IF EXISTS dd")
