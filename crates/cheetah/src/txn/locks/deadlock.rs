@@ -23,7 +23,8 @@ pub struct Deadlock {
     pub number: u64,
     /// Each waits for the next one, and the last for the first, who has just begun to wait.
     pub members: Vec<DeadlockMember>,
-    /// Whose request was given up: of those with the least weight the one who has begun to wait, or else any.
+    /// Whose request was given up: of those with the least weight the one who has begun to wait, or else any. Who would be given up
+    /// for nothing, as another victim is in his circle too, is none.
     pub victim: Owner,
 }
 
@@ -99,28 +100,47 @@ impl LockTable {
 
     /// Breaks all circles in which the waiter `start` is. Whether he was a victim himself.
     pub(super) fn resolve_deadlocks(&self, waits: &mut Waits, start: Owner) -> bool {
-        while let Some(members) = self.circle(waits, start) {
-            let lightest = members.iter().map(|member| member.weight).min();
-            let Some(victim) = members.iter().find(|member| Some(member.weight) == lightest) else {
-                return false;
-            };
-            let victim = victim.owner;
+        let circles = self.circles_to_break(waits, start);
+        let is_victim = circles.iter().any(|(_, victim)| *victim == start);
+        for (members, victim) in circles {
             reach::mark(if victim == start { "locks: victim asks" } else { "locks: victim waits" });
             waits.deadlocks_count += 1;
             waits.latest = Some(Deadlock { number: waits.deadlocks_count, members, victim });
             if let Some(waiter) = self.finish(waits, victim, Outcome::Deadlock) {
                 self.advance_behind(waits, &waiter.want);
             }
-            if victim == start {
-                return true;
-            }
         }
-        false
+        is_victim
     }
 
-    /// A circle of waiters through `start`, who comes first.
-    fn circle(&self, waits: &Waits, start: Owner) -> Option<Vec<DeadlockMember>> {
-        let mut path = vec![(start, self.edges(waits, start))];
+    /// Circles through `start`, each with its victim. Without these victims no circle is left, and each of them is needed for that.
+    fn circles_to_break(&self, waits: &Waits, start: Owner) -> Vec<(Vec<DeadlockMember>, Owner)> {
+        let (mut circles, mut victims) = (Vec::new(), Vec::new());
+        while let Some(members) = self.circle(waits, start, &victims) {
+            let lightest = members.iter().map(|member| member.weight).min();
+            let Some(victim) = members.iter().find(|member| Some(member.weight) == lightest) else { break };
+            let victim = victim.owner;
+            if victim == start {
+                // He is in all of them.
+                return vec![(members, victim)];
+            }
+            victims.push(victim);
+            circles.push((members, victim));
+        }
+        circles.retain(|(_, victim)| {
+            let others = victims.iter().copied().filter(|other| other != victim).collect::<Vec<_>>();
+            let is_needed = self.circle(waits, start, &others).is_some();
+            if !is_needed {
+                victims = others;
+            }
+            is_needed
+        });
+        circles
+    }
+
+    /// A circle of waiters through `start`, who comes first, and through none of `victims`.
+    fn circle(&self, waits: &Waits, start: Owner, victims: &[Owner]) -> Option<Vec<DeadlockMember>> {
+        let mut path = vec![(start, self.edges(waits, start, victims))];
         let mut seen = HashSet::new();
         while let Some((_, rest)) = path.last_mut() {
             let Some(next) = rest.pop() else {
@@ -131,8 +151,8 @@ impl LockTable {
                 let owners = path.iter().map(|(owner, _)| *owner).collect::<Vec<_>>();
                 return Some(self.members(waits, &owners));
             }
-            if waits.is_waiting(next) && seen.insert(next) {
-                path.push((next, self.edges(waits, next)));
+            if waits.is_waiting(next) && !victims.contains(&next) && seen.insert(next) {
+                path.push((next, self.edges(waits, next, victims)));
             }
         }
         None
@@ -169,9 +189,9 @@ impl LockTable {
         self.blockers(waits, waiter).into_iter().map(|blocking| blocking.owner).collect()
     }
 
-    /// For whom a waiter waits, as far as it matters for circles: through each that is left out one comes only to others
-    /// that are named.
-    fn edges(&self, waits: &Waits, owner: Owner) -> Vec<Owner> {
+    /// For whom a waiter waits, as far as it matters for circles without `victims`: through each that is left out one comes only
+    /// to others that are named.
+    fn edges(&self, waits: &Waits, owner: Owner, victims: &[Owner]) -> Vec<Owner> {
         let Some(waiter) = waits.waiter(owner) else { return Vec::new() };
         let Want::Row(request @ RowRequest { want: RowWant::Record(mode) | RowWant::NextKey(mode, _), .. }) =
             &waiter.want
@@ -184,7 +204,8 @@ impl LockTable {
             return Vec::new();
         }
         let mut edges = Vec::new();
-        for other in waits.before_in_record(request.place(), waiter.turn, owner, holders.0, *mode).rev() {
+        let before = waits.before_in_record(request.place(), waiter.turn, owner, holders.0, *mode);
+        for other in before.rev().filter(|other| !victims.contains(&other.owner)) {
             edges.push(other.owner);
             // He waits for all before him, and for all holders.
             if other.closes_queue() && other.record_mode() == Some(LockMode::Exclusive) {

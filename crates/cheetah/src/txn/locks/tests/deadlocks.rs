@@ -141,6 +141,29 @@ fn two_circles_at_once_are_both_broken() {
     assert_eq!(locks.deadlocks().0, 2);
 }
 
+/// D has a record for which C waits, and waits for A itself. When A asks for that record, behind C, it is in two circles: one with C
+/// and D, and one with D alone.
+#[test]
+fn nobody_is_given_up_whose_circle_another_victim_breaks() {
+    for (work_of_a, work_of_d, victim) in [(5, 9, A), (9, 5, D)] {
+        let locks = LockTable::default();
+        locks.grants(D, record(b"k", X));
+        locks.grants(A, record(b"a", X));
+        let behind = locks.queues(C, record(b"k", X), 1);
+        let middle = locks.queues(D, record(b"a", X), work_of_d);
+        if victim == A {
+            locks.deadlocks_with(A, record(b"k", X), work_of_a);
+        } else {
+            let _waiting = locks.queues(A, record(b"k", X), work_of_a);
+            assert_eq!(middle.outcome(), Some(Outcome::Deadlock));
+        }
+        assert_eq!(behind.outcome(), None, "C is in a circle with D, and D or A goes");
+        assert_eq!((locks.deadlocks().0, locks.deadlocks().1.unwrap().victim), (1, victim));
+        locks.release_all(victim);
+        assert_eq!((middle.is_granted(), behind.is_granted()), (victim == A, victim == D));
+    }
+}
+
 /// A has the record to read. B wants to change it, C to read it behind B, and then A to change it: it may pass B, who
 /// waits for it, and not C.
 #[test]
