@@ -606,6 +606,29 @@ fn a_row_that_is_refused_leaves_its_key_to_others() {
     }
 }
 
+/// What changes the row that it has found by one unique key has not found another one by the keys before.
+#[test]
+fn keys_that_a_refused_row_has_not_found_stay_away_when_the_row_in_the_way_is_changed() {
+    for (level, stay_away) in [(Isolation::ReadCommitted, false), (Isolation::RepeatableRead, true)] {
+        let (db, _, mut first, mut second) = pair(level);
+        let mut names_are_unique = spec("names");
+        names_are_unique.indexes[1].unique = true;
+        let table = db.create_table(&names_are_unique).unwrap();
+        let named = |name: &str, number| Row { name: name.into(), ..row(number) };
+        insert(&mut first, &table, 1, &named("one", 1)).unwrap();
+        first.commit().unwrap();
+        first.set_duplicate_lock(LockMode::Exclusive);
+        let refused = insert(&mut first, &table, 2, &named("two", 1));
+        assert!(matches!(refused, Err(Error::DuplicateKey { index_no: 2, .. })), "{refused:?}");
+        assert_eq!(waits(insert(&mut second, &table, 2, &named("three", 3))), stay_away, "{level:?}");
+        assert_eq!(waits(insert(&mut second, &table, 3, &named("two", 2))), stay_away, "{level:?}");
+        insert(&mut second, &table, 4, &named("twofold", 4)).unwrap();
+        if stay_away {
+            insert(&mut first, &table, 2, &named("two", 2)).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_row_that_was_in_the_way_and_has_gone_leaves_its_key_to_others() {
     let (db, table, mut first, mut second) = pair(Isolation::ReadCommitted);

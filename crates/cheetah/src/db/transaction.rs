@@ -149,7 +149,8 @@ impl Transaction {
     }
 
     /// How a row is locked from now on when an insert or an update is refused because of a unique key that it has:
-    /// exclusively by those who change it then. Shared unless this is called.
+    /// exclusively by those who change it then. Shared unless this is called. Where ranges are locked, those keep the unique keys of
+    /// the refused row too that were looked for before and are not there: they would have found another row, or none.
     pub fn set_duplicate_lock(&mut self, mode: LockMode) {
         self.duplicates = mode;
     }
@@ -276,7 +277,9 @@ impl Transaction {
         let before = slot.state().undo_no;
         let locker = Arc::clone(&self.locker);
         let has_whole = self.has_whole(table, LockMode::Exclusive);
-        let locks = (!has_whole).then_some(Locks { locker: &locker, duplicates: self.duplicates });
+        let duplicates = self.duplicates;
+        let keeps_absent = duplicates == LockMode::Exclusive && self.isolation != Isolation::ReadCommitted;
+        let locks = (!has_whole).then_some(Locks { locker: &locker, duplicates, keeps_absent });
         let interrupted = || locker.is_interrupted();
         let on = Target { core: &self.core, slot: &slot, table, locks, interrupted: &interrupted };
         let done = operation(&mut self.writer, on);

@@ -8,8 +8,9 @@ use super::spec::{NewRow, SecondaryEntry};
 use crate::base::{planted, Error, Result, TreeId};
 use crate::format::log_record::RowOp;
 use crate::format::page::RecordRef;
-use crate::tree::SeekMode;
+use crate::tree::{successor, SeekMode};
 use crate::txn::{Lock, LockMode};
+use std::ops::Bound;
 
 /// What an operation has to wait for before it can begin again.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(super) enum Obstacle {
 
 impl Writer {
     pub(super) fn wait_for(&mut self, on: Target<'_>, obstacle: Obstacle) -> Result<()> {
-        let Some(Locks { locker, duplicates }) = on.locks else { return Ok(()) };
+        let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(()) };
         match obstacle {
             Obstacle::Row(key) => {
                 let locked = locker.lock_row(on.table, &key, Patience::Waits, |_| duplicates, |_| Ok(()))?;
@@ -63,7 +64,11 @@ impl Writer {
             return Err(Error::DuplicateKey { index_no: 0, existing: new.key.to_vec() });
         }
         for entry in new.secondary.iter().filter(|entry| must_be_unique(on.table, entry)) {
-            if let Some(row) = self.find_same_key(on, entry)? {
+            let found = self.find_same_key(on, entry);
+            if let (Err(Error::DuplicateKey { index_no, .. }), RowOp::Insert) = (&found, self.change.op) {
+                keep_absent(on, new, *index_no)?;
+            }
+            if let Some(row) = found? {
                 return Ok(Some(Obstacle::Row(row)));
             }
         }
@@ -107,7 +112,7 @@ impl Writer {
 /// Locks the rows of the old key and of the new one; whether by a request for a new key with no row. Waits, with nothing
 /// else held.
 pub(super) fn lock_rows(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>) -> Result<bool> {
-    let Some(Locks { locker, duplicates }) = on.locks else { return Ok(false) };
+    let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(false) };
     let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
     if op != RowOp::Insert {
         locker.lock_row(on.table, old_key, Patience::Waits, |_| LockMode::Exclusive, see)?;
@@ -127,6 +132,26 @@ pub(super) fn give_back_place(on: Target<'_>, new: Option<&NewRow<'_>>, places: 
     if let (Some(Locks { locker, .. }), Some(new)) = (on.locks, new) {
         (0..requests).for_each(|_| locker.unlock_row(on.table, new.key, LockMode::Exclusive));
     }
+}
+
+/// Keeps others from the unique keys of a new row that were looked for before that of index `index_no`, and are not there: the caller
+/// changes the row that has that one, which is right as long as none has those. To be called with the place of the row locked,
+/// and the latches of its unique keys.
+pub(super) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: usize) -> Result<()> {
+    let Some(Locks { locker, keeps_absent: true, .. }) = on.locks else { return Ok(()) };
+    let mode = LockMode::Shared;
+    if !on.table.hidden_key() {
+        // A lock of a record, not of a range: a transaction that does this a million times has room for those.
+        let tree = on.table.clustered().def().id;
+        locker.ask(Lock::Record { tree, key: new.key, mode }, Patience::None)?;
+    }
+    let unique = new.secondary.iter().filter(|entry| must_be_unique(on.table, entry));
+    for entry in unique.take_while(|entry| entry.index_no != index_no) {
+        let (tree, end) = (on.table.tree(entry.index_no)?.def().id, successor(entry.key));
+        let range = (Bound::Included(entry.key), end.as_deref().map_or(Bound::Unbounded, Bound::Excluded));
+        locker.ask(Lock::Gap { tree, range, mode }, Patience::None)?;
+    }
+    Ok(())
 }
 
 /// Gives the locks of the rows back that the operation has changed (I3 of [`super::row_op`]).

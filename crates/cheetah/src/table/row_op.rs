@@ -88,6 +88,8 @@ pub(crate) struct Locks<'a> {
     pub(crate) locker: &'a Locker,
     /// How the row is locked that has a unique key already: as what the caller does then needs it.
     pub(crate) duplicates: LockMode,
+    /// Whether keys of a refused row that are not there stay so: see [`row_locks::keep_absent`](super::row_locks::keep_absent).
+    pub(crate) keeps_absent: bool,
 }
 
 impl Writer {
