@@ -3,7 +3,8 @@
 
 A step that waits is left waiting; what goes on, and when, is compared too. A script ends at its first difference: it has a
 reason (reasons.py), or it is a failure, which is made as short as it gets and printed with its seed. Scripts that InnoDB itself
-plays in two ways are left out and counted. `--plant` leaves a row out of one table: then it must fail, which proves that it can.
+plays in two ways are left out and counted. Cheetah's run as a whole, differences or not, must be what its transactions do in the order of
+their commits (commits.py). `--plant` leaves a row out of one table: then it must fail, which proves that it can.
 
     python3 tests/isolation/interleavings.py [--scripts 150] [--seed 1] [--show]
 """
@@ -21,11 +22,12 @@ sys.dont_write_bytecode = True
 from cheetah_tools import say  # noqa: E402
 from cheetah_tools.paths import VAR, show  # noqa: E402
 from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
+from commits import unexplained  # noqa: E402
 from engines import CHEETAH, Features, fresh_database, INNODB  # noqa: E402
 from orders import agree_in_every_order  # noqa: E402
 from reasons import Difference, Look, ORDER, PLAN, vain  # noqa: E402
 from scripts import Generator, ROWS, Script, TABLE  # noqa: E402
-from sessions import OPTIONS, Play, Session  # noqa: E402
+from sessions import DEADLOCK, OPTIONS, Play, Session  # noqa: E402
 from statements import NO_WAIT, Statement  # noqa: E402
 from waits import cheetah_deadlock, cheetah_waits, innodb_waits  # noqa: E402
 
@@ -60,6 +62,9 @@ class Stage:
         self.root = Session(server, "root", "", ["SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "SET innodb_lock_wait_timeout = 0",
                                                 "SET cheetah_lock_wait_timeout = 0"])
         self.pools = {engine: {} for engine in self.databases}
+        self.alone = Session(server, "alone", fresh_database(server, "play_alone"))
+        for text in (f"{TABLE} ENGINE={INNODB}", ROWS):
+            self.alone.must(text)
         # As long as it is open nothing is purged: what is locked does not depend on how far the purge has come.
         self.keeper = Session(server, "keeper", "")
 
@@ -77,6 +82,14 @@ class Stage:
         play.finish()
         self.keeper.must("COMMIT")
         return Played(play.entries, self.contents(engine))
+
+    def execute(self, texts: list) -> tuple:
+        """Statements one after the other, on a table of InnoDB as it is when a script begins: their outcomes, and the table at the end."""
+        self.alone.must("BEGIN")
+        outcomes = [self.alone.ask(text) for text in texts]
+        table = self.alone.must("SELECT * FROM t FORCE INDEX (PRIMARY) ORDER BY id").rows
+        self.alone.must("ROLLBACK")
+        return outcomes, table
 
     def begin(self, script: Script, engine: str) -> dict:
         """A fresh table, and the sessions."""
@@ -113,9 +126,10 @@ class Stage:
         play.run([(step[0], NO_WAIT.sub("", step[1]))], number)
         states.append(self.dirty_rows(engine))
         waits = innodb_waits(self.root, sessions) if engine == INNODB else cheetah_waits(self.root, sessions)
-        if engine == CHEETAH and deadlocks:
-            waits += cheetah_deadlock(self.root, sessions)
         last, under_way = play.entries[-1], dict(play.under_way)
+        is_told = deadlocks or (NO_WAIT.search(step[1]) and any(e.outcome and e.outcome.error == DEADLOCK for e in (last, *last.woke)))
+        if engine == CHEETAH and is_told:
+            waits += cheetah_deadlock(self.root, sessions)
         for entry in sorted((last, *last.woke), key=lambda entry: entry.outcome is None or not vain(entry)):
             under_way.setdefault(entry.name, entry)
         self.stop(play)
@@ -169,6 +183,7 @@ class Comparison:
         self.theirs, self.ours = stage.play(script, INNODB), stage.play(script, CHEETAH)
         self.number = self.ours.first_difference(self.theirs)
         self.reason, self.waits = "", {}
+        self.unexplained = "" if is_ordered else unexplained(self.ours.entries, self.ours.final, script.level, stage.execute)
         if self.number is not None:
             mine, other = self.ours.entries[self.number], self.theirs.entries[self.number]
             self.reason = stage.features.explain(script.level, mine) or self.locks_differ(stage, mine, other)
@@ -183,7 +198,9 @@ class Comparison:
             return Comparison(stage, self.script.with_steps(steps), self.is_ordered).reason
         if not difference.is_of_locks() and not victims_differ and not self.is_all_by_victims(stage, difference):
             return self.order(stage, difference)
-        theirs = stage.look(self.script, INNODB, self.number, victims_differ or difference.deadlock_differs())
+        # What would not wait waits when it is looked at; that may make a deadlock of it.
+        is_standing = victims_differ or difference.deadlock_differs() or bool(NO_WAIT.search(mine.text))
+        theirs = stage.look(self.script, INNODB, self.number, is_standing)
         of_deadlock = victims_differ or difference.has_deadlock_here()
         ours = stage.look(self.script, CHEETAH, self.number, of_deadlock, difference.victims_here() if of_deadlock else ())
         reason = difference.explain(theirs, ours, lambda engine: stage.look(self.script, engine, self.number - 1, False))
@@ -217,8 +234,8 @@ class Comparison:
         return ORDER if agree_in_every_order(self.number, played, compare) else ""
 
     def fails(self) -> bool:
-        """Whether there is a difference without a reason."""
-        return self.number is not None and not self.reason
+        """Whether there is a difference without a reason, or a run that no order of commits explains."""
+        return bool(self.unexplained) or (self.number is not None and not self.reason)
 
     def text(self) -> str:
         """The script with both outcomes."""
@@ -229,6 +246,7 @@ class Comparison:
             if not same:
                 lines += [f"      -- InnoDB:  {other.text_of()}", f"      -- CHEETAH: {mine.text_of()}"]
         lines += [f"-- {side}: {wait.text()}" for side, waits in self.waits.items() for wait in waits]
+        lines += [f"-- CHEETAH by itself: {self.unexplained}"] if self.unexplained else []
         lines.append(f"-- at the end: {self.theirs.final}" + ("" if self.ours.final == self.theirs.final else f", CHEETAH {self.ours.final}"))
         return "\n".join(lines)
 
@@ -274,7 +292,9 @@ def judge(stage: Stage, script: Script, choice) -> str:
     if not comparison.fails():
         return comparison.reason or "alike"
     for _ in range(3):
-        again = Comparison(stage, script)
+        again = comparison if comparison.unexplained else Comparison(stage, script)
+        if again.unexplained:
+            break
         if again.theirs.first_difference(comparison.theirs) is not None:
             return UNSTEADY
         if again.reason:

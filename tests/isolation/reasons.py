@@ -6,7 +6,8 @@ what; InnoDB's deadlocks are left standing for that. A reason holds if the state
 - precise-ranges: InnoDB waits for a record, or because of a gap, for which one of the two has not asked: it lies behind or
   beside the keys of its search.
 - duplicate-row: a row that has the unique key of one that is to come. InnoDB locks the entry of the unique index with its gap,
-  Cheetah the row; and Cheetah looks at all unique keys before it asks for a place for the row.
+  Cheetah the row; and Cheetah looks at all unique keys before it asks for a place for the row. What ON DUPLICATE KEY UPDATE has not
+  found before that row Cheetah locks, InnoDB the gap.
 - covering: a read with shared locks that needs the index only. Cheetah locks the row, InnoDB the entry.
 - upgrade: who has a row asks for more of it while others wait for it. In Cheetah he passes them, in InnoDB they are a deadlock.
 - kept: InnoDB at READ COMMITTED keeps a row that it has waited for, even if it does not match; Cheetah gives it back.
@@ -20,7 +21,8 @@ what; InnoDB's deadlocks are left standing for that. A reason holds if the state
   their statements one after the other, in every order (orders.py): the engines have to agree in each, and each of them has to have done here
   what it does in one of them.
 - victim: both end a deadlock at this step, at the cost of another transaction or statement; the victim of each is in the other one's circle.
-  (What else happens follows from that, further deadlocks included.)
+  (What else happens follows from that, further deadlocks included.) Where both have a victim in common and one of them has another one, that
+  one's circle must have a reason of those above.
 A read that passes locked rows waits for none: each row that it has passed on one side only is read alone, and waited for, and has to have a reason.
 """
 
@@ -72,7 +74,6 @@ class Difference:
                 return False
         return bool(self.blocked or self.blocked_here or self.deadlock_differs())
 
-
     def deadlock_differs(self) -> bool:
         """Whether not the same sessions ended a deadlock."""
         return self.deadlocked(self.mine) != self.deadlocked(self.other)
@@ -97,22 +98,26 @@ class Difference:
 
     def explain(self, theirs: Look, ours: Look, before=None) -> str:
         """The reason, or nothing. `before` looks at an engine one step earlier."""
+        mine, other = self.deadlocked(self.mine), self.deadlocked(self.other)
         if self.victims_differ():
             circles = [{wait.waiter for wait in circle(look.waits)} for look in (theirs, ours)]
-            mine, other = self.deadlocked(self.mine), self.deadlocked(self.other)
-            return VICTIM if (mine - other or mine) & circles[0] and (other - mine or other) & circles[1] else ""
+            if (mine - other or mine) & circles[0] and (other - mine or other) & circles[1]:
+                return VICTIM
+            if not (mine < other or other < mine):
+                return ""
         self.other_plans = {at for at, plans in enumerate(zip(theirs.plans, ours.plans)) if all(plans) and plans[0] != plans[1]}
         found = []
         for sessions, look, judge in ((self.blocked, theirs, self.judge_theirs), (self.blocked_here, ours, self.judge_ours)):
             for name in sorted(sessions):
                 reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in look.waits if wait.waiter == name]
                 found.append(reasons[0] if reasons and all(reasons) else "")
-        if self.deadlocked(self.other) and not self.deadlocked(self.mine):
-            found.append(self.reason_of_circle(theirs, ours, lambda wait, look: self.judge_theirs(wait, look) or self.judge_entry(wait, look)))
-            found.append(self.reason_of_no_circle(before(CHEETAH), theirs, self.judge_ours) if before and self.number else "")
-        if self.deadlocked(self.mine) and not self.deadlocked(self.other):
-            found.append(self.reason_of_circle(ours, theirs, self.judge_ours))
-            found.append(self.reason_of_no_circle(before(INNODB), ours, self.judge_theirs) if before and self.number else "")
+        if other > mine:
+            judge = lambda wait, look: self.judge_theirs(wait, look) or self.judge_entry(wait, look)  # noqa: E731
+            found.append(self.reason_of_circle(theirs, ours, judge, other - mine))
+            found.append(self.reason_of_no_circle(before(CHEETAH), theirs, self.judge_ours, other - mine) if before and self.number else "")
+        if mine > other:
+            found.append(self.reason_of_circle(ours, theirs, self.judge_ours, mine - other))
+            found.append(self.reason_of_no_circle(before(INNODB), ours, self.judge_theirs, mine - other) if before and self.number else "")
         return next((reason for reason in found if reason), "")
 
     def judge_plans(self, wait, look: Look) -> str:
@@ -120,16 +125,17 @@ class Difference:
         held = self.statements_of(wait.blocker, look) + self.statements_of(wait.waiter, look)
         return PLAN if any(s.number in self.other_plans for s in held) else ""
 
-    def reason_of_circle(self, look: Look, other: Look, judge) -> str:
-        """Why there is a wait in a deadlock of one engine that the other one does not have."""
+    def reason_of_circle(self, look: Look, other: Look, judge, victims: set) -> str:
+        """Why there is a wait in the deadlocks of these victims on one engine that the other one does not have."""
         both = {(wait.waiter, wait.blocker, *wait.place()) for wait in other.waits}
-        reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in circle(look.waits) if (wait.waiter, wait.blocker, *wait.place()) not in both]
+        reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in circle(look.waits, victims)
+                   if (wait.waiter, wait.blocker, *wait.place()) not in both]
         return next((reason for reason in reasons if reason), "")
 
     @staticmethod
-    def reason_of_no_circle(look: Look, other: Look, judge) -> str:
-        """Why somebody who is in a deadlock on the other engine has waited for something else here."""
-        members = {wait.waiter for wait in circle(other.waits)}
+    def reason_of_no_circle(look: Look, other: Look, judge, victims: set) -> str:
+        """Why somebody who is in a deadlock of these victims on the other engine has waited for something else here."""
+        members = {wait.waiter for wait in circle(other.waits, victims)}
         there = {(wait.waiter, wait.blocker, *wait.place()) for wait in other.waits}
         elsewhere = [wait for wait in look.waits if wait.waiter in members and (wait.waiter, wait.blocker, *wait.place()) not in there]
         return next((reason for reason in (judge(wait, look) for wait in elsewhere) if reason), "")
@@ -176,13 +182,20 @@ class Difference:
         if self.touches(held, versions) and (self.removed_by_others(wait, look) or not self.touches_late(wait, held, look)):
             return DELETED
         strong = [s for s in held if not (wait.shared and s.is_shared_read())]   # those that keep it waiting, if they lock the row
-        if not self.touches([asking], versions) or not self.touches(strong, versions):
+        if not self.asks_for(asking, wait, versions) or not self.touches(strong, versions):
             return PRECISE_RANGES
         if self.level == "READ COMMITTED" and not any(s.matches(row) for s in held for row in versions):
             return KEPT
         if wait.index != "PRIMARY" and all(s.is_vain for s in held if self.touches([s], versions)):
             return ENTRY
         return PRECISE_RANGES if any(self.is_next(s, wait, look) for s in held) else ""
+
+    @staticmethod
+    def asks_for(asking: Statement, wait, versions: list) -> bool:
+        """Whether a statement has to do with a record. One in the index of its search it meets there by its value, whatever values the row has had."""
+        if asking.index == wait.index and not asking.changes(wait.index):
+            return asking.reads(wait.index, wait.value) or any(asking.checks(row) for row in versions)
+        return Difference.touches([asking], versions)
 
     @staticmethod
     def is_next(statement: Statement, wait, look: Look) -> bool:
@@ -236,6 +249,8 @@ class Difference:
             was_there = any(wait.is_on(row) for state in look.states for row in state)
             is_read = any(s.reads(wait.index, wait.value) for s in held)
             return REINSERT if was_there and is_read and not any(wait.is_on(row) for row in look.states[-1]) else ""
+        if any(self.has_missed(s, wait, look) for s in held):
+            return DUPLICATE_ROW
         versions = self.versions(wait, look.states)
         if wait.shared and not asking.text.startswith("SELECT") and any(asking.checks(row) for row in versions):
             return DUPLICATE_ROW
@@ -246,6 +261,13 @@ class Difference:
         if asking.is_covered() or (holding and all(s.is_covered() or self.only_checks([s], versions) for s in holding)):
             return COVERING if asking.is_covered() or any(s.is_covered() for s in holding) else DUPLICATE_ROW
         return DUPLICATE_ROW if self.only_checks([asking], versions) else ""
+
+    def has_missed(self, statement: Statement, wait, look: Look) -> bool:
+        """Whether ON DUPLICATE KEY UPDATE has not found this primary key, and the row by its other unique key; Cheetah locks what it has not found."""
+        if self.level == "READ COMMITTED" or " ON DUPLICATE" not in statement.text or wait.index != "PRIMARY" or statement.row[0] != wait.value:
+            return False
+        there = look.states[statement.number]
+        return any(row[2] == statement.row[2] for row in there) and not any(row[0] == wait.value for row in (*there, *look.states[-1]))
 
     @staticmethod
     def is_to_come(statement: Statement, wait, look: Look) -> bool:
@@ -268,15 +290,18 @@ class Difference:
         return bool(found) and not any(s.finds(row) for s in found for row in versions)
 
 
-def circle(waits: list) -> list:
-    """Those waits of which others come back."""
+def circle(waits: list, members=()) -> list:
+    """Those waits of which others come back; with `members`, only where one of them waits in the same circle."""
     def reaches(start: str, goal: str, seen: set) -> bool:
         if start == goal:
             return True
         onward = {w.blocker for w in waits if w.waiter == start} - seen
         return any(reaches(name, goal, seen | onward) for name in onward)
 
-    return [wait for wait in waits if reaches(wait.blocker, wait.waiter, set())]
+    def is_with(name: str) -> bool:
+        return any(reaches(name, member, set()) and reaches(member, name, set()) for member in members)
+
+    return [wait for wait in waits if reaches(wait.blocker, wait.waiter, set()) and (not members or is_with(wait.waiter))]
 
 
 def passes(entry, other) -> bool:

@@ -73,6 +73,12 @@ class Statement:
         """Whether it is a read with shared locks that needs its secondary index only."""
         return self.is_shared_read() and self.index not in ("", "PRIMARY") and not self.text.startswith("SELECT *")
 
+    def changes(self, index: str) -> bool:
+        """Whether it puts records into an index, or takes some out of it that its search has not found there."""
+        if not self.sets:
+            return bool(self.row)
+        return self.sets[0] == "id" or COLUMNS[self.sets[0]] == KEYS[index]
+
     def reads(self, index: str, value) -> bool:
         """Whether its search of this index asks for the value."""
         return self.index == index and any(within(value, part) for part in self.ranges)

@@ -1,0 +1,92 @@
+"""What is a reason for a difference of locks, and what is none: `python3 -m unittest discover -s tests/isolation`."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2] / "tools")]
+sys.dont_write_bytecode = True
+
+from reasons import Difference, DUPLICATE_ROW, Look, PRECISE_RANGES, UPGRADE  # noqa: E402
+from sessions import Entry, Outcome  # noqa: E402
+from waits import Wait  # noqa: E402
+
+LEVEL = "REPEATABLE READ"
+
+
+def entry(number: int, name: str, text: str, waits: bool = False, error: int = 0) -> Entry:
+    """A step that has answered, or waits."""
+    made = Entry(number, name, text)
+    made.outcome, made.waited = None if waits else Outcome(error), waits
+    return made
+
+
+def look(waits: list, states: list, entries: list, *under_way: Entry) -> Look:
+    """An engine at its last step."""
+    return Look(waits, states, [()] * len(entries), entries, {under.name: under for under in under_way})
+
+
+class OneWaits(unittest.TestCase):
+    """`c` has row 40, whose k was 8 at first, and changes it to 12; `b` asks for k from 5 to 9."""
+
+    def reason(self, value: int) -> str:
+        """Why `b` waits in InnoDB for the record of row 40 with that value, which it had when `c` came, and does not here."""
+        text = "UPDATE t FORCE INDEX (k) SET v = v + 10 WHERE k BETWEEN 5 AND 9"
+        before = [entry(0, "c", "BEGIN"), entry(1, "c", "UPDATE t FORCE INDEX (u) SET k = 12 WHERE u IS NULL")]
+        theirs, ours = entry(2, "b", text, waits=True), entry(2, "b", text)
+        states = [((40, k, None, 2, "G0"),) for k in (8, value, 12, 12)]
+        return Difference(LEVEL, ours, theirs).explain(look([Wait("b", "c", "k", "X", False, value, 40)], states, [*before, theirs], theirs),
+                                                       look([], states, [*before, ours]))
+
+    def test_a_record_behind_the_range_has_not_been_asked_for_whatever_its_row_was(self):
+        self.assertEqual(self.reason(10), PRECISE_RANGES)
+
+    def test_a_record_within_the_range_has(self):
+        self.assertEqual(self.reason(8), "")
+
+
+class KeysThatWereMissed(unittest.TestCase):
+    def reason(self, level: str, u: int) -> str:
+        """Why `b` waits here for the key 28, which `a` has not found, and for row 10, which has u = 10."""
+        upsert, text = f"INSERT INTO t VALUES (28, 0, {u}, 0, 'g0') ON DUPLICATE KEY UPDATE v = v + 10", "SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id = 28 FOR UPDATE"
+        before = [entry(0, "a", "BEGIN"), entry(1, "a", upsert)]
+        theirs, ours = entry(2, "b", text), entry(2, "b", text, waits=True)
+        states = [((10, 0, 10, 1, "G0"),)] * 4
+        return Difference(level, ours, theirs).explain(look([], states, [*before, theirs]),
+                                                       look([Wait("b", "a", "PRIMARY", "X", False, 28, 28)], states, [*before, ours], ours))
+
+    def test_a_key_is_locked_that_was_looked_for_before_the_one_that_was_found(self):
+        self.assertEqual(self.reason(LEVEL, 10), DUPLICATE_ROW)
+
+    def test_there_is_none_when_nothing_was_found_or_where_no_ranges_are_locked(self):
+        self.assertEqual(self.reason(LEVEL, 11), "")
+        self.assertEqual(self.reason("READ COMMITTED", 10), "")
+
+
+class OneVictimMore(unittest.TestCase):
+    """At one step both engines end a deadlock of `a` and `d`; InnoDB another one of `c` and `d`, too."""
+
+    def reason(self, place_of_c: int) -> str:
+        """`d` waits for row 10 because of `c`, who waits for d's row `place_of_c`."""
+        insert = entry(1, "c", "INSERT INTO t VALUES (10, 0, 83, 0, 'G1') ON DUPLICATE KEY UPDATE v = v + 10", waits=True)
+        before = [entry(0, "c", "BEGIN"), insert]
+        sides = []
+        for victims in ("ac", "a"):
+            side = entry(3, "d", "DELETE t FROM t FORCE INDEX (PRIMARY) WHERE v = 2")
+            side.woke = [entry(at, name, "UPDATE", error=1213) for at, name in enumerate(victims, 1)]
+            sides.append(side)
+        states = [((10, 0, 10, 1, "G0"), (20, 4, 20, 2, "g0"))] * 5
+        both = [Wait("a", "d", "PRIMARY", "X", False, 20, 20), Wait("c", "d", "PRIMARY", "X", False, place_of_c, place_of_c)]
+        theirs = look([*both, Wait("d", "c", "PRIMARY", "X", False, 10, 10)], states, [*before, sides[0]], insert, sides[0])
+        ours = look([*both, Wait("d", "a", "PRIMARY", "X", False, 48, 48)], states, [*before, sides[1]], insert, sides[1])
+        return Difference(LEVEL, sides[1], sides[0]).explain(theirs, ours)
+
+    def test_its_circle_must_have_a_reason(self):
+        self.assertEqual(self.reason(10), UPGRADE)
+
+    def test_it_is_not_excused_by_the_other_deadlock(self):
+        self.assertEqual(self.reason(20), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
