@@ -188,6 +188,7 @@ typedef struct CheetahTxnInfo {
   uint64_t age_ns;
   uint64_t wait_ns;
   uint64_t changes;
+  uint64_t tables_in_use;
   uint64_t tables_locked;
   uint64_t records_locked;
   uint64_t locks;
@@ -382,6 +383,7 @@ int32_t cheetah_lock_table(CheetahTxn *txn, const CheetahTable *table, uint8_t e
 
 /* What there is of transactions and locks. */
 void cheetah_set_connection(CheetahTxn *txn, uint64_t connection);
+void cheetah_set_tables_in_use(CheetahTxn *txn, uint32_t count);
 int32_t cheetah_list_transactions(CheetahDb *db, CheetahTxnInfoSink sink, void *context);
 int32_t cheetah_list_locks(CheetahDb *db, CheetahLockInfoSink sink, void *context);
 int32_t cheetah_list_lock_waits(CheetahDb *db, CheetahLockWaitSink sink, void *context);

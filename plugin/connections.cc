@@ -24,14 +24,19 @@ class Held {
   THD *thd_;
 };
 
-bool statement_of(uint64_t connection, size_t bytes_max, Statement *statement) {
-  Held held(connection);
-  if (held.thd() == nullptr) return false;
+bool find_connection(uint64_t number, size_t bytes_max, Connection *connection) {
+  Held held(number);
+  THD *thd = held.thd();
+  if (thd == nullptr) return false;
   std::string buffer(bytes_max + 1, '\0');
-  size_t length = thd_query_safe(held.thd(), buffer.data(), buffer.size());
-  buffer.resize(length);
-  *statement = {std::move(buffer), held.thd()->charset()};
-  return length > 0;
+  buffer.resize(thd_query_safe(thd, buffer.data(), buffer.size()));
+  connection->statement = std::move(buffer);
+  connection->charset = thd->charset();
+  connection->commits_itself = !thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN);
+  connection->only_reads = thd_tx_is_read_only(thd);
+  connection->checks_unique = !thd_test_options(thd, OPTION_RELAXED_UNIQUE_CHECKS);
+  connection->checks_foreign_keys = !thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS);
+  return true;
 }
 
 void describe_connection(void *, uint64_t connection, CheetahTextSink sink, void *context) {

@@ -9,14 +9,18 @@
 
 namespace cheetah {
 
-// What a connection executes.
-struct Statement {
-  std::string text;
+// What a connection executes, empty between statements, and how.
+struct Connection {
+  std::string statement;
   CHARSET_INFO *charset = nullptr;
+  bool commits_itself = false;  // each statement is a transaction
+  bool only_reads = false;      // START TRANSACTION READ ONLY
+  bool checks_unique = true;
+  bool checks_foreign_keys = true;
 };
 
-// At most `bytes_max` of it; false when the connection is gone, or between statements.
-bool statement_of(uint64_t connection, size_t bytes_max, Statement *statement);
+// At most `bytes_max` of the statement; false when the connection is gone.
+bool find_connection(uint64_t number, size_t bytes_max, Connection *connection);
 
 // Tells `sink` for people who a connection is and what it does (CheetahDescribe).
 void describe_connection(void *, uint64_t connection, CheetahTextSink sink, void *context);

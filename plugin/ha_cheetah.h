@@ -143,6 +143,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // handler that looks for duplicates of a row to be written has a read lock, but its table is one that is written.
   bool reads_only() const { return get_lock_type() == F_RDLCK && table->reginfo.lock_type < TL_FIRST_WRITE; }
   int begin_statement(THD *thd, bool writes);
+  void count_use(bool begins);
   bool locks_whole_table(THD *thd) const;
   int lock_engine_table(bool exclusive);
   int use_private_transaction(THD *thd);
@@ -218,6 +219,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // Of the current statement.
   cheetah::Session *session_ = nullptr;
   CheetahTxn *txn_ = nullptr;
+  bool is_counted_ = false;  // among the tables that the connection uses
   CheetahRead read_ = CHEETAH_READ_CONSISTENT;
   CheetahRead locked_read_ = CHEETAH_READ_EXCLUSIVE;  // what the server has locked the table for
   cheetah::TxnHandle private_txn_;

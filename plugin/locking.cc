@@ -66,11 +66,20 @@ THR_LOCK_DATA **ha_cheetah::store_lock(THD *thd, THR_LOCK_DATA **to, enum thr_lo
 int ha_cheetah::external_lock(THD *thd, int lock_type) {
   if (lock_type == F_UNLCK) {
     pause_scan();
+    count_use(false);
     return end_private_transaction();
   }
   if (lock_type == F_WRLCK) locked_read_ = CHEETAH_READ_EXCLUSIVE;
   set_read(locked_read_);
-  return begin_statement(thd, lock_type == F_WRLCK);
+  int error = begin_statement(thd, lock_type == F_WRLCK);
+  if (error == 0) count_use(true);
+  return error;
+}
+
+void ha_cheetah::count_use(bool begins) {
+  if (begins == is_counted_) return;
+  is_counted_ = begins;
+  session_->count_table(begins);
 }
 
 // Under LOCK TABLES and in stored functions, tables are locked already, maybe for more than this statement does. A

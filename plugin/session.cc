@@ -75,6 +75,11 @@ int Session::begin_transaction(THD *thd) {
   return handler_error(cheetah_set_isolation(txn_, isolation_level(thd)), thd);
 }
 
+void Session::count_table(bool begins) {
+  tables_in_use_ = begins ? tables_in_use_ + 1 : tables_in_use_ - 1;
+  cheetah_set_tables_in_use(txn_, tables_in_use_);
+}
+
 int Session::register_statement(THD *thd) {
   trans_register_ha(thd, false, engine.hton, 0);
   if (in_long_transaction(thd)) trans_register_ha(thd, true, engine.hton, 0);

@@ -21,6 +21,8 @@ class Session {
   uint duplicate_key_no() const { return duplicate_key_no_; }
   void set_duplicate_key_no(uint key_no) { duplicate_key_no_ = key_no; }
 
+  // A handler begins to use its table, or does so no more: for CHEETAH_TRX.
+  void count_table(bool begins);
   // Tells the server that this statement uses the engine; remembers where the statement began.
   int register_statement(THD *thd);
   // Takes part in the connection's transaction before a statement uses the engine, so that its savepoints count.
@@ -40,6 +42,7 @@ class Session {
 
   CheetahTxn *txn_;
   CheetahSavepoint statement_start_ = {};
+  uint32_t tables_in_use_ = 0;
   bool in_transaction_ = false;
   bool in_statement_ = false;
   uint duplicate_key_no_ = ~0U;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // information_schema.CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS: InnoDB's columns of the same names. Those that mean
-// nothing here are NULL; CHEETAH_TRX has three more at its end. docs/transactions.md, "Views", has them as tables.
+// nothing here, and those of the connection of a transaction without one, are NULL; CHEETAH_TRX has three more at its end. docs/transactions.md, "Views", has them as tables.
 #include "information_schema.h"
 
 #include <sql_acl.h>
@@ -92,14 +92,23 @@ class TransactionRows : public Rows {
     thd_->variables.time_zone->gmt_sec_to_TIME(&time, now_ - static_cast<my_time_t>(age_ns / 1000000000));
     prepared(column)->store_time(&time);
   }
-  void put_query(uint column, uint64_t connection) {
-    Statement statement;
-    if (statement_of(connection, Show::query_length, &statement)) put(column, statement.text, statement.charset);
-  }
 
  private:
   my_time_t now_;
 };
+
+// What the server knows of who holds it: settings as they are now, and so a statement and its tables.
+static void write_connection(Rows *rows, const CheetahTxnInfo *txn) {
+  Connection connection;
+  if (txn->connection == 0 || !find_connection(txn->connection, Show::query_length, &connection)) return;
+  bool reads_without_locks = connection.commits_itself && txn->tables_locked == 0;
+  if (!connection.statement.empty()) rows->put(7, connection.statement, connection.charset);
+  rows->put(9, txn->tables_in_use);
+  rows->put(17, connection.checks_unique);
+  rows->put(18, connection.checks_foreign_keys);
+  rows->put(20, connection.only_reads || reads_without_locks);
+  rows->put(21, reads_without_locks);
+}
 
 static void write_transaction(void *context, const CheetahTxnInfo *txn) {
   auto *rows = static_cast<TransactionRows *>(context);
@@ -114,12 +123,13 @@ static void write_transaction(void *context, const CheetahTxnInfo *txn) {
   }
   rows->put(5, txn->changes + txn->locks);
   rows->put(6, txn->connection);
-  if (txn->connection != 0) rows->put_query(7, txn->connection);
+  write_connection(rows, txn);
   rows->put(10, txn->tables_locked);
   rows->put(11, txn->locks);
   rows->put(12, txn->lock_bytes);
   rows->put(13, txn->records_locked);
   rows->put(14, txn->changes);
+  rows->put(15, 0ULL);  // nobody waits for a turn to enter the engine
   // Of its number here and the server's.
   const LEX_CSTRING &level = Show::isolation_names[txn->isolation + 1];
   rows->put(16, std::string(level.str, level.length));

@@ -94,6 +94,31 @@ def test_a_blocked_session_is_shown_with_whom_it_waits_for(context):
     server.stop()
 
 
+def test_what_a_connection_has_set_is_shown(context):
+    """Settings, reading only, and the tables of the current statement."""
+    server, (first, second, third) = started(context)
+    shown = """SELECT trx_is_read_only, trx_autocommit_non_locking, trx_unique_checks, trx_foreign_key_checks, trx_tables_in_use, trx_concurrency_tickets
+               FROM information_schema.cheetah_trx WHERE trx_mysql_thread_id = {}"""
+    first.run("SET unique_checks = 0, foreign_key_checks = 0", "UPDATE `t``x` SET b = 5 WHERE a = 1")
+    second.run("START TRANSACTION READ ONLY", "SELECT * FROM `t``x`")
+    for session, expected in ((first, (0, 0, 0, 0, 0, 0)), (second, (1, 0, 1, 1, 0, 0))):
+        rows = server.sql(shown.format(session.id))
+        expect(rows == [expected], f"{rows}, expected {expected}", server)
+    third.run("SET autocommit = 1")
+    third.send("SELECT SLEEP(60), x.a FROM `t``x` x JOIN `t``x` y WHERE x.a = y.b LIMIT 1")
+    rows = wait_for(server, shown.format(third.id) + " AND trx_autocommit_non_locking = 1")
+    expect(rows == [(1, 1, 1, 1, 2, 0)], f"a read of one statement: {rows}", server)
+    server.sql(f"KILL QUERY {third.id}")
+    third.end()
+    third.send("UPDATE `t``x` SET b = 6 WHERE a = 1")
+    rows = wait_for(server, shown.format(third.id) + " AND trx_state = 'LOCK WAIT'")
+    expect(rows == [(0, 0, 1, 1, 1, 0)], f"a change in autocommit mode: {rows}", server)
+    first.run("ROLLBACK")
+    third.end()
+    expect(not server.sql(shown.format(third.id)), "a transaction of one statement is shown after its end", server)
+    server.stop()
+
+
 def test_the_latest_deadlock_is_in_the_status(context):
     """With both connections and their statements; one of them was rolled back."""
     server, (first, second, _) = started(context)
@@ -141,6 +166,8 @@ def test_a_forgotten_prepared_transaction_is_shown_with_its_locks(context):
     expect(server.sql(shown) == expected, f"{server.sql(shown)}", server)
     server.kill()
     server.start()
+    unknown = server.sql("SELECT trx_query, trx_tables_in_use, trx_unique_checks, trx_is_read_only FROM information_schema.cheetah_trx")
+    expect(unknown == [(None, None, None, None)], f"without a connection: {unknown}", server)
     expected = [("PREPARED", "'forgotten','',1", 0, "`d`.`t``x`")]
     expect(server.sql(shown) == expected, f"after the restart: {server.sql(shown)}", server)
     server.sql("XA COMMIT 'forgotten'")

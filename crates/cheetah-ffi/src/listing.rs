@@ -19,6 +19,8 @@ pub struct CheetahTxnInfo {
     pub wait_ns: u64,
     /// Its undo records.
     pub changes: u64,
+    /// Tables that its statement uses.
+    pub tables_in_use: u64,
     /// Tables that it has locked.
     pub tables_locked: u64,
     /// Records that it has locked.
@@ -95,6 +97,14 @@ pub unsafe extern "C" fn cheetah_set_connection(txn: *mut CheetahTxn, connection
     value((), || txn.0.set_connection(connection));
 }
 
+/// Sets how many tables the connection's current statement uses.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_set_tables_in_use(txn: *mut CheetahTxn, count: u32) {
+    // SAFETY: by the contract of the crate the handle is open and used by this thread only.
+    let txn = unsafe { &mut *txn };
+    value((), || txn.0.set_tables_in_use(count));
+}
+
 /// Tells all open transactions.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_transactions(
@@ -114,6 +124,7 @@ pub unsafe extern "C" fn cheetah_list_transactions(
                 age_ns: txn.age_ns,
                 wait_ns,
                 changes: txn.changes,
+                tables_in_use: txn.tables_in_use.into(),
                 tables_locked: txn.tables_locked,
                 records_locked: txn.records_locked,
                 locks: txn.locks,

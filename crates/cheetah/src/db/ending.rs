@@ -116,9 +116,11 @@ impl Transaction {
         let listed = core.roster.enter(core.new_owner(), Some(Arc::clone(&self.view)));
         self.locker = Arc::new(self.locker.successor(&self.view, listed.entry()));
         listed.set_connection(self.listed.connection());
+        listed.set_tables_in_use(self.listed.tables_in_use());
         listed.set_isolation(self.isolation as u8);
         let old = std::mem::replace(&mut self.listed, listed);
         old.set_connection(0);
+        old.set_tables_in_use(0);
         old.set_session(SessionId::NONE);
         self.listed.set_session(self.session);
         (old, self.locks.drain(..).map(|lock| lock.0).collect())

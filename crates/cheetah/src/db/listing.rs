@@ -58,6 +58,8 @@ pub struct TransactionInfo {
     pub waits_for: Option<(String, u64)>,
     /// Its undo records: changes of rows, and pieces of large values.
     pub changes: u64,
+    /// Tables that its current statement uses, as the caller has [told](super::Transaction::set_tables_in_use).
+    pub tables_in_use: u32,
     /// Tables that it has locked.
     pub tables_locked: u64,
     /// Records that it has locked, besides those in ranges and those that it has changed.
@@ -183,6 +185,7 @@ fn describe(core: &Core, entry: &Entry, request: Option<&LockInfo>) -> Transacti
         isolation: isolation_of(entry.isolation()),
         waits_for: request.map(waits),
         changes: state.undo_no,
+        tables_in_use: entry.tables_in_use(),
         tables_locked: locks.tables as u64,
         records_locked: locks.records as u64,
         locks: (locks.tables + locks.records + locks.ranges) as u64,

@@ -90,8 +90,10 @@ fn a_transaction_is_told_from_its_first_step_to_its_end() {
     assert_eq!(on.db.transactions(), []);
     txn.take_snapshot().unwrap();
     on.clock.sleep_ns(3_000_000_000);
+    txn.set_tables_in_use(2);
     let reader = &on.db.transactions()[0];
     assert!(reader.id > READER && reader.connection == 42 && reader.state == TransactionState::Running);
+    assert_eq!(reader.tables_in_use, 2);
     assert!((3_000_000_000..4_000_000_000).contains(&reader.age_ns), "{}", reader.age_ns);
     let mut other = on.db.begin();
     on.insert(&mut other, 1);

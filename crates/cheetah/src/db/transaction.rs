@@ -125,6 +125,11 @@ impl Transaction {
         self.listed.set_connection(connection);
     }
 
+    /// Sets how many tables the caller's current statement uses, as [`Db::transactions`](super::Db::transactions) tells it.
+    pub fn set_tables_in_use(&mut self, count: u32) {
+        self.listed.set_tables_in_use(count);
+    }
+
     /// Whether rows that have changed since the transaction's snapshot are refused to those who lock or change them
     /// (`RecordChanged`), under an isolation level that fixes the snapshot for the transaction. Off unless this is called;
     /// otherwise as [`set_isolation`](Self::set_isolation).

@@ -13,7 +13,7 @@ use super::read_view::ReadView;
 use crate::base::{SessionId, TxnId};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// Shards of the list, so that handles that come and go on many cores do not meet.
@@ -42,6 +42,7 @@ pub struct Entry {
     owner: Owner,
     view: Option<Arc<ReadView>>,
     connection: AtomicU64,
+    tables_in_use: AtomicU32,
     phase: AtomicU8,
     isolation: AtomicU8,
     /// 0 before it has written.
@@ -67,6 +68,11 @@ impl Entry {
     /// The number that the caller has given to its connection; 0 when it has none.
     pub fn connection(&self) -> u64 {
         self.connection.load(Relaxed)
+    }
+
+    /// How many tables the caller says it uses.
+    pub fn tables_in_use(&self) -> u32 {
+        self.tables_in_use.load(Relaxed)
     }
 
     /// What it is about.
@@ -99,6 +105,11 @@ impl Entry {
     /// Sets the number of the connection.
     pub fn set_connection(&self, connection: u64) {
         self.connection.store(connection, Relaxed);
+    }
+
+    /// Sets how many tables are used.
+    pub fn set_tables_in_use(&self, count: u32) {
+        self.tables_in_use.store(count, Relaxed);
     }
 
     /// Sets the isolation level.
@@ -190,6 +201,7 @@ impl Roster {
             owner,
             view,
             connection: AtomicU64::new(0),
+            tables_in_use: AtomicU32::new(0),
             phase: AtomicU8::new(Phase::Idle as u8),
             isolation: AtomicU8::new(0),
             txn: AtomicU64::new(0),
