@@ -24,7 +24,7 @@ from cheetah_tools.paths import VAR, show  # noqa: E402
 from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
 from commits import unexplained  # noqa: E402
 from engines import CHEETAH, Features, fresh_database, INNODB  # noqa: E402
-from orders import agree_in_every_order  # noqa: E402
+from orders import agree_in_every_order, answers_from  # noqa: E402
 from reasons import Difference, Look, ORDER, PLAN, vain  # noqa: E402
 from scripts import Generator, ROWS, Script, TABLE  # noqa: E402
 from sessions import DEADLOCK, OPTIONS, Play, Session  # noqa: E402
@@ -205,7 +205,25 @@ class Comparison:
         ours = stage.look(self.script, CHEETAH, self.number, of_deadlock, difference.victims_here() if of_deadlock else ())
         reason = difference.explain(theirs, ours, lambda engine: stage.look(self.script, engine, self.number - 1, False))
         self.waits = {INNODB: theirs.waits, CHEETAH: ours.waits}
-        return reason or self.rows_passed(stage, mine, other) or self.order(stage, difference)
+        return reason or self.victims_one_by_one(stage, difference, theirs, ours) or self.rows_passed(stage, mine, other) or self.order(stage, difference)
+
+    def victims_one_by_one(self, stage: Stage, difference: Difference, theirs: Look, ours: Look) -> str:
+        """The reason of a deadlock that only InnoDB has, if all is explained once its victim has been rolled back before, and does what it has done here."""
+        is_possible = difference.victims_differ() and self.number < len(self.script.steps)
+        for victim in difference.victims_of_theirs_only() if is_possible else ():
+            reason = difference.explain_victim(victim, theirs, ours)
+            if not reason or victim.number == self.number:
+                continue
+            numbers = [n for n in range(self.number + 1) if self.script.steps[n][0] != victim.name or n < victim.number]
+            steps = [self.script.steps[n] for n in numbers]
+            rest = Comparison(stage, self.script.with_steps([*steps[:-1], (victim.name, "ROLLBACK"), steps[-1]]), self.is_ordered)
+            numbers.insert(-1, -1)
+            done = [answers_from(numbers, len(numbers) - 2, side.entries) for side in (rest.theirs, rest.ours)]
+            done = [{n: key for n, key in answers.items() if n >= 0} for answers in done]
+            here = [{n: entry.outcome.key() for n, entry in answers.items() if entry.name != victim.name} for answers in (difference.other, difference.mine)]
+            if done == here and not rest.fails():
+                return reason
+        return ""
 
     def is_all_by_victims(self, stage: Stage, difference: Difference) -> bool:
         """Whether only one engine ends a deadlock, and both agree once what that one has given up is not asked for."""

@@ -7,34 +7,51 @@ them, are sent after that step, one after the other.
 
 from itertools import permutations
 
+from sessions import DEADLOCK
+
 RACERS_MAX = 3
 
 
-def racers(entries: list, number: int) -> list:
-    """Steps of the statements that waited when step `number` came; none when it was one only, or more than are played in every order."""
+def racers(entries: list, number: int, left_out: set) -> list:
+    """Steps of each session's first statement without an answer when step `number` came, but those `left_out`."""
     answered = {entry.number for step in entries[:number] for entry in step.woke}
     waiting = {}   # session -> its first step without an answer
     for entry in entries[:number]:
-        if (entry.waited or entry.deferred) and entry.number not in answered:
+        if (entry.waited or entry.deferred) and entry.number not in answered | left_out:
             waiting.setdefault(entry.name, entry.number)
-    return sorted(waiting.values()) if 1 < len(waiting) <= RACERS_MAX else []
+    return sorted(waiting.values())
 
 
 def agree_in_every_order(number: int, played: list, compare) -> bool:
     """Whether both engines agree in every order of the statements that waited at step `number`, and each of them has done what it does in one of
-    these orders. `played`: all entries of each engine, and what was answered at that step. `compare(steps)` plays both."""
-    late = racers(played[0][0], number)
-    texts = [(entry.name, entry.text) for entry in played[0][0]]   # with the ROLLBACKs at the end
-    unlike = [{n: entry.outcome.key() for n, entry in answers.items()} for _, answers in played]
+    these orders. `played`: all entries of each engine, and what was answered at that step. `compare(steps)` plays both. Whom both have ended in a
+    deadlock at that step is rolled back before it."""
+    entries, answers = played[0][0], [answers for _, answers in played]
+    texts = [(entry.name, entry.text) for entry in entries]   # with the ROLLBACKs at the end
+    victims = common_victims(number, *answers)
+    gone = {victim.number for victim in victims}
+    dropped = gone | {entry.number for entry in entries if entry.deferred and entry.outcome is None}   # by the end of the script
+    late = racers(entries, number, dropped)
+    if len(late) + len(victims) < 2 or len(late) > RACERS_MAX:
+        return False
+    unlike = [{n: entry.outcome.key() for n, entry in side.items() if n not in gone} for side in answers]
     for order in permutations(late):
-        numbers = ordered(texts, number, order)
-        comparison = compare([texts[n] for n in numbers])
+        numbers = [n for n in ordered(texts, number, order) if n not in dropped]
+        at = numbers.index(number)
+        numbers[at:at] = [-1 - n for n in range(len(victims))]
+        comparison = compare([texts[n] if n >= 0 else (victims[-1 - n].name, "ROLLBACK") for n in numbers])
         if comparison.fails():
             return False
         for side, entries in enumerate((comparison.theirs.entries, comparison.ours.entries)):
             if unlike[side] == answers_from(numbers, numbers.index(number), entries):
                 unlike[side] = None
-    return bool(late) and unlike == [None, None]
+    return unlike == [None, None]
+
+
+def common_victims(number: int, mine: dict, other: dict) -> list:
+    """What both engines have ended in a deadlock at step `number`, where it had waited when that came."""
+    ended = [mine[n] for n in mine.keys() & other.keys() if mine[n].outcome.error == other[n].outcome.error == DEADLOCK and n != number]
+    return [victim for victim in ended if not any(e.name == victim.name and n < victim.number for side in (mine, other) for n, e in side.items())]
 
 
 def ordered(texts: list, number: int, order: tuple) -> list:

@@ -17,12 +17,15 @@ what; InnoDB's deadlocks are left standing for that. A reason holds if the state
 - reinsert: a record comes back whose deletion is not purged. InnoDB changes that one, Cheetah asks for the place like any insert.
 - plan: the server reads one of the two statements' tables by another access, as it is estimated otherwise. Nothing follows for the engines:
   such a script says nothing from this step on, and interleavings.py bounds how many may.
+- place: in a deadlock of InnoDB somebody waits for a row whose insert waits for a range of a secondary index. InnoDB has put the row in its place before
+  that, Cheetah puts nothing before it may put all.
 - order: several sessions go on at once, and one of them is a little earlier than the other one here or there. The script is played again with
   their statements one after the other, in every order (orders.py): the engines have to agree in each, and each of them has to have done here
-  what it does in one of them.
+  what it does in one of them. Whom both end in a deadlock meanwhile, in the same statement, is rolled back before that.
 - victim: both end a deadlock at this step, at the cost of another transaction or statement; the victim of each is in the other one's circle.
   (What else happens follows from that, further deadlocks included.) Where both have a victim in common and one of them has another one, that
-  one's circle must have a reason of those above.
+  one's circle must have a reason of those above. Where each has one of its own, InnoDB's must have such a circle, and the script with that
+  one rolled back before the step, in which the engines have to do what they have done here, be alike or have a reason itself.
 A read that passes locked rows waits for none: each row that it has passed on one side only is read alone, and waited for, and has to have a reason.
 """
 
@@ -31,7 +34,7 @@ from statements import comparable, KEYS, Statement
 
 PRECISE_RANGES, DUPLICATE_ROW, COVERING, VICTIM = "precise-ranges", "duplicate-row", "covering", "victim"
 UPGRADE, KEPT, DELETED, ENTRY, REINSERT, PLAN = "upgrade", "kept", "deleted", "entry", "reinsert", "plan"
-ORDER = "order"
+ORDER, PLACE = "order", "place"
 DEADLOCK, TIMEOUT = 1213, 1205
 
 
@@ -56,7 +59,7 @@ class Difference:
 
     def __init__(self, level: str, mine, other):
         self.level, self.mine, self.other = level, answers(mine), answers(other)
-        self.number, self.other_plans = mine.number, set()
+        self.number, self.other_plans, self.waits_here = mine.number, set(), []
         self.blocked = self.stopped(self.other, self.mine)        # sessions that InnoDB stops and Cheetah does not
         self.blocked_here = self.stopped(self.mine, self.other)   # the other way round
 
@@ -104,21 +107,45 @@ class Difference:
             if (mine - other or mine) & circles[0] and (other - mine or other) & circles[1]:
                 return VICTIM
             if not (mine < other or other < mine):
-                return ""
-        self.other_plans = {at for at, plans in enumerate(zip(theirs.plans, ours.plans)) if all(plans) and plans[0] != plans[1]}
+                return ""   # see explain_victim
+        self.compare(theirs, ours)
         found = []
         for sessions, look, judge in ((self.blocked, theirs, self.judge_theirs), (self.blocked_here, ours, self.judge_ours)):
             for name in sorted(sessions):
                 reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in look.waits if wait.waiter == name]
                 found.append(reasons[0] if reasons and all(reasons) else "")
         if other > mine:
-            judge = lambda wait, look: self.judge_theirs(wait, look) or self.judge_entry(wait, look)  # noqa: E731
-            found.append(self.reason_of_circle(theirs, ours, judge, other - mine))
+            found.append(self.reason_of_circle(theirs, ours, self.judge_circle, other - mine))
             found.append(self.reason_of_no_circle(before(CHEETAH), theirs, self.judge_ours, other - mine) if before and self.number else "")
         if mine > other:
             found.append(self.reason_of_circle(ours, theirs, self.judge_ours, mine - other))
             found.append(self.reason_of_no_circle(before(INNODB), ours, self.judge_theirs, mine - other) if before and self.number else "")
         return next((reason for reason in found if reason), "")
+
+    def compare(self, theirs: Look, ours: Look) -> None:
+        """Keep what looks at both engines tell of each other."""
+        self.other_plans = {at for at, plans in enumerate(zip(theirs.plans, ours.plans)) if all(plans) and plans[0] != plans[1]}
+        self.waits_here = ours.waits
+
+    def victims_of_theirs_only(self) -> list:
+        """What InnoDB ended in a deadlock of transactions that Cheetah has not ended in one."""
+        return [e for e in self.other.values() if e.outcome.error == DEADLOCK and e.name not in self.deadlocked(self.mine)]
+
+    def explain_victim(self, victim, theirs: Look, ours: Look) -> str:
+        """Why InnoDB ended a transaction in a deadlock that is none in Cheetah, whatever else the two ended."""
+        self.compare(theirs, ours)
+        return self.reason_of_circle(theirs, ours, self.judge_circle, {victim.name})
+
+    def judge_circle(self, wait, look: Look) -> str:
+        """Why there is a wait in a deadlock of InnoDB that is none in Cheetah."""
+        return self.judge_theirs(wait, look) or self.judge_entry(wait, look) or self.judge_place(wait, look)
+
+    def judge_place(self, wait, look: Look) -> str:
+        """Whether the row of an insert is waited for that itself waits for a range, here too: InnoDB has put it in its place before."""
+        under_way = look.under_way.get(wait.blocker)
+        row = Statement(under_way.text).row if under_way else None
+        waits_for_range = any(own.waiter == wait.blocker and own.inserts for own in self.waits_here)
+        return PLACE if row and waits_for_range and wait.index == "PRIMARY" and not wait.inserts and row[0] == wait.value else ""
 
     def judge_plans(self, wait, look: Look) -> str:
         """Whether one of the statements that meet is executed otherwise."""
@@ -127,17 +154,15 @@ class Difference:
 
     def reason_of_circle(self, look: Look, other: Look, judge, victims: set) -> str:
         """Why there is a wait in the deadlocks of these victims on one engine that the other one does not have."""
-        both = {(wait.waiter, wait.blocker, *wait.place()) for wait in other.waits}
         reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in circle(look.waits, victims)
-                   if (wait.waiter, wait.blocker, *wait.place()) not in both]
+                   if not any(wait.is_as(there) for there in other.waits)]
         return next((reason for reason in reasons if reason), "")
 
     @staticmethod
     def reason_of_no_circle(look: Look, other: Look, judge, victims: set) -> str:
         """Why somebody who is in a deadlock of these victims on the other engine has waited for something else here."""
         members = {wait.waiter for wait in circle(other.waits, victims)}
-        there = {(wait.waiter, wait.blocker, *wait.place()) for wait in other.waits}
-        elsewhere = [wait for wait in look.waits if wait.waiter in members and (wait.waiter, wait.blocker, *wait.place()) not in there]
+        elsewhere = [wait for wait in look.waits if wait.waiter in members and not any(wait.is_as(there) for there in other.waits)]
         return next((reason for reason in (judge(wait, look) for wait in elsewhere) if reason), "")
 
     @staticmethod

@@ -67,6 +67,28 @@ class Orders(unittest.TestCase):
         self.assertFalse(self.judge((1, 0), (0, 1), fails=True))
 
 
+    def test_whom_both_end_in_a_deadlock_is_rolled_back_before(self):
+        entries = [entry(number, waited=number in (3, 4)) for number in range(len(STEPS))]
+        played = [(entries, {3: entry(3, 0, True, error), 4: entry(4, 1, True), 6: entry(6)}) for error in (1213, 1213)]
+        asked = []
+
+        class Alike:
+            def __init__(self, texts):
+                asked.append(texts)
+                self.theirs = self.ours = Side([])
+                for at, text in enumerate(texts):
+                    made = Entry(at, *text)
+                    made.outcome = Outcome(affected=int(text == ("b", "WAIT")))
+                    self.theirs.entries.append(made)
+
+            def fails(self):
+                return False
+        self.assertTrue(agree_in_every_order(6, played, Alike))
+        self.assertEqual(asked, [[("a", "BEGIN"), ("b", "BEGIN"), ("c", "LOCK"), ("a", "THEN"), ("a", "ROLLBACK"), ("c", "COMMIT"), ("b", "WAIT")]])
+        for error in (0, 1205):
+            self.assertFalse(agree_in_every_order(6, [played[0], (entries, {**played[1][1], 3: entry(3, 0, True, error)})], Alike), "only one of them has")
+
+
 class Victims(unittest.TestCase):
     def test_a_victim_must_be_in_the_circle_of_the_other_engine(self):
         for waits, expected in (([("a", "b"), ("b", "a")], VICTIM), ([("a", "c"), ("c", "a")], "")):

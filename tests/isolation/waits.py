@@ -28,6 +28,11 @@ class Wait:
         """What is waited for."""
         return self.index, self.value, self.row
 
+    def is_as(self, other) -> bool:
+        """Whether it is the same wait, maybe told by the other engine."""
+        same_row = None in (self.row, other.row) or self.row == other.row
+        return (self.waiter, self.blocker, self.index, self.value) == (other.waiter, other.blocker, other.index, other.value) and same_row
+
     def is_on(self, row: tuple) -> bool:
         """Whether this version of a row has the record."""
         return self.row in (None, row[0]) and comparable(row[KEYS[self.index]]) == self.value
