@@ -24,8 +24,8 @@ from cheetah_tools.paths import VAR, show  # noqa: E402
 from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
 from commits import unexplained  # noqa: E402
 from engines import CHEETAH, Features, fresh_database, INNODB  # noqa: E402
-from orders import agree_in_every_order, answers_from  # noqa: E402
-from reasons import Difference, Look, ORDER, PLAN, vain  # noqa: E402
+from orders import answers_from, done_in_an_order  # noqa: E402
+from reasons import Difference, Look, MEANWHILE, ORDER, PLAN, vain  # noqa: E402
 from scripts import Generator, ROWS, Script, TABLE  # noqa: E402
 from sessions import DEADLOCK, OPTIONS, Play, Session  # noqa: E402
 from statements import NO_WAIT, Statement  # noqa: E402
@@ -249,7 +249,10 @@ class Comparison:
             return ""
         played = [(side.entries, answers) for side, answers in ((self.theirs, difference.other), (self.ours, difference.mine))]
         compare = lambda steps: Comparison(stage, self.script.with_steps(steps), is_ordered=True)  # noqa: E731
-        return ORDER if agree_in_every_order(self.number, played, compare) else ""
+        done = done_in_an_order(self.number, played, compare)
+        if done == [False, True] and difference.has_come_meanwhile(self.ours.entries):
+            return MEANWHILE
+        return ORDER if done == [True, True] else ""
 
     def fails(self) -> bool:
         """Whether there is a difference without a reason, or a run that no order of commits explains."""

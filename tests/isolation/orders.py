@@ -22,18 +22,18 @@ def racers(entries: list, number: int, left_out: set) -> list:
     return sorted(waiting.values())
 
 
-def agree_in_every_order(number: int, played: list, compare) -> bool:
-    """Whether both engines agree in every order of the statements that waited at step `number`, and each of them has done what it does in one of
-    these orders. `played`: all entries of each engine, and what was answered at that step. `compare(steps)` plays both. Whom both have ended in a
-    deadlock at that step is rolled back before it."""
+def done_in_an_order(number: int, played: list, compare) -> list:
+    """Of each engine, whether it has done what it does in one of the orders of the statements that waited at step `number`; nothing unless both agree in
+    every order. `played`: all entries of each engine, and what was answered at that step. `compare(steps)` plays both. Whom both have ended in a deadlock at
+    that step is rolled back before it."""
     entries, answers = played[0][0], [answers for _, answers in played]
     texts = [(entry.name, entry.text) for entry in entries]   # with the ROLLBACKs at the end
     victims = common_victims(number, *answers)
     gone = {victim.number for victim in victims}
     dropped = gone | {entry.number for entry in entries if entry.deferred and entry.outcome is None}   # by the end of the script
     late = racers(entries, number, dropped)
-    if len(late) + len(victims) < 2 or len(late) > RACERS_MAX:
-        return False
+    if len(late) > RACERS_MAX:
+        return []
     unlike = [{n: entry.outcome.key() for n, entry in side.items() if n not in gone} for side in answers]
     for order in permutations(late):
         numbers = [n for n in ordered(texts, number, order) if n not in dropped]
@@ -41,11 +41,11 @@ def agree_in_every_order(number: int, played: list, compare) -> bool:
         numbers[at:at] = [-1 - n for n in range(len(victims))]
         comparison = compare([texts[n] if n >= 0 else (victims[-1 - n].name, "ROLLBACK") for n in numbers])
         if comparison.fails():
-            return False
+            return []
         for side, entries in enumerate((comparison.theirs.entries, comparison.ours.entries)):
             if unlike[side] == answers_from(numbers, numbers.index(number), entries):
                 unlike[side] = None
-    return unlike == [None, None]
+    return [side is None for side in unlike] if late else []
 
 
 def common_victims(number: int, mine: dict, other: dict) -> list:

@@ -22,6 +22,8 @@ what; InnoDB's deadlocks are left standing for that. A reason holds if the state
 - order: several sessions go on at once, and one of them is a little earlier than the other one here or there. The script is played again with
   their statements one after the other, in every order (orders.py): the engines have to agree in each, and each of them has to have done here
   what it does in one of them. Whom both end in a deadlock meanwhile, in the same statement, is rolled back before that.
+- meanwhile: at READ COMMITTED somebody has waited within a scan, and a row has come, or moved, before the record that was waited for. Cheetah looks again from where
+  it was and finds it, InnoDB does not. The statement sent once the wait is over has to give in both what it has given here.
 - victim: both end a deadlock at this step, at the cost of another transaction or statement; the victim of each is in the other one's circle.
   (What else happens follows from that, further deadlocks included.) Where both have a victim in common and one of them has another one, that
   one's circle must have a reason of those above. Where each has one of its own, InnoDB's must have such a circle, and the script with that
@@ -34,7 +36,7 @@ from statements import comparable, KEYS, Statement
 
 PRECISE_RANGES, DUPLICATE_ROW, COVERING, VICTIM = "precise-ranges", "duplicate-row", "covering", "victim"
 UPGRADE, KEPT, DELETED, ENTRY, REINSERT, PLAN = "upgrade", "kept", "deleted", "entry", "reinsert", "plan"
-ORDER, PLACE = "order", "place"
+ORDER, PLACE, MEANWHILE = "order", "place", "meanwhile"
 DEADLOCK, TIMEOUT = 1213, 1205
 
 
@@ -121,6 +123,17 @@ class Difference:
             found.append(self.reason_of_circle(ours, theirs, self.judge_ours, mine - other))
             found.append(self.reason_of_no_circle(before(INNODB), ours, self.judge_theirs, mine - other) if before and self.number else "")
         return next((reason for reason in found if reason), "")
+
+    def has_come_meanwhile(self, entries: list) -> bool:
+        """Whether each statement that has given something else here has waited while another session may have put a row where it looks."""
+        unlike = [n for n in self.mine.keys() & self.other.keys() if self.mine[n].outcome.key() != self.other[n].outcome.key()]
+        return self.level == "READ COMMITTED" and bool(unlike) and all(self.meets(Statement(entries[n].text), entries[n + 1:self.number + 1], entries[n].name) for n in unlike)
+
+    @staticmethod
+    def meets(asking: Statement, entries: list, name: str) -> bool:
+        """Whether one of these statements, of others than `name`, may put a row where the statement looks."""
+        others = [Statement(entry.text) for step in entries for entry in (step, *step.woke) if entry.name != name]
+        return any((other.row and asking.finds(other.row)) or (other.sets and other.changes(asking.index)) for other in others if asking.index)
 
     def compare(self, theirs: Look, ours: Look) -> None:
         """Keep what looks at both engines tell of each other."""

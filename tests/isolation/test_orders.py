@@ -7,7 +7,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2] / "tools")]
 sys.dont_write_bytecode = True
 
-from orders import agree_in_every_order, ordered  # noqa: E402
+from orders import done_in_an_order, ordered  # noqa: E402
 from reasons import Difference, Look, VICTIM  # noqa: E402
 from sessions import Entry, Outcome  # noqa: E402
 from waits import Wait  # noqa: E402
@@ -51,7 +51,7 @@ class Orders(unittest.TestCase):
         entries = [entry(number, waited=number in (3, 4)) for number in range(len(STEPS))]
         entries[5].deferred = True
         played = [(entries, {3: entry(3, a, True), 4: entry(4, b, True), 5: entry(5), 6: entry(6)}) for a, b in (theirs, ours)]
-        return agree_in_every_order(6, played, lambda texts: Comparison(texts, fails))
+        return done_in_an_order(6, played, lambda texts: Comparison(texts, fails)) == [True, True]
 
     def test_those_who_waited_are_sent_behind_the_step_that_let_them_go_on(self):
         self.assertEqual(ordered(STEPS, 6, (4, 3)), [0, 1, 2, 6, 4, 3, 5])
@@ -83,10 +83,11 @@ class Orders(unittest.TestCase):
 
             def fails(self):
                 return False
-        self.assertTrue(agree_in_every_order(6, played, Alike))
+        self.assertEqual(done_in_an_order(6, played, Alike), [True, True])
         self.assertEqual(asked, [[("a", "BEGIN"), ("b", "BEGIN"), ("c", "LOCK"), ("a", "THEN"), ("a", "ROLLBACK"), ("c", "COMMIT"), ("b", "WAIT")]])
         for error in (0, 1205):
-            self.assertFalse(agree_in_every_order(6, [played[0], (entries, {**played[1][1], 3: entry(3, 0, True, error)})], Alike), "only one of them has")
+            other = (entries, {**played[1][1], 3: entry(3, 0, True, error)})
+            self.assertNotEqual(done_in_an_order(6, [played[0], other], Alike), [True, True], "only one of them has")
 
 
 class Victims(unittest.TestCase):

@@ -88,5 +88,24 @@ class OneVictimMore(unittest.TestCase):
         self.assertEqual(self.reason(20), "")
 
 
+class RowsThatCameMeanwhile(unittest.TestCase):
+    def found(self, level: str, text: str) -> bool:
+        """Whether `a` may have found another row here when it went on, as `c` has done this while it waited."""
+        steps = [entry(0, "a", "DELETE t FROM t FORCE INDEX (PRIMARY) WHERE id < 30", waits=True), entry(1, "c", text), entry(2, "c", "COMMIT")]
+        sides = []
+        for affected in (3, 4):
+            side, woken = entry(2, "c", "COMMIT"), Entry(0, "a", steps[0].text)
+            woken.outcome, side.woke = Outcome(affected=affected), [woken]
+            sides.append(side)
+        return Difference(level, *sides).has_come_meanwhile(steps)
+
+    def test_only_where_somebody_has_put_a_row_there_and_ranges_are_not_locked(self):
+        insert = "INSERT INTO t VALUES (16, 2, NULL, 1, 'g0')"
+        self.assertTrue(self.found("READ COMMITTED", insert))
+        self.assertFalse(self.found("REPEATABLE READ", insert))
+        self.assertFalse(self.found("READ COMMITTED", insert.replace("16", "36")))
+        self.assertFalse(self.found("READ COMMITTED", "DELETE t FROM t FORCE INDEX (k) WHERE k = 4"))
+
+
 if __name__ == "__main__":
     unittest.main()
