@@ -4,7 +4,7 @@ A difference of locks is played once more, up to its step, and the engine that l
 what; InnoDB's deadlocks are left standing for that. A reason holds if the statements so far agree with it:
 
 - precise-ranges: InnoDB waits for a record, or because of a gap, for which one of the two has not asked: it lies behind or
-  beside the keys of its search.
+  beside the keys of its search. Or Cheetah waits for a record that SKIP LOCKED has not passed here, as it lay behind another's range only.
 - duplicate-row: a row that has the unique key of one that is to come. InnoDB locks the entry of the unique index with its gap,
   Cheetah the row; and Cheetah looks at all unique keys before it asks for a place for the row. What ON DUPLICATE KEY UPDATE has not
   found before that row Cheetah locks, InnoDB the gap.
@@ -17,6 +17,7 @@ what; InnoDB's deadlocks are left standing for that. A reason holds if the state
 - reinsert: a record comes back whose deletion is not purged. InnoDB changes that one, Cheetah asks for the place like any insert.
 - plan: the server reads one of the two statements' tables by another access, as it is estimated otherwise. Nothing follows for the engines:
   such a script says nothing from this step on, and interleavings.py bounds how many may.
+- gone: two have waited for a record that is there no more. InnoDB lets both go on, Cheetah the first, and the second when that one has ended.
 - place: in a deadlock of InnoDB somebody waits for a row whose insert waits for a range of a secondary index. InnoDB has put the row in its place before
   that, Cheetah puts nothing before it may put all.
 - order: several sessions go on at once, and one of them is a little earlier than the other one here or there. The script is played again with
@@ -36,7 +37,7 @@ from statements import comparable, KEYS, Statement
 
 PRECISE_RANGES, DUPLICATE_ROW, COVERING, VICTIM = "precise-ranges", "duplicate-row", "covering", "victim"
 UPGRADE, KEPT, DELETED, ENTRY, REINSERT, PLAN = "upgrade", "kept", "deleted", "entry", "reinsert", "plan"
-ORDER, PLACE, MEANWHILE = "order", "place", "meanwhile"
+ORDER, PLACE, MEANWHILE, GONE = "order", "place", "meanwhile", "gone"
 DEADLOCK, TIMEOUT = 1213, 1205
 
 
@@ -61,7 +62,7 @@ class Difference:
 
     def __init__(self, level: str, mine, other):
         self.level, self.mine, self.other = level, answers(mine), answers(other)
-        self.number, self.other_plans, self.waits_here = mine.number, set(), []
+        self.number, self.other_plans, self.waits_here, self.rows_there = mine.number, set(), [], ()
         self.blocked = self.stopped(self.other, self.mine)        # sessions that InnoDB stops and Cheetah does not
         self.blocked_here = self.stopped(self.mine, self.other)   # the other way round
 
@@ -138,7 +139,7 @@ class Difference:
     def compare(self, theirs: Look, ours: Look) -> None:
         """Keep what looks at both engines tell of each other."""
         self.other_plans = {at for at, plans in enumerate(zip(theirs.plans, ours.plans)) if all(plans) and plans[0] != plans[1]}
-        self.waits_here = ours.waits
+        self.waits_here, self.rows_there = ours.waits, theirs.states[-1] if theirs.states else ()
 
     def victims_of_theirs_only(self) -> list:
         """What InnoDB ended in a deadlock of transactions that Cheetah has not ended in one."""
@@ -287,6 +288,8 @@ class Difference:
             was_there = any(wait.is_on(row) for state in look.states for row in state)
             is_read = any(s.reads(wait.index, wait.value) for s in held)
             return REINSERT if was_there and is_read and not any(wait.is_on(row) for row in look.states[-1]) else ""
+        if self.has_gone(wait, look):
+            return GONE
         if any(self.has_missed(s, wait, look) for s in held):
             return DUPLICATE_ROW
         versions = self.versions(wait, look.states)
@@ -296,9 +299,23 @@ class Difference:
         # Writers share a lock only of a row that has their unique key.
         if wait.held_shared and holding and not any(s.is_shared_read() for s in holding) and any(s.checks(row) for s in holding for row in versions):
             return DUPLICATE_ROW
+        if holding and all(self.was_passed(s, wait, look) for s in holding):
+            return PRECISE_RANGES
         if asking.is_covered() or (holding and all(s.is_covered() or self.only_checks([s], versions) for s in holding)):
             return COVERING if asking.is_covered() or any(s.is_covered() for s in holding) else DUPLICATE_ROW
         return DUPLICATE_ROW if self.only_checks([asking], versions) else ""
+
+    def has_gone(self, wait, look: Look) -> bool:
+        """Whether both have waited for a record that this step has taken away, and the first of them has gone on."""
+        is_there = any(wait.is_on(row) for row in (*look.states[-1], *self.rows_there))
+        went_on = any(entry.name == wait.blocker and n != self.number for n, entry in self.mine.items())
+        return went_on and not is_there and not wait.inserts and look.under_way[wait.waiter].number < self.number
+
+    def was_passed(self, statement: Statement, wait, look: Look) -> bool:
+        """Whether InnoDB has passed the record as locked, and Cheetah has not: it lay behind a range of another open transaction."""
+        others = {entry.name for entry in look.entries} - {wait.blocker}
+        earlier = [s for name in others for s in self.statements_of(name, look) if s.number < statement.number]
+        return " SKIP LOCKED" in statement.text and any(self.is_next(s, wait, look) for s in earlier)
 
     def has_missed(self, statement: Statement, wait, look: Look) -> bool:
         """Whether ON DUPLICATE KEY UPDATE has not found this primary key, and the row by its other unique key; Cheetah locks what it has not found."""
