@@ -223,7 +223,7 @@ class Difference:
         strong = [s for s in held if not (wait.shared and s.is_shared_read())]   # those that keep it waiting, if they lock the row
         if not self.asks_for(asking, wait, versions) or not self.touches(strong, versions):
             return PRECISE_RANGES
-        if self.level == "READ COMMITTED" and not any(s.matches(row) for s in held for row in versions):
+        if self.level == "READ COMMITTED" and not any(s.matches(row) for s in held for row in self.versions(wait, look.states[s.number:])):
             return KEPT
         if wait.index != "PRIMARY" and all(s.is_vain for s in held if self.touches([s], versions)):
             return ENTRY
