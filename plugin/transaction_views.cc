@@ -81,7 +81,7 @@ static ST_FIELD_INFO lock_waits_columns[] = {Column("requesting_trx_id", ULonglo
 
 namespace cheetah {
 
-// What only these views have: moments, and statements of connections.
+// What only this view has: moments.
 class TransactionRows : public Rows {
  public:
   TransactionRows(THD *thd, TABLE *target) : Rows(thd, target), now_(my_time(0)) {}

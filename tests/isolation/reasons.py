@@ -29,6 +29,7 @@ what; InnoDB's deadlocks are left standing for that. A reason holds if the state
   (What else happens follows from that, further deadlocks included.) Where both have a victim in common and one of them has another one, that
   one's circle must have a reason of those above. Where each has one of its own, InnoDB's must have such a circle, and the script with that
   one rolled back before the step, in which the engines have to do what they have done here, be alike or have a reason itself.
+Who waits for somebody that waits himself, for something else on the other engine and with a reason, waits for that reason.
 A read that passes locked rows waits for none: each row that it has passed on one side only is read alone, and waited for, and has to have a reason.
 """
 
@@ -113,9 +114,10 @@ class Difference:
                 return ""   # see explain_victim
         self.compare(theirs, ours)
         found = []
-        for sessions, look, judge in ((self.blocked, theirs, self.judge_theirs), (self.blocked_here, ours, self.judge_ours)):
+        sides = ((self.blocked, (theirs, self.judge_theirs), (ours, self.judge_ours)), (self.blocked_here, (ours, self.judge_ours), (theirs, self.judge_theirs)))
+        for sessions, (look, judge), there in sides:
             for name in sorted(sessions):
-                reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in look.waits if wait.waiter == name]
+                reasons = [judge(wait, look) or self.judge_plans(wait, look) or self.judge_behind(wait, look, *there) for wait in look.waits if wait.waiter == name]
                 found.append(reasons[0] if reasons and all(reasons) else "")
         if other > mine:
             found.append(self.reason_of_circle(theirs, ours, self.judge_circle, other - mine))
@@ -140,6 +142,18 @@ class Difference:
         """Keep what looks at both engines tell of each other."""
         self.other_plans = {at for at, plans in enumerate(zip(theirs.plans, ours.plans)) if all(plans) and plans[0] != plans[1]}
         self.waits_here, self.rows_there = ours.waits, theirs.states[-1] if theirs.states else ()
+
+    def judge_behind(self, wait, look: Look, there: Look, judge_there) -> str:
+        """Whether the one who is waited for has come further with the statement that he waits in himself than on the other engine, which has him wait
+        for something else with a reason. He must have the record by that statement only."""
+        here, elsewhere = look.under_way.get(wait.blocker), there.under_way.get(wait.blocker)
+        versions = self.versions(wait, look.states)
+        holding = [s for s in self.statements_of(wait.blocker, look) if self.touches([s], versions)]
+        if here is None or elsewhere is None or not holding or any(s.number != here.number or s.number != elsewhere.number for s in holding):
+            return ""
+        waits = [other for other in there.waits if other.waiter == wait.blocker and not any(other.is_as(own) for own in look.waits)]
+        reasons = [judge_there(other, there) for other in waits]
+        return reasons[0] if reasons and all(reasons) else ""
 
     def victims_of_theirs_only(self) -> list:
         """What InnoDB ended in a deadlock of transactions that Cheetah has not ended in one."""
@@ -242,7 +256,8 @@ class Difference:
         if statement.is_vain or statement.index != wait.index:
             return False
         values = [comparable(row[KEYS[wait.index]]) for row in look.states[statement.number]]
-        return any(high <= wait.value and not any(high < value < wait.value for value in values) for _, _, high, _ in statement.ranges)
+        return any((high < wait.value or (high == wait.value and not with_high)) and not any(high < value < wait.value for value in values)
+                   for _, _, high, with_high in statement.ranges)
 
     @staticmethod
     def is_behind_one_that_went(wait, asking: Statement, look: Look) -> bool:

@@ -63,6 +63,25 @@ class KeysThatWereMissed(unittest.TestCase):
         self.assertEqual(self.reason("READ COMMITTED", 10), "")
 
 
+class SomebodyHasComeFurther(unittest.TestCase):
+    def reason(self, held: str) -> str:
+        """Why `b`, who has row 30 by `held`, waits here for row 40 of `a`, who waits for row 50 here, and in InnoDB for row 40 behind b's range."""
+        waiting = entry(2, "a", "SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id >= 40 FOR UPDATE", waits=True)
+        before = [entry(0, "b", "BEGIN"), entry(1, "b", held), waiting]
+        text = "SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id = 40 FOR UPDATE"
+        theirs, ours = entry(3, "b", text), entry(3, "b", text, waits=True)
+        states = [tuple((n, 4, n, 0, "g0") for n in (30, 40, 50))] * 5
+        there = look([Wait("a", "b", "PRIMARY", "X", False, 40, 40)], states, [*before, theirs], waiting)
+        here = look([Wait("a", "b", "PRIMARY", "X", False, 50, 50), Wait("b", "a", "PRIMARY", "X", False, 40, 40)], states, [*before, ours], waiting, ours)
+        return Difference(LEVEL, ours, theirs).explain(there, here)
+
+    def test_who_waits_behind_him_waits_for_the_same_reason(self):
+        self.assertEqual(self.reason("SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id < 40 FOR UPDATE"), PRECISE_RANGES)
+
+    def test_what_he_waits_for_elsewhere_must_have_one(self):
+        self.assertEqual(self.reason("SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id > 20 FOR UPDATE"), "")
+
+
 class OneVictimMore(unittest.TestCase):
     """At one step both engines end a deadlock of `a` and `d`; InnoDB another one of `c` and `d`, too."""
 
