@@ -195,7 +195,9 @@ class Comparison:
         if victims_differ and mine.has_deadlock() and other.has_deadlock():
             # The first victim is the same: what follows is as if that had given up by itself.
             steps = [*self.script.steps[:self.number], (mine.name, "ROLLBACK")]
-            return Comparison(stage, self.script.with_steps(steps), self.is_ordered).reason
+            rest = Comparison(stage, self.script.with_steps(steps), self.is_ordered)
+            if rest.reason:
+                return rest.reason
         if not difference.is_of_locks() and not victims_differ and not self.is_all_by_victims(stage, difference):
             return self.order(stage, difference)
         # What would not wait waits when it is looked at; that may make a deadlock of it.

@@ -26,6 +26,7 @@ what; InnoDB's deadlocks are left standing for that. A reason holds if the state
 - meanwhile: at READ COMMITTED somebody has waited within a scan, and a row has come, or moved, before the record that was waited for. Cheetah looks again from where
   it was and finds it, InnoDB does not. The statement sent once the wait is over has to give in both what it has given here.
 - victim: both end a deadlock at this step, at the cost of another transaction or statement; the victim of each is in the other one's circle.
+  Or InnoDB ends one more in a circle in which both end somebody, which is enough for Cheetah.
   (What else happens follows from that, further deadlocks included.) Where both have a victim in common and one of them has another one, that
   one's circle must have a reason of those above. Where each has one of its own, InnoDB's must have such a circle, and the script with that
   one rolled back before the step, in which the engines have to do what they have done here, be alike or have a reason itself.
@@ -110,6 +111,8 @@ class Difference:
             circles = [{wait.waiter for wait in circle(look.waits)} for look in (theirs, ours)]
             if (mine - other or mine) & circles[0] and (other - mine or other) & circles[1]:
                 return VICTIM
+            if mine < other and all({wait.waiter for wait in circle(theirs.waits, {victim})} & mine for victim in other - mine):
+                return VICTIM   # both have ended somebody in these circles; that would have been enough
             if not (mine < other or other < mine):
                 return ""   # see explain_victim
         self.compare(theirs, ours)

@@ -7,7 +7,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2] / "tools")]
 sys.dont_write_bytecode = True
 
-from reasons import Difference, DUPLICATE_ROW, Look, PRECISE_RANGES, UPGRADE  # noqa: E402
+from reasons import Difference, DUPLICATE_ROW, Look, PRECISE_RANGES, UPGRADE, VICTIM  # noqa: E402
 from sessions import Entry, Outcome  # noqa: E402
 from waits import Wait  # noqa: E402
 
@@ -85,12 +85,12 @@ class SomebodyHasComeFurther(unittest.TestCase):
 class OneVictimMore(unittest.TestCase):
     """At one step both engines end a deadlock of `a` and `d`; InnoDB another one of `c` and `d`, too."""
 
-    def reason(self, place_of_c: int) -> str:
+    def reason(self, place_of_c: int, ended=("ac", "a")) -> str:
         """`d` waits for row 10 because of `c`, who waits for d's row `place_of_c`."""
         insert = entry(1, "c", "INSERT INTO t VALUES (10, 0, 83, 0, 'G1') ON DUPLICATE KEY UPDATE v = v + 10", waits=True)
         before = [entry(0, "c", "BEGIN"), insert]
         sides = []
-        for victims in ("ac", "a"):
+        for victims in ended:
             side = entry(3, "d", "DELETE t FROM t FORCE INDEX (PRIMARY) WHERE v = 2")
             side.woke = [entry(at, name, "UPDATE", error=1213) for at, name in enumerate(victims, 1)]
             sides.append(side)
@@ -102,6 +102,9 @@ class OneVictimMore(unittest.TestCase):
 
     def test_its_circle_must_have_a_reason(self):
         self.assertEqual(self.reason(10), UPGRADE)
+
+    def test_it_needs_none_when_the_common_victim_is_in_it(self):
+        self.assertEqual(self.reason(20, ("cd", "d")), VICTIM)
 
     def test_it_is_not_excused_by_the_other_deadlock(self):
         self.assertEqual(self.reason(20), "")
