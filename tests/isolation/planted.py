@@ -69,6 +69,9 @@ BUGS = {
     "savepoint: let go of what is taken back": ("list", RC, False),
     "commit: lose the last change": ("list", RC, False),
     "purge: do not look at snapshots": ("list", RR, False),
+    "purge: overlook snapshots in the middle": ("register", RR, False),
+    "purge: look under the mark at one version only": ("register", RR, False),
+    "purge: take a later mark for its own": ("register", RR, False),
     "locks: do not look again after a wait": ("list", RC, False),
 }
 # These need clients that wait.

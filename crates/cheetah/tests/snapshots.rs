@@ -24,12 +24,17 @@ fn plan(seed: u64) -> Plan {
     let (writers, readers) = (1 + seed as usize % 3, 1 + seed as usize % 6);
     // Some tables are larger than the memory.
     let (keys, steps) = if seed % 10 == 9 { (300, 2000) } else { (24, 600) };
-    Plan { seed, steps, writers, readers, keys }
+    Plan { seed, steps, writers, readers, keys, keeps_first: false }
 }
 
 /// Few rows that change often, with snapshots at most moments.
 fn dense_plan(seed: u64) -> Plan {
-    Plan { seed, steps: 800, writers: 1, readers: 6, keys: 5 }
+    Plan { seed, steps: 800, writers: 1, readers: 6, keys: 5, keeps_first: false }
+}
+
+/// An old snapshot, and younger ones that come and go between it and the newest.
+fn old_plan(seed: u64) -> Plan {
+    Plan { keeps_first: true, ..if seed % 2 == 0 { dense_plan(seed) } else { plan(seed) } }
 }
 
 fn histories() -> u64 {
@@ -38,7 +43,7 @@ fn histories() -> u64 {
 
 #[test]
 fn every_read_of_every_snapshot_equals_the_model() {
-    for plan in (1..=histories()).flat_map(|seed| [plan(seed), dense_plan(seed)]) {
+    for plan in (1..=histories()).flat_map(|seed| [plan(seed), dense_plan(seed), old_plan(seed)]) {
         let done = catch_unwind(AssertUnwindSafe(|| History::new(plan).unwrap().run().unwrap()));
         assert!(done.is_ok(), "{plan:?}");
     }
@@ -50,6 +55,9 @@ fn every_read_of_every_snapshot_equals_the_model() {
         "outcome looked up",
         "marked records purged",
         "purge held up by a snapshot",
+        "marked records purged between snapshots",
+        "kept for a snapshot in the middle",
+        "looked between snapshots again",
         "undo page freed",
         "large value left behind freed",
         "row taken back",
@@ -62,9 +70,13 @@ fn every_read_of_every_snapshot_equals_the_model() {
 
 /// Plants a bug and runs histories until something is wrong.
 fn caught(name: &'static str) {
+    caught_in(name, |seed| if seed % 2 == 0 { dense_plan(seed) } else { plan(seed) });
+}
+
+fn caught_in(name: &'static str, plan: impl Fn(u64) -> Plan) {
     let bug = plant(name);
     let found = (1..=SEEDS_MAX).find(|&seed| {
-        let plan = if seed % 2 == 0 { dense_plan(seed) } else { plan(seed) };
+        let plan = plan(seed);
         let run = || History::new(plan).and_then(History::run);
         !matches!(catch_unwind(AssertUnwindSafe(run)), Ok(Ok(())))
     });
@@ -80,6 +92,21 @@ fn a_purge_that_does_not_look_at_snapshots_is_caught() {
 #[test]
 fn c10_a_purge_that_removes_what_others_have_marked_is_caught() {
     caught("purge: remove others' marks");
+}
+
+#[test]
+fn a_purge_that_overlooks_snapshots_in_the_middle_is_caught() {
+    caught_in("purge: overlook snapshots in the middle", old_plan);
+}
+
+#[test]
+fn a_purge_between_snapshots_that_removes_the_work_of_a_later_writer_is_caught() {
+    caught_in("purge: take a later mark for its own", old_plan);
+}
+
+#[test]
+fn a_purge_between_snapshots_that_looks_at_one_older_version_only_is_caught() {
+    caught_in("purge: look under the mark at one version only", old_plan);
 }
 
 #[test]
@@ -207,12 +234,27 @@ fn look(shared: &Shared, seed: u64) {
 
 #[test]
 fn readers_beside_a_writer_see_whole_transactions() {
+    read_beside_a_writer(false);
+}
+
+#[test]
+fn readers_see_whole_transactions_while_purge_goes_ahead_of_an_old_snapshot() {
+    let before = reach::count("marked records purged between snapshots");
+    read_beside_a_writer(true);
+    assert!(reach::count("marked records purged between snapshots") > before);
+}
+
+/// With a snapshot that is open all the time, or without.
+fn read_beside_a_writer(has_old: bool) {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
     let mut txn = db.begin();
     insert(&mut txn, &table, VERSION_KEY, &version_row(0)).unwrap();
     txn.commit().unwrap();
-    let states = Mutex::new(vec![Rows::from([(VERSION_KEY, version_row(0))])]);
+    let first = Rows::from([(VERSION_KEY, version_row(0))]);
+    let mut old = has_old.then(|| db.begin());
+    old.iter_mut().for_each(|old| old.take_snapshot().unwrap());
+    let states = Mutex::new(vec![first.clone()]);
     let shared = Shared { db, states, stop: AtomicBool::new(false), looks: AtomicU64::new(0) };
     std::thread::scope(|scope| {
         let looking = [1, 2].map(|seed| {
@@ -234,6 +276,10 @@ fn readers_beside_a_writer_see_whole_transactions() {
         assert!(written.is_ok());
     });
     assert!(shared.looks.load(Ordering::Relaxed) > 10);
+    if let Some(mut old) = old {
+        look_at(&mut old, &table, &first, KEYS, &mut Rng::new(1)).unwrap();
+        old.commit().unwrap();
+    }
     let rows = shared.states.lock().unwrap().last().unwrap().len() as u64;
     assert_eq!(check(&shared.db, &table).unwrap(), Ok(rows));
 }

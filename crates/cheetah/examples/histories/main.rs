@@ -25,6 +25,8 @@ use std::time::Duration;
 const CLIENTS_COUNT: usize = 5;
 /// For so many moments the keeper keeps a snapshot.
 const SNAPSHOT_KEPT_FOR: u64 = 150;
+/// Turns of clients between those of the background.
+const TURNS_OF_CLIENTS: u64 = 20;
 
 /// What is to be played.
 struct Choice {
@@ -152,10 +154,17 @@ fn play_in_turns(db: &Db, run: &Run, mut clients: Vec<Client>, choice: &Choice) 
     let mut keeper = Keeper { txn: db.begin(), until: 0 };
     let mut active = (0..clients.len()).collect::<Vec<_>>();
     let mut is_whole = true;
-    while is_whole && !active.is_empty() {
+    for turn in 0.. {
+        if !is_whole || active.is_empty() {
+            break;
+        }
         keeper.keep(run)?;
         let place = rng.below(active.len() as u64) as usize;
-        match clients[active[place]].advance(run) {
+        let done = match turn % TURNS_OF_CLIENTS {
+            0 => db.run_background().map(|_| true),
+            _ => clients[active[place]].advance(run),
+        };
+        match done {
             Ok(true) => {}
             Ok(false) => {
                 active.swap_remove(place);
@@ -191,6 +200,7 @@ fn play_in_threads(db: &Db, run: &Run, clients: Vec<Client>, choice: &Choice) ->
         let threads = clients.into_iter().map(|client| scope.spawn(|| play(client))).collect::<Vec<_>>();
         while !threads.iter().all(|thread| thread.is_finished()) {
             keeper.keep(run)?;
+            db.run_background()?;
             std::thread::sleep(Duration::from_millis(1));
         }
         for thread in threads {

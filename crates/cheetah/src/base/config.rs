@@ -23,6 +23,9 @@ pub struct Config {
     /// Threads that repeat logged operations when a database is opened after a crash, beside the one that reads the log: 0
     /// for as many as there are processors, at most 8. With 1 the opening starts no thread.
     pub redo_threads: u32,
+    /// Ends of transactions by which the oldest snapshot is behind from which on purge looks for what nobody sees between it and
+    /// the newest one.
+    pub old_snapshot_lag: u64,
 }
 
 impl Default for Config {
@@ -36,6 +39,8 @@ impl Default for Config {
             checkpoint_interval_ns: 300_000_000_000,
             io_capacity: 2000,
             redo_threads: 0,
+            // More than 512 connections with a transaction each do to one another.
+            old_snapshot_lag: 4096,
         }
     }
 }
@@ -53,6 +58,7 @@ impl Config {
             checkpoint_interval_ns: u64::MAX,
             io_capacity: 2000,
             redo_threads: 1,
+            old_snapshot_lag: 2,
         }
     }
 

@@ -100,7 +100,10 @@ impl Background {
     /// pages. An error of one does not keep the others.
     pub(super) fn free_step(&self) -> Result<bool> {
         let core = &self.core;
-        let purged = self.noted("purge", core.purge.step(core, RECORDS_PER_STEP));
+        let mut purged = self.noted("purge", core.purge.step(core, RECORDS_PER_STEP));
+        if let Ok(false) = purged {
+            purged = self.noted("purge between snapshots", core.purge.step_between(core, RECORDS_PER_STEP));
+        }
         let trees = self.noted("dropping tables", self.free_dropped_trees());
         let undo = core.trim_undo();
         Ok(purged? | trees? | undo)

@@ -1,6 +1,8 @@
 //! The public interface: a database, its transactions, and cursors over its tables.
 
 mod background;
+#[cfg(test)]
+mod between_tests;
 mod cursor;
 mod database;
 mod ending;

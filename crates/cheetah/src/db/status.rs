@@ -35,6 +35,7 @@ impl Db {
             ("recovery_transactions_rolled_back", count(&own.transactions_recovered)),
             ("transactions_listed", core.active.len() as u64),
             ("transactions_to_purge", core.to_purge_count()),
+            ("purged_between_snapshots", count(&own.purged_between_snapshots)),
             ("transactions_prepared", core.active.prepared_count() as u64),
             ("rollbacks_unfinished", core.unfinished.rollbacks_count() as u64),
             ("troubles", core.health.troubles().list().len() as u64),
@@ -149,7 +150,7 @@ fn write_heading(text: &mut String, title: &str) {
 }
 
 /// Counters of the transaction section whose names do not say so.
-const OWN: [&str; 22] = [
+const OWN: [&str; 23] = [
     "commits",
     "rollbacks",
     "prepares",
@@ -165,6 +166,7 @@ const OWN: [&str; 22] = [
     "snapshot_oldest_lag",
     "transactions_listed",
     "transactions_to_purge",
+    "purged_between_snapshots",
     "transactions_prepared",
     "rollbacks_unfinished",
     "troubles",

@@ -114,6 +114,8 @@ pub(crate) struct Counters {
     pub(crate) prepares: AtomicU64,
     pub(crate) rows_rolled_back: AtomicU64,
     pub(crate) large_values_written: AtomicU64,
+    /// Deleted rows, and entries, that were removed though an old snapshot held purge up.
+    pub(crate) purged_between_snapshots: AtomicU64,
     /// Requests that have waited, for how long together, and the longest.
     pub(crate) lock_waits: AtomicU64,
     pub(crate) lock_wait_ns: AtomicU64,

@@ -141,6 +141,7 @@ impl Locker {
             (Arc::clone(&self.interrupted), self.report.clone(), self.waits.clone());
         let lock_wait_ns = AtomicU64::new(self.lock_wait_ns.load(Relaxed));
         let refuses_changed = AtomicBool::new(self.refuses_changed.load(Relaxed));
+        view.reader().watch(self.refuses_changed.load(Relaxed));
         Self {
             interrupted,
             report,
@@ -202,9 +203,10 @@ impl Locker {
         }
     }
 
-    /// Whether rows that have changed since the transaction's snapshot are refused from now on.
+    /// Whether rows that have changed since the transaction's snapshot are refused from now on. To be called while that is not open.
     pub(crate) fn refuse_changed(&self, refuses: bool) {
         self.refuses_changed.store(refuses, Relaxed);
+        self.view.reader().watch(refuses && !planted::is_on("purge: forget who watches for changes"));
     }
 
     /// `RecordChanged` for the version of a row that has been locked, and that the transaction's snapshot does not see, where such

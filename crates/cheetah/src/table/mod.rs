@@ -16,6 +16,7 @@ mod numbers;
 mod plan;
 pub(crate) mod prepared;
 pub(crate) mod purge;
+mod purge_between;
 pub(crate) mod rollback;
 mod row_action;
 mod row_locks;

@@ -1,12 +1,13 @@
 //! Purge: removes what no snapshot can see any more, in the order in which transactions ended. It follows the finish records
 //! of the undo log as far as the horizon allows; those of transactions that were rolled back, and of those that left nothing
 //! behind, it only passes. Of a committed one it takes the chain from its newest record to its oldest: records that it has
-//! marked as deleted go, and the large values that it left behind.
+//! marked as deleted go, and the large values that it left behind. What an old snapshot holds up, and nobody sees, goes before that:
+//! [`super::purge_between`].
 //!
 //! Invariants
 //!   I1  What is purged and how far purge is change in one action, and the latter is part of the generation state. So large
 //!       values are freed exactly once, whatever crashes in between (C4); to remove a record again does nothing.
-//!   I2  One thread at a time purges; whoever finds another at it leaves it to that one.
+//!   I2  One thread at a time purges, here or between snapshots; whoever finds another at it leaves it to that one.
 //!   I3  A record of a dropped or fenced table is skipped: its trees are, or will be, freed as a whole.
 //!   I4  Damage met at the opening of the database, or in what had ended before, fences the table; another error leaves purge where it is, for
 //!       another attempt or the next opening.
@@ -19,13 +20,16 @@ use super::change::{self, Version};
 use super::core::{Core, Need};
 use super::handle::Table;
 use super::large;
+use super::purge_between::{self, Between};
 use super::rollback::check_owner;
 use super::row_op::Writer;
 use crate::base::{planted, reach, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::state::PurgeState;
-use crate::format::undo_record::{decode_body, UndoBody, UndoFinish, UndoHead, UndoRow, HEAD_BYTES};
+use crate::format::undo_record::{
+    decode_body, UndoBody, UndoEntry, UndoFinish, UndoHead, UndoRow, HEAD_BYTES,
+};
 use crate::pool::Action;
 use parking_lot::Mutex;
 use std::sync::atomic::AtomicU64;
@@ -57,6 +61,7 @@ struct Buffers {
     /// The undo record being looked at.
     record: Vec<u8>,
     writer: Writer,
+    between: Between,
 }
 
 /// What became of an undo record.
@@ -78,12 +83,12 @@ struct Ended {
 }
 
 /// How far [`Purge::step`] may go.
-struct Budget {
-    records: usize,
+pub(super) struct Budget {
+    pub(super) records: usize,
 }
 
 impl Budget {
-    fn take_one(&mut self) -> bool {
+    pub(super) fn take_one(&mut self) -> bool {
         let is_left = self.records > 0;
         self.records = self.records.saturating_sub(1);
         is_left
@@ -109,6 +114,17 @@ impl Purge {
         let done = purge_up_to(core, horizon, &mut Budget { records }, &mut buffers);
         buffers.writer.release();
         done.inspect_err(|_| self.rests_until_ns.store(core.clock.now_ns() + REST_NS, Release))
+    }
+
+    /// Looks at up to `records` undo records and finish records of transactions that not all snapshots see, when an old snapshot holds
+    /// purge up, and removes what nobody sees ([`super::purge_between`]); whether there is more to do. Outside actions; does I/O.
+    pub(crate) fn step_between(&self, core: &Core, records: usize) -> Result<bool> {
+        core.health.check()?;
+        let Some(mut buffers) = self.buffers.try_lock() else { return Ok(false) };
+        let Buffers { record, writer, between } = &mut *buffers;
+        let done = purge_between::step(core, between, record, writer, records);
+        writer.release();
+        done
     }
 
     /// Keeps purge from changing any tree while the guard is there. Waits for a step in progress.
@@ -157,7 +173,7 @@ fn purge_transaction(core: &Core, ended: &Ended, budget: &mut Budget, buffers: &
     if at.head == UndoPtr(0) {
         (at.head, at.undo_no) = (ended.end.head, ended.end.undo_no);
     }
-    let Buffers { record, writer } = buffers;
+    let Buffers { record, writer, .. } = buffers;
     while at.head != UndoPtr(0) {
         if !budget.take_one() {
             core.undo.note_purge(&core.pool.enter(), at);
@@ -204,7 +220,15 @@ fn purge_row(
         let Some(standing) = core.standings.for_purge(table.id(), row.old_key) else {
             return Ok(Purged::Busy);
         };
-        remove_marked(core, table, ended.txn, row, writer)?;
+        let is_dead = |marked: bool, version: Version| {
+            let is_its_mark = marked
+                && version
+                    .is_none_or(|(by, _)| by == ended.txn || planted::is_on("purge: remove others' marks"));
+            is_its_mark || planted::is_on("purge: remove what lives again")
+        };
+        if remove_marked(core, table, row, writer, |_| true, is_dead)? > 0 {
+            reach::mark("marked records purged");
+        }
         drop(standing);
         core.tidied(writer.paths.merge_small(table, &writer.change));
     }
@@ -214,37 +238,43 @@ fn purge_row(
     }
 }
 
-/// Removes the entries and the row that the operation has marked as deleted, as far as nobody has come back to them. To do it
-/// again does nothing, so purge need not move on in the same action.
-fn remove_marked(
+/// Whether the operation has marked the row of its old key as deleted.
+pub(super) fn marks_row(row: &UndoRow<'_>) -> bool {
+    row.op == RowOp::Delete || (row.op == RowOp::Update && !row.new_key.is_empty())
+}
+
+/// Whether it has marked the old one of an entry, too.
+pub(super) fn marks_entry(row: &UndoRow<'_>, entry: &UndoEntry<'_>) -> bool {
+    marks_row(row) || (row.op == RowOp::Update && entry.old_key != entry.new_key)
+}
+
+/// Removes, in the indexes that `is_wanted`, the entries and the row that the operation has marked as deleted, as far as `is_dead` says so
+/// of delete mark and version. How many have gone. To do it again does nothing, so purge need not move on in the same action.
+pub(super) fn remove_marked(
     core: &Core,
     table: &Table,
-    txn: TxnId,
     row: &UndoRow<'_>,
     writer: &mut Writer,
-) -> Result<()> {
+    is_wanted: impl Fn(usize) -> bool,
+    is_dead: impl Fn(bool, Version) -> bool,
+) -> Result<usize> {
     let Writer { change, paths, .. } = writer;
-    let is_dead = |marked: bool, version: Version| {
-        let is_its_mark = marked
-            && version.is_none_or(|(by, _)| by == txn || planted::is_on("purge: remove others' marks"));
-        is_its_mark || planted::is_on("purge: remove what lives again")
-    };
-    let moves = row.op == RowOp::Delete || !row.new_key.is_empty();
     change.start_purge(row);
-    for entry in row.entries.iter().filter(|entry| moves || entry.old_key != entry.new_key) {
-        change.plan_removal(table, paths, entry.index_no, entry.old_key, is_dead)?;
+    let entries = row.entries.iter().filter(|entry| marks_entry(row, entry) && is_wanted(entry.index_no));
+    for entry in entries {
+        change.plan_removal(table, paths, entry.index_no, entry.old_key, &is_dead)?;
     }
-    if moves {
-        change.plan_removal(table, paths, 0, b"", is_dead)?;
+    if marks_row(row) && is_wanted(0) {
+        change.plan_removal(table, paths, 0, b"", &is_dead)?;
     }
     if change.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
-    reach::mark("marked records purged");
     change::prepare(table, change, paths)?;
     core.make_room(Need::Back, 4 * change.steps_count())?;
     let action = core.pool.enter();
-    core.must("purging a row", change::apply(&action, table, change, paths, Some((txn, UndoPtr(0)))))
+    core.must("purging a row", change::apply(&action, table, change, paths, None))?;
+    Ok(change.steps_count())
 }
 
 /// Where purge goes on when the record of `head` is done with.

@@ -286,28 +286,50 @@ impl UndoLog {
     /// begins, its head and its body. `None` at the end of the log, and when the search is to be continued because it has
     /// passed over many records: [`has_more_to_search`](Self::has_more_to_search). Outside actions; may do I/O.
     pub fn next_finish(&self, record: &mut Vec<u8>) -> Result<Option<(UndoPtr, UndoHead, UndoFinish)>> {
-        let (mut at, end) = self.to_search();
+        let mut at = self.searched_to();
+        let found = self.search(&mut at, record);
+        self.note_searched(at);
+        found
+    }
+
+    /// As [`next_finish`](Self::next_finish), for those who go ahead of purge: from `at` on, but not before the place of purge. `at`
+    /// becomes the place of what is found, or where the search is to be continued, which [`end`](Self::end) tells from the end of
+    /// the log. No record from there on goes before purge has passed it.
+    pub fn finish_from(
+        &self,
+        at: &mut UndoPtr,
+        record: &mut Vec<u8>,
+    ) -> Result<Option<(UndoPtr, UndoHead, UndoFinish)>> {
+        *at = self.searched_to().max(*at);
+        self.search(at, record)
+    }
+
+    /// Steps from `at` over other records to a finish record.
+    fn search(
+        &self,
+        at: &mut UndoPtr,
+        record: &mut Vec<u8>,
+    ) -> Result<Option<(UndoPtr, UndoHead, UndoFinish)>> {
+        let end = self.end();
         let mut at_hand = None;
         for _ in 0..RECORDS_PER_SEARCH {
-            if at >= end {
+            if *at >= end {
                 break;
             }
-            let head = self.read_head(at, record, &mut at_hand)?;
+            let head = self.read_head(*at, record, &mut at_hand)?;
             let next = UndoPtr(at.0 + u64::from(head.len));
             if next > end {
-                return Err(damaged(at));
+                return Err(damaged(*at));
             }
             if head.undo_no == 0 {
-                self.note_searched(at);
-                self.read_rest(at, &head, record, &mut at_hand)?;
+                self.read_rest(*at, &head, record, &mut at_hand)?;
                 return match decode_body(record.get(HEAD_BYTES..).unwrap_or_default())? {
                     UndoBody::Finish(finish) => Ok(Some((next, head, finish))),
-                    _ => Err(damaged(at)),
+                    _ => Err(damaged(*at)),
                 };
             }
-            at = next;
+            *at = next;
         }
-        self.note_searched(at);
         Ok(None)
     }
 
@@ -315,6 +337,11 @@ impl UndoLog {
     pub fn has_more_to_search(&self) -> bool {
         let (at, end) = self.to_search();
         at < end
+    }
+
+    /// There is no finish record between the place of purge and this one.
+    pub fn searched_to(&self) -> UndoPtr {
+        self.stream.lock().searched_to
     }
 
     fn to_search(&self) -> (UndoPtr, UndoPtr) {

@@ -236,8 +236,26 @@ impl Run {
         }
     }
 
+    /// Who goes ahead of purge finds the end of each transaction that has not been passed, and then the end of the log.
+    fn look_ahead(&self) {
+        let (mut at, mut bytes) = (UndoPtr(0), Vec::new());
+        let mut ahead = self.now.history.iter();
+        loop {
+            match self.log.finish_from(&mut at, &mut bytes).unwrap() {
+                Some((next, head, end)) => {
+                    let ended = ahead.next().unwrap();
+                    assert_eq!((head.txn, end), (ended.txn.state.txn, ended.end));
+                    at = next;
+                }
+                None if at < self.log.end() => {}
+                None => return assert_eq!(ahead.count(), 0),
+            }
+        }
+    }
+
     /// Everything that somebody may need is there, everything else is gone.
     fn compare(&self) {
+        self.look_ahead();
         while self.log.advance_tail() {}
         let ended = self.now.history.iter().map(|ended| &ended.txn);
         let needed = self.now.active.iter().chain(ended).filter(|txn| txn.state.first != UndoPtr(0));

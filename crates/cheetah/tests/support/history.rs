@@ -27,6 +27,8 @@ pub struct Plan {
     pub readers: usize,
     /// Clustered keys lie below; few, so that they come again. There are not many more numbers, so that they collide.
     pub keys: u64,
+    /// Whether the first of the readers stays open until the database is closed.
+    pub keeps_first: bool,
 }
 
 struct Session {
@@ -105,24 +107,22 @@ impl History {
             1..=11 => drop(self.db.run_background()?),
             12..=13 => self.db.checkpoint()?,
             14..=19 if self.readers.len() < self.plan.readers => self.open_reader()?,
-            20..=23 if !self.readers.is_empty() => {
-                let mut reader = self.take_reader();
+            20..=23 if self.readers.len() > usize::from(self.plan.keeps_first) => {
+                let kept = u64::from(self.plan.keeps_first);
+                let no = kept + self.rng.below(self.readers.len() as u64 - kept);
+                let mut reader = self.readers.remove(no as usize);
                 self.look_at_all(&mut reader)?;
             }
             24..=45 if !self.readers.is_empty() => {
-                let mut reader = self.take_reader();
+                let no = self.rng.below(self.readers.len() as u64) as usize;
+                let mut reader = self.readers.remove(no);
                 let table_no = self.rng.below(TABLES.len() as u64) as usize;
                 self.look(&mut reader, table_no)?;
-                self.readers.push(reader);
+                self.readers.insert(no, reader);
             }
             _ => self.writer_step()?,
         }
         Ok(())
-    }
-
-    fn take_reader(&mut self) -> Session {
-        let no = self.rng.below(self.readers.len() as u64) as usize;
-        self.readers.swap_remove(no)
     }
 
     /// Opens the database again, after it was closed or after a power cut; what is open is taken back.

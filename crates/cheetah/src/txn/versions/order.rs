@@ -131,21 +131,34 @@ impl Versions {
     /// A stamp that all live snapshots and all future ones see. Looks at every reader's slot.
     pub fn horizon(&self) -> u64 {
         let mut horizon = published_before_slots(&self.0.published.0);
-        self.0.snapshots.for_each(|stamp| horizon = horizon.min(stamp));
+        self.0.snapshots.for_each(|stamp, _| horizon = horizon.min(stamp));
         horizon
     }
 
     /// Puts the stamps of all live snapshots into `stamps`, in order, each once, and behind them the last published one, which is
     /// seen by every snapshot that is not among them.
     pub fn live_stamps(&self, stamps: &mut Vec<u64>) {
+        self.live_and_watched(stamps);
+    }
+
+    /// As [`live_stamps`](Self::live_stamps). Returns the stamp behind which somebody [watches](Reader::watch): that of the oldest
+    /// snapshot whose reader does, or the last published one.
+    pub fn live_and_watched(&self, stamps: &mut Vec<u64>) -> u64 {
         stamps.clear();
         let published = published_before_slots(&self.0.published.0);
-        self.0.snapshots.for_each(|stamp| stamps.push(stamp));
+        let mut unwatched = published;
+        self.0.snapshots.for_each(|stamp, watches| {
+            stamps.push(stamp);
+            if watches {
+                unwatched = unwatched.min(stamp);
+            }
+        });
         // A snapshot opened meanwhile may be newer; it sees the stamp that was published before.
         stamps.retain(|&stamp| stamp < published);
         stamps.push(published);
         stamps.sort_unstable();
         stamps.dedup();
+        unwatched
     }
 
     /// All smaller transactions have ended at or before the [horizon](Self::horizon): their versions count as frozen.

@@ -32,7 +32,7 @@ impl Reader {
 
     /// Opens a snapshot in place of the one that may be open, and returns its stamp.
     pub fn open(&self) -> u64 {
-        let stamp = register(&self.shared.published.0, &self.place.slot.0);
+        let stamp = register(&self.shared.published.0, &self.place.slot.stamp);
         self.visible_below.store(self.shared.map.visible_below(), Relaxed);
         if planted::is_on("snapshot: take what has begun for decided") {
             self.visible_below.store(self.shared.next_txn.0.load(Relaxed), Relaxed);
@@ -43,14 +43,20 @@ impl Reader {
         stamp
     }
 
+    /// Sets whether it is to be found out later that a row has been changed after the snapshot, also one that the snapshot never
+    /// sees: so the marks of rows that were deleted after it stay. To be called while no snapshot is open.
+    pub fn watch(&self, watches: bool) {
+        self.place.slot.watches.store(watches, Relaxed);
+    }
+
     /// Closes the snapshot.
     pub fn close(&self) {
-        self.place.slot.0.set(CLOSED);
+        self.place.slot.stamp.set(CLOSED);
     }
 
     /// The stamp of the snapshot that is open.
     pub fn read_stamp(&self) -> Option<u64> {
-        let stamp = self.place.slot.0.load(Relaxed);
+        let stamp = self.place.slot.stamp.load(Relaxed);
         (stamp != CLOSED).then_some(stamp)
     }
 

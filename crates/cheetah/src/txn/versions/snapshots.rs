@@ -11,7 +11,8 @@ use super::doors::{door_no, DOORS_COUNT};
 use super::number::Number;
 use crate::base::{planted, reach};
 use parking_lot::Mutex;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::Arc;
 
 /// The stamp of a slot whose reader has no snapshot open.
@@ -37,10 +38,15 @@ pub(super) fn published_before_slots<N: Number>(published: &N) -> u64 {
     stamp
 }
 
-/// The stamp of one reader's snapshot, alone in its cache line.
+/// One reader's snapshot, alone in its cache line.
 #[repr(align(128))]
 #[derive(Debug)]
-pub(super) struct Slot(pub(super) AtomicU64);
+pub(super) struct Slot {
+    pub(super) stamp: AtomicU64,
+    /// Whether the reader watches for changes after its snapshot. Set while no snapshot is open: whoever reads the stamp of one reads
+    /// what was set before.
+    pub(super) watches: AtomicBool,
+}
 
 #[derive(Default, Debug)]
 struct Slots {
@@ -71,24 +77,29 @@ impl Snapshots {
         let door_no = door_no();
         let mut slots = self.door(door_no).lock();
         let slot = slots.free.pop().unwrap_or_else(|| {
-            let slot = Arc::new(Slot(AtomicU64::new(CLOSED)));
+            let slot = Arc::new(Slot { stamp: AtomicU64::new(CLOSED), watches: AtomicBool::new(false) });
             slots.all.push(Arc::clone(&slot));
             slot
         });
+        slot.watches.store(false, Relaxed);
         Place { slot, door_no }
     }
 
     /// Takes a slot back.
     pub(super) fn give_back(&self, place: &Place) {
-        place.slot.0.set(CLOSED);
+        place.slot.stamp.set(CLOSED);
         self.door(place.door_no).lock().free.push(Arc::clone(&place.slot));
     }
 
-    /// Calls `f` with the stamps of all open snapshots, in no order.
-    pub(super) fn for_each(&self, mut f: impl FnMut(u64)) {
+    /// Calls `f` with the stamps of all open snapshots, in no order, and whether their readers watch for later changes.
+    pub(super) fn for_each(&self, mut f: impl FnMut(u64, bool)) {
         for door in &self.doors {
-            let slots = door.lock();
-            slots.all.iter().map(|slot| slot.0.get()).filter(|&stamp| stamp != CLOSED).for_each(&mut f);
+            for slot in &door.lock().all {
+                let stamp = slot.stamp.get();
+                if stamp != CLOSED {
+                    f(stamp, slot.watches.load(Relaxed));
+                }
+            }
         }
     }
 

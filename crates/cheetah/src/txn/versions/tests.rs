@@ -140,6 +140,27 @@ fn the_horizon_is_what_all_snapshots_see() {
 }
 
 #[test]
+fn the_oldest_snapshot_that_watches_is_known() {
+    let versions = fresh();
+    let readers = [versions.reader(), versions.reader(), versions.reader()];
+    for (reader, watches) in readers.iter().zip([false, true, true]) {
+        pass(&versions, 10);
+        reader.watch(watches);
+        reader.open();
+    }
+    pass(&versions, 5);
+    let mut live = Vec::new();
+    assert_eq!((versions.live_and_watched(&mut live), live.as_slice()), (20, &[10, 20, 30, 35][..]));
+    readers[1].close();
+    assert_eq!(versions.live_and_watched(&mut live), 30);
+    drop(readers);
+    let again = [versions.reader(), versions.reader(), versions.reader()];
+    again.iter().for_each(|reader| assert_eq!(reader.open(), 35));
+    pass(&versions, 1);
+    assert_eq!(versions.live_and_watched(&mut live), 36, "a slot that is used again watches no more");
+}
+
+#[test]
 fn slots_are_used_again() {
     let versions = fresh();
     for _ in 0..100 {
