@@ -43,7 +43,7 @@ def expect_columns_of_innodb(server, *names) -> None:
 
 
 def expect_nothing_without_process(server, *names) -> None:
-    """Who may not see other connections sees nothing in these views."""
+    """Who may not see other connections is refused these views."""
     import pymysql
     server.sql("CREATE USER nobody@localhost")
     connection = pymysql.connect(unix_socket=str(server.socket), user="nobody")
@@ -51,10 +51,10 @@ def expect_nothing_without_process(server, *names) -> None:
         with connection.cursor() as cursor:
             try:
                 cursor.execute(f"SELECT * FROM information_schema.{name}")
-                seen = cursor.fetchall()
-            except pymysql.MySQLError:
-                seen = ()
-        expect(not seen, f"a user without PROCESS sees {seen} in {name}", server)
+                answer = cursor.fetchall()
+            except pymysql.MySQLError as refusal:
+                answer = refusal.args[0]
+        expect(answer == 1227, f"a user without PROCESS gets {answer} from {name}", server)
     connection.close()
 
 

@@ -370,6 +370,7 @@ fn a_snapshot_that_is_opened_while_a_row_goes_sees_none() {
         }
     }
     assert!(young.len() > 4);
+    assert!(world.status("purged_between_snapshots") > 0, "nothing has gone beside them");
     for (mut young, number) in young.into_iter().zip(0..) {
         assert_eq!(seen(&mut young, &world.table), with(first_rows(), [(0, number)]));
     }

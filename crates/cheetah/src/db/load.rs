@@ -49,7 +49,7 @@ impl Transaction {
 
     /// Ends a load; returns the table from which its rows are read from now on: other handles of it answer `NoSuchTable`. If there are many rows,
     /// they are durable on return; otherwise this transaction has inserted them. May take long and asks meanwhile whether to stop, see
-    /// [`interrupt_when`](Self::interrupt_when). Errors as of [`load`](Self::load); when the last step fails, the table can only be dropped or emptied.
+    /// [`interrupt_when`](Self::interrupt_when). Errors as of [`load`](Self::load); when the last step fails, the table can only be dropped, emptied or renamed.
     pub fn finish_load(&mut self, load: &mut Load) -> Result<Arc<Table>> {
         self.finish_load_telling(load, &|_, _| ())
     }

@@ -150,11 +150,14 @@ fn write_heading(text: &mut String, title: &str) {
 }
 
 /// Counters of the transaction section whose names do not say so.
-const OWN: [&str; 23] = [
+const OWN: [&str; 26] = [
     "commits",
     "rollbacks",
     "prepares",
     "large_values_written",
+    "loads",
+    "loaded_rows",
+    "load_spilled_bytes",
     "lock_waits",
     "lock_waits_current",
     "lock_wait_ms",

@@ -15,6 +15,8 @@ const PIECE_BYTES_MAX: usize = 64 << 10;
 const PIECE_PART: usize = 64;
 /// Part of the memory that is for the pieces that sorters have for certain.
 const CERTAIN_PART: usize = 4;
+/// Sorters at a time, as each may have a file open: with those of segments fewer than the usual limit of 1024.
+const SORTERS_MAX: usize = 256;
 
 /// Is told by how much the memory in use changes.
 type Meter = Box<dyn Fn(isize) + Send + Sync>;
@@ -64,10 +66,11 @@ impl SortMemory {
     pub fn join(self: &Arc<Self>, count: usize) -> Option<Vec<Share>> {
         let bytes = self.piece_bytes();
         let mut state = self.state.lock();
-        if (state.sorters + count) * bytes > self.limit / CERTAIN_PART {
+        let sorters = state.sorters + count;
+        if sorters > SORTERS_MAX || sorters * bytes > self.limit / CERTAIN_PART {
             return None;
         }
-        state.sorters += count;
+        state.sorters = sorters;
         (self.meter)((count * bytes) as isize);
         Some((0..count).map(|_| Share { memory: Arc::clone(self), bytes }).collect())
     }

@@ -141,7 +141,7 @@ impl Locker {
             (Arc::clone(&self.interrupted), self.report.clone(), self.waits.clone());
         let lock_wait_ns = AtomicU64::new(self.lock_wait_ns.load(Relaxed));
         let refuses_changed = AtomicBool::new(self.refuses_changed.load(Relaxed));
-        view.reader().watch(self.refuses_changed.load(Relaxed));
+        tell_watching(view, self.refuses_changed.load(Relaxed));
         Self {
             interrupted,
             report,
@@ -206,7 +206,7 @@ impl Locker {
     /// Whether rows that have changed since the transaction's snapshot are refused from now on. To be called while that is not open.
     pub(crate) fn refuse_changed(&self, refuses: bool) {
         self.refuses_changed.store(refuses, Relaxed);
-        self.view.reader().watch(refuses && !planted::is_on("purge: forget who watches for changes"));
+        tell_watching(&self.view, refuses);
     }
 
     /// `RecordChanged` for the version of a row that has been locked, and that the transaction's snapshot does not see, where such
@@ -457,6 +457,11 @@ impl Locker {
     pub(crate) fn unlock_row(&self, table: &Table, key: &[u8], mode: LockMode) {
         self.core.locks.unlock_row(self.owner, table.clustered().def().id, key, mode);
     }
+}
+
+/// Tells purge, through the snapshot, whether changes since then are refused.
+fn tell_watching(view: &ReadView, refuses: bool) {
+    view.reader().watch(refuses && !planted::is_on("purge: forget who watches for changes"));
 }
 
 /// What is asked for; shared in place of exclusive when that is planted.

@@ -109,7 +109,8 @@ impl Purge {
             return Ok(false);
         }
         let horizon = core.versions.horizon();
-        self.horizon.store(horizon, Release);
+        // A slot may show a stamp for a moment that its snapshot then does not take: purge never goes back for that.
+        self.horizon.fetch_max(horizon, Release);
         core.forget_old_versions();
         let done = purge_up_to(core, horizon, &mut Budget { records }, &mut buffers);
         buffers.writer.release();

@@ -326,6 +326,9 @@ impl Sight {
     /// Looks which snapshots there are, and has looked at again what was kept for those that have gone (I3).
     fn look(&mut self, core: &Core) {
         self.up_to = core.versions.live_and_watched(&mut self.live);
+        // No snapshot is older than a horizon (H7): a slot that shows less is about to show another stamp.
+        let horizon = core.purge.horizon();
+        self.live.retain(|&stamp| stamp >= horizon);
         if planted::is_on("purge: overlook snapshots in the middle") && self.live.len() > 2 {
             self.live.drain(1..self.live.len() - 1);
         }

@@ -147,7 +147,7 @@ impl Load {
     }
 
     /// Ends the load. `None` when nothing is built, and rows that are kept are still to be inserted; otherwise the table as it is from
-    /// now on, durable: handles from before are of no more use. After an error the table is empty, or can only be dropped or emptied.
+    /// now on, durable: handles from before are of no more use. After an error the table is empty, or can only be dropped, emptied or renamed.
     /// `watch` hears now and then how many of how many records are in their place, and says whether to stop.
     pub(crate) fn finish(&mut self, core: &Core, watch: &Watch<'_>) -> Result<Option<Arc<Table>>> {
         let building = match std::mem::replace(&mut self.stage, Stage::Ended) {
