@@ -42,6 +42,17 @@ enum CheetahCode {
 
 enum CheetahCompression { CHEETAH_COMPRESSION_NONE = 0, CHEETAH_COMPRESSION_LZ4 = 1, CHEETAH_COMPRESSION_ZSTD = 2 };
 
+/* Words behind ROW_FORMAT; the server's numbers. */
+enum CheetahRowFormat {
+  CHEETAH_ROW_DEFAULT = 0,
+  CHEETAH_ROW_FIXED = 1,
+  CHEETAH_ROW_DYNAMIC = 2,
+  CHEETAH_ROW_COMPRESSED = 3,
+  CHEETAH_ROW_REDUNDANT = 4,
+  CHEETAH_ROW_COMPACT = 5,
+  CHEETAH_ROW_PAGE = 6
+};
+
 /* Where a seek puts a cursor, for a prefix p of stored keys. */
 enum CheetahSeek {
   CHEETAH_AT_LEAST = 0, /* first entry >= p */
@@ -110,6 +121,27 @@ typedef struct CheetahTableSpec {
   uint8_t compression;
   uint8_t hidden_key;
 } CheetahTableSpec;
+
+/* What a definition says about the format of its table; 0 stands for a word that is not there. */
+typedef struct CheetahFormatWords {
+  uint64_t key_block_size;
+  const uint32_t *index_key_block_sizes;
+  size_t index_count;
+  uint32_t compression_level;
+  uint32_t page_compression_level;
+  int32_t default_level; /* what the session has chosen for tables that do not say */
+  uint8_t default_compression;
+  uint8_t compression; /* the codec that COMPRESSION names, if it is there */
+  uint8_t names_compression;
+  uint8_t page_compressed;
+  uint8_t row_format; /* a CheetahRowFormat */
+} CheetahFormatWords;
+
+typedef struct CheetahFormat {
+  int32_t compression_level; /* 0: the codec's default */
+  uint8_t compression;
+  uint8_t refused;
+} CheetahFormat;
 
 typedef struct CheetahEntry {
   uint32_t index_no;
@@ -327,6 +359,10 @@ void cheetah_announce_troubles(CheetahDb *db, CheetahTextSink sink, void *contex
 int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
 
 /* Tables. */
+/* Tells the sink what is wrong with the words; strict: what cannot be meant is refused, not just ignored. */
+int32_t cheetah_choose_format(const CheetahFormatWords *words, uint8_t strict, CheetahTextSink sink, void *context,
+                              CheetahFormat *format);
+uint8_t cheetah_shown_row_format(uint8_t row_format, uint64_t key_block_size);
 int32_t cheetah_create_table(CheetahDb *db, const CheetahTableSpec *spec);
 int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name);
 int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);

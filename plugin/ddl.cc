@@ -28,7 +28,8 @@ static std::vector<CheetahIndexSpec> index_specs(const TABLE *form, const TableC
   return indexes;
 }
 
-static int create_in_engine(THD *thd, const std::string &name, TABLE *form, const HA_CREATE_INFO *info) {
+static int create_in_engine(THD *thd, const std::string &name, TABLE *form, const HA_CREATE_INFO *info,
+                            const CheetahFormat &format) {
   TableCodec codec;
   codec.init(form);
   std::vector<CheetahIndexSpec> indexes = index_specs(form, codec);
@@ -42,15 +43,18 @@ static int create_in_engine(THD *thd, const std::string &name, TABLE *form, cons
   spec.extra = fingerprint.bytes();
   spec.auto_increment = form->found_next_number_field != nullptr ? info->auto_increment_value : 0;
   spec.hidden_key = codec.hidden_key();
-  choose_compression(thd, form->s->option_struct, &spec.compression, &spec.compression_level);
+  spec.compression = format.compression;
+  spec.compression_level = format.compression_level;
   return handler_error(cheetah_create_table(engine.db, &spec), thd);
 }
 
 int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
   THD *thd = ha_thd();
-  int error = check_table_options(thd, form, info);
+  CheetahFormat format = {};
+  int error = choose_format(thd, form, info, &format);
+  if (error == 0) error = check_table_options(thd, form, info);
   if (error == 0) error = check_foreign_keys(thd);
-  if (error == 0) error = create_in_engine(thd, table_name_of_path(path), form, info);
+  if (error == 0) error = create_in_engine(thd, table_name_of_path(path), form, info, format);
   return error;
 }
 
@@ -92,12 +96,6 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   return HA_ALTER_INPLACE_INSTANT;
-}
-
-static bool same_options(const ha_table_option_struct *mine, const ha_table_option_struct *theirs) {
-  if (mine == nullptr || theirs == nullptr) return true;
-  return mine->compression == theirs->compression && mine->compression_level == theirs->compression_level &&
-         mine->encrypted == theirs->encrypted;
 }
 
 // Whether rows and keys of both definitions are encoded alike, and the engine's options are the same.

@@ -49,6 +49,13 @@ uint ha_cheetah::max_supported_key_length() const { return key_bytes_max; }
 
 uint ha_cheetah::max_supported_key_part_length() const { return key_part_bytes_max; }
 
+// What SHOW TABLE STATUS shows as the row format: the word of the definition.
+enum row_type ha_cheetah::get_row_type() const {
+  if (table_share == nullptr) return ROW_TYPE_DYNAMIC;
+  return static_cast<enum row_type>(
+      cheetah_shown_row_format(static_cast<uint8_t>(table_share->row_type), table_share->key_block_size));
+}
+
 my_bool ha_cheetah::register_query_cache_table(THD *, const char *, uint, qc_engine_callback *callback, ulonglong *) {
   *callback = nullptr;
   return false;

@@ -53,7 +53,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   uint max_supported_key_parts() const override { return MAX_REF_PARTS; }
   uint max_supported_key_length() const override;
   uint max_supported_key_part_length() const override;
-  enum row_type get_row_type() const override { return ROW_TYPE_DYNAMIC; }
+  enum row_type get_row_type() const override;
   const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
   uint8 table_cache_type() override { return HA_CACHE_TBL_NOCACHE; }
   my_bool register_query_cache_table(THD *, const char *, uint, qc_engine_callback *callback, ulonglong *) override;

@@ -52,13 +52,17 @@ static MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
                          "under REPEATABLE READ and SERIALIZABLE",
                          nullptr, nullptr, false);
 
+static MYSQL_THDVAR_BOOL(strict_mode, PLUGIN_VAR_OPCMDARG,
+                         "Refuse a KEY_BLOCK_SIZE or ROW_FORMAT that InnoDB does not have (error 1005); OFF: warn of it and "
+                         "ignore it",
+                         nullptr, nullptr, true);
+
 static MYSQL_THDVAR_ENUM(default_compression, PLUGIN_VAR_RQCMDARG,
-                         "Compression of tables that are created without the option COMPRESSION", nullptr, nullptr,
+                         "Compression of tables whose definition does not ask for one", nullptr, nullptr,
                          CHEETAH_COMPRESSION_ZSTD, &compression_type);
 
 static MYSQL_THDVAR_INT(default_compression_level, PLUGIN_VAR_RQCMDARG,
-                        "Level of compression of tables that are created without the option COMPRESSION_LEVEL; 0: the "
-                        "codec's default",
+                        "Level of compression of tables whose definition does not ask for one; 0: the codec's default",
                         nullptr, nullptr, 0, 0, 22, 0);
 
 st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
@@ -68,6 +72,7 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
                                         MYSQL_SYSVAR(lock_wait_timeout),
                                         MYSQL_SYSVAR(snapshot_isolation),
+                                        MYSQL_SYSVAR(strict_mode),
                                         MYSQL_SYSVAR(default_compression),
                                         MYSQL_SYSVAR(default_compression_level),
                                         nullptr};
@@ -90,6 +95,8 @@ uint64_t lock_wait_timeout_ns(THD *thd) {
 }
 
 bool snapshot_isolation(THD *thd) { return THDVAR(thd, snapshot_isolation); }
+
+bool strict_mode(THD *thd) { return THDVAR(thd, strict_mode); }
 
 void default_compression(THD *thd, uint8_t *codec, int32_t *level) {
   *codec = static_cast<uint8_t>(THDVAR(thd, default_compression));

@@ -17,6 +17,8 @@ CheetahConfig open_config();
 // Also that of NOWAIT and WAIT n in a statement.
 uint64_t lock_wait_timeout_ns(THD *thd);
 bool snapshot_isolation(THD *thd);
+// Whether words of a definition that cannot be meant are refused.
+bool strict_mode(THD *thd);
 // The session's choice for tables that say nothing: a CheetahCompression and its level (0: the codec's own default).
 void default_compression(THD *thd, uint8_t *codec, int32_t *level);
 

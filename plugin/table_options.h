@@ -3,22 +3,27 @@
 #pragma once
 
 #include "server.h"
+#include "cheetah.h"
 
 // The name is the server's: it looks for the definition of this struct under this name.
 struct ha_table_option_struct {
-  uint compression;         // CompressionOption
+  uint compression;
   ulonglong compression_level;
+  bool page_compressed;
+  ulonglong page_compression_level;
   uint encrypted;
+  ulonglong encryption_key_id;
 };
 
 namespace cheetah {
 
-enum CompressionOption { option_default, option_zstd, option_lz4, option_none };
-
 extern ha_create_table_option table_option_list[];
 
-// What tables with these options are compressed with: a CheetahCompression and its level (0: the codec's own default).
-void choose_compression(THD *thd, const ha_table_option_struct *options, uint8_t *codec, int32_t *level);
+bool same_options(const ha_table_option_struct *mine, const ha_table_option_struct *theirs);
+
+// What a table with this definition is compressed with; warns of words that cannot be meant or have no effect, or refuses
+// them. 0 or an error of the handler.
+int choose_format(THD *thd, const TABLE *form, const HA_CREATE_INFO *info, CheetahFormat *format);
 
 // Refuses what cannot be had; says by a warning of every other option that it has no effect.
 // 0 or an error of the handler.

@@ -13,6 +13,7 @@
 mod barrier;
 mod cursors;
 mod database;
+mod formats;
 mod listing;
 mod loads;
 mod rows;
@@ -25,6 +26,7 @@ mod types;
 pub use barrier::*;
 pub use cursors::*;
 pub use database::*;
+pub use formats::*;
 pub use listing::*;
 pub use loads::*;
 pub use rows::*;

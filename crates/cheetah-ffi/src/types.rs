@@ -213,6 +213,46 @@ pub struct CheetahTableSpec {
     pub hidden_key: u8,
 }
 
+/// What a definition says about the format of its table; 0 stands for a word that is not there.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahFormatWords {
+    /// KEY_BLOCK_SIZE of the table.
+    pub key_block_size: u64,
+    /// That of each index.
+    pub index_key_block_sizes: *const u32,
+    /// Their number.
+    pub index_count: usize,
+    /// COMPRESSION_LEVEL.
+    pub compression_level: u32,
+    /// PAGE_COMPRESSION_LEVEL.
+    pub page_compression_level: u32,
+    /// Level of what the session has chosen for tables that do not say.
+    pub default_level: i32,
+    /// Its codec.
+    pub default_compression: u8,
+    /// The codec that COMPRESSION names, if `names_compression`.
+    pub compression: u8,
+    /// Whether there is a word COMPRESSION.
+    pub names_compression: u8,
+    /// Whether PAGE_COMPRESSED is set.
+    pub page_compressed: u8,
+    /// ROW_FORMAT: a `CheetahRowFormat`.
+    pub row_format: u8,
+}
+
+/// What the words of a definition come to.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahFormat {
+    /// Level of the codec; 0: its default.
+    pub compression_level: i32,
+    /// 0 none, 1 lz4, 2 zstd.
+    pub compression: u8,
+    /// Whether the words are refused.
+    pub refused: u8,
+}
+
 /// An entry of a secondary index.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

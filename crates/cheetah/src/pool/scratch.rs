@@ -15,7 +15,7 @@ const BUDGET_PART: usize = 64;
 /// Workspaces at least, so that one preempted thread does not hold up all others, and at most.
 const WORKSPACES_MIN: usize = 2;
 const WORKSPACES_MAX: usize = 64;
-/// Estimate of what a workspace takes.
+/// Estimate of what a workspace takes; one that has met a high level takes more, and that is counted when it comes back.
 const WORKSPACE_BYTES: usize = 512 << 10;
 /// Buffers kept at least, and at most.
 const BUFFERS_KEPT_MIN: usize = 4;
@@ -35,7 +35,8 @@ pub(super) struct Scratch {
 
 #[derive(Default, Debug)]
 struct Workspaces {
-    free: Vec<Workspace>,
+    /// With what is counted for each.
+    free: Vec<(Workspace, usize)>,
     count: usize,
 }
 
@@ -81,10 +82,11 @@ impl Scratch {
 
     /// Runs `f`, which must neither wait nor do I/O, with a workspace. Waits while all are in use.
     pub(super) fn with_workspace<T>(&self, f: impl FnOnce(&mut Workspace) -> T) -> T {
-        f(&mut Taken { workspace: self.take_workspace(), scratch: self }.workspace)
+        let (workspace, counted_bytes) = self.take_workspace();
+        f(&mut Taken { workspace, counted_bytes, scratch: self }.workspace)
     }
 
-    fn take_workspace(&self) -> Workspace {
+    fn take_workspace(&self) -> (Workspace, usize) {
         let mut workspaces = self.workspaces.lock();
         loop {
             if let Some(workspace) = workspaces.free.pop() {
@@ -93,7 +95,7 @@ impl Scratch {
             if workspaces.count < self.workspaces_max {
                 workspaces.count += 1;
                 self.memory.add(Account::Scratch, WORKSPACE_BYTES);
-                return Workspace::default();
+                return (Workspace::default(), WORKSPACE_BYTES);
             }
             self.returned.wait(&mut workspaces);
         }
@@ -103,12 +105,17 @@ impl Scratch {
 /// A workspace that goes back whatever happens; one that got lost in a panic would be missed for ever.
 struct Taken<'a> {
     workspace: Workspace,
+    counted_bytes: usize,
     scratch: &'a Scratch,
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        self.scratch.workspaces.lock().free.push(std::mem::take(&mut self.workspace));
+        let bytes = self.workspace.memory_bytes().max(WORKSPACE_BYTES);
+        let memory = &self.scratch.memory;
+        memory.add(Account::Scratch, bytes.saturating_sub(self.counted_bytes));
+        memory.subtract(Account::Scratch, self.counted_bytes.saturating_sub(bytes));
+        self.scratch.workspaces.lock().free.push((std::mem::take(&mut self.workspace), bytes));
         self.scratch.returned.notify_one();
     }
 }
@@ -128,6 +135,10 @@ impl Drop for TakenBuffer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::{Generation, PageId, TreeId, TxnId};
+    use crate::format::image::{Codec, Compression, Encoding};
+    use crate::format::page::{build_content, PageBuf, PageKind};
+    use crate::format::row::RowShape;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
@@ -148,6 +159,23 @@ mod tests {
             }
         });
         assert!(scratch.memory.used(Account::Scratch) <= WORKSPACES_MIN * WORKSPACE_BYTES);
+    }
+
+    #[test]
+    fn a_workspace_that_has_grown_is_counted() {
+        let scratch = Scratch::new(&Arc::new(Memory::new(1 << 20)), 512);
+        let shape = RowShape::opaque();
+        let mut page = PageBuf::new(64 << 10);
+        let text: Vec<u8> = (0..8000u32).flat_map(|i| format!("{} ", i * i % 977).into_bytes()).collect();
+        build_content(&mut page, PageKind::Blob, TreeId(16), PageId::NONE, 0).append_content(&text).unwrap();
+        for (level, grown) in [(1, false), (19, true)] {
+            let compression = Compression { codec: Codec::Zstd, level };
+            let how = Encoding { shape: &shape, compression, freeze_below: TxnId(0) };
+            scratch.with_workspace(|workspace| {
+                workspace.encode(&page, PageId(1), Generation(1), &how, &mut Vec::new());
+            });
+            assert_eq!(scratch.memory.used(Account::Scratch) > WORKSPACE_BYTES, grown);
+        }
     }
 
     #[test]

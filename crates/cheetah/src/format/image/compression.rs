@@ -9,6 +9,10 @@ const FAST_LEVEL_MAX: i32 = 1;
 /// Shortest match then. Zstandard's own choice for small pages is 5: among digits five repeat by chance all the time, and
 /// to name such a match takes more bits than the digits, and more time to read.
 const FAST_MATCH_BYTES_MIN: u32 = 6;
+/// What Zstandard takes to decompress, whatever the level was.
+const DECOMPRESSOR_BYTES: usize = 96 << 10;
+/// The level of a compressor that none is set for.
+const UNSET: i32 = i32::MIN;
 
 /// How bytes are compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -52,18 +56,27 @@ pub struct Compression {
 }
 
 impl Default for Compression {
-    /// Zstandard level 1: higher ones gain nothing on content regrouped by column.
+    /// Zstandard level 1: on content regrouped by column, others gain a tenth at most, for 7 to 70 times the time
+    /// (docs/innodb.md).
     fn default() -> Self {
         Self { codec: Codec::Zstd, level: 1 }
     }
 }
 
-/// The memory of Zstandard, some 400 KiB once used.
+/// The memory of Zstandard: some 400 KiB once used, up to 2 MiB where the level is high.
 #[derive(Default)]
 pub(super) struct Contexts {
     /// With the level that it is set to.
     compressor: Option<(i32, Compressor<'static>)>,
     decompressor: Option<Decompressor<'static>>,
+}
+
+impl Contexts {
+    /// What they take now.
+    pub(super) fn memory_bytes(&mut self) -> usize {
+        let compressor = self.compressor.as_mut().map_or(0, |(_, used)| used.context_mut().sizeof());
+        compressor + self.decompressor.as_ref().map_or(0, |_| DECOMPRESSOR_BYTES)
+    }
 }
 
 /// Appends `raw` to `out` as `wanted` if that saves at least 5 %, plainly otherwise; says which.
@@ -118,19 +131,21 @@ fn compress_zstd(
     level: i32,
     target: &mut [u8],
 ) -> Option<usize> {
-    if kept.as_ref().is_none_or(|(known, _)| *known != level) {
-        *kept = compressor(level).map(|compressor| (level, compressor));
+    let (known, compressor) = kept.get_or_insert_with(|| (UNSET, Compressor::default()));
+    if *known != level {
+        *known = UNSET;
+        set_level(compressor, level)?;
+        *known = level;
     }
-    let (_, compressor) = kept.as_mut()?;
     compressor.compress_to_buffer(raw, target).ok()
 }
 
-fn compressor(level: i32) -> Option<Compressor<'static>> {
-    let mut compressor = Compressor::new(level).ok()?;
-    if level <= FAST_LEVEL_MAX {
-        compressor.set_parameter(CParameter::MinMatch(FAST_MATCH_BYTES_MIN)).ok()?;
-    }
-    Some(compressor)
+/// Not [`Compressor::set_compression_level`]: that fails after content that did not fit its target.
+fn set_level(compressor: &mut Compressor<'static>, level: i32) -> Option<()> {
+    compressor.set_parameter(CParameter::CompressionLevel(level)).ok()?;
+    // 0 is the level's own choice.
+    let shortest = if level <= FAST_LEVEL_MAX { FAST_MATCH_BYTES_MIN } else { 0 };
+    compressor.set_parameter(CParameter::MinMatch(shortest)).ok()
 }
 
 fn decompress_zstd(
@@ -147,6 +162,25 @@ fn decompress_zstd(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Tables of different levels share a compressor; what did not fit before it is set must not matter.
+    #[test]
+    fn a_level_gives_the_same_whatever_was_compressed_before() {
+        let text: Vec<u8> =
+            (0..3000u32).flat_map(|i| format!("{} {}; ", i * i % 977, i % 31).into_bytes()).collect();
+        let mut noise = vec![0; 4000];
+        cheetah_io::rng::Rng::new(1).fill(&mut noise);
+        let mut shared = Contexts::default();
+        for level in [1, 19, 1, 9, -5, 3, 19] {
+            let wanted = Compression { codec: Codec::Zstd, level };
+            let (mut ours, mut alone) = (Vec::new(), Vec::new());
+            assert_eq!(compress(&mut shared, &text, wanted, &mut ours), Codec::Zstd);
+            assert_eq!(compress(&mut Contexts::default(), &text, wanted, &mut alone), Codec::Zstd);
+            assert_eq!(ours, alone, "level {level}");
+            assert_eq!(compress(&mut shared, &noise, wanted, &mut Vec::new()), Codec::None);
+        }
+        assert!(shared.memory_bytes() > 100_000);
+    }
 
     #[test]
     fn every_codec_gives_back_what_it_was_given() {

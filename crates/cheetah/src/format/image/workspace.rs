@@ -2,12 +2,19 @@
 
 use super::compression::Contexts;
 
-/// Buffers and contexts that encoding and decoding reuse, about 512 KiB once both were used. The caller keeps it: one
-/// in each thread would be more than a small pool of pages.
+/// Buffers and contexts that encoding and decoding reuse, about 512 KiB once both were used, and up to 2 MiB where a
+/// table's level is high. The caller keeps it: one in each thread would be more than a small pool of pages.
 #[derive(Default)]
 pub struct Workspace {
     pub(super) raw: Vec<u8>,
     pub(super) contexts: Contexts,
+}
+
+impl Workspace {
+    /// What it takes now.
+    pub fn memory_bytes(&mut self) -> usize {
+        self.raw.capacity() + self.contexts.memory_bytes()
+    }
 }
 
 impl std::fmt::Debug for Workspace {

@@ -1,0 +1,118 @@
+//! What the words of a table's definition ask of its format.
+
+use crate::barrier::{entry, value};
+use crate::types::*;
+use cheetah::base::{Error, Result};
+use cheetah::format::image::{Codec, Compression};
+use cheetah::table::{FormatWords, RowFormat};
+use std::ffi::c_void;
+
+/// Chooses codec and level for a table; tells the sink, as texts for people, what is wrong with the words. `strict`:
+/// what cannot be meant is refused, not just ignored.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_choose_format(
+    words: *const CheetahFormatWords,
+    strict: u8,
+    sink: CheetahTextSink,
+    context: *mut c_void,
+    format: *mut CheetahFormat,
+) -> i32 {
+    // SAFETY: by the contract of the crate both point to values of the caller.
+    let (words, format) = unsafe { (&*words, &mut *format) };
+    entry(|| {
+        // SAFETY: as above.
+        let chosen = unsafe { format_words(words) }?.choose(strict != 0);
+        for warning in &chosen.warnings {
+            // SAFETY: the caller's function gets the caller's context.
+            unsafe { sink(context, CheetahBytes::of(warning.as_bytes())) };
+        }
+        let Compression { codec, level } = chosen.compression;
+        let refused = u8::from(chosen.refused);
+        *format = CheetahFormat { compression_level: level, compression: codec.code(), refused };
+        Ok(Code::Ok)
+    })
+}
+
+/// The `CheetahRowFormat` that is shown for a table with this word behind ROW_FORMAT and this KEY_BLOCK_SIZE.
+#[no_mangle]
+pub extern "C" fn cheetah_shown_row_format(row_format: u8, key_block_size: u64) -> u8 {
+    value(RowFormat::Dynamic as u8, || {
+        let word = RowFormat::from_code(row_format).unwrap_or(RowFormat::Default);
+        word.shown(key_block_size) as u8
+    })
+}
+
+unsafe fn format_words(words: &CheetahFormatWords) -> Result<FormatWords<'_>> {
+    let unknown = |what, code: u8, limit| Error::Limit { what, actual: code.into(), limit };
+    let codec = |code| Codec::from_code(code).ok_or(unknown("code of a compression", code, 2));
+    let row_format = words.row_format;
+    let named = (words.names_compression != 0).then_some(words.compression);
+    Ok(FormatWords {
+        row_format: RowFormat::from_code(row_format).ok_or(unknown("code of a row format", row_format, 6))?,
+        key_block_size: words.key_block_size,
+        // SAFETY: passed on.
+        index_key_block_sizes: unsafe { slice(words.index_key_block_sizes, words.index_count) },
+        page_compressed: words.page_compressed != 0,
+        page_compression_level: words.page_compression_level,
+        compression: named.map(codec).transpose()?,
+        compression_level: words.compression_level,
+        default: Compression { codec: codec(words.default_compression)?, level: words.default_level },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: CheetahFormatWords = CheetahFormatWords {
+        key_block_size: 0,
+        index_key_block_sizes: std::ptr::null(),
+        index_count: 0,
+        compression_level: 0,
+        page_compression_level: 0,
+        default_level: 0,
+        default_compression: 2,
+        compression: 0,
+        names_compression: 0,
+        page_compressed: 0,
+        row_format: 0,
+    };
+
+    unsafe extern "C" fn keep(context: *mut c_void, text: CheetahBytes) {
+        // SAFETY: the test passes its own list, and the bytes are readable.
+        let (to, text) = unsafe { (&mut *context.cast::<Vec<String>>(), text.text()) };
+        to.push(text);
+    }
+
+    fn choose(words: &CheetahFormatWords) -> (i32, CheetahFormat, Vec<String>) {
+        let mut told = Vec::<String>::new();
+        let mut format = CheetahFormat { compression_level: -1, compression: 9, refused: 9 };
+        // SAFETY: all live on the stack.
+        let code = unsafe { cheetah_choose_format(words, 1, keep, (&raw mut told).cast(), &mut format) };
+        (code, format, told)
+    }
+
+    #[test]
+    fn words_are_passed_on_and_warnings_told() {
+        let (code, format, told) = choose(&CheetahFormatWords { key_block_size: 3, row_format: 3, ..WORDS });
+        assert_eq!((code, format.refused, told.len()), (Code::Ok as i32, 1, 1));
+        let named = CheetahFormatWords { compression: 1, names_compression: 1, ..WORDS };
+        assert_eq!(choose(&named).1.compression, 1);
+        let sizes = [8, 4];
+        let words =
+            CheetahFormatWords { index_key_block_sizes: sizes.as_ptr(), index_count: sizes.len(), ..WORDS };
+        assert!(choose(&words).1.compression_level > 0);
+    }
+
+    #[test]
+    fn unknown_codes_are_refused() {
+        for words in [
+            CheetahFormatWords { row_format: 7, ..WORDS },
+            CheetahFormatWords { default_compression: 3, ..WORDS },
+            CheetahFormatWords { compression: 3, names_compression: 1, ..WORDS },
+        ] {
+            assert_eq!(choose(&words).0, Code::Limit as i32);
+        }
+        assert_eq!(cheetah_shown_row_format(200, 0), RowFormat::Dynamic as u8);
+    }
+}

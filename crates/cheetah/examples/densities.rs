@@ -1,0 +1,233 @@
+//! What levels of compression make of the pages of a database, and what they cost.
+//!
+//! `cargo run --release --example densities -- DIRECTORY [LEVEL ..]`
+//!
+//! DIRECTORY is the `#cheetah` of a server that is stopped. For each index, and for the large values of each table, a sample
+//! of at most 400 pages is encoded and decoded again at each level (-1: LZ4). Bytes are those of the images, headers and
+//! padding included, as parts of the first level's; times are of the processor, for one page. The last lines are the
+//! sums of each database.
+
+use cheetah::base::{Config, Generation, PageId, Result, TreeId, TxnId};
+use cheetah::db::{Db, Env};
+use cheetah::format::image::{
+    glance, is_intact, seal, Codec, Compression, Encoding, Expected, ImageHeader, Workspace,
+};
+use cheetah::format::location::ALIGN_BYTES;
+use cheetah::format::page::{PageBuf, PageKind};
+use cheetah::format::row::RowShape;
+use cheetah::format::segment_header::{SegmentHeader, HEADER_BYTES};
+use cheetah_io::posix::PosixDisk;
+use cheetah_io::time::RealClock;
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const SAMPLE_PAGES: usize = 400;
+const ENOUGH_US: f64 = 100_000.0;
+const LEVELS: &[i32] = &[1, -1, 3, 6, 9, 12, 15, 19];
+
+/// Pages of one index, or large values of one table.
+struct Group {
+    name: String,
+    shape: RowShape,
+    /// Newest image of each page.
+    images: BTreeMap<PageId, Vec<u8>>,
+}
+
+type Groups = BTreeMap<(TreeId, bool), Group>;
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let directory = PathBuf::from(arguments.next().expect("the first argument is a directory"));
+    let levels: Vec<i32> = arguments.map(|level| level.parse().expect("a level is a number")).collect();
+    let levels = if levels.is_empty() { LEVELS } else { &levels };
+    let mut groups = groups(&directory)?;
+    collect(&directory, &mut groups);
+    println!("{:<44} {:>7}  level: bytes, encode us, decode us", "", "pages");
+    let mut databases = BTreeMap::<String, Vec<Measured>>::new();
+    for group in groups.values().filter(|group| !group.images.is_empty()) {
+        let measured: Vec<_> = group.measure(levels);
+        print_line(&group.name, levels, &measured);
+        let database = group.name.split('/').next().unwrap_or_default().to_owned();
+        let total = databases.entry(database).or_insert_with(|| vec![Measured::default(); levels.len()]);
+        total.iter_mut().zip(&measured).for_each(|(total, measured)| total.add(measured));
+    }
+    for (name, total) in &databases {
+        print_line(&format!("{name} (all)"), levels, total);
+    }
+    Ok(())
+}
+
+fn print_line(name: &str, levels: &[i32], measured: &[Measured]) {
+    let Some(first) = measured.first() else { return };
+    print!("{name:<44} {:>7.0}", first.pages);
+    for (level, measured) in levels.iter().zip(measured) {
+        let Measured { pages, bytes, encode_us, decode_us, .. } = measured;
+        print!("  {level}: {:.3} {:.0} {:.0}", bytes / first.bytes, encode_us / pages, decode_us / pages);
+    }
+    println!("  ({:.3} of {:.1} MB)", first.bytes / first.page_bytes, first.page_bytes / 1e6);
+}
+
+/// The trees of all tables. Opening also writes everything to its place.
+fn groups(directory: &Path) -> Result<Groups> {
+    let disk = PosixDisk::open(directory).expect("the directory can be opened");
+    let db =
+        Db::open(Env { disk: Arc::new(disk), clock: Arc::new(RealClock::default()) }, Config::default())?;
+    let mut groups = Groups::new();
+    for name in db.table_names() {
+        let table = db.table(&name)?;
+        for index in table.indexes() {
+            for is_large in [false, true] {
+                let name = format!("{name} {}", if is_large { "(large values)" } else { &index.name });
+                let group = Group { name, shape: index.shape.clone(), images: BTreeMap::new() };
+                groups.insert((index.tree, is_large), group);
+            }
+        }
+    }
+    db.close()?;
+    Ok(groups)
+}
+
+/// Finds the images in the segment files; of several of a page the newest stays.
+fn collect(directory: &Path, groups: &mut Groups) {
+    for file in segment_files(directory) {
+        let bytes = std::fs::read(&file).expect("a segment can be read");
+        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { continue };
+        let Ok(header) = SegmentHeader::decode(header) else { continue };
+        let mut at = HEADER_BYTES;
+        while at < bytes.len() {
+            let address = u64::from(header.segment.0) << 32 | at as u64;
+            let found =
+                glance(&bytes[at..]).and_then(|(length, _, crc)| Some((bytes.get(at..at + length)?, crc)));
+            match found.filter(|(image, crc)| is_intact(image, address, *crc)) {
+                Some((image, _)) => {
+                    keep(image, groups);
+                    at += image.len();
+                }
+                None => at += ALIGN_BYTES as usize,
+            }
+        }
+    }
+}
+
+fn segment_files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("the directory can be read").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files.extend(segment_files(&path));
+        } else {
+            files.push(path);
+        }
+    }
+    files
+}
+
+fn keep(image: &[u8], groups: &mut Groups) {
+    let Ok(header) = ImageHeader::read(image) else { return };
+    let Some(group) = groups.get_mut(&(header.tree, header.kind == PageKind::Blob)) else { return };
+    let known = group.images.entry(header.pid).or_default();
+    let older = ImageHeader::read(known).is_ok_and(|known| known.generation > header.generation);
+    if !older {
+        *known = image.to_vec();
+    }
+}
+
+impl Group {
+    /// The figures of a sample, as those of all its pages.
+    fn measure(&self, levels: &[i32]) -> Vec<Measured> {
+        let every = self.images.len().div_ceil(SAMPLE_PAGES);
+        let mut workspace = Workspace::default();
+        let sample = self.images.values().step_by(every);
+        let pages: Vec<_> = sample.map(|image| decoded(image, &mut workspace)).collect();
+        let scale = self.images.len() as f64 / pages.len() as f64;
+        let one = |&level: &i32| {
+            let codec = if level == -1 { Codec::Lz4 } else { Codec::Zstd };
+            measure(&pages, &self.shape, Compression { codec, level }).times(scale)
+        };
+        levels.iter().map(one).collect()
+    }
+}
+
+fn decoded(image: &[u8], workspace: &mut Workspace) -> PageBuf {
+    let header = ImageHeader::read(image).expect("read before");
+    let (_, _, crc) = glance(image).expect("read before");
+    let address = u64::from_le_bytes(image[16..24].try_into().expect("eight bytes"));
+    let expected = Expected { pid: header.pid, tree: header.tree, address, crc };
+    let mut page = PageBuf::new(header.page_bytes);
+    workspace.decode(image, &expected, &mut page).expect("an intact image can be decoded");
+    page
+}
+
+/// Sums over pages.
+#[derive(Clone, Default)]
+struct Measured {
+    pages: f64,
+    page_bytes: f64,
+    bytes: f64,
+    encode_us: f64,
+    decode_us: f64,
+}
+
+impl Measured {
+    fn times(mut self, factor: f64) -> Self {
+        for sum in
+            [&mut self.pages, &mut self.page_bytes, &mut self.bytes, &mut self.encode_us, &mut self.decode_us]
+        {
+            *sum *= factor;
+        }
+        self
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.pages += other.pages;
+        self.page_bytes += other.page_bytes;
+        self.bytes += other.bytes;
+        self.encode_us += other.encode_us;
+        self.decode_us += other.decode_us;
+    }
+}
+
+fn measure(pages: &[PageBuf], shape: &RowShape, compression: Compression) -> Measured {
+    let how = Encoding { shape, compression, freeze_below: TxnId(0) };
+    let mut workspace = Workspace::default();
+    let mut images = vec![Vec::new(); pages.len()];
+    let encode_us = processor_us_of(pages.len(), |i| {
+        workspace.encode(&pages[i], PageId(1), Generation(1), &how, &mut images[i]);
+    });
+    let crcs: Vec<_> = images.iter_mut().map(|image| seal(image, 64)).collect();
+    let mut page = PageBuf::new(512);
+    let decode_us = processor_us_of(pages.len(), |i| {
+        let tree = ImageHeader::read(&images[i]).expect("just encoded").tree;
+        let expected = Expected { pid: PageId(1), tree, address: 64, crc: crcs[i] };
+        black_box(workspace.decode(&images[i], &expected, &mut page).expect("just encoded"));
+    });
+    Measured {
+        pages: pages.len() as f64,
+        page_bytes: pages.iter().map(|page| page.len()).sum::<usize>() as f64,
+        bytes: images.iter().map(Vec::len).sum::<usize>() as f64,
+        encode_us,
+        decode_us,
+    }
+}
+
+/// Processor time of `call` for all numbers below `count`, repeated until there is enough of it to be told.
+fn processor_us_of(count: usize, mut call: impl FnMut(usize)) -> f64 {
+    let (start, mut rounds) = (processor_us(), 0.0);
+    loop {
+        (0..count).for_each(&mut call);
+        rounds += 1.0;
+        let used = processor_us() - start;
+        if used > ENOUGH_US {
+            return used / rounds;
+        }
+    }
+}
+
+/// What this thread has used: the clock would count what else the machine does.
+fn processor_us() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a Linux kernel tells");
+    let ns: f64 = text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("the first number");
+    ns / 1e3
+}
