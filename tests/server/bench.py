@@ -1,7 +1,7 @@
 """The parts of `make bench` that need servers, at sizes at which their figures say nothing: do they still measure?"""
 
-from cheetah_tools import bench, oltp, recovery
-from cheetah_tools.engines import CHEETAH, INNODB
+from cheetah_tools import bench, formatdata, formats, oltp, recovery
+from cheetah_tools.engines import CHEETAH, INNODB, MYROCKS
 from cheetah_tools.servertests import expect
 
 
@@ -25,3 +25,16 @@ def test_restarts_and_rollbacks_are_measured(context):
         expect(min(recovery.restart(engine, 4 << 20)) > 0, "nothing was measured")
         for found in recovery.rollback(engine, 3000):
             expect(set(recovery.STATEMENTS) <= set(found), f"{engine.label}: {found}")
+
+
+def test_formats_are_measured(context):
+    """Bytes, and the times of every form, of three engines; the verdicts can be had."""
+    folder, engines = formatdata.prepare("sysbench", sysbench_rows=500), [INNODB, MYROCKS, CHEETAH]
+    results = {}
+    formats.add(results, "sysbench", "bytes", formats.bytes_at_rest(folder, "sysbench", engines, 0))
+    for form in formats.FORMS:
+        for measure, found in formats.load_times(folder, "sysbench", form, engines, True).items():
+            formats.add(results, "sysbench", measure, found)
+    expect(sorted(results["sysbench"]) == sorted(formats.MEASURES), f"{results}")
+    expect(all(len(found) == len(engines) and min(map(min, found.values())) > 0 for found in results["sysbench"].values()), f"{results}")
+    expect(len(formats.verdicts("sysbench", results["sysbench"])) == 5, "a verdict is missing")

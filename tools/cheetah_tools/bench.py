@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import time
 
-from . import cgroup, dump, oltp, recovery, setup
+from . import cgroup, dump, formatdata, formats, oltp, recovery, setup
 from .engines import CHEETAH, INNODB, INNODB_COMPRESSED, available, equal_memory
 from .paths import BUILD, PROJECT, SERVER, VAR, shared_data, show
 from .say import Failure, megabytes, note, step, table
@@ -29,7 +29,7 @@ SETS = {
     "sysbench": ("sbtest1", "id", "SELECT SUM(LENGTH(c)) FROM sbtest1 FORCE INDEX (PRIMARY)"),
 }
 # Sets that are no data: each measures and reports in its own module.
-PARTS = {"oltp": oltp.run, "recovery": recovery.run}
+PARTS = {"oltp": oltp.run, "recovery": recovery.run, "formats": formats.run}
 TARGETS = [  # measure, of, at most / at least
     ("bytes", INNODB.label, "<=", {"enwiki_text_plain": 0.40, "flights_nyc13": 0.40, "sysbench": 0.45}),
     ("bytes", INNODB_COMPRESSED.label, "<=", 0.90),
@@ -59,13 +59,15 @@ def choose(arguments: list):
     parser = argparse.ArgumentParser(description="measure Cheetah beside InnoDB")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rest", type=float, default=60, help="seconds of rest before bytes on disk are taken")
-    parser.add_argument("--sets", default=",".join([*SETS, *PARTS]))
+    parser.add_argument("--sets", default=",".join([*SETS, "oltp", "recovery"]), help="of " + ", ".join([*SETS, *PARTS]))
     parser.add_argument("--seconds", type=int, default=8, help="oltp: of each cell, after the warm-up")
     parser.add_argument("--rows", type=int, default=1_000_000, help="oltp: in all tables together")
     parser.add_argument("--workloads", default=",".join(oltp.WORKLOADS), help="oltp")
     parser.add_argument("--connections", default=",".join(map(str, oltp.CONNECTIONS)), help="oltp")
     parser.add_argument("--log-gigabytes", type=float, default=1.0, help="recovery: log to replay")
     parser.add_argument("--update-rows", type=int, default=5_000_000, help="recovery: rows to roll back")
+    parser.add_argument("--data", default="all", help="formats: sets of data, of " + ", ".join(formatdata.SETS))
+    parser.add_argument("--measures", default="all", help="formats: of " + ", ".join(formats.MEASURES))
     return parser.parse_args(arguments)
 
 

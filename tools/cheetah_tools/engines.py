@@ -17,6 +17,10 @@ class Engine:
         self.name = name
         self.table_options = table_options
 
+    def server_options(self, _memory_bytes: int) -> dict:
+        """Lines of my.cnf that this engine needs beside `equal_memory`."""
+        return {}
+
     def clause(self) -> str:
         """What stands behind the closing parenthesis of CREATE TABLE."""
         return f"ENGINE={self.name}" + (" " + self.table_options if self.table_options else "")
@@ -29,6 +33,9 @@ class Engine:
         else:
             flush_innodb(server)
         return time.monotonic() - started
+
+    def settle(self, _server) -> None:
+        """Have the engine do at once what it is told by hand to make its files small."""
 
     def data_files(self, server, database: str) -> list:
         """The files that hold the tables of `database`, logs apart. Cheetah keeps all tables of a server in one store."""
@@ -49,9 +56,45 @@ class Engine:
                 os.posix_fadvise(handle.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+class MyRocks(Engine):
+    """RocksDB as its users set it up: LZ4 above, zstd in the lowest level. Without partitioned index and filters it
+    collapses in a small cache."""
+
+    def server_options(self, memory_bytes: int) -> dict:
+        """A quarter of the memory for memtables, the rest for the block cache; durable commits, direct I/O."""
+        layout = ("compression=kLZ4Compression;bottommost_compression=kZSTD;level_compaction_dynamic_level_bytes=true;"
+                  f"write_buffer_size={memory_bytes // 8};"
+                  "block_based_table_factory={cache_index_and_filter_blocks=1;filter_policy=bloomfilter:10:false;"
+                  "index_type=kTwoLevelIndexSearch;partition_filters=1}")
+        return {"plugin_load_add": "ha_rocksdb.so", "rocksdb_block_cache_size": memory_bytes * 3 // 4,
+                "rocksdb_db_write_buffer_size": memory_bytes // 4, "rocksdb_block_size": 16384,
+                "rocksdb_default_cf_options": layout, "rocksdb_flush_log_at_trx_commit": 1,
+                "rocksdb_use_direct_reads": 1, "rocksdb_use_direct_io_for_flush_and_compaction": 1,
+                "rocksdb_strict_collation_check": 0}   # or it refuses keys on texts that ignore case
+
+    def flush(self, server) -> float:
+        """Write the memtables out."""
+        started = time.monotonic()
+        server.sql("SET GLOBAL rocksdb_force_flush_memtable_now = 1")
+        return time.monotonic() - started
+
+    def settle(self, server) -> None:
+        """Have all levels merged into the lowest, which is what its users compare."""
+        server.sql("SET GLOBAL rocksdb_compact_cf = 'default'")
+
+    def data_files(self, server, _database: str) -> list:
+        """All tables share the sorted files."""
+        return list((server.data / "#rocksdb").glob("*.sst"))
+
+
 INNODB = Engine("InnoDB", "InnoDB")
 INNODB_COMPRESSED = Engine("InnoDB KEY_BLOCK_SIZE=8", "InnoDB", "KEY_BLOCK_SIZE=8")
+INNODB_DENSE = Engine("InnoDB KEY_BLOCK_SIZE=4", "InnoDB", "KEY_BLOCK_SIZE=4")
+INNODB_HOLES = Engine("InnoDB PAGE_COMPRESSED", "InnoDB", "PAGE_COMPRESSED=1")
+MYROCKS = MyRocks("MyRocks", "ROCKSDB")
 CHEETAH = Engine("Cheetah", "CHEETAH")
+CHEETAH_DENSE = Engine("Cheetah KEY_BLOCK_SIZE=4", "CHEETAH", "KEY_BLOCK_SIZE=4")
+CHEETAH_PLAIN = Engine("Cheetah COMPRESSION='none'", "CHEETAH", "COMPRESSION='none'")
 ALL = [INNODB, INNODB_COMPRESSED, CHEETAH]
 
 
