@@ -82,6 +82,7 @@ typedef struct CheetahTxn CheetahTxn;
 typedef struct CheetahCursor CheetahCursor;
 typedef struct CheetahBuffer CheetahBuffer;
 typedef struct CheetahLoad CheetahLoad;
+typedef struct CheetahEstimate CheetahEstimate;
 
 typedef struct CheetahBytes {
   const uint8_t *data;
@@ -316,6 +317,20 @@ typedef struct CheetahPoolStats {
   uint8_t has_hits; /* 0: nobody has asked for a page */
 } CheetahPoolStats;
 
+/* What a table would weigh in one format. */
+typedef struct CheetahWeight {
+  uint64_t key_block_size; /* that asks for the format, in KiB; 0: none does */
+  uint64_t rows;
+  uint64_t sampled_rows; /* of the clustered index */
+  uint64_t bytes;
+  uint64_t error_ppm; /* of `bytes`, in 95 of 100 cases no more, if `rows` is right */
+  uint64_t encode_ns; /* for a page */
+  uint64_t decode_ns;
+  int32_t compression_level;
+  uint8_t compression;
+  uint8_t has_error; /* 0: the sample does not tell */
+} CheetahWeight;
+
 /* Collects the entries that a row should have, during a check. */
 typedef struct CheetahEntrySink CheetahEntrySink;
 
@@ -333,6 +348,7 @@ typedef void (*CheetahLockInfoSink)(void *context, const CheetahLockInfo *lock);
 typedef void (*CheetahLockWaitSink)(void *context, const CheetahLockWait *wait);
 typedef void (*CheetahTableSizesSink)(void *context, const CheetahTableSizes *table);
 typedef void (*CheetahIndexSizesSink)(void *context, const CheetahIndexSizes *index);
+typedef void (*CheetahWeightSink)(void *context, const CheetahWeight *weight);
 typedef void (*CheetahImageWorkSink)(void *context, const CheetahImageWork *work);
 /* Tells the sink for people what the connection of that number does. */
 typedef void (*CheetahDescribe)(void *context, uint64_t connection, CheetahTextSink sink, void *sink_context);
@@ -465,6 +481,19 @@ int32_t cheetah_load(CheetahTxn *txn, CheetahLoad *load, const CheetahRow *row);
 int32_t cheetah_finish_load(CheetahTxn *txn, CheetahLoad *load, CheetahProgress progress, void *context);
 void cheetah_refused_row(const CheetahLoad *load, CheetahBytes *key, CheetahBytes *row);
 void cheetah_free_load(CheetahLoad *load);
+
+/* Estimates: what a table like that would weigh. The caller brings runs of neighbours in key order, from places all over each index; the first from
+   its start. `more` becomes 0 when the run is long enough. Rows have their large values in them. */
+int32_t cheetah_new_estimate(const CheetahDb *db, const CheetahTableSpec *spec, CheetahEstimate **estimate);
+uint32_t cheetah_estimate_runs(const CheetahEstimate *estimate);
+int32_t cheetah_estimate_run(CheetahEstimate *estimate, uint32_t index_no, uint8_t from_start);
+int32_t cheetah_estimate_end(CheetahEstimate *estimate, uint32_t index_no);
+int32_t cheetah_estimate_row(CheetahEstimate *estimate, CheetahBytes key, CheetahBytes row, uint8_t *more);
+int32_t cheetah_estimate_entry(CheetahEstimate *estimate, uint32_t index_no, CheetahBytes key, CheetahBytes clustered,
+                               CheetahBytes payload, uint8_t *more);
+int32_t cheetah_weigh(CheetahEstimate *estimate, uint64_t rows, CheetahWeightSink sink, void *context);
+void cheetah_free_estimate(CheetahEstimate *estimate);
+
 CheetahBuffer *cheetah_new_buffer(void);
 void cheetah_free_buffer(CheetahBuffer *buffer);
 CheetahBytes cheetah_buffer_bytes(const CheetahBuffer *buffer);

@@ -13,26 +13,11 @@
 
 using namespace cheetah;
 
-static CheetahIndexSpec index_spec(const char *name, const KeyCodec &key, bool unique) {
-  return CheetahIndexSpec{bytes_of(name), key.max_bytes(), unique};
-}
-
-static std::vector<CheetahIndexSpec> index_specs(const TABLE *form, const TableCodec &codec) {
-  std::vector<CheetahIndexSpec> indexes;
-  if (codec.hidden_key()) indexes.push_back(CheetahIndexSpec{bytes_of("(hidden)"), codec.clustered_key_max_bytes(), true});
-  else indexes.push_back(index_spec(form->key_info[codec.clustered_no()].name.str, codec.clustered(), true));
-  for (unsigned i = 1; i <= codec.secondaries().size(); i++) {
-    const KeyCodec &key = codec.secondary_of(i).key();
-    indexes.push_back(index_spec(form->key_info[codec.key_number(i)].name.str, key, key.unique()));
-  }
-  return indexes;
-}
-
 static int create_in_engine(THD *thd, const std::string &name, TABLE *form, const HA_CREATE_INFO *info,
                             const CheetahFormat &format) {
   TableCodec codec;
   codec.init(form);
-  std::vector<CheetahIndexSpec> indexes = index_specs(form, codec);
+  std::vector<CheetahIndexSpec> indexes = codec.index_specs(form);
   Buffer fingerprint;
   codec.append_fingerprint(&fingerprint);
   CheetahTableSpec spec = {};

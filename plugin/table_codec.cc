@@ -2,6 +2,7 @@
 #include "table_codec.h"
 
 #include "columns.h"
+#include "engine.h"
 
 namespace cheetah {
 
@@ -87,10 +88,6 @@ const KeyCodec &TableCodec::key_of(uint key_no) const {
   return key_no == clustered_no_ ? clustered_ : secondary_of(engine_index(key_no)).key();
 }
 
-uint TableCodec::clustered_key_max_bytes() const {
-  return hidden_key() ? hidden_key_bytes : clustered_.max_bytes();
-}
-
 uint32_t TableCodec::key_ends(uint engine_index, CheetahBytes key, CheetahBytes clustered, uint32_t *ends,
                               uint32_t room) const {
   if (engine_index == 0) {
@@ -100,6 +97,22 @@ uint32_t TableCodec::key_ends(uint engine_index, CheetahBytes key, CheetahBytes 
   size_t count = own.add_ends(key, 0, nullptr, ends, room);
   if (!hidden_key()) count += clustered_.add_ends(clustered, key.len, &own, ends + count, room - count);
   return static_cast<uint32_t>(count);
+}
+
+static CheetahIndexSpec index_spec(const char *name, const KeyCodec &key, bool unique) {
+  return CheetahIndexSpec{bytes_of(name), key.max_bytes(), unique};
+}
+
+std::vector<CheetahIndexSpec> TableCodec::index_specs(const TABLE *table) const {
+  std::vector<CheetahIndexSpec> indexes;
+  if (hidden_key()) indexes.push_back(CheetahIndexSpec{bytes_of("(hidden)"), hidden_key_bytes, true});
+  else indexes.push_back(index_spec(table->key_info[clustered_no_].name.str, clustered_, true));
+  for (const SecondaryCodec &secondary : secondaries_) {
+    const KeyCodec &key = secondary.key();
+    uint key_no = key_number(static_cast<uint>(indexes.size()));
+    indexes.push_back(index_spec(table->key_info[key_no].name.str, key, key.unique()));
+  }
+  return indexes;
 }
 
 static void describe_key(const KeyCodec &key, Buffer *out) {

@@ -54,8 +54,8 @@ class TableCodec {
   // Where the parts of a stored key end, counted from the start of `key`; behind the key's own those of the clustered key
   // that it has not. Their count.
   uint32_t key_ends(uint engine_index, CheetahBytes key, CheetahBytes clustered, uint32_t *ends, uint32_t room) const;
-  // Bytes of the longest clustered key that the table can have.
-  uint clustered_key_max_bytes() const;
+  // The indexes of the table, the clustered one first, for the engine. Their names are the table's.
+  std::vector<CheetahIndexSpec> index_specs(const TABLE *table) const;
   // Bytes that differ whenever rows or keys would be encoded differently.
   void append_fingerprint(Buffer *out) const;
 

@@ -13,6 +13,7 @@
 mod barrier;
 mod cursors;
 mod database;
+mod estimates;
 mod formats;
 mod listing;
 mod loads;
@@ -26,6 +27,7 @@ mod types;
 pub use barrier::*;
 pub use cursors::*;
 pub use database::*;
+pub use estimates::*;
 pub use formats::*;
 pub use listing::*;
 pub use loads::*;

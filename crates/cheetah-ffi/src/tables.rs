@@ -40,7 +40,7 @@ pub unsafe extern "C" fn cheetah_create_table(db: *mut CheetahDb, spec: *const C
     })
 }
 
-unsafe fn table_spec(spec: &CheetahTableSpec) -> Result<TableSpec> {
+pub(crate) unsafe fn table_spec(spec: &CheetahTableSpec) -> Result<TableSpec> {
     // SAFETY: passed on.
     let indexes = unsafe { slice(spec.indexes, spec.index_count) };
     let longest_secondary = indexes.iter().skip(1).map(|index| index.max_key_bytes).max().unwrap_or(0);

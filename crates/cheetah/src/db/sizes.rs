@@ -5,7 +5,7 @@ use crate::base::Result;
 use crate::format::catalog::IndexDef;
 use crate::format::image::Compression;
 use crate::pool::{Cached, PageCounts};
-use crate::table::Table;
+use crate::table::{Estimate, Table, TableSpec};
 use crate::tree::Tree;
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -108,6 +108,12 @@ fn index_stats(index_no: usize, tree: &Arc<Tree>) -> Result<IndexStats> {
 }
 
 impl Db {
+    /// Begins to find out what a table like that would weigh, from rows that the caller brings; it need not exist. `Limit` for a table that
+    /// could not be created.
+    pub fn estimate(&self, spec: &TableSpec) -> Result<Estimate> {
+        Estimate::new(&self.0.core, spec)
+    }
+
     /// Sizes of all tables that can be used, by name, the engine's own included. Reads little from disk, and looks at
     /// every entry of the page table, one for each page of the database.
     pub fn sizes(&self) -> Vec<TableSizes> {

@@ -190,7 +190,7 @@ fn refuse_existing(catalog: &Catalog, name: &str) -> Result<()> {
 }
 
 /// The definition of a table to create, without numbers, checked.
-fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
+pub(super) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
     check_name(&spec.name)?;
     let count = spec.indexes.len();
     if count == 0 || count > INDEXES_MAX {

@@ -194,6 +194,16 @@ impl FormatWords<'_> {
     }
 }
 
+/// Every format that a table can be given, the least dense first, with the KEY_BLOCK_SIZE that asks for it.
+pub(super) fn offered() -> impl Iterator<Item = (Option<u64>, Compression)> {
+    let plain = [Codec::None, Codec::Lz4].map(|codec| (None, Compression { codec, level: 0 }));
+    let dense = DENSITIES.iter().skip(1).map(|&(size, level)| {
+        let level = if level == 0 { Compression::default().level } else { level };
+        (Some(size), Compression { codec: Codec::Zstd, level })
+    });
+    plain.into_iter().chain(dense)
+}
+
 /// The level that KEY_BLOCK_SIZE asks for; none for a size that InnoDB does not have.
 fn density(key_block_size: u64) -> Option<i32> {
     DENSITIES.iter().find(|(size, _)| *size == key_block_size).map(|(_, level)| *level)

@@ -175,7 +175,7 @@ fn write_pages(
     }
 }
 
-fn page_capacity(pool: &Pool, class: PageClass) -> usize {
+pub(super) fn page_capacity(pool: &Pool, class: PageClass) -> usize {
     content_capacity(class.bytes(pool.page_bytes()))
 }
 

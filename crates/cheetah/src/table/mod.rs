@@ -7,6 +7,7 @@ pub(crate) mod core;
 pub(crate) mod counts;
 pub(crate) mod ddl;
 pub(crate) mod deadlocks;
+mod estimate;
 mod format_words;
 mod found;
 pub(crate) mod handle;
@@ -31,6 +32,7 @@ pub(crate) mod unique_keys;
 pub(crate) mod visible;
 
 pub use analyze::KeyEnds;
+pub use estimate::{Estimate, Weight};
 pub use format_words::{FormatWords, RowFormat, TableFormat};
 pub use handle::Table;
 pub use numbers::{Numbers, Reserved, Stride};

@@ -34,10 +34,10 @@ pub struct Tree {
 }
 
 /// Fences and right neighbour of a page to be built.
-pub(super) struct Fences<'a> {
-    pub(super) low: &'a [u8],
-    pub(super) high: Option<&'a [u8]>,
-    pub(super) right: PageId,
+pub(crate) struct Fences<'a> {
+    pub(crate) low: &'a [u8],
+    pub(crate) high: Option<&'a [u8]>,
+    pub(crate) right: PageId,
 }
 
 impl Fences<'_> {

@@ -1,0 +1,303 @@
+//! Runs of neighbours in one index, and what follows from them for the whole of it.
+//!
+//! Invariants
+//!   I1  Whole leaf pages of a run are weighed; the rest of it only if there is none, or if the run has reached the end of the
+//!       index. The rows that were not weighed count as those that were.
+
+use super::scales::{Scales, TREE};
+use crate::base::{Error, PageId, Result};
+use crate::format::image::{ALIGN_BYTES, HEADER_BYTES};
+use crate::format::page::{max_payload_bytes, PageBuf, PageView, RecordRef};
+use crate::format::row::RowShape;
+use crate::tree::{fill_target, Fences, Packing};
+
+/// Leaf pages of a run, unless it is one over the whole of a small index: many places tell more than many pages of one.
+const PAGES: u32 = 1;
+/// Pages of the first run, which may turn out to be that.
+const PAGES_AT_START: u32 = 8;
+/// Bytes of rows, large values included, after which a run is long enough without whole pages.
+const BYTES_MAX: u64 = 40 << 10;
+/// The same of the first run.
+const BYTES_MAX_AT_START: u64 = 256 << 10;
+/// What an image has besides its content: its header, and on average half of its padding.
+const IMAGE_OVERHEAD_BYTES: f64 = (HEADER_BYTES + ALIGN_BYTES / 2) as f64;
+
+/// The runs of an index.
+#[derive(Debug)]
+pub(super) struct IndexSample {
+    page: PageBuf,
+    key_bytes_max: usize,
+    shape: RowShape,
+    run: Option<Run>,
+    ended: Vec<Ended>,
+    /// The lower fences of the leaf pages that were made.
+    fences: Vec<Vec<u8>>,
+    leaf_rows: u64,
+    /// Rows of the whole index, if a run was over it.
+    counted: Option<u64>,
+}
+
+/// The run whose rows come.
+#[derive(Debug)]
+struct Run {
+    packing: Packing,
+    last_key: Vec<u8>,
+    rows: u64,
+    input_bytes: u64,
+    pages: u32,
+    /// Rows in the leaf pages that were weighed, and the weights of these with each density.
+    leaf_rows: u64,
+    leaves: Vec<f64>,
+    /// Weights of large values.
+    large: Vec<f64>,
+    from_start: bool,
+    at_end: bool,
+}
+
+/// A run that has ended: its rows, and what they weigh with each density.
+#[derive(Debug)]
+struct Ended {
+    rows: f64,
+    bytes: Vec<f64>,
+}
+
+/// What an index or a table weighs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Total {
+    pub(super) bytes: f64,
+    /// Of `bytes`; `None` when it cannot be told.
+    variance: Option<f64>,
+}
+
+impl IndexSample {
+    /// Of an index with leaf pages of that size, keys of at most `key_bytes_max`, and rows of that shape.
+    pub(super) fn new(page_bytes: usize, key_bytes_max: usize, shape: RowShape) -> Self {
+        let (page, ended, fences) = (PageBuf::new(page_bytes), Vec::new(), Vec::new());
+        Self { page, key_bytes_max, shape, run: None, ended, fences, leaf_rows: 0, counted: None }
+    }
+
+    pub(super) fn start(&mut self, scales: &mut Scales, from_start: bool) {
+        self.finish(scales);
+        self.run = Some(Run {
+            packing: Packing::default(),
+            last_key: Vec::new(),
+            rows: 0,
+            input_bytes: 0,
+            pages: 0,
+            leaf_rows: 0,
+            leaves: vec![0.0; scales.count()],
+            large: vec![0.0; scales.count()],
+            from_start,
+            at_end: false,
+        });
+    }
+
+    pub(super) fn reach_end(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.at_end = true;
+        }
+    }
+
+    /// Takes a record; one whose key is not above the last one's ends the run. Returns whether the run wants more. `Limit` for a record that no
+    /// page can hold.
+    pub(super) fn add(&mut self, scales: &mut Scales, key: &[u8], payload: &[u8]) -> Result<bool> {
+        check_limit("key length (bytes)", key.len(), self.key_bytes_max)?;
+        check_limit(
+            "record length (bytes)",
+            payload.len(),
+            max_payload_bytes(self.page.len(), self.key_bytes_max),
+        )?;
+        let Some(run) = self.run.as_mut().filter(|run| run.rows == 0 || run.last_key.as_slice() < key) else {
+            return Ok(false);
+        };
+        if run.rows == 0 && !run.from_start {
+            run.packing = Packing::above(key.to_vec());
+        }
+        run.rows += 1;
+        run.input_bytes += (key.len() + payload.len()) as u64;
+        run.last_key.clear();
+        run.last_key.extend_from_slice(key);
+        run.packing.push(key, &RecordRef::frozen(payload));
+        while self.run.as_ref().is_some_and(|run| run.packing.overflows(fill_target(self.page.len()))) {
+            self.cut_page(scales);
+        }
+        Ok(self.wants_more())
+    }
+
+    /// Adds what the large values of the last row weigh; returns whether the run wants more.
+    pub(super) fn add_large(&mut self, large: &[f64], row_bytes: u64) -> bool {
+        if let Some(run) = &mut self.run {
+            run.large.iter_mut().zip(large).for_each(|(sum, bytes)| *sum += bytes);
+            run.input_bytes += row_bytes;
+        }
+        self.wants_more()
+    }
+
+    fn wants_more(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| match run.from_start {
+            true => run.pages < PAGES_AT_START && run.input_bytes < BYTES_MAX_AT_START,
+            false => run.pages < PAGES && run.input_bytes < BYTES_MAX,
+        })
+    }
+
+    /// Ends the run, if there is one.
+    pub(super) fn finish(&mut self, scales: &mut Scales) {
+        if self.run.as_ref().is_some_and(|run| run.leaf_rows == 0 || run.at_end) {
+            self.weigh_rest(scales);
+        }
+        let Some(run) = self.run.take() else { return };
+        if run.from_start && run.at_end {
+            self.counted = Some(run.rows);
+        }
+        if run.leaf_rows > 0 {
+            let share = run.rows as f64 / run.leaf_rows as f64;
+            let bytes = run.leaves.iter().zip(&run.large).map(|(leaf, large)| leaf * share + large);
+            self.ended.push(Ended { rows: run.rows as f64, bytes: bytes.collect() });
+        }
+    }
+
+    fn cut_page(&mut self, scales: &mut Scales) {
+        let Some(run) = &mut self.run else { return };
+        let (count, high) = run.packing.cut(true, fill_target(self.page.len()));
+        let fences = Fences { low: run.packing.low(), high: Some(&high), right: PageId(2) };
+        run.packing.write(&mut self.page, TREE, 0, count, &fences);
+        self.fences.push(run.packing.low().to_vec());
+        run.packing = run.packing.rest(count, high);
+        run.pages += 1;
+        run.leaf_rows += count as u64;
+        self.leaf_rows += count as u64;
+        scales.weigh(&self.page, &self.shape, 1.0, &mut run.leaves);
+    }
+
+    /// Weighs the page that is not full; in the middle of an index it would go on, so the overhead of an image counts as far as it is filled. It has no upper fence, and so a shorter prefix: it may be two pages.
+    fn weigh_rest(&mut self, scales: &mut Scales) {
+        while self.run.as_ref().is_some_and(|run| !run.packing.fits_as_last(self.page.len())) {
+            self.cut_page(scales);
+        }
+        let Some(run) = self.run.as_mut().filter(|run| run.packing.count() > 0) else { return };
+        let fences = Fences { low: run.packing.low(), high: None, right: PageId::NONE };
+        run.packing.write(&mut self.page, TREE, 0, run.packing.count(), &fences);
+        self.fences.push(run.packing.low().to_vec());
+        run.leaf_rows += run.packing.count() as u64;
+        self.leaf_rows += run.packing.count() as u64;
+        scales.weigh(&self.page, &self.shape, 1.0, &mut run.leaves);
+        if !run.at_end {
+            let used = PageView::new(&self.page).used_bytes() as f64 / fill_target(self.page.len()) as f64;
+            let too_much = IMAGE_OVERHEAD_BYTES * (1.0 - used).max(0.0);
+            run.leaves.iter_mut().for_each(|bytes| *bytes -= too_much);
+        }
+    }
+
+    /// Rows of the whole index, if that was in the sample.
+    pub(super) fn counted(&self) -> Option<u64> {
+        self.counted
+    }
+
+    /// Rows of all runs.
+    pub(super) fn sampled_rows(&self) -> u64 {
+        self.ended.iter().map(|run| run.rows as u64).sum()
+    }
+
+    /// What an index of `rows` rows weighs with density `no`.
+    pub(super) fn total(&mut self, scales: &mut Scales, no: usize, rows: u64) -> Total {
+        let runs: Vec<_> = self.ended.iter().map(|run| (run.rows, run.bytes[no])).collect();
+        let leaves = match self.counted {
+            Some(_) => Total { bytes: runs.first().map_or(0.0, |(_, bytes)| *bytes), variance: Some(0.0) },
+            None => mean(&runs).times(rows as f64),
+        };
+        let inner = self.inner_bytes(scales, no) * rows as f64 / self.leaf_rows.max(1) as f64;
+        Total { bytes: leaves.bytes + inner, ..leaves }
+    }
+
+    /// What the pages above the leaf pages of the sample weigh. As those are far from each other, a little too much.
+    fn inner_bytes(&mut self, scales: &mut Scales, no: usize) -> f64 {
+        self.fences.sort_unstable();
+        self.fences.dedup();
+        if self.fences.len() < 2 {
+            return 0.0;
+        }
+        let target = fill_target(self.page.len());
+        let mut packing = Packing::above(self.fences.first().cloned().unwrap_or_default());
+        let mut bytes = 0.0;
+        for (child, low) in (1u64..).zip(&self.fences) {
+            packing.push(low, &RecordRef::frozen(child.to_le_bytes().get(..5).unwrap_or_default()));
+            while packing.overflows(target) || !packing.fits_as_last(self.page.len()) {
+                let (count, high) = packing.cut(false, target);
+                let fences = Fences { low: packing.low(), high: Some(&high), right: PageId(2) };
+                packing.write(&mut self.page, TREE, 1, count, &fences);
+                packing = packing.rest(count, high);
+                bytes += scales.image_bytes(&self.page, &self.shape, no) as f64;
+            }
+        }
+        let fences = Fences { low: packing.low(), high: None, right: PageId::NONE };
+        packing.write(&mut self.page, TREE, 1, packing.count(), &fences);
+        bytes + scales.image_bytes(&self.page, &self.shape, no) as f64
+    }
+}
+
+fn check_limit(what: &'static str, actual: usize, limit: usize) -> Result<()> {
+    if actual > limit {
+        return Err(Error::Limit { what, actual: actual as u64, limit: limit as u64 });
+    }
+    Ok(())
+}
+
+/// Bytes of one row, from the rows and bytes of runs: the mean of their means. A run is as long as its rows are short, so the sum of
+/// all bytes by the sum of all rows would favour short ones.
+fn mean(runs: &[(f64, f64)]) -> Total {
+    let means: Vec<_> = runs.iter().map(|(rows, bytes)| bytes / rows).collect();
+    let count = means.len() as f64;
+    if means.is_empty() {
+        return Total { bytes: 0.0, variance: None };
+    }
+    let bytes = means.iter().sum::<f64>() / count;
+    let squares: f64 = means.iter().map(|mean| (mean - bytes).powi(2)).sum();
+    Total { bytes, variance: (means.len() > 1).then(|| squares / (count * (count - 1.0))) }
+}
+
+impl Total {
+    fn times(self, factor: f64) -> Self {
+        Self {
+            bytes: self.bytes * factor,
+            variance: self.variance.map(|variance| variance * factor * factor),
+        }
+    }
+
+    /// Of several indexes, sampled independently.
+    pub(super) fn sum(totals: impl Iterator<Item = Total>) -> Self {
+        let none = Total { bytes: 0.0, variance: Some(0.0) };
+        totals.fold(none, |sum, total| Total {
+            bytes: sum.bytes + total.bytes,
+            variance: sum.variance.zip(total.variance).map(|(one, other)| one + other),
+        })
+    }
+
+    /// The standard error, in parts of the bytes.
+    pub(super) fn relative_error(&self) -> Option<f64> {
+        self.variance.map(|variance| if self.bytes > 0.0 { variance.sqrt() / self.bytes } else { 0.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{mean, Total};
+
+    #[test]
+    fn runs_that_are_alike_tell_the_bytes_of_a_row_without_error() {
+        let all = mean(&[(10.0, 100.0), (20.0, 200.0), (5.0, 50.0)]).times(1000.0);
+        assert!((all.bytes - 10_000.0).abs() < 1e-6);
+        assert!(all.relative_error().unwrap_or(1.0) < 1e-9);
+        assert_eq!(mean(&[(10.0, 100.0)]).relative_error(), None, "one run does not tell how runs differ");
+        assert_eq!(mean(&[]).times(7.0).bytes, 0.0);
+    }
+
+    #[test]
+    fn short_rows_count_no_more_for_being_many_in_a_run() {
+        // Means of 9 and 11: 10 a row, squares of 1 each, variance 2 / (2 * 1) = 1.
+        let all = mean(&[(100.0, 900.0), (10.0, 110.0)]);
+        assert!((all.bytes - 10.0).abs() < 1e-9);
+        assert!((all.relative_error().unwrap_or(0.0) - 0.1).abs() < 1e-9);
+        let two = Total::sum([all, all].into_iter());
+        assert!((two.relative_error().unwrap_or(0.0) - 0.1 / 2f64.sqrt()).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,95 @@
+//! Weighing pages: their images with each density, and the time that those take.
+
+use crate::base::{Generation, PageId, TreeId, TxnId};
+use crate::format::image::{seal, Compression, Encoding, Expected, Workspace, ALIGN_BYTES};
+use crate::format::page::{build_content, PageBuf, PageKind};
+use crate::format::row::RowShape;
+use cheetah_io::time::Clock;
+use std::sync::Arc;
+
+/// Where the images of an estimate would lie: nowhere.
+const PAGE: PageId = PageId(1);
+/// Their tree.
+pub(super) const TREE: TreeId = TreeId::FIRST_USER;
+const ADDRESS: u64 = ALIGN_BYTES as u64;
+
+/// Encodes pages with each density, and decodes them again.
+pub(super) struct Scales {
+    clock: Arc<dyn Clock>,
+    densities: Vec<Compression>,
+    times: Vec<Times>,
+    pages: u64,
+    workspace: Workspace,
+    image: Vec<u8>,
+    /// A page to weigh, and what becomes of its images.
+    content: PageBuf,
+    decoded: PageBuf,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Times {
+    encode_ns: u64,
+    decode_ns: u64,
+}
+
+impl Scales {
+    pub(super) fn new(clock: Arc<dyn Clock>, densities: Vec<Compression>) -> Self {
+        let times = vec![Times::default(); densities.len()];
+        let page = || PageBuf::new(512);
+        let (workspace, image) = (Workspace::default(), Vec::new());
+        Self { clock, densities, times, pages: 0, workspace, image, content: page(), decoded: page() }
+    }
+
+    /// How many densities there are.
+    pub(super) fn count(&self) -> usize {
+        self.densities.len()
+    }
+
+    /// Adds what a page weighs to the sum of each density, `times` over.
+    pub(super) fn weigh(&mut self, page: &[u8], shape: &RowShape, times: f64, sums: &mut [f64]) {
+        self.pages += 1;
+        for no in 0..self.densities.len().min(sums.len()) {
+            sums[no] += self.image_bytes(page, shape, no) as f64 * times;
+        }
+    }
+
+    /// As [`weigh`](Self::weigh), for a page of `page_bytes` with a piece of a large value.
+    pub(super) fn weigh_content(&mut self, page_bytes: usize, piece: &[u8], times: f64, sums: &mut [f64]) {
+        let mut page = std::mem::replace(&mut self.content, PageBuf::new(512));
+        page.resize(page_bytes);
+        let written = build_content(&mut page, PageKind::Blob, TREE, PageId::NONE, 0).append_content(piece);
+        debug_assert!(written.is_ok(), "a piece is cut to the size of its page");
+        self.weigh(&page, &RowShape::opaque(), times, sums);
+        self.content = page;
+    }
+
+    /// Bytes of the image of a page with one density.
+    pub(super) fn image_bytes(&mut self, page: &[u8], shape: &RowShape, no: usize) -> usize {
+        let how = Encoding { shape, compression: self.densities[no], freeze_below: TxnId(0) };
+        let start = self.clock.now_ns();
+        self.workspace.encode(page, PAGE, Generation(1), &how, &mut self.image);
+        let encoded = self.clock.now_ns();
+        let crc = seal(&mut self.image, ADDRESS);
+        let expected = Expected { pid: PAGE, tree: TREE, address: ADDRESS, crc };
+        let before = self.clock.now_ns();
+        let decoded = self.workspace.decode(&self.image, &expected, &mut self.decoded);
+        debug_assert!(decoded.is_ok(), "what was just encoded can be decoded");
+        let times = &mut self.times[no];
+        times.decode_ns += self.clock.now_ns().saturating_sub(before);
+        times.encode_ns += encoded.saturating_sub(start);
+        self.image.len()
+    }
+
+    /// Pages that were weighed, and the mean times to encode and to decode one.
+    pub(super) fn times(&self, no: usize) -> (u64, u64, u64) {
+        let Times { encode_ns, decode_ns } = self.times[no];
+        let pages = self.pages.max(1);
+        (self.pages, encode_ns / pages, decode_ns / pages)
+    }
+}
+
+impl std::fmt::Debug for Scales {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Scales({} pages)", self.pages)
+    }
+}
