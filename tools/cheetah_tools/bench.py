@@ -8,19 +8,16 @@ import argparse
 import json
 import random
 import statistics
-import subprocess
 import time
 
-from . import cgroup, dump, formatdata, formats, oltp, recovery, setup
+from . import cgroup, documents, dump, formatdata, formats, oltp, points, recovery, setup
 from .engines import CHEETAH, INNODB, INNODB_COMPRESSED, available, equal_memory
-from .paths import BUILD, PROJECT, SERVER, VAR, shared_data, show
+from .paths import VAR, shared_data, show
 from .say import Failure, megabytes, note, step, table
 from .server import PrivateServer, scratch
 
 POOL_BYTES = 512 << 20
 GROUP_BYTES = 1 << 30
-POINT_SECONDS = 4
-CONNECTIONS = 8   # enough that nobody waits to be woken up; all of them share two processors with the server
 SYSBENCH_ROWS = 1_000_000
 # Set: table and key for point selects, statement of the full scan.
 SETS = {
@@ -29,7 +26,7 @@ SETS = {
     "sysbench": ("sbtest1", "id", "SELECT SUM(LENGTH(c)) FROM sbtest1 FORCE INDEX (PRIMARY)"),
 }
 # Sets that are no data: each measures and reports in its own module.
-PARTS = {"oltp": oltp.run, "recovery": recovery.run, "formats": formats.run}
+PARTS = {"oltp": oltp.run, "recovery": recovery.run, "formats": formats.run, "documents": documents.run}
 TARGETS = [  # measure, of, at most / at least
     ("bytes", INNODB.label, "<=", {"enwiki_text_plain": 0.40, "flights_nyc13": 0.40, "sysbench": 0.45}),
     ("bytes", INNODB_COMPRESSED.label, "<=", 0.90),
@@ -136,7 +133,7 @@ def sysbench_dump(place) -> None:
 def measure_set(name: str, choice, group) -> dict:
     """Every engine, interleaved; label -> measure -> values."""
     path = plain_dump(name)
-    program = point_select()
+    program = points.build()
     results = {}
     for repeat in range(choice.repeats):
         for engine in (INNODB, INNODB_COMPRESSED, CHEETAH):
@@ -164,7 +161,7 @@ def measure(server, engine, name: str, path, program, rest) -> dict:
     if rest is not None:
         time.sleep(rest)
         result["bytes"] = engine.bytes_on_disk(server, name)
-    result["point"] = points(server, program, name, key_table, key)
+    result["point"] = points.rate(server, program, name, key_table, key)
     server.stop()
     engine.drop_page_cache(server, name)
     server.start()
@@ -172,32 +169,6 @@ def measure(server, engine, name: str, path, program, rest) -> dict:
     server.sql(scan, name)
     result["scan"] = time.monotonic() - started
     return result
-
-
-def points(server, program, database: str, key_table: str, key: str) -> float:
-    """Point selects a second, once everything has been read."""
-    server.sql(f"SELECT COUNT(*), MAX(LENGTH(CONCAT_WS('', `{key}`))) FROM {key_table} FORCE INDEX (PRIMARY)", database)
-    top = server.value(f"SELECT MAX(`{key}`) FROM {key_table}", database)
-    rates = []
-    for seconds in (1, POINT_SECONDS):   # the first one warms
-        words = [str(program), str(server.socket), database, key_table, key, str(top), str(seconds), str(CONNECTIONS)]
-        done = subprocess.run(words, env=setup.library_environment(), text=True, capture_output=True, check=False)
-        if done.returncode != 0:
-            raise Failure(done.stderr.strip())
-        rates.append(float(done.stdout))
-    return rates[-1]
-
-
-def point_select():
-    """Build the load program."""
-    source, target = PROJECT / "tools/load/point_select.cc", BUILD / "point_select"
-    BUILD.mkdir(exist_ok=True)
-    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
-        library = next(SERVER.glob("usr/lib/*/libmariadb.so.3"))
-        words = ["g++", "-O2", "-std=c++17", "-pthread", f"-I{SERVER / 'usr/include/mariadb'}", str(source), str(library), "-o", str(target)]
-        if subprocess.run(words, check=False).returncode != 0:
-            raise Failure("tools/load/point_select.cc does not compile")
-    return target
 
 
 def report(results: dict) -> None:
