@@ -143,6 +143,23 @@ typedef struct CheetahFormat {
   uint8_t compression;
   uint8_t refused;
 } CheetahFormat;
+/* An index of a new definition, and its position so far. */
+typedef struct CheetahAlteredIndex {
+  CheetahBytes name;
+  uint32_t from;
+} CheetahAlteredIndex;
+
+/* A new definition of a table, whose rows stay as they are. */
+typedef struct CheetahAlteration {
+  const CheetahTable *table;
+  const CheetahAlteredIndex *indexes; /* [0] is the clustered one; those that are not named go */
+  size_t index_count;
+  CheetahBytes extra;
+  CheetahBytes mark;
+  int32_t compression_level; /* of images that are written from now on */
+  uint8_t compression;
+  uint8_t keeps_compression; /* whether it stays as it is, and the two above mean nothing */
+} CheetahAlteration;
 
 typedef struct CheetahEntry {
   uint32_t index_no;
@@ -381,6 +398,11 @@ int32_t cheetah_choose_format(const CheetahFormatWords *words, uint8_t strict, C
 uint8_t cheetah_shown_row_format(uint8_t row_format, uint64_t key_block_size);
 int32_t cheetah_create_table(CheetahDb *db, const CheetahTableSpec *spec);
 int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name);
+/* New definitions of tables: all of them or none. Handles from before are of no more use. */
+int32_t cheetah_alter_tables(CheetahDb *db, const CheetahAlteration *alterations, size_t count);
+uint8_t cheetah_table_fits(const CheetahTable *table, const CheetahShape *shape);
+/* Whether the last of them has that mark. */
+uint8_t cheetah_has_mark(CheetahDb *db, CheetahBytes name, CheetahBytes mark);
 int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);
 /* Its rows are copies of another table's, whose name it is about to take: older snapshots must not look at it. */
 int32_t cheetah_note_rebuilt(CheetahDb *db, CheetahBytes name);

@@ -68,32 +68,6 @@ void ha_cheetah::update_create_info(HA_CREATE_INFO *info) {
   info->auto_increment_value = cheetah_auto_increment(engine_table_.get());
 }
 
-// Changes that only the .frm file knows of need no copy. Everything else is done by copying.
-enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *change) {
-  const alter_table_operations metadata_only = ALTER_COLUMN_DEFAULT | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN |
-                                               ALTER_RENAME | ALTER_RENAME_INDEX | ALTER_CHANGE_INDEX_COMMENT |
-                                               ALTER_DROP_CHECK_CONSTRAINT | ALTER_INDEX_IGNORABILITY;
-  const HA_CREATE_INFO *info = change->create_info;
-  bool only_comment = (info->used_fields & ~(HA_CREATE_USED_COMMENT | HA_CREATE_USED_ENGINE)) == 0;
-  alter_table_operations allowed = metadata_only | (only_comment ? ALTER_OPTIONS : 0);
-  if ((change->handler_flags & ~allowed) || altered->versioned() || is_sequence() ||
-      !same_definition(altered, change)) {
-    return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  }
-  return HA_ALTER_INPLACE_INSTANT;
-}
-
-// Whether rows and keys of both definitions are encoded alike, and the engine's options are the same.
-bool ha_cheetah::same_definition(TABLE *altered, const Alter_inplace_info *change) {
-  if (!same_options(table->s->option_struct, change->create_info->option_struct)) return false;
-  TableCodec codec;
-  codec.init(altered);
-  Buffer before, after;
-  codec_.append_fingerprint(&before);
-  codec.append_fingerprint(&after);
-  return text_of(before.bytes()) == text_of(after.bytes());
-}
-
 // Asked by EXCHANGE PARTITION, which has compared the columns and indexes already.
 bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *, uint changes) {
   return changes == IS_EQUAL_YES ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;

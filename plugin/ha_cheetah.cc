@@ -72,22 +72,22 @@ int ha_cheetah::attach() {
   int error = handler_error(cheetah_open_table(engine.db, bytes_of(name_), &table_handle), ha_thd());
   if (error != 0) return error;
   engine_table_.reset(table_handle);
-  return 0;
-}
-
-int ha_cheetah::open(const char *path, int, uint) {
-  name_ = table_name_of_path(path);
-  int error = attach();
-  if (error != 0) return error;
-  codec_.init(table);
   Buffer fingerprint;
   codec_.append_fingerprint(&fingerprint);
-  if (text_of(fingerprint.bytes()) != text_of(cheetah_table_extra(engine_table_.get()))) {
+  if (text_of(fingerprint.bytes()) != text_of(cheetah_table_extra(table_handle))) {
     sql_print_error("CHEETAH: the .frm file of table '%s' and the engine's catalog describe different tables; restore "
                     "the .frm file that belongs to the table",
                     name_.c_str());
     return HA_ERR_TABLE_DEF_CHANGED;
   }
+  return 0;
+}
+
+int ha_cheetah::open(const char *path, int, uint) {
+  name_ = table_name_of_path(path);
+  codec_.init(table);
+  int error = attach();
+  if (error != 0) return error;
   row_.reset(cheetah_new_buffer());
   old_row_.reset(cheetah_new_buffer());
   key_used_on_scan = table->s->primary_key;

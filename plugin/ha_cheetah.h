@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The handler: one open instance of a table. Each method unpacks, makes one call into the engine, packs the answer,
-// and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc, reads.cc, locking.cc, ddl.cc,
+// and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc, reads.cc, locking.cc, ddl.cc, alter.cc,
 // loads.cc, numbering.cc, statistics.cc and checking.cc.
 #pragma once
 
@@ -14,6 +14,8 @@
 #include <string>
 
 namespace cheetah {
+
+class Alteration;
 
 // The engine's name of the table with that path ("./db/table" becomes "db/table").
 std::string table_name_of_path(const char *path);
@@ -121,7 +123,11 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int delete_table(const char *path) override;
   int rename_table(const char *source, const char *target) override;
   void update_create_info(HA_CREATE_INFO *info) override;
+  bool can_convert_nocopy(const Field &field, const Column_definition &definition) const override;
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *change) override;
+  bool prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *change) override;
+  bool inplace_alter_table(TABLE *altered, Alter_inplace_info *change) override;
+  bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *change, bool commit) override;
   bool check_if_incompatible_data(HA_CREATE_INFO *info, uint changes) override;
 
   // Maintenance.
@@ -201,8 +207,8 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   void store_ref(CheetahBytes clustered_key, uchar *place) const;
   static CheetahBytes ref_key(const uchar *place);
 
-  // ddl.cc
-  bool same_definition(TABLE *altered, const Alter_inplace_info *change);
+  // alter.cc
+  friend class cheetah::Alteration;
 
   // statistics.cc
   int refresh_sizes();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The functions of the handlerton: transactions, savepoints, and what concerns the whole engine.
+#include "alter.h"
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
@@ -143,6 +144,7 @@ void set_handlerton(handlerton *hton) {
   hton->drop_table = drop_table;
   hton->drop_database = drop_database;
   hton->signal_ddl_recovery_done = signal_ddl_recovery_done;
+  hton->check_version = check_version;
   hton->show_status = show_status;
   hton->prepare_for_backup = prepare_for_backup;
   set_two_phase(hton);

@@ -186,6 +186,15 @@ void KeyPart::describe(Buffer *out) const {
   for (uint word : words) out->append_varint(word);
 }
 
+// A text may become longer in its column: what of it is in the key says `max_bytes`.
+bool KeyPart::same_encoding(const KeyPart &other) const {
+  bool text = kind_ == Kind::text;
+  return field_->field_index == other.field_->field_index && kind_ == other.kind_ && nullable_ == other.nullable_ &&
+         invert_ == other.invert_ && is_signed_ == other.is_signed_ && whole_column_ == other.whole_column_ &&
+         max_bytes() == other.max_bytes() && (text || width_ == other.width_) &&
+         (!text || (field_->charset() == other.field_->charset() && is_char(field_) == is_char(other.field_)));
+}
+
 void KeyCodec::init(TABLE *table, const KEY &key, const KEY *clustered) {
   unique_ = key.flags & HA_NOSAME;
   parts_.resize(key.user_defined_key_parts);
@@ -248,6 +257,14 @@ bool KeyCodec::decode(CheetahBytes key, uchar *record) const {
   for (const KeyPart &part : parts_) {
     at = part.decode(at, end, record, &is_null);
     if (at == nullptr) return false;
+  }
+  return true;
+}
+
+bool KeyCodec::same_encoding(const KeyCodec &other) const {
+  if (unique_ != other.unique_ || parts_.size() != other.parts_.size()) return false;
+  for (size_t i = 0; i < parts_.size(); i++) {
+    if (!parts_[i].same_encoding(other.parts_[i])) return false;
   }
   return true;
 }

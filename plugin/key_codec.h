@@ -35,6 +35,8 @@ class KeyPart {
   Field *field() const { return field_; }
   // What the table's fingerprint says of the part.
   void describe(Buffer *out) const;
+  // Whether the other definition of the part encodes columns alike.
+  bool same_encoding(const KeyPart &other) const;
 
  private:
   enum class Kind : uchar {
@@ -86,6 +88,8 @@ class KeyCodec {
   bool unique() const { return unique_; }
   uint max_bytes() const;
   const std::vector<KeyPart> &parts() const { return parts_; }
+  // Whether keys of the other definition are encoded alike, and unique alike.
+  bool same_encoding(const KeyCodec &other) const;
   // Whether a column of the key is in `columns`.
   bool touches(const MY_BITMAP *columns) const;
 

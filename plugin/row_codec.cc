@@ -49,6 +49,7 @@ void RowCodec::add(Field *field, TABLE *table) {
   bool var = is_var(field);
   uint words[] = {field->field_index, static_cast<uint>(field->real_type()), var, field->pack_length_in_rec(), nullable};
   described_.insert(described_.end(), std::begin(words), std::end(words));
+  stored_.push_back(Stored{field->field_index, words[1], var ? 0 : field->pack_length_in_rec(), null_offset, null_bit});
   bool may_be_large = (field->flags & BLOB_FLAG) || field->pack_length() > large_value_bytes_min;
   if (nullable) field->reset();
   if (nullable && field->real_type() == MYSQL_TYPE_BIT) add_null_bits(static_cast<Field_bit *>(field), table);
@@ -83,6 +84,10 @@ void RowCodec::add_null_bits(const Field_bit *field, const TABLE *table) {
 CheetahShape RowCodec::shape() const {
   return CheetahShape{static_cast<uint16_t>(null_bytes_), static_cast<uint16_t>(vars_.size()), widths_.data(),
                       widths_.size()};
+}
+
+bool RowCodec::same_columns(const RowCodec &other) const {
+  return null_bytes_ == other.null_bytes_ && stored_ == other.stored_ && null_bits_ == other.null_bits_;
 }
 
 void RowCodec::describe(Buffer *out) const {

@@ -52,6 +52,8 @@ class RowCodec {
   // Whether `encode` needs the old row for an update to `record` that writes these columns.
   bool needs_old_row(const uchar *record, const MY_BITMAP *write_set) const;
   CheetahShape shape() const;
+  // Whether the columns of the other definition are stored alike: values of variable length may become longer.
+  bool same_columns(const RowCodec &other) const;
   // What the table's fingerprint says of the columns.
   void describe(Buffer *out) const;
 
@@ -66,6 +68,20 @@ class RowCodec {
     uint null_offset;
     uchar null_bit;
     uint offset, first, count;  // the column's bits among the NULL bits
+    bool operator==(const NullBits &other) const {
+      return null_offset == other.null_offset && null_bit == other.null_bit && offset == other.offset &&
+             first == other.first && count == other.count;
+    }
+  };
+  // A stored column, as far as it says how rows are stored.
+  struct Stored {
+    uint no, type, width;  // no width: variable
+    uint null_offset;
+    uchar null_bit;
+    bool operator==(const Stored &other) const {
+      return no == other.no && type == other.type && width == other.width && null_offset == other.null_offset &&
+             null_bit == other.null_bit;
+    }
   };
   // Neighbours in the record that are neighbours in the row too.
   struct Run {
@@ -100,6 +116,7 @@ class RowCodec {
   std::vector<uint16_t> widths_;
   std::vector<Var> vars_;
   std::vector<uint> described_;
+  std::vector<Stored> stored_;
   uint null_bytes_ = 0;
   uint fixed_bytes_ = 0;
 

@@ -177,6 +177,8 @@ SHOW CREATE TABLE alt;
 --! cheetah-only
 SELECT compression, compression_level FROM information_schema.CHEETAH_TABLES WHERE table_schema = '$DB' AND table_name = 'alt';
 ALTER TABLE alt KEY_BLOCK_SIZE=2, ALGORITHM=INSTANT;
+SELECT compression, compression_level FROM information_schema.CHEETAH_TABLES WHERE table_schema = '$DB' AND table_name = 'alt';
+ALTER TABLE alt KEY_BLOCK_SIZE=1, ALGORITHM=INPLACE;
 --! end
 ALTER TABLE alt KEY_BLOCK_SIZE=8;
 SHOW CREATE TABLE alt;

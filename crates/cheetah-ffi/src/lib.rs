@@ -10,6 +10,7 @@
 //!           thread at a time; `CheetahDb` and `CheetahTable` may be shared.
 #![expect(clippy::missing_safety_doc, reason = "one contract for all functions, in the head of the crate")]
 
+mod alter;
 mod barrier;
 mod cursors;
 mod database;
@@ -24,6 +25,7 @@ mod transactions;
 mod two_phase;
 mod types;
 
+pub use alter::*;
 pub use barrier::*;
 pub use cursors::*;
 pub use database::*;

@@ -67,7 +67,7 @@ pub(crate) unsafe fn table_spec(spec: &CheetahTableSpec) -> Result<TableSpec> {
     })
 }
 
-fn compression(codec: u8, level: i32) -> Result<Compression> {
+pub(crate) fn compression(codec: u8, level: i32) -> Result<Compression> {
     Ok(match codec {
         0 => Compression { codec: Codec::None, level: 0 },
         1 => Compression { codec: Codec::Lz4, level: 0 },

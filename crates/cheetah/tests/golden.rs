@@ -1,6 +1,6 @@
-//! The formats on disk stay what they are: bytes of this version, kept in `tests/golden/v2`, are read by every later one,
-//! and are what it writes until a version number is raised. Those of version 1 are in `tests/golden/v1`: a database that was not closed,
-//! one that was, and the bytes of every format.
+//! The formats on disk stay what they are: bytes of this version, kept in `tests/golden/v3`, are read by every later one,
+//! and are what it writes until a version number is raised. Those of the versions before are in `tests/golden/v1` and `v2`: a database that was not
+//! closed, of version 1 one that was, and the bytes of every format.
 //!
 //! `CHEETAH_BLESS=1 cargo test -p cheetah --test golden -- --test-threads=1` writes the files of this version anew. Do that when a format has got
 //! a new version (then into a folder of its own, and the old one stays), never to make a test pass.
@@ -13,9 +13,11 @@ mod support;
 use cheetah::base::{Error, TreeId};
 use cheetah::db::Db;
 use cheetah::format::bytes::check_version;
+use cheetah::format::catalog::TableDef;
 use cheetah::format::image::{self, Codec, Compression};
 use cheetah::format::state::State;
 use cheetah::format::{control, log_frame, map_block, segment_header};
+use cheetah::table::{Alteration, AlteredIndex};
 use cheetah_io::sim::{CrashPolicy, SimDisk};
 use cheetah_io::Disk;
 use common::{repair, samples};
@@ -26,7 +28,7 @@ use support::workload::Contents;
 use support::*;
 
 /// The version that writes these formats.
-const NOW: u32 = 2;
+const NOW: u32 = 3;
 
 fn folder(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/v{version}"))
@@ -98,22 +100,37 @@ fn every_format_is_written_as_by_the_version_that_introduced_it() {
 /// What version 2 writes in another way: the state of a generation, and undo records, which only a state leads to; and what version 1
 /// did not write.
 const CHANGED_IN_2: [&str; 3] = ["generation state", "undo record", "prepare record"];
+/// What version 3 writes in another way: catalog rows, a record of changed definitions in the log, and for that the headers of its files.
+const CHANGED_IN_3: [&str; 4] = ["catalog row", "log record", "log frame", "file header"];
 
 #[test]
-fn all_other_formats_are_written_as_in_version_1() {
-    let others = |version| {
-        let is_other = |line: &&str| !CHANGED_IN_2.iter().any(|format| line.starts_with(format));
-        read_written(version).lines().filter(is_other).map(str::to_owned).collect::<Vec<_>>()
-    };
-    assert!(others(1).len() > 30);
-    assert_eq!(others(1), others(2));
+fn all_other_formats_are_written_as_in_the_version_before() {
+    for (version, changed) in [(2, &CHANGED_IN_2[..]), (3, &CHANGED_IN_3)] {
+        let others = |version| {
+            let is_other = |line: &&str| !changed.iter().any(|format| line.starts_with(format));
+            read_written(version).lines().filter(is_other).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert!(others(version).len() > 25);
+        assert!(others(version - 1) == others(version), "version {version}");
+    }
+}
+
+#[test]
+fn catalog_rows_of_version_2_are_read() {
+    let text = read_written(2);
+    let row = text.lines().find_map(|line| line.strip_prefix("catalog row: ")).unwrap();
+    let def = TableDef::decode(&unhex(row)).unwrap();
+    let numbers = def.indexes.iter().map(|index| index.number).collect::<Vec<_>>();
+    assert_eq!((numbers, def.next_number, def.changes, def.mark), (vec![0, 1], 2, 0, Vec::new()));
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
 /// The states of generations that version 1 has written: one with transactions, and one of an empty database.
 fn old_states() -> Vec<Vec<u8>> {
-    let byte = |text: &str| u8::from_str_radix(text, 16).unwrap();
-    let bytes = |text: &str| (0..text.len()).step_by(2).map(|at| byte(&text[at..at + 2])).collect();
-    read_written(1).lines().filter_map(|line| line.strip_prefix("generation state: ")).map(bytes).collect()
+    read_written(1).lines().filter_map(|line| line.strip_prefix("generation state: ")).map(unhex).collect()
 }
 
 #[test]
@@ -146,6 +163,21 @@ fn contents() -> Contents {
     TABLES.iter().zip([0, 1000, 2000]).map(|((name, _), first)| ((*name).to_owned(), rows(first))).collect()
 }
 
+/// Changes the definition of a table: its indexes change their names and are called back.
+fn rename_indexes(db: &Db, name: &str) {
+    for end in ["2", ""] {
+        let table = db.table(name).unwrap();
+        let index = |(from, index): (usize, &cheetah::format::catalog::IndexDef)| AlteredIndex {
+            name: format!("{}{end}", index.name.trim_end_matches('2')),
+            from,
+        };
+        let indexes = table.indexes().iter().enumerate().map(index).collect();
+        let extra = table.extra().to_vec();
+        db.alter_tables(&[Alteration { table, indexes, compression: None, extra, mark: b"mark".to_vec() }])
+            .unwrap();
+    }
+}
+
 /// A database that has everything: pages of all kinds, images of all codecs, a log to be replayed with every kind of
 /// record, a transaction to be taken back, a dropped table whose pages are not free yet.
 fn create() -> SimDisk {
@@ -173,6 +205,7 @@ fn create() -> SimDisk {
     }
     db.rename_table("plain", "renamed").unwrap();
     db.rename_table("renamed", "plain").unwrap();
+    rename_indexes(&db, "lz4");
     db.truncate_table("dropped").unwrap();
     db.drop_table("dropped").unwrap();
     let (mut loser, plain) = (db.begin(), db.table("plain").unwrap());
@@ -242,16 +275,17 @@ fn databases_of_all_versions_open_with_exactly_their_contents() {
     if is_blessing() {
         bless_database();
     }
-    for disk in [golden(NOW, "database"), golden(1, "closed")] {
+    for disk in [golden(NOW, "database"), golden(2, "database"), golden(1, "closed")] {
         for _ in 0..2 {
             let db = open(&disk).unwrap();
             assert_contents(&db);
             db.close().unwrap();
         }
     }
-    let files = [files(1, "database"), files(1, "closed"), files(NOW, "database")].concat();
+    let of_before = [files(1, "database"), files(1, "closed"), files(2, "database")].concat();
+    let files = [of_before, files(NOW, "database")].concat();
     let bytes: u64 = files.iter().map(|(_, path)| fs::metadata(path).unwrap().len()).sum();
-    assert!(bytes < 500 << 10, "{bytes}");
+    assert!(bytes < 700 << 10, "{bytes}");
 }
 
 #[test]
@@ -329,7 +363,7 @@ fn images_and_records_of_a_newer_version_are_refused() {
     assert_newer(refused.map(drop), &format!("page {pid} of tree {}", TreeId(16)));
     let mut row = samples::catalog_rows().remove(0);
     row[0] = 9;
-    assert_newer(cheetah::format::catalog::TableDef::decode(&row).map(drop), "catalog row");
+    assert_newer(TableDef::decode(&row).map(drop), "catalog row");
     let mut statistics = samples::statistics_rows().remove(0);
     statistics[0] = 9;
     let refused = cheetah::format::statistics::IndexStatistics::decode(&statistics);

@@ -8,7 +8,7 @@ use crate::base::{Config, Health, Result};
 use crate::check::{self, CheckReport, ExpectedEntries};
 use crate::recovery::{self, Rest};
 use crate::table::core::Core;
-use crate::table::{ddl, Table, TableSpec};
+use crate::table::{alter, ddl, Alteration, Table, TableSpec};
 use cheetah_io::{Clock, DirLock, Disk};
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
@@ -157,6 +157,12 @@ impl Db {
     /// Replaces a table by an empty one and returns that. Otherwise as [`drop_table`](Self::drop_table).
     pub fn truncate_table(&self, name: &str) -> Result<Arc<Table>> {
         ddl::truncate_table(&self.0.core, name)
+    }
+
+    /// Gives tables new definitions that leave their rows as they are: all of them or none. No statement may be using the tables; their handles answer
+    /// `NoSuchTable` from now on. Blocks for one sync of the log. `Limit` when an index is named that there is not.
+    pub fn alter_tables(&self, alterations: &[Alteration]) -> Result<()> {
+        alter::alter_tables(&self.0.core, alterations)
     }
 
     /// The table of that name.

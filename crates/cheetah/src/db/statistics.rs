@@ -1,7 +1,7 @@
 //! ANALYZE: statistics of indexes are taken, kept with the open table, and written into a table of the engine's own.
 //!
 //! Invariants
-//!   I1  A row of the statistics table belongs to a table by its number, which is never used again: a new table has no
+//!   I1  A row of the statistics table belongs to an index by the number of its table and its own there, neither of which is used again: a new one has no
 //!       statistics, a renamed one keeps them, and what a dropped one leaves is removed at the next opening.
 //!   I2  Statistics are hints. When they cannot be read, there are none.
 
@@ -28,7 +28,10 @@ impl Db {
         let kept = self.statistics_table()?;
         for index_no in 0..table.indexes().len() {
             let statistics = analyze_index(table, index_no, key_ends)?;
-            write(&mut txn, &kept, table.id(), index_no, &statistics)?;
+            // One of so many comes without statistics after the next opening.
+            if let Ok(number) = u16::try_from(table.number_of(index_no)) {
+                write(&mut txn, &kept, table.id(), number, &statistics)?;
+            }
             table.set_statistics(index_no, statistics);
         }
         txn.commit()
@@ -62,10 +65,10 @@ fn write(
     txn: &mut Transaction,
     kept: &Arc<Table>,
     table: TableId,
-    index_no: usize,
+    number: u16,
     statistics: &IndexStatistics,
 ) -> Result<()> {
-    let key = statistics_key(table, index_no as u16);
+    let key = statistics_key(table, number);
     let mut row = Vec::new();
     statistics.encode(&mut row);
     let new = NewRow { key: &key, row: &row, secondary: &[] };
@@ -94,11 +97,10 @@ fn read(core: &Core, txn: &mut Transaction, kept: &Arc<Table>) -> Result<()> {
     let mut orphans = Vec::new();
     let mut found = cursor.seek(SeekMode::First, b"")?;
     while found {
-        let (id, index_no) = parse_piece_key(cursor.key())?;
-        match core.catalog.by_id(id) {
-            Some(table) => {
-                table.set_statistics(index_no.into(), IndexStatistics::decode(cursor.row())?);
-            }
+        let (id, number) = parse_piece_key(cursor.key())?;
+        let index = core.catalog.by_id(id).and_then(|table| Some((table.position_of(number.into())?, table)));
+        match index {
+            Some((index_no, table)) => table.set_statistics(index_no, IndexStatistics::decode(cursor.row())?),
             None => orphans.push(cursor.key().to_vec()),
         }
         found = cursor.next()?;

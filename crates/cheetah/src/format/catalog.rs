@@ -3,7 +3,9 @@
 //! Invariants
 //!   I1  A definition names its trees and their roots; both are fixed for the life of the table (H9).
 //!   I2  The first byte is the version of the layout; a newer one is refused with a clear error.
-//!   I3  A definition that does not fit one row is cut into pieces under consecutive keys ([`piece_key`]).
+//!   I3  Log records, undo records and statistics name an index by its number, which it keeps for life and which no other index of the
+//!       table ever gets. Its position among the indexes may change.
+//!   I4  A definition that does not fit one row is cut into pieces under consecutive keys ([`piece_key`]).
 //! Layout    docs/format.md, "Catalog rows".
 
 use super::bytes::{check_version, put_prefixed, Defect, Reader};
@@ -15,7 +17,12 @@ use crate::base::{Error, PageId, Result, TableId, TreeId};
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Rows of this version have indexes numbered by their positions, and nothing about changes.
+const VERSION_BEFORE_CHANGES: u8 = 1;
+
+/// Flags of an index.
+const UNIQUE: u8 = 1;
 
 /// Most indexes of a table, the clustered one included.
 pub const INDEXES_MAX: usize = 65;
@@ -25,6 +32,8 @@ pub const INDEXES_MAX: usize = 65;
 pub struct IndexDef {
     /// Its name; the engine gives it no meaning.
     pub name: String,
+    /// Its number in the table (I3).
+    pub number: u32,
     /// Whether two rows may not have the same key.
     pub unique: bool,
     /// Longest key in bytes, without the clustered key that a secondary entry carries too.
@@ -52,6 +61,12 @@ pub struct TableDef {
     pub auto_increment: u64,
     /// The caller's own bytes.
     pub extra: Vec<u8>,
+    /// What the caller has given to the last change of the definition.
+    pub mark: Vec<u8>,
+    /// How often the definition has been changed.
+    pub changes: u32,
+    /// The number of the next index (I3).
+    pub next_number: u32,
     /// Its indexes; the first is the clustered one.
     pub indexes: Vec<IndexDef>,
 }
@@ -67,14 +82,18 @@ impl TableDef {
         out.push(u8::from(self.hidden_key));
         varint::put(out, self.auto_increment);
         put_prefixed(out, &self.extra);
+        put_prefixed(out, &self.mark);
+        varint::put(out, self.changes.into());
+        varint::put(out, self.next_number.into());
         varint::put(out, self.indexes.len() as u64);
         for index in &self.indexes {
             put_prefixed(out, index.name.as_bytes());
-            out.push(u8::from(index.unique));
+            out.push(if index.unique { UNIQUE } else { 0 });
             varint::put(out, index.max_key_bytes.into());
             index.shape.encode(out);
             varint::put(out, index.tree.0.into());
             varint::put(out, index.root.0);
+            varint::put(out, index.number.into());
         }
     }
 
@@ -84,7 +103,11 @@ impl TableDef {
     }
 
     fn read(fields: &mut Reader<'_>) -> Parsed<Self> {
-        check_version("catalog row format", fields.u8()?.into(), VERSION.into())?;
+        let version = fields.u8()?;
+        let is_old = version == VERSION_BEFORE_CHANGES;
+        if !is_old {
+            check_version("catalog row format", version.into(), VERSION.into())?;
+        }
         let mut def = TableDef {
             id: TableId(number_u32(fields)?),
             name: text(fields)?.to_owned(),
@@ -92,15 +115,42 @@ impl TableDef {
             hidden_key: fields.u8()? != 0,
             auto_increment: fields.varint()?,
             extra: fields.prefixed(usize::MAX)?.to_vec(),
+            mark: Vec::new(),
+            changes: 0,
+            next_number: 0,
             indexes: Vec::new(),
         };
-        for _ in 0..count(fields)? {
-            def.indexes.push(decode_index(fields)?);
+        if !is_old {
+            def.mark = fields.prefixed(usize::MAX)?.to_vec();
+            (def.changes, def.next_number) = (number_u32(fields)?, number_u32(fields)?);
+        }
+        for position in 0..count(fields)? {
+            let mut index = decode_index(fields)?;
+            index.number = if is_old { position as u32 } else { number_u32(fields)? };
+            def.indexes.push(index);
         }
         fields.finish()?;
+        if is_old {
+            def.next_number = def.indexes.len() as u32;
+        }
+        def.check_numbers()?;
         match def.indexes.len() {
             1..=INDEXES_MAX => Ok(def),
             n => Err(Defect::at("wrong number of indexes", n)),
+        }
+    }
+}
+
+impl TableDef {
+    /// Every index has a number of its own, below the next one.
+    fn check_numbers(&self) -> Parsed<()> {
+        let mut numbers: Vec<_> = self.indexes.iter().map(|index| index.number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let are_given_out = numbers.last().is_none_or(|&last| last < self.next_number);
+        match numbers.len() == self.indexes.len() && are_given_out {
+            true => Ok(()),
+            false => Err(Defect::new("indexes whose numbers were not given out to them")),
         }
     }
 }
@@ -137,9 +187,14 @@ fn decode_compression(fields: &mut Reader<'_>) -> Parsed<Compression> {
 }
 
 fn decode_index(fields: &mut Reader<'_>) -> Parsed<IndexDef> {
+    let (name, flags) = (text(fields)?.to_owned(), fields.u8()?);
+    if flags & !UNIQUE != 0 {
+        return Err(Defect::at("unknown flags of an index", flags.into()));
+    }
     Ok(IndexDef {
-        name: text(fields)?.to_owned(),
-        unique: fields.u8()? != 0,
+        name,
+        number: 0,
+        unique: flags & UNIQUE != 0,
         max_key_bytes: number_u32(fields)?,
         shape: RowShape::decode(fields)?,
         tree: TreeId(number_u32(fields)?),
@@ -154,6 +209,7 @@ mod tests {
     fn sample() -> TableDef {
         let index = |tree, name: &str| IndexDef {
             name: name.into(),
+            number: 20 - tree,
             unique: tree % 2 == 0,
             max_key_bytes: 3072,
             shape: RowShape { null_bytes: 1, fixed: vec![4, 8], var_count: 2 },
@@ -167,6 +223,9 @@ mod tests {
             hidden_key: true,
             auto_increment: 1 << 50,
             extra: vec![1, 2, 3],
+            mark: vec![9; 16],
+            changes: 3,
+            next_number: 5,
             indexes: vec![index(16, "PRIMARY"), index(17, "name")],
         }
     }
@@ -190,8 +249,37 @@ mod tests {
             other[at] ^= 0xff;
             let _ = TableDef::decode(&other);
         }
-        bytes[0] = 2;
+        bytes[0] = 3;
         assert!(matches!(TableDef::decode(&bytes), Err(Error::Unsupported { .. })));
+    }
+
+    #[test]
+    fn a_definition_of_version_1_has_indexes_numbered_by_their_positions() {
+        let mut now = Vec::new();
+        let def = TableDef { indexes: sample().indexes.into_iter().take(1).collect(), ..sample() };
+        def.encode(&mut now);
+        let (mark_at, index_at) = (now.windows(16).position(|bytes| bytes == [9; 16]).unwrap() - 1, 19);
+        let mut then = now[..mark_at].to_vec();
+        then[0] = 1;
+        then.extend_from_slice(&now[mark_at + index_at..now.len() - 1]);
+        let read = TableDef::decode(&then).unwrap();
+        let index = IndexDef { number: 0, ..def.indexes[0].clone() };
+        assert_eq!(
+            read,
+            TableDef { mark: Vec::new(), changes: 0, next_number: 1, indexes: vec![index], ..def }
+        );
+    }
+
+    #[test]
+    fn numbers_that_were_not_given_out_are_refused() {
+        let refused = |change: fn(&mut TableDef)| {
+            let (mut def, mut bytes) = (sample(), Vec::new());
+            change(&mut def);
+            def.encode(&mut bytes);
+            assert!(TableDef::decode(&bytes).is_err());
+        };
+        refused(|def| def.next_number = 4);
+        refused(|def| def.indexes[0].number = def.indexes[1].number);
     }
 
     #[test]

@@ -37,7 +37,10 @@ pub const KIND_SYNC_MARK: u8 = 255;
 pub const MARK_BYTES: usize = FRAME_HEADER_BYTES + MARK_BODY_BYTES;
 
 const MAGIC: [u8; 8] = *b"CHEETLOG";
-const VERSION: u32 = 1;
+/// The version that is written.
+pub const VERSION: u32 = 2;
+/// Files of this version have no records of kind 14.
+const OLD_VERSION: u32 = 1;
 const MARK_BODY_BYTES: usize = 24;
 const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
 const HEADER_USED_BYTES: usize = 60;
@@ -45,6 +48,8 @@ const HEADER_USED_BYTES: usize = 60;
 /// The head of a log file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileHeader {
+    /// Version of the format of its records.
+    pub version: u32,
     /// Identity of the database.
     pub database: [u8; 16],
     /// Number of the opening that wrote the file.
@@ -62,7 +67,7 @@ impl FileHeader {
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.version.to_le_bytes());
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&self.database);
         bytes.extend_from_slice(&self.incarnation.to_le_bytes());
@@ -91,13 +96,16 @@ impl FileHeader {
         ensure(magic == MAGIC, "not a log file").map_err(damaged)?;
         ensure(crc == crc32c::crc32c(covered).to_le_bytes(), "bad checksum").map_err(damaged)?;
         let version = reader.u32().map_err(damaged)?;
-        check_version("log format", version, VERSION).map_err(|defect| defect.in_place(place))?;
-        Self::fields(&mut reader).map_err(damaged)
+        if version != OLD_VERSION {
+            check_version("log format", version, VERSION).map_err(|defect| defect.in_place(place))?;
+        }
+        Self::fields(version, &mut reader).map_err(damaged)
     }
 
-    fn fields(reader: &mut Reader<'_>) -> Result<Self, Defect> {
+    fn fields(version: u32, reader: &mut Reader<'_>) -> Result<Self, Defect> {
         ensure(reader.u32()? == 0, "reserved bytes are not zero")?;
         let header = Self {
+            version,
             database: reader.array()?,
             incarnation: reader.u64()?,
             sequence: reader.u64()?,
@@ -201,6 +209,7 @@ mod tests {
 
     fn header() -> FileHeader {
         FileHeader {
+            version: VERSION,
             database: [7; 16],
             incarnation: 3,
             sequence: 9,
@@ -224,7 +233,7 @@ mod tests {
     #[test]
     fn a_header_of_a_newer_version_is_refused_as_unsupported() {
         let mut bytes = header().encode();
-        bytes[8] = 2;
+        bytes[8] = 3;
         let crc = crc32c::crc32c(&bytes[..508]);
         bytes[508..].copy_from_slice(&crc.to_le_bytes());
         let error = FileHeader::decode(&bytes, "wal/1.log").unwrap_err();

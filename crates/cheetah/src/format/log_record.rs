@@ -35,8 +35,8 @@ pub enum RowOp {
 /// One entry of a secondary index that a row operation touches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LoggedEntry<'a> {
-    /// Position of the index in its table.
-    pub index_no: usize,
+    /// Number of the index in its table.
+    pub index: u32,
     /// Key of the entry that goes, without the clustered key. Empty in an insert.
     pub old_key: &'a [u8],
     /// Key of the entry that comes, without the clustered key. Empty in a delete.
@@ -105,6 +105,8 @@ pub enum LogRecord<'a> {
     RenameTable(TableId, &'a str),
     /// A table was replaced by an empty one; the bytes of the new catalog row.
     TruncateTable(TableId, &'a [u8]),
+    /// Definitions of tables were changed, all at once; each table with the bytes of its new catalog row.
+    AlterTables(Vec<(TableId, &'a [u8])>),
     /// The next auto-increment value of a table was set.
     AutoIncrement(TableId, u64),
 }
@@ -158,6 +160,7 @@ const RENAME_TABLE: u8 = 10;
 const TRUNCATE_TABLE: u8 = 11;
 const AUTO_INCREMENT: u8 = 12;
 const PREPARE: u8 = 13;
+const ALTER_TABLES: u8 = 14;
 
 impl LogRecord<'_> {
     /// Appends the record's kind, which is the kind of its frame, and its body.
@@ -189,6 +192,13 @@ impl LogRecord<'_> {
             LogRecord::TruncateTable(table, def) => {
                 put_head(out, TRUNCATE_TABLE, &[table.0.into()]);
                 put_prefixed(out, def);
+            }
+            LogRecord::AlterTables(altered) => {
+                put_head(out, ALTER_TABLES, &[altered.len() as u64]);
+                for (table, def) in altered {
+                    varint::put(out, table.0.into());
+                    put_prefixed(out, def);
+                }
             }
             LogRecord::AutoIncrement(table, next) => put_head(out, AUTO_INCREMENT, &[table.0.into(), *next]),
         }
@@ -226,6 +236,11 @@ impl<'a> LogRecord<'a> {
             DROP_TABLE => LogRecord::DropTable(table_id(fields)?),
             RENAME_TABLE => LogRecord::RenameTable(table_id(fields)?, text(fields)?),
             TRUNCATE_TABLE => LogRecord::TruncateTable(table_id(fields)?, fields.prefixed(usize::MAX)?),
+            ALTER_TABLES => {
+                let altered =
+                    (0..count(fields)?).map(|_| Ok((table_id(fields)?, fields.prefixed(usize::MAX)?)));
+                LogRecord::AlterTables(altered.collect::<Parsed<_>>()?)
+            }
             AUTO_INCREMENT => LogRecord::AutoIncrement(table_id(fields)?, fields.varint()?),
             kind => return Err(Defect::at("unknown kind", kind.into())),
         };
@@ -276,7 +291,7 @@ pub fn encode_row<'e>(
     }
     varint::put(out, entries.len() as u64);
     for entry in entries {
-        varint::put(out, entry.index_no as u64);
+        varint::put(out, entry.index.into());
         if op != RowOp::Insert {
             put_prefixed(out, entry.old_key);
         }
@@ -308,7 +323,7 @@ fn decode_row<'a>(fields: &mut Reader<'a>, op: RowOp) -> Parsed<LogRecord<'a>> {
 }
 
 fn decode_entry<'a>(fields: &mut Reader<'a>, op: RowOp) -> Parsed<LoggedEntry<'a>> {
-    let mut entry = LoggedEntry { index_no: number_u32(fields)? as usize, ..LoggedEntry::default() };
+    let mut entry = LoggedEntry { index: number_u32(fields)?, ..LoggedEntry::default() };
     if op != RowOp::Insert {
         entry.old_key = fields.prefixed(usize::MAX)?;
     }
@@ -327,9 +342,9 @@ mod tests {
         let (txn, table) = (TxnId(77), TableId(3));
         let insert =
             LoggedRow { table, new_key: b"key", row: b"row", auto_increment: 9, ..LoggedRow::default() };
-        let coming = LoggedEntry { index_no: 1, new_key: b"s", payload: b"p", old_key: b"" };
-        let going = LoggedEntry { index_no: 2, old_key: b"t", ..LoggedEntry::default() };
-        let changing = LoggedEntry { index_no: 2, new_key: b"s", payload: b"", old_key: b"t" };
+        let coming = LoggedEntry { index: 1, new_key: b"s", payload: b"p", old_key: b"" };
+        let going = LoggedEntry { index: 2, old_key: b"t", ..LoggedEntry::default() };
+        let changing = LoggedEntry { index: 2, new_key: b"s", payload: b"", old_key: b"t" };
         vec![
             LogRecord::Row {
                 txn,
@@ -363,6 +378,7 @@ mod tests {
             LogRecord::DropTable(table),
             LogRecord::RenameTable(table, "db/t"),
             LogRecord::TruncateTable(table, b"def"),
+            LogRecord::AlterTables(vec![(table, b"def"), (TableId(9), b"")]),
             LogRecord::AutoIncrement(table, u64::MAX),
         ]
     }
@@ -408,7 +424,7 @@ mod tests {
         });
         let key = |key: &[u8]| Some(key.to_vec());
         let pushing = [[key(b"key"), None], [key(b"old"), key(b"key")], [key(b"old"), None], [None, None]];
-        assert_eq!(fronts.collect::<Vec<_>>(), [&pushing.map(Some)[..], &[const { None }; 11]].concat());
+        assert_eq!(fronts.collect::<Vec<_>>(), [&pushing.map(Some)[..], &[const { None }; 12]].concat());
     }
 
     #[test]

@@ -48,8 +48,8 @@ pub struct Before<'a> {
 /// What a row operation did to one secondary entry. Keys are the caller's, without the clustered key.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct UndoEntry<'a> {
-    /// The index.
-    pub index_no: usize,
+    /// Number of the index in its table.
+    pub index: u32,
     /// Key before; empty for an insert.
     pub old_key: &'a [u8],
     /// Key after; empty for a delete.
@@ -217,7 +217,7 @@ pub fn put_row<'e>(
     put_prefixed(out, parts.freed);
     varint::put(out, entries.len() as u64);
     for entry in entries {
-        varint::put(out, entry.index_no as u64);
+        varint::put(out, entry.index.into());
         put_place(out, [entry.old_key, entry.new_key], entry.old, entry.marked);
     }
 }
@@ -313,9 +313,9 @@ fn decode_row<'a>(fields: &mut Reader<'a>, op: RowOp) -> Parsed<UndoRow<'a>> {
     let freed = fields.prefixed(usize::MAX)?;
     let mut row = UndoRow { op, table, old_key, new_key, old, marked, freed, entries: Vec::new() };
     for _ in 0..count(fields)? {
-        let index_no = number_u32(fields)? as usize;
+        let index = number_u32(fields)?;
         let Place { old_key, new_key, old, marked } = decode_place(fields)?;
-        row.entries.push(UndoEntry { index_no, old_key, new_key, old, marked });
+        row.entries.push(UndoEntry { index, old_key, new_key, old, marked });
     }
     Ok(row)
 }
@@ -381,8 +381,8 @@ mod tests {
     fn row() -> UndoRow<'static> {
         let old = Before { version: VERSION, payload: b"row" };
         let marked = Some(Before { version: None, payload: b"" });
-        let entry = UndoEntry { index_no: 3, old_key: b"a", new_key: b"b", old, marked };
-        let fresh = UndoEntry { index_no: 4, new_key: b"c", ..UndoEntry::default() };
+        let entry = UndoEntry { index: 3, old_key: b"a", new_key: b"b", old, marked };
+        let fresh = UndoEntry { index: 4, new_key: b"c", ..UndoEntry::default() };
         let revived = UndoEntry { marked: Some(Before { version: VERSION, payload: b"dead" }), ..fresh };
         UndoRow {
             op: RowOp::Update,

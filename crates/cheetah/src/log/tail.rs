@@ -5,7 +5,7 @@
 
 use crate::base::Lsn;
 use crate::format::log_frame::{
-    put_frame, FileHeader, SyncMark, FRAME_HEADER_BYTES, HEADER_BYTES, KIND_SYNC_MARK, MARK_BYTES,
+    put_frame, FileHeader, SyncMark, FRAME_HEADER_BYTES, HEADER_BYTES, KIND_SYNC_MARK, MARK_BYTES, VERSION,
 };
 use std::ops::Range;
 
@@ -129,6 +129,7 @@ impl Tail {
     /// Goes on in a new file with room for a frame of this length.
     fn start_file(&mut self, frame_bytes: u64) {
         self.header = FileHeader {
+            version: VERSION,
             sequence: self.header.sequence + 1,
             start: self.end,
             previous_chain: self.chain,

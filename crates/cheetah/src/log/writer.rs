@@ -7,7 +7,7 @@ use super::tail::{Piece, Tail, BUFFERS_COUNT, BUFFER_MARGIN_BYTES};
 use crate::base::{planted, Config, Error, Health, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::control::Identity;
-use crate::format::log_frame::{FileHeader, BODY_BYTES_MAX, HEADER_BYTES, KIND_SYNC_MARK};
+use crate::format::log_frame::{FileHeader, BODY_BYTES_MAX, HEADER_BYTES, KIND_SYNC_MARK, VERSION};
 use cheetah_io::File;
 use parking_lot::{Condvar, Mutex};
 use std::ops::Range;
@@ -153,7 +153,8 @@ impl Log {
     ) -> Result<Self> {
         assert!(setup.file_bytes > 2 * HEADER_BYTES as u64, "a file has room for more than its header");
         let Identity { uuid, incarnation } = setup.identity;
-        let header = FileHeader { database: uuid, incarnation, sequence, start, previous_chain };
+        let version = VERSION;
+        let header = FileHeader { version, database: uuid, incarnation, sequence, start, previous_chain };
         let file = files.start(&header, setup.file_bytes)?;
         let writer = Writer { file, path: path_of(sequence), start };
         Ok(Self::assemble(setup, files, writer, Tail::new(header, setup.file_bytes, setup.buffer_bytes)))

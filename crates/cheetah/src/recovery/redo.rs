@@ -272,6 +272,11 @@ impl<'l> Redo<'l> {
             LogRecord::RenameTable(table, name) => {
                 ddl::change(core, &Ddl::Rename(table_of(core, *table)?, (*name).to_owned()))
             }
+            LogRecord::AlterTables(altered) => {
+                let tables =
+                    altered.iter().map(|(table, def)| Ok((table_of(core, *table)?, TableDef::decode(def)?)));
+                ddl::change(core, &Ddl::Alter(tables.collect::<Result<_>>()?))
+            }
             LogRecord::TruncateTable(table, def) => {
                 ddl::change(core, &Ddl::Truncate(table_of(core, *table)?, TableDef::decode(def)?))
             }

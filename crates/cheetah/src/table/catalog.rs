@@ -103,6 +103,19 @@ impl Catalog {
         self.tables.read().by_id.get(&id).cloned()
     }
 
+    /// Runs `f` on the table of that number and keeps it from being dropped or changed meanwhile; with `None` when it has been dropped, or is fenced.
+    pub(crate) fn using<T>(&self, id: TableId, f: impl FnOnce(Option<&Arc<Table>>) -> T) -> T {
+        loop {
+            let Some(table) = self.by_id(id) else { return f(None) };
+            if let Ok(_usage) = table.use_it() {
+                return f(Some(&table));
+            }
+            if self.by_id(id).is_some_and(|now| Arc::ptr_eq(&now, &table)) {
+                return f(None);
+            }
+        }
+    }
+
     /// The table of an index, and the position of the index in it.
     pub(crate) fn by_tree(&self, tree: TreeId) -> Option<(Arc<Table>, usize)> {
         let tables = self.tables.read();
@@ -261,6 +274,35 @@ impl Catalog {
         tables.by_name.remove(&table.name());
         table.rename(name);
         tables.by_name.insert(name.to_owned(), Arc::clone(table));
+        Ok(())
+    }
+
+    /// Replaces the definition of a table by one with the same number. Trees that it has no more go onto the list of dropped ones; those that it had not,
+    /// which exist, come off it. Nobody may be working on the table; handles from before are of no more use.
+    pub(crate) fn alter_table(
+        &self,
+        action: &Action<'_>,
+        path: &mut Path,
+        table: &Arc<Table>,
+        def: &TableDef,
+    ) -> Result<()> {
+        let name = table.name();
+        let def = TableDef { name: name.clone(), ..def.clone() };
+        self.remove_definition(action, path, table.id())?;
+        self.put_definition(action, path, &def)?;
+        register(&self.pool, &def);
+        let opened = open_trees(&self.pool, &def)?;
+        let known = |tree: Arc<Tree>| {
+            let same = table.trees().iter().find(|known| known.def().id == tree.def().id);
+            same.map_or(tree, Arc::clone)
+        };
+        let altered = Arc::new(table.altered(def, opened.into_iter().map(known).collect()));
+        let has = |table: &Table, tree: TreeId| table.indexes().iter().any(|index| index.tree == tree);
+        let mut tables = self.tables.write();
+        tables.dropped.retain(|dropped| !has(&altered, dropped.tree));
+        tables.dropped.extend(dropped_trees(table).filter(|dropped| !has(&altered, dropped.tree)));
+        tables.by_name.insert(name, Arc::clone(&altered));
+        tables.by_id.insert(altered.id(), altered);
         Ok(())
     }
 

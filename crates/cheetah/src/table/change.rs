@@ -303,7 +303,8 @@ pub(crate) fn rows_of(op: RowOp) -> i64 {
 /// Pinned paths and cursors of the table last worked on.
 #[derive(Default)]
 pub(crate) struct Paths {
-    table: TableId,
+    /// The table, and how often its definition had been changed.
+    table: (TableId, u32),
     trees: Vec<TreePaths>,
     /// Leaves to look at once the action is left: a tree and a key that was removed from it.
     small: Vec<(usize, Span)>,
@@ -330,7 +331,7 @@ impl TreePaths {
 
 impl std::fmt::Debug for Paths {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Paths of table {}", self.table)
+        write!(f, "Paths of table {}", self.table.0)
     }
 }
 
@@ -346,13 +347,13 @@ impl Paths {
 
     /// The paths into tree `index_no` of `table`; those of another table are dropped.
     pub(crate) fn of(&mut self, table: &Table, index_no: usize) -> Result<&mut TreePaths> {
-        if self.table != table.id() {
+        if self.table != (table.id(), table.def().changes) {
             let paths = |tree: &Arc<Tree>| TreePaths {
                 old: Path::default(),
                 new: Path::default(),
                 cursor: tree.cursor(),
             };
-            self.table = table.id();
+            self.table = (table.id(), table.def().changes);
             self.trees = table.trees().iter().map(paths).collect();
         }
         let (actual, limit) = (index_no as u64, self.trees.len().saturating_sub(1) as u64);

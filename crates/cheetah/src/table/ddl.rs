@@ -1,4 +1,4 @@
-//! Creating, dropping, renaming and emptying tables: one action and one log record each, durable on return. And the end of a load.
+//! Creating, dropping, renaming, changing and emptying tables: one action and one log record each, durable on return. And the end of a load.
 //!
 //! Invariants
 //!   I1  The record is durable before the caller hears of success, whatever the flush mode: the server changes its
@@ -6,11 +6,12 @@
 //!   I2  Dropping takes no table lock: the caller sees to it that no statement uses the table. Transactions that
 //!       have changed it may still be open; taking them back skips it.
 //!   I3  An emptied table is a new one under the old name: undo records of the old one must not touch it.
-//!   I4  The end of a load is the exception to I1: it has no record, and is durable by a checkpoint.
+//!   I4  A changed definition takes effect for all tables of one statement at once. Trees that it brings are whole, and durable, before it is logged.
+//!   I5  The end of a load is the exception to I1: it has no record, and is durable by a checkpoint.
 
 use super::catalog::Catalog;
 use super::core::{Core, Need};
-use super::handle::{class_of, stored_key_bytes_max, Table};
+use super::handle::{class_of, stored_key_bytes_max, Held, Table};
 use super::spec::{IndexSpec, TableSpec};
 use crate::base::{planted, reach, Error, PageId, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
@@ -34,6 +35,8 @@ pub(crate) enum Ddl {
     Drop(Arc<Table>),
     /// A table gets another name.
     Rename(Arc<Table>, String),
+    /// Tables get other definitions, with the same numbers of tables.
+    Alter(Vec<(Arc<Table>, TableDef)>),
     /// A table is replaced by a new, empty one; the definition has its numbers.
     Truncate(Arc<Table>, TableDef),
 }
@@ -123,35 +126,56 @@ pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table
 pub(crate) fn change(core: &Core, ddl: &Ddl) -> Result<()> {
     let mut record = Vec::new();
     encode(ddl, &mut record);
-    let (old, new) = match ddl {
-        Ddl::Create(def) => (None, Some(def)),
-        Ddl::Drop(table) | Ddl::Rename(table, _) => (Some(table), None),
-        Ddl::Truncate(table, def) => (Some(table), Some(def)),
-    };
     let need = if matches!(ddl, Ddl::Create(_)) { Need::New } else { Need::Back };
     if core.log.get().is_none() {
         reach::mark("catalog change redone");
     }
-    core.make_room(need, 2 * new.map_or(0, |def| def.indexes.len()) + PAGES_OF_CHANGE)?;
-    let mut path = Path::default();
-    let id = old.map(|table| table.id()).or(new.map(|def| def.id)).unwrap_or_default();
-    core.catalog.prepare(id, &mut path)?;
-    if let Ddl::Drop(table) | Ddl::Truncate(table, _) = ddl {
-        table.mark_dropped();
+    let (ids, pages) = extent(ddl);
+    core.make_room(need, pages)?;
+    let mut paths = ids.iter().map(|_| Path::default()).collect::<Vec<_>>();
+    ids.iter().zip(&mut paths).try_for_each(|(&id, path)| core.catalog.prepare(id, path))?;
+    match ddl {
+        Ddl::Drop(table) | Ddl::Truncate(table, _) => table.mark_dropped(),
+        Ddl::Alter(_) | Ddl::Create(_) | Ddl::Rename(..) => {}
     }
+    let held = match ddl {
+        Ddl::Alter(tables) => tables.iter().map(|(table, _)| table.hold_still()).collect(),
+        _ => Vec::new(),
+    };
     let end = {
         let action = core.pool.enter();
-        core.must("a change of the catalog", apply(core, &action, &mut path, ddl))?;
+        core.must("a change of the catalog", apply(core, &action, &mut paths, ddl))?;
         core.append(&action, &record)?
     };
+    held.into_iter().for_each(Held::replaced);
     if planted::is_on("ddl: return before the log is durable") {
         return Ok(());
     }
     core.sync_log(end)
 }
 
-fn apply(core: &Core, action: &Action<'_>, path: &mut Path, ddl: &Ddl) -> Result<()> {
+/// The tables whose definitions change, and the pages that the action may allocate.
+fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
     match ddl {
+        Ddl::Create(def) => (vec![def.id], 2 * def.indexes.len() + PAGES_OF_CHANGE),
+        Ddl::Drop(table) | Ddl::Rename(table, _) => (vec![table.id()], PAGES_OF_CHANGE),
+        Ddl::Truncate(table, def) => (vec![table.id()], 2 * def.indexes.len() + PAGES_OF_CHANGE),
+        Ddl::Alter(tables) => {
+            (tables.iter().map(|(table, _)| table.id()).collect(), PAGES_OF_CHANGE * tables.len())
+        }
+    }
+}
+
+/// `paths`: one for each table whose definition changes.
+fn apply(core: &Core, action: &Action<'_>, paths: &mut [Path], ddl: &Ddl) -> Result<()> {
+    if let Ddl::Alter(tables) = ddl {
+        let mut altered = tables.iter().zip(paths);
+        return altered
+            .try_for_each(|((table, def), path)| core.catalog.alter_table(action, path, table, def));
+    }
+    let Some(path) = paths.first_mut() else { return Ok(()) };
+    match ddl {
+        Ddl::Alter(_) => {}
         Ddl::Create(def) => {
             core.catalog.create_table(action, path, def.clone())?;
         }
@@ -175,6 +199,16 @@ fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
         }
         Ddl::Drop(table) => LogRecord::DropTable(table.id()).encode(record),
         Ddl::Rename(table, name) => LogRecord::RenameTable(table.id(), name).encode(record),
+        Ddl::Alter(tables) => {
+            let encoded = |(table, def): &(Arc<Table>, TableDef)| {
+                let mut bytes = Vec::new();
+                def.encode(&mut bytes);
+                (table.id(), bytes)
+            };
+            let all = tables.iter().map(encoded).collect::<Vec<_>>();
+            let all = all.iter().map(|(table, def)| (*table, def.as_slice())).collect();
+            LogRecord::AlterTables(all).encode(record);
+        }
         Ddl::Truncate(table, def) => {
             def.encode(&mut bytes);
             LogRecord::TruncateTable(table.id(), &bytes).encode(record);
@@ -199,6 +233,7 @@ pub(super) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
     }
     let index = |(index_no, index): (usize, &IndexSpec)| IndexDef {
         name: index.name.clone(),
+        number: index_no as u32,
         unique: index.unique || index_no == 0,
         max_key_bytes: index.max_key_bytes,
         shape: if index_no == 0 { spec.shape.clone() } else { index.shape.clone() },
@@ -212,6 +247,9 @@ pub(super) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
         hidden_key: spec.hidden_key,
         auto_increment: spec.auto_increment.max(1),
         extra: spec.extra.clone(),
+        mark: Vec::new(),
+        changes: 0,
+        next_number: count as u32,
         indexes: spec.indexes.iter().enumerate().map(index).collect(),
     };
     for index_no in 0..count {

@@ -3,7 +3,8 @@
 //! Invariants
 //!   I1  Counters change only inside actions, together with the rows they count: the flip sees both or neither.
 //!   I2  Whoever works on the table's pages holds `usage` shared; a drop takes it exclusively once, and nobody
-//!       works on the table afterwards. It is never waited for inside an action (C7).
+//!       works on the table afterwards. It is never waited for inside an action (C7). A change of the definition holds it exclusively until
+//!       the catalog has the handle that replaces this one: who works through the catalog ([`Catalog::using`](super::catalog::Catalog::using)) finds that.
 //!   I3  A fenced table (N3) lacks changes: nobody works on it, it can only be dropped or replaced. A fence is set while
 //!       the database is opened, and never taken off.
 //!   I4  A counter of given-out keys never goes back below a key that has been used.
@@ -20,17 +21,26 @@ use crate::format::state::TableState;
 use crate::format::statistics::IndexStatistics;
 use crate::pool::{PageClass, Pool};
 use crate::tree::{Tree, TreeDef};
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// An open table. Handles are shared; those of a dropped table answer `NoSuchTable`.
+/// An open table. Handles are shared; those of a dropped table, and those from before a change of its definition, answer `NoSuchTable`.
 #[derive(Debug)]
 pub struct Table {
     def: TableDef,
-    name: RwLock<String>,
     trees: Vec<Arc<Tree>>,
+    life: Arc<Life>,
+    dropped: RwLock<bool>,
+    /// Of each index that has been analyzed.
+    statistics: RwLock<BTreeMap<usize, IndexStatistics>>,
+}
+
+/// What a table keeps when its definition changes.
+#[derive(Debug)]
+struct Life {
+    name: RwLock<String>,
     row_count: AtomicU64,
     counts: Counts,
     /// Snapshots before this stamp belong to the table that had its name before.
@@ -43,15 +53,23 @@ pub struct Table {
     hidden_key: AtomicU64,
     /// Nobody has written it since this process has created it.
     untouched: AtomicBool,
-    dropped: RwLock<bool>,
     fence: OnceLock<String>,
-    /// Of each index that has been analyzed.
-    statistics: RwLock<BTreeMap<usize, IndexStatistics>>,
 }
 
 /// Keeps a table from being dropped.
 #[derive(Debug)]
 pub(crate) struct Usage<'t>(#[expect(dead_code, reason = "held, not read")] RwLockReadGuard<'t, bool>);
+
+/// Keeps everybody from working on a table, see [`Table::hold_still`].
+#[derive(Debug)]
+pub(crate) struct Held<'t>(RwLockWriteGuard<'t, bool>);
+
+impl Held<'_> {
+    /// The handle is of no more use: another one has taken its place.
+    pub(crate) fn replaced(mut self) {
+        *self.0 = true;
+    }
+}
 
 impl Table {
     /// The table of a definition, with its counters. The trees exist.
@@ -59,9 +77,8 @@ impl Table {
         // I5: the definition's value is that of the creation.
         let first =
             if counters.auto_increment > 0 { counters.auto_increment } else { def.auto_increment.max(1) };
-        Self {
+        let life = Life {
             name: RwLock::new(def.name.clone()),
-            trees,
             row_count: AtomicU64::new(counters.row_count),
             counts: Counts::new(counters.row_count),
             replaced_at: AtomicU64::new(0),
@@ -70,11 +87,47 @@ impl Table {
             bulk_inserts: RwLock::new(0),
             hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
             untouched: AtomicBool::new(true),
-            dropped: RwLock::new(false),
             fence: OnceLock::new(),
-            statistics: RwLock::default(),
-            def,
+        };
+        Self::of_life(def, trees, Arc::new(life))
+    }
+
+    fn of_life(def: TableDef, trees: Vec<Arc<Tree>>, life: Arc<Life>) -> Self {
+        let (dropped, statistics) = (RwLock::new(false), RwLock::default());
+        Self { def, trees, life, dropped, statistics }
+    }
+
+    /// The same table with another definition, whose trees exist.
+    pub(crate) fn altered(&self, def: TableDef, trees: Vec<Arc<Tree>>) -> Self {
+        let mut altered = Self::of_life(def, trees, Arc::clone(&self.life));
+        let statistics = self.statistics.read();
+        for (index_no, index) in altered.def.indexes.iter().enumerate() {
+            let known = self.position_of(index.number).and_then(|before| statistics.get(&before));
+            if let Some(known) = known {
+                altered.statistics.get_mut().insert(index_no, known.clone());
+            }
         }
+        altered
+    }
+
+    /// The number that log and undo records know an index by.
+    pub(crate) fn number_of(&self, index_no: usize) -> u32 {
+        self.def.indexes.get(index_no).map_or(0, |index| index.number)
+    }
+
+    /// Where the index of that number is; `None` when it has been dropped.
+    pub(crate) fn position_of(&self, number: u32) -> Option<usize> {
+        self.def.indexes.iter().position(|index| index.number == number)
+    }
+
+    /// As [`position_of`](Self::position_of), for a record of the log, which comes when the table has all indexes that it names.
+    pub(crate) fn position_of_logged(&self, number: u32) -> Result<usize> {
+        let unknown = || {
+            let detail =
+                format!("it names index {number} of table {}, which does not exist there", self.id());
+            Error::corrupt("log", detail)
+        };
+        self.position_of(number).ok_or_else(unknown)
     }
 
     /// Its number.
@@ -84,7 +137,7 @@ impl Table {
 
     /// Its name now.
     pub fn name(&self) -> String {
-        self.name.read().clone()
+        self.life.name.read().clone()
     }
 
     /// The caller's own bytes.
@@ -114,62 +167,64 @@ impl Table {
 
     /// Its rows, those of open transactions included.
     pub fn row_count(&self) -> u64 {
-        self.row_count.load(Relaxed)
+        self.life.row_count.load(Relaxed)
     }
 
     /// Its rows as snapshots see them.
     pub(crate) fn counts(&self) -> &Counts {
-        &self.counts
+        &self.life.counts
     }
 
     /// Everybody sees the rows that there are: at the end of an opening, when no transaction is open.
     pub(crate) fn settle_count(&self, open_difference: i64) {
-        self.counts.set(self.row_count().saturating_add_signed(-open_difference));
+        self.life.counts.set(self.row_count().saturating_add_signed(-open_difference));
     }
 
     /// Whether nobody has written the table since its creation, by this process.
     pub(crate) fn is_untouched(&self) -> bool {
-        self.untouched.load(Relaxed)
+        self.life.untouched.load(Relaxed)
     }
 
     /// Notes that somebody writes the table, or may have done so before the opening.
     pub(crate) fn note_written(&self) {
         if self.is_untouched() {
-            self.untouched.store(false, Relaxed);
+            self.life.untouched.store(false, Relaxed);
         }
     }
 
     /// Takes the place of `old`, which has no rows, with `rows` rows that everybody sees. Inside an action (I1).
     pub(crate) fn take_over(&self, old: &Table, rows: u64) {
         self.note_written();
-        self.row_count.store(rows, Relaxed);
-        self.counts.set(rows);
+        self.life.row_count.store(rows, Relaxed);
+        self.life.counts.set(rows);
         self.set_auto_increment(old.auto_increment());
-        self.hidden_key.store(old.hidden_key.load(Relaxed), Relaxed);
+        self.life.hidden_key.store(old.life.hidden_key.load(Relaxed), Relaxed);
     }
 
     /// Notes that it takes the place of another table at `stamp`: older snapshots would miss that one's rows (M2).
     pub(crate) fn set_replacing(&self, stamp: u64) {
-        self.replaced_at.store(stamp, Relaxed);
+        self.life.replaced_at.store(stamp, Relaxed);
     }
 
     /// `TableChanged` for a snapshot from before the table took the place of another one.
     pub(crate) fn check_not_replaced_since(&self, stamp: Option<u64>) -> Result<()> {
         match stamp.filter(|_| !planted::is_on("table: show it to older snapshots")) {
-            Some(stamp) if stamp < self.replaced_at.load(Relaxed) => Err(Error::TableChanged(self.name())),
+            Some(stamp) if stamp < self.life.replaced_at.load(Relaxed) => {
+                Err(Error::TableChanged(self.name()))
+            }
             _ => Ok(()),
         }
     }
 
     /// The next auto-increment value.
     pub fn auto_increment(&self) -> u64 {
-        self.auto_increment.load(Relaxed)
+        self.life.auto_increment.load(Relaxed)
     }
 
     /// Makes `next` the next auto-increment value, unless it is higher already. Durable with the next row operation
     /// of the table.
     pub fn advance_auto_increment(&self, next: u64) {
-        self.auto_increment.fetch_max(next, Relaxed);
+        self.life.auto_increment.fetch_max(next, Relaxed);
     }
 
     /// Makes the next auto-increment value the first one of `stride` behind `used`, unless it is higher already. It may go beyond what
@@ -180,10 +235,10 @@ impl Table {
 
     /// Takes numbers from the auto-increment counter. Durable with the next row operation of the table.
     pub(crate) fn reserve_numbers(&self, numbers: &Numbers) -> Reserved {
-        let mut counter = self.auto_increment.load(Relaxed);
+        let mut counter = self.life.auto_increment.load(Relaxed);
         loop {
             let reserved = numbers.reserve(counter);
-            match self.auto_increment.compare_exchange_weak(counter, reserved.next, Relaxed, Relaxed) {
+            match self.life.auto_increment.compare_exchange_weak(counter, reserved.next, Relaxed, Relaxed) {
                 Ok(_) => return reserved,
                 Err(now) => counter = now,
             }
@@ -192,27 +247,27 @@ impl Table {
 
     /// As [`reserve_numbers`](Self::reserve_numbers), unless a statement takes numbers that are to follow each other.
     pub(crate) fn reserve_numbers_unless_bulk(&self, numbers: &Numbers) -> Option<Reserved> {
-        let bulk_inserts = self.bulk_inserts.read();
+        let bulk_inserts = self.life.bulk_inserts.read();
         (*bulk_inserts == 0).then(|| self.reserve_numbers(numbers))
     }
 
     /// Keeps numbers for those who lock the counter, of whom the caller is one, until
     /// [`end_bulk_insert`](Self::end_bulk_insert).
     pub(crate) fn begin_bulk_insert(&self) {
-        *self.bulk_inserts.write() += 1;
+        *self.life.bulk_inserts.write() += 1;
     }
 
     /// See [`begin_bulk_insert`](Self::begin_bulk_insert).
     pub(crate) fn end_bulk_insert(&self) {
-        *self.bulk_inserts.write() -= 1;
+        *self.life.bulk_inserts.write() -= 1;
     }
 
     /// A new clustered key for a table without one of its own.
     pub fn next_hidden_key(&self) -> [u8; 8] {
-        self.hidden_key.fetch_add(1, Relaxed).to_be_bytes()
+        self.life.hidden_key.fetch_add(1, Relaxed).to_be_bytes()
     }
 
-    /// Whether the table has been dropped, or replaced by an empty one: the handle is of no more use.
+    /// Whether the table has been dropped, emptied or changed: the handle is of no more use.
     pub fn is_dropped(&self) -> bool {
         *self.dropped.read_recursive()
     }
@@ -245,7 +300,7 @@ impl Table {
     /// The damage because of which the table is fenced: met when the database was opened, now or earlier. Reads and
     /// writes are refused; dropping and emptying the table work.
     pub fn fence(&self) -> Option<&str> {
-        self.fence.get().map(String::as_str)
+        self.life.fence.get().map(String::as_str)
     }
 
     fn fenced(&self, damage: &str) -> Error {
@@ -257,7 +312,7 @@ impl Table {
 
     /// Fences the table; the first reason counts.
     pub(crate) fn set_fence(&self, damage: String) {
-        let _ = self.fence.set(damage);
+        let _ = self.life.fence.set(damage);
     }
 
     /// Waits until nobody works on the table, and lets nobody do so again.
@@ -265,8 +320,14 @@ impl Table {
         *self.dropped.write() = true;
     }
 
+    /// Waits until nobody works on the table, and lets nobody do so until the guard goes, which has to say whether anybody may do so with this handle
+    /// afterwards. Whoever works on the table does so for moments, and on one table at a time.
+    pub(crate) fn hold_still(&self) -> Held<'_> {
+        Held(self.dropped.write())
+    }
+
     pub(crate) fn rename(&self, name: &str) {
-        name.clone_into(&mut self.name.write());
+        name.clone_into(&mut self.life.name.write());
     }
 
     pub(crate) fn trees(&self) -> &[Arc<Tree>] {
@@ -294,16 +355,16 @@ impl Table {
 
     pub(crate) fn count_rows(&self, difference: i64) {
         if difference >= 0 {
-            self.row_count.fetch_add(difference.unsigned_abs(), Relaxed);
+            self.life.row_count.fetch_add(difference.unsigned_abs(), Relaxed);
         } else {
-            self.row_count.fetch_sub(difference.unsigned_abs(), Relaxed);
+            self.life.row_count.fetch_sub(difference.unsigned_abs(), Relaxed);
         }
     }
 
     /// The next auto-increment value if it has moved since it was logged last, otherwise 0; it counts as logged now.
     pub(crate) fn take_auto_increment_to_log(&self) -> u64 {
-        let next = self.auto_increment.load(Relaxed);
-        if self.auto_increment_logged.fetch_max(next, Relaxed) < next {
+        let next = self.life.auto_increment.load(Relaxed);
+        if self.life.auto_increment_logged.fetch_max(next, Relaxed) < next {
             next
         } else {
             0
@@ -312,14 +373,14 @@ impl Table {
 
     /// Sets the next auto-increment value as logged.
     pub(crate) fn set_auto_increment(&self, next: u64) {
-        self.auto_increment.store(next, Relaxed);
-        self.auto_increment_logged.store(next, Relaxed);
+        self.life.auto_increment.store(next, Relaxed);
+        self.life.auto_increment_logged.store(next, Relaxed);
     }
 
     /// Notes a clustered key that redo meets, so that a hidden key is not given out again.
     pub(crate) fn note_hidden_key(&self, key: &[u8]) {
         if let (true, Ok(key)) = (self.def.hidden_key, <[u8; 8]>::try_from(key)) {
-            self.hidden_key.fetch_max(u64::from_be_bytes(key).saturating_add(1), Relaxed);
+            self.life.hidden_key.fetch_max(u64::from_be_bytes(key).saturating_add(1), Relaxed);
         }
     }
 
@@ -329,7 +390,7 @@ impl Table {
             table: self.id(),
             row_count: self.row_count(),
             auto_increment: self.auto_increment(),
-            hidden_key: self.hidden_key.load(Relaxed),
+            hidden_key: self.life.hidden_key.load(Relaxed),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Tables: the catalog, row operations over all indexes of a table, large values, counters, rollback, purge.
 
+pub(crate) mod alter;
 pub(crate) mod analyze;
 pub(crate) mod catalog;
 pub(crate) mod change;
@@ -31,6 +32,7 @@ pub(crate) mod unfinished;
 pub(crate) mod unique_keys;
 pub(crate) mod visible;
 
+pub use alter::{Alteration, AlteredIndex};
 pub use analyze::KeyEnds;
 pub use estimate::{Estimate, Weight};
 pub use format_words::{FormatWords, RowFormat, TableFormat};

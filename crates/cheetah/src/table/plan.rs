@@ -55,12 +55,19 @@ impl Change {
     }
 
     /// Plans to take `row` back. `is_gone` says of the version of a delete-marked record whether purge has passed it: then
-    /// it is not put back, as nobody would remove it.
-    pub(crate) fn plan_backward(&mut self, row: &UndoRow<'_>, is_gone: &dyn Fn(Version) -> bool) {
+    /// it is not put back, as nobody would remove it. Indexes that have been dropped are left out.
+    pub(crate) fn plan_backward(
+        &mut self,
+        table: &Table,
+        row: &UndoRow<'_>,
+        is_gone: &dyn Fn(Version) -> bool,
+    ) {
         let keeps_key = row.op == RowOp::Update && row.new_key.is_empty();
         self.start(row.op, row.old_key, if keeps_key { row.old_key } else { row.new_key });
         for entry in &row.entries {
-            self.plan_entry_backward(row, entry, is_gone);
+            if let Some(index_no) = table.position_of(entry.index) {
+                self.plan_entry_backward(index_no, row, entry, is_gone);
+            }
         }
         if row.op != RowOp::Delete && !keeps_key {
             let work = self.take_out(row.marked.as_ref(), is_gone);
@@ -75,6 +82,7 @@ impl Change {
 
     fn plan_entry_backward(
         &mut self,
+        index_no: usize,
         row: &UndoRow<'_>,
         entry: &UndoEntry<'_>,
         is_gone: &dyn Fn(Version) -> bool,
@@ -84,11 +92,11 @@ impl Change {
         let keeps_key = row.op == RowOp::Update && self.get(old) == self.get(new);
         if row.op != RowOp::Delete && !keeps_key {
             let work = self.take_out(entry.marked.as_ref(), is_gone);
-            self.step(entry.index_no, Side::New, new, work);
+            self.step(index_no, Side::New, new, work);
         }
         if row.op != RowOp::Insert {
             let work = self.put_back(&entry.old, false);
-            self.step(entry.index_no, Side::Old, old, work);
+            self.step(index_no, Side::Old, old, work);
         }
     }
 

@@ -211,12 +211,21 @@ fn purge_row(
     row: &UndoRow<'_>,
     writer: &mut Writer,
 ) -> Result<Purged> {
-    let table = core.catalog.by_id(row.table);
-    let Some((table, _usage)) =
-        table.as_ref().and_then(|table| table.use_it().ok().map(|usage| (table, usage)))
-    else {
-        return Ok(Purged::GoOn(before(at, head)));
-    };
+    core.catalog.using(row.table, |table| match table {
+        Some(table) => purge_row_of(core, table, ended, at, head, row, writer),
+        None => Ok(Purged::GoOn(before(at, head))),
+    })
+}
+
+fn purge_row_of(
+    core: &Core,
+    table: &Table,
+    ended: &Ended,
+    at: PurgeState,
+    head: &UndoHead,
+    row: &UndoRow<'_>,
+    writer: &mut Writer,
+) -> Result<Purged> {
     if row.op != RowOp::Insert && at.freed_pages == 0 {
         let Some(standing) = core.standings.for_purge(table.id(), row.old_key) else {
             return Ok(Purged::Busy);
@@ -249,21 +258,23 @@ pub(super) fn marks_entry(row: &UndoRow<'_>, entry: &UndoEntry<'_>) -> bool {
     marks_row(row) || (row.op == RowOp::Update && entry.old_key != entry.new_key)
 }
 
-/// Removes, in the indexes that `is_wanted`, the entries and the row that the operation has marked as deleted, as far as `is_dead` says so
+/// Removes, in the indexes whose numbers `is_wanted` (0 is that of the rows), the entries and the row that the operation has marked as deleted, as far as `is_dead` says so
 /// of delete mark and version. How many have gone. To do it again does nothing, so purge need not move on in the same action.
 pub(super) fn remove_marked(
     core: &Core,
     table: &Table,
     row: &UndoRow<'_>,
     writer: &mut Writer,
-    is_wanted: impl Fn(usize) -> bool,
+    is_wanted: impl Fn(u32) -> bool,
     is_dead: impl Fn(bool, Version) -> bool,
 ) -> Result<usize> {
     let Writer { change, paths, .. } = writer;
     change.start_purge(row);
-    let entries = row.entries.iter().filter(|entry| marks_entry(row, entry) && is_wanted(entry.index_no));
+    let entries = row.entries.iter().filter(|entry| marks_entry(row, entry) && is_wanted(entry.index));
     for entry in entries {
-        change.plan_removal(table, paths, entry.index_no, entry.old_key, &is_dead)?;
+        if let Some(index_no) = table.position_of(entry.index) {
+            change.plan_removal(table, paths, index_no, entry.old_key, &is_dead)?;
+        }
     }
     if marks_row(row) && is_wanted(0) {
         change.plan_removal(table, paths, 0, b"", &is_dead)?;

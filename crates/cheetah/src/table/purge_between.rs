@@ -36,6 +36,7 @@
 
 use super::change::Version;
 use super::core::Core;
+use super::handle::Table;
 use super::purge::{marks_entry, marks_row, remove_marked, Budget};
 use super::row_op::Writer;
 use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr};
@@ -248,12 +249,21 @@ fn remove_unseen(
     sight: &mut Sight,
     budget: &mut Budget,
 ) -> Result<()> {
-    let table = core.catalog.by_id(row.table);
-    let Some((table, _usage)) =
-        table.as_ref().and_then(|table| table.use_it().ok().map(|usage| (table, usage)))
-    else {
-        return Ok(());
-    };
+    core.catalog.using(row.table, |table| match table {
+        Some(table) => remove_unseen_of(core, table, under, row, writer, sight, budget),
+        None => Ok(()),
+    })
+}
+
+fn remove_unseen_of(
+    core: &Core,
+    table: &Table,
+    under: &Under,
+    row: &UndoRow<'_>,
+    writer: &mut Writer,
+    sight: &mut Sight,
+    budget: &mut Budget,
+) -> Result<()> {
     let unseen = sight.unseen_indexes(core, under, row, budget)?;
     if unseen.is_empty() {
         return Ok(());
@@ -267,7 +277,7 @@ fn remove_unseen(
     let is_dead = |marked: bool, version: Version| {
         marked && (version == by || planted::is_on("purge: take a later mark for its own"))
     };
-    let removed = remove_marked(core, table, row, writer, |index_no| unseen.contains(&index_no), is_dead)?;
+    let removed = remove_marked(core, table, row, writer, |index| unseen.contains(&index), is_dead)?;
     drop(standing);
     if removed > 0 {
         reach::mark("marked records purged between snapshots");
@@ -283,8 +293,8 @@ struct Spot<'a> {
     table: TableId,
     /// The clustered key.
     row_key: &'a [u8],
-    /// The index, and the entry's key without that of the row.
-    entry: Option<(usize, &'a [u8])>,
+    /// Number of the index, and the entry's key without that of the row.
+    entry: Option<(u32, &'a [u8])>,
 }
 
 /// Whether a version is a row, or an entry of one, and not a mark; and whose it is.
@@ -300,7 +310,7 @@ impl Spot<'_> {
             None if was_here => Some(Some((true, row.old.version))),
             None if is_here => Some(row.marked.map(|marked| (false, marked.version))),
             None => None,
-            Some((index_no, key)) => row.entries.iter().find_map(|entry| match entry.index_no == index_no {
+            Some((index, key)) => row.entries.iter().find_map(|entry| match entry.index == index {
                 true if was_here && entry.old_key == key => Some(Some((true, entry.old.version))),
                 true if is_here && entry.new_key == key => {
                     Some(entry.marked.map(|marked| (false, marked.version)))
@@ -376,7 +386,7 @@ impl Sight {
         }
     }
 
-    /// The indexes in which the operation has marked something under which nobody sees anything. The row's is one of them only if
+    /// Numbers of the indexes in which the operation has marked something under which nobody sees anything. The row's is one of them only if
     /// those of all its entries are.
     fn unseen_indexes(
         &mut self,
@@ -384,14 +394,14 @@ impl Sight {
         under: &Under,
         row: &UndoRow<'_>,
         budget: &mut Budget,
-    ) -> Result<Vec<usize>> {
+    ) -> Result<Vec<u32>> {
         let mut unseen = Vec::new();
         let mut spot = Spot { table: row.table, row_key: row.old_key, entry: None };
         let mut are_all = true;
         for entry in row.entries.iter().filter(|entry| marks_entry(row, entry)) {
-            spot.entry = Some((entry.index_no, entry.old_key));
+            spot.entry = Some((entry.index, entry.old_key));
             match self.is_unseen(core, spot, under, row, budget)? {
-                true => unseen.push(entry.index_no),
+                true => unseen.push(entry.index),
                 false => are_all = false,
             }
         }

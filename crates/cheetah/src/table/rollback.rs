@@ -157,9 +157,8 @@ fn take_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut 
     let mut done = match &body {
         UndoBody::Row(row) => take_back_row(core, slot, (&head, row), rows, writer),
         UndoBody::Blob(blob) => {
-            let table = core.catalog.by_id(blob.table);
             let pages = blob.pages.iter().chain(&blob.index_pages).copied().collect::<Vec<_>>();
-            take_back_pages(core, slot, &head, table.as_deref(), &pages, &writer.buffers)
+            take_back_pages(core, slot, &head, blob.table, &pages, &writer.buffers)
         }
         UndoBody::Finish(_) => Err(no_step()),
     };
@@ -192,9 +191,8 @@ pub(crate) fn take_back_large_values(
             return Ok(());
         };
         encode_undo_record(&state, buffers);
-        let table = core.catalog.by_id(blob.table);
         let pages = blob.pages.iter().chain(&blob.index_pages).copied().collect::<Vec<_>>();
-        take_back_pages(core, slot, &head, table.as_deref(), &pages, buffers)?;
+        take_back_pages(core, slot, &head, blob.table, &pages, buffers)?;
         buffers.undo = record;
     }
 }
@@ -211,12 +209,20 @@ fn take_back_row(
     rows: Rows<'_>,
     writer: &mut Writer,
 ) -> Result<()> {
-    let Some(table) = core.catalog.by_id(row.table) else {
-        return leave_record(core, slot, head, &writer.buffers);
-    };
-    let Ok(_usage) = table.use_it() else {
-        return leave_record(core, slot, head, &writer.buffers);
-    };
+    core.catalog.using(row.table, |table| match table {
+        Some(table) => take_back_row_of(core, table, slot, (head, row), rows, writer),
+        None => leave_record(core, slot, head, &writer.buffers),
+    })
+}
+
+fn take_back_row_of(
+    core: &Core,
+    table: &Table,
+    slot: &Slot,
+    (head, row): (&UndoHead, &UndoRow<'_>),
+    rows: Rows<'_>,
+    writer: &mut Writer,
+) -> Result<()> {
     reach::mark("row taken back");
     let old = (row.op != RowOp::Insert).then_some(row.old_key);
     let new = (row.op != RowOp::Delete && !row.new_key.is_empty()).then_some(row.new_key);
@@ -229,10 +235,10 @@ fn take_back_row(
         }
     }
     let standing = core.standings.of_rows(row.table, old, new);
-    writer.change.plan_backward(row, &|version| core.is_purged(version));
-    change::prepare(&table, &writer.change, &mut writer.paths)?;
+    writer.change.plan_backward(table, row, &|version| core.is_purged(version));
+    change::prepare(table, &writer.change, &mut writer.paths)?;
     core.make_room(Need::Back, 4 * writer.change.steps_count())?;
-    apply_backward(core, slot, head, &table, writer)?;
+    apply_backward(core, slot, head, table, writer)?;
     drop(standing);
     if let Some((owner, tree)) = locks {
         let is_own = row.marked.as_ref().is_some_and(is_by_own);
@@ -241,7 +247,7 @@ fn take_back_row(
         freed.for_each(|key| core.locks.release_row(owner, tree, key));
     }
     Counters::add(&core.counters.rows_rolled_back);
-    core.tidied(writer.paths.merge_small(&table, &writer.change));
+    core.tidied(writer.paths.merge_small(table, &writer.change));
     Ok(())
 }
 
@@ -274,14 +280,24 @@ fn take_back_pages(
     core: &Core,
     slot: &Slot,
     head: &UndoHead,
-    table: Option<&Table>,
+    table: TableId,
     pages: &[PageId],
     buffers: &Buffers,
 ) -> Result<()> {
-    let Some((table, _usage)) = table.and_then(|table| table.use_it().ok().map(|usage| (table, usage)))
-    else {
-        return leave_record(core, slot, head, buffers);
-    };
+    core.catalog.using(table, |table| match table {
+        Some(table) => take_back_pages_of(core, slot, head, table, pages, buffers),
+        None => leave_record(core, slot, head, buffers),
+    })
+}
+
+fn take_back_pages_of(
+    core: &Core,
+    slot: &Slot,
+    head: &UndoHead,
+    table: &Table,
+    pages: &[PageId],
+    buffers: &Buffers,
+) -> Result<()> {
     check_owner(core, table.blob_owner(), pages)?;
     reach::mark("large value taken back");
     core.make_room(Need::Back, pages.len())?;

@@ -83,7 +83,7 @@ impl Writer {
             let payload = change.get(entry.payload);
             let head = varint::get(payload).map_or(0, |(_, used)| used);
             LoggedEntry {
-                index_no: entry.index_no,
+                index: table.number_of(entry.index_no),
                 old_key: change.caller_key(entry.old_key),
                 new_key: change.caller_key(entry.new_key),
                 payload: payload.get(head..).unwrap_or_default(),
@@ -110,7 +110,7 @@ impl Writer {
             freed,
         };
         let entries = change.entries.iter().map(|entry| UndoEntry {
-            index_no: entry.index_no,
+            index: table.number_of(entry.index_no),
             old_key: change.caller_key(entry.old_key),
             new_key: change.caller_key(entry.new_key),
             old: change.before_of(&entry.old),

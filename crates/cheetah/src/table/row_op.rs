@@ -147,7 +147,7 @@ impl Writer {
             return Err(Error::corrupt(format!("table '{}'", table.name()), "the new row is there already"));
         }
         for entry in entries {
-            self.add_entry(table, entry, new_key.len())?;
+            self.add_entry(table, table.position_of_logged(entry.index)?, entry, new_key.len())?;
         }
         if op != RowOp::Delete {
             self.build_row(on, logged.row, RowSource::Log(large))?;
@@ -309,18 +309,24 @@ impl Writer {
                 return Err(Error::Limit { what, actual: index_no as u64, limit: 0 });
             }
             let entry = LoggedEntry {
-                index_no,
+                index: table.number_of(index_no),
                 old_key: old.map_or(b"", |old| old.key),
                 new_key: new.map_or(b"", |new| new.key),
                 payload: new.map_or(b"", |new| new.payload),
             };
-            self.add_entry(table, &entry, clustered_len)?;
+            self.add_entry(table, index_no, &entry, clustered_len)?;
         }
         Ok(())
     }
 
     /// Adds one entry, looking at what goes and making sure that what comes is not there.
-    fn add_entry(&mut self, table: &Table, entry: &LoggedEntry<'_>, new_len: usize) -> Result<()> {
+    fn add_entry(
+        &mut self,
+        table: &Table,
+        index_no: usize,
+        entry: &LoggedEntry<'_>,
+        new_len: usize,
+    ) -> Result<()> {
         let op = self.change.op;
         let old_key = (op != RowOp::Insert).then_some(entry.old_key);
         let new_key = (op != RowOp::Delete).then_some(entry.new_key);
@@ -328,7 +334,7 @@ impl Writer {
         let used = varint::write(&mut length, new_len as u64);
         let head = length.get(..used).unwrap_or_default();
         let payload: [&[u8]; 2] = if new_key.is_some() { [head, entry.payload] } else { [b"", b""] };
-        let mut added = *self.change.add_entry(entry.index_no, old_key, new_key, &payload);
+        let mut added = *self.change.add_entry(index_no, old_key, new_key, &payload);
         self.look_at_entry(table, &mut added)?;
         if let Some(last) = self.change.entries.last_mut() {
             *last = added;

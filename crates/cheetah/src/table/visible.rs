@@ -164,12 +164,13 @@ impl View<'_> {
             return Ok(Told::NoRow);
         }
         let mut told = Told::Untouched;
+        let number = self.table.number_of(index_no);
         let found = self.walk(key, newest.as_ref(), row, |operation| {
             let is_told = matches!(told, Told::Entry(..));
             if is_told && planted::is_on("visible: ask the newest operation on an index") {
                 return;
             }
-            if let Some(entry) = operation.entries.iter().find(|entry| entry.index_no == index_no) {
+            if let Some(entry) = operation.entries.iter().find(|entry| entry.index == number) {
                 told = Told::Entry(entry.old_key.to_vec(), entry.old.payload.to_vec());
             }
         })?;

@@ -90,6 +90,7 @@ pub(crate) fn file_headers() -> [Vec<u8>; 3] {
     let map =
         map_block::FileHeader { kind: map_block::FileKind::Log, uuid: [7; 16], number: 4, incarnation: 2 };
     let log = log_frame::FileHeader {
+        version: log_frame::VERSION,
         database: [7; 16],
         incarnation: 2,
         sequence: 9,
@@ -139,6 +140,7 @@ pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
     let index = |tree, name: &str| IndexDef {
         name: name.into(),
         unique: true,
+        number: tree - 16,
         max_key_bytes: 300,
         shape: shape(),
         tree: TreeId(tree),
@@ -151,6 +153,9 @@ pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
         hidden_key: true,
         auto_increment: 1 << 40,
         extra: b"the caller's".to_vec(),
+        mark: b"a mark".to_vec(),
+        changes: 4,
+        next_number: 9,
         indexes: vec![index(16, "PRIMARY"), index(17, "second")],
     };
     let mut row = Vec::new();
@@ -190,7 +195,7 @@ pub(crate) fn generation_states() -> Vec<Vec<u8>> {
 pub(crate) fn log_records() -> Vec<Vec<u8>> {
     let row =
         LoggedRow { table: TableId(7), old_key: b"old", new_key: b"new", row: b"a row", auto_increment: 9 };
-    let entry = LoggedEntry { index_no: 1, old_key: b"old entry", new_key: b"new entry", payload: b"p" };
+    let entry = LoggedEntry { index: 1, old_key: b"old entry", new_key: b"new entry", payload: b"p" };
     let large = vec![LargeSource::Kept, LargeSource::Written];
     let of_row =
         |op| LogRecord::Row { txn: TxnId(5), op, row, large: large.clone(), entries: vec![entry; 2] };
@@ -208,6 +213,7 @@ pub(crate) fn log_records() -> Vec<Vec<u8>> {
         LogRecord::RenameTable(table, "another name"),
         LogRecord::TruncateTable(table, b"a definition"),
         LogRecord::AutoIncrement(table, 77),
+        LogRecord::AlterTables(vec![(table, b"a definition"), (TableId(8), b"another one")]),
     ];
     records.iter().map(encode_log_record).collect()
 }
@@ -240,14 +246,9 @@ pub(crate) fn undo_records() -> Vec<Vec<u8>> {
     let version = Some((TxnId(4), UndoPtr(1 << 40)));
     let old = Before { version, payload: b"the row before" };
     let marked = Some(Before { version: None, payload: b"a deleted row" });
-    let entry = UndoEntry {
-        index_no: 2,
-        old_key: b"a",
-        new_key: b"b",
-        old: Before { version, payload: b"c" },
-        marked,
-    };
-    let (fresh, freed) = (UndoEntry { index_no: 3, new_key: b"d", ..UndoEntry::default() }, locator());
+    let entry =
+        UndoEntry { index: 2, old_key: b"a", new_key: b"b", old: Before { version, payload: b"c" }, marked };
+    let (fresh, freed) = (UndoEntry { index: 3, new_key: b"d", ..UndoEntry::default() }, locator());
     let row = |op| {
         let (old_key, new_key, entries) = (&b"old"[..], &b"new"[..], vec![entry, fresh, entry]);
         UndoBody::Row(UndoRow {

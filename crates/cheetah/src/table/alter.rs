@@ -1,0 +1,100 @@
+//! Changing definitions of tables that keep their rows as they are: indexes go and change their places and names, and the caller's own
+//! bytes and what later images are compressed with change.
+//!
+//! Invariants
+//!   A1  The new definitions of one call take effect together, by one log record, durable on return: a crash leaves all old ones or all new
+//!       ones.
+//!   A2  A table keeps its number, rows, counters and clustered index, and each index its number and tree: undo records and log records
+//!       of before mean what they did. What they say of an index that has been dropped is passed over.
+//!   A3  Handles from before answer `NoSuchTable`. Open transactions may have changed the table.
+//! docs/durability.md, "Changes of definitions".
+
+use super::core::Core;
+use super::ddl::{self, Ddl};
+use super::handle::Table;
+use crate::base::{Error, Result};
+use crate::format::catalog::{IndexDef, TableDef};
+use crate::format::image::Compression;
+use crate::format::row::RowShape;
+use std::sync::Arc;
+
+/// A new definition of a table.
+#[derive(Clone, Debug)]
+pub struct Alteration {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Its indexes from now on; the first is the clustered one as before. Those that are not named go.
+    pub indexes: Vec<AlteredIndex>,
+    /// How images of its pages are compressed from now on, if that changes; those that there are stay as they are.
+    pub compression: Option<Compression>,
+    /// The caller's own bytes.
+    pub extra: Vec<u8>,
+    /// The caller's mark of this change, see [`Table::mark`].
+    pub mark: Vec<u8>,
+}
+
+/// An index of a new definition.
+#[derive(Clone, Debug)]
+pub struct AlteredIndex {
+    /// Its name from now on.
+    pub name: String,
+    /// Its position so far.
+    pub from: usize,
+}
+
+impl Table {
+    /// Whether the stored rows of the table are just what a definition with that shape has.
+    pub fn fits(&self, shape: &RowShape) -> bool {
+        self.shape() == shape
+    }
+
+    /// What the caller has given to the last change of the definition; empty if there was none.
+    pub fn mark(&self) -> &[u8] {
+        &self.def().mark
+    }
+}
+
+/// Gives tables new definitions (A1).
+pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()> {
+    let _ddl = core.catalog.lock_ddl();
+    let mut tables = Vec::with_capacity(alterations.len());
+    for alteration in alterations {
+        let table = &alteration.table;
+        drop(table.use_it()?);
+        if !core.catalog.by_id(table.id()).is_some_and(|now| Arc::ptr_eq(&now, table)) {
+            return Err(Error::NoSuchTable(table.name()));
+        }
+        tables.push((Arc::clone(table), definition(alteration)?));
+    }
+    ddl::change(core, &Ddl::Alter(tables))
+}
+
+fn definition(alteration: &Alteration) -> Result<TableDef> {
+    let Alteration { table, indexes, compression, extra, mark } = alteration;
+    if indexes.is_empty() {
+        return Err(Error::Limit {
+            what: "number of indexes (at least the clustered one)",
+            actual: 0,
+            limit: 1,
+        });
+    }
+    let mut taken = Vec::new();
+    let mut defs = Vec::with_capacity(indexes.len());
+    for AlteredIndex { name, from } in indexes {
+        let of =
+            table.indexes().get(*from).filter(|_| !taken.contains(from) && (*from == 0) == taken.is_empty());
+        let (what, limit) = ("position of an index that stays", table.indexes().len() as u64 - 1);
+        let of = of.ok_or(Error::Limit { what, actual: *from as u64, limit })?;
+        taken.push(*from);
+        defs.push(IndexDef { name: name.clone(), ..of.clone() });
+    }
+    Ok(TableDef {
+        name: table.name(),
+        compression: compression.unwrap_or(table.def().compression),
+        extra: extra.clone(),
+        mark: mark.clone(),
+        changes: table.def().changes + 1,
+        indexes: defs,
+        ..table.def().clone()
+    })
+}

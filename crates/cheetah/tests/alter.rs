@@ -1,0 +1,324 @@
+//! Changes of definitions and power cuts: a table has its old definition or its new one, what was acknowledged stays, and rows and indexes
+//! fit whichever it is. What transactions have done before, undo and purge included, means what it did.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::base::{reach, Config, Error, Result};
+use cheetah::db::{Db, Env, ExpectedEntry, Read, SeekMode, Transaction};
+use cheetah::table::{Alteration, AlteredIndex, NewRow, OldEntry, SecondaryEntry, Table};
+use cheetah_io::sim::{explore, Image, Plan, SimDisk};
+use cheetah_io::time::RealClock;
+use std::sync::Arc;
+use support::*;
+
+const ROWS: u64 = 60;
+
+fn row(no: u64) -> Row {
+    Row::new(no, if no % 20 == 7 { 2000 } else { 30 })
+}
+
+/// Position, key and payload of the entries of a row, in whichever indexes the table has.
+fn entries(table: &Table, row: &Row) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
+    let [name, number] = row.keys();
+    let entry = |(index_no, index): (usize, &cheetah::format::catalog::IndexDef)| match index.name.as_str() {
+        "name" => Some((index_no, name.clone(), b"p".to_vec())),
+        "number" | "No" => Some((index_no, number.clone(), Vec::new())),
+        _ => None,
+    };
+    table.indexes().iter().enumerate().filter_map(entry).collect()
+}
+
+fn put(
+    txn: &mut Transaction,
+    table: &Arc<Table>,
+    key: u64,
+    old: Option<&Row>,
+    new: Option<&Row>,
+) -> Result<()> {
+    let (old_entries, new_entries) = (old.map(|row| entries(table, row)), new.map(|row| entries(table, row)));
+    let (old_entries, new_entries) = (old_entries.unwrap_or_default(), new_entries.unwrap_or_default());
+    let changes = |no: usize| old.is_none() || new.is_none() || old_entries[no] != new_entries[no];
+    let count = old_entries.len().max(new_entries.len());
+    let changed = (0..count).filter(|&no| changes(no)).collect::<Vec<_>>();
+    let going =
+        |&no: &usize| old_entries.get(no).map(|(index_no, key, _)| OldEntry { index_no: *index_no, key });
+    let going = changed.iter().filter_map(going).collect::<Vec<_>>();
+    let coming = |&no: &usize| {
+        let (index_no, key, payload) = new_entries.get(no)?;
+        Some(SecondaryEntry { index_no: *index_no, key, payload, check_unique: true })
+    };
+    let coming = changed.iter().filter_map(coming).collect::<Vec<_>>();
+    let key = key.to_be_bytes();
+    let stored = new.map(Row::stored).unwrap_or_default();
+    let new_row = NewRow { key: &key, row: &stored, secondary: &coming };
+    match (old, new) {
+        (None, Some(_)) => txn.insert(table, &new_row),
+        (Some(_), Some(_)) => txn.update(table, &key, &new_row, &going),
+        _ => txn.delete(table, &key, &going),
+    }
+}
+
+/// Whether rows and indexes fit, in whichever indexes there are; the rows.
+fn contents(db: &Db, table: &Arc<Table>) -> std::result::Result<Rows, String> {
+    let rows = all_rows(&mut db.begin(), table).map_err(|error| error.to_string())?;
+    let report = db.check_table_with(table, &mut |_, stored, expected| {
+        let all = entries(table, &Row::parse(stored).0);
+        expected.extend(all.into_iter().map(|(index_no, key, payload)| ExpectedEntry {
+            index_no,
+            key,
+            payload,
+        }));
+        Ok(())
+    });
+    let report = report.map_err(|error| error.to_string())?;
+    let counted = db.begin().count(table).map_err(|error| error.to_string())?;
+    match (report.findings.is_empty(), counted == Some(rows.len() as u64)) {
+        (true, true) => Ok(rows),
+        (false, _) => Err(format!("{:?}", report.findings)),
+        (true, false) => Err(format!("{} rows, counted as {counted:?}", rows.len())),
+    }
+}
+
+fn index(name: &str, from: usize) -> AlteredIndex {
+    AlteredIndex { name: name.into(), from }
+}
+
+/// Gives the table those indexes, the clustered one among them, and a mark.
+fn alter(db: &Db, name: &str, indexes: &[(&str, usize)], mark: u8) -> Result<()> {
+    let table = db.table(name)?;
+    let indexes = indexes.iter().map(|&(name, from)| index(name, from)).collect();
+    let (extra, mark) = (vec![mark; 5], vec![mark]);
+    db.alter_tables(&[Alteration { table, indexes, compression: None, extra, mark }])
+}
+
+fn filled(db: &Db, name: &str) -> Arc<Table> {
+    let table = db.create_table(&spec(name)).unwrap();
+    let mut txn = db.begin();
+    (0..ROWS).for_each(|no| put(&mut txn, &table, no, None, Some(&row(no))).unwrap());
+    txn.commit().unwrap();
+    table
+}
+
+fn start() -> SimDisk {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    filled(&db, "t");
+    filled(&db, "u");
+    db.close().unwrap();
+    disk
+}
+
+/// The rows of "t" once the workload has done so many steps.
+fn rows_after(steps: u64) -> Rows {
+    let mut rows: Rows = (0..ROWS).map(|no| (no, row(no))).collect();
+    if steps >= 1 {
+        rows.insert(3, row(103));
+        rows.remove(&4);
+    }
+    if steps >= 3 {
+        rows.insert(5, row(105));
+        rows.insert(200, row(200));
+        rows.remove(&6);
+    }
+    if steps >= 5 {
+        rows.insert(201, row(201));
+        rows.remove(&3);
+    }
+    rows
+}
+
+/// Steps 1, 3 and 5 change rows of "t", 2 and 4 definitions; a transaction of before is open over all of them.
+fn workload(disk: &SimDisk) {
+    let db = open(disk).unwrap();
+    let (mut txn, mut open_one) = (db.begin(), db.begin());
+    let t = db.table("t").unwrap();
+    put(&mut open_one, &t, 30, Some(&row(30)), Some(&row(130))).unwrap();
+    put(&mut open_one, &t, 31, Some(&row(31)), None).unwrap();
+    put(&mut txn, &t, 3, Some(&row(3)), Some(&row(103))).unwrap();
+    put(&mut txn, &t, 4, Some(&row(4)), None).unwrap();
+    txn.commit().unwrap();
+    disk.acknowledge(1);
+    drop(t);
+    // Both tables at once.
+    let of = |name: &str, indexes: &[(&str, usize)]| Alteration {
+        table: db.table(name).unwrap(),
+        indexes: indexes.iter().map(|&(name, from)| index(name, from)).collect(),
+        compression: None,
+        extra: b"new".to_vec(),
+        mark: vec![1],
+    };
+    db.alter_tables(&[
+        of("t", &[("PRIMARY", 0), ("number", 2)]),
+        of("u", &[("PRIMARY", 0), ("No", 2), ("name", 1)]),
+    ])
+    .unwrap();
+    disk.acknowledge(2);
+    let t = db.table("t").unwrap();
+    put(&mut txn, &t, 5, Some(&row(5)), Some(&row(105))).unwrap();
+    put(&mut txn, &t, 6, Some(&row(6)), None).unwrap();
+    put(&mut txn, &t, 200, None, Some(&row(200))).unwrap();
+    txn.commit().unwrap();
+    disk.acknowledge(3);
+    db.checkpoint().unwrap();
+    while db.run_background().unwrap() {}
+    open_one.rollback().unwrap();
+    drop(t);
+    alter(&db, "t", &[("PRIMARY", 0), ("No", 1)], 2).unwrap();
+    disk.acknowledge(4);
+    let t = db.table("t").unwrap();
+    put(&mut txn, &t, 3, Some(&row(103)), None).unwrap();
+    put(&mut txn, &t, 201, None, Some(&row(201))).unwrap();
+    txn.commit().unwrap();
+    disk.acknowledge(5);
+    std::mem::forget(txn);
+}
+
+fn names(table: &Table) -> Vec<&str> {
+    table.indexes().iter().map(|index| index.name.as_str()).collect()
+}
+
+fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> {
+    let db = open(image).map_err(|error| format!("the database does not open: {error}"))?;
+    while db.run_background().map_err(|error| error.to_string())? {}
+    let (t, u) = (db.table("t").unwrap(), db.table("u").unwrap());
+    let (of_t, of_u) = (names(&t), names(&u));
+    let step = match (t.mark(), of_t.as_slice(), of_u.as_slice()) {
+        ([], ["PRIMARY", "name", "number"], ["PRIMARY", "name", "number"]) => 0..=1,
+        ([1], ["PRIMARY", "number"], ["PRIMARY", "No", "name"]) => 2..=3,
+        ([2], ["PRIMARY", "No"], ["PRIMARY", "No", "name"]) => 4..=5,
+        other => return Err(format!("definitions of different times: {other:?}")),
+    };
+    if *step.end() < acknowledged {
+        return Err(format!("step {acknowledged} was acknowledged, but the definitions are of {step:?}"));
+    }
+    let rows = contents(&db, &t)?;
+    if !step.clone().any(|step| step >= acknowledged && rows == rows_after(step)) {
+        return Err(format!("rows of another time than {step:?}, and {acknowledged} was acknowledged"));
+    }
+    if contents(&db, &u)?.len() as u64 != ROWS {
+        return Err("rows of the other table".into());
+    }
+    // What is there can be worked with, and nothing is left of what is not.
+    let mut txn = db.begin();
+    put(&mut txn, &t, 300, None, Some(&row(300))).map_err(|error| error.to_string())?;
+    txn.commit().map_err(|error| error.to_string())?;
+    let dropped = db.status().into_iter().find(|(name, _)| *name == "dropped_trees");
+    match (dropped, db.pages_without_owner()) {
+        (Some((_, 0)), 0) => Ok(()),
+        left => Err(format!("trees or pages are left: {left:?}")),
+    }
+}
+
+#[test]
+fn definitions_are_old_or_new_after_every_power_cut() {
+    let mut deeper_count = 0;
+    let report = explore(&Plan::quick(1, 160), &start(), workload, |image: &Image| {
+        if image.seed % 16 == 0 {
+            let recover = |disk: &SimDisk| {
+                disk.acknowledge(image.acknowledged);
+                let Ok(db) = open(disk) else { return };
+                while db.run_background().unwrap_or(false) {}
+            };
+            let judge = |image: &Image| judge(&image.disk.snapshot(), image.acknowledged);
+            let deeper = explore(&Plan::quick(image.seed, 4), &image.disk, recover, judge);
+            deeper_count += deeper.map_err(|failure| format!("in a recovery: {failure}"))?.images_count;
+        }
+        judge(&image.disk.snapshot(), image.acknowledged)
+    });
+    let report = report.unwrap();
+    assert!(report.images_count > 60 && deeper_count > 10, "{report:?}, {deeper_count} in recoveries");
+}
+
+/// Undo records of before name indexes that have gone or moved.
+#[test]
+fn what_came_before_a_change_is_taken_back_and_purged_after_it() {
+    let db = open(&SimDisk::new()).unwrap();
+    let t = filled(&db, "t");
+    let (mut old, mut writer, mut loser) = (db.begin(), db.begin(), db.begin());
+    assert_eq!(all_rows(&mut old, &t).unwrap().len() as u64, ROWS);
+    put(&mut writer, &t, 1, Some(&row(1)), Some(&row(101))).unwrap();
+    put(&mut writer, &t, 2, Some(&row(2)), None).unwrap();
+    writer.commit().unwrap();
+    put(&mut loser, &t, 10, Some(&row(10)), Some(&row(110))).unwrap();
+    put(&mut loser, &t, 11, Some(&row(11)), None).unwrap();
+    put(&mut loser, &t, 500, None, Some(&row(500))).unwrap();
+    alter(&db, "t", &[("PRIMARY", 0), ("number", 2)], 1).unwrap();
+    assert!(matches!(db.begin().cursor(&t, 0, Read::Consistent).map(drop), Err(Error::NoSuchTable(_))));
+    let t = db.table("t").unwrap();
+    loser.rollback().unwrap();
+    // The old snapshot counts and finds what it did, through the index that is left too.
+    assert_eq!(old.count(&t).unwrap(), Some(ROWS));
+    assert_eq!(all_rows(&mut old, &t).unwrap().get(&2), Some(&row(2)));
+    let mut cursor = old.cursor(&t, 1, Read::Consistent).unwrap();
+    let mut found = cursor.seek(SeekMode::First, b"").unwrap();
+    let mut count = 0;
+    while found {
+        count += 1;
+        found = cursor.next().unwrap();
+    }
+    assert_eq!(count, ROWS);
+    drop(cursor);
+    old.commit().unwrap();
+    while db.run_background().unwrap() {}
+    let mut rows: Rows = (0..ROWS).map(|no| (no, row(no))).collect();
+    rows.insert(1, row(101));
+    rows.remove(&2);
+    assert_eq!(contents(&db, &t).unwrap(), rows);
+    // A new one goes on where it was.
+    put(&mut writer, &t, 2, None, Some(&row(2))).unwrap();
+    writer.commit().unwrap();
+    assert_eq!(contents(&db, &t).unwrap().len() as u64, ROWS);
+}
+
+#[test]
+fn a_change_names_indexes_that_there_are_once_and_the_rows_first() {
+    let db = open(&SimDisk::new()).unwrap();
+    filled(&db, "t");
+    for indexes in [
+        &[][..],
+        &[("number", 2)],
+        &[("a", 0), ("b", 0)],
+        &[("a", 0), ("b", 3)],
+        &[("a", 0), ("b", 1), ("c", 1)],
+    ] {
+        assert!(alter(&db, "t", indexes, 1).is_err(), "{indexes:?}");
+    }
+    let table = db.table("t").unwrap();
+    assert_eq!((names(&table), table.mark()), (vec!["PRIMARY", "name", "number"], &b""[..]));
+    alter(&db, "t", &[("PRIMARY", 0)], 1).unwrap();
+    let table = db.table("t").unwrap();
+    assert_eq!((names(&table), table.mark(), table.extra()), (vec!["PRIMARY"], &[1][..], &[1; 5][..]));
+    assert!(contents(&db, &table).unwrap().len() as u64 == ROWS);
+}
+
+/// Purge goes on in another thread while definitions change: it passes over nothing, so nothing is left in the trees.
+#[test]
+fn purge_misses_nothing_while_definitions_change() {
+    let env = Env { clock: Arc::new(RealClock::default()), ..env(&SimDisk::new()) };
+    let db = Db::open(env, Config::tiny()).unwrap();
+    db.create_table(&spec("t")).unwrap();
+    db.start_background_threads().unwrap();
+    let purged = reach::count("marked records purged");
+    let mut txn = db.begin();
+    for round in 0..60u64 {
+        let t = db.table("t").unwrap();
+        let keys = round * ROWS..(round + 1) * ROWS;
+        keys.clone().for_each(|no| put(&mut txn, &t, no, None, Some(&Row::new(no, 20))).unwrap());
+        txn.commit().unwrap();
+        keys.for_each(|no| put(&mut txn, &t, no, Some(&Row::new(no, 20)), None).unwrap());
+        txn.commit().unwrap();
+        drop(t);
+        let number = db.table("t").unwrap().indexes().len() - 1;
+        alter(&db, "t", &[("PRIMARY", 0), ("number", number)], round as u8).unwrap();
+    }
+    drop(txn);
+    db.close().unwrap();
+    while db.run_background().unwrap() {}
+    assert!(reach::count("marked records purged") > purged);
+    let t = db.table("t").unwrap();
+    assert_eq!(contents(&db, &t).unwrap(), Rows::new());
+    let leaves = t.stats().unwrap().iter().map(|index| index.leaf_pages).collect::<Vec<_>>();
+    assert_eq!(leaves, [1, 1]);
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the handlerton needs of ALTER TABLE in place.
+#pragma once
+
+#include "server.h"
+
+namespace cheetah {
+
+// After a crash: 0 if the table has the definition of the .frm file with that number.
+int check_version(handlerton *hton, const char *path, const LEX_CUSTRING *version, ulonglong created);
+
+}  // namespace cheetah
