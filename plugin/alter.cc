@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// ALTER TABLE in place: what of a new definition the engine's rows and indexes fit as they are.
+// ALTER TABLE in place: what of a new definition the engine's rows and indexes fit as they are, and which indexes it builds for it.
 //
 // The server asks `check_if_supported_inplace_alter` first. What is answered there decides about ALGORITHM= and LOCK=. Then come
 // `prepare_inplace_alter_table`, `inplace_alter_table` and, with nobody else at the table, `commit_inplace_alter_table`: in that one the engine
@@ -7,11 +7,14 @@
 // server's ddl log finds out after a crash which .frm file belongs to the table (docs/mariadb.md, "DDL and crashes").
 #include "alter.h"
 
+#include "columns.h"
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
 #include "orphans.h"
 #include "table_options.h"
+
+#include <algorithm>
 
 using namespace cheetah;
 
@@ -23,25 +26,34 @@ class Alteration {
   Alteration(const ha_cheetah *handler, TABLE *altered, const Alter_inplace_info *change)
       : handler_(handler), altered_(altered), change_(change) {
     codec_.init(altered);
-    for (unsigned i = 0; i <= codec_.secondaries().size(); i++) from_.push_back(old_index(i));
+    for (unsigned i = 0; i <= codec_.secondaries().size(); i++) {
+      unsigned from = old_index(i);
+      from_.push_back(from != no_index && same_key(i, from) ? from : no_index);
+    }
   }
 
+  static constexpr unsigned no_index = ~0U;
+
+  TABLE *altered() const { return altered_; }
   const TableCodec &codec() const { return codec_; }
+  // Of each index its place in the old definition, or none.
   const std::vector<unsigned> &from() const { return from_; }
 
-  // Whether rows and all indexes are just what the table has.
+  // Whether rows and clustered index are just what the table has.
   bool fits() const {
     const TableCodec &old = handler_->codec_;
     CheetahShape shape = codec_.row().shape();
-    if (codec_.hidden_key() != old.hidden_key() || !codec_.row().same_columns(old.row()) ||
+    if (codec_.hidden_key() != old.hidden_key() || !codec_.row().same_columns(old.row()) || from_[0] != 0 ||
         !cheetah_table_fits(handler_->engine_table_.get(), &shape)) {
       return false;
     }
-    for (unsigned i = 0; i < from_.size(); i++) {
-      if (from_[i] == no_index || (from_[i] == 0) != (i == 0) || !same_key(i)) return false;
+    for (unsigned i = 1; i < from_.size(); i++) {
+      if (from_[i] == 0 || (from_[i] == no_index && !can_build(i))) return false;
     }
     return true;
   }
+
+  bool builds() const { return std::find(from_.begin(), from_.end(), no_index) != from_.end(); }
 
   bool changes_format() const {
     const HA_CREATE_INFO *info = change_->create_info;
@@ -50,18 +62,31 @@ class Alteration {
            old->key_block_size != info->key_block_size;
   }
 
-  std::string index_name(unsigned index) const {
+  const KEY *key(unsigned index) const {
     uint key_no = codec_.key_number(index);
-    return key_no == MAX_KEY ? "(hidden)" : altered_->key_info[key_no].name.str;
+    return key_no == MAX_KEY ? nullptr : &altered_->key_info[key_no];
   }
 
- private:
-  static constexpr unsigned no_index = ~0U;
+  std::string index_name(unsigned index) const { return key(index) == nullptr ? "(hidden)" : key(index)->name.str; }
 
-  bool same_key(unsigned index) const {
+ private:
+  // Virtual columns are the server's to compute, also those behind UNIQUE .. USING HASH; so is whether periods overlap. IGNORE drops rows.
+  bool can_build(unsigned index) const {
+    const KEY *added = key(index);
+    if (added->algorithm == HA_KEY_ALG_LONG_HASH || added->without_overlaps) return false;
+    if (change_->ignore && (added->flags & HA_NOSAME)) return false;
+    for (const KeyPart &part : codec_.secondary_of(index).key().parts()) {
+      if (!is_stored(part.field())) return false;
+    }
+    return true;
+  }
+
+  bool same_key(unsigned index, unsigned from) const {
     const TableCodec &old = handler_->codec_;
-    if (index == 0) return codec_.hidden_key() || codec_.clustered().same_encoding(old.clustered());
-    return codec_.secondary_of(index).key().same_encoding(old.secondary_of(from_[index]).key());
+    if (index == 0 || from == 0) {
+      return index == from && (codec_.hidden_key() || codec_.clustered().same_encoding(old.clustered()));
+    }
+    return codec_.secondary_of(index).key().same_encoding(old.secondary_of(from).key());
   }
 
   unsigned old_index(unsigned index) const {
@@ -99,32 +124,161 @@ int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, u
   return partitions.empty() ? 1 : 0;
 }
 
-// What is to be done once nobody else is at the table.
-class AlterContext final : public inplace_alter_handler_ctx {
+struct FreeBuild {
+  void operator()(CheetahBuild *build) const { cheetah_free_build(build); }
+};
+
+// Computes the entries of rows in the new indexes. Rows come with their large values in them when an entry needs those.
+class EntryMaker final : private LargeValues {
  public:
-  AlterContext(const Alteration &alteration, const CheetahTable *table, const CheetahFormat *format) : table_(table) {
-    alteration.codec().append_fingerprint(&fingerprint_);
-    names_.reserve(alteration.from().size());
-    for (unsigned i = 0; i < alteration.from().size(); i++) {
-      names_.push_back(alteration.index_name(i));
-      indexes_.push_back(CheetahAlteredIndex{bytes_of(names_.back()), alteration.from()[i]});
+  explicit EntryMaker(const Alteration &alteration) : alteration_(alteration) {
+    columns_.resize(alteration.altered()->s->fields);
+    const TableCodec &codec = alteration.codec();
+    for (unsigned i = 1; i < alteration.from().size(); i++) {
+      if (alteration.from()[i] != Alteration::no_index) continue;
+      built_.push_back(i);
+      need(codec.secondary_of(i).key());
     }
-    if (format != nullptr) format_ = *format;
-    keeps_format_ = format == nullptr;
+    if (!codec.hidden_key()) need(codec.clustered());
   }
 
-  CheetahAlteration for_engine(CheetahBytes mark) const {
-    return CheetahAlteration{table_, indexes_.data(), indexes_.size(), fingerprint_.bytes(), mark,
-                             format_.compression_level, format_.compression, keeps_format_};
+  const std::vector<unsigned> &built() const { return built_; }
+  bool with_values() const { return with_values_; }
+
+  static int32_t of_row(void *self, CheetahBytes key, CheetahBytes row, CheetahBuiltEntries *entries) {
+    return static_cast<EntryMaker *>(self)->add(key, row, entries);
+  }
+
+  // Puts the columns of keys into the record.
+  bool decode(CheetahBytes key, CheetahBytes row) {
+    TABLE *table = alteration_.altered();
+    const TableCodec &codec = alteration_.codec();
+    MY_BITMAP *read_set = table->read_set;
+    bitmap_clear_all(&table->tmp_set);
+    for (uint i = 0; i < columns_.size(); i++) {
+      if (columns_[i]) bitmap_set_bit(&table->tmp_set, i);
+    }
+    table->read_set = &table->tmp_set;
+    int error = codec.row().decode(row, table->record[0], table, RowCodec::Columns::read, this);
+    table->read_set = read_set;
+    return error == 0 && (codec.hidden_key() || codec.clustered().decode(key, table->record[0]));
   }
 
  private:
+  // The engine puts no value out of line that is shorter.
+  static constexpr uint large_value_bytes_min = 255;
+
+  void need(const KeyCodec &key) {
+    for (const KeyPart &part : key.parts()) {
+      const Field *field = part.field();
+      columns_[field->field_index] = true;
+      with_values_ |= (field->flags & BLOB_FLAG) || field->pack_length() > large_value_bytes_min;
+    }
+  }
+
+  int32_t add(CheetahBytes key, CheetahBytes row, CheetahBuiltEntries *entries) {
+    if (!decode(key, row)) return CHEETAH_CORRUPTION;
+    const uchar *record = alteration_.altered()->record[0];
+    for (uint32_t no = 0; no < built_.size(); no++) {
+      const SecondaryCodec &index = alteration_.codec().secondary_of(built_[no]);
+      entry_.clear();
+      index.key().append(record, &scratch_, &entry_);
+      size_t payload_start = entry_.size();
+      index.append_payload(record, &entry_);
+      bool unique = index.key().unique() && !index.key().has_null(record);
+      cheetah_add_built_entry(entries, no + 1, unique, entry_.bytes(0, payload_start),
+                              entry_.bytes(payload_start, entry_.size()));
+    }
+    return CHEETAH_OK;
+  }
+
+  int fetch(unsigned, CheetahBytes, CheetahBytes *) override { return HA_ERR_CRASHED; }
+
+  const Alteration &alteration_;
+  std::vector<unsigned> built_;
+  std::vector<bool> columns_;
+  bool with_values_ = false;
+  Buffer scratch_, entry_;
+};
+
+static void report_progress(void *thd, uint64_t done, uint64_t total) {
+  thd_progress_report(static_cast<THD *>(thd), done, total);
+}
+
+// An ALTER TABLE of one table, or of one partition.
+class AlterContext final : public inplace_alter_handler_ctx {
+ public:
+  AlterContext(const ha_cheetah *handler, TABLE *altered, const Alter_inplace_info *change, CheetahTxn *txn,
+               const CheetahTable *table)
+      : alteration_(handler, altered, change), entries_(alteration_), thd_(altered->in_use), txn_(txn), table_(table) {
+    alteration_.codec().append_fingerprint(&fingerprint_);
+    names_.reserve(alteration_.from().size());
+    uint32_t built = 0;
+    for (unsigned i = 0; i < alteration_.from().size(); i++) {
+      bool kept = alteration_.from()[i] != Alteration::no_index;
+      names_.push_back(alteration_.index_name(i));
+      indexes_.push_back(CheetahAlteredIndex{bytes_of(names_.back()), kept ? alteration_.from()[i] : 0, kept ? 0 : ++built});
+    }
+  }
+
+  const Alteration &alteration() const { return alteration_; }
+  void set_format(const CheetahFormat &format) {
+    format_ = format;
+    keeps_format_ = false;
+  }
+
+  int32_t build() {
+    const std::vector<unsigned> &built = entries_.built();
+    if (built.empty()) return CHEETAH_OK;
+    std::vector<CheetahIndexSpec> specs;
+    for (unsigned i : built) {
+      const KeyCodec &key = alteration_.codec().secondary_of(i).key();
+      specs.push_back(CheetahIndexSpec{bytes_of(names_[i]), key.max_bytes(), key.unique()});
+    }
+    CheetahBuild *build = nullptr;
+    int32_t code = cheetah_begin_build(txn_, table_, specs.data(), specs.size(), entries_.with_values(), &build);
+    build_.reset(build);
+    if (code != CHEETAH_OK) return code;
+    thd_progress_init(thd_, 1);
+    code = cheetah_run_build(txn_, build, EntryMaker::of_row, &entries_, report_progress, thd_);
+    thd_progress_end(thd_);
+    return code;
+  }
+
+  int32_t finish() {
+    if (!build_) return CHEETAH_OK;
+    return cheetah_finish_build(txn_, build_.get(), EntryMaker::of_row, &entries_);
+  }
+
+  CheetahAlteration for_engine(CheetahBytes mark) const {
+    return CheetahAlteration{table_, indexes_.data(), indexes_.size(), build_.get(), fingerprint_.bytes(), mark,
+                             format_.compression_level, format_.compression, keeps_format_};
+  }
+
+  // Tells the client of the failure. The key that comes twice is that of the row that the engine has refused.
+  void report(handler *file, int32_t code) {
+    if (code != CHEETAH_DUPLICATE_KEY) return file->print_error(handler_error(code, thd_), MYF(0));
+    CheetahBytes existing, key, row;
+    uint32_t no = 0;
+    cheetah_last_duplicate(&no, &existing);
+    cheetah_row_refused_by_build(build_.get(), &key, &row);
+    bool known = no > 0 && no <= entries_.built().size() && entries_.decode(key, row);
+    const KEY *duplicate = known ? alteration_.key(entries_.built()[no - 1]) : nullptr;
+    print_keydup_error(alteration_.altered(), const_cast<KEY *>(duplicate), MYF(0));
+  }
+
+ private:
+  Alteration alteration_;
+  EntryMaker entries_;
+  THD *thd_;
+  CheetahTxn *txn_;
   const CheetahTable *table_;
   Buffer fingerprint_;
   std::vector<std::string> names_;
   std::vector<CheetahAlteredIndex> indexes_;
   CheetahFormat format_ = {};
-  bool keeps_format_;
+  bool keeps_format_ = true;
+  std::unique_ptr<CheetahBuild, FreeBuild> build_;
 };
 
 }  // namespace cheetah
@@ -140,7 +294,8 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
   const alter_table_operations in_place =
       ALTER_COLUMN_DEFAULT | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN | ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE | ALTER_RENAME |
       ALTER_RENAME_INDEX | ALTER_CHANGE_INDEX_COMMENT | ALTER_INDEX_IGNORABILITY | ALTER_INDEX_ORDER | ALTER_DROP_CHECK_CONSTRAINT |
-      ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX | ALTER_OPTIONS | ALTER_PARTITIONED;
+      ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX | ALTER_ADD_NON_UNIQUE_NON_PRIM_INDEX |
+      ALTER_ADD_UNIQUE_INDEX | ALTER_OPTIONS | ALTER_PARTITIONED;
   // The counter may not go below the numbers that there are.
   bool sets_counter = change->create_info->used_fields & HA_CREATE_USED_AUTO;
   if ((change->handler_flags & ~in_place) || sets_counter || altered->versioned() || is_sequence()) {
@@ -157,25 +312,32 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
   }
-  return HA_ALTER_INPLACE_INSTANT;
+  return alteration.builds() ? HA_ALTER_INPLACE_NOCOPY_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
 }
 
 bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *change) {
   THD *thd = ha_thd();
-  Alteration alteration(this, altered, change);
+  auto *context = new AlterContext(this, altered, change, txn_, engine_table_.get());
+  change->handler_ctx = context;
+  if (context == nullptr) return true;
   CheetahFormat format = {};
-  bool changes_format = alteration.changes_format();
+  bool changes_format = context->alteration().changes_format();
   int error = changes_format ? choose_format(thd, altered, change->create_info, &format) : 0;
   if (error == 0) error = check_table_options(thd, altered, change->create_info);
   if (error != 0) {
     print_error(error, MYF(0));
     return true;
   }
-  change->handler_ctx = new AlterContext(alteration, engine_table_.get(), changes_format ? &format : nullptr);
-  return change->handler_ctx == nullptr;
+  if (changes_format) context->set_format(format);
+  return false;
 }
 
-bool ha_cheetah::inplace_alter_table(TABLE *, Alter_inplace_info *) { return false; }
+bool ha_cheetah::inplace_alter_table(TABLE *, Alter_inplace_info *change) {
+  auto *context = static_cast<AlterContext *>(change->handler_ctx);
+  int32_t code = context->build();
+  if (code != CHEETAH_OK) context->report(this, code);
+  return code != CHEETAH_OK;
+}
 
 bool ha_cheetah::commit_inplace_alter_table(TABLE *, Alter_inplace_info *change, bool commit) {
   if (!commit) return false;
@@ -184,7 +346,15 @@ bool ha_cheetah::commit_inplace_alter_table(TABLE *, Alter_inplace_info *change,
   std::vector<CheetahAlteration> alterations;
   inplace_alter_handler_ctx *alone[] = {change->handler_ctx, nullptr};
   inplace_alter_handler_ctx **all = change->group_commit_ctx != nullptr ? change->group_commit_ctx : alone;
-  for (; *all != nullptr; all++) alterations.push_back(static_cast<AlterContext *>(*all)->for_engine(mark));
+  for (; *all != nullptr; all++) {
+    auto *context = static_cast<AlterContext *>(*all);
+    int32_t code = context->finish();
+    if (code != CHEETAH_OK) {
+      context->report(this, code);
+      return true;
+    }
+    alterations.push_back(context->for_engine(mark));
+  }
   int error = handler_error(cheetah_alter_tables(engine.db, alterations.data(), alterations.size()), ha_thd());
   if (error != 0) {
     print_error(error, MYF(0));

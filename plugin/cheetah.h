@@ -82,6 +82,7 @@ typedef struct CheetahTxn CheetahTxn;
 typedef struct CheetahCursor CheetahCursor;
 typedef struct CheetahBuffer CheetahBuffer;
 typedef struct CheetahLoad CheetahLoad;
+typedef struct CheetahBuild CheetahBuild;
 typedef struct CheetahEstimate CheetahEstimate;
 
 typedef struct CheetahBytes {
@@ -143,10 +144,11 @@ typedef struct CheetahFormat {
   uint8_t compression;
   uint8_t refused;
 } CheetahFormat;
-/* An index of a new definition, and its position so far. */
+/* An index of a new definition: its position so far, or its number among those that were built, from 1. */
 typedef struct CheetahAlteredIndex {
   CheetahBytes name;
   uint32_t from;
+  uint32_t built; /* 0: the table has it already */
 } CheetahAlteredIndex;
 
 /* A new definition of a table, whose rows stay as they are. */
@@ -154,6 +156,7 @@ typedef struct CheetahAlteration {
   const CheetahTable *table;
   const CheetahAlteredIndex *indexes; /* [0] is the clustered one; those that are not named go */
   size_t index_count;
+  const CheetahBuild *build; /* may be null */
   CheetahBytes extra;
   CheetahBytes mark;
   int32_t compression_level; /* of images that are written from now on */
@@ -350,6 +353,7 @@ typedef struct CheetahWeight {
 
 /* Collects the entries that a row should have, during a check. */
 typedef struct CheetahEntrySink CheetahEntrySink;
+typedef struct CheetahBuiltEntries CheetahBuiltEntries;
 
 typedef uint8_t (*CheetahInterrupted)(void *context);
 /* Is told that the thread begins to wait for a lock (1), or does so no more (0). */
@@ -370,6 +374,8 @@ typedef void (*CheetahImageWorkSink)(void *context, const CheetahImageWork *work
 /* Tells the sink for people what the connection of that number does. */
 typedef void (*CheetahDescribe)(void *context, uint64_t connection, CheetahTextSink sink, void *sink_context);
 typedef int32_t (*CheetahExpectedEntries)(void *context, CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink);
+/* Computes the entries of a row in the indexes that are built; CHEETAH_CORRUPTION when the row does not fit. */
+typedef int32_t (*CheetahEntriesOf)(void *context, CheetahBytes key, CheetahBytes row, CheetahBuiltEntries *entries);
 /* Where the parts of a stored key end, counted from the start of `key`; those of the clustered key behind it too. At
    most `room` numbers; returns how many. */
 typedef uint32_t (*CheetahKeyEnds)(void *context, uint32_t index_no, CheetahBytes key, CheetahBytes clustered,
@@ -503,6 +509,19 @@ int32_t cheetah_load(CheetahTxn *txn, CheetahLoad *load, const CheetahRow *row);
 int32_t cheetah_finish_load(CheetahTxn *txn, CheetahLoad *load, CheetahProgress progress, void *context);
 void cheetah_refused_row(const CheetahLoad *load, CheetahBytes *key, CheetahBytes *row);
 void cheetah_free_load(CheetahLoad *load);
+/* Indexes that are built while others read and write the table. cheetah_run_build builds them; cheetah_finish_build locks the table against
+   writers and brings them up to date: until the transaction ends cheetah_alter_tables takes them. After CHEETAH_DUPLICATE_KEY of either the number
+   of the index is one among the new ones, from 1, and cheetah_row_refused_by_build tells which row it was. `with_values`: entries need large
+   values. A build that is freed leaves nothing behind. */
+int32_t cheetah_begin_build(CheetahTxn *txn, const CheetahTable *table, const CheetahIndexSpec *specs, size_t count,
+                            uint8_t with_values, CheetahBuild **build);
+int32_t cheetah_run_build(CheetahTxn *txn, CheetahBuild *build, CheetahEntriesOf entries, void *context,
+                          CheetahProgress progress, void *progress_context);
+int32_t cheetah_finish_build(CheetahTxn *txn, CheetahBuild *build, CheetahEntriesOf entries, void *context);
+void cheetah_add_built_entry(CheetahBuiltEntries *entries, uint32_t index_no, uint8_t check_unique, CheetahBytes key,
+                             CheetahBytes payload);
+void cheetah_row_refused_by_build(const CheetahBuild *build, CheetahBytes *key, CheetahBytes *row);
+void cheetah_free_build(CheetahBuild *build);
 
 /* Estimates: what a table like that would weigh. The caller brings runs of neighbours in key order, from places all over each index; the first from
    its start. `more` becomes 0 when the run is long enough. Rows have their large values in them. */

@@ -152,6 +152,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   void count_use(bool begins);
   bool locks_whole_table(THD *thd) const;
   int lock_engine_table(bool exclusive);
+  int lock_to_scan();
   int use_private_transaction(THD *thd);
   int end_private_transaction();
 
@@ -225,6 +226,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // Of the current statement.
   cheetah::Session *session_ = nullptr;
   CheetahTxn *txn_ = nullptr;
+  bool locks_when_scanned_ = false;  // a copy is read: as a whole, once a scan begins
   bool is_counted_ = false;  // among the tables that the connection uses
   CheetahRead read_ = CHEETAH_READ_CONSISTENT;
   CheetahRead locked_read_ = CHEETAH_READ_EXCLUSIVE;  // what the server has locked the table for

@@ -126,7 +126,9 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   }
   txn_ = session_->txn();
   error = session_->register_statement(thd);
-  if (error == 0 && locks_whole_table(thd)) error = lock_engine_table(writes);
+  // ALTER TABLE may do without a scan, and then others go on.
+  locks_when_scanned_ = !writes && copies_table(thd_sql_command(thd)) && !is_temporary();
+  if (error == 0 && !locks_when_scanned_ && locks_whole_table(thd)) error = lock_engine_table(writes);
   return error;
 }
 
@@ -140,6 +142,12 @@ bool ha_cheetah::locks_whole_table(THD *thd) const {
 
 int ha_cheetah::lock_engine_table(bool exclusive) {
   return handler_error(cheetah_lock_table(txn_, engine_table_.get(), exclusive), ha_thd());
+}
+
+int ha_cheetah::lock_to_scan() {
+  if (!locks_when_scanned_) return 0;
+  locks_when_scanned_ = false;
+  return lock_engine_table(false);
 }
 
 int ha_cheetah::use_private_transaction(THD *thd) {

@@ -201,7 +201,7 @@ int ha_cheetah::rnd_init(bool scan) {
   cursor_index_ = 0;
   scan_ = Scan::fresh;
   in_runs_ = scan && read_ == CHEETAH_READ_CONSISTENT && reads_only() && thd_sql_command(ha_thd()) == SQLCOM_SELECT;
-  return 0;
+  return lock_to_scan();
 }
 
 // BLOBs of the row read last lie in the cursor's memory, and the server may use them until the statement ends (tables
@@ -266,7 +266,7 @@ int ha_cheetah::index_init(uint key_no, bool) {
   cursor_index_ = codec_.engine_index(key_no);
   scan_ = Scan::none;
   in_runs_ = false;
-  return 0;
+  return lock_to_scan();
 }
 
 int ha_cheetah::index_end() {

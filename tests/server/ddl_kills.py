@@ -26,6 +26,10 @@ CYCLES = {
                        "INSERT IGNORE INTO c11 SELECT seq, seq, seq % 10 FROM seq_1_to_1000", "ALTER TABLE c11 DROP INDEX b, MODIFY b VARCHAR(60), ALGORITHM=INSTANT",
                        "UPDATE c11 SET b = CONCAT(b, 'x'), c = c + 1 WHERE a % 3 = 0", "ALTER TABLE c11 RENAME INDEX c TO cc, RENAME COLUMN c TO d, ALGORITHM=INSTANT",
                        "DELETE FROM c11 WHERE a % 7 = 0", "ALTER TABLE c11 COMMENT 'in place', DROP INDEX cc, RENAME TO c12, ALGORITHM=INSTANT", "DROP TABLE IF EXISTS c11, c12"],
+    "add index": ["CREATE TABLE IF NOT EXISTS c13 (a INT PRIMARY KEY, b VARCHAR(50), c INT) ENGINE=CHEETAH", "INSERT IGNORE INTO c13 SELECT seq, seq, seq FROM seq_1_to_4000",
+                  "ALTER TABLE c13 ADD INDEX b (b), ADD UNIQUE ca (c, a), ADD INDEX c (c), ALGORITHM=NOCOPY, LOCK=NONE", "ALTER TABLE c13 DROP INDEX b, DROP INDEX ca, DROP INDEX c"],
+    "writes under add index": ["UPDATE c13 SET b = CONCAT(a, RAND()) WHERE a % 97 = FLOOR(RAND() * 97)", "DELETE FROM c13 WHERE a % 89 = FLOOR(RAND() * 89)",
+                               "INSERT IGNORE INTO c13 SELECT seq, RAND(), seq FROM seq_1_to_4000 WHERE seq % 53 = FLOOR(RAND() * 53)", "UPDATE c13 SET c = c + 1 WHERE a % 101 = FLOOR(RAND() * 101)"],
     "engines": ["CREATE TABLE IF NOT EXISTS c8 (a INT PRIMARY KEY, b INT) ENGINE=InnoDB", "INSERT IGNORE INTO c8 SELECT seq, 1 FROM seq_1_to_1000",
                 "ALTER TABLE c8 ENGINE=CHEETAH", "ALTER TABLE c8 ENGINE=InnoDB"],
     "partitions": ["CREATE TABLE IF NOT EXISTS c9 (a INT PRIMARY KEY) ENGINE=CHEETAH PARTITION BY HASH (a) PARTITIONS 3",
@@ -146,7 +150,7 @@ class Cycle(threading.Thread):
                         if failure.args[0] in (0, 2003, 2006, 2013, 1053):
                             return
                         # What an earlier kill left in the middle of the cycle.
-                        if failure.args[0] not in (1050, 1051, 1054, 1060, 1061, 1091, 1146, 1008, 1007, 1049):
+                        if failure.args[0] not in (1020, 1050, 1051, 1054, 1060, 1061, 1091, 1146, 1008, 1007, 1049, 1205, 1213, 1412):
                             self.failure = f"{statement}: {failure}"
                             return
         except (pymysql.MySQLError, OSError):

@@ -3,9 +3,9 @@
 use crate::barrier::{entry, value};
 use crate::tables::compression;
 use crate::types::*;
-use crate::{CheetahDb, CheetahTable};
+use crate::{CheetahBuild, CheetahDb, CheetahTable};
 use cheetah::base::Result;
-use cheetah::table::{Alteration, AlteredIndex};
+use cheetah::table::{Alteration, AlteredIndex, IndexFrom};
 use std::sync::Arc;
 
 /// An index of a new definition.
@@ -16,6 +16,8 @@ pub struct CheetahAlteredIndex {
     pub name: CheetahBytes,
     /// Its position so far.
     pub from: u32,
+    /// Its number among those that were built, from 1; 0 if the table has it already.
+    pub built: u32,
 }
 
 /// A new definition of a table.
@@ -28,6 +30,8 @@ pub struct CheetahAlteration {
     pub indexes: *const CheetahAlteredIndex,
     /// Their number.
     pub index_count: usize,
+    /// Indexes that were built for it; may be null.
+    pub build: *const CheetahBuild,
     /// The caller's own bytes.
     pub extra: CheetahBytes,
     /// The caller's mark of the change.
@@ -46,13 +50,18 @@ unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
     let index = |index: &CheetahAlteredIndex| AlteredIndex {
         // SAFETY: as above.
         name: unsafe { index.name.text() },
-        from: index.from as usize,
+        from: match index.built {
+            0 => IndexFrom::Kept(index.from as usize),
+            no => IndexFrom::Built(no as usize),
+        },
     };
     // SAFETY: as above.
     let (extra, mark) = unsafe { (from.extra.get().to_vec(), from.mark.get().to_vec()) };
     Ok(Alteration {
         table: Arc::clone(&table.table),
         indexes: indexes.iter().map(index).collect(),
+        // SAFETY: as above.
+        built: unsafe { from.build.as_ref() }.and_then(|build| build.0.indexes()),
         compression: match from.keeps_compression {
             0 => Some(compression(from.compression, from.compression_level)?),
             _ => None,

@@ -12,6 +12,7 @@
 
 mod alter;
 mod barrier;
+mod builds;
 mod cursors;
 mod database;
 mod estimates;
@@ -27,6 +28,7 @@ mod types;
 
 pub use alter::*;
 pub use barrier::*;
+pub use builds::*;
 pub use cursors::*;
 pub use database::*;
 pub use estimates::*;
@@ -35,6 +37,7 @@ pub use listing::*;
 pub use loads::*;
 pub use rows::*;
 pub use statistics::*;
+pub(crate) use tables::STORED_KEY_BYTES_MAX;
 pub use tables::*;
 pub use transactions::*;
 pub use two_phase::*;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Longest stored key of the engine's widest tree, whose pages have 32 KiB. The key of a secondary index and the
 /// clustered key behind it share it.
-const STORED_KEY_BYTES_MAX: u32 = cheetah::format::page::max_key_bytes(32 << 10) as u32;
+pub(crate) const STORED_KEY_BYTES_MAX: u32 = cheetah::format::page::max_key_bytes(32 << 10) as u32;
 
 /// An open table.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use cheetah::format::catalog::TableDef;
 use cheetah::format::image::{self, Codec, Compression};
 use cheetah::format::state::State;
 use cheetah::format::{control, log_frame, map_block, segment_header};
-use cheetah::table::{Alteration, AlteredIndex};
+use cheetah::table::{Alteration, AlteredIndex, IndexFrom};
 use cheetah_io::sim::{CrashPolicy, SimDisk};
 use cheetah_io::Disk;
 use common::{repair, samples};
@@ -169,12 +169,19 @@ fn rename_indexes(db: &Db, name: &str) {
         let table = db.table(name).unwrap();
         let index = |(from, index): (usize, &cheetah::format::catalog::IndexDef)| AlteredIndex {
             name: format!("{}{end}", index.name.trim_end_matches('2')),
-            from,
+            from: IndexFrom::Kept(from),
         };
         let indexes = table.indexes().iter().enumerate().map(index).collect();
         let extra = table.extra().to_vec();
-        db.alter_tables(&[Alteration { table, indexes, compression: None, extra, mark: b"mark".to_vec() }])
-            .unwrap();
+        db.alter_tables(&[Alteration {
+            table,
+            indexes,
+            built: None,
+            compression: None,
+            extra,
+            mark: b"mark".to_vec(),
+        }])
+        .unwrap();
     }
 }
 

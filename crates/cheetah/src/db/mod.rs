@@ -3,6 +3,7 @@
 mod background;
 #[cfg(test)]
 mod between_tests;
+mod build;
 mod cursor;
 mod database;
 mod ending;
@@ -33,6 +34,7 @@ mod version_tests;
 pub use crate::check::{CheckReport, ExpectedEntries, ExpectedEntry};
 pub use crate::tree::SeekMode;
 pub use crate::txn::LockMode;
+pub use build::Build;
 pub use cursor::Cursor;
 pub use database::{Db, Env, Stopper};
 pub use image_work::IndexImageWork;

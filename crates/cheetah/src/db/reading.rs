@@ -75,7 +75,10 @@ impl Transaction {
         on_locked: OnLocked,
     ) -> Result<Cursor> {
         match self.lock_to_read(table, read)? {
-            Reading::View(view) => Cursor::new(&self.locker, table, index_no, Some(view)),
+            Reading::View(view) => {
+                table.check_usable_since(index_no, view.stamp())?;
+                Cursor::new(&self.locker, table, index_no, Some(view))
+            }
             Reading::Newest => Cursor::new(&self.locker, table, index_no, None),
             Reading::Rows(mode) => {
                 let ranges =

@@ -1,5 +1,5 @@
-//! Changing definitions of tables that keep their rows as they are: indexes go and change their places and names, and the caller's own
-//! bytes and what later images are compressed with change.
+//! Changing definitions of tables that keep their rows as they are: indexes come that were built before ([`super::build`]), go, and change their places and
+//! names, and the caller's own bytes and what later images are compressed with change.
 //!
 //! Invariants
 //!   A1  The new definitions of one call take effect together, by one log record, durable on return: a crash leaves all old ones or all new
@@ -13,7 +13,7 @@ use super::core::Core;
 use super::ddl::{self, Ddl};
 use super::handle::Table;
 use crate::base::{Error, Result};
-use crate::format::catalog::{IndexDef, TableDef};
+use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
 use crate::format::image::Compression;
 use crate::format::row::RowShape;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ pub struct Alteration {
     pub table: Arc<Table>,
     /// Its indexes from now on; the first is the clustered one as before. Those that are not named go.
     pub indexes: Vec<AlteredIndex>,
+    /// Indexes that were built for it.
+    pub built: Option<BuiltIndexes>,
     /// How images of its pages are compressed from now on, if that changes; those that there are stay as they are.
     pub compression: Option<Compression>,
     /// The caller's own bytes.
@@ -38,9 +40,22 @@ pub struct Alteration {
 pub struct AlteredIndex {
     /// Its name from now on.
     pub name: String,
-    /// Its position so far.
-    pub from: usize,
+    /// Where it comes from.
+    pub from: IndexFrom,
 }
+
+/// Where an index of a new definition comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IndexFrom {
+    /// The table has it at that position.
+    Kept(usize),
+    /// It has been built, as that one from 1 on.
+    Built(usize),
+}
+
+/// Indexes that are whole and durable, and are to become those of a table.
+#[derive(Clone, Debug)]
+pub struct BuiltIndexes(pub(crate) Arc<Table>);
 
 impl Table {
     /// Whether the stored rows of the table are just what a definition with that shape has.
@@ -70,7 +85,12 @@ pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()
 }
 
 fn definition(alteration: &Alteration) -> Result<TableDef> {
-    let Alteration { table, indexes, compression, extra, mark } = alteration;
+    let Alteration { table, indexes, built, compression, extra, mark } = alteration;
+    let built = built.as_ref().map(|built| &built.0).filter(|built| built.id() == table.id());
+    if indexes.len() > INDEXES_MAX {
+        let (actual, limit) = (indexes.len() as u64, INDEXES_MAX as u64);
+        return Err(Error::Limit { what: "number of indexes", actual, limit });
+    }
     if indexes.is_empty() {
         return Err(Error::Limit {
             what: "number of indexes (at least the clustered one)",
@@ -81,10 +101,15 @@ fn definition(alteration: &Alteration) -> Result<TableDef> {
     let mut taken = Vec::new();
     let mut defs = Vec::with_capacity(indexes.len());
     for AlteredIndex { name, from } in indexes {
-        let of =
-            table.indexes().get(*from).filter(|_| !taken.contains(from) && (*from == 0) == taken.is_empty());
-        let (what, limit) = ("position of an index that stays", table.indexes().len() as u64 - 1);
-        let of = of.ok_or(Error::Limit { what, actual: *from as u64, limit })?;
+        let is_first = *from == IndexFrom::Kept(0);
+        let of = match *from {
+            IndexFrom::Kept(index_no) => table.indexes().get(index_no),
+            IndexFrom::Built(no) => built.filter(|_| no > 0).and_then(|built| built.indexes().get(no)),
+        };
+        let of = of.filter(|_| !taken.contains(from) && is_first == taken.is_empty());
+        let (IndexFrom::Kept(no) | IndexFrom::Built(no)) = *from;
+        let (what, limit) = ("position of an index", table.indexes().len() as u64 - 1);
+        let of = of.ok_or(Error::Limit { what, actual: no as u64, limit })?;
         taken.push(*from);
         defs.push(IndexDef { name: name.clone(), ..of.clone() });
     }
@@ -94,6 +119,7 @@ fn definition(alteration: &Alteration) -> Result<TableDef> {
         extra: extra.clone(),
         mark: mark.clone(),
         changes: table.def().changes + 1,
+        next_number: built.map_or(0, |built| built.def().next_number).max(table.def().next_number),
         indexes: defs,
         ..table.def().clone()
     })

@@ -9,8 +9,9 @@
 //! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and outside.
 
 use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
-use crate::base::{planted, Error, Result, TableId, TreeId};
-use crate::format::catalog::{parse_piece_key, piece_key, TableDef};
+use super::spec::IndexSpec;
+use crate::base::{planted, Error, PageId, Result, TableId, TreeId};
+use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
 use crate::format::page::{max_payload_bytes, RecordRef};
 use crate::format::state::{FencedTable, State, TableState};
 use crate::pool::{self, Action, PageClass, Pool};
@@ -23,11 +24,11 @@ use std::sync::{Arc, Weak};
 /// Length of the catalog's keys.
 const KEY_BYTES: usize = 6;
 
-/// A tree of a dropped table, or one that a load is building.
+/// A tree of a dropped table or index, or one that is being built.
 #[derive(Debug)]
 struct Dropped {
     tree: TreeId,
-    /// Handles that may still read its pages.
+    /// Handles that may still read its pages, or whoever builds it.
     table: Weak<Table>,
 }
 
@@ -227,6 +228,46 @@ impl Catalog {
         Ok(loaded)
     }
 
+    /// Creates trees for new indexes of `table`. They are on the list of dropped ones, and are freed when the returned table, which nobody can find, goes; unless
+    /// [`alter_table`](Self::alter_table) makes them the table's. Its first index is the clustered one of `table`; the new ones follow.
+    pub(crate) fn create_indexes_to_build(
+        &self,
+        action: &Action<'_>,
+        table: &Table,
+        specs: &[IndexSpec],
+    ) -> Result<Arc<Table>> {
+        let clustered = table.clustered_def().clone();
+        let mut def = TableDef { name: table.name(), indexes: vec![clustered], ..table.def().clone() };
+        let mut trees = vec![Arc::clone(table.clustered())];
+        for IndexSpec { name, unique, max_key_bytes, shape } in specs {
+            let (id, number) = (self.next_tree(), def.next_number);
+            let (name, shape, root) = (name.clone(), shape.clone(), PageId::NONE);
+            let (unique, max_key_bytes) = (*unique, *max_key_bytes);
+            def.indexes.push(IndexDef { name, number, unique, max_key_bytes, shape, tree: id, root });
+            def.next_number += 1;
+            let key_bytes_max = stored_key_bytes_max(&def, trees.len());
+            let class = class_of(&self.pool, key_bytes_max)?;
+            let tree = Arc::new(Tree::create(&self.pool, action, id, class, key_bytes_max)?);
+            if let Some(index) = def.indexes.last_mut() {
+                index.root = tree.def().root;
+            }
+            trees.push(tree);
+        }
+        register(&self.pool, &def);
+        let built = Arc::new(Table::new(def, trees, TableState::default()));
+        if !planted::is_on("build: forget the trees that are being built") {
+            self.tables.write().dropped.extend(dropped_trees(&built).skip(1));
+        }
+        Ok(built)
+    }
+
+    fn next_tree(&self) -> TreeId {
+        let mut tables = self.tables.write();
+        let next = tables.next_tree;
+        tables.next_tree.0 += 1;
+        next
+    }
+
     /// Gives a table the trees of `loaded`, which becomes the handle to find; those that it had take their place on the list of dropped ones. Nobody may be
     /// working on it.
     pub(crate) fn replace_trees(
@@ -285,6 +326,7 @@ impl Catalog {
         path: &mut Path,
         table: &Arc<Table>,
         def: &TableDef,
+        stamp: u64,
     ) -> Result<()> {
         let name = table.name();
         let def = TableDef { name: name.clone(), ..def.clone() };
@@ -296,7 +338,7 @@ impl Catalog {
             let same = table.trees().iter().find(|known| known.def().id == tree.def().id);
             same.map_or(tree, Arc::clone)
         };
-        let altered = Arc::new(table.altered(def, opened.into_iter().map(known).collect()));
+        let altered = Arc::new(table.altered(def, opened.into_iter().map(known).collect(), stamp));
         let has = |table: &Table, tree: TreeId| table.indexes().iter().any(|index| index.tree == tree);
         let mut tables = self.tables.write();
         tables.dropped.retain(|dropped| !has(&altered, dropped.tree));

@@ -169,9 +169,10 @@ fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
 /// `paths`: one for each table whose definition changes.
 fn apply(core: &Core, action: &Action<'_>, paths: &mut [Path], ddl: &Ddl) -> Result<()> {
     if let Ddl::Alter(tables) = ddl {
+        let stamp = core.versions.take_stamp();
         let mut altered = tables.iter().zip(paths);
         return altered
-            .try_for_each(|((table, def), path)| core.catalog.alter_table(action, path, table, def));
+            .try_for_each(|((table, def), path)| core.catalog.alter_table(action, path, table, def, stamp));
     }
     let Some(path) = paths.first_mut() else { return Ok(()) };
     match ddl {

@@ -35,6 +35,8 @@ pub struct Table {
     dropped: RwLock<bool>,
     /// Of each index that has been analyzed.
     statistics: RwLock<BTreeMap<usize, IndexStatistics>>,
+    /// Of each index that was added to the table: the stamp from which on snapshots can use it.
+    usable_from: BTreeMap<usize, u64>,
 }
 
 /// What a table keeps when its definition changes.
@@ -94,20 +96,34 @@ impl Table {
 
     fn of_life(def: TableDef, trees: Vec<Arc<Tree>>, life: Arc<Life>) -> Self {
         let (dropped, statistics) = (RwLock::new(false), RwLock::default());
-        Self { def, trees, life, dropped, statistics }
+        Self { def, trees, life, dropped, statistics, usable_from: BTreeMap::new() }
     }
 
-    /// The same table with another definition, whose trees exist.
-    pub(crate) fn altered(&self, def: TableDef, trees: Vec<Arc<Tree>>) -> Self {
+    /// The same table with another definition, whose trees exist. Snapshots before `stamp` cannot use the indexes that it has not had so far: they
+    /// have no entries of older versions.
+    pub(crate) fn altered(&self, def: TableDef, trees: Vec<Arc<Tree>>, stamp: u64) -> Self {
         let mut altered = Self::of_life(def, trees, Arc::clone(&self.life));
         let statistics = self.statistics.read();
         for (index_no, index) in altered.def.indexes.iter().enumerate() {
-            let known = self.position_of(index.number).and_then(|before| statistics.get(&before));
-            if let Some(known) = known {
+            let before = self.position_of(index.number);
+            let usable_from = before.map_or(Some(stamp), |before| self.usable_from.get(&before).copied());
+            if let Some(stamp) = usable_from {
+                altered.usable_from.insert(index_no, stamp);
+            }
+            if let Some(known) = before.and_then(|before| statistics.get(&before)) {
                 altered.statistics.get_mut().insert(index_no, known.clone());
             }
         }
         altered
+    }
+
+    /// `TableChanged` for a snapshot from before the index was added.
+    pub(crate) fn check_usable_since(&self, index_no: usize, stamp: Option<u64>) -> Result<()> {
+        let usable_from = self.usable_from.get(&index_no).copied().unwrap_or(0);
+        match stamp.filter(|_| !planted::is_on("alter: show an index to older snapshots")) {
+            Some(stamp) if stamp < usable_from => Err(Error::TableChanged(self.name())),
+            _ => Ok(()),
+        }
     }
 
     /// The number that log and undo records know an index by.

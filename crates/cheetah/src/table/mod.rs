@@ -2,6 +2,7 @@
 
 pub(crate) mod alter;
 pub(crate) mod analyze;
+pub(crate) mod build;
 pub(crate) mod catalog;
 pub(crate) mod change;
 pub(crate) mod core;
@@ -32,8 +33,9 @@ pub(crate) mod unfinished;
 pub(crate) mod unique_keys;
 pub(crate) mod visible;
 
-pub use alter::{Alteration, AlteredIndex};
+pub use alter::{Alteration, AlteredIndex, BuiltIndexes, IndexFrom};
 pub use analyze::KeyEnds;
+pub use build::{BuiltEntries, EntriesOf};
 pub use estimate::{Estimate, Weight};
 pub use format_words::{FormatWords, RowFormat, TableFormat};
 pub use handle::Table;

@@ -65,7 +65,7 @@ impl Ahead {
             self.begin(fence);
         }
         if 2 * self.asked.len() <= self.window {
-            self.window = (2 * self.window).clamp(WINDOW_MIN, window_max);
+            self.window = (2 * self.window).max(WINDOW_MIN).min(window_max);
             self.ask(tree, direction);
         }
     }

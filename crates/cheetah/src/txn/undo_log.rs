@@ -277,6 +277,25 @@ impl UndoLog {
         Ok(page)
     }
 
+    /// Hands the bodies of all records from `at`, where one begins, to `end` to `f`, whosever they are. The caller sees to it that none of them goes. Outside
+    /// actions; does I/O.
+    pub fn each_record(
+        &self,
+        at: UndoPtr,
+        end: UndoPtr,
+        mut f: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut at = at.max(UndoPtr(FIRST_BYTES.len() as u64));
+        let (mut record, mut at_hand) = (Vec::new(), None);
+        while at < end {
+            let head = self.read_head(at, &mut record, &mut at_hand)?;
+            self.read_rest(at, &head, &mut record, &mut at_hand)?;
+            f(record.get(HEAD_BYTES..).unwrap_or_default())?;
+            at.0 += u64::from(head.len);
+        }
+        Ok(())
+    }
+
     /// How far purge is.
     pub fn purge_state(&self) -> PurgeState {
         self.stream.lock().purge

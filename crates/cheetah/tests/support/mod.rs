@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
 
+pub mod altering;
 pub mod exploration;
 pub mod full_disk;
 pub mod history;

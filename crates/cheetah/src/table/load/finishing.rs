@@ -2,12 +2,14 @@
 
 use super::super::core::{Core, Need};
 use super::super::handle::Table;
+use super::super::visible::read_row;
 use super::building::{Building, Clustered};
 use super::{refuse, Refused, Watch};
 use crate::base::{reach, Error, Result};
 use crate::format::page::RecordRef;
 use crate::sort::{Merge, Sorter};
 use crate::tree::{Changed, Path};
+use crate::txn::ReadView;
 use std::sync::Arc;
 
 /// Records between two questions whether the statement is to end.
@@ -26,7 +28,7 @@ impl Building {
             Clustered::Ascends { late_count, .. } => *late_count,
         };
         let total = rows_to_come + rows * entries.len() as u64;
-        let mut finishing = Finishing { core, table, refused, watch, seen: 0, total };
+        let mut finishing = Finishing { core, table, view: None, refused, watch, seen: 0, total };
         match clustered {
             Clustered::Sorted(sorter) => finishing.build_rows(sorter)?,
             Clustered::Ascends { builder, late, late_count } => {
@@ -43,10 +45,31 @@ impl Building {
     }
 }
 
+/// An index to be built, of a table whose rows `view` sees, or everybody.
+pub(in crate::table) struct Built<'a> {
+    pub(in crate::table) table: &'a Arc<Table>,
+    pub(in crate::table) index_no: usize,
+    pub(in crate::table) view: Option<&'a ReadView>,
+}
+
+/// Builds the tree of an index from its sorted entries, see [`Building`]. `watch` hears how many are in their place.
+pub(in crate::table) fn build_index(
+    core: &Core,
+    built: &Built<'_>,
+    sorter: Sorter,
+    refused: &mut Option<Refused>,
+    watch: &Watch<'_>,
+) -> Result<()> {
+    let &Built { table, index_no, view } = built;
+    let mut finishing = Finishing { core, table: Arc::clone(table), view, refused, watch, seen: 0, total: 0 };
+    finishing.build_index(index_no, sorter)
+}
+
 /// What building needs to know.
 struct Finishing<'a> {
     core: &'a Core,
     table: Arc<Table>,
+    view: Option<&'a ReadView>,
     refused: &'a mut Option<Refused>,
     watch: &'a Watch<'a>,
     seen: u64,
@@ -126,8 +149,11 @@ impl Finishing<'_> {
 
     /// Refuses the row of `key`, which is in the clustered tree already, because the row of `existing` has the same unique key.
     fn refuse_entry(&mut self, index_no: usize, existing: &[u8], key: &[u8]) -> Result<()> {
-        let row = self.table.clustered().get(key, |record| record.payload.to_vec())?;
-        refuse(self.core, &self.table, index_no, existing, (key, &row.ok_or_else(damaged)?), self.refused)
+        let mut row = Vec::new();
+        if !read_row(self.core, &self.table, key, self.view, &mut row)? {
+            return Err(damaged());
+        }
+        refuse(self.core, &self.table, index_no, existing, (key, &row), self.refused)
     }
 }
 

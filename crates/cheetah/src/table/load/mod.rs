@@ -27,6 +27,7 @@ use super::stored_row::{find_values, inline_row};
 use super::{ddl, large};
 use crate::base::{planted, reach, Error, Result};
 use building::Building;
+pub(in crate::table) use finishing::{build_index, Built};
 pub(crate) use kept::Kept;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -181,7 +182,7 @@ impl Load {
 
 /// Refuses the row of `key` because of a unique key of index `index_no` that the row of `existing` has, and notes it in `refused`
 /// with its large values in it.
-fn refuse(
+pub(in crate::table) fn refuse(
     core: &Core,
     table: &Table,
     index_no: usize,

@@ -1,0 +1,144 @@
+//! Indexes that are built while their table is in use.
+
+use crate::barrier::{entry, value};
+use crate::types::*;
+use crate::{CheetahTable, CheetahTxn, STORED_KEY_BYTES_MAX};
+use cheetah::base::{Error, Result};
+use cheetah::db::Build;
+use cheetah::format::row::RowShape;
+use cheetah::table::{BuiltEntries, IndexSpec, Table};
+use std::ffi::c_void;
+
+/// Indexes that are being built for a table.
+#[derive(Debug)]
+pub struct CheetahBuild(pub(crate) Build);
+
+/// Where the entries of one row in the indexes that are built go.
+#[derive(Debug)]
+pub struct CheetahBuiltEntries(BuiltEntries);
+
+/// Computes the entries of a row; not `Ok`: the row does not fit the definition, or the statement is to end.
+pub type CheetahEntriesOf = unsafe extern "C" fn(
+    context: *mut c_void,
+    key: CheetahBytes,
+    row: CheetahBytes,
+    entries: *mut CheetahBuiltEntries,
+) -> i32;
+
+/// Calls the caller's function with a place of ours.
+fn entries_of(
+    function: CheetahEntriesOf,
+    context: *mut c_void,
+) -> impl FnMut(&[u8], &[u8], &mut BuiltEntries) -> Result<()> {
+    move |key, row, entries| {
+        let mut collected = CheetahBuiltEntries(std::mem::take(entries));
+        // SAFETY: the caller's function gets the caller's context.
+        let code = unsafe { function(context, CheetahBytes::of(key), CheetahBytes::of(row), &mut collected) };
+        *entries = collected.0;
+        match code {
+            0 => Ok(()),
+            code if code == Code::Interrupted as i32 => Err(Error::Interrupted),
+            _ => Err(Error::corrupt("a row of which an index is built", "it does not fit the definition")),
+        }
+    }
+}
+
+unsafe fn index_specs(table: &Table, specs: &[CheetahIndexSpec]) -> Vec<IndexSpec> {
+    let clustered = table.indexes().first().map_or(0, |index| index.max_key_bytes);
+    let spec = |spec: &CheetahIndexSpec| IndexSpec {
+        // SAFETY: passed on.
+        name: unsafe { spec.name.text() },
+        unique: spec.unique != 0,
+        max_key_bytes: spec.max_key_bytes.min(STORED_KEY_BYTES_MAX - clustered.min(STORED_KEY_BYTES_MAX)),
+        shape: RowShape::opaque(),
+    };
+    specs.iter().map(spec).collect()
+}
+
+/// Begins to build indexes for a table, see `Transaction::begin_build`.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_begin_build(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    specs: *const CheetahIndexSpec,
+    count: usize,
+    with_values: u8,
+    build: *mut *mut CheetahBuild,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open and the specifications are initialised.
+    let (txn, table, specs, place) = unsafe { (&mut *txn, &*table, slice(specs, count), &mut *build) };
+    *place = std::ptr::null_mut();
+    entry(|| {
+        // SAFETY: as above.
+        let specs = unsafe { index_specs(&table.table, specs) };
+        let build = txn.0.begin_build(&table.table, &specs, with_values != 0)?;
+        *place = Box::into_raw(Box::new(CheetahBuild(build)));
+        Ok(Code::Ok)
+    })
+}
+
+/// Builds them while others use the table; `progress` is told now and then how far it is.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_run_build(
+    txn: *mut CheetahTxn,
+    build: *mut CheetahBuild,
+    entries: CheetahEntriesOf,
+    context: *mut c_void,
+    progress: CheetahProgress,
+    progress_context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (txn, build) = unsafe { (&mut *txn, &mut *build) };
+    // SAFETY: the caller's function gets the caller's context.
+    let tell = |done, total| unsafe { progress(progress_context, done, total) };
+    entry(|| txn.0.run_build(&mut build.0, &mut entries_of(entries, context), &tell).map(|()| Code::Ok))
+}
+
+/// Locks the table against writers and brings the indexes up to what is there: until the transaction ends, `cheetah_alter_tables` takes them.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_finish_build(
+    txn: *mut CheetahTxn,
+    build: *mut CheetahBuild,
+    entries: CheetahEntriesOf,
+    context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (txn, build) = unsafe { (&mut *txn, &mut *build) };
+    entry(|| txn.0.finish_build(&mut build.0, &mut entries_of(entries, context)).map(|()| Code::Ok))
+}
+
+/// Adds an entry of the row at hand, in the index of that number among those that are built, from 1.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_add_built_entry(
+    entries: *mut CheetahBuiltEntries,
+    index_no: u32,
+    check_unique: u8,
+    key: CheetahBytes,
+    payload: CheetahBytes,
+) {
+    // SAFETY: by the contract of the crate the place is the one just given, and the bytes are readable.
+    let (entries, key, payload) = unsafe { (&mut *entries, key.get(), payload.get()) };
+    value((), || entries.0.add(index_no as usize, key, payload, check_unique != 0));
+}
+
+/// Key and row, with its large values in it, of the row that was refused as a duplicate.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_row_refused_by_build(
+    build: *const CheetahBuild,
+    key: *mut CheetahBytes,
+    row: *mut CheetahBytes,
+) {
+    // SAFETY: by the contract of the crate the handle is open and the places are the caller's.
+    let (build, key, row) = unsafe { (&*build, &mut *key, &mut *row) };
+    value((), || {
+        let (refused_key, refused_row) = build.0.refused().unwrap_or_default();
+        (*key, *row) = (CheetahBytes::of(refused_key), CheetahBytes::of(refused_row));
+    });
+}
+
+/// Frees a build; what no definition has taken goes.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_free_build(build: *mut CheetahBuild) {
+    // SAFETY: by the contract of the crate the handle is ours and not used again.
+    value((), || drop(unsafe { Box::from_raw(build) }));
+}

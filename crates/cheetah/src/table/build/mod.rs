@@ -1,0 +1,282 @@
+//! Indexes that are built while their table is in use: readers and writers go on.
+//!
+//! The index is built from what one snapshot sees of the table: its rows are read, entries are sorted for each index, and trees are built page by page, as
+//! at the end of a load. Then it is taken from that snapshot to a later one, and from that to the next: the undo log of the
+//! time between names every row that may have changed (nobody logs anything for it, and nothing can overflow); where the two
+//! snapshots see different rows, the entries of the one go and those of the other come. The last such round is made when nobody writes: it
+//! leaves the index as one that is built from what is there. Then a checkpoint makes the trees durable, and a change of the
+//! definition (`alter`) makes them the table's.
+//!
+//! Invariants
+//!   B1  New trees are on the list of dropped trees until they are the table's: a build that ends in any other way, a crash included,
+//!       leaves nothing behind (M10). Nobody else reads or writes them.
+//!   B2  At the end of each round the trees have exactly the entries of the rows that the snapshot `base` sees. All are as if everybody saw them: so a
+//!       snapshot that is older than the change of the definition cannot use the index.
+//!   B3  From `from` on the undo log has every record of a transaction that ends after `base` was opened, and begins with a record. It
+//!       was read off while `pin` was open, and that stays open: what has ended since then is not purged, so no page behind `from` goes.
+//!   B4  After an error nothing more is done with the build.
+//! Blocking  All of it reads and writes pages. Only the last round needs a lock: the caller's, on the whole table.
+//! Source    As InnoDB's online ADD INDEX it ends with what has changed meanwhile; that one writes a log of its own for it, which has a limit.
+
+mod catching_up;
+
+use super::alter::BuiltIndexes;
+use super::core::{Core, Need};
+use super::handle::{class_of, Table};
+use super::large;
+use super::load::{build_index, Built, Refused, Watch};
+use super::spec::IndexSpec;
+use super::stored_row::{find_values, inline_row, Value};
+use crate::base::{planted, Error, Result, UndoPtr};
+use crate::format::varint;
+use crate::sort::{Share, Sorter};
+use crate::txn::ReadView;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+/// The entries of one row, in the indexes that are built.
+#[derive(Default, Debug)]
+pub struct BuiltEntries {
+    bytes: Vec<u8>,
+    entries: Vec<Place>,
+}
+
+/// An entry: key and payload lie one behind the other.
+#[derive(Clone, Debug)]
+struct Place {
+    index_no: usize,
+    check_unique: bool,
+    key: Range<usize>,
+    payload: Range<usize>,
+}
+
+/// An entry of an index that is built, which counts from 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BuiltEntry<'a> {
+    pub(crate) index_no: usize,
+    pub(crate) check_unique: bool,
+    pub(crate) key: &'a [u8],
+    pub(crate) payload: &'a [u8],
+}
+
+impl BuiltEntries {
+    /// Adds an entry of the new index `index_no`, from 1; otherwise as [`SecondaryEntry`](super::SecondaryEntry).
+    pub fn add(&mut self, index_no: usize, key: &[u8], payload: &[u8], check_unique: bool) {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(payload);
+        let (key, payload) = (at..at + key.len(), at + key.len()..self.bytes.len());
+        self.entries.push(Place { index_no, check_unique, key, payload });
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+    }
+
+    fn iter(&self) -> impl Iterator<Item = BuiltEntry<'_>> {
+        self.entries.iter().map(|Place { index_no, check_unique, key, payload }| BuiltEntry {
+            index_no: *index_no,
+            check_unique: *check_unique,
+            key: self.bytes.get(key.clone()).unwrap_or_default(),
+            payload: self.bytes.get(payload.clone()).unwrap_or_default(),
+        })
+    }
+}
+
+/// Computes the entries of a row from its clustered key and its stored row.
+pub type EntriesOf<'a> = dyn FnMut(&[u8], &[u8], &mut BuiltEntries) -> Result<()> + 'a;
+
+/// Indexes that are being built for a table.
+#[derive(Debug)]
+pub(crate) struct Build {
+    table: Arc<Table>,
+    /// Nobody can find it: it has the clustered tree of the table, and the new ones (B1).
+    built: Arc<Table>,
+    /// Whether rows are handed out with their large values in them.
+    with_values: bool,
+    base: Arc<ReadView>,
+    pin: Arc<ReadView>,
+    from: UndoPtr,
+    sorters: Vec<Sorter>,
+    rows: u64,
+    refused: Option<Refused>,
+    entries: BuiltEntries,
+    values: Vec<Value>,
+    row: Vec<u8>,
+    /// Whether a checkpoint has the trees as they are.
+    is_durable: bool,
+    /// Whether all rounds have been made.
+    is_finished: bool,
+}
+
+impl Build {
+    /// Makes the trees, and opens the snapshot to begin with.
+    pub(crate) fn new(
+        core: &Core,
+        table: &Arc<Table>,
+        specs: &[IndexSpec],
+        with_values: bool,
+    ) -> Result<Self> {
+        let clustered_bytes = table.clustered_def().max_key_bytes as usize;
+        for spec in specs {
+            class_of(&core.pool, spec.max_key_bytes as usize + clustered_bytes)?;
+        }
+        let shares = shares(core, specs.len())?;
+        core.make_room(Need::New, specs.len())?;
+        let built = core.catalog.create_indexes_to_build(&core.pool.enter(), table, specs)?;
+        let sorter = |share| Sorter::new(&core.temp_files, share);
+        let pin = open_view(core);
+        let from = undo_from(core);
+        Ok(Self {
+            table: Arc::clone(table),
+            built,
+            with_values,
+            base: open_view(core),
+            pin,
+            from,
+            sorters: shares.into_iter().map(sorter).collect(),
+            rows: 0,
+            refused: None,
+            entries: BuiltEntries::default(),
+            values: Vec::new(),
+            row: Vec::new(),
+            is_durable: false,
+            is_finished: false,
+        })
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// What has the new trees, from index 1 on.
+    pub(crate) fn built(&self) -> &Arc<Table> {
+        &self.built
+    }
+
+    /// What the index is to be built from.
+    pub(crate) fn base(&self) -> &Arc<ReadView> {
+        &self.base
+    }
+
+    /// The last round was made, and the trees are durable.
+    pub(crate) fn set_finished(&mut self) {
+        self.is_finished = true;
+    }
+
+    /// What a change of the definition can take, once all is done.
+    pub(crate) fn indexes(&self) -> Option<BuiltIndexes> {
+        self.is_finished.then(|| BuiltIndexes(Arc::clone(&self.built)))
+    }
+
+    /// The row because of which a unique key was refused.
+    pub(crate) fn refused(&self) -> Option<&Refused> {
+        self.refused.as_ref()
+    }
+
+    /// Takes a row that `base` sees.
+    pub(crate) fn add(
+        &mut self,
+        core: &Core,
+        key: [&[u8]; 2],
+        row: &[u8],
+        entries_of: &mut EntriesOf<'_>,
+    ) -> Result<()> {
+        let [prefix, suffix] = key;
+        let key = [prefix, suffix].concat();
+        self.compute(core, &key, row, entries_of)?;
+        let Self { entries, sorters, built, .. } = self;
+        for entry in entries.iter() {
+            let sorter = entry.index_no.checked_sub(1).and_then(|no| sorters.get_mut(no));
+            push(sorter.ok_or_else(|| unknown(built, entry.index_no))?, &entry, &key)?;
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Puts the entries of a row into `self.entries`.
+    fn compute(
+        &mut self,
+        core: &Core,
+        key: &[u8],
+        stored: &[u8],
+        entries_of: &mut EntriesOf<'_>,
+    ) -> Result<()> {
+        let Self { entries, values, row, table, with_values, .. } = self;
+        entries.clear();
+        if !*with_values {
+            return entries_of(key, stored, entries);
+        }
+        find_values(table.shape(), stored, values)?;
+        row.clear();
+        inline_row(table.shape(), stored, values, row, |locator, value| {
+            let mut bytes = Vec::new();
+            large::read_value(&core.pool, table.blob_owner(), locator, &mut bytes)?;
+            value.extend_from_slice(&bytes);
+            Ok(())
+        })?;
+        entries_of(key, row, entries)
+    }
+
+    /// Builds the trees from the entries of all rows.
+    pub(crate) fn build_trees(&mut self, core: &Core, watch: &Watch<'_>) -> Result<()> {
+        let sorters = std::mem::take(&mut self.sorters);
+        let spilled: u64 = sorters.iter().map(Sorter::spilled_bytes).sum();
+        core.counters.load_spilled_bytes.fetch_add(spilled, Relaxed);
+        let (rows, total) = (self.rows, self.rows * (sorters.len() as u64 + 1));
+        for (no, sorter) in sorters.into_iter().enumerate() {
+            let watch = |done, _| watch(rows * (no as u64 + 1) + done, total);
+            let built = Built { table: &self.built, index_no: no + 1, view: Some(&self.base) };
+            build_index(core, &built, sorter, &mut self.refused, &watch)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the trees durable as they are.
+    pub(crate) fn make_durable(&mut self, core: &Core) -> Result<()> {
+        if !self.is_durable && !planted::is_on("build: return before the checkpoint") {
+            core.checkpoint()?;
+        }
+        self.is_durable = true;
+        Ok(())
+    }
+}
+
+fn open_view(core: &Core) -> Arc<ReadView> {
+    let view = ReadView::new(&core.versions);
+    view.open();
+    Arc::new(view)
+}
+
+/// From where on the undo log has every record of transactions that a snapshot opened from now on does not see (B3).
+fn undo_from(core: &Core) -> UndoPtr {
+    // In this order: who has no record yet when he is asked will append behind the end.
+    let end = core.undo.end();
+    let firsts = core.active.slots().into_iter().map(|slot| slot.state().first);
+    firsts.filter(|&first| first != UndoPtr(0)).fold(end, UndoPtr::min)
+}
+
+/// Sorts an entry, as `build_index` wants it.
+fn push(sorter: &mut Sorter, entry: &BuiltEntry<'_>, clustered: &[u8]) -> Result<()> {
+    let mut length = [0u8; varint::MAX_BYTES];
+    let used = varint::write(&mut length, clustered.len() as u64);
+    let head = length.get(..used).unwrap_or_default();
+    sorter.push(&[entry.key, clustered], &[&[u8::from(entry.check_unique)], head, entry.payload])
+}
+
+fn shares(core: &Core, count: usize) -> Result<Vec<Share>> {
+    core.sort_memory.join(count).ok_or_else(no_memory)
+}
+
+fn no_memory() -> Error {
+    let detail = "too many sorters are at work already to build an index; try again when fewer statements load or build";
+    Error::Unsupported { place: "memory to sort in".into(), detail: detail.into() }
+}
+
+fn unknown(built: &Table, index_no: usize) -> Error {
+    let (what, limit) = ("number of an index that is built", built.indexes().len() as u64 - 1);
+    Error::Limit { what, actual: index_no as u64, limit }
+}

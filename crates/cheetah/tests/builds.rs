@@ -1,0 +1,418 @@
+//! Indexes that are built while others write: one equals what CHECK computes from the rows, whatever was written, taken back and purged meanwhile;
+//! after a power cut it is there as a whole or not at all, and nothing of it is left.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::base::planted::plant;
+use cheetah::base::{reach, Config, Error, Result};
+use cheetah::db::{Build, Db, Env, Read, SeekMode, Transaction};
+use cheetah::format::row::RowShape;
+use cheetah::table::{Alteration, AlteredIndex, BuiltEntries, IndexFrom, IndexSpec, Table};
+use cheetah_io::sim::{explore, Image, Plan, SimDisk};
+use cheetah_io::time::RealClock;
+use cheetah_io::Rng;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use support::altering::{contents, put};
+use support::*;
+
+const ROWS: u64 = 70;
+
+fn row(no: u64) -> Row {
+    Row::new(no, if no % 20 == 7 { 2000 } else { 30 })
+}
+
+/// The indexes that are built: by name, and by number, which may be unique.
+fn specs(unique: bool) -> [IndexSpec; 2] {
+    let index = |name: &str, unique, max_key_bytes| IndexSpec {
+        name: name.into(),
+        unique,
+        max_key_bytes,
+        shape: RowShape::opaque(),
+    };
+    [index("name2", false, 24), index("number2", unique, 8)]
+}
+
+fn entries_of(_: &[u8], stored: &[u8], entries: &mut BuiltEntries) -> Result<()> {
+    let [name, number] = Row::parse(stored).0.keys();
+    entries.add(1, &name, b"p", true);
+    entries.add(2, &number, b"", true);
+    Ok(())
+}
+
+fn begin(txn: &mut Transaction, table: &Arc<Table>, unique: bool) -> Result<Build> {
+    txn.begin_build(table, &specs(unique), false)
+}
+
+fn run(txn: &mut Transaction, build: &mut Build) -> Result<()> {
+    txn.run_build(build, &mut entries_of, &|_, _| ())
+}
+
+/// The last round, and the new definition: the indexes are put before those that there are.
+fn finish(db: &Db, txn: &mut Transaction, table: &Arc<Table>, build: &mut Build) -> Result<()> {
+    txn.finish_build(build, &mut entries_of)?;
+    let built = ["name2", "number2"].into_iter().zip(1..);
+    let mut indexes = vec![AlteredIndex { name: "PRIMARY".into(), from: IndexFrom::Kept(0) }];
+    indexes.extend(built.map(|(name, no)| AlteredIndex { name: name.into(), from: IndexFrom::Built(no) }));
+    let kept = table.indexes().iter().enumerate().skip(1);
+    indexes
+        .extend(kept.map(|(no, index)| AlteredIndex { name: index.name.clone(), from: IndexFrom::Kept(no) }));
+    let (table, built) = (Arc::clone(table), build.indexes());
+    db.alter_tables(&[Alteration {
+        table,
+        indexes,
+        built,
+        compression: None,
+        extra: Vec::new(),
+        mark: vec![1],
+    }])?;
+    txn.commit()
+}
+
+/// The table without its secondary indexes.
+fn drop_indexes(db: &Db, name: &str) -> Result<()> {
+    let indexes = vec![AlteredIndex { name: "PRIMARY".into(), from: IndexFrom::Kept(0) }];
+    let table = db.table(name)?;
+    db.alter_tables(&[Alteration {
+        table,
+        indexes,
+        built: None,
+        compression: None,
+        extra: Vec::new(),
+        mark: vec![2],
+    }])
+}
+
+fn filled(db: &Db, name: &str) -> Arc<Table> {
+    let table = db.create_table(&spec(name)).unwrap();
+    let mut txn = db.begin();
+    (0..ROWS).for_each(|no| put(&mut txn, &table, no, None, Some(&row(no))).unwrap());
+    txn.commit().unwrap();
+    table
+}
+
+fn start() -> SimDisk {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    filled(&db, "t");
+    db.close().unwrap();
+    disk
+}
+
+/// What others do while the index is built: in the scan, between the rounds, and open over its begin.
+fn rows_at_end() -> Rows {
+    let mut rows: Rows = (0..ROWS).map(|no| (no, row(no))).collect();
+    rows.insert(1, row(1001));
+    rows.remove(&2);
+    rows.insert(900, row(900));
+    rows.insert(3, row(1003));
+    rows.remove(&5);
+    rows.insert(901, Row::new(901, 2500));
+    rows
+}
+
+fn workload(disk: &SimDisk) {
+    let db = open(disk).unwrap();
+    let t = db.table("t").unwrap();
+    let (mut early, mut late, mut loser, mut ddl) = (db.begin(), db.begin(), db.begin(), db.begin());
+    put(&mut early, &t, 1, Some(&row(1)), Some(&row(1001))).unwrap();
+    put(&mut loser, &t, 10, Some(&row(10)), Some(&row(1010))).unwrap();
+    let mut build = begin(&mut ddl, &t, true).unwrap();
+    put(&mut early, &t, 2, Some(&row(2)), None).unwrap();
+    put(&mut early, &t, 900, None, Some(&row(900))).unwrap();
+    early.commit().unwrap();
+    disk.acknowledge(1);
+    put(&mut late, &t, 3, Some(&row(3)), Some(&row(1003))).unwrap();
+    let mut calls = 0;
+    let mut while_reading = |key: &[u8], stored: &[u8], entries: &mut BuiltEntries| {
+        calls += 1;
+        if calls == 20 {
+            put(&mut loser, &t, 11, Some(&row(11)), None)?;
+            put(&mut loser, &t, 902, None, Some(&row(902)))?;
+        }
+        entries_of(key, stored, entries)
+    };
+    ddl.run_build(&mut build, &mut while_reading, &|_, _| ()).unwrap();
+    put(&mut late, &t, 5, Some(&row(5)), None).unwrap();
+    put(&mut late, &t, 901, None, Some(&Row::new(901, 2500))).unwrap();
+    late.commit().unwrap();
+    disk.acknowledge(2);
+    loser.rollback().unwrap();
+    while db.run_background().unwrap() {}
+    finish(&db, &mut ddl, &t, &mut build).unwrap();
+    disk.acknowledge(3);
+    drop((build, t));
+    let t = db.table("t").unwrap();
+    put(&mut late, &t, 950, None, Some(&row(950))).unwrap();
+    late.commit().unwrap();
+    disk.acknowledge(4);
+    std::mem::forget(ddl);
+}
+
+fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> {
+    let db = open(image).map_err(|error| format!("the database does not open: {error}"))?;
+    while db.run_background().map_err(|error| error.to_string())? {}
+    let t = db.table("t").unwrap();
+    let is_built = t.indexes().len() == 5;
+    if acknowledged >= 3 && !is_built {
+        return Err("the index is gone".into());
+    }
+    let rows = contents(&db, &t)?;
+    let mut last = rows_at_end();
+    if is_built && acknowledged == 4 {
+        last.insert(950, row(950));
+    }
+    if acknowledged == 3 && rows.contains_key(&950) {
+        last.insert(950, row(950));
+    }
+    if (is_built || acknowledged == 2) && rows != last {
+        return Err(format!("{} rows, the index is built: {is_built}", rows.len()));
+    }
+    let dropped = db.status().into_iter().find(|(name, _)| *name == "dropped_trees");
+    match (dropped, db.pages_without_owner()) {
+        (Some((_, 0)), 0) => Ok(()),
+        left => Err(format!("trees or pages are left: {left:?}")),
+    }
+}
+
+fn explore_builds() -> std::result::Result<(), String> {
+    let mut deeper_count = 0;
+    let report = explore(&Plan::quick(1, 160), &start(), workload, |image: &Image| {
+        if image.seed % 16 == 0 {
+            let recover = |disk: &SimDisk| {
+                disk.acknowledge(image.acknowledged);
+                let Ok(db) = open(disk) else { return };
+                while db.run_background().unwrap_or(false) {}
+            };
+            let judge = |image: &Image| judge(&image.disk.snapshot(), image.acknowledged);
+            let deeper = explore(&Plan::quick(image.seed, 4), &image.disk, recover, judge);
+            deeper_count += deeper.map_err(|failure| format!("in a recovery: {failure}"))?.images_count;
+        }
+        judge(&image.disk.snapshot(), image.acknowledged)
+    });
+    let report = report.map_err(|failure| failure.to_string())?;
+    assert!(report.images_count > 60 && deeper_count > 10, "{report:?}, {deeper_count} in recoveries");
+    Ok(())
+}
+
+#[test]
+fn an_index_is_whole_or_not_there_after_every_power_cut() {
+    explore_builds().unwrap();
+    assert!(reach::count("row changed while an index was built") > 0);
+}
+
+/// Plants a bug; the exploration must find something.
+fn caught(name: &'static str) {
+    let bug = plant(name);
+    let found =
+        catch_unwind(AssertUnwindSafe(explore_builds)).unwrap_or_else(|_| Err("a contradiction".into()));
+    assert!(bug.reached_count() > 0, "'{name}' was never reached");
+    println!("'{name}' was caught: {}", found.expect_err("not caught"));
+}
+
+#[test]
+fn an_index_that_is_taken_before_the_checkpoint_is_caught() {
+    caught("build: return before the checkpoint");
+}
+
+#[test]
+fn m10_trees_of_a_build_that_nobody_remembers_are_caught() {
+    caught("build: forget the trees that are being built");
+}
+
+#[test]
+fn changes_that_nobody_looks_at_are_caught() {
+    caught("build: do not look at what has changed");
+}
+
+/// Writers, a purger and a checkpointer go on in threads of their own while indexes are built and dropped again.
+#[test]
+fn an_index_that_is_built_among_writers_equals_one_built_from_the_rows() {
+    const KEYS: u64 = 90;
+    let env = Env { clock: Arc::new(RealClock::default()), ..env(&SimDisk::new()) };
+    let db = Db::open(env, Config::tiny()).unwrap();
+    filled(&db, "t");
+    drop_indexes(&db, "t").unwrap();
+    db.start_background_threads().unwrap();
+    let (is_over, written) = (AtomicBool::new(false), AtomicU64::new(0));
+    let write = |seed: u64| {
+        let mut rng = Rng::new(seed);
+        while !is_over.load(Ordering::Relaxed) {
+            let mut txn = db.begin();
+            let mut done = Ok(());
+            for _ in 0..1 + rng.below(6) {
+                done = done.and_then(|()| change_one(&db, &mut txn, &mut rng, KEYS));
+            }
+            let _ = if done.is_ok() && rng.below(3) > 0 { txn.commit() } else { txn.rollback() };
+            written.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    std::thread::scope(|scope| {
+        let write = &write;
+        (1..=3).for_each(|seed| drop(scope.spawn(move || write(seed))));
+        let over = Over(&is_over);
+        for round in 0..60 {
+            let before = written.load(Ordering::Relaxed);
+            let table = db.table("t").unwrap();
+            let mut txn = db.begin();
+            let mut build = begin(&mut txn, &table, false).unwrap();
+            while written.load(Ordering::Relaxed) < before + 5 {
+                std::thread::yield_now();
+            }
+            run(&mut txn, &mut build).unwrap();
+            while written.load(Ordering::Relaxed) < before + 15 {
+                std::thread::yield_now();
+            }
+            finish(&db, &mut txn, &table, &mut build)
+                .unwrap_or_else(|error| panic!("round {round}: {error}"));
+            let table = db.table("t").unwrap();
+            txn.lock_table(&table, cheetah::db::LockMode::Shared).unwrap();
+            contents_of_locked(&db, &mut txn, &table);
+            txn.commit().unwrap();
+            drop_indexes(&db, "t").unwrap();
+        }
+        drop(over);
+    });
+    assert!(reach::count("row changed while an index was built") > 0);
+    db.close().unwrap();
+}
+
+/// Ends the writers, also when something fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// CHECK, with the table locked against writers.
+fn contents_of_locked(db: &Db, txn: &mut Transaction, table: &Arc<Table>) {
+    let count = all_rows(txn, table).unwrap().len();
+    let report = db.check_table_with(table, &mut |_, stored, expected| {
+        let all = support::altering::entries(table, &Row::parse(stored).0);
+        let entry = |(index_no, key, payload)| cheetah::db::ExpectedEntry { index_no, key, payload };
+        expected.extend(all.into_iter().map(entry));
+        Ok(())
+    });
+    let report = report.unwrap();
+    assert!(report.is_ok(), "{:?}", report.findings);
+    assert_eq!(report.rows, count as u64);
+}
+
+fn change_one(db: &Db, txn: &mut Transaction, rng: &mut Rng, keys: u64) -> Result<()> {
+    let table = db.table("t")?;
+    let key = rng.below(keys);
+    let old = read_as(txn, &table, key, Read::Exclusive)?;
+    let new =
+        (rng.below(3) > 0).then(|| Row::new(rng.below(1000), if rng.below(10) == 0 { 1500 } else { 20 }));
+    match (&old, &new) {
+        (None, None) => Ok(()),
+        _ => put(txn, &table, key, old.as_ref(), new.as_ref()),
+    }
+}
+
+/// Snapshots of before have no versions in the new index: they are refused it, and nothing else.
+fn older_snapshot_reads_the_index() -> Result<u64> {
+    let db = open(&SimDisk::new()).unwrap();
+    let t = filled(&db, "t");
+    let (mut old, mut writer, mut ddl) = (db.begin(), db.begin(), db.begin());
+    assert_eq!(all_rows(&mut old, &t).unwrap().len() as u64, ROWS);
+    put(&mut writer, &t, 1, Some(&row(1)), None).unwrap();
+    writer.commit().unwrap();
+    let mut build = begin(&mut ddl, &t, false).unwrap();
+    run(&mut ddl, &mut build).unwrap();
+    finish(&db, &mut ddl, &t, &mut build).unwrap();
+    let t = db.table("t").unwrap();
+    assert_eq!(all_rows(&mut old, &t).unwrap().len() as u64, ROWS);
+    let count = |txn: &mut Transaction, index_no: usize| {
+        let mut cursor = txn.cursor(&t, index_no, Read::Consistent)?;
+        let (mut found, mut count) = (cursor.seek(SeekMode::First, b"")?, 0);
+        while found {
+            count += 1;
+            found = cursor.next()?;
+        }
+        Ok(count)
+    };
+    assert_eq!(count(&mut old, 3).unwrap(), ROWS, "an index that was there");
+    assert_eq!(count(&mut db.begin(), 1).unwrap(), ROWS - 1);
+    count(&mut old, 1)
+}
+
+#[test]
+fn m2_an_index_is_refused_to_snapshots_that_are_older() {
+    assert!(matches!(older_snapshot_reads_the_index(), Err(Error::TableChanged(_))));
+    let bug = plant("alter: show an index to older snapshots");
+    assert_ne!(older_snapshot_reads_the_index().unwrap(), ROWS);
+    assert!(bug.reached_count() > 0);
+}
+
+#[test]
+fn keys_that_come_twice_are_refused_with_their_row() {
+    let db = open(&SimDisk::new()).unwrap();
+    filled(&db, "t");
+    drop_indexes(&db, "t").unwrap();
+    let t = db.table("t").unwrap();
+    let (mut writer, mut ddl) = (db.begin(), db.begin());
+    // In the rows that are read first.
+    put(&mut writer, &t, 500, None, Some(&Row::new(7, 2000))).unwrap();
+    writer.commit().unwrap();
+    let mut build = begin(&mut ddl, &t, true).unwrap();
+    let error = run(&mut ddl, &mut build).unwrap_err();
+    assert!(
+        matches!(&error, Error::DuplicateKey { index_no: 2, existing } if existing == &7u64.to_be_bytes()),
+        "{error}"
+    );
+    let (key, refused) = build.refused().unwrap();
+    assert_eq!((key, Row::parse(refused)), (&500u64.to_be_bytes()[..], (Row::new(7, 2000), false)));
+    drop(build);
+    put(&mut writer, &t, 500, Some(&Row::new(7, 2000)), None).unwrap();
+    writer.commit().unwrap();
+    // In what comes later; rows that change their keys with each other are none.
+    let mut build = begin(&mut ddl, &t, true).unwrap();
+    run(&mut ddl, &mut build).unwrap();
+    put(&mut writer, &t, 8, Some(&row(8)), Some(&Row::new(9, 10))).unwrap();
+    put(&mut writer, &t, 9, Some(&row(9)), Some(&Row::new(8, 10))).unwrap();
+    writer.commit().unwrap();
+    ddl.finish_build(&mut build, &mut entries_of).unwrap();
+    ddl.rollback().unwrap();
+    put(&mut writer, &t, 600, None, Some(&Row::new(9, 2000))).unwrap();
+    writer.commit().unwrap();
+    let error = ddl.finish_build(&mut build, &mut entries_of).unwrap_err();
+    assert!(matches!(error, Error::DuplicateKey { index_no: 2, .. }), "{error}");
+    assert_eq!(build.refused().unwrap().0, &600u64.to_be_bytes()[..]);
+    drop(build);
+    ddl.rollback().unwrap();
+    while db.run_background().unwrap() {}
+    assert_eq!(db.pages_without_owner(), 0);
+}
+
+#[test]
+fn nothing_but_what_was_built_to_its_end_can_be_taken() {
+    let db = open(&SimDisk::new()).unwrap();
+    let t = filled(&db, "t");
+    let mut ddl = db.begin();
+    let mut build = begin(&mut ddl, &t, true).unwrap();
+    assert!(build.indexes().is_none());
+    run(&mut ddl, &mut build).unwrap();
+    assert!(build.indexes().is_none());
+    ddl.finish_build(&mut build, &mut entries_of).unwrap();
+    let other = filled(&db, "u");
+    let indexes = vec![
+        AlteredIndex { name: "PRIMARY".into(), from: IndexFrom::Kept(0) },
+        AlteredIndex { name: "a".into(), from: IndexFrom::Built(1) },
+    ];
+    let (extra, mark) = (Vec::new(), Vec::new());
+    let alteration =
+        Alteration { table: other, indexes, built: build.indexes(), compression: None, extra, mark };
+    assert!(db.alter_tables(std::slice::from_ref(&alteration)).is_err(), "of another table");
+    let refused = AlteredIndex { name: "a".into(), from: IndexFrom::Built(3) };
+    let indexes = vec![alteration.indexes[0].clone(), refused];
+    assert!(
+        db.alter_tables(&[Alteration { table: t, indexes, ..alteration }]).is_err(),
+        "one that was not built"
+    );
+}

@@ -1,0 +1,109 @@
+"""Indexes that are added while others write: nobody waits for the build, and the index is right."""
+
+import random
+import threading
+import time
+
+from cheetah_tools.servertests import expect
+
+ROWS = 60000
+ADD = "ALTER TABLE t ADD INDEX b (b), ADD INDEX cb (c, b(10)), ADD UNIQUE ca (c, a), ALGORITHM=NOCOPY, LOCK=NONE"
+WRITES = ["UPDATE t SET b = MD5(RAND()), c = c + 1 WHERE a = {key}", "DELETE FROM t WHERE a = {key}",
+          "INSERT IGNORE INTO t VALUES ({key}, MD5(RAND()), RAND() * 1000)", "UPDATE IGNORE t SET a = a + 100000 WHERE a = {key}"]
+
+
+class Writer(threading.Thread):
+    """Small transactions, of which every third is rolled back, until told to stop; keeps the longest time that one took."""
+
+    def __init__(self, server, number):
+        super().__init__(daemon=True)
+        self.server, self.number, self.stop, self.done, self.failure, self.longest = server, number, False, 0, "", 0.0
+
+    def run(self):
+        import pymysql
+        connection, rng = self.server.connect("d", autocommit=False), random.Random(self.number)
+        while not self.stop and not self.failure:
+            began = time.time()
+            try:
+                with connection.cursor() as cursor:
+                    for statement in WRITES[self.number % 2:] + WRITES[:2]:
+                        cursor.execute(statement.format(key=rng.randrange(ROWS)))
+                (connection.rollback if self.done % 3 == 2 else connection.commit)()
+            except pymysql.MySQLError as failure:
+                connection.rollback()
+                if failure.args[0] not in (1020, 1205, 1213, 1412):
+                    self.failure = str(failure)
+            self.done += 1
+            self.longest = max(self.longest, time.time() - began)
+        connection.close()
+
+
+def test_writers_go_on_while_indexes_are_added(context):
+    """Several builds, each under writers; what they leave is checked as a whole."""
+    server = context.server({"loose_cheetah_buffer_pool_size": "16M"})
+    server.start()
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT) ENGINE=CHEETAH", "d")
+    server.sql(f"INSERT INTO t SELECT seq, MD5(seq), seq % 1000 FROM seq_1_to_{ROWS}", "d")
+    writers = [Writer(server, number) for number in range(3)]
+    for writer in writers:
+        writer.start()
+    meanwhile = 0
+    for _ in range(max(3, context.rounds // 4)):
+        before = sum(writer.done for writer in writers)
+        server.sql(ADD, "d")
+        meanwhile += sum(writer.done for writer in writers) - before
+        rows = server.sql("CHECK TABLE d.t EXTENDED")
+        expect(rows[-1][3] == "OK", f"CHECK TABLE: {rows[-1]}", server)
+        server.sql("ALTER TABLE t DROP INDEX b, DROP INDEX cb, DROP INDEX ca", "d")
+    for writer in writers:
+        writer.stop = True
+    for writer in writers:
+        writer.join(60)
+        expect(not writer.failure, f"a writer failed: {writer.failure}", server)
+    expect(meanwhile > 20, f"only {meanwhile} transactions ended while indexes were added", server)
+    server.sql(ADD, "d")
+    counts = {server.value(f"SELECT COUNT(*) FROM d.t FORCE INDEX ({index}) WHERE {column} IS NOT NULL") for index, column in (("b", "b"), ("cb", "c"), ("ca", "c"))}
+    expect(counts == {server.value("SELECT COUNT(*) FROM d.t")}, f"indexes have {counts} rows", server)
+    server.stop()
+
+
+def test_older_snapshots_and_open_transactions(context):
+    """A snapshot of before is refused the new index and nothing else; an open writer is waited for; KILL leaves nothing."""
+    import pymysql
+    server = context.server()
+    server.start()
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE other (a INT) ENGINE=CHEETAH", "d")
+    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT, KEY b (b)) ENGINE=CHEETAH", "d")
+    server.sql("INSERT INTO t SELECT seq, MD5(seq), seq FROM seq_1_to_5000", "d")
+    old, writer = server.connect("d", autocommit=False), server.connect("d", autocommit=False)
+    with old.cursor() as cursor, writer.cursor() as writing:
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        server.sql("DELETE FROM t WHERE a <= 100", "d")
+        server.sql("ALTER TABLE t ADD INDEX c (c), ALGORITHM=NOCOPY, LOCK=NONE", "d")
+        cursor.execute("SELECT COUNT(*) FROM t FORCE INDEX (b) WHERE b > ''")
+        expect(cursor.fetchone()[0] == 5000, "an index that was there shows another snapshot", server)
+        try:
+            cursor.execute("SELECT COUNT(*) FROM t FORCE INDEX (c) WHERE c > 0")
+            expect(False, f"the new index shows {cursor.fetchone()} to an older snapshot", server)
+        except pymysql.MySQLError as failure:
+            expect(failure.args[0] == 1412, f"another error: {failure}", server)
+        old.rollback()
+        cursor.execute("SELECT COUNT(*) FROM t FORCE INDEX (c) WHERE c > 0")
+        expect(cursor.fetchone()[0] == 4900, "the new index lacks rows", server)
+        old.rollback()
+        writing.execute("UPDATE t SET c = c + 100000 WHERE a > 4900")
+        adding = threading.Thread(target=server.sql, args=("ALTER TABLE t ADD INDEX c2 (c, a), DROP INDEX c, ALGORITHM=NOCOPY, LOCK=NONE", "d"))
+        adding.start()
+        time.sleep(0.5)
+        expect(adding.is_alive(), "the definition changed under an open transaction", server)
+        writing.execute("UPDATE t SET c = c + 1 WHERE a = 4950")
+        writer.commit()
+        adding.join(30)
+        expect(not adding.is_alive(), "ALTER TABLE still waits", server)
+    expect(server.value("SELECT SUM(c) FROM d.t FORCE INDEX (c2) WHERE c > 100000") == server.value("SELECT SUM(c) FROM d.t IGNORE INDEX (c2) WHERE c > 100000"),
+           "the index lacks what was written meanwhile", server)
+    for row in server.sql("CHECK TABLE d.t EXTENDED"):
+        expect(row[3] == "OK", f"CHECK TABLE: {row}", server)
+    server.stop()
