@@ -118,7 +118,7 @@ SELECT MAX(id) FROM s;
 --! cheetah-only
 -- The engine has built these tables, none of the temporary ones, and sorted most of them; small ones it has not.
 SELECT VARIABLE_VALUE = 0 AS not_since_the_start FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Cheetah_loads';
-ALTER TABLE s2 ADD KEY xn (x, n);
+ALTER TABLE s2 ADD KEY xn (x, n), ALGORITHM=COPY;
 CREATE TABLE small ENGINE=CHEETAH SELECT * FROM s2 LIMIT 100;
 SELECT VARIABLE_VALUE AS loads FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Cheetah_loads';
 SELECT VARIABLE_VALUE AS row_count FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Cheetah_loaded_rows';

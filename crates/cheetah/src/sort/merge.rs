@@ -99,6 +99,7 @@ impl Merge {
     pub fn advance(&mut self) -> Result<bool> {
         match &mut self.0 {
             Source::Memory { buffer, next } => {
+                buffer.fetch(*next);
                 *next += 1;
                 Ok(*next <= buffer.count())
             }

@@ -59,6 +59,7 @@ impl Sorter {
             None => self.file.insert(RunFile::create(&self.files, self.block_bytes)?),
         };
         for no in 0..self.buffer.count() {
+            self.buffer.fetch(no);
             let (key, value) = self.buffer.record(no);
             file.push(key, value)?;
         }
