@@ -12,6 +12,8 @@ use std::sync::Arc;
 const SMALL_PART: u64 = 4;
 /// A segment of which less than this part is dead is not worth moving; gaps between images are about half of that.
 const GAIN_PART: u64 = 16;
+/// Garbage in an open segment that is not worth a file of its own, unless segments are small themselves.
+const SPARSE_BYTES_MIN: u64 = 256 << 10;
 /// Small segments that are left alone: about those of the last few openings.
 const SMALL_COUNT_MAX: usize = 12;
 
@@ -218,7 +220,7 @@ impl Table {
     pub(super) fn is_sparse(&self, segment: SegmentId, segment_bytes: u64) -> bool {
         let Some(row) = self.rows.get(&segment) else { return false };
         let garbage = row.garbage_bytes();
-        garbage > row.end / 4 && garbage >= segment_bytes / GAIN_PART
+        garbage > row.end / 4 && garbage >= SPARSE_BYTES_MIN.min(segment_bytes / GAIN_PART)
     }
 
     /// Cost-benefit of Rosenblum and Ousterhout 1992: space gained, times the time it will stay gained, for the cost of

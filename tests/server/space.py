@@ -1,0 +1,69 @@
+"""Space comes back by itself: no OPTIMIZE, no FLUSH, only time."""
+
+import time
+
+from cheetah_tools.say import note
+from cheetah_tools.servertests import expect
+
+ROWS, LARGE_ROWS = 40_000, 1_000_000
+# After the statement that makes four fifths needless the files have at most this part of what they had.
+LEFT_MAX = 0.4
+SECONDS_MAX = 120
+TABLE = """CREATE TABLE d.t (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL, g CHAR(32) NOT NULL, c VARCHAR(200) NOT NULL,
+           PRIMARY KEY (id), KEY k (k), KEY g (g)) ENGINE=CHEETAH"""
+
+
+def file_bytes(server) -> int:
+    """What the file system says of all files of the engine but the log, whose files are kept and used again."""
+    return sum(file.stat().st_blocks * 512 for file in (server.data / "#cheetah").rglob("*")
+               if file.is_file() and file.parent.name != "wal")
+
+
+def rested_bytes(server) -> int:
+    """The size of the files when what a load has left over has gone."""
+    until = time.monotonic() + SECONDS_MAX
+    while server.status("Cheetah_segment_bytes") > 1.3 * server.status("Cheetah_segment_live_bytes") and time.monotonic() < until:
+        time.sleep(0.2)
+    return file_bytes(server)
+
+
+def shrink(server, statement: str, most: float) -> tuple:
+    """Run it, and wait until the files have at most `most` of what they had: part that is left, seconds."""
+    server.sql("FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")
+    before = rested_bytes(server)
+    server.sql(statement, "d")
+    started, left = time.monotonic(), 1.0
+    while time.monotonic() < started + SECONDS_MAX:
+        left = file_bytes(server) / before
+        if left <= most:
+            break
+        time.sleep(0.1)
+    seconds = time.monotonic() - started
+    note(f"{statement}: {left:.2f} of {before / 1e6:.1f} MB after {seconds:.1f} s")
+    return left, seconds
+
+
+def fill(server, rows: int) -> None:
+    """The table, anew."""
+    server.sql("DROP TABLE IF EXISTS d.t")
+    server.sql(TABLE)
+    for first in range(1, rows + 1, 200_000):
+        last = min(first + 200_000 - 1, rows)
+        server.sql(f"INSERT INTO d.t SELECT seq, CRC32(seq), MD5(seq), CONCAT_WS(' ', 'the row with', SHA1(seq), SHA1(seq + 1)) "
+                   f"FROM seq_{first}_to_{last}", "d")
+
+
+def test_space_comes_back_by_itself(context):
+    """Of rows all over a table, of an index, of all rows; the large form also deletes the end of a table, and drops it."""
+    rows = LARGE_ROWS if context.large else ROWS
+    statements = [("DELETE FROM t WHERE id % 5 <> 0", LEFT_MAX), ("ALTER TABLE t DROP INDEX g", 0.8), ("TRUNCATE TABLE t", LEFT_MAX / 2)]
+    if context.large:
+        statements += [(f"DELETE FROM t WHERE id > {rows // 5}", LEFT_MAX), ("DROP TABLE t", LEFT_MAX / 2)]
+    server = context.server({"loose_cheetah_buffer_pool_size": "256M"} if context.large else None)
+    server.start()
+    server.sql("CREATE DATABASE d")
+    for statement, most in statements:
+        fill(server, rows)
+        left, seconds = shrink(server, statement, most)
+        expect(left <= most, f"{statement}: the files have {left:.2f} of what they had after {seconds:.0f} s", server)
+    server.stop()
