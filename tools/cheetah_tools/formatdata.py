@@ -19,7 +19,7 @@ SYSBENCH_ROWS = 300_000
 # What sysbench 0.4 wrote into every row.
 OLD_ROW = "c = ' ', pad = 'qqqqqqqqqqwwwwwwwwwweeeeeeeeeerrrrrrrrrrtttttttttt'"
 SETS = ["enwiki_text_plain", "feed_beer", "flights_nyc13", "sysbench", "sysbench_old"]
-ONE_ROW_ROWS = 10_000   # of each table: every one of them waits for a sync
+ONE_ROW_ROWS = 3_000   # of each table: every one of them waits for a sync
 MEMORY_BYTES = 256 << 20
 SECONDARY_KEY = re.compile(rb"^\s*((?:UNIQUE )?KEY `[^`]+`.*?),?\s*$")
 TABLE_NAME = re.compile(rb"CREATE TABLE `([^`]+)`")
