@@ -437,7 +437,9 @@ int32_t cheetah_records_in_range(const CheetahTable *table, uint32_t index_no, c
 int32_t cheetah_check_table(CheetahDb *db, const CheetahTable *table, CheetahExpectedEntries expected, void *context,
                             CheetahTextSink sink, void *sink_context);
 void cheetah_expect_entry(CheetahEntrySink *sink, uint32_t index_no, CheetahBytes key, CheetahBytes payload);
-int32_t cheetah_analyze_table(CheetahDb *db, const CheetahTable *table, CheetahKeyEnds key_ends, void *context);
+int32_t cheetah_analyze_table(CheetahDb *db, const CheetahTable *table, uint32_t places, uint8_t again,
+                              CheetahKeyEnds key_ends, void *context);
+uint64_t cheetah_statistics_version(const CheetahTable *table);
 uint64_t cheetah_rows_per_value(const CheetahTable *table, uint32_t index_no, uint32_t parts);
 
 /* Transactions. */

@@ -213,6 +213,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
 
   // statistics.cc
   int refresh_sizes();
+  void renew_cardinalities();
   void set_cardinalities();
   void bound(uint key_no, const key_range *range, cheetah::Buffer *out);
 
@@ -277,4 +278,5 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // Sizes as of the last look at them.
   std::vector<CheetahIndexStats> sizes_;
   ha_rows sized_rows_ = 0;
+  uint64_t statistics_version_ = 0;
 };

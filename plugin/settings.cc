@@ -10,7 +10,7 @@ namespace cheetah {
 static const ulonglong mib = 1ULL << 20;
 
 static ulonglong buffer_pool_size, log_file_size, log_size_max;
-static unsigned io_capacity, flush_log_at_trx_commit;
+static unsigned io_capacity, flush_log_at_trx_commit, sample_pages;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = {array_elements(compression_names) - 1, "", compression_names, nullptr};
 
@@ -44,6 +44,10 @@ static MYSQL_SYSVAR_UINT(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGI
                          "once a second; 0: it is written and synced once a second",
                          nullptr, set_flush_log, 1, 0, 2, 0);
 
+static MYSQL_SYSVAR_UINT(stats_persistent_sample_pages, sample_pages, PLUGIN_VAR_RQCMDARG,
+                         "Places of an index that ANALYZE TABLE looks at, unless the table's STATS_SAMPLE_PAGES says how many",
+                         nullptr, nullptr, 20, 1, 1000000, 0);
+
 static MYSQL_THDVAR_ULONGLONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
                               "Seconds to wait for a lock of a row or a table", nullptr, nullptr, 50, 0, 100000000, 0);
 
@@ -70,6 +74,7 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(log_size_max),
                                         MYSQL_SYSVAR(io_capacity),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
+                                        MYSQL_SYSVAR(stats_persistent_sample_pages),
                                         MYSQL_SYSVAR(lock_wait_timeout),
                                         MYSQL_SYSVAR(snapshot_isolation),
                                         MYSQL_SYSVAR(strict_mode),
@@ -93,6 +98,8 @@ uint64_t lock_wait_timeout_ns(THD *thd) {
   if (of_statement) seconds = std::min<ulonglong>(seconds, thd->variables.lock_wait_timeout);
   return seconds * 1000000000ULL;
 }
+
+uint32_t stats_persistent_sample_pages() { return sample_pages; }
 
 bool snapshot_isolation(THD *thd) { return THDVAR(thd, snapshot_isolation); }
 

@@ -19,6 +19,8 @@ uint64_t lock_wait_timeout_ns(THD *thd);
 bool snapshot_isolation(THD *thd);
 // Whether words of a definition that cannot be meant are refused.
 bool strict_mode(THD *thd);
+// Places of an index that ANALYZE looks at.
+uint32_t stats_persistent_sample_pages();
 // The session's choice for tables that say nothing: a CheetahCompression and its level (0: the codec's own default).
 void default_compression(THD *thd, uint8_t *codec, int32_t *level);
 

@@ -54,6 +54,7 @@ int ha_cheetah::info(uint what) {
   stats.mean_rec_length = rows == 0 ? 0 : static_cast<ulong>(length / rows);
   stats.mrr_length_per_rec = ref_length + sizeof(void *);
   if (what & HA_STATUS_CONST) set_cardinalities();
+  if (what & HA_STATUS_VARIABLE) renew_cardinalities();
   return 0;
 }
 

@@ -87,8 +87,6 @@ static const IgnoredOption ignored_options[] = {
     {HA_CREATE_USED_CONNECTION, "CONNECTION", "the table is local"},
     {HA_CREATE_USED_PAGE_CHECKSUM, "PAGE_CHECKSUM", "every page has a checksum"},
     {HA_CREATE_USED_STATS_PERSISTENT, "STATS_PERSISTENT", "row counts and sizes are exact"},
-    {HA_CREATE_USED_STATS_SAMPLE_PAGES, "STATS_SAMPLE_PAGES", "ANALYZE TABLE chooses its sample"},
-    {HA_CREATE_USED_STATS_AUTO_RECALC, "STATS_AUTO_RECALC", "row counts and sizes are exact"},
 };
 
 int check_table_options(THD *thd, const TABLE *form, const HA_CREATE_INFO *info) {

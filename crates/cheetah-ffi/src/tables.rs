@@ -318,11 +318,14 @@ pub unsafe extern "C" fn cheetah_expect_entry(
     });
 }
 
-/// Takes statistics of all indexes by samples and keeps them. `key_ends` tells where the parts of a key end.
+/// Takes statistics of all indexes by samples from so many places of each and keeps them; with `again` only if that has been
+/// done before, long ago, and much has changed since. `key_ends` tells where the parts of a key end.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_analyze_table(
     db: *mut CheetahDb,
     table: *const CheetahTable,
+    places: u32,
+    again: u8,
     key_ends: CheetahKeyEnds,
     context: *mut c_void,
 ) -> i32 {
@@ -337,7 +340,21 @@ pub unsafe extern "C" fn cheetah_analyze_table(
         };
         ends.extend(found.iter().take(count as usize).map(|&end| end as usize));
     };
-    entry(|| db.0.analyze_table(&table.table, &mut ends_of).map(|()| Code::Ok))
+    entry(|| {
+        match again {
+            0 => db.0.analyze_table(&table.table, places, &mut ends_of)?,
+            _ => drop(db.0.analyze_again(&table.table, places, &mut ends_of)?),
+        }
+        Ok(Code::Ok)
+    })
+}
+
+/// A number that changes with the table's statistics.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_statistics_version(table: *const CheetahTable) -> u64 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value(0, || table.table.statistics_version())
 }
 
 /// About how many rows have the same values in the first `parts` parts of an index; 0 when that is not known.

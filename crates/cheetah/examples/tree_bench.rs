@@ -118,7 +118,7 @@ fn read(tree: &Arc<Tree>, records: u64) -> Result<()> {
     })?;
     time("estimate of a range", count.min(100_000), || {
         for pair in draws.windows(2).take(100_000) {
-            black_box(tree.count_between(&pair[0].to_be_bytes(), Some(&pair[1].to_be_bytes()))?);
+            black_box(tree.count_between(&pair[0].to_be_bytes(), Some(&pair[1].to_be_bytes()), records)?);
         }
         Ok(())
     })

@@ -319,7 +319,7 @@ fn statistics_are_exact_in_small_tables_and_outlive_a_crash_a_rename_and_the_tab
     }
     txn.commit().unwrap();
     assert_eq!(rows_per_value(&table), [None, None]);
-    db.analyze_table(&table, &mut key_ends).unwrap();
+    db.analyze_table(&table, 20, &mut key_ends).unwrap();
     let [by_name, whole] = rows_per_value(&table);
     assert!(by_name.unwrap() > 1, "names repeat");
     assert_eq!(whole, Some(1));
@@ -337,6 +337,31 @@ fn statistics_are_exact_in_small_tables_and_outlive_a_crash_a_rename_and_the_tab
 }
 
 #[test]
+fn statistics_are_taken_again_when_a_tenth_has_changed_but_not_at_once_again() {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let add = |keys: std::ops::Range<u64>| {
+        let mut txn = db.begin();
+        for key in keys {
+            let row = Row { name: format!("n{}", key % 10).into_bytes(), ..Row::new(key, 5) };
+            insert(&mut txn, &table, key, &row).unwrap();
+        }
+        txn.commit().unwrap();
+    };
+    let again = || db.analyze_again(&table, 20, &mut key_ends).unwrap();
+    add(0..400);
+    assert!(!again() && rows_per_value(&table) == [None, None], "nobody has analyzed it");
+    db.analyze_table(&table, 20, &mut key_ends).unwrap();
+    let version = table.statistics_version();
+    add(400..450);
+    assert!(!again() && rows_per_value(&table)[0] == Some(40), "not more than a tenth and sixteen rows");
+    add(450..800);
+    assert!(again() && rows_per_value(&table)[0] == Some(80) && table.statistics_version() > version);
+    add(800..1600);
+    assert!(!again() && rows_per_value(&table)[0] == Some(80), "it was just done");
+}
+
+#[test]
 fn statistics_of_a_large_table_are_sampled() {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -346,14 +371,14 @@ fn statistics_of_a_large_table_are_sampled() {
         insert(&mut txn, &table, key, &row).unwrap();
     }
     txn.commit().unwrap();
-    db.analyze_table(&table, &mut key_ends).unwrap();
+    db.analyze_table(&table, 20, &mut key_ends).unwrap();
     // Four, by an estimate that is rounded down.
     let [by_name, by_number] = rows_per_value(&table);
     assert!(matches!(by_name, Some(3 | 4)) && by_number == Some(1), "{by_name:?} {by_number:?}");
     let mut few = |index_no: usize, key: &[u8], _: &[u8], ends: &mut Vec<usize>| {
         ends.push(if index_no == 1 { 3 } else { key.len() });
     };
-    db.analyze_table(&table, &mut few).unwrap();
+    db.analyze_table(&table, 20, &mut few).unwrap();
     assert_eq!(rows_per_value(&table)[0], Some(4000), "three beginnings of names, counted one by one");
 }
 

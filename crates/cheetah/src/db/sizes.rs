@@ -1,12 +1,14 @@
 //! Sizes of tables and indexes: for views, for SHOW TABLE STATUS, and for the optimizer.
 
 use super::Db;
-use crate::base::Result;
+use crate::base::{Result, TreeId};
 use crate::format::catalog::IndexDef;
 use crate::format::image::Compression;
-use crate::pool::{Cached, PageCounts};
+use crate::pool::{Cached, PageClass, PageCounts};
+use crate::table::core::Core;
 use crate::table::{Estimate, Table, TableSpec};
 use crate::tree::Tree;
+use std::collections::HashMap;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
@@ -80,10 +82,10 @@ impl Table {
     }
 
     /// About how many entries of an index have a stored key from `low` on and before `high`; `None` is the end on
-    /// that side. Reads little from disk.
+    /// that side. Reads no page but a root.
     pub fn records_in_range(&self, index_no: usize, low: Option<&[u8]>, high: Option<&[u8]>) -> Result<u64> {
         let _usage = self.use_it()?;
-        self.tree(index_no)?.count_between(low.unwrap_or_default(), high)
+        self.tree(index_no)?.count_between(low.unwrap_or_default(), high, self.row_count())
     }
 }
 
@@ -107,6 +109,9 @@ fn index_stats(index_no: usize, tree: &Arc<Tree>) -> Result<IndexStats> {
     })
 }
 
+/// What is in the files and belongs to no table: the catalog, the undo log, tables that are being dropped, the page map.
+const ENGINE: &str = "#engine";
+
 impl Db {
     /// Begins to find out what a table like that would weigh, from rows that the caller brings; it need not exist. `Limit` for a table that
     /// could not be created.
@@ -114,8 +119,9 @@ impl Db {
         Estimate::new(&self.0.core, spec)
     }
 
-    /// Sizes of all tables that can be used, by name, the engine's own included. Reads little from disk, and looks at
-    /// every entry of the page table, one for each page of the database.
+    /// Sizes of all tables that can be used, by name, the engine's own included, and last [`ENGINE`]'s. Stored and free bytes
+    /// of all together are the bytes of the files, logs apart. Reads little from disk, and looks at every entry of the page
+    /// table, one for each page of the database.
     pub fn sizes(&self) -> Vec<TableSizes> {
         let core = &self.0.core;
         let cached = core.pool.cached();
@@ -126,15 +132,73 @@ impl Db {
                 let cached = cached.get(&index.tree).copied().unwrap_or_default();
                 (index.name.clone(), Sizes { stats, cached })
             };
-            Some(TableSizes {
+            let sizes = TableSizes {
                 name,
                 rows: table.row_count(),
                 auto_increment: table.auto_increment(),
                 compression: table.def().compression,
                 indexes: table.indexes().iter().zip(stats).map(sizes).collect(),
-            })
+            };
+            Some((table, sizes))
         };
         // One that has been dropped meanwhile, or is fenced, is left out.
-        core.catalog.names().into_iter().filter_map(of).collect()
+        let found: Vec<_> = core.catalog.names().into_iter().filter_map(of).collect();
+        share_files(core, found, &cached)
+    }
+}
+
+/// Takes the stored bytes once more, of all tables at about the same moment, and shares the free ones out, so that all
+/// together are the bytes of the files.
+fn share_files(
+    core: &Core,
+    found: Vec<(Arc<Table>, TableSizes)>,
+    cached: &HashMap<TreeId, Cached>,
+) -> Vec<TableSizes> {
+    let mut tables = Vec::with_capacity(found.len() + 1);
+    for (table, mut sizes) in found {
+        for (index, (_, sizes)) in table.indexes().iter().zip(&mut sizes.indexes) {
+            sizes.stats.stored_bytes = core.pool.tree_bytes(index.tree).stored_bytes;
+        }
+        tables.push(sizes);
+    }
+    let (file_bytes, live_bytes) = core.pool.file_and_live_bytes();
+    let stored = |tables: &[TableSizes]| {
+        tables.iter().flat_map(|table| &table.indexes).map(|(_, s)| s.stats.stored_bytes).sum::<u64>()
+    };
+    tables.push(engine_sizes(core, live_bytes.saturating_sub(stored(&tables)), cached));
+    let all = stored(&tables);
+    let (free, mut before, mut given) = (file_bytes.saturating_sub(all), 0, 0);
+    for (_, sizes) in tables.iter_mut().flat_map(|table| &mut table.indexes) {
+        before += sizes.stats.stored_bytes;
+        let upto = (u128::from(free) * u128::from(before)).checked_div(all.into()).unwrap_or_default() as u64;
+        sizes.stats.free_bytes = upto - given;
+        given = upto;
+    }
+    if let Some((_, engine)) = tables.last_mut().and_then(|table| table.indexes.last_mut()) {
+        engine.stats.free_bytes += free - given;
+        engine.stats.stored_bytes += core.map.file_bytes();
+    }
+    tables
+}
+
+/// See [`ENGINE`]; it has `stored_bytes` of images.
+fn engine_sizes(core: &Core, stored_bytes: u64, cached: &HashMap<TreeId, Cached>) -> TableSizes {
+    let mut all =
+        Sizes { stats: IndexStats { depth: 1, ..IndexStats::default() }, cached: Cached::default() };
+    for tree in [TreeId::CATALOG, TreeId::UNDO] {
+        let bytes = core.pool.tree_bytes(tree);
+        let logical = |counts: PageCounts| counts.bytes(core.pool.page_bytes(), PageClass::Base);
+        let (logical_bytes, stored_logical_bytes) = (logical(bytes.by_class), logical(bytes.stored_by_class));
+        let stats =
+            IndexStats { pages: bytes.pages, logical_bytes, stored_logical_bytes, ..IndexStats::default() };
+        all += Sizes { stats, cached: cached.get(&tree).copied().unwrap_or_default() };
+    }
+    all.stats.stored_bytes = stored_bytes;
+    TableSizes {
+        name: ENGINE.to_owned(),
+        rows: 0,
+        auto_increment: 1,
+        compression: Compression::default(),
+        indexes: vec![("(all)".to_owned(), all)],
     }
 }

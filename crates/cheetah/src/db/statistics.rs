@@ -17,17 +17,40 @@ use crate::table::{IndexSpec, NewRow, Table, TableSpec};
 use crate::tree::SeekMode;
 use std::sync::Arc;
 
+/// How often a table is analyzed by itself at most, as by InnoDB.
+const ANALYZE_EVERY_NS: u64 = 10_000_000_000;
 /// Name of the statistics table; no database of the server can be called so.
 const NAME: &str = "#statistics";
 
 impl Db {
-    /// Takes statistics of all indexes of a table by samples and keeps them; durable on return. The caller's transaction
-    /// should have a lock on the table. Reads a few dozen pages of each index.
-    pub fn analyze_table(&self, table: &Arc<Table>, key_ends: &mut KeyEnds<'_>) -> Result<()> {
+    /// Takes statistics of all indexes of a table by samples from `places` of each and keeps them; durable on return. The
+    /// caller's transaction should have a lock on the table. Reads about so many pages of each index, and a few dozen.
+    pub fn analyze_table(&self, table: &Arc<Table>, places: u32, key_ends: &mut KeyEnds<'_>) -> Result<()> {
+        self.analyze_in(self.begin(), table, places, key_ends)
+    }
+
+    /// As [`analyze_table`](Self::analyze_table), if that has been done once, the number of rows has changed by a tenth since,
+    /// and nobody has done this in the last ten seconds. Waits for no lock. Returns whether there are new statistics; errors
+    /// mean that there are not (I2).
+    pub fn analyze_again(&self, table: &Arc<Table>, places: u32, key_ends: &mut KeyEnds<'_>) -> Result<bool> {
+        if !table.statistics_are_old() || !table.may_analyze(self.0.core.clock.now_ns(), ANALYZE_EVERY_NS) {
+            return Ok(false);
+        }
         let mut txn = self.begin();
+        txn.set_lock_wait(0);
+        self.analyze_in(txn, table, places, key_ends).map(|()| true)
+    }
+
+    fn analyze_in(
+        &self,
+        mut txn: Transaction,
+        table: &Arc<Table>,
+        places: u32,
+        key_ends: &mut KeyEnds<'_>,
+    ) -> Result<()> {
         let kept = self.statistics_table()?;
         for index_no in 0..table.indexes().len() {
-            let statistics = analyze_index(table, index_no, key_ends)?;
+            let statistics = analyze_index(table, index_no, places, key_ends)?;
             // One of so many comes without statistics after the next opening.
             if let Ok(number) = u16::try_from(table.number_of(index_no)) {
                 write(&mut txn, &kept, table.id(), number, &statistics)?;

@@ -166,6 +166,11 @@ impl Pool {
         share.checked_div(totals.live_bytes.into()).unwrap_or_default() as u64
     }
 
+    /// Bytes in the files of images, and bytes of the newest images of all pages, those in write buffers included.
+    pub fn file_and_live_bytes(&self) -> (u64, u64) {
+        (self.segments.written_bytes(), self.segments.totals().live_bytes)
+    }
+
     /// The account book of the engine's memory.
     pub fn memory(&self) -> &Arc<Memory> {
         &self.memory

@@ -381,6 +381,12 @@ impl Segments {
         self.buffer_bytes * Stream::ALL.len()
     }
 
+    /// Bytes that are in the files; what is in write buffers is still to come.
+    pub fn written_bytes(&self) -> u64 {
+        let files: Vec<_> = self.table.lock().rows.values().map(|row| row.file.clone()).collect();
+        files.iter().map(|file| file.written_bytes()).sum()
+    }
+
     /// Sums over all segments.
     pub fn totals(&self) -> Totals {
         self.table.lock().totals()

@@ -12,12 +12,8 @@ use crate::format::statistics::IndexStatistics;
 use crate::format::varint;
 use crate::tree::{Cursor, SeekMode};
 
-/// Places looked at, as InnoDB's `innodb_stats_persistent_sample_pages`.
-const RUNS: usize = 20;
-/// Entries of a run: about a leaf.
+/// Entries looked at in one place: about a leaf. Indexes that have no more than all places together are walked.
 const RUN_ENTRIES: u64 = 256;
-/// Indexes of up to so many entries are walked.
-const WALKED_ENTRIES: u64 = RUNS as u64 * RUN_ENTRIES;
 /// Different values up to which they are counted one by one.
 const JUMPS: u64 = 64;
 
@@ -25,22 +21,24 @@ const JUMPS: u64 = 64;
 /// where to put the ends, counted from the start of the caller's key.
 pub type KeyEnds<'a> = dyn FnMut(usize, &[u8], &[u8], &mut Vec<usize>) + 'a;
 
-/// Analyzes an index. Blocks for I/O.
+/// Analyzes an index, looking at `places` of it. Blocks for I/O.
 pub(crate) fn analyze_index(
     table: &Table,
     index_no: usize,
+    places: u32,
     key_ends: &mut KeyEnds<'_>,
 ) -> Result<IndexStatistics> {
     let _usage = table.use_it()?;
     let rows = table.row_count();
     let mut walk = Walk { cursor: table.tree(index_no)?.cursor(), index_no, key_ends, ends: Vec::new() };
     let mut run = Run::default();
-    if rows <= WALKED_ENTRIES {
-        walk.run(SeekMode::First, b"", WALKED_ENTRIES, &mut run)?;
+    let walked = u64::from(places) * RUN_ENTRIES;
+    if rows <= walked {
+        walk.run(SeekMode::First, b"", walked, &mut run)?;
         let distinct = run.changes.iter().map(|changes| changes + 1).collect();
         return Ok(IndexStatistics { rows, distinct });
     }
-    for key in table.tree(index_no)?.spread_keys(RUNS)? {
+    for key in table.tree(index_no)?.spread_keys(places as usize)? {
         run.previous.clear();
         walk.run(SeekMode::AtLeast, &key, RUN_ENTRIES, &mut run)?;
     }

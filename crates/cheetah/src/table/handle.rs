@@ -26,6 +26,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+/// Statistics are old when the number of rows has changed by one in so many since, and by more than so many rows.
+const CHANGED_PART: u64 = 10;
+const CHANGED_ROWS_MIN: u64 = 16;
+
 /// An open table. Handles are shared; those of a dropped table, and those from before a change of its definition, answer `NoSuchTable`.
 #[derive(Debug)]
 pub struct Table {
@@ -56,6 +60,9 @@ struct Life {
     /// Nobody has written it since this process has created it.
     untouched: AtomicBool,
     fence: OnceLock<String>,
+    statistics_version: AtomicU64,
+    /// When somebody last set out to analyze it again; 0 is never.
+    analyzed_ns: AtomicU64,
 }
 
 /// Keeps a table from being dropped.
@@ -90,6 +97,8 @@ impl Table {
             hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
             untouched: AtomicBool::new(true),
             fence: OnceLock::new(),
+            statistics_version: AtomicU64::new(0),
+            analyzed_ns: AtomicU64::new(0),
         };
         Self::of_life(def, trees, Arc::new(life))
     }
@@ -299,6 +308,25 @@ impl Table {
 
     pub(crate) fn set_statistics(&self, index_no: usize, statistics: IndexStatistics) {
         self.statistics.write().insert(index_no, statistics);
+        self.life.statistics_version.fetch_add(1, Relaxed);
+    }
+
+    /// How often statistics of an index have been set since the opening.
+    pub fn statistics_version(&self) -> u64 {
+        self.life.statistics_version.load(Relaxed)
+    }
+
+    /// Whether there are statistics, and the number of rows has changed by more than a tenth since, and by more than a few.
+    pub(crate) fn statistics_are_old(&self) -> bool {
+        let then = self.statistics.read().get(&0).map(|clustered| clustered.rows);
+        then.is_some_and(|then| self.row_count().abs_diff(then) > CHANGED_ROWS_MIN + then / CHANGED_PART)
+    }
+
+    /// Whether nobody has asked this in the last `every_ns`; then the caller shall analyze.
+    pub(crate) fn may_analyze(&self, now_ns: u64, every_ns: u64) -> bool {
+        let last = self.life.analyzed_ns.load(Relaxed);
+        let is_due = last == 0 || now_ns.saturating_sub(last) >= every_ns;
+        is_due && self.life.analyzed_ns.compare_exchange(last, now_ns.max(1), Relaxed, Relaxed).is_ok()
     }
 
     /// Keeps the table from being dropped while it is worked on. `Corruption` if it is fenced.

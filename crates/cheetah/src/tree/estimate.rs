@@ -1,56 +1,53 @@
 //! How many records lie between two keys, without reading from disk.
 //!
-//! Both bounds are followed down as far as pages are in memory. Where the ways part, the children in between
-//! count as much as an average child; in the leaves, if they are reached, the records are counted exactly. Only
-//! the first estimate of a tree that has been opened reads, one way down, to see what a leaf and an inner page
-//! hold.
+//! Both bounds are followed down as far as pages are in memory. In the leaves, if they are reached, the records are
+//! counted exactly; in a leaf that is not in memory a bound lies where its key does between the keys of the leaf's ends.
+//! Where the ways part, the children in between are counted if they are few, and otherwise as many as a sample needs,
+//! evenly spread; those that are not in memory count as much as the others, and if none is there, as an average child.
+//!
+//! Locks     One latch at a time; children are looked at after their parent's latch is gone, and a page that has
+//!           become something else meanwhile counts as not in memory.
 
 use super::descend::{Landing, Target};
-use super::{Path, Tree};
+use super::Tree;
 use crate::base::{PageId, Result};
 use crate::format::page::PageView;
+use std::ops::Range;
 
-/// Records of a leaf or children of an inner page, as long as none has been seen.
+/// Records of a leaf or children of an inner page, as long as nothing is known of the tree.
 const COUNT_GUESS: u64 = 64;
+/// Leaves looked at in each part of a range. Leaves whose counts deviate by half from their mean leave the sum of a
+/// sample of so many uncertain by 3 %.
+const LOOKS_MAX: usize = 256;
 
 /// One page on the way to a bound.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Step {
     page: PageId,
     level: u8,
-    slot: u64,
-    count: u64,
+    slot: usize,
+    count: usize,
+    /// Where the child of `slot` is not in memory: how far in it the bound lies, from 0 to 1, by its ends alone.
+    within: f64,
+}
+
+impl Step {
+    fn is_at(&self, other: &Step) -> bool {
+        (self.page, self.slot) == (other.page, other.slot)
+    }
 }
 
 impl Tree {
-    /// About how many records have a key with `low <= key < high`; `high` `None` means up to the end. May do I/O
-    /// the first time, and later for the root only.
-    pub fn count_between(&self, low: &[u8], high: Option<&[u8]>) -> Result<u64> {
+    /// About how many records have a key with `low <= key < high`; `high` `None` means up to the end. `records` are
+    /// all that the tree has, or about so many. Reads no page but the root.
+    pub fn count_between(&self, low: &[u8], high: Option<&[u8]>, records: u64) -> Result<u64> {
         if high.is_some_and(|high| high <= low) {
             return Ok(0);
         }
-        if !self.stats.leaf_records.is_known() {
-            self.prepare(low, &mut Path::default())?;
-        }
+        let estimate = self.estimate(records)?;
         let from = self.trace(Target::Key(low))?;
         let to = self.trace(high.map_or(Target::Last, Target::Key))?;
-        let parted = from.iter().zip(&to).position(|(a, b)| a != b);
-        let Some(parted) = parted else {
-            // The same way to the end: an empty range of a leaf, or a part of a page that is not in memory.
-            let below = from.last().map_or(0, |step| step.level);
-            return Ok(if below == 0 { 0 } else { self.records_under(below - 1) / 3 });
-        };
-        let (a, b) = (from[parted], to[parted]);
-        let after = self.records_after(&from[parted + 1..], a.level);
-        let before = self.records_before(&to[parted + 1..], b.level);
-        if a.page != b.page {
-            return Ok(after + before);
-        }
-        let apart = b.slot.saturating_sub(a.slot);
-        if a.level == 0 {
-            return Ok(apart);
-        }
-        Ok(apart.saturating_sub(1) * self.records_under(a.level - 1) + after + before)
+        Ok(estimate.between(&from, &to).round() as u64)
     }
 
     /// Levels of the tree; 1 when the root is a leaf.
@@ -71,6 +68,22 @@ impl Tree {
     /// Its pages, with those of large values that are no larger than its own: all that the pool can tell.
     fn pages(&self) -> u64 {
         self.pool.tree_bytes(self.def.id).by_class.up_to(self.def.class)
+    }
+
+    /// What pages hold that are not in memory, if all leaves have `records`: so much that a child of the root has its part
+    /// of them.
+    fn estimate(&self, records: u64) -> Result<Estimate<'_>> {
+        let leaves = self.leaf_pages_estimate()?.max(1);
+        let root = self.root_page()?;
+        let guard = root.read();
+        let view = PageView::new(&guard);
+        // Pages of large values count as leaves: what has been seen of leaves is nearer then.
+        let mean = records as f64 / leaves as f64;
+        let seen = self.stats.leaf_records.or(0) as f64;
+        let leaf_records = if seen > 2.0 * mean { seen } else { mean.max(1.0) };
+        let leaves_of_child = records as f64 / leaf_records / view.count().max(1) as f64;
+        let children = leaves_of_child.max(1.0).powf(1.0 / f64::from(view.level().max(2) - 1));
+        Ok(Estimate { tree: self, leaf_records, children })
     }
 
     /// Starts the average of children, where no inner page below the root has been seen, from the number of pages.
@@ -97,15 +110,10 @@ impl Tree {
                 Landing::Right => view.right(),
                 Landing::Here => {
                     let slot = target.slot_in(&view);
-                    let step = Step {
-                        page: page.pid(),
-                        level: view.level(),
-                        slot: slot as u64,
-                        count: view.count() as u64,
-                    };
-                    self.remember(&step, steps.is_empty());
-                    steps.push(step);
-                    if view.level() == 0 {
+                    let (page, level, count) = (page.pid(), view.level(), view.count());
+                    self.remember(level, count, steps.is_empty());
+                    steps.push(Step { page, level, slot, count, within: 0.0 });
+                    if level == 0 {
                         return Ok(steps);
                     }
                     view.child(slot)
@@ -114,48 +122,195 @@ impl Tree {
             drop(guard);
             match self.pool.fetch_resident(next) {
                 Some(resident) => page = resident,
-                None => return Ok(steps),
+                None => {
+                    if let Some(last) = steps.last_mut() {
+                        last.within = within_child(&PageView::new(&page.read()), last, target);
+                    }
+                    return Ok(steps);
+                }
             }
         }
     }
 
-    fn remember(&self, step: &Step, is_root: bool) {
-        if step.level == 0 {
-            self.stats.leaf_records.add(step.count);
+    fn remember(&self, level: u8, count: usize, is_root: bool) {
+        if level == 0 {
+            self.stats.leaf_records.add(count as u64);
         } else if !is_root {
-            self.stats.inner_children.add(step.count);
+            self.stats.inner_children.add(count as u64);
         }
     }
 
-    /// Records under an average page of `level`.
-    fn records_under(&self, level: u8) -> u64 {
-        let children = self.stats.inner_children.or(COUNT_GUESS).max(2);
-        self.stats.leaf_records.or(COUNT_GUESS).saturating_mul(children.saturating_pow(level.into()))
+    /// The count of a page in memory and those of its children, spread evenly over `slots`, that are at most `most`; for
+    /// a leaf none. `None` if it is not in memory, or not the page of that level any more.
+    fn resident_children(
+        &self,
+        pid: PageId,
+        level: u8,
+        slots: Option<Range<usize>>,
+        most: usize,
+    ) -> Option<(usize, Vec<PageId>)> {
+        let page = self.pool.fetch_resident(pid)?;
+        let guard = page.read();
+        let view = PageView::new(&guard);
+        if view.is_dead() || view.tree() != self.def.id || view.level() != level {
+            return None;
+        }
+        let slots = slots.unwrap_or(0..view.count());
+        let slots = slots.start.min(view.count())..slots.end.min(view.count());
+        let looks = if level == 0 { 0 } else { slots.len().min(most) };
+        let chosen = (0..looks).map(|n| view.child(slots.start + (2 * n + 1) * slots.len() / (2 * looks)));
+        Some((slots.len(), chosen.collect()))
+    }
+}
+
+/// What one estimate goes by.
+struct Estimate<'t> {
+    tree: &'t Tree,
+    /// Records of a leaf that is not in memory.
+    leaf_records: f64,
+    /// Children of an inner page that is not in memory.
+    children: f64,
+}
+
+impl Estimate<'_> {
+    /// Records between the ends of two ways from the root.
+    fn between(&self, from: &[Step], to: &[Step]) -> f64 {
+        let Some(parted) = from.iter().zip(to).position(|(a, b)| !a.is_at(b)) else {
+            // The same way to the end: an empty range of a leaf, or a part of a page that is not in memory.
+            return match (from.last(), to.last()) {
+                (Some(a), Some(b)) if a.level > 0 && b.level > 0 => {
+                    (b.within - a.within).max(0.0) * self.records_under(a.level - 1)
+                }
+                _ => 0.0,
+            };
+        };
+        let (a, b) = (from[parted], to[parted]);
+        let (after, before) = (self.after(&from[parted..]), self.before(&to[parted..]));
+        if a.page != b.page {
+            // Neighbours: one was split between the two looks.
+            return after + before + if a.level == 0 { (a.count - a.slot + b.slot) as f64 } else { 0.0 };
+        }
+        let apart = b.slot.saturating_sub(a.slot);
+        if a.level == 0 {
+            return apart as f64;
+        }
+        after + before + self.children(&a, a.slot + 1..b.slot)
     }
 
-    /// Records at or after the end of `way`, below the page of `level` that it starts from.
-    fn records_after(&self, way: &[Step], level: u8) -> u64 {
-        self.records_beside(way, level, |step| {
-            if step.level == 0 {
-                step.count.saturating_sub(step.slot)
-            } else {
-                (step.count.saturating_sub(step.slot + 1)).saturating_mul(self.records_under(step.level - 1))
-            }
-        })
+    /// Records from the end of `way` to the end of the child that its first page leads to.
+    fn after(&self, way: &[Step]) -> f64 {
+        let below = way.iter().skip(1).map(|step| match step.level {
+            0 => step.count.saturating_sub(step.slot) as f64,
+            _ => self.children(step, step.slot + 1..step.count),
+        });
+        below.sum::<f64>() + self.unseen(way, |step| 1.0 - step.within)
     }
 
-    /// Records before the end of `way`.
-    fn records_before(&self, way: &[Step], level: u8) -> u64 {
-        self.records_beside(way, level, |step| {
-            let each = if step.level == 0 { 1 } else { self.records_under(step.level - 1) };
-            step.slot.saturating_mul(each)
-        })
+    /// Records from the start of the child that the first page of `way` leads to, up to its end.
+    fn before(&self, way: &[Step]) -> f64 {
+        let below = way.iter().skip(1).map(|step| match step.level {
+            0 => step.slot as f64,
+            _ => self.children(step, 0..step.slot),
+        });
+        below.sum::<f64>() + self.unseen(way, |step| step.within)
     }
 
-    fn records_beside(&self, way: &[Step], level: u8, beside: impl Fn(&Step) -> u64) -> u64 {
-        let seen: u64 = way.iter().map(beside).fold(0, u64::saturating_add);
-        let lowest = way.last().map_or(level, |step| step.level);
-        let unseen = if lowest == 0 { 0 } else { self.records_under(lowest - 1) / 2 };
-        seen.saturating_add(unseen)
+    /// The part of the page that comes next on `way` and is not in memory.
+    fn unseen(&self, way: &[Step], part: impl Fn(&Step) -> f64) -> f64 {
+        way.last()
+            .filter(|step| step.level > 0)
+            .map_or(0.0, |step| part(step) * self.records_under(step.level - 1))
+    }
+
+    /// Records under some children of a page.
+    fn children(&self, step: &Step, slots: Range<usize>) -> f64 {
+        let wanted = slots.len();
+        if wanted == 0 {
+            return 0.0;
+        }
+        let found = self.under(step.page, step.level, Some(slots), LOOKS_MAX);
+        found.unwrap_or_else(|| wanted as f64 * self.records_under(step.level - 1))
+    }
+
+    /// Records under the children in `slots` (all of them if `None`) of a page in memory, from up to `looks` looks at
+    /// leaves. `None` if the page is not there.
+    fn under(&self, pid: PageId, level: u8, slots: Option<Range<usize>>, looks: usize) -> Option<f64> {
+        let (count, children) = self.tree.resident_children(pid, level, slots, looks)?;
+        if level == 0 {
+            return Some(count as f64);
+        }
+        let share = (looks / children.len().max(1)).max(1);
+        let seen: Vec<f64> =
+            children.iter().filter_map(|child| self.under(*child, level - 1, None, share)).collect();
+        let each = match seen.len() {
+            0 => self.records_under(level - 1),
+            looked => seen.iter().sum::<f64>() / looked as f64,
+        };
+        Some(each * count as f64)
+    }
+
+    /// Records under a page of `level` that is not in memory.
+    fn records_under(&self, level: u8) -> f64 {
+        self.leaf_records * self.children.powi(level.into())
+    }
+}
+
+/// Where `target` lies in the child that `step` on this page leads to: 0 at its start, 1 at its end.
+fn within_child(page: &PageView<'_>, step: &Step, target: Target<'_>) -> f64 {
+    let slot = step.slot;
+    if page.is_dead() || page.level() != step.level || slot >= page.count() {
+        return 0.5;
+    }
+    let key = match target {
+        Target::Key(key) | Target::Below(key) => key,
+        Target::Last => return 1.0,
+    };
+    // The first child of a page begins where the page does.
+    let low = if slot == 0 { page.low().to_vec() } else { page.key(slot) };
+    let high =
+        if slot + 1 < page.count() { Some(page.key(slot + 1)) } else { page.high().map(<[u8]>::to_vec) };
+    match high {
+        Some(high) => position(&low, key, &high),
+        // The last of all: it has no end to measure by.
+        None if key <= low.as_slice() => 0.0,
+        None => 0.5,
+    }
+}
+
+/// Where `key` lies between two keys, by the number that the bytes behind their common beginning are.
+fn position(low: &[u8], key: &[u8], high: &[u8]) -> f64 {
+    let common = low.iter().zip(high).take_while(|(a, b)| a == b).count();
+    let number = |bytes: &[u8]| {
+        let tail = (0..8).map(|i| bytes.get(common + i).copied().unwrap_or_default());
+        tail.fold(0.0, |sum, byte| sum * 256.0 + f64::from(byte))
+    };
+    let (from, to) = (number(low), number(high));
+    if key <= low {
+        0.0
+    } else if key >= high {
+        1.0
+    } else if to > from {
+        ((number(key) - from) / (to - from)).clamp(0.0, 1.0)
+    } else {
+        0.5
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::position;
+
+    #[test]
+    fn a_key_lies_between_two_others_where_its_number_does() {
+        let check = |low: &[u8], key: &[u8], high: &[u8], expect: f64| {
+            let found = position(low, key, high);
+            assert!((found - expect).abs() < 0.01, "{low:?} {key:?} {high:?}: {found}");
+        };
+        check(b"", b"\x80", b"\xff\xff", 0.5);
+        check(b"\x01\x00\x00\x10", b"\x01\x00\x00\x20", b"\x01\x00\x00\x50", 0.25);
+        check(b"aaaa", b"aaab", b"aaae", 0.25);
+        check(b"aaaa", b"aaaa", b"aaae", 0.0);
+        check(b"aaaa", b"b", b"aaae", 1.0);
+        check(b"a", b"a\x00\x00\x00\x00\x00\x00\x00\x00\x01", b"a\x00\x00\x00\x00\x00\x00\x00\x00\x02", 0.5);
     }
 }

@@ -3,6 +3,7 @@
 mod bulk;
 mod cursor;
 mod disk;
+mod estimates;
 mod fixture;
 mod limits;
 mod model;
