@@ -75,6 +75,8 @@ class Alteration {
     const KEY *added = key(index);
     if (added->algorithm == HA_KEY_ALG_LONG_HASH || added->without_overlaps) return false;
     if (change_->ignore && (added->flags & HA_NOSAME)) return false;
+    uint key_bytes = codec_.secondary_of(index).key().max_bytes();
+    if (!cheetah_has_room_for_keys(handler_->engine_table_.get(), key_bytes)) return false;
     for (const KeyPart &part : codec_.secondary_of(index).key().parts()) {
       if (!is_stored(part.field())) return false;
     }
@@ -97,7 +99,9 @@ class Alteration {
     }
     const char *name = altered_->key_info[key_no].name.str;
     for (const Alter_inplace_info::Rename_key_pair &pair : change_->rename_keys) {
-      if (strcmp(pair.new_key->name.str, name) == 0) name = pair.old_key->name.str;
+      if (strcmp(pair.new_key->name.str, name) != 0) continue;
+      name = pair.old_key->name.str;
+      break;
     }
     const TABLE *table = handler_->table;
     for (uint old = 0; old < table->s->keys; old++) {

@@ -418,6 +418,8 @@ int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **tabl
 uint8_t cheetah_is_dropped(const CheetahTable *table);
 void cheetah_close_table(CheetahTable *table);
 CheetahBytes cheetah_table_extra(const CheetahTable *table);
+/* Whether an index with such keys can be built for the table as it is. */
+uint8_t cheetah_has_room_for_keys(const CheetahTable *table, uint32_t max_key_bytes);
 uint32_t cheetah_max_key_bytes(const CheetahTable *table, uint32_t index_no);
 uint64_t cheetah_row_count(const CheetahTable *table);
 uint64_t cheetah_auto_increment(const CheetahTable *table);

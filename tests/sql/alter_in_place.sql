@@ -80,6 +80,18 @@ ALTER TABLE t DROP COLUMN d, ALGORITHM=INPLACE;
 ALTER TABLE t DROP PRIMARY KEY, ALGORITHM=NOCOPY;
 SELECT table_name, index_name, COUNT(*) FROM information_schema.CHEETAH_INDEXES WHERE table_schema = '$DB' AND table_name IN ('t', 'h') GROUP BY 1, 2 ORDER BY 1, 2;
 --! end
+-- Keys of an added index have room behind a primary key that was given all of it, if need be by a copy.
+CREATE TABLE room (id VARCHAR(768) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci PRIMARY KEY, t VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci, n INT, m INT);
+INSERT INTO room VALUES ('a', REPEAT('x', 400), 1, 1), ('b', 'short', 2, 2);
+ALTER TABLE room ADD INDEX t (t), ADD INDEX n (n), ADD INDEX m (m);
+INSERT INTO room VALUES ('c', REPEAT('ü', 500), 3, 30), (REPEAT('k', 700), REPEAT('z', 500), 4, 40);
+SELECT LENGTH(id), LENGTH(t) FROM room FORCE INDEX (t) WHERE t >= 'x' ORDER BY t;
+ALTER TABLE room RENAME INDEX n TO m, RENAME INDEX m TO n, ALGORITHM=INSTANT;
+SELECT id, n, m FROM room FORCE INDEX (m) WHERE n = 3;
+SELECT id, n, m FROM room FORCE INDEX (n) WHERE m = 30;
+CHECK TABLE room EXTENDED;
+SHOW CREATE TABLE room;
+DROP TABLE room;
 -- What needs the rows again is copied.
 ALTER TABLE t ADD g INT AS (a % 10) VIRTUAL, ADD INDEX g (g), ALGORITHM=COPY;
 ALTER TABLE t ADD INDEX ga (g, a), DROP INDEX late;

@@ -43,13 +43,27 @@ fn entries_of(
     }
 }
 
-unsafe fn index_specs(table: &Table, specs: &[CheetahIndexSpec]) -> Vec<IndexSpec> {
+/// Bytes that the clustered key leaves to keys of other indexes.
+fn room_for_keys(table: &Table) -> u32 {
     let clustered = table.indexes().first().map_or(0, |index| index.max_key_bytes);
+    STORED_KEY_BYTES_MAX.saturating_sub(clustered)
+}
+
+/// Whether keys of so many bytes have room in an index that is built for the table. A copy of the table might have more: it shares anew.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_has_room_for_keys(table: *const CheetahTable, max_key_bytes: u32) -> u8 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value(0, || (max_key_bytes <= room_for_keys(&table.table)).into())
+}
+
+unsafe fn index_specs(table: &Table, specs: &[CheetahIndexSpec]) -> Vec<IndexSpec> {
+    let room = room_for_keys(table);
     let spec = |spec: &CheetahIndexSpec| IndexSpec {
         // SAFETY: passed on.
         name: unsafe { spec.name.text() },
         unique: spec.unique != 0,
-        max_key_bytes: spec.max_key_bytes.min(STORED_KEY_BYTES_MAX - clustered.min(STORED_KEY_BYTES_MAX)),
+        max_key_bytes: spec.max_key_bytes.min(room),
         shape: RowShape::opaque(),
     };
     specs.iter().map(spec).collect()

@@ -14,8 +14,8 @@ use crate::tree::{Changed, Path, Removed, SeekMode, Tree};
 use crate::txn::ReadView;
 use std::sync::Arc;
 
-/// Rows between two questions whether the statement is to end.
-const ROWS_PER_QUESTION: u64 = 256;
+/// Records between two questions whether the statement is to end.
+const RECORDS_PER_QUESTION: u64 = 256;
 /// Pages that a change of a tree may allocate.
 const PAGES_PER_CHANGE: usize = 4;
 
@@ -29,21 +29,23 @@ impl Build {
     ) -> Result<u64> {
         let from = undo_from(core);
         let view = open_view(core);
-        let keys = self.changed_keys(core)?;
-        let count = self.take_to(core, &view, keys, watch, entries_of)?;
+        let mut questions = Questions { core, watch, count: 0 };
+        let keys = self.changed_keys(core, &mut questions)?;
+        let count = self.take_to(core, &view, keys, &mut questions, entries_of)?;
         self.pin = std::mem::replace(&mut self.base, view);
         self.from = from;
         Ok(count)
     }
 
     /// The clustered keys that undo records from `from` on name.
-    fn changed_keys(&self, core: &Core) -> Result<Sorter> {
+    fn changed_keys(&self, core: &Core, questions: &mut Questions<'_, '_>) -> Result<Sorter> {
         let mut keys = Sorter::new(&core.temp_files, shares(core, 1)?.pop().expect("one was asked for"));
         if planted::is_on("build: do not look at what has changed") {
             return Ok(keys);
         }
         let id = self.table.id();
         core.undo.each_record(self.from, core.undo.end(), |body| {
+            questions.next()?;
             let UndoBody::Row(row) = decode_body(body)? else { return Ok(()) };
             if row.table != id {
                 return Ok(());
@@ -64,7 +66,7 @@ impl Build {
         core: &Core,
         view: &Arc<ReadView>,
         keys: Sorter,
-        watch: &Watch<'_>,
+        questions: &mut Questions<'_, '_>,
         entries_of: &mut EntriesOf<'_>,
     ) -> Result<u64> {
         let mut coming = Vec::new();
@@ -80,12 +82,7 @@ impl Build {
             }
             let key = &*last.insert(key.to_vec());
             count += 1;
-            if count % ROWS_PER_QUESTION == 0 {
-                core.health.check()?;
-                if watch(count, 0) {
-                    return Err(Error::Interrupted);
-                }
-            }
+            questions.next()?;
             if self.differs(core, key, view, &mut buffers)? {
                 reach::mark("row changed while an index was built");
                 self.is_durable = false;
@@ -93,7 +90,7 @@ impl Build {
             }
         }
         for (no, sorter) in coming.into_iter().enumerate() {
-            self.insert(core, no + 1, sorter, view)?;
+            self.insert(core, no + 1, sorter, view, questions)?;
         }
         Ok(count)
     }
@@ -139,11 +136,19 @@ impl Build {
     }
 
     /// Puts entries into a tree from which all those have gone that had to.
-    fn insert(&mut self, core: &Core, index_no: usize, sorter: Sorter, view: &ReadView) -> Result<()> {
+    fn insert(
+        &mut self,
+        core: &Core,
+        index_no: usize,
+        sorter: Sorter,
+        view: &ReadView,
+        questions: &mut Questions<'_, '_>,
+    ) -> Result<()> {
         let tree = Arc::clone(self.built.tree(index_no)?);
         let is_unique = self.built.indexes().get(index_no).is_some_and(|index| index.unique);
         let (mut entries, mut path, mut cursor) = (sorter.finish()?, Path::default(), tree.cursor());
         while entries.advance()? {
+            questions.next()?;
             let (key, value) = entries.record();
             let Some((&check_unique, payload)) = value.split_first() else { return Err(damaged()) };
             let clustered_len = varint::get(payload).map_or(0, |(len, _)| len as usize);
@@ -177,6 +182,27 @@ impl Build {
         let mut row = Vec::new();
         read_row(core, &self.table, key, Some(view), &mut row)?;
         refuse(core, &self.table, index_no, existing, (key, &row), &mut self.refused)
+    }
+}
+
+/// Asks now and then whether the statement is to end, and whether the engine still works.
+struct Questions<'a, 'w> {
+    core: &'a Core,
+    watch: &'a Watch<'w>,
+    count: u64,
+}
+
+impl Questions<'_, '_> {
+    /// One more record.
+    fn next(&mut self) -> Result<()> {
+        self.count += 1;
+        if self.count % RECORDS_PER_QUESTION == 0 {
+            self.core.health.check()?;
+            if (self.watch)(self.count, 0) {
+                return Err(Error::Interrupted);
+            }
+        }
+        Ok(())
     }
 }
 
