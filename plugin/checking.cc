@@ -4,44 +4,12 @@
 #include "errors.h"
 #include "ha_cheetah.h"
 #include "orphans.h"
+#include "row_entries.h"
 #include "settings.h"
 
 using namespace cheetah;
 
 namespace {
-
-// Computes, for the engine's check, the index entries that a stored row should have.
-class ExpectedEntries {
- public:
-  ExpectedEntries(TABLE *table, TableCodec *codec, LargeValues *large) : table_(table), codec_(codec), large_(large) {}
-
-  static int32_t of_row(void *self, CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink) {
-    return static_cast<ExpectedEntries *>(self)->add(key, row, sink);
-  }
-
- private:
-  int32_t add(CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink) {
-    if (interrupted(table_->in_use)) return CHEETAH_INTERRUPTED;
-    uchar *record = table_->record[0];
-    if (codec_->row().decode(row, record, table_, RowCodec::Columns::all, large_) != 0) return CHEETAH_CORRUPTION;
-    if (!codec_->hidden_key() && !codec_->clustered().decode(key, record)) return CHEETAH_CORRUPTION;
-    if (table_->vfield != nullptr) table_->update_virtual_fields(table_->file, VCOL_UPDATE_FOR_READ);
-    for (unsigned i = 1; i <= codec_->secondaries().size(); i++) {
-      const SecondaryCodec &index = codec_->secondary_of(i);
-      entry_.clear();
-      index.key().append(record, &scratch_, &entry_);
-      size_t payload_start = entry_.size();
-      index.append_payload(record, &entry_);
-      cheetah_expect_entry(sink, i, entry_.bytes(0, payload_start), entry_.bytes(payload_start, entry_.size()));
-    }
-    return CHEETAH_OK;
-  }
-
-  TABLE *table_;
-  TableCodec *codec_;
-  LargeValues *large_;
-  Buffer scratch_, entry_;
-};
 
 struct Findings {
   THD *thd;
@@ -83,9 +51,11 @@ static void report_orphans(THD *thd, const TABLE *table, const std::string &data
 int ha_cheetah::cross_check(THD *thd) {
   MY_BITMAP *saved = table->read_set;
   table->use_all_columns();
-  ExpectedEntries expected(table, &codec_, this);
+  std::vector<bool> kept(disabled_);
+  kept.flip();
+  RowEntries expected(table, &codec_, this, kept);
   Findings findings{thd, table, 0};
-  int32_t code = cheetah_check_table(engine.db, engine_table_.get(), ExpectedEntries::of_row, &expected, report_finding,
+  int32_t code = cheetah_check_table(engine.db, engine_table_.get(), RowEntries::of_row, &expected, report_finding,
                                      &findings);
   table->column_bitmaps_set(saved, table->write_set);
   if (findings.count > 0 || code == CHEETAH_CORRUPTION) return HA_ADMIN_CORRUPT;

@@ -526,6 +526,12 @@ void cheetah_add_built_entry(CheetahBuiltEntries *entries, uint32_t index_no, ui
                              CheetahBytes payload);
 void cheetah_row_refused_by_build(const CheetahBuild *build, CheetahBytes *key, CheetahBytes *row);
 void cheetah_free_build(CheetahBuild *build);
+/* Indexes that are not kept for a while: no entries of them are wanted, and they cannot be read. Unique ones stay. Both calls lock the table as a whole, are durable on
+   return, and the table is to be opened again. Enabling builds the indexes from the rows. */
+uint8_t cheetah_index_is_disabled(const CheetahTable *table, uint32_t index_no);
+int32_t cheetah_disable_indexes(CheetahTxn *txn, const CheetahTable *table, const uint32_t *indexes, size_t count);
+int32_t cheetah_enable_indexes(CheetahTxn *txn, const CheetahTable *table, CheetahExpectedEntries entries, void *context,
+                               CheetahProgress progress, void *progress_context);
 
 /* Estimates: what a table like that would weigh. The caller brings runs of neighbours in key order, from places all over each index; the first from
    its start. `more` becomes 0 when the run is long enough. Rows have their large values in them. */

@@ -72,6 +72,7 @@ int ha_cheetah::attach() {
   int error = handler_error(cheetah_open_table(engine.db, bytes_of(name_), &table_handle), ha_thd());
   if (error != 0) return error;
   engine_table_.reset(table_handle);
+  look_for_disabled_indexes();
   Buffer fingerprint;
   codec_.append_fingerprint(&fingerprint);
   if (text_of(fingerprint.bytes()) != text_of(cheetah_table_extra(table_handle))) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The handler: one open instance of a table. Each method unpacks, makes one call into the engine, packs the answer,
 // and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc, reads.cc, locking.cc, ddl.cc, alter.cc,
-// loads.cc, numbering.cc, statistics.cc and checking.cc.
+// loads.cc, keys.cc, numbering.cc, statistics.cc and checking.cc.
 #pragma once
 
 #include "server.h"
@@ -136,8 +136,9 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int optimize(THD *thd, HA_CHECK_OPT *options) override;
   int repair(THD *thd, HA_CHECK_OPT *options) override;
   bool check_and_repair(THD *) override { return true; }
-  int disable_indexes(key_map, bool) override { return HA_ERR_WRONG_COMMAND; }
-  int enable_indexes(key_map, bool) override { return HA_ERR_WRONG_COMMAND; }
+  int disable_indexes(key_map keep, bool persist) override;
+  int enable_indexes(key_map, bool persist) override;
+  int indexes_are_disabled() override { return has_disabled_; }
 
  private:
   // locking.cc
@@ -211,6 +212,12 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // alter.cc
   friend class cheetah::Alteration;
 
+  // keys.cc
+  void look_for_disabled_indexes();
+  void tell_keys_in_use();
+  int indexes_changed(int32_t code);
+  bool is_partition() const;
+
   // statistics.cc
   int refresh_sizes();
   void renew_cardinalities();
@@ -223,6 +230,9 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   cheetah::TableCodec codec_;
   cheetah::TableHandle engine_table_;
   std::string name_;
+  // Indexes of the engine whose entries are not wanted for now.
+  std::vector<bool> disabled_;
+  bool has_disabled_ = false;
 
   // Of the current statement.
   cheetah::Session *session_ = nullptr;

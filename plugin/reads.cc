@@ -264,6 +264,7 @@ int ha_cheetah::index_init(uint key_no, bool) {
   active_index = key_no;
   cursor_.reset();
   cursor_index_ = codec_.engine_index(key_no);
+  if (disabled_[cursor_index_]) return HA_ERR_WRONG_INDEX;
   scan_ = Scan::none;
   in_runs_ = false;
   return lock_to_scan();

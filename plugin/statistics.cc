@@ -53,7 +53,10 @@ int ha_cheetah::info(uint what) {
   ulonglong length = what & HA_STATUS_TIME ? stats.data_file_length : sizes_[0].logical_bytes;
   stats.mean_rec_length = rows == 0 ? 0 : static_cast<ulong>(length / rows);
   stats.mrr_length_per_rec = ref_length + sizeof(void *);
-  if (what & HA_STATUS_CONST) set_cardinalities();
+  if (what & HA_STATUS_CONST) {
+    set_cardinalities();
+    if (!is_partition()) tell_keys_in_use();
+  }
   if (what & HA_STATUS_VARIABLE) renew_cardinalities();
   return 0;
 }

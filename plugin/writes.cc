@@ -37,6 +37,10 @@ void ha_cheetah::set_pointers() {
 void ha_cheetah::encode_secondaries(const uchar *record, bool check_unique) {
   unsigned engine_index = 1;
   for (const SecondaryCodec &index : codec_.secondaries()) {
+    if (disabled_[engine_index]) {
+      engine_index++;
+      continue;
+    }
     size_t key_start = entry_bytes_.size();
     index.key().append(record, &scratch_, &entry_bytes_);
     size_t payload_start = entry_bytes_.size();
@@ -104,6 +108,7 @@ int ha_cheetah::fetch_old_row(const uchar *new_record, CheetahBytes key, Cheetah
 // An entry holds the clustered key's columns as they were written, so it may change where the key does not ('AB', 'ab').
 bool ha_cheetah::secondary_changes(unsigned engine_index, const uchar *old_record, const uchar *new_record, bool all) {
   const SecondaryCodec &index = codec_.secondary_of(engine_index);
+  if (disabled_[engine_index]) return false;
   if (!all && !index.touches(table->write_set) && !writes_clustered_columns()) return false;
   size_t old_start = entry_bytes_.size();
   index.key().append(old_record, &scratch_, &entry_bytes_);

@@ -263,6 +263,25 @@ pub unsafe extern "C" fn cheetah_records_in_range(
     })
 }
 
+/// Asks the caller for the entries of a row. SAFETY: the function gets the context, for as long as the result is used.
+pub(crate) unsafe fn of_row<'t>(
+    table: &'t Table,
+    expected: CheetahExpectedEntries,
+    context: *mut c_void,
+) -> impl FnMut(&[u8], &[u8], &mut Vec<ExpectedEntry>) -> Result<()> + 't {
+    move |key, row, entries| {
+        let mut collected = CheetahEntrySink(std::mem::take(entries));
+        // SAFETY: the caller's function gets the caller's context.
+        let code = unsafe { expected(context, CheetahBytes::of(key), CheetahBytes::of(row), &mut collected) };
+        *entries = collected.0;
+        match code {
+            0 => Ok(()),
+            code if code == Code::Interrupted as i32 => Err(Error::Interrupted),
+            _ => Err(Error::corrupt(format!("table {}", table.name()), "a row does not fit the definition")),
+        }
+    }
+}
+
 /// Walks the whole table, compares every index with the entries that `expected` computes, tells what is wrong.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_table(
@@ -275,20 +294,8 @@ pub unsafe extern "C" fn cheetah_check_table(
 ) -> i32 {
     // SAFETY: by the contract of the crate the handles are open.
     let (db, table) = unsafe { (&*db, &*table) };
-    let mut entries_of = |key: &[u8], row: &[u8], entries: &mut Vec<ExpectedEntry>| -> Result<()> {
-        let mut collected = CheetahEntrySink(std::mem::take(entries));
-        // SAFETY: the caller's function gets the caller's context.
-        let code = unsafe { expected(context, CheetahBytes::of(key), CheetahBytes::of(row), &mut collected) };
-        *entries = collected.0;
-        match code {
-            0 => Ok(()),
-            code if code == Code::Interrupted as i32 => Err(Error::Interrupted),
-            _ => Err(Error::corrupt(
-                format!("table {}", table.table.name()),
-                "a row does not fit the definition",
-            )),
-        }
-    };
+    // SAFETY: passed on.
+    let mut entries_of = unsafe { of_row(&table.table, expected, context) };
     entry(|| {
         let report = db.0.check_table_with(&table.table, &mut entries_of)?;
         // SAFETY: the caller's function gets the caller's context.

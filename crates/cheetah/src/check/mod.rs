@@ -5,7 +5,7 @@
 //!   rows as the counter says, every large value that a row refers to can be read, and no page belongs to the
 //!   table without being used. Each secondary tree has as many entries as there are rows, and each entry leads to
 //!   a row. What is marked as deleted counts as gone. With a caller that can compute entries, each has the key and the payload that its row should have; together
-//!   with the equal counts this makes rows and entries match exactly.
+//!   with the equal counts this makes rows and entries match exactly. Disabled indexes are passed by.
 
 use crate::base::{ErrorKind, PageId, Result};
 use crate::format::page::RecordRef;
@@ -15,6 +15,7 @@ use crate::table::core::Core;
 use crate::table::large;
 use crate::table::stored_row::{find_values, inline_row, Value};
 use crate::table::Table;
+pub use crate::table::{ExpectedEntries, ExpectedEntry};
 use crate::tree::TreeReport;
 
 /// Findings kept of one table; the rest are counted.
@@ -55,20 +56,6 @@ impl CheckReport {
     }
 }
 
-/// An entry of a secondary index that a row should have.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ExpectedEntry {
-    /// The index.
-    pub index_no: usize,
-    /// The caller's part of the key.
-    pub key: Vec<u8>,
-    /// The caller's payload.
-    pub payload: Vec<u8>,
-}
-
-/// Computes the secondary entries of a row: from its key and the row with its large values in it.
-pub type ExpectedEntries<'a> = dyn FnMut(&[u8], &[u8], &mut Vec<ExpectedEntry>) -> Result<()> + 'a;
-
 /// Checks a table on which the caller has at least a shared lock. Reads every page: blocks for I/O.
 pub(crate) fn check_table(
     core: &Core,
@@ -81,7 +68,7 @@ pub(crate) fn check_table(
     let _purge = core.purge.pause();
     let mut report = CheckReport::default();
     check_rows(core, table, extended, &mut report, &mut expected)?;
-    for index_no in 1..table.indexes().len() {
+    for index_no in (1..table.indexes().len()).filter(|&index_no| !table.is_disabled(index_no)) {
         check_index(core, table, index_no, &mut report)?;
     }
     let counted = table.row_count();
@@ -172,7 +159,8 @@ impl RowWalk<'_> {
         let Some(expected) = expected else { return Ok(()) };
         self.entries.clear();
         expected(key, &self.row, &mut self.entries)?;
-        for ExpectedEntry { index_no, key: entry, payload } in &self.entries {
+        let is_kept = |entry: &&ExpectedEntry| !self.table.is_disabled(entry.index_no);
+        for ExpectedEntry { index_no, key: entry, payload } in self.entries.iter().filter(is_kept) {
             let stored_key = [entry.as_slice(), key].concat();
             let same = |record: RecordRef<'_>| {
                 (!record.is_marked()).then(|| caller_payload(record.payload) == payload.as_slice())

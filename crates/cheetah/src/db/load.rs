@@ -3,7 +3,7 @@
 use super::Transaction;
 use crate::base::{Error, Result};
 use crate::table::load::{self, Kept, Taken};
-use crate::table::{NewRow, Table};
+use crate::table::{keys, ExpectedEntries, NewRow, Table};
 use crate::txn::TableMode;
 use std::sync::Arc;
 
@@ -73,6 +73,43 @@ impl Transaction {
                 Ok(Arc::clone(load.0.table()))
             }
         }
+    }
+
+    /// Stops keeping the entries of the indexes in `which`, but for unique ones, until [`enable_indexes`](Self::enable_indexes): rows are written without them, and no
+    /// cursor reads them. Returns the table to use from now on; other handles answer `NoSuchTable`. Durable on return, whatever becomes of the transaction, which has the table
+    /// locked as a whole: errors as of [`lock_table`](Self::lock_table).
+    pub fn disable_indexes(&mut self, table: &Arc<Table>, which: &[usize]) -> Result<Arc<Table>> {
+        self.catch_up()?;
+        self.lock_table_as(table, TableMode::Exclusive)?;
+        keys::disable(&self.core, table, which)
+    }
+
+    /// Builds the disabled indexes of a table, sorted, from the entries that `entries_of` computes of each row, and keeps them from now on. May take long, and asks
+    /// meanwhile whether to stop. Otherwise as [`disable_indexes`](Self::disable_indexes). After an error they are disabled as before.
+    /// Older snapshots are refused these indexes (`TableChanged`).
+    pub fn enable_indexes(
+        &mut self,
+        table: &Arc<Table>,
+        entries_of: &mut ExpectedEntries<'_>,
+    ) -> Result<Arc<Table>> {
+        self.enable_indexes_telling(table, entries_of, &|_, _| ())
+    }
+
+    /// As [`enable_indexes`](Self::enable_indexes); `progress` is told now and then how far it is.
+    pub fn enable_indexes_telling(
+        &mut self,
+        table: &Arc<Table>,
+        entries_of: &mut ExpectedEntries<'_>,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<Arc<Table>> {
+        self.catch_up()?;
+        self.lock_table_as(table, TableMode::Exclusive)?;
+        let locker = Arc::clone(&self.locker);
+        let watch = |done, total| {
+            progress(done, total);
+            locker.is_interrupted()
+        };
+        keys::enable(&self.core, table, entries_of, &watch)
     }
 
     /// Inserts the rows that a load has kept.

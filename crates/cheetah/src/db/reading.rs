@@ -2,7 +2,7 @@
 
 use super::scan_step::Locking;
 use super::{Cursor, Isolation, OnLocked, Read, Transaction};
-use crate::base::{planted, Result};
+use crate::base::{planted, Error, Result};
 use crate::format::page::RecordRef;
 use crate::table::core::Counters;
 use crate::table::locker::{Locked, Patience};
@@ -74,6 +74,13 @@ impl Transaction {
         read: Read,
         on_locked: OnLocked,
     ) -> Result<Cursor> {
+        if table.is_disabled(index_no) {
+            let place = format!("index {index_no} of table '{}'", table.name());
+            return Err(Error::Unsupported {
+                place,
+                detail: "its entries are not kept while it is disabled".into(),
+            });
+        }
         match self.lock_to_read(table, read)? {
             Reading::View(view) => {
                 table.check_usable_since(index_no, view.stamp())?;

@@ -49,7 +49,7 @@ impl Db {
         key_ends: &mut KeyEnds<'_>,
     ) -> Result<()> {
         let kept = self.statistics_table()?;
-        for index_no in 0..table.indexes().len() {
+        for index_no in (0..table.indexes().len()).filter(|&index_no| !table.is_disabled(index_no)) {
             let statistics = analyze_index(table, index_no, places, key_ends)?;
             // One of so many comes without statistics after the next opening.
             if let Ok(number) = u16::try_from(table.number_of(index_no)) {

@@ -23,6 +23,7 @@ const VERSION_BEFORE_CHANGES: u8 = 1;
 
 /// Flags of an index.
 const UNIQUE: u8 = 1;
+const DISABLED: u8 = 2;
 
 /// Most indexes of a table, the clustered one included.
 pub const INDEXES_MAX: usize = 65;
@@ -36,6 +37,8 @@ pub struct IndexDef {
     pub number: u32,
     /// Whether two rows may not have the same key.
     pub unique: bool,
+    /// Whether its entries are not kept for now; never of a clustered or a unique one.
+    pub disabled: bool,
     /// Longest key in bytes, without the clustered key that a secondary entry carries too.
     pub max_key_bytes: u32,
     /// How the stored row (clustered) or the caller's payload (secondary) is built.
@@ -88,7 +91,7 @@ impl TableDef {
         varint::put(out, self.indexes.len() as u64);
         for index in &self.indexes {
             put_prefixed(out, index.name.as_bytes());
-            out.push(if index.unique { UNIQUE } else { 0 });
+            out.push(if index.unique { UNIQUE } else { 0 } | if index.disabled { DISABLED } else { 0 });
             varint::put(out, index.max_key_bytes.into());
             index.shape.encode(out);
             varint::put(out, index.tree.0.into());
@@ -188,13 +191,14 @@ fn decode_compression(fields: &mut Reader<'_>) -> Parsed<Compression> {
 
 fn decode_index(fields: &mut Reader<'_>) -> Parsed<IndexDef> {
     let (name, flags) = (text(fields)?.to_owned(), fields.u8()?);
-    if flags & !UNIQUE != 0 {
+    if flags & !(UNIQUE | DISABLED) != 0 {
         return Err(Defect::at("unknown flags of an index", flags.into()));
     }
     Ok(IndexDef {
         name,
         number: 0,
         unique: flags & UNIQUE != 0,
+        disabled: flags & DISABLED != 0,
         max_key_bytes: number_u32(fields)?,
         shape: RowShape::decode(fields)?,
         tree: TreeId(number_u32(fields)?),
@@ -211,6 +215,7 @@ mod tests {
             name: name.into(),
             number: 20 - tree,
             unique: tree % 2 == 0,
+            disabled: tree % 2 == 1,
             max_key_bytes: 3072,
             shape: RowShape { null_bytes: 1, fixed: vec![4, 8], var_count: 2 },
             tree: TreeId(tree),

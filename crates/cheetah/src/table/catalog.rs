@@ -243,7 +243,16 @@ impl Catalog {
             let (id, number) = (self.next_tree(), def.next_number);
             let (name, shape, root) = (name.clone(), shape.clone(), PageId::NONE);
             let (unique, max_key_bytes) = (*unique, *max_key_bytes);
-            def.indexes.push(IndexDef { name, number, unique, max_key_bytes, shape, tree: id, root });
+            def.indexes.push(IndexDef {
+                name,
+                number,
+                unique,
+                disabled: false,
+                max_key_bytes,
+                shape,
+                tree: id,
+                root,
+            });
             def.next_number += 1;
             let key_bytes_max = stored_key_bytes_max(&def, trees.len());
             let class = class_of(&self.pool, key_bytes_max)?;

@@ -236,6 +236,7 @@ pub(super) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
         name: index.name.clone(),
         number: index_no as u32,
         unique: index.unique || index_no == 0,
+        disabled: false,
         max_key_bytes: index.max_key_bytes,
         shape: if index_no == 0 { spec.shape.clone() } else { index.shape.clone() },
         tree: TreeId::default(),

@@ -180,6 +180,16 @@ impl Table {
         &self.def.indexes
     }
 
+    /// Whether the entries of an index are not kept for now.
+    pub fn is_disabled(&self, index_no: usize) -> bool {
+        self.def.indexes.get(index_no).is_some_and(|index| index.disabled)
+    }
+
+    /// Whether there is such an index.
+    pub(crate) fn has_disabled(&self) -> bool {
+        self.def.indexes.iter().any(|index| index.disabled)
+    }
+
     /// Its definition, with the name it was opened under.
     pub fn def(&self) -> &TableDef {
         &self.def

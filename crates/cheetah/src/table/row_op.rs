@@ -170,6 +170,38 @@ impl Writer {
         new: Option<&NewRow<'_>>,
         old_entries: &[OldEntry<'_>],
     ) -> Result<()> {
+        if on.table.has_disabled() {
+            return self.run_without_disabled(on, op, old_key, new, old_entries);
+        }
+        self.run_all(on, op, old_key, new, old_entries)
+    }
+
+    /// As [`run`](Self::run), without the entries of disabled indexes.
+    fn run_without_disabled(
+        &mut self,
+        on: Target<'_>,
+        op: RowOp,
+        old_key: &[u8],
+        new: Option<&NewRow<'_>>,
+        old_entries: &[OldEntry<'_>],
+    ) -> Result<()> {
+        let is_kept = |index_no: usize| !on.table.is_disabled(index_no);
+        let secondary = new.map_or(&[][..], |new| new.secondary);
+        let secondary = secondary.iter().filter(|entry| is_kept(entry.index_no)).copied().collect::<Vec<_>>();
+        let old_entries =
+            old_entries.iter().filter(|entry| is_kept(entry.index_no)).copied().collect::<Vec<_>>();
+        let new = new.map(|new| NewRow { secondary: &secondary, ..*new });
+        self.run_all(on, op, old_key, new.as_ref(), &old_entries)
+    }
+
+    fn run_all(
+        &mut self,
+        on: Target<'_>,
+        op: RowOp,
+        old_key: &[u8],
+        new: Option<&NewRow<'_>>,
+        old_entries: &[OldEntry<'_>],
+    ) -> Result<()> {
         check_limits(on.table, new)?;
         on.table.note_written();
         self.duplicate = None;

@@ -1,5 +1,6 @@
 //! What a caller says about tables and rows.
 
+use crate::base::Result;
 use crate::format::image::Compression;
 use crate::format::row::RowShape;
 
@@ -68,3 +69,17 @@ pub struct OldEntry<'a> {
     /// Its key.
     pub key: &'a [u8],
 }
+
+/// An entry of a secondary index that a row should have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExpectedEntry {
+    /// The index.
+    pub index_no: usize,
+    /// The caller's part of the key.
+    pub key: Vec<u8>,
+    /// The caller's payload.
+    pub payload: Vec<u8>,
+}
+
+/// Computes the secondary entries of a row: from its key and the row with its large values in it.
+pub type ExpectedEntries<'a> = dyn FnMut(&[u8], &[u8], &mut Vec<ExpectedEntry>) -> Result<()> + 'a;

@@ -139,7 +139,8 @@ pub(crate) fn map_chunks() -> Vec<Vec<u8>> {
 pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
     let index = |tree, name: &str| IndexDef {
         name: name.into(),
-        unique: true,
+        unique: tree == 16,
+        disabled: tree == 17,
         number: tree - 16,
         max_key_bytes: 300,
         shape: shape(),

@@ -4,7 +4,7 @@ use super::super::core::{Core, Need};
 use super::super::handle::Table;
 use super::super::large;
 use super::super::row_values::row_bytes_max;
-use super::super::spec::NewRow;
+use super::super::spec::{NewRow, SecondaryEntry};
 use super::super::stored_row::{choose_moves, find_values, rebuild, Value};
 use super::{refuse, Refused};
 use crate::base::{Error, Result};
@@ -104,7 +104,8 @@ impl Building {
         let mut length = [0u8; varint::MAX_BYTES];
         let used = varint::write(&mut length, new.key.len() as u64);
         let head = length.get(..used).unwrap_or_default();
-        for entry in new.secondary {
+        let is_kept = |entry: &&SecondaryEntry<'_>| !self.table.is_disabled(entry.index_no);
+        for entry in new.secondary.iter().filter(is_kept) {
             let sorter = entry.index_no.checked_sub(1).and_then(|no| self.entries.get_mut(no));
             let (what, actual, limit) =
                 ("index number", entry.index_no as u64, self.table.indexes().len() as u64 - 1);

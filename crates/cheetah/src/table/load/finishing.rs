@@ -7,9 +7,11 @@ use super::building::{Building, Clustered};
 use super::{refuse, Refused, Watch};
 use crate::base::{reach, Error, Result};
 use crate::format::page::RecordRef;
+use crate::format::varint;
 use crate::sort::{Merge, Sorter};
 use crate::tree::{Changed, Path};
 use crate::txn::ReadView;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 /// Records between two questions whether the statement is to end.
@@ -128,7 +130,7 @@ impl Finishing<'_> {
         while self.advance(&mut entries)? {
             let (key, value) = entries.record();
             let Some((&check_unique, payload)) = value.split_first() else { return Err(damaged()) };
-            let clustered_len = crate::format::varint::get(payload).map_or(0, |(len, _)| len as usize);
+            let clustered_len = varint::get(payload).map_or(0, |(len, _)| len as usize);
             let own_len = key.len().checked_sub(clustered_len).ok_or_else(damaged)?;
             let checked = is_unique && check_unique != 0;
             if let Some(last_len) = last.filter(|_| checked) {
@@ -154,6 +156,51 @@ impl Finishing<'_> {
             return Err(damaged());
         }
         refuse(self.core, &self.table, index_no, existing, (key, &row), self.refused)
+    }
+}
+
+/// Trees of secondary indexes that are built from entries in any order.
+pub(crate) struct IndexBuilds {
+    table: Arc<Table>,
+    sorters: Vec<(usize, Sorter)>,
+    entries: u64,
+}
+
+impl IndexBuilds {
+    /// For the first of `indexes` of `table`, as many as there is memory for, at least one. Their trees are empty.
+    pub(crate) fn new(core: &Core, table: &Arc<Table>, indexes: &[usize]) -> Result<Self> {
+        let shares = (1..=indexes.len()).rev().find_map(|count| core.sort_memory.join(count));
+        let limit = core.sort_memory.limit() as u64;
+        let no_memory = Error::Limit { what: "memory for sorting (bytes)", actual: limit, limit };
+        let sorters = shares.ok_or(no_memory)?.into_iter().map(|share| Sorter::new(&core.temp_files, share));
+        let sorters = indexes.iter().copied().zip(sorters).collect();
+        Ok(Self { table: Arc::clone(table), sorters, entries: 0 })
+    }
+
+    /// How many indexes.
+    pub(crate) fn len(&self) -> usize {
+        self.sorters.len()
+    }
+
+    /// Takes the entry of the row of `row_key`.
+    pub(crate) fn add(&mut self, index_no: usize, key: &[u8], row_key: &[u8], payload: &[u8]) -> Result<()> {
+        let sorter = self.sorters.iter_mut().find(|(no, _)| *no == index_no);
+        let (_, sorter) = sorter.ok_or_else(damaged)?;
+        let mut length = [0u8; varint::MAX_BYTES];
+        let used = varint::write(&mut length, row_key.len() as u64);
+        let head = length.get(..used).unwrap_or_default();
+        self.entries += 1;
+        sorter.push(&[key, row_key], &[&[0], head, payload])
+    }
+
+    /// Builds the trees.
+    pub(crate) fn finish(self, core: &Core, watch: &Watch<'_>) -> Result<()> {
+        let bytes = self.sorters.iter().map(|(_, sorter)| sorter.spilled_bytes()).sum();
+        core.counters.load_spilled_bytes.fetch_add(bytes, Relaxed);
+        let Self { table, sorters, entries } = self;
+        let mut finishing =
+            Finishing { core, table, view: None, refused: &mut None, watch, seen: 0, total: entries };
+        sorters.into_iter().try_for_each(|(index_no, sorter)| finishing.build_index(index_no, sorter))
     }
 }
 

@@ -27,6 +27,7 @@ use super::stored_row::{find_values, inline_row};
 use super::{ddl, large};
 use crate::base::{planted, reach, Error, Result};
 use building::Building;
+pub(crate) use finishing::IndexBuilds;
 pub(in crate::table) use finishing::{build_index, Built};
 pub(crate) use kept::Kept;
 use std::sync::atomic::Ordering::Relaxed;

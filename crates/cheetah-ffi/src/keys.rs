@@ -1,0 +1,53 @@
+//! Indexes that are not kept for a while.
+
+use crate::barrier::{entry, value};
+use crate::tables::of_row;
+use crate::types::*;
+use crate::{CheetahTable, CheetahTxn};
+use std::ffi::c_void;
+
+/// Whether an index is disabled: then no entries of it are wanted, and it cannot be read.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_index_is_disabled(table: *const CheetahTable, index_no: u32) -> u8 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value(0, || u8::from(table.table.is_disabled(index_no as usize)))
+}
+
+/// Disables indexes, but for unique ones; see `Transaction::disable_indexes`. Afterwards the table is to be opened again.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_disable_indexes(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    indexes: *const u32,
+    count: usize,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open, and so many indexes are readable.
+    let (txn, table, indexes) = unsafe { (&mut *txn, &*table, slice(indexes, count)) };
+    entry(|| {
+        let which = indexes.iter().map(|&index| index as usize).collect::<Vec<_>>();
+        txn.0.disable_indexes(&table.table, &which).map(|_| Code::Ok)
+    })
+}
+
+/// Builds the disabled indexes and enables them, see `Transaction::enable_indexes`; `entries` computes those of a row, `progress` is told now and then how
+/// far it is. Afterwards the table is to be opened again.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_enable_indexes(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    entries: CheetahExpectedEntries,
+    context: *mut c_void,
+    progress: CheetahProgress,
+    progress_context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (txn, table) = unsafe { (&mut *txn, &*table) };
+    // SAFETY: the caller's function gets the caller's context.
+    let tell = |done, total| unsafe { progress(progress_context, done, total) };
+    entry(|| {
+        // SAFETY: as above.
+        let mut of_row = unsafe { of_row(&table.table, entries, context) };
+        txn.0.enable_indexes_telling(&table.table, &mut of_row, &tell).map(|_| Code::Ok)
+    })
+}
