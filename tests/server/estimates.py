@@ -7,7 +7,10 @@ from cheetah_tools.servertests import expect
 CHECKPOINT = "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS"
 # Of tables of some MB, that are loaded and written once; or what the estimate says of itself, with twice and a half the width: five standard
 # errors, as places are random.
-TOLERANCE, WIDTH = 0.1, 2.5
+TOLERANCE, WIDTH = 0.15, 2.5
+# Tables of less than a MiB are not loaded: the checkpoint may have come while their rows had versions, 12 bytes each.
+TOLERANCE_SMALL = 0.25
+PURGE_SECONDS_MAX = 20
 WORDS = "ELT(1 + FLOOR(RAND(seq) * 7), 'apple ', 'pear and plum ', 'quince ', 'nut', 'cherry pie ', 'fig ', 'grapes ')"
 TEXT = f"CONCAT({', '.join([WORDS.replace('seq)', f'seq * {17 + step})') for step in range(9)])})"
 TABLES = {
@@ -50,13 +53,16 @@ def test_estimates_agree_with_what_tables_become(context):
 
 
 def expect_estimated(server, name: str, row) -> None:
-    """The table weighs what it was thought to."""
+    """The table weighs what it was thought to, once its rows have no versions any more."""
+    deadline = time.monotonic() + PURGE_SECONDS_MAX
+    while server.status("Cheetah_transactions_to_purge") > 0 and time.monotonic() < deadline:
+        time.sleep(0.1)
     server.sql(CHECKPOINT)
     (real, rows), = server.sql(f"SELECT stored_bytes, table_rows FROM information_schema.cheetah_tables WHERE table_name = '{name}'")
     # The server's count of an InnoDB table is an estimate itself.
     estimated = row[3] * rows / row[5]
     expect(row[4] is not None and 0 <= row[4] < 40, f"{name} {row}", server)
-    tolerance = max(TOLERANCE, WIDTH * float(row[4]) / 100)
+    tolerance = max(TOLERANCE_SMALL if name == "small" else TOLERANCE, WIDTH * float(row[4]) / 100)
     expect(abs(estimated - real) <= tolerance * real, f"{name} {row}: has {real} bytes, {rows} rows", server)
     expect(name != "small" or (row[4] == 0 and row[6] == 200), f"{name} {row}", server)
 
