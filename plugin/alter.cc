@@ -169,14 +169,11 @@ class EntryMaker final : private LargeValues {
   }
 
  private:
-  // The engine puts no value out of line that is shorter.
-  static constexpr uint large_value_bytes_min = 255;
-
   void need(const KeyCodec &key) {
     for (const KeyPart &part : key.parts()) {
       const Field *field = part.field();
       columns_[field->field_index] = true;
-      with_values_ |= (field->flags & BLOB_FLAG) || field->pack_length() > large_value_bytes_min;
+      with_values_ |= alteration_.codec().row().may_be_large(field);
     }
   }
 

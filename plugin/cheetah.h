@@ -403,6 +403,8 @@ int32_t cheetah_choose_format(const CheetahFormatWords *words, uint8_t strict, C
                               CheetahFormat *format);
 uint8_t cheetah_shown_row_format(uint8_t row_format, uint64_t key_block_size);
 int32_t cheetah_create_table(CheetahDb *db, const CheetahTableSpec *spec);
+/* Longest stored row that never has a value out of line, in tables whose clustered keys have at most so many bytes. */
+uint64_t cheetah_inline_row_bytes(uint32_t max_key_bytes);
 int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name);
 /* New definitions of tables: all of them or none. Handles from before are of no more use. */
 int32_t cheetah_alter_tables(CheetahDb *db, const CheetahAlteration *alterations, size_t count);

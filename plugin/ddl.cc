@@ -70,5 +70,6 @@ void ha_cheetah::update_create_info(HA_CREATE_INFO *info) {
 
 // Asked by EXCHANGE PARTITION, which has compared the columns and indexes already.
 bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *, uint changes) {
-  return changes == IS_EQUAL_YES ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;
+  // The server does not ask which keys of a partition are disabled.
+  return changes == IS_EQUAL_YES && !has_disabled_ ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;
 }

@@ -8,8 +8,10 @@ namespace cheetah {
 // Single-byte CHAR up to this width, and BINARY up to that, are mostly full: they stay fixed.
 static constexpr uint fixed_char_bytes_max = 8;
 static constexpr uint fixed_binary_bytes_max = 32;
-// The engine puts no value out of line that is shorter.
-static constexpr uint large_value_bytes_min = 255;
+// A value that is written as it was stays where it is if it is longer: shorter ones are cheaper to write than to look for.
+static constexpr uint kept_value_bytes_min = 255;
+static constexpr uint length_bytes_max = 3;  // of a value that has less than a MiB
+static constexpr uint hidden_key_bytes = 8;
 
 static bool given_by_key(const Field *field, const KeyCodec *clustered) {
   if (clustered == nullptr) return false;
@@ -28,9 +30,19 @@ void RowCodec::init(TABLE *table, const KeyCodec *clustered) {
     if (is_stored(*field) && !given_by_key(*field, clustered)) add(*field, table);
   }
   memcpy(table->record[0], record.data(), record.size());
+  may_have_large_ = longest_row() > cheetah_inline_row_bytes(clustered != nullptr ? clustered->max_bytes() : hidden_key_bytes);
   values_.resize(vars_.size());
   old_values_.resize(vars_.size());
   read_values_.resize(vars_.size());
+}
+
+ulonglong RowCodec::longest_row() const {
+  ulonglong bytes = null_bytes_ + fixed_bytes_;
+  for (const Var &var : vars_) {
+    if (var.field->flags & BLOB_FLAG) return ULONGLONG_MAX;
+    bytes += var.field->pack_length() + length_bytes_max;
+  }
+  return bytes;
 }
 
 bool RowCodec::is_var(const Field *field) {
@@ -50,12 +62,11 @@ void RowCodec::add(Field *field, TABLE *table) {
   uint words[] = {field->field_index, static_cast<uint>(field->real_type()), var, field->pack_length_in_rec(), nullable};
   described_.insert(described_.end(), std::begin(words), std::end(words));
   stored_.push_back(Stored{field->field_index, words[1], var ? 0 : field->pack_length_in_rec(), null_offset, null_bit});
-  bool may_be_large = (field->flags & BLOB_FLAG) || field->pack_length() > large_value_bytes_min;
   if (nullable) field->reset();
   if (nullable && field->real_type() == MYSQL_TYPE_BIT) add_null_bits(static_cast<Field_bit *>(field), table);
   if (var) {
     vars_.push_back(
-        Var{field, offset, null_offset, null_bit, may_be_large, field->field_index, ColumnPlace(field)});
+        Var{field, offset, null_offset, null_bit, field->field_index, ColumnPlace(field)});
   }
   if (!var) add_fixed(Fixed{field, offset, field->pack_length_in_rec(), null_offset, null_bit});
 }
@@ -101,10 +112,10 @@ CheetahBytes RowCodec::value_of(const Var &var, const uchar *record) const {
 }
 
 bool RowCodec::needs_old_row(const uchar *record, const MY_BITMAP *write_set) const {
+  if (!may_have_large_) return false;
   for (const Var &var : vars_) {
-    if (!var.may_be_large) continue;
     bool written = bitmap_is_set(write_set, var.field->field_index);
-    if (!written || value_of(var, record).len > large_value_bytes_min) return true;
+    if (!written || value_of(var, record).len > kept_value_bytes_min) return true;
   }
   return false;
 }

@@ -51,6 +51,8 @@ class RowCodec {
 
   // Whether `encode` needs the old row for an update to `record` that writes these columns.
   bool needs_old_row(const uchar *record, const MY_BITMAP *write_set) const;
+  // Whether the engine may have put a value of that column out of line: any of variable length, in a table whose rows can get too long.
+  bool may_be_large(const Field *field) const { return may_have_large_ && is_var(field); }
   CheetahShape shape() const;
   // Whether the columns of the other definition are stored alike: values of variable length may become longer.
   bool same_columns(const RowCodec &other) const;
@@ -92,11 +94,11 @@ class RowCodec {
     uint offset;
     uint null_offset;
     uchar null_bit;
-    bool may_be_large;
     uint no;  // of the column in its table
     ColumnPlace place;
   };
 
+  ulonglong longest_row() const;
   CheetahBytes value_of(const Var &var, const uchar *record) const;
   void add(Field *field, TABLE *table);
   bool is_wanted(const Field *field, const TABLE *table) const;
@@ -118,6 +120,7 @@ class RowCodec {
   std::vector<uint> described_;
   std::vector<Stored> stored_;
   uint null_bytes_ = 0;
+  bool may_have_large_ = false;
   uint fixed_bytes_ = 0;
 
   // Of the row at hand, one for each var column.

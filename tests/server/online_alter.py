@@ -69,7 +69,7 @@ def test_writers_go_on_while_indexes_are_added(context):
 
 
 def test_older_snapshots_and_open_transactions(context):
-    """A snapshot of before is refused the new index and nothing else; an open writer is waited for; KILL leaves nothing."""
+    """A snapshot of before is refused the new index and nothing else; an open writer is waited for."""
     import pymysql
     server = context.server()
     server.start()

@@ -2,6 +2,7 @@
 
 import time
 
+from cheetah_tools.engines import CHEETAH, allocated
 from cheetah_tools.say import note
 from cheetah_tools.servertests import expect
 
@@ -16,8 +17,7 @@ TABLE = """CREATE TABLE d.t (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL, 
 
 def file_bytes(server) -> int:
     """What the file system says of all files of the engine but the log, whose files are kept and used again."""
-    return sum(file.stat().st_blocks * 512 for file in (server.data / "#cheetah").rglob("*")
-               if file.is_file() and file.parent.name != "wal")
+    return sum(allocated(file) for file in CHEETAH.data_files(server, ""))
 
 
 def rested_bytes(server) -> int:

@@ -134,3 +134,16 @@ ROLLBACK;
 --! connection default
 EXPLAIN SELECT * FROM t FORCE INDEX (b) WHERE b = 5;
 --! end
+-- A table with disabled keys does not become a partition, of which nobody would know it.
+CREATE TABLE loose (id INT PRIMARY KEY, a INT, KEY (a));
+INSERT INTO loose VALUES (1, 10), (2, 20);
+CREATE TABLE parts (id INT PRIMARY KEY, a INT, KEY (a)) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20));
+--! cheetah-only
+ALTER TABLE loose DISABLE KEYS;
+ALTER TABLE parts EXCHANGE PARTITION p0 WITH TABLE loose;
+ALTER TABLE loose ENABLE KEYS;
+--! end
+ALTER TABLE parts EXCHANGE PARTITION p0 WITH TABLE loose;
+SELECT id FROM parts FORCE INDEX (a) WHERE a > 5 ORDER BY a;
+CHECK TABLE parts EXTENDED;
+DROP TABLE parts, loose;

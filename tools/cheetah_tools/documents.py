@@ -1,7 +1,7 @@
 """`make bench ARGS="--sets documents"`: what the documents behind this project measured with InnoDB, measured again.
 
 The features of this engine come from three texts about InnoDB's compression, fast index creation and caches. Each of their
-figures (W1 to W14) is a ratio here: theirs, that of InnoDB on this machine, and that of Cheetah, given the same words, to
+figures (W1 to W3, W6 to W14) is a ratio here, but for two times: theirs, that of InnoDB on this machine, and that of Cheetah, given the same words, to
 the same base: InnoDB uncompressed. Engines take turns within each repeat. Sizes are small: minutes, where the documents took
 hours; so the ratios are compared, not the times.
 """
@@ -108,7 +108,7 @@ def sysbench_words(order):
 
 
 def shard(order):
-    """W5 to W8: tables of a forum with several secondary indexes, loaded with them, and before them.
+    """W6 to W8: tables of a forum with several secondary indexes, loaded with them, and before them.
 
     COMPACT has no room for their keys."""
     all_keys, key_first = {}, {}

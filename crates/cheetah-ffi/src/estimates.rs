@@ -140,7 +140,7 @@ pub unsafe extern "C" fn cheetah_estimate_entry(
     })
 }
 
-/// Tells the sink what a table of that many rows would weigh in each format, the largest first.
+/// Tells the sink what a table of that many rows would weigh in each format, the least dense first.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_weigh(
     estimate: *mut CheetahEstimate,

@@ -3,7 +3,7 @@
 use crate::barrier::{entry, value};
 use crate::types::*;
 use crate::CheetahDb;
-use cheetah::base::{Error, Result};
+use cheetah::base::{Config, Error, Result};
 use cheetah::db::ExpectedEntry;
 use cheetah::format::image::{Codec, Compression};
 use cheetah::format::row::RowShape;
@@ -75,6 +75,13 @@ pub(crate) fn compression(codec: u8, level: i32) -> Result<Compression> {
         2 => Compression { codec: Codec::Zstd, level },
         _ => return Err(Error::Limit { what: "code of a compression", actual: codec.into(), limit: 2 }),
     })
+}
+
+/// Longest stored row that never has a value out of line, in tables whose clustered keys have at most so many bytes.
+#[no_mangle]
+pub extern "C" fn cheetah_inline_row_bytes(max_key_bytes: u32) -> u64 {
+    let key_bytes = max_key_bytes.min(STORED_KEY_BYTES_MAX) as usize;
+    value(0, || cheetah::table::inline_row_bytes(Config::default().page_bytes, key_bytes) as u64)
 }
 
 /// Drops a table.

@@ -10,7 +10,7 @@
 //!       new tree has entries of the newest rows only.
 //! docs/durability.md, "Disabled indexes", has the steps and what a crash after each finds.
 
-use super::core::Core;
+use super::core::{Core, Need};
 use super::ddl::{self, Ddl};
 use super::handle::Table;
 use super::large;
@@ -53,6 +53,7 @@ pub(crate) fn enable(
     if disabled.is_empty() {
         return Ok(Arc::clone(table));
     }
+    core.make_room(Need::New, table.indexes().len())?;
     let built = core.catalog.create_trees_for_load(&core.pool.enter(), table)?;
     let early = planted::is_on("keys: enable them before they are built");
     if !early {

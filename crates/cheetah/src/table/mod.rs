@@ -41,4 +41,5 @@ pub use estimate::{Estimate, Weight};
 pub use format_words::{FormatWords, RowFormat, TableFormat};
 pub use handle::Table;
 pub use numbers::{Numbers, Reserved, Stride};
+pub use row_values::inline_row_bytes;
 pub use spec::{ExpectedEntries, ExpectedEntry, IndexSpec, NewRow, OldEntry, SecondaryEntry, TableSpec};

@@ -9,6 +9,7 @@ use crate::base::{planted, Error, Result};
 use crate::format::log_record::{LargeSource, RowOp};
 use crate::format::page::max_payload_bytes;
 use crate::format::row::{RowShape, LOCATOR_BYTES};
+use crate::tree::Tree;
 
 /// Where the new row's large values come from.
 #[derive(Clone, Copy)]
@@ -101,4 +102,11 @@ impl Writer {
 pub(super) fn row_bytes_max(table: &Table) -> usize {
     let tree = table.clustered();
     max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max)
+}
+
+/// The same of a table that is yet to be created, with pages of `page_bytes` and clustered keys of at most `key_bytes_max`: no value of a
+/// row that is not longer is ever out of line.
+pub fn inline_row_bytes(page_bytes: u32, key_bytes_max: usize) -> usize {
+    let class = Tree::class_for(page_bytes, key_bytes_max);
+    class.map_or(0, |class| max_payload_bytes(class.bytes(page_bytes), key_bytes_max))
 }

@@ -1,4 +1,4 @@
-//! How many records lie between two keys, without reading from disk.
+//! How many records lie between two keys, reading nothing from disk but the root.
 //!
 //! Both bounds are followed down as far as pages are in memory. In the leaves, if they are reached, the records are
 //! counted exactly; in a leaf that is not in memory a bound lies where its key does between the keys of the leaf's ends.

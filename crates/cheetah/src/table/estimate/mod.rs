@@ -9,7 +9,7 @@
 //!   I1  Pages and images are made by the code that makes those of tables: what it changes, the estimate does.
 //!   I2  A run that has seen a whole index tells what the index weighs, not what it is thought to weigh: its error is 0.
 //!   I3  Memory does not grow with the table: a page, a run's worth of rows, and some numbers for each run are kept.
-//! Errors    After an error the estimate is as it was before the row.
+//! Errors    After an error the row counts for nothing in the bytes; mean times may have it.
 
 mod run;
 mod scales;
@@ -145,7 +145,7 @@ impl Estimate {
         index_of(&mut self.indexes, index_no)?.add(&mut self.scales, &stored_key, &stored)
     }
 
-    /// What the table weighs in each format that it can be given, the largest first. `rows`: how many it has.
+    /// What the table weighs in each format that it can be given, the least dense first. `rows`: how many it has.
     pub fn weigh(&mut self, rows: u64) -> Vec<Weight> {
         let Self { scales, indexes, .. } = self;
         indexes.iter_mut().for_each(|index| index.finish(scales));
