@@ -360,6 +360,8 @@ typedef uint8_t (*CheetahInterrupted)(void *context);
 typedef void (*CheetahLockWaits)(uint8_t begins);
 /* Is told that the transaction of one session waits for that of another one. */
 typedef void (*CheetahWaitReport)(void *waiter, void *blocker);
+/* Of two sessions the one whose transaction must commit after the other one's; nullptr if there is no such order. */
+typedef void *(*CheetahLaterSession)(void *first, void *second);
 typedef void (*CheetahProgress)(void *context, uint64_t done, uint64_t total);
 typedef void (*CheetahTextSink)(void *context, CheetahBytes text);
 typedef void (*CheetahCounterSink)(void *context, CheetahBytes name, uint64_t value);
@@ -452,6 +454,8 @@ void cheetah_free_txn(CheetahTxn *txn);
 void cheetah_note_lock_waits(CheetahTxn *txn, CheetahLockWaits waits);
 /* A session is named until the transaction is freed or prepared by name; the report must not wait, nor use the engine. */
 void cheetah_report_waits(CheetahTxn *txn, void *session, CheetahWaitReport report);
+/* Of sessions that are named, the earlier one is no victim of a deadlock with the later one. Asked from any thread. */
+void cheetah_choose_victims(CheetahDb *db, CheetahLaterSession later);
 /* Before the transaction's first read or write. */
 int32_t cheetah_set_isolation(CheetahTxn *txn, uint8_t level);
 /* Whether rows that have changed since the snapshot are refused to those who lock or change them. */

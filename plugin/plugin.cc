@@ -5,6 +5,7 @@
 #include "errors.h"
 #include "information_schema.h"
 #include "orphans.h"
+#include "session.h"
 #include "settings.h"
 #include "status.h"
 #include "two_phase.h"
@@ -35,6 +36,7 @@ static int open_engine(void *hton) {
   }
   cheetah_announce_troubles(engine.db, log_trouble, nullptr);
   cheetah_describe_connections(engine.db, describe_connection, nullptr);
+  cheetah_choose_victims(engine.db, later_session);
   set_handlerton(static_cast<handlerton *>(hton));
   hide_directory();
   drop_temporary_tables();

@@ -7,8 +7,9 @@
 #include "errors.h"
 #include "settings.h"
 
-// The server exports it without declaring it to plugins.
+// The server exports them without declaring them to plugins.
 extern "C" int thd_rpl_deadlock_check(MYSQL_THD thd, MYSQL_THD other_thd);
+extern "C" int thd_deadlock_victim_preference(const MYSQL_THD first, const MYSQL_THD second);
 
 namespace cheetah {
 
@@ -17,6 +18,12 @@ Session *Session::existing(THD *thd) { return static_cast<Session *>(thd_get_ha_
 // The server ends the one who is waited for if it is to commit after the one who waits.
 static void report_wait(void *waiter, void *blocker) {
   thd_rpl_deadlock_check(static_cast<THD *>(waiter), static_cast<THD *>(blocker));
+}
+
+void *later_session(void *first, void *second) {
+  int preference = thd_deadlock_victim_preference(static_cast<THD *>(first), static_cast<THD *>(second));
+  if (preference == 0) return nullptr;
+  return preference < 0 ? first : second;
 }
 
 // A pool of threads starts another one meanwhile: the connection that is waited for must get on.

@@ -7,6 +7,9 @@
 
 namespace cheetah {
 
+// Which of two sessions must commit after the other one, as a replica's workers; nullptr for others.
+void *later_session(void *first, void *second);
+
 class Session {
  public:
   // The session of `thd`, made at the first call; nullptr when the engine has no memory for one.

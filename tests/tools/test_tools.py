@@ -83,6 +83,8 @@ class Outputs(unittest.TestCase):
         self.assertEqual(testall.counts(step, text, True), (7, 0, 1))
         self.assertEqual(testall.counts(step, text, False), (7, 1, 1))
         self.assertEqual(testall.counts(testall.Step("s", []), "skipped: no data", True), (0, 0, 1))
+        self.assertEqual(testall.failures("ok a\nFAIL b (1 s)\n  because\n\n  twice\nok c\ntest d ... FAILED\n"),
+                         ["FAIL b (1 s)", "  because", "  twice", "test d ... FAILED"])
         step = testall.Step("l", [], result=testall.LICENCES_RESULT)
         self.assertEqual(testall.counts(step, "cargo-deny: skipped\nlicences: 1 passed, 0 failed, 1 skipped\n", True), (1, 0, 1))
 

@@ -1,10 +1,11 @@
-"""`make test`: everything, in an order that shows cheap failures first. The last line alone says the sum."""
+"""`make test`: everything, in an order that shows cheap failures first. The last lines say what failed, and the sum."""
 
 import os
 import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from .paths import PROJECT, TARGET, VAR, show
 
@@ -17,6 +18,10 @@ SERVER_RESULT = re.compile(r"^server: (\d+) passed, (\d+) failed, (\d+) skipped"
 LICENCES_RESULT = re.compile(r"^licences: (\d+) passed, (\d+) failed, (\d+) skipped", re.M)
 ISOLATION_RESULT = re.compile(r"^isolation: (\d+) passed, (\d+) failed", re.M)
 SUITES_RESULT = re.compile(r"^suites: (\d+) of \d+ pass .*?, (\d+) differ with a listed reason, (\d+) without", re.M)
+
+# Lines by which our suites, cargo, unittest and mtr say that something failed.
+FAILURE = re.compile(r"^(FAIL|error(\[E\d+\])?:|.* panicked at |test .* \.\.\. FAILED$|.*\[ fail \])")
+FAILURE_LINES_MAX = 30
 
 
 class Step:
@@ -53,7 +58,7 @@ def main(arguments: list) -> int:
     """The command; arguments name single steps."""
     LOGS.mkdir(parents=True, exist_ok=True)
     passed = failed = skipped = 0
-    good = set()
+    good, reasons = set(), []
     started = time.monotonic()
     for step in STEPS:
         if arguments and step.name not in arguments:
@@ -66,6 +71,9 @@ def main(arguments: list) -> int:
         passed, failed, skipped = passed + outcome[0], failed + outcome[1], skipped + outcome[2]
         if outcome[1] == 0:
             good.add(step.name)
+        else:
+            reasons += [f"{step.name}: {line}" for line in failures(log_of(step).read_text(errors="replace"))]
+    print("\n".join(reasons), end="\n" if reasons else "")
     print(f"{time.monotonic() - started:.0f} s; logs in {show(LOGS)}")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
@@ -74,7 +82,7 @@ def main(arguments: list) -> int:
 def run(step: Step) -> tuple:
     """Run one step; passed, failed, skipped. A step without counts of its own counts as one."""
     print(f"{step.name:<42} ", end="", flush=True)
-    log = LOGS / (step.name.replace(" ", "-") + ".log")
+    log = log_of(step)
     started = time.monotonic()
     with open(log, "wb") as out:
         process = subprocess.Popen(step.words, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
@@ -96,6 +104,18 @@ def run(step: Step) -> tuple:
     if not ok:
         print("\n".join("    " + line[:300] for line in lines[-25:]), flush=True)
     return outcome
+
+
+def log_of(step: Step) -> Path:
+    """Where its output goes."""
+    return LOGS / (step.name.replace(" ", "-") + ".log")
+
+
+def failures(text: str) -> list:
+    """The lines of an output that say what failed, each with the two behind it; not more than a screen of them."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    told = [lines[at:at + 3] for at, line in enumerate(lines) if FAILURE.search(line)]
+    return [line[:300] for group in told for line in group][:FAILURE_LINES_MAX]
 
 
 def counts(step: Step, text: str, ok: bool) -> tuple:

@@ -67,6 +67,20 @@ pub unsafe extern "C" fn cheetah_report_waits(
     value((), || txn.0.report_waits(session, move |blocker| report.tell(blocker)));
 }
 
+/// Has `later` asked which of two sessions in a deadlock must commit after the other one, from any thread until the database is
+/// closed: see `Db::choose_victims`.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_choose_victims(db: *mut CheetahDb, later: CheetahLaterSession) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    let later = move |first: SessionId, second: SessionId| {
+        // SAFETY: both are sessions that callers have named; the engine keeps them from going meanwhile.
+        let session = unsafe { later(first.0 as *mut c_void, second.0 as *mut c_void) };
+        (!session.is_null()).then_some(SessionId(session as u64))
+    };
+    value((), || db.0.choose_victims(later));
+}
+
 /// A transaction; null after a panic. `interrupted` is asked, as long as the transaction is there: see
 /// `Transaction::interrupt_when`.
 #[no_mangle]

@@ -371,6 +371,35 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
     });
 }
 
+/// The first session has done less, and closes the circle: each of the two would make it the victim.
+#[test]
+fn of_two_whose_order_is_known_the_later_one_is_the_victim_of_a_deadlock() {
+    for order_is_known in [false, true] {
+        let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+        db.choose_victims(move |one, other| order_is_known.then(|| one.max(other)));
+        first.report_waits(SessionId(1), |_| ());
+        second.report_waits(SessionId(2), |_| ());
+        first.set_lock_wait(60_000_000_000);
+        second.set_lock_wait(60_000_000_000);
+        (20..=40).step_by(10).for_each(|key| add_one(&mut second, &table, key).unwrap());
+        add_one(&mut first, &table, 10).unwrap();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let done = add_one(&mut second, &table, 10);
+                second.rollback().unwrap();
+                done
+            });
+            until_somebody_waits(&db);
+            let closes = add_one(&mut first, &table, 20);
+            first.rollback().unwrap();
+            let waited = waiter.join().unwrap();
+            let (victim, other) = if order_is_known { (waited, closes) } else { (closes, waited) };
+            assert!(matches!(victim, Err(Error::Deadlock)), "{victim:?}");
+            other.unwrap();
+        });
+    }
+}
+
 #[test]
 fn a_row_that_goes_while_it_is_waited_for_is_given_back_under_read_committed_only() {
     for (level, given_back) in [(Isolation::ReadCommitted, true), (Isolation::RepeatableRead, false)] {

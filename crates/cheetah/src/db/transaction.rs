@@ -15,7 +15,7 @@
 //!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up can wait. A commit that
 //!       is refused before is a rollback.
 
-use super::Isolation;
+use super::{Db, Isolation};
 use crate::base::{planted, Lsn, Result, SessionId, TableId, TxnId};
 use crate::table::core::Core;
 use crate::table::locker::Locker;
@@ -63,6 +63,22 @@ impl std::fmt::Debug for Transaction {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Savepoint(u64);
 
+impl Db {
+    /// From now on `later` is asked, when two transactions are in one deadlock whose sessions are named
+    /// ([`report_waits`](Transaction::report_waits)), which of them must commit after the other one: the earlier one is not rolled back,
+    /// whatever each has done. With none, or where sessions are not named, the one with the least work is. `later` is called by any
+    /// thread that asks for a lock; it must not wait, nor use the engine. The first one counts.
+    ///
+    /// Without it a replica that applies in parallel may take back the first one in line again and again: it is tried again before the
+    /// other one has run on.
+    pub fn choose_victims(
+        &self,
+        later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
+    ) {
+        self.0.core.choose_victims(later);
+    }
+}
+
 impl Transaction {
     pub(super) fn new(core: Arc<Core>) -> Self {
         let view = Arc::new(ReadView::new(&core.versions));
@@ -105,7 +121,7 @@ impl Transaction {
     /// a coordinator. `report` must not wait, nor use the engine.
     ///
     /// For callers that know an order in which transactions must commit, such as a replica that applies in parallel: who waits for
-    /// a later one can have that one end.
+    /// a later one can have that one end. See [`Db::choose_victims`](super::Db::choose_victims), too.
     pub fn report_waits(&mut self, session: SessionId, report: impl Fn(SessionId) + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.reported_to(Arc::new(report)));
         self.session = session;

@@ -5,6 +5,7 @@
 //! Locks     the report, for a moment; nothing is taken while it is held.
 
 use super::core::{Core, Counters};
+use crate::base::SessionId;
 use crate::txn::{Deadlock, LockedOn, Owner, TableMode};
 use parking_lot::Mutex;
 use std::fmt::Write as _;
@@ -50,6 +51,21 @@ impl Deadlocks {
 }
 
 impl Core {
+    /// From now on `later` tells of the sessions of two in a deadlock the one before whom the other one must not be rolled back. The
+    /// first one counts.
+    pub(crate) fn choose_victims(
+        &self,
+        later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
+    ) {
+        let roster = self.roster.clone();
+        self.locks.choose_victims(move |first, second| {
+            roster.with_two_sessions((first, second), |first_session, second_session| {
+                let later = later(first_session, second_session)?;
+                Some(if later == first_session { first } else { second })
+            })
+        });
+    }
+
     /// Counts a deadlock, and writes down who is in it. By the victim, before it is rolled back.
     pub(crate) fn note_deadlock(&self) {
         Counters::add(&self.counters.deadlocks);

@@ -6,7 +6,8 @@
 //!   I2  What a transaction owns outlives its handle when the background or a coordinator takes it over; the entry goes with it.
 //!   I3  A session is told to others under the lock of its shard, where it is forgotten too: whoever has forgotten it, or dropped
 //!       the handle, knows that nobody uses it any more.
-//! Locks     one shard of the list, for a moment, when a handle comes or goes and by views.
+//! Locks     one shard of the list, for a moment, when a handle comes or goes and by views; two of them in their order, when
+//!           two sessions are told.
 
 use super::locks::Owner;
 use super::read_view::ReadView;
@@ -150,8 +151,8 @@ impl Entry {
 
 type List = Arc<[Mutex<BTreeMap<u64, Arc<Entry>>>]>;
 
-/// See the module.
-#[derive(Debug)]
+/// See the module. Clones share the list.
+#[derive(Clone, Debug)]
 pub struct Roster(List);
 
 /// An entry in the list; it goes when this is dropped.
@@ -221,11 +222,31 @@ impl Roster {
     /// Calls `f` with the session of an owner, if it has named one; it stays meanwhile (I3). `f` must not wait, nor use the engine.
     pub fn with_session(&self, owner: Owner, f: impl FnOnce(SessionId)) {
         let shard = shard(&self.0, owner).lock();
-        let session =
-            shard.get(&owner.0).map_or(SessionId::NONE, |entry| SessionId(entry.session.load(Relaxed)));
-        if session != SessionId::NONE {
+        if let Some(session) = session(&shard, owner) {
             f(session);
         }
+    }
+
+    /// What `f` makes of the sessions of two owners, if both have named one; they stay meanwhile (I3). `f` must not wait, nor use the
+    /// engine.
+    pub fn with_two_sessions<T>(
+        &self,
+        (first, second): (Owner, Owner),
+        f: impl FnOnce(SessionId, SessionId) -> Option<T>,
+    ) -> Option<T> {
+        let (low, high) = match shard_number(first) <= shard_number(second) {
+            true => (first, second),
+            false => (second, first),
+        };
+        let low_shard = shard(&self.0, low).lock();
+        let high_shard = (shard_number(low) != shard_number(high)).then(|| shard(&self.0, high).lock());
+        let high_shard = high_shard.as_ref().unwrap_or(&low_shard);
+        let (low_session, high_session) = (session(&low_shard, low), session(high_shard, high));
+        let (first, second) = match low == first {
+            true => (low_session?, high_session?),
+            false => (high_session?, low_session?),
+        };
+        f(first, second)
     }
 
     /// All entries with a transaction, in the order in which their owners came.
@@ -240,8 +261,18 @@ impl Roster {
     }
 }
 
+/// The session that an owner has named.
+fn session(shard: &BTreeMap<u64, Arc<Entry>>, owner: Owner) -> Option<SessionId> {
+    let session = SessionId(shard.get(&owner.0)?.session.load(Relaxed));
+    (session != SessionId::NONE).then_some(session)
+}
+
+fn shard_number(owner: Owner) -> usize {
+    owner.0 as usize % SHARDS_COUNT
+}
+
 fn shard(list: &List, owner: Owner) -> &Mutex<BTreeMap<u64, Arc<Entry>>> {
-    list.get(owner.0 as usize % SHARDS_COUNT).expect("the index is a remainder by their number")
+    list.get(shard_number(owner)).expect("the index is a remainder by their number")
 }
 
 #[cfg(test)]
@@ -281,5 +312,23 @@ mod tests {
         assert_eq!(told(), Some(SessionId(7)));
         listed.set_session(SessionId::NONE);
         assert_eq!(told(), None);
+    }
+
+    #[test]
+    fn two_sessions_are_told_in_the_order_in_which_they_were_asked_for() {
+        let roster = Roster::default();
+        let owners = [Owner(1), Owner(2), Owner(1 + SHARDS_COUNT as u64)];
+        let listed = owners.map(|owner| roster.enter(owner, None));
+        let told = |first, second| roster.with_two_sessions((first, second), |a, b| Some((a.0, b.0)));
+        assert_eq!(told(Owner(1), Owner(2)), None);
+        listed[0].set_session(SessionId(10));
+        assert_eq!(told(Owner(1), Owner(2)), None);
+        listed[1].set_session(SessionId(20));
+        listed[2].set_session(SessionId(30));
+        for (first, a) in owners.iter().zip([10, 20, 30]) {
+            for (second, b) in owners.iter().zip([10, 20, 30]) {
+                assert_eq!(told(*first, *second), Some((a, b)));
+            }
+        }
     }
 }

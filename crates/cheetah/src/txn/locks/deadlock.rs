@@ -14,7 +14,7 @@ use super::Owner;
 use crate::base::{reach, TableId};
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A circle of waiters, as it was found.
 #[derive(Clone, Debug)]
@@ -23,8 +23,8 @@ pub struct Deadlock {
     pub number: u64,
     /// Each waits for the next one, and the last for the first, who has just begun to wait.
     pub members: Vec<DeadlockMember>,
-    /// Whose request was given up: of those with the least weight the one who has begun to wait, or else any. Who would be given up
-    /// for nothing, as another victim is in his circle too, is none.
+    /// Whose request was given up: of those who need not be spared ([`LockTable::choose_victims`]), and of them with the least weight,
+    /// the one who has begun to wait, or else any. Who would be given up for nothing, as another victim is in his circle too, is none.
     pub victim: Owner,
 }
 
@@ -39,6 +39,27 @@ pub struct DeadlockMember {
     pub waits_for: (LockedOn, TableMode),
     /// What the next one has of it.
     pub blocked_by: Blocking,
+}
+
+/// See [`LockTable::choose_victims`].
+type Choice = Box<dyn Fn(Owner, Owner) -> Option<Owner> + Send + Sync>;
+
+/// The caller's choice, if it has made one.
+#[derive(Default)]
+pub(super) struct Chooser(OnceLock<Choice>);
+
+impl fmt::Debug for Chooser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chooser").finish_non_exhaustive()
+    }
+}
+
+impl Chooser {
+    /// Whether `owner` is to be spared, as `other` has to be given up before him.
+    fn spares(&self, owner: Owner, other: Owner) -> bool {
+        let choice = self.0.get().filter(|_| owner != other);
+        choice.is_some_and(|choice| choice(owner, other) == Some(other))
+    }
 }
 
 /// What keeps a request waiting.
@@ -98,6 +119,12 @@ impl LockTable {
         (waits.deadlocks_count, waits.latest.clone())
     }
 
+    /// From now on `choice` tells of two in a circle the one before whom the other one must not be given up, whatever they have done, or
+    /// none where that does not matter. It is called while both wait; it must not wait, nor use this. The first one counts.
+    pub fn choose_victims(&self, choice: impl Fn(Owner, Owner) -> Option<Owner> + Send + Sync + 'static) {
+        let _ = self.chooser.0.set(Box::new(choice));
+    }
+
     /// Breaks all circles in which the waiter `start` is. Whether he was a victim himself.
     pub(super) fn resolve_deadlocks(&self, waits: &mut Waits, start: Owner) -> bool {
         let circles = self.circles_to_break(waits, start);
@@ -117,9 +144,7 @@ impl LockTable {
     fn circles_to_break(&self, waits: &Waits, start: Owner) -> Vec<(Vec<DeadlockMember>, Owner)> {
         let (mut circles, mut victims) = (Vec::new(), Vec::new());
         while let Some(members) = self.circle(waits, start, &victims) {
-            let lightest = members.iter().map(|member| member.weight).min();
-            let Some(victim) = members.iter().find(|member| Some(member.weight) == lightest) else { break };
-            let victim = victim.owner;
+            let Some(victim) = self.victim(&members) else { break };
             if victim == start {
                 // He is in all of them.
                 return vec![(members, victim)];
@@ -136,6 +161,18 @@ impl LockTable {
             is_needed
         });
         circles
+    }
+
+    /// Who of a circle is given up.
+    fn victim(&self, members: &[DeadlockMember]) -> Option<Owner> {
+        let is_spared = |member: &&DeadlockMember| {
+            members.iter().any(|other| self.chooser.spares(member.owner, other.owner))
+        };
+        let lightest = |members: &mut dyn Iterator<Item = &DeadlockMember>| {
+            members.min_by_key(|member| member.weight).map(|member| member.owner)
+        };
+        lightest(&mut members.iter().filter(|member| !is_spared(member)))
+            .or_else(|| lightest(&mut members.iter()))
     }
 
     /// A circle of waiters through `start`, who comes first, and through none of `victims`.

@@ -1,5 +1,6 @@
 //! The lock table: requests.
 
+use super::deadlock::Chooser;
 use super::grant::{Tried, Turn};
 use super::key::{hash_key, KeyBytes, Span};
 use super::memory::Account;
@@ -141,6 +142,7 @@ pub struct LockTable {
     pub(super) owners: Owners,
     pub(super) waits: Mutex<Waits>,
     pub(super) account: Account,
+    pub(super) chooser: Chooser,
 }
 
 impl Default for LockTable {
@@ -164,6 +166,7 @@ impl LockTable {
             owners: Owners::new(limits.compress_at),
             waits: Mutex::default(),
             account: Account::new(book, limits.bytes_max),
+            chooser: Chooser::default(),
         }
     }
 
@@ -172,8 +175,8 @@ impl LockTable {
         (self.account.used_bytes(), self.account.limit_bytes())
     }
 
-    /// Asks for a lock. Does not block. `Deadlock` when the request would close a cycle of waiters and its owner has done
-    /// least of them; `LockTableFull` when there is no room for it. After an error the owner has what it had before.
+    /// Asks for a lock. Does not block. `Deadlock` when the request would close a cycle of waiters and its owner is the one to be
+    /// given up ([`Deadlock::victim`](super::Deadlock::victim)); `LockTableFull` when there is no room for it. After an error the owner has what it had before.
     pub fn request(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
         match self.request_once(owner, lock, wait) {
             Err(Error::LockTableFull) => {

@@ -48,6 +48,28 @@ fn the_victim_is_who_has_done_least() {
 }
 
 #[test]
+fn who_must_be_spared_is_no_victim_however_little_he_has_done() {
+    for count in [2, 3, 5] {
+        for latest in 0..count {
+            let (locks, tickets) = chain(count, |n| n);
+            // The order of those up to `latest` is known, and they have done least.
+            locks.choose_victims(move |first, second| {
+                let later = first.0.max(second.0);
+                (later <= latest).then_some(Owner(later))
+            });
+            let last = Owner(count - 1);
+            if latest == last.0 {
+                locks.deadlocks_with(last, record(&key(0), X), 99);
+            } else {
+                let _waiting = locks.queues(last, record(&key(0), X), 99);
+                assert_eq!(tickets[latest as usize].outcome(), Some(Outcome::Deadlock));
+            }
+            assert_eq!(locks.deadlocks().1.unwrap().victim, Owner(latest));
+        }
+    }
+}
+
+#[test]
 fn locks_count_as_work() {
     let (locks, tickets) = chain(2, |_| 0);
     (10..20).for_each(|n| locks.grants(Owner(1), record(&key(n), X)));
