@@ -12,6 +12,7 @@
 #include "errors.h"
 #include "ha_cheetah.h"
 #include "orphans.h"
+#include "progress.h"
 #include "table_options.h"
 
 #include <algorithm>
@@ -202,10 +203,6 @@ class EntryMaker final : private LargeValues {
   Buffer scratch_, entry_;
 };
 
-static void report_progress(void *thd, uint64_t done, uint64_t total) {
-  thd_progress_report(static_cast<THD *>(thd), done, total);
-}
-
 // An ALTER TABLE of one table, or of one partition.
 class AlterContext final : public inplace_alter_handler_ctx {
  public:
@@ -240,10 +237,8 @@ class AlterContext final : public inplace_alter_handler_ctx {
     int32_t code = cheetah_begin_build(txn_, table_, specs.data(), specs.size(), entries_.with_values(), &build);
     build_.reset(build);
     if (code != CHEETAH_OK) return code;
-    thd_progress_init(thd_, 1);
-    code = cheetah_run_build(txn_, build, EntryMaker::of_row, &entries_, report_progress, thd_);
-    thd_progress_end(thd_);
-    return code;
+    Progress progress(thd_);
+    return cheetah_run_build(txn_, build, EntryMaker::of_row, &entries_, report_progress, thd_);
   }
 
   int32_t finish() {

@@ -6,6 +6,7 @@
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
+#include "progress.h"
 #include "row_entries.h"
 
 using namespace cheetah;
@@ -55,15 +56,12 @@ int ha_cheetah::disable_indexes(key_map keep, bool persist) {
   return indexes_changed(cheetah_disable_indexes(txn_, engine_table_.get(), indexes.data(), indexes.size()));
 }
 
-static void report_progress(void *thd, uint64_t done, uint64_t total) {
-  thd_progress_report(static_cast<THD *>(thd), done, total);
-}
-
 int ha_cheetah::enable_indexes(key_map, bool persist) {
   if (!persist || is_partition() || is_session_table(name_)) return HA_ERR_WRONG_COMMAND;
   MY_BITMAP *saved = table->read_set;
   table->use_all_columns();
   RowEntries entries(table, &codec_, this, disabled_);
+  Progress progress(ha_thd());
   int32_t code = cheetah_enable_indexes(txn_, engine_table_.get(), RowEntries::of_row, &entries, report_progress, ha_thd());
   table->column_bitmaps_set(saved, table->write_set);
   return indexes_changed(code);

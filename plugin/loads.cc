@@ -7,6 +7,7 @@
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
+#include "progress.h"
 
 using namespace cheetah;
 
@@ -27,10 +28,6 @@ int ha_cheetah::begin_load() {
   int error = handler_error(cheetah_begin_load(txn_, engine_table_.get(), &load), ha_thd());
   load_.reset(load);
   return error;
-}
-
-static void report_progress(void *thd, uint64_t done, uint64_t total) {
-  thd_progress_report(static_cast<THD *>(thd), done, total);
 }
 
 int ha_cheetah::finish_load() {

@@ -10,6 +10,8 @@ static constexpr ulonglong time_max_us = 700000;
 
 Sampler::Sampler(THD *thd, TABLE *table, CheetahEstimate *estimate)
     : thd_(thd), table_(table), file_(table->file), estimate_(estimate) {
+  // Not the session's, which RAND() of later statements goes on with.
+  my_rnd_init(&random_, static_cast<ulong>(my_interval_timer()), static_cast<ulong>(thd_get_thread_id(thd)));
   codec_.init(table);
   places_.resize(codec_.secondaries().size() + 1);
 }
@@ -67,7 +69,7 @@ int Sampler::sample_by_values(uint runs) {
   ulonglong span = static_cast<ulonglong>(last) - static_cast<ulonglong>(first);
   uint places = 0;
   for (uint i = 1; i < runs; i++) {
-    double share = (i + my_rnd(&thd_->rand)) / runs;
+    double share = (i + my_rnd(&random_)) / runs;
     MY_BITMAP *columns = dbug_tmp_use_all_columns(table_, &table_->write_set);
     field->set_notnull();
     field->store(static_cast<longlong>(static_cast<ulonglong>(first) + static_cast<ulonglong>(static_cast<double>(span) * share)),

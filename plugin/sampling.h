@@ -44,6 +44,7 @@ class Sampler {
   TABLE *table_;
   handler *file_;
   CheetahEstimate *estimate_;
+  my_rnd_struct random_;
   TableCodec codec_;
   std::vector<std::vector<Image>> places_;  // by number of the index in the engine
   bool whole_ = false;                      // the first run has seen all rows

@@ -7,6 +7,7 @@ import time
 from cheetah_tools.servertests import expect
 
 ROWS = 60000
+WAIT_SECONDS = 30
 ADD = "ALTER TABLE t ADD INDEX b (b), ADD INDEX cb (c, b(10)), ADD UNIQUE ca (c, a), ALGORITHM=NOCOPY, LOCK=NONE"
 WRITES = ["UPDATE t SET b = MD5(RAND()), c = c + 1 WHERE a = {key}", "DELETE FROM t WHERE a = {key}",
           "INSERT IGNORE INTO t VALUES ({key}, MD5(RAND()), RAND() * 1000)", "UPDATE IGNORE t SET a = a + 100000 WHERE a = {key}"]
@@ -36,6 +37,14 @@ class Writer(threading.Thread):
             self.done += 1
             self.longest = max(self.longest, time.time() - began)
         connection.close()
+
+
+def until(server, question: str) -> None:
+    """Wait until the answer to a question is not 0."""
+    end = time.monotonic() + WAIT_SECONDS
+    while server.value(question) == 0:
+        expect(time.monotonic() < end, f"still 0 after {WAIT_SECONDS} s: {question}", server)
+        time.sleep(0.005)
 
 
 def test_writers_go_on_while_indexes_are_added(context):
@@ -96,8 +105,7 @@ def test_older_snapshots_and_open_transactions(context):
         writing.execute("UPDATE t SET c = c + 100000 WHERE a > 4900")
         adding = threading.Thread(target=server.sql, args=("ALTER TABLE t ADD INDEX c2 (c, a), DROP INDEX c, ALGORITHM=NOCOPY, LOCK=NONE", "d"))
         adding.start()
-        time.sleep(0.5)
-        expect(adding.is_alive(), "the definition changed under an open transaction", server)
+        until(server, "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'Waiting for table metadata lock'")
         writing.execute("UPDATE t SET c = c + 1 WHERE a = 4950")
         writer.commit()
         adding.join(30)
@@ -106,4 +114,70 @@ def test_older_snapshots_and_open_transactions(context):
            "the index lacks what was written meanwhile", server)
     for row in server.sql("CHECK TABLE d.t EXTENDED"):
         expect(row[3] == "OK", f"CHECK TABLE: {row}", server)
+    server.stop()
+
+
+def test_a_killed_build_has_shown_how_far_it_was_and_leaves_nothing(context):
+    """KILL in the middle of ADD INDEX and of ENABLE KEYS; the table is as it was, and so are the files' trees."""
+    import pymysql
+    server = context.server()
+    server.start()
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT, KEY off (c, b)) ENGINE=CHEETAH", "d")
+    server.sql("ALTER TABLE t DISABLE KEYS", "d")
+    server.sql("INSERT INTO t SELECT seq, MD5(seq), seq FROM seq_1_to_400000", "d")
+    for statement in ("ALTER TABLE t ADD INDEX b (b), ADD INDEX cb (c, b), ALGORITHM=NOCOPY, LOCK=NONE", "ALTER TABLE t ENABLE KEYS"):
+        worker = server.connect("d")
+        failures = []
+
+        def run(connection=worker, text=statement):
+            try:
+                with connection.cursor() as cursor:
+                    cursor.execute(text)
+            except pymysql.MySQLError as failure:
+                failures.append(failure.args[0])
+
+        building = threading.Thread(target=run)
+        building.start()
+        until(server, f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {worker.thread_id()} AND progress > 0")
+        server.sql(f"KILL QUERY {worker.thread_id()}")
+        building.join(WAIT_SECONDS)
+        expect(failures == [1317], f"{statement}: {failures}", server)
+        names = [row[2] for row in server.sql("SHOW INDEX FROM d.t")]
+        expect(names == ["PRIMARY", "off", "off"], f"indexes after KILL: {names}", server)
+    expect(server.sql("CHECK TABLE d.t EXTENDED")[-1][3] == "OK", "the table is damaged", server)
+    until(server, "SELECT variable_value = 0 FROM information_schema.global_status WHERE variable_name = 'Cheetah_dropped_trees'")
+    server.sql("ALTER TABLE t ENABLE KEYS, ALGORITHM=COPY", "d")
+    expect(server.value("SELECT COUNT(*) FROM d.t FORCE INDEX (off) WHERE c > 0") == 400000, "the index lacks rows", server)
+    server.stop()
+
+
+def test_a_prepared_transaction_is_waited_for_before_the_work(context):
+    """XA PREPARE of a client that has gone keeps ADD INDEX waiting, and after a restart, too, until somebody decides."""
+    import pymysql
+    server = context.server({"loose_cheetah_lock_wait_timeout": 1, "lock_wait_timeout": 1})
+    server.start()
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH", "d")
+    server.sql("INSERT INTO t SELECT seq, seq FROM seq_1_to_1000", "d")
+    connection = server.connect("d")
+    with connection.cursor() as cursor:
+        for statement in ("XA START 'x'", "DELETE FROM t WHERE a <= 10", "XA END 'x'", "XA PREPARE 'x'"):
+            cursor.execute(statement)
+    connection.close()
+    add = "ALTER TABLE t ADD INDEX b (b), ALGORITHM=NOCOPY, LOCK=NONE"
+    for restarts in (False, True):
+        if restarts:
+            server.stop()
+            server.start()
+        try:
+            with server.connect("d") as waiting, waiting.cursor() as cursor:
+                cursor.execute(add)
+            expect(False, "the index was added beside a prepared transaction", server)
+        except pymysql.MySQLError as failure:
+            expect(failure.args[0] == 1205, f"another error: {failure}", server)
+    server.sql("XA ROLLBACK 'x'")
+    server.sql(add, "d")
+    expect(server.value("SELECT COUNT(*) FROM d.t FORCE INDEX (b) WHERE b > 0") == 1000, "the index lacks rows", server)
+    expect(server.sql("CHECK TABLE d.t EXTENDED")[-1][3] == "OK", "the table is damaged", server)
     server.stop()

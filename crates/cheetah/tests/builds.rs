@@ -6,7 +6,7 @@
 mod support;
 
 use cheetah::base::planted::plant;
-use cheetah::base::{reach, Config, Error, Result};
+use cheetah::base::{reach, Config, Error, Result, Xid};
 use cheetah::db::{Build, Db, Env, Read, SeekMode, Transaction};
 use cheetah::format::row::RowShape;
 use cheetah::table::{Alteration, AlteredIndex, BuiltEntries, IndexFrom, IndexSpec, Table};
@@ -313,6 +313,83 @@ fn change_one(db: &Db, txn: &mut Transaction, rng: &mut Rng, keys: u64) -> Resul
         (None, None) => Ok(()),
         _ => put(txn, &table, key, old.as_ref(), new.as_ref()),
     }
+}
+
+/// A transaction of before the build ends before its last round, or goes on beyond it: it has written the table, or another one.
+fn builds_beside_a_long_transaction() -> std::result::Result<(), String> {
+    for ends in [true, false] {
+        let db = open(&SimDisk::new()).unwrap();
+        let (t, other) = (filled(&db, "t"), filled(&db, "other"));
+        drop_indexes(&db, "t").unwrap();
+        let t = db.table("t").unwrap_or(t);
+        let (mut long, mut ddl) = (db.begin(), db.begin());
+        let written = if ends { &t } else { &other };
+        put(&mut long, written, 3, Some(&row(3)), Some(&Row::new(900, 30))).unwrap();
+        put(&mut long, written, 4, Some(&row(4)), None).unwrap();
+        let mut build = begin(&mut ddl, &t, false).unwrap();
+        run(&mut ddl, &mut build).unwrap();
+        if ends {
+            long.commit().unwrap();
+        }
+        finish(&db, &mut ddl, &t, &mut build).map_err(|error| error.to_string())?;
+        let t = db.table("t").unwrap();
+        let report = db
+            .check_table_with(&t, &mut |_, stored, expected| {
+                let all = support::altering::entries(&t, &Row::parse(stored).0);
+                let entry = |(index_no, key, payload)| cheetah::db::ExpectedEntry { index_no, key, payload };
+                expected.extend(all.into_iter().map(entry));
+                Ok(())
+            })
+            .unwrap();
+        if !report.is_ok() {
+            return Err(format!("{:?}", report.findings));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_index_has_the_rows_of_a_transaction_that_was_open_when_its_building_began() {
+    builds_beside_a_long_transaction().unwrap();
+}
+
+#[test]
+fn transactions_that_were_open_and_are_forgotten_are_caught() {
+    let bug = plant("build: forget who was open");
+    let found = builds_beside_a_long_transaction();
+    assert!(bug.reached_count() > 0);
+    found.expect_err("not caught");
+}
+
+#[test]
+fn a_transaction_that_has_written_neither_builds_nor_disables_indexes() {
+    let db = open(&SimDisk::new()).unwrap();
+    let t = filled(&db, "t");
+    let mut txn = db.begin();
+    put(&mut txn, &t, 3, Some(&row(3)), None).unwrap();
+    let refused = |error: Error| assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    refused(begin(&mut txn, &t, false).unwrap_err());
+    refused(txn.disable_indexes(&t, &[1]).unwrap_err());
+    txn.rollback().unwrap();
+    begin(&mut txn, &t, false).unwrap();
+}
+
+/// The lock of a prepared transaction is met before the work, not after it.
+#[test]
+fn a_build_waits_for_prepared_transactions_first() {
+    let db = open(&SimDisk::new()).unwrap();
+    let t = filled(&db, "t");
+    let xid = Xid::new(1, b"forgotten", b"").unwrap();
+    let (mut prepared, mut ddl) = (db.begin(), db.begin());
+    put(&mut prepared, &t, 3, Some(&row(3)), None).unwrap();
+    prepared.prepare(xid).unwrap();
+    drop(prepared);
+    ddl.set_lock_wait(0);
+    let mut build = begin(&mut ddl, &t, false).unwrap();
+    assert!(matches!(run(&mut ddl, &mut build), Err(Error::LockTimeout)));
+    db.rollback_prepared(&xid).unwrap();
+    let mut build = begin(&mut ddl, &t, false).unwrap();
+    run(&mut ddl, &mut build).unwrap();
 }
 
 /// Snapshots of before have no versions in the new index: they are refused it, and nothing else.

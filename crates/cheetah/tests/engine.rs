@@ -362,6 +362,28 @@ fn statistics_are_taken_again_when_a_tenth_has_changed_but_not_at_once_again() {
 }
 
 #[test]
+fn statistics_are_taken_again_for_an_index_that_was_enabled() {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    (0..100).for_each(|key| insert(&mut txn, &table, key, &Row::new(key, 5)).unwrap());
+    txn.commit().unwrap();
+    db.analyze_table(&table, 20, &mut key_ends).unwrap();
+    let table = txn.disable_indexes(&table, &[1]).unwrap();
+    txn.commit().unwrap();
+    assert!(!db.analyze_again(&table, 20, &mut key_ends).unwrap(), "nobody reads the index");
+    let mut entries_of = |_: &[u8], stored: &[u8], entries: &mut Vec<ExpectedEntry>| {
+        let [key, _] = Row::parse(stored).0.keys();
+        entries.push(ExpectedEntry { index_no: 1, key, payload: Vec::new() });
+        Ok(())
+    };
+    let table = txn.enable_indexes(&table, &mut entries_of).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(rows_per_value(&table)[0], None);
+    assert!(db.analyze_again(&table, 20, &mut key_ends).unwrap() && rows_per_value(&table)[0].is_some());
+}
+
+#[test]
 fn statistics_of_a_large_table_are_sampled() {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();

@@ -35,7 +35,7 @@ impl Build {
 impl Transaction {
     /// Begins to build indexes for a table from the rows that are committed now. `with_values`: entries need large values, so rows are handed out
     /// with them. Waits for nobody. `Limit` when there would be too many indexes or too long keys; `Unsupported` when too many statements
-    /// sort already.
+    /// sort already, or this transaction has written: its changes are no rows that others see.
     pub fn begin_build(
         &mut self,
         table: &Arc<Table>,
@@ -44,11 +44,13 @@ impl Transaction {
     ) -> Result<Build> {
         self.catch_up()?;
         self.core.health.check()?;
+        self.check_has_not_written(table)?;
         drop(table.use_it()?);
         build::Build::new(&self.core, table, specs, with_values).map(Build)
     }
 
-    /// Builds them, and brings them up to what is committed at its end, durably; others may write the table meanwhile. `entries_of` computes the entries of a row.
+    /// Builds them, and brings them up to what is committed at its end, durably; others may write the table meanwhile. Waits before for prepared
+    /// transactions that have locked the table, as [`finish_build`](Self::finish_build) would after all the work: `LockTimeout`. `entries_of` computes the entries of a row.
     /// `progress` is told now and then how far it is. Takes long, and asks whether to stop, see [`interrupt_when`](Self::interrupt_when).
     /// `DuplicateKey` when two rows that were committed at the same time have the same unique key; `DiskFull`.
     pub fn run_build(
@@ -62,6 +64,8 @@ impl Transaction {
             progress(done, total);
             locker.is_interrupted()
         };
+        let may_stop = || locker.is_interrupted();
+        self.core.prepared.wait_for(build.0.table().id(), locker.wait_ns(), &may_stop)?;
         self.scan(&mut build.0, entries_of, &watch)?;
         build.0.build_trees(&self.core, &watch)?;
         let quiet = |_, _| locker.is_interrupted();
@@ -74,8 +78,9 @@ impl Transaction {
     }
 
     /// Locks the table against writers, and brings the indexes up to what is there then, durably: until this transaction ends, a change of the definition may take them.
-    /// Errors as of [`lock_table`](Self::lock_table) and [`run_build`](Self::run_build).
+    /// Errors as of [`lock_table`](Self::lock_table), [`begin_build`](Self::begin_build) and [`run_build`](Self::run_build).
     pub fn finish_build(&mut self, build: &mut Build, entries_of: &mut EntriesOf<'_>) -> Result<()> {
+        self.check_has_not_written(build.0.table())?;
         self.lock_table_as(build.0.table(), TableMode::Shared)?;
         let locker = Arc::clone(&self.locker);
         build.0.catch_up(&self.core, &|_, _| locker.is_interrupted(), entries_of)?;

@@ -77,9 +77,11 @@ impl Transaction {
 
     /// Stops keeping the entries of the indexes in `which`, but for unique ones, until [`enable_indexes`](Self::enable_indexes): rows are written without them, and no
     /// cursor reads them. Returns the table to use from now on; other handles answer `NoSuchTable`. Durable on return, whatever becomes of the transaction, which has the table
-    /// locked as a whole: errors as of [`lock_table`](Self::lock_table).
+    /// locked as a whole: errors as of [`lock_table`](Self::lock_table). `Unsupported` when the transaction has written: what it would take back
+    /// later is not in these indexes.
     pub fn disable_indexes(&mut self, table: &Arc<Table>, which: &[usize]) -> Result<Arc<Table>> {
         self.catch_up()?;
+        self.check_has_not_written(table)?;
         self.lock_table_as(table, TableMode::Exclusive)?;
         keys::disable(&self.core, table, which)
     }
@@ -103,6 +105,7 @@ impl Transaction {
         progress: &dyn Fn(u64, u64),
     ) -> Result<Arc<Table>> {
         self.catch_up()?;
+        self.check_has_not_written(table)?;
         self.lock_table_as(table, TableMode::Exclusive)?;
         let locker = Arc::clone(&self.locker);
         let watch = |done, total| {

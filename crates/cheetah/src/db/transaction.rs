@@ -16,7 +16,7 @@
 //!       is refused before is a rollback.
 
 use super::{Db, Isolation};
-use crate::base::{planted, Lsn, Result, SessionId, TableId, TxnId};
+use crate::base::{planted, Error, Lsn, Result, SessionId, TableId, TxnId};
 use crate::table::core::Core;
 use crate::table::locker::Locker;
 use crate::table::row_op::{Locks, Target, Writer};
@@ -215,6 +215,19 @@ impl Transaction {
     pub fn lock_table(&mut self, table: &Arc<Table>, mode: LockMode) -> Result<()> {
         self.core.health.check()?;
         self.lock_table_as(table, mode.into())
+    }
+
+    /// `Unsupported` for a change of the table's indexes when the transaction has written something, in whatever table.
+    pub(super) fn check_has_not_written(&self, table: &Table) -> Result<()> {
+        let has_written = self.slot.as_ref().is_some_and(|slot| slot.state().undo_no > 0);
+        match has_written {
+            false => Ok(()),
+            true => Err(Error::Unsupported {
+                place: format!("indexes of table '{}'", table.name()),
+                detail: "they cannot be built or disabled by a transaction that has written; commit first"
+                    .into(),
+            }),
+        }
     }
 
     pub(super) fn lock_table_as(&mut self, table: &Arc<Table>, mode: TableMode) -> Result<()> {

@@ -326,10 +326,14 @@ impl Table {
         self.life.statistics_version.load(Relaxed)
     }
 
-    /// Whether there are statistics, and the number of rows has changed by more than a tenth since, and by more than a few.
+    /// Whether there are statistics, but not of all indexes that are kept, or the number of rows has changed by more than a tenth since, and
+    /// by more than a few.
     pub(crate) fn statistics_are_old(&self) -> bool {
-        let then = self.statistics.read().get(&0).map(|clustered| clustered.rows);
-        then.is_some_and(|then| self.row_count().abs_diff(then) > CHANGED_ROWS_MIN + then / CHANGED_PART)
+        let statistics = self.statistics.read();
+        let Some(then) = statistics.get(&0).map(|clustered| clustered.rows) else { return false };
+        let has_changed = self.row_count().abs_diff(then) > CHANGED_ROWS_MIN + then / CHANGED_PART;
+        let lacks = |index_no: usize| !self.is_disabled(index_no) && !statistics.contains_key(&index_no);
+        has_changed || (1..self.indexes().len()).any(lacks)
     }
 
     /// Whether nobody has asked this in the last `every_ns`; then the caller shall analyze.

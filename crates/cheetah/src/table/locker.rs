@@ -172,6 +172,11 @@ impl Locker {
         self.lock_wait_ns.store(timeout_ns, Relaxed);
     }
 
+    /// How long that is.
+    pub(crate) fn wait_ns(&self) -> u64 {
+        self.lock_wait_ns.load(Relaxed)
+    }
+
     /// Notes how many undo records the transaction has.
     pub(crate) fn note_undo_records(&self, count: u64) {
         self.undo_records_count.store(count, Relaxed);

@@ -1,9 +1,11 @@
-//! From one snapshot to a later one: what has changed between them changes in the trees.
+//! From one snapshot to a later one: what has changed between them changes in the trees (B2), found by the undo log (B3).
+//!
+//! Blocking  Reads the undo log and rows, and writes pages; asks the caller now and then whether to stop.
 
 use super::super::core::{Core, Need};
 use super::super::load::{refuse, Watch};
 use super::super::visible::read_row;
-use super::{open_view, push, shares, undo_from, unknown, Build, BuiltEntries, EntriesOf};
+use super::{open_view, push, shares, unknown, Build, BuiltEntries, EntriesOf, Since};
 use crate::base::{planted, reach, Error, Result};
 use crate::format::log_record::RowOp;
 use crate::format::page::RecordRef;
@@ -27,24 +29,29 @@ impl Build {
         watch: &Watch<'_>,
         entries_of: &mut EntriesOf<'_>,
     ) -> Result<u64> {
-        let from = undo_from(core);
+        let since = Since::now(core);
         let view = open_view(core);
         let mut questions = Questions { core, watch, count: 0 };
-        let keys = self.changed_keys(core, &mut questions)?;
+        let keys = self.changed_keys(core, &view, &mut questions)?;
         let count = self.take_to(core, &view, keys, &mut questions, entries_of)?;
         self.pin = std::mem::replace(&mut self.base, view);
-        self.from = from;
+        self.since = since;
         Ok(count)
     }
 
-    /// The clustered keys that undo records from `from` on name.
-    fn changed_keys(&self, core: &Core, questions: &mut Questions<'_, '_>) -> Result<Sorter> {
+    /// The clustered keys of the table that undo records name of those whom `view` sees and `base` does not; others may be among them.
+    fn changed_keys(
+        &self,
+        core: &Core,
+        view: &ReadView,
+        questions: &mut Questions<'_, '_>,
+    ) -> Result<Sorter> {
         let mut keys = Sorter::new(&core.temp_files, shares(core, 1)?.pop().expect("one was asked for"));
         if planted::is_on("build: do not look at what has changed") {
             return Ok(keys);
         }
         let id = self.table.id();
-        core.undo.each_record(self.from, core.undo.end(), |body| {
+        core.undo.each_record(self.since.read_from(view), core.undo.end(), |body| {
             questions.next()?;
             let UndoBody::Row(row) = decode_body(body)? else { return Ok(()) };
             if row.table != id {

@@ -12,8 +12,9 @@
 //!       leaves nothing behind (M10). Nobody else reads or writes them.
 //!   B2  At the end of each round the trees have exactly the entries of the rows that the snapshot `base` sees. All are as if everybody saw them: so a
 //!       snapshot that is older than the change of the definition cannot use the index.
-//!   B3  From `from` on the undo log has every record of a transaction that ends after `base` was opened, and begins with a record. It
-//!       was read off while `pin` was open, and that stays open: what has ended since then is not purged, so no page behind `from` goes.
+//!   B3  `since` was read off before `base` was opened, and while `pin` was open: a transaction that `base` does not see, and a later snapshot
+//!       does, has its records behind the end of the undo log then, or was open then and is named with its first record. What has ended since `pin`
+//!       was opened is not purged, so no page from that record on goes.
 //!   B4  After an error nothing more is done with the build.
 //! Blocking  All of it reads and writes pages. Only the last round needs a lock: the caller's, on the whole table.
 //! Source    As InnoDB's online ADD INDEX it ends with what has changed meanwhile; that one writes a log of its own for it, which has a limit.
@@ -27,7 +28,7 @@ use super::large;
 use super::load::{build_index, Built, Refused, Watch};
 use super::spec::IndexSpec;
 use super::stored_row::{find_values, inline_row, Value};
-use crate::base::{planted, Error, Result, UndoPtr};
+use crate::base::{planted, Error, Result, TxnId, UndoPtr};
 use crate::format::varint;
 use crate::sort::{Share, Sorter};
 use crate::txn::ReadView;
@@ -98,7 +99,7 @@ pub(crate) struct Build {
     with_values: bool,
     base: Arc<ReadView>,
     pin: Arc<ReadView>,
-    from: UndoPtr,
+    since: Since,
     sorters: Vec<Sorter>,
     rows: u64,
     refused: Option<Refused>,
@@ -128,14 +129,14 @@ impl Build {
         let built = core.catalog.create_indexes_to_build(&core.pool.enter(), table, specs)?;
         let sorter = |share| Sorter::new(&core.temp_files, share);
         let pin = open_view(core);
-        let from = undo_from(core);
+        let since = Since::now(core);
         Ok(Self {
             table: Arc::clone(table),
             built,
             with_values,
             base: open_view(core),
             pin,
-            from,
+            since,
             sorters: shares.into_iter().map(sorter).collect(),
             rows: 0,
             refused: None,
@@ -251,12 +252,30 @@ fn open_view(core: &Core) -> Arc<ReadView> {
     Arc::new(view)
 }
 
-/// From where on the undo log has every record of transactions that a snapshot opened from now on does not see (B3).
-fn undo_from(core: &Core) -> UndoPtr {
-    // In this order: who has no record yet when he is asked will append behind the end.
-    let end = core.undo.end();
-    let firsts = core.active.slots().into_iter().map(|slot| slot.state().first);
-    firsts.filter(|&first| first != UndoPtr(0)).fold(end, UndoPtr::min)
+/// Where the records are of transactions that a snapshot opened from now on does not see (B3).
+#[derive(Debug)]
+struct Since {
+    end: UndoPtr,
+    /// Those who are open and have records, with their first ones.
+    open: Vec<(TxnId, UndoPtr)>,
+}
+
+impl Since {
+    fn now(core: &Core) -> Self {
+        // In this order: who has no record yet when he is asked will append behind the end.
+        let end = core.undo.end();
+        let open = core.active.slots().into_iter().map(|slot| (slot.txn(), slot.state().first));
+        Self { end, open: open.filter(|(_, first)| *first != UndoPtr(0)).collect() }
+    }
+
+    /// From where on the undo log has all records of those whom `view` sees: who is still open is looked for when he has ended.
+    fn read_from(&self, view: &ReadView) -> UndoPtr {
+        if planted::is_on("build: forget who was open") {
+            return self.end;
+        }
+        let ended = self.open.iter().filter(|(txn, _)| view.reader().sees(*txn, None));
+        ended.map(|(_, first)| *first).fold(self.end, UndoPtr::min)
+    }
 }
 
 /// Sorts an entry, as `build_index` wants it.
