@@ -1,6 +1,6 @@
 """The parts of `make bench` that need servers, at sizes at which their figures say nothing: do they still measure?"""
 
-from cheetah_tools import bench, formatdata, formats, oltp, recovery
+from cheetah_tools import bench, formatdata, formats, indexes, oltp, recovery
 from cheetah_tools.engines import CHEETAH, INNODB, MYROCKS
 from cheetah_tools.servertests import expect
 
@@ -38,3 +38,10 @@ def test_formats_are_measured(context):
     expect(sorted(results["sysbench"]) == sorted(formats.MEASURES), f"{results}")
     expect(all(len(found) == len(engines) and min(map(min, found.values())) > 0 for found in results["sysbench"].values()), f"{results}")
     expect(len(formats.verdicts("sysbench", results["sysbench"])) == 5, "a verdict is missing")
+
+
+def test_indexes_are_measured(context):
+    """Every change, on both engines."""
+    found = indexes.measure(500, 1, rest_seconds=0)
+    expect(len(found) == len(indexes.CHANGES) * len(indexes.ENGINES), f"{found}")
+    expect(all(len(times) == 1 and times[0][0] > 0 for times in found.values()), f"{found}")

@@ -10,7 +10,7 @@ import random
 import statistics
 import time
 
-from . import cgroup, documents, dump, formatdata, formats, oltp, points, recovery, setup
+from . import cgroup, documents, dump, formatdata, formats, indexes, oltp, points, recovery, setup
 from .engines import CHEETAH, INNODB, INNODB_COMPRESSED, available, equal_memory
 from .paths import VAR, shared_data, show
 from .say import Failure, megabytes, note, step, table
@@ -26,7 +26,7 @@ SETS = {
     "sysbench": ("sbtest1", "id", "SELECT SUM(LENGTH(c)) FROM sbtest1 FORCE INDEX (PRIMARY)"),
 }
 # Sets that are no data: each measures and reports in its own module.
-PARTS = {"oltp": oltp.run, "recovery": recovery.run, "formats": formats.run, "documents": documents.run}
+PARTS = {"oltp": oltp.run, "recovery": recovery.run, "formats": formats.run, "documents": documents.run, "indexes": indexes.run}
 TARGETS = [  # measure, of, at most / at least
     ("bytes", INNODB.label, "<=", {"enwiki_text_plain": 0.40, "flights_nyc13": 0.40, "sysbench": 0.45}),
     ("bytes", INNODB_COMPRESSED.label, "<=", 0.90),
@@ -58,7 +58,7 @@ def choose(arguments: list):
     parser.add_argument("--rest", type=float, default=60, help="seconds of rest before bytes on disk are taken")
     parser.add_argument("--sets", default=",".join([*SETS, "oltp", "recovery"]), help="of " + ", ".join([*SETS, *PARTS]))
     parser.add_argument("--seconds", type=int, default=8, help="oltp: of each cell, after the warm-up")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="oltp: in all tables together")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="oltp: in all tables together; indexes: in one")
     parser.add_argument("--workloads", default=",".join(oltp.WORKLOADS), help="oltp")
     parser.add_argument("--connections", default=",".join(map(str, oltp.CONNECTIONS)), help="oltp")
     parser.add_argument("--log-gigabytes", type=float, default=1.0, help="recovery: log to replay")
