@@ -3,6 +3,7 @@
 //! Invariants
 //!   B1  Pieces and places are counted in the share before they are allocated.
 //!   B2  A record lies in one piece as a whole, its key first.
+//!   B3  Parts of a buffer have different records, so each may be sorted by a thread of its own.
 
 use super::memory::Share;
 
@@ -109,37 +110,32 @@ impl Buffer {
         self.is_empty()
     }
 
-    /// Puts the records in the order of their keys.
-    pub(super) fn sort(&mut self) {
+    /// The records in so many parts (B3), or fewer.
+    pub(super) fn parts(&mut self, count: usize) -> impl Iterator<Item = Part<'_>> {
         let Self { pieces, places, .. } = self;
         let pieces = &*pieces;
-        let common = common_bytes(pieces, places);
-        let key = |place: &Place| key_of(pieces, place).get(common..).unwrap_or_default();
-        places.iter_mut().for_each(|place| place.prefix = prefix_of(key(place)));
-        places.sort_unstable_by(|a, b| a.prefix.cmp(&b.prefix).then_with(|| key(a).cmp(key(b))));
+        let each = places.len().div_ceil(count.max(1)).max(1);
+        places.chunks_mut(each).map(move |places| Part { pieces, places })
     }
 
-    /// To be called with each number from 0 on before the record is asked for, once they are sorted: otherwise the processor would wait for
-    /// the bytes of each one by itself.
+    /// Puts the records in the order of their keys.
+    pub(super) fn sort(&mut self) {
+        self.parts(1).for_each(|mut part| part.sort());
+    }
+
+    /// See [`fetch`].
     pub(super) fn fetch(&self, no: usize) {
-        if no % FETCHED_TOGETHER == 0 {
-            for place in self.places.iter().skip(no).take(FETCHED_TOGETHER) {
-                let byte =
-                    self.pieces.get(place.piece as usize).and_then(|piece| piece.get(place.at as usize));
-                std::hint::black_box(byte.copied());
-            }
-        }
+        fetch(&self.pieces, &self.places, no);
     }
 
     /// Key and value of a record.
     pub(super) fn record(&self, no: usize) -> (&[u8], &[u8]) {
-        let Some(place) = self.places.get(no) else { return (&[], &[]) };
-        let from = place.at as usize;
-        let bytes = self
-            .pieces
-            .get(place.piece as usize)
-            .and_then(|piece| piece.get(from..from + place.len as usize));
-        bytes.unwrap_or_default().split_at(place.key_len as usize)
+        self.places.get(no).map_or((&[], &[]), |place| record_of(&self.pieces, place))
+    }
+
+    /// Bytes of memory that it has.
+    pub(super) fn bytes(&self) -> usize {
+        self.share.bytes()
     }
 
     /// Forgets all records, and keeps what memory it may.
@@ -161,6 +157,52 @@ impl Buffer {
     pub(super) fn into_share(self) -> Share {
         self.share
     }
+}
+
+/// Some of the records of a buffer.
+#[derive(Debug)]
+pub(super) struct Part<'b> {
+    pieces: &'b [Vec<u8>],
+    places: &'b mut [Place],
+}
+
+impl Part<'_> {
+    /// Puts its records in the order of their keys.
+    pub(super) fn sort(&mut self) {
+        let Self { pieces, places } = self;
+        let common = common_bytes(pieces, places);
+        let key = |place: &Place| key_of(pieces, place).get(common..).unwrap_or_default();
+        places.iter_mut().for_each(|place| place.prefix = prefix_of(key(place)));
+        places.sort_unstable_by(|a, b| a.prefix.cmp(&b.prefix).then_with(|| key(a).cmp(key(b))));
+    }
+
+    /// Hands key and value of each record to `f`, in the order in which they are now.
+    pub(super) fn each<E>(&self, mut f: impl FnMut(&[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
+        for (no, place) in self.places.iter().enumerate() {
+            fetch(self.pieces, self.places, no);
+            let (key, value) = record_of(self.pieces, place);
+            f(key, value)?;
+        }
+        Ok(())
+    }
+}
+
+/// To be called with each number from 0 on before the record is asked for, once they are sorted: otherwise the processor would wait for
+/// the bytes of each one by itself.
+fn fetch(pieces: &[Vec<u8>], places: &[Place], no: usize) {
+    if no % FETCHED_TOGETHER == 0 {
+        for place in places.iter().skip(no).take(FETCHED_TOGETHER) {
+            let byte = pieces.get(place.piece as usize).and_then(|piece| piece.get(place.at as usize));
+            std::hint::black_box(byte.copied());
+        }
+    }
+}
+
+/// Key and value of the record at a place.
+fn record_of<'p>(pieces: &'p [Vec<u8>], place: &Place) -> (&'p [u8], &'p [u8]) {
+    let from = place.at as usize;
+    let bytes = pieces.get(place.piece as usize).and_then(|piece| piece.get(from..from + place.len as usize));
+    bytes.unwrap_or_default().split_at(place.key_len as usize)
 }
 
 fn key_of<'p>(pieces: &'p [Vec<u8>], place: &Place) -> &'p [u8] {

@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 use super::memory::Share;
-use super::runs::{RunFile, RunReader};
+use super::runs::{Run, RunReader};
 use crate::base::Result;
 
 /// See the module. Records with equal keys come one after the other, in any order.
@@ -29,10 +29,9 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// The runs of a file with these numbers.
-    pub(super) fn of(file: &RunFile, numbers: std::ops::Range<usize>, share: Option<Share>) -> Result<Self> {
-        let runs = file.runs.get(numbers).unwrap_or_default();
-        let mut readers: Vec<_> = runs.iter().map(|run| file.reader(run.clone())).collect();
+    /// These runs.
+    pub(super) fn of(runs: &[Run], share: Option<Share>) -> Result<Self> {
+        let mut readers: Vec<_> = runs.iter().map(Run::reader).collect();
         let mut heap = Vec::with_capacity(readers.len());
         for (no, reader) in readers.iter_mut().enumerate() {
             if reader.advance()? {

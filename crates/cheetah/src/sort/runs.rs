@@ -71,11 +71,31 @@ impl TempFiles {
     }
 }
 
-/// A file with runs, one behind the other.
+/// A run, which keeps its file.
+pub(super) struct Run {
+    file: Arc<dyn File>,
+    bytes: Range<u64>,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Run at {:?}", self.bytes)
+    }
+}
+
+impl Run {
+    /// Begins to read it.
+    pub(super) fn reader(&self) -> RunReader {
+        RunReader::new(Arc::clone(&self.file), self.bytes.clone())
+    }
+}
+
+/// A file to which runs are written, one behind the other.
 pub(super) struct RunFile {
     files: Arc<TempFiles>,
     file: Arc<dyn File>,
-    pub(super) runs: Vec<Range<u64>>,
+    /// Where the run begins that is being written.
+    start: u64,
     end: u64,
     block_bytes: usize,
     block: Vec<u8>,
@@ -84,15 +104,15 @@ pub(super) struct RunFile {
 
 impl std::fmt::Debug for RunFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} runs of {} bytes", self.runs.len(), self.end)
+        write!(f, "RunFile of {} bytes", self.end)
     }
 }
 
 impl RunFile {
     pub(super) fn create(files: &Arc<TempFiles>, block_bytes: usize) -> Result<Self> {
         let file = files.create()?;
-        let (files, runs) = (Arc::clone(files), Vec::new());
-        Ok(Self { files, file, runs, end: 0, block_bytes, block: Vec::new(), packed: Vec::new() })
+        let (files, block, packed) = (Arc::clone(files), Vec::new(), Vec::new());
+        Ok(Self { files, file, start: 0, end: 0, block_bytes, block, packed })
     }
 
     /// Bytes of all runs.
@@ -113,13 +133,12 @@ impl RunFile {
     }
 
     /// Ends the run.
-    pub(super) fn end_run(&mut self) -> Result<()> {
+    pub(super) fn end_run(&mut self) -> Result<Run> {
         if !self.block.is_empty() {
             self.write_block()?;
         }
-        let start = self.runs.last().map_or(0, |run| run.end);
-        self.runs.push(start..self.end);
-        Ok(())
+        let bytes = std::mem::replace(&mut self.start, self.end)..self.end;
+        Ok(Run { file: Arc::clone(&self.file), bytes })
     }
 
     fn write_block(&mut self) -> Result<()> {
@@ -140,11 +159,6 @@ impl RunFile {
         self.end += bytes.len() as u64;
         self.block.clear();
         Ok(())
-    }
-
-    /// Begins to read a run.
-    pub(super) fn reader(&self, run: Range<u64>) -> RunReader {
-        RunReader::new(Arc::clone(&self.file), run)
     }
 }
 

@@ -3,28 +3,36 @@
 //! Invariants
 //!   S3  Runs are written with what the buffer holds, and merged with blocks that fit into the same share: in several passes when
 //!       there are too many runs for that.
+//!   S4  A large buffer becomes several runs, each in a file of its own, written by as many threads; they end before the call does.
 //! Errors    `DiskFull` and `Io` of the files; after an error the sorter is of no more use.
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Part};
 use super::memory::Share;
 use super::merge::{Merge, Runs};
-use super::runs::{RunFile, TempFiles};
-use crate::base::{reach, Result};
-use std::sync::Arc;
+use super::runs::{Run, RunFile, TempFiles};
+use crate::base::{reach, Error, Result};
+use std::sync::{Arc, OnceLock};
+use std::thread::ScopedJoinHandle;
 
 /// Part of a piece that a block of a run takes.
 const BLOCK_PART: usize = 4;
 /// What a reader of a run takes, in blocks: one that is packed, and one that is not.
 const BLOCKS_PER_RUN: usize = 2;
+/// Memory of a buffer for each thread that writes it.
+const THREAD_BYTES: usize = 4 << 20;
+/// Threads that write one buffer; more would wait for the disk.
+const THREADS_MAX: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Sorter {
     files: Arc<TempFiles>,
     buffer: Buffer,
-    file: Option<RunFile>,
+    /// One for each thread that has written so far.
+    written: Vec<RunFile>,
+    runs: Vec<Run>,
     block_bytes: usize,
-    spilled_bytes: u64,
+    thread_bytes: usize,
 }
 
 impl Sorter {
@@ -32,7 +40,7 @@ impl Sorter {
     pub fn new(files: &Arc<TempFiles>, share: Share) -> Self {
         let block_bytes = (share.piece_bytes() / BLOCK_PART).max(1);
         let (files, buffer) = (Arc::clone(files), Buffer::new(share));
-        Self { files, buffer, file: None, block_bytes, spilled_bytes: 0 }
+        Self { files, buffer, written: Vec::new(), runs: Vec::new(), block_bytes, thread_bytes: THREAD_BYTES }
     }
 
     /// Adds a record, of which key and value come in parts. May write a run.
@@ -47,65 +55,92 @@ impl Sorter {
 
     /// Bytes that were written to disk so far.
     pub fn spilled_bytes(&self) -> u64 {
-        self.spilled_bytes + self.file.as_ref().map_or(0, RunFile::bytes)
+        self.written.iter().map(RunFile::bytes).sum()
     }
 
-    /// Writes what is in memory as a run.
+    #[cfg(test)]
+    pub(super) fn with_threads_for_each(mut self, bytes: usize) -> Self {
+        self.thread_bytes = bytes;
+        self
+    }
+
+    /// Writes what is in memory as a run, or as several (S4).
     fn spill(&mut self) -> Result<()> {
         reach::mark("sorter spilled");
-        self.buffer.sort();
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => self.file.insert(RunFile::create(&self.files, self.block_bytes)?),
-        };
-        for no in 0..self.buffer.count() {
-            self.buffer.fetch(no);
-            let (key, value) = self.buffer.record(no);
-            file.push(key, value)?;
+        let count = (self.buffer.bytes() / self.thread_bytes).clamp(1, threads_max());
+        while self.written.len() < count {
+            self.written.push(RunFile::create(&self.files, self.block_bytes)?);
         }
-        file.end_run()?;
+        let parts = self.buffer.parts(count).zip(&mut self.written).collect();
+        self.runs.extend(write_runs(parts)?);
         self.buffer.clear();
         Ok(())
     }
 
     /// All records in the order of their keys. May write and read.
     pub fn finish(mut self) -> Result<Merge> {
-        if self.file.is_none() {
+        if self.runs.is_empty() {
             self.buffer.sort();
             return Ok(Merge::of_memory(self.buffer));
         }
         if !self.buffer.is_empty() {
             self.spill()?;
         }
-        let Self { files, buffer, file, block_bytes, .. } = self;
+        let Self { files, buffer, mut runs, block_bytes, .. } = self;
         let share = buffer.into_share();
         let runs_max = (share.bytes() / (BLOCKS_PER_RUN * block_bytes)).max(2);
-        let mut file = file.expect("something was spilled");
-        while file.runs.len() > runs_max {
+        while runs.len() > runs_max {
             reach::mark("runs merged in several passes");
-            file = merge_some(&files, &file, runs_max, block_bytes)?;
+            runs = merge_some(&files, &runs, runs_max, block_bytes)?;
         }
-        let all = 0..file.runs.len();
-        Ok(Merge::of_runs(Runs::of(&file, all, Some(share))?))
+        Ok(Merge::of_runs(Runs::of(&runs, Some(share))?))
     }
 }
 
+/// How many threads may write at once here.
+fn threads_max() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    let count = || std::thread::available_parallelism().map_or(1, usize::from);
+    (*PROCESSORS.get_or_init(count)).min(THREADS_MAX)
+}
+
+/// Sorts and writes each part as a run of the file beside it; all but one by threads that end before this does.
+fn write_runs(mut parts: Vec<(Part<'_>, &mut RunFile)>) -> Result<Vec<Run>> {
+    let Some(own) = parts.pop() else { return Ok(Vec::new()) };
+    std::thread::scope(|scope| {
+        let begin = |(part, file)| {
+            let thread = std::thread::Builder::new().name("cheetah-sort".into());
+            let begun = thread.spawn_scoped(scope, move || write_run(part, file));
+            begun.map_err(|error| Error::io("start", "a thread that writes sorted runs", error))
+        };
+        let others = parts.into_iter().map(begin).collect::<Vec<_>>();
+        let own = write_run(own.0, own.1);
+        let join = |other: Result<ScopedJoinHandle<'_, Result<Run>>>| {
+            other?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        // All are joined, whatever the first error is.
+        let runs = others.into_iter().map(join).chain([own]).collect::<Vec<_>>();
+        runs.into_iter().collect()
+    })
+}
+
+fn write_run(mut part: Part<'_>, file: &mut RunFile) -> Result<Run> {
+    part.sort();
+    part.each(|key, value| file.push(key, value))?;
+    file.end_run()
+}
+
 /// Merges each `runs_max` runs into one, in a new file.
-fn merge_some(
-    files: &Arc<TempFiles>,
-    from: &RunFile,
-    runs_max: usize,
-    block_bytes: usize,
-) -> Result<RunFile> {
-    let mut to = RunFile::create(files, block_bytes)?;
-    for first in (0..from.runs.len()).step_by(runs_max) {
-        let numbers = first..(first + runs_max).min(from.runs.len());
-        let mut runs = Runs::of(from, numbers, None)?;
+fn merge_some(files: &Arc<TempFiles>, from: &[Run], runs_max: usize, block_bytes: usize) -> Result<Vec<Run>> {
+    let mut file = RunFile::create(files, block_bytes)?;
+    let mut merged = Vec::new();
+    for some in from.chunks(runs_max) {
+        let mut runs = Runs::of(some, None)?;
         while runs.advance()? {
             let (key, value) = runs.record();
-            to.push(key, value)?;
+            file.push(key, value)?;
         }
-        to.end_run()?;
+        merged.push(file.end_run()?);
     }
-    Ok(to)
+    Ok(merged)
 }

@@ -81,6 +81,27 @@ fn what_comes_in_any_order_goes_in_that_of_its_keys() {
     }
 }
 
+/// As many as there are processors; with one this is the same as above.
+#[test]
+fn threads_that_write_parts_of_the_buffer_lose_nothing_and_tell_of_errors() {
+    let fixture = fixture(16 << 10);
+    let mut expected = records(20_000, 12, 20, 4);
+    let mut sorter = fixture.sorters(1).remove(0).with_threads_for_each(1024);
+    for (key, value) in &expected {
+        sorter.push(&[key], &[value]).unwrap();
+    }
+    let mut found = sorted(sorter).unwrap();
+    assert!(found.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+    expected.sort();
+    found.sort();
+    assert!(found == expected);
+    fixture.disk.set_space(Some(fixture.disk.used_bytes() + (16 << 10)));
+    let mut sorter = fixture.sorters(1).remove(0).with_threads_for_each(1024);
+    let refused =
+        records(200_000, 40, 40, 5).iter().find_map(|(key, value)| sorter.push(&[key], &[value]).err());
+    assert!(matches!(refused, Some(Error::DiskFull(_))), "{refused:?}");
+}
+
 #[test]
 fn sorters_together_stay_within_their_memory() {
     let limit = 64 << 10;
