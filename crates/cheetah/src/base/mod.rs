@@ -10,6 +10,7 @@ pub(crate) mod model;
 pub mod planted;
 pub mod reach;
 pub(crate) mod sync;
+mod threads;
 mod troubles;
 mod xid;
 
@@ -17,5 +18,6 @@ pub use config::Config;
 pub use error::{Error, ErrorKind, Result};
 pub use health::Health;
 pub use ids::{Generation, Lsn, PageId, SegmentId, SessionId, TableId, TreeId, TxnId, UndoPtr};
+pub use threads::statement_threads;
 pub use troubles::Troubles;
 pub use xid::Xid;

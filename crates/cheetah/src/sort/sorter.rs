@@ -10,8 +10,8 @@ use super::buffer::{Buffer, Part};
 use super::memory::Share;
 use super::merge::{Merge, Runs};
 use super::runs::{Run, RunFile, TempFiles};
-use crate::base::{reach, Error, Result};
-use std::sync::{Arc, OnceLock};
+use crate::base::{reach, statement_threads, Error, Result};
+use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
 /// Part of a piece that a block of a run takes.
@@ -20,8 +20,6 @@ const BLOCK_PART: usize = 4;
 const BLOCKS_PER_RUN: usize = 2;
 /// Memory of a buffer for each thread that writes it.
 const THREAD_BYTES: usize = 4 << 20;
-/// Threads that write one buffer; more would wait for the disk.
-const THREADS_MAX: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -58,6 +56,11 @@ impl Sorter {
         self.written.iter().map(RunFile::bytes).sum()
     }
 
+    /// Bytes of all records so far, in memory (with what is free there) and on disk.
+    pub fn bytes(&self) -> u64 {
+        self.spilled_bytes() + self.buffer.bytes() as u64
+    }
+
     #[cfg(test)]
     pub(super) fn with_threads_for_each(mut self, bytes: usize) -> Self {
         self.thread_bytes = bytes;
@@ -67,7 +70,7 @@ impl Sorter {
     /// Writes what is in memory as a run, or as several (S4).
     fn spill(&mut self) -> Result<()> {
         reach::mark("sorter spilled");
-        let count = (self.buffer.bytes() / self.thread_bytes).clamp(1, threads_max());
+        let count = (self.buffer.bytes() / self.thread_bytes).clamp(1, statement_threads());
         while self.written.len() < count {
             self.written.push(RunFile::create(&self.files, self.block_bytes)?);
         }
@@ -95,13 +98,6 @@ impl Sorter {
         }
         Ok(Merge::of_runs(Runs::of(&runs, Some(share))?))
     }
-}
-
-/// How many threads may write at once here.
-fn threads_max() -> usize {
-    static PROCESSORS: OnceLock<usize> = OnceLock::new();
-    let count = || std::thread::available_parallelism().map_or(1, usize::from);
-    (*PROCESSORS.get_or_init(count)).min(THREADS_MAX)
 }
 
 /// Sorts and writes each part as a run of the file beside it; all but one by threads that end before this does.

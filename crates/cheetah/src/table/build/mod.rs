@@ -25,7 +25,7 @@ use super::alter::BuiltIndexes;
 use super::core::{Core, Need};
 use super::handle::{class_of, Table};
 use super::large;
-use super::load::{build_index, Built, Refused, Watch};
+use super::load::{build_indexes, Built, Refused, Watch};
 use super::spec::IndexSpec;
 use super::stored_row::{find_values, inline_row, Value};
 use crate::base::{planted, Error, Result, TxnId, UndoPtr};
@@ -228,12 +228,10 @@ impl Build {
         let spilled: u64 = sorters.iter().map(Sorter::spilled_bytes).sum();
         core.counters.load_spilled_bytes.fetch_add(spilled, Relaxed);
         let (rows, total) = (self.rows, self.rows * (sorters.len() as u64 + 1));
-        for (no, sorter) in sorters.into_iter().enumerate() {
-            let watch = |done, _| watch(rows * (no as u64 + 1) + done, total);
-            let built = Built { table: &self.built, index_no: no + 1, view: Some(&self.base) };
-            build_index(core, &built, sorter, &mut self.refused, &watch)?;
-        }
-        Ok(())
+        let watch = |done, _| watch(rows + done, total);
+        let sorters = sorters.into_iter().enumerate().map(|(no, sorter)| (no + 1, sorter)).collect();
+        let built = Built { table: &self.built, view: Some(&self.base) };
+        build_indexes(core, &built, sorters, &mut self.refused, &watch)
     }
 
     /// Makes the trees durable as they are.

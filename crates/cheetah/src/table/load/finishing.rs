@@ -2,20 +2,17 @@
 
 use super::super::core::{Core, Need};
 use super::super::handle::Table;
-use super::super::visible::read_row;
 use super::building::{Building, Clustered};
-use super::{refuse, Refused, Watch};
+use super::index_trees::{build_indexes, Built};
+use super::{damaged, refuse, Records, Refused, Watch};
 use crate::base::{reach, Error, Result};
 use crate::format::page::RecordRef;
 use crate::format::varint;
-use crate::sort::{Merge, Sorter};
+use crate::sort::Sorter;
 use crate::tree::{Changed, Path};
-use crate::txn::ReadView;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
-/// Records between two questions whether the statement is to end.
-const RECORDS_PER_QUESTION: u64 = 512;
 /// Pages that an insertion into a tree may allocate.
 const PAGES_PER_INSERT: usize = 4;
 
@@ -30,132 +27,61 @@ impl Building {
             Clustered::Ascends { late_count, .. } => *late_count,
         };
         let total = rows_to_come + rows * entries.len() as u64;
-        let mut finishing = Finishing { core, table, view: None, refused, watch, seen: 0, total };
+        let watch = |done, _| watch(done, total);
+        let mut trees = ClusteredTree { core, table: &table, refused, watch: &watch };
         match clustered {
-            Clustered::Sorted(sorter) => finishing.build_rows(sorter)?,
+            Clustered::Sorted(sorter) => trees.build(sorter)?,
             Clustered::Ascends { builder, late, late_count } => {
                 builder.finish()?;
                 if late_count > 0 {
-                    finishing.insert_late(late)?;
+                    trees.insert_late(late)?;
                 }
             }
         }
-        for (no, sorter) in entries.into_iter().enumerate() {
-            finishing.build_index(no + 1, sorter)?;
-        }
+        let sorters = entries.into_iter().enumerate().map(|(no, sorter)| (no + 1, sorter)).collect();
+        let watch = |done, _| watch(rows_to_come + done, total);
+        build_indexes(core, &Built { table: &table, view: None }, sorters, refused, &watch)?;
         Ok(rows)
     }
 }
 
-/// An index to be built, of a table whose rows `view` sees, or everybody.
-pub(in crate::table) struct Built<'a> {
-    pub(in crate::table) table: &'a Arc<Table>,
-    pub(in crate::table) index_no: usize,
-    pub(in crate::table) view: Option<&'a ReadView>,
-}
-
-/// Builds the tree of an index from its sorted entries, see [`Building`]. `watch` hears how many are in their place.
-pub(in crate::table) fn build_index(
-    core: &Core,
-    built: &Built<'_>,
-    sorter: Sorter,
-    refused: &mut Option<Refused>,
-    watch: &Watch<'_>,
-) -> Result<()> {
-    let &Built { table, index_no, view } = built;
-    let mut finishing = Finishing { core, table: Arc::clone(table), view, refused, watch, seen: 0, total: 0 };
-    finishing.build_index(index_no, sorter)
-}
-
-/// What building needs to know.
-struct Finishing<'a> {
+/// The tree of the rows.
+struct ClusteredTree<'a> {
     core: &'a Core,
-    table: Arc<Table>,
-    view: Option<&'a ReadView>,
+    table: &'a Table,
     refused: &'a mut Option<Refused>,
     watch: &'a Watch<'a>,
-    seen: u64,
-    total: u64,
 }
 
-impl Finishing<'_> {
-    /// Goes to the next record, unless the statement is to end.
-    fn advance(&mut self, records: &mut Merge) -> Result<bool> {
-        self.seen += 1;
-        if self.seen % RECORDS_PER_QUESTION == 0 {
-            self.core.health.check()?;
-            if (self.watch)(self.seen, self.total) {
-                return Err(Error::Interrupted);
-            }
-        }
-        records.advance()
-    }
-
-    fn build_rows(&mut self, sorter: Sorter) -> Result<()> {
-        let mut rows = sorter.finish()?;
+impl ClusteredTree<'_> {
+    fn build(&mut self, sorter: Sorter) -> Result<()> {
+        let mut rows = Records::new(self.core, sorter.finish()?, self.watch);
         let mut builder = self.table.clustered().builder();
-        while self.advance(&mut rows)? {
+        while rows.advance()? {
             let (key, row) = rows.record();
             if builder.push(key, RecordRef::frozen(row))? == Changed::Exists {
-                return refuse(self.core, &self.table, 0, key, (key, row), self.refused);
+                return refuse(self.core, self.table, 0, key, (key, row), self.refused);
             }
         }
         builder.finish().map(drop)
     }
 
-    /// Inserts rows into the clustered tree that came when it had higher keys already.
+    /// Inserts rows that came when it had higher keys already.
     fn insert_late(&mut self, sorter: Sorter) -> Result<()> {
         reach::mark("rows of a load came late");
         let tree = Arc::clone(self.table.clustered());
-        let (mut rows, mut path) = (sorter.finish()?, Path::default());
-        while self.advance(&mut rows)? {
+        let mut rows = Records::new(self.core, sorter.finish()?, self.watch);
+        let mut path = Path::default();
+        while rows.advance()? {
             let (key, row) = rows.record();
             tree.prepare(key, &mut path)?;
             self.core.make_room(Need::New, PAGES_PER_INSERT)?;
             let changed = tree.insert(&self.core.pool.enter(), &mut path, key, RecordRef::frozen(row))?;
             if changed == Changed::Exists {
-                return refuse(self.core, &self.table, 0, key, (key, row), self.refused);
+                return refuse(self.core, self.table, 0, key, (key, row), self.refused);
             }
         }
         Ok(())
-    }
-
-    fn build_index(&mut self, index_no: usize, sorter: Sorter) -> Result<()> {
-        let mut entries = sorter.finish()?;
-        let tree = Arc::clone(self.table.tree(index_no)?);
-        let is_unique = self.table.indexes().get(index_no).is_some_and(|index| index.unique);
-        let mut builder = tree.builder();
-        // The entry before: where the caller's part of its key ends, and whether that is to be unique.
-        let mut last: Option<usize> = None;
-        while self.advance(&mut entries)? {
-            let (key, value) = entries.record();
-            let Some((&check_unique, payload)) = value.split_first() else { return Err(damaged()) };
-            let clustered_len = varint::get(payload).map_or(0, |(len, _)| len as usize);
-            let own_len = key.len().checked_sub(clustered_len).ok_or_else(damaged)?;
-            let checked = is_unique && check_unique != 0;
-            if let Some(last_len) = last.filter(|_| checked) {
-                let last_key = builder.last_key();
-                if last_key.get(..last_len) == key.get(..own_len) {
-                    let existing = last_key.get(last_len..).unwrap_or_default().to_vec();
-                    let clustered = key.get(own_len..).unwrap_or_default().to_vec();
-                    return self.refuse_entry(index_no, &existing, &clustered);
-                }
-            }
-            last = checked.then_some(own_len);
-            if builder.push(key, RecordRef::frozen(payload))? == Changed::Exists {
-                return Err(damaged());
-            }
-        }
-        builder.finish().map(drop)
-    }
-
-    /// Refuses the row of `key`, which is in the clustered tree already, because the row of `existing` has the same unique key.
-    fn refuse_entry(&mut self, index_no: usize, existing: &[u8], key: &[u8]) -> Result<()> {
-        let mut row = Vec::new();
-        if !read_row(self.core, &self.table, key, self.view, &mut row)? {
-            return Err(damaged());
-        }
-        refuse(self.core, &self.table, index_no, existing, (key, &row), self.refused)
     }
 }
 
@@ -198,12 +124,7 @@ impl IndexBuilds {
         let bytes = self.sorters.iter().map(|(_, sorter)| sorter.spilled_bytes()).sum();
         core.counters.load_spilled_bytes.fetch_add(bytes, Relaxed);
         let Self { table, sorters, entries } = self;
-        let mut finishing =
-            Finishing { core, table, view: None, refused: &mut None, watch, seen: 0, total: entries };
-        sorters.into_iter().try_for_each(|(index_no, sorter)| finishing.build_index(index_no, sorter))
+        let watch = |done, _| watch(done, entries);
+        build_indexes(core, &Built { table: &table, view: None }, sorters, &mut None, &watch)
     }
-}
-
-fn damaged() -> Error {
-    Error::corrupt("sorted entries of a load", "an entry does not belong to a row")
 }

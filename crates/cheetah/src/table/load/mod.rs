@@ -2,7 +2,7 @@
 //!
 //! The first rows are only kept. If there are no more, they are inserted like any others: what follows costs some syncs. Otherwise new
 //! trees are made for the table. Rows go to the clustered tree at once as long as their keys ascend, or to a sorter, and entries of
-//! each secondary index to a sorter of its own; at the end the trees are built from those, one after the other. Then one action gives
+//! each secondary index to a sorter of its own; at the end the trees are built from those. Then one action gives
 //! them to the table, and a checkpoint makes them durable.
 //!
 //! Invariants
@@ -17,6 +17,7 @@
 
 mod building;
 mod finishing;
+mod index_trees;
 mod kept;
 
 use super::core::{Core, Counters};
@@ -26,12 +27,16 @@ use super::spec::NewRow;
 use super::stored_row::{find_values, inline_row};
 use super::{ddl, large};
 use crate::base::{planted, reach, Error, Result};
+use crate::sort::Merge;
 use building::Building;
 pub(crate) use finishing::IndexBuilds;
-pub(in crate::table) use finishing::{build_index, Built};
+pub(in crate::table) use index_trees::{build_indexes, Built};
 pub(crate) use kept::Kept;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
+
+/// Records between two questions whether the statement is to end.
+const RECORDS_PER_QUESTION: u64 = 512;
 
 /// What becomes of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +49,42 @@ pub(crate) enum Taken {
 
 /// Hears how many records are in their place, of how many; says whether the statement is to end.
 pub(crate) type Watch<'w> = dyn Fn(u64, u64) -> bool + 'w;
+
+/// Sorted records; asks now and then whether the statement is to end.
+struct Records<'a> {
+    core: &'a Core,
+    merge: Merge,
+    watch: &'a Watch<'a>,
+    seen: u64,
+}
+
+impl<'a> Records<'a> {
+    /// `watch` hears how many have been asked for, and 0.
+    fn new(core: &'a Core, merge: Merge, watch: &'a Watch<'a>) -> Self {
+        Self { core, merge, watch, seen: 0 }
+    }
+
+    /// Goes to the next one, to the first one at first; `false` at the end. `Interrupted` when the statement is to end.
+    fn advance(&mut self) -> Result<bool> {
+        self.seen += 1;
+        if self.seen % RECORDS_PER_QUESTION == 0 {
+            self.core.health.check()?;
+            if (self.watch)(self.seen, 0) {
+                return Err(Error::Interrupted);
+            }
+        }
+        self.merge.advance()
+    }
+
+    /// Key and value.
+    fn record(&self) -> (&[u8], &[u8]) {
+        self.merge.record()
+    }
+}
+
+fn damaged() -> Error {
+    Error::corrupt("sorted entries of a load", "an entry does not belong to a row")
+}
 
 /// A row that was refused for its key, with its large values in it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

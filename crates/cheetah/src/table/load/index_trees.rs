@@ -1,0 +1,198 @@
+//! Trees of secondary indexes from their sorted entries, several at once where they are large.
+//!
+//! Invariants
+//!   L6  What comes of it is what would come of building one after the other: the error of the first index that has one, with its row.
+//!       So who has failed stops those behind, and not those before.
+//!   L7  Threads that help end before the call does. Only the caller's own asks its `watch`.
+
+use super::super::core::Core;
+use super::super::handle::Table;
+use super::super::visible::read_row;
+use super::{damaged, refuse, Records, Refused, Watch};
+use crate::base::{statement_threads, Error, Result};
+use crate::format::page::RecordRef;
+use crate::format::varint;
+use crate::sort::Sorter;
+use crate::tree::Changed;
+use crate::txn::ReadView;
+use parking_lot::{Condvar, Mutex};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of sorted entries from which on threads help.
+const PARALLEL_BYTES_MIN: u64 = 8 << 20;
+/// Between two questions of who waits for those who help.
+const WAIT_SLICE: Duration = Duration::from_millis(50);
+
+/// A table with empty trees, whose rows `view` sees, or everybody.
+pub(in crate::table) struct Built<'a> {
+    pub(in crate::table) table: &'a Arc<Table>,
+    pub(in crate::table) view: Option<&'a ReadView>,
+}
+
+/// Builds the trees of indexes, by their numbers, see [`Building`](super::Building). `watch` hears how many entries are in their place, and 0.
+pub(in crate::table) fn build_indexes(
+    core: &Core,
+    built: &Built<'_>,
+    sorters: Vec<(usize, Sorter)>,
+    refused: &mut Option<Refused>,
+    watch: &Watch<'_>,
+) -> Result<()> {
+    let bytes: u64 = sorters.iter().map(|(_, sorter)| sorter.bytes()).sum();
+    let threads = if bytes < PARALLEL_BYTES_MIN { 1 } else { statement_threads().min(sorters.len()) };
+    let shared = Shared {
+        core,
+        built,
+        waiting: Mutex::new(sorters.into()),
+        failures: Mutex::default(),
+        first_failed: AtomicUsize::new(usize::MAX),
+        is_over: AtomicBool::new(false),
+        done: AtomicU64::new(0),
+        helpers: Mutex::new(0),
+        helper_ended: Condvar::new(),
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            *shared.helpers.lock() += 1;
+            let thread = std::thread::Builder::new().name("cheetah-build".into());
+            let helper = Helper(&shared);
+            // Without it the others do its part.
+            let _ = thread.spawn_scoped(scope, move || helper.help());
+        }
+        shared.work(watch);
+        shared.wait_for_helpers(watch);
+    });
+    match shared.failures.into_inner().into_iter().next() {
+        None => Ok(()),
+        Some((_, (error, row))) => {
+            *refused = row;
+            Err(error)
+        }
+    }
+}
+
+/// What the threads have in common.
+struct Shared<'a> {
+    core: &'a Core,
+    built: &'a Built<'a>,
+    /// Indexes that nobody has begun with, in their order.
+    waiting: Mutex<VecDeque<(usize, Sorter)>>,
+    failures: Mutex<BTreeMap<usize, (Error, Option<Refused>)>>,
+    first_failed: AtomicUsize,
+    /// The statement is to end.
+    is_over: AtomicBool,
+    /// Entries that are in their place.
+    done: AtomicU64,
+    helpers: Mutex<usize>,
+    helper_ended: Condvar,
+}
+
+/// Counts as a helper for as long as it is there, also if it panics or was never started.
+struct Helper<'s, 'a>(&'s Shared<'a>);
+
+impl Helper<'_, '_> {
+    fn help(self) {
+        self.0.work(&|_, _| false);
+    }
+}
+
+impl Drop for Helper<'_, '_> {
+    fn drop(&mut self) {
+        *self.0.helpers.lock() -= 1;
+        self.0.helper_ended.notify_all();
+    }
+}
+
+impl Shared<'_> {
+    /// Builds one index after the other, as long as there are any.
+    fn work(&self, watch: &Watch<'_>) {
+        loop {
+            let Some((index_no, sorter)) = self.waiting.lock().pop_front() else { return };
+            let mut refused = None;
+            if let Err(error) = self.build(index_no, sorter, &mut refused, watch) {
+                self.first_failed.fetch_min(index_no, Relaxed);
+                self.failures.lock().insert(index_no, (error, refused));
+            }
+        }
+    }
+
+    fn build(
+        &self,
+        index_no: usize,
+        sorter: Sorter,
+        refused: &mut Option<Refused>,
+        watch: &Watch<'_>,
+    ) -> Result<()> {
+        // What this index has told of itself.
+        let told = AtomicU64::new(0);
+        let watch = |seen: u64, _| {
+            self.done.fetch_add(seen - told.swap(seen, Relaxed), Relaxed);
+            self.asks_to_end(watch) || self.first_failed.load(Relaxed) < index_no
+        };
+        if watch(0, 0) {
+            return Err(Error::Interrupted);
+        }
+        build_index(self.core, self.built, (index_no, sorter), refused, &watch)
+    }
+
+    fn asks_to_end(&self, watch: &Watch<'_>) -> bool {
+        if watch(self.done.load(Relaxed), 0) {
+            self.is_over.store(true, Relaxed);
+        }
+        self.is_over.load(Relaxed)
+    }
+
+    fn wait_for_helpers(&self, watch: &Watch<'_>) {
+        loop {
+            let mut helpers = self.helpers.lock();
+            if *helpers == 0 {
+                return;
+            }
+            self.helper_ended.wait_for(&mut helpers, WAIT_SLICE);
+            drop(helpers);
+            self.asks_to_end(watch);
+        }
+    }
+}
+
+fn build_index(
+    core: &Core,
+    &Built { table, view }: &Built<'_>,
+    (index_no, sorter): (usize, Sorter),
+    refused: &mut Option<Refused>,
+    watch: &Watch<'_>,
+) -> Result<()> {
+    let mut entries = Records::new(core, sorter.finish()?, watch);
+    let tree = Arc::clone(table.tree(index_no)?);
+    let is_unique = table.indexes().get(index_no).is_some_and(|index| index.unique);
+    let mut builder = tree.builder();
+    // The entry before: where the caller's part of its key ends, and whether that is to be unique.
+    let mut last: Option<usize> = None;
+    while entries.advance()? {
+        let (key, value) = entries.record();
+        let Some((&check_unique, payload)) = value.split_first() else { return Err(damaged()) };
+        let clustered_len = varint::get(payload).map_or(0, |(len, _)| len as usize);
+        let own_len = key.len().checked_sub(clustered_len).ok_or_else(damaged)?;
+        let checked = is_unique && check_unique != 0;
+        if let Some(last_len) = last.filter(|_| checked) {
+            let last_key = builder.last_key();
+            if last_key.get(..last_len) == key.get(..own_len) {
+                let existing = last_key.get(last_len..).unwrap_or_default();
+                let clustered = key.get(own_len..).unwrap_or_default();
+                // The row is in the clustered tree already.
+                let mut row = Vec::new();
+                if !read_row(core, table, clustered, view, &mut row)? {
+                    return Err(damaged());
+                }
+                return refuse(core, table, index_no, existing, (clustered, &row), refused);
+            }
+        }
+        last = checked.then_some(own_len);
+        if builder.push(key, RecordRef::frozen(payload))? == Changed::Exists {
+            return Err(damaged());
+        }
+    }
+    builder.finish().map(drop)
+}
