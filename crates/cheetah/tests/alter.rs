@@ -8,7 +8,7 @@ mod support;
 use cheetah::base::{reach, Config, Error, Result};
 use cheetah::db::{Db, Env, Read, SeekMode};
 use cheetah::table::{Alteration, AlteredIndex, IndexFrom, Table};
-use cheetah_io::sim::{explore, Image, Plan, SimDisk};
+use cheetah_io::sim::{explore, CrashPolicy, Image, Plan, SimDisk};
 use cheetah_io::time::RealClock;
 use std::sync::Arc;
 use support::altering::{contents, put};
@@ -210,6 +210,28 @@ fn what_came_before_a_change_is_taken_back_and_purged_after_it() {
     put(&mut writer, &t, 2, None, Some(&row(2))).unwrap();
     writer.commit().unwrap();
     assert_eq!(contents(&db, &t).unwrap().len() as u64, ROWS);
+}
+
+/// Redo gives the trees of a new table other pages than they had when something that the log does not tell of had pages meanwhile: what the log says of their roots does not count.
+#[test]
+fn a_table_that_is_new_and_changed_is_there_after_a_crash() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let other = filled(&db, "other");
+    let specs = &spec("other").indexes[1..];
+    let build = db.begin().begin_build(&other, specs, false).unwrap();
+    filled(&db, "t");
+    drop(build);
+    alter(&db, "t", &[("PRIMARY", 0), ("No", 2)], 1).unwrap();
+    let disk = disk.crash(CrashPolicy::Everything, 1);
+    // The second opening finds what the first one has made of it.
+    for _ in 0..2 {
+        let db = open(&disk).unwrap();
+        let table = db.table("t").unwrap();
+        assert_eq!((names(&table), table.mark()), (vec!["PRIMARY", "No"], &[1][..]));
+        assert_eq!(contents(&db, &table).unwrap().len() as u64, ROWS);
+        db.close().unwrap();
+    }
 }
 
 #[test]

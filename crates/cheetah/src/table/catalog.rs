@@ -338,7 +338,12 @@ impl Catalog {
         stamp: u64,
     ) -> Result<()> {
         let name = table.name();
-        let def = TableDef { name: name.clone(), ..def.clone() };
+        let mut def = TableDef { name: name.clone(), ..def.clone() };
+        // Trees that redo has made again may have other roots than those that the log tells of.
+        for index in &mut def.indexes {
+            let same = table.trees().iter().find(|known| known.def().id == index.tree);
+            index.root = same.map_or(index.root, |known| known.def().root);
+        }
         self.remove_definition(action, path, table.id())?;
         self.put_definition(action, path, &def)?;
         register(&self.pool, &def);
