@@ -418,7 +418,7 @@ int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes ta
 int32_t cheetah_note_rebuilt(CheetahDb *db, CheetahBytes name);
 int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name);
 int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **table);
-/* Whether it has been dropped or emptied since; then the handle is of no more use. */
+/* Whether it has been dropped or emptied since, or a load has taken its place: then it is to be opened again. */
 uint8_t cheetah_is_dropped(const CheetahTable *table);
 void cheetah_close_table(CheetahTable *table);
 CheetahBytes cheetah_table_extra(const CheetahTable *table);
@@ -511,10 +511,11 @@ int32_t cheetah_get(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key
 /* Rows that a consistent read finds; CHEETAH_END when only a scan can tell. */
 int32_t cheetah_count(CheetahTxn *txn, const CheetahTable *table, uint64_t *count);
 int32_t cheetah_fetch_large(CheetahTxn *txn, const CheetahTable *table, CheetahBytes locator, CheetahBuffer *value);
-/* Loads: rows of a new table that nobody else sees. `load` becomes null when the table cannot be loaded; a load that is freed before it has
-   ended leaves it empty. The table is to be opened again behind cheetah_finish_load. After CHEETAH_DUPLICATE_KEY of either
+/* Loads: rows of a new table that nobody else sees, or of an empty one that others see, where they come with the commit (`to_commit` 1). `load`
+   becomes null when the table cannot be loaded; a load that is freed before it has ended leaves it empty. A new table is to be opened again behind
+   cheetah_finish_load. After CHEETAH_DUPLICATE_KEY of either
    cheetah_refused_row tells which row it was. */
-int32_t cheetah_begin_load(CheetahTxn *txn, const CheetahTable *table, CheetahLoad **load);
+int32_t cheetah_begin_load(CheetahTxn *txn, const CheetahTable *table, uint8_t to_commit, CheetahLoad **load);
 int32_t cheetah_load(CheetahTxn *txn, CheetahLoad *load, const CheetahRow *row);
 int32_t cheetah_finish_load(CheetahTxn *txn, CheetahLoad *load, CheetahProgress progress, void *context);
 void cheetah_refused_row(const CheetahLoad *load, CheetahBytes *key, CheetahBytes *row);

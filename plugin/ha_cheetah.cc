@@ -108,17 +108,18 @@ int ha_cheetah::reset() {
   cursor_.reset();
   abandon_load();
   scan_ = Scan::none;
-  changes_duplicates_ = tries_semi_consistent_ = read_unlocked_ = false;
+  ignores_duplicates_ = changes_duplicates_ = tries_semi_consistent_ = read_unlocked_ = false;
   large_values_.clear();
   return 0;
 }
 
 int ha_cheetah::extra(enum ha_extra_function operation) {
   switch (operation) {
+    case HA_EXTRA_IGNORE_DUP_KEY: ignores_duplicates_ = true; break;
     case HA_EXTRA_WRITE_CAN_REPLACE:
     case HA_EXTRA_INSERT_WITH_UPDATE: changes_duplicates_ = true; break;
-    case HA_EXTRA_WRITE_CANNOT_REPLACE:
-    case HA_EXTRA_NO_IGNORE_DUP_KEY: changes_duplicates_ = false; break;
+    case HA_EXTRA_NO_IGNORE_DUP_KEY: ignores_duplicates_ = changes_duplicates_ = false; break;
+    case HA_EXTRA_WRITE_CANNOT_REPLACE: changes_duplicates_ = false; break;
     case HA_EXTRA_BEGIN_COPY: copies_ = true; break;
     case HA_EXTRA_END_COPY: return finish_load();
     case HA_EXTRA_ABORT_COPY: abandon_load(); break;

@@ -251,9 +251,11 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   ulonglong numbered_rows_left_ = 0;  // rows that the statement said it would insert
   ulonglong reserved_up_to_ = 0;      // numbers below are the statement's
 
-  // Rows of a new table, when the server copies into it: asked for with the first one.
+  // Rows of a new table, when the server copies into it, and of one that has none: asked for with the first one.
   bool in_bulk_insert_ = false;
   bool copies_ = false;
+  bool load_was_asked_ = false;
+  bool ignores_duplicates_ = false;  // IGNORE, REPLACE and ON DUPLICATE KEY UPDATE: the statement goes on after a duplicate
   cheetah::LoadHandle load_;
 
   // Of the current scan.

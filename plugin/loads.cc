@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Copies into a new table: the engine gets the rows as a load, and says at the end whether all is well.
+// Loads: the engine gets the rows of a statement together, and says at the end whether all is well.
 //
-// The server announces a copy, and asks at its end for an error, for ALTER TABLE and OPTIMIZE by copy and for CREATE TABLE .. SELECT
-// (HA_EXTRA_BEGIN_COPY, HA_EXTRA_END_COPY), as long as duplicates are errors. For partitions that ALTER TABLE adds it announces one too, without
-// a bulk insert, but does not look at the error: these get their rows one by one.
+// Copies into a new table: the server announces a copy, and asks at its end for an error, for ALTER TABLE and OPTIMIZE by copy and for CREATE
+// TABLE .. SELECT (HA_EXTRA_BEGIN_COPY, HA_EXTRA_END_COPY), as long as duplicates are errors. For partitions that ALTER TABLE adds it announces one too,
+// without a bulk insert, but does not look at the error: these get their rows one by one.
+//
+// LOAD DATA, INSERT .. SELECT and INSERT of several rows: the server begins a bulk insert, unless triggers or functions may read the table
+// meanwhile, and looks at the error of its end. Their rows come with the commit, if that is the statement's own.
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
@@ -11,31 +14,52 @@
 
 using namespace cheetah;
 
-void ha_cheetah::start_bulk_insert(ha_rows, uint) { in_bulk_insert_ = true; }
+void ha_cheetah::start_bulk_insert(ha_rows, uint) {
+  in_bulk_insert_ = true;
+  load_was_asked_ = false;
+}
 
+// A statement that has failed already is rolled back.
 int ha_cheetah::end_bulk_insert() {
   in_bulk_insert_ = false;
-  return 0;
+  if (!load_ || copies_) return 0;
+  if (ha_thd()->is_error() || interrupted(ha_thd())) {
+    abandon_load();
+    return 0;
+  }
+  int error = finish_load();
+  if (error != 0) my_errno = error;
+  return error;
+}
+
+// Whether the statement is its own transaction, and ends at the first duplicate. A replica's is never alone.
+static bool commits_its_rows(THD *thd) {
+  int command = thd_sql_command(thd);
+  bool inserts = command == SQLCOM_INSERT || command == SQLCOM_INSERT_SELECT || command == SQLCOM_LOAD;
+  return inserts && !thd->slave_thread && !thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN);
 }
 
 // Rows of a temporary table go with a rollback. A table with a unique key over periods is read by the server for each row.
 int ha_cheetah::begin_load() {
-  if (!copies_ || !in_bulk_insert_) return 0;
-  copies_ = false;
+  if (!in_bulk_insert_ || load_was_asked_) return 0;
+  load_was_asked_ = true;
   bool temporary = name_.compare(0, 5, "#tmp/") == 0;
   if (temporary || is_sequence() || table->s->period.unique_keys != 0) return 0;
+  if (!copies_ && (ignores_duplicates_ || !commits_its_rows(ha_thd()))) return 0;
   CheetahLoad *load = nullptr;
-  int error = handler_error(cheetah_begin_load(txn_, engine_table_.get(), &load), ha_thd());
+  int error = handler_error(cheetah_begin_load(txn_, engine_table_.get(), !copies_, &load), ha_thd());
   load_.reset(load);
   return error;
 }
 
 int ha_cheetah::finish_load() {
+  bool copies = copies_;
   copies_ = false;
   LoadHandle load = std::move(load_);
   if (!load) return 0;
   int32_t code = cheetah_finish_load(txn_, load.get(), report_progress, ha_thd());
-  return code == CHEETAH_OK ? attach() : load_failed(load.get(), code);
+  if (code != CHEETAH_OK) return load_failed(load.get(), code);
+  return copies ? attach() : 0;
 }
 
 void ha_cheetah::abandon_load() {

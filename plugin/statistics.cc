@@ -29,7 +29,10 @@ static ulonglong bytes_of_index(const CheetahIndexStats &size) {
   return size.stored_bytes != 0 ? size.stored_bytes : size.logical_bytes;
 }
 
+// Asked of open tables without a statement of theirs, too, since when a load may have taken the place of the table.
 int ha_cheetah::info(uint what) {
+  int stale = cheetah_is_dropped(engine_table_.get()) ? attach() : 0;
+  if (stale != 0) return stale;
   Session *session = Session::existing(ha_thd());
   if ((what & HA_STATUS_ERRKEY) && session != nullptr) errkey = session->duplicate_key_no();
   if (what & HA_STATUS_AUTO) stats.auto_increment_value = cheetah_auto_increment(engine_table_.get());

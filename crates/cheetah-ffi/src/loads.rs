@@ -12,18 +12,24 @@ use std::ffi::c_void;
 #[derive(Debug)]
 pub struct CheetahLoad(Load);
 
-/// Begins to load a table that only the caller sees, see `Transaction::begin_load`. `load` becomes null when the table cannot be loaded.
+/// Begins to load a table: that only the caller sees, see `Transaction::begin_load`, or with the commit of the transaction, see
+/// `Transaction::begin_load_to_commit`. `load` becomes null when the table cannot be loaded.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_load(
     txn: *mut CheetahTxn,
     table: *const CheetahTable,
+    to_commit: u8,
     load: *mut *mut CheetahLoad,
 ) -> i32 {
     // SAFETY: by the contract of the crate the handles are open.
     let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *load) };
     *place = std::ptr::null_mut();
     entry(|| {
-        if let Some(load) = txn.0.begin_load(&table.table)? {
+        let begun = match to_commit {
+            0 => txn.0.begin_load(&table.table)?,
+            _ => txn.0.begin_load_to_commit(&table.table)?,
+        };
+        if let Some(load) = begun {
             *place = Box::into_raw(Box::new(CheetahLoad(load)));
         }
         Ok(Code::Ok)
@@ -49,7 +55,7 @@ pub unsafe extern "C" fn cheetah_load(
     })
 }
 
-/// Ends a load; `progress` is told now and then how far it is. Afterwards the table is to be opened again.
+/// Ends a load; `progress` is told now and then how far it is. Afterwards a table that only the caller sees is to be opened again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_finish_load(
     txn: *mut CheetahTxn,

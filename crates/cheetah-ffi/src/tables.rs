@@ -143,12 +143,12 @@ pub unsafe extern "C" fn cheetah_open_table(
     })
 }
 
-/// Whether the table has been dropped or emptied since it was opened: then the handle is of no more use.
+/// Whether the table has been dropped or emptied since it was opened, or a load has taken its place: then it is to be opened again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_is_dropped(table: *const CheetahTable) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.
     let table = unsafe { &*table };
-    value(1, || u8::from(table.table.is_dropped()))
+    value(1, || u8::from(table.table.is_dropped() || table.table.has_moved()))
 }
 
 /// Closes a table.

@@ -244,7 +244,7 @@ pub unsafe extern "C" fn cheetah_lock_table(
     let mode = if exclusive != 0 { LockMode::Exclusive } else { LockMode::Shared };
     entry(|| {
         txn.0.lock_table(&table.table, mode)?;
-        Ok(if table.table.is_dropped() { Code::NoSuchTable } else { Code::Ok })
+        Ok(if table.table.is_out_of_use() { Code::NoSuchTable } else { Code::Ok })
     })
 }
 

@@ -6,7 +6,7 @@
 mod support;
 
 use cheetah::base::planted::plant;
-use cheetah::base::Result;
+use cheetah::base::{Error, Result, Xid};
 use cheetah::db::{Db, Load, Transaction};
 use cheetah::table::{NewRow, SecondaryEntry, Table};
 use cheetah_io::sim::{explore, Image, Plan, SimDisk};
@@ -51,6 +51,18 @@ fn load(db: &Db, txn: &mut Transaction, name: &str) -> Result<Arc<Table>> {
         }
     }
     txn.finish_load(&mut to)
+}
+
+/// The same into a table that others see: the rows come with the commit.
+fn load_to_commit(db: &Db, txn: &mut Transaction, name: &str) -> Result<()> {
+    let mut to = txn.begin_load_to_commit(&db.table(name)?)?.unwrap();
+    for no in 0..LOADED {
+        load_row(txn, &mut to, key(no), &row(no))?;
+        if no == LOADED / 2 {
+            db.checkpoint()?;
+        }
+    }
+    txn.finish_load(&mut to).map(drop)
 }
 
 /// A database with a table that has a row.
@@ -223,4 +235,141 @@ fn a_load_whose_checkpoint_fails_leaves_a_table_to_drop() {
     let db = open(&disk).unwrap();
     assert_eq!(db.table_names(), ["other"]);
     owned_pages(&db).unwrap();
+}
+
+fn xid() -> Xid {
+    Xid::new(1, b"load", b"branch").unwrap()
+}
+
+/// As INSERT .. SELECT into an empty table, with a binary log: loaded, prepared, committed, and work goes on.
+fn workload_to_commit(disk: &SimDisk) {
+    let db = open(disk).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    disk.acknowledge(1);
+    let mut txn = db.begin();
+    load_to_commit(&db, &mut txn, "t").unwrap();
+    txn.prepare(xid()).unwrap();
+    disk.acknowledge(2);
+    db.checkpoint().unwrap();
+    txn.commit_ordered();
+    txn.commit().unwrap();
+    // The commit of a prepared transaction is durable with the next one.
+    insert(&mut txn, &table, LATER, &row(5000)).unwrap();
+    update(&mut txn, &table, key(3), &row(3), key(3), &Row::new(9000, 3500)).unwrap();
+    delete(&mut txn, &table, key(4), &row(4)).unwrap();
+    txn.commit().unwrap();
+    disk.acknowledge(3);
+    db.checkpoint().unwrap();
+    std::mem::forget(txn);
+}
+
+/// What must hold in an image: the table is empty, or as loaded, or changed; if the load is prepared, nobody writes the table, and it ends as decided.
+fn judge_to_commit(image: &SimDisk, acknowledged: u64, commits: bool) -> std::result::Result<(), String> {
+    let text = |error: Error| error.to_string();
+    let db = open(image).map_err(|error| format!("the database does not open: {error}"))?;
+    let is_prepared = match db.prepared().as_slice() {
+        [] => false,
+        [found] if *found == xid() && acknowledged <= 2 => true,
+        other => return Err(format!("prepared: {other:?}, and {acknowledged} had been acknowledged")),
+    };
+    if is_prepared {
+        let table = db.table("t").map_err(text)?;
+        let mut txn = db.begin();
+        txn.set_lock_wait(0);
+        if !matches!(insert(&mut txn, &table, 1, &row(1)), Err(Error::LockTimeout)) {
+            return Err("somebody writes the table before the decision".into());
+        }
+        txn.rollback().map_err(text)?;
+        if contents(&db, "t")? != Rows::new() {
+            return Err("rows are seen before the decision".into());
+        }
+        match commits {
+            true => db.commit_prepared(&xid()).map_err(text)?,
+            false => db.rollback_prepared(&xid()).map_err(text)?,
+        }
+    }
+    while db.run_background().map_err(text)? {}
+    let names = db.table_names();
+    if let Some(name) = names.iter().find(|name| *name != "other" && *name != "t") {
+        return Err(format!("table '{name}' is left"));
+    }
+    let found = match names.iter().any(|name| name == "t") {
+        true => contents(&db, "t")?,
+        false if acknowledged == 0 => return Ok(()),
+        false => return Err("the table is gone".into()),
+    };
+    let (empty, loaded, changed) = (Rows::new(), rows(), changed());
+    let allowed = match (is_prepared, acknowledged) {
+        (true, _) => [if commits { &loaded } else { &empty }].to_vec(),
+        (false, 0 | 1) => vec![&empty],
+        (false, 2) => vec![&loaded, &changed],
+        _ => vec![&changed],
+    };
+    if !allowed.contains(&&found) {
+        return Err(format!("{} rows, and {acknowledged} had been acknowledged", found.len()));
+    }
+    let dropped = db.status().into_iter().find(|(name, _)| *name == "dropped_trees");
+    if dropped != Some(("dropped_trees", 0)) {
+        return Err(format!("trees are left: {dropped:?}"));
+    }
+    let table = db.table("t").map_err(text)?;
+    let mut txn = db.begin();
+    insert(&mut txn, &table, LATER + 1, &row(7000)).map_err(text)?;
+    txn.commit().map_err(text)?;
+    owned_pages(&db)
+}
+
+fn explore_loads_to_commit() -> std::result::Result<(), String> {
+    let mut deeper_count = 0;
+    let report = explore(&Plan::quick(2, 160), &start(), workload_to_commit, |image: &Image| {
+        let commits = image.seed % 2 == 0;
+        if image.seed % 16 < 2 {
+            let recover = |disk: &SimDisk| {
+                disk.acknowledge(image.acknowledged);
+                let Ok(db) = open(disk) else { return };
+                while db.run_background().unwrap_or(false) {}
+            };
+            let judge = |image: &Image| judge_to_commit(&image.disk.snapshot(), image.acknowledged, commits);
+            let deeper = explore(&Plan::quick(image.seed, 4), &image.disk, recover, judge);
+            deeper_count += deeper.map_err(|failure| format!("in a recovery: {failure}"))?.images_count;
+        }
+        judge_to_commit(&image.disk.snapshot(), image.acknowledged, commits)
+    });
+    let report = report.map_err(|failure| failure.to_string())?;
+    assert!(report.images_count > 60 && deeper_count > 10, "{report:?}, {deeper_count} in recoveries");
+    Ok(())
+}
+
+#[test]
+fn a_load_of_a_transaction_comes_with_its_commit_after_every_power_cut() {
+    explore_loads_to_commit().unwrap();
+}
+
+/// As `caught`, for loads of transactions.
+fn caught_to_commit(name: &'static str) {
+    let bug = plant(name);
+    let found = catch_unwind(AssertUnwindSafe(explore_loads_to_commit))
+        .unwrap_or_else(|_| Err("a contradiction".into()));
+    assert!(bug.reached_count() > 0, "'{name}' was never reached");
+    println!("'{name}' was caught: {}", found.expect_err("not caught"));
+}
+
+#[test]
+fn a_commit_that_forgets_its_loads_is_caught() {
+    caught_to_commit("load: forget it at the commit");
+}
+
+#[test]
+fn what_an_opening_keeps_of_a_lost_load_is_caught() {
+    caught_to_commit("load: keep what an opening finds of one");
+}
+
+#[test]
+fn m3_a_table_that_a_prepared_load_will_replace_is_locked_again() {
+    caught_to_commit("recovery: serve without the locks");
+}
+
+#[test]
+fn a_load_of_a_transaction_that_is_promised_before_its_checkpoint_is_caught() {
+    caught_to_commit("load: return before the checkpoint");
 }

@@ -1,21 +1,32 @@
-//! Loads through a transaction: rows of a new table that nobody else sees, many at a time, without undo and log.
+//! Loads through a transaction: rows of a table that nobody has written, many at a time, without undo and log.
+//!
+//! Those of a new table that nobody else sees go to its own trees. Those of a table that others see go to an unseen one, which takes its place
+//! with the commit ([`crate::table::unseen`]).
 
 use super::Transaction;
 use crate::base::{Error, Result};
 use crate::table::load::{self, Kept, Taken};
-use crate::table::{keys, ExpectedEntries, NewRow, Table};
+use crate::table::{keys, unseen, ExpectedEntries, NewRow, Table};
 use crate::txn::TableMode;
 use std::sync::Arc;
 
 /// A load of one table, see [`Transaction::begin_load`]. Dropping it before it has ended leaves the table empty.
 #[derive(Debug)]
-pub struct Load(load::Load);
+pub struct Load {
+    load: load::Load,
+    /// Whether its rows come with the commit.
+    is_of_transaction: bool,
+}
 
 impl Load {
+    fn new(table: &Arc<Table>, is_of_transaction: bool) -> Self {
+        Self { load: load::Load::new(table), is_of_transaction }
+    }
+
     /// Clustered key and stored row, with its large values in it, of the row because of which [`Transaction::load`] or
     /// [`Transaction::finish_load`] has answered `DuplicateKey`.
     pub fn refused(&self) -> Option<(&[u8], &[u8])> {
-        self.0.refused().map(|refused| (refused.key.as_slice(), refused.row.as_slice()))
+        self.load.refused().map(|refused| (refused.key.as_slice(), refused.row.as_slice()))
     }
 }
 
@@ -31,14 +42,35 @@ impl Transaction {
         self.core.health.check()?;
         self.lock_table_as(table, TableMode::Exclusive)?;
         let _usage = table.use_it()?;
-        Ok(table.is_untouched().then(|| Load(load::Load::new(table))))
+        Ok(table.is_untouched().then(|| Load::new(table, false)))
+    }
+
+    /// Begins to load rows of this transaction into a table that others may see; `None` when somebody has written it already, or when it is not from
+    /// this process.
+    ///
+    /// The rows are the transaction's like those that it [inserts](Self::insert), but for two things: it does not find them itself before it has
+    /// committed, and no savepoint takes them back, only a rollback. So it is for callers whose transaction does nothing else. When there are many, it
+    /// locks the table as a whole, unless somebody would have to be waited for or has written it since: then they are inserted like any others.
+    pub fn begin_load_to_commit(&mut self, table: &Arc<Table>) -> Result<Option<Load>> {
+        self.catch_up()?;
+        self.core.health.check()?;
+        let table = table.newest();
+        let _usage = table.use_it()?;
+        Ok(table.is_untouched().then(|| Load::new(table, true)))
     }
 
     /// Takes a row, which may come in any order. Does I/O now and then. `DuplicateKey`, here or at the end, when another one has a
     /// unique key of it; `Limit` when key or row are too long; `DiskFull`. After an error the load is over, and the table is empty, or has some
     /// rows that this transaction has inserted.
     pub fn load(&mut self, load: &mut Load, row: &NewRow<'_>) -> Result<()> {
-        match load.0.add(&self.core, row)? {
+        let core = Arc::clone(&self.core);
+        let Load { load: to, is_of_transaction } = load;
+        let table = Arc::clone(to.table());
+        let begin: load::Begin<'_> = match is_of_transaction {
+            true => &mut || self.begin_unseen(&table),
+            false => &mut || Ok(Some(Arc::clone(&table))),
+        };
+        match to.add(&core, row, begin)? {
             Taken::Yes => Ok(()),
             Taken::No => {
                 self.insert_kept(load)?;
@@ -47,8 +79,8 @@ impl Transaction {
         }
     }
 
-    /// Ends a load; returns the table from which its rows are read from now on: other handles of it answer `NoSuchTable`. If there are many rows,
-    /// they are durable on return; otherwise this transaction has inserted them. May take long and asks meanwhile whether to stop, see
+    /// Ends a load; returns the table from which its rows are read from now on: other handles of a new table answer `NoSuchTable`. If there are many rows
+    /// of a new table, they are durable on return; otherwise this transaction has inserted them, or their table waits for its commit. May take long and asks meanwhile whether to stop, see
     /// [`interrupt_when`](Self::interrupt_when). Errors as of [`load`](Self::load); when the last step fails, the table can only be dropped, emptied or renamed.
     pub fn finish_load(&mut self, load: &mut Load) -> Result<Arc<Table>> {
         self.finish_load_telling(load, &|_, _| ())
@@ -65,14 +97,25 @@ impl Transaction {
             progress(done, total);
             locker.is_interrupted()
         };
-        match load.0.finish(&self.core, &watch)? {
+        match load.load.finish(&self.core, &watch)? {
+            Some(_) if load.is_of_transaction => Ok(Arc::clone(load.load.table())),
             Some(table) => Ok(table),
             None => {
                 self.insert_kept(load)?;
-                load.0.end();
-                Ok(Arc::clone(load.0.table()))
+                load.load.end();
+                Ok(Arc::clone(load.load.table()))
             }
         }
+    }
+
+    /// The unseen table to load in place of `table`; none when others use that, or have written it.
+    fn begin_unseen(&mut self, table: &Arc<Table>) -> Result<Option<Arc<Table>>> {
+        let is_ours = self.try_lock_whole(table)? && table.is_untouched() && !table.has_moved();
+        if !is_ours {
+            return Ok(None);
+        }
+        let txn = self.slot().txn();
+        unseen::create(&self.core, table, txn).map(Some)
     }
 
     /// Stops keeping the entries of the indexes in `which`, but for unique ones, until [`enable_indexes`](Self::enable_indexes): rows are written without them, and no
@@ -83,7 +126,7 @@ impl Transaction {
         self.catch_up()?;
         self.check_has_not_written(table)?;
         self.lock_table_as(table, TableMode::Exclusive)?;
-        keys::disable(&self.core, table, which)
+        keys::disable(&self.core, table.newest(), which)
     }
 
     /// Builds the disabled indexes of a table, sorted, from the entries that `entries_of` computes of each row, and keeps them from now on. May take long, and asks
@@ -112,22 +155,22 @@ impl Transaction {
             progress(done, total);
             locker.is_interrupted()
         };
-        keys::enable(&self.core, table, entries_of, &watch)
+        keys::enable(&self.core, table.newest(), entries_of, &watch)
     }
 
     /// Inserts the rows that a load has kept.
     fn insert_kept(&mut self, load: &mut Load) -> Result<()> {
-        let kept = load.0.take_kept();
+        let kept = load.load.take_kept();
         kept.map_or(Ok(()), |kept: Kept| kept.each(&mut |row| self.insert_for(load, row)))
     }
 
     fn insert_for(&mut self, load: &mut Load, row: &NewRow<'_>) -> Result<()> {
-        let table = Arc::clone(load.0.table());
+        let table = Arc::clone(load.load.table());
         self.insert(&table, row).inspect_err(|error| {
             if let Error::DuplicateKey { .. } = error {
-                load.0.set_refused(row);
+                load.load.set_refused(row);
             }
-            load.0.end();
+            load.load.end();
         })
     }
 }

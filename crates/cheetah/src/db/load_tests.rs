@@ -349,3 +349,160 @@ fn a_load_on_a_full_disk_fails_and_the_disk_is_free_again() {
     txn.commit().unwrap();
     assert_eq!(contents(&db, &table).len(), 1000);
 }
+
+fn load_rows(txn: &mut Transaction, table: &Arc<Table>, rows: &[(u64, Row)]) -> Result<()> {
+    let mut to = txn.begin_load_to_commit(table)?.unwrap();
+    rows.iter().try_for_each(|(key, row)| load(txn, &mut to, *key, row))?;
+    txn.finish_load(&mut to).map(drop)
+}
+
+fn status(db: &Db, name: &str) -> u64 {
+    db.status().into_iter().find(|(found, _)| *found == name).unwrap().1
+}
+
+#[test]
+fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
+    for (count, is_built) in [(5, false), (900, true), (4000, true)] {
+        for key in [ascending, mixed, late] {
+            let disk = SimDisk::new();
+            let db = open(&disk);
+            let table = db.create_table(&spec("t")).unwrap();
+            let expected = rows(count, key);
+            let (mut old, mut txn) = (db.begin(), db.begin());
+            old.take_snapshot().unwrap();
+            load_rows(&mut txn, &table, &expected).unwrap();
+            assert_eq!(db.begin().count(&table).unwrap(), Some(0));
+            assert!(!is_built || contents(&db, &db.table("t").unwrap()).is_empty());
+            txn.commit().unwrap();
+            assert_eq!(status(&db, "loads"), u64::from(is_built));
+            let expected: BTreeMap<_, _> = expected.iter().map(|(key, row)| (*key, row.stored())).collect();
+            let newest = db.table("t").unwrap();
+            assert!(contents(&db, &newest) == expected, "{count} rows");
+            assert_eq!(table.has_moved(), is_built);
+            // Handles from before lead to the rows, and an older snapshot sees none, by any handle.
+            assert_eq!(db.begin().count(&table).unwrap(), Some(count));
+            for handle in [&table, &newest] {
+                assert_eq!(old.count(handle).unwrap(), Some(0));
+                assert!(!old
+                    .cursor(handle, 1, Read::Consistent)
+                    .unwrap()
+                    .seek(SeekMode::First, b"")
+                    .unwrap());
+                let mut row = Vec::new();
+                let some_key = key(3).to_be_bytes();
+                assert!(!old.get(handle, &some_key, Read::Consistent, &mut row).unwrap());
+                assert!(old.get(handle, &some_key, Read::Shared, &mut row).unwrap(), "newest rows are there");
+            }
+            // Rows of its own would stand beside those that it does not see.
+            with_row(u64::MAX / 2, &Row::new(1 << 40, 5), |row| old.insert(&table, row)).unwrap();
+            for handle in [&table, &newest] {
+                let counted = old.count(handle);
+                let is_refused = matches!(counted, Err(Error::TableChanged(_)));
+                assert_eq!(is_refused, is_built, "{counted:?}");
+            }
+            old.rollback().unwrap();
+            assert_eq!(old.count(&table).unwrap(), Some(count));
+            drop((old, txn, table, newest));
+            while db.run_background().unwrap() {}
+            assert_eq!(status(&db, "dropped_trees"), 0);
+            assert_eq!(db.table_names(), ["t"]);
+            drop(db);
+            let db = open(&disk);
+            assert!(contents(&db, &db.table("t").unwrap()) == expected, "{count} rows, after a crash");
+        }
+    }
+}
+
+#[test]
+fn a_load_of_a_transaction_is_taken_back_with_it() {
+    let disk = SimDisk::new();
+    let db = open(&disk);
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    load_rows(&mut txn, &table, &rows(2000, mixed)).unwrap();
+    txn.rollback().unwrap();
+    assert_eq!(db.table_names(), ["t"]);
+    // So it is without an end of the load, and when it fails.
+    let mut to = txn.begin_load_to_commit(&table).unwrap().unwrap();
+    rows(2000, ascending).iter().for_each(|(key, row)| load(&mut txn, &mut to, *key, row).unwrap());
+    assert_eq!(db.table_names().len(), 2);
+    drop(to);
+    txn.rollback().unwrap();
+    let mut twice = rows(2000, mixed);
+    twice.push((mixed(7), Row::new(5000, 3)));
+    assert!(matches!(load_rows(&mut txn, &table, &twice), Err(Error::DuplicateKey { .. })));
+    txn.rollback().unwrap();
+    assert_eq!(db.table_names(), ["t"]);
+    while db.run_background().unwrap() {}
+    assert_eq!((status(&db, "dropped_trees"), db.begin().count(&table).unwrap()), (0, Some(0)));
+    load_rows(&mut txn, &table, &rows(2000, mixed)).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(contents(&db, &db.table("t").unwrap()).len(), 2000);
+}
+
+#[test]
+fn others_wait_for_a_load_of_a_transaction_and_write_behind_it() {
+    let db = open(&SimDisk::new());
+    let table = db.create_table(&TableSpec { hidden_key: true, ..spec("t") }).unwrap();
+    let (mut txn, mut other) = (db.begin(), db.begin());
+    other.set_lock_wait(0);
+    let mut all = rows(900, ascending);
+    all.iter_mut().for_each(|row| row.0 = u64::from_be_bytes(table.next_hidden_key()));
+    table.advance_auto_increment(4711);
+    load_rows(&mut txn, &table, &all).unwrap();
+    let insert = |txn: &mut Transaction, number| {
+        let key = u64::from_be_bytes(table.next_hidden_key());
+        with_row(key, &Row::new(number, 6000), |row| txn.insert(&table, row))
+    };
+    assert!(matches!(insert(&mut other, 5000), Err(Error::LockTimeout)));
+    assert!(matches!(other.cursor(&table, 0, Read::Shared), Err(Error::LockTimeout)));
+    txn.commit().unwrap();
+    insert(&mut other, 5000).unwrap();
+    assert!(matches!(insert(&mut other, 7), Err(Error::DuplicateKey { index_no: 2, .. })));
+    let numbers = crate::table::Numbers {
+        stride: crate::table::Stride { increment: 1, offset: 1 },
+        largest: u64::MAX,
+        count: 1,
+    };
+    assert_eq!(other.reserve_numbers(&table, &numbers, false).unwrap().first, 4711);
+    other.commit().unwrap();
+    assert_eq!(contents(&db, &db.table("t").unwrap()).len(), 901);
+    let mut row = Vec::new();
+    let last = (902u64).to_be_bytes();
+    assert!(other.get(&table, &last, Read::Consistent, &mut row).unwrap());
+}
+
+#[test]
+fn a_load_of_a_transaction_inserts_where_others_are() {
+    let db = open(&SimDisk::new());
+    // Somebody reads with locks; somebody writes when rows have come already.
+    for writes in [false, true] {
+        let name = if writes { "w" } else { "r" };
+        let table = db.create_table(&spec(name)).unwrap();
+        let (mut txn, mut other) = (db.begin(), db.begin());
+        let mut to = txn.begin_load_to_commit(&table).unwrap().unwrap();
+        let all = rows(900, ascending);
+        load(&mut txn, &mut to, all[0].0, &all[0].1).unwrap();
+        if writes {
+            with_row(77_777, &Row::new(77_777, 5), |row| other.insert(&table, row)).unwrap();
+        } else {
+            other.cursor(&table, 0, Read::Shared).unwrap();
+        }
+        all[1..].iter().for_each(|(key, row)| load(&mut txn, &mut to, *key, row).unwrap());
+        txn.finish_load(&mut to).unwrap();
+        other.commit().unwrap();
+        txn.commit().unwrap();
+        assert!(!table.has_moved());
+        assert_eq!(contents(&db, &table).len(), 900 + usize::from(writes));
+    }
+    assert_eq!(status(&db, "loads"), 0);
+    let table = db.table("w").unwrap();
+    assert!(db.begin().begin_load_to_commit(&table).unwrap().is_none());
+    // Nor is a table dropped that waits for its load.
+    let table = db.truncate_table("w").unwrap();
+    let mut txn = db.begin();
+    load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
+    db.drop_table("w").unwrap();
+    txn.commit().unwrap();
+    assert_eq!(db.table_names(), ["r"]);
+}

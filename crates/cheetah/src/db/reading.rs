@@ -26,7 +26,9 @@ impl Transaction {
     /// a lock: errors as of [`lock_table`](Self::lock_table), and `RecordChanged` under
     /// [snapshot isolation](Self::set_snapshot_isolation).
     pub fn get(&mut self, table: &Arc<Table>, key: &[u8], read: Read, row: &mut Vec<u8>) -> Result<bool> {
-        let view = match self.lock_to_read(table, read)? {
+        let (reading, moved) = self.lock_to_read(table, read)?;
+        let table = moved.as_ref().unwrap_or(table);
+        let view = match reading {
             Reading::Rows(mode) => return self.get_locked(table, key, mode, row),
             Reading::View(view) => Some(view),
             Reading::Newest => None,
@@ -74,6 +76,8 @@ impl Transaction {
         read: Read,
         on_locked: OnLocked,
     ) -> Result<Cursor> {
+        let (reading, moved) = self.lock_to_read(table, read)?;
+        let table = moved.as_ref().unwrap_or(table);
         if table.is_disabled(index_no) {
             let place = format!("index {index_no} of table '{}'", table.name());
             return Err(Error::Unsupported {
@@ -81,7 +85,7 @@ impl Transaction {
                 detail: "its entries are not kept while it is disabled".into(),
             });
         }
-        match self.lock_to_read(table, read)? {
+        match reading {
             Reading::View(view) => {
                 table.check_usable_since(index_no, view.stamp())?;
                 Cursor::new(&self.locker, table, index_no, Some(view))
@@ -99,7 +103,9 @@ impl Transaction {
     /// How many rows a consistent read of the table finds, where that is known without a scan: not where it has to lock them.
     /// May wait for a lock: errors as of [`lock_table`](Self::lock_table).
     pub fn count(&mut self, table: &Arc<Table>) -> Result<Option<u64>> {
-        let Reading::View(view) = self.lock_to_read(table, Read::Consistent)? else { return Ok(None) };
+        let (reading, moved) = self.lock_to_read(table, Read::Consistent)?;
+        let Reading::View(view) = reading else { return Ok(None) };
+        let table = moved.as_ref().unwrap_or(table);
         let _usage = table.use_it()?;
         let own = self.slot.as_ref().and_then(|slot| slot.rows_of(table.id()));
         Ok(view.stamp().and_then(|stamp| table.counts().count(stamp, own)))
@@ -107,13 +113,26 @@ impl Transaction {
 
     /// Reads a large value into `value`, given its locator from a row that this transaction may read. May do I/O.
     pub fn fetch_large(&self, table: &Arc<Table>, locator: &[u8], value: &mut Vec<u8>) -> Result<()> {
+        // A table whose place another one has taken never had rows.
+        let table = table.newest();
         let _usage = table.use_it()?;
         value.clear();
         large::read_value(&self.core.pool, table.blob_owner(), locator, value)
     }
 
-    /// Locks what reading in this way needs besides the rows, or opens the snapshot (I1).
-    fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<Reading> {
+    /// `TableChanged` for a snapshot that sees `seen`, if that is an empty table whose place a load has taken since, when its transaction has written rows beside the
+    /// loaded ones: these have no versions, so it cannot see the ones without the others.
+    fn check_not_written_behind(&self, seen: &Arc<Table>) -> Result<()> {
+        let slot = self.slot.as_ref().filter(|_| seen.has_moved());
+        match slot.and_then(|slot| slot.rows_of(seen.newest().id())) {
+            Some(_) => Err(Error::TableChanged(seen.name())),
+            None => Ok(()),
+        }
+    }
+
+    /// Locks what reading in this way needs besides the rows, or opens the snapshot (I1). Returns with it the table to read if that is
+    /// not `table`, as a load has taken its place, or has done so after the snapshot.
+    fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<(Reading, Option<Arc<Table>>)> {
         self.catch_up()?;
         self.core.health.check()?;
         let is_blind =
@@ -121,7 +140,7 @@ impl Transaction {
         let (mode, intention) = match (read, self.isolation) {
             (Read::Consistent, _) if is_blind => {
                 self.view.open();
-                return Ok(Reading::View(Arc::clone(&self.view)));
+                return Ok((Reading::View(Arc::clone(&self.view)), None));
             }
             (Read::Exclusive, _) => (LockMode::Exclusive, TableMode::IntentExclusive),
             (Read::Shared, _) | (Read::Consistent, Isolation::Serializable) => {
@@ -130,17 +149,24 @@ impl Transaction {
             (Read::Consistent, _) => {
                 self.note_begin();
                 self.view.open();
-                table.check_not_replaced_since(self.view.stamp())?;
-                return Ok(Reading::View(Arc::clone(&self.view)));
+                let stamp = self.view.stamp();
+                let seen = table.seen_at(stamp);
+                seen.as_ref().unwrap_or(table).check_not_replaced_since(stamp)?;
+                self.check_not_written_behind(seen.as_ref().unwrap_or(table))?;
+                return Ok((Reading::View(Arc::clone(&self.view)), seen));
             }
         };
-        if self.has_whole(table, mode) {
-            return Ok(Reading::Newest);
+        let is_whole = self.has_whole(table.newest(), mode);
+        if !is_whole {
+            self.lock_table_as(table, intention)?;
         }
-        self.lock_table_as(table, intention)?;
+        let moved = table.has_moved().then(|| Arc::clone(table.newest()));
+        if is_whole {
+            return Ok((Reading::Newest, moved));
+        }
         if self.isolation == Isolation::Serializable && self.has_snapshot_isolation {
             self.view.open();
         }
-        Ok(Reading::Rows(mode))
+        Ok((Reading::Rows(mode), moved))
     }
 }

@@ -230,14 +230,38 @@ impl Transaction {
         }
     }
 
+    /// Locks the table that has the place of `table` now.
     pub(super) fn lock_table_as(&mut self, table: &Arc<Table>, mode: TableMode) -> Result<()> {
-        if !self.holds(table.id(), mode) {
-            self.note_begin();
-            self.locker.lock_table(table.id(), mode)?;
-            let at = self.locks.partition_point(|lock| lock.0 <= table.id());
-            self.locks.insert(at, (table.id(), mode));
+        loop {
+            let newest = table.newest();
+            if !self.holds(newest.id(), mode) {
+                self.note_begin();
+                self.locker.lock_table(newest.id(), mode)?;
+                self.note_lock(newest.id(), mode);
+            }
+            // Whoever was waited for may have put another table in its place.
+            if Arc::ptr_eq(newest, table.newest()) {
+                return Ok(());
+            }
         }
-        Ok(())
+    }
+
+    fn note_lock(&mut self, table: TableId, mode: TableMode) {
+        let at = self.locks.partition_point(|lock| lock.0 <= table);
+        self.locks.insert(at, (table, mode));
+    }
+
+    /// Locks a table as a whole unless somebody has to be waited for; whether it is locked.
+    pub(super) fn try_lock_whole(&mut self, table: &Arc<Table>) -> Result<bool> {
+        let (table, mode) = (table.id(), TableMode::Exclusive);
+        if !self.holds(table, mode) {
+            self.note_begin();
+            if !self.locker.try_lock_table(table, mode)? {
+                return Ok(false);
+            }
+            self.note_lock(table, mode);
+        }
+        Ok(true)
     }
 
     fn holds(&self, table: TableId, mode: TableMode) -> bool {
@@ -250,6 +274,7 @@ impl Transaction {
     /// not count before, has the counter locked to its end if it says that it is `bulk`: its numbers follow each other.
     /// Waits for others that have; errors as of [`lock_table`](Self::lock_table).
     pub fn reserve_numbers(&mut self, table: &Arc<Table>, numbers: &Numbers, bulk: bool) -> Result<Reserved> {
+        let table = table.newest();
         if self.auto_inc_locks.iter().any(|locked| locked.id() == table.id()) {
             return Ok(table.reserve_numbers(numbers));
         }
@@ -307,6 +332,7 @@ impl Transaction {
         self.catch_up()?;
         self.core.health.check()?;
         self.lock_table_as(table, TableMode::IntentExclusive)?;
+        let table = table.newest();
         let slot = self.slot();
         let before = slot.state().undo_no;
         let locker = Arc::clone(&self.locker);
@@ -326,7 +352,7 @@ impl Transaction {
     }
 
     /// Its place among the open transactions; it gets one when it writes first.
-    fn slot(&mut self) -> Arc<Slot> {
+    pub(super) fn slot(&mut self) -> Arc<Slot> {
         let Self { core, locker, listed, view, slot, .. } = self;
         let slot = slot.get_or_insert_with(|| {
             let slot = core.active.get_or_start(core.versions.start());

@@ -26,6 +26,7 @@ use crate::table::purge::Purge;
 use crate::table::standing::Standings;
 use crate::table::unfinished::Unfinished;
 use crate::table::unique_keys::UniqueKeys;
+use crate::table::unseen;
 use crate::txn::{Active, LockLimits, LockTable, Roster, UndoLog, UndoStart, Versions};
 use cheetah_io::{Clock, Disk};
 use parking_lot::Mutex;
@@ -128,6 +129,7 @@ impl Parts {
         })?;
         start_log(&core, Log::open(&setup, &recovered, state.lsn)?);
         redo::finish(&core)?;
+        unseen::drop_lost(&core)?;
         core.catalog.settle_counts(&core.active.slots());
         match rest {
             Rest::Now => finish(&core)?,

@@ -323,6 +323,7 @@ impl<'l> Redo<'l> {
             match turn {
                 Turn::Prepare(xid) => prepared::note(&self.core.pool.enter(), &txn.slot, xid),
                 Turn::Commit(stamp) => {
+                    self.wait_for_all_of(&txn.slot)?;
                     self.core.versions.note_stamp(stamp.saturating_sub(1));
                     self.end(&txn.slot, Outcome::Committed)?;
                 }
@@ -330,6 +331,14 @@ impl<'l> Redo<'l> {
             }
         }
         Ok(())
+    }
+
+    /// Waits until everything that was dealt out has been applied if the commit changes the catalog, as loads take their places.
+    fn wait_for_all_of(&mut self, slot: &Slot) -> Result<()> {
+        match &mut self.dealer {
+            Some(dealer) if !self.core.catalog.unseen_of(slot.txn()).is_empty() => dealer.drain(),
+            _ => Ok(()),
+        }
     }
 
     /// Waits until everything so far has been applied.

@@ -10,7 +10,8 @@
 
 use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
 use super::spec::IndexSpec;
-use crate::base::{planted, Error, PageId, Result, TableId, TreeId};
+use super::unseen;
+use crate::base::{planted, Error, PageId, Result, TableId, TreeId, TxnId};
 use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
 use crate::format::page::{max_payload_bytes, RecordRef};
 use crate::format::state::{FencedTable, State, TableState};
@@ -19,6 +20,7 @@ use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
 use crate::txn::{Slot, Versions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Weak};
 
 /// Length of the catalog's keys.
@@ -39,6 +41,10 @@ struct Tables {
     dropped: Vec<Dropped>,
     next_table: TableId,
     next_tree: TreeId,
+    /// Tables that loads fill for transactions ([`super::unseen`]).
+    unseen: BTreeMap<TxnId, Vec<TableId>>,
+    /// Tables that have taken the places of others which snapshots may still need.
+    in_place: Vec<TableId>,
 }
 
 /// The catalog.
@@ -48,6 +54,8 @@ pub(crate) struct Catalog {
     tree: Arc<Tree>,
     ddl: Mutex<()>,
     tables: RwLock<Tables>,
+    /// How many transactions have unseen tables: most of the time none, and then no commit looks for them.
+    unseen_count: AtomicUsize,
 }
 
 impl Catalog {
@@ -85,7 +93,8 @@ impl Catalog {
     }
 
     fn with(pool: &Arc<Pool>, tree: Arc<Tree>, tables: Tables) -> Self {
-        Self { pool: Arc::clone(pool), tree, ddl: Mutex::new(()), tables: RwLock::new(tables) }
+        let unseen_count = AtomicUsize::new(tables.unseen.len());
+        Self { pool: Arc::clone(pool), tree, ddl: Mutex::new(()), tables: RwLock::new(tables), unseen_count }
     }
 
     /// Serialises changes of the catalog; to be held from looking to having changed, taken outside actions.
@@ -190,7 +199,9 @@ impl Catalog {
         let trees = self.create_trees(action, &mut def)?;
         self.put_definition(action, path, &def)?;
         let table = Arc::new(Table::new(def, trees, TableState::default()));
-        self.tables.write().add(Arc::clone(&table))?;
+        let mut tables = self.tables.write();
+        tables.add(Arc::clone(&table))?;
+        self.unseen_count.store(tables.unseen.len(), Release);
         Ok(table)
     }
 
@@ -306,7 +317,67 @@ impl Catalog {
         tables.by_name.remove(&table.name());
         tables.by_id.remove(&table.id());
         tables.dropped.extend(dropped_trees(table));
+        tables.show(table);
+        self.unseen_count.store(tables.unseen.len(), Release);
         Ok(())
+    }
+
+    /// Writes into the catalog tree that `loaded`, an unseen table, has the place of `table` from now on. [`put_in_place`](Self::put_in_place) follows
+    /// in the same action. The paths are prepared for the two.
+    pub(crate) fn write_place(
+        &self,
+        action: &Action<'_>,
+        paths: &mut [Path; 2],
+        table: &Table,
+        loaded: &Table,
+    ) -> Result<()> {
+        let [path, loaded_path] = paths;
+        self.remove_definition(action, path, table.id())?;
+        self.remove_definition(action, loaded_path, loaded.id())?;
+        self.put_definition(action, loaded_path, &TableDef { name: table.name(), ..loaded.def().clone() })
+    }
+
+    /// Gives `loaded` the name of `table`, whose trees go once no snapshot needs the table any more and nobody has a handle of it.
+    pub(crate) fn put_in_place(&self, table: &Arc<Table>, loaded: &Arc<Table>) {
+        let (name, hidden) = (table.name(), loaded.name());
+        let mut tables = self.tables.write();
+        tables.show(loaded);
+        self.unseen_count.store(tables.unseen.len(), Release);
+        tables.by_name.remove(&hidden);
+        tables.by_id.remove(&table.id());
+        tables.dropped.extend(dropped_trees(table));
+        tables.in_place.push(loaded.id());
+        loaded.rename(&name);
+        tables.by_name.insert(name, Arc::clone(loaded));
+    }
+
+    /// Lets go of tables whose places others have taken and that no snapshot up to `horizon` needs.
+    pub(crate) fn forget_replaced(&self, horizon: u64) {
+        if self.tables.read().in_place.is_empty() {
+            return;
+        }
+        let Tables { in_place, by_id, .. } = &mut *self.tables.write();
+        in_place.retain(|table| by_id.get(table).is_some_and(|table| !table.forget_before(horizon)));
+    }
+
+    /// The unseen tables of a transaction, and those whose places they will take, if these are still there.
+    pub(crate) fn unseen_of(&self, txn: TxnId) -> Vec<(Arc<Table>, Option<Arc<Table>>)> {
+        if self.unseen_count.load(Acquire) == 0 {
+            return Vec::new();
+        }
+        let tables = self.tables.read();
+        let table = |id: &TableId| {
+            let table = Arc::clone(tables.by_id.get(id)?);
+            let target =
+                unseen::parse(&table.name()).and_then(|(_, target)| tables.by_id.get(&target).cloned());
+            Some((table, target))
+        };
+        tables.unseen.get(&txn).into_iter().flatten().filter_map(table).collect()
+    }
+
+    /// The transactions that have unseen tables.
+    pub(crate) fn unseen_txns(&self) -> Vec<TxnId> {
+        self.tables.read().unseen.keys().copied().collect()
     }
 
     /// Gives a table another name.
@@ -425,9 +496,20 @@ impl Tables {
         if self.by_name.contains_key(&name) {
             return Err(Error::corrupt("catalog", format!("two tables are called '{name}'")));
         }
+        if let Some((txn, _)) = unseen::parse(&name) {
+            self.unseen.entry(txn).or_default().push(table.id());
+        }
         self.by_name.insert(name, Arc::clone(&table));
         self.by_id.insert(table.id(), table);
         Ok(())
+    }
+
+    /// An unseen table is so no more.
+    fn show(&mut self, table: &Table) {
+        self.unseen.retain(|_, ids| {
+            ids.retain(|id| *id != table.id());
+            !ids.is_empty()
+        });
     }
 }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 const NAME_BYTES_MAX: usize = 2048;
 
 /// Pages of the catalog that a change of it may allocate.
-const PAGES_OF_CHANGE: usize = 8;
+pub(super) const PAGES_OF_CHANGE: usize = 8;
 
 /// A change of the catalog.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 
 use super::change;
 use super::core::Core;
+use super::unseen;
 use crate::base::{planted, Result, TableId, UndoPtr};
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
 use crate::txn::{Answer, Listed, Lock, Slot, TableMode, Wait};
@@ -14,15 +15,18 @@ use std::collections::BTreeMap;
 pub(super) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, Vec<TableId>)> {
     let listed = core.list_found(slot);
     let rows = rows_changed(core, slot)?;
-    let tables =
-        rows.keys().copied().filter(|table| core.catalog.by_id(*table).is_some()).collect::<Vec<_>>();
+    let written = rows.keys().copied().filter(|table| core.catalog.by_id(*table).is_some());
+    let written = written.map(|table| (table, TableMode::IntentExclusive));
+    let replaced =
+        unseen::targets_of(core, slot.txn()).into_iter().map(|table| (table, TableMode::Exclusive));
+    let locks = written.chain(replaced).collect::<Vec<_>>();
     slot.set_rows(rows);
-    for &table in tables.iter().filter(|_| !planted::is_on("recovery: serve without the locks")) {
-        let lock = Lock::Table(table, TableMode::IntentExclusive);
+    for &(table, mode) in locks.iter().filter(|_| !planted::is_on("recovery: serve without the locks")) {
+        let lock = Lock::Table(table, mode);
         let answer = core.locks.request(listed.owner(), lock, Wait::Never)?;
         assert!(!matches!(answer, Answer::Refused), "nobody has locked a table before");
     }
-    Ok((listed, tables))
+    Ok((listed, locks.into_iter().map(|lock| lock.0).collect()))
 }
 
 /// By how much the transaction has changed the number of rows of each table that it has changed: what is not part of a

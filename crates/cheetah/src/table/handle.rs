@@ -11,6 +11,8 @@
 //!   I5  The stored auto-increment counter counts, also when it is lower than that of the creation: it may have been set
 //!       so. Without one (0) the table is new.
 //!   I6  A table that is untouched has no rows, and no undo record names it: a load may give it other trees (`load`).
+//!   I7  A table whose place another one has taken ([`super::unseen`]) stays as it was, empty, for those who read at snapshots from before;
+//!       all others are led to the other one, and so are its counters: who takes a number looks afterwards whether it counted.
 
 use super::counts::Counts;
 use super::numbers::{Numbers, Reserved, Stride};
@@ -23,7 +25,7 @@ use crate::pool::{PageClass, Pool};
 use crate::tree::{Tree, TreeDef};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// Statistics are old when the number of rows has changed by one in so many since, and by more than so many rows.
@@ -51,6 +53,9 @@ struct Life {
     counts: Counts,
     /// Snapshots before this stamp belong to the table that had its name before.
     replaced_at: AtomicU64,
+    /// That one, if it is empty and kept for them, and the one that has taken this one's place (I7).
+    before: RwLock<Option<Arc<Table>>>,
+    successor: OnceLock<Arc<Table>>,
     auto_increment: AtomicU64,
     auto_increment_logged: AtomicU64,
     /// Statements that take numbers one after the other, with the counter locked. Held, shared, by whoever takes some from the
@@ -91,6 +96,8 @@ impl Table {
             row_count: AtomicU64::new(counters.row_count),
             counts: Counts::new(counters.row_count),
             replaced_at: AtomicU64::new(0),
+            before: RwLock::default(),
+            successor: OnceLock::new(),
             auto_increment: AtomicU64::new(first),
             auto_increment_logged: AtomicU64::new(first),
             bulk_inserts: RwLock::new(0),
@@ -238,6 +245,7 @@ impl Table {
 
     /// Notes that it takes the place of another table at `stamp`: older snapshots would miss that one's rows (M2).
     pub(crate) fn set_replacing(&self, stamp: u64) {
+        *self.life.before.write() = None;
         self.life.replaced_at.store(stamp, Relaxed);
     }
 
@@ -251,15 +259,60 @@ impl Table {
         }
     }
 
+    /// Lets `loaded` take its place for whoever sees `stamp`, and its counters go on there (I7). Inside the action that does so in the catalog.
+    pub(crate) fn give_way_to(self: &Arc<Self>, loaded: &Arc<Table>, stamp: u64) {
+        loaded.set_replacing(stamp);
+        *loaded.life.before.write() = Some(Arc::clone(self));
+        let _ = self.life.successor.set(Arc::clone(loaded));
+        // Who changes a counter later than this sees the successor, as it is a change of the counter too.
+        loaded.advance_auto_increment(self.life.auto_increment.fetch_add(0, AcqRel));
+        loaded.life.hidden_key.fetch_max(self.life.hidden_key.fetch_add(0, AcqRel), AcqRel);
+    }
+
+    /// The table that has its place now: the one to lock and to write.
+    pub(crate) fn newest(self: &Arc<Self>) -> &Arc<Self> {
+        self.life.successor.get().map_or(self, Self::newest)
+    }
+
+    /// Whether another one has taken its place: a new handle is to be had.
+    pub fn has_moved(&self) -> bool {
+        self.life.successor.get().is_some()
+    }
+
+    /// The table that a snapshot of `stamp` sees in place of this one, if it is another (I7).
+    pub(crate) fn seen_at(&self, stamp: Option<u64>) -> Option<Arc<Table>> {
+        let sees = |table: &Table| stamp.is_none_or(|stamp| stamp >= table.life.replaced_at.load(Relaxed));
+        match self.life.successor.get() {
+            Some(next) => sees(next).then(|| Arc::clone(next)),
+            None if sees(self) => None,
+            None => self.life.before.read().clone(),
+        }
+    }
+
+    /// Lets go of the table whose place it has taken, once all snapshots see more than `horizon`; whether that is so, or there is none.
+    pub(crate) fn forget_before(&self, horizon: u64) -> bool {
+        let is_seen = self.life.replaced_at.load(Relaxed) <= horizon;
+        if is_seen {
+            *self.life.before.write() = None;
+        }
+        is_seen
+    }
+
     /// The next auto-increment value.
     pub fn auto_increment(&self) -> u64 {
-        self.life.auto_increment.load(Relaxed)
+        self.life
+            .successor
+            .get()
+            .map_or_else(|| self.life.auto_increment.load(Relaxed), |next| next.auto_increment())
     }
 
     /// Makes `next` the next auto-increment value, unless it is higher already. Durable with the next row operation
     /// of the table.
     pub fn advance_auto_increment(&self, next: u64) {
-        self.life.auto_increment.fetch_max(next, Relaxed);
+        self.life.auto_increment.fetch_max(next, AcqRel);
+        if let Some(successor) = self.life.successor.get() {
+            successor.advance_auto_increment(next);
+        }
     }
 
     /// Makes the next auto-increment value the first one of `stride` behind `used`, unless it is higher already. It may go beyond what
@@ -273,8 +326,10 @@ impl Table {
         let mut counter = self.life.auto_increment.load(Relaxed);
         loop {
             let reserved = numbers.reserve(counter);
-            match self.life.auto_increment.compare_exchange_weak(counter, reserved.next, Relaxed, Relaxed) {
-                Ok(_) => return reserved,
+            match self.life.auto_increment.compare_exchange_weak(counter, reserved.next, AcqRel, Relaxed) {
+                Ok(_) => {
+                    break self.life.successor.get().map_or(reserved, |next| next.reserve_numbers(numbers))
+                }
                 Err(now) => counter = now,
             }
         }
@@ -299,12 +354,18 @@ impl Table {
 
     /// A new clustered key for a table without one of its own.
     pub fn next_hidden_key(&self) -> [u8; 8] {
-        self.life.hidden_key.fetch_add(1, Relaxed).to_be_bytes()
+        let key = self.life.hidden_key.fetch_add(1, AcqRel);
+        self.life.successor.get().map_or(key.to_be_bytes(), |next| next.next_hidden_key())
     }
 
     /// Whether the table has been dropped, emptied or changed: the handle is of no more use.
     pub fn is_dropped(&self) -> bool {
         *self.dropped.read_recursive()
+    }
+
+    /// Whether the table, or the one that has taken its place, has been dropped.
+    pub fn is_out_of_use(self: &Arc<Self>) -> bool {
+        self.newest().is_dropped()
     }
 
     /// About how many rows have the same values in the first `parts` parts of an index; `None` when it was never

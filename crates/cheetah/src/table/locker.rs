@@ -399,6 +399,11 @@ impl Locker {
         self.acquire(Lock::Table(table, mode))
     }
 
+    /// Locks a table if nobody has to be waited for; whether it did.
+    pub(crate) fn try_lock_table(&self, table: TableId, mode: TableMode) -> Result<bool> {
+        Ok(matches!(self.ask(Lock::Table(table, mode), Patience::None)?, Asked::Held))
+    }
+
     /// Locks the row of `key`, in the mode that `mode` chooses once it sees the record; `see` gets the record as it is when
     /// the lock is held. Waits and may do I/O; errors as of [`acquire`](Self::acquire) and of `see`.
     pub(crate) fn lock_row(

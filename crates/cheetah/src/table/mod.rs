@@ -32,6 +32,7 @@ pub(crate) mod standing;
 pub(crate) mod stored_row;
 pub(crate) mod unfinished;
 pub(crate) mod unique_keys;
+pub(crate) mod unseen;
 pub(crate) mod visible;
 
 pub use alter::{Alteration, AlteredIndex, BuiltIndexes, IndexFrom};

@@ -114,7 +114,7 @@ impl Prepared {
 
 /// Prepares the transaction; returns where the log must be durable before that counts. Outside actions.
 pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
-    rollback::make_room_to_end(core)?;
+    rollback::make_room_to_end(core, slot.txn())?;
     let end = log(core, slot, Some(xid))?;
     Counters::add(&core.counters.prepares);
     Ok(end)

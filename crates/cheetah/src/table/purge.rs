@@ -112,6 +112,7 @@ impl Purge {
         // A slot may show a stamp for a moment that its snapshot then does not take: purge never goes back for that.
         self.horizon.fetch_max(horizon, Release);
         core.forget_old_versions();
+        core.catalog.forget_replaced(horizon);
         let done = purge_up_to(core, horizon, &mut Budget { records }, &mut buffers);
         buffers.writer.release();
         done.inspect_err(|_| self.rests_until_ns.store(core.clock.now_ns() + REST_NS, Release))

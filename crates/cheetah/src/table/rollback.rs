@@ -20,7 +20,8 @@ use super::handle::Table;
 use super::large::{Buffers, Unclaimed};
 use super::prepared;
 use super::row_op::Writer;
-use crate::base::{planted, reach, Error, Lsn, PageId, Result, TableId, TreeId, UndoPtr};
+use super::unseen::{self, Places};
+use crate::base::{planted, reach, Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr};
 use crate::format::log_record::{LogRecord, RowOp};
 use crate::format::state::TxnState;
 use crate::format::undo_record::{
@@ -89,29 +90,42 @@ pub(crate) fn roll_back_some(
         return Ok(false);
     }
     end(core, slot, Outcome::Aborted)?;
+    unseen::drop_of(core, slot.txn());
     Counters::add(&core.counters.rollbacks);
     Ok(true)
 }
 
 /// Ends the transaction in one action (I3), which redo repeats without logging. Returns where its record in the log ends.
 pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
-    make_room_to_end(core)?;
+    make_room_to_end(core, slot.txn())?;
     end_in_place(core, slot, outcome)
 }
 
 /// Makes room for the end of a transaction. Outside actions; may wait and do I/O.
-pub(crate) fn make_room_to_end(core: &Core) -> Result<()> {
-    core.make_room(Need::Back, core.undo.pages_needed(FINISH_BYTES_MAX))
+pub(crate) fn make_room_to_end(core: &Core, txn: TxnId) -> Result<()> {
+    let pages = core.undo.pages_needed(FINISH_BYTES_MAX) + unseen::pages_needed(core, txn);
+    core.make_room(Need::Back, pages)
 }
 
 fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
+    let places = match outcome {
+        Outcome::Committed => Places::prepare(core, slot.txn()),
+        Outcome::Aborted => Ok(None),
+    };
+    let mut places = core.must("looking for the places of loads", places)?;
     let action = core.pool.enter();
+    if let Some(places) = &mut places {
+        core.must("giving loads their places", places.write(&action))?;
+    }
     let end = core.versions.finish(slot.txn(), outcome, |stamp| {
         let end = match outcome {
             Outcome::Committed => append(core, &action, &LogRecord::Commit(slot.txn(), stamp))?,
             Outcome::Aborted => append(core, &action, &LogRecord::Abort(slot.txn()))?,
         };
         append_finish(core, &action, slot, stamp, outcome);
+        if let Some(places) = &places {
+            places.take(stamp);
+        }
         if outcome == Outcome::Committed {
             core.catalog.count_committed(&core.versions, slot, stamp);
         }
@@ -333,7 +347,7 @@ fn step_back(state: &mut TxnState, head: &UndoHead) {
 
 /// Commits. Returns where the log must be durable before the commit may be acknowledged.
 pub(crate) fn commit(core: &Core, slot: &Slot) -> Result<Lsn> {
-    let room = make_room_to_end(core);
+    let room = make_room_to_end(core, slot.txn());
     // A prepared one has its room, and may not be refused.
     if slot.state().xid.is_none() {
         room?;

@@ -50,6 +50,9 @@ pub(crate) enum Taken {
 /// Hears how many records are in their place, of how many; says whether the statement is to end.
 pub(crate) type Watch<'w> = dyn Fn(u64, u64) -> bool + 'w;
 
+/// Chooses the table whose trees are built.
+pub(crate) type Begin<'b> = &'b mut dyn FnMut() -> Result<Option<Arc<Table>>>;
+
 /// Sorted records; asks now and then whether the statement is to end.
 struct Records<'a> {
     core: &'a Core,
@@ -97,6 +100,8 @@ pub(crate) struct Refused {
 #[derive(Debug)]
 pub(crate) struct Load {
     table: Arc<Table>,
+    /// Whose trees are built: the table, or an unseen one that will take its place.
+    into: Arc<Table>,
     stage: Stage,
     refused: Option<Refused>,
 }
@@ -113,9 +118,9 @@ enum Stage {
 }
 
 impl Load {
-    /// Of a table that is untouched and locked as a whole.
+    /// Of a table that is untouched.
     pub(crate) fn new(table: &Arc<Table>) -> Self {
-        Self { table: Arc::clone(table), stage: Stage::New, refused: None }
+        Self { table: Arc::clone(table), into: Arc::clone(table), stage: Stage::New, refused: None }
     }
 
     /// The table, as it was before.
@@ -132,16 +137,17 @@ impl Load {
         self.refused = Some(Refused { key: row.key.to_vec(), row: row.row.to_vec() });
     }
 
-    /// Takes a row. `DuplicateKey` when it is seen already that its key is there.
-    pub(crate) fn add(&mut self, core: &Core, row: &NewRow<'_>) -> Result<Taken> {
-        let taken = self.try_add(core, row);
+    /// Takes a row. `DuplicateKey` when it is seen already that its key is there. `begin` is asked once, when there are many rows, for an untouched table,
+    /// locked as a whole, whose trees are to be built; none if that cannot be.
+    pub(crate) fn add(&mut self, core: &Core, row: &NewRow<'_>, begin: Begin<'_>) -> Result<Taken> {
+        let taken = self.try_add(core, row, begin);
         if taken.is_err() {
             self.stage = Stage::Ended;
         }
         taken
     }
 
-    fn try_add(&mut self, core: &Core, row: &NewRow<'_>) -> Result<Taken> {
+    fn try_add(&mut self, core: &Core, row: &NewRow<'_>, begin: Begin<'_>) -> Result<Taken> {
         check_limits(&self.table, Some(row))?;
         if let Stage::New = self.stage {
             self.stage = match core.sort_memory.join(1).and_then(|mut shares| shares.pop()) {
@@ -153,7 +159,7 @@ impl Load {
             if kept.keep(row) {
                 return Ok(Taken::Yes);
             }
-            if !self.begin_building(core)? {
+            if !self.begin_building(core, begin)? {
                 return Ok(Taken::No);
             }
         }
@@ -177,13 +183,15 @@ impl Load {
         self.stage = Stage::Ended;
     }
 
-    /// Makes the trees and lets them have the rows that were kept; `false` when there is no memory for so many sorters.
-    fn begin_building(&mut self, core: &Core) -> Result<bool> {
-        let Self { table, stage, refused } = self;
+    /// Makes the trees and lets them have the rows that were kept; `false` when there is no memory for so many sorters, or no table to build.
+    fn begin_building(&mut self, core: &Core, begin: Begin<'_>) -> Result<bool> {
+        let Self { table, into, stage, refused } = self;
         let Stage::Keeps(kept) = stage else { return Ok(false) };
         let Some(shares) = core.sort_memory.join(table.indexes().len()) else { return Ok(false) };
+        let Some(unwritten) = begin()? else { return Ok(false) };
         reach::mark("load begins to build");
-        let mut building = Box::new(Building::new(core, table, shares, kept.ascends())?);
+        *into = unwritten;
+        let mut building = Box::new(Building::new(core, into, shares, kept.ascends())?);
         kept.each(&mut |row| building.add(core, row, refused))?;
         *stage = Stage::Builds(building);
         Ok(true)
@@ -201,7 +209,7 @@ impl Load {
                 return Ok(None);
             }
         };
-        let (old, new) = (Arc::clone(&self.table), building.table());
+        let (old, new) = (Arc::clone(&self.into), building.table());
         let is_early = planted::is_on("load: show the trees before they are whole");
         if is_early {
             ddl::install_loaded(core, &old, &new, building.rows())?;

@@ -1,0 +1,153 @@
+//! Tables that loads fill for a transaction, and that take the places of empty ones when it commits.
+//!
+//! An unseen table is in the catalog like any other, under a name that nobody asks for. It is created, loaded and, if need be, dropped as
+//! any other.
+//!
+//! Invariants
+//!   U1  Its name says to which transaction it belongs, and whose place it will take. So COMMIT needs no other record: whoever executes it,
+//!       also redo, finds in the catalog what belongs to it.
+//!   U2  It takes the place in the action that logs COMMIT, before the commit is published: with the rows of the
+//!       transaction, or not at all (I3 of [`super::rollback`]).
+//!   U3  It is loaded, and durable by a checkpoint, before PREPARE or COMMIT is logged (L3 of [`super::load`]).
+//!   U4  The table whose place it takes is untouched and locked exclusively by its transaction to the end, also by one that an opening finds
+//!       prepared: nobody has a change in it, or waits for a row of it.
+//!   U5  Those of a transaction that has been taken back are dropped, by the rollback or else by the next opening, which knows of which
+//!       transactions there may be some: of prepared ones.
+//! Locks     that of the catalog's changes, before the gate, from looking at the places to having taken them.
+
+use super::core::Core;
+use super::ddl::{self, Ddl, PAGES_OF_CHANGE};
+use super::handle::Table;
+use crate::base::{planted, reach, PageId, Result, TableId, TxnId};
+use crate::format::catalog::TableDef;
+use crate::pool::Action;
+use crate::tree::Path;
+use parking_lot::MutexGuard;
+use std::sync::Arc;
+
+/// How the name of an unseen table begins; the caller's names do not begin so.
+const PREFIX: &str = "#load/";
+
+fn name_of(txn: TxnId, target: TableId) -> String {
+    format!("{PREFIX}{}/{}", txn.0, target.0)
+}
+
+/// Whose a table of that name is, and whose place it takes (U1).
+pub(super) fn parse(name: &str) -> Option<(TxnId, TableId)> {
+    let (txn, target) = name.strip_prefix(PREFIX)?.split_once('/')?;
+    Some((TxnId(txn.parse().ok()?), TableId(target.parse().ok()?)))
+}
+
+/// Creates an unseen table of the transaction that will take the place of `target`, which it has locked exclusively (U4).
+pub(crate) fn create(core: &Core, target: &Table, txn: TxnId) -> Result<Arc<Table>> {
+    let _ddl = core.catalog.lock_ddl();
+    let name = name_of(txn, target.id());
+    let mut def = TableDef { name: name.clone(), auto_increment: 1, ..target.def().clone() };
+    def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
+    core.catalog.number(&mut def);
+    ddl::change(core, &Ddl::Create(def))?;
+    core.catalog.by_name(&name)
+}
+
+/// Pages that a commit needs for the unseen tables of its transaction.
+pub(super) fn pages_needed(core: &Core, txn: TxnId) -> usize {
+    core.catalog.unseen_of(txn).len() * PAGES_OF_CHANGE
+}
+
+/// The tables whose places those of a transaction will take: it has them locked as a whole (U4).
+pub(super) fn targets_of(core: &Core, txn: TxnId) -> Vec<TableId> {
+    let unseen = core.catalog.unseen_of(txn);
+    unseen.into_iter().filter_map(|(_, target)| Some(target?.id())).collect()
+}
+
+/// The places that a commit gives to the unseen tables of its transaction.
+pub(super) struct Places<'c> {
+    core: &'c Core,
+    list: Vec<Place>,
+    _ddl: MutexGuard<'c, ()>,
+}
+
+struct Place {
+    loaded: Arc<Table>,
+    /// None when that has been dropped meanwhile: then the rows go too.
+    target: Option<Arc<Table>>,
+    paths: [Path; 2],
+}
+
+impl<'c> Places<'c> {
+    /// Those of the transaction; mostly none. Outside actions; may do I/O.
+    pub(super) fn prepare(core: &'c Core, txn: TxnId) -> Result<Option<Self>> {
+        if core.catalog.unseen_of(txn).is_empty() || planted::is_on("load: forget it at the commit") {
+            return Ok(None);
+        }
+        reach::mark("a load takes its place");
+        let _ddl = core.catalog.lock_ddl();
+        let mut list = Vec::new();
+        for (loaded, target) in core.catalog.unseen_of(txn) {
+            let mut paths = <[Path; 2]>::default();
+            let ids = [target.as_ref().map_or(loaded.id(), |target| target.id()), loaded.id()];
+            for (path, id) in paths.iter_mut().zip(ids) {
+                core.catalog.prepare(id, path)?;
+            }
+            if target.is_none() {
+                loaded.mark_dropped();
+            }
+            list.push(Place { loaded, target, paths });
+        }
+        Ok(Some(Self { core, list, _ddl }))
+    }
+
+    /// Changes the catalog tree, in the action of the commit (U2).
+    pub(super) fn write(&mut self, action: &Action<'_>) -> Result<()> {
+        let catalog = &self.core.catalog;
+        self.list.iter_mut().try_for_each(|Place { loaded, target, paths }| match target {
+            Some(target) => catalog.write_place(action, paths, target, loaded),
+            None => catalog.drop_table(action, &mut paths[1], loaded),
+        })
+    }
+
+    /// Changes what is in memory, for whoever sees `stamp`: in the same action, before that is published.
+    pub(super) fn take(&self, stamp: u64) {
+        for Place { loaded, target, .. } in &self.list {
+            let Some(target) = target else { continue };
+            // Nobody may find it who does not know from which snapshot on.
+            target.give_way_to(loaded, stamp);
+            self.core.catalog.put_in_place(target, loaded);
+        }
+    }
+}
+
+/// Drops the unseen tables of a transaction that has been taken back. What cannot be dropped now is left to the next opening (U5).
+pub(super) fn drop_of(core: &Core, txn: TxnId) {
+    for (table, _) in core.catalog.unseen_of(txn) {
+        core.tidied(ddl::drop_table(core, &table.name()));
+    }
+}
+
+/// Drops what an opening finds of transactions that have not promised to commit (U5). The log is open.
+pub(crate) fn drop_lost(core: &Core) -> Result<()> {
+    let is_promised = |txn: &TxnId| core.active.get(*txn).is_some_and(|slot| slot.state().xid.is_some());
+    for txn in core.catalog.unseen_txns().into_iter().filter(|txn| !is_promised(txn)) {
+        if planted::is_on("load: keep what an opening finds of one") {
+            continue;
+        }
+        reach::mark("a lost load is dropped at open");
+        for (table, _) in core.catalog.unseen_of(txn) {
+            ddl::drop_table(core, &table.name())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_unseen_table_says_whose_it_is() {
+        assert_eq!(parse(&name_of(TxnId(7), TableId(9))), Some((TxnId(7), TableId(9))));
+        for other in ["#load/", "#load/7", "#load/a/9", "load/7/9", "#load/7/9/1", "db/t"] {
+            assert_eq!(parse(other), None, "{other}");
+        }
+    }
+}
