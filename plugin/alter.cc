@@ -14,6 +14,7 @@
 #include "orphans.h"
 #include "progress.h"
 #include "table_options.h"
+#include "two_phase.h"
 
 #include <algorithm>
 
@@ -318,7 +319,8 @@ bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info 
   if (context == nullptr) return true;
   CheetahFormat format = {};
   bool changes_format = context->alteration().changes_format();
-  int error = changes_format ? choose_format(thd, altered, change->create_info, &format) : 0;
+  int error = wait_for_prepared(name_, thd);
+  if (error == 0) error = changes_format ? choose_format(thd, altered, change->create_info, &format) : 0;
   if (error == 0) error = check_table_options(thd, altered, change->create_info);
   if (error != 0) {
     print_error(error, MYF(0));

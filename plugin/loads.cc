@@ -19,13 +19,14 @@ void ha_cheetah::start_bulk_insert(ha_rows, uint) {
   load_was_asked_ = false;
 }
 
-// A statement that has failed already is rolled back.
+// A statement that has failed already is rolled back; one that is killed is to be.
 int ha_cheetah::end_bulk_insert() {
   in_bulk_insert_ = false;
   if (!load_ || copies_) return 0;
-  if (ha_thd()->is_error() || interrupted(ha_thd())) {
+  bool failed = ha_thd()->is_error();
+  if (failed || interrupted(ha_thd())) {
     abandon_load();
-    return 0;
+    return failed ? 0 : HA_ERR_ABORTED_BY_USER;
   }
   int error = finish_load();
   if (error != 0) my_errno = error;

@@ -145,9 +145,12 @@ static bool was_killed(THD *thd) {
   return error == ER_QUERY_INTERRUPTED || error == ER_STATEMENT_TIMEOUT;
 }
 
+// LIMIT ROWS EXAMINED ends a scan as if it was killed, and what was found till then counts.
+static bool is_killed(THD *thd) { return thd_kill_level(thd) != THD_IS_NOT_KILLED && thd->killed != ABORT_QUERY; }
+
 uint8_t interrupted(void *context) {
   THD *thd = context != nullptr ? static_cast<THD *>(context) : current_thd;
-  return thd != nullptr && (thd_kill_level(thd) != THD_IS_NOT_KILLED || was_killed(thd));
+  return thd != nullptr && (is_killed(thd) || was_killed(thd));
 }
 
 }  // namespace cheetah

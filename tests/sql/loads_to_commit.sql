@@ -102,6 +102,15 @@ PREPARE p FROM 'INSERT INTO f SELECT n, REPEAT(?, 100) FROM src RETURNING a DIV 
 --! numbers
 INSERT INTO f SELECT n, REPEAT('x', IF(n = 15999, 300, 100)) FROM src;
 SELECT COUNT(*) FROM f;
+-- A limit that ends the scan: what was found till then is inserted, few rows and many.
+--! any
+INSERT INTO f SELECT n, REPEAT('x', 100) FROM src LIMIT ROWS EXAMINED 100;
+SELECT COUNT(*) BETWEEN 40 AND 200 FROM f;
+TRUNCATE f;
+--! any
+INSERT INTO f SELECT n, REPEAT('x', 150) FROM src LIMIT ROWS EXAMINED 14000;
+SELECT COUNT(*) BETWEEN 13000 AND 15000 FROM f;
+TRUNCATE f;
 -- LOAD DATA, with and without duplicates.
 SELECT n, b, c, d INTO OUTFILE '$FOLDER/rows.txt' FROM src;
 TRUNCATE t;

@@ -193,7 +193,7 @@ impl Db {
     /// Walks a whole table and compares its trees with each other. The caller's transaction should have a lock on it.
     /// `extended` reads every large value too; otherwise only that its pages are there is looked at.
     pub fn check_table(&self, table: &Arc<Table>, extended: bool) -> Result<CheckReport> {
-        check::check_table(&self.0.core, table, extended, None)
+        check::check_table(&self.0.core, table.newest(), extended, None)
     }
 
     /// As [`check_table`](Self::check_table), and compares each row with the index entries that `expected` computes.
@@ -202,7 +202,7 @@ impl Db {
         table: &Arc<Table>,
         expected: &mut ExpectedEntries<'_>,
     ) -> Result<CheckReport> {
-        check::check_table(&self.0.core, table, true, Some(expected))
+        check::check_table(&self.0.core, table.newest(), true, Some(expected))
     }
 
     /// Makes everything so far part of the database without the log. Blocks for I/O.

@@ -10,17 +10,21 @@ use crate::table::{keys, unseen, ExpectedEntries, NewRow, Table};
 use crate::txn::TableMode;
 use std::sync::Arc;
 
+/// Rows between two notes of how many there are.
+const ROWS_PER_NOTE: u64 = 64;
+
 /// A load of one table, see [`Transaction::begin_load`]. Dropping it before it has ended leaves the table empty.
 #[derive(Debug)]
 pub struct Load {
     load: load::Load,
     /// Whether its rows come with the commit.
     is_of_transaction: bool,
+    rows: u64,
 }
 
 impl Load {
     fn new(table: &Arc<Table>, is_of_transaction: bool) -> Self {
-        Self { load: load::Load::new(table), is_of_transaction }
+        Self { load: load::Load::new(table), is_of_transaction, rows: 0 }
     }
 
     /// Clustered key and stored row, with its large values in it, of the row because of which [`Transaction::load`] or
@@ -64,7 +68,12 @@ impl Transaction {
     /// rows that this transaction has inserted.
     pub fn load(&mut self, load: &mut Load, row: &NewRow<'_>) -> Result<()> {
         let core = Arc::clone(&self.core);
-        let Load { load: to, is_of_transaction } = load;
+        let Load { load: to, is_of_transaction, rows } = load;
+        *rows += 1;
+        // Its work counts in a deadlock as that of whoever inserts.
+        if *rows % ROWS_PER_NOTE == 0 {
+            self.locker.note_undo_records(*rows);
+        }
         let table = Arc::clone(to.table());
         let begin: load::Begin<'_> = match is_of_transaction {
             true => &mut || self.begin_unseen(&table),
@@ -115,7 +124,7 @@ impl Transaction {
             return Ok(None);
         }
         let txn = self.slot().txn();
-        unseen::create(&self.core, table, txn).map(Some)
+        unseen::create(&self.core, table, txn)
     }
 
     /// Stops keeping the entries of the indexes in `which`, but for unique ones, until [`enable_indexes`](Self::enable_indexes): rows are written without them, and no

@@ -468,7 +468,7 @@ fn others_wait_for_a_load_of_a_transaction_and_write_behind_it() {
     other.commit().unwrap();
     assert_eq!(contents(&db, &db.table("t").unwrap()).len(), 901);
     let mut row = Vec::new();
-    let last = (902u64).to_be_bytes();
+    let last = (903u64).to_be_bytes();
     assert!(other.get(&table, &last, Read::Consistent, &mut row).unwrap());
 }
 
@@ -505,4 +505,116 @@ fn a_load_of_a_transaction_inserts_where_others_are() {
     db.drop_table("w").unwrap();
     txn.commit().unwrap();
     assert_eq!(db.table_names(), ["r"]);
+}
+
+#[test]
+fn numbers_taken_from_a_table_that_has_moved_are_not_given_again() {
+    let db = open(&SimDisk::new());
+    let table = db.create_table(&TableSpec { hidden_key: true, ..spec("t") }).unwrap();
+    let mut txn = db.begin();
+    load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
+    txn.commit().unwrap();
+    // As if its counters had not been moved yet, and others had taken numbers until a moment ago.
+    let newest = db.table("t").unwrap();
+    newest.set_auto_increment(1);
+    let stale = u64::from_be_bytes(table.next_hidden_key());
+    let numbers = crate::table::Numbers {
+        stride: crate::table::Stride { increment: 1, offset: 1 },
+        largest: u64::MAX,
+        count: 5,
+    };
+    table.set_auto_increment(100);
+    assert!(table.reserve_numbers(&numbers).first >= 100);
+    assert!(newest.reserve_numbers(&numbers).first >= 110);
+    assert!(u64::from_be_bytes(newest.next_hidden_key()) > stale);
+    assert!(u64::from_be_bytes(table.next_hidden_key()) > stale + 1);
+}
+
+#[test]
+fn trees_of_a_load_that_is_dropped_under_an_older_snapshot_are_freed() {
+    for truncates in [false, true] {
+        let db = open(&SimDisk::new());
+        let table = db.create_table(&spec("t")).unwrap();
+        let (mut old, mut txn) = (db.begin(), db.begin());
+        old.take_snapshot().unwrap();
+        load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
+        txn.commit().unwrap();
+        assert_eq!(old.count(&table).unwrap(), Some(0));
+        match truncates {
+            true => drop(db.truncate_table("t").unwrap()),
+            false => db.drop_table("t").unwrap(),
+        }
+        while db.run_background().unwrap() {}
+        old.commit().unwrap();
+        drop((old, txn, table));
+        while db.run_background().unwrap() {}
+        while db.run_background().unwrap() {}
+        assert_eq!(status(&db, "dropped_trees"), 0, "truncates: {truncates}");
+    }
+}
+
+#[test]
+fn a_load_that_has_not_ended_well_is_not_committed() {
+    let db = open(&SimDisk::new());
+    let mut table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    let is_empty = |db: &Db| db.begin().count(&db.table("t").unwrap()).unwrap() == Some(0);
+    for prepares in [false, true] {
+        for ends in [false, true] {
+            let mut to = txn.begin_load_to_commit(&table).unwrap().unwrap();
+            rows(900, mixed).iter().for_each(|(key, row)| load(&mut txn, &mut to, *key, row).unwrap());
+            if ends {
+                txn.finish_load(&mut to).unwrap();
+                // A second one, or other rows, would be lost.
+                with_row(1 << 50, &Row::new(1 << 50, 9), |row| txn.insert(&table, row)).unwrap();
+            }
+            if prepares {
+                assert!(txn.prepare(crate::base::Xid::new(1, b"x", b"").unwrap()).is_err());
+                txn.rollback().unwrap();
+            } else {
+                assert!(matches!(txn.commit(), Err(Error::RolledBack(_))));
+            }
+            assert!(is_empty(&db) && db.table_names() == ["t"]);
+            drop(to);
+            // The table has been written now.
+            table = db.truncate_table("t").unwrap();
+        }
+    }
+}
+
+#[test]
+fn calls_with_a_handle_from_before_a_load_reach_the_table() {
+    let disk = SimDisk::new();
+    let db = open(&disk);
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(db.check_table(&table, true).unwrap().rows, 900);
+    db.set_auto_increment(&table, 9000).unwrap();
+    drop((txn, table, db));
+    let db = open(&disk);
+    assert_eq!(db.table("t").unwrap().auto_increment(), 9000);
+}
+
+#[test]
+fn the_rows_of_a_load_count_in_a_deadlock() {
+    let db = open(&SimDisk::new());
+    let (t, other_table) = (db.create_table(&spec("t")).unwrap(), db.create_table(&spec("o")).unwrap());
+    let (mut txn, mut other) = (db.begin(), db.begin());
+    with_row(1, &Row::new(1, 5), |row| other.insert(&other_table, row)).unwrap();
+    load_rows(&mut txn, &t, &rows(900, ascending)).unwrap();
+    let victim = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let mut row = Vec::new();
+            txn.get(&other_table, &1u64.to_be_bytes(), Read::Shared, &mut row).map(drop)
+        });
+        // It comes second, or first: the one with less work is given up in either case.
+        let other_gets = with_row(5, &Row::new(5, 5), |row| other.insert(&t, row));
+        if other_gets.is_err() {
+            other.rollback().unwrap();
+        }
+        (waits.join().unwrap(), other_gets)
+    });
+    assert!(matches!(victim, (Ok(()), Err(Error::Deadlock))), "{victim:?}");
 }

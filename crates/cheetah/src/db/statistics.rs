@@ -26,13 +26,14 @@ impl Db {
     /// Takes statistics of all indexes of a table by samples from `places` of each and keeps them; durable on return. The
     /// caller's transaction should have a lock on the table. Reads about so many pages of each index, and a few dozen.
     pub fn analyze_table(&self, table: &Arc<Table>, places: u32, key_ends: &mut KeyEnds<'_>) -> Result<()> {
-        self.analyze_in(self.begin(), table, places, key_ends)
+        self.analyze_in(self.begin(), table.newest(), places, key_ends)
     }
 
     /// As [`analyze_table`](Self::analyze_table), if that has been done once, the number of rows has changed by a tenth since,
     /// and nobody has done this in the last ten seconds. Waits for no lock. Returns whether there are new statistics; errors
     /// mean that there are not (I2).
     pub fn analyze_again(&self, table: &Arc<Table>, places: u32, key_ends: &mut KeyEnds<'_>) -> Result<bool> {
+        let table = table.newest();
         if !table.statistics_are_old() || !table.may_analyze(self.0.core.clock.now_ns(), ANALYZE_EVERY_NS) {
             return Ok(false);
         }

@@ -43,8 +43,8 @@ struct Tables {
     next_tree: TreeId,
     /// Tables that loads fill for transactions ([`super::unseen`]).
     unseen: BTreeMap<TxnId, Vec<TableId>>,
-    /// Tables that have taken the places of others which snapshots may still need.
-    in_place: Vec<TableId>,
+    /// Tables whose places others have taken with a commit of that stamp, as older snapshots may need them.
+    replaced: Vec<(u64, Arc<Table>)>,
 }
 
 /// The catalog.
@@ -338,7 +338,7 @@ impl Catalog {
     }
 
     /// Gives `loaded` the name of `table`, whose trees go once no snapshot needs the table any more and nobody has a handle of it.
-    pub(crate) fn put_in_place(&self, table: &Arc<Table>, loaded: &Arc<Table>) {
+    pub(crate) fn put_in_place(&self, table: &Arc<Table>, loaded: &Arc<Table>, stamp: u64) {
         let (name, hidden) = (table.name(), loaded.name());
         let mut tables = self.tables.write();
         tables.show(loaded);
@@ -346,18 +346,17 @@ impl Catalog {
         tables.by_name.remove(&hidden);
         tables.by_id.remove(&table.id());
         tables.dropped.extend(dropped_trees(table));
-        tables.in_place.push(loaded.id());
+        tables.replaced.push((stamp, Arc::clone(table)));
         loaded.rename(&name);
         tables.by_name.insert(name, Arc::clone(loaded));
     }
 
     /// Lets go of tables whose places others have taken and that no snapshot up to `horizon` needs.
     pub(crate) fn forget_replaced(&self, horizon: u64) {
-        if self.tables.read().in_place.is_empty() {
+        if self.tables.read().replaced.is_empty() {
             return;
         }
-        let Tables { in_place, by_id, .. } = &mut *self.tables.write();
-        in_place.retain(|table| by_id.get(table).is_some_and(|table| !table.forget_before(horizon)));
+        self.tables.write().replaced.retain(|(stamp, _)| *stamp > horizon);
     }
 
     /// The unseen tables of a transaction, and those whose places they will take, if these are still there.

@@ -86,7 +86,10 @@ pub(crate) fn truncate_table(core: &Core, name: &str) -> Result<Arc<Table>> {
 }
 
 /// Sets the next auto-increment value of a table.
-pub(crate) fn set_auto_increment(core: &Core, table: &Table, next: u64) -> Result<()> {
+pub(crate) fn set_auto_increment(core: &Core, table: &Arc<Table>, next: u64) -> Result<()> {
+    // Nothing takes the place of the table meanwhile: redo would not find it.
+    let _ddl = core.catalog.lock_ddl();
+    let table = table.newest();
     let _usage = table.use_it()?;
     let mut record = Vec::new();
     LogRecord::AutoIncrement(table.id(), next).encode(&mut record);

@@ -12,7 +12,8 @@
 //!       so. Without one (0) the table is new.
 //!   I6  A table that is untouched has no rows, and no undo record names it: a load may give it other trees (`load`).
 //!   I7  A table whose place another one has taken ([`super::unseen`]) stays as it was, empty, for those who read at snapshots from before;
-//!       all others are led to the other one, and so are its counters: who takes a number looks afterwards whether it counted.
+//!       all others are led to the other one, and so are its counters: who takes a number looks afterwards whether it counted. If not, he takes one there,
+//!       behind that number: whatever others have taken here before is lower, and the counter there may not have been moved yet.
 
 use super::counts::Counts;
 use super::numbers::{Numbers, Reserved, Stride};
@@ -26,7 +27,7 @@ use crate::tree::{Tree, TreeDef};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Statistics are old when the number of rows has changed by one in so many since, and by more than so many rows.
 const CHANGED_PART: u64 = 10;
@@ -54,7 +55,7 @@ struct Life {
     /// Snapshots before this stamp belong to the table that had its name before.
     replaced_at: AtomicU64,
     /// That one, if it is empty and kept for them, and the one that has taken this one's place (I7).
-    before: RwLock<Option<Arc<Table>>>,
+    before: RwLock<Weak<Table>>,
     successor: OnceLock<Arc<Table>>,
     auto_increment: AtomicU64,
     auto_increment_logged: AtomicU64,
@@ -245,7 +246,7 @@ impl Table {
 
     /// Notes that it takes the place of another table at `stamp`: older snapshots would miss that one's rows (M2).
     pub(crate) fn set_replacing(&self, stamp: u64) {
-        *self.life.before.write() = None;
+        *self.life.before.write() = Weak::new();
         self.life.replaced_at.store(stamp, Relaxed);
     }
 
@@ -262,9 +263,8 @@ impl Table {
     /// Lets `loaded` take its place for whoever sees `stamp`, and its counters go on there (I7). Inside the action that does so in the catalog.
     pub(crate) fn give_way_to(self: &Arc<Self>, loaded: &Arc<Table>, stamp: u64) {
         loaded.set_replacing(stamp);
-        *loaded.life.before.write() = Some(Arc::clone(self));
+        *loaded.life.before.write() = Arc::downgrade(self);
         let _ = self.life.successor.set(Arc::clone(loaded));
-        // Who changes a counter later than this sees the successor, as it is a change of the counter too.
         loaded.advance_auto_increment(self.life.auto_increment.fetch_add(0, AcqRel));
         loaded.life.hidden_key.fetch_max(self.life.hidden_key.fetch_add(0, AcqRel), AcqRel);
     }
@@ -285,17 +285,8 @@ impl Table {
         match self.life.successor.get() {
             Some(next) => sees(next).then(|| Arc::clone(next)),
             None if sees(self) => None,
-            None => self.life.before.read().clone(),
+            None => self.life.before.read().upgrade(),
         }
-    }
-
-    /// Lets go of the table whose place it has taken, once all snapshots see more than `horizon`; whether that is so, or there is none.
-    pub(crate) fn forget_before(&self, horizon: u64) -> bool {
-        let is_seen = self.life.replaced_at.load(Relaxed) <= horizon;
-        if is_seen {
-            *self.life.before.write() = None;
-        }
-        is_seen
     }
 
     /// The next auto-increment value.
@@ -328,7 +319,9 @@ impl Table {
             let reserved = numbers.reserve(counter);
             match self.life.auto_increment.compare_exchange_weak(counter, reserved.next, AcqRel, Relaxed) {
                 Ok(_) => {
-                    break self.life.successor.get().map_or(reserved, |next| next.reserve_numbers(numbers))
+                    break self
+                        .successor_behind(reserved.next)
+                        .map_or(reserved, |next| next.reserve_numbers(numbers))
                 }
                 Err(now) => counter = now,
             }
@@ -339,6 +332,11 @@ impl Table {
     pub(crate) fn reserve_numbers_unless_bulk(&self, numbers: &Numbers) -> Option<Reserved> {
         let bulk_inserts = self.life.bulk_inserts.read();
         (*bulk_inserts == 0).then(|| self.reserve_numbers(numbers))
+    }
+
+    /// The table that has taken its place, if one has, with its auto-increment counter at `next` at least (I7).
+    fn successor_behind(&self, next: u64) -> Option<&Arc<Table>> {
+        self.life.successor.get().inspect(|successor| successor.advance_auto_increment(next))
     }
 
     /// Keeps numbers for those who lock the counter, of whom the caller is one, until
@@ -355,7 +353,13 @@ impl Table {
     /// A new clustered key for a table without one of its own.
     pub fn next_hidden_key(&self) -> [u8; 8] {
         let key = self.life.hidden_key.fetch_add(1, AcqRel);
-        self.life.successor.get().map_or(key.to_be_bytes(), |next| next.next_hidden_key())
+        match self.life.successor.get() {
+            None => key.to_be_bytes(),
+            Some(next) => {
+                next.life.hidden_key.fetch_max(key + 1, AcqRel);
+                next.next_hidden_key()
+            }
+        }
     }
 
     /// Whether the table has been dropped, emptied or changed: the handle is of no more use.

@@ -17,6 +17,7 @@ use super::found;
 use super::rollback;
 use super::row_op::Writer;
 use super::unfinished::unfinished_error;
+use super::unseen;
 use crate::base::{planted, Error, Lsn, Result, TableId, Xid};
 use crate::format::log_record::LogRecord;
 use crate::pool::Action;
@@ -114,6 +115,7 @@ impl Prepared {
 
 /// Prepares the transaction; returns where the log must be durable before that counts. Outside actions.
 pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
+    unseen::check_whole(core, slot.txn())?;
     rollback::make_room_to_end(core, slot.txn())?;
     let end = log(core, slot, Some(xid))?;
     Counters::add(&core.counters.prepares);

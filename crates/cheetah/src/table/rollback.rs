@@ -347,6 +347,9 @@ fn step_back(state: &mut TxnState, head: &UndoHead) {
 
 /// Commits. Returns where the log must be durable before the commit may be acknowledged.
 pub(crate) fn commit(core: &Core, slot: &Slot) -> Result<Lsn> {
+    if slot.state().xid.is_none() {
+        unseen::check_whole(core, slot.txn())?;
+    }
     let room = make_room_to_end(core, slot.txn());
     // A prepared one has its room, and may not be refused.
     if slot.state().xid.is_none() {

@@ -8,7 +8,7 @@
 //!       also redo, finds in the catalog what belongs to it.
 //!   U2  It takes the place in the action that logs COMMIT, before the commit is published: with the rows of the
 //!       transaction, or not at all (I3 of [`super::rollback`]).
-//!   U3  It is loaded, and durable by a checkpoint, before PREPARE or COMMIT is logged (L3 of [`super::load`]).
+//!   U3  It is loaded, and durable by a checkpoint, before PREPARE or COMMIT is logged (L3 of [`super::load`]); both are refused otherwise.
 //!   U4  The table whose place it takes is untouched and locked exclusively by its transaction to the end, also by one that an opening finds
 //!       prepared: nobody has a change in it, or waits for a row of it.
 //!   U5  Those of a transaction that has been taken back are dropped, by the rollback or else by the next opening, which knows of which
@@ -18,7 +18,7 @@
 use super::core::Core;
 use super::ddl::{self, Ddl, PAGES_OF_CHANGE};
 use super::handle::Table;
-use crate::base::{planted, reach, PageId, Result, TableId, TxnId};
+use crate::base::{planted, reach, Error, PageId, Result, TableId, TxnId};
 use crate::format::catalog::TableDef;
 use crate::pool::Action;
 use crate::tree::Path;
@@ -38,15 +38,31 @@ pub(super) fn parse(name: &str) -> Option<(TxnId, TableId)> {
     Some((TxnId(txn.parse().ok()?), TableId(target.parse().ok()?)))
 }
 
-/// Creates an unseen table of the transaction that will take the place of `target`, which it has locked exclusively (U4).
-pub(crate) fn create(core: &Core, target: &Table, txn: TxnId) -> Result<Arc<Table>> {
+/// Creates an unseen table of the transaction that will take the place of `target`, which it has locked exclusively (U4). None when that is not the table of its
+/// number any more, or the transaction has one for it already.
+pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Option<Arc<Table>>> {
     let _ddl = core.catalog.lock_ddl();
+    let is_there = core.catalog.by_id(target.id()).is_some_and(|now| Arc::ptr_eq(&now, target));
+    if !is_there || targets_of(core, txn).contains(&target.id()) {
+        return Ok(None);
+    }
     let name = name_of(txn, target.id());
     let mut def = TableDef { name: name.clone(), auto_increment: 1, ..target.def().clone() };
     def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
     core.catalog.number(&mut def);
     ddl::change(core, &Ddl::Create(def))?;
-    core.catalog.by_name(&name)
+    core.catalog.by_name(&name).map(Some)
+}
+
+/// `Unsupported` when a load of the transaction has not ended well (U3), or it has written in another way where that will take the place (U4): then it can only be rolled back.
+pub(super) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
+    let is_whole = |table: &Table| !table.is_untouched() && !table.is_dropped();
+    let is_empty = |target: &Option<Arc<Table>>| target.as_ref().is_none_or(|target| target.is_untouched());
+    if core.catalog.unseen_of(txn).iter().all(|(table, target)| is_whole(table) && is_empty(target)) {
+        return Ok(());
+    }
+    let detail = "a load of its has failed or has not ended, or other rows came beside it; roll it back";
+    Err(Error::Unsupported { place: format!("transaction {txn}"), detail: detail.into() })
 }
 
 /// Pages that a commit needs for the unseen tables of its transaction.
@@ -112,7 +128,7 @@ impl<'c> Places<'c> {
             let Some(target) = target else { continue };
             // Nobody may find it who does not know from which snapshot on.
             target.give_way_to(loaded, stamp);
-            self.core.catalog.put_in_place(target, loaded);
+            self.core.catalog.put_in_place(target, loaded, stamp);
         }
     }
 }
