@@ -14,7 +14,6 @@
 #include "orphans.h"
 #include "progress.h"
 #include "table_options.h"
-#include "two_phase.h"
 
 #include <algorithm>
 
@@ -314,12 +313,14 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
 
 bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *change) {
   THD *thd = ha_thd();
+  // A transaction without a client may have a load that is to be waited for.
+  int error = handler_error(cheetah_keep_loads_off(txn_, engine_table_.get()), thd);
+  if (error == 0 && cheetah_is_dropped(engine_table_.get())) error = attach();
   auto *context = new AlterContext(this, altered, change, txn_, engine_table_.get());
   change->handler_ctx = context;
   if (context == nullptr) return true;
   CheetahFormat format = {};
   bool changes_format = context->alteration().changes_format();
-  int error = wait_for_prepared(name_, thd);
   if (error == 0) error = changes_format ? choose_format(thd, altered, change->create_info, &format) : 0;
   if (error == 0) error = check_table_options(thd, altered, change->create_info);
   if (error != 0) {

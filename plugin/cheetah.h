@@ -520,10 +520,12 @@ int32_t cheetah_load(CheetahTxn *txn, CheetahLoad *load, const CheetahRow *row);
 int32_t cheetah_finish_load(CheetahTxn *txn, CheetahLoad *load, CheetahProgress progress, void *context);
 void cheetah_refused_row(const CheetahLoad *load, CheetahBytes *key, CheetahBytes *row);
 void cheetah_free_load(CheetahLoad *load);
-/* Indexes that are built while others read and write the table. cheetah_run_build builds them; cheetah_finish_build locks the table against
+/* Indexes that are built while others read and write the table. cheetah_keep_loads_off keeps loads from it to the end of the
+   transaction, and waits for one that is under way, after which it may have to be opened again; cheetah_run_build builds them; cheetah_finish_build locks the table against
    writers and brings them up to date: until the transaction ends cheetah_alter_tables takes them. After CHEETAH_DUPLICATE_KEY of either the number
    of the index is one among the new ones, from 1, and cheetah_row_refused_by_build tells which row it was. `with_values`: entries need large
    values. A build that is freed leaves nothing behind. */
+int32_t cheetah_keep_loads_off(CheetahTxn *txn, const CheetahTable *table);
 int32_t cheetah_begin_build(CheetahTxn *txn, const CheetahTable *table, const CheetahIndexSpec *specs, size_t count,
                             uint8_t with_values, CheetahBuild **build);
 int32_t cheetah_run_build(CheetahTxn *txn, CheetahBuild *build, CheetahEntriesOf entries, void *context,

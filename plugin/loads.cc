@@ -5,8 +5,9 @@
 // TABLE .. SELECT (HA_EXTRA_BEGIN_COPY, HA_EXTRA_END_COPY), as long as duplicates are errors. For partitions that ALTER TABLE adds it announces one too,
 // without a bulk insert, but does not look at the error: these get their rows one by one.
 //
-// LOAD DATA, INSERT .. SELECT and INSERT of several rows: the server begins a bulk insert, unless triggers or functions may read the table
-// meanwhile, and looks at the error of its end. Their rows come with the commit, if that is the statement's own.
+// LOAD DATA and INSERT .. SELECT: the server begins a bulk insert, unless triggers or functions may read the table meanwhile, and looks at the error
+// of its end. Their rows come with the commit, if that is the statement's own and nothing in it reads the table, as RETURNING may. INSERT .. VALUES brings
+// its rows one by one: its length is known, and small beside what a load costs, and each of its values may be computed behind the row before.
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
@@ -23,12 +24,15 @@ void ha_cheetah::start_bulk_insert(ha_rows, uint) {
 int ha_cheetah::end_bulk_insert() {
   in_bulk_insert_ = false;
   if (!load_ || copies_) return 0;
+  int error = 0;
   bool failed = ha_thd()->is_error();
   if (failed || interrupted(ha_thd())) {
     abandon_load();
-    return failed ? 0 : HA_ERR_ABORTED_BY_USER;
+    if (!failed) error = HA_ERR_ABORTED_BY_USER;
+  } else {
+    error = finish_load();
   }
-  int error = finish_load();
+  // What the server tells is this.
   if (error != 0) my_errno = error;
   return error;
 }
@@ -36,8 +40,16 @@ int ha_cheetah::end_bulk_insert() {
 // Whether the statement is its own transaction, and ends at the first duplicate. A replica's is never alone.
 static bool commits_its_rows(THD *thd) {
   int command = thd_sql_command(thd);
-  bool inserts = command == SQLCOM_INSERT || command == SQLCOM_INSERT_SELECT || command == SQLCOM_LOAD;
+  bool inserts = command == SQLCOM_INSERT_SELECT || command == SQLCOM_LOAD;
   return inserts && !thd->slave_thread && !thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN);
+}
+
+// Whether the statement uses the table in another place, too, under whatever name.
+static bool is_used_twice(THD *thd, const TABLE *table) {
+  for (const TABLE_LIST *used = thd->lex->query_tables; used != nullptr; used = used->next_global) {
+    if (used->table != nullptr && used->table != table && used->table->s == table->s) return true;
+  }
+  return false;
 }
 
 // Rows of a temporary table go with a rollback. A table with a unique key over periods is read by the server for each row.
@@ -46,7 +58,7 @@ int ha_cheetah::begin_load() {
   load_was_asked_ = true;
   bool temporary = name_.compare(0, 5, "#tmp/") == 0;
   if (temporary || is_sequence() || table->s->period.unique_keys != 0) return 0;
-  if (!copies_ && (ignores_duplicates_ || !commits_its_rows(ha_thd()))) return 0;
+  if (!copies_ && (ignores_duplicates_ || !commits_its_rows(ha_thd()) || is_used_twice(ha_thd(), table))) return 0;
   CheetahLoad *load = nullptr;
   int error = handler_error(cheetah_begin_load(txn_, engine_table_.get(), !copies_, &load), ha_thd());
   load_.reset(load);

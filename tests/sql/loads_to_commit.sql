@@ -139,6 +139,58 @@ SELECT COUNT(*) FROM parts;
 INSERT INTO parts SELECT n, REPEAT(b, 5) FROM src;
 SELECT COUNT(*), SUM(a), SUM(LENGTH(b)) FROM parts;
 CHECK TABLE parts EXTENDED;
+-- Statements that read the table while they fill it, by other names.
+CREATE TABLE r (a INT PRIMARY KEY, b INT) ENGINE=$ENGINE;
+CREATE VIEW rv AS SELECT * FROM r;
+INSERT INTO r VALUES ((SELECT COUNT(*) + 1 FROM r AS x), 1), ((SELECT COUNT(*) + 1 FROM r AS x), 2), ((SELECT COUNT(*) + 1 FROM rv), 3);
+SELECT * FROM r;
+TRUNCATE r;
+INSERT INTO r VALUES (1, 1), (2, 2) RETURNING a, (SELECT COUNT(*) FROM r AS x);
+TRUNCATE r;
+INSERT INTO r SELECT n, c FROM src WHERE n <= 3 RETURNING a, (SELECT COUNT(*) FROM r AS x);
+TRUNCATE r;
+INSERT INTO r SELECT n, c FROM src WHERE n <= 3 RETURNING a, (SELECT COUNT(*) FROM rv);
+SELECT * FROM r;
+DROP VIEW rv;
+DROP TABLE r;
+-- As a file of mariadb-dump does it; an index that is younger than a snapshot is refused to it, and the rows of a load that is younger are not there.
+CREATE TABLE dumped (a INT PRIMARY KEY, b VARCHAR(200), c INT, KEY b (b), UNIQUE c (c)) ENGINE=$ENGINE;
+--! connection old
+START TRANSACTION WITH CONSISTENT SNAPSHOT;
+--! connection default
+LOCK TABLES dumped WRITE, src READ;
+--! any
+ALTER TABLE dumped DISABLE KEYS;
+INSERT INTO dumped SELECT n, REPEAT(b, 4), c FROM src WHERE n <= 14000;
+SELECT COUNT(*) FROM dumped;
+INSERT INTO dumped SELECT n, REPEAT(b, 4), c FROM src WHERE n > 14000;
+--! any
+ALTER TABLE dumped ENABLE KEYS;
+UNLOCK TABLES;
+SELECT COUNT(*), SUM(a) FROM dumped FORCE INDEX (b) WHERE b > 'some longer text 1';
+CHECK TABLE dumped EXTENDED;
+ALTER TABLE dumped ADD INDEX cb (c, b);
+--! connection old
+SELECT COUNT(*), SUM(c) FROM dumped;
+SELECT * FROM dumped WHERE c = 77;
+--! any
+SELECT COUNT(*) FROM dumped FORCE INDEX (cb) WHERE c > 0;
+COMMIT;
+SELECT COUNT(*) FROM dumped FORCE INDEX (cb) WHERE c > 0;
+--! connection default
+-- XA, and what is rolled back in it.
+TRUNCATE dumped;
+XA START 'x';
+INSERT INTO dumped SELECT n, REPEAT(b, 4), c FROM src;
+SELECT COUNT(*) FROM dumped;
+XA END 'x';
+XA PREPARE 'x';
+XA ROLLBACK 'x';
+SELECT COUNT(*) FROM dumped;
+INSERT INTO dumped SELECT n, REPEAT(b, 4), c FROM src;
+SELECT COUNT(*) FROM dumped FORCE INDEX (cb) WHERE c >= 0;
+CHECK TABLE dumped EXTENDED;
+DROP TABLE dumped;
 -- A crash behind all of it.
 TRUNCATE t;
 INSERT INTO t (b, c, d) SELECT b, c, d FROM src ORDER BY c;

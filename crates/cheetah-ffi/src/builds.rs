@@ -69,6 +69,14 @@ unsafe fn index_specs(table: &Table, specs: &[CheetahIndexSpec]) -> Vec<IndexSpe
     specs.iter().map(spec).collect()
 }
 
+/// Keeps loads from a table whose definition is to change, see `Transaction::keep_loads_off`.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_keep_loads_off(txn: *mut CheetahTxn, table: *const CheetahTable) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (txn, table) = unsafe { (&mut *txn, &*table) };
+    entry(|| txn.0.keep_loads_off(&table.table).map(|()| Code::Ok))
+}
+
 /// Begins to build indexes for a table, see `Transaction::begin_build`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_build(

@@ -33,18 +33,29 @@ impl Build {
 }
 
 impl Transaction {
+    /// Keeps loads from the table until this transaction ends: one that is committed meanwhile would put another table into its place, with the definition
+    /// of before. Whoever has many rows for it inserts them like any others. Waits for a load that is under way, after which the table may
+    /// [have moved](Table::has_moved). Errors as of [`lock_table`](Self::lock_table).
+    pub fn keep_loads_off(&mut self, table: &Arc<Table>) -> Result<()> {
+        self.catch_up()?;
+        self.core.health.check()?;
+        self.lock_table_as(table, TableMode::IntentShared)
+    }
+
     /// Begins to build indexes for a table from the rows that are committed now. `with_values`: entries need large values, so rows are handed out
-    /// with them. Waits for nobody. `Limit` when there would be too many indexes or too long keys; `Unsupported` when too many statements
-    /// sort already, or this transaction has written: its changes are no rows that others see.
+    /// with them. [Keeps loads off](Self::keep_loads_off) first. `Limit` when there would be too many indexes or too long keys; `Unsupported` when too many
+    /// statements sort already, or this transaction has written: its changes are no rows that others see; `NoSuchTable`.
     pub fn begin_build(
         &mut self,
         table: &Arc<Table>,
         specs: &[IndexSpec],
         with_values: bool,
     ) -> Result<Build> {
-        self.catch_up()?;
-        self.core.health.check()?;
         self.check_has_not_written(table)?;
+        self.keep_loads_off(table)?;
+        if table.has_moved() {
+            return Err(Error::NoSuchTable(table.name()));
+        }
         drop(table.use_it()?);
         build::Build::new(&self.core, table, specs, with_values).map(Build)
     }

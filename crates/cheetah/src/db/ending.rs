@@ -19,6 +19,9 @@ impl Transaction {
     /// used for another transaction. `RolledBack`, or an error of [`rollback`](Self::rollback), when the commit was refused;
     /// after a fatal error the next opening tells the outcome.
     pub fn commit(&mut self) -> Result<()> {
+        if let Err(error) = self.check_loads_have_ended() {
+            return Err(self.roll_back_instead(error));
+        }
         if let Some(slot) = self.slot.clone() {
             self.listed.set_phase(Phase::Committing);
             let ordered = self.ordered.take();
@@ -67,6 +70,7 @@ impl Transaction {
         }
         self.writer.release();
         self.back_to = None;
+        self.unended_loads = 0;
         self.view.end();
         if let Some(slot) = self.slot.take() {
             self.listed.set_phase(Phase::RollingBack);

@@ -24,7 +24,7 @@ pub struct Load {
 
 impl Load {
     fn new(table: &Arc<Table>, is_of_transaction: bool) -> Self {
-        Self { load: load::Load::new(table), is_of_transaction, rows: 0 }
+        Self { load: load::Load::new(table, is_of_transaction), is_of_transaction, rows: 0 }
     }
 
     /// Clustered key and stored row, with its large values in it, of the row because of which [`Transaction::load`] or
@@ -54,13 +54,18 @@ impl Transaction {
     ///
     /// The rows are the transaction's like those that it [inserts](Self::insert), but for two things: it does not find them itself before it has
     /// committed, and no savepoint takes them back, only a rollback. So it is for callers whose transaction does nothing else. When there are many, it
-    /// locks the table as a whole, unless somebody would have to be waited for or has written it since: then they are inserted like any others.
+    /// locks the table as a whole, unless somebody would have to be waited for or has written it since: then they are inserted like any others. A transaction
+    /// whose load has not [ended](Self::finish_load) well does not commit, as rows would be missing.
     pub fn begin_load_to_commit(&mut self, table: &Arc<Table>) -> Result<Option<Load>> {
         self.catch_up()?;
         self.core.health.check()?;
         let table = table.newest();
         let _usage = table.use_it()?;
-        Ok(table.is_untouched().then(|| Load::new(table, true)))
+        if !table.is_untouched() {
+            return Ok(None);
+        }
+        self.unended_loads += 1;
+        Ok(Some(Load::new(table, true)))
     }
 
     /// Takes a row, which may come in any order. Does I/O now and then. `DuplicateKey`, here or at the end, when another one has a
@@ -106,14 +111,27 @@ impl Transaction {
             progress(done, total);
             locker.is_interrupted()
         };
-        match load.load.finish(&self.core, &watch)? {
-            Some(_) if load.is_of_transaction => Ok(Arc::clone(load.load.table())),
-            Some(table) => Ok(table),
+        let finished = match load.load.finish(&self.core, &watch)? {
+            Some(_) if load.is_of_transaction => Arc::clone(load.load.table()),
+            Some(table) => table,
             None => {
                 self.insert_kept(load)?;
                 load.load.end();
-                Ok(Arc::clone(load.load.table()))
+                Arc::clone(load.load.table())
             }
+        };
+        self.unended_loads = self.unended_loads.saturating_sub(u32::from(load.is_of_transaction));
+        Ok(finished)
+    }
+
+    /// `Unsupported` when rows of a load would be missing.
+    pub(super) fn check_loads_have_ended(&self) -> Result<()> {
+        match self.unended_loads {
+            0 => Ok(()),
+            count => Err(Error::Unsupported {
+                place: format!("a transaction with {count} unfinished loads"),
+                detail: "rows would be missing; roll it back".into(),
+            }),
         }
     }
 

@@ -5,7 +5,10 @@ use crate::base::{Config, Error, Result};
 use crate::format::image::Compression;
 use crate::format::row::RowShape;
 use crate::format::varint;
-use crate::table::{IndexSpec, NewRow, SecondaryEntry, Table, TableSpec};
+use crate::table::{
+    Alteration, AlteredIndex, BuiltEntries, ExpectedEntry, IndexFrom, IndexSpec, NewRow, SecondaryEntry,
+    Table, TableSpec,
+};
 use cheetah_io::sim::{SimClock, SimDisk};
 use cheetah_io::Rng;
 use std::collections::BTreeMap;
@@ -544,9 +547,12 @@ fn trees_of_a_load_that_is_dropped_under_an_older_snapshot_are_freed() {
             true => drop(db.truncate_table("t").unwrap()),
             false => db.drop_table("t").unwrap(),
         }
+        // Its rows go at once, as nobody finds them any more.
+        drop((txn, table));
         while db.run_background().unwrap() {}
+        assert_eq!(status(&db, "dropped_trees"), 0, "truncates: {truncates}, with the snapshot");
         old.commit().unwrap();
-        drop((old, txn, table));
+        drop(old);
         while db.run_background().unwrap() {}
         while db.run_background().unwrap() {}
         assert_eq!(status(&db, "dropped_trees"), 0, "truncates: {truncates}");
@@ -617,4 +623,189 @@ fn the_rows_of_a_load_count_in_a_deadlock() {
         (waits.join().unwrap(), other_gets)
     });
     assert!(matches!(victim, (Ok(()), Err(Error::Deadlock))), "{victim:?}");
+}
+
+/// The alteration that only gives the table a mark.
+fn marking(table: &Arc<Table>, more: &[AlteredIndex]) -> Alteration {
+    let kept = table.indexes().iter().enumerate();
+    let kept = kept.map(|(no, index)| AlteredIndex { name: index.name.clone(), from: IndexFrom::Kept(no) });
+    Alteration {
+        table: Arc::clone(table),
+        indexes: kept.chain(more.iter().cloned()).collect(),
+        built: None,
+        compression: None,
+        extra: Vec::new(),
+        mark: vec![1],
+    }
+}
+
+/// Builds one more index of a table, by number, and gives it to the table.
+fn add_index(db: &Db, txn: &mut Transaction, table: &Arc<Table>, meanwhile: impl FnOnce()) -> Result<()> {
+    let of_row = &mut |_: &[u8], stored: &[u8], entries: &mut BuiltEntries| {
+        entries.add(1, &stored[..8], b"", true);
+        Ok(())
+    };
+    let spec = IndexSpec { name: "n2".into(), unique: true, max_key_bytes: 8, shape: RowShape::opaque() };
+    let mut build = txn.begin_build(table, &[spec], false)?;
+    meanwhile();
+    txn.run_build(&mut build, of_row, &|_, _| ())?;
+    txn.finish_build(&mut build, of_row)?;
+    let new = AlteredIndex { name: "n2".into(), from: IndexFrom::Built(1) };
+    db.alter_tables(&[Alteration { built: build.indexes(), ..marking(table, &[new]) }])?;
+    txn.commit()
+}
+
+#[test]
+fn an_index_that_is_built_beside_a_load_has_its_rows() {
+    let db = open(&SimDisk::new());
+    let table = db.create_table(&spec("t")).unwrap();
+    let (mut txn, mut other) = (db.begin(), db.begin());
+    other.set_lock_wait(0);
+    // While it is built no load begins, and rows are inserted.
+    let all = rows(900, mixed);
+    add_index(&db, &mut txn, &table, || {
+        load_rows(&mut other, &table, &all).unwrap();
+        other.commit().unwrap();
+    })
+    .unwrap();
+    let table = db.table("t").unwrap();
+    assert_eq!((status(&db, "loads"), table.indexes().len()), (0, 4));
+    let (mut cursor, mut entries) = (db.begin().cursor(&table, 3, Read::Consistent).unwrap(), 0);
+    let mut more = cursor.seek(SeekMode::First, b"").unwrap();
+    while more {
+        entries += 1;
+        more = cursor.next().unwrap();
+    }
+    assert_eq!(entries, 900);
+    // Nor is it begun, or another definition made, while a load is under way, whose table would go with it.
+    let table = db.create_table(&spec("u")).unwrap();
+    load_rows(&mut txn, &table, &all).unwrap();
+    let built = add_index(&db, &mut other, &table, || ());
+    assert!(matches!(built, Err(Error::LockTimeout)), "{built:?}");
+    let altered = db.alter_tables(&[marking(&table, &[])]);
+    assert!(matches!(altered, Err(Error::Unsupported { .. })), "{altered:?}");
+    txn.commit().unwrap();
+    let built = add_index(&db, &mut other, &table, || ());
+    assert!(matches!(built, Err(Error::NoSuchTable(_))), "{built:?}");
+    add_index(&db, &mut other, &db.table("u").unwrap(), || ()).unwrap();
+    assert_eq!(db.begin().count(&db.table("u").unwrap()).unwrap(), Some(900));
+}
+
+#[test]
+fn m2_an_index_that_is_younger_than_a_load_is_refused_to_snapshots_that_are_older_than_both() {
+    let db = open(&SimDisk::new());
+    let table = db.create_table(&spec("t")).unwrap();
+    let (mut old, mut txn) = (db.begin(), db.begin());
+    old.take_snapshot().unwrap();
+    let table = txn.disable_indexes(&table, &[1]).unwrap();
+    load_rows(&mut txn, &table, &rows(900, mixed)).unwrap();
+    txn.commit().unwrap();
+    let table = db.table("t").unwrap();
+    assert!(table.is_disabled(1) && status(&db, "loads") == 1, "a load leaves keys disabled");
+    let entries_of = &mut |_: &[u8], stored: &[u8], entries: &mut Vec<ExpectedEntry>| {
+        let number = u64::from_le_bytes(stored[..8].try_into().unwrap());
+        let mut key = Row::new(number, 0).name;
+        key.push(0);
+        entries.push(ExpectedEntry { index_no: 1, key, payload: b"p".to_vec() });
+        Ok(())
+    };
+    txn.enable_indexes(&table, entries_of).unwrap();
+    txn.commit().unwrap();
+    add_index(&db, &mut txn, &db.table("t").unwrap(), || ()).unwrap();
+    let table = db.table("t").unwrap();
+    for index_no in [1, 3] {
+        let read = old.cursor(&table, index_no, Read::Consistent);
+        assert!(matches!(read, Err(Error::TableChanged(_))), "index {index_no}: {read:?}");
+    }
+    for index_no in [0, 2] {
+        let mut cursor = old.cursor(&table, index_no, Read::Consistent).unwrap();
+        assert!(!cursor.seek(SeekMode::First, b"").unwrap(), "it sees the empty table");
+    }
+    assert_eq!(db.check_table(&table, true).unwrap().rows, 900);
+}
+
+#[test]
+fn a_load_that_is_given_up_is_not_committed_for_want_of_an_end() {
+    let db = open(&SimDisk::new());
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    for prepares in [false, true] {
+        let mut to = txn.begin_load_to_commit(&table).unwrap().unwrap();
+        rows(5, mixed).iter().for_each(|(key, row)| load(&mut txn, &mut to, *key, row).unwrap());
+        drop(to);
+        if prepares {
+            assert!(txn.prepare(crate::base::Xid::new(1, b"x", b"").unwrap()).is_err());
+            txn.rollback().unwrap();
+        } else {
+            assert!(matches!(txn.commit(), Err(Error::RolledBack(_))));
+        }
+        assert_eq!(db.begin().count(&table).unwrap(), Some(0));
+    }
+    load_rows(&mut txn, &table, &rows(5, mixed)).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(db.begin().count(&table).unwrap(), Some(5));
+}
+
+#[test]
+fn numbers_of_a_statement_that_has_waited_for_a_load_follow_each_other() {
+    let db = open(&SimDisk::new());
+    let table = db.create_table(&spec("t")).unwrap();
+    let (mut txn, mut bulk, mut other) = (db.begin(), db.begin(), db.begin());
+    other.set_lock_wait(0);
+    let numbers = crate::table::Numbers {
+        stride: crate::table::Stride { increment: 1, offset: 1 },
+        largest: u64::MAX,
+        count: 5,
+    };
+    load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| bulk.reserve_numbers(&table, &numbers, true).map(|_| ()));
+        while status(&db, "lock_waits_current") == 0 {
+            std::thread::yield_now();
+        }
+        txn.commit().unwrap();
+        waits.join().unwrap().unwrap();
+    });
+    // The counter that it has locked is the one that others ask.
+    for handle in [&table, &db.table("t").unwrap()] {
+        let taken = other.reserve_numbers(handle, &numbers, false);
+        assert!(matches!(taken, Err(Error::LockTimeout)), "{taken:?}");
+    }
+    bulk.commit().unwrap();
+    other.reserve_numbers(&table, &numbers, false).unwrap();
+}
+
+#[test]
+fn a_second_load_of_a_table_in_a_transaction_is_not_committed() {
+    let db = open(&SimDisk::new());
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
+    let more = rows(1800, ascending).split_off(900);
+    load_rows(&mut txn, &table, &more).unwrap();
+    assert!(matches!(txn.commit(), Err(Error::RolledBack(_))));
+    assert_eq!((db.begin().count(&table).unwrap(), db.table_names().len()), (Some(0), 1));
+    assert!(matches!(db.create_table(&spec("#load/5/7")), Err(Error::Unsupported { .. })));
+}
+
+#[test]
+fn loads_that_have_only_kept_rows_leave_others_memory_to_sort() {
+    let db = open(&SimDisk::new());
+    let begun: Vec<_> = (0..40)
+        .map(|no| {
+            let table = db.create_table(&spec(&format!("t{no}"))).unwrap();
+            let mut txn = db.begin();
+            let mut to = txn.begin_load_to_commit(&table).unwrap().unwrap();
+            let row = &rows(1, ascending)[0];
+            load(&mut txn, &mut to, row.0, &row.1).unwrap();
+            (txn, to, table)
+        })
+        .collect();
+    let table = db.create_table(&spec("other")).unwrap();
+    add_index(&db, &mut db.begin(), &table, || ()).unwrap();
+    for (mut txn, mut to, table) in begun {
+        txn.finish_load(&mut to).unwrap();
+        txn.commit().unwrap();
+        assert_eq!(db.begin().count(&table).unwrap(), Some(1));
+    }
 }

@@ -77,6 +77,9 @@ impl Transaction {
         on_locked: OnLocked,
     ) -> Result<Cursor> {
         let (reading, moved) = self.lock_to_read(table, read)?;
+        if let Reading::View(view) = &reading {
+            table.check_usable_since(index_no, view.stamp())?;
+        }
         let table = moved.as_ref().unwrap_or(table);
         if table.is_disabled(index_no) {
             let place = format!("index {index_no} of table '{}'", table.name());
@@ -86,10 +89,7 @@ impl Transaction {
             });
         }
         match reading {
-            Reading::View(view) => {
-                table.check_usable_since(index_no, view.stamp())?;
-                Cursor::new(&self.locker, table, index_no, Some(view))
-            }
+            Reading::View(view) => Cursor::new(&self.locker, table, index_no, Some(view)),
             Reading::Newest => Cursor::new(&self.locker, table, index_no, None),
             Reading::Rows(mode) => {
                 let ranges =

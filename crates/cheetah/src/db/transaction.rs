@@ -46,6 +46,8 @@ pub struct Transaction {
     pub(super) back_to: Option<u64>,
     /// Where its COMMIT ends in the log, once that has been logged ahead of [`commit`](Self::commit).
     pub(super) ordered: Option<Result<Lsn>>,
+    /// Loads of rows that come with its commit and that have not ended well.
+    pub(super) unended_loads: u32,
     pub(super) isolation: Isolation,
     pub(super) has_snapshot_isolation: bool,
 }
@@ -98,6 +100,7 @@ impl Transaction {
             writer: Writer::default(),
             back_to: None,
             ordered: None,
+            unended_loads: 0,
             isolation: Isolation::default(),
             has_snapshot_isolation: false,
         }
@@ -274,26 +277,33 @@ impl Transaction {
     /// not count before, has the counter locked to its end if it says that it is `bulk`: its numbers follow each other.
     /// Waits for others that have; errors as of [`lock_table`](Self::lock_table).
     pub fn reserve_numbers(&mut self, table: &Arc<Table>, numbers: &Numbers, bulk: bool) -> Result<Reserved> {
-        let table = table.newest();
-        if self.auto_inc_locks.iter().any(|locked| locked.id() == table.id()) {
-            return Ok(table.reserve_numbers(numbers));
-        }
-        if !bulk {
-            if let Some(reserved) = table.reserve_numbers_unless_bulk(numbers) {
-                return Ok(reserved);
+        loop {
+            let table = table.newest();
+            if self.auto_inc_locks.iter().any(|locked| locked.id() == table.id()) {
+                return Ok(table.reserve_numbers(numbers));
             }
+            if !bulk {
+                if let Some(reserved) = table.reserve_numbers_unless_bulk(numbers) {
+                    return Ok(reserved);
+                }
+            }
+            self.note_begin();
+            self.locker.lock_table(table.id(), TableMode::AutoInc)?;
+            // Whoever was waited for may have put another table in its place: the counter to lock is there.
+            if table.has_moved() {
+                self.release_auto_inc(table);
+                continue;
+            }
+            if bulk {
+                table.begin_bulk_insert();
+                self.auto_inc_locks.push(Arc::clone(table));
+            }
+            let reserved = table.reserve_numbers(numbers);
+            if !bulk {
+                self.release_auto_inc(table);
+            }
+            return Ok(reserved);
         }
-        self.note_begin();
-        self.locker.lock_table(table.id(), TableMode::AutoInc)?;
-        if bulk {
-            table.begin_bulk_insert();
-            self.auto_inc_locks.push(Arc::clone(table));
-        }
-        let reserved = table.reserve_numbers(numbers);
-        if !bulk {
-            self.release_auto_inc(table);
-        }
-        Ok(reserved)
     }
 
     fn release_auto_inc(&self, table: &Table) {

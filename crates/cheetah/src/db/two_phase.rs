@@ -17,6 +17,7 @@ impl Transaction {
     pub fn prepare(&mut self, xid: Xid) -> Result<()> {
         self.end_statement();
         self.catch_up()?;
+        self.check_loads_have_ended()?;
         self.view.end();
         match self.slot.clone() {
             None => Ok(()),
@@ -32,7 +33,7 @@ impl Transaction {
 
     /// Commits a prepared transaction in this place of the order of commits: it is visible, and what is left to
     /// [`commit`](Self::commit) is to release its locks. From any thread while no other one uses the transaction. Waits for
-    /// no I/O, unless the buffers of the log are full, and does not fail: `commit` tells when the engine has stopped meanwhile.
+    /// no I/O, unless the buffers of the log are full or a load takes its place while the catalog is changed, and does not fail: `commit` tells when the engine has stopped meanwhile.
     /// Nothing to do for a transaction that is not prepared.
     pub fn commit_ordered(&mut self) {
         let Some(slot) = self.slot.as_ref().filter(|slot| slot.state().xid.is_some()) else { return };

@@ -64,10 +64,19 @@ impl SortMemory {
 
     /// Shares for `count` sorters; `None` when there are too many already.
     pub fn join(self: &Arc<Self>, count: usize) -> Option<Vec<Share>> {
+        self.join_within(count, 1)
+    }
+
+    /// As [`join`](Self::join), for who can do without: half of all sorters is left to others.
+    pub fn join_leaving_half(self: &Arc<Self>, count: usize) -> Option<Vec<Share>> {
+        self.join_within(count, 2)
+    }
+
+    fn join_within(self: &Arc<Self>, count: usize, part: usize) -> Option<Vec<Share>> {
         let bytes = self.piece_bytes();
         let mut state = self.state.lock();
         let sorters = state.sorters + count;
-        if sorters > SORTERS_MAX || sorters * bytes > self.limit / CERTAIN_PART {
+        if sorters > SORTERS_MAX / part || sorters * bytes > self.limit / CERTAIN_PART / part {
             return None;
         }
         state.sorters = sorters;

@@ -317,6 +317,8 @@ impl Catalog {
         tables.by_name.remove(&table.name());
         tables.by_id.remove(&table.id());
         tables.dropped.extend(dropped_trees(table));
+        // No snapshot finds the table any more whose place it has taken.
+        tables.replaced.retain(|(_, replaced)| !replaced.has_given_way_to(table));
         tables.show(table);
         self.unseen_count.store(tables.unseen.len(), Release);
         Ok(())
@@ -372,6 +374,17 @@ impl Catalog {
             Some((table, target))
         };
         tables.unseen.get(&txn).into_iter().flatten().filter_map(table).collect()
+    }
+
+    /// The transactions whose unseen tables are to take the place of that one.
+    pub(crate) fn loaders_of(&self, id: TableId) -> Vec<TxnId> {
+        let tables = self.tables.read();
+        let names = tables.unseen.values().flatten().filter_map(|id| Some(tables.by_id.get(id)?.name()));
+        names
+            .filter_map(|name| unseen::parse(&name))
+            .filter(|(_, target)| *target == id)
+            .map(|it| it.0)
+            .collect()
     }
 
     /// The transactions that have unseen tables.

@@ -13,6 +13,7 @@ use super::catalog::Catalog;
 use super::core::{Core, Need};
 use super::handle::{class_of, stored_key_bytes_max, Held, Table};
 use super::spec::{IndexSpec, TableSpec};
+use super::unseen;
 use crate::base::{planted, reach, Error, PageId, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
 use crate::format::log_record::LogRecord;
@@ -267,6 +268,10 @@ fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         let (actual, limit) = (name.len() as u64, NAME_BYTES_MAX as u64);
         return Err(Error::Limit { what: "length of a table's name (bytes)", actual, limit });
+    }
+    if unseen::parse(name).is_some() {
+        let detail = "tables that loads fill are called so";
+        return Err(Error::Unsupported { place: format!("table '{name}'"), detail: detail.into() });
     }
     Ok(())
 }

@@ -279,6 +279,11 @@ impl Table {
         self.life.successor.get().is_some()
     }
 
+    /// Whether that one has taken its place.
+    pub(crate) fn has_given_way_to(&self, table: &Table) -> bool {
+        self.life.successor.get().is_some_and(|next| Arc::ptr_eq(&next.life, &table.life))
+    }
+
     /// The table that a snapshot of `stamp` sees in place of this one, if it is another (I7).
     pub(crate) fn seen_at(&self, stamp: Option<u64>) -> Option<Arc<Table>> {
         let sees = |table: &Table| stamp.is_none_or(|stamp| stamp >= table.life.replaced_at.load(Relaxed));

@@ -17,6 +17,7 @@ use super::large;
 use super::load::{IndexBuilds, Watch};
 use super::spec::ExpectedEntries;
 use super::stored_row::{find_values, inline_row, Value};
+use super::unseen;
 use crate::base::{planted, reach, Error, Result};
 use crate::format::catalog::TableDef;
 use crate::tree::SeekMode;
@@ -81,6 +82,7 @@ pub(crate) fn enable(
 
 /// The definition as it is now; the table must be the one in the catalog.
 fn definition(core: &Core, table: &Arc<Table>) -> Result<TableDef> {
+    unseen::check_not_awaited(core, table)?;
     match core.catalog.by_id(table.id()) {
         Some(found) if Arc::ptr_eq(&found, table) => {
             Ok(TableDef { name: table.name(), ..table.def().clone() })

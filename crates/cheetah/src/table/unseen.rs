@@ -59,10 +59,24 @@ pub(super) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
     let is_whole = |table: &Table| !table.is_untouched() && !table.is_dropped();
     let is_empty = |target: &Option<Arc<Table>>| target.as_ref().is_none_or(|target| target.is_untouched());
     if core.catalog.unseen_of(txn).iter().all(|(table, target)| is_whole(table) && is_empty(target)) {
-        return Ok(());
+        // Pages that cannot be read are met while that may still be refused.
+        return Places::prepare(core, txn).map(drop);
     }
     let detail = "a load of its has failed or has not ended, or other rows came beside it; roll it back";
     Err(Error::Unsupported { place: format!("transaction {txn}"), detail: detail.into() })
+}
+
+/// `Unsupported` for a change of the definition of a table whose place an unseen one is to take, with the definition of before. The catalog's changes are locked.
+pub(super) fn check_not_awaited(core: &Core, table: &Table) -> Result<()> {
+    // One that could not be dropped takes no place any more.
+    let is_open = |txn: &TxnId| core.active.get(*txn).is_some();
+    match core.catalog.loaders_of(table.id()).iter().any(is_open) {
+        false => Ok(()),
+        true => Err(Error::Unsupported {
+            place: format!("table '{}'", table.name()),
+            detail: "a load that has not been committed is to take its place".into(),
+        }),
+    }
 }
 
 /// Pages that a commit needs for the unseen tables of its transaction.

@@ -27,7 +27,7 @@ use super::spec::NewRow;
 use super::stored_row::{find_values, inline_row};
 use super::{ddl, large};
 use crate::base::{planted, reach, Error, Result};
-use crate::sort::Merge;
+use crate::sort::{Merge, Share};
 use building::Building;
 pub(crate) use finishing::IndexBuilds;
 pub(in crate::table) use index_trees::{build_indexes, Built};
@@ -102,6 +102,8 @@ pub(crate) struct Load {
     table: Arc<Table>,
     /// Whose trees are built: the table, or an unseen one that will take its place.
     into: Arc<Table>,
+    /// Whether sorters of others go before its own.
+    is_modest: bool,
     stage: Stage,
     refused: Option<Refused>,
 }
@@ -118,9 +120,17 @@ enum Stage {
 }
 
 impl Load {
-    /// Of a table that is untouched.
-    pub(crate) fn new(table: &Arc<Table>) -> Self {
-        Self { table: Arc::clone(table), into: Arc::clone(table), stage: Stage::New, refused: None }
+    /// Of a table that is untouched. A `modest` one leaves half of the sorters to others, who cannot do without as it can.
+    pub(crate) fn new(table: &Arc<Table>, is_modest: bool) -> Self {
+        let into = Arc::clone(table);
+        Self { table: Arc::clone(table), into, is_modest, stage: Stage::New, refused: None }
+    }
+
+    fn join(core: &Core, count: usize, is_modest: bool) -> Option<Vec<Share>> {
+        match is_modest {
+            true => core.sort_memory.join_leaving_half(count),
+            false => core.sort_memory.join(count),
+        }
     }
 
     /// The table, as it was before.
@@ -150,7 +160,7 @@ impl Load {
     fn try_add(&mut self, core: &Core, row: &NewRow<'_>, begin: Begin<'_>) -> Result<Taken> {
         check_limits(&self.table, Some(row))?;
         if let Stage::New = self.stage {
-            self.stage = match core.sort_memory.join(1).and_then(|mut shares| shares.pop()) {
+            self.stage = match Self::join(core, 1, self.is_modest).and_then(|mut shares| shares.pop()) {
                 None => Stage::Inserts,
                 Some(share) => Stage::Keeps(Kept::new(core.sort_memory.limit(), share)),
             };
@@ -185,9 +195,9 @@ impl Load {
 
     /// Makes the trees and lets them have the rows that were kept; `false` when there is no memory for so many sorters, or no table to build.
     fn begin_building(&mut self, core: &Core, begin: Begin<'_>) -> Result<bool> {
-        let Self { table, into, stage, refused } = self;
+        let Self { table, into, is_modest, stage, refused } = self;
         let Stage::Keeps(kept) = stage else { return Ok(false) };
-        let Some(shares) = core.sort_memory.join(table.indexes().len()) else { return Ok(false) };
+        let Some(shares) = Self::join(core, table.indexes().len(), *is_modest) else { return Ok(false) };
         let Some(unwritten) = begin()? else { return Ok(false) };
         reach::mark("load begins to build");
         *into = unwritten;
