@@ -27,6 +27,8 @@ class Alteration {
   Alteration(const ha_cheetah *handler, TABLE *altered, const Alter_inplace_info *change)
       : handler_(handler), altered_(altered), change_(change) {
     codec_.init(altered);
+    codec_.row().expect_large_if(cheetah_has_older_rows(handler->engine_table_.get()));
+    find_columns();
     for (unsigned i = 0; i <= codec_.secondaries().size(); i++) {
       unsigned from = old_index(i);
       from_.push_back(from != no_index && same_key(i, from) ? from : no_index);
@@ -40,18 +42,44 @@ class Alteration {
   // Of each index its place in the old definition, or none.
   const std::vector<unsigned> &from() const { return from_; }
 
-  // Whether rows and clustered index are just what the table has.
+  // Whether columns come, go, or change their places.
+  bool changes_columns() const {
+    return change_->handler_flags & (ALTER_ADD_STORED_BASE_COLUMN | ALTER_DROP_STORED_COLUMN | ALTER_STORED_COLUMN_ORDER);
+  }
+
+  // Whether the engine is to know the columns by name from now on: once they have changed, for good.
+  bool has_names() const {
+    return changes_columns() || handler_->codec_.has_names(cheetah_table_extra(handler_->engine_table_.get()));
+  }
+
+  // What the engine makes of the rows that there are; null if columns stay as they are.
+  const CheetahNewRows *new_rows() const { return changes_columns() ? &new_rows_.for_engine : nullptr; }
+
+  // Whether rows and clustered index are just what the table has, or the engine can take them for it.
   bool fits() const {
     const TableCodec &old = handler_->codec_;
-    CheetahShape shape = codec_.row().shape();
-    if (codec_.hidden_key() != old.hidden_key() || !codec_.row().same_columns(old.row()) || from_[0] != 0 ||
-        !cheetah_table_fits(handler_->engine_table_.get(), &shape)) {
-      return false;
+    if (!keeps_primary_key()) return false;
+    if (changes_columns()) {
+      if (why_columns_are_copied() != nullptr) return false;
+    } else {
+      CheetahShape shape = codec_.row().shape();
+      if (!codec_.row().same_columns(old.row()) || !cheetah_table_fits(handler_->engine_table_.get(), &shape)) return false;
     }
     for (unsigned i = 1; i < from_.size(); i++) {
       if (from_[i] == 0 || (from_[i] == no_index && !can_build(i))) return false;
     }
     return true;
+  }
+
+  bool keeps_primary_key() const { return codec_.hidden_key() == handler_->codec_.hidden_key() && from_[0] == 0; }
+
+  // Null if the engine can take the new columns for the rows that there are.
+  const char *why_columns_are_copied() const {
+    if (new_rows_.why_unknown != nullptr) return new_rows_.why_unknown;
+    if (!keeps_primary_key()) return "the primary key comes, goes or changes";
+    if (builds()) return "the statement that adds or drops columns also has an index built; do that in one of its own";
+    if (cheetah_can_change_rows(handler_->engine_table_.get(), new_rows())) return nullptr;
+    return "too many columns have come and gone since the table was last copied, or its rows get too long";
   }
 
   bool builds() const { return std::find(from_.begin(), from_.end(), no_index) != from_.end(); }
@@ -60,7 +88,7 @@ class Alteration {
     const HA_CREATE_INFO *info = change_->create_info;
     const TABLE_SHARE *old = handler_->table_share;
     return !same_options(old->option_struct, info->option_struct) || old->row_type != info->row_type ||
-           old->key_block_size != info->key_block_size;
+           old->key_block_size != info->key_block_size || (info->key_block_size == 0 && changes_sizes_of_keys());
   }
 
   const KEY *key(unsigned index) const {
@@ -71,6 +99,15 @@ class Alteration {
   std::string index_name(unsigned index) const { return key(index) == nullptr ? "(hidden)" : key(index)->name.str; }
 
  private:
+  // Whether keys that the table has get other sizes of blocks: those count where the table has none.
+  bool changes_sizes_of_keys() const {
+    for (unsigned i = 0; i < from_.size(); i++) {
+      if (key(i) == nullptr || from_[i] == no_index) continue;
+      if (key(i)->block_size != handler_->table->key_info[handler_->codec_.key_number(from_[i])].block_size) return true;
+    }
+    return false;
+  }
+
   // Virtual columns are the server's to compute, also those behind UNIQUE .. USING HASH; so is whether periods overlap. IGNORE drops rows.
   bool can_build(unsigned index) const {
     const KEY *added = key(index);
@@ -87,16 +124,90 @@ class Alteration {
   bool same_key(unsigned index, unsigned from) const {
     const TableCodec &old = handler_->codec_;
     if (index == 0 || from == 0) {
-      return index == from && (codec_.hidden_key() || codec_.clustered().same_encoding(old.clustered()));
+      if (index != from || codec_.hidden_key() != old.hidden_key()) return false;
+      return codec_.hidden_key() || codec_.clustered().same_encoding(old.clustered(), was_);
     }
-    return codec_.secondary_of(index).key().same_encoding(old.secondary_of(from).key());
+    return codec_.secondary_of(index).key().same_encoding(old.secondary_of(from).key(), was_);
+  }
+
+  // Which column was which, and what rows become if they come or go.
+  void find_columns() {
+    was_.resize(altered_->s->fields);
+    for (uint i = 0; i < was_.size(); i++) was_[i] = i;
+    if (!changes_columns()) return;
+    // Generated columns are computed from others, and hash columns of long keys are the server's: none of these are to be moved.
+    if (altered_->vfield != nullptr || handler_->table->vfield != nullptr ||
+        altered_->s->fields != change_->alter_info->create_list.elements) {
+      new_rows_.why_unknown = "the table has generated columns or keys USING HASH";
+      return;
+    }
+    bool have_defaults = find_defaults();
+    RowCodec &row = codec_.row();
+    if (!have_defaults || !row.encode(altered_->record[0], RowCodec::Old{}, altered_->write_set, &new_rows_.defaults)) {
+      new_rows_.why_unknown = "a column that comes is AUTO_INCREMENT, checked, or without one default for all rows";
+      return;
+    }
+    if (!row.moves_from(handler_->codec_.row(), was_, &new_rows_.moves)) {
+      new_rows_.why_unknown = "a column changes its type or NOT NULL, too";
+      return;
+    }
+    const RowCodec::Moves &moves = new_rows_.moves;
+    new_rows_.for_engine = CheetahNewRows{row.shape(), moves.bits.data(), moves.bits.size(), moves.fixed.data(),
+                                          moves.vars.data(), new_rows_.defaults.bytes()};
+  }
+
+  // Finds what each column was, and puts what new ones have into the record; false if one has nothing that is the same for all rows.
+  bool find_defaults() {
+    memcpy(altered_->record[0], altered_->s->default_values, altered_->s->reclength);
+    uint no = 0;
+    bool all_have = true;
+    for (Create_field &column : change_->alter_info->create_list) {
+      Field *field = altered_->field[no];
+      was_[no++] = column.field != nullptr ? column.field->field_index : RowCodec::no_column;
+      all_have = all_have && (column.field != nullptr || set_default(field));
+    }
+    return all_have;
+  }
+
+  // Puts what a column that comes has in the rows that there are into the record; false if that is not the same for all rows,
+  // or needs a look at each.
+  bool set_default(Field *field) const {
+    if (field->unireg_check == Field::NEXT_NUMBER || field->check_constraint != nullptr) return false;
+    constexpr uint same_in_a_statement = VCOL_SESSION_FUNC | VCOL_TIME_FUNC;
+    const Virtual_column_info *computed = field->default_value;
+    if (computed != nullptr && (computed->flags & ~same_in_a_statement)) return false;
+    // RAND() counts as a function of the session.
+    if (computed != nullptr && (computed->expr->used_tables() & RAND_TABLE_BIT)) return false;
+    int outcome = field->set_default();
+    constexpr int was_shortened_to_a_date_or_time = 3;
+    return outcome == 0 || outcome == was_shortened_to_a_date_or_time;
+  }
+
+  // The server drops and adds every key without a KEY_BLOCK_SIZE of its own when that of the table changes, which says nothing of the key. Returns
+  // which old one it is, if one.
+  unsigned same_but_block_size(const KEY &added) const {
+    // By its definition a hash of one column is like that of another.
+    if (added.algorithm == HA_KEY_ALG_LONG_HASH) return no_index;
+    for (uint i = 0; i < change_->index_drop_count; i++) {
+      const KEY *old = change_->index_drop_buffer[i];
+      bool same = strcmp(old->name.str, added.name.str) == 0 && old->block_size != added.block_size &&
+                  old->algorithm == added.algorithm && (old->flags & HA_KEYFLAG_MASK) == (added.flags & HA_KEYFLAG_MASK) &&
+                  old->user_defined_key_parts == added.user_defined_key_parts && old->without_overlaps == added.without_overlaps;
+      for (uint part = 0; same && part < added.user_defined_key_parts; part++) {
+        const KEY_PART_INFO &was = old->key_part[part], &is = added.key_part[part];
+        same = was_[is.field->field_index] == was.field->field_index && was.length == is.length &&
+               (was.key_part_flag & HA_REVERSE_SORT) == (is.key_part_flag & HA_REVERSE_SORT);
+      }
+      if (same) return handler_->codec_.engine_index(static_cast<uint>(old - handler_->table->key_info));
+    }
+    return no_index;
   }
 
   unsigned old_index(unsigned index) const {
     uint key_no = codec_.key_number(index);
     if (key_no == MAX_KEY) return handler_->codec_.hidden_key() ? 0 : no_index;
     for (uint i = 0; i < change_->index_add_count; i++) {
-      if (change_->index_add_buffer[i] == key_no) return no_index;
+      if (change_->index_add_buffer[i] == key_no) return same_but_block_size(altered_->key_info[key_no]);
     }
     const char *name = altered_->key_info[key_no].name.str;
     for (const Alter_inplace_info::Rename_key_pair &pair : change_->rename_keys) {
@@ -116,6 +227,13 @@ class Alteration {
   const Alter_inplace_info *change_;
   TableCodec codec_;
   std::vector<unsigned> from_;
+  std::vector<uint> was_;
+  struct {
+    const char *why_unknown = nullptr;
+    RowCodec::Moves moves;
+    Buffer defaults;
+    CheetahNewRows for_engine = {};
+  } new_rows_;
 };
 
 int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong) {
@@ -210,6 +328,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
                const CheetahTable *table)
       : alteration_(handler, altered, change), entries_(alteration_), thd_(altered->in_use), txn_(txn), table_(table) {
     alteration_.codec().append_fingerprint(&fingerprint_);
+    if (alteration_.has_names()) TableCodec::append_names(altered, &fingerprint_);
     names_.reserve(alteration_.from().size());
     uint32_t built = 0;
     for (unsigned i = 0; i < alteration_.from().size(); i++) {
@@ -247,7 +366,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
   }
 
   CheetahAlteration for_engine(CheetahBytes mark) const {
-    return CheetahAlteration{table_, indexes_.data(), indexes_.size(), build_.get(), fingerprint_.bytes(), mark,
+    return CheetahAlteration{table_, indexes_.data(), indexes_.size(), build_.get(), alteration_.new_rows(), fingerprint_.bytes(), mark,
                              format_.compression_level, format_.compression, keeps_format_};
   }
 
@@ -291,14 +410,21 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
       ALTER_COLUMN_DEFAULT | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN | ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE | ALTER_RENAME |
       ALTER_RENAME_INDEX | ALTER_CHANGE_INDEX_COMMENT | ALTER_INDEX_IGNORABILITY | ALTER_INDEX_ORDER | ALTER_DROP_CHECK_CONSTRAINT |
       ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX | ALTER_ADD_NON_UNIQUE_NON_PRIM_INDEX |
-      ALTER_ADD_UNIQUE_INDEX | ALTER_OPTIONS | ALTER_PARTITIONED;
+      ALTER_ADD_UNIQUE_INDEX | ALTER_ADD_PK_INDEX | ALTER_DROP_PK_INDEX | ALTER_OPTIONS | ALTER_PARTITIONED | ALTER_ADD_STORED_BASE_COLUMN | ALTER_DROP_STORED_COLUMN |
+      ALTER_STORED_COLUMN_ORDER;
   // The counter may not go below the numbers that there are.
   bool sets_counter = change->create_info->used_fields & HA_CREATE_USED_AUTO;
-  if ((change->handler_flags & ~in_place) || sets_counter || altered->versioned() || is_sequence()) {
+  if ((change->handler_flags & ~in_place) || sets_counter || change->error_if_not_empty || altered->versioned() || is_sequence()) {
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   Alteration alteration(this, altered, change);
-  if (!alteration.fits()) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  if (!alteration.fits()) {
+    if (alteration.changes_columns()) {
+      const char *why = alteration.why_columns_are_copied();
+      change->unsupported_reason = why != nullptr ? why : "an index of the table needs a copy";
+    }
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  }
   if (alteration.changes_format()) {
     // Whoever does not ask for it in so many words wants the rows that there are to have the new format.
     auto algorithm = change->alter_info->algorithm(ha_thd());

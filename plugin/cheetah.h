@@ -151,12 +151,30 @@ typedef struct CheetahAlteredIndex {
   uint32_t built; /* 0: the table has it already */
 } CheetahAlteredIndex;
 
-/* A new definition of a table, whose rows stay as they are. */
+/* Neighbouring bits of the NULL bytes, and where they get; bit 0 is the lowest one of the first byte. */
+typedef struct CheetahBitRun {
+  uint32_t from;
+  uint32_t to;
+  uint32_t count;
+} CheetahBitRun;
+
+/* Columns of a new definition: how rows are stored from now on, and what becomes of those that there are when they are read. */
+typedef struct CheetahNewRows {
+  CheetahShape shape;
+  const CheetahBitRun *bits; /* those that are kept */
+  size_t bit_count;
+  const int32_t *fixed; /* for each fixed column of the shape the one that it was; -1: it has come */
+  const int32_t *vars;  /* the same for those of variable length */
+  CheetahBytes defaults; /* a row of the shape: what is not kept is as there */
+} CheetahNewRows;
+
+/* A new definition of a table, whose rows stay as they are stored. */
 typedef struct CheetahAlteration {
   const CheetahTable *table;
   const CheetahAlteredIndex *indexes; /* [0] is the clustered one; those that are not named go */
   size_t index_count;
   const CheetahBuild *build; /* may be null */
+  const CheetahNewRows *rows; /* null: the columns stay */
   CheetahBytes extra;
   CheetahBytes mark;
   int32_t compression_level; /* of images that are written from now on */
@@ -279,6 +297,7 @@ typedef struct CheetahSizes {
   uint64_t stored_logical_bytes; /* of those that are on disk */
   uint64_t stored_bytes;         /* their bytes on disk */
   uint64_t free_bytes;           /* the share of what in the files will be given back */
+  uint64_t allocated_bytes;      /* the share of the files */
   uint64_t cached_bytes;         /* of pages in memory */
   uint64_t leaf_bytes;           /* of them those of leaves */
   uint64_t leaf_used_bytes;      /* of these, those in use */
@@ -411,6 +430,10 @@ int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name);
 /* New definitions of tables: all of them or none. Handles from before are of no more use. */
 int32_t cheetah_alter_tables(CheetahDb *db, const CheetahAlteration *alterations, size_t count);
 uint8_t cheetah_table_fits(const CheetahTable *table, const CheetahShape *shape);
+/* Whether rows may have been stored with other columns than the table has now. */
+uint8_t cheetah_has_older_rows(const CheetahTable *table);
+/* Whether rows can get those columns without being written anew. */
+uint8_t cheetah_can_change_rows(const CheetahTable *table, const CheetahNewRows *rows);
 /* Whether the last of them has that mark. */
 uint8_t cheetah_has_mark(CheetahDb *db, CheetahBytes name, CheetahBytes mark);
 int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);
@@ -470,6 +493,8 @@ CheetahSavepoint cheetah_savepoint(CheetahTxn *txn);
 int32_t cheetah_rollback_to(CheetahTxn *txn, const CheetahSavepoint *savepoint);
 uint8_t cheetah_holds_locks(const CheetahTxn *txn);
 int32_t cheetah_lock_table(CheetahTxn *txn, const CheetahTable *table, uint8_t exclusive);
+/* Exclusively, unless somebody would have to be waited for. */
+int32_t cheetah_try_lock_table(CheetahTxn *txn, const CheetahTable *table);
 
 /* What there is of transactions and locks. */
 void cheetah_set_connection(CheetahTxn *txn, uint64_t connection);

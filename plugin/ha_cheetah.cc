@@ -72,10 +72,9 @@ int ha_cheetah::attach() {
   int error = handler_error(cheetah_open_table(engine.db, bytes_of(name_), &table_handle), ha_thd());
   if (error != 0) return error;
   engine_table_.reset(table_handle);
+  codec_.row().expect_large_if(cheetah_has_older_rows(table_handle));
   look_for_disabled_indexes();
-  Buffer fingerprint;
-  codec_.append_fingerprint(&fingerprint);
-  if (text_of(fingerprint.bytes()) != text_of(cheetah_table_extra(table_handle))) {
+  if (!codec_.describes(table, cheetah_table_extra(table_handle))) {
     sql_print_error("CHEETAH: the .frm file of table '%s' and the engine's catalog describe different tables; restore "
                     "the .frm file that belongs to the table",
                     name_.c_str());

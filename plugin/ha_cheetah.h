@@ -152,6 +152,8 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int begin_statement(THD *thd, bool writes);
   void count_use(bool begins);
   bool locks_whole_table(THD *thd) const;
+  bool is_kept_from_others() const;
+  int lock_for_statement(THD *thd, bool writes);
   int lock_engine_table(bool exclusive);
   int lock_to_scan();
   int use_private_transaction(THD *thd);
@@ -222,6 +224,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int refresh_sizes();
   void renew_cardinalities();
   void set_cardinalities();
+  void tell_creation();
   void bound(uint key_no, const key_range *range, cheetah::Buffer *out);
 
   // checking.cc

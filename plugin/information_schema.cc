@@ -106,7 +106,7 @@ static void write_table(void *context, const CheetahTableSizes *table) {
   std::string name = text_of(table->name);
   if (rows->failed()) return;
   const CheetahSizes &data = table->data, &secondary = table->secondary;
-  uint64_t stored = data.stored_bytes + secondary.stored_bytes, free = data.free_bytes + secondary.free_bytes;
+  uint64_t stored = data.stored_bytes + secondary.stored_bytes;
   rows->start();
   put_name(rows, name);
   rows->put(2, table->rows);
@@ -121,8 +121,8 @@ static void write_table(void *context, const CheetahTableSizes *table) {
   rows->put(12, data.stored_bytes);
   rows->put(13, secondary.stored_bytes);
   put_quotient(rows, 14, data.stored_logical_bytes + secondary.stored_logical_bytes, stored, 1);
-  rows->put(15, free);
-  rows->put(16, stored + free);
+  rows->put(15, data.free_bytes + secondary.free_bytes);
+  rows->put(16, data.allocated_bytes + secondary.allocated_bytes);
   rows->put(17, data.cached_bytes + secondary.cached_bytes);
   rows->put(18, uint64_t{table->format_version});
   rows->end();
@@ -144,7 +144,7 @@ static void write_index(void *context, const CheetahIndexSizes *index) {
   put_compression(rows, 8, index->compression, index->compression_level);
   put_quotient(rows, 10, sizes.stored_logical_bytes, sizes.stored_bytes, 1);
   rows->put(11, sizes.free_bytes);
-  rows->put(12, sizes.stored_bytes + sizes.free_bytes);
+  rows->put(12, sizes.allocated_bytes);
   rows->put(13, sizes.cached_bytes);
   put_quotient(rows, 14, sizes.leaf_used_bytes, sizes.leaf_bytes, 100);
   rows->end();

@@ -187,9 +187,9 @@ void KeyPart::describe(Buffer *out) const {
 }
 
 // A text may become longer in its column: what of it is in the key says `max_bytes`.
-bool KeyPart::same_encoding(const KeyPart &other) const {
+bool KeyPart::same_encoding(const KeyPart &other, const std::vector<uint> &was) const {
   bool text = kind_ == Kind::text;
-  return field_->field_index == other.field_->field_index && kind_ == other.kind_ && nullable_ == other.nullable_ &&
+  return was[field_->field_index] == other.field_->field_index && kind_ == other.kind_ && nullable_ == other.nullable_ &&
          invert_ == other.invert_ && is_signed_ == other.is_signed_ && whole_column_ == other.whole_column_ &&
          max_bytes() == other.max_bytes() && (text || width_ == other.width_) &&
          (!text || (field_->charset() == other.field_->charset() && is_char(field_) == is_char(other.field_)));
@@ -261,10 +261,10 @@ bool KeyCodec::decode(CheetahBytes key, uchar *record) const {
   return true;
 }
 
-bool KeyCodec::same_encoding(const KeyCodec &other) const {
+bool KeyCodec::same_encoding(const KeyCodec &other, const std::vector<uint> &was) const {
   if (unique_ != other.unique_ || parts_.size() != other.parts_.size()) return false;
   for (size_t i = 0; i < parts_.size(); i++) {
-    if (!parts_[i].same_encoding(other.parts_[i])) return false;
+    if (!parts_[i].same_encoding(other.parts_[i], was)) return false;
   }
   return true;
 }

@@ -36,7 +36,8 @@ class KeyPart {
   // What the table's fingerprint says of the part.
   void describe(Buffer *out) const;
   // Whether the other definition of the part encodes columns alike.
-  bool same_encoding(const KeyPart &other) const;
+  // `was`: of each column of this definition its number in that of the other one.
+  bool same_encoding(const KeyPart &other, const std::vector<uint> &was) const;
 
  private:
   enum class Kind : uchar {
@@ -89,7 +90,7 @@ class KeyCodec {
   uint max_bytes() const;
   const std::vector<KeyPart> &parts() const { return parts_; }
   // Whether keys of the other definition are encoded alike, and unique alike.
-  bool same_encoding(const KeyCodec &other) const;
+  bool same_encoding(const KeyCodec &other, const std::vector<uint> &was) const;
   // Whether a column of the key is in `columns`.
   bool touches(const MY_BITMAP *columns) const;
 

@@ -128,8 +128,13 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   error = session_->register_statement(thd);
   // ALTER TABLE may do without a scan, and then others go on.
   locks_when_scanned_ = !writes && copies_table(thd_sql_command(thd)) && !is_temporary();
-  if (error == 0 && !locks_when_scanned_ && locks_whole_table(thd)) error = lock_engine_table(writes);
-  return error;
+  return error != 0 || locks_when_scanned_ ? error : lock_for_statement(thd, writes);
+}
+
+int ha_cheetah::lock_for_statement(THD *thd, bool writes) {
+  if (locks_whole_table(thd)) return lock_engine_table(writes);
+  if (!writes || !is_kept_from_others()) return 0;
+  return handler_error(cheetah_try_lock_table(txn_, engine_table_.get()), thd);
 }
 
 // A table that nobody else can see needs no locks of rows, nor does one that is copied or checked as a whole. LOCK TABLES
@@ -138,6 +143,12 @@ bool ha_cheetah::locks_whole_table(THD *thd) const {
   int command = thd_sql_command(thd);
   bool locks_tables = command == SQLCOM_LOCK_TABLES && thd_test_options(thd, OPTION_NOT_AUTOCOMMIT);
   return is_temporary() || locks_tables || copies_table(command) || command == SQLCOM_CHECK;
+}
+
+// After LOCK TABLES .. WRITE, as in a dump. Those without a connection may still have locks (prepared transactions, rollbacks in
+// the background), and are waited for row by row.
+bool ha_cheetah::is_kept_from_others() const {
+  return table->mdl_ticket != nullptr && table->mdl_ticket->has_stronger_or_equal_type(MDL_SHARED_NO_READ_WRITE);
 }
 
 int ha_cheetah::lock_engine_table(bool exclusive) {

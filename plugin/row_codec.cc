@@ -3,6 +3,8 @@
 
 #include "columns.h"
 
+#include <algorithm>
+
 namespace cheetah {
 
 // Single-byte CHAR up to this width, and BINARY up to that, are mostly full: they stay fixed.
@@ -27,7 +29,8 @@ void RowCodec::init(TABLE *table, const KeyCodec *clustered) {
   // What a NULL column holds is found by resetting columns of the record, which is not ours.
   std::vector<uchar> record(table->record[0], table->record[0] + table->s->reclength);
   for (Field **field = table->field; *field != nullptr; field++) {
-    if (is_stored(*field) && !given_by_key(*field, clustered)) add(*field, table);
+    if (!is_stored(*field)) add_unstored(*field, table);
+    else if (!given_by_key(*field, clustered)) add(*field, table);
   }
   memcpy(table->record[0], record.data(), record.size());
   may_have_large_ = longest_row() > cheetah_inline_row_bytes(clustered != nullptr ? clustered->max_bytes() : hidden_key_bytes);
@@ -61,7 +64,17 @@ void RowCodec::add(Field *field, TABLE *table) {
   bool var = is_var(field);
   uint words[] = {field->field_index, static_cast<uint>(field->real_type()), var, field->pack_length_in_rec(), nullable};
   described_.insert(described_.end(), std::begin(words), std::end(words));
-  stored_.push_back(Stored{field->field_index, words[1], var ? 0 : field->pack_length_in_rec(), null_offset, null_bit});
+  Stored stored{field->field_index, words[1], var ? 0 : field->pack_length_in_rec(), null_offset, null_bit, -1, 0, 0};
+  if (var) stored.slot = static_cast<int>(vars_.size());
+  else if (stored.width > 0) stored.slot = static_cast<int>(widths_.size());
+  if (field->real_type() == MYSQL_TYPE_BIT) {
+    const Field_bit *bit = static_cast<Field_bit *>(field);
+    if (bit->bit_ptr != nullptr) {
+      stored.odd_bit = static_cast<uint>(bit->bit_ptr - table->record[0]) * 8 + bit->bit_ofs;
+      stored.odd_bits = bit->bit_len;
+    }
+  }
+  stored_.push_back(stored);
   if (nullable) field->reset();
   if (nullable && field->real_type() == MYSQL_TYPE_BIT) add_null_bits(static_cast<Field_bit *>(field), table);
   if (var) {
@@ -69,6 +82,29 @@ void RowCodec::add(Field *field, TABLE *table) {
         Var{field, offset, null_offset, null_bit, field->field_index, ColumnPlace(field)});
   }
   if (!var) add_fixed(Fixed{field, offset, field->pack_length_in_rec(), null_offset, null_bit});
+}
+
+// The server computes a virtual column when it is wanted, and leaves its bits as they are when it is not: they are to be the same in all
+// rows, as REPLACE compares whole rows, and CHECKSUM TABLE takes all bits in.
+void RowCodec::add_unstored(const Field *field, const TABLE *table) {
+  auto add = [&](uint offset, uchar bit) {
+    bool is_set = table->s->default_values[offset] & bit;
+    unstored_nulls_.push_back(UnstoredNull{offset, bit, is_set});
+  };
+  if (field->real_maybe_null()) add(static_cast<uint>(field->null_ptr - table->record[0]), field->null_bit);
+  if (field->real_type() != MYSQL_TYPE_BIT) return;
+  const Field_bit *odd = static_cast<const Field_bit *>(field);
+  for (uint i = 0; odd->bit_ptr != nullptr && i < odd->bit_len; i++) {
+    uint at = odd->bit_ofs + i;
+    add(static_cast<uint>(odd->bit_ptr - table->record[0]) + at / 8, static_cast<uchar>(1 << at % 8));
+  }
+}
+
+void RowCodec::reset_unstored(uchar *nulls) const {
+  for (const UnstoredNull &null : unstored_nulls_) {
+    if (null.is_set) nulls[null.offset] |= null.bit;
+    else nulls[null.offset] &= ~null.bit;
+  }
 }
 
 void RowCodec::add_fixed(const Fixed &column) {
@@ -101,6 +137,35 @@ bool RowCodec::same_columns(const RowCodec &other) const {
   return null_bytes_ == other.null_bytes_ && stored_ == other.stored_ && null_bits_ == other.null_bits_;
 }
 
+static uint bit_number(uint offset, uchar bit) {
+  uint number = offset * 8;
+  while (bit >>= 1) number++;
+  return number;
+}
+
+bool RowCodec::moves_from(const RowCodec &other, const std::vector<uint> &was, Moves *moves) const {
+  moves->fixed.assign(widths_.size(), -1);
+  moves->vars.assign(vars_.size(), -1);
+  for (const Stored &column : stored_) {
+    uint old_no = was[column.no];
+    if (old_no == no_column) continue;
+    auto is_it = [old_no](const Stored &stored) { return stored.no == old_no; };
+    auto old = std::find_if(other.stored_.begin(), other.stored_.end(), is_it);
+    if (old == other.stored_.end() || old->type != column.type || old->width != column.width ||
+        (old->slot < 0) != (column.slot < 0) || (old->null_bit == 0) != (column.null_bit == 0) ||
+        old->odd_bits != column.odd_bits) {
+      return false;
+    }
+    bool var = column.width == 0 && column.slot >= 0;
+    if (column.slot >= 0) (var ? moves->vars : moves->fixed)[column.slot] = old->slot;
+    if (column.null_bit != 0) {
+      moves->bits.push_back(CheetahBitRun{bit_number(old->null_offset, old->null_bit), bit_number(column.null_offset, column.null_bit), 1});
+    }
+    if (column.odd_bits != 0) moves->bits.push_back(CheetahBitRun{old->odd_bit, column.odd_bit, column.odd_bits});
+  }
+  return true;
+}
+
 void RowCodec::describe(Buffer *out) const {
   out->append_varint(null_bytes_);
   for (uint word : described_) out->append_varint(word);
@@ -131,6 +196,7 @@ void RowCodec::append_nulls(const uchar *record, Buffer *out) const {
   for (const NullBits &bits : null_bits_) {
     if (record[bits.null_offset] & bits.null_bit) clr_rec_bits(to + bits.offset, bits.first, bits.count);
   }
+  reset_unstored(to);
   out->advance(null_bytes_);
 }
 
@@ -202,6 +268,7 @@ int RowCodec::decode(CheetahBytes row, uchar *record, const TABLE *table, Column
                      LargeValues *large) const {
   if (!locate(row, &read_values_)) return HA_ERR_CRASHED;
   memcpy(record, row.data, null_bytes_);
+  reset_unstored(record);
   const uchar *from = row.data + null_bytes_;
   for (const Run &run : runs_) {
     memcpy(record + run.offset, from, run.width);

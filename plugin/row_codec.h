@@ -53,9 +53,19 @@ class RowCodec {
   bool needs_old_row(const uchar *record, const MY_BITMAP *write_set) const;
   // Whether the engine may have put a value of that column out of line: any of variable length, in a table whose rows can get too long.
   bool may_be_large(const Field *field) const { return may_have_large_ && is_var(field); }
+  // Rows of the table may have been stored with other columns than these: what would be in line now may be out of line there.
+  void expect_large_if(bool has_older_rows) { may_have_large_ |= has_older_rows; }
   CheetahShape shape() const;
   // Whether the columns of the other definition are stored alike: values of variable length may become longer.
   bool same_columns(const RowCodec &other) const;
+  // How rows of another definition become rows of this one, column by column; -1 for a column that has come.
+  struct Moves {
+    std::vector<CheetahBitRun> bits;
+    std::vector<int32_t> fixed, vars;
+  };
+  // `was`: of each column its number in the other definition, or `no_column`. False when one that stays is stored in another way.
+  bool moves_from(const RowCodec &other, const std::vector<uint> &was, Moves *moves) const;
+  static constexpr uint no_column = ~0U;
   // What the table's fingerprint says of the columns.
   void describe(Buffer *out) const;
 
@@ -75,11 +85,19 @@ class RowCodec {
              first == other.first && count == other.count;
     }
   };
+  // A bit of a virtual column that lies among the NULL bits.
+  struct UnstoredNull {
+    uint offset;
+    uchar bit;
+    bool is_set;  // as in the defaults
+  };
   // A stored column, as far as it says how rows are stored.
   struct Stored {
     uint no, type, width;  // no width: variable
     uint null_offset;
     uchar null_bit;
+    int slot;  // among the columns with a width, or those without; -1: of no bytes
+    uint odd_bit, odd_bits;  // of a BIT column, among the NULL bits
     bool operator==(const Stored &other) const {
       return no == other.no && type == other.type && width == other.width && null_offset == other.null_offset &&
              null_bit == other.null_bit;
@@ -102,6 +120,8 @@ class RowCodec {
   CheetahBytes value_of(const Var &var, const uchar *record) const;
   void add(Field *field, TABLE *table);
   bool is_wanted(const Field *field, const TABLE *table) const;
+  void add_unstored(const Field *field, const TABLE *table);
+  void reset_unstored(uchar *nulls) const;
   void add_fixed(const Fixed &column);
   void add_null_bits(const Field_bit *field, const TABLE *table);
   static bool is_var(const Field *field);
@@ -114,6 +134,7 @@ class RowCodec {
   // What their columns hold while NULL: the server compares whole records, and resets a column that it sets to NULL.
   std::vector<uchar> null_images_;
   std::vector<NullBits> null_bits_;
+  std::vector<UnstoredNull> unstored_nulls_;
   std::vector<Run> runs_;
   std::vector<uint16_t> widths_;
   std::vector<Var> vars_;

@@ -128,4 +128,38 @@ void TableCodec::append_fingerprint(Buffer *out) const {
   for (const SecondaryCodec &secondary : secondaries_) describe_key(secondary.key(), out);
 }
 
+void TableCodec::append_names(const TABLE *table, Buffer *out) {
+  for (Field **field = table->field; *field != nullptr; field++) {
+    const LEX_CSTRING &name = (*field)->field_name;
+    out->append_varint(name.length);
+    out->append(name.str, name.length);
+  }
+}
+
+// As the server compares them: the case of a name may change without a word to the engine.
+static bool has_columns(const TABLE *table, const uchar *names, const uchar *end) {
+  for (Field **field = table->field; *field != nullptr; field++) {
+    ulonglong length;
+    if (!read_varint(&names, end, &length) || length > static_cast<ulonglong>(end - names)) return false;
+    std::string name(reinterpret_cast<const char *>(names), static_cast<size_t>(length));
+    if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()) != 0) return false;
+    names += length;
+  }
+  return names == end;
+}
+
+bool TableCodec::describes(const TABLE *table, CheetahBytes kept) const {
+  Buffer fingerprint;
+  append_fingerprint(&fingerprint);
+  size_t size = fingerprint.size();
+  if (kept.len < size || memcmp(kept.data, fingerprint.data(), size) != 0) return false;
+  return kept.len == size || has_columns(table, kept.data + size, kept.data + kept.len);
+}
+
+bool TableCodec::has_names(CheetahBytes kept) const {
+  Buffer fingerprint;
+  append_fingerprint(&fingerprint);
+  return kept.len > fingerprint.size();
+}
+
 }  // namespace cheetah

@@ -58,6 +58,13 @@ class TableCodec {
   std::vector<CheetahIndexSpec> index_specs(const TABLE *table) const;
   // Bytes that differ whenever rows or keys would be encoded differently.
   void append_fingerprint(Buffer *out) const;
+  // The columns by name. A table whose columns have come, gone or moved in place has them behind its fingerprint, which
+  // may stay the same when columns change places.
+  static void append_names(const TABLE *table, Buffer *out);
+  // Whether the engine's table, which has kept these bytes, is that of the definition.
+  bool describes(const TABLE *table, CheetahBytes kept) const;
+  // Whether there are names in them.
+  bool has_names(CheetahBytes kept) const;
 
  private:
   uint clustered_no_ = MAX_KEY;

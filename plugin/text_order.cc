@@ -48,6 +48,7 @@ void TextOrder::init(CHARSET_INFO *charset, bool fixed_width, uint max_chars) {
   pads_ = pads(charset, fixed_width);
   max_chars_ = max_chars;
   raw_ = bytes_are_weights(charset);
+  by_codes_ = compares_by_codes(charset);
   if (raw_) {
     level_count_ = 1;
     levels_[0] = Level{0, 1, pads_, {' '}};
@@ -112,9 +113,8 @@ void TextOrder::append(const uchar *text, size_t length, Buffer *scratch, Buffer
   scratch->clear();
   uchar *weights = scratch->reserve(room);
   for (uint i = 0; i < level_count_; i++) {
-    size_t used = compares_by_codes(charset_)
-                      ? append_codes(charset_, text, length, weights)
-                      : charset_->strnxfrm(weights, room, static_cast<uint>(room), text, length, levels_[i].flag);
+    size_t used = by_codes_ ? append_codes(charset_, text, length, weights)
+                            : charset_->strnxfrm(weights, room, static_cast<uint>(room), text, length, levels_[i].flag);
     append_level(levels_[i], weights, used, out);
   }
 }
@@ -132,6 +132,24 @@ bool TextOrder::rest_is_below_spaces(const Level &level, const uchar *at, const 
   return false;
 }
 
+template <uint unit>
+static const uchar *find_weight(const uchar *at, const uchar *end, const uchar *weight) {
+  while (at < end && memcmp(at, weight, unit) != 0) at += unit;
+  return at;
+}
+
+// The first weight from `at` on that is the space's, or `end`. Most collations have weights of one or two bytes, for which memcmp need not be called.
+const uchar *TextOrder::find_space(const Level &level, const uchar *at, const uchar *end) {
+  if (at == end) return end;
+  if (level.unit == 1) {
+    const void *found = memchr(at, level.space[0], end - at);
+    return found == nullptr ? end : static_cast<const uchar *>(found);
+  }
+  if (level.unit == 2) return find_weight<2>(at, end, level.space);
+  while (at < end && memcmp(at, level.space, level.unit) != 0) at += level.unit;
+  return at;
+}
+
 void TextOrder::append_padded(const Level &level, const uchar *weights, size_t length, Buffer *out) {
   const uint unit = level.unit;
   const uchar *at = weights, *end = weights + length - length % unit;
@@ -139,11 +157,15 @@ void TextOrder::append_padded(const Level &level, const uchar *weights, size_t l
   uchar *to = out->reserve(length + (length / unit) + unit + 1);
   uchar *start = to;
   while (at < end) {
-    bool space = memcmp(at, level.space, unit) == 0;
+    const uchar *space = find_space(level, at, end);
+    if (space > at) memcpy(to, at, space - at);
+    to += space - at;
+    at = space;
+    if (at == end) break;
     memcpy(to, at, unit);
     to += unit;
     at += unit;
-    if (space) *to++ = rest_is_below_spaces(level, at, end) ? 0 : 2;
+    *to++ = rest_is_below_spaces(level, at, end) ? 0 : 2;
   }
   memcpy(to, level.space, unit);
   to += unit;

@@ -50,6 +50,7 @@ class TextOrder {
   bool add_level(uint flag);
   size_t first_chars(const uchar *text, size_t length) const;
   void append_level(const Level &level, const uchar *weights, size_t length, Buffer *out) const;
+  static const uchar *find_space(const Level &level, const uchar *at, const uchar *end);
   static void append_padded(const Level &level, const uchar *weights, size_t length, Buffer *out);
   static void append_unpadded(const uchar *weights, size_t length, Buffer *out);
   static bool rest_is_below_spaces(const Level &level, const uchar *at, const uchar *end);
@@ -61,6 +62,7 @@ class TextOrder {
   bool fixed_width_ = false;
   bool raw_ = false;    // the bytes are the weights
   bool whole_ = false;  // padded to `whole_bytes_`
+  bool by_codes_ = false;  // strnxfrm gives other weights than those that comparison goes by
   uint max_chars_ = 0;
   uint whole_bytes_ = 0;
   uint level_count_ = 0;

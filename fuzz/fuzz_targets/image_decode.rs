@@ -2,24 +2,35 @@
 #![no_main]
 
 use cheetah::base::{PageId, TreeId};
-use cheetah::format::image::{seal, Expected, Workspace, ALIGN_BYTES, HEADER_BYTES};
+use cheetah::format::image::{
+    check, seal, Dictionary, Expected, Workspace, ALIGN_BYTES, HEADER_BYTES,
+};
 use cheetah::format::page::{PageBuf, PageView};
 use libfuzzer_sys::fuzz_target;
 
 const PID: u64 = 5;
 const TREE: u32 = 16;
 
+/// The page of the dictionary that images with codec 3 name.
+const DICTIONARY: u64 = 9;
+
 /// An image around `content`: the fuzzer chooses kind, codec, page size and the length before compression.
-fn image_around(choices: &[u8; 6], content: &[u8]) -> Vec<u8> {
+fn image_around(choices: &[u8; 6], content: &[u8], dictionary: &Dictionary) -> Vec<u8> {
     let mut image = vec![0; HEADER_BYTES];
+    let has_dictionary = choices[1] == 3;
+    if has_dictionary {
+        image.extend_from_slice(&DICTIONARY.to_le_bytes()[..5]);
+        image.extend_from_slice(&dictionary.name().crc.to_le_bytes());
+    }
+    let payload_at = image.len();
     image.extend_from_slice(content);
     image.resize(image.len().next_multiple_of(ALIGN_BYTES), 0);
     let length = image.len() as u32;
-    let padding = (image.len() - HEADER_BYTES - content.len()) as u8;
+    let padding = (image.len() - payload_at - content.len()) as u8;
     image[..4].copy_from_slice(b"IMG1");
     image[4..8].copy_from_slice(&length.to_le_bytes());
     image[8..16].copy_from_slice(&PID.to_le_bytes());
-    image[24..28].copy_from_slice(&[1, choices[0], choices[1], choices[2]]);
+    image[24..28].copy_from_slice(&[2, choices[0], choices[1], choices[2]]);
     image[40..44].copy_from_slice(&TREE.to_le_bytes());
     image[44..48].copy_from_slice(&[choices[3], choices[4], choices[5], padding]);
     image
@@ -27,11 +38,15 @@ fn image_around(choices: &[u8; 6], content: &[u8]) -> Vec<u8> {
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((choices, content)) = bytes.split_first_chunk() else { return };
-    let mut image = image_around(choices, content);
+    let like_all = b"what all pages are like ".repeat(20);
+    let dictionary = Dictionary::new(PageId(DICTIONARY), &like_all).expect("any such bytes are one");
+    let mut image = image_around(choices, content, &dictionary);
     let crc = seal(&mut image, 64);
     let expected = Expected { pid: PageId(PID), tree: TreeId(TREE), address: 64, crc };
     let mut page = PageBuf::new(512);
-    if Workspace::default().decode(&image, &expected, &mut page).is_ok() {
+    let Ok(header) = check(&image, &expected) else { return };
+    let needed = header.dictionary.map(|_| &dictionary);
+    if Workspace::default().rebuild(&header, &image, &expected, needed, &mut page).is_ok() {
         assert_eq!(PageView::new(&page).verify(), Ok(()));
     }
 });

@@ -71,8 +71,15 @@ class Generator:
             return self.ddl(f"ALTER TABLE {table.name} DROP INDEX `{index.name}`", lambda: table.indexes.remove(index))
         if roll < 0.7 and len(table.columns) < 12:
             column = random_column(rng, table.new_name("c"))
-            return self.ddl(f"ALTER TABLE {table.name} ADD COLUMN {column.definition()}", lambda: table.columns.append(column))
-        if roll < 0.8:
+            at = rng.randrange(len(table.columns) + 1)
+            place = f" AFTER `{table.columns[at - 1].name}`" if at else " FIRST"
+            return self.ddl(f"ALTER TABLE {table.name} ADD COLUMN {column.definition()}{place}", lambda: table.columns.insert(at, column))
+        kept = table.primary + [c for index in table.indexes for c in index.columns]
+        free = [c for c in table.columns if c not in kept]
+        if roll < 0.8 and len(free) > 1:
+            column = rng.choice(free)
+            return self.ddl(f"ALTER TABLE {table.name} DROP COLUMN `{column.name}`", lambda: table.columns.remove(column))
+        if roll < 0.85:
             return self.ddl(f"ALTER TABLE {table.name} FORCE", None)
         self.names_made += 1
         name = f"t{self.names_made}"

@@ -201,6 +201,47 @@ def test_plugin_missing_at_drop_leaves_a_named_orphan(context):
     server.stop()
 
 
+def test_old_frm_file_is_refused(context):
+    """The .frm file from before a change of columns comes back: rows are stored as it says, but their columns have other names."""
+    import pymysql
+    server = context.server()
+    server.start()
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT, c INT) ENGINE=CHEETAH")
+    server.sql("INSERT INTO d.t VALUES (1, 10, 100), (2, 20, 200)")
+    place, old, new = server.data / "d" / "t.frm", server.folder / "old.frm", server.folder / "new.frm"
+
+    def refused():
+        try:
+            return not server.sql("SELECT a, b, c FROM d.t ORDER BY a")
+        except (pymysql.MySQLError, Failure):
+            return True
+
+    def put(frm):
+        server.stop()
+        shutil.copy2(frm, place)
+        server.start()
+
+    for change_of_columns, rows in (("MODIFY b INT AFTER c", [(1, 10, 100), (2, 20, 200)]), ("RENAME COLUMN b TO c, RENAME COLUMN c TO b", [(1, 100, 10), (2, 200, 20)])):
+        shutil.copy2(place, old)
+        server.sql(f"ALTER TABLE d.t {change_of_columns}, ALGORITHM=INSTANT")
+        expect(sorted(server.sql("SELECT a, b, c FROM d.t")) == rows, f"wrong rows after {change_of_columns}")
+        shutil.copy2(place, new)
+        put(old)
+        expect(refused(), f"the .frm file from before {change_of_columns} is taken for the table's", server)
+        put(new)
+        expect(sorted(server.sql("SELECT a, b, c FROM d.t")) == rows, f"the .frm file of {change_of_columns} is refused")
+    # The case of a name says nothing, and TRUNCATE keeps names.
+    server.sql("ALTER TABLE d.t CHANGE b B INT")
+    server.sql("TRUNCATE TABLE d.t")
+    server.sql("ALTER TABLE d.t ADD INDEX b (b), ALGORITHM=NOCOPY")
+    server.stop()
+    server.start()
+    server.sql("INSERT INTO d.t (a, b, c) VALUES (3, 30, 300)")
+    expect(server.sql("SELECT c FROM d.t WHERE b = 30") == [(300,)], "the row is not found")
+    server.stop()
+
+
 def test_newer_format_is_refused_with_both_versions(context):
     """A later release's CONTROL: both copies carry the next version and are intact; the message names it."""
     server, folder = prepared(context)

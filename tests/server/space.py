@@ -1,5 +1,6 @@
 """Space comes back by itself: no OPTIMIZE, no FLUSH, only time."""
 
+import threading
 import time
 
 from cheetah_tools.engines import CHEETAH, allocated
@@ -10,6 +11,11 @@ ROWS, LARGE_ROWS = 40_000, 1_000_000
 # After the statement that makes four fifths needless the files have at most this part of what they had.
 LEFT_MAX = 0.4
 SECONDS_MAX = 120
+# Inserted in random order, 2,000 rows at a time.
+RANDOM_STEPS = 120
+# Bytes that are no longer needed from which on a checkpoint begins. It hurries from twice that on, goes on writing until its end, and segments
+# of which a part is needed go after the second one.
+OUTDATED_BYTES, OUTDATED_TIMES_MAX = 64 << 20, 6
 TABLE = """CREATE TABLE d.t (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL, g CHAR(32) NOT NULL, c VARCHAR(200) NOT NULL,
            PRIMARY KEY (id), KEY k (k), KEY g (g)) ENGINE=CHEETAH
            SELECT seq AS id, CRC32(seq) AS k, MD5(seq) AS g, CONCAT_WS(' ', 'the row with', SHA1(seq), SHA1(seq + 1)) AS c FROM mysql.seq_1_to_{}"""
@@ -63,4 +69,41 @@ def test_space_comes_back_by_itself(context):
         fill(server, rows)
         left, seconds = shrink(server, statement, most)
         expect(left <= most, f"{statement}: the files have {left:.2f} of what they had after {seconds:.0f} s", server)
+    server.stop()
+
+
+class Watch(threading.Thread):
+    """Looks at the files until it is stopped; the most that they had, beside what was needed then."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.most, self.live, self.ended = server, 0, 0, threading.Event()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.05):
+            size = file_bytes(self.server)
+            if size > self.most:
+                self.most, self.live = size, self.server.status("Cheetah_segment_live_bytes")
+
+
+def test_files_stay_small_while_keys_come_at_random(context):
+    """A cache that is too small has each page written again and again; only a checkpoint lets the images before go, and the log
+    alone would ask for none here."""
+    server = context.server({"loose_cheetah_log_size_max": "4G", "loose_cheetah_log_file_size": "64M"})
+    server.start()
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE d.t (g BINARY(16) PRIMARY KEY, a INT UNSIGNED, c VARCHAR(100), KEY (a)) ENGINE=CHEETAH")
+    watch = Watch(server)
+    watch.start()
+    started = time.monotonic()
+    try:
+        for step in range(RANDOM_STEPS):
+            server.sql(f"INSERT INTO d.t SELECT UNHEX(MD5(seq)), CRC32(seq), MD5(seq + 1) FROM mysql.seq_{step * 2000 + 1}_to_{step * 2000 + 2000}")
+    finally:
+        watch.ended.set()
+        watch.join()
+    written = server.status("Cheetah_pool_written_bytes")
+    note(f"{time.monotonic() - started:.1f} s: {written / 1e6:.0f} MB written, at most {watch.most / 1e6:.0f} MB in files, of which {watch.live / 1e6:.0f} MB were needed")
+    expect(written > 2 * OUTDATED_TIMES_MAX * OUTDATED_BYTES, f"only {written} bytes were written: nothing was tested", server)
+    expect(watch.most < watch.live + OUTDATED_TIMES_MAX * OUTDATED_BYTES, f"the files had {watch.most} bytes, of which {watch.live} were needed", server)
     server.stop()

@@ -169,6 +169,35 @@ SELECT COUNT(*), SUM(CRC32(b)) FROM t2;
 SHOW CREATE TABLE t2;
 DROP TEMPORARY TABLE t2;
 --! end
+--! cheetah-only
+-- The server takes all keys for other ones when the size changes.
+CREATE TABLE sizes (a INT PRIMARY KEY, b VARCHAR(100), c INT, UNIQUE (c), KEY (b DESC, c), KEY own (c) KEY_BLOCK_SIZE=2);
+INSERT INTO sizes SELECT a, b, a + 1000 FROM f1;
+ALTER TABLE sizes KEY_BLOCK_SIZE=4, ALGORITHM=INSTANT;
+SHOW CREATE TABLE sizes;
+SELECT compression, compression_level FROM information_schema.CHEETAH_TABLES WHERE table_schema = '$DB' AND table_name = 'sizes';
+ALTER TABLE sizes KEY_BLOCK_SIZE=8, ALGORITHM=NOCOPY;
+CHECK TABLE sizes EXTENDED;
+SELECT COUNT(*), SUM(c), SUM(CRC32(b)) FROM sizes FORCE INDEX (b);
+ALTER TABLE sizes KEY_BLOCK_SIZE=4, DROP PRIMARY KEY, ADD PRIMARY KEY (c), ALGORITHM=INSTANT;
+ALTER TABLE sizes KEY_BLOCK_SIZE=4, DROP KEY b, ADD KEY b (b, c), ALGORITHM=INSTANT;
+ALTER TABLE sizes KEY_BLOCK_SIZE=4, DROP KEY b, ADD KEY b (b, c), ALGORITHM=NOCOPY;
+CHECK TABLE sizes EXTENDED;
+SELECT COUNT(*), SUM(c), SUM(CRC32(b)) FROM sizes FORCE INDEX (b);
+DROP TABLE sizes;
+-- Sizes of keys count where the table has none: rows that there are get them by a copy, or not.
+CREATE TABLE sizes (a INT PRIMARY KEY, b VARCHAR(100), KEY (b));
+INSERT INTO sizes SELECT a, b FROM f1;
+ALTER TABLE sizes DROP PRIMARY KEY, ADD PRIMARY KEY (a) KEY_BLOCK_SIZE=4;
+SELECT compression, compression_level FROM information_schema.CHEETAH_TABLES WHERE table_schema = '$DB' AND table_name = 'sizes';
+ALTER TABLE sizes DROP PRIMARY KEY, ADD PRIMARY KEY (a) KEY_BLOCK_SIZE=2, ALGORITHM=INSTANT;
+SELECT compression, compression_level FROM information_schema.CHEETAH_TABLES WHERE table_schema = '$DB' AND table_name = 'sizes';
+CHECK TABLE sizes EXTENDED;
+DROP TABLE sizes;
+CREATE TABLE sizes (a INT PRIMARY KEY, b BLOB, c BLOB, UNIQUE u (b) USING HASH);
+ALTER TABLE sizes KEY_BLOCK_SIZE=4, DROP KEY u, ADD UNIQUE u (c) USING HASH, ALGORITHM=INSTANT;
+DROP TABLE sizes;
+--! end
 -- ALTER TABLE. The server leaves the old size behind at indexes; that of the table counts.
 CREATE TABLE alt (a INT PRIMARY KEY, b VARCHAR(100), KEY (b));
 INSERT INTO alt SELECT * FROM f1;

@@ -1,11 +1,12 @@
-//! Changes of definitions that leave rows as they are.
+//! Changes of definitions that leave rows as they are stored.
 
 use crate::barrier::{entry, value};
 use crate::tables::compression;
 use crate::types::*;
 use crate::{CheetahBuild, CheetahDb, CheetahTable};
 use cheetah::base::Result;
-use cheetah::table::{Alteration, AlteredIndex, IndexFrom};
+use cheetah::format::row_shapes::{BitRun, ShapeChange};
+use cheetah::table::{Alteration, AlteredIndex, IndexFrom, NewRows};
 use std::sync::Arc;
 
 /// An index of a new definition.
@@ -20,6 +21,56 @@ pub struct CheetahAlteredIndex {
     pub built: u32,
 }
 
+/// Neighbouring bits of the NULL bytes, and where they get.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahBitRun {
+    /// The first bit; bit 0 is the lowest one of the first byte.
+    pub from: u32,
+    /// Where it gets.
+    pub to: u32,
+    /// How many follow each other.
+    pub count: u32,
+}
+
+/// Columns of a new definition.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahNewRows {
+    /// How rows are stored from now on.
+    pub shape: CheetahShape,
+    /// Bits of the NULL bytes that are kept.
+    pub bits: *const CheetahBitRun,
+    /// Their number.
+    pub bit_count: usize,
+    /// For each fixed column of the shape the one that it was; -1 for one that has come.
+    pub fixed: *const i32,
+    /// For each column of variable length of the shape the one that it was; -1 for one that has come.
+    pub vars: *const i32,
+    /// A row of the shape: what is not kept is as there.
+    pub defaults: CheetahBytes,
+}
+
+impl CheetahNewRows {
+    unsafe fn get(&self) -> NewRows {
+        // SAFETY: by the contract of the crate what is pointed to is initialised.
+        let (shape, bits) = unsafe { (self.shape.get(), slice(self.bits, self.bit_count)) };
+        // SAFETY: as above.
+        let (fixed, vars) =
+            unsafe { (slice(self.fixed, shape.fixed.len()), slice(self.vars, shape.var_count.into())) };
+        let columns = |was: &[i32]| was.iter().map(|&was| u16::try_from(was).ok()).collect();
+        let run = |run: &CheetahBitRun| BitRun { from: run.from, to: run.to, count: run.count };
+        let change = ShapeChange {
+            bits: bits.iter().map(run).collect(),
+            fixed: columns(fixed),
+            vars: columns(vars),
+            // SAFETY: as above.
+            defaults: unsafe { self.defaults.get() }.to_vec(),
+        };
+        NewRows { shape, change }
+    }
+}
+
 /// A new definition of a table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +83,8 @@ pub struct CheetahAlteration {
     pub index_count: usize,
     /// Indexes that were built for it; may be null.
     pub build: *const CheetahBuild,
+    /// Its columns from now on; null if they stay.
+    pub rows: *const CheetahNewRows,
     /// The caller's own bytes.
     pub extra: CheetahBytes,
     /// The caller's mark of the change.
@@ -62,6 +115,8 @@ unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
         indexes: indexes.iter().map(index).collect(),
         // SAFETY: as above.
         built: unsafe { from.build.as_ref() }.and_then(|build| build.0.indexes()),
+        // SAFETY: as above.
+        rows: unsafe { from.rows.as_ref().map(|rows| rows.get()) },
         compression: match from.keeps_compression {
             0 => Some(compression(from.compression, from.compression_level)?),
             _ => None,
@@ -93,6 +148,25 @@ pub unsafe extern "C" fn cheetah_table_fits(table: *const CheetahTable, shape: *
     // SAFETY: by the contract of the crate the handle is open and the shape is initialised.
     let (table, shape) = unsafe { (&*table, (&*shape).get()) };
     value(0, || u8::from(table.table.fits(&shape)))
+}
+
+/// Whether rows may have been stored with other columns than the table has now.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_has_older_rows(table: *const CheetahTable) -> u8 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value(0, || u8::from(!table.table.def().older_shapes.is_empty()))
+}
+
+/// Whether rows of a table can get those columns without being written anew.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_can_change_rows(
+    table: *const CheetahTable,
+    rows: *const CheetahNewRows,
+) -> u8 {
+    // SAFETY: by the contract of the crate the handle is open, and what is pointed to is initialised.
+    let (table, rows) = unsafe { (&*table, (&*rows).get()) };
+    value(0, || u8::from(table.table.check_new_rows(&rows).is_ok()))
 }
 
 /// Whether the last change of the table's definition has that mark.

@@ -151,7 +151,7 @@ pub unsafe extern "C" fn cheetah_weigh(
     // SAFETY: by the contract of the crate the handle is open.
     let estimate = unsafe { &mut *estimate };
     entry(|| {
-        for weight in &estimate.0.weigh(rows) {
+        for weight in &estimate.0.weigh(rows)? {
             // SAFETY: the caller's function gets the caller's context.
             unsafe { sink(context, &CheetahWeight::from(weight)) };
         }

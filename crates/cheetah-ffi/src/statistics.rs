@@ -26,6 +26,8 @@ pub struct CheetahSizes {
     pub stored_bytes: u64,
     /// The share of what in the files will be given back.
     pub free_bytes: u64,
+    /// The share of the files, without what still waits in write buffers.
+    pub allocated_bytes: u64,
     /// Bytes of pages in memory.
     pub cached_bytes: u64,
     /// Of them those of leaves.
@@ -244,6 +246,7 @@ impl From<Sizes> for CheetahSizes {
             stored_logical_bytes: stats.stored_logical_bytes,
             stored_bytes: stats.stored_bytes,
             free_bytes: stats.free_bytes,
+            allocated_bytes: stats.allocated_bytes,
             cached_bytes: cached.bytes,
             leaf_bytes: cached.leaf_bytes,
             leaf_used_bytes: cached.leaf_used_bytes,

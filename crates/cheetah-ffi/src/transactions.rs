@@ -248,6 +248,14 @@ pub unsafe extern "C" fn cheetah_lock_table(
     })
 }
 
+/// Locks a table exclusively until the end of the transaction, unless somebody has to be waited for.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_try_lock_table(txn: *mut CheetahTxn, table: *const CheetahTable) -> i32 {
+    // SAFETY: by the contract of the crate both handles are open.
+    let (txn, table) = unsafe { (&mut *txn, &*table) };
+    entry(|| txn.0.try_lock_table(&table.table).map(|_| Code::Ok))
+}
+
 #[cfg(test)]
 mod tests {
     use super::isolation_of;

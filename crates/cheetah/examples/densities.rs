@@ -10,10 +10,11 @@
 use cheetah::base::{Config, Generation, PageId, Result, TreeId, TxnId};
 use cheetah::db::{Db, Env};
 use cheetah::format::image::{
-    glance, is_intact, seal, Codec, Compression, Encoding, Expected, ImageHeader, Workspace,
+    check, glance, is_intact, seal, Codec, Compression, Dictionary, Encoding, Expected, ImageHeader, Primer,
+    Workspace,
 };
 use cheetah::format::location::ALIGN_BYTES;
-use cheetah::format::page::{PageBuf, PageKind};
+use cheetah::format::page::{PageBuf, PageKind, PageView};
 use cheetah::format::row::RowShape;
 use cheetah::format::segment_header::{SegmentHeader, HEADER_BYTES};
 use cheetah_io::posix::PosixDisk;
@@ -36,18 +37,20 @@ struct Group {
 }
 
 type Groups = BTreeMap<(TreeId, bool), Group>;
+/// Contents of dictionaries by tree and page. The newest one of a tree has the highest number, as a rule.
+type Dictionaries = BTreeMap<(TreeId, PageId), Vec<u8>>;
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let directory = PathBuf::from(arguments.next().expect("the first argument is a directory"));
     let levels: Vec<i32> = arguments.map(|level| level.parse().expect("a level is a number")).collect();
     let levels = if levels.is_empty() { LEVELS } else { &levels };
-    let mut groups = groups(&directory)?;
-    collect(&directory, &mut groups);
+    let (mut groups, mut dictionaries) = (groups(&directory)?, Dictionaries::new());
+    collect(&directory, &mut groups, &mut dictionaries);
     println!("{:<44} {:>7}  level: bytes, encode us, decode us", "", "pages");
     let mut databases = BTreeMap::<String, Vec<Measured>>::new();
     for group in groups.values().filter(|group| !group.images.is_empty()) {
-        let measured: Vec<_> = group.measure(levels);
+        let measured: Vec<_> = group.measure(levels, &dictionaries);
         print_line(&group.name, levels, &measured);
         let database = group.name.split('/').next().unwrap_or_default().to_owned();
         let total = databases.entry(database).or_insert_with(|| vec![Measured::default(); levels.len()]);
@@ -90,7 +93,7 @@ fn groups(directory: &Path) -> Result<Groups> {
 }
 
 /// Finds the images in the segment files; of several of a page the newest stays.
-fn collect(directory: &Path, groups: &mut Groups) {
+fn collect(directory: &Path, groups: &mut Groups, dictionaries: &mut Dictionaries) {
     for file in segment_files(directory) {
         let bytes = std::fs::read(&file).expect("a segment can be read");
         let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { continue };
@@ -102,7 +105,7 @@ fn collect(directory: &Path, groups: &mut Groups) {
                 glance(&bytes[at..]).and_then(|(length, _, crc)| Some((bytes.get(at..at + length)?, crc)));
             match found.filter(|(image, crc)| is_intact(image, address, *crc)) {
                 Some((image, _)) => {
-                    keep(image, groups);
+                    keep(image, groups, dictionaries);
                     at += image.len();
                 }
                 None => at += ALIGN_BYTES as usize,
@@ -124,8 +127,13 @@ fn segment_files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn keep(image: &[u8], groups: &mut Groups) {
+fn keep(image: &[u8], groups: &mut Groups, dictionaries: &mut Dictionaries) {
     let Ok(header) = ImageHeader::read(image) else { return };
+    if header.kind == PageKind::Dictionary {
+        let page = decoded(image, &mut Workspace::default(), dictionaries);
+        dictionaries.insert((header.tree, header.pid), PageView::new(&page).content().to_vec());
+        return;
+    }
     let Some(group) = groups.get_mut(&(header.tree, header.kind == PageKind::Blob)) else { return };
     let known = group.images.entry(header.pid).or_default();
     let older = ImageHeader::read(known).is_ok_and(|known| known.generation > header.generation);
@@ -136,27 +144,39 @@ fn keep(image: &[u8], groups: &mut Groups) {
 
 impl Group {
     /// The figures of a sample, as those of all its pages.
-    fn measure(&self, levels: &[i32]) -> Vec<Measured> {
+    fn measure(&self, levels: &[i32], dictionaries: &Dictionaries) -> Vec<Measured> {
         let every = self.images.len().div_ceil(SAMPLE_PAGES);
         let mut workspace = Workspace::default();
         let sample = self.images.values().step_by(every);
-        let pages: Vec<_> = sample.map(|image| decoded(image, &mut workspace)).collect();
+        let pages: Vec<_> = sample.map(|image| decoded(image, &mut workspace, dictionaries)).collect();
+        let tree = pages.first().map_or(TreeId(0), |page| PageView::new(page).tree());
+        let own = dictionaries.iter().rfind(|((of, _), _)| *of == tree);
         let scale = self.images.len() as f64 / pages.len() as f64;
         let one = |&level: &i32| {
             let codec = if level == -1 { Codec::Lz4 } else { Codec::Zstd };
-            measure(&pages, &self.shape, Compression { codec, level }).times(scale)
+            let compression = Compression { codec, level };
+            let own = own.map(|((_, page), content)| {
+                let primer = Primer::new(*page, content, compression).expect("the engine has written it");
+                (primer, Dictionary::new(*page, content).expect("the engine has written it"))
+            });
+            measure(&pages, &self.shape, compression, own.as_ref()).times(scale)
         };
         levels.iter().map(one).collect()
     }
 }
 
-fn decoded(image: &[u8], workspace: &mut Workspace) -> PageBuf {
+fn decoded(image: &[u8], workspace: &mut Workspace, dictionaries: &Dictionaries) -> PageBuf {
     let header = ImageHeader::read(image).expect("read before");
     let (_, _, crc) = glance(image).expect("read before");
     let address = u64::from_le_bytes(image[16..24].try_into().expect("eight bytes"));
     let expected = Expected { pid: header.pid, tree: header.tree, address, crc };
     let mut page = PageBuf::new(header.page_bytes);
-    workspace.decode(image, &expected, &mut page).expect("an intact image can be decoded");
+    let needed = header.dictionary.map(|name| {
+        let content = dictionaries.get(&(header.tree, name.page)).expect("a dictionary is there");
+        Dictionary::new(name.page, content).expect("the engine has written it")
+    });
+    let rebuilt = workspace.rebuild(&header, image, &expected, needed.as_ref(), &mut page);
+    rebuilt.expect("an intact image can be decoded");
     page
 }
 
@@ -189,8 +209,14 @@ impl Measured {
     }
 }
 
-fn measure(pages: &[PageBuf], shape: &RowShape, compression: Compression) -> Measured {
-    let how = Encoding { shape, compression, freeze_below: TxnId(0) };
+fn measure(
+    pages: &[PageBuf],
+    shape: &RowShape,
+    compression: Compression,
+    own: Option<&(Primer, Dictionary)>,
+) -> Measured {
+    let dictionary = own.map(|(primer, _)| primer);
+    let how = Encoding { shape, compression, freeze_below: TxnId(0), dictionary };
     let mut workspace = Workspace::default();
     let mut images = vec![Vec::new(); pages.len()];
     let encode_us = processor_us_of(pages.len(), |i| {
@@ -201,7 +227,11 @@ fn measure(pages: &[PageBuf], shape: &RowShape, compression: Compression) -> Mea
     let decode_us = processor_us_of(pages.len(), |i| {
         let tree = ImageHeader::read(&images[i]).expect("just encoded").tree;
         let expected = Expected { pid: PageId(1), tree, address: 64, crc: crcs[i] };
-        black_box(workspace.decode(&images[i], &expected, &mut page).expect("just encoded"));
+        let header = check(&images[i], &expected).expect("just encoded");
+        let beside = own.filter(|_| header.dictionary.is_some()).map(|(_, dictionary)| dictionary);
+        let rebuilt = workspace.rebuild(&header, &images[i], &expected, beside, &mut page);
+        rebuilt.expect("just encoded");
+        black_box(&mut page);
     });
     Measured {
         pages: pages.len() as f64,

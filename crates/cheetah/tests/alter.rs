@@ -29,7 +29,7 @@ fn alter(db: &Db, name: &str, indexes: &[(&str, usize)], mark: u8) -> Result<()>
     let table = db.table(name)?;
     let indexes = indexes.iter().map(|&(name, from)| index(name, from)).collect();
     let (extra, mark) = (vec![mark; 5], vec![mark]);
-    db.alter_tables(&[Alteration { table, indexes, built: None, compression: None, extra, mark }])
+    db.alter_tables(&[Alteration { table, indexes, built: None, rows: None, compression: None, extra, mark }])
 }
 
 fn filled(db: &Db, name: &str) -> Arc<Table> {
@@ -85,6 +85,7 @@ fn workload(disk: &SimDisk) {
         table: db.table(name).unwrap(),
         indexes: indexes.iter().map(|&(name, from)| index(name, from)).collect(),
         built: None,
+        rows: None,
         compression: None,
         extra: b"new".to_vec(),
         mark: vec![1],

@@ -6,7 +6,7 @@
 mod support;
 
 use cheetah::base::planted::plant;
-use cheetah::base::{reach, Config, Error, Result, Xid};
+use cheetah::base::{reach, statement_threads, Config, Error, Result, Xid};
 use cheetah::db::{Build, Db, Env, Read, SeekMode, Transaction};
 use cheetah::format::row::RowShape;
 use cheetah::table::{Alteration, AlteredIndex, BuiltEntries, IndexFrom, IndexSpec, Table};
@@ -55,21 +55,28 @@ fn run(txn: &mut Transaction, build: &mut Build) -> Result<()> {
 fn finish(db: &Db, txn: &mut Transaction, table: &Arc<Table>, build: &mut Build) -> Result<()> {
     txn.finish_build(build, &mut entries_of)?;
     let built = ["name2", "number2"].into_iter().zip(1..);
-    let mut indexes = vec![AlteredIndex { name: "PRIMARY".into(), from: IndexFrom::Kept(0) }];
-    indexes.extend(built.map(|(name, no)| AlteredIndex { name: name.into(), from: IndexFrom::Built(no) }));
+    let mut indexes = vec![("PRIMARY", IndexFrom::Kept(0))];
+    indexes.extend(built.map(|(name, no)| (name, IndexFrom::Built(no))));
     let kept = table.indexes().iter().enumerate().skip(1);
-    indexes
-        .extend(kept.map(|(no, index)| AlteredIndex { name: index.name.clone(), from: IndexFrom::Kept(no) }));
+    indexes.extend(kept.map(|(no, index)| (index.name.as_str(), IndexFrom::Kept(no))));
+    alter(db, table, build, &indexes)?;
+    txn.commit()
+}
+
+/// The new definition, with these indexes.
+fn alter(db: &Db, table: &Arc<Table>, build: &Build, indexes: &[(&str, IndexFrom)]) -> Result<()> {
+    let index = |(name, from): &(&str, IndexFrom)| AlteredIndex { name: (*name).into(), from: *from };
+    let indexes = indexes.iter().map(index).collect();
     let (table, built) = (Arc::clone(table), build.indexes());
     db.alter_tables(&[Alteration {
         table,
         indexes,
         built,
+        rows: None,
         compression: None,
         extra: Vec::new(),
         mark: vec![1],
-    }])?;
-    txn.commit()
+    }])
 }
 
 /// The table without its secondary indexes.
@@ -80,6 +87,7 @@ fn drop_indexes(db: &Db, name: &str) -> Result<()> {
         table,
         indexes,
         built: None,
+        rows: None,
         compression: None,
         extra: Vec::new(),
         mark: vec![2],
@@ -253,19 +261,15 @@ fn an_index_that_is_built_among_writers_equals_one_built_from_the_rows() {
     std::thread::scope(|scope| {
         let write = &write;
         (1..=3).for_each(|seed| drop(scope.spawn(move || write(seed))));
-        let over = Over(&is_over);
+        let over = RaisedAtEnd(&is_over);
         for round in 0..60 {
             let before = written.load(Ordering::Relaxed);
             let table = db.table("t").unwrap();
             let mut txn = db.begin();
             let mut build = begin(&mut txn, &table, false).unwrap();
-            while written.load(Ordering::Relaxed) < before + 5 {
-                std::thread::yield_now();
-            }
+            until("five have been written", || written.load(Ordering::Relaxed) >= before + 5);
             run(&mut txn, &mut build).unwrap();
-            while written.load(Ordering::Relaxed) < before + 15 {
-                std::thread::yield_now();
-            }
+            until("fifteen have been written", || written.load(Ordering::Relaxed) >= before + 15);
             finish(&db, &mut txn, &table, &mut build)
                 .unwrap_or_else(|error| panic!("round {round}: {error}"));
             let table = db.table("t").unwrap();
@@ -280,13 +284,47 @@ fn an_index_that_is_built_among_writers_equals_one_built_from_the_rows() {
     db.close().unwrap();
 }
 
-/// Ends the writers, also when something fails.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+/// A thread fills the sorter while rows are read, and another one merges while the tree is built.
+#[test]
+fn an_index_of_many_rows_has_them_all_and_refuses_a_key_that_is_there_twice() {
+    const MANY: u64 = 100_000;
+    let db = Db::open(env(&SimDisk::new()), Config::default()).unwrap();
+    db.create_table(&spec("t")).unwrap();
+    drop_indexes(&db, "t").unwrap();
+    let t = db.table("t").unwrap();
+    let mut txn = db.begin();
+    (0..MANY).for_each(|no| put(&mut txn, &t, no, None, Some(&Row::new(no, 9))).unwrap());
+    txn.commit().unwrap();
+    // In another order than the rows.
+    let key_of = |stored: &[u8], part: u64| (Row::parse(stored).0.number / part).to_le_bytes().repeat(10);
+    let index = IndexSpec { name: "long".into(), unique: true, max_key_bytes: 80, shape: RowShape::opaque() };
+    for part in [2, 1] {
+        let mut entries_of = |_: &[u8], stored: &[u8], entries: &mut BuiltEntries| {
+            entries.add(1, &key_of(stored, part), b"p", true);
+            Ok(())
+        };
+        let mut build = txn.begin_build(&t, std::slice::from_ref(&index), false).unwrap();
+        let built = txn.run_build(&mut build, &mut entries_of, &|_, _| ());
+        if part == 2 {
+            let error = built.unwrap_err();
+            assert!(matches!(error, Error::DuplicateKey { index_no: 1, .. }), "{error}");
+            txn.rollback().unwrap();
+            continue;
+        }
+        built.unwrap();
+        txn.finish_build(&mut build, &mut entries_of).unwrap();
+        alter(&db, &t, &build, &[("PRIMARY", IndexFrom::Kept(0)), ("long", IndexFrom::Built(1))]).unwrap();
+        txn.commit().unwrap();
     }
+    let report = db.check_table_with(&db.table("t").unwrap(), &mut |_, stored, expected| {
+        let (key, payload) = (key_of(stored, 1), b"p".to_vec());
+        expected.push(cheetah::db::ExpectedEntry { index_no: 1, key, payload });
+        Ok(())
+    });
+    let report = report.unwrap();
+    assert!(report.is_ok() && report.rows == MANY, "{} rows, {:?}", report.rows, report.findings);
+    let helped = ["a thread fills sorters", "a thread merges ahead"].map(reach::count);
+    assert!(statement_threads() == 1 || helped.iter().all(|count| *count > 0), "{helped:?}");
 }
 
 /// CHECK, with the table locked against writers.
@@ -483,8 +521,15 @@ fn nothing_but_what_was_built_to_its_end_can_be_taken() {
         AlteredIndex { name: "a".into(), from: IndexFrom::Built(1) },
     ];
     let (extra, mark) = (Vec::new(), Vec::new());
-    let alteration =
-        Alteration { table: other, indexes, built: build.indexes(), compression: None, extra, mark };
+    let alteration = Alteration {
+        table: other,
+        indexes,
+        built: build.indexes(),
+        rows: None,
+        compression: None,
+        extra,
+        mark,
+    };
     assert!(db.alter_tables(std::slice::from_ref(&alteration)).is_err(), "of another table");
     let refused = AlteredIndex { name: "a".into(), from: IndexFrom::Built(3) };
     let indexes = vec![alteration.indexes[0].clone(), refused];

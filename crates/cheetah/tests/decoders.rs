@@ -26,12 +26,16 @@ fn repair_image(image: &mut Vec<u8>) {
 #[test]
 fn decoders_survive_mutated_bytes_images() {
     let codecs = [Codec::None, Codec::None, Codec::Lz4, Codec::Zstd];
-    let images: Vec<_> = codecs.into_iter().flat_map(images).collect();
+    let mut images: Vec<_> = codecs.into_iter().flat_map(images).collect();
+    images.extend(images_with_dictionary());
+    let dictionary = dictionary();
     survive("image::decode", &images, 150_000, repair_image, |image| {
         let crc = image.get(28..32).and_then(|crc| crc.try_into().ok()).map_or(0, u32::from_le_bytes);
         let expected = Expected { pid: PID, tree: TREE, address: ADDRESS, crc };
         let mut page = PageBuf::new(512);
-        if Workspace::default().decode(image, &expected, &mut page).is_ok() {
+        let Ok(header) = image::check(image, &expected) else { return };
+        let dictionary = header.dictionary.map(|_| &dictionary);
+        if Workspace::default().rebuild(&header, image, &expected, dictionary, &mut page).is_ok() {
             assert_eq!(PageView::new(&page).verify(), Ok(()));
             use_page(&mut page);
         }
@@ -148,9 +152,17 @@ fn decoders_survive_mutated_bytes_statistics() {
 /// Two undo pages, no transactions, a table, a dropped tree.
 const STATE_OF_VERSION_1: [u8; 21] = [1, 10, 12, 11, 3, 20, 1, 5, 70, 2, 9, 10, 0, 1, 2, 5, 6, 7, 1, 17, 0];
 
+/// What is stored as a dictionary may begin as one that Zstandard has trained, with tables of its own.
+#[test]
+fn decoders_survive_mutated_bytes_dictionary() {
+    let trained = [&[0x37, 0xa4, 0x30, 0xec, 1, 0, 0, 0][..], &dictionary_content()].concat();
+    survive("dictionary", &[dictionary_content(), trained], 2_000, |_| {}, decoded::dictionary);
+}
+
 #[test]
 fn decoders_survive_mutated_bytes_generation_state() {
     let mut states = generation_states();
+    states.push(state_with_dictionaries().encode());
     states.push(STATE_OF_VERSION_1.to_vec());
     survive("generation state", &states, 40_000, |_| {}, decoded::generation_state);
 }

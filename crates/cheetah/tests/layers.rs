@@ -103,6 +103,40 @@ fn a_module_imports_only_from_lower_layers() {
     assert!(wrong.is_empty(), "imports against the layers:\n{}", wrong.join("\n"));
 }
 
+/// Those that start threads, as ARCHITECTURE.md says; tests apart, of which `planted.rs` has its own.
+const STARTERS: &[&str] = &[
+    "base/planted.rs",
+    "db/threads.rs",
+    "pool/checkpoint.rs",
+    "sort/ahead.rs",
+    "sort/buffer.rs",
+    "sort/filling.rs",
+    "sort/sorter.rs",
+    "sort/writing.rs",
+    "table/load/index_trees.rs",
+];
+
+#[test]
+fn threads_are_started_in_few_files() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&source, &mut files);
+    let mut found = Vec::new();
+    for file in files {
+        let relative =
+            file.strip_prefix(&source).expect("file lies under src").to_string_lossy().into_owned();
+        let text = fs::read_to_string(&file).expect("source is readable");
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let starts =
+            ["thread::Builder", "thread::spawn", "thread::scope"].iter().any(|call| code.contains(call));
+        if starts && !relative.ends_with("tests.rs") && !relative.contains("tests/") {
+            found.push(relative);
+        }
+    }
+    found.sort();
+    assert_eq!(found, STARTERS);
+}
+
 #[test]
 fn only_durable_calls_sync() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -9,9 +9,8 @@ use cheetah::base::{Error, Result, SessionId, Xid};
 use cheetah::db::{Cursor, Db, Isolation, LockMode, OnLocked, Read, SeekEnd, SeekMode, Transaction};
 use cheetah::table::{Numbers, Stride, Table};
 use cheetah_io::sim::SimDisk;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use support::*;
 
 const THREADS: u64 = 6;
@@ -19,8 +18,6 @@ const TXNS: u64 = 400;
 const KEYS: u64 = 5;
 /// Statements that take two numbers each.
 const NUMBERINGS: u64 = 60_000;
-/// How long something may take that is waited for.
-const UNTIL_MAX: Duration = Duration::from_secs(60);
 /// Numbers of a row lie between this times its key and the next row's.
 const NUMBERS: u64 = 1 << 20;
 
@@ -300,15 +297,6 @@ fn a_row_that_does_not_match_is_given_back_under_read_committed_only() {
     }
 }
 
-/// Waits until something is so.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let since = Instant::now();
-    while !is_so() {
-        assert!(since.elapsed() < UNTIL_MAX, "it has not come to this: {what}");
-        std::thread::yield_now();
-    }
-}
-
 fn somebody_waits(db: &Db) -> bool {
     db.status().iter().find(|entry| entry.0 == "lock_waits_current").unwrap().1 > 0
 }
@@ -571,20 +559,20 @@ fn numbers_of_a_statement_in_bulk_follow_each_other_whoever_else_takes_some() {
     let (_db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
     first.set_lock_wait(60_000_000_000);
     second.set_lock_wait(60_000_000_000);
-    let is_done = AtomicU64::new(0);
+    let is_done = AtomicBool::new(false);
     let pairs = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while is_done.load(Relaxed) == 0 {
+            while !is_done.load(Relaxed) {
                 number(&mut second, &table, 1, false).unwrap();
             }
         });
+        let _done = RaisedAtEnd(&is_done);
         let mut pairs = Vec::new();
         for _ in 0..NUMBERINGS {
             let pair = [0; 2].map(|_| number(&mut first, &table, 1, true));
             first.end_statement();
             pairs.push(pair);
         }
-        is_done.store(1, Relaxed);
         pairs
     });
     for [one, next] in pairs {
@@ -778,9 +766,7 @@ fn insert_twins(rounds: u64, bug: Option<&'static str>) -> u64 {
                 for round in 0..rounds {
                     let twin = Row { text: vec![b'x'; 50_000], ..row(round) };
                     arrived.fetch_add(1, Relaxed);
-                    while arrived.load(Relaxed) < 2 * (round + 1) {
-                        std::thread::yield_now();
-                    }
+                    until("the other one has arrived", || arrived.load(Relaxed) >= 2 * (round + 1));
                     match insert(&mut txn, table, 2 * round + thread, &twin) {
                         Ok(()) => {
                             inserted[round as usize].fetch_add(1, Relaxed);
@@ -808,13 +794,13 @@ fn h4_a_unique_key_is_given_once_whoever_asks_at_the_same_time() {
 fn phantoms(rounds: u64, bug: Option<&'static str>) -> u64 {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
-    let (is_done, inserts) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (is_done, inserts) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let _bug = bug.map(plant);
             let mut txn = db.begin();
             for key in 0.. {
-                if is_done.load(Relaxed) > 0 {
+                if is_done.load(Relaxed) {
                     return;
                 }
                 let large = Row { text: vec![b'x'; 50_000], ..row(key) };
@@ -826,6 +812,7 @@ fn phantoms(rounds: u64, bug: Option<&'static str>) -> u64 {
                 inserts.fetch_add(1, Relaxed);
             }
         });
+        let _done = RaisedAtEnd(&is_done);
         let mut txn = db.begin();
         let mut differences = 0;
         for _ in 0..rounds {
@@ -843,7 +830,6 @@ fn phantoms(rounds: u64, bug: Option<&'static str>) -> u64 {
             }
             txn.rollback().unwrap();
         }
-        is_done.store(1, Relaxed);
         differences
     })
 }

@@ -4,6 +4,7 @@
 
 mod support;
 
+use cheetah::base::Config;
 use cheetah::db::{Db, Sizes, TableSizes};
 use cheetah::table::Table;
 use cheetah_io::sim::SimDisk;
@@ -61,14 +62,15 @@ fn large_values_count_with_the_size_of_their_pages() {
     assert_eq!(table.stats().unwrap()[0].logical_bytes, stats[0].logical_bytes, "once they have been read");
 }
 
+fn allocated(db: &Db) -> u64 {
+    let all = db.sizes().into_iter().flat_map(|table| table.indexes);
+    all.map(|(_, sizes)| sizes.stats.allocated_bytes).sum()
+}
+
 #[test]
 fn what_tables_occupy_and_what_is_free_adds_up_to_the_files() {
     let disk = SimDisk::new();
     let (db, table) = filled(&disk);
-    let allocated = |db: &Db| {
-        let all = db.sizes().into_iter().flat_map(|table| table.indexes);
-        all.map(|(_, sizes)| sizes.stats.stored_bytes + sizes.stats.free_bytes).sum::<u64>()
-    };
     assert_eq!(allocated(&db), file_bytes(&disk));
     let mut txn = db.begin();
     for key in 0..ROWS {
@@ -83,6 +85,29 @@ fn what_tables_occupy_and_what_is_free_adds_up_to_the_files() {
     let files = status(&db, "segment_bytes");
     let (live, free) = (status(&db, "segment_live_bytes"), sizes(&db).indexes[0].1.stats.free_bytes);
     assert!(free > 0 && free <= files - live, "{free} free, {live} of {files} bytes live");
+}
+
+/// They are live, but not in the files yet.
+#[test]
+fn images_that_wait_in_write_buffers_are_not_in_the_files() {
+    let disk = SimDisk::new();
+    let config = Config {
+        buffer_pool_bytes: 1 << 20,
+        segment_bytes: 4 << 20,
+        log_bytes_max: 16 << 20,
+        ..Config::tiny()
+    };
+    let db = Db::open(env(&disk), config).unwrap();
+    let table = db.create_table(&spec("d/t")).unwrap();
+    let mut waited = 0;
+    for key in 0..20 * ROWS {
+        let mut txn = db.begin();
+        insert(&mut txn, &table, key, &Row::new(key, TEXT_BYTES)).unwrap();
+        txn.commit().unwrap();
+        assert_eq!(allocated(&db), file_bytes(&disk));
+        waited += u64::from(status(&db, "segment_live_bytes") > file_bytes(&disk));
+    }
+    assert!(waited > 0);
 }
 
 #[test]

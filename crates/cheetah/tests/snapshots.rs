@@ -186,13 +186,25 @@ fn change_some(txn: &mut cheetah::db::Transaction, shared: &Shared, rows: &mut R
     }
 }
 
-/// Commits and rolls back until enough was committed.
-fn write(shared: &Shared, transactions: u64) {
+/// How many transactions are committed, and how often readers have looked meanwhile, before the writer stops.
+const TRANSACTIONS: u64 = 400;
+const LOOKS: u64 = 20;
+
+/// Commits and rolls back until enough was committed beside readers that look: a busy machine may let them run late. Then it waits for a look before
+/// each further transaction: the longer the history grows under a snapshot, the longer takes a look, and there would be no end.
+fn write(shared: &Shared, readers_look: impl Fn() -> bool) {
     let table = shared.db.table("t").unwrap();
     let mut rng = Rng::new(1);
     let mut txn = shared.db.begin();
     let mut rows = shared.states.lock().unwrap()[0].clone();
-    for version in 1..=transactions {
+    let (mut version, mut seen) = (0, 0);
+    let looks = || shared.looks.load(Ordering::Relaxed);
+    while version < TRANSACTIONS || looks() < LOOKS && readers_look() {
+        if version >= TRANSACTIONS {
+            until("a reader has looked", || looks() > seen || !readers_look());
+            seen = looks();
+        }
+        version += 1;
         while rng.chance(0.3) {
             change_some(&mut txn, shared, &mut rows.clone(), &mut rng);
             txn.rollback().unwrap();
@@ -267,13 +279,15 @@ fn read_beside_a_writer(has_old: bool) {
                 shared.db.checkpoint().unwrap();
             }
         });
-        let written = catch_unwind(AssertUnwindSafe(|| write(&shared, 400)));
+        let written = catch_unwind(AssertUnwindSafe(|| {
+            write(&shared, || looking.iter().all(|reader| !reader.is_finished()))
+        }));
         shared.stop.store(true, Ordering::Relaxed);
         background.join().unwrap();
         looking.into_iter().for_each(|thread| thread.join().unwrap());
         assert!(written.is_ok());
     });
-    assert!(shared.looks.load(Ordering::Relaxed) > 10);
+    assert!(shared.looks.load(Ordering::Relaxed) >= LOOKS);
     if let Some(mut old) = old {
         let status: std::collections::BTreeMap<_, _> = shared.db.status().into_iter().collect();
         assert!(status["purged_between_snapshots"] > 0, "purge did not go ahead");

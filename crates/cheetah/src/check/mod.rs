@@ -7,7 +7,7 @@
 //!   a row. What is marked as deleted counts as gone. With a caller that can compute entries, each has the key and the payload that its row should have; together
 //!   with the equal counts this makes rows and entries match exactly. Disabled indexes are passed by.
 
-use crate::base::{ErrorKind, PageId, Result};
+use crate::base::{ErrorKind, PageId, Result, TreeId};
 use crate::format::page::RecordRef;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::varint;
@@ -124,9 +124,21 @@ fn check_owned_pages(
     report: &mut CheckReport,
 ) {
     let Some(index) = table.indexes().get(index_no) else { return };
-    let owned = core.pool.tree_bytes(index.tree).pages;
+    let (dictionaries, owned) = core.pool.dictionaries_and_pages(index.tree);
+    let seen = seen + dictionaries.len() as u64;
     if was_quiet && is_quiet(core) && owned != seen && report.is_ok() {
         report.find(format!("index '{}' owns {owned} pages, but uses {seen}", index.name));
+    }
+    check_dictionaries(core, index.tree, &dictionaries, &index.name, report);
+}
+
+/// Reads the dictionaries of a tree, also those that no image that was read names.
+fn check_dictionaries(core: &Core, tree: TreeId, pages: &[PageId], index: &str, report: &mut CheckReport) {
+    report.pages += pages.len() as u64;
+    for page in pages {
+        if let Err(error) = core.pool.check_dictionary(tree, *page) {
+            report.find(format!("index '{index}', of which pages need dictionary {page}: {error}"));
+        }
     }
 }
 
@@ -175,9 +187,11 @@ impl RowWalk<'_> {
         Ok(())
     }
 
-    /// Puts the row with its large values in place into `self.row`.
+    /// Puts the row with its large values in place into `self.row`, in the newest shape; all that are stored are looked at.
     fn read_row(&mut self, stored: &[u8]) -> Result<()> {
-        find_values(self.table.shape(), stored, &mut self.values)?;
+        let (older, stored) = self.table.shape_and_row(stored)?;
+        let shape = older.map_or(self.table.shape(), |older| &older.shape);
+        find_values(shape, stored, &mut self.values)?;
         self.row.clear();
         let (pool, owner, extended) = (&self.core.pool, self.table.blob_owner(), self.extended);
         let (mut data, mut index): (Vec<PageId>, Vec<PageId>) = (Vec::new(), Vec::new());
@@ -189,7 +203,11 @@ impl RowWalk<'_> {
             }
             Ok(())
         };
-        inline_row(self.table.shape(), stored, &self.values, &mut self.row, fetch)?;
+        inline_row(shape, stored, &self.values, &mut self.row, fetch)?;
+        if older.is_some() {
+            let whole = std::mem::take(&mut self.row);
+            self.table.put_in_shape(older, &whole, &mut self.row)?;
+        }
         self.pages += (data.len() + index.len()) as u64;
         Ok(())
     }

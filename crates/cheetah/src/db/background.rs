@@ -1,8 +1,9 @@
 //! What goes on behind the statements, as steps: threads loop over them, a simulator interleaves them.
 
 use super::pace::{Pace, STEP_PAGES};
+use super::statistics::is_internal;
 use crate::base::{Error, Lsn, PageId, Result};
-use crate::pool::Pool;
+use crate::pool::{DictionaryDue, Pool};
 use crate::table::core::{Core, Dropping};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -18,6 +19,8 @@ const FLUSH_EVERY_NS: u64 = 1_000_000_000;
 const IDLE_NS: u64 = 5_000_000_000;
 /// Undo records purged by one step.
 const RECORDS_PER_STEP: usize = 256;
+/// Dictionaries that one step loads, at most.
+const DICTIONARIES_PER_STEP: usize = 16;
 /// Pages of dropped trees freed by one step.
 const PAGES_PER_STEP: usize = 256;
 
@@ -76,12 +79,44 @@ impl Background {
         self.noted("writing the log", log.background_flush().map(|()| true))
     }
 
-    /// Writes dirty pages that are due.
+    /// Deals with what is due of dictionaries, up to a trial; whether there is more.
+    fn dictionary_step(&self) -> Result<bool> {
+        let pool = &self.core.pool;
+        for _ in 0..DICTIONARIES_PER_STEP {
+            let tree = match pool.dictionary_due()? {
+                DictionaryDue::Nothing => return Ok(false),
+                // One for another in each step: more would be gone before a page is written with them.
+                DictionaryDue::Replaced => return Ok(false),
+                DictionaryDue::Done => continue,
+                DictionaryDue::Trial(tree) => tree,
+            };
+            let Some((table, _)) = self.core.catalog.by_tree(tree) else {
+                // Somebody may be building it.
+                match pool.try_lent_tree(tree)? {
+                    Some(is_tried) => return Ok(is_tried),
+                    None => continue,
+                }
+            };
+            // Dropped or fenced meanwhile: nobody needs one.
+            let Ok(_usage) = table.use_it() else { continue };
+            if pool.has_dictionary_due(tree) && !is_internal(&table) {
+                return pool.try_due_dictionary(tree);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes dirty pages that are due, and makes the dictionaries for them.
     pub(super) fn clean_step(&self) -> Result<bool> {
         let core = &self.core;
+        // What goes wrong with these keeps no page from being written.
+        let dictionaries = match self.noted("making dictionaries", self.dictionary_step()) {
+            Err(fatal @ Error::Fatal(_)) => return Err(fatal),
+            done => done.unwrap_or(false),
+        };
         let capacity = core.io_capacity.load(Relaxed);
         let written = core.pool.clean_step(core.clock.now_ns(), core.log_percent(), capacity);
-        self.noted("writing changed pages", written.map(|pages| pages > 0))
+        Ok(self.noted("writing changed pages", written.map(|pages| pages > 0))? || dictionaries)
     }
 
     /// Moves images out of segments that are mostly dead.
@@ -189,7 +224,9 @@ impl Background {
         let is_old = now_ns.saturating_sub(last.at_ns) >= core.config.checkpoint_interval_ns;
         // The log does not tell of images that were moved, nor of what was freed.
         let changed = log.bytes_since(last.lsn) > 0 || core.pool.gains_by_checkpoint();
-        let is_full = core.log_percent() >= CHECKPOINT_LOG_PERCENT || core.pool.remembers_too_much();
+        let is_full = core.log_percent() >= CHECKPOINT_LOG_PERCENT
+            || core.pool.remembers_too_much()
+            || core.is_mostly_outdated(1);
         is_full || (changed && (is_old || is_quiet))
     }
 

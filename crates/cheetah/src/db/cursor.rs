@@ -5,7 +5,8 @@
 //!       one whose table is locked at what is there now. None stops at what is deleted.
 //!       [`Cursor::next_rows`] looks at the rows of a leaf at one moment: those behind the first one may be older than changes that
 //!       their reader's own transaction makes after the call, which is why it takes a snapshot to get more than one.
-//!   I2  Row and payload that belong to the place are in the trees as they are, or in `older`.
+//!   I2  Row and payload that belong to the place are in the trees as they are, or in `older`. A row is handed out in the newest shape: where rows may
+//!       have several, the one of the place is in `current`.
 
 use super::locking_scan::{parts, LockingScan, SeekEnd};
 use super::scan_step::Locking;
@@ -36,6 +37,8 @@ pub struct Cursor {
     /// What the view sees, when that is not what is in the trees.
     older: EntryVersion,
     is_older: bool,
+    /// The row in the newest shape, of a clustered index whose rows may have several.
+    current: Vec<u8>,
 }
 
 impl Cursor {
@@ -49,7 +52,8 @@ impl Cursor {
         let inner = table.tree(index_no)?.cursor();
         let (locker, table) = (Arc::clone(locker), Arc::clone(table));
         let (locking, older) = (None, EntryVersion::default());
-        Ok(Self { locker, table, index_no, inner, view, locking, older, is_older: false })
+        let current = Vec::new();
+        Ok(Self { locker, table, index_no, inner, view, locking, older, is_older: false, current })
     }
 
     /// One that locks what it reads.
@@ -85,7 +89,8 @@ impl Cursor {
     /// anything beyond, also with the calls of `next` or `prev` that follow, until one has answered `false`.
     pub fn seek_to(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
         if let Some(scan) = &mut self.locking {
-            return scan.seek(mode, key, end);
+            let found = scan.seek(mode, key, end)?;
+            return self.land(found);
         }
         let found = {
             let _usage = self.table.use_it()?;
@@ -98,7 +103,8 @@ impl Cursor {
     #[expect(clippy::should_implement_trait, reason = "it fails and lends, which an iterator cannot")]
     pub fn next(&mut self) -> Result<bool> {
         if let Some(scan) = &mut self.locking {
-            return scan.next();
+            let found = scan.next()?;
+            return self.land(found);
         }
         if let Some(view) = self.view.as_deref().filter(|_| planted::is_on("snapshot: take one for each row"))
         {
@@ -117,6 +123,9 @@ impl Cursor {
         }
         take(&[], self.key(), self.row());
         let (Some(view), 0) = (self.view.as_deref(), self.index_no) else { return Ok(true) };
+        if self.has_shapes() {
+            return Ok(true);
+        }
         let mut rows = 1;
         self.inner.run_on(|prefix, suffix, record| match sees(Some(view), 0, &record) {
             Some(true) if rows < rows_max => {
@@ -146,7 +155,8 @@ impl Cursor {
     /// Goes to the previous entry; `false` at the start.
     pub fn prev(&mut self) -> Result<bool> {
         if let Some(scan) = &mut self.locking {
-            return scan.prev();
+            let found = scan.prev()?;
+            return self.land(found);
         }
         let found = self.inner.prev()?;
         self.settle(found, false)
@@ -161,7 +171,10 @@ impl Cursor {
     /// Otherwise as [`next`](Self::next).
     pub fn read_again(&mut self) -> Result<bool> {
         match &mut self.locking {
-            Some(scan) => scan.read_again(),
+            Some(scan) => {
+                let found = scan.read_again()?;
+                self.land(found)
+            }
             None => self.next(),
         }
     }
@@ -191,7 +204,31 @@ impl Cursor {
             }
             found = if forward { self.inner.next()? } else { self.inner.prev()? };
         }
+        self.land(found)
+    }
+
+    /// Puts the row into the newest shape if it may have another.
+    fn land(&mut self, found: bool) -> Result<bool> {
+        let mut current = std::mem::take(&mut self.current);
+        current.clear();
+        if found && self.has_shapes() {
+            self.table.put_current(self.raw_row(), &mut current)?;
+        }
+        self.current = current;
         Ok(found)
+    }
+
+    /// Whether rows of this index may have several shapes.
+    fn has_shapes(&self) -> bool {
+        self.index_no == 0 && self.table.has_older_shapes()
+    }
+
+    /// The row as it is stored. Of the clustered index only.
+    fn raw_row(&self) -> &[u8] {
+        match self.is_older {
+            true => &self.older.row,
+            false => self.stored(),
+        }
     }
 
     /// Whether there is an entry here for the view; finds the version of the row that goes with it.
@@ -269,9 +306,9 @@ impl Cursor {
 
     /// The stored row, large values as locators. Of the clustered index only.
     pub fn row(&self) -> &[u8] {
-        match (self.index_no, self.is_older) {
-            (0, true) => &self.older.row,
-            (0, false) => self.stored(),
+        match self.index_no {
+            0 if self.has_shapes() => &self.current,
+            0 => self.raw_row(),
             _ => &[],
         }
     }
@@ -289,22 +326,20 @@ impl Cursor {
     /// Reads the stored row of the entry into `row`, whatever the index. May do I/O.
     pub fn get_row(&self, row: &mut Vec<u8>) -> Result<()> {
         row.clear();
-        if let Some(scan) = &self.locking {
-            row.extend_from_slice(scan.row());
+        if self.index_no == 0 {
+            row.extend_from_slice(self.row());
             return Ok(());
+        }
+        if let Some(scan) = &self.locking {
+            return self.table.put_current(scan.row(), row);
         }
         if self.is_older {
-            row.extend_from_slice(&self.older.row);
-            return Ok(());
-        }
-        if self.index_no == 0 {
-            row.extend_from_slice(self.stored());
-            return Ok(());
+            return self.table.put_current(&self.older.row, row);
         }
         let view =
             self.view.as_deref().filter(|_| !planted::is_on("cursor: take the newest row of an entry"));
         if read_row(&self.locker.core, &self.table, self.clustered_key(), view, row)? {
-            return Ok(());
+            return self.table.make_current(row);
         }
         let place = format!("index {} of table '{}'", self.index_no, self.table.name());
         Err(Error::corrupt(place, "an entry leads to no row; run CHECK TABLE"))

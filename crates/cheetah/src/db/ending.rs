@@ -89,7 +89,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Leaves a long rollback to the background, with all locks, so that nobody has to wait for it who does not want to.
+    /// Leaves a long rollback to the background, with its locks, so that nobody has to wait for it who does not want to.
     fn leave_rollback(&mut self, slot: Arc<Slot>) -> Result<()> {
         self.writer.unclaimed.clear();
         if let Err(error) = prepared::withdraw(&self.core, &slot) {
@@ -99,15 +99,15 @@ impl Transaction {
         if planted::is_on("rollback: leave it without its locks") {
             self.core.locks.release_all(listed.owner());
         }
-        self.core.unfinished.add(slot, listed);
+        self.core.unfinished.add(&self.core, slot, listed);
         Ok(())
     }
 
-    /// Leaves a rollback that has met `error` to the background, with all locks.
+    /// Leaves a rollback that has met `error` to the background, with its locks.
     fn hand_over(&mut self, slot: Arc<Slot>, error: Error) -> Error {
         let (listed, _) = self.give_up_locks();
         let (core, txn) = (&self.core, slot.txn());
-        core.unfinished.add_rollback(slot, listed, core.clock.now_ns(), error.to_string());
+        core.unfinished.add_rollback(core, slot, listed, error.to_string());
         unfinished_error(txn, error)
     }
 

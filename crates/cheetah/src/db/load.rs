@@ -35,7 +35,8 @@ impl Load {
 }
 
 impl Transaction {
-    /// Begins to load a table; `None` when somebody has written it already, or when it is not from this process.
+    /// Begins to load a table; `None` when somebody has written it already, when it is not from this process, or when its columns have
+    /// come and gone.
     ///
     /// For a caller who knows that nobody else has use for the table yet, and who will drop it unless the load ends well: rows of a load
     /// are not taken back with the transaction, and are seen by everybody once it has ended, but for snapshots from before. Until then
@@ -46,7 +47,9 @@ impl Transaction {
         self.core.health.check()?;
         self.lock_table_as(table, TableMode::Exclusive)?;
         let _usage = table.use_it()?;
-        Ok(table.is_untouched().then(|| Load::new(table, false)))
+        // A load stores rows of the one shape that its new trees know.
+        let can_load = table.is_untouched() && !table.has_older_shapes();
+        Ok(can_load.then(|| Load::new(table, false)))
     }
 
     /// Begins to load rows of this transaction into a table that others may see; `None` when somebody has written it already, or when it is not from
@@ -61,7 +64,7 @@ impl Transaction {
         self.core.health.check()?;
         let table = table.newest();
         let _usage = table.use_it()?;
-        if !table.is_untouched() {
+        if !table.is_untouched() || table.has_older_shapes() {
             return Ok(None);
         }
         self.unended_loads += 1;
@@ -137,7 +140,7 @@ impl Transaction {
 
     /// The unseen table to load in place of `table`; none when others use that, or have written it.
     fn begin_unseen(&mut self, table: &Arc<Table>) -> Result<Option<Arc<Table>>> {
-        let is_ours = self.try_lock_whole(table)? && table.is_untouched() && !table.has_moved();
+        let is_ours = self.try_lock_table(table)? && table.is_untouched() && !table.has_moved();
         if !is_ours {
             return Ok(None);
         }

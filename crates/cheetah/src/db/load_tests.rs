@@ -633,6 +633,7 @@ fn marking(table: &Arc<Table>, more: &[AlteredIndex]) -> Alteration {
         table: Arc::clone(table),
         indexes: kept.chain(more.iter().cloned()).collect(),
         built: None,
+        rows: None,
         compression: None,
         extra: Vec::new(),
         mark: vec![1],

@@ -5,6 +5,7 @@
 //!   P1  Whoever waits for a checkpoint never waits for a pause: FLUSH, shutdown, a full log and a full disk make the
 //!       one in progress hurry.
 //!   P2  The checkpoint is on its way to end before the log is so full that writers are slowed down.
+//!       Nor before images that only it lets go take more than twice what it began for.
 //!   P3  Writers do little of its work: a page that changes before its turn is captured by the writer, so a checkpoint
 //!       that writers overtake makes no pauses.
 
@@ -69,6 +70,7 @@ impl<'c> Pace<'c> {
         self.core.hurried.load(Relaxed) > 0
             || self.core.log_percent() >= HURRY_LOG_PERCENT
             || self.core.pool.remembers_too_much()
+            || self.core.is_mostly_outdated(2)
     }
 
     fn pages_per_second(&self, now_ns: u64, pages_left: usize) -> u64 {

@@ -36,7 +36,11 @@ impl Transaction {
         let _usage = table.use_it()?;
         row.clear();
         Counters::add(&self.core.counters.rows_read);
-        visible::read_row(&self.core, table, key, view.as_deref(), row)
+        let found = visible::read_row(&self.core, table, key, view.as_deref(), row)?;
+        if found {
+            table.make_current(row)?;
+        }
+        Ok(found)
     }
 
     fn get_locked(
@@ -54,6 +58,9 @@ impl Transaction {
         };
         let locked = self.locker.lock_row(table, key, Patience::Waits, |_| mode, see)?;
         let is_live = matches!(locked, Locked::Live(_));
+        if is_live {
+            table.make_current(row)?;
+        }
         if !is_live && self.isolation != Isolation::ReadCommitted {
             // The lock goes with a row that is inserted and taken back; its place stays locked.
             let (tree, range) = (table.clustered().def().id, (Bound::Included(key), Bound::Included(key)));

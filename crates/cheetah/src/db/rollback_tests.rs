@@ -265,6 +265,24 @@ fn what_a_long_transaction_has_scanned_is_free_before_its_rollback_is_done() {
     world.finish(|_| ());
 }
 
+/// As after a restart: rows that are to be taken back are locked by their versions, and nothing else is.
+#[test]
+fn a_table_that_was_locked_as_a_whole_is_free_but_for_its_changed_rows_before_the_rollback_is_done() {
+    let world = World::new();
+    let mut txn = world.db.begin();
+    assert!(txn.try_lock_table(&world.table).unwrap());
+    (ROWS..ROWS + MORE).for_each(|key| world.insert(&mut txn, key, 2).unwrap());
+    world.update(&mut txn, 7, 2).unwrap();
+    world.with_threads(|| drop(txn));
+    assert!(world.is_locked() && world.keeps_table() && world.status("rollbacks_unfinished") == 1);
+    let mut other = world.db.begin();
+    other.set_lock_wait(0);
+    world.update(&mut other, 8, 3).unwrap();
+    assert!(matches!(world.insert(&mut other, ROWS + MORE / 2, 3), Err(Error::LockTimeout)));
+    other.rollback().unwrap();
+    world.finish(|world| assert!(world.sees_what_was_committed()));
+}
+
 #[test]
 fn a_table_can_be_dropped_while_its_changes_are_taken_back() {
     let world = World::new();

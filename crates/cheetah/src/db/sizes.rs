@@ -1,7 +1,7 @@
 //! Sizes of tables and indexes: for views, for SHOW TABLE STATUS, and for the optimizer.
 
 use super::Db;
-use crate::base::{Result, TreeId};
+use crate::base::{Result, TableId, TreeId};
 use crate::format::catalog::IndexDef;
 use crate::format::image::Compression;
 use crate::pool::{Cached, PageClass, PageCounts};
@@ -28,6 +28,8 @@ pub struct IndexStats {
     pub stored_logical_bytes: u64,
     /// Its share of what in the files is no page's newest image, and will be given back.
     pub free_bytes: u64,
+    /// Its share of the files: stored and free bytes. Those of all together ([`Db::sizes`]) are without what still waits in write buffers.
+    pub allocated_bytes: u64,
     /// Levels of the tree.
     pub depth: u64,
 }
@@ -51,6 +53,7 @@ impl AddAssign for Sizes {
         stats.logical_bytes += other.stats.logical_bytes;
         stats.stored_logical_bytes += other.stats.stored_logical_bytes;
         stats.free_bytes += other.stats.free_bytes;
+        stats.allocated_bytes += other.stats.allocated_bytes;
         stats.depth = stats.depth.max(other.stats.depth);
         cached.pages += other.cached.pages;
         cached.bytes += other.cached.bytes;
@@ -98,13 +101,15 @@ fn index_stats(index_no: usize, tree: &Arc<Tree>) -> Result<IndexStats> {
         0 => counts.bytes(pool.page_bytes(), smallest),
         _ => counts.total() * smallest.bytes(pool.page_bytes()) as u64,
     };
+    let free_bytes = pool.free_share(bytes.stored_bytes);
     Ok(IndexStats {
         pages: bytes.pages,
         leaf_pages: tree.leaf_pages_estimate()?,
         stored_bytes: bytes.stored_bytes,
         logical_bytes: logical(bytes.by_class),
         stored_logical_bytes: logical(bytes.stored_by_class),
-        free_bytes: pool.free_share(bytes.stored_bytes),
+        free_bytes,
+        allocated_bytes: bytes.stored_bytes + free_bytes,
         depth: tree.depth()? as u64,
     })
 }
@@ -119,21 +124,21 @@ impl Db {
         Estimate::new(&self.0.core, spec)
     }
 
-    /// Sizes of all tables that can be used, by name, the engine's own included, and last [`ENGINE`]'s. Stored and free bytes
+    /// Sizes of all tables that can be used, by name, the engine's own included, and last [`ENGINE`]'s. Allocated bytes
     /// of all together are the bytes of the files, logs apart. Reads little from disk, and looks at every entry of the page
     /// table, one for each page of the database.
     pub fn sizes(&self) -> Vec<TableSizes> {
         let core = &self.0.core;
         let cached = core.pool.cached();
-        let of = |name: String| {
-            let table = core.catalog.by_name(&name).ok()?;
+        let of = |id: TableId| {
+            let table = core.catalog.by_id(id)?;
             let stats = table.stats().ok()?;
             let sizes = |(index, stats): (&IndexDef, IndexStats)| {
                 let cached = cached.get(&index.tree).copied().unwrap_or_default();
                 (index.name.clone(), Sizes { stats, cached })
             };
             let sizes = TableSizes {
-                name,
+                name: table.name(),
                 rows: table.row_count(),
                 auto_increment: table.auto_increment(),
                 compression: table.def().compression,
@@ -141,14 +146,14 @@ impl Db {
             };
             Some((table, sizes))
         };
-        // One that has been dropped meanwhile, or is fenced, is left out.
-        let found: Vec<_> = core.catalog.names().into_iter().filter_map(of).collect();
+        // One that has been dropped meanwhile, or is fenced, is left out. A name may go from one to another.
+        let mut found: Vec<_> = core.catalog.ids().into_iter().filter_map(of).collect();
+        found.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         share_files(core, found, &cached)
     }
 }
 
-/// Takes the stored bytes once more, of all tables at about the same moment, and shares the free ones out, so that all
-/// together are the bytes of the files.
+/// Takes the stored bytes once more, of all tables at about the same moment, and shares the files out by them.
 fn share_files(
     core: &Core,
     found: Vec<(Arc<Table>, TableSizes)>,
@@ -166,17 +171,21 @@ fn share_files(
         tables.iter().flat_map(|table| &table.indexes).map(|(_, s)| s.stats.stored_bytes).sum::<u64>()
     };
     tables.push(engine_sizes(core, live_bytes.saturating_sub(stored(&tables)), cached));
-    let all = stored(&tables);
-    let (free, mut before, mut given) = (file_bytes.saturating_sub(all), 0, 0);
+    let (all, mut before, mut given) = (stored(&tables), 0, 0);
     for (_, sizes) in tables.iter_mut().flat_map(|table| &mut table.indexes) {
-        before += sizes.stats.stored_bytes;
-        let upto = (u128::from(free) * u128::from(before)).checked_div(all.into()).unwrap_or_default() as u64;
-        sizes.stats.free_bytes = upto - given;
+        let stats = &mut sizes.stats;
+        before += stats.stored_bytes;
+        let upto =
+            (u128::from(file_bytes) * u128::from(before)).checked_div(all.into()).unwrap_or_default() as u64;
+        stats.allocated_bytes = upto - given;
+        stats.free_bytes = stats.allocated_bytes.saturating_sub(stats.stored_bytes);
         given = upto;
     }
     if let Some((_, engine)) = tables.last_mut().and_then(|table| table.indexes.last_mut()) {
-        engine.stats.free_bytes += free - given;
-        engine.stats.stored_bytes += core.map.file_bytes();
+        let map_bytes = core.map.file_bytes();
+        engine.stats.free_bytes += file_bytes - given;
+        engine.stats.stored_bytes += map_bytes;
+        engine.stats.allocated_bytes += file_bytes - given + map_bytes;
     }
     tables
 }

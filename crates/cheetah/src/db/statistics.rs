@@ -24,9 +24,12 @@ const NAME: &str = "#statistics";
 
 impl Db {
     /// Takes statistics of all indexes of a table by samples from `places` of each and keeps them; durable on return. The
-    /// caller's transaction should have a lock on the table. Reads about so many pages of each index, and a few dozen.
+    /// caller's transaction should have a lock on the table. Reads about so many pages of each index, and a few
+    /// dozen; then up to 96 more, to try dictionaries of what the indexes have now.
     pub fn analyze_table(&self, table: &Arc<Table>, places: u32, key_ends: &mut KeyEnds<'_>) -> Result<()> {
-        self.analyze_in(self.begin(), table.newest(), places, key_ends)
+        let table = table.newest();
+        self.analyze_in(self.begin(), table, places, key_ends)?;
+        refresh_dictionaries(&self.0.core, table)
     }
 
     /// As [`analyze_table`](Self::analyze_table), if that has been done once, the number of rows has changed by a tenth since,
@@ -83,6 +86,21 @@ impl Db {
         // Another connection may have been faster.
         self.create_table(&spec).or_else(|_| self.table(NAME))
     }
+}
+
+/// Whether the table is the engine's own: it gets no dictionaries, as nobody could take them away again.
+pub(super) fn is_internal(table: &Table) -> bool {
+    table.name() == NAME
+}
+
+/// Tries whether dictionaries of what the indexes have now pay. The statistics are there whatever comes of it.
+fn refresh_dictionaries(core: &Core, table: &Table) -> Result<()> {
+    for (_, index) in table.indexes().iter().enumerate().filter(|(no, _)| !table.is_disabled(*no)) {
+        // Between two of them the table may be dropped.
+        let Ok(_usage) = table.use_it() else { return Ok(()) };
+        core.pool.try_dictionary_in_passing(index.tree)?;
+    }
+    Ok(())
 }
 
 fn write(

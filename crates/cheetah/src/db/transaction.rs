@@ -254,9 +254,10 @@ impl Transaction {
         self.locks.insert(at, (table, mode));
     }
 
-    /// Locks a table as a whole unless somebody has to be waited for; whether it is locked.
-    pub(super) fn try_lock_whole(&mut self, table: &Arc<Table>) -> Result<bool> {
-        let (table, mode) = (table.id(), TableMode::Exclusive);
+    /// Locks a whole table exclusively to the end of the transaction unless somebody has to be waited for; whether it is locked. Then
+    /// changes of it need no locks of rows.
+    pub fn try_lock_table(&mut self, table: &Arc<Table>) -> Result<bool> {
+        let (table, mode) = (table.newest().id(), TableMode::Exclusive);
         if !self.holds(table, mode) {
             self.note_begin();
             if !self.locker.try_lock_table(table, mode)? {

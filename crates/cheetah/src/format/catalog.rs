@@ -5,19 +5,23 @@
 //!   I2  The first byte is the version of the layout; a newer one is refused with a clear error.
 //!   I3  Log records, undo records and statistics name an index by its number, which it keeps for life and which no other index of the
 //!       table ever gets. Its position among the indexes may change.
-//!   I4  A definition that does not fit one row is cut into pieces under consecutive keys ([`piece_key`]).
+//!   I4  A definition whose rows have one shape is written as version 2: only those with several need a reader that knows of them.
+//!   I5  A definition that does not fit one row is cut into pieces under consecutive keys ([`piece_key`]).
 //! Layout    docs/format.md, "Catalog rows".
 
-use super::bytes::{check_version, put_prefixed, Defect, Reader};
+use super::bytes::{check_version, ensure, put_prefixed, Defect, Reader};
 use super::image::{Codec, Compression};
 use super::record_fields::{count, number_u32, text};
 use super::row::RowShape;
+use super::row_shapes::{OlderShape, SHAPES_MAX};
 use super::varint;
 use crate::base::{Error, PageId, Result, TableId, TreeId};
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// Rows of this version tell of one row shape.
+const VERSION_OF_ONE_SHAPE: u8 = 2;
 /// Rows of this version have indexes numbered by their positions, and nothing about changes.
 const VERSION_BEFORE_CHANGES: u8 = 1;
 
@@ -70,14 +74,16 @@ pub struct TableDef {
     pub changes: u32,
     /// The number of the next index (I3).
     pub next_number: u32,
-    /// Its indexes; the first is the clustered one.
+    /// Its indexes; the first is the clustered one, whose shape is the newest one of rows.
     pub indexes: Vec<IndexDef>,
+    /// The shapes that older rows may have, each with its position as its number.
+    pub older_shapes: Vec<OlderShape>,
 }
 
 impl TableDef {
     /// Appends the bytes of the definition.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.push(VERSION);
+        out.push(if self.older_shapes.is_empty() { VERSION_OF_ONE_SHAPE } else { VERSION });
         varint::put(out, self.id.0.into());
         put_prefixed(out, self.name.as_bytes());
         out.push(self.compression.codec.code());
@@ -98,6 +104,10 @@ impl TableDef {
             varint::put(out, index.root.0);
             varint::put(out, index.number.into());
         }
+        if !self.older_shapes.is_empty() {
+            varint::put(out, self.older_shapes.len() as u64);
+            self.older_shapes.iter().for_each(|older| older.encode(out));
+        }
     }
 
     /// Reads a definition; total on any bytes.
@@ -108,7 +118,8 @@ impl TableDef {
     fn read(fields: &mut Reader<'_>) -> Parsed<Self> {
         let version = fields.u8()?;
         let is_old = version == VERSION_BEFORE_CHANGES;
-        if !is_old {
+        let has_one_shape = is_old || version == VERSION_OF_ONE_SHAPE;
+        if !has_one_shape {
             check_version("catalog row format", version.into(), VERSION.into())?;
         }
         let mut def = TableDef {
@@ -122,6 +133,7 @@ impl TableDef {
             changes: 0,
             next_number: 0,
             indexes: Vec::new(),
+            older_shapes: Vec::new(),
         };
         if !is_old {
             def.mark = fields.prefixed(usize::MAX)?.to_vec();
@@ -131,6 +143,9 @@ impl TableDef {
             let mut index = decode_index(fields)?;
             index.number = if is_old { position as u32 } else { number_u32(fields)? };
             def.indexes.push(index);
+        }
+        if !has_one_shape {
+            def.read_older_shapes(fields)?;
         }
         fields.finish()?;
         if is_old {
@@ -145,6 +160,15 @@ impl TableDef {
 }
 
 impl TableDef {
+    fn read_older_shapes(&mut self, fields: &mut Reader<'_>) -> Parsed<()> {
+        let newest =
+            self.indexes.first().map(|index| &index.shape).ok_or(Defect::new("no clustered index"))?;
+        let count = fields.length(SHAPES_MAX - 1)?;
+        ensure(count > 0, "several row shapes, but no older one")?;
+        self.older_shapes = (0..count).map(|_| OlderShape::decode(fields, newest)).collect::<Parsed<_>>()?;
+        Ok(())
+    }
+
     /// Every index has a number of its own, below the next one.
     fn check_numbers(&self) -> Parsed<()> {
         let mut numbers: Vec<_> = self.indexes.iter().map(|index| index.number).collect();
@@ -209,6 +233,8 @@ fn decode_index(fields: &mut Reader<'_>) -> Parsed<IndexDef> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::row::{build_row, VarValue};
+    use crate::format::row_shapes::{BitRun, ShapeChange};
 
     fn sample() -> TableDef {
         let index = |tree, name: &str| IndexDef {
@@ -232,20 +258,42 @@ mod tests {
             changes: 3,
             next_number: 5,
             indexes: vec![index(16, "PRIMARY"), index(17, "name")],
+            older_shapes: Vec::new(),
         }
+    }
+
+    fn sample_with_shapes() -> TableDef {
+        let mut defaults = Vec::new();
+        build_row(&[1], &[0; 12], &[VarValue::inline(b""), VarValue::inline(b"new")], &mut defaults);
+        let change = |vars: &[Option<u16>]| ShapeChange {
+            bits: vec![BitRun { from: 0, to: 0, count: 3 }],
+            fixed: vec![Some(0), None],
+            vars: vars.to_vec(),
+            defaults: defaults.clone(),
+        };
+        let first = RowShape { null_bytes: 1, fixed: vec![4], var_count: 1 };
+        let second = RowShape { null_bytes: 2, fixed: vec![4, 2], var_count: 2 };
+        let older_shapes = vec![
+            OlderShape { shape: first, change: change(&[Some(0), None]) },
+            OlderShape { shape: second, change: change(&[Some(1), Some(0)]) },
+        ];
+        TableDef { older_shapes, ..sample() }
     }
 
     #[test]
     fn a_definition_reads_back() {
         let mut bytes = Vec::new();
         sample().encode(&mut bytes);
-        assert_eq!(TableDef::decode(&bytes).unwrap(), sample());
+        assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (sample(), 2));
+        bytes.clear();
+        sample_with_shapes().encode(&mut bytes);
+        assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (sample_with_shapes(), 3));
     }
 
     #[test]
     fn cut_altered_and_newer_definitions_are_refused_without_panic() {
         let mut bytes = Vec::new();
-        sample().encode(&mut bytes);
+        sample_with_shapes().encode(&mut bytes);
         for len in 0..bytes.len() {
             assert!(TableDef::decode(&bytes[..len]).is_err());
         }
@@ -254,7 +302,7 @@ mod tests {
             other[at] ^= 0xff;
             let _ = TableDef::decode(&other);
         }
-        bytes[0] = 3;
+        bytes[0] = 4;
         assert!(matches!(TableDef::decode(&bytes), Err(Error::Unsupported { .. })));
     }
 

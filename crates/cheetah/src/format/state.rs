@@ -5,6 +5,7 @@
 //!       before `lsn` exactly, and nothing behind.
 //!   I2  The first byte is the version of the layout; a newer one is refused with a clear error. So is version 1 with
 //!       transactions in it: their undo records are of a layout that is not read any more.
+//!   I3  Without dictionaries it is written as version 2, which an older engine reads.
 //! Layout    docs/format.md, "Generation state".
 
 use super::bytes::{check_version, put_prefixed, Defect, Reader};
@@ -14,7 +15,9 @@ use crate::base::{Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr, X
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// Without dictionaries.
+const PLAIN_VERSION: u8 = 2;
 /// Without live counts and a place of purge; transactions in it were of three more fields.
 const OLD_VERSION: u8 = 1;
 
@@ -111,12 +114,14 @@ pub struct State {
     pub dropped_trees: Vec<TreeId>,
     /// Tables that nothing may be done to but dropping and emptying.
     pub fenced: Vec<FencedTable>,
+    /// Dictionaries of trees, each one's from the oldest to the newest. A dropped tree may have lost its own.
+    pub dictionaries: Vec<(TreeId, PageId)>,
 }
 
 impl State {
     /// The bytes of the state.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
+        let mut out = vec![if self.dictionaries.is_empty() { PLAIN_VERSION } else { VERSION }];
         let head = [
             self.lsn.0,
             self.next_txn.0,
@@ -149,6 +154,10 @@ impl State {
             varint::put(&mut out, fenced.table.0.into());
             put_prefixed(&mut out, fenced.reason.as_bytes());
         }
+        if !self.dictionaries.is_empty() {
+            varint::put(&mut out, self.dictionaries.len() as u64);
+            put_all(&mut out, self.dictionaries.iter().flat_map(|(tree, page)| [tree.0.into(), page.0]));
+        }
         out
     }
 
@@ -164,7 +173,7 @@ impl State {
     /// The state, and how many transactions an older version has left to be finished.
     fn read(fields: &mut Reader<'_>) -> Parsed<(Self, usize)> {
         let version = fields.u8()?;
-        if version != OLD_VERSION {
+        if ![OLD_VERSION, PLAIN_VERSION].contains(&version) {
             check_version("generation state format", version.into(), VERSION.into())?;
         }
         let mut state = State {
@@ -191,6 +200,12 @@ impl State {
         for _ in 0..count(fields)? {
             let table = TableId(number_u32(fields)?);
             state.fenced.push(FencedTable { table, reason: text(fields)?.to_owned() });
+        }
+        if version == VERSION {
+            for _ in 0..count(fields)? {
+                let tree = TreeId(number_u32(fields)?);
+                state.dictionaries.push((tree, PageId(fields.varint()?)));
+            }
         }
         fields.finish()?;
         Ok((state, left))
@@ -282,12 +297,16 @@ mod tests {
             tables: vec![TableState { table: TableId(2), row_count: 5, auto_increment: 6, hidden_key: 7 }],
             dropped_trees: vec![TreeId(17)],
             fenced: vec![FencedTable { table: TableId(2), reason: "page 7".into() }],
+            dictionaries: vec![(TreeId(18), PageId(40)), (TreeId(18), PageId(90))],
         }
     }
 
     #[test]
     fn a_state_reads_back() {
         assert_eq!(State::decode(&sample().encode()).unwrap(), sample());
+        let plain = State { dictionaries: vec![], ..sample() };
+        assert_eq!(State::decode(&plain.encode()).unwrap(), plain);
+        assert_eq!((sample().encode()[0], plain.encode()[0]), (3, 2));
     }
 
     #[test]
@@ -321,7 +340,8 @@ mod tests {
     fn a_state_of_version_1_without_transactions_is_read_with_nothing_to_purge() {
         let pages = [9, 10].map(|page| UndoPage { page: PageId(page), live: 0 }).to_vec();
         let purge = PurgeState { at: UndoPtr(6000), ..PurgeState::default() };
-        let expected = State { undo_pages: pages, purge, txns: vec![], fenced: vec![], ..sample() };
+        let (txns, fenced, dictionaries) = (vec![], vec![], vec![]);
+        let expected = State { undo_pages: pages, purge, txns, fenced, dictionaries, ..sample() };
         assert_eq!(State::decode(&old(0)).unwrap(), expected);
     }
 

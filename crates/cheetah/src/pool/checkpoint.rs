@@ -13,9 +13,17 @@
 
 use super::hand_over::HandOver;
 use super::Pool;
-use crate::base::{planted, Generation, Lsn, PageId, Result};
+use crate::base::{planted, statement_threads, Generation, Lsn, PageId, Result, TreeId};
 use crate::page_map::{Commit, MapStore};
+use parking_lot::Mutex;
 use std::cmp::Reverse;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+/// Pages that one of several threads takes at a time: few, so that images come to lie about in the order of their pages.
+const PAGES_PER_TURN: usize = 16;
+/// Pages that are worth another thread: some milliseconds of encoding, for a tenth of one to start it.
+const PAGES_PER_THREAD_MIN: usize = 32;
 
 /// What the layers above store with a generation, as it was at the cut.
 #[derive(Clone, Default, Debug)]
@@ -72,6 +80,45 @@ impl Pool {
     }
 }
 
+impl Pool {
+    /// Does `work`, and writes meanwhile, on another thread if a statement may have one, changed pages of a tree, so that little of it is left to a
+    /// checkpoint afterwards. In any case it settles what dictionary they are written with, see [`settle_dictionary`](Self::settle_dictionary). The caller
+    /// keeps the tree from being dropped and others from changing it: those pages would be written again. Errors are those of `work`: who needs the pages on
+    /// disk meets the others again.
+    pub fn write_beside<T>(&self, tree: TreeId, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let helper = (statement_threads() > 1).then(|| {
+                let thread = thread::Builder::new().name("cheetah-write".into());
+                // Without it the checkpoint has more to do.
+                thread.spawn_scoped(scope, || self.write_tree(tree, &is_over)).ok()
+            });
+            let done = work();
+            is_over.store(true, Relaxed);
+            match helper.flatten().map(thread::ScopedJoinHandle::join) {
+                Some(Err(panic)) => std::panic::resume_unwind(panic),
+                Some(Ok(_)) => done,
+                None => done.and_then(|done| self.settle_dictionary(tree).map(|()| done)),
+            }
+        })
+    }
+
+    /// Writes the pages of a tree that are dirty now, in their order, until `is_over`.
+    fn write_tree(&self, tree: TreeId, is_over: &AtomicBool) -> Result<()> {
+        self.settle_dictionary(tree)?;
+        let mut pages = self.changes_of(self.generation()).dirty_pids();
+        pages.retain(|pid| self.table.entry(*pid).tree() == tree);
+        pages.sort_unstable();
+        for pid in pages.into_iter().take_while(|_| !is_over.load(Relaxed)) {
+            let frame = self.table.entry(pid).frame().cloned();
+            if let Some(frame) = frame.filter(|frame| frame.dirty().is_some()) {
+                self.try_write_out(&frame)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Checkpoint<'_> {
     /// The generation being written.
     pub fn generation(&self) -> Generation {
@@ -92,6 +139,45 @@ impl Checkpoint<'_> {
             self.check()?;
         }
         Ok(self.pages.len())
+    }
+
+    /// Writes all pages that are left, with up to `threads` threads, this one among them; alone if no other can be started. After an error, drop the
+    /// checkpoint: nobody has the pages that were left.
+    pub fn write_all(&mut self, threads: usize) -> Result<()> {
+        let helpers = (self.pages.len() / PAGES_PER_THREAD_MIN).min(threads.saturating_sub(1));
+        let pages = Mutex::new(std::mem::take(&mut self.pages));
+        thread::scope(|scope| {
+            let help = |_| {
+                let thread = thread::Builder::new().name("cheetah-write".into());
+                // Without it the others do its part.
+                thread.spawn_scoped(scope, || self.write_in_turns(&pages)).ok()
+            };
+            let helpers: Vec<_> = (0..helpers).filter_map(help).collect();
+            let written = self.write_in_turns(&pages);
+            helpers.into_iter().fold(written, |written, helper| match helper.join() {
+                Ok(helped) => written.and(helped),
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+        })
+    }
+
+    /// Takes pages from the end of `pages` and writes them until there are none, or one cannot be written.
+    fn write_in_turns(&self, pages: &Mutex<Vec<PageId>>) -> Result<()> {
+        loop {
+            let turn = {
+                let mut pages = pages.lock();
+                let rest = pages.len().saturating_sub(PAGES_PER_TURN);
+                pages.split_off(rest)
+            };
+            if turn.is_empty() {
+                return Ok(());
+            }
+            let mut write = |pid: &PageId| {
+                self.pool.write_page_of(*pid, self.generation)?;
+                self.check()
+            };
+            turn.iter().rev().try_for_each(&mut write).inspect_err(|_| pages.lock().clear())?;
+        }
     }
 
     /// Makes the images written so far durable, so that little is left for the end: a long sync there makes the commits of

@@ -2,11 +2,15 @@
 //!
 //! A page is written when it is about to leave memory, and not before: a page that is still being changed would be
 //! written again. So a load writes each page about once. Only when most of the memory is dirty is any page written. Pages that are
-//! built as a whole do not change any more: these are written at once, while the next ones are built.
+//! settled, as they were built as a whole or left full by ascending keys of a dump, hardly change any more: these are written while the next ones
+//! come, but not before the first dictionary of their tree has been tried. A later change writes them again.
+//!
+//! Locks     `settled` is a leaf: it is taken under latches of pages.
 
 use super::pacing::Pressure;
 use super::{PageClass, Pool};
 use crate::base::{PageId, Result};
+use std::collections::VecDeque;
 
 /// Share of the frames that the cleaner keeps free for threads that read: one in fifty.
 const SPARE_SHARE: usize = 50;
@@ -19,8 +23,20 @@ const CATCH_UP_NS: u64 = 1_000_000_000;
 /// Pages written in one step at most.
 const STEP_PAGES_MAX: u64 = 256;
 
-/// Built pages that wait for the cleaner at most; a checkpoint writes the others.
-const BUILT_PAGES_MAX: usize = 1 << 16;
+/// Pages of each sort that wait for the cleaner at most; a checkpoint writes the others.
+const SETTLED_PAGES_MAX: usize = 1 << 16;
+/// Part of the frames that the newest large values may take before the cleaner begins with the oldest: those that do not live long are
+/// gone by then.
+const VALUES_KEPT_PART: usize = 32;
+
+/// Pages that will hardly change, so they are written soon.
+#[derive(Default, Debug)]
+pub(super) struct SettledPages {
+    /// Of trees that are loaded.
+    loaded: VecDeque<PageId>,
+    /// Of large values that transactions have written.
+    values: VecDeque<PageId>,
+}
 
 /// When the cleaner ran, and what it has not spent yet.
 #[derive(Default, Debug)]
@@ -50,7 +66,7 @@ impl Pool {
         self.health.check()?;
         self.update_accounts();
         let mut written = self.clean_leaving()?;
-        written += self.clean_built()?;
+        written += self.clean_settled()?;
         let pressure = self.pressure(log_percent);
         let due = self.cleaning.lock().due(now_ns, pressure.cleaner_pages_per_second(io_capacity));
         if pressure.is_high() {
@@ -77,21 +93,43 @@ impl Pool {
         self.write_pages(leaving.into_iter().take(STEP_PAGES_MAX as usize))
     }
 
-    /// Has the cleaner write a page that was built as a whole.
-    pub fn note_built(&self, page: PageId) {
-        let mut built = self.built.lock();
-        if built.len() < BUILT_PAGES_MAX {
-            built.push_back(page);
-        }
+    /// Has the cleaner write pages that a load has built as a whole, or that do not change any more.
+    pub fn note_settled(&self, pages: impl Iterator<Item = PageId>) {
+        let loaded = &mut self.settled.lock().loaded;
+        loaded.extend(pages.take(SETTLED_PAGES_MAX - loaded.len()));
     }
 
-    /// Writes some of the pages that were built.
-    fn clean_built(&self) -> Result<usize> {
-        let mut built = self.built.lock();
-        let count = built.len().min(STEP_PAGES_MAX as usize);
-        let pages: Vec<_> = built.drain(..count).collect();
-        drop(built);
-        self.write_pages(pages.into_iter())
+    /// Has the cleaner write pages of a large value, when enough others have come after it.
+    pub fn note_value(&self, pages: impl Iterator<Item = PageId>) {
+        let values = &mut self.settled.lock().values;
+        values.extend(pages.take(SETTLED_PAGES_MAX - values.len()));
+    }
+
+    /// Writes some of the pages that are settled. Those that wait for a dictionary go to the end.
+    fn clean_settled(&self) -> Result<usize> {
+        let kept = self.memory.frames_limit() / VALUES_KEPT_PART / self.page_bytes as usize;
+        let mut pages = Vec::new();
+        {
+            let SettledPages { loaded, values } = &mut *self.settled.lock();
+            let from_values = values.len().saturating_sub(kept).min(STEP_PAGES_MAX as usize);
+            pages.extend(values.drain(..from_values));
+            pages.extend(loaded.drain(..loaded.len().min(STEP_PAGES_MAX as usize)));
+        }
+        let (early, due): (Vec<_>, Vec<_>) =
+            pages.into_iter().partition(|page| self.waits_for_dictionary(*page));
+        self.note_settled(early.into_iter());
+        self.write_pages(due.into_iter())
+    }
+
+    /// Whether a page has no image yet, and the first dictionary of its tree has still to be tried.
+    fn waits_for_dictionary(&self, page: PageId) -> bool {
+        let (tree, is_due) = {
+            let entry = self.table.entry(page);
+            let is_new = entry.location().is_none() && entry.frame().is_some();
+            (entry.tree(), entry.is_used() && is_new)
+        };
+        let state = self.trees.known(tree).filter(|_| is_due);
+        state.is_some_and(|state| state.awaits_first_trial())
     }
 
     /// Writes up to `pages_max` changed pages of the current generation.

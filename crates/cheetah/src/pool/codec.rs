@@ -4,16 +4,16 @@
 use super::trees::TreeDef;
 use super::PageClass;
 use crate::base::{Error, Generation, PageId, Result, TreeId, TxnId};
-use crate::format::image::{self, Compression, Encoding, Expected, ImageHeader, Workspace};
+use crate::format::image::{self, Compression, Encoding, Expected, ImageHeader, Primer, Workspace};
 use crate::format::page::{PageKind, PageView};
 use crate::format::row::RowShape;
 use crate::format::Location;
 use crate::segment::Stream;
 
 /// Replaces `image` by that of a page. Pages of trees that are not registered are compressed as they are. Records of
-/// transactions below `freeze_below` lose their version.
+/// transactions below `freeze_below` lose their version. A definition comes with the dictionary of its tree.
 pub(super) fn encode(
-    def: Option<&TreeDef>,
+    def: Option<(&TreeDef, Option<&Primer>)>,
     page: &[u8],
     pid: PageId,
     generation: Generation,
@@ -23,8 +23,13 @@ pub(super) fn encode(
 ) {
     let opaque = RowShape::opaque();
     let how = match def {
-        Some(def) => Encoding { shape: &def.shape, compression: def.compression, freeze_below },
-        None => Encoding { shape: &opaque, compression: Compression::default(), freeze_below },
+        Some((def, dictionary)) => {
+            Encoding { shape: &def.shape, compression: def.compression, freeze_below, dictionary }
+        }
+        None => {
+            let compression = Compression::default();
+            Encoding { shape: &opaque, compression, freeze_below, dictionary: None }
+        }
     };
     workspace.encode(page, pid, generation, &how, image);
 }

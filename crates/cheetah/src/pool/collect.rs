@@ -93,6 +93,20 @@ impl Pool {
         self.changes_of(self.generation()).is_some() || self.collection.lock().waits_for_commit
     }
 
+    /// Bytes of images written since the opening, less those that are needed. It grows by what is rewritten, moved or
+    /// freed: by how much since a checkpoint is what the next one lets go.
+    pub fn outdated_bytes(&self) -> i64 {
+        let counters = &self.counters;
+        let written =
+            counters.written_bytes.get() + counters.blob_written_bytes.get() + counters.moved_bytes.get();
+        written as i64 - self.segments.totals().live_bytes as i64
+    }
+
+    /// Bytes of images that are needed.
+    pub fn live_bytes(&self) -> u64 {
+        self.segments.totals().live_bytes
+    }
+
     /// Moves images until `budget` bytes are moved, or none of the victim are left: for those who need space now, and
     /// for tests. Returns the bytes moved.
     pub fn collect(&self, budget: u64) -> Result<u64> {

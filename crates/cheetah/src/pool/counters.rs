@@ -65,6 +65,10 @@ macro_rules! counters {
 }
 
 counters! {
+    /// Dictionaries prepared to be read with or written with.
+    dictionary_loads: Counter,
+    /// Images written without the dictionary of their tree, as it was not in memory.
+    dictionary_misses: Counter,
     /// Fetches.
     requests: StripedCounter,
     /// Fetches that read an image.

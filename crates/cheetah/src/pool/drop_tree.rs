@@ -27,6 +27,20 @@ impl Pool {
         Ok(next)
     }
 
+    /// Up to `pages_max` pages of a tree, those with the highest numbers, in ascending order: most likely the newest. Only among
+    /// the last `looks_max` numbers.
+    pub(super) fn newest_pages_of(&self, tree: TreeId, pages_max: usize, looks_max: usize) -> Vec<PageId> {
+        let end = self.pids.lock().end();
+        let is_of = |pid: &PageId| {
+            let entry = self.table.existing(*pid);
+            entry.is_some_and(|entry| entry.is_used() && entry.tree() == tree)
+        };
+        let looked_at = (1..end.0).rev().take(looks_max).map(PageId);
+        let mut found: Vec<_> = looked_at.filter(is_of).take(pages_max).collect();
+        found.reverse();
+        found
+    }
+
     /// Up to about `pages_max` pages of `trees` from number `from` upwards, in a bounded number of looks, and where
     /// to go on.
     pub(super) fn pages_of(

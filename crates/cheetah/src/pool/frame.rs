@@ -29,7 +29,7 @@ pub(super) struct Frame {
     pub(super) tree: TreeId,
     pub(super) class: PageClass,
     pub(super) bytes_count: usize,
-    /// The latch with the bytes under it. Empty once the buffer has been given back.
+    /// The latch with the bytes under it.
     bytes: RwLock<PageBuf>,
     /// Moves with every change; never the same for two contents of a page.
     version: AtomicU64,
@@ -89,14 +89,6 @@ impl Frame {
         self.detached.store(true, Ordering::Release);
     }
 
-    /// Gives the buffer back before the frame is dropped. Only when nobody else can reach the bytes.
-    pub(super) fn give_back_bytes(&self) {
-        let bytes = std::mem::replace(&mut *self.bytes.write(), PageBuf::new(0));
-        if !bytes.is_empty() {
-            self.buffers.give(self.class, bytes);
-        }
-    }
-
     /// The latch that lets readers in, but no writer and nobody else who wants to write the page out.
     pub(super) fn latch_to_write_out(&self) -> RwLockUpgradableReadGuard<'_, PageBuf> {
         self.bytes.upgradable_read()
@@ -105,6 +97,11 @@ impl Frame {
     /// As [`latch_to_write_out`](Self::latch_to_write_out) without waiting.
     pub(super) fn try_latch_to_write_out(&self) -> Option<RwLockUpgradableReadGuard<'_, PageBuf>> {
         self.bytes.try_upgradable_read()
+    }
+
+    /// The bytes, unless somebody is changing them. Does not wait.
+    pub(super) fn try_read(&self) -> Option<RwLockReadGuard<'_, PageBuf>> {
+        self.bytes.try_read()
     }
 
     /// Bytes in use of a leaf, unless somebody is changing it; none of other pages. Does not wait.
@@ -147,9 +144,7 @@ impl Frame {
 impl Drop for Frame {
     fn drop(&mut self) {
         let bytes = std::mem::replace(self.bytes.get_mut(), PageBuf::new(0));
-        if !bytes.is_empty() {
-            self.buffers.give(self.class, bytes);
-        }
+        self.buffers.give(self.class, bytes);
     }
 }
 

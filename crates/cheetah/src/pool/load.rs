@@ -10,6 +10,7 @@ use super::page_table::{PageEntry, Residence};
 use super::queues::EvictionTime;
 use super::{codec, PageClass, Pool};
 use crate::base::{Error, PageId, Result, TreeId};
+use crate::format::page::{is_built, PageBuf, PageKind, PageView};
 use crate::format::Location;
 use std::sync::Arc;
 
@@ -169,7 +170,53 @@ impl Pool {
             self.trees.get(frame.tree).correct_class(guess, frame.class);
         }
         entry.publish(frame.clone());
-        self.queues.add(frame.clone(), evicted);
+        self.queues.add(frame, evicted);
+    }
+
+    /// The content of a dictionary's page, by a door of its own (D5): nobody waits for this reader, and it waits for nobody. `None` when the
+    /// page is gone.
+    pub(super) fn read_dictionary(&self, tree: TreeId, pid: PageId) -> Result<Option<Vec<u8>>> {
+        loop {
+            let Some(entry) = self.table.existing(pid).filter(|entry| entry.is_used()) else {
+                return Ok(None);
+            };
+            if entry.tree() != tree {
+                return Err(no_dictionary(pid, tree));
+            }
+            if let Some(frame) = entry.frame().cloned() {
+                drop(entry);
+                // Nobody changes a dictionary: who has this latch has that of another page, perhaps this thread itself.
+                let bytes = frame.try_read().ok_or_else(|| no_dictionary(pid, tree))?;
+                return dictionary_content(&bytes, pid, tree).map(Some);
+            }
+            let source = Source::of(&entry);
+            drop(entry);
+            let read = self.read_dictionary_image(pid, source);
+            let moved = self.table.existing(pid).and_then(|entry| entry.location()) != Some(source.location);
+            if !moved {
+                return read.map(Some);
+            }
+        }
+    }
+
+    fn read_dictionary_image(&self, pid: PageId, source: Source) -> Result<Vec<u8>> {
+        self.scratch.with_buffer(|image| {
+            let read = self.segments.read_unchecked(&source.location, image);
+            read.map_err(|error| name_page(error, pid, source))?;
+            let expected = codec::expected(pid, source.tree, &source.location);
+            let checked = codec::check(image, &expected, self.page_bytes);
+            let (header, _) = checked.map_err(name_dictionary)?;
+            // Before anything that it may name is asked for.
+            if header.kind != PageKind::Dictionary {
+                return Err(no_dictionary(pid, source.tree));
+            }
+            let mut bytes = PageBuf::new(header.page_bytes);
+            let rebuilt = self
+                .scratch
+                .with_workspace(|workspace| workspace.rebuild(&header, image, &expected, None, &mut bytes));
+            rebuilt.map_err(name_dictionary)?;
+            dictionary_content(&bytes, pid, source.tree)
+        })
     }
 
     fn read_frame(&self, pid: PageId, source: Source) -> Result<Arc<Frame>> {
@@ -192,17 +239,39 @@ impl Pool {
         self.counters.read_bytes.add(image.len() as u64);
         let expected = codec::expected(pid, source.tree, &source.location);
         let (header, class) = codec::check(image, &expected, self.page_bytes)?;
+        let dictionary = header.dictionary.map(|name| self.dictionary(source.tree, name.page)).transpose();
+        let dictionary = dictionary.map_err(|error| name_page(error, pid, source))?;
         make_room(class)?;
         let mut bytes = self.buffers.take(class);
         let tree = self.trees.get(source.tree);
         let decoded = self.scratch.with_workspace(|workspace| {
             let begin_ns = self.images.begin_ns();
-            let decoded = workspace.rebuild(&header, image, &expected, &mut bytes);
+            let decoded = workspace.rebuild(&header, image, &expected, dictionary.as_deref(), &mut bytes);
             self.images.decoded(&tree, image.len(), begin_ns);
             decoded
         });
         let frame = self.new_frame(pid, source.tree, class, bytes);
         decoded.map(|()| frame)
+    }
+}
+
+fn dictionary_content(bytes: &[u8], pid: PageId, tree: TreeId) -> Result<Vec<u8>> {
+    let is_one = is_built(bytes) && PageView::new(bytes).kind() == PageKind::Dictionary;
+    match is_one {
+        true => Ok(PageView::new(bytes).content().to_vec()),
+        false => Err(no_dictionary(pid, tree)),
+    }
+}
+
+fn no_dictionary(pid: PageId, tree: TreeId) -> Error {
+    Error::corrupt(format!("dictionary {pid} of tree {tree}"), "the page is none")
+}
+
+/// Adds to an error of a read that it was about a dictionary.
+fn name_dictionary(error: Error) -> Error {
+    match error {
+        Error::Corruption { place, detail } => Error::corrupt(format!("dictionary in {place}"), detail),
+        other => other,
     }
 }
 

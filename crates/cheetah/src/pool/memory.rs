@@ -78,6 +78,13 @@ pub struct Booked {
     bytes: usize,
 }
 
+impl Booked {
+    /// How many.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl Drop for Booked {
     fn drop(&mut self) {
         self.memory.subtract(self.account, self.bytes);

@@ -18,6 +18,9 @@ mod codec;
 mod collect;
 mod counters;
 mod cut;
+mod dictionaries;
+mod dictionary_cache;
+mod dictionary_trials;
 mod doors;
 mod drop_tree;
 mod frame;
@@ -39,12 +42,15 @@ mod room;
 mod scratch;
 mod stats;
 mod trees;
+pub(crate) mod trial;
 mod write_out;
 
 #[cfg(test)]
 mod ahead_tests;
 #[cfg(test)]
 mod crash_tests;
+#[cfg(test)]
+mod dictionary_tests;
 #[cfg(test)]
 mod interleaving_tests;
 #[cfg(test)]
@@ -63,6 +69,8 @@ pub use ahead::REQUEST_PAGES_MAX;
 pub use cached::Cached;
 pub use checkpoint::{Checkpoint, CutState};
 pub use class::PageClass;
+pub use dictionaries::DictionaryDue;
+pub use dictionary_trials::LentTree;
 pub use frame::{PageRef, ReadGuard, WriteGuard};
 pub use gate::Action;
 pub use image_work::{ImageWork, IMAGE_BYTES_CLASSES};

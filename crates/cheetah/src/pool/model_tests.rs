@@ -1,12 +1,19 @@
 //! The pool against a model: random actions, checkpoints that are interleaved with them, crashes, and a disk that
-//! fills up. After a crash the database is exactly what it was at the cut of the last committed generation.
+//! fills up. Dictionaries are made, and come and go in memory. After a crash the database is exactly what it was at the cut of the last
+//! committed generation.
 
-use super::testing::{get, put, Database, TREE};
-use super::{CutState, PageClass, PageRef};
+use super::testing::{get, put, value_content, Database, TREE};
+use super::{CutState, PageClass, PageRef, TreeDef};
 use crate::base::{planted, Config, Error, PageId};
+use crate::format::image::{Compression, Primer};
+use crate::format::row::RowShape;
+use crate::format::state::State;
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::collections::BTreeMap;
+
+/// More than a tree ever has: many are to be made at bad moments.
+const DICTIONARIES_MAX: usize = 60;
 
 type Model = BTreeMap<PageId, u64>;
 
@@ -16,17 +23,39 @@ struct Run {
     /// The database now, and at the last committed cut.
     now: Model,
     committed: Model,
+    /// The dictionaries of the committed generation.
+    committed_dictionaries: Vec<PageId>,
+    /// How often a dictionary was read or prepared.
+    dictionary_loads: u64,
     next_value: u64,
     now_ns: u64,
 }
 
+fn register(db: &Database) {
+    let compression = Compression::default();
+    db.pool.register_tree(TreeDef { id: TREE, shape: RowShape::opaque(), compression });
+}
+
+/// What the only user of the pool keeps with a generation.
+fn state(db: &Database) -> State {
+    State { dictionaries: db.pool.dictionaries(), ..State::default() }
+}
+
+fn dictionary_pages(db: &Database) -> Vec<PageId> {
+    db.pool.dictionaries_and_pages(TREE).0
+}
+
 impl Run {
     fn new(seed: u64) -> Self {
+        let db = Database::new(&Config::tiny());
+        register(&db);
         Self {
-            db: Some(Database::new(&Config::tiny())),
+            db: Some(db),
             rng: Rng::new(seed),
             now: Model::new(),
             committed: Model::new(),
+            committed_dictionaries: Vec::new(),
+            dictionary_loads: 0,
             next_value: 1,
             now_ns: 0,
         }
@@ -104,10 +133,35 @@ impl Run {
     }
 
     fn step(&mut self) {
-        match self.rng.below(10) {
-            0 => self.background(),
-            1 => self.look(),
+        match self.rng.below(100) {
+            0..10 => self.background(),
+            10..20 => self.look(),
+            20..24 => self.change_dictionaries(),
             _ => self.act(),
+        }
+    }
+
+    /// Makes one, forgets those in memory, or loads what is missing there.
+    fn change_dictionaries(&mut self) {
+        let what = self.rng.below(4);
+        let value = self.value();
+        let db = self.db();
+        let result = match what {
+            0 if dictionary_pages(db).len() < DICTIONARIES_MAX => {
+                let content = value_content(value, 300);
+                let primer = Primer::new(PageId::NONE, &content, Compression::default()).unwrap();
+                db.pool.add_dictionary(TREE, &db.pool.trees.get(TREE), &content, primer)
+            }
+            1 => db.pool.try_dictionary(TREE).map(drop),
+            2 => {
+                db.pool.forget_dictionaries(TREE);
+                Ok(())
+            }
+            _ => db.pool.dictionary_due().map(drop),
+        };
+        match result {
+            Ok(()) | Err(Error::DiskFull(_)) => {}
+            Err(error) => panic!("{error}"),
         }
     }
 
@@ -124,7 +178,9 @@ impl Run {
     fn checkpoint(&mut self) {
         let at_cut = self.now.clone();
         let pool = self.db().pool.clone();
-        let (mut checkpoint, ()) = pool.begin_checkpoint(|_| ());
+        let (mut checkpoint, state) = pool.begin_checkpoint(|_| state(self.db()));
+        let dictionaries = state.dictionaries.iter().map(|(_, page)| *page).collect();
+        let cut = CutState { state: state.encode(), ..CutState::default() };
         loop {
             match checkpoint.write_some(self.rng.below(20) as usize) {
                 Ok(0) => break,
@@ -138,8 +194,11 @@ impl Run {
                 return;
             }
         }
-        match checkpoint.commit(&self.db().map, &CutState::default(), || Ok(())) {
-            Ok(_) => self.committed = at_cut,
+        match checkpoint.commit(&self.db().map, &cut, || Ok(())) {
+            Ok(_) => {
+                self.committed = at_cut;
+                self.committed_dictionaries = dictionaries;
+            }
             Err(error) => assert!(matches!(error, Error::DiskFull(_)), "{error}"),
         }
     }
@@ -148,7 +207,14 @@ impl Run {
         let db = self.db.take().unwrap();
         let policy = if self.rng.chance(0.5) { CrashPolicy::SyncedOnly } else { CrashPolicy::Random(0.5) };
         let disk = db.disk.crash(policy, self.rng.next_u64());
-        self.db = Some(db.crash(disk));
+        self.dictionary_loads += db.pool.counters.dictionary_loads.get();
+        let db = db.crash(disk);
+        register(&db);
+        if !db.state.is_empty() {
+            db.pool.adopt_dictionaries(&State::decode(&db.state).unwrap().dictionaries);
+        }
+        assert_eq!(dictionary_pages(&db), self.committed_dictionaries);
+        self.db = Some(db);
         self.now = self.committed.clone();
         self.compare();
     }
@@ -156,13 +222,16 @@ impl Run {
     fn compare(&self) {
         let db = self.db();
         let bytes = db.pool.tree_bytes(TREE);
-        assert_eq!(bytes.pages, self.now.len() as u64);
+        let dictionaries = dictionary_pages(db);
+        assert_eq!(bytes.pages, (self.now.len() + dictionaries.len()) as u64);
+        dictionaries.iter().for_each(|page| db.pool.check_dictionary(TREE, *page).unwrap());
         for (pid, value) in &self.now {
             assert_eq!(db.value(*pid), Some(*value), "page {pid}");
         }
     }
 
-    fn run(&mut self, rounds: usize) {
+    /// How often dictionaries were needed.
+    fn run(&mut self, rounds: usize) -> u64 {
         for _ in 0..rounds {
             for _ in 0..self.rng.below(120) {
                 self.step();
@@ -181,15 +250,18 @@ impl Run {
         }
         self.db().disk.set_space(None);
         self.compare();
+        self.dictionary_loads + self.db().pool.counters.dictionary_loads.get()
     }
 }
 
 #[test]
 fn after_any_crash_the_database_is_the_last_committed_generation() {
+    let mut loads = 0;
     for seed in 0..8 {
         println!("seed {seed}");
-        Run::new(seed).run(60);
+        loads += Run::new(seed).run(60);
     }
+    assert!(loads > 100, "{loads}");
 }
 
 /// Whether the model notices a planted bug within some seeds.
@@ -209,6 +281,7 @@ fn the_model_catches_planted_bugs() {
         "pool: forget the moves of an abandoned checkpoint",
         "pool: skip the capture of a changed page",
         "pool: skip the capture of a freed page",
+        "pool: name a dictionary of the next generation",
     ] {
         assert!(is_caught(bug), "{bug}");
     }

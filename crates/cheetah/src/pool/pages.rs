@@ -3,10 +3,11 @@
 use super::ahead::Ahead;
 use super::buffers::Buffers;
 use super::changes::Changes;
-use super::cleaner::Schedule;
+use super::cleaner::{Schedule, SettledPages};
 use super::collect::Collection;
 use super::counters::Counters;
 use super::cut::Cut;
+use super::dictionaries::Dictionaries;
 use super::frame::{Frame, PageRef};
 use super::gate::{Action, Gate};
 use super::hand_over::HandOver;
@@ -26,7 +27,6 @@ use crate::format::MapEntry;
 use crate::segment::Segments;
 use cheetah_io::Clock;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -45,6 +45,7 @@ pub struct Pool {
     pub(super) table: PageTable,
     pub(super) pids: Mutex<FreePids>,
     pub(super) trees: Trees,
+    pub(super) dictionaries: Dictionaries,
     pub(super) gate: Gate,
     pub(super) cut: Cut,
     /// Of the current generation and of the one before, by the lowest bit.
@@ -56,8 +57,7 @@ pub struct Pool {
     pub(super) counters: Counters,
     pub(super) images: ImageCounters,
     pub(super) cleaning: Mutex<Schedule>,
-    /// Pages that a load has built: nobody changes them, so they are written at once.
-    pub(super) built: Mutex<VecDeque<PageId>>,
+    pub(super) settled: Mutex<SettledPages>,
     pub(super) collection: Mutex<Collection>,
     load_no: AtomicU64,
     /// Of the current generation and of the one before, by the lowest bit.
@@ -96,6 +96,7 @@ impl Pool {
             segments,
             buffers: Arc::new(Buffers::new(config.page_bytes, memory.clone())),
             scratch: Scratch::new(&memory, config.page_bytes),
+            dictionaries: Dictionaries::new(&memory),
             memory,
             table,
             pids: Mutex::new(FreePids::new(&used)),
@@ -109,7 +110,7 @@ impl Pool {
             counters: Counters::default(),
             images: ImageCounters::new(clock),
             cleaning: Mutex::default(),
-            built: Mutex::default(),
+            settled: Mutex::default(),
             collection: Mutex::default(),
             load_no: AtomicU64::new(1),
             freeze_below: Default::default(),
@@ -129,6 +130,7 @@ impl Pool {
     /// Forgets a tree whose pages have all been freed.
     pub fn forget_tree(&self, tree: TreeId) {
         self.trees.forget(tree);
+        self.forget_dictionaries(tree);
     }
 
     /// What a tree occupies now.
@@ -214,8 +216,10 @@ impl Pool {
         assert_eq!(entry.residence(), Residence::Free, "a page number is given out once");
         self.set_dirty(&entry, &frame, Some(action.generation()));
         entry.start(frame.clone());
-        self.queues.add(frame.clone(), EvictionTime::default());
-        self.trees.get(tree).add_page(class);
+        self.queues.add(&frame, EvictionTime::default());
+        let state = self.trees.get(tree);
+        state.add_page(class);
+        self.note_growth(tree, &state);
         self.counters.creates.one();
         PageRef(frame)
     }
@@ -272,8 +276,8 @@ impl Pool {
         drop(entry);
         drop(latch);
         self.pids.lock().put(pid, generation);
-        if let Some(frame) = frame {
-            give_back_unused(&frame);
+        if frame.is_some() {
+            self.queues.note_freed();
         }
         true
     }
@@ -323,6 +327,7 @@ impl Pool {
         all.push(("pool_frame_allocations", self.buffers.allocations() as u64));
         all.push(("pool_frame_bytes_limit", self.memory.frames_limit() as u64));
         all.push(("pool_dirty_pages", self.dirty_count() as u64));
+        all.push(("pool_dictionaries", self.trees.dictionaries().len() as u64));
         let files = self.segments.totals();
         all.push(("segments", files.segments_count));
         all.push(("segment_bytes", files.file_bytes));
@@ -343,13 +348,5 @@ impl Pool {
     pub(super) fn update_accounts(&self) {
         self.memory.set(Account::PageTable, self.table.bytes());
         self.memory.set(Account::Changes, self.changes.iter().map(Changes::bytes).sum());
-    }
-}
-
-/// Returns the memory of a freed page at once when nobody can reach it: the only references are ours and that of
-/// the evictor's queues, and new ones are made from the page table only.
-fn give_back_unused(frame: &Arc<Frame>) {
-    if Arc::strong_count(frame) == 2 {
-        frame.give_back_bytes();
     }
 }

@@ -47,7 +47,7 @@ pub(super) struct Candidate {
 
 impl Queues {
     /// Adds a frame that has just come to life.
-    pub(super) fn add(&self, frame: Arc<Frame>, evicted: EvictionTime) {
+    pub(super) fn add(&self, frame: &Arc<Frame>, evicted: EvictionTime) {
         let soon = evicted.0 != 0 && self.now().0.wrapping_sub(evicted.0) < SOON_EIGHTHS;
         let mut lists = self.lists.lock();
         if soon {
@@ -62,22 +62,25 @@ impl Queues {
         let mut lists = self.lists.lock();
         for _ in 0..LOOKS_MAX {
             let (frame, from_small) = lists.pop()?;
-            if frame.is_detached() {
-                return Some(Candidate { frame, from_small });
-            }
+            let Some(frame) = frame else { continue };
             match (from_small, frame.uses()) {
                 (_, 0) => return Some(Candidate { frame, from_small }),
                 (true, _) => frame.forget_uses(),
                 (false, _) => frame.forget_one_use(),
             }
-            lists.push_main(frame);
+            lists.push_main(&frame);
         }
         None
     }
 
+    /// Notes that a page has been freed whose frame is in the queues.
+    pub(super) fn note_freed(&self) {
+        self.lists.lock().note_freed();
+    }
+
     /// Puts back a candidate that cannot be evicted now.
     pub(super) fn put_back(&self, candidate: Candidate) {
-        self.lists.lock().push_main(candidate.frame);
+        self.lists.lock().push_main(&candidate.frame);
     }
 
     /// Notes an eviction; the result is kept in the page's entry.
@@ -103,13 +106,13 @@ impl Queues {
         next.filter(|frame| frame.uses() == 0 && frame.dirty().is_some()).map(|frame| frame.pid).collect()
     }
 
-    /// Frames in the small queue, and in both.
+    /// Places in the small queue, and in both, those of pages that were freed not long ago included.
     pub(super) fn counts(&self) -> (usize, usize) {
         let lists = self.lists.lock();
         (lists.small_count(), lists.count())
     }
 
-    /// Frames in the queues.
+    /// As the second of [`counts`](Self::counts).
     pub(super) fn frames_count(&self) -> usize {
         self.lists.lock().count()
     }

@@ -4,7 +4,8 @@ use super::hand_over::HandOver;
 use super::memory::Account;
 use super::testing::{get, put, value_in, Database, TREE};
 use super::{CutState, PageClass};
-use crate::base::{planted, Config, Error, PageId, TreeId};
+use crate::base::{planted, statement_threads, Config, Error, PageId, TreeId};
+use crate::format::page::{build_content, PageKind};
 use cheetah_io::sim::{CrashPolicy, Fault, Op};
 use std::collections::HashSet;
 
@@ -53,6 +54,22 @@ fn a_freed_page_is_gone_but_old_references_still_read_it() {
     assert!(page.is_freed());
     assert_eq!(get(&page), 1);
     assert_ne!(db.add(PageClass::Base, 2), pid);
+}
+
+/// The evictor may let go of a page between the moment when it is seen to be freed and the end of freeing it.
+#[test]
+fn a_freed_page_that_the_evictor_has_let_go_of_is_read_by_the_last_reference_and_then_gives_its_memory_back()
+{
+    let db = database();
+    let pid = db.add(PageClass::Base, 1);
+    let page = db.pool.fetch(pid).unwrap().unwrap();
+    let candidate = std::iter::repeat_with(|| db.pool.queues.candidate()).flatten().next();
+    assert_eq!(candidate.map(|candidate| candidate.frame.pid), Some(pid));
+    db.free(pid);
+    assert_eq!(get(&page), 1);
+    let before = db.pool.buffers.in_use();
+    drop(page);
+    assert_eq!(before - db.pool.buffers.in_use(), 512);
 }
 
 #[test]
@@ -294,6 +311,90 @@ fn a_capture_that_fails_gives_the_checkpoint_up_and_loses_nothing() {
     for (i, pid) in pids.iter().enumerate() {
         assert_eq!(again.value(*pid), Some(100 + i as u64));
     }
+}
+
+/// The newest ones wait: of large values that do not live long nothing is written.
+#[test]
+fn pages_of_large_values_are_written_unless_they_go_soon() {
+    let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
+    let written = || db.pool.counters.writes.get() + db.pool.counters.blob_writes.get();
+    let add = |value| {
+        let pid = db.add(PageClass::Base, value);
+        db.pool.note_value([pid].into_iter());
+        pid
+    };
+    for value in 0..1000 {
+        db.free(add(value));
+        db.pool.clean_step(value, 0, 2000).unwrap();
+    }
+    assert_eq!(written(), 0);
+    let pids: Vec<_> = (0..200).map(add).collect();
+    db.pool.settle_dictionary(TREE).unwrap();
+    db.pool.clean_step(2000, 0, 2000).unwrap();
+    assert!((100..200).contains(&written()), "{} of 200", written());
+    let clean = |pid: &&PageId| db.pool.table.entry(**pid).location().is_some();
+    assert_eq!(pids.iter().take_while(clean).count() as u64, written(), "the oldest ones");
+    db.checkpoint().unwrap();
+    assert_eq!(written(), 200);
+}
+
+/// Nobody changes them, and nobody takes them back one by one.
+#[test]
+fn pages_of_a_load_are_written_at_once() {
+    let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
+    let pids: Vec<_> = (0..300).map(|value| db.add(PageClass::Base, value)).collect();
+    db.pool.settle_dictionary(TREE).unwrap();
+    db.pool.note_settled(pids.iter().copied());
+    db.pool.clean_step(0, 0, 2000).unwrap();
+    db.pool.clean_step(1, 0, 2000).unwrap();
+    assert_eq!(db.pool.counters.writes.get() + db.pool.counters.blob_writes.get(), 300);
+}
+
+/// Pages of other trees may change again, and would be written twice.
+#[test]
+fn pages_of_one_tree_are_written_beside_other_work() {
+    let db = Database::new(&Config { buffer_pool_bytes: 4 << 20, ..Config::tiny() });
+    let pids: Vec<_> = (0..200).map(|value| db.add(PageClass::Base, value)).collect();
+    let other = {
+        let action = db.pool.enter();
+        let tree = TreeId(TREE.0 + 1);
+        let page = db.pool.allocate(&action, tree, PageClass::Base);
+        build_content(&mut page.write(&action), PageKind::Undo, tree, PageId::NONE, 0);
+        page.pid()
+    };
+    let is_written = |pid: &PageId| db.pool.table.entry(*pid).location().is_some();
+    let work = || {
+        let start = std::time::Instant::now();
+        while statement_threads() > 1 && !pids.iter().all(is_written) && start.elapsed().as_secs() < 60 {
+            std::thread::yield_now();
+        }
+        assert!(statement_threads() == 1 || pids.iter().all(is_written));
+        Ok(7)
+    };
+    assert_eq!(db.pool.write_beside(TREE, work).unwrap(), 7);
+    assert!(!is_written(&other));
+    let failed = db.pool.write_beside(TREE, || Err::<(), _>(Error::Interrupted));
+    assert!(matches!(failed, Err(Error::Interrupted)));
+    db.checkpoint().unwrap();
+    let db = after_power_cut(db);
+    pids.iter().zip(0..).for_each(|(pid, value)| assert_eq!(db.value(*pid), Some(value)));
+}
+
+/// What was written before an error is not written again.
+#[test]
+fn several_threads_share_the_pages_of_a_checkpoint_and_its_errors() {
+    let db = Database::new(&Config { buffer_pool_bytes: 4 << 20, ..Config::tiny() });
+    let pids: Vec<_> = (0..2000).map(|value| db.add(PageClass::Base, value)).collect();
+    db.disk.set_space(Some(db.disk.used_bytes() + (200 << 10)));
+    let error = db.checkpoint_with(3).unwrap_err();
+    assert!(matches!(error, Error::DiskFull(_)), "{error}");
+    db.disk.set_space(None);
+    let before = db.pool.counters.writes.get() + db.pool.counters.blob_writes.get();
+    db.checkpoint_with(3).unwrap();
+    let written = db.pool.counters.writes.get() + db.pool.counters.blob_writes.get() - before;
+    assert!(written < 2000 && before + written <= 2003, "{before}, then {written}");
+    let again = after_power_cut(db);
+    pids.iter().zip(0..).for_each(|(pid, value)| assert_eq!(again.value(*pid), Some(value)));
 }
 
 #[test]

@@ -170,7 +170,7 @@ mod tests {
         build_content(&mut page, PageKind::Blob, TreeId(16), PageId::NONE, 0).append_content(&text).unwrap();
         for (level, grown) in [(1, false), (19, true)] {
             let compression = Compression { codec: Codec::Zstd, level };
-            let how = Encoding { shape: &shape, compression, freeze_below: TxnId(0) };
+            let how = Encoding { shape: &shape, compression, freeze_below: TxnId(0), dictionary: None };
             scratch.with_workspace(|workspace| {
                 workspace.encode(&page, PageId(1), Generation(1), &how, &mut Vec::new());
             });

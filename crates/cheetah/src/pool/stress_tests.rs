@@ -7,14 +7,13 @@ use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const PAGES: u64 = 400;
 const WRITERS: u64 = 3;
 const ACTIONS: u64 = 4000;
 
 /// Each action moves one unit from a page to another, so the sum of all pages is constant in every generation.
 fn transfer(db: &Database, pids: &[PageId], rng: &mut Rng) {
     db.pool.make_room(4).unwrap();
-    let mut two = [rng.below(PAGES) as usize, rng.below(PAGES) as usize];
+    let mut two = [0; 2].map(|_| rng.below(pids.len() as u64) as usize);
     two.sort_unstable();
     if two[0] == two[1] {
         return;
@@ -40,9 +39,19 @@ impl Drop for StopOnDrop<'_> {
 
 #[test]
 fn c7_every_generation_contains_whole_actions_only() {
-    let db = Database::new(&Config::tiny());
+    whole_actions_only(&Config::tiny(), 400, 1);
+}
+
+/// All pages stay in memory, so there is enough for each thread to do.
+#[test]
+fn c7_every_generation_that_several_threads_write_contains_whole_actions_only() {
+    whole_actions_only(&Config { buffer_pool_bytes: 4 << 20, ..Config::tiny() }, 2000, 3);
+}
+
+fn whole_actions_only(config: &Config, pages: u64, threads: usize) {
+    let db = Database::new(config);
     let mut pids = Vec::new();
-    for _ in 0..PAGES {
+    for _ in 0..pages {
         db.pool.make_room(1).unwrap();
         pids.push(db.add(PageClass::Base, 100));
     }
@@ -61,7 +70,7 @@ fn c7_every_generation_contains_whole_actions_only() {
         scope.spawn(|| {
             let mut rng = Rng::new(99);
             while !stop.load(Ordering::SeqCst) {
-                let pid = pids[rng.below(PAGES) as usize];
+                let pid = pids[rng.below(pages) as usize];
                 get(&db.pool.fetch(pid).unwrap().unwrap());
             }
         });
@@ -74,13 +83,13 @@ fn c7_every_generation_contains_whole_actions_only() {
             }
         });
         while writers.iter().any(|writer| !writer.is_finished()) {
-            db.checkpoint().unwrap();
+            db.checkpoint_with(threads).unwrap();
         }
     });
     let disk = db.disk.crash(CrashPolicy::SyncedOnly, 1);
     let again = db.crash(disk);
     let sum: u64 = pids.iter().map(|pid| again.value(*pid).unwrap()).sum();
-    assert_eq!(sum, PAGES * 100);
+    assert_eq!(sum, pages * 100);
 }
 
 #[test]

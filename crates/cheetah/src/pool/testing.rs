@@ -58,6 +58,13 @@ impl Database {
         self.pool.checkpoint(&self.map, |_| CutState::default(), || Ok(()))
     }
 
+    /// A whole checkpoint whose pages are written by so many threads.
+    pub(crate) fn checkpoint_with(&self, threads: usize) -> Result<Generation> {
+        let (mut checkpoint, state) = self.pool.begin_checkpoint(|_| CutState::default());
+        checkpoint.write_all(threads)?;
+        checkpoint.commit(&self.map, &state, || Ok(()))
+    }
+
     /// A new page with some content.
     pub(crate) fn add(&self, class: PageClass, value: u64) -> PageId {
         let action = self.pool.enter();
@@ -96,10 +103,13 @@ pub(crate) fn get(page: &PageRef) -> u64 {
 /// Makes a page of content that consists of a value and, so that every byte is checked, of numbers derived from it.
 pub(crate) fn fill(bytes: &mut [u8], value: u64) {
     let kind = if value % 3 == 0 { PageKind::Blob } else { PageKind::Undo };
-    let words = (content_capacity(bytes.len()) / 8) as u64;
-    let mut page = build_content(bytes, kind, TREE, PageId::NONE, value);
-    let content: Vec<u8> = (0..words).flat_map(|i| mixed(value, i).to_le_bytes()).collect();
-    page.append_content(&content).unwrap();
+    let content = value_content(value, content_capacity(bytes.len()));
+    build_content(bytes, kind, TREE, PageId::NONE, value).append_content(&content).unwrap();
+}
+
+/// The content of a page of a value that has room for so many bytes.
+pub(crate) fn value_content(value: u64, capacity: usize) -> Vec<u8> {
+    (0..capacity as u64 / 8).flat_map(|i| mixed(value, i).to_le_bytes()).collect()
 }
 
 /// The value that [`fill`] wrote.

@@ -1,13 +1,15 @@
 //! What the pool knows about each tree: how its pages are encoded, and how much it occupies.
 
+use super::dictionaries::Version;
 use super::image_work::WorkCounters;
+use super::trial::PAGES_MIN;
 use super::PageClass;
-use crate::base::TreeId;
+use crate::base::{Generation, PageId, TreeId};
 use crate::format::image::Compression;
 use crate::format::row::RowShape;
 use parking_lot::RwLock;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// A tree as the pool sees it.
@@ -75,13 +77,36 @@ impl SharedCounts {
 }
 
 /// A tree's definition, when registered, and its counters. Those of a page change under the lock of its entry.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(super) struct TreeState {
     def: RwLock<Option<Arc<TreeDef>>>,
+    /// Oldest first.
+    dictionaries: RwLock<Vec<Version>>,
+    /// With so many pages a dictionary is tried, once.
+    trial_at: AtomicU64,
+    /// With so many pages the background is told, and again when they have doubled.
+    noted_at: AtomicU64,
+    has_tried: AtomicBool,
     pages: SharedCounts,
     stored: SharedCounts,
     stored_bytes: AtomicU64,
     pub(super) work: WorkCounters,
+}
+
+impl Default for TreeState {
+    fn default() -> Self {
+        Self {
+            def: RwLock::default(),
+            dictionaries: RwLock::default(),
+            trial_at: AtomicU64::new(PAGES_MIN),
+            noted_at: AtomicU64::new(PAGES_MIN),
+            has_tried: AtomicBool::new(false),
+            pages: SharedCounts::default(),
+            stored: SharedCounts::default(),
+            stored_bytes: AtomicU64::new(0),
+            work: WorkCounters::default(),
+        }
+    }
 }
 
 impl TreeState {
@@ -97,6 +122,61 @@ impl TreeState {
             stored_by_class: self.stored.get(),
             stored_bytes: self.stored_bytes.load(Relaxed),
         }
+    }
+
+    /// The newest dictionary that was made in this generation or before.
+    pub(super) fn dictionary_in(&self, generation: Generation) -> Option<PageId> {
+        let versions = self.dictionaries.read();
+        let serves = |version: &&Version| version.made_in <= generation && !version.is_given_up;
+        versions.iter().rev().find(serves).map(|version| version.page)
+    }
+
+    /// Nothing more is written with that one.
+    pub(super) fn give_up_dictionary(&self, page: PageId) {
+        let mut versions = self.dictionaries.write();
+        versions
+            .iter_mut()
+            .filter(|version| version.page == page)
+            .for_each(|version| version.is_given_up = true);
+    }
+
+    pub(super) fn dictionary_pages(&self) -> Vec<PageId> {
+        self.dictionaries.read().iter().map(|version| version.page).collect()
+    }
+
+    pub(super) fn add_dictionary(&self, version: Version) {
+        self.dictionaries.write().push(version);
+    }
+
+    pub(super) fn is_trial_due(&self) -> bool {
+        self.pages.get().total() >= self.trial_at.load(Relaxed)
+    }
+
+    pub(super) fn has_tried(&self) -> bool {
+        self.has_tried.load(Relaxed)
+    }
+
+    /// Whether the first trial is due, or being made.
+    pub(super) fn awaits_first_trial(&self) -> bool {
+        !self.has_tried() && self.pages.get().total() >= PAGES_MIN
+    }
+
+    /// A trial has ended, whatever came of it; the next one is due with so many pages.
+    pub(super) fn next_trial_at(&self, pages: u64) {
+        self.has_tried.store(true, Relaxed);
+        self.put_trial_off(pages);
+    }
+
+    pub(super) fn put_trial_off(&self, pages: u64) {
+        self.trial_at.store(pages.max(PAGES_MIN), Relaxed);
+        self.noted_at.store(pages.max(PAGES_MIN), Relaxed);
+    }
+
+    /// Whether the background is to be told now that a trial is due.
+    pub(super) fn note_growth(&self) -> bool {
+        let pages = self.pages.get().total();
+        let at = self.noted_at.load(Relaxed);
+        pages >= at && self.noted_at.compare_exchange(at, 2 * pages, Relaxed, Relaxed).is_ok()
     }
 
     pub(super) fn add_page(&self, class: PageClass) {
@@ -147,6 +227,11 @@ impl Trees {
         self.0.write().entry(tree).or_default().clone()
     }
 
+    /// The state of a tree that has not been forgotten.
+    pub(super) fn known(&self, tree: TreeId) -> Option<Arc<TreeState>> {
+        self.0.read().get(&tree).cloned()
+    }
+
     pub(super) fn register(&self, def: TreeDef) {
         let state = self.get(def.id);
         *state.def.write() = Some(Arc::new(def));
@@ -156,6 +241,17 @@ impl Trees {
     pub(super) fn pages_of_others(&self, known: &dyn Fn(TreeId) -> bool) -> u64 {
         let trees = self.0.read();
         trees.iter().filter(|(tree, _)| !known(**tree)).map(|(_, state)| state.bytes().pages).sum()
+    }
+
+    /// The trees with their dictionaries, each one's from the oldest to the newest.
+    pub(super) fn dictionaries(&self) -> Vec<(TreeId, PageId)> {
+        let trees = self.0.read();
+        let mut all = Vec::new();
+        for (tree, state) in trees.iter() {
+            all.extend(state.dictionaries.read().iter().map(|version| (*tree, version.page)));
+        }
+        all.sort_by_key(|(tree, _)| *tree);
+        all
     }
 
     pub(super) fn forget(&self, tree: TreeId) {

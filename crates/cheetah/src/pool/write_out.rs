@@ -13,7 +13,8 @@ use super::hand_over::HandOver;
 use super::page_table::PageEntry;
 use super::{codec, Pool};
 use crate::base::{planted, Generation, PageId, Result};
-use crate::format::page::is_built;
+use crate::format::image::Primer;
+use crate::format::page::{is_built, PageView};
 use crate::format::{Location, MapEntry};
 use crate::segment::Stream;
 use parking_lot::MutexGuard;
@@ -91,9 +92,13 @@ impl Pool {
         let def = tree.def();
         let is_planted = planted::is_on("pool: freeze what only the next generation may");
         let freeze_below = self.freeze_below(if is_planted { self.generation() } else { generation });
+        let dictionary = match Primer::serves(PageView::new(bytes).kind()) {
+            true => self.primer_for(frame.tree, &tree, generation),
+            false => None,
+        };
         self.scratch.with_buffer(|image| {
             self.scratch.with_workspace(|workspace| {
-                let def = def.as_deref();
+                let def = def.as_deref().map(|def| (def, dictionary.as_deref()));
                 let begin_ns = self.images.begin_ns();
                 codec::encode(def, bytes, frame.pid, generation, freeze_below, workspace, image);
                 self.images.encoded(&tree, image.len(), begin_ns);

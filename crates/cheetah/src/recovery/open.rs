@@ -93,6 +93,7 @@ pub(crate) fn open(
         Generation(0) => parts.create()?,
         _ => parts.recover(&State::decode(&state)?, rest, crew)?,
     };
+    core.last_checkpoint.lock().outdated_bytes = core.pool.outdated_bytes();
     core.is_serving.store(true, Relaxed);
     Ok(core)
 }
@@ -120,7 +121,9 @@ impl Parts {
 
     /// The last generation and redo; and the rest, with a generation of the result.
     fn recover(self, state: &State, rest: Rest, crew: Crew) -> Result<Core> {
+        self.pool.adopt_dictionaries(&state.dictionaries);
         let catalog = Catalog::open(&self.pool, state)?;
+        self.pool.load_primers();
         let (setup, durable) = (self.setup.clone(), Arc::clone(&self.durable));
         let core = self.assemble(state, catalog)?;
         let recovered = redo::run(&core, crew, |redo| {
@@ -152,7 +155,7 @@ impl Parts {
                 versions.adopt(txn.txn);
             }
         }
-        let last = LastCheckpoint { lsn: state.lsn, at_ns: self.clock.now_ns() };
+        let last = LastCheckpoint { lsn: state.lsn, at_ns: self.clock.now_ns(), outdated_bytes: 0 };
         Ok(Core {
             health: self.health,
             clock: self.clock,

@@ -267,18 +267,18 @@ impl<'l> Redo<'l> {
                 table_of(core, *table)?.set_auto_increment(*next);
                 Ok(())
             }
-            LogRecord::CreateTable(def) => ddl::change(core, &Ddl::Create(TableDef::decode(def)?)),
-            LogRecord::DropTable(table) => ddl::change(core, &Ddl::Drop(table_of(core, *table)?)),
+            LogRecord::CreateTable(def) => ddl::change(core, Ddl::Create(TableDef::decode(def)?)),
+            LogRecord::DropTable(table) => ddl::change(core, Ddl::Drop(table_of(core, *table)?)),
             LogRecord::RenameTable(table, name) => {
-                ddl::change(core, &Ddl::Rename(table_of(core, *table)?, (*name).to_owned()))
+                ddl::change(core, Ddl::Rename(table_of(core, *table)?, (*name).to_owned()))
             }
             LogRecord::AlterTables(altered) => {
                 let tables =
                     altered.iter().map(|(table, def)| Ok((table_of(core, *table)?, TableDef::decode(def)?)));
-                ddl::change(core, &Ddl::Alter(tables.collect::<Result<_>>()?))
+                ddl::change(core, Ddl::Alter(tables.collect::<Result<_>>()?))
             }
             LogRecord::TruncateTable(table, def) => {
-                ddl::change(core, &Ddl::Truncate(table_of(core, *table)?, TableDef::decode(def)?))
+                ddl::change(core, Ddl::Truncate(table_of(core, *table)?, TableDef::decode(def)?))
             }
             _ => Err(Error::corrupt("log", "a record of another kind among changes of the catalog")),
         }

@@ -1,16 +1,18 @@
 //! The records of a sorter that are in memory.
 //!
 //! Invariants
-//!   B1  Pieces and places are counted in the share before they are allocated.
+//!   B1  Pieces and places are counted in the share of the sorter before they are allocated.
 //!   B2  A record lies in one piece as a whole, its key first.
 //!   B3  Parts of a buffer have different records, so each may be sorted by a thread of its own.
 
 use super::memory::Share;
+use crate::base::{Error, Result};
+use std::ops::Range;
 
 /// Bytes of the key that are compared without looking at it: those behind what all keys have in common.
 const PREFIX_BYTES: usize = 16;
 /// Records whose bytes are fetched together: they come in the order of their keys, and lie in that in which they were added.
-const FETCHED_TOGETHER: usize = 64;
+pub(super) const FETCHED_TOGETHER: usize = 64;
 /// Part of a piece that the places of the first records take.
 const FIRST_PLACES_PART: usize = 128;
 
@@ -27,7 +29,9 @@ struct Place {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Buffer {
-    share: Share,
+    piece_bytes: usize,
+    /// Whether its first piece is the one that the sorter has for certain (S2).
+    has_certain_piece: bool,
     pieces: Vec<Vec<u8>>,
     /// The piece that is being filled; those behind it are empty.
     filling: usize,
@@ -35,23 +39,33 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    pub(super) fn new(share: Share) -> Self {
-        Self { share, pieces: Vec::new(), filling: 0, places: Vec::new() }
+    /// Without records; the first one of a sorter.
+    pub(super) fn new(piece_bytes: usize) -> Self {
+        Self { piece_bytes, has_certain_piece: true, pieces: Vec::new(), filling: 0, places: Vec::new() }
+    }
+
+    /// Half of the memory of one without records, for another one; `None` when there is too little.
+    pub(super) fn split(&mut self) -> Option<Self> {
+        debug_assert!(self.is_empty(), "only an empty buffer is split");
+        if self.pieces.len() < 2 {
+            return None;
+        }
+        let pieces = self.pieces.split_off(self.pieces.len().div_ceil(2));
+        let places = self.places.capacity() / 2;
+        self.places = Vec::with_capacity(places);
+        let (piece_bytes, places) = (self.piece_bytes, Vec::with_capacity(places));
+        Some(Self { piece_bytes, has_certain_piece: false, pieces, filling: 0, places })
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.places.len()
-    }
-
-    /// Adds a record, of which key and value come in parts. `false` when there is no room: not if the buffer is empty.
-    pub(super) fn push(&mut self, key: &[&[u8]], value: &[&[u8]]) -> bool {
+    /// Adds a record, of which key and value come in parts. `false` when there is no room, nor more in the share: not if the buffer is empty.
+    pub(super) fn push(&mut self, share: &mut Share, key: &[&[u8]], value: &[&[u8]]) -> bool {
         let bytes_of = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
         let (key_len, value_len) = (bytes_of(key), bytes_of(value));
-        if !self.has_place() || !self.has_room(key_len + value_len) {
+        if !self.has_place(share) || !self.has_room(share, key_len + value_len) {
             return false;
         }
         let Some(piece) = self.pieces.get_mut(self.filling) else { return false };
@@ -63,12 +77,12 @@ impl Buffer {
     }
 
     /// Makes sure that there is a place for one more record.
-    fn has_place(&mut self) -> bool {
+    fn has_place(&mut self, share: &mut Share) -> bool {
         if self.places.len() < self.places.capacity() {
             return true;
         }
-        let count = (self.share.piece_bytes() / FIRST_PLACES_PART).max(8).max(self.places.len() / 4);
-        if !self.take(count * size_of::<Place>()) {
+        let count = (self.piece_bytes / FIRST_PLACES_PART).max(8).max(self.places.len() / 4);
+        if !self.take(share, count * size_of::<Place>()) {
             return false;
         }
         self.places.reserve_exact(count);
@@ -76,7 +90,7 @@ impl Buffer {
     }
 
     /// Makes sure that the piece that is being filled has room for so many bytes.
-    fn has_room(&mut self, bytes: usize) -> bool {
+    fn has_room(&mut self, share: &mut Share, bytes: usize) -> bool {
         let fits = |piece: &Vec<u8>| piece.capacity() - piece.len() >= bytes;
         while let Some(piece) = self.pieces.get(self.filling) {
             if fits(piece) {
@@ -87,12 +101,11 @@ impl Buffer {
             }
             self.filling += 1;
         }
-        let piece_bytes = self.share.piece_bytes();
-        let is_first = self.pieces.is_empty() && bytes <= piece_bytes;
-        let more = bytes.max(piece_bytes);
+        let is_first = self.has_certain_piece && self.pieces.is_empty() && bytes <= self.piece_bytes;
+        let more = bytes.max(self.piece_bytes);
         // The first piece is the sorter's in any case (S2).
-        let is_too_large = !self.is_empty() && self.share.is_too_large();
-        if !is_first && (is_too_large || !self.take(more)) {
+        let is_too_large = !self.is_empty() && share.is_too_large();
+        if !is_first && (is_too_large || !self.take(share, more)) {
             return false;
         }
         self.pieces.push(Vec::with_capacity(more));
@@ -100,12 +113,12 @@ impl Buffer {
         true
     }
 
-    fn take(&mut self, bytes: usize) -> bool {
-        if self.share.take(bytes) {
+    fn take(&mut self, share: &mut Share, bytes: usize) -> bool {
+        if share.take(bytes) {
             return true;
         }
         if self.is_empty() {
-            self.share.take_in_any_case(bytes);
+            share.take_in_any_case(bytes);
         }
         self.is_empty()
     }
@@ -118,12 +131,41 @@ impl Buffer {
         places.chunks_mut(each).map(move |places| Part { pieces, places })
     }
 
-    /// Puts the records in the order of their keys.
-    pub(super) fn sort(&mut self) {
-        self.parts(1).for_each(|mut part| part.sort());
+    /// All records in one part.
+    pub(super) fn whole(&mut self) -> Part<'_> {
+        Part { pieces: &self.pieces, places: &mut self.places }
     }
 
-    /// See [`fetch`].
+    /// Puts the records of each of so many parts, or fewer, in the order of their keys, each by a thread that ends before this does; the numbers of
+    /// their records. `Io` when a thread cannot be started.
+    pub(super) fn sort(&mut self, parts: usize) -> Result<Vec<Range<usize>>> {
+        let common = common_bytes(&self.pieces, &self.places);
+        let (mut sorted, mut count) = (Vec::new(), 0);
+        std::thread::scope(|scope| {
+            for mut part in self.parts(parts) {
+                let start = count;
+                count += part.places.len();
+                sorted.push(start..count);
+                if sorted.len() == parts {
+                    part.sort_behind(common);
+                    continue;
+                }
+                let thread = std::thread::Builder::new().name("cheetah-sort".into());
+                let begun = thread.spawn_scoped(scope, move || part.sort_behind(common));
+                begun.map_err(|error| Error::io("start", "a thread that sorts", error))?;
+            }
+            Ok(sorted)
+        })
+    }
+
+    /// Whether the record of one number is before that of the other one, once [`sort`](Self::sort) has been there.
+    pub(super) fn is_before(&self, one: usize, other: usize) -> bool {
+        let (Some(one), Some(other)) = (self.places.get(one), self.places.get(other)) else { return false };
+        let key = |place| key_of(&self.pieces, place);
+        one.prefix < other.prefix || (one.prefix == other.prefix && key(one) < key(other))
+    }
+
+    /// Fetches the bytes of the next records, from this number on: otherwise the processor would wait for those of each one by itself.
     pub(super) fn fetch(&self, no: usize) {
         fetch(&self.pieces, &self.places, no);
     }
@@ -133,29 +175,29 @@ impl Buffer {
         self.places.get(no).map_or((&[], &[]), |place| record_of(&self.pieces, place))
     }
 
-    /// Bytes of memory that it has.
+    /// Hears that another one of its sorter has gone.
+    pub(super) fn replace(&mut self, gone: Self) {
+        self.has_certain_piece |= gone.has_certain_piece;
+    }
+
+    /// Bytes of memory that it has, the certain piece among them also before it is there.
     pub(super) fn bytes(&self) -> usize {
-        self.share.bytes()
+        let certain = if self.has_certain_piece && self.pieces.is_empty() { self.piece_bytes } else { 0 };
+        let places_bytes = self.places.capacity() * size_of::<Place>();
+        certain + self.pieces.iter().map(Vec::capacity).sum::<usize>() + places_bytes
     }
 
     /// Forgets all records, and keeps what memory it may.
-    pub(super) fn clear(&mut self) {
+    pub(super) fn clear(&mut self, share: &Share) {
         self.places.clear();
-        let piece_bytes = self.share.piece_bytes();
+        let piece_bytes = self.piece_bytes;
         self.pieces.retain(|piece| piece.capacity() <= piece_bytes);
-        if self.share.is_too_large() {
+        if share.is_too_large() {
             self.pieces.truncate(1);
             self.places = Vec::new();
         }
         self.pieces.iter_mut().for_each(Vec::clear);
         self.filling = 0;
-        let places_bytes = self.places.capacity() * size_of::<Place>();
-        self.share.shrink_to(self.pieces.len().max(1) * piece_bytes + places_bytes);
-    }
-
-    /// Lets go of the memory, but not of its share.
-    pub(super) fn into_share(self) -> Share {
-        self.share
     }
 }
 
@@ -169,17 +211,23 @@ pub(super) struct Part<'b> {
 impl Part<'_> {
     /// Puts its records in the order of their keys.
     pub(super) fn sort(&mut self) {
+        self.sort_behind(common_bytes(self.pieces, self.places));
+    }
+
+    /// The same, when so many bytes are what all keys begin with.
+    fn sort_behind(&mut self, common: usize) {
         let Self { pieces, places } = self;
-        let common = common_bytes(pieces, places);
         let key = |place: &Place| key_of(pieces, place).get(common..).unwrap_or_default();
         places.iter_mut().for_each(|place| place.prefix = prefix_of(key(place)));
         places.sort_unstable_by(|a, b| a.prefix.cmp(&b.prefix).then_with(|| key(a).cmp(key(b))));
     }
 
     /// Hands key and value of each record to `f`, in the order in which they are now.
-    pub(super) fn each<E>(&self, mut f: impl FnMut(&[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn each(&self, mut f: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         for (no, place) in self.places.iter().enumerate() {
-            fetch(self.pieces, self.places, no);
+            if no % FETCHED_TOGETHER == 0 {
+                fetch(self.pieces, self.places, no);
+            }
             let (key, value) = record_of(self.pieces, place);
             f(key, value)?;
         }
@@ -187,14 +235,11 @@ impl Part<'_> {
     }
 }
 
-/// To be called with each number from 0 on before the record is asked for, once they are sorted: otherwise the processor would wait for
-/// the bytes of each one by itself.
+/// See [`Buffer::fetch`].
 fn fetch(pieces: &[Vec<u8>], places: &[Place], no: usize) {
-    if no % FETCHED_TOGETHER == 0 {
-        for place in places.iter().skip(no).take(FETCHED_TOGETHER) {
-            let byte = pieces.get(place.piece as usize).and_then(|piece| piece.get(place.at as usize));
-            std::hint::black_box(byte.copied());
-        }
+    for place in places.iter().skip(no).take(FETCHED_TOGETHER) {
+        let byte = pieces.get(place.piece as usize).and_then(|piece| piece.get(place.at as usize));
+        std::hint::black_box(byte.copied());
     }
 }
 

@@ -2,10 +2,12 @@
 //!
 //! Invariants
 //!   S1  What all have together stays within the limit, but for what cannot be less: a record longer than a piece, and the
-//!       places of its first records, of each sorter.
+//!       places of its first records, of each sorter; and eight pieces of records on their way between two threads, once there is a MiB of them, for each pair of threads of a statement.
 //!   S2  Each has one piece for certain, from its beginning; a quarter of the limit is for these. The rest is taken by who comes first, up to
 //!       an even share each: who has more because fewer were there gives back when it has written a run.
+//!   S5  All sorters together have as many threads that write while they take more as one statement may use.
 
+use crate::base::statement_threads;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -33,6 +35,8 @@ struct State {
     /// Beside the pieces that sorters have for certain.
     taken: usize,
     sorters: usize,
+    /// Threads that write runs while their sorters take more.
+    writers: usize,
 }
 
 impl std::fmt::Debug for SortMemory {
@@ -116,6 +120,16 @@ impl Share {
         true
     }
 
+    /// The right to have a thread write a run meanwhile; `None` when others have as many as there may be.
+    pub(super) fn writer(&self) -> Option<Writer> {
+        let mut state = self.memory.state.lock();
+        if state.writers >= statement_threads() {
+            return None;
+        }
+        state.writers += 1;
+        Some(Writer(Arc::clone(&self.memory)))
+    }
+
     /// Takes `bytes` more, whoever has what (S1).
     pub(super) fn take_in_any_case(&mut self, bytes: usize) {
         self.memory.state.lock().taken += bytes;
@@ -149,5 +163,14 @@ impl Drop for Share {
         state.sorters -= 1;
         drop(state);
         (self.memory.meter)(-(self.bytes as isize));
+    }
+}
+
+/// See [`Share::writer`].
+pub(super) struct Writer(Arc<SortMemory>);
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.0.state.lock().writers -= 1;
     }
 }

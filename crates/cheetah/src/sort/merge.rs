@@ -1,21 +1,75 @@
-//! Records in the order of their keys, from memory or from several runs.
+//! Records in the order of their keys, from memory or from several runs, or as a thread merges them.
 
-use super::buffer::Buffer;
+use super::ahead::Ahead;
+use super::buffer::{Buffer, FETCHED_TOGETHER};
 use super::memory::Share;
 use super::runs::{Run, RunReader};
 use crate::base::Result;
+use std::ops::Range;
 
 /// See the module. Records with equal keys come one after the other, in any order.
 pub struct Merge(Source);
 
 enum Source {
-    Memory { buffer: Buffer, next: usize },
+    Memory(InMemory),
     Runs(Runs),
+    Ahead(Ahead),
 }
 
 impl std::fmt::Debug for Merge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Merge")
+    }
+}
+
+/// The records of a buffer, of which some parts are sorted, with their memory.
+struct InMemory {
+    buffer: Buffer,
+    parts: Vec<Sorted>,
+    /// The part whose next record is the current one.
+    current: Option<usize>,
+    _share: Share,
+}
+
+/// The numbers of records in the order of their keys, those that are still to come, and where they have begun.
+struct Sorted {
+    start: usize,
+    left: Range<usize>,
+}
+
+impl InMemory {
+    fn advance(&mut self) -> bool {
+        match self.current {
+            Some(current) => self.go_on(current),
+            None => (0..self.parts.len()).for_each(|part| self.fetch(part)),
+        }
+        let mut least: Option<(usize, usize)> = None;
+        for (no, part) in self.parts.iter().enumerate().filter(|(_, part)| !part.left.is_empty()) {
+            if least.is_none_or(|(_, record)| self.buffer.is_before(part.left.start, record)) {
+                least = Some((no, part.left.start));
+            }
+        }
+        self.current = least.map(|(no, _)| no);
+        least.is_some()
+    }
+
+    fn go_on(&mut self, part: usize) {
+        if let Some(part) = self.parts.get_mut(part) {
+            part.left.start += 1;
+        }
+        self.fetch(part);
+    }
+
+    fn fetch(&self, part: usize) {
+        let Some(Sorted { start, left }) = self.parts.get(part) else { return };
+        if (left.start - start) % FETCHED_TOGETHER == 0 && !left.is_empty() {
+            self.buffer.fetch(left.start);
+        }
+    }
+
+    fn record(&self) -> (&[u8], &[u8]) {
+        let current = self.current.and_then(|no| self.parts.get(no));
+        current.map_or((&[], &[]), |part| self.buffer.record(part.left.start))
     }
 }
 
@@ -86,31 +140,37 @@ impl Runs {
 }
 
 impl Merge {
-    pub(super) fn of_memory(buffer: Buffer) -> Self {
-        Self(Source::Memory { buffer, next: 0 })
+    /// Sorts what is in memory, in so many parts or fewer, each by a thread.
+    pub(super) fn of_memory(mut buffer: Buffer, parts: usize, share: Share) -> Result<Self> {
+        let sorted = |records: Range<usize>| Sorted { start: records.start, left: records };
+        let parts = buffer.sort(parts)?.into_iter().map(sorted).collect();
+        Ok(Self(Source::Memory(InMemory { buffer, parts, current: None, _share: share })))
     }
 
     pub(super) fn of_runs(runs: Runs) -> Self {
         Self(Source::Runs(runs))
     }
 
+    /// The same records, merged by a thread.
+    pub(super) fn ahead(self, batch_bytes: usize) -> Result<Self> {
+        Ok(Self(Source::Ahead(Ahead::of(self, batch_bytes)?)))
+    }
+
     /// Goes to the next record, to the first one at first; `false` at the end. May do I/O.
     pub fn advance(&mut self) -> Result<bool> {
         match &mut self.0 {
-            Source::Memory { buffer, next } => {
-                buffer.fetch(*next);
-                *next += 1;
-                Ok(*next <= buffer.count())
-            }
+            Source::Memory(memory) => Ok(memory.advance()),
             Source::Runs(runs) => runs.advance(),
+            Source::Ahead(ahead) => ahead.advance(),
         }
     }
 
     /// Key and value of the record.
     pub fn record(&self) -> (&[u8], &[u8]) {
         match &self.0 {
-            Source::Memory { buffer, next } => buffer.record(next.wrapping_sub(1)),
+            Source::Memory(memory) => memory.record(),
             Source::Runs(runs) => runs.record(),
+            Source::Ahead(ahead) => ahead.record(),
         }
     }
 }

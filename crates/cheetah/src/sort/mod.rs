@@ -4,14 +4,19 @@
 //! all runs are merged. Files of runs need no durability: they lose their name as soon as they are there, and an opening removes
 //! what a crash has left ([`TempFiles`]).
 
+mod ahead;
+mod batch;
 mod buffer;
+mod filling;
 mod memory;
 mod merge;
 mod runs;
 mod sorter;
 #[cfg(test)]
 mod tests;
+mod writing;
 
+pub use filling::Filling;
 pub use memory::{Share, SortMemory};
 pub use merge::Merge;
 pub use runs::TempFiles;

@@ -3,13 +3,15 @@
 //! Invariants
 //!   S3  Runs are written with what the buffer holds, and merged with blocks that fit into the same share: in several passes when
 //!       there are too many runs for that.
-//!   S4  A large buffer becomes several runs, each in a file of its own, written by as many threads; they end before the call does.
+//!   S4  A large buffer becomes several runs at first, each in a file of its own, written by as many threads; they end before the call does.
+//!       From then on it is two buffers with half of the memory each: one is written by a thread while the other one is filled.
 //! Errors    `DiskFull` and `Io` of the files; after an error the sorter is of no more use.
 
 use super::buffer::{Buffer, Part};
 use super::memory::Share;
 use super::merge::{Merge, Runs};
 use super::runs::{Run, RunFile, TempFiles};
+use super::writing::{write_run, Writing};
 use crate::base::{reach, statement_threads, Error, Result};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
@@ -18,6 +20,8 @@ use std::thread::ScopedJoinHandle;
 const BLOCK_PART: usize = 4;
 /// What a reader of a run takes, in blocks: one that is packed, and one that is not.
 const BLOCKS_PER_RUN: usize = 2;
+/// Pieces that a batch of records takes: threads that meet more often take more time for that.
+const BATCH_PIECES: usize = 2;
 /// Memory of a buffer for each thread that writes it.
 const THREAD_BYTES: usize = 4 << 20;
 
@@ -25,40 +29,55 @@ const THREAD_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub struct Sorter {
     files: Arc<TempFiles>,
+    share: Share,
     buffer: Buffer,
-    /// One for each thread that has written so far.
+    other: Other,
+    /// One for each thread that has written so far, but for the one that is writing.
     written: Vec<RunFile>,
     runs: Vec<Run>,
     block_bytes: usize,
     thread_bytes: usize,
 }
 
+/// The other buffer (S4).
+#[derive(Debug)]
+enum Other {
+    None,
+    Empty(Buffer),
+    Full(Writing),
+}
+
 impl Sorter {
     /// A sorter without records, with its share of memory.
     pub fn new(files: &Arc<TempFiles>, share: Share) -> Self {
         let block_bytes = (share.piece_bytes() / BLOCK_PART).max(1);
-        let (files, buffer) = (Arc::clone(files), Buffer::new(share));
-        Self { files, buffer, written: Vec::new(), runs: Vec::new(), block_bytes, thread_bytes: THREAD_BYTES }
+        let (files, buffer) = (Arc::clone(files), Buffer::new(share.piece_bytes()));
+        let (other, written, runs) = (Other::None, Vec::new(), Vec::new());
+        Self { files, share, buffer, other, written, runs, block_bytes, thread_bytes: THREAD_BYTES }
     }
 
     /// Adds a record, of which key and value come in parts. May write a run.
     pub fn push(&mut self, key: &[&[u8]], value: &[&[u8]]) -> Result<()> {
-        if !self.buffer.push(key, value) {
+        if !self.buffer.push(&mut self.share, key, value) {
             self.spill()?;
-            let taken = self.buffer.push(key, value);
+            let taken = self.buffer.push(&mut self.share, key, value);
             assert!(taken, "an empty buffer takes a record of any length");
         }
         Ok(())
     }
 
-    /// Bytes that were written to disk so far.
+    /// Bytes that were written to disk so far, but for the run that is being written.
     pub fn spilled_bytes(&self) -> u64 {
-        self.written.iter().map(RunFile::bytes).sum()
+        let before = match &self.other {
+            Other::Full(writing) => writing.bytes_before(),
+            Other::None | Other::Empty(_) => 0,
+        };
+        before + self.written.iter().map(RunFile::bytes).sum::<u64>()
     }
 
     /// Bytes of all records so far, in memory (with what is free there) and on disk.
     pub fn bytes(&self) -> u64 {
-        self.spilled_bytes() + self.buffer.bytes() as u64
+        self.spilled_bytes() + self.share.bytes() as u64
     }
 
     #[cfg(test)]
@@ -67,30 +86,121 @@ impl Sorter {
         self
     }
 
-    /// Writes what is in memory as a run, or as several (S4).
+    #[cfg(test)]
+    pub(super) fn has_two_buffers(&self) -> bool {
+        !matches!(self.other, Other::None)
+    }
+
+    /// Makes room: what is in the buffer is written, or being written, afterwards.
     fn spill(&mut self) -> Result<()> {
         reach::mark("sorter spilled");
-        let count = (self.buffer.bytes() / self.thread_bytes).clamp(1, statement_threads());
+        self.take_back()?;
+        match (std::mem::replace(&mut self.other, Other::None), self.share.writer()) {
+            (Other::Empty(other), Some(writer)) => {
+                let full = std::mem::replace(&mut self.buffer, other);
+                let file = self.written.pop().map_or_else(|| self.new_file(), Ok)?;
+                self.other = Other::Full(Writing::begin(full, file, writer)?);
+                Ok(())
+            }
+            (other @ Other::Empty(_), None) => {
+                self.other = other;
+                self.write_now()
+            }
+            _ => {
+                self.write_now()?;
+                if self.threads() > 1 {
+                    self.other = self.buffer.split().map_or(Other::None, Other::Empty);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for the buffer that is being written, which is empty afterwards.
+    fn take_back(&mut self) -> Result<()> {
+        let writing = match std::mem::replace(&mut self.other, Other::None) {
+            Other::Full(writing) => writing,
+            other => {
+                self.other = other;
+                return Ok(());
+            }
+        };
+        let (mut buffer, file, run) = writing.end()?;
+        self.written.push(file);
+        self.runs.push(run);
+        buffer.clear(&self.share);
+        self.other = Other::Empty(buffer);
+        self.give_back();
+        Ok(())
+    }
+
+    /// Gives back what is too much, when something has been written; not while the other buffer is still being written.
+    fn give_back(&mut self) {
+        let other = match std::mem::replace(&mut self.other, Other::None) {
+            Other::None => 0,
+            Other::Empty(other) if self.share.is_too_large() => {
+                self.buffer.replace(other);
+                0
+            }
+            Other::Empty(other) => {
+                let bytes = other.bytes();
+                self.other = Other::Empty(other);
+                bytes
+            }
+            full @ Other::Full(_) => {
+                self.other = full;
+                return;
+            }
+        };
+        self.share.shrink_to(self.buffer.bytes() + other);
+    }
+
+    /// Threads that what the buffer has room for is worth.
+    fn threads(&self) -> usize {
+        (self.buffer.bytes() / self.thread_bytes).clamp(1, statement_threads())
+    }
+
+    /// Writes what is in the buffer as a run, or as several (S4).
+    fn write_now(&mut self) -> Result<()> {
+        let count = self.threads();
         while self.written.len() < count {
-            self.written.push(RunFile::create(&self.files, self.block_bytes)?);
+            let file = self.new_file()?;
+            self.written.push(file);
         }
         let parts = self.buffer.parts(count).zip(&mut self.written).collect();
         self.runs.extend(write_runs(parts)?);
-        self.buffer.clear();
+        self.buffer.clear(&self.share);
+        self.give_back();
         Ok(())
+    }
+
+    fn new_file(&self) -> Result<RunFile> {
+        RunFile::create(&self.files, self.block_bytes)
+    }
+
+    /// As [`finish`](Self::finish); a thread merges them while the caller takes those that come before.
+    pub fn finish_ahead(self) -> Result<Merge> {
+        let batch_bytes = self.batch_bytes();
+        self.finish()?.ahead(batch_bytes)
+    }
+
+    /// Bytes of a batch of records on their way between two threads.
+    pub(super) fn batch_bytes(&self) -> usize {
+        self.share.piece_bytes() * BATCH_PIECES
     }
 
     /// All records in the order of their keys. May write and read.
     pub fn finish(mut self) -> Result<Merge> {
         if self.runs.is_empty() {
-            self.buffer.sort();
-            return Ok(Merge::of_memory(self.buffer));
+            let threads = self.threads();
+            return Merge::of_memory(self.buffer, threads, self.share);
         }
         if !self.buffer.is_empty() {
-            self.spill()?;
+            self.write_now()?;
         }
-        let Self { files, buffer, mut runs, block_bytes, .. } = self;
-        let share = buffer.into_share();
+        self.take_back()?;
+        let Self { files, share, buffer, other, mut runs, block_bytes, .. } = self;
+        drop((buffer, other));
         let runs_max = (share.bytes() / (BLOCKS_PER_RUN * block_bytes)).max(2);
         while runs.len() > runs_max {
             reach::mark("runs merged in several passes");
@@ -118,12 +228,6 @@ fn write_runs(mut parts: Vec<(Part<'_>, &mut RunFile)>) -> Result<Vec<Run>> {
         let runs = others.into_iter().map(join).chain([own]).collect::<Vec<_>>();
         runs.into_iter().collect()
     })
-}
-
-fn write_run(mut part: Part<'_>, file: &mut RunFile) -> Result<Run> {
-    part.sort();
-    part.each(|key, value| file.push(key, value))?;
-    file.end_run()
 }
 
 /// Merges each `runs_max` runs into one, in a new file.

@@ -1,9 +1,9 @@
 //! Sorting against a model: any order, any lengths, in memory and spilled.
 
-use super::{SortMemory, Sorter, TempFiles};
-use crate::base::{Error, Health, Result};
+use super::{Filling, Merge, SortMemory, Sorter, TempFiles};
+use crate::base::{statement_threads, Error, Health, Result};
 use crate::durable::Durable;
-use cheetah_io::sim::SimDisk;
+use cheetah_io::sim::{Fault, Op, SimDisk};
 use cheetah_io::{Disk, Rng};
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 use std::sync::Arc;
@@ -46,7 +46,11 @@ fn records(count: usize, key_bytes: u64, value_bytes: u64, seed: u64) -> Vec<(Ve
 }
 
 fn sorted(sorter: Sorter) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    let (mut merge, mut found) = (sorter.finish()?, Vec::new());
+    all_of(sorter.finish()?)
+}
+
+fn all_of(mut merge: Merge) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let mut found = Vec::new();
     while merge.advance()? {
         let (key, value) = merge.record();
         found.push((key.to_vec(), value.to_vec()));
@@ -84,17 +88,25 @@ fn what_comes_in_any_order_goes_in_that_of_its_keys() {
 /// As many as there are processors; with one this is the same as above.
 #[test]
 fn threads_that_write_parts_of_the_buffer_lose_nothing_and_tell_of_errors() {
-    let fixture = fixture(16 << 10);
-    let mut expected = records(20_000, 12, 20, 4);
-    let mut sorter = fixture.sorters(1).remove(0).with_threads_for_each(1024);
-    for (key, value) in &expected {
-        sorter.push(&[key], &[value]).unwrap();
+    // The second one stays in memory.
+    for (limit, count) in [(16 << 10, 20_000), (1 << 20, 9000)] {
+        let fixture = fixture(limit);
+        let mut expected = records(count, 12, 20, 4);
+        let mut sorter = fixture.sorters(1).remove(0).with_threads_for_each(1024);
+        for (key, value) in &expected {
+            sorter.push(&[key], &[value]).unwrap();
+        }
+        assert_eq!(sorter.spilled_bytes() > 0, count == 20_000);
+        assert_eq!(sorter.has_two_buffers(), count == 20_000 && statement_threads() > 1);
+        let mut found = sorted(sorter).unwrap();
+        assert!(found.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+        expected.sort();
+        found.sort();
+        assert!(found == expected);
+        let most = fixture.used_max.load(Relaxed) as usize;
+        assert!(most <= limit + 1024 && fixture.used.load(Relaxed) == 0, "{most} bytes of {limit}");
     }
-    let mut found = sorted(sorter).unwrap();
-    assert!(found.windows(2).all(|pair| pair[0].0 <= pair[1].0));
-    expected.sort();
-    found.sort();
-    assert!(found == expected);
+    let fixture = fixture(16 << 10);
     fixture.disk.set_space(Some(fixture.disk.used_bytes() + (16 << 10)));
     let mut sorter = fixture.sorters(1).remove(0).with_threads_for_each(1024);
     let refused =
@@ -104,13 +116,24 @@ fn threads_that_write_parts_of_the_buffer_lose_nothing_and_tell_of_errors() {
 
 #[test]
 fn sorters_together_stay_within_their_memory() {
+    // The others have runs written while they take more.
+    for thread_bytes in [usize::MAX, 1024] {
+        check_memory_of_sorters(thread_bytes);
+    }
+}
+
+fn check_memory_of_sorters(thread_bytes: usize) {
     let limit = 64 << 10;
     let fixture = fixture(limit);
-    let mut sorters = fixture.sorters(1);
+    let more = |count| {
+        let sorters = fixture.sorters(count).into_iter();
+        sorters.map(|sorter| sorter.with_threads_for_each(thread_bytes)).collect::<Vec<_>>()
+    };
+    let mut sorters = more(1);
     let pushes = records(6000, 20, 60, 5);
     for (no, (key, value)) in pushes.iter().enumerate() {
         if no % 1500 == 1499 {
-            sorters.extend(fixture.sorters(3));
+            sorters.extend(more(3));
         }
         for sorter in &mut sorters {
             sorter.push(&[key], &[value]).unwrap();
@@ -136,6 +159,63 @@ fn a_full_disk_is_told() {
         sorter.push(&[&key], &[]).err()
     });
     assert!(matches!(refused, Some(Error::DiskFull(_))), "{refused:?}");
+}
+
+/// The first sorter stays in memory and the second one does not, where there is little of it.
+#[test]
+fn sorters_that_a_thread_fills_have_what_was_pushed_and_merge_ahead() {
+    for (limit, thread_from) in [(4 << 20, 0), (4 << 20, usize::MAX), (8 << 10, 0), (8 << 10, 100_000)] {
+        let fixture = fixture(limit);
+        let mut filling = Filling::new(fixture.sorters(2)).with_thread_from(thread_from);
+        let mut expected = [records(7, 9, 9, 1), records(9000, 12, 20, 2)];
+        for (no, records) in expected.iter().enumerate() {
+            for (key, value) in records {
+                let (start, end) = key.split_at(key.len() / 2);
+                filling.push(no, &[start, end], &[value]).unwrap();
+            }
+        }
+        let sorters = filling.finish().unwrap();
+        assert_eq!(sorters[1].spilled_bytes() > 0, limit < 4 << 20);
+        for (sorter, expected) in sorters.into_iter().zip(&mut expected) {
+            let mut found = all_of(sorter.finish_ahead().unwrap()).unwrap();
+            assert!(found.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+            expected.sort();
+            found.sort();
+            assert!(found == *expected, "{limit} bytes, a thread from {thread_from} on");
+        }
+        assert_eq!(fixture.used.load(Relaxed), 0);
+    }
+}
+
+#[test]
+fn a_thread_that_fills_or_merges_ends_with_its_caller_and_tells_of_errors() {
+    let fixture = fixture(8 << 10);
+    let many = records(200_000, 40, 40, 5);
+    let fill = |count: usize| {
+        let mut filling = Filling::new(fixture.sorters(1)).with_thread_from(0);
+        for (key, value) in many.iter().take(count) {
+            filling.push(0, &[key], &[value])?;
+        }
+        Ok::<_, Error>(filling)
+    };
+    drop(fill(5000).unwrap());
+    assert_eq!(fixture.used.load(Relaxed), 0);
+    let mut merge = fill(5000).unwrap().finish().unwrap().remove(0).finish_ahead().unwrap();
+    assert!(merge.advance().unwrap());
+    drop(merge);
+    assert_eq!(fixture.used.load(Relaxed), 0);
+    // Whether at the end or before depends on how far the thread is.
+    fixture.disk.set_space(Some(fixture.disk.used_bytes() + (16 << 10)));
+    for count in [1000, 200_000] {
+        let refused = fill(count).and_then(Filling::finish).err();
+        assert!(matches!(refused, Some(Error::DiskFull(_))), "{refused:?}");
+    }
+    fixture.disk.set_space(None);
+    let sorter = fill(5000).unwrap().finish().unwrap().remove(0);
+    fixture.disk.inject(Fault::on(Op::Read).after(100).forever());
+    let refused = sorter.finish_ahead().and_then(all_of);
+    assert!(matches!(refused, Err(Error::Io { .. })), "{:?}", refused.err());
+    assert_eq!(fixture.used.load(Relaxed), 0);
 }
 
 #[test]

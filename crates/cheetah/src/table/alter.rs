@@ -1,5 +1,6 @@
 //! Changing definitions of tables that keep their rows as they are: indexes come that were built before ([`super::build`]), go, and change their places and
-//! names, and the caller's own bytes and what later images are compressed with change.
+//! names, and the caller's own bytes and what later images are compressed with change. Columns come and go too: rows stay as they are stored, and are made
+//! rows of the new definition when they are read ([`super::shapes`]).
 //!
 //! Invariants
 //!   A1  The new definitions of one call take effect together, by one log record, durable on return: a crash leaves all old ones or all new
@@ -12,6 +13,7 @@
 use super::core::Core;
 use super::ddl::{self, Ddl};
 use super::handle::Table;
+use super::shapes::NewRows;
 use super::unseen;
 use crate::base::{Error, Result};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
@@ -28,6 +30,8 @@ pub struct Alteration {
     pub indexes: Vec<AlteredIndex>,
     /// Indexes that were built for it.
     pub built: Option<BuiltIndexes>,
+    /// Its columns from now on, if these change.
+    pub rows: Option<NewRows>,
     /// How images of its pages are compressed from now on, if that changes; those that there are stay as they are.
     pub compression: Option<Compression>,
     /// The caller's own bytes.
@@ -83,11 +87,11 @@ pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()
         unseen::check_not_awaited(core, table)?;
         tables.push((Arc::clone(table), definition(alteration)?));
     }
-    ddl::change(core, &Ddl::Alter(tables))
+    ddl::change(core, Ddl::Alter(tables))
 }
 
 fn definition(alteration: &Alteration) -> Result<TableDef> {
-    let Alteration { table, indexes, built, compression, extra, mark } = alteration;
+    let Alteration { table, indexes, built, rows, compression, extra, mark } = alteration;
     let built = built.as_ref().map(|built| &built.0).filter(|built| built.id() == table.id());
     if indexes.len() > INDEXES_MAX {
         let (actual, limit) = (indexes.len() as u64, INDEXES_MAX as u64);
@@ -100,12 +104,16 @@ fn definition(alteration: &Alteration) -> Result<TableDef> {
             limit: 1,
         });
     }
+    let now = match rows {
+        Some(rows) => table.definition_with(rows)?,
+        None => table.def().clone(),
+    };
     let mut taken = Vec::new();
     let mut defs = Vec::with_capacity(indexes.len());
     for AlteredIndex { name, from } in indexes {
         let is_first = *from == IndexFrom::Kept(0);
         let of = match *from {
-            IndexFrom::Kept(index_no) => table.indexes().get(index_no),
+            IndexFrom::Kept(index_no) => now.indexes.get(index_no),
             IndexFrom::Built(no) => built.filter(|_| no > 0).and_then(|built| built.indexes().get(no)),
         };
         let of = of.filter(|_| !taken.contains(from) && is_first == taken.is_empty());
@@ -117,12 +125,12 @@ fn definition(alteration: &Alteration) -> Result<TableDef> {
     }
     Ok(TableDef {
         name: table.name(),
-        compression: compression.unwrap_or(table.def().compression),
+        compression: compression.unwrap_or(now.compression),
         extra: extra.clone(),
         mark: mark.clone(),
-        changes: table.def().changes + 1,
-        next_number: built.map_or(0, |built| built.def().next_number).max(table.def().next_number),
+        changes: now.changes + 1,
+        next_number: built.map_or(0, |built| built.def().next_number).max(now.next_number),
         indexes: defs,
-        ..table.def().clone()
+        ..now
     })
 }

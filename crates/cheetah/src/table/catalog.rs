@@ -14,6 +14,7 @@ use super::unseen;
 use crate::base::{planted, Error, PageId, Result, TableId, TreeId, TxnId};
 use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
 use crate::format::page::{max_payload_bytes, RecordRef};
+use crate::format::row_shapes::marked_shape;
 use crate::format::state::{FencedTable, State, TableState};
 use crate::pool::{self, Action, PageClass, Pool};
 use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
@@ -153,6 +154,11 @@ impl Catalog {
     /// All names, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         self.tables.read().by_name.keys().cloned().collect()
+    }
+
+    /// The numbers of all.
+    pub(crate) fn ids(&self) -> Vec<TableId> {
+        self.tables.read().by_id.keys().copied().collect()
     }
 
     /// Names of the fenced tables, and why they are.
@@ -535,10 +541,11 @@ fn fences(tables: &Tables) -> impl Iterator<Item = (&Arc<Table>, &str)> {
 
 /// Tells the pool how the pages of a table are encoded.
 fn register(pool: &Pool, def: &TableDef) {
-    for index in &def.indexes {
+    for (index_no, index) in def.indexes.iter().enumerate() {
+        let older = if index_no == 0 { def.older_shapes.as_slice() } else { &[] };
         pool.register_tree(pool::TreeDef {
             id: index.tree,
-            shape: index.shape.clone(),
+            shape: marked_shape(older, &index.shape),
             compression: def.compression,
         });
     }

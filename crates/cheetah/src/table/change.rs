@@ -20,6 +20,7 @@ use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::undo_record::Before;
 use crate::pool::Action;
 use crate::tree::{Changed, Cursor, Path, Removed, Tree};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Who made a record, and the undo record that tells what was there before; none when everybody sees it.
@@ -112,6 +113,8 @@ pub(crate) struct Change {
     pub(crate) new_key: Span,
     /// The stored row that comes.
     pub(crate) row: Span,
+    /// The same without what tells its shape: the log has it so, as redo knows the shape.
+    pub(crate) bare_row: Span,
     /// The live row at `old_key`.
     pub(crate) old: Held,
     /// The delete-marked row at `new_key`, unless that is `old_key`.
@@ -132,6 +135,7 @@ impl Default for Change {
             old_key: none,
             new_key: none,
             row: none,
+            bare_row: none,
             old: Held::default(),
             marked: None,
             entries: Vec::new(),
@@ -150,7 +154,7 @@ impl Change {
         self.entries.clear();
         self.steps.clear();
         self.rows = 0;
-        self.row = Span::default();
+        (self.row, self.bare_row) = (Span::default(), Span::default());
         self.old = Held::default();
         self.marked = None;
         self.old_key = self.put(&[old_key]);
@@ -164,14 +168,16 @@ impl Change {
         Span { at, len: self.bytes.len() - at }
     }
 
-    /// Lets `f` append bytes, looking at the row that goes.
-    pub(crate) fn put_with_old_row(
+    /// Lets `f` append the row that comes as it is stored, looking at the one that goes, and say where in it the row itself is.
+    pub(crate) fn put_row(
         &mut self,
-        f: impl FnOnce(&mut Vec<u8>, &[u8]) -> Result<()>,
-    ) -> Result<Span> {
+        f: impl FnOnce(&mut Vec<u8>, &[u8]) -> Result<Range<usize>>,
+    ) -> Result<()> {
         let at = self.bytes.len();
-        f(&mut self.bytes, self.old.payload.of(&self.before))?;
-        Ok(Span { at, len: self.bytes.len() - at })
+        let bare = f(&mut self.bytes, self.old.payload.of(&self.before))?;
+        self.row = Span { at, len: self.bytes.len() - at };
+        self.bare_row = Span { at: at + bare.start, len: bare.len() };
+        Ok(())
     }
 
     /// The bytes of a span.

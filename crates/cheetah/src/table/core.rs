@@ -14,7 +14,8 @@ use super::standing::Standings;
 use super::unfinished::Unfinished;
 use super::unique_keys::UniqueKeys;
 use crate::base::{
-    brake, planted, reach, Config, Error, Health, Lsn, PageId, Result, TableId, TreeId, UndoPtr,
+    brake, planted, reach, statement_threads, Config, Error, Health, Lsn, PageId, Result, TableId, TreeId,
+    UndoPtr,
 };
 use crate::format::state::State;
 use crate::log::{FlushMode, Log, Space};
@@ -94,7 +95,12 @@ pub(crate) struct Dropping {
 pub(crate) struct LastCheckpoint {
     pub(crate) lsn: Lsn,
     pub(crate) at_ns: u64,
+    /// The pool's outdated bytes at its end, or at the end of the opening.
+    pub(crate) outdated_bytes: i64,
 }
+
+/// Bytes of images that are no longer needed which ask for no checkpoint, whatever the size of the database.
+const OUTDATED_BYTES_MIN: u64 = 64 << 20;
 
 /// Pages between two syncs of a checkpoint that is written in steps.
 const PAGES_PER_SYNC: usize = 512;
@@ -317,6 +323,9 @@ impl Core {
             ..State::default()
         };
         self.catalog.snapshot(&mut state);
+        if !planted::is_on("checkpoint: forget the dictionaries") {
+            state.dictionaries = self.pool.dictionaries();
+        }
         if planted::is_on("checkpoint: forget open transactions") {
             state.txns.clear();
         }
@@ -372,6 +381,10 @@ impl Core {
         };
         let (mut checkpoint, state) = self.pool.begin_checkpoint(state_at_cut);
         let mut pages_synced = checkpoint.pages_left();
+        // Somebody waits for the end.
+        if step_pages == usize::MAX && self.has_threads.load(Relaxed) {
+            checkpoint.write_all(statement_threads())?;
+        }
         while checkpoint.write_some(step_pages)? > 0 {
             if pages_synced - checkpoint.pages_left() >= PAGES_PER_SYNC {
                 checkpoint.sync_written()?;
@@ -380,7 +393,11 @@ impl Core {
             pause(checkpoint.pages_left());
         }
         checkpoint.commit(&self.map, &state, log_barrier)?;
-        *self.last_checkpoint.lock() = LastCheckpoint { lsn: cut.get(), at_ns: self.clock.now_ns() };
+        *self.last_checkpoint.lock() = LastCheckpoint {
+            lsn: cut.get(),
+            at_ns: self.clock.now_ns(),
+            outdated_bytes: self.pool.outdated_bytes(),
+        };
         // Open transactions need none of it: the generation has their changes and their undo records (H5).
         let keeps =
             planted::is_on("checkpoint: keep the log of open transactions") && !self.active.is_empty();
@@ -403,6 +420,14 @@ impl Core {
     /// Log since the last checkpoint, of what there may be.
     pub(crate) fn log_percent(&self) -> u64 {
         self.log_bytes().saturating_mul(100) / self.config.log_bytes_max.max(1)
+    }
+
+    /// Whether images have been rewritten or freed since the last checkpoint that take `times` what the files may have too much:
+    /// as much as all that is needed, or [`OUTDATED_BYTES_MIN`]. Only a checkpoint lets them go.
+    pub(crate) fn is_mostly_outdated(&self, times: u64) -> bool {
+        let since = self.pool.outdated_bytes().saturating_sub(self.last_checkpoint.lock().outdated_bytes);
+        let since = u64::try_from(since).unwrap_or(0);
+        since > times * OUTDATED_BYTES_MIN && since > times * self.pool.live_bytes()
     }
 
     /// Whether purge has come to the end of a version's transaction, so that it will not come for what that has marked as

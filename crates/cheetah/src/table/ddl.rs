@@ -7,7 +7,9 @@
 //!       have changed it may still be open; taking them back skips it.
 //!   I3  An emptied table is a new one under the old name: undo records of the old one must not touch it.
 //!   I4  A changed definition takes effect for all tables of one statement at once. Trees that it brings are whole, and durable, before it is logged.
-//!   I5  The end of a load is the exception to I1: it has no record, and is durable by a checkpoint.
+//!   I5  A change of columns leaves no shape behind that no row has: a table that nobody has written since its creation has one shape afterwards,
+//!       as before, so it can be loaded. That is decided when nobody works on it any more.
+//!   I6  The end of a load is the exception to I1: it has no record, and is durable by a checkpoint.
 
 use super::catalog::Catalog;
 use super::core::{Core, Need};
@@ -42,20 +44,32 @@ pub(crate) enum Ddl {
     Truncate(Arc<Table>, TableDef),
 }
 
+impl Ddl {
+    /// Makes the new definitions of tables that nobody has written ones of a single shape (I5; I6 of tables: there is no row, and no undo record of one).
+    /// Nobody may be working on these tables.
+    fn leave_out_shapes_of_no_row(&mut self) {
+        let Ddl::Alter(tables) = self else { return };
+        let forgets = planted::is_on("shapes: leave out those of tables with rows");
+        for (_, def) in tables.iter_mut().filter(|(table, _)| forgets || table.is_untouched()) {
+            def.older_shapes.clear();
+        }
+    }
+}
+
 /// Creates a table.
 pub(crate) fn create_table(core: &Core, spec: &TableSpec) -> Result<Arc<Table>> {
     let mut def = definition(core, spec)?;
     let _ddl = core.catalog.lock_ddl();
     refuse_existing(&core.catalog, &spec.name)?;
     core.catalog.number(&mut def);
-    change(core, &Ddl::Create(def))?;
+    change(core, Ddl::Create(def))?;
     core.catalog.by_name(&spec.name)
 }
 
 /// Drops a table.
 pub(crate) fn drop_table(core: &Core, name: &str) -> Result<()> {
     let _ddl = core.catalog.lock_ddl();
-    change(core, &Ddl::Drop(core.catalog.by_name(name)?))
+    change(core, Ddl::Drop(core.catalog.by_name(name)?))
 }
 
 /// Gives a table another name.
@@ -64,7 +78,7 @@ pub(crate) fn rename_table(core: &Core, from: &str, to: &str) -> Result<()> {
     let _ddl = core.catalog.lock_ddl();
     let table = core.catalog.by_name(from)?;
     refuse_existing(&core.catalog, to)?;
-    change(core, &Ddl::Rename(table, to.to_owned()))
+    change(core, Ddl::Rename(table, to.to_owned()))
 }
 
 /// Gives a table another name, unless that is done already.
@@ -79,10 +93,15 @@ pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()
 pub(crate) fn truncate_table(core: &Core, name: &str) -> Result<Arc<Table>> {
     let _ddl = core.catalog.lock_ddl();
     let table = core.catalog.by_name(name)?;
-    let mut def = TableDef { name: name.to_owned(), auto_increment: 1, ..table.def().clone() };
+    let mut def = TableDef {
+        name: name.to_owned(),
+        auto_increment: 1,
+        older_shapes: Vec::new(),
+        ..table.def().clone()
+    };
     def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
     core.catalog.number(&mut def);
-    change(core, &Ddl::Truncate(table, def))?;
+    change(core, Ddl::Truncate(table, def))?;
     core.catalog.by_name(name)
 }
 
@@ -127,28 +146,32 @@ pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table
 }
 
 /// Makes the change; also how redo repeats it.
-pub(crate) fn change(core: &Core, ddl: &Ddl) -> Result<()> {
-    let mut record = Vec::new();
-    encode(ddl, &mut record);
+pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     let need = if matches!(ddl, Ddl::Create(_)) { Need::New } else { Need::Back };
-    if core.log.get().is_none() {
+    let is_redo = core.log.get().is_none();
+    if is_redo {
         reach::mark("catalog change redone");
     }
-    let (ids, pages) = extent(ddl);
+    let (ids, pages) = extent(&ddl);
     core.make_room(need, pages)?;
     let mut paths = ids.iter().map(|_| Path::default()).collect::<Vec<_>>();
     ids.iter().zip(&mut paths).try_for_each(|(&id, path)| core.catalog.prepare(id, path))?;
-    match ddl {
+    let mut altered = Vec::new();
+    match &ddl {
         Ddl::Drop(table) | Ddl::Truncate(table, _) => table.mark_dropped(),
-        Ddl::Alter(_) | Ddl::Create(_) | Ddl::Rename(..) => {}
+        Ddl::Alter(tables) => altered.extend(tables.iter().map(|(table, _)| Arc::clone(table))),
+        Ddl::Create(_) | Ddl::Rename(..) => {}
     }
-    let held = match ddl {
-        Ddl::Alter(tables) => tables.iter().map(|(table, _)| table.hold_still()).collect(),
-        _ => Vec::new(),
-    };
+    let held: Vec<Held<'_>> = altered.iter().map(|table| table.hold_still()).collect();
+    // In redo the record tells which shapes there are: it comes from before the opening, and so may rows.
+    if !is_redo {
+        ddl.leave_out_shapes_of_no_row();
+    }
+    let mut record = Vec::new();
+    encode(&ddl, &mut record);
     let end = {
         let action = core.pool.enter();
-        core.must("a change of the catalog", apply(core, &action, &mut paths, ddl))?;
+        core.must("a change of the catalog", apply(core, &action, &mut paths, &ddl))?;
         core.append(&action, &record)?
     };
     held.into_iter().for_each(Held::replaced);
@@ -207,7 +230,10 @@ fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
         Ddl::Alter(tables) => {
             let encoded = |(table, def): &(Arc<Table>, TableDef)| {
                 let mut bytes = Vec::new();
-                def.encode(&mut bytes);
+                match planted::is_on("shapes: log a definition without its older shapes") {
+                    true => TableDef { older_shapes: Vec::new(), ..def.clone() }.encode(&mut bytes),
+                    false => def.encode(&mut bytes),
+                }
                 (table.id(), bytes)
             };
             let all = tables.iter().map(encoded).collect::<Vec<_>>();
@@ -257,6 +283,7 @@ pub(super) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
         changes: 0,
         next_number: count as u32,
         indexes: spec.indexes.iter().enumerate().map(index).collect(),
+        older_shapes: Vec::new(),
     };
     for index_no in 0..count {
         class_of(&core.pool, stored_key_bytes_max(&def, index_no))?;

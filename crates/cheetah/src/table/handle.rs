@@ -112,6 +112,10 @@ impl Table {
     }
 
     fn of_life(def: TableDef, trees: Vec<Arc<Tree>>, life: Arc<Life>) -> Self {
+        // Rows come now, and a checkpoint at the end of ENABLE KEYS.
+        if let Some(rows) = trees.first() {
+            rows.write_full_leaves_early(def.indexes.iter().any(|index| index.disabled));
+        }
         let (dropped, statistics) = (RwLock::new(false), RwLock::default());
         Self { def, trees, life, dropped, statistics, usable_from: BTreeMap::new() }
     }

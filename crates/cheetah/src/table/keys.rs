@@ -21,6 +21,7 @@ use super::unseen;
 use crate::base::{planted, reach, Error, Result};
 use crate::format::catalog::TableDef;
 use crate::tree::SeekMode;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 /// Rows between two questions whether the statement is to end.
@@ -58,7 +59,7 @@ pub(crate) fn enable(
     let built = core.catalog.create_trees_for_load(&core.pool.enter(), table)?;
     let early = planted::is_on("keys: enable them before they are built");
     if !early {
-        build(core, table, &built, &disabled, entries_of, watch)?;
+        build_and_write(core, table, &built, &disabled, entries_of, watch)?;
     }
     if !planted::is_on("keys: enable them before a checkpoint") {
         core.checkpoint()?;
@@ -75,7 +76,7 @@ pub(crate) fn enable(
         alter(core, table, def)?
     };
     if early {
-        build(core, table, &built, &disabled, entries_of, watch)?;
+        build_and_write(core, table, &built, &disabled, entries_of, watch)?;
     }
     Ok(enabled)
 }
@@ -92,8 +93,26 @@ fn definition(core: &Core, table: &Arc<Table>) -> Result<TableDef> {
 }
 
 fn alter(core: &Core, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
-    ddl::change(core, &Ddl::Alter(vec![(Arc::clone(table), def)]))?;
+    ddl::change(core, Ddl::Alter(vec![(Arc::clone(table), def)]))?;
     core.catalog.by_id(table.id()).ok_or_else(|| Error::NoSuchTable(table.name()))
+}
+
+/// As [`build`]. Rows that came just before are still to be written, by the checkpoint that follows: meanwhile another thread begins with them.
+fn build_and_write(
+    core: &Core,
+    table: &Table,
+    built: &Arc<Table>,
+    disabled: &[usize],
+    entries_of: &mut ExpectedEntries<'_>,
+    watch: &Watch<'_>,
+) -> Result<()> {
+    let _usage = table.use_it()?;
+    let tree = table.clustered().def().id;
+    let mut build = || build(core, table, built, disabled, entries_of, watch);
+    match core.has_threads.load(Relaxed) {
+        true => core.pool.write_beside(tree, build),
+        false => build().and_then(|()| core.pool.settle_dictionary(tree)),
+    }
 }
 
 /// Builds the trees that `built` has for the indexes in `disabled` from the rows of `table`, as many at a time as there is memory for.
@@ -105,7 +124,6 @@ fn build(
     entries_of: &mut ExpectedEntries<'_>,
     watch: &Watch<'_>,
 ) -> Result<()> {
-    let _usage = table.use_it()?;
     let (mut left, mut entries) = (disabled, Vec::new());
     while !left.is_empty() {
         let mut builds = IndexBuilds::new(core, built, left)?;
@@ -130,6 +148,7 @@ type TakeRow<'t> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 't;
 /// Hands every row to `take`.
 fn each_row(core: &Core, table: &Table, take: &mut TakeRow<'_>, watch: &Watch<'_>) -> Result<()> {
     let (mut values, mut row): (Vec<Value>, Vec<u8>) = (Vec::new(), Vec::new());
+    let mut room = Vec::new();
     let mut cursor = table.clustered().cursor();
     let (mut rows, total) = (0, table.row_count());
     let mut found = cursor.seek(SeekMode::First, b"")?;
@@ -137,8 +156,9 @@ fn each_row(core: &Core, table: &Table, take: &mut TakeRow<'_>, watch: &Watch<'_
         // Deleted ones wait for purge.
         if let Some(record) = cursor.record().filter(|record| !record.is_marked()) {
             row.clear();
-            find_values(table.shape(), record.payload, &mut values)?;
-            inline_row(table.shape(), record.payload, &values, &mut row, |locator, value| {
+            let current = table.current_row(record.payload, &mut room)?;
+            find_values(table.shape(), current, &mut values)?;
+            inline_row(table.shape(), current, &values, &mut row, |locator, value| {
                 large::read_value(&core.pool, table.blob_owner(), locator, value)
             })?;
             take(cursor.key(), &row)?;

@@ -112,6 +112,11 @@ pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result
     core.pool.make_room(PAGES_NEEDED_PER_STEP)?;
     let root = write_index(core, &core.pool.enter(), owner, &pages, &mut Vec::new());
     Counters::add(&core.counters.large_values_written);
+    core.pool.settle_late_dictionary(owner)?;
+    // The first ones, for which nobody knows yet, wait for the checkpoint.
+    if core.pool.may_write_early(owner) {
+        core.pool.note_settled(pages.iter().copied());
+    }
     Ok(Locator { value_bytes: value.len() as u64, first_page: root }.encode())
 }
 
@@ -156,6 +161,11 @@ pub(crate) fn write_step(
     core.undo.append(&action, &mut state, &buffers.undo);
     if !planted::is_on("large: keep the pieces out of the log") {
         core.append(&action, &buffers.log)?;
+    }
+    // The background compresses and writes them beside whoever waits for the log. Those of a table that is too small for a dictionary wait for
+    // the checkpoint.
+    if core.pool.may_write_early(owner) {
+        core.pool.note_value(blob.pages.iter().copied());
     }
     Ok(())
 }

@@ -178,7 +178,7 @@ pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
     listed.set_phase(Phase::RollingBack);
     core.locks.release_ranges(listed.owner());
     if core.unfinished.should_take(core, &slot) && withdraw(core, &slot).is_ok() {
-        core.unfinished.add(slot, listed);
+        core.unfinished.add(core, slot, listed);
         core.prepared.note_left();
         return Ok(());
     }
@@ -188,8 +188,8 @@ pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
             Ok(())
         }
         Err(error) => {
-            let (now_ns, txn) = (core.clock.now_ns(), slot.txn());
-            core.unfinished.add_rollback(slot, listed, now_ns, error.to_string());
+            let txn = slot.txn();
+            core.unfinished.add_rollback(core, slot, listed, error.to_string());
             core.prepared.note_left();
             Err(unfinished_error(txn, error))
         }

@@ -76,7 +76,7 @@ impl Writer {
             table: table.id(),
             old_key: change.get(change.old_key),
             new_key,
-            row: change.get(change.row),
+            row: change.get(change.bare_row),
             auto_increment,
         };
         let entries = change.entries.iter().map(|entry| {

@@ -26,7 +26,7 @@ use super::row_locks::{forget_locks, give_back_place, lock_rows, unique_keys, Ob
 use super::row_values::RowSource;
 use super::spec::{NewRow, OldEntry};
 use super::standing::Standing;
-use super::stored_row::{find_values, Value};
+use super::stored_row::Value;
 use crate::base::{planted, reach, Error, Result};
 use crate::format::log_record::{LargeSource, LoggedEntry, LoggedRow, RowOp};
 use crate::format::page::max_payload_bytes;
@@ -308,7 +308,7 @@ impl Writer {
             Some((false, held)) => change.old = held,
             _ => return Err(Error::RowNotFound),
         }
-        find_values(table.shape(), change.held(&change.old), old_values)
+        table.find_stored_values(change.held(&change.old), old_values)
     }
 
     /// Looks at where a row comes that was not there: whether one is there.

@@ -8,7 +8,8 @@ use super::stored_row::{choose_moves, find_values, rebuild};
 use crate::base::{planted, Error, Result};
 use crate::format::log_record::{LargeSource, RowOp};
 use crate::format::page::max_payload_bytes;
-use crate::format::row::{RowShape, LOCATOR_BYTES};
+use crate::format::row::LOCATOR_BYTES;
+use crate::format::row_shapes::{put_marked, SHAPE_MARK_BYTES};
 use crate::tree::Tree;
 
 /// Where the new row's large values come from.
@@ -43,31 +44,36 @@ impl Writer {
             })),
             RowSource::Log(large) => self.large.extend_from_slice(large),
         }
-        self.rebuild_row(shape, row)
+        self.rebuild_row(table, row)
     }
 
     /// Puts the row together from the caller's or logged bytes and the locators of this run.
-    fn rebuild_row(&mut self, shape: &RowShape, row: &[u8]) -> Result<()> {
+    fn rebuild_row(&mut self, table: &Table, row: &[u8]) -> Result<()> {
         let Writer { change, values, old_values, large, unclaimed, .. } = self;
         let mut sources = large.iter();
         let mut written = unclaimed.finished.iter();
         let missing = |detail| Error::corrupt("large values of a row", detail);
-        let span = change.put_with_old_row(|out, old_row| {
-            rebuild(shape, row, values, out, |no, _| match sources.next() {
-                Some(LargeSource::Written) => {
-                    let locator = written.next().ok_or_else(|| missing("a value that was not written"))?;
-                    Ok(locator.as_slice())
-                }
-                Some(LargeSource::Kept) => {
-                    let kept = old_values.get(no).filter(|value| value.external);
-                    let kept = kept.and_then(|value| old_row.get(value.at.clone()));
-                    kept.ok_or_else(|| missing("a value to keep that the old row does not have"))
-                }
-                None => Err(missing("more references than sources")),
-            })
-        })?;
-        change.row = span;
-        Ok(())
+        change.put_row(|out, old_row| {
+            let rebuilt = |out: &mut Vec<u8>| {
+                rebuild(table.shape(), row, values, out, |no, _| match sources.next() {
+                    Some(LargeSource::Written) => {
+                        let locator =
+                            written.next().ok_or_else(|| missing("a value that was not written"))?;
+                        Ok(locator.as_slice())
+                    }
+                    Some(LargeSource::Kept) => {
+                        let kept = old_values.get(no).filter(|value| value.external);
+                        let kept = kept.and_then(|value| old_row.get(value.at.clone()));
+                        kept.ok_or_else(|| missing("a value to keep that the old row does not have"))
+                    }
+                    None => Err(missing("more references than sources")),
+                })
+            };
+            match planted::is_on("shapes: store rows without the number of their shape") {
+                true => put_marked(&[], out, rebuilt),
+                false => put_marked(table.older_shapes(), out, rebuilt),
+            }
+        })
     }
 
     /// Lists the large values of the old row that the new one does not keep.
@@ -101,12 +107,13 @@ impl Writer {
 /// Longest stored row of a table: longer ones move values out.
 pub(super) fn row_bytes_max(table: &Table) -> usize {
     let tree = table.clustered();
-    max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max)
+    let mark = if table.has_older_shapes() { SHAPE_MARK_BYTES } else { 0 };
+    max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max) - mark
 }
 
 /// The same of a table that is yet to be created, with pages of `page_bytes` and clustered keys of at most `key_bytes_max`: no value of a
-/// row that is not longer is ever out of line.
+/// row that is not longer is ever out of line, also when its columns have come and gone.
 pub fn inline_row_bytes(page_bytes: u32, key_bytes_max: usize) -> usize {
     let class = Tree::class_for(page_bytes, key_bytes_max);
-    class.map_or(0, |class| max_payload_bytes(class.bytes(page_bytes), key_bytes_max))
+    class.map_or(0, |class| max_payload_bytes(class.bytes(page_bytes), key_bytes_max) - SHAPE_MARK_BYTES)
 }

@@ -3,7 +3,8 @@
 //!
 //! Invariants
 //!   I1  A rollback here keeps its transaction's locks, and with them the versions of rows that it has still to take back:
-//!       nobody changes those. Consistent reads see nothing of it, as before.
+//!       nobody changes those. Consistent reads see nothing of it, as before. Tables that it has locked for changes stay so, and as a
+//!       whole only for a load that is to take their place.
 //!   I2  One thread at a time works on them. One that fails rests for a while, and the others go on.
 //!   I3  Each is in the list of active transactions too, so that every generation has it: what is here when the database
 //!       is closed, or crashes, is finished by the next opening.
@@ -13,6 +14,7 @@ use super::core::{Core, Counters};
 use super::found;
 use super::rollback;
 use super::row_op::Writer;
+use super::unseen;
 use crate::base::{reach, Error, Result, TxnId};
 use crate::txn::{Listed, Owner, Phase, Slot};
 use parking_lot::Mutex;
@@ -68,9 +70,10 @@ impl Rest {
 
 impl Unfinished {
     /// Takes over a rollback that has met an error, with the locks of its transaction (I1).
-    pub(crate) fn add_rollback(&self, slot: Arc<Slot>, listed: Listed, now_ns: u64, reason: String) {
+    pub(crate) fn add_rollback(&self, core: &Core, slot: Arc<Slot>, listed: Listed, reason: String) {
+        release_whole_tables(core, &slot, &listed);
         let rest = Rest::new(slot, listed, false);
-        rest.fail(now_ns, reason);
+        rest.fail(core.clock.now_ns(), reason);
         self.list.lock().push(Arc::new(rest));
     }
 
@@ -80,8 +83,9 @@ impl Unfinished {
     }
 
     /// Takes over a rollback that is to be done, with the locks of its transaction (I1). What was promised is withdrawn.
-    pub(crate) fn add(&self, slot: Arc<Slot>, listed: Listed) {
+    pub(crate) fn add(&self, core: &Core, slot: Arc<Slot>, listed: Listed) {
         reach::mark("rollback left to the background");
+        release_whole_tables(core, &slot, &listed);
         self.list.lock().push(Arc::new(Rest::new(slot, listed, false)));
     }
 
@@ -149,6 +153,10 @@ impl Unfinished {
         }
         done
     }
+}
+
+fn release_whole_tables(core: &Core, slot: &Slot, listed: &Listed) {
+    core.locks.release_whole_tables(listed.owner(), &unseen::targets_of(core, slot.txn()));
 }
 
 /// Goes on with one; whether it is finished.

@@ -50,7 +50,7 @@ pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Opt
     let mut def = TableDef { name: name.clone(), auto_increment: 1, ..target.def().clone() };
     def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
     core.catalog.number(&mut def);
-    ddl::change(core, &Ddl::Create(def))?;
+    ddl::change(core, Ddl::Create(def))?;
     core.catalog.by_name(&name).map(Some)
 }
 

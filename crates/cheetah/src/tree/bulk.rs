@@ -21,13 +21,15 @@ use std::sync::Arc;
 /// Pages that one step may allocate: the page itself and its right neighbour, on two levels.
 const PAGES_PER_STEP: usize = 4;
 
-/// Fills an empty tree; nobody else may write to it.
+/// Fills an empty tree; nobody else may write records to it.
 #[derive(Debug)]
 pub struct Builder {
     tree: Arc<Tree>,
     levels: Vec<Level>,
     last_key: Vec<u8>,
     records: u64,
+    /// Pages of a tree that is too small for a dictionary so far.
+    early: Vec<PageId>,
 }
 
 /// The unfinished rightmost page of a level.
@@ -41,7 +43,13 @@ struct Level {
 impl Tree {
     /// A builder for this tree, which must be empty.
     pub fn builder(self: &Arc<Self>) -> Builder {
-        Builder { tree: Arc::clone(self), levels: vec![Level::default()], last_key: Vec::new(), records: 0 }
+        Builder {
+            tree: Arc::clone(self),
+            levels: vec![Level::default()],
+            last_key: Vec::new(),
+            records: 0,
+            early: Vec::new(),
+        }
     }
 }
 
@@ -82,11 +90,16 @@ impl Builder {
             self.write_last(level)?;
             level += 1;
         }
+        // All that is left will be written soon.
+        self.tree.pool.settle_first_dictionary(self.tree.def.id)?;
         let root = self.tree.root_page()?;
-        let action = self.tree.pool.enter();
-        debug_assert_eq!(PageView::new(&root.read()).count(), 0, "only an empty tree is built");
-        let all = &self.levels[level].packing;
-        all.write(&mut root.write(&action), self.tree.def.id, level as u8, all.count(), &Fences::ALL);
+        {
+            let action = self.tree.pool.enter();
+            debug_assert_eq!(PageView::new(&root.read()).count(), 0, "only an empty tree is built");
+            let all = &self.levels[level].packing;
+            all.write(&mut root.write(&action), self.tree.def.id, level as u8, all.count(), &Fences::ALL);
+        }
+        self.let_write();
         Ok(self.records)
     }
 
@@ -139,9 +152,18 @@ impl Builder {
     }
 
     fn post(&mut self, level: usize, low: &[u8], page: PageId) -> Result<()> {
-        self.tree.pool.note_built(page);
+        self.early.push(page);
+        self.tree.pool.settle_late_dictionary(self.tree.def.id)?;
+        if self.tree.pool.may_write_early(self.tree.def.id) {
+            self.let_write();
+        }
         let child = page.0.to_le_bytes();
         let low = low.to_vec();
         self.add(level + 1, &low, &RecordRef::frozen(&child[..5]))
+    }
+
+    /// Has the pages written that were built so far.
+    fn let_write(&mut self) {
+        self.tree.pool.note_settled(self.early.drain(..));
     }
 }

@@ -7,6 +7,7 @@ use crate::base::{Error, PageId, Result, TreeId};
 use crate::format::page::{build_page, max_cell_bytes, max_key_bytes, PageKind, PageView, RecordRef};
 use crate::pool::{Action, PageClass, PageRef, Pool};
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// What identifies a tree for ever, and bounds its keys.
@@ -31,6 +32,8 @@ pub struct Tree {
     pub(super) structure: Mutex<()>,
     pub(super) stats: TreeStats,
     cell_bytes_max: usize,
+    /// See [`write_full_leaves_early`](Self::write_full_leaves_early).
+    full_leaves_early: AtomicBool,
 }
 
 /// Fences and right neighbour of a page to be built.
@@ -72,7 +75,20 @@ impl Tree {
             structure: Mutex::new(()),
             stats: TreeStats::default(),
             cell_bytes_max: max_cell_bytes(page_bytes, def.key_bytes_max),
+            full_leaves_early: AtomicBool::new(false),
         })
+    }
+
+    /// Whether leaves that are left full, by keys that ascend, are to be written in the background, because a checkpoint is to come soon.
+    pub(crate) fn write_full_leaves_early(&self, early: bool) {
+        self.full_leaves_early.store(early, Relaxed);
+    }
+
+    /// A leaf is full, and what comes goes behind it.
+    pub(super) fn note_full_leaf(&self, page: PageId) {
+        if self.full_leaves_early.load(Relaxed) && self.pool.may_write_early(self.def.id) {
+            self.pool.note_settled([page].into_iter());
+        }
     }
 
     /// The smallest class whose pages can hold keys of `key_bytes_max` bytes; `None` if no tree can.

@@ -94,6 +94,7 @@ impl Tree {
                 self.corrupt(leaf.pid(), "no split of the leaf makes room for a record within the limits")
             );
         };
+        let records_count = view.count();
         let (left, right) = match parents.last() {
             None => self.split_root(action, &mut guard, &plan),
             Some(parent) => {
@@ -104,6 +105,10 @@ impl Tree {
                     return Ok(None);
                 }
                 reach::mark("split_leaf");
+                // Keys ascend.
+                if plan.left_count == records_count {
+                    self.note_full_leaf(leaf.pid());
+                }
                 (leaf.clone(), self.split_page(action, &mut guard, &mut parent, &plan))
             }
         };

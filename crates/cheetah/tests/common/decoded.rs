@@ -3,8 +3,9 @@
 //! Each function takes any bytes whatever. A refusal is fine; what is accepted is written again and read again, and must
 //! then be the same.
 
-use cheetah::base::{Lsn, TxnId, UndoPtr};
+use cheetah::base::{Lsn, PageId, TxnId, UndoPtr};
 use cheetah::format::catalog::{parse_piece_key, piece_key, TableDef};
+use cheetah::format::image::{Compression, Dictionary, Primer, Workspace};
 use cheetah::format::log_record::LogRecord;
 use cheetah::format::row::{Locator, LOCATOR_BYTES};
 use cheetah::format::state::State;
@@ -20,6 +21,19 @@ pub(crate) fn catalog_row(bytes: &[u8]) {
     }
     if let Ok((table, piece_no)) = parse_piece_key(bytes) {
         assert_eq!(piece_key(table, piece_no), bytes);
+    }
+}
+
+/// The content of a dictionary: any that is taken serves to compress and to decompress.
+pub(crate) fn dictionary(bytes: &[u8]) {
+    for level in [-1, 1, 9] {
+        let compression = Compression { level, ..Compression::default() };
+        let made = (Dictionary::new(PageId(9), bytes), Primer::new(PageId(9), bytes, compression));
+        let (Ok(dictionary), Ok(primer)) = made else { return };
+        assert_eq!(dictionary.name(), primer.name());
+        let content = b"some content that is not in it, or is".repeat(3);
+        let bytes = Workspace::default().image_bytes(&content, compression, Some(&primer));
+        assert!(bytes <= 48 + 9 + content.len().next_multiple_of(64));
     }
 }
 

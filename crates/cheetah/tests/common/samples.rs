@@ -2,10 +2,11 @@
 
 use cheetah::base::{Generation, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr, Xid};
 use cheetah::format::catalog::{piece_key, IndexDef, TableDef};
-use cheetah::format::image::{self, Codec, Compression, Encoding, Workspace};
+use cheetah::format::image::{self, Codec, Compression, Dictionary, Encoding, Primer, Workspace};
 use cheetah::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow, RowOp};
 use cheetah::format::page::{build_content, build_page, PageBuf, PageKind, RecordFlags, RecordRef};
 use cheetah::format::row::{build_row, Locator, RowShape, VarValue};
+use cheetah::format::row_shapes::{BitRun, OlderShape, ShapeChange};
 use cheetah::format::state::{FencedTable, PurgeState, State, TableState, TxnState, UndoPage};
 use cheetah::format::statistics::IndexStatistics;
 use cheetah::format::undo_record::{self, Before, UndoBlob, UndoBody, UndoEntry, UndoFinish, UndoRow};
@@ -58,17 +59,47 @@ pub(crate) fn pages() -> Vec<PageBuf> {
     pages
 }
 
+/// Content of a dictionary that all pages have something of.
+pub(crate) fn dictionary_content() -> Vec<u8> {
+    [&b"content ".repeat(8)[..], &[7; 40], b"abcdefgh", b"tail", &b"aaaaaaaaatail".repeat(3)].concat()
+}
+
+pub(crate) fn dictionary() -> Dictionary {
+    Dictionary::new(PageId(9), &dictionary_content()).expect("any bytes are one")
+}
+
+fn primer() -> Primer {
+    Primer::new(PageId(9), &dictionary_content(), Compression::default()).expect("any bytes are one")
+}
+
+/// The page of a dictionary.
+pub(crate) fn dictionary_page() -> PageBuf {
+    let mut bytes = PageBuf::new(512);
+    let mut page = build_content(&mut bytes, PageKind::Dictionary, TREE, PageId::NONE, 0);
+    page.append_content(&dictionary_content()).expect("there is room");
+    bytes
+}
+
+/// Images that only version 2 has: of a dictionary, and of pages beside it.
+pub(crate) fn images_with_dictionary() -> Vec<Vec<u8>> {
+    let primer = primer();
+    let mut images = vec![image(&dictionary_page(), Codec::None, None)];
+    images.extend(pages().iter().map(|page| image(page, Codec::Zstd, Some(&primer))));
+    images
+}
+
 /// Images of all pages with that codec.
 pub(crate) fn images(codec: Codec) -> Vec<Vec<u8>> {
-    let encode = |page: &PageBuf| {
-        let compression = Compression { codec, level: 1 };
-        let how = Encoding { shape: &shape(), compression, freeze_below: TxnId(0) };
-        let mut image = Vec::new();
-        Workspace::default().encode(page, PID, Generation(3), &how, &mut image);
-        image::seal(&mut image, ADDRESS);
-        image
-    };
-    pages().iter().map(encode).collect()
+    pages().iter().map(|page| image(page, codec, None)).collect()
+}
+
+fn image(page: &[u8], codec: Codec, dictionary: Option<&Primer>) -> Vec<u8> {
+    let compression = Compression { codec, level: 1 };
+    let how = Encoding { shape: &shape(), compression, freeze_below: TxnId(0), dictionary };
+    let mut image = Vec::new();
+    Workspace::default().encode(page, PID, Generation(3), &how, &mut image);
+    image::seal(&mut image, ADDRESS);
+    image
 }
 
 /// A shape as bytes.
@@ -135,7 +166,29 @@ pub(crate) fn map_chunks() -> Vec<Vec<u8>> {
     chunks
 }
 
-/// A definition of a table, and the key of a piece of one.
+/// Shapes that rows may have besides that of the samples.
+pub(crate) fn older_shapes() -> Vec<OlderShape> {
+    let newest = shape();
+    let mut defaults = Vec::new();
+    let values = vec![VarValue::inline(b"default"); newest.var_count.into()];
+    build_row(&vec![0; newest.null_bytes.into()], &vec![7; newest.fixed_bytes()], &values, &mut defaults);
+    let older = |fixed: Vec<u16>, var_count: u16| OlderShape {
+        change: ShapeChange {
+            bits: vec![BitRun { from: 0, to: 1, count: 3 }],
+            fixed: newest
+                .fixed
+                .iter()
+                .map(|width| fixed.iter().position(|w| w == width).map(|at| at as u16))
+                .collect(),
+            vars: (0..newest.var_count).map(|no| (no < var_count).then_some(no)).collect(),
+            defaults: defaults.clone(),
+        },
+        shape: RowShape { null_bytes: 1, fixed, var_count },
+    };
+    vec![older(vec![16, newest.fixed[0]], 1), older(vec![3], 2)]
+}
+
+/// A definition of a table, the key of a piece of one, and a definition whose rows may have several shapes.
 pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
     let index = |tree, name: &str| IndexDef {
         name: name.into(),
@@ -158,10 +211,12 @@ pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
         changes: 4,
         next_number: 9,
         indexes: vec![index(16, "PRIMARY"), index(17, "second")],
+        older_shapes: Vec::new(),
     };
-    let mut row = Vec::new();
+    let (mut row, mut with_shapes) = (Vec::new(), Vec::new());
     def.encode(&mut row);
-    vec![row, piece_key(TableId(7), 1).to_vec()]
+    TableDef { older_shapes: older_shapes(), ..def }.encode(&mut with_shapes);
+    vec![row, piece_key(TableId(7), 1).to_vec(), with_shapes]
 }
 
 /// States of generations.
@@ -190,6 +245,12 @@ pub(crate) fn generation_states() -> Vec<Vec<u8>> {
         ..State::default()
     };
     vec![state.encode(), State::default().encode()]
+}
+
+/// A state that only version 3 has.
+pub(crate) fn state_with_dictionaries() -> State {
+    let dictionaries = vec![(TREE, PageId(9)), (TREE, PageId(700)), (TreeId(300), PageId(1 << 30))];
+    State { lsn: Lsn(1 << 40), next_tree: TreeId(301), dictionaries, ..State::default() }
 }
 
 /// A log record of each kind.

@@ -16,7 +16,9 @@ use cheetah::format::varint;
 use cheetah::table::{IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
 use cheetah_io::sim::{SimClock, SimDisk};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A row of the tests: a number, a name, and a text that may be large.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -205,4 +207,25 @@ pub fn check(db: &Db, table: &Arc<Table>) -> Result<std::result::Result<u64, Vec
         Ok(())
     })?;
     Ok(if report.is_ok() { Ok(report.rows) } else { Err(report.findings) })
+}
+
+/// How long a thread of a test waits for another one.
+const UNTIL_MAX: Duration = Duration::from_secs(60);
+
+/// Waits until something has come to pass; fails when it does not.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < UNTIL_MAX, "it has not come to this: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Tells the other threads of a test to end, also when something fails: a scope waits for them.
+pub struct RaisedAtEnd<'a>(pub &'a AtomicBool);
+
+impl Drop for RaisedAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

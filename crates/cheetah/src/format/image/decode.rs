@@ -1,6 +1,7 @@
 //! From an image to the page. Total on any bytes.
 
 use super::compression::decompress;
+use super::dictionary::Dictionary;
 use super::header::{claimed_version, is_intact, ImageHeader, FORMAT_VERSION};
 use super::rebuild;
 use super::workspace::Workspace;
@@ -49,39 +50,43 @@ fn read_header(image: &[u8], expected: &Expected) -> std::result::Result<ImageHe
 }
 
 impl Workspace {
-    /// Rebuilds in `page` the page of `image`, which must be what the map says. `page` gets the right size; after an
-    /// error its bytes are unspecified.
+    /// Rebuilds in `page` the page of `image`, which must be what the map says and need no dictionary. `page` gets the right
+    /// size; after an error its bytes are unspecified.
     ///
     /// `Corruption` if anything is wrong, `Unsupported` if a newer version wrote the image.
     pub fn decode(&mut self, image: &[u8], expected: &Expected, page: &mut PageBuf) -> Result<ImageHeader> {
         let header = check(image, expected)?;
-        self.rebuild(&header, image, expected, page)?;
+        self.rebuild(&header, image, expected, None, page)?;
         Ok(header)
     }
 
     /// As [`decode`](Self::decode) for an image that [`check`] has just accepted and given this header of: the checksum
-    /// over all of it is not computed again.
+    /// over all of it is not computed again. `dictionary` is the one that the header names.
     pub fn rebuild(
         &mut self,
         header: &ImageHeader,
         image: &[u8],
         expected: &Expected,
+        dictionary: Option<&Dictionary>,
         page: &mut PageBuf,
     ) -> Result<()> {
-        self.rebuild_page(header, image, page).map_err(|defect| defect.in_place(expected.to_string()))
+        self.rebuild_page(header, image, dictionary, page)
+            .map_err(|defect| defect.in_place(expected.to_string()))
     }
 
     fn rebuild_page(
         &mut self,
         header: &ImageHeader,
         image: &[u8],
+        dictionary: Option<&Dictionary>,
         page: &mut PageBuf,
     ) -> std::result::Result<(), Defect> {
+        ensure(header.dictionary == dictionary.map(Dictionary::name), "not the dictionary of the image")?;
         let fits_kind = !header.kind.is_tree() || header.page_bytes < PAGE_BYTES_MAX;
         ensure(fits_kind, "tree page larger than 32 KiB")?;
         let Self { raw, contexts } = self;
         raw.resize(header.raw_bytes, 0);
-        decompress(contexts, header.codec, header.payload(image), raw)?;
+        decompress(contexts, header.codec, dictionary, header.payload(image), raw)?;
         page.resize(header.page_bytes);
         if header.kind.is_tree() {
             rebuild::tree_page(raw, header.kind, header.tree, page)?;

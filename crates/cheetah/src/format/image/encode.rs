@@ -1,6 +1,7 @@
 //! From the bytes of a page to its image. Never fails.
 
-use super::compression::{compress, Compression};
+use super::compression::{compress, Codec, Compression};
+use super::dictionary::{Primer, NAME_BYTES};
 use super::header::{ImageHeader, HEADER_BYTES};
 use super::workspace::Workspace;
 use super::{max_raw_bytes, transpose, usable_shape, ALIGN_BYTES};
@@ -17,6 +18,8 @@ pub struct Encoding<'a> {
     pub compression: Compression,
     /// Records of transactions below this lose their version: everybody sees them.
     pub freeze_below: TxnId,
+    /// What its leaves and large values are compressed beside, if that is by Zstandard.
+    pub dictionary: Option<&'a Primer>,
 }
 
 impl Workspace {
@@ -30,20 +33,19 @@ impl Workspace {
         how: &Encoding<'_>,
         image: &mut Vec<u8>,
     ) {
+        self.regroup(page, how.shape, how.freeze_below);
         let Self { raw, contexts } = self;
-        raw.clear();
         let view = PageView::new(page);
-        if view.kind().is_tree() {
-            let shape = if view.is_leaf() { usable_shape(how.shape, page.len()) } else { None };
-            let shape = shape.as_deref().map(|encoded| (how.shape, encoded));
-            transpose::tree_page(view, shape, how.freeze_below, raw);
-        } else {
-            transpose::content_page(view, raw);
-        }
-        debug_assert!(raw.len() <= max_raw_bytes(page.len()));
+        let dictionary = how.dictionary.filter(|_| Primer::serves(view.kind()));
         image.clear();
-        image.resize(HEADER_BYTES, 0);
-        let codec = compress(contexts, raw, how.compression, image);
+        image.resize(HEADER_BYTES + dictionary.map_or(0, |_| NAME_BYTES), 0);
+        let mut payload_at = image.len();
+        let codec = compress(contexts, raw, how.compression, dictionary, image);
+        let dictionary = dictionary.filter(|_| codec == Codec::Zstd);
+        if dictionary.is_none() && payload_at > HEADER_BYTES {
+            image.drain(HEADER_BYTES..payload_at);
+            payload_at = HEADER_BYTES;
+        }
         let header = ImageHeader {
             pid,
             tree: view.tree(),
@@ -52,9 +54,43 @@ impl Workspace {
             page_bytes: page.len(),
             codec,
             raw_bytes: raw.len(),
-            payload_bytes: image.len() - HEADER_BYTES,
+            payload_bytes: image.len() - payload_at,
+            dictionary: dictionary.map(Primer::name),
         };
         image.resize(image.len().next_multiple_of(ALIGN_BYTES), 0);
         header.write(image);
+    }
+
+    /// The content of a page before compression, as [`encode`](Self::encode) makes it.
+    pub fn content(&mut self, page: &[u8], shape: &RowShape, freeze_below: TxnId) -> &[u8] {
+        self.regroup(page, shape, freeze_below);
+        &self.raw
+    }
+
+    /// How long an image of this content would be.
+    pub fn image_bytes(
+        &mut self,
+        content: &[u8],
+        compression: Compression,
+        dictionary: Option<&Primer>,
+    ) -> usize {
+        let mut payload = Vec::new();
+        let codec = compress(&mut self.contexts, content, compression, dictionary, &mut payload);
+        let name_bytes = if codec == Codec::Zstd && dictionary.is_some() { NAME_BYTES } else { 0 };
+        (HEADER_BYTES + name_bytes + payload.len()).next_multiple_of(ALIGN_BYTES)
+    }
+
+    fn regroup(&mut self, page: &[u8], shape: &RowShape, freeze_below: TxnId) {
+        let raw = &mut self.raw;
+        raw.clear();
+        let view = PageView::new(page);
+        if view.kind().is_tree() {
+            let encoded = if view.is_leaf() { usable_shape(shape, page.len()) } else { None };
+            let shape = encoded.as_deref().map(|encoded| (shape, encoded));
+            transpose::tree_page(view, shape, freeze_below, raw);
+        } else {
+            transpose::content_page(view, raw);
+        }
+        debug_assert!(raw.len() <= max_raw_bytes(page.len()));
     }
 }

@@ -6,30 +6,38 @@
 //! | 4      | 4    | length of the image, a multiple of 64                                    |
 //! | 8      | 8    | page                                                                     |
 //! | 16     | 8    | own address ([`Location::address`](crate::format::Location::address))    |
-//! | 24     | 1    | format version, 1                                                        |
+//! | 24     | 1    | format version: 1; 2 of a dictionary, and of an image with codec 3      |
 //! | 25     | 1    | page kind                                                                |
-//! | 26     | 1    | codec: 0 none, 1 LZ4 block, 2 Zstandard frame                            |
+//! | 26     | 1    | codec: 0 none, 1 LZ4 block, 2 Zstandard frame, 3 the same beside a       |
+//! |        |      | dictionary                                                               |
 //! | 27     | 1    | page size as a power of two: 9 to 16                                     |
 //! | 28     | 4    | CRC-32C of the whole image, these four bytes taken as zero               |
 //! | 32     | 8    | generation it was written for                                            |
 //! | 40     | 4    | tree                                                                     |
 //! | 44     | 3    | length of the content before compression                                 |
 //! | 47     | 1    | number of zero bytes at the end                                          |
-//! | 48     | -    | content, compressed; zeros                                               |
+//! | 48     | 9    | with codec 3: page of the dictionary, CRC-32C of its content             |
+//! | -      | -    | content, compressed; zeros                                               |
 //!
 //! Invariants
 //!   I1  An image names its page and its own address, so a lost or misdirected write shows.
 //!   I2  Every byte is under the checksum.
+//!   I3  What version 1 can say is written as version 1: an older engine reads it. A dictionary names none itself.
 
 use super::compression::Codec;
+use super::dictionary::{DictionaryName, NAME_BYTES};
 use crate::base::{Generation, PageId, TreeId};
-use crate::format::bytes::{ensure, Defect, Reader};
+use crate::format::bytes::{ensure, u40_bytes, Defect, Reader};
 use crate::format::page::{PageKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN};
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 48;
-/// The newest format that this version reads, and the one it writes.
-pub const FORMAT_VERSION: u8 = 1;
+/// The newest format that this version reads.
+pub const FORMAT_VERSION: u8 = 2;
+/// Without dictionaries.
+const OLD_VERSION: u8 = 1;
+/// The codec on disk of what is compressed beside a dictionary.
+const CODEC_WITH_DICTIONARY: u8 = 3;
 
 const MAGIC: [u8; 4] = *b"IMG1";
 const ADDRESS: std::ops::Range<usize> = 16..24;
@@ -55,25 +63,51 @@ pub struct ImageHeader {
     pub raw_bytes: usize,
     /// Length of the content as stored.
     pub payload_bytes: usize,
+    /// The dictionary that is needed to decompress it.
+    pub dictionary: Option<DictionaryName>,
 }
 
 impl ImageHeader {
     /// Writes the header at the start of `image`, which is complete otherwise. It is not sealed yet.
     pub(super) fn write(&self, image: &mut [u8]) {
-        let padding = image.len() - HEADER_BYTES - self.payload_bytes;
+        let padding = image.len() - self.payload_at() - self.payload_bytes;
         image[..4].copy_from_slice(&MAGIC);
         let length = image.len() as u32;
         image[4..8].copy_from_slice(&length.to_le_bytes());
         image[8..16].copy_from_slice(&self.pid.0.to_le_bytes());
         image[ADDRESS].fill(0);
         let size = self.page_bytes.trailing_zeros() as u8;
-        let bytes = [FORMAT_VERSION, self.kind.code(), self.codec.code(), size];
+        let bytes = [self.version(), self.kind.code(), self.codec_code(), size];
         image[AT_VERSION..AT_VERSION + 4].copy_from_slice(&bytes);
         image[CRC].fill(0);
         image[32..40].copy_from_slice(&self.generation.0.to_le_bytes());
         image[40..44].copy_from_slice(&self.tree.0.to_le_bytes());
         image[44..47].copy_from_slice(&(self.raw_bytes as u32).to_le_bytes()[..3]);
         image[47] = padding as u8;
+        if let Some(dictionary) = self.dictionary {
+            image[HEADER_BYTES..HEADER_BYTES + 5].copy_from_slice(&u40_bytes(dictionary.page.0));
+            image[HEADER_BYTES + 5..HEADER_BYTES + NAME_BYTES].copy_from_slice(&dictionary.crc.to_le_bytes());
+        }
+    }
+
+    /// The first version that has what this says (I3).
+    fn version(&self) -> u8 {
+        match self.dictionary.is_some() || self.kind == PageKind::Dictionary {
+            true => FORMAT_VERSION,
+            false => OLD_VERSION,
+        }
+    }
+
+    fn codec_code(&self) -> u8 {
+        if self.dictionary.is_some() {
+            CODEC_WITH_DICTIONARY
+        } else {
+            self.codec.code()
+        }
+    }
+
+    fn payload_at(&self) -> usize {
+        HEADER_BYTES + if self.dictionary.is_some() { NAME_BYTES } else { 0 }
     }
 
     /// Reads the header of a whole image. Checks each field, but neither address nor checksum.
@@ -85,9 +119,13 @@ impl ImageHeader {
         let pid = PageId(reader.u64()?);
         ensure(pid != PageId::NONE && pid <= PageId::MAX, "impossible page number")?;
         reader.take(8)?;
-        ensure(reader.u8()? == FORMAT_VERSION, "unknown image format")?;
+        let version = reader.u8()?;
+        ensure((OLD_VERSION..=FORMAT_VERSION).contains(&version), "unknown image format")?;
         let kind = PageKind::from_code(reader.u8()?).ok_or(Defect::new("unknown page kind"))?;
-        let codec = Codec::from_code(reader.u8()?).ok_or(Defect::new("unknown codec"))?;
+        let codec_code = reader.u8()?;
+        let has_dictionary = codec_code == CODEC_WITH_DICTIONARY;
+        let codec = if has_dictionary { Some(Codec::Zstd) } else { Codec::from_code(codec_code) };
+        let codec = codec.ok_or(Defect::new("unknown codec"))?;
         let page_bytes = 1usize.checked_shl(reader.u8()?.into()).unwrap_or(0);
         let size_known = (PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&page_bytes);
         ensure(size_known, "impossible page size")?;
@@ -97,15 +135,26 @@ impl ImageHeader {
         let [a, b, c, padding] = reader.array()?;
         let raw_bytes = u32::from_le_bytes([a, b, c, 0]) as usize;
         ensure(raw_bytes <= super::max_raw_bytes(page_bytes), "content longer than its page allows")?;
+        let dictionary = match has_dictionary {
+            true => Some(DictionaryName { page: PageId(reader.u40()?), crc: reader.u32()? }),
+            false => None,
+        };
+        let is_possible = dictionary.is_none_or(|name| name.page != PageId::NONE && name.page != pid);
+        ensure(is_possible, "impossible page of a dictionary")?;
         let payload_bytes = reader.rest().len().checked_sub(padding.into());
         let payload_bytes = payload_bytes.ok_or(Defect::new("more padding than image"))?;
         ensure(payload_bytes <= raw_bytes, "compressed content longer than plain")?;
-        Ok(Self { pid, tree, generation, kind, page_bytes, codec, raw_bytes, payload_bytes })
+        let header =
+            Self { pid, tree, generation, kind, page_bytes, codec, raw_bytes, payload_bytes, dictionary };
+        ensure(header.version() <= version, "more than its version of the image format has")?;
+        ensure(kind != PageKind::Dictionary || dictionary.is_none(), "a dictionary that needs another")?;
+        Ok(header)
     }
 
     /// The stored content of the image that this is the header of.
     pub(super) fn payload<'a>(&self, image: &'a [u8]) -> &'a [u8] {
-        image.get(HEADER_BYTES..HEADER_BYTES + self.payload_bytes).unwrap_or_default()
+        let at = self.payload_at();
+        image.get(at..at + self.payload_bytes).unwrap_or_default()
     }
 }
 

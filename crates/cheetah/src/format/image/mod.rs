@@ -5,6 +5,7 @@
 mod columns;
 mod compression;
 mod decode;
+mod dictionary;
 mod encode;
 mod header;
 mod rebuild;
@@ -15,6 +16,7 @@ mod workspace;
 
 pub use compression::{Codec, Compression};
 pub use decode::{check, Expected};
+pub use dictionary::{dictionary_of, Dictionary, DictionaryName, Primer};
 pub use encode::Encoding;
 pub use header::{glance, is_intact, seal, ImageHeader, FORMAT_VERSION, HEADER_BYTES};
 pub use workspace::Workspace;

@@ -140,7 +140,7 @@ fn image_of(rng: &mut Rng, page: &[u8], freeze_below: TxnId) -> (Vec<u8>, Expect
         page,
         PID,
         Generation(3),
-        &Encoding { shape: &shape, compression, freeze_below },
+        &Encoding { shape: &shape, compression, freeze_below, dictionary: None },
         &mut image,
     );
     assert!(image.len() <= max_image_bytes(page.len()));
@@ -240,13 +240,13 @@ fn an_image_of_a_newer_version_is_named_as_such() {
     let mut rng = Rng::new(1);
     let page = leaf(&mut rng);
     let (mut image, mut expected) = image_of(&mut rng, &page, TxnId(0));
-    image[24] = 2;
+    image[24] = 3;
     expected.crc = seal(&mut image, ADDRESS);
     let error = Workspace::default().decode(&image, &expected, &mut PageBuf::new(512)).unwrap_err();
     assert!(matches!(&error, Error::Unsupported { .. }));
     assert_eq!(
         error.to_string(),
-        "page 77 of tree 9 in segment 5 at 4096: written by a newer version of Cheetah (image format 2); \
+        "page 77 of tree 9 in segment 5 at 4096: written by a newer version of Cheetah (image format 3); \
          open it with that version or a later one"
     );
 }

@@ -1,4 +1,4 @@
-//! Pages of plain content: parts of large values, parts of the undo log.
+//! Pages of plain content: parts of large values, parts of the undo log, dictionaries.
 
 use super::layout::*;
 use super::write::{NoRoom, PageMut};
@@ -9,7 +9,7 @@ pub const fn content_capacity(page_bytes: usize) -> usize {
     page_bytes - HEADER_BYTES
 }
 
-/// Makes `bytes` an empty blob or undo page. `next` is the page that goes on where this one ends, `position` the
+/// Makes `bytes` an empty page of content. `next` is the page that goes on where this one ends, `position` the
 /// place of this page's first content byte in the value or the undo log.
 pub fn build_content(
     bytes: &mut [u8],

@@ -92,6 +92,8 @@ pub enum PageKind {
     Blob,
     /// Part of the undo log.
     Undo,
+    /// Content beside which other pages of its tree are compressed.
+    Dictionary,
 }
 
 impl PageKind {
@@ -102,6 +104,7 @@ impl PageKind {
             PageKind::Inner => 2,
             PageKind::Blob => 3,
             PageKind::Undo => 4,
+            PageKind::Dictionary => 5,
         }
     }
 
@@ -112,6 +115,7 @@ impl PageKind {
             2 => Some(PageKind::Inner),
             3 => Some(PageKind::Blob),
             4 => Some(PageKind::Undo),
+            5 => Some(PageKind::Dictionary),
             _ => None,
         }
     }

@@ -108,6 +108,12 @@ impl Build {
         let Buffers { before, after, was_there, is_there, .. } = buffers;
         *was_there = read_row(core, &self.table, key, Some(&self.base), before)?;
         *is_there = read_row(core, &self.table, key, Some(view), after)?;
+        if *was_there {
+            self.table.make_current(before)?;
+        }
+        if *is_there {
+            self.table.make_current(after)?;
+        }
         Ok(was_there != is_there || (*is_there && before != after))
     }
 
@@ -137,7 +143,8 @@ impl Build {
         }
         for entry in entries.iter().filter(|entry| !old.iter().any(|old| old == *entry)) {
             let sorter = entry.index_no.checked_sub(1).and_then(|no| coming.get_mut(no));
-            push(sorter.ok_or_else(|| unknown(built, entry.index_no))?, &entry, key)?;
+            let sorter = sorter.ok_or_else(|| unknown(built, entry.index_no))?;
+            push(&entry, key, |key, value| sorter.push(key, value))?;
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ use super::spec::IndexSpec;
 use super::stored_row::{find_values, inline_row, Value};
 use crate::base::{planted, Error, Result, TxnId, UndoPtr};
 use crate::format::varint;
-use crate::sort::{Share, Sorter};
+use crate::sort::{Filling, Share, Sorter};
 use crate::txn::ReadView;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -100,11 +100,13 @@ pub(crate) struct Build {
     base: Arc<ReadView>,
     pin: Arc<ReadView>,
     since: Since,
-    sorters: Vec<Sorter>,
+    /// Until the trees are built.
+    sorters: Option<Filling>,
     rows: u64,
     refused: Option<Refused>,
     entries: BuiltEntries,
     values: Vec<Value>,
+    key: Vec<u8>,
     row: Vec<u8>,
     /// Whether a checkpoint has the trees as they are.
     is_durable: bool,
@@ -137,11 +139,12 @@ impl Build {
             base: open_view(core),
             pin,
             since,
-            sorters: shares.into_iter().map(sorter).collect(),
+            sorters: Some(Filling::new(shares.into_iter().map(sorter).collect())),
             rows: 0,
             refused: None,
             entries: BuiltEntries::default(),
             values: Vec::new(),
+            key: Vec::new(),
             row: Vec::new(),
             is_durable: false,
             is_finished: false,
@@ -186,14 +189,18 @@ impl Build {
         row: &[u8],
         entries_of: &mut EntriesOf<'_>,
     ) -> Result<()> {
-        let [prefix, suffix] = key;
-        let key = [prefix, suffix].concat();
-        self.compute(core, &key, row, entries_of)?;
+        let mut whole = std::mem::take(&mut self.key);
+        whole.clear();
+        key.iter().for_each(|part| whole.extend_from_slice(part));
+        self.compute(core, &whole, row, entries_of)?;
         let Self { entries, sorters, built, .. } = self;
+        let sorters = sorters.as_mut().expect("rows come before the trees are built");
         for entry in entries.iter() {
-            let sorter = entry.index_no.checked_sub(1).and_then(|no| sorters.get_mut(no));
-            push(sorter.ok_or_else(|| unknown(built, entry.index_no))?, &entry, &key)?;
+            let no = entry.index_no.checked_sub(1).filter(|no| no + 1 < built.indexes().len());
+            let no = no.ok_or_else(|| unknown(built, entry.index_no))?;
+            push(&entry, &whole, |key, value| sorters.push(no, key, value))?;
         }
+        self.key = whole;
         self.rows += 1;
         Ok(())
     }
@@ -224,7 +231,7 @@ impl Build {
 
     /// Builds the trees from the entries of all rows.
     pub(crate) fn build_trees(&mut self, core: &Core, watch: &Watch<'_>) -> Result<()> {
-        let sorters = std::mem::take(&mut self.sorters);
+        let sorters = self.sorters.take().expect("trees are built once").finish()?;
         let spilled: u64 = sorters.iter().map(Sorter::spilled_bytes).sum();
         core.counters.load_spilled_bytes.fetch_add(spilled, Relaxed);
         let (rows, total) = (self.rows, self.rows * (sorters.len() as u64 + 1));
@@ -276,12 +283,16 @@ impl Since {
     }
 }
 
-/// Sorts an entry, as `build_index` wants it.
-fn push(sorter: &mut Sorter, entry: &BuiltEntry<'_>, clustered: &[u8]) -> Result<()> {
+/// Hands an entry to `to` as `build_index` wants it sorted.
+fn push(
+    entry: &BuiltEntry<'_>,
+    clustered: &[u8],
+    to: impl FnOnce(&[&[u8]], &[&[u8]]) -> Result<()>,
+) -> Result<()> {
     let mut length = [0u8; varint::MAX_BYTES];
     let used = varint::write(&mut length, clustered.len() as u64);
     let head = length.get(..used).unwrap_or_default();
-    sorter.push(&[entry.key, clustered], &[&[u8::from(entry.check_unique)], head, entry.payload])
+    to(&[entry.key, clustered], &[&[u8::from(entry.check_unique)], head, entry.payload])
 }
 
 fn shares(core: &Core, count: usize) -> Result<Vec<Share>> {

@@ -8,9 +8,10 @@
 //! Invariants
 //!   I1  Pages and images are made by the code that makes those of tables: what it changes, the estimate does.
 //!   I2  A run that has seen a whole index tells what the index weighs, not what it is thought to weigh: its error is 0.
-//!   I3  Memory does not grow with the table: a page, a run's worth of rows, and some numbers for each run are kept.
+//!   I3  Memory does not grow with the table: a page, a run's worth of rows, and a few pages and some numbers for each run are kept.
 //! Errors    After an error the row counts for nothing in the bytes; mean times may have it.
 
+mod beside;
 mod run;
 mod scales;
 
@@ -86,8 +87,11 @@ impl Estimate {
             let class = class_of(&core.pool, key_bytes_max)?;
             indexes.push(IndexSample::new(class.bytes(page_bytes), key_bytes_max, index.shape.clone()));
         }
-        let scales =
-            Scales::new(Arc::clone(&core.clock), offered().map(|(_, compression)| compression).collect());
+        let scales = Scales::new(
+            Arc::clone(&core.clock),
+            page_bytes,
+            offered().map(|(_, compression)| compression).collect(),
+        );
         let (values, row) = (Vec::new(), Vec::new());
         Ok(Self { core: Arc::clone(core), def, scales, indexes, values, row, rows: 0 })
     }
@@ -116,14 +120,14 @@ impl Estimate {
         let hidden = self.rows.to_be_bytes();
         let key = if self.def.hidden_key { hidden.as_slice() } else { key };
         self.rows += 1;
-        let large = self.build_row(row)?;
+        let (large, large_pages) = self.build_row(row)?;
         let large_bytes = row.len().saturating_sub(self.row.len()) as u64;
         let Self { scales, indexes, row, .. } = self;
         let clustered = index_of(indexes, 0)?;
         if !clustered.add(scales, key, row)? {
             return Ok(false);
         }
-        Ok(clustered.add_large(&large, large_bytes))
+        Ok(clustered.add_large(&large, large_pages, large_bytes))
     }
 
     /// Takes an entry of the run of a secondary index, with the clustered key behind it; that is ignored when the engine gives them out. Returns whether the
@@ -146,16 +150,19 @@ impl Estimate {
     }
 
     /// What the table weighs in each format that it can be given, the least dense first. `rows`: how many it has.
-    pub fn weigh(&mut self, rows: u64) -> Vec<Weight> {
+    /// `Limit` when there is no memory to try dictionaries.
+    pub fn weigh(&mut self, rows: u64) -> Result<Vec<Weight>> {
         let Self { scales, indexes, .. } = self;
         indexes.iter_mut().for_each(|index| index.finish(scales));
         let counted = indexes.first().and_then(IndexSample::counted);
         let rows = counted.unwrap_or(rows);
         let sampled_rows = indexes.first().map_or(0, IndexSample::sampled_rows);
         let weight = |(no, (key_block_size, compression))| {
-            let total = Total::sum(indexes.iter_mut().map(|index| index.total(scales, no, rows)));
+            let totals: Result<Vec<_>> =
+                indexes.iter_mut().map(|index| index.total(scales, no, rows)).collect();
+            let total = Total::sum(totals?.into_iter());
             let (pages, encode_ns, decode_ns) = scales.times(no);
-            Weight {
+            Ok(Weight {
                 compression,
                 key_block_size,
                 rows,
@@ -165,16 +172,16 @@ impl Estimate {
                 pages,
                 encode_ns,
                 decode_ns,
-            }
+            })
         };
         offered().enumerate().map(weight).collect()
     }
 
-    /// Leaves the stored row in `self.row`; returns what the large values that move out of it weigh, with each density.
-    fn build_row(&mut self, row: &[u8]) -> Result<Vec<f64>> {
-        let Self { core, def, scales, values, row: stored, rows, .. } = self;
+    /// Leaves the stored row in `self.row`; returns what the large values that move out of it weigh, with each density, and how many pages they have.
+    fn build_row(&mut self, row: &[u8]) -> Result<(Vec<f64>, u64)> {
+        let Self { core, def, scales, indexes, values, row: stored, rows } = self;
         let shape = def.indexes.first().map(|index| &index.shape);
-        let Some(shape) = shape else { return Ok(Vec::new()) };
+        let (Some(shape), Some(clustered)) = (shape, indexes.first_mut()) else { return Ok((Vec::new(), 0)) };
         let key_bytes_max = stored_key_bytes_max(def, 0);
         let page_bytes = class_of(&core.pool, key_bytes_max)?.bytes(core.pool.page_bytes());
         let bytes_max = max_payload_bytes(page_bytes, key_bytes_max);
@@ -182,8 +189,9 @@ impl Estimate {
         let mut large = vec![0.0; scales.count()];
         if row.len() <= bytes_max {
             stored.extend_from_slice(row);
-            return Ok(large);
+            return Ok((large, 0));
         }
+        let mut pages = 0;
         find_values(shape, row, values)?;
         choose_moves(shape, row, values, bytes_max)?;
         for value in values.iter().filter(|value| value.moves) {
@@ -191,6 +199,7 @@ impl Estimate {
             let pieces: Vec<_> = bytes.chunks(page_capacity(&core.pool, PageClass::Large)).collect();
             let step = pieces.len().div_ceil(PIECES_MAX).max(1);
             let weighed = pieces.len().div_ceil(step) as f64;
+            pages += pieces.len() as u64;
             for piece in pieces.iter().step_by(step) {
                 let fits = |class: &PageClass| page_capacity(&core.pool, *class) >= piece.len();
                 let class = PageClass::ALL.into_iter().find(fits).unwrap_or(PageClass::Large);
@@ -199,6 +208,7 @@ impl Estimate {
                     piece,
                     pieces.len() as f64 / weighed,
                     &mut large,
+                    clustered.sample().large(),
                 );
             }
         }
@@ -209,7 +219,7 @@ impl Estimate {
         rebuild(shape, row, values, stored, |no, _| {
             locators.get(no).map(<[u8; LOCATOR_BYTES]>::as_slice).ok_or_else(missing)
         })?;
-        Ok(large)
+        Ok((large, pages))
     }
 }
 

@@ -4,6 +4,7 @@
 //!   I1  Whole leaf pages of a run are weighed; the rest of it only if there is none, or if the run has reached the end of the
 //!       index. The rows that were not weighed count as those that were.
 
+use super::beside::{Beside, Sample, Share};
 use super::scales::{Scales, TREE};
 use crate::base::{Error, PageId, Result};
 use crate::format::image::{ALIGN_BYTES, HEADER_BYTES};
@@ -33,6 +34,10 @@ pub(super) struct IndexSample {
     /// The lower fences of the leaf pages that were made.
     fences: Vec<Vec<u8>>,
     leaf_rows: u64,
+    /// Pages: of those, as far as they are filled, and of the large values of all rows.
+    leaf_pages: f64,
+    large_pages: u64,
+    sample: Sample,
     /// Rows of the whole index, if a run was over it.
     counted: Option<u64>,
 }
@@ -58,7 +63,8 @@ struct Run {
 #[derive(Debug)]
 struct Ended {
     rows: f64,
-    bytes: Vec<f64>,
+    leaves: Vec<f64>,
+    large: Vec<f64>,
 }
 
 /// What an index or a table weighs.
@@ -72,12 +78,29 @@ pub(super) struct Total {
 impl IndexSample {
     /// Of an index with leaf pages of that size, keys of at most `key_bytes_max`, and rows of that shape.
     pub(super) fn new(page_bytes: usize, key_bytes_max: usize, shape: RowShape) -> Self {
-        let (page, ended, fences) = (PageBuf::new(page_bytes), Vec::new(), Vec::new());
-        Self { page, key_bytes_max, shape, run: None, ended, fences, leaf_rows: 0, counted: None }
+        Self {
+            page: PageBuf::new(page_bytes),
+            key_bytes_max,
+            shape,
+            run: None,
+            ended: Vec::new(),
+            fences: Vec::new(),
+            leaf_rows: 0,
+            leaf_pages: 0.0,
+            large_pages: 0,
+            sample: Sample::default(),
+            counted: None,
+        }
+    }
+
+    /// Where pages of large values are kept that were weighed.
+    pub(super) fn sample(&mut self) -> &mut Sample {
+        &mut self.sample
     }
 
     pub(super) fn start(&mut self, scales: &mut Scales, from_start: bool) {
         self.finish(scales);
+        self.sample.start_run();
         self.run = Some(Run {
             packing: Packing::default(),
             last_key: Vec::new(),
@@ -124,8 +147,9 @@ impl IndexSample {
         Ok(self.wants_more())
     }
 
-    /// Adds what the large values of the last row weigh; returns whether the run wants more.
-    pub(super) fn add_large(&mut self, large: &[f64], row_bytes: u64) -> bool {
+    /// Adds what the large values of the last row weigh, and their pages; returns whether the run wants more.
+    pub(super) fn add_large(&mut self, large: &[f64], pages: u64, row_bytes: u64) -> bool {
+        self.large_pages += pages;
         if let Some(run) = &mut self.run {
             run.large.iter_mut().zip(large).for_each(|(sum, bytes)| *sum += bytes);
             run.input_bytes += row_bytes;
@@ -151,8 +175,8 @@ impl IndexSample {
         }
         if run.leaf_rows > 0 {
             let share = run.rows as f64 / run.leaf_rows as f64;
-            let bytes = run.leaves.iter().zip(&run.large).map(|(leaf, large)| leaf * share + large);
-            self.ended.push(Ended { rows: run.rows as f64, bytes: bytes.collect() });
+            let leaves = run.leaves.iter().map(|bytes| bytes * share).collect();
+            self.ended.push(Ended { rows: run.rows as f64, leaves, large: run.large });
         }
     }
 
@@ -166,7 +190,8 @@ impl IndexSample {
         run.pages += 1;
         run.leaf_rows += count as u64;
         self.leaf_rows += count as u64;
-        scales.weigh(&self.page, &self.shape, 1.0, &mut run.leaves);
+        self.leaf_pages += 1.0;
+        scales.weigh(&self.page, &self.shape, 1.0, &mut run.leaves, self.sample.leaves());
     }
 
     /// Weighs the page that is not full; in the middle of an index it would go on, so the overhead of an image counts as far as it is filled. It has no upper fence, and so a shorter prefix: it may be two pages.
@@ -180,9 +205,10 @@ impl IndexSample {
         self.fences.push(run.packing.low().to_vec());
         run.leaf_rows += run.packing.count() as u64;
         self.leaf_rows += run.packing.count() as u64;
-        scales.weigh(&self.page, &self.shape, 1.0, &mut run.leaves);
+        scales.weigh(&self.page, &self.shape, 1.0, &mut run.leaves, self.sample.leaves());
+        let used = PageView::new(&self.page).used_bytes() as f64 / fill_target(self.page.len()) as f64;
+        self.leaf_pages += used.min(1.0);
         if !run.at_end {
-            let used = PageView::new(&self.page).used_bytes() as f64 / fill_target(self.page.len()) as f64;
             let too_much = IMAGE_OVERHEAD_BYTES * (1.0 - used).max(0.0);
             run.leaves.iter_mut().for_each(|bytes| *bytes -= too_much);
         }
@@ -199,14 +225,36 @@ impl IndexSample {
     }
 
     /// What an index of `rows` rows weighs with density `no`.
-    pub(super) fn total(&mut self, scales: &mut Scales, no: usize, rows: u64) -> Total {
-        let runs: Vec<_> = self.ended.iter().map(|run| (run.rows, run.bytes[no])).collect();
-        let leaves = match self.counted {
-            Some(_) => Total { bytes: runs.first().map_or(0.0, |(_, bytes)| *bytes), variance: Some(0.0) },
-            None => mean(&runs).times(rows as f64),
+    pub(super) fn total(&mut self, scales: &mut Scales, no: usize, rows: u64) -> Result<Total> {
+        let beside = match self.counted {
+            Some(_) => Beside::NONE,
+            None => self.sample.try_dictionary(scales, no, self.pages(rows))?,
         };
         let inner = self.inner_bytes(scales, no) * rows as f64 / self.leaf_rows.max(1) as f64;
-        Total { bytes: leaves.bytes + inner, ..leaves }
+        let sure = Total { bytes: inner + beside.own_bytes, variance: Some(0.0) };
+        if self.counted.is_some() {
+            let bytes = self.ended.first().map_or(0.0, |run| run.leaves[no] + run.large[no]);
+            return Ok(Total { bytes: bytes + sure.bytes, ..sure });
+        }
+        let one =
+            |run: &Ended| (run.rows, run.leaves[no] * beside.leaves.part + run.large[no] * beside.large.part);
+        let runs: Vec<_> = self.ended.iter().map(one).collect();
+        let of_rows = mean(&runs).times(rows as f64);
+        // That the shares are of a sample too.
+        let error = |bytes: fn(&Ended, usize) -> f64, share: Share| {
+            let runs: Vec<_> = self.ended.iter().map(|run| (run.rows, bytes(run, no))).collect();
+            Total { bytes: 0.0, variance: Some((mean(&runs).bytes * rows as f64).powi(2) * share.variance) }
+        };
+        let of_leaves = error(|run, no| run.leaves[no], beside.leaves);
+        let of_large = error(|run, no| run.large[no], beside.large);
+        Ok(Total::sum([of_rows, sure, of_leaves, of_large].into_iter()))
+    }
+
+    /// How many pages rows and their large values have in an index of so many rows.
+    fn pages(&self, rows: u64) -> f64 {
+        let leaves = self.leaf_pages / self.leaf_rows.max(1) as f64;
+        let large = self.large_pages as f64 / self.sampled_rows().max(1) as f64;
+        (leaves + large) * rows as f64
     }
 
     /// What the pages above the leaf pages of the sample weigh. As those are far from each other, a little too much.

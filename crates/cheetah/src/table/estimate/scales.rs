@@ -1,7 +1,8 @@
 //! Weighing pages: their images with each density, and the time that those take.
 
+use super::beside::Sort;
 use crate::base::{Generation, PageId, TreeId, TxnId};
-use crate::format::image::{seal, Compression, Encoding, Expected, Workspace, ALIGN_BYTES};
+use crate::format::image::{seal, Compression, Encoding, Expected, Primer, Workspace, ALIGN_BYTES};
 use crate::format::page::{build_content, PageBuf, PageKind};
 use crate::format::row::RowShape;
 use cheetah_io::time::Clock;
@@ -16,6 +17,8 @@ const ADDRESS: u64 = ALIGN_BYTES as u64;
 /// Encodes pages with each density, and decodes them again.
 pub(super) struct Scales {
     clock: Arc<dyn Clock>,
+    /// Of the smallest pages.
+    page_bytes: u32,
     densities: Vec<Compression>,
     times: Vec<Times>,
     pages: u64,
@@ -33,11 +36,32 @@ struct Times {
 }
 
 impl Scales {
-    pub(super) fn new(clock: Arc<dyn Clock>, densities: Vec<Compression>) -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>, page_bytes: u32, densities: Vec<Compression>) -> Self {
         let times = vec![Times::default(); densities.len()];
         let page = || PageBuf::new(512);
         let (workspace, image) = (Workspace::default(), Vec::new());
-        Self { clock, densities, times, pages: 0, workspace, image, content: page(), decoded: page() }
+        let (content, decoded) = (page(), page());
+        Self { clock, page_bytes, densities, times, pages: 0, workspace, image, content, decoded }
+    }
+
+    /// Bytes of the smallest pages of the database.
+    pub(super) fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    /// One of the densities.
+    pub(super) fn density(&self, no: usize) -> Compression {
+        self.densities[no]
+    }
+
+    /// Whether dictionaries are made for tables with density `no`.
+    pub(super) fn has_dictionaries(&self, no: usize) -> bool {
+        Primer::suits(self.densities[no])
+    }
+
+    /// Bytes of an image of that content before compression, with density `no` and beside that dictionary.
+    pub(super) fn bytes_beside(&mut self, content: &[u8], no: usize, dictionary: Option<&Primer>) -> usize {
+        self.workspace.image_bytes(content, self.densities[no], dictionary)
     }
 
     /// How many densities there are.
@@ -45,27 +69,42 @@ impl Scales {
         self.densities.len()
     }
 
-    /// Adds what a page weighs to the sum of each density, `times` over.
-    pub(super) fn weigh(&mut self, page: &[u8], shape: &RowShape, times: f64, sums: &mut [f64]) {
+    /// Adds what a page weighs to the sum of each density, `times` over, and shows it to the sample.
+    pub(super) fn weigh(
+        &mut self,
+        page: &[u8],
+        shape: &RowShape,
+        times: f64,
+        sums: &mut [f64],
+        sample: &mut Sort,
+    ) {
         self.pages += 1;
-        for no in 0..self.densities.len().min(sums.len()) {
-            sums[no] += self.image_bytes(page, shape, no) as f64 * times;
-        }
+        let bytes: Vec<_> = (0..self.densities.len()).map(|no| self.image_bytes(page, shape, no)).collect();
+        sums.iter_mut().zip(&bytes).for_each(|(sum, bytes)| *sum += *bytes as f64 * times);
+        sample.keep(|| self.workspace.content(page, shape, TxnId(0)).to_vec(), &bytes);
     }
 
     /// As [`weigh`](Self::weigh), for a page of `page_bytes` with a piece of a large value.
-    pub(super) fn weigh_content(&mut self, page_bytes: usize, piece: &[u8], times: f64, sums: &mut [f64]) {
+    pub(super) fn weigh_content(
+        &mut self,
+        page_bytes: usize,
+        piece: &[u8],
+        times: f64,
+        sums: &mut [f64],
+        sample: &mut Sort,
+    ) {
         let mut page = std::mem::replace(&mut self.content, PageBuf::new(512));
         page.resize(page_bytes);
         let written = build_content(&mut page, PageKind::Blob, TREE, PageId::NONE, 0).append_content(piece);
         debug_assert!(written.is_ok(), "a piece is cut to the size of its page");
-        self.weigh(&page, &RowShape::opaque(), times, sums);
+        self.weigh(&page, &RowShape::opaque(), times, sums, sample);
         self.content = page;
     }
 
     /// Bytes of the image of a page with one density.
     pub(super) fn image_bytes(&mut self, page: &[u8], shape: &RowShape, no: usize) -> usize {
-        let how = Encoding { shape, compression: self.densities[no], freeze_below: TxnId(0) };
+        let how =
+            Encoding { shape, compression: self.densities[no], freeze_below: TxnId(0), dictionary: None };
         let start = self.clock.now_ns();
         self.workspace.encode(page, PAGE, Generation(1), &how, &mut self.image);
         let encoded = self.clock.now_ns();

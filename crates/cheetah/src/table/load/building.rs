@@ -11,6 +11,7 @@ use crate::base::{Error, Result};
 use crate::format::page::RecordRef;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::varint;
+use crate::pool::LentTree;
 use crate::sort::{Share, Sorter};
 use crate::tree::{Builder, Changed};
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,6 +26,8 @@ pub(super) struct Building {
     /// Of the secondary indexes, in order. Keys are stored keys; a value is one byte, whether the key is to be unique, and the
     /// stored payload.
     pub(super) entries: Vec<Sorter>,
+    /// The tree of the rows; large values come to it before them.
+    pub(super) lent: LentTree,
     rows: u64,
     values: Vec<Value>,
     /// The stored row that comes.
@@ -59,7 +62,8 @@ impl Building {
             false => Clustered::Sorted(sorter_of_rows),
         };
         let entries = shares.into_iter().map(sorter).collect();
-        Ok(Self { table, clustered, entries, rows: 0, values: Vec::new(), row: Vec::new() })
+        let lent = core.pool.lend_tree(table.blob_owner(), Arc::clone(&table) as _);
+        Ok(Self { table, clustered, entries, lent, rows: 0, values: Vec::new(), row: Vec::new() })
     }
 
     /// What the table will be.

@@ -21,7 +21,7 @@ impl Building {
     pub(super) fn finish(self, core: &Core, refused: &mut Option<Refused>, watch: &Watch<'_>) -> Result<u64> {
         let rows = self.rows();
         self.note_spilled(core);
-        let Building { table, clustered, entries, .. } = self;
+        let Building { table, clustered, entries, lent: _lent, .. } = self;
         let rows_to_come = match &clustered {
             Clustered::Sorted(_) => rows,
             Clustered::Ascends { late_count, .. } => *late_count,
@@ -35,6 +35,7 @@ impl Building {
                 builder.finish()?;
                 if late_count > 0 {
                     trees.insert_late(late)?;
+                    core.pool.settle_first_dictionary(table.blob_owner())?;
                 }
             }
         }

@@ -12,7 +12,7 @@ use super::{damaged, refuse, Records, Refused, Watch};
 use crate::base::{statement_threads, Error, Result};
 use crate::format::page::RecordRef;
 use crate::format::varint;
-use crate::sort::Sorter;
+use crate::sort::{Merge, Sorter};
 use crate::tree::Changed;
 use crate::txn::ReadView;
 use parking_lot::{Condvar, Mutex};
@@ -45,6 +45,7 @@ pub(in crate::table) fn build_indexes(
     let shared = Shared {
         core,
         built,
+        merges_ahead: bytes >= PARALLEL_BYTES_MIN && 2 * threads <= statement_threads(),
         waiting: Mutex::new(sorters.into()),
         failures: Mutex::default(),
         first_failed: AtomicUsize::new(usize::MAX),
@@ -77,6 +78,8 @@ pub(in crate::table) fn build_indexes(
 struct Shared<'a> {
     core: &'a Core,
     built: &'a Built<'a>,
+    /// Whether a statement may use two threads for each index that is built at a time: one merges.
+    merges_ahead: bool,
     /// Indexes that nobody has begun with, in their order.
     waiting: Mutex<VecDeque<(usize, Sorter)>>,
     failures: Mutex<BTreeMap<usize, (Error, Option<Refused>)>>,
@@ -134,7 +137,8 @@ impl Shared<'_> {
         if watch(0, 0) {
             return Err(Error::Interrupted);
         }
-        build_index(self.core, self.built, (index_no, sorter), refused, &watch)
+        let sorted = if self.merges_ahead { sorter.finish_ahead() } else { sorter.finish() };
+        build_index(self.core, self.built, (index_no, sorted?), refused, &watch)
     }
 
     fn asks_to_end(&self, watch: &Watch<'_>) -> bool {
@@ -160,13 +164,14 @@ impl Shared<'_> {
 fn build_index(
     core: &Core,
     &Built { table, view }: &Built<'_>,
-    (index_no, sorter): (usize, Sorter),
+    (index_no, sorted): (usize, Merge),
     refused: &mut Option<Refused>,
     watch: &Watch<'_>,
 ) -> Result<()> {
-    let mut entries = Records::new(core, sorter.finish()?, watch);
+    let mut entries = Records::new(core, sorted, watch);
     let tree = Arc::clone(table.tree(index_no)?);
     let is_unique = table.indexes().get(index_no).is_some_and(|index| index.unique);
+    let _lent = core.pool.lend_tree(tree.def().id, Arc::clone(table) as _);
     let mut builder = tree.builder();
     // The entry before: where the caller's part of its key ends, and whether that is to be unique.
     let mut last: Option<usize> = None;

@@ -250,7 +250,8 @@ pub(in crate::table) fn refuse(
     (key, stored): (&[u8], &[u8]),
     refused: &mut Option<Refused>,
 ) -> Result<()> {
-    let (mut values, mut row) = (Vec::new(), Vec::new());
+    let (mut values, mut row, mut room) = (Vec::new(), Vec::new(), Vec::new());
+    let stored = table.current_row(stored, &mut room)?;
     find_values(table.shape(), stored, &mut values)?;
     inline_row(table.shape(), stored, &values, &mut row, |locator, value| {
         let mut bytes = Vec::new();

@@ -56,6 +56,30 @@ fn run(keys: Keys, seed: u64) {
     }
 }
 
+/// Only what ascending keys have left behind does not change any more.
+#[test]
+fn leaves_that_are_left_full_are_written_early_where_a_checkpoint_is_to_come() {
+    let written = |early: bool, key_of: fn(u64) -> u64| {
+        let db = Database::new(&Config { buffer_pool_bytes: 8 << 20, ..Config::tiny() });
+        let mut fixture = Fixture::empty(db.pool.clone());
+        fixture.tree.write_full_leaves_early(early);
+        db.pool.settle_dictionary(fixture.tree.def().id).unwrap();
+        for number in 0..1500 {
+            fixture.insert(&key_of(number).to_be_bytes(), &[7; 60]);
+            if number == 1000 {
+                db.pool.settle_dictionary(fixture.tree.def().id).unwrap();
+            }
+        }
+        db.pool.clean_step(1, 0, 2000).unwrap();
+        let bytes = db.pool.tree_bytes(fixture.tree.def().id);
+        fixture.check();
+        (bytes.stored_by_class.total() * 100).checked_div(bytes.pages).unwrap()
+    };
+    assert_eq!(written(false, |number| number), 0);
+    assert!(written(true, |number| number) > 50);
+    assert_eq!(written(true, |number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15)), 0);
+}
+
 #[test]
 fn a_power_cut_brings_back_the_tree_of_the_last_checkpoint() {
     for keys in Keys::ALL {

@@ -191,6 +191,12 @@ impl Owners {
         self.with(owner, |owned| owned.tables.push(table));
     }
 
+    /// The tables of which the owner has locks.
+    pub(super) fn tables(&self, owner: Owner) -> Vec<TableId> {
+        let shard = self.shard(owner).lock();
+        shard.owners.get(&owner).map_or_else(Vec::new, |owned| owned.tables.clone())
+    }
+
     /// Takes a table off the list.
     pub(super) fn remove_table(&self, owner: Owner, table: TableId) {
         self.if_known(owner, |owned| owned.tables.retain(|other| *other != table));

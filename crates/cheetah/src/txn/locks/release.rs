@@ -85,6 +85,27 @@ impl LockTable {
         self.advance_all(&freed);
     }
 
+    /// Releases whole tables, but for `kept`, of an owner that is being rolled back: X becomes IX, as it has what it has changed by its versions, and S
+    /// goes. So others need not wait for the end of a long rollback.
+    pub fn release_whole_tables(&self, owner: Owner, kept: &[TableId]) {
+        let whole = TableMode::Exclusive.bit() | TableMode::Shared.bit();
+        let mut freed = Vec::new();
+        for table in self.owners.tables(owner).into_iter().filter(|table| !kept.contains(table)) {
+            let mut shard = self.tables.lock(table);
+            let Some(locks) = shard.get_mut(&table).filter(|locks| locks.modes_of(owner) & whole != 0) else {
+                continue;
+            };
+            if locks.modes_of(owner) & TableMode::Exclusive.bit() != 0 {
+                locks.give(owner, TableMode::IntentExclusive);
+            }
+            drop(shard);
+            if self.free_table(owner, table, whole, &mut freed) {
+                self.owners.remove_table(owner, table);
+            }
+        }
+        self.advance_all(&freed);
+    }
+
     /// Gives one mode of a table back before the end of the transaction, as AUTO-INC at the end of a statement.
     pub fn release_table(&self, owner: Owner, table: TableId, mode: TableMode) {
         let mut freed = Vec::new();

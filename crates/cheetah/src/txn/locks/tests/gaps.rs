@@ -228,6 +228,25 @@ fn a_plain_bound_is_written_as_in_mathematics() {
 }
 
 #[test]
+fn whole_tables_are_released_before_a_long_rollback_but_for_those_that_are_kept() {
+    let locks = LockTable::default();
+    let [written, read, kept] = [1, 2, 3].map(TableId);
+    locks.grants(A, Lock::Table(written, TableMode::Exclusive));
+    locks.grants(A, Lock::Table(read, TableMode::Shared));
+    locks.grants(A, Lock::Table(kept, TableMode::Exclusive));
+    let waits = [(B, written), (D, read)]
+        .map(|(owner, table)| locks.waits(owner, Lock::Table(table, TableMode::IntentExclusive)));
+    locks.release_whole_tables(A, &[kept]);
+    assert!(waits.iter().all(Ticket::is_granted));
+    locks.refuses(C, Lock::Table(written, TableMode::Shared));
+    locks.refuses(C, Lock::Table(kept, TableMode::IntentShared));
+    [B, D].into_iter().for_each(|owner| locks.release_all(owner));
+    locks.grants(C, Lock::Table(read, TableMode::Exclusive));
+    [A, C].into_iter().for_each(|owner| locks.release_all(owner));
+    locks.is_clean();
+}
+
+#[test]
 fn ranges_are_released_before_a_rollback_and_records_are_not() {
     let locks = LockTable::default();
     locks.grants(A, table(TableMode::IntentExclusive));

@@ -1,0 +1,254 @@
+//! Dictionaries: each tree may have content beside which its leaves and large values are compressed.
+//!
+//! A dictionary is a page of its tree: written, moved and freed as any other. Images name it, so nothing else is needed to
+//! read them. It is made of the tree's own pages, when others of these show that it pays.
+//!
+//! Invariants
+//!   D1  An image of generation g names a dictionary that was made in g or before: g has it, whatever comes after.
+//!   D2  A dictionary never changes, and goes only with its tree: nobody has to know which images name it.
+//!   D3  It is made in one action with its entry in the list of its tree, which is part of the generation state, by somebody who
+//!       keeps the tree from being dropped. So every page is in use, and a tree that is being freed gets no more.
+//!   D4  To encode a page takes no I/O and waits for nobody: without the primer in memory, it is compressed without it.
+//!   D5  A dictionary is read by a door of its own, and needs no other one: whatever images name, no reader waits for itself.
+//! Locks     trials (`dictionary_trials.rs`), then making, then the gate. Those of the lists and of what is in memory are leaves.
+
+use super::dictionary_cache::Cache;
+use super::dictionary_trials::{Trials, GROWTH};
+use super::memory::Memory;
+use super::trees::TreeState;
+use super::{PageClass, Pool};
+use crate::base::{planted, ErrorKind, Generation, PageId, Result, TreeId};
+use crate::format::image::{Dictionary, Primer};
+use crate::format::page::{build_content, content_capacity, PageKind};
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Primers to be loaded are not noted when so many are waiting: they are asked for again.
+const LOADS_DUE_MAX: usize = 64;
+/// Those who miss a dictionary prepare it one at a time, by its page.
+pub(super) const SHARDS_COUNT: usize = 16;
+
+/// One of a tree's dictionaries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Version {
+    pub(super) page: PageId,
+    /// The generation that it was made in, or an older one than any that is being written.
+    pub(super) made_in: Generation,
+    /// It could not be read: nothing more is written with it.
+    pub(super) is_given_up: bool,
+}
+
+/// What is in memory of the dictionaries, and what is to be done about others.
+#[derive(Debug)]
+pub(super) struct Dictionaries {
+    to_read: Cache<Dictionary>,
+    to_write: Cache<Primer>,
+    due: Mutex<VecDeque<Due>>,
+    loading: [Mutex<()>; SHARDS_COUNT],
+    pub(super) trials: Trials,
+    /// Held from before a dictionary's page is there until it is listed.
+    making: Mutex<()>,
+}
+
+/// Work for the background.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Due {
+    /// The tree has grown: try whether a dictionary pays.
+    Trial(TreeId),
+    /// Pages are encoded without this dictionary because it is not in memory (D4).
+    Load(TreeId, PageId),
+}
+
+/// What was due of dictionaries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DictionaryDue {
+    /// Nothing.
+    Nothing,
+    /// Something that has been done.
+    Done,
+    /// The same, but another one had to go from memory: there is no room for all that are in use.
+    Replaced,
+    /// The tree has grown. Somebody who keeps it from being dropped should call [`Pool::try_due_dictionary`]; if nobody finds it,
+    /// [`Pool::try_lent_tree`].
+    Trial(TreeId),
+}
+
+impl Dictionaries {
+    pub(super) fn new(memory: &Arc<Memory>) -> Self {
+        Self {
+            to_read: Cache::new(memory),
+            to_write: Cache::new(memory),
+            due: Mutex::default(),
+            loading: Default::default(),
+            trials: Trials::default(),
+            making: Mutex::default(),
+        }
+    }
+
+    pub(super) fn ask(&self, due: Due) {
+        let mut all = self.due.lock();
+        let is_dropped = matches!(due, Due::Load(..)) && (all.len() >= LOADS_DUE_MAX || all.contains(&due));
+        match due {
+            _ if is_dropped => {}
+            // Pages wait for it.
+            Due::Trial(_) => all.push_front(due),
+            Due::Load(..) => all.push_back(due),
+        }
+    }
+}
+
+impl Pool {
+    /// What images of that generation are written with (D1, D4).
+    pub(super) fn primer_for(
+        &self,
+        tree: TreeId,
+        state: &TreeState,
+        generation: Generation,
+    ) -> Option<Arc<Primer>> {
+        let is_planted = planted::is_on("pool: name a dictionary of the next generation");
+        let page = state.dictionary_in(if is_planted { Generation(u64::MAX) } else { generation })?;
+        let compression = state.def().map(|def| def.compression).filter(|wanted| Primer::suits(*wanted))?;
+        let found = self.dictionaries.to_write.get(tree, page);
+        let found = found.filter(|primer| primer.compression() == compression);
+        if found.is_none() {
+            self.counters.dictionary_misses.one();
+            self.dictionaries.ask(Due::Load(tree, page));
+        }
+        found
+    }
+
+    /// The dictionary in a page of `tree`, from memory or by reading the page. `Corruption` when the page is none, or gone.
+    pub(super) fn dictionary(&self, tree: TreeId, page: PageId) -> Result<Arc<Dictionary>> {
+        if let Some(found) = self.dictionaries.to_read.get(tree, page) {
+            return Ok(found);
+        }
+        let _one = self.dictionaries.loading[page.0 as usize % SHARDS_COUNT].lock();
+        if let Some(found) = self.dictionaries.to_read.get(tree, page) {
+            return Ok(found);
+        }
+        let content = self.dictionary_content(tree, page)?;
+        let dictionary = Dictionary::new(page, &content)?;
+        let bytes = dictionary.memory_bytes();
+        self.counters.dictionary_loads.one();
+        Ok(self.dictionaries.to_read.keep(tree, page, dictionary, bytes).0)
+    }
+
+    fn dictionary_content(&self, tree: TreeId, page: PageId) -> Result<Vec<u8>> {
+        let gone =
+            || crate::base::Error::corrupt(format!("dictionary {page} of tree {tree}"), "the page is gone");
+        self.read_dictionary(tree, page)?.ok_or_else(gone)
+    }
+
+    /// Prepares a dictionary to be written with, unless its tree is not, or no longer, compressed in such a way. Also returns whether others had
+    /// to go from memory for it.
+    pub(super) fn load_primer(&self, tree: TreeId, page: PageId) -> Result<(Option<Arc<Primer>>, bool)> {
+        let compression = self.trees.known(tree).and_then(|state| Some(state.def()?.compression));
+        let Some(compression) = compression.filter(|wanted| Primer::suits(*wanted)) else {
+            return Ok((None, false));
+        };
+        let found = self.dictionaries.to_write.get(tree, page);
+        if let Some(found) = found.filter(|primer| primer.compression() == compression) {
+            return Ok((Some(found), false));
+        }
+        let made =
+            self.dictionary_content(tree, page).and_then(|content| Primer::new(page, &content, compression));
+        if matches!(&made, Err(error) if error.kind() == ErrorKind::Corruption) {
+            self.trees.get(tree).give_up_dictionary(page);
+        }
+        let primer = made?;
+        let bytes = primer.memory_bytes();
+        self.counters.dictionary_loads.one();
+        let (primer, is_crowded) = self.dictionaries.to_write.keep(tree, page, primer, bytes);
+        Ok((Some(primer), is_crowded))
+    }
+
+    /// Prepares to write with the newest dictionaries of trees, as many as there is room for: after an opening nobody else does before pages
+    /// are written. One that cannot be read is asked for again by those who write.
+    pub fn load_primers(&self) {
+        let newest: HashMap<_, _> = self.trees.dictionaries().into_iter().collect();
+        for (tree, page) in newest {
+            let loaded = self.load_primer(tree, page);
+            let bytes = loaded.ok().and_then(|(primer, _)| Some(primer?.memory_bytes())).unwrap_or(0);
+            if !self.dictionaries.to_write.has_room(bytes) {
+                return;
+            }
+        }
+    }
+
+    /// All dictionaries, each tree's from the oldest to the newest: part of the state of a generation. For the flip, when
+    /// no action runs (D3).
+    pub fn dictionaries(&self) -> Vec<(TreeId, PageId)> {
+        self.trees.dictionaries()
+    }
+
+    /// Takes over the dictionaries that the state of the generation lists. A tree that was being freed may have lost its own.
+    pub fn adopt_dictionaries(&self, listed: &[(TreeId, PageId)]) {
+        for &(tree, page) in listed.iter().filter(|&&(tree, page)| self.owner(page) == Some(tree)) {
+            let state = self.trees.get(tree);
+            state.add_dictionary(Version { page, made_in: Generation(0), is_given_up: false });
+            state.next_trial_at(GROWTH * state.bytes().pages);
+        }
+    }
+
+    /// The pages of a tree's dictionaries, and how many pages it has at the same moment.
+    pub fn dictionaries_and_pages(&self, tree: TreeId) -> (Vec<PageId>, u64) {
+        let _making = self.dictionaries.making.lock();
+        let state = self.trees.get(tree);
+        (state.dictionary_pages(), state.bytes().pages)
+    }
+
+    /// Reads a dictionary of a tree from disk, also if it is in memory. `Corruption` when its page is none.
+    pub fn check_dictionary(&self, tree: TreeId, page: PageId) -> Result<()> {
+        self.check_image(page)?;
+        self.dictionary(tree, page).map(drop)
+    }
+
+    /// Does one thing that is due: a primer that pages were written without is loaded, which blocks; a tree that has grown is returned.
+    pub fn dictionary_due(&self) -> Result<DictionaryDue> {
+        let due = self.dictionaries.due.lock().pop_front();
+        match due {
+            None => Ok(DictionaryDue::Nothing),
+            Some(Due::Trial(tree)) => Ok(DictionaryDue::Trial(tree)),
+            Some(Due::Load(tree, page)) => match self.load_primer(tree, page) {
+                // It has gone with its tree.
+                Err(_) if self.owner(page) != Some(tree) => Ok(DictionaryDue::Done),
+                Ok((_, true)) => Ok(DictionaryDue::Replaced),
+                loaded => loaded.map(|_| DictionaryDue::Done),
+            },
+        }
+    }
+
+    /// Gives the tree a page with that content, and its name to the images that follow (D1, D3).
+    pub(super) fn add_dictionary(
+        &self,
+        tree: TreeId,
+        state: &TreeState,
+        content: &[u8],
+        primer: Primer,
+    ) -> Result<()> {
+        self.make_room(PageClass::Large.bytes(self.page_bytes) / self.page_bytes as usize)?;
+        let class = PageClass::ALL
+            .into_iter()
+            .find(|class| content_capacity(class.bytes(self.page_bytes)) >= content.len())
+            .expect("a dictionary fits the largest page");
+        let _making = self.dictionaries.making.lock();
+        let action = self.enter();
+        let page = self.allocate(&action, tree, class);
+        {
+            let mut bytes = page.write(&action);
+            let mut built = build_content(&mut bytes, PageKind::Dictionary, tree, PageId::NONE, 0);
+            built.append_content(content).expect("the class was chosen for it");
+        }
+        let bytes = primer.memory_bytes();
+        self.dictionaries.to_write.keep(tree, page.pid(), primer.in_page(page.pid()), bytes);
+        state.add_dictionary(Version { page: page.pid(), made_in: action.generation(), is_given_up: false });
+        Ok(())
+    }
+
+    /// Forgets what is in memory of a tree's dictionaries.
+    pub(super) fn forget_dictionaries(&self, tree: TreeId) {
+        self.dictionaries.to_read.forget(tree);
+        self.dictionaries.to_write.forget(tree);
+    }
+}

@@ -1,0 +1,99 @@
+//! Sorted records that a thread merges while its caller puts those before them where they go.
+//!
+//! Invariants
+//!   A1  The thread has ended when this has gone, and when this has said that there are no more records, or given an error.
+
+use super::batch::{Batch, Position};
+use super::Merge;
+use crate::base::{reach, Error, Result};
+use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
+use std::thread::JoinHandle;
+
+/// Batches that wait for the caller.
+const WAITING_MAX: usize = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    batches: Option<Receiver<Batch>>,
+    /// Takes batches back that are done with.
+    empty: Sender<Batch>,
+    thread: Option<JoinHandle<Result<()>>>,
+    batch: Batch,
+    /// Of the current record; `None` before the first.
+    position: Option<Position>,
+}
+
+impl Ahead {
+    /// Of the records of `merge`, from the first one on.
+    pub(super) fn of(merge: Merge, batch_bytes: usize) -> Result<Self> {
+        reach::mark("a thread merges ahead");
+        let ((sender, batches), (empty, given_back)) = (sync_channel(WAITING_MAX), channel());
+        let thread = std::thread::Builder::new().name("cheetah-sort".into());
+        let begun = thread.spawn(move || merge_all(merge, batch_bytes, &sender, &given_back));
+        let thread = begun.map_err(|error| Error::io("start", "a thread that merges", error))?;
+        let (batches, thread, batch) = (Some(batches), Some(thread), Batch::default());
+        Ok(Self { batches, empty, thread, batch, position: None })
+    }
+
+    /// Goes to the next record; `false` at the end. Waits for it.
+    pub(super) fn advance(&mut self) -> Result<bool> {
+        let position = self.position.map_or(Position::default(), |position| self.batch.behind(position));
+        self.position = Some(position);
+        if self.batch.record(position).is_some() {
+            return Ok(true);
+        }
+        let next = self.batches.as_ref().and_then(|batches| batches.recv().ok());
+        self.position = next.is_some().then(Position::default);
+        let done = std::mem::replace(&mut self.batch, next.unwrap_or_default());
+        // The thread may have ended.
+        let _ = self.empty.send(done);
+        match self.batch.is_empty() {
+            false => Ok(true),
+            true => self.end().map(|()| false),
+        }
+    }
+
+    /// Key and value of the record.
+    pub(super) fn record(&self) -> (&[u8], &[u8]) {
+        let found = self.position.and_then(|position| self.batch.record(position));
+        found.map_or((&[], &[]), |(_, key, value)| (key, value))
+    }
+
+    fn end(&mut self) -> Result<()> {
+        // Who sends meets that nobody receives.
+        self.batches = None;
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.batches = None;
+        if let Some(thread) = self.thread.take() {
+            // Nobody asks any more what has become of it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Sends all records, or those that come before nobody receives any more.
+fn merge_all(
+    mut merge: Merge,
+    batch_bytes: usize,
+    to: &SyncSender<Batch>,
+    empty: &Receiver<Batch>,
+) -> Result<()> {
+    loop {
+        let mut batch = empty.try_recv().unwrap_or_default();
+        batch.clear();
+        while batch.bytes() < batch_bytes && merge.advance()? {
+            let (key, value) = merge.record();
+            batch.push(0, &[key], &[value]);
+        }
+        if batch.is_empty() || to.send(batch).is_err() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! A full buffer that a thread sorts and writes as a run while its sorter fills another one.
+//!
+//! Invariants
+//!   W1  The thread has ended when this has gone, whatever the reason.
+
+use super::buffer::{Buffer, Part};
+use super::memory::Writer;
+use super::runs::{Run, RunFile};
+use crate::base::{Error, Result};
+use std::thread::JoinHandle;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Writing {
+    thread: Option<JoinHandle<Written>>,
+    bytes_before: u64,
+}
+
+/// What the thread leaves.
+struct Written {
+    buffer: Buffer,
+    file: RunFile,
+    run: Result<Run>,
+}
+
+impl Writing {
+    /// Begins to write the records of `buffer` to `file`.
+    pub(super) fn begin(mut buffer: Buffer, mut file: RunFile, writer: Writer) -> Result<Self> {
+        let bytes_before = file.bytes();
+        let thread = std::thread::Builder::new().name("cheetah-sort".into()).spawn(move || {
+            let run = write_run(buffer.whole(), &mut file);
+            drop(writer);
+            Written { buffer, file, run }
+        });
+        let thread = thread.map_err(|error| Error::io("start", "a thread that writes sorted runs", error))?;
+        Ok(Self { thread: Some(thread), bytes_before })
+    }
+
+    /// Bytes that the file had before.
+    pub(super) fn bytes_before(&self) -> u64 {
+        self.bytes_before
+    }
+
+    /// Waits for the end.
+    pub(super) fn end(mut self) -> Result<(Buffer, RunFile, Run)> {
+        let thread = self.thread.take().expect("it is taken once");
+        let Written { buffer, file, run } =
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((buffer, file, run?))
+    }
+}
+
+/// Sorts and writes a run.
+pub(super) fn write_run(mut part: Part<'_>, file: &mut RunFile) -> Result<Run> {
+    part.sort();
+    part.each(|key, value| file.push(key, value))?;
+    file.end_run()
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // Nobody asks any more what has become of it.
+            let _ = thread.join();
+        }
+    }
+}

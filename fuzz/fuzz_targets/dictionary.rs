@@ -1,0 +1,10 @@
+//! The content of a dictionary: refused, or good to compress with.
+#![no_main]
+#![allow(dead_code, reason = "the checks of all decoders stand together")]
+
+#[path = "../../crates/cheetah/tests/common/decoded.rs"]
+mod decoded;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| decoded::dictionary(bytes));

@@ -1,0 +1,34 @@
+-- Virtual columns are computed when somebody wants them. Whether one is NULL is part of a row's bits: these are to be the same
+-- whoever has written the row.
+CREATE TABLE z (id INT PRIMARY KEY, a INT, v INT AS (a * 2) VIRTUAL, w BIT(3) AS (a & 7) VIRTUAL, n INT AS (NULLIF(a, 2)) VIRTUAL);
+INSERT INTO z (id, a) VALUES (1, 1), (2, 2), (3, NULL);
+REPLACE INTO z (id, a) VALUES (1, 1);
+SELECT ROW_COUNT();
+REPLACE INTO z (id, a) VALUES (2, 3);
+SELECT ROW_COUNT();
+REPLACE INTO z (id, a) SELECT id, a FROM z;
+SELECT ROW_COUNT();
+INSERT INTO z (id, a) VALUES (4, 4) ON DUPLICATE KEY UPDATE a = 4;
+CHECKSUM TABLE z;
+UPDATE z SET a = a + 1 WHERE v > 2;
+UPDATE z SET a = a WHERE w > 2;
+UPDATE z SET a = a + 8 WHERE w > 3;
+REPLACE INTO z (id, a) SELECT id, a FROM z WHERE w > 0;
+SELECT ROW_COUNT();
+UPDATE z SET a = a - 1 WHERE v > 4;
+CHECKSUM TABLE z;
+ALTER TABLE z FORCE;
+CHECKSUM TABLE z;
+CREATE TABLE y LIKE z;
+INSERT INTO y (id, a) SELECT id, a FROM z;
+CHECKSUM TABLE y, z;
+SELECT * FROM z ORDER BY id;
+SELECT id, w + 0, n FROM z WHERE n IS NULL ORDER BY id;
+ALTER TABLE z ADD KEY (v), ADD KEY (n);
+REPLACE INTO z (id, a) VALUES (1, 1);
+SELECT ROW_COUNT();
+CHECKSUM TABLE z;
+SELECT id FROM z WHERE n IS NULL ORDER BY id;
+SELECT v FROM z FORCE INDEX (v) ORDER BY v;
+SELECT COUNT(*) FROM y JOIN z USING (id, a) WHERE y.v <=> z.v AND y.n <=> z.n;
+DROP TABLE y, z;
