@@ -1,5 +1,11 @@
-# Cheetah's commands. `make` lists them; each does its own set-up (MariaDB is unpacked under var/, nothing is installed).
+# Cheetah's commands. `make` lists them; each does its own set-up (MariaDB is unpacked under var/; only missing build tools are installed).
 CHEETAH = python3 tools/cheetah.py
+
+# What `make lab` hands through.
+LAB = $(if $(FULL),--full) $(foreach name,$(EXPERIMENT),--experiment $(name)) $(if $(SCALE),--scale $(SCALE)) \
+	$(if $(REPEATS),--repeats $(REPEATS)) $(foreach key,$(ENGINES),--engine $(key)) $(if $(RUN),--run "$$RUN") $(if $(FRESH),--fresh) \
+	$(if $(DUMP),--dump "$$DUMP") $(if $(XML),--xml "$$XML") $(if $(LIVE),--live "$$LIVE") $(ARGS)
+export RUN DUMP XML LIVE   # so that the shell takes them as they are
 
 help:
 	@sed -n 's/^\([a-z-]*\) *:.*## /  make \1\t/p' Makefile | expand -t 20
@@ -22,8 +28,11 @@ servertests: build ; @$(CHEETAH) server-tests $(ARGS)   ## kills in DDL and unde
 isolation: build ; @$(CHEETAH) isolation $(if $(LONG),--long) $(ARGS)   ## Hermitage, random histories and interleavings beside InnoDB (LONG=1: 200 histories of 10,000)
 fuzz:   ## every decoder under libFuzzer, FUZZ_SECONDS each (needs a nightly compiler and cargo-fuzz)
 	@cd fuzz && for target in $$(cargo +nightly fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=$(or $(FUZZ_SECONDS),60) -timeout=5 -malloc_limit_mb=128 || exit 1; done
+lab:   ; @$(CHEETAH) lab run --build $(LAB)   ## the documents' experiments side by side, as a page; FULL=1, EXPERIMENT=name, SCALE=0.1, ENGINES="..", REPEATS, DUMP, XML, LIVE
+lab-compare: ; @$(CHEETAH) lab compare "$(A)" "$(B)" $(foreach name,$(EXPERIMENT),--experiment $(name))   ## two runs of the lab: what moved beyond the noise, as a page (A=name B=name)
+labtests: build ; @$(CHEETAH) lab-tests $(ARGS)   ## the lab's own tests (ARGS="tests/lab/test_page.py")
 deb:   ; @$(CHEETAH) deb       ## build/mariadb-plugin-cheetah_*.deb
 install: ; @$(CHEETAH) install   ## into the installed server, if it is of the very same version
 clean: ; @$(CHEETAH) clean     ## delete what was built
 
-.PHONY: fuzz help setup build up sql down demo test bench deb install crash big check-data suites differential isolation sqltests servertests clean
+.PHONY: fuzz help setup build up sql down demo test bench deb install crash big check-data suites differential isolation sqltests servertests lab lab-compare labtests clean

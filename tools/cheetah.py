@@ -25,6 +25,8 @@ COMMANDS = {
     "sql-tests": "sqltests:main",
     "server-tests": "servertests:main",
     "isolation": "isolation:main",
+    "lab": "lab:main",
+    "lab-tests": "lab:tests",
     "licences": "licences:main",
     "test": "testall:main",
     "deb": "package:deb",

@@ -1,14 +1,20 @@
 """Tests of the tools' own rules: `python3 -m unittest discover tests/tools`."""
 
+import contextlib
+import io
 import os
+import re
+import shutil
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from cheetah_tools import apt, dump, ledger, licences, mtr, say, testall  # noqa: E402
+from cheetah_tools import apt, dump, ledger, licences, mtr, say, setup, stuck, testall  # noqa: E402
 from cheetah_tools.say import Failure  # noqa: E402
 
 TABLE = b"""CREATE TABLE `t` (
@@ -21,13 +27,73 @@ TABLE = b"""CREATE TABLE `t` (
 """.splitlines(keepends=True)
 
 
+class Repository(unittest.TestCase):
+    def test_every_tool_is_read_by_this_python(self):
+        root = Path(__file__).resolve().parents[2]
+        sources = [path for folder in ("tools", "tests") for path in (root / folder).rglob("*.py")]
+        self.assertGreater(len(sources), 50)
+        for path in sources:
+            compile(path.read_text(), str(path), "exec")
+
+
+    def test_the_index_of_decisions_has_each_of_them(self):
+        folder = Path(__file__).resolve().parents[2] / "docs" / "decisions"
+        linked = re.findall(r"\]\(([^)]+)\)", (folder / "README.md").read_text())
+        self.assertEqual(linked, sorted(path.name for path in folder.glob("0*.md")))
+        self.assertGreater(len(linked), 20)
+
+
+class Packages(unittest.TestCase):
+    """Set-up goes on without what is only compared with."""
+
+    class Archive:
+        """Has nothing but empty packages; of `refused` not even these."""
+
+        def __init__(self, refused: str):
+            self.refused = refused
+
+        def download(self, packages: list, _folder: Path) -> list:
+            if any(self.refused in package for package in packages):
+                raise Failure(f"cannot download {packages}")
+            return []
+
+    def test_a_peer_that_cannot_be_had_is_named_with_the_reason(self):
+        with tempfile.TemporaryDirectory() as root, contextlib.redirect_stdout(io.StringIO()) as said:
+            for _, _, program in setup.OPTIONAL.values():
+                (Path(root) / program).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy("/bin/true", Path(root) / program)
+            absent = setup.add_optional(self.Archive("rocksdb"), "1:10.11.1", Path(root))
+            self.assertEqual(list(absent), ["MyRocks"])
+            self.assertIn("mariadb-plugin-rocksdb=1:10.11.1", absent["MyRocks"])
+            self.assertIn("going on without MyRocks", said.getvalue())
+            self.assertFalse((Path(root) / setup.OPTIONAL["MyRocks"][2]).exists())
+            self.assertTrue((Path(root) / setup.OPTIONAL["7-Zip"][2]).exists())
+
+    def test_a_package_without_its_program_counts_as_absent(self):
+        with tempfile.TemporaryDirectory() as root, contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(sorted(setup.add_optional(self.Archive("nothing"), "1", Path(root))), sorted(setup.OPTIONAL))
+
+
 class Dumps(unittest.TestCase):
+    def test_a_dump_of_several_databases_is_refused(self):
+        lines = [b"USE `one`;\n", b"INSERT INTO t VALUES (1);\n", b"USE `one`;\n"]
+        self.assertEqual(list(dump.lines_for(lines, "ENGINE=CHEETAH")), [lines[1]])
+        with self.assertRaisesRegex(Failure, "one, two"):
+            list(dump.lines_for(lines + [b"USE `two`;\n"], "ENGINE=CHEETAH"))
+
     def test_a_table_gets_the_engine_and_loses_what_cheetah_refuses(self):
         fitted = dump.fit_table(TABLE[:5] + [TABLE[5].rstrip() + b";\n"], "ENGINE=CHEETAH").decode()
         self.assertIn(") ENGINE=CHEETAH AUTO_INCREMENT=5 DEFAULT CHARSET=utf8mb4;", fitted)
         self.assertIn("COMMENT 'ENGINE=x'", fitted)
         self.assertIn("PRIMARY KEY (`a`)\n)", fitted)
         self.assertNotIn("FULLTEXT", fitted)
+
+    def test_a_table_stays_in_the_server_that_it_is_loaded_into(self):
+        text = TABLE[5].rstrip() + b" DATA DIRECTORY = '/etc/it''s' INDEX DIRECTORY='x' `ENCRYPTION_KEY_ID`=2 COMMENT='c';\n"
+        fitted = dump.fit_table(TABLE[:5] + [text], "ENGINE=CHEETAH").decode()
+        self.assertNotIn("DIRECTORY", fitted)
+        self.assertNotIn("ENCRYPTION", fitted)
+        self.assertTrue(fitted.rstrip().endswith("COMMENT='c';"))
 
     def test_partitions_get_the_bare_engine(self):
         text = b"".join(dump.lines_for(iter(TABLE), "ENGINE=InnoDB KEY_BLOCK_SIZE=8")).decode()
@@ -70,6 +136,12 @@ class Ledger(unittest.TestCase):
                 ledger.verify([self.writer(dict(before), change)], {1: dict(kept)})
 
 
+class Definitions(unittest.TestCase):
+    def test_a_table_without_a_list_of_columns_is_left_as_it_is(self):
+        statement = b"CREATE TABLE `FOREIGN KEY` LIKE `SPATIAL KEY`;\n"
+        self.assertEqual(dump.definition_lines(statement), [statement])
+
+
 class Outputs(unittest.TestCase):
     def test_results_of_the_driver_are_read(self):
         text = ("storage_engine/trx.insert 'x' w1 [ pass ]  27\nmain.a w2 [ fail ]\n"
@@ -87,6 +159,29 @@ class Outputs(unittest.TestCase):
                          ["FAIL b (1 s)", "  because", "  twice", "test d ... FAILED"])
         step = testall.Step("l", [], result=testall.LICENCES_RESULT)
         self.assertEqual(testall.counts(step, "cargo-deny: skipped\nlicences: 1 passed, 0 failed, 1 skipped\n", True), (1, 0, 1))
+
+    def test_a_step_that_hangs_is_ended_with_all_it_started_and_says_what_it_was_at(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = f"sleep 600 & echo $! > {folder}/pid; echo begun; wait"
+            shown = io.StringIO()
+            with mock.patch.multiple(testall, LOGS=Path(folder), STEP_SECONDS_MAX=1), contextlib.redirect_stdout(shown):
+                outcome = testall.run(testall.Step("hangs", ["sh", "-c", script], inverted=True))
+            self.assertEqual(outcome, (0, 1, 0))
+            self.assertRegex(shown.getvalue(), r"FAILED in \d+ s(.|\n)*begun(.|\n)*was ended after 1 s(.|\n)*: sleep 600\n +sleep +S ")
+            self.assertFalse(stuck.is_alive(int(Path(folder, "pid").read_text())))
+
+    def test_ctrl_c_while_a_step_is_ended_ends_it_as_well(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = f"trap '' TERM; echo $$ > {folder}/pid; sleep 600 & wait"
+            with mock.patch.multiple(testall, LOGS=Path(folder), STEP_SECONDS_MAX=1), contextlib.redirect_stdout(io.StringIO()), \
+                    mock.patch.object(stuck, "describe", side_effect=KeyboardInterrupt), mock.patch.object(stuck, "STOP_SECONDS_MAX", 1), \
+                    self.assertRaises(KeyboardInterrupt):
+                testall.run(testall.Step("hangs", ["sh", "-c", script]))
+            self.assertFalse(stuck.is_alive(int(Path(folder, "pid").read_text())))
+
+    def test_gdb_has_a_limit_for_all_processes_together(self):
+        with mock.patch.object(stuck.subprocess, "run", side_effect=AssertionError("gdb was begun")):
+            self.assertIn("no time is left for gdb", stuck.backtraces(os.getpid(), 0))
 
     def test_a_reader_that_goes_does_not_stop_the_work(self):
         reader, writer = os.pipe()

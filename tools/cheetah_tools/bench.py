@@ -10,7 +10,7 @@ import random
 import statistics
 import time
 
-from . import cgroup, documents, dump, formatdata, formats, indexes, oltp, points, recovery, setup
+from . import cgroup, dump, formatdata, formats, indexes, oltp, points, recovery, setup
 from .engines import CHEETAH, INNODB, INNODB_COMPRESSED, available, equal_memory
 from .paths import VAR, shared_data, show
 from .say import Failure, megabytes, note, step, table
@@ -26,7 +26,7 @@ SETS = {
     "sysbench": ("sbtest1", "id", "SELECT SUM(LENGTH(c)) FROM sbtest1 FORCE INDEX (PRIMARY)"),
 }
 # Sets that are no data: each measures and reports in its own module.
-PARTS = {"oltp": oltp.run, "recovery": recovery.run, "formats": formats.run, "documents": documents.run, "indexes": indexes.run}
+PARTS = {"oltp": oltp.run, "recovery": recovery.run, "formats": formats.run, "indexes": indexes.run}
 TARGETS = [  # measure, of, at most / at least
     ("bytes", INNODB.label, "<=", {"enwiki_text_plain": 0.40, "flights_nyc13": 0.40, "sysbench": 0.45}),
     ("bytes", INNODB_COMPRESSED.label, "<=", 0.90),
@@ -65,6 +65,7 @@ def choose(arguments: list):
     parser.add_argument("--update-rows", type=int, default=5_000_000, help="recovery: rows to roll back")
     parser.add_argument("--data", default="all", help="formats: sets of data, of " + ", ".join(formatdata.SETS))
     parser.add_argument("--measures", default="all", help="formats: of " + ", ".join(formats.MEASURES))
+    parser.add_argument("--engines", default="all", help="formats: of " + ", ".join(formats.LABELS))
     return parser.parse_args(arguments)
 
 

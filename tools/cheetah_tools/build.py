@@ -58,8 +58,8 @@ def rust_library() -> Path:
     """The engine as a static library."""
     words = ["cargo", "build", "--release", "--quiet", "-p", "cheetah-ffi"]
     library = TARGET / "release" / "libcheetah_ffi.a"
-    if not library.exists():
-        step("compiling the engine, optimised: a minute or two the first time")
+    step("the engine, optimised: a minute or two when it has changed" if library.exists() else
+         "compiling the engine, optimised: a minute or two the first time")
     if subprocess.run(words, cwd=PROJECT, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)}, check=False).returncode:
         raise Failure("cargo could not build crates/cheetah-ffi (messages above)")
     return library

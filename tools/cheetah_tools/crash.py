@@ -36,7 +36,7 @@ def main(arguments: list) -> int:
         if rounds:
             commits += campaign(label, options, rounds, choice, rng)
             done += rounds
-    print(f"crash: {done} kills, {commits} acknowledged transactions, nothing lost, nothing added")
+    print(f"crash: {done} kill{'s' * (done != 1)}, {commits} acknowledged transactions, nothing lost, nothing added")
     return 0
 
 

@@ -1,6 +1,7 @@
 """Dumps: reading them (plain, .gz, .zst), fitting them to an engine, loading them through the ordinary client.
 
-FULLTEXT and SPATIAL keys are taken out, since Cheetah has none yet; so are statements that choose a database.
+FULLTEXT and SPATIAL keys are taken out, since Cheetah has none yet; so are statements that choose a database. A dump of several databases is
+refused, as tables of the same name would take each other's place.
 """
 
 import gzip
@@ -15,9 +16,16 @@ from .paths import SERVER
 from .say import Failure, Progress
 
 ENGINE_WORDS = re.compile(rb"ENGINE\s*=\s*\w+", re.I)
-LAYOUT_WORDS = re.compile(rb"\s(ROW_FORMAT|KEY_BLOCK_SIZE)\s*=\s*\w+|\s`?(PAGE_COMPRESSED|ENCRYPTED)`?\s*=\s*\S+", re.I)
+LAYOUT_WORDS = re.compile(rb"\s(ROW_FORMAT|KEY_BLOCK_SIZE)\s*=\s*\w+|\s`?(PAGE_COMPRESSED|ENCRYPTED|ENCRYPTION_KEY_ID)`?\s*=\s*[^\s,;)]+"
+                          rb"|\s(DATA|INDEX)\s+DIRECTORY\s*=\s*'(?:[^'\\]|\\.|'')*'", re.I)
+# What may have to go from a definition, wherever it stands; and the tokens of a statement, strings and comments whole.
+KEY_WORDS = re.compile(rb"\b(FULLTEXT|SPATIAL|FOREIGN)\b", re.I)
+TOKENS = re.compile(rb"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|/\*.*?\*/|(?:--\s|#)[^\n]*|[(),]", re.S)
 UNSUPPORTED_KEY = re.compile(rb"^\s*(FULLTEXT|SPATIAL)\s+(KEY|INDEX)\b", re.I)
 DATABASE_CHOICE = re.compile(rb"^\s*(USE |CREATE DATABASE |/\*!40000 DROP DATABASE |/\*M?!999999)", re.I)
+CHOSEN_DATABASE = re.compile(rb"^\s*USE\s+`?([^`;]+)", re.I)
+# Of information_schema.tables: what has rows of its own.
+WITH_ROWS = "table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 
 
 def open_dump(path: Path):
@@ -29,7 +37,7 @@ def open_dump(path: Path):
         return gzip.open(path, "rb")
     if path.suffix == ".zst":
         tool = shutil.which("zstd") or str(SERVER / "usr/bin/zstd")
-        # Its end of input is an error when the file was cut off: the reader checks it with `close_dump`.
+        # Of a file that was cut off it writes what is there: whoever reads looks at its status then.
         return subprocess.Popen([tool, "-dc", "--long=27", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if path.suffix == ".sql":
         return open(path, "rb")
@@ -54,37 +62,62 @@ def unpack(path: Path, target: Path) -> None:
     fresh.rename(target)
 
 
-def lines_for(source, clause: str):
-    """The dump's lines with every table declared by `clause`."""
-    definition = None
+def lines_for(source, clause: str, without: re.Pattern | None = UNSUPPORTED_KEY):
+    """The dump's lines with every table declared by `clause`. `without`: lines that definitions lose, or None."""
+    definition, databases = None, []
     for line in source:
         if definition is not None:
             definition.append(line)
             if line.rstrip().endswith(b";"):
-                yield fit_table(definition, clause)
+                yield fit_table(definition, clause, without)
                 definition = None
         elif line.startswith(b"CREATE TABLE"):
             if line.rstrip().endswith(b";"):
-                yield fit_table([line], clause)
+                yield fit_table([line], clause, without)
             else:
                 definition = [line]
-        elif not DATABASE_CHOICE.match(line[:60]):
+        elif DATABASE_CHOICE.match(line[:60]):
+            chosen = CHOSEN_DATABASE.match(line)
+            databases += [chosen.group(1).decode(errors="replace")] if chosen else []
+            if len(set(databases)) > 1:
+                raise Failure(f"the dump has several databases ({', '.join(dict.fromkeys(databases))}, ..): make one of a single database")
+        else:
             yield line
     if definition is not None:
         yield b"".join(definition)
 
 
-def fit_table(lines: list, clause: str) -> bytes:
-    """One CREATE TABLE statement for the engine."""
+def fit_table(lines: list, clause: str, without: re.Pattern | None = UNSUPPORTED_KEY) -> bytes:
+    """One CREATE TABLE statement for the engine. `without`: as in `lines_for`."""
+    if without and any(map(KEY_WORDS.search, lines)):
+        lines = definition_lines(b"".join(lines))
     end = next((number for number, line in enumerate(lines) if line.startswith(b")")), len(lines) - 1)
-    columns = [line for line in lines[:end] if not UNSUPPORTED_KEY.match(line)]
-    if len(columns) > 1:
+    columns = [line for line in lines[:end] if not (without and without.match(line))]
+    if 0 < len(columns) < end:
         columns[-1] = re.sub(rb",(\s*)$", rb"\1", columns[-1])
     # The first mention is the table's; later ones stand in partitions, where only the engine's bare name may be.
     mentions = iter([clause.encode()])
     bare = clause.split()[0].encode()
     tail = ENGINE_WORDS.sub(lambda _: next(mentions, bare), LAYOUT_WORDS.sub(b"", b"".join(lines[end:])))
+    if clause.encode() not in tail:     # the dump names no engine: behind the closing parenthesis
+        tail = re.sub(rb"^\)|\)(?=\s*;\s*$)", lambda _: b") " + clause.encode(), tail, count=1)
     return b"".join(columns) + tail
+
+
+def definition_lines(statement: bytes) -> list:
+    """A CREATE TABLE statement as mariadb-dump breaks it into lines: each column and key, and the closing parenthesis, on its own."""
+    depth, breaks = 0, []
+    for token in TOKENS.finditer(statement):
+        depth += (token[0] == b"(") - (token[0] == b")")
+        if depth == 1 and token[0] in (b"(", b","):
+            breaks.append(token.end())
+        elif depth == 0 and token[0] == b")":
+            breaks.append(token.start())
+            break
+    if not breaks:      # CREATE TABLE .. LIKE, or AS
+        return [statement]
+    first, *others, last = [statement[start:end].strip() for start, end in zip([0, *breaks], [*breaks, len(statement)])]
+    return (b"\n  ".join([first, *others]) + b"\n" + last + b"\n").splitlines(keepends=True)
 
 
 def load(server, database: str, source, clause: str, label: str = "", total: int = 0) -> float:
@@ -116,10 +149,15 @@ def load(server, database: str, source, clause: str, label: str = "", total: int
 
 def base_tables(server, database: str) -> list:
     """The names of the tables of a database, in order."""
-    return [row[0] for row in server.sql("SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' "
-                                         f"AND table_schema = '{database}' ORDER BY 1")]
+    return [row[0] for row in server.sql("SELECT table_name FROM information_schema.tables "
+                                         f"WHERE {WITH_ROWS} AND table_schema = '{database}' ORDER BY 1")]
+
+
+def quoted(name: str) -> str:
+    """A table's or a column's name in a statement."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def checksums(server, database: str) -> dict:
     """CHECKSUM TABLE of every table."""
-    return {name: server.sql(f"CHECKSUM TABLE `{name}`", database)[0][1] for name in base_tables(server, database)}
+    return {name: server.sql(f"CHECKSUM TABLE {quoted(name)}", database)[0][1] for name in base_tables(server, database)}

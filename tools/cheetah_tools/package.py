@@ -43,6 +43,7 @@ def deb(_arguments=()) -> None:
     place(root / "etc/mysql/mariadb.conf.d/60-cheetah.cnf", CONFIGURATION.encode(), 0o644)
     for file in documents():
         place(root / "usr/share/doc" / NAME / file.name, file.read_bytes(), 0o644)
+    place(root / "usr/share/doc" / NAME / "copyright", copyright_text().encode(), 0o644)
     control = CONTROL.format(name=NAME, version=version, architecture=architecture, maintainer=maintainer(), server=server)
     place(root / "DEBIAN/control", control.encode(), 0o644)
     place(root / "DEBIAN/conffiles", b"/etc/mysql/mariadb.conf.d/60-cheetah.cnf\n", 0o644)
@@ -52,6 +53,11 @@ def deb(_arguments=()) -> None:
     if done.returncode != 0:
         raise Failure("dpkg-deb: " + done.stderr.strip())
     print(f"{show(target)}, for mariadb-server-core {server} only")
+
+
+def copyright_text() -> str:
+    """What Debian wants under this name: who may do what, with the licences in full."""
+    return "\n\n".join((PROJECT / name).read_text().strip() for name in ["LICENSE", *sorted(f"LICENSES/{f.name}" for f in (PROJECT / "LICENSES").glob("*"))]) + "\n"
 
 
 def maintainer() -> str:

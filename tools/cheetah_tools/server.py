@@ -214,7 +214,7 @@ class PrivateServer:
             shutil.rmtree(self._short, ignore_errors=True)
 
     def _before_exec(self) -> None:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        end_with_parent()
         if self.cgroup:
             (self.cgroup / "cgroup.procs").write_text(str(os.getpid()))
 
@@ -234,10 +234,15 @@ class PrivateServer:
         raise Failure(f"the server does not answer after {READY_SECONDS} s; end of {show(self.log)}:\n{self.log_tail()}")
 
 
+def end_with_parent() -> None:
+    """For `preexec_fn`: the kernel ends the new process when the one that started it ends, however that happens."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def connect(socket: Path, database: str = "", **more):
-    """A PyMySQL connection through a socket."""
+    """A PyMySQL connection through a socket; without TLS, for which each connection would read all certificates of the machine."""
     import pymysql
-    settings = {"autocommit": True, "charset": "utf8mb4", "read_timeout": 3600, "max_allowed_packet": 256 << 20, **more}
+    settings = {"autocommit": True, "charset": "utf8mb4", "read_timeout": 3600, "max_allowed_packet": 256 << 20, "ssl_disabled": True, **more}
     return pymysql.connect(unix_socket=str(socket), user="root", database=database or None, **settings)
 
 

@@ -23,14 +23,20 @@ SERIES = "10.11."
 # All of one version: a mix of releases does not start or does not load plugins.
 MARIADB_PACKAGES = [
     "mariadb-server-core", "mariadb-server", "mariadb-client-core", "mariadb-client", "mariadb-common", "libmariadb3",
-    "libmariadb-dev", "libmariadbd-dev", "mariadb-test", "mariadb-test-data", "mariadb-plugin-rocksdb", "mariadb-backup",
+    "libmariadb-dev", "libmariadbd-dev", "mariadb-test", "mariadb-test-data", "mariadb-backup",
 ]
 # Libraries a bare machine lacks, the database driver of the tools, zstd for dumps, and sysbench for `make bench`.
 OTHER_PACKAGES = [
-    "liburing2", "libaio1", "libnuma1", "libsnappy1v5", "librocksdb7.8", "libgflags2.2", "libpmem1", "libdaxctl1",
+    "liburing2", "libaio1", "libnuma1", "libpmem1", "libdaxctl1",
     "libndctl6", "liblzo2-2", "libpcre2-posix3", "libconfig-inifiles-perl", "python3-pymysql", "zstd",
     "sysbench", "libluajit-5.1-2", "libpq5",
 ]
+# What is only compared with, or only reads a kind of file: set-up goes on without it, and `absent` says why it is not
+# there. Name: packages (those of MariaDB's release first), and what they are for.
+OPTIONAL = {
+    "MyRocks": (["mariadb-plugin-rocksdb"], ["librocksdb7.8", "libsnappy1v5", "libgflags2.2"], "usr/lib/mysql/plugin/ha_rocksdb.so"),
+    "7-Zip": ([], ["p7zip"], "usr/lib/p7zip/7zr"),
+}
 # For libraries that even a small Debian usually has: fetched only when the loader misses them.
 PACKAGE_OF_LIBRARY = {
     "libssl.so.3": "libssl3", "libcrypto.so.3": "libssl3", "libpcre2-8.so.0": "libpcre2-8-0", "libpcre2-posix.so.3": "libpcre2-posix3",
@@ -53,7 +59,8 @@ MACHINE_TOOLS = {
     "dpkg-deb": "dpkg", "awk": "mawk", "hostname": "hostname",
 }
 CHECKED_PROGRAMS = ["usr/sbin/mariadbd", "usr/bin/mariadb", "usr/bin/mariadb-admin", "usr/bin/mariadb-dump",
-                    "usr/bin/mariadb-test", "usr/bin/zstd", "usr/bin/sysbench", "usr/lib/mysql/plugin/ha_rocksdb.so"]
+                    "usr/bin/mariadb-test", "usr/bin/zstd", "usr/bin/sysbench"]
+ABSENT = "absent.json"         # in the server's folder: what of OPTIONAL could not be had, and why
 # A library that was added may ask for others.
 LIBRARY_ROUNDS_MAX = 8
 HEADER_FOLDERS = ("include/", "sql/", "wsrep-lib/include/", "wsrep-lib/wsrep-API/v26/")
@@ -89,7 +96,7 @@ def ensure() -> dict:
 
 def recipe() -> str:
     """Changes when the list of what set-up installs changes, so that an old `var/` is completed."""
-    text = repr((MARIADB_PACKAGES, OTHER_PACKAGES, HEADER_FOLDERS, SERIES))
+    text = repr((MARIADB_PACKAGES, OTHER_PACKAGES, OPTIONAL, HEADER_FOLDERS, SERIES))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -183,15 +190,42 @@ def unpack_server(archive: apt.Archive, package_version: str) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     unpack_debs(sorted(debs.glob("*.deb")), fresh)
-    for _ in range(LIBRARY_ROUNDS_MAX):
-        missing = missing_libraries(fresh)
-        if not missing:
-            break
-        fetch_libraries(archive, missing, fresh)
-    else:
-        raise Failure("shared libraries still missing: " + ", ".join(sorted(missing)))
+    complete(archive, CHECKED_PROGRAMS, fresh)
+    (fresh / ABSENT).write_text(json.dumps(add_optional(archive, package_version, fresh), indent=1) + "\n")
     (fresh / "recipe").write_text(recipe() + package_version)
     swap(fresh, SERVER)
+
+
+def complete(archive: apt.Archive, programs: list, root: Path) -> None:
+    """Add the shared libraries that these programs miss; Failure when some cannot be had."""
+    for _ in range(LIBRARY_ROUNDS_MAX):
+        missing = missing_libraries(root, programs)
+        if not missing:
+            return
+        fetch_libraries(archive, missing, root)
+    raise Failure("shared libraries still missing: " + ", ".join(sorted(missing)))
+
+
+def add_optional(archive: apt.Archive, package_version: str, root: Path) -> dict:
+    """Unpack what can be had of `OPTIONAL`; name -> why, of the rest."""
+    absent = {}
+    for name, (of_release, others, program) in OPTIONAL.items():
+        folder = APT / "debs" / program.rpartition("/")[2]
+        try:
+            archive.download([f"{package}={package_version}" for package in of_release] + others, folder)
+            unpack_debs(sorted(folder.glob("*.deb")), root)
+            complete(archive, [program], root)
+        except Failure as failure:
+            (root / program).unlink(missing_ok=True)
+            absent[name] = str(failure)
+            note(f"going on without {name}: {failure} (to try again: delete {show(SERVER)}, then make setup)")
+    return absent
+
+
+def absent() -> dict:
+    """What of `OPTIONAL` this machine could not have, and why."""
+    place = SERVER / ABSENT
+    return json.loads(place.read_text()) if place.exists() else {}
 
 
 def unpack_debs(debs: list, root: Path) -> None:
@@ -200,10 +234,10 @@ def unpack_debs(debs: list, root: Path) -> None:
         subprocess.run(["dpkg-deb", "-x", str(deb), str(root)], check=True)
 
 
-def missing_libraries(root: Path) -> set:
-    """Names of shared libraries that the loader cannot find for the programs we run."""
+def missing_libraries(root: Path, programs: list) -> set:
+    """Names of shared libraries that the loader cannot find for these programs."""
     missing = set()
-    for program in CHECKED_PROGRAMS:
+    for program in programs:
         if not (root / program).exists():
             raise Failure(f"{program} is in none of the downloaded packages")
         listed = subprocess.run(["ldd", str(root / program)], env=library_environment(root), text=True,

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from . import stuck
 from .paths import PROJECT, TARGET, VAR, show
 
 LOGS = VAR / "test"
@@ -16,12 +17,20 @@ CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+
 SQL_RESULT = re.compile(r"^sql: (\d+) passed, (\d+) failed", re.M)
 SERVER_RESULT = re.compile(r"^server: (\d+) passed, (\d+) failed, (\d+) skipped", re.M)
 LICENCES_RESULT = re.compile(r"^licences: (\d+) passed, (\d+) failed, (\d+) skipped", re.M)
+LAB_RESULT = re.compile(r"^lab: (\d+) passed, (\d+) failed, (\d+) skipped", re.M)
 ISOLATION_RESULT = re.compile(r"^isolation: (\d+) passed, (\d+) failed", re.M)
 SUITES_RESULT = re.compile(r"^suites: (\d+) of \d+ pass .*?, (\d+) differ with a listed reason, (\d+) without", re.M)
 
 # Lines by which our suites, cargo, unittest and mtr say that something failed.
-FAILURE = re.compile(r"^(FAIL|error(\[E\d+\])?:|.* panicked at |test .* \.\.\. FAILED$|.*\[ fail \])")
+FAILURE = re.compile(r"^(FAIL|error(\[E\d+\])?:|.* panicked at |test .* \.\.\. FAILED$|test .* has been running for over |.*\[ fail \])")
 FAILURE_LINES_MAX = 30
+
+LINES_OF_FAILED = 25
+LINES_OF_STUCK = 200
+ENDED = "error: this step was ended"
+
+# Four times what the longest one takes on two processors. A step that hangs is ended, and says what it was at.
+STEP_SECONDS_MAX = 1200
 
 
 class Step:
@@ -50,6 +59,7 @@ STEPS = [
          needs="build", inverted=True),
     Step("crash", [*TOOL, "crash", "--rounds", "8"], needs="build"),
     Step("check-data", [*TOOL, "check-data", "--quick"], needs="build"),
+    Step("lab", [*TOOL, "lab-tests"], needs="build", result=LAB_RESULT),
     Step("suites", [*TOOL, "suites", "--quick"], needs="build", result=SUITES_RESULT),
 ]
 
@@ -88,22 +98,35 @@ def run(step: Step) -> tuple:
         process = subprocess.Popen(step.words, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                    env={**os.environ, "CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never"})
         try:
-            status = process.wait()
+            status = waited(process, out)
         except BaseException:
-            process.terminate()   # our tools stop their servers on this
-            process.wait()
+            stuck.stop(process)   # our tools stop their servers on this
             print("stopped")
             raise
     text = log.read_text(errors="replace")
-    ok = (status != 0) if step.inverted else (status == 0)
+    ok = status is not None and (status != 0) == step.inverted
     outcome = counts(step, text, ok)
     lines = [line for line in text.strip().splitlines() if line.strip()]
     numbers = f"{outcome[0]} passed, {outcome[1]} failed" + (f", {outcome[2]} skipped" if outcome[2] else "")
     summary = lines[-1][:150] if lines and not step.result and not step.inverted and ok else numbers
     print(f"{'ok' if ok else 'FAILED'} in {time.monotonic() - started:.0f} s  {summary}", flush=True)
     if not ok:
-        print("\n".join("    " + line[:300] for line in lines[-25:]), flush=True)
+        end = next((at for at, line in enumerate(lines) if line.startswith(ENDED)), len(lines))
+        told = lines[max(0, end - LINES_OF_FAILED):end] + lines[end:][:LINES_OF_STUCK]
+        print("\n".join("    " + line[:300] for line in told), flush=True)
     return outcome
+
+
+def waited(process: subprocess.Popen, out):
+    """Its exit status; None when it took too long and was ended, of which `out` then tells."""
+    try:
+        return process.wait(STEP_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        out.write(f"\n{ENDED} after {STEP_SECONDS_MAX} s, which were too many. Its processes then:\n".encode())
+        out.write(stuck.describe(process.pid).encode())
+        out.flush()
+        stuck.stop(process)
+        return None
 
 
 def log_of(step: Step) -> Path:

@@ -1,0 +1,5 @@
+"""`python -m cheetah_lab`."""
+
+from .cli import main
+
+main()

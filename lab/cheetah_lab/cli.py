@@ -1,0 +1,152 @@
+"""The lab's commands: run, compare, list, page. `make lab` and `make lab-compare` call them."""
+
+import math
+import re
+from pathlib import Path
+
+import click
+
+from cheetah_tools import build, say
+from cheetah_tools.paths import VAR, show
+
+from . import engines, experiments, room, run as running, sections, store
+from .inputs import live as live_server, own, packed
+from .model import Scale
+
+
+def a_number(_context, option, value: float) -> float:
+    """Refuse what only looks like one."""
+    if math.isnan(value):
+        raise click.BadParameter("not a number", param=option)
+    return value
+
+
+def a_name(_context, option, value: str) -> str:
+    """Refuse what is no name of a folder in the folder of runs."""
+    if value and not re.fullmatch(r"\w[\w.-]*", value):
+        raise click.BadParameter("a name has letters, digits, '_', '-' and '.' only", param=option)
+    return value
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--runs", type=click.Path(path_type=Path), default=store.RUNS, help="The folder of all runs.")
+@click.pass_context
+def lab(context, runs: Path) -> None:
+    """Storage engines side by side: the documents' experiments, as pages."""
+    context.obj = runs.resolve()
+
+
+@lab.command()
+@click.option("--full", is_flag=True, help="All engines and numbers of connections; more rows and variants in some experiments.")
+@click.option("--experiment", "names", multiple=True, help="Only this one; may be given several times.")
+@click.option("--scale", "factor", type=click.FloatRange(0.001, 1000), default=1.0, callback=a_number, help="How large: 1 takes half an hour with the four engines.")
+@click.option("--repeats", type=click.IntRange(1, 1000), default=3, help="Trials of each engine in each experiment.")
+@click.option("--engine", "asked", multiple=True, type=click.Choice(list(engines.ALL)), help="Only this one; may be given several times.")
+@click.option("--dump", "dump", default="", help="Your own tables: a dump of mariadb-dump or mysqldump (.sql, packed or not). Runs own_data alone.")
+@click.option("--xml", default="", help="Your own tables: a dump of MediaWiki's pages (.xml, packed or not). Runs own_data alone.")
+@click.option("--live", default="", help=f"Your own tables: a live server, which is only read ({live_server.EXAMPLE}); its password: ${live_server.PASSWORD}. "
+              "Runs own_data alone.")
+@click.option("--run", "name", default="", callback=a_name, help="Name of the run; the date and the time unless given.")
+@click.option("--build", "builds", is_flag=True, help="Build the plugin first, once it is clear what to run.")
+@click.option("--fresh", is_flag=True, help="Begin anew, even when an unfinished run of the same kind is there.")
+@click.pass_obj
+def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked: tuple, dump: str, xml: str, live: str, name: str,
+        builds: bool, fresh: bool) -> None:
+    """Run experiments, and write the page."""
+    scale = Scale(factor, full, repeats)
+    given = [(kind, said) for kind, said in (("dump", dump), ("xml", xml), ("live", live)) if said]
+    # One's own tables are few trials, and the question is what they weigh in every format.
+    keys = [key for key in engines.ALL if key in asked] or (list(engines.ALL) if full or given else engines.QUICK)
+    chosen = own.experiments_for(experiments.load(names), given, named=bool(names))
+    check_words(given)
+    with store.alone(runs):
+        if builds:   # within: a run that is going on keeps its plugin
+            build.build()
+        inputs = own.give(chosen, given)
+        room.check([experiment for experiment in chosen if not experiment.skip()], scale, VAR)
+        found = running.find(runs, running.describe(chosen, keys, scale, inputs), name, fresh)
+        try:
+            failed = running.execute(found, chosen, keys, scale)
+        except KeyboardInterrupt:
+            say.step(f"stopped; the same command goes on with the run {found.name}, of which {len(found.done())} trials are there")
+            show_page(found)
+            raise
+        found.about["ended"] = None if failed else running.now()
+        found.save()
+        show_page(found)
+    if failed:
+        raise say.Failure(f"{failed} trials failed (their reasons are above, and on the page); the same command tries them again")
+
+
+def check_words(given: list) -> None:
+    """Failure for an input that cannot be one, before anything takes time: `given` has (kind, words)."""
+    for kind, said in given:
+        if kind == "live":
+            live_server.parse(said)
+        else:
+            packed.checked(Path(said).expanduser().resolve())
+
+
+def show_page(found: store.Run) -> None:
+    """Write a run's page, and say where it is. Failure when it cannot be written; the values are kept."""
+    try:
+        place = sections.page(found)
+    except Exception as error:
+        running.keep_traceback(found.folder / "errors.log", f"page of {found.name}")
+        raise say.Failure(f"no page: {type(error).__name__}: {error} (more in {show(found.folder / 'errors.log')}); the values are kept: "
+                          f"mend it, then: python3 tools/cheetah.py lab page {found.name}") from error
+    say.step(f"the run {found.name}: {show(place)}, and beside it report.md and report.json" if place else
+             f"the run {found.name} has no page yet: no engine has two repeats ({show(found.folder / 'trials.jsonl')} has the values)")
+
+
+@lab.command()
+@click.argument("name")
+@click.pass_obj
+def page(runs: Path, name: str) -> None:
+    """Write the page of a run again."""
+    show_page(store.named(runs, name))
+
+
+@lab.command()
+@click.argument("first")
+@click.argument("second")
+@click.option("--experiment", "names", multiple=True, help="Only this one: fewer lines need less certainty; may be given several times.")
+@click.pass_obj
+def compare(runs: Path, first: str, second: str, names: tuple) -> None:
+    """What moved beyond the noise between two runs (names or folders); of a run and itself: between its odd and its even repeats."""
+    from . import compare as comparing, comparison   # scipy takes a second to be loaded
+    found = comparing.compare(*comparing.sides(store.named(runs, first), store.named(runs, second), names))
+    place = runs.parent / "comparisons" / f"{Path(first).name}--{Path(second).name}"
+    comparison.show(found)
+    say.step(f"the same as a page: {show(comparison.write(found, place))}, and beside it .md and .json")
+
+
+@lab.command("list")
+@click.pass_obj
+def listed(runs: Path) -> None:
+    """The experiments, the engines and the runs that there are."""
+    for experiment in experiments.load():
+        reason = experiment.skip()
+        print(f"{experiment.name:<24} {experiment.about['title']}{f' (not here: {reason})' if reason else ''}")
+    print()
+    for key, engine in engines.ALL.items():
+        print(f"{key:<24} {engine.label}{' (a quick run has it)' if key in engines.QUICK else ''}")
+    print()
+    for found in store.every(runs):
+        print(f"{found.name:<24} {'' if found.about['ended'] else 'unfinished, '}scale {found.about['asked']['factor']:g}, "
+              f"{len(found.done())} trials of {', '.join(found.about['experiments'])}")
+
+
+def main() -> None:
+    """Run a command; exit status 1 for a Failure, 2 for words that are not understood, 130 for Ctrl-C."""
+    say.run_main(_run)
+
+
+def _run(words: list) -> int:
+    try:
+        return lab.main(words, prog_name="python3 tools/cheetah.py lab", standalone_mode=False)
+    except click.ClickException as complaint:
+        complaint.show()
+        return complaint.exit_code
+    except click.Abort as abort:
+        raise KeyboardInterrupt from abort

@@ -1,0 +1,78 @@
+"""Rows of the insert benchmark (iibench): purchases, with three secondary indexes into which every row goes somewhere else.
+
+The rows are those of a seed: every engine gets the same, in the same order.
+"""
+
+import queue
+import random
+import threading
+from datetime import datetime, timedelta
+
+CASH_REGISTERS, PRODUCTS, CUSTOMERS, PRICE_MAX = 1000, 10_000, 100_000, 500
+ROWS_OF_BATCH = 1000
+OPENING = datetime(2013, 10, 28, 16, 12, 4)   # the first purchase; a second later the next batch
+SECONDARY_KEYS = ["KEY marketsegment (price, customerid)", "KEY registersegment (cashregisterid, price, customerid)",
+                  "KEY pdc (price, dateandtime, customerid)"]
+PREPARED_BATCHES = 8
+# By cache and page cache: a table larger than that has outgrown them. A tenth more, as the server has some of its own in its cache.
+OUTGROWN_BY = 1.1
+COLUMNS = ("dateandtime DATETIME NOT NULL, cashregisterid INT NOT NULL, customerid INT NOT NULL, productid INT NOT NULL, price FLOAT NOT NULL, "
+           "data VARCHAR(40) NOT NULL")
+
+
+def create_table(clause: str, keys: list = tuple(SECONDARY_KEYS), primary_key: str = "transactionid BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY") -> str:
+    """The statement. `clause` stands behind the closing parenthesis; `primary_key`: a column with its key, or nothing."""
+    parts = [part for part in (primary_key, COLUMNS, *keys) if part]
+    return f"CREATE TABLE purchases ({', '.join(parts)}) {clause}"
+
+
+def batches(count: int, rows: int = ROWS_OF_BATCH, seed: int = 1, first_column=None):
+    """`count` INSERT statements of so many rows. `first_column`: for tables with a column before those of all: a function of a
+    random.Random that returns its value as SQL. The other columns are the same with it and without."""
+    rng, first = random.Random(seed), random.Random(f"{seed} first")
+    names = "" if first_column else " (dateandtime, cashregisterid, customerid, productid, price, data)"
+    for number in range(count):
+        when = f"'{OPENING + timedelta(seconds=number):%Y-%m-%d %H:%M:%S}'"
+        values = [f"({first_column(first)}, {row(rng, when)})" if first_column else f"({row(rng, when)})" for _ in range(rows)]
+        yield f"INSERT INTO purchases{names} VALUES {', '.join(values)}"
+
+
+def row(rng: random.Random, when: str) -> str:
+    """The columns that all tables have. No two rows have the same `data`, but by a chance of one in 2^80."""
+    customer = int(rng.random() * CUSTOMERS)
+    price = (rng.random() * PRICE_MAX + customer) / 100
+    return f"{when}, {int(rng.random() * CASH_REGISTERS)}, {customer}, {int(rng.random() * PRODUCTS)}, {price:.2f}, '{rng.getrandbits(80):020x}'"
+
+
+def ahead(statements):
+    """The same statements, made by another thread while the server is busy with earlier ones."""
+    ready, stop = queue.Queue(PREPARED_BATCHES), threading.Event()
+
+    def make() -> None:
+        try:
+            for statement in statements:
+                if not offer(statement):
+                    return
+            offer(None)
+        except BaseException as failure:  # is raised where the statements are taken
+            offer(failure)
+
+    def offer(item) -> bool:
+        while not stop.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    maker = threading.Thread(target=make, daemon=True)
+    maker.start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stop.set()
+        maker.join()

@@ -1,0 +1,106 @@
+"""What a run was measured on: the machine, the versions of what took part, and what the plugin and the lab's code were."""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+from cheetah_tools import cgroup, setup
+from cheetah_tools.paths import PLUGIN, PROJECT, SERVER, VAR
+
+LIBRARIES = ("matplotlib", "numpy", "scipy", "pymysql")
+CODE = ("lab/cheetah_lab", "tools/cheetah_tools", "tools/load")
+CODE_ENDS = (".py", ".toml", ".sql", ".lua", ".cc")
+# Parts of the lab that no value comes from: they say what the values mean, and show them.
+NOT_MEASURING = ("report", "compare.py", "comparison.py", "judge.py", "numbers.py", "progress.py", "sections.py", "show.py")
+
+
+def machine() -> dict:
+    """Processor, memory, disk, system."""
+    disk = shutil.disk_usage(VAR)
+    return {"processor": _after_colon("/proc/cpuinfo", "model name") or platform.machine(), "cores": len(os.sched_getaffinity(0)),
+            "memory_bytes": int(_after_colon("/proc/meminfo", "MemTotal").split()[0]) * 1024, "system": _system(),
+            "kernel": platform.release(), "file_system": _file_system(VAR), "disk_bytes": disk.total, "disk_free_bytes": disk.free}
+
+
+def versions() -> dict:
+    """Of the server, of what is compared, and of what the lab computes with."""
+    state = setup.ensure()
+    found = {"MariaDB": state["package_version"], "MyRocks": setup.absent().get("MyRocks") and "absent" or state["package_version"],
+             "Cheetah": commit(), "sysbench": _sysbench(), "Python": platform.python_version()}
+    return {**found, **{name: metadata.version(name) for name in LIBRARIES}}
+
+
+def commit() -> str:
+    """The commit that is checked out, with `+` when something differs from it; empty outside of a repository."""
+    def git(*words):
+        return subprocess.run(["git", "-C", str(PROJECT), *words], text=True, capture_output=True, check=False)
+    try:
+        head = git("rev-parse", "--short=10", "HEAD")
+    except FileNotFoundError:
+        return ""
+    return head.stdout.strip() + ("+" if git("status", "--porcelain").stdout.strip() else "") if head.returncode == 0 else ""
+
+
+def plugin() -> str:
+    """SHA-256 of the plugin; empty when it was not built."""
+    return hashlib.sha256(PLUGIN.read_bytes()).hexdigest()[:16] if PLUGIN.exists() else ""
+
+
+def plugin_file() -> tuple:
+    """What changes whenever the plugin is written (inode, size, time), for a look that does not read it; empty when it was not built."""
+    try:
+        found = PLUGIN.stat()
+    except FileNotFoundError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def code(experiments: Path) -> str:
+    """Hash of all that measures: the lab, the experiments in that folder, the tools, and the load generator's source."""
+    total = hashlib.sha256()
+    for top in [*(PROJECT / name for name in CODE), experiments]:
+        for file in sorted(top.rglob("*")):
+            inside = file.relative_to(top)
+            if file.suffix in CODE_ENDS and inside.parts[0] not in NOT_MEASURING:
+                total.update(f"{inside}\0".encode() + file.read_bytes() + b"\0")
+    return total.hexdigest()[:16]
+
+
+def memory_group() -> str:
+    """The version of the memory cgroups that hold servers to their memory, page cache included; "none" where none is to be had."""
+    group = cgroup.make(1 << 30)
+    if not group:
+        return "none"
+    version = group.version()
+    group.remove()
+    return version
+
+
+def _after_colon(file: str, name: str) -> str:
+    for line in Path(file).read_text().splitlines():
+        if line.startswith(name):
+            return line.partition(":")[2].strip()
+    return ""
+
+
+def _system() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return platform.system()
+
+
+def _file_system(place: Path) -> str:
+    """The type of the file system that a folder lies on: the mount with the longest path above it."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    above = [(len(words[1]), words[2]) for words in mounts if place == Path(words[1]) or Path(words[1]) in place.parents]
+    return max(above)[1] if above else ""
+
+
+def _sysbench() -> str:
+    done = subprocess.run([SERVER / "usr/bin/sysbench", "--version"], env=setup.library_environment(), text=True, capture_output=True, check=False)
+    return done.stdout.strip().removeprefix("sysbench ")

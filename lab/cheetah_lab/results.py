@@ -1,0 +1,97 @@
+"""The values of one experiment, as the experiment and the report look at them.
+
+Values of engines are compared repeat by repeat: engines took turns within a repeat, so what disturbed the machine then
+disturbed them all, and the ratio of two values of the same repeat says more than that of two medians.
+"""
+
+import math
+import statistics
+from dataclasses import dataclass
+
+
+class Found:
+    """What the trials of one experiment yielded. `trials`: dicts with engine, repeat and values ([measure, value, at])."""
+
+    def __init__(self, trials: list, engines: dict):
+        """`engines`: key -> engines.LabEngine, in the order in which they are shown."""
+        self.known = engines
+        self._values = {}
+        for trial in trials:
+            for measure, value, at in trial["values"]:
+                self._values.setdefault((trial["engine"], measure, at), {})[trial["repeat"]] = value
+        self.engines = [key for key in engines if any(found == key for found, _, _ in self._values)]
+
+    def label(self, engine: str) -> str:
+        """How the engine is called on pages."""
+        return self.known[engine].label
+
+    def family(self, engine: str) -> str:
+        """InnoDB, MyRocks or Cheetah."""
+        return self.known[engine].family
+
+    def values(self, engine: str, measure: str, at: float = None) -> list:
+        """The values of all repeats, in their order; empty when not measured."""
+        return list(self._by_repeat(engine, measure, at).values())
+
+    def curve(self, engine: str, measure: str) -> list:
+        """(x, values of all repeats) of a measure that is a curve, by rising x."""
+        places = sorted({at for found, name, at in self._values if found == engine and name == measure and at is not None})
+        return [(at, self.values(engine, measure, at)) for at in places]
+
+    def all(self) -> list:
+        """(engine, measure, x, values of all repeats) of everything."""
+        return [(engine, measure, at, self.values(engine, measure, at)) for engine, measure, at in self._values]
+
+    def ratios(self, engine: str, measure: str, base: str, at: float = None, base_measure: str = "") -> list:
+        """Value through that of `base`, repeat by repeat."""
+        above, below = self._by_repeat(engine, measure, at), self._by_repeat(base, base_measure or measure, at)
+        return [above[repeat] / below[repeat] for repeat in above if below.get(repeat)]
+
+    def together(self, *places) -> list:
+        """`places`: (engine, measure, x). For each repeat that has all of them: their values, in this order."""
+        found = [self._by_repeat(*place) for place in places]
+        return [tuple(values[repeat] for values in found) for repeat in found[0] if all(repeat in values for values in found)]
+
+    def by_smallest(self, engine: str, measure: str, others: list) -> list:
+        """Value through the smallest of those of `others`, of each repeat that all of them have."""
+        above, below = self._by_repeat(engine, measure, None), [self._by_repeat(other, measure, None) for other in others]
+        return [value / min(found[repeat] for found in below) for repeat, value in above.items() if all(found.get(repeat) for found in below)]
+
+    def median_ratios(self, engine: str, measure: str, base: str, places: list) -> list:
+        """Of a measure that is a curve: the median of the ratios at these places, of each repeat in which both have all of them."""
+        made = []
+        for values in self.together(*((key, measure, at) for at in places for key in (engine, base))) if places else ():
+            ratios = [value / below for value, below in zip(values[::2], values[1::2]) if below]
+            made += [median(ratios)] if ratios else []
+        return made
+
+    def mean_ratios(self, engine: str, measure: str, base: str) -> list:
+        """Of a measure that is a curve: the geometric mean of the ratios at all places that both have, repeat by repeat."""
+        places = {at for at, _ in self.curve(engine, measure)} & {at for at, _ in self.curve(base, measure)}
+        logs = {}
+        for at in sorted(places):
+            above, below = self._by_repeat(engine, measure, at), self._by_repeat(base, measure, at)
+            for repeat in above:
+                if below.get(repeat) and above[repeat] > 0:
+                    logs.setdefault(repeat, []).append(math.log(above[repeat] / below[repeat]))
+        return [math.exp(sum(found) / len(found)) for _, found in sorted(logs.items()) if len(found) == len(places)]
+
+    def _by_repeat(self, engine: str, measure: str, at: float) -> dict:
+        return dict(sorted(self._values.get((engine, measure, at), {}).items()))
+
+
+def median(values: list) -> float:
+    """The middle of the values of all repeats."""
+    return statistics.median(values)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment of a run, as the report shows it. `problems`: engine -> why it has no (or not all) values; `commands`: engine ->
+    what a person would type; `trials`: the lines of trials.jsonl, failed and refused ones too."""
+
+    experiment: object
+    found: Found
+    problems: dict
+    commands: dict
+    trials: list

@@ -1,0 +1,243 @@
+"""A run: its trials, in which order, one after the other; each is kept as it ends.
+
+Repeat by repeat, experiment by experiment, the engines take turns, and whoever begins changes with the repeat. What disturbs
+the machine for a while so meets every engine, and shows as spread.
+"""
+
+import contextlib
+import datetime
+import json
+import os
+import shutil
+import signal
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+from cheetah_tools import cgroup
+from cheetah_tools.paths import PLUGIN, show
+from cheetah_tools.say import Failure, note, step
+from cheetah_tools.server import scratch
+
+from . import engines, experiments, machine, store
+from .model import Experiment, Scale
+from .progress import Estimate, Progress
+from .trial import Refused, Trial
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A trial to come."""
+
+    experiment: Experiment
+    engine: str
+    repeat: int
+    chosen: bool
+
+    def title(self) -> str:
+        """How people are told of it."""
+        return f"{self.experiment.name}, {engines.ALL[self.engine].label}, repeat {self.repeat + 1}"
+
+    def key(self) -> tuple:
+        """What names it in the run."""
+        return self.experiment.name, self.engine, self.repeat
+
+
+def plan(chosen: list, asked: list, scale: Scale) -> list:
+    """All trials of a run, in order; `chosen`: experiments that this machine can run, `asked`: keys of engines."""
+    trials = []
+    for repeat in range(scale.repeats):
+        for experiment in chosen:
+            keys = experiment.engines(asked, scale)
+            first = repeat % len(keys) if keys else 0
+            trials += [Planned(experiment, key, repeat, key in asked) for key in keys[first:] + keys[:first]]
+    return trials
+
+
+def describe(chosen: list, asked: list, scale: Scale, inputs: dict = None) -> dict:
+    """What run.json says at the beginning, apart from the name. `inputs`: what else was given, and changes what is measured."""
+    return {
+        "begun": now(), "ended": None,
+        "asked": {"experiments": [experiment.name for experiment in chosen], "engines": asked, "factor": scale.factor, "full": scale.full,
+                  "repeats": scale.repeats, **(inputs or {})},
+        "plugin": machine.plugin(), "code": machine.code(experiments.FOLDER),
+        "experiments": {experiment.name: {"engines": experiment.engines(asked, scale), "skipped": experiment.skip(),
+                                           "measures": {m.key: [m.label, m.unit, m.better] for m in experiment.measures}} for experiment in chosen},
+        "engines": {key: {"label": engine.label, "family": engine.family, "table": engine.engine.clause()} for key, engine in engines.ALL.items()},
+        "machine": machine.machine(), "versions": machine.versions(), "memory_group": machine.memory_group(),
+    }
+
+
+def find(runs: Path, about: dict, name: str, fresh: bool) -> store.Run:
+    """The run to go on with (the newest unfinished one that is the same), or a new one; Failure for a name that is taken."""
+    if name and (runs / name).exists():
+        run = store.named(runs, name)
+        if fresh or not run.same(about):
+            raise Failure(f"{show(run.folder)} is there already{'' if fresh else ', with other settings, another plugin or other code of the lab'}: "
+                          "give another name, or delete that folder")
+        return run
+    if not name and not fresh:
+        for run in store.every(runs):
+            if run.about["ended"] is None and run.same(about):
+                return run
+    run = store.Run(runs / (name or new_name(runs)), about)
+    run.save()
+    return run
+
+
+def new_name(runs: Path) -> str:
+    """The date and the time, and a number when a run has them."""
+    name = datetime.datetime.now().strftime("%Y-%m-%d-%H%M")
+    return next(word for word in (name, *(f"{name}-{number}" for number in range(2, 1000))) if not (runs / word).exists())
+
+
+def execute(run: store.Run, chosen: list, asked: list, scale: Scale) -> int:
+    """Run what is not there yet; how many of that failed. KeyboardInterrupt passes when all was cleaned up; so does Failure when the
+    plugin is no longer that of the run: a trial during which it was replaced is not kept. Blocks to the end."""
+    able = [experiment for experiment in chosen if not experiment.skip()]
+    for experiment in chosen:
+        if experiment.skip():
+            note(f"{experiment.name} is skipped: {experiment.skip()}")
+    done = run.done()
+    planned = [trial for trial in plan(able, asked, scale) if trial.key() not in done]
+    estimate, refusals = learnt(run.trials(), able, scale)
+    if done:
+        step(f"going on with the run {run.name}: {len(done)} trials are there, {len(planned)} are left (--fresh begins anew)")
+    failed, told = 0, set()
+    file = same_plugin(run, None)
+    with cleaned() as folder, Progress(planned, estimate) as progress:
+        for number, trial in enumerate(planned):
+            progress.begin(trial)
+            said = one(trial, scale, folder / f"trial{number}", progress.step, run.folder / "errors.log", refusals)
+            file = same_plugin(run, file)
+            run.append(said)
+            if "values" in said:
+                estimate.add(trial.experiment, trial.engine, trial.chosen, said["seconds"])
+            failed += "failed" in said
+            progress.end(trial, outcome(said) if said.get("refused") not in told else "refused as before")
+            told |= {said["refused"]} if "refused" in said else set()
+    return failed
+
+
+def same_plugin(run: store.Run, file) -> tuple:
+    """The state of the plugin's file, for the next look (`file`: that of the look before, None at the first). Failure when it is not the run's."""
+    state = machine.plugin_file()
+    if state != file and machine.plugin() != run.about["plugin"]:
+        raise Failure(f"{show(PLUGIN)} was replaced while the run {run.name} was going on (by make build or make test?): "
+                      f"its {len(run.done())} trials are of the plugin before, and are kept; the same command begins a new run with the plugin of now. "
+                      "Build nothing while the lab runs")
+    return state
+
+
+def learnt(trials: list, able: list, scale: Scale) -> tuple:
+    """What the trials of a run tell of those to come: how long they take, and (experiment, engine) -> why one was refused."""
+    estimate, by_name = Estimate(scale.factor), {experiment.name: experiment for experiment in able}
+    for trial in trials:
+        if trial["experiment"] in by_name and "values" in trial:
+            estimate.add(by_name[trial["experiment"]], trial["engine"], trial["chosen"], trial["seconds"])
+    return estimate, {(trial["experiment"], trial["engine"]): trial["refused"] for trial in trials if "refused" in trial}
+
+
+def outcome(said: dict) -> str:
+    """How a trial ended, in a line."""
+    return next((f"{word} ({(said[word].splitlines() or [''])[0]})" for word in ("failed", "refused") if word in said), "measured")
+
+
+def one(planned: Planned, scale: Scale, folder: Path, on_step, errors: Path, refusals: dict) -> dict:
+    """Run a trial; its line for trials.jsonl. What an engine refused once is not tried again."""
+    trial = Trial(engines.ALL[planned.engine], scale, planned.repeat, planned.chosen, folder, on_step)
+    said = {"experiment": planned.experiment.name, "engine": planned.engine, "repeat": planned.repeat, "chosen": planned.chosen}
+    folder.mkdir(parents=True)
+    began = time.monotonic()
+    try:
+        if planned.key()[:2] in refusals:
+            raise Refused(refusals[planned.key()[:2]])
+        said["values"] = values_of(planned.experiment, trial)
+    except Refused as refusal:
+        said["refused"] = refusals[planned.key()[:2]] = str(refusal)
+    except Failure as failure:
+        said["failed"] = str(failure)
+    except Exception as error:   # a run of half an hour shall not end by one mistake
+        said["failed"] = f"{type(error).__name__}: {error}"
+        keep_traceback(errors, planned.title())
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return {**said, "seconds": round(time.monotonic() - began, 3), "commands": trial.commands, "limited": trial.limited,
+            "held": trial.held_phases}
+
+
+def keep_traceback(errors: Path, what: str) -> None:
+    """Add where the error that is handled now came from to a log."""
+    with open(errors, "a") as log:
+        log.write(f"{now()} {what}\n{traceback.format_exc()}\n")
+
+
+def values_of(experiment: Experiment, trial: Trial) -> list:
+    """[measure, value, at] of all that a trial yields; Failure for what its experiment does not declare, or is no number."""
+    known = {measure.key for measure in experiment.measures}
+    values = []
+    with contextlib.closing(experiment.run(trial)) as found:
+        for value in found:
+            if value.measure not in known:
+                raise Failure(f"{experiment.name} yields the measure {value.measure}, which it does not declare")
+            values.append([value.measure, float(value.value), None if value.at is None else float(value.at)])
+    json.dumps(values, allow_nan=False)
+    return values
+
+
+@contextlib.contextmanager
+def cleaned():
+    """A folder for servers. At the end, however it comes, nothing is left of what the trials made: folders, processes, groups."""
+    sweep()
+    folder = scratch("lab")
+    short = Path(tempfile.mkdtemp(prefix=f"cheetah-lab-{os.getpid()}-"))
+    before, tempfile.tempdir = tempfile.tempdir, str(short)   # sockets with short paths lie there
+    with one_interrupt():
+        try:
+            yield folder
+        finally:
+            tempfile.tempdir = before
+            end_children()
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(short, ignore_errors=True)
+            sweep()
+
+
+def sweep() -> None:
+    """Delete what runs that were killed have left: groups, folders of sockets. (Their servers ended with them.)"""
+    cgroup.sweep()
+    for left in Path(tempfile.gettempdir()).glob("cheetah-lab-*"):
+        owner = left.name.split("-")[2]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(left, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def one_interrupt():
+    """The first Ctrl-C or SIGTERM raises KeyboardInterrupt; those that come while its consequences are cleaned up are too many."""
+    def interrupted(*_):
+        for number in handlers:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+    handlers = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def end_children() -> None:
+    """Kill child processes that an interrupt let slip, and wait for them."""
+    children = [int(word) for file in Path("/proc/self/task").glob("*/children") for word in file.read_text().split()]
+    for child in children:
+        with contextlib.suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def now() -> str:
+    """The time, as run.json has it."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

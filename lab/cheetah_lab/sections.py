@@ -1,0 +1,48 @@
+"""From the trials of a run to what its page shows, experiment by experiment."""
+
+from pathlib import Path
+
+from . import engines, experiments
+from .results import Found, Section
+from .store import Run
+
+REPEATS_FOR_PAGE = 2    # figures without spread are not shown
+
+
+def page(run: Run) -> Path | None:
+    """Write the page of a run, when any engine has enough repeats for it; where it is."""
+    found = sections(run)
+    if not any(repeats(section) >= REPEATS_FOR_PAGE for section in found):
+        return None
+    from .report import write   # matplotlib takes a second to be loaded
+    return write(run.folder, {"name": run.name, **run.about}, found)
+
+
+def sections(run: Run) -> list:
+    """A section for each experiment of the run that this lab still has; of those that were skipped, too."""
+    trials = run.trials()
+    names = [name for name in run.about["experiments"] if name in experiments.names()]
+    return [section(experiment, [trial for trial in trials if trial["experiment"] == experiment.name], run.about)
+            for experiment in (experiments.load(names) if names else [])]
+
+
+def section(experiment, trials: list, about: dict) -> Section:
+    """The section of one experiment."""
+    experiment.given = about["asked"].get("input", {})
+    keys = about["experiments"][experiment.name]["engines"]
+    known = {key: engine for key, engine in engines.ALL.items() if key in keys}
+    problems, commands = {}, {}
+    skipped = about["experiments"][experiment.name]["skipped"]
+    for key in known:
+        own = [trial for trial in trials if trial["engine"] == key]
+        reasons = [trial.get("refused") or f"failed: {trial['failed']}" for trial in own if "values" not in trial]
+        if skipped or reasons:
+            problems[key] = f"skipped: {skipped}" if skipped else "; ".join(dict.fromkeys(reasons))
+        commands[key] = list(dict.fromkeys(command for trial in own for command in trial["commands"]))
+    return Section(experiment, Found([trial for trial in trials if "values" in trial], known), problems, commands, trials)
+
+
+def repeats(section: Section) -> int:
+    """The most repeats that any engine has values of."""
+    counts = [sum(trial["engine"] == key and "values" in trial for trial in section.trials) for key in section.found.known]
+    return max(counts, default=0)

@@ -1,0 +1,177 @@
+"""One engine in one repeat of one experiment: servers of its own, with the memory and the promises that all have.
+
+All engines read and write through the page cache. While an experiment prepares (bulk loads, merges, sorts), a memory cgroup limits page cache
+and all else loosely. What it measures past the cache it measures `held`: the page cache is then small, and the same for every engine, as the
+engine's own cache is. So all have the same memory to keep data in, whatever else they need.
+"""
+
+import contextlib
+import random
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from cheetah_tools import cgroup, setup
+from cheetah_tools.engines import available, equal_memory
+from cheetah_tools.paths import PLUGIN, SERVER
+from cheetah_tools.say import Failure
+from cheetah_tools.server import PrivateServer
+
+LOOSE_BYTES = 384 << 20         # beside the cache, while not held
+PAGE_CACHE_BYTES = 16 << 20     # while held
+REST_SECONDS_MAX = 60
+THROUGH_PAGE_CACHE = {"innodb_flush_method": "fsync"}
+ROCKSDB_THROUGH_PAGE_CACHE = {"rocksdb_use_direct_reads": 0, "rocksdb_use_direct_io_for_flush_and_compaction": 0}
+PROGRAMS = [SERVER / "usr/sbin/mariadbd", SERVER / "usr/lib/mysql/plugin/ha_rocksdb.so", PLUGIN]
+
+
+class Refused(Exception):
+    """The engine is not to be had here, or refuses the tables of the experiment; says why. Its column shows the reason."""
+
+
+@dataclass
+class Memory:
+    """Of one server. `group`: None where none can be had."""
+
+    group: cgroup.MemoryGroup
+    cache_bytes: int
+
+    def loosen(self) -> None:
+        """Let it have what loads take."""
+        if self.group:
+            self.group.limit(self.cache_bytes + LOOSE_BYTES)
+
+    def held(self):
+        """For a block, the page cache that all engines have; what it was is in the dictionary that this gives, once the block has ended."""
+        return self.group.held(PAGE_CACHE_BYTES) if self.group else contextlib.nullcontext({})
+
+    def check(self) -> None:
+        """Failure when the kernel has killed the server for want of memory."""
+        if self.group and self.group.kills():
+            raise Failure(f"the kernel killed the server, which needed more than the {(self.cache_bytes + LOOSE_BYTES) >> 20} MiB of memory that a load "
+                          f"with a cache of {self.cache_bytes >> 20} MiB may take")
+
+
+class Trial:
+    """What `Experiment.run` gets. Everything that it starts ends with it."""
+
+    def __init__(self, engine, scale, repeat: int, chosen: bool, folder: Path, on_step=lambda text: None):
+        """`chosen`: the engine was asked for, and is not only there for the documents' figures.
+        `folder`: empty, for servers; removed by the caller. `on_step` is told what goes on."""
+        self.lab_engine, self.engine, self.scale, self.repeat, self.chosen = engine, engine.engine, scale, repeat, chosen
+        self.folder, self.on_step = folder, on_step
+        self.commands = []                      # what a person would type to see the same; shown on the page
+        self.limited = None                     # whether memory cgroups limited its servers, page cache included
+        self.held_phases = []                   # what was measured `held`: phase, and bytes: on_disk, cache, page_cache (median, and _most; None: not limited), own
+        self.rng = random.Random(repeat)        # the same rows for every engine of a repeat
+        self._servers, self._memory = 0, {}     # how many there were; server -> Memory
+
+    @property
+    def page_cache_bytes(self):
+        """To what the page cache is held where that is asked for; None when no memory cgroup is to be had, so that all is in memory that fits there.
+        Known once a server has started."""
+        return PAGE_CACHE_BYTES if self.limited else None
+
+    @property
+    def family(self) -> str:
+        """InnoDB, MyRocks or Cheetah."""
+        return self.lab_engine.family
+
+    def step(self, text: str) -> None:
+        """Say what goes on (the progress bar shows it)."""
+        self.on_step(text)
+
+    def did(self, command: str) -> None:
+        """Keep a statement or a command line for the page, once."""
+        if command not in self.commands:
+            self.commands.append(command)
+
+    @contextlib.contextmanager
+    def server(self, memory_bytes: int, **options):
+        """A started server for this engine with a cache of `memory_bytes`; stopped and removed at the end of the block.
+        Refused when it does not have the engine."""
+        if self.family in setup.absent():
+            raise Refused(f"{self.family} is not on this machine: {setup.absent()[self.family]}")
+        self._servers += 1
+        for program in PROGRAMS:                # a page counts for who reads it first: not for the first server of a run alone
+            if program.exists():
+                program.read_bytes()
+        group = cgroup.make(memory_bytes + LOOSE_BYTES)
+        self.limited = group is not None and self.limited is not False
+        server = PrivateServer(self.folder / f"server{self._servers}", self._settings(memory_bytes, options), plugin=self.family == "Cheetah",
+                               cgroup=group.folder if group else None)
+        memory = self._memory[server] = Memory(group, memory_bytes)
+        try:
+            self._start(server)
+            yield server
+            server.stop()
+            memory.check()
+        except Exception:
+            memory.check()                      # says more than that a connection was lost
+            raise
+        finally:
+            server.kill()
+            server.remove()
+            if group:
+                group.remove()
+
+    def _start(self, server) -> None:
+        try:
+            server.start()
+        except Failure as failure:
+            if "unknown variable 'rocksdb" in str(failure) or "ha_rocksdb.so" in str(failure):   # not a full disk, or a slow start
+                raise Refused(f"the server does not start with it: {failure}") from failure
+            raise
+        if not available(server, [self.engine]):
+            raise Refused(f"this server does not have the engine {self.engine.name}")
+
+    def restart(self, server, memory_bytes: int, **options) -> None:
+        """Stop the server, and start it on the same data with another cache, and with these options alone; it is not held. Blocks."""
+        server.stop()
+        memory = self._memory[server]
+        memory.cache_bytes = memory_bytes
+        memory.loosen()
+        server.options = self._settings(memory_bytes, options)
+        server.start()
+
+    @contextlib.contextmanager
+    def held(self, server, database: str, phase: str):
+        """For the block, the server's page cache is small: what fits neither there nor into the engine's cache comes from the disk. At the end
+        the bytes of the tables are noted for the page, and the memory that there was for them. Without a memory cgroup nothing is held, and noted as such.
+        Blocks for a sync of the machine, and some seconds at the end."""
+        memory = self._memory[server]
+        with memory.held() as seen:
+            yield
+            own_bytes = memory.group.own_bytes() if memory.group else server.anonymous_bytes()
+            on_disk = self._data_bytes(server, database)
+        memory.loosen()
+        self.held_phases.append({"phase": phase, "on_disk": on_disk, "cache": memory.cache_bytes, "page_cache": seen.get("median"),
+                                 "page_cache_most": seen.get("most"), "own": own_bytes})
+
+    def _data_bytes(self, server, database: str) -> int:
+        """Bytes on disk of the tables; of Cheetah without old images, which come and go with checkpoints."""
+        return server.status("Cheetah_segment_live_bytes") if self.family == "Cheetah" else self.engine.bytes_on_disk(server, database)
+
+    def bytes_at_rest(self, server, database: str) -> int:
+        """Bytes on disk of the tables, once all is written out, and what was replaced has gone (some seconds). When that takes too long, the page
+        says so among the commands, with what was not at rest."""
+        self.engine.settle(server)
+        deadline, before = time.monotonic() + REST_SECONDS_MAX, -1
+        while (now := self.engine.bytes_on_disk(server, database)) != before or self._has_remains(server):
+            if time.monotonic() > deadline:
+                old = "; most of them are old images" if self._has_remains(server) else ""
+                self.did(f"# not at rest after {REST_SECONDS_MAX} s, repeat {self.repeat + 1}: measured with {now:,} bytes of files{old}")
+                break
+            before = now
+            time.sleep(0.5)
+            if self.family == "Cheetah":
+                self.engine.flush(server)
+        return now
+
+    def _has_remains(self, server) -> bool:
+        """Whether most of Cheetah's file is old images, which checkpoints remove; they come by themselves, but seconds apart."""
+        return self.family == "Cheetah" and server.status("Cheetah_segment_live_bytes") < server.status("Cheetah_segment_bytes") / 2
+
+    def _settings(self, memory_bytes: int, options: dict) -> dict:
+        return {**equal_memory(memory_bytes), "innodb_buffer_pool_chunk_size": 1 << 20, **self.engine.server_options(memory_bytes),
+                **THROUGH_PAGE_CACHE, **(ROCKSDB_THROUGH_PAGE_CACHE if self.family == "MyRocks" else {}), **options}

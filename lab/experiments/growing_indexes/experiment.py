@@ -1,0 +1,195 @@
+"""The insert benchmark: rate over rows, as three secondary indexes outgrow the cache; W11."""
+
+import statistics
+import time
+from contextlib import closing
+from dataclasses import dataclass
+
+from cheetah_lab import judge, show
+from cheetah_lab.engines import CHEETAH, INNODB
+from cheetah_lab.inputs import purchases
+from cheetah_lab.model import MORE, Experiment, Figure, Measure, Plot, Series, Table, Value
+from cheetah_tools import formats
+
+QUICK_SECONDS, FULL_SECONDS = 10, 20
+QUICK_POOL_BYTES, POOL_BYTES_MIN = 8 << 20, 8 << 20
+QUICK_STEP_ROWS = 10_000
+SECONDS_MIN = 0.5
+ROW_BYTES = 320        # of a row with its entries in three indexes, in InnoDB, uncompressed, in pages that are not full
+FIFTHS = 5
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to insert. `engines`: families that have it; empty: all. `full`: only in a full run."""
+
+    name: str
+    label: str
+    options: dict
+    fourth_key: str = ""
+    engines: tuple = ()
+    full: bool = False
+
+
+BUFFERED = {"innodb_change_buffering": "all"}
+VARIANTS = [
+    Variant("", "", {"innodb_change_buffering": "none"}),
+    Variant("buffered", ", change buffering", BUFFERED, engines=("innodb-dynamic",)),
+    Variant("plain", ", a fourth index", BUFFERED, "KEY ticket (data)", full=True),
+    Variant("unique", ", a UNIQUE fourth index", BUFFERED, "UNIQUE KEY ticket (data)", full=True),
+]
+
+
+def named(measure: str, variant: Variant) -> str:
+    """The key of a measure of one variant."""
+    return f"{measure} {variant.name}".strip()
+
+
+class GrowingIndexes(Experiment):
+    """See experiment.toml."""
+
+    measures = [Measure("cache", "cache and page cache", "bytes")] + [measure for variant in VARIANTS for measure in (
+        Measure(named("rate", variant), f"rows a second{variant.label}", "1/s", MORE),
+        Measure(named("rows", variant), f"rows inserted{variant.label}", "rows", MORE),
+        Measure(named("last by first", variant), f"rate over the last fifth of the rows, by that over the first{variant.label}", "ratio", MORE),
+        Measure(named("bytes", variant), f"bytes on disk at the end{variant.label}", "bytes"))]
+
+    def run(self, trial):
+        """Each variant in a server of its own."""
+        pool_bytes = trial.scale.of(QUICK_POOL_BYTES, POOL_BYTES_MIN)
+        for variant in VARIANTS:
+            if (variant.engines and trial.lab_engine.key not in variant.engines) or (variant.full and not trial.scale.full):
+                continue
+            options = variant.options if trial.family == "InnoDB" else {}
+            with trial.server(pool_bytes, **options) as server:
+                if variant is VARIANTS[0] and trial.page_cache_bytes:
+                    yield Value("cache", pool_bytes + trial.page_cache_bytes)
+                trial.step(f"inserting{variant.label}")
+                yield from insert(trial, server, variant)
+
+    def plots(self, results) -> list:
+        """Rate over rows of the three indexes; of the fourth in a full run."""
+        three = [line for variant in VARIANTS[:2] for line in series(results, "rate", variant)]
+        made = [Plot("rate", "Rows a second into a table with three secondary indexes", "lines", "rows inserted", "1/s", three, log_y=True)]
+        four = [line for variant in VARIANTS[2:] for line in series(results, "rate", variant)]
+        if four:
+            made.append(Plot("unique", "With a fourth index, plain and UNIQUE", "lines", "rows inserted", "1/s", four, log_y=True))
+        return made
+
+    def tables(self, results) -> list:
+        """Rows, how the rate fell, and bytes."""
+        made = []
+        for variant in VARIANTS:
+            engines = [engine for engine in results.engines if results.values(engine, named("rows", variant))]
+            columns = [(named("rows", variant), None, "rows"), (named("last by first", variant), None, "ratio"), (named("bytes", variant), None, "bytes")]
+            if engines:
+                head = ["engine", "rows inserted", "last fifth of them by first", "bytes on disk at the end"]
+                made.append(Table("Three secondary indexes" + variant.label, head, [show.cells(results, engine, columns) for engine in engines]))
+        return made
+
+    def figures(self, results) -> list:
+        """W11, without change buffering in InnoDB and with it: curves in the document, so without numbers. At as many rows for all."""
+        rows = equal_rows(results)
+        what = "rows a second into growing indexes: last fifth by first fifth of the same rows" + (f" ({rows:,.0f})" if rows else "")
+        buffered = fall_within(results, INNODB, rows, VARIANTS[1])
+        return [show.figure(results, "W11", what, None, "ratio", lambda engine: fall_within(results, engine, rows)),
+                Figure("W11 buffered", f"{what}, InnoDB with change buffering", None, "ratio", buffered, fall_within(results, CHEETAH, rows))]
+
+    def verdicts(self, results) -> list:
+        """The claims of experiment.toml."""
+        claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
+        past = "when the indexes outgrew cache and page cache (in InnoDB's uncompressed size)"
+        fifths = f"last fifth of the rows by first fifth, {past}"
+        buffered = past_cache(results, (innodb, "rows buffered"), (innodb, "rows"))
+        by_innodb = past_cache(results, (cheetah, "rows"), (innodb, "rows buffered"))
+        unique = [past_cache(results, (engine, "rows unique"), (engine, "rows plain")) for engine in (innodb, cheetah)]
+        return [judge.within(claims["innodb_falls"], fifths, outgrown(results, innodb), high=0.5),
+                judge.within(claims["buffering"], f"rows with change buffering, by those without, {past}", buffered, low=1.1),
+                judge.within(claims["cheetah_stays"], fifths, outgrown(results, cheetah), low=0.5),
+                judge.within(claims["more_rows"], f"rows of Cheetah, by those of InnoDB, {past}", by_innodb, low=1),
+                judge.within(claims["innodb_unique"], f"rows with the UNIQUE index, by those with the plain one, {past}", unique[0], high=1),
+                judge.within(claims["cheetah_unique"], f"rows with the UNIQUE index, by those with the plain one, {past}", unique[1], low=0.9)]
+
+
+def is_large(rows: float, cache_bytes: float) -> bool:
+    """Whether a table of so many rows has outgrown cache and page cache."""
+    return rows * ROW_BYTES > purchases.OUTGROWN_BY * cache_bytes
+
+
+def past_cache(results, measured: tuple, base: tuple) -> list:
+    """Rows by rows, each (engine, measure), repeat by repeat, of repeats in which both tables got much larger than the cache. None where no
+    page cache was held: there all may be in memory."""
+    tries = results.together((*measured, None), (*base, None), (measured[0], "cache", None))
+    return [rows / others for rows, others, cache in tries if is_large(min(rows, others), cache)]
+
+
+def fall(rates: list):
+    """Of rates of steps of as many rows each: that of the last fifth by that of the first; None of a single step."""
+    fifth = max(1, len(rates) // FIFTHS)
+    return statistics.harmonic_mean(rates[-fifth:]) / statistics.harmonic_mean(rates[:fifth]) if len(rates) > 1 else None
+
+
+def outgrown(results, engine: str) -> list:
+    """How the rate fell over all rows that the engine inserted, of repeats in which the table got much larger than the cache."""
+    tries = results.together(*((engine, measure, None) for measure in ("last by first", "rows", "cache")))
+    return [fell for fell, rows, cache in tries if is_large(rows, cache)]
+
+
+def reached(results, engine: str, measure: str = "rate") -> list:
+    """The places of the curve that every repeat got to."""
+    curve = results.curve(engine, measure)
+    most = max((len(values) for _, values in curve), default=0)
+    return [at for at, values in curve if len(values) == most]
+
+
+def equal_rows(results) -> float:
+    """The rows that InnoDB and Cheetah both inserted in every repeat; 0 without one of them."""
+    return min(max(reached(results, engine), default=0) for engine in (INNODB, CHEETAH))
+
+
+def fall_within(results, engine: str, rows: float, variant: Variant = VARIANTS[0]) -> list:
+    """How the rate fell within so many rows, repeat by repeat; empty when the engine did not insert them, or the cache holds them."""
+    measure, caches = named("rate", variant), results.values(engine, "cache")
+    steps = reached(results, engine, measure)
+    if not caches or not steps or steps[-1] < rows or not is_large(rows, max(caches)):
+        return []
+    return [fall(rates) for rates in results.together(*((engine, measure, at) for at in steps if at <= rows)) if len(rates) > 1]
+
+
+def series(results, measure: str, variant: Variant) -> list:
+    """Lines of one variant, with its label behind the engine's."""
+    return [Series(line.label + variant.label, line.points, line.engine) for line in show.lines(results, named(measure, variant))]
+
+
+def insert(trial, server, variant: Variant):
+    """Batches for a given time."""
+    seconds = max(SECONDS_MIN, trial.scale.factor * (FULL_SECONDS if trial.scale.full else QUICK_SECONDS))
+    step_rows = trial.scale.of(QUICK_STEP_ROWS, purchases.ROWS_OF_BATCH) // purchases.ROWS_OF_BATCH * purchases.ROWS_OF_BATCH
+    definition = purchases.create_table(trial.engine.clause(), [*purchases.SECONDARY_KEYS, *filter(None, [variant.fourth_key])])
+    server.sql("CREATE DATABASE shop")
+    server.sql(definition, "shop")
+    for name, value in variant.options.items() if trial.family == "InnoDB" else ():
+        trial.did(f"SET GLOBAL {name} = '{value}'")
+    trial.did(definition)
+    trial.did(next(purchases.batches(1, rows=1)) + ", ..   -- a thousand rows; one after the other")
+    rows, places = 0, []
+    endless = purchases.batches(1 << 40, seed=trial.repeat + 1)
+    with (trial.held(server, "shop", f"insertion{variant.label}"), closing(server.connect("shop")) as connection, connection.cursor() as cursor,
+          closing(purchases.ahead(endless)) as statements):
+        started = step_started = time.monotonic()
+        for statement in statements:
+            cursor.execute(statement)
+            now = time.monotonic()
+            rows += purchases.ROWS_OF_BATCH
+            if rows % step_rows == 0:
+                places.append((rows, step_rows / (now - step_started)))
+                step_started = now
+            if now - started >= seconds:
+                break
+    yield from (Value(named("rate", variant), rate, at) for at, rate in places)
+    yield Value(named("rows", variant), rows)
+    fell = fall([rate for _, rate in places])
+    if fell:
+        yield Value(named("last by first", variant), fell)
+    formats.write_out(server, trial.engine, "shop")
+    yield Value(named("bytes", variant), trial.bytes_at_rest(server, "shop"))

@@ -1,0 +1,135 @@
+"""The same rows with a primary key by sequence, by GUID, and with none: insertion, size, look-ups."""
+
+import time
+import uuid
+from contextlib import closing
+from dataclasses import dataclass
+
+from cheetah_lab import judge, show
+from cheetah_lab.engines import CHEETAH, INNODB
+from cheetah_lab.inputs import purchases
+from cheetah_lab.model import LESS, MORE, Experiment, Measure, Plot, Table, Value
+from cheetah_tools import formats, points
+
+QUICK_ROWS = 80_000
+QUICK_POOL_BYTES, POOL_BYTES_MIN = 8 << 20, 8 << 20
+TENTHS = 10
+GUID_ROW_BYTES = 350   # of a row with its entry in the secondary index, in InnoDB, uncompressed, in pages that are not full
+SECONDARY_KEY = "KEY customer (customerid)"
+LOOK_UP = "SELECT * FROM purchases WHERE customerid = ?"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of primary key. `column`: its definition; `value`: what an INSERT has for it, of a random.Random."""
+
+    name: str
+    label: str
+    column: str
+    value: object = None
+    full: bool = False
+
+
+def guid(rng) -> uuid.UUID:
+    """A random GUID (version 4)."""
+    return uuid.UUID(int=rng.getrandbits(128), version=4)
+
+
+KINDS = [
+    Kind("sequence", "sequence", "transactionid BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"),
+    Kind("guid", "GUID", "transactionid CHAR(36) CHARACTER SET ascii NOT NULL PRIMARY KEY", lambda rng: f"'{guid(rng)}'"),
+    Kind("none", "no primary key", ""),
+    Kind("binary", "GUID, BINARY(16)", "transactionid BINARY(16) NOT NULL PRIMARY KEY", lambda rng: f"X'{guid(rng).hex}'", full=True),
+]
+
+
+class PrimaryKeys(Experiment):
+    """See experiment.toml."""
+
+    measures = [Measure("cache", "cache and page cache", "bytes")] + [measure for kind in KINDS for measure in (
+        Measure(f"rate {kind.name}", f"rows a second, {kind.label}", "1/s", MORE),
+        Measure(f"seconds {kind.name}", f"time of all rows, {kind.label}", "s", LESS),
+        Measure(f"half {kind.name}", f"time of the last half of the rows, {kind.label}", "s", LESS),
+        Measure(f"bytes {kind.name}", f"bytes on disk, {kind.label}", "bytes", LESS),
+        Measure(f"lookups {kind.name}", f"look-ups a second, {kind.label}", "1/s", MORE))]
+
+    def run(self, trial):
+        """Each kind in a server of its own."""
+        program = points.build()
+        pool_bytes = trial.scale.of(QUICK_POOL_BYTES, POOL_BYTES_MIN)
+        for kind in KINDS:
+            if kind.full and not trial.scale.full:
+                continue
+            with trial.server(pool_bytes) as server:
+                if kind is KINDS[0] and trial.page_cache_bytes:
+                    yield Value("cache", pool_bytes + trial.page_cache_bytes)
+                trial.step(f"inserting, {kind.label}")
+                server.sql("CREATE DATABASE shop")
+                with trial.held(server, "shop", f"insertion, {kind.label}"):
+                    yield from insert(trial, server, kind)
+                formats.write_out(server, trial.engine, "shop")
+                yield Value(f"bytes {kind.name}", trial.bytes_at_rest(server, "shop"))
+                trial.step(f"looking up, {kind.label}")
+                seconds = max(0.1, min(1, trial.scale.factor) * (2 if trial.scale.full else 1))
+                trial.did(f"{LOOK_UP}   -- prepared; {points.CONNECTIONS} connections, {seconds:g} s")
+                with trial.held(server, "shop", f"look-ups, {kind.label}"):
+                    yield Value(f"lookups {kind.name}", points.once(server, program, "shop", "purchases", "customerid", seconds))
+
+    def plots(self, results) -> list:
+        """Rate over rows of each kind; then all rows, bytes, and look-ups as bars."""
+        lines = {kind: show.lines(results, f"rate {kind.name}") for kind in KINDS}
+        made = [Plot(f"rate-{kind.name}", f"Rows a second: {kind.label}", "lines", "rows inserted", "1/s", lines[kind], log_y=True) for kind in KINDS if lines[kind]]
+        for measure, title, unit in (("seconds", "Time of all rows", "s"), ("bytes", "Bytes on disk", "bytes"), ("lookups", "Look-ups a second", "1/s")):
+            made.append(Plot(measure, title, "bars", "", unit, show.bars(results, {kind.label: (f"{measure} {kind.name}", None) for kind in KINDS})))
+        return made
+
+    def tables(self, results) -> list:
+        """Time, size and look-ups by kind."""
+        kinds = [kind for kind in KINDS if any(results.values(engine, f"seconds {kind.name}") for engine in results.engines)]
+        parts = (("seconds", "Time of all rows", "s"), ("half", "Time of the last half", "s"), ("bytes", "Bytes on disk", "bytes"),
+                 ("lookups", "Look-ups a second through the secondary index", "1/s"))
+        return [Table(title, ["engine", *(kind.label for kind in kinds)],
+                      [show.cells(results, engine, [(f"{measure} {kind.name}", None, unit) for kind in kinds]) for engine in results.engines])
+                for measure, title, unit in parts]
+
+    def verdicts(self, results) -> list:
+        """The claims of experiment.toml."""
+        claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
+        by_guid = [results.ratios(engine, "half guid", engine, base_measure="half sequence") if outgrown(results, engine) else []
+                   for engine in (innodb, cheetah)]
+        by_none = [results.ratios(engine, "seconds none", engine, base_measure="seconds sequence") for engine in (innodb, cheetah)]
+        by_innodb = results.ratios(cheetah, "seconds guid", innodb) if all(outgrown(results, engine) for engine in (innodb, cheetah)) else []
+        past = "of a table that outgrew cache and page cache (in InnoDB's uncompressed size)"
+        told = f"time with a GUID, by that with a sequence, {past}"
+        return [judge.within(claims["innodb_guid"], told, by_guid[0], low=2),
+                judge.within(claims["cheetah_guid"], told, by_guid[1], low=2),
+                judge.within(claims["guid"], f"Cheetah's time, by InnoDB's, {past}", by_innodb, high=1),
+                judge.within(claims["innodb_none"], "time without a key, by that with a sequence", by_none[0], low=1),
+                judge.within(claims["cheetah_none"], "time without a key, by that with a sequence", by_none[1], low=1)]
+
+
+def outgrown(results, engine: str) -> bool:
+    """Whether the table with a GUID has outgrown cache and page cache; not where no page cache was held."""
+    rows, caches = results.curve(engine, "rate guid"), results.values(engine, "cache")
+    return bool(rows and caches) and rows[-1][0] * GUID_ROW_BYTES > purchases.OUTGROWN_BY * max(caches)
+
+
+def insert(trial, server, kind: Kind):
+    """All rows; the rate of each tenth of them."""
+    tenth = max(1, trial.scale.of(QUICK_ROWS) // (TENTHS * purchases.ROWS_OF_BATCH))   # in batches
+    definition = purchases.create_table(trial.engine.clause(), [SECONDARY_KEY], kind.column)
+    server.sql(definition, "shop")
+    trial.did(definition)
+    statements = purchases.batches(tenth * TENTHS, seed=trial.repeat + 1, first_column=kind.value)
+    ends = []
+    with closing(server.connect("shop")) as connection, connection.cursor() as cursor, closing(purchases.ahead(statements)) as ready:
+        started = time.monotonic()
+        for number, statement in enumerate(ready, 1):
+            cursor.execute(statement)
+            if number % tenth == 0:
+                ends.append(time.monotonic() - started)
+    rows = tenth * purchases.ROWS_OF_BATCH
+    for number, (begin, end) in enumerate(zip([0, *ends], ends), 1):
+        yield Value(f"rate {kind.name}", rows / (end - begin), number * rows)
+    yield Value(f"seconds {kind.name}", ends[-1])
+    yield Value(f"half {kind.name}", ends[-1] - ends[TENTHS // 2 - 1])

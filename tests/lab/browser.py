@@ -1,0 +1,143 @@
+"""A page of the lab, opened in Chromium without a window, as a reader would see it."""
+
+import contextlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+LIGHT, DARK = "light", "dark"
+CONTRAST_MIN = 4.5      # of text and its background (WCAG 2.1, level AA)
+PAPER_PX = 717          # between the margins that Chromium leaves on A4
+NOTHING = "rgba(0, 0, 0, 0)"
+
+
+def open_browser():
+    """A driver for Chromium; the test skips where there is none."""
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not program or not driver:
+        pytest.skip("no Chromium here: apt install chromium chromium-driver")
+    from selenium import webdriver
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1100,1400"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+
+
+@contextlib.contextmanager
+def opened():
+    """The same for the length of a block."""
+    driver = open_browser()
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def visit(driver, page: Path, theme: str = LIGHT, media: str = "screen", width: int = 1100) -> None:
+    """Open the page as somebody with this theme, medium and width of window does."""
+    for kind in ("performance", "browser"):    # what pages before have left
+        driver.get_log(kind)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [{"name": "prefers-color-scheme", "value": theme}]})
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 1400, "deviceScaleFactor": 1, "mobile": False})
+    driver.get(page.as_uri())
+
+
+def requested(driver) -> list:
+    """Addresses that the page asked for, itself included."""
+    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    return [message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"]
+
+
+def check(driver, page: Path) -> None:
+    """All that a run's page owes its reader: what every page does, and every plot of report.json with its series and labels."""
+    told = json.loads((page.parent / "report.json").read_text())
+    check_page(driver, page)
+    visit(driver, page)
+    for plot in [plot for section in told["sections"] for plot in section["plots"] if plot["file"]]:
+        check_plot(driver, plot)
+
+
+def check_page(driver, page: Path) -> None:
+    """What every page owes its reader: nothing from outside, no errors, to be read in each theme, on paper and in a narrow window."""
+    visit(driver, page)
+    outside = [address for address in requested(driver) if not address.startswith(("data:", page.as_uri()))]
+    assert not outside, f"the page asked for {outside}"
+    errors = [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+    assert not errors, errors
+    ids = driver.execute_script("return [...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids)), "an id twice"
+    for theme, media in ((LIGHT, "screen"), (DARK, "screen"), (DARK, "print")):
+        visit(driver, page, theme, media)
+        check_contrast(driver)
+    visit(driver, page, media="print", width=PAPER_PX)
+    wide = driver.execute_script("return [...document.querySelectorAll('table, svg.plot')].filter(e => e.getBoundingClientRect().right > innerWidth)"
+                                 ".map(e => e.caption ? e.caption.textContent : e.id)")
+    assert not wide, f"wider than a sheet of paper: {wide}"
+    visit(driver, page, width=400)
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= 400, "the page is wider than a narrow window"
+
+
+def check_plot(driver, plot: dict) -> None:
+    """Each series is drawn, and named; axes have their words; texts are visible and do not lie on each other."""
+    from cheetah_lab.report.plots import axis_label, gid
+    svg = driver.find_element("css selector", f'svg[aria-labelledby^="{plot["id"]}--title"]')
+    assert svg.rect["width"] > 250 and svg.rect["height"] > 50, plot["id"]
+    texts = driver.execute_script(TEXTS, svg)
+    words = [text["words"] for text in texts]
+    for series in plot["series"]:
+        drawn = driver.find_element("id", f"{plot['id']}--{gid(series)}")
+        assert drawn.rect["width"] > 0 or drawn.rect["height"] > 0, f"{plot['id']}: {series['label']} has no size"
+        assert series["label"] in words, f"{plot['id']}: {series['label']} is in no legend: {words}"
+    for label in (plot["x_label"] if plot["kind"] == "lines" else "", axis_label(plot)):
+        assert not label or label in words, f"{plot['id']}: no axis says {label}"
+    assert all(text["width"] > 0 and text["height"] > 0 for text in texts), plot["id"]
+    level = [text for text in texts if not text["turned"]]
+    for number, one in enumerate(level):
+        for other in level[number + 1:]:
+            wide = min(one["right"], other["right"]) - max(one["left"], other["left"])
+            high = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
+            assert wide <= 2 or high <= 3, f"{plot['id']}: {one['words']!r} lies on {other['words']!r}"
+
+
+TEXTS = """
+return [...arguments[0].querySelectorAll('text')].map(text => {
+  const box = text.getBoundingClientRect();
+  return {words: text.textContent.trim(), left: box.left, right: box.right, top: box.top, bottom: box.bottom, width: box.width, height: box.height,
+          turned: /rotate\\(-?(8[0-9]|9[0-9])/.test(text.getAttribute('transform') || '')};
+});
+"""
+COLOURS = """
+const seen = new Set(), found = [];
+const paper = getComputedStyle(document.body).backgroundColor;
+for (const element of document.querySelectorAll('h1, h2, h3, p, th, td, li, summary, pre, caption, figcaption, small, a, svg.plot text')) {
+  const style = getComputedStyle(element);
+  const colour = element.closest('svg') ? style.fill : style.color;
+  const own = style.backgroundColor, key = colour + own;
+  if (!seen.has(key)) { seen.add(key); found.push([element.tagName + ': ' + element.textContent.trim().slice(0, 30), colour, own, paper]); }
+}
+return found;
+"""
+
+
+def check_contrast(driver) -> None:
+    """Every colour of text stands out from what is behind it."""
+    for what, colour, own, paper in driver.execute_script(COLOURS):
+        found = contrast(colour, paper if own == NOTHING else own)
+        assert found >= CONTRAST_MIN, f"{what}: contrast {found:.1f} of {colour}"
+
+
+def contrast(first: str, second: str) -> float:
+    """WCAG's contrast of two CSS colours."""
+    light, dark = sorted((luminance(first), luminance(second)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    """WCAG's relative luminance of rgb(..)."""
+    parts = [float(word) / 255 for word in colour[colour.index("(") + 1:-1].replace(",", " ").split()[:3]]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,65 @@
+"""For tests of experiments: the experiment itself, results that are made up, and tiny real trials."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from cheetah_lab import experiments
+from cheetah_lab.engines import ALL
+from cheetah_lab.model import Experiment, Scale
+from cheetah_lab.results import Found
+from cheetah_lab.trial import Refused, Trial
+
+ENGINES = ["innodb-dynamic", "myrocks", "cheetah"]
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment, with its experiment.toml."""
+    return experiments.load([name])[0]
+
+
+def module(name: str):
+    """The module of an experiment."""
+    return sys.modules[type(experiment(name)).__module__]
+
+
+def results(values: dict) -> Found:
+    """`values`: engine -> measure, or (measure, at) -> the values of all repeats."""
+    trials = []
+    for engine, measures in values.items():
+        for key, found in measures.items():
+            measure, at = key if isinstance(key, tuple) else (key, None)
+            trials += [{"engine": engine, "repeat": repeat, "values": [[measure, value, at]]} for repeat, value in enumerate(found)]
+    return Found(trials, ALL)
+
+
+def tiny(name: str, folder: Path, engine: str, factor: float = 0.01, chosen: bool = True, full: bool = False) -> tuple:
+    """A real trial, as small as can be: its trial and its values. Skips when the engine is not here."""
+    trial = Trial(ALL[engine], Scale(factor, full), 0, chosen, folder / "trial")
+    try:
+        values = list(experiment(name).run(trial))
+    except Refused as refused:
+        pytest.skip(str(refused))
+    declared = {measure.key for measure in experiment(name).measures}
+    assert {value.measure for value in values} <= declared
+    assert len({(value.measure, value.at) for value in values}) == len(values), "a measure twice at the same place"
+    assert not list((folder / "trial").glob("server*")), "a server's folder was left behind"
+    return trial, values
+
+
+def outcomes(found, name: str) -> dict:
+    """Claim -> outcome; every claim of experiment.toml has a verdict."""
+    verdicts = experiment(name).verdicts(found)
+    assert {verdict.claim for verdict in verdicts} == set(experiment(name).about["claims"].values())
+    assert all(verdict.why for verdict in verdicts)
+    return {verdict.claim: verdict.outcome for verdict in verdicts}
+
+
+def figures(name: str, values: dict) -> dict:
+    """The figures that an experiment makes of made-up values, by their keys."""
+    return {figure.key: figure for figure in experiment(name).figures(results(values))}
+
+
+def by_place(values: list) -> dict:
+    """What a trial yielded, by (measure, at)."""
+    return {(value.measure, value.at): value.value for value in values}

@@ -1,0 +1,82 @@
+"""What the processes of a command that does not end are at: for the log of a test that hangs where nobody can look."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+GDB_SECONDS_MAX = 60    # for all processes together
+STOP_SECONDS_MAX = 30
+
+
+def descendants(pid: int) -> list:
+    """A process and those that it started, and they; a parent comes before its children."""
+    found = [pid]
+    for parent in found:
+        for thread in Path(f"/proc/{parent}/task").glob("*"):
+            found += [int(child) for child in read(thread / "children").split() if int(child) not in found]
+    return found
+
+
+def describe(pid: int) -> str:
+    """Each process below `pid` with its threads: their names (of a Rust test: the test's), states, and what they wait for in the kernel.
+    With gdb on the machine, where they are in the program as well; stops them for this moment. Blocks for a minute at most."""
+    lines, deadline = [], time.monotonic() + GDB_SECONDS_MAX
+    for process in descendants(pid):
+        words = read(Path(f"/proc/{process}/cmdline")).replace("\0", " ").strip()
+        lines.append(f"process {process}: {words[:200]}")
+        threads = sorted(Path(f"/proc/{process}/task").glob("*"))
+        for thread in threads:
+            state = read(thread / "stat").rpartition(")")[2].split()[:1]
+            lines.append(f"  {read(thread / 'comm').strip():<16} {' '.join(state)} {read(thread / 'wchan')}")
+        if len(threads) > 1 and shutil.which("gdb"):
+            lines.append(backtraces(process, deadline - time.monotonic()))
+    return "\n".join(lines) + "\n"
+
+
+def backtraces(pid: int, seconds: float) -> str:
+    """Of all threads, by gdb, which has so long."""
+    if seconds <= 0:
+        return f"no time is left for gdb: {GDB_SECONDS_MAX} s went to the processes before"
+    try:
+        done = subprocess.run(["gdb", "-p", str(pid), "-batch", "-nx", "-ex", "thread apply all backtrace 25"], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return f"gdb was not done after {seconds:.0f} s"
+    return done.stdout
+
+
+def stop(process: subprocess.Popen) -> None:
+    """Ends a process and all below it: politely, then not. Blocks for half a minute at most."""
+    below = descendants(process.pid)
+    signal_all(below, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS_MAX
+    while any(is_alive(pid) for pid in below) and time.monotonic() < deadline:
+        process.poll()
+        time.sleep(0.1)
+    signal_all(below, signal.SIGKILL)
+    process.wait()
+
+
+def signal_all(pids: list, number: int) -> None:
+    """Sends a signal to those that there still are."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process has not ended; one that nobody has waited for has."""
+    return read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1] not in ([], ["Z"])
+
+
+def read(path: Path) -> str:
+    """A file of /proc; nothing when its process has gone."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
