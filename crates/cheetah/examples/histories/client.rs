@@ -38,11 +38,14 @@ impl Row {
         self.0.last().copied().unwrap_or_default()
     }
 
-    /// The keys of its entries, in the order of indexes.
-    fn entries(&self, key: u64, is_list: bool) -> [Vec<u8>; 3] {
+    /// The keys of its entries, in the order of secondary indexes, of which there may be none.
+    fn entries(&self, key: u64, run: &Run) -> Vec<Vec<u8>> {
+        if !run.has_indexes {
+            return Vec::new();
+        }
         let group = (key / GROUP_KEYS).to_be_bytes();
-        let number = if is_list { self.0.len() as u64 } else { self.last() };
-        [[group, number.to_be_bytes()].concat(), self.last().to_be_bytes().to_vec(), group.to_vec()]
+        let number = if run.is_list { self.0.len() as u64 } else { self.last() };
+        vec![[group, number.to_be_bytes()].concat(), self.last().to_be_bytes().to_vec(), group.to_vec()]
     }
 
     fn seen(&self, is_list: bool) -> Seen {
@@ -299,24 +302,24 @@ impl Client {
     }
 
     fn insert(&mut self, run: &Run, key: u64, row: &Row) -> Result<()> {
-        let entries = row.entries(key, run.is_list);
-        let secondary = secondary(&entries);
+        let entries = row.entries(key, run);
         self.txn.insert(
             &run.table,
-            &NewRow { key: &key.to_be_bytes(), row: &row.stored(), secondary: &secondary },
+            &NewRow { key: &key.to_be_bytes(), row: &row.stored(), secondary: &secondary(&entries) },
         )
     }
 
     fn update(&mut self, run: &Run, key: u64, old: &Row, new: &Row) -> Result<()> {
-        let (old, entries) = (old.entries(key, run.is_list), new.entries(key, run.is_list));
-        let (old, secondary) = (old_entries(&old), secondary(&entries));
-        let (key, changed) = (key.to_be_bytes(), ..BY_GROUP - 1);
-        let new = NewRow { key: &key, row: &new.stored(), secondary: &secondary[changed] };
-        self.txn.update(&run.table, &key, &new, &old[changed])
+        let (old, entries) = (old.entries(key, run), new.entries(key, run));
+        // The entry by group stays.
+        let changed = ..old.len().min(BY_GROUP - 1);
+        let key = key.to_be_bytes();
+        let new = NewRow { key: &key, row: &new.stored(), secondary: &secondary(&entries[changed]) };
+        self.txn.update(&run.table, &key, &new, &old_entries(&old[changed]))
     }
 
     fn delete(&mut self, run: &Run, key: u64, old: &Row) -> Result<()> {
-        let old = old.entries(key, run.is_list);
+        let old = old.entries(key, run);
         self.txn.delete(&run.table, &key.to_be_bytes(), &old_entries(&old))
     }
 }
@@ -396,12 +399,16 @@ fn read_next(is_list: bool, reading: &Reading, scan: &mut Scan) -> Result<bool> 
     }
 }
 
-fn secondary(entries: &[Vec<u8>; 3]) -> [SecondaryEntry<'_>; 3] {
-    let entry =
-        |no: usize| SecondaryEntry { index_no: no + 1, key: &entries[no], payload: b"", check_unique: true };
-    [0, 1, 2].map(entry)
+fn secondary(entries: &[Vec<u8>]) -> Vec<SecondaryEntry<'_>> {
+    let entry = |(no, key)| SecondaryEntry {
+        index_no: no + 1,
+        key: Vec::as_slice(key),
+        payload: b"",
+        check_unique: true,
+    };
+    entries.iter().enumerate().map(entry).collect()
 }
 
-fn old_entries(entries: &[Vec<u8>; 3]) -> [OldEntry<'_>; 3] {
-    [0, 1, 2].map(|no| OldEntry { index_no: no + 1, key: &entries[no] })
+fn old_entries(entries: &[Vec<u8>]) -> Vec<OldEntry<'_>> {
+    entries.iter().enumerate().map(|(no, key)| OldEntry { index_no: no + 1, key }).collect()
 }

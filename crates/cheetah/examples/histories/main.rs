@@ -1,8 +1,9 @@
 //! Random transactions on the library, and what each of them saw: a history for tests/isolation/checker.py, on one line.
 //!
 //! `cargo run --example histories -- --model list --levels "READ COMMITTED,SERIALIZABLE" [--snapshot-isolation] [--bug NAME] [--threads]
-//! [--seed 1] [--txns 300]`. With `--bug` the engine does what it must not: tests/isolation/planted.py has the names. Clients take turns in
-//! one thread, in an order that the seed repeats; with `--threads` each has its own, and waits for locks.
+//! [--no-indexes] [--seed 1] [--txns 300]`. With `--bug` the engine does what it must not: tests/isolation/planted.py has the names. Clients
+//! take turns in one thread, in an order that the seed repeats; with `--threads` each has its own, and waits for locks. With `--no-indexes`
+//! the table has its clustered index only.
 
 mod client;
 mod history;
@@ -29,12 +30,14 @@ const SNAPSHOT_KEPT_FOR: u64 = 150;
 const TURNS_OF_CLIENTS: u64 = 20;
 
 /// What is to be played.
-struct Choice {
+pub(crate) struct Choice {
     is_list: bool,
     levels: Vec<Isolation>,
     has_snapshot_isolation: bool,
     bug: Option<&'static str>,
     has_threads: bool,
+    /// Secondary ones.
+    has_indexes: bool,
     seed: u64,
     txns_count: u64,
 }
@@ -43,6 +46,7 @@ struct Choice {
 pub(crate) struct Run {
     pub(crate) table: Arc<Table>,
     pub(crate) is_list: bool,
+    pub(crate) has_indexes: bool,
     now: AtomicU64,
     planner: Mutex<Planner>,
     failure: Mutex<Option<String>>,
@@ -69,7 +73,7 @@ impl Run {
 fn main() -> std::process::ExitCode {
     let words = std::env::args().skip(1).collect::<Vec<_>>();
     let Some(choice) = Choice::of(&words) else {
-        eprintln!("usage: --model list|register --levels NAME[,NAME ..] [--snapshot-isolation] [--bug NAME] [--seed N] [--txns N]");
+        eprintln!("usage: --model list|register --levels NAME[,NAME ..] [--snapshot-isolation] [--bug NAME] [--threads] [--no-indexes] [--seed N] [--txns N]");
         return std::process::ExitCode::from(2);
     };
     match play(&choice) {
@@ -101,6 +105,7 @@ impl Choice {
             has_snapshot_isolation: words.iter().any(|word| word == "--snapshot-isolation"),
             bug: value("--bug").map(|name| &*name.clone().leak()),
             has_threads: words.iter().any(|word| word == "--threads"),
+            has_indexes: words.iter().all(|word| word != "--no-indexes"),
             seed: number("--seed", 1)?,
             txns_count: number("--txns", 300)?,
         })
@@ -110,11 +115,12 @@ impl Choice {
 fn play(choice: &Choice) -> Result<History> {
     let env = Env { disk: Arc::new(SimDisk::new()), clock: Arc::new(SimClock::default()) };
     let db = Db::open(env, Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() })?;
-    let planner = Planner::new(choice.seed, choice.is_list, choice.levels.clone(), choice.txns_count);
+    let planner = Planner::new(choice);
     let keys_count = planner.keys_count();
     let run = Run {
-        table: db.create_table(&spec())?,
+        table: db.create_table(&spec(choice.has_indexes))?,
         is_list: choice.is_list,
+        has_indexes: choice.has_indexes,
         now: AtomicU64::new(0),
         planner: Mutex::new(planner),
         failure: Mutex::default(),
@@ -244,23 +250,22 @@ fn read_last(db: &Db, run: &Run, keys_count: u64) -> Result<Vec<(u64, Seen)>> {
     Ok(last)
 }
 
-/// Rows by key, by group and number, by their last value, and by group.
-fn spec() -> TableSpec {
+/// Rows by key, and with secondary indexes by group and number, by their last value, and by group.
+fn spec(has_indexes: bool) -> TableSpec {
     let index = |name: &str, unique, max_key_bytes| IndexSpec {
         name: name.into(),
         unique,
         max_key_bytes,
         shape: RowShape::opaque(),
     };
+    let mut indexes = vec![index("PRIMARY", true, 8)];
+    if has_indexes {
+        indexes.extend([index("number", false, 16), index("value", true, 8), index("group", false, 8)]);
+    }
     TableSpec {
         name: "t".into(),
         shape: RowShape::opaque(),
-        indexes: vec![
-            index("PRIMARY", true, 8),
-            index("number", false, 16),
-            index("value", true, 8),
-            index("group", false, 8),
-        ],
+        indexes,
         compression: Compression::default(),
         hidden_key: false,
         auto_increment: 1,

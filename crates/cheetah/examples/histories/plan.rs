@@ -3,6 +3,7 @@
 //! Keys lie in groups of three. Two groups are in use at a time, and others after some transactions, so that rows are inserted
 //! all the time and lists stay short.
 
+use crate::Choice;
 use cheetah::db::{Isolation, LockMode};
 use cheetah_io::Rng;
 
@@ -28,6 +29,16 @@ pub(crate) enum Via {
     Group,
     /// The index by group and number alone.
     Covered,
+}
+
+impl Via {
+    /// How the same rows are found where the clustered index is the only one.
+    fn by_key(self) -> Self {
+        match self {
+            Via::Numbers | Via::Group | Via::Covered => Via::Range,
+            by_key => by_key,
+        }
+    }
 }
 
 /// A statement that reads.
@@ -74,6 +85,7 @@ pub(crate) struct Plan {
 pub(crate) struct Planner {
     rng: Rng,
     is_list: bool,
+    has_indexes: bool,
     levels: Vec<Isolation>,
     plans_count_max: u64,
     plans_count: u64,
@@ -81,8 +93,17 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    pub(crate) fn new(seed: u64, is_list: bool, levels: Vec<Isolation>, plans_count_max: u64) -> Self {
-        Self { rng: Rng::new(seed), is_list, levels, plans_count_max, plans_count: 0, values_count: 0 }
+    pub(crate) fn new(choice: &Choice) -> Self {
+        let Choice { seed, is_list, has_indexes, ref levels, txns_count, .. } = *choice;
+        Self {
+            rng: Rng::new(seed),
+            is_list,
+            has_indexes,
+            levels: levels.clone(),
+            plans_count_max: txns_count,
+            plans_count: 0,
+            values_count: 0,
+        }
     }
 
     /// How many keys there may be at the end.
@@ -131,6 +152,7 @@ impl Planner {
                 self.one_of(&[Via::Keys, Via::Range, Via::Picked, Via::Numbers, Via::Group, Via::Covered])
             }
         };
+        let via = if self.has_indexes { via } else { via.by_key() };
         let first = self.group() * GROUP_KEYS;
         let mut keys = (first..first + GROUP_KEYS).collect::<Vec<_>>();
         match via {
