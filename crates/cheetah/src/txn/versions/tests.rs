@@ -10,6 +10,7 @@ use cheetah_io::Rng;
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use Outcome::{Aborted, Committed};
 
 /// Of an empty database.
@@ -345,12 +346,28 @@ struct Oracle {
 }
 
 const HAMMERED_TXNS: u64 = 3 * CHUNK_TXNS;
+/// Answers that are compared by the time all of them have started.
+const HAMMERED_CHECKS: u64 = 20_000;
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+impl Oracle {
+    /// Lets the threads that look keep up with those that write: none of both may be done before the other has begun.
+    fn wait_for_looks(&self, next: TxnId) {
+        let deadline = Instant::now() + WAIT_MAX;
+        let due = next.0.min(HAMMERED_TXNS) * HAMMERED_CHECKS / HAMMERED_TXNS;
+        while self.checked.load(Ordering::Relaxed) < due {
+            assert!(Instant::now() < deadline, "nobody looks");
+            std::thread::yield_now();
+        }
+    }
+}
 
 /// Starts and ends transactions, some of them open at a time, in any order.
 fn write(versions: &Versions, oracle: &Oracle, seed: u64) {
     let mut rng = Rng::new(seed);
     let mut open = Vec::new();
     while versions.next_txn().0 < HAMMERED_TXNS {
+        oracle.wait_for_looks(versions.next_txn());
         open.push(versions.start());
         if open.len() > rng.next_u64() as usize % 8 {
             let txn = open.swap_remove(rng.next_u64() as usize % open.len());
@@ -364,6 +381,7 @@ fn write(versions: &Versions, oracle: &Oracle, seed: u64) {
             versions.finish(txn, outcome, note).unwrap();
         }
     }
+    oracle.wait_for_looks(versions.next_txn());
     for txn in open {
         let note = |_| {
             oracle.ends.lock().push((txn, Committed));
@@ -422,6 +440,6 @@ fn threads_agree_on_order_and_outcomes() {
         assert_eq!(written, [true; 3]);
         looking.into_iter().for_each(|thread| thread.join().unwrap());
     });
-    assert!(oracle.checked.load(Ordering::Relaxed) > 100);
+    assert!(oracle.checked.load(Ordering::Relaxed) >= HAMMERED_CHECKS);
     assert_eq!(versions.visible_below(), versions.next_txn());
 }
