@@ -64,7 +64,7 @@ def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked
             build.build()
         inputs = own.give(chosen, given)
         room.check([experiment for experiment in chosen if not experiment.skip()], scale, VAR)
-        found = running.find(runs, running.describe(chosen, keys, scale, inputs), name, fresh)
+        found = running.find(runs, running.describe(chosen, keys, scale, inputs, {"experiments": names, "engines": asked}), name, fresh)
         try:
             failed = running.execute(found, chosen, keys, scale)
         except KeyboardInterrupt:

@@ -6,7 +6,7 @@ disturbed them all, and the ratio of two values of the same repeat says more tha
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class Found:
@@ -88,10 +88,11 @@ def median(values: list) -> float:
 @dataclass(frozen=True)
 class Section:
     """One experiment of a run, as the report shows it. `problems`: engine -> why it has no (or not all) values; `commands`: engine ->
-    what a person would type; `trials`: the lines of trials.jsonl, failed and refused ones too."""
+    what a person would type; `trials`: the lines of trials.jsonl, failed and refused ones too; `remarks`: engine -> what to know of its values."""
 
     experiment: object
     found: Found
     problems: dict
     commands: dict
     trials: list
+    remarks: dict = field(default_factory=dict)

@@ -56,10 +56,11 @@ def plan(chosen: list, asked: list, scale: Scale) -> list:
     return trials
 
 
-def describe(chosen: list, asked: list, scale: Scale, inputs: dict = None) -> dict:
-    """What run.json says at the beginning, apart from the name. `inputs`: what else was given, and changes what is measured."""
+def describe(chosen: list, asked: list, scale: Scale, inputs: dict = None, named: dict = None) -> dict:
+    """What run.json says at the beginning, apart from the name. `inputs`: what else was given, and changes what is measured;
+    `named`: experiments and engines as far as the user has named them."""
     return {
-        "begun": now(), "ended": None,
+        "begun": now(), "ended": None, "named": named or {},
         "asked": {"experiments": [experiment.name for experiment in chosen], "engines": asked, "factor": scale.factor, "full": scale.full,
                   "repeats": scale.repeats, **(inputs or {})},
         "plugin": machine.plugin(), "code": machine.code(experiments.FOLDER),
@@ -164,8 +165,8 @@ def one(planned: Planned, scale: Scale, folder: Path, on_step, errors: Path, ref
         keep_traceback(errors, planned.title())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return {**said, "seconds": round(time.monotonic() - began, 3), "commands": trial.commands, "limited": trial.limited,
-            "held": trial.held_phases}
+    return {**said, "seconds": round(time.monotonic() - began, 3), "commands": trial.commands, "remarks": trial.remarks,
+            "limited": trial.limited, "held": trial.held_phases}
 
 
 def keep_traceback(errors: Path, what: str) -> None:

@@ -31,7 +31,7 @@ def section(experiment, trials: list, about: dict) -> Section:
     experiment.given = about["asked"].get("input", {})
     keys = about["experiments"][experiment.name]["engines"]
     known = {key: engine for key, engine in engines.ALL.items() if key in keys}
-    problems, commands = {}, {}
+    problems, commands, remarks = {}, {}, {}
     skipped = about["experiments"][experiment.name]["skipped"]
     for key in known:
         own = [trial for trial in trials if trial["engine"] == key]
@@ -39,7 +39,8 @@ def section(experiment, trials: list, about: dict) -> Section:
         if skipped or reasons:
             problems[key] = f"skipped: {skipped}" if skipped else "; ".join(dict.fromkeys(reasons))
         commands[key] = list(dict.fromkeys(command for trial in own for command in trial["commands"]))
-    return Section(experiment, Found([trial for trial in trials if "values" in trial], known), problems, commands, trials)
+        remarks[key] = [remark for trial in own if "values" in trial for remark in trial.get("remarks", [])]
+    return Section(experiment, Found([trial for trial in trials if "values" in trial], known), problems, commands, trials, remarks)
 
 
 def repeats(section: Section) -> int:

@@ -1,8 +1,9 @@
 """A run on disk: the folder `var/lab/runs/NAME`.
 
-run.json      what the run is: name, begun, ended (or null), asked (what --full, --scale .. said), experiments (in order, with
-              the engines of each and why one is skipped), engines, plugin and code (hashes), machine, versions, memory_group
-trials.jsonl  one line for each trial as it ended: experiment, engine, repeat, chosen, values, seconds, commands, limited (by a memory
+run.json      what the run is: name, begun, ended (or null), asked (what --full, --scale .. said, with all experiments and engines that it
+              means), named (those that the user has named), experiments (in order, with the engines of each and why one is skipped),
+              engines, plugin and code (hashes), machine, versions, memory_group
+trials.jsonl  one line for each trial as it ended: experiment, engine, repeat, chosen, values, seconds, commands, remarks, limited (by a memory
               cgroup; null: no server started), held (what was measured so: phase, and bytes: on_disk, cache, page_cache, page_cache_most, own); with
               `refused` or `failed` (the reason) in place of values that are not there
 errors.log    tracebacks of trials that failed by an error nobody foresaw

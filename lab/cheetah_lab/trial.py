@@ -61,6 +61,7 @@ class Trial:
         self.lab_engine, self.engine, self.scale, self.repeat, self.chosen = engine, engine.engine, scale, repeat, chosen
         self.folder, self.on_step = folder, on_step
         self.commands = []                      # what a person would type to see the same; shown on the page
+        self.remarks = []                       # what whoever reads the values must know; shown on the page
         self.limited = None                     # whether memory cgroups limited its servers, page cache included
         self.held_phases = []                   # what was measured `held`: phase, and bytes: on_disk, cache, page_cache (median, and _most; None: not limited), own
         self.rng = random.Random(repeat)        # the same rows for every engine of a repeat
@@ -153,14 +154,14 @@ class Trial:
         return server.status("Cheetah_segment_live_bytes") if self.family == "Cheetah" else self.engine.bytes_on_disk(server, database)
 
     def bytes_at_rest(self, server, database: str) -> int:
-        """Bytes on disk of the tables, once all is written out, and what was replaced has gone (some seconds). When that takes too long, the page
-        says so among the commands, with what was not at rest."""
+        """Bytes on disk of the tables, once all is written out, and what was replaced has gone (some seconds). When that takes too long, a remark
+        says so, with what was not at rest."""
         self.engine.settle(server)
         deadline, before = time.monotonic() + REST_SECONDS_MAX, -1
         while (now := self.engine.bytes_on_disk(server, database)) != before or self._has_remains(server):
             if time.monotonic() > deadline:
                 old = "; most of them are old images" if self._has_remains(server) else ""
-                self.did(f"# not at rest after {REST_SECONDS_MAX} s, repeat {self.repeat + 1}: measured with {now:,} bytes of files{old}")
+                self.remarks.append(f"not at rest after {REST_SECONDS_MAX} s, repeat {self.repeat + 1}: measured with {now:,} bytes of files{old}")
                 break
             before = now
             time.sleep(0.5)

@@ -91,12 +91,12 @@ def test_who_is_killed_for_want_of_memory_is_counted():
 
 
 def test_files_that_do_not_come_to_rest_are_told(tmp_path, monkeypatch):
-    """Files that grow for ever: the size is taken, and the page has a line on it."""
+    """Files that grow for ever: the size is taken, and the page has a remark on it."""
     monkeypatch.setattr(trial, "REST_SECONDS_MAX", 0)
     made, sizes = trial.Trial(engines.ALL["innodb-dynamic"], Scale(), 1, True, tmp_path), itertools.count(1000)
     monkeypatch.setattr(made.engine, "bytes_on_disk", lambda *_: next(sizes), raising=False)
     assert made.bytes_at_rest(None, "made") == 1000
-    assert made.commands == ["# not at rest after 0 s, repeat 2: measured with 1,000 bytes of files"]
+    assert made.remarks == ["not at rest after 0 s, repeat 2: measured with 1,000 bytes of files"]
 
 
 def test_the_page_says_in_how_many_trials_memory_was_limited():

@@ -57,7 +57,8 @@ def section() -> Section:
         values[key] = {"size": [2e8 * share * rng.uniform(0.95, 1.05) for _ in range(3)], "once": [123456.0] * 3,
                        **{("tps", at): [at ** 0.5 * 100 * share * rng.uniform(0.9, 1.1) for _ in range(3)] for at in CONNECTIONS}}
     found = made.results(values)
-    return Section(Curves("curves", about), found, {"innodb-holes": "no <engine> & no values"}, {"cheetah": ["SELECT 1 < 2 & 3"]}, [])
+    return Section(Curves("curves", about), found, {"innodb-holes": "no <engine> & no values"}, {"cheetah": ["SELECT 1 < 2 & 3"]}, [],
+                   {"cheetah": ["not at rest <yet>", "and late"]})
 
 
 @pytest.fixture(scope="module", name="place")
@@ -177,9 +178,18 @@ def test_a_short_logarithmic_axis_has_names_too(values, names):
     assert (">200</text>" in drawing) == (values == [3, 300])
 
 
-def test_the_command_says_all_that_was_asked():
-    asked = {"full": True, "factor": 2.0, "repeats": 5, "experiments": ["a", "b"], "engines": ["cheetah"]}
-    assert page.command(asked) == 'make lab FULL=1 SCALE=2 REPEATS=5 EXPERIMENT="a b" ENGINES="cheetah"'
+def test_the_command_says_all_that_was_asked_and_no_more():
+    """What was not named is not in it, though the run has it."""
+    asked = {"full": True, "factor": 2.0, "repeats": 5, "experiments": ["a", "b", "c"], "engines": ["cheetah", "myrocks"]}
+    assert page.command(asked, {"experiments": ["a", "b"], "engines": ["cheetah"]}) == 'make lab FULL=1 SCALE=2 REPEATS=5 EXPERIMENT="a b" ENGINES="cheetah"'
+    assert page.command(asked, {"experiments": [], "engines": []}) == "make lab FULL=1 SCALE=2 REPEATS=5"
+    assert page.command({**asked, "input": {"words": 'DUMP="x.sql"'}}, {"experiments": ["a"]}) == 'make lab FULL=1 SCALE=2 REPEATS=5 DUMP="x.sql"'
+
+
+def test_remarks_stand_beside_the_values(tmp_path):
+    """On the page and in Markdown, as text."""
+    place = report.write(tmp_path, RUN, [section()])
+    assert "not at rest &lt;yet&gt;; and late" in place.read_text() and "and late" in (tmp_path / "report.md").read_text()
 
 
 def test_values_that_are_no_numbers_are_refused(tmp_path):

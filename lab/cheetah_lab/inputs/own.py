@@ -13,13 +13,13 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cheetah_tools import dump, engines, formats, setup
+from cheetah_tools import dump, engines, formats
 from cheetah_tools.formatdata import write_dump
 from cheetah_tools.paths import VAR, show
 from cheetah_tools.say import Failure, note, step
 from cheetah_tools.server import PrivateServer
 
-from .. import room
+from .. import room, store
 from ..numbers import number
 from . import dumps, live, mediawiki, packed
 
@@ -75,7 +75,7 @@ def prepare(kind: str, given: str) -> Input:
     step(f"making {source if kind == 'live' else source.name} ready in {show(folder)}")
     with undone(folder, kind):
         made = from_xml(folder, source) if kind == "xml" else from_live(folder, source, expected) if kind == "live" else from_dump(folder, source, kind, source.name)
-        setup.replace_text(folder / "input.json", json.dumps(asdict(made), indent=1) + "\n")
+        store.replace(folder / "input.json", json.dumps(asdict(made), indent=1) + "\n")
     note(made.said())
     return made
 

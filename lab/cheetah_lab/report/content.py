@@ -39,6 +39,7 @@ def of_section(section) -> dict:
         "measures": [{"key": m.key, "label": m.label, "unit": m.unit, "better": m.better} for m in experiment.measures],
         "values": [{"engine": found.label(engine), "measure": measure, "at": at, "values": values} for engine, measure, at, values in found.all()],
         "problems": {found.label(key): why for key, why in section.problems.items()},
+        "remarks": {found.label(key): lines for key, lines in section.remarks.items() if lines},
         "commands": {found.label(key): lines for key, lines in section.commands.items() if lines},
         "repeats": {found.label(key): sum(trial["engine"] == key and "values" in trial for trial in section.trials) for key in found.known},
     }

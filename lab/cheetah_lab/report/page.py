@@ -51,21 +51,21 @@ def context(told: dict) -> dict:
     """What both templates say."""
     run = told["run"]
     counted = {outcome: sum(verdict["outcome"] == outcome for verdict in told["verdicts"]) for outcome in OUTCOMES}
-    return {**told, "outcomes": OUTCOMES, "counted": counted, "command": command(run["asked"]), "began": when(run["begun"]),
+    return {**told, "outcomes": OUTCOMES, "counted": counted, "command": command(run["asked"], run.get("named", {})), "began": when(run["begun"]),
             "ended": when(run["ended"]) if run.get("ended") else "", "facts": facts(told), "versions": run["versions"],
             "engines": engines(run), "shared": shared(told), "headed": headed, "absent": ABSENT}
 
 
-def command(asked: dict) -> str:
-    """What a person types to make this run again."""
+def command(asked: dict, named: dict) -> str:
+    """What a person types to make this run again: `named` has the experiments and engines that were."""
     words = ["make lab"]
     words += ["FULL=1"] if asked.get("full") else []
     words += [f"SCALE={asked['factor']:g}"] if asked.get("factor", 1) != 1 else []
     words += [f"REPEATS={asked['repeats']}"] if asked.get("repeats", 3) != 3 else []
     # An input says already which experiment is run.
-    words += [f'EXPERIMENT="{" ".join(asked["experiments"])}"'] if asked.get("experiments") and not asked.get("input") else []
+    words += [f'EXPERIMENT="{" ".join(named["experiments"])}"'] if named.get("experiments") and not asked.get("input") else []
     words += [asked["input"]["words"]] if asked.get("input") else []
-    words += [f'ENGINES="{" ".join(asked["engines"])}"'] if asked.get("engines") else []
+    words += [f'ENGINES="{" ".join(named["engines"])}"'] if named.get("engines") else []
     return " ".join(words)
 
 
