@@ -13,6 +13,7 @@ import pytest
 from cheetah_lab.inputs import dumps, live, own
 from cheetah_tools.say import Failure
 from cheetah_tools.server import PrivateServer
+from labs import children, until
 
 OPTIONS = {"innodb_log_file_size": "64M", "innodb_buffer_pool_size": "64M", "innodb_flush_log_at_trx_commit": 2, "innodb_flush_method": "nosync"}
 SECRET = 'a "b\\c\' # ü'
@@ -161,15 +162,13 @@ def test_an_end_leaves_no_copy_and_no_program(source, tmp_path, number):
     with source.connect("shop") as holding:
         holding.query("LOCK TABLES orders WRITE")
         with copying(source, tmp_path / "dump.sql") as process:
-            deadline = time.monotonic() + 30
             waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'reader' AND state LIKE '%lock%'"
-            while not source.value(waiting) and time.monotonic() < deadline:
-                time.sleep(0.05)
-            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            until(lambda: source.value(waiting), "a lock of the table to be asked for")
+            child, = children(process.pid)
             process.send_signal(number)
-        while Path(f"/proc/{children[0]}/exe").exists() and time.monotonic() < deadline:
-            time.sleep(0.05)     # the table is still locked: what ends does not end by itself
-        assert len(children) == 1 and process.returncode != 0 and not Path(f"/proc/{children[0]}/exe").exists()
+        # The table is still locked: what ends does not end by itself.
+        until(lambda: not Path(f"/proc/{child}/exe").exists(), "the program that copies to end")
+        assert process.returncode != 0
     assert not list(tmp_path.glob("dump.sql*" if number == signal.SIGINT else "dump.sql"))
 
 

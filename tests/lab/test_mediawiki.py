@@ -215,7 +215,10 @@ from cheetah_tools.server import connect
 class Server:
     def connect(self, database="", **more): return connect(sys.argv[1], database, **more)
     def sql(self, statement): self.connect().query(statement)
-mediawiki.Import(Server(), "w", Path(sys.argv[2]), lambda *said: print(*said, flush=True), commit_bytes=20000).run()
+def told(*said):
+    print(*said, flush=True)
+    sys.stdin.readline()
+mediawiki.Import(Server(), "w", Path(sys.argv[2]), told, commit_bytes=20000).run()
 """
 
 
@@ -224,12 +227,13 @@ def test_an_import_that_is_killed_goes_on(server, database, tmp_path, way):
     pages = made_up(1500)
     place = export.write(tmp_path / f"dump.xml{way}", pages)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    child = subprocess.Popen([sys.executable, "-c", KILLED, str(server.socket), str(place)], stdout=subprocess.PIPE, env=environment)
-    for _ in range(5):
-        assert child.stdout.readline()
-    child.send_signal(signal.SIGKILL)
-    assert child.wait() == -signal.SIGKILL
-    child.stdout.close()
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(server.socket), str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+                          env=environment) as child:
+        for _ in range(5):   # it waits for each answer, so that it does not end before it is killed
+            assert child.stdout.readline()
+            child.stdin.write(b"\n")
+        child.send_signal(signal.SIGKILL)
+    assert child.returncode == -signal.SIGKILL
     deadline = time.monotonic() + 20
     while server.sql("SELECT 1 FROM information_schema.processlist WHERE db = 'w'") and time.monotonic() < deadline:
         time.sleep(0.02)
