@@ -13,8 +13,9 @@ from .report import markdown, page
 
 HEAD = ("experiment", "engine", "measure", "first", "second", "repeats", "second / first", "p", "verdict")
 CLASSES = {BETTER: "holds", WORSE: "worse", OTHER: "open"}   # verdict -> class of the page
-HOW = (f"Geometric means with the least and the greatest value; Welch's t-test on logarithms, Holm's correction over the lines of each experiment; "
+HOW = (f"Columns have geometric means (where a page of one run has medians) with the least and the greatest value; Welch's t-test on logarithms, Holm's correction over the lines of each experiment; "
        f"a line differs when p < {P_MAX:g} and the ratio is more than {FLOOR:.0%} away from 1.")
+BLIND = 10          # who sees no smaller change than by this factor sees none
 SHOWN_MAX = 40      # lines on a terminal; beyond, only those that moved
 
 
@@ -48,8 +49,9 @@ def conclusion(found: Comparison) -> str:
     moved = found.moved()
     if not moved:
         least = visible(found)
-        return f"no difference in {len(found.lines) - few} measures{aside}" + (
-            f" (in half of them a change by {least:.3g} would have shown about nine times in ten)" if least else "")
+        power = "" if not least else f" (in half of them a change by a factor of {least:.3g} would have shown about nine times in ten)" if least <= BLIND else (
+            " (so few repeats and so much noise would have shown hardly any: give REPEATS=6 and more)")
+        return f"no difference shown in {len(found.lines) - few} measures{aside}{power}"
     words = {word: sum(line.verdict == word for line in moved) for word in (BETTER, WORSE, OTHER)}
     told = ", ".join(f"{count} {word if word == OTHER else 'got ' + word}" for word, count in words.items() if count)
     return f"{len(moved)} of {len(found.lines) - few} measures differ: {told}{aside}"

@@ -10,7 +10,7 @@ BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (0, "B"))
 TIMES = ((1, "s"), (1e-3, "ms"), (0, "µs"))
 # By unit: what one of it is in the base that its names are given for, and these names from the largest on.
 SCALED = {"bytes": (1, BYTES), "s": (1, TIMES), "ms": (1e-3, TIMES), "us": (1e-6, TIMES)}
-SUFFIXES = {"1/s": "/s", "rows": "", "pages": "", "ratio": "", "": ""}
+SUFFIXES = {"1/s": "/s", "rows": "", "pages": "", "ratio": "", "%": " %", "": ""}
 UNITS = (*SCALED, *SUFFIXES)
 
 

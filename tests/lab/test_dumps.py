@@ -318,6 +318,7 @@ def test_keys_that_engines_lack_are_left_out_for_all_and_named(inputs, tmp_path)
     found.given = {}
     assert "Compared without" not in found.tables(results)[0].caption + found.method()
     assert all(verdict.outcome == OPEN and "too small to say: 400 B of SQL" in verdict.why for verdict in found.verdicts(results))
+    assert "count more than tables of less than 16.0 MB" in found.plots(results)[0].caption
 
 
 def test_a_row_that_no_compressed_page_holds_is_refused_not_failed(inputs, tmp_path):

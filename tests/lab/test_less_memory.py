@@ -41,6 +41,16 @@ def test_rates_are_compared_where_the_page_cache_does_not_hold_the_rest():
         assert list(made.outcomes(made.results({"innodb-dynamic": innodb, "cheetah": engine(20_000, 0.5)}), NAME).values()) == [HOLDS] * 3 + [OPEN]
 
 
+def test_nothing_is_decided_where_everything_does_not_fit():
+    """A run that is too small: InnoDB reads, whatever its cache."""
+    values = engine(10_000, 1.1)
+    values["reads", 1.0] = [700.0] * 3
+    found = made.results({"innodb-dynamic": values, "cheetah": engine(20_000, 0.5)})
+    verdicts = made.experiment(NAME).verdicts(found)
+    assert {verdict.outcome for verdict in verdicts} == {OPEN} and "InnoDB read 700 pages" in verdicts[0].why
+    assert all(figure.innodb == figure.cheetah == [] for figure in made.experiment(NAME).figures(found))
+
+
 def test_nothing_is_decided_without_values():
     assert set(made.outcomes(made.results({"myrocks": engine(1000, 1)}), NAME).values()) == {OPEN}
 

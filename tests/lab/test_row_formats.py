@@ -58,6 +58,15 @@ def test_the_documents_own_values_keep_its_claims():
     assert set(made.outcomes(made.results(VALUES), NAME).values()) == {HOLDS}
 
 
+def test_sizes_of_small_tables_decide_nothing():
+    """Their files have more room beside the table than in it; times and counts are told all the same."""
+    values = {engine: {**measures, "rows": [24_000] * 3} for engine, measures in VALUES.items()}
+    outcomes = made.outcomes(made.results(values), NAME)
+    assert [claim for claim, outcome in outcomes.items() if outcome == OPEN and "throughput" not in claim] and set(outcomes.values()) == {HOLDS, OPEN}
+    figures = made.figures(NAME, values)
+    assert figures["W2 8K"].innodb == figures["W2 8K"].cheetah == [] and figures["W2 8K"].others == {} and len(figures["W1 8K"].innodb) == 3
+
+
 def test_a_failed_compression_and_a_status_with_compressed_sizes_break_their_claims():
     values = {**VALUES, "cheetah": {**VALUES["cheetah"], "failures": [0.001] * 3}, "innodb-8k": {**VALUES["innodb-8k"], "status_bytes": [1100] * 3}}
     outcomes = made.outcomes(made.results(values), NAME)
@@ -87,7 +96,7 @@ def test_every_row_of_a_table_is_as_long_as_its_head():
         assert all(len(row) == len(table.head) for row in table.rows), table.title
     statistics = {row[0].text: row for row in tables[2].rows}
     assert statistics["document: 4K"][-1].text == "7.19%" and statistics["MyRocks"][1].text == "has no such view"
-    assert near(statistics["InnoDB KEY_BLOCK_SIZE=8"][-1].values, 600 / 446198)
+    assert near(statistics["InnoDB KEY_BLOCK_SIZE=8"][-1].values, 100 * 600 / 446198) and statistics["InnoDB KEY_BLOCK_SIZE=8"][-1].unit == "%"
 
 
 def test_a_size_of_pages_that_one_repeat_had_has_no_line():

@@ -89,7 +89,9 @@ class OwnData(Experiment):
     def plots(self, results):
         """Sizes and times."""
         return [Plot("sizes", "Size of your tables", "bars", "", "bytes", bars(results, {"all tables": ("bytes", None)}),
-                     caption="All tables with their keys, at rest."),
+                     caption="All tables with their keys, at rest: whole files, which have room beside the tables"
+                             + (f", and count more than tables of less than {number(SMALL_SQL_BYTES, 'bytes')}. The sizes of single tables below leave it out."
+                                if is_small(results) else ".")),
                 Plot("times", "Time to load your tables", "bars", "", "seconds", bars(results, {"all tables": ("load_s", None)}),
                      caption="Until all is loaded and written out.")]
 
@@ -109,13 +111,22 @@ class OwnData(Experiment):
         others = [engine for engine in results.engines if results.family(engine) != "Cheetah"]
         ratios = results.by_smallest("cheetah", "bytes", others) if others else []
         claims = self.about["claims"]
-        sql = max((value for engine in results.engines for value in results.values(engine, "sql_bytes")), default=SMALL_SQL_BYTES)
-        if sql < SMALL_SQL_BYTES:
-            why = f"too small to say: {number(sql, 'bytes')} of SQL is less than {number(SMALL_SQL_BYTES, 'bytes')}; files and the server's start dominate"
+        if is_small(results):
+            why = f"too small to say: {number(sql_bytes(results), 'bytes')} of SQL is less than {number(SMALL_SQL_BYTES, 'bytes')}; files and the server's start dominate"
             return [Verdict(claim, OPEN, why) for claim in claims.values()]
         return [judge.within(claims["smallest"], f"bytes, Cheetah by the smallest other ({smallest(results, others)})", ratios, high=1.0),
                 judge.within(claims["smaller"], "bytes, Cheetah by InnoDB DYNAMIC", results.ratios("cheetah", "bytes", INNODB), high=1.0),
                 judge.within(claims["load"], "time, Cheetah by InnoDB DYNAMIC", results.ratios("cheetah", "load_s", INNODB), high=judge.NO_LONGER)]
+
+
+def sql_bytes(results) -> float:
+    """What the tables take as SQL; what is not small where nothing was measured."""
+    return max((value for engine in results.engines for value in results.values(engine, "sql_bytes")), default=SMALL_SQL_BYTES)
+
+
+def is_small(results) -> bool:
+    """Whether files and the server's start weigh more than the tables."""
+    return sql_bytes(results) < SMALL_SQL_BYTES
 
 
 def table_sizes(server, names: list):
