@@ -241,7 +241,7 @@ fn views_are_read_while_transactions_come_and_go() {
             scope.spawn(move || {
                 for round in 0..200 {
                     let mut txn = on.db.begin();
-                    txn.set_lock_wait(1_000_000_000);
+                    txn.set_lock_wait(60_000_000_000);
                     on.insert(&mut txn, thread * 1000 + round);
                     if round % 3 == 0 {
                         txn.rollback().unwrap();
