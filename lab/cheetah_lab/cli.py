@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 from pathlib import Path
 
 import click
@@ -12,6 +13,8 @@ from cheetah_tools.paths import VAR, show
 from . import engines, experiments, room, run as running, sections, store
 from .inputs import live as live_server, own, packed
 from .model import Scale
+
+REPEATS_OF_BOTH_HALVES = 4
 
 
 def a_number(_context, option, value: float) -> float:
@@ -59,12 +62,13 @@ def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked
     keys = [key for key in engines.ALL if key in asked] or (list(engines.ALL) if full or given else engines.QUICK)
     chosen = own.experiments_for(experiments.load(names), given, named=bool(names))
     check_words(given)
+    say_before(chosen, keys, scale, asked)
     with store.alone(runs):
         if builds:   # within: a run that is going on keeps its plugin
             build.build()
         inputs = own.give(chosen, given)
         room.check([experiment for experiment in chosen if not experiment.skip()], scale, VAR)
-        found = running.find(runs, running.describe(chosen, keys, scale, inputs, {"experiments": names, "engines": asked}), name, fresh)
+        found = running.find(runs, running.describe(chosen, keys, scale, inputs, {"experiments": names, "engines": asked, "run": name}), name, fresh)
         try:
             failed = running.execute(found, chosen, keys, scale)
         except KeyboardInterrupt:
@@ -85,6 +89,16 @@ def check_words(given: list) -> None:
             live_server.parse(said)
         else:
             packed.checked(Path(said).expanduser().resolve())
+
+
+def say_before(chosen: list, keys: list, scale: Scale, asked: tuple) -> None:
+    """What a user may not expect of the run, before it takes its time."""
+    if scale.repeats < sections.REPEATS_FOR_PAGE:
+        say.note("one repeat has no spread, so there will be no page, only values: give REPEATS=2 or more")
+    for experiment in chosen if asked else []:
+        more = [engines.ALL[key].label for key in experiment.engines(keys, scale) if key not in keys]
+        if more:
+            say.note(f"{experiment.name} runs {', '.join(more)} as well, which its document compares")
 
 
 def show_page(found: store.Run) -> None:
@@ -113,8 +127,11 @@ def page(runs: Path, name: str) -> None:
 @click.option("--experiment", "names", multiple=True, help="Only this one: fewer lines need less certainty; may be given several times.")
 @click.pass_obj
 def compare(runs: Path, first: str, second: str, names: tuple) -> None:
-    """What moved beyond the noise between two runs (names or folders); of a run and itself: between its odd and its even repeats."""
+    """What moved beyond the noise between two runs (names or folders); of a run and itself: between its odd and its even repeats, of which it needs four."""
     from . import compare as comparing, comparison   # scipy takes a second to be loaded
+    if first == second and store.named(runs, first).about["asked"]["repeats"] < REPEATS_OF_BOTH_HALVES:
+        raise say.Failure(f"a run is compared with itself by its odd and its even repeats, and {first} has too few for both: "
+                          f"run it with REPEATS={REPEATS_OF_BOTH_HALVES} or more")
     found = comparing.compare(*comparing.sides(store.named(runs, first), store.named(runs, second), names))
     place = runs.parent / "comparisons" / f"{Path(first).name}--{Path(second).name}"
     comparison.show(found)
@@ -147,6 +164,7 @@ def _run(words: list) -> int:
         return lab.main(words, prog_name="python3 tools/cheetah.py lab", standalone_mode=False)
     except click.ClickException as complaint:
         complaint.show()
+        print("(with make: EXPERIMENT=, ENGINES=, SCALE=, REPEATS=, RUN=, FULL=1, FRESH=1, DUMP=, XML=, LIVE=)", file=sys.stderr)
         return complaint.exit_code
     except click.Abort as abort:
         raise KeyboardInterrupt from abort

@@ -94,8 +94,8 @@ def compare(first: Side, second: Side) -> Comparison:
     """Every measure that both have. Failure when there is none, or when they were measured at different sizes or on different inputs."""
     inputs = [side.about["asked"].get("input") or {} for side in (first, second)]
     if inputs[0].get("mark") != inputs[1].get("mark"):
-        said = " and of ".join(given.get("label") or "no input of a user's" for given in inputs)
-        raise Failure(f"{first.name} and {second.name} are of {said}, whose rows differ: figures of different rows do not compare; give both runs one input")
+        said = "; ".join(f"{side.name}: {given.get('label') or 'the rows that the experiments make'}" for side, given in zip((first, second), inputs))
+        raise Failure(f"the runs measured different rows, and figures of these do not compare ({said}): give both runs one input")
     sizes = [(side.about["asked"]["factor"], side.about["asked"].get("full", False)) for side in (first, second)]
     if sizes[0] != sizes[1]:
         said = " and ".join(f"SCALE={factor:g}{' FULL=1' if full else ''}" for factor, full in sizes)

@@ -77,7 +77,7 @@ def find(runs: Path, about: dict, name: str, fresh: bool) -> store.Run:
         run = store.named(runs, name)
         if fresh or not run.same(about):
             raise Failure(f"{show(run.folder)} is there already{'' if fresh else ', with other settings, another plugin or other code of the lab'}: "
-                          "give another name, or delete that folder")
+                          "give another name (RUN=), or delete that folder")
         return run
     if not name and not fresh:
         for run in store.every(runs):
@@ -105,7 +105,7 @@ def execute(run: store.Run, chosen: list, asked: list, scale: Scale) -> int:
     planned = [trial for trial in plan(able, asked, scale) if trial.key() not in done]
     estimate, refusals = learnt(run.trials(), able, scale)
     if done:
-        step(f"going on with the run {run.name}: {len(done)} trials are there, {len(planned)} are left (--fresh begins anew)")
+        step(f"going on with the run {run.name}: {len(done)} trials are there, {len(planned)} are left (FRESH=1, or --fresh, begins anew)")
     failed, told = 0, set()
     file = same_plugin(run, None)
     with cleaned() as folder, Progress(planned, estimate) as progress:

@@ -157,9 +157,9 @@ def test_what_differs_besides_is_told():
     with pytest.raises(Failure, match="SCALE=1 and SCALE=2"):
         compare.compare(side("a", seconds=[1, 2]), side("b", larger, seconds=[1, 2]))
     given = [{**ABOUT, "asked": {**ABOUT["asked"], "input": {"kind": "dump", "label": label, "mark": label}}} for label in ("my.sql", "other.sql")]
-    with pytest.raises(Failure, match="a and b are of my.sql and of other.sql, whose rows differ"):
+    with pytest.raises(Failure, match="different rows, .*a: my.sql; b: other.sql"):
         compare.compare(side("a", given[0], seconds=[1, 2]), side("b", given[1], seconds=[1, 2]))
-    with pytest.raises(Failure, match="of my.sql and of no input of a user's"):
+    with pytest.raises(Failure, match="a: my.sql; b: the rows that the experiments make"):
         compare.compare(side("a", given[0], seconds=[1, 2]), side("b", seconds=[1, 2]))
     assert compare.compare(side("a", given[0], seconds=[1, 2]), side("b", given[0], seconds=[1, 2])).lines
 

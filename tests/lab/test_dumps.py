@@ -284,6 +284,13 @@ def test_keys_are_left_out_wherever_they_stand(inputs, tmp_path, engine):
     assert values["rows", None] == 3 and any("SPATIAL key g of placed; FULLTEXT key by,(t of words" in command for command in trial.commands), trial.commands
 
 
+def test_a_type_that_innodb_does_not_know_is_told_with_the_file(inputs, tmp_path):
+    place = tmp_path / "d.sql"
+    place.write_bytes(b"CREATE TABLE t (n int PRIMARY KEY, v vectorlike(3) NOT NULL);\n")
+    with pytest.raises(Failure, match="d.sql: InnoDB does not take a table.*Unknown data type.*--ignore-table"):
+        own.prepare("dump", str(place))
+
+
 def test_what_an_engine_refuses_stands_in_its_column(inputs, tmp_path):
     place = tmp_path / "d.sql"
     place.write_bytes(b"CREATE TABLE places (n int PRIMARY KEY, g geometry NOT NULL);\nINSERT INTO places VALUES (1, POINT(1, 2));\nALTER TABLE places ADD SPATIAL KEY (g);\n")

@@ -181,7 +181,8 @@ def test_a_short_logarithmic_axis_has_names_too(values, names):
 def test_the_command_says_all_that_was_asked_and_no_more():
     """What was not named is not in it, though the run has it."""
     asked = {"full": True, "factor": 2.0, "repeats": 5, "experiments": ["a", "b", "c"], "engines": ["cheetah", "myrocks"]}
-    assert page.command(asked, {"experiments": ["a", "b"], "engines": ["cheetah"]}) == 'make lab FULL=1 SCALE=2 REPEATS=5 EXPERIMENT="a b" ENGINES="cheetah"'
+    assert page.command(asked, {"experiments": ["a", "b"], "engines": ["cheetah"], "run": "one"}) == \
+        'make lab FULL=1 SCALE=2 REPEATS=5 EXPERIMENT="a b" ENGINES="cheetah" RUN=one'
     assert page.command(asked, {"experiments": [], "engines": []}) == "make lab FULL=1 SCALE=2 REPEATS=5"
     assert page.command({**asked, "input": {"words": 'DUMP="x.sql"'}}, {"experiments": ["a"]}) == 'make lab FULL=1 SCALE=2 REPEATS=5 DUMP="x.sql"'
 

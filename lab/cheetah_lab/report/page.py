@@ -57,7 +57,7 @@ def context(told: dict) -> dict:
 
 
 def command(asked: dict, named: dict) -> str:
-    """What a person types to make this run again: `named` has the experiments and engines that were."""
+    """What a person types to make this run again: `named` has the experiments, the engines and the run, as far as they were."""
     words = ["make lab"]
     words += ["FULL=1"] if asked.get("full") else []
     words += [f"SCALE={asked['factor']:g}"] if asked.get("factor", 1) != 1 else []
@@ -66,6 +66,7 @@ def command(asked: dict, named: dict) -> str:
     words += [f'EXPERIMENT="{" ".join(named["experiments"])}"'] if named.get("experiments") and not asked.get("input") else []
     words += [asked["input"]["words"]] if asked.get("input") else []
     words += [f'ENGINES="{" ".join(named["engines"])}"'] if named.get("engines") else []
+    words += [f"RUN={named['run']}"] if named.get("run") else []
     return " ".join(words)
 
 
