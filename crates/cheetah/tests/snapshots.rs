@@ -289,6 +289,8 @@ fn read_beside_a_writer(has_old: bool) {
     });
     assert!(shared.looks.load(Ordering::Relaxed) >= LOOKS);
     if let Some(mut old) = old {
+        // The thread of the background may hardly have run.
+        while shared.db.run_background().unwrap() {}
         let status: std::collections::BTreeMap<_, _> = shared.db.status().into_iter().collect();
         assert!(status["purged_between_snapshots"] > 0, "purge did not go ahead");
         look_at(&mut old, &table, &first, KEYS, &mut Rng::new(1)).unwrap();
