@@ -9,7 +9,7 @@ from cheetah_lab.numbers import number
 from cheetah_lab.trial import PAGE_CACHE_BYTES
 from cheetah_tools import formats
 
-ROWS, ONE_ROW_ROWS, FULL_BY = 240_000, 40_000, 4
+ROWS, ONE_ROW_ROWS, FULL_BY = 240_000, 30_000, 4
 LOAD_BYTES = 256 << 20
 # Of a row in InnoDB, uncompressed, with its key: twice that holds everything; a fifth (page cache included) is what the document's 512 MB were
 # to its 2.3 GB. The smallest cache and the page cache are two fifths of the table at scale 1.
