@@ -14,8 +14,6 @@ from . import engines, experiments, room, run as running, sections, store
 from .inputs import live as live_server, own, packed
 from .model import Scale
 
-REPEATS_OF_BOTH_HALVES = 4
-
 
 def a_number(_context, option, value: float) -> float:
     """Refuse what only looks like one."""
@@ -129,9 +127,6 @@ def page(runs: Path, name: str) -> None:
 def compare(runs: Path, first: str, second: str, names: tuple) -> None:
     """What moved beyond the noise between two runs (names or folders); of a run and itself: between its odd and its even repeats, of which it needs four."""
     from . import compare as comparing, comparison   # scipy takes a second to be loaded
-    if first == second and store.named(runs, first).about["asked"]["repeats"] < REPEATS_OF_BOTH_HALVES:
-        raise say.Failure(f"a run is compared with itself by its odd and its even repeats, and {first} has too few for both: "
-                          f"run it with REPEATS={REPEATS_OF_BOTH_HALVES} or more")
     found = comparing.compare(*comparing.sides(store.named(runs, first), store.named(runs, second), names))
     place = runs.parent / "comparisons" / f"{Path(first).name}--{Path(second).name}"
     comparison.show(found)

@@ -81,11 +81,14 @@ class Comparison:
 
 
 def sides(first: store.Run, second: store.Run, names: tuple = ()) -> tuple:
-    """Both runs; of a run and itself the odd and the even repeats, so that what drifts drifts in both. `names`: of experiments, all
-    unless given."""
+    """Both runs; of a run and itself the odd and the even repeats, so that what drifts drifts in both (Failure when these are too few).
+    `names`: of experiments, all unless given."""
     ours, theirs = ([trial for trial in run.trials() if trial["experiment"] in names or not names] for run in (first, second))
     if first.folder.resolve() != second.folder.resolve():
         return Side(first.name, first.about, ours), Side(second.name, second.about, theirs)
+    if len({trial["repeat"] for trial in ours if "values" in trial}) < 2 * REPEATS_MIN:
+        raise Failure(f"a run is compared with itself by its odd and its even repeats, and {first.name} has too few for both: "
+                      f"run it with REPEATS={2 * REPEATS_MIN} or more")
     halves = [[trial for trial in ours if trial["repeat"] % 2 == half] for half in (0, 1)]
     return Side(f"{first.name}, odd repeats", first.about, halves[0]), Side(f"{first.name}, even repeats", first.about, halves[1])
 

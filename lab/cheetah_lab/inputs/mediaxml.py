@@ -188,7 +188,8 @@ class Reader:
         if name != "mediawiki":
             raise self.wrong(f"XML of another kind: its first element is <{name}>, wanted <mediawiki>", "is it the dump's file?")
         if version not in VERSIONS:
-            raise self.wrong(f"export format {version or 'without a version'}; known are {VERSIONS[0]} to {VERSIONS[-1]}", "export it by another MediaWiki")
+            raise self.wrong(f"export format {version or 'without a version'}; known are {VERSIONS[0]} to {VERSIONS[-1]}",
+                             "export it by another MediaWiki" if version else "is the file whole, and MediaWiki's?")
 
     def _begin_pages_first_revision(self) -> None:
         if self._revision is None:
