@@ -8,7 +8,7 @@ import re
 import threading
 import time
 
-from cheetah_tools.servertests import expect
+from cheetah_tools.servertests import expect, wait_until
 
 SETUP = ["CREATE TABLE keep (a INT PRIMARY KEY, b VARCHAR(100), KEY (b)) ENGINE=CHEETAH",
          "INSERT INTO keep SELECT seq, CONCAT('b', seq) FROM seq_1_to_2000"]
@@ -124,11 +124,7 @@ def test_a_statement_that_is_killed_while_it_loads_leaves_nothing(context):
         server.sql("DROP TABLE IF EXISTS d.u")
         expect(server.status("Cheetah_memory_sort_bytes") == 0, "a load keeps memory", server)
     expect(killed > 0, "no statement was killed in time", server)
-    for _ in range(100):
-        if server.status("Cheetah_dropped_trees") == 0:
-            break
-        time.sleep(0.2)
-    expect(server.status("Cheetah_dropped_trees") == 0, "trees of loads are left", server)
+    wait_until(lambda: server.status("Cheetah_dropped_trees") == 0, "trees of loads are left", server)
     expect(server.value("SELECT COUNT(*) FROM d.t") == 60000, "rows are missing", server)
     expect(server.sql("CHECK TABLE d.t EXTENDED")[-1][3] == "OK", "CHECK TABLE finds damage", server)
     server.stop()

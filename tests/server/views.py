@@ -3,7 +3,7 @@
 import threading
 import time
 
-from cheetah_tools.servertests import expect
+from cheetah_tools.servertests import expect, wait_until
 
 # What sys.innodb_lock_waits asks of InnoDB's tables, of ours.
 WAITS = """
@@ -59,12 +59,7 @@ def started(context) -> tuple:
 
 def wait_for(server, statement: str) -> list:
     """The rows of the statement, once there are some."""
-    until = time.monotonic() + 20
-    rows = []
-    while not rows and time.monotonic() < until:
-        rows = server.sql(statement)
-        time.sleep(0.02)
-    return rows
+    return wait_until(lambda: server.sql(statement), f"no rows: {statement}", server)
 
 
 def test_a_blocked_session_is_shown_with_whom_it_waits_for(context):

@@ -16,6 +16,8 @@ from .server import PrivateServer, scratch
 
 TESTS = PROJECT / "tests" / "server"
 ROUNDS = 12
+# How long a test waits for what comes by itself. It only ends a test that would never end: whoever waits so long on a busy machine is right to.
+WAIT_SECONDS_MAX = 60
 
 
 class Skip(Exception):
@@ -103,6 +105,15 @@ def expect(condition, text: str, server=None) -> None:
     """Failure, with the end of the server's log, unless the condition holds."""
     if not condition:
         raise Failure(text + (f"\nend of the log:\n{server.log_tail(12)}" if server else ""))
+
+
+def wait_until(condition, what: str, server=None):
+    """What the condition gives, as soon as it is true; Failure after a minute."""
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while not (found := condition()):
+        expect(time.monotonic() < deadline, f"{what}: not within {WAIT_SECONDS_MAX} s", server)
+        time.sleep(0.02)
+    return found
 
 
 def is_root() -> bool:
