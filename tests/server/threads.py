@@ -3,16 +3,18 @@
 import threading
 import time
 
-from cheetah_tools.servertests import expect
+from cheetah_tools.servertests import expect, wait_until
 
 WAITERS = 12
-STALL_MS = 60_000   # after which the pool would start another thread by itself
+# After which the pool would start another thread by itself, and a waiting statement give up: after the test has given up.
+STALL_MS, LOCK_SECONDS = 240_000, 180
+END_SECONDS_MAX = 120   # tenths of a second is what it takes
 
 
 def test_waits_for_locks_leave_the_pool_its_threads(context):
     """One thread at a time may run; many wait for a row, and its owner commits at once all the same."""
     server = context.server({"thread_handling": "pool-of-threads", "thread_pool_size": 1, "thread_pool_stall_limit": STALL_MS,
-                             "thread_pool_oversubscribe": 1, "loose_cheetah_lock_wait_timeout": 50})
+                             "thread_pool_oversubscribe": 1, "loose_cheetah_lock_wait_timeout": LOCK_SECONDS})
     server.start()
     server.sql("CREATE DATABASE d")
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
@@ -24,15 +26,13 @@ def test_waits_for_locks_leave_the_pool_its_threads(context):
     threads = [threading.Thread(target=add_one, args=(other,), daemon=True) for other in others]
     for thread in threads:
         thread.start()
-    until = time.monotonic() + 20
-    while server.status("Cheetah_lock_waits_current") == 0 and time.monotonic() < until:
-        time.sleep(0.05)
-    started = time.monotonic()
-    owner.commit()
-    for thread in threads:
-        thread.join(40)
-    seconds = time.monotonic() - started
-    expect(not any(thread.is_alive() for thread in threads) and seconds < 20, f"they took {seconds:.1f} s to end", server)
+    wait_until(lambda: server.status("Cheetah_lock_waits_current") == WAITERS, "not all wait for the row", server)
+    committing = threading.Thread(target=owner.commit, daemon=True)
+    committing.start()
+    deadline = time.monotonic() + END_SECONDS_MAX
+    for thread in [committing, *threads]:
+        thread.join(max(0, deadline - time.monotonic()))
+    expect(not any(thread.is_alive() for thread in [committing, *threads]), f"they have not ended within {END_SECONDS_MAX} s", server)
     expect(server.value("SELECT b FROM d.t") == WAITERS + 1, "an update is missing", server)
     server.stop()
 
