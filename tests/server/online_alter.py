@@ -8,7 +8,10 @@ from cheetah_tools.say import Failure
 from cheetah_tools.servertests import expect
 
 ROWS = 60000
-WAIT_SECONDS = 30
+WAIT_SECONDS = 60
+# Transactions that have ended while indexes were added, and how many times as many builds may be needed for them where writers are starved.
+MEANWHILE_MIN, MORE_BUILDS = 20, 10
+ROWS_MAX = 3_200_000
 ADD = "ALTER TABLE t ADD INDEX b (b), ADD INDEX cb (c, b(10)), ADD UNIQUE ca (c, a), ALGORITHM=NOCOPY, LOCK=NONE"
 WRITES = ["UPDATE t SET b = MD5(RAND()), c = c + 1 WHERE a = {key}", "DELETE FROM t WHERE a = {key}",
           "INSERT IGNORE INTO t VALUES ({key}, MD5(RAND()), RAND() * 1000)", "UPDATE IGNORE t SET a = a + 100000 WHERE a = {key}"]
@@ -58,8 +61,9 @@ def test_writers_go_on_while_indexes_are_added(context):
     writers = [Writer(server, number) for number in range(3)]
     for writer in writers:
         writer.start()
-    meanwhile = 0
-    for _ in range(max(3, context.rounds // 4)):
+    meanwhile, builds, usual = 0, 0, max(3, context.rounds // 4)
+    while builds < usual or (meanwhile <= MEANWHILE_MIN and builds < usual * MORE_BUILDS):
+        builds += 1
         before = sum(writer.done for writer in writers)
         server.sql(ADD, "d")
         meanwhile += sum(writer.done for writer in writers) - before
@@ -71,7 +75,7 @@ def test_writers_go_on_while_indexes_are_added(context):
     for writer in writers:
         writer.join(60)
         expect(not writer.failure, f"a writer failed: {writer.failure}", server)
-    expect(meanwhile > 20, f"only {meanwhile} transactions ended while indexes were added", server)
+    expect(meanwhile > MEANWHILE_MIN, f"only {meanwhile} transactions ended while indexes were added", server)
     server.sql(ADD, "d")
     counts = {server.value(f"SELECT COUNT(*) FROM d.t FORCE INDEX ({index}) WHERE {column} IS NOT NULL") for index, column in (("b", "b"), ("cb", "c"), ("ca", "c"))}
     expect(counts == {server.value("SELECT COUNT(*) FROM d.t")}, f"indexes have {counts} rows", server)
@@ -109,7 +113,7 @@ def test_older_snapshots_and_open_transactions(context):
         until(server, "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'Waiting for table metadata lock'")
         writing.execute("UPDATE t SET c = c + 1 WHERE a = 4950")
         writer.commit()
-        adding.join(30)
+        adding.join(WAIT_SECONDS)
         expect(not adding.is_alive(), "ALTER TABLE still waits", server)
     expect(server.value("SELECT SUM(c) FROM d.t FORCE INDEX (c2) WHERE c > 100000") == server.value("SELECT SUM(c) FROM d.t IGNORE INDEX (c2) WHERE c > 100000"),
            "the index lacks what was written meanwhile", server)
@@ -118,32 +122,48 @@ def test_older_snapshots_and_open_transactions(context):
     server.stop()
 
 
+def kill_build(server, statement: str) -> int:
+    """Kill a statement when it has shown how far it is; the number of its error, 0 if it had ended before."""
+    import pymysql
+    worker, outcome = server.connect("d"), []
+
+    def run():
+        try:
+            with worker.cursor() as cursor:
+                cursor.execute(statement)
+            outcome.append(0)
+        except pymysql.MySQLError as failure:
+            outcome.append(failure.args[0])
+
+    building = threading.Thread(target=run, daemon=True)
+    building.start()
+    shown = f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {worker.thread_id()} AND progress > 0"
+    while building.is_alive() and not server.value(shown):
+        time.sleep(0.005)
+    server.sql(f"KILL QUERY {worker.thread_id()}")
+    building.join(WAIT_SECONDS)
+    expect(not building.is_alive(), f"{statement}: goes on after KILL", server)
+    worker.close()
+    return outcome[0]
+
+
 def test_a_killed_build_has_shown_how_far_it_was_and_leaves_nothing(context):
     """KILL in the middle of ADD INDEX and of ENABLE KEYS; the table is as it was, and so are the files' trees."""
-    import pymysql
     server = context.server()
     server.start()
     server.sql("CREATE DATABASE d")
     server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT, KEY off (c, b)) ENGINE=CHEETAH", "d")
     server.sql("ALTER TABLE t DISABLE KEYS", "d")
     server.sql("INSERT INTO t SELECT seq, MD5(seq), seq FROM seq_1_to_200000", "d")
-    for statement in ("ALTER TABLE t ADD INDEX b (b), ADD INDEX cb (c, b), ADD INDEX bc (b, c), ALGORITHM=NOCOPY, LOCK=NONE", "ALTER TABLE t ENABLE KEYS"):
-        worker = server.connect("d")
-        failures = []
-
-        def run(connection=worker, text=statement):
-            try:
-                with connection.cursor() as cursor:
-                    cursor.execute(text)
-            except pymysql.MySQLError as failure:
-                failures.append(failure.args[0])
-
-        building = threading.Thread(target=run)
-        building.start()
-        until(server, f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {worker.thread_id()} AND progress > 0")
-        server.sql(f"KILL QUERY {worker.thread_id()}")
-        building.join(WAIT_SECONDS)
-        expect(failures == [1317], f"{statement}: {failures}", server)
+    rows = 200000
+    for statement, undo in (("ALTER TABLE t ADD INDEX b (b), ADD INDEX cb (c, b), ADD INDEX bc (b, c), ALGORITHM=NOCOPY, LOCK=NONE",
+                             "ALTER TABLE t DROP INDEX b, DROP INDEX cb, DROP INDEX bc"), ("ALTER TABLE t ENABLE KEYS", "ALTER TABLE t DISABLE KEYS")):
+        while (outcome := kill_build(server, statement)) == 0 and rows < ROWS_MAX:
+            # On a busy machine it had ended before anybody saw how far it was, or before the kill came.
+            server.sql(undo, "d")
+            server.sql(f"INSERT INTO t SELECT seq, MD5(seq), seq FROM seq_{rows + 1}_to_{2 * rows}", "d")
+            rows *= 2
+        expect(outcome == 1317, f"{statement}: {outcome}", server)
         names = [row[2] for row in server.sql("SHOW INDEX FROM d.t")]
         expect(names == ["PRIMARY", "off", "off"], f"indexes after KILL: {names}", server)
     expect(server.sql("CHECK TABLE d.t EXTENDED")[-1][3] == "OK", "the table is damaged", server)
@@ -159,7 +179,7 @@ def test_a_killed_build_has_shown_how_far_it_was_and_leaves_nothing(context):
     server.sql("ALTER TABLE t ADD INDEX b (b), ADD INDEX cb (c, b), ADD UNIQUE ab (a, b), ALGORITHM=NOCOPY", "d")
     expect(server.sql("CHECK TABLE d.t EXTENDED")[-1][3] == "OK", "indexes that were built at the same time are not right", server)
     server.sql("ALTER TABLE t ENABLE KEYS, ALGORITHM=COPY", "d")
-    expect(server.value("SELECT COUNT(*) FROM d.t FORCE INDEX (off) WHERE c > 0") == 200000, "the index lacks rows", server)
+    expect(server.value("SELECT COUNT(*) FROM d.t FORCE INDEX (off) WHERE c > 0") == rows, "the index lacks rows", server)
     server.stop()
 
 
