@@ -5,7 +5,7 @@ import time
 
 from cheetah_tools import binlog
 from cheetah_tools.say import note
-from cheetah_tools.servertests import expect
+from cheetah_tools.servertests import expect, wait_until
 
 LOADERS = 3
 ROWS = 6000
@@ -115,6 +115,8 @@ def test_loads_and_the_binary_log_agree_after_kills(context):
         for loader in loaders:
             loader.start()
         time.sleep(context.rng.uniform(0.5, 1.5))
+        if not loads:
+            wait_until(lambda: server.status("Cheetah_loads") > 0, "nothing is loaded", server)
         loads += server.value("SELECT VARIABLE_VALUE + 0 FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Cheetah_loads'")
         server.kill()
         for loader in loaders:
