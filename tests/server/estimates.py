@@ -1,8 +1,6 @@
 """information_schema.CHEETAH_COMPRESSION_ESTIMATE: what it says of a table of another engine is what the table weighs as one of ours."""
 
-import time
-
-from cheetah_tools.servertests import expect
+from cheetah_tools.servertests import expect, wait_until
 
 CHECKPOINT = "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS"
 # Of tables of some MB, that are loaded and written once; or what the estimate says of itself, with twice and a half the width: five standard
@@ -10,7 +8,6 @@ CHECKPOINT = "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS"
 TOLERANCE, WIDTH = 0.15, 2.5
 # Tables of less than a MiB are not loaded: the checkpoint may have come while their rows had versions, 12 bytes each.
 TOLERANCE_SMALL = 0.25
-PURGE_SECONDS_MAX = 20
 WORDS = "ELT(1 + FLOOR(RAND(seq) * 7), 'apple ', 'pear and plum ', 'quince ', 'nut', 'cherry pie ', 'fig ', 'grapes ')"
 TEXT = f"CONCAT({', '.join([WORDS.replace('seq)', f'seq * {17 + step})') for step in range(9)])})"
 TABLES = {
@@ -38,13 +35,10 @@ def test_estimates_agree_with_what_tables_become(context):
         server.sql(f"CREATE TABLE d.{name} ({columns}) ENGINE=InnoDB")
         server.sql(f"INSERT INTO d.{name} SELECT {rows}", "d")
         server.sql(f"ANALYZE TABLE d.{name}")
-        began = time.monotonic()
         estimates = server.sql(ESTIMATE.format(name))
-        took = time.monotonic() - began
         expect([row[:3] for row in estimates] == [("none", 0, None), ("lz4", 0, None), ("zstd", 1, 8), ("zstd", 12, 4), ("zstd", 15, 2),
                                                   ("zstd", 19, 1)], f"{name}: {estimates}", server)
         expect(all(row[7] == "InnoDB" for row in estimates), f"{name}: {estimates}", server)
-        expect(took < 30, f"{name}: {took:.1f} s", server)
         for none, row in ((True, estimates[0]), (False, estimates[2])):
             server.sql(f"ALTER TABLE d.{name} ENGINE=CHEETAH COMPRESSION='{'none' if none else 'zstd'}'")
             expect_estimated(server, name, row)
@@ -54,9 +48,7 @@ def test_estimates_agree_with_what_tables_become(context):
 
 def expect_estimated(server, name: str, row) -> None:
     """The table weighs what it was thought to, once its rows have no versions any more."""
-    deadline = time.monotonic() + PURGE_SECONDS_MAX
-    while server.status("Cheetah_transactions_to_purge") > 0 and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_until(lambda: server.status("Cheetah_transactions_to_purge") == 0, "purge is not done", server)
     server.sql(CHECKPOINT)
     (real, rows), = server.sql(f"SELECT stored_bytes, table_rows FROM information_schema.cheetah_tables WHERE table_name = '{name}'")
     # The server's count of an InnoDB table is an estimate itself.
