@@ -5,7 +5,7 @@ import threading
 import time
 
 from cheetah_tools.engines import allocated
-from cheetah_tools.servertests import expect
+from cheetah_tools.servertests import WAIT_SECONDS_MAX, expect, wait_until
 
 ROWS = 20000
 # The table of the first document, filled as there: digits by chance.
@@ -16,6 +16,8 @@ FILL = f"""INSERT INTO d.sbtest SELECT seq, FLOOR(RAND() * {ROWS}),
            FROM seq_1_to_{ROWS}"""
 CHECKPOINT = "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS"
 LOOKS_MAX = 100
+# Looks at growing files, and those at a moment when little was written.
+LOOKS_MIN, TIGHT_MIN = 10, 5
 # What the engine may have in hand at a moment, on its way to a file.
 EXTENT = 1 << 20
 
@@ -27,8 +29,14 @@ def started(context, options: dict = None):
     server.sql("CREATE DATABASE d")
     server.sql(SBTEST)
     server.sql(FILL, "d")
-    server.sql(CHECKPOINT)
+    rest(server)
     return server
+
+
+def rest(server) -> None:
+    """Wait until nothing is left that changes pages by itself, and bring all to disk."""
+    wait_until(lambda: server.status("Cheetah_transactions_to_purge") == 0, "purge is not done", server)
+    server.sql(CHECKPOINT)
 
 
 def columns(server, view: str) -> list:
@@ -64,7 +72,8 @@ def test_V1_images_that_are_made_and_read_are_counted_with_their_times(context):
     """By length and by index, in InnoDB's columns; the _RESET twins start the counters again."""
     server = started(context)
     expect_columns_of_innodb(server, "CMP", "CMP_RESET", "CMP_PER_INDEX", "CMP_PER_INDEX_RESET")
-    rows = server.sql("SELECT page_size, compress_ops, compress_time, compress_time_us FROM information_schema.cheetah_cmp")
+    made = "SELECT page_size, compress_ops, compress_time, compress_time_us FROM information_schema.cheetah_cmp"
+    rows = server.sql(made)
     expect([row[0] for row in rows] == [1024, 2048, 4096, 8192, 16384, 32768, 65536], f"{rows}", server)
     pages = sum(row[1] for row in rows)
     expect(pages >= ROWS * 150 // 16384, f"{pages} images for {ROWS} rows", server)
@@ -75,6 +84,8 @@ def test_V1_images_that_are_made_and_read_are_counted_with_their_times(context):
     by_index = dict(server.sql("SELECT index_name, compress_ops FROM information_schema.cheetah_cmp_per_index "
                                "WHERE database_name = 'd' AND table_name = 'sbtest'"))
     expect(by_index.keys() == {"PRIMARY", "k"} and by_index["PRIMARY"] > by_index["k"] > 0, f"{by_index}", server)
+    # More may have been made since the first look.
+    pages = sum(row[1] for row in server.sql(made))
     expect(sum(by_index.values()) <= pages, f"{by_index} of {pages}", server)
     server.restart()
     server.sql("SELECT SUM(CRC32(pad)) FROM d.sbtest")
@@ -201,13 +212,14 @@ def test_V3_show_table_status_has_the_bytes_on_disk(context):
     server.sql("CREATE TABLE d.copy LIKE d.sbtest")
     server.sql("INSERT INTO d.copy SELECT * FROM d.sbtest")
     server.sql("DELETE FROM d.copy WHERE id % 2 = 0")
-    server.sql(CHECKPOINT)
-    tables = [table_status(server, name) for name in ("sbtest", "copy")]
+    rest(server)
+    files, (tables, shown) = unchanged_around(
+        server, lambda: segment_bytes(server),
+        lambda: ([table_status(server, name) for name in ("sbtest", "copy")], server.status("Cheetah_segment_bytes")))
     expect(all(table["data"] > 5 * table["index"] > 0 for table in tables), f"{tables}", server)
     total = sum(table["data"] + table["index"] + table["free"] for table in tables)
-    files = segment_bytes(server)
     expect(files * 0.7 <= total <= files * 1.02 + 65536, f"{tables}: {total} bytes, the files have {files}", server)
-    expect(abs(server.status("Cheetah_segment_bytes") - files) <= 1 << 20, f"{server.status('Cheetah_segment_bytes')} of {files}", server)
+    expect(abs(shown - files) <= 1 << 20, f"{shown} of {files}", server)
     server.stop()
 
 
@@ -215,14 +227,14 @@ def test_V4_bytes_before_and_after_compression_are_seen_in_sql(context):
     """Both, their ratio, and what is in memory, for each table and index; the file system agrees."""
     server = started(context)
     names = ("logical_bytes", "stored_bytes", "ratio", "free_bytes", "allocated_bytes", "cached_bytes", "compression")
-    logical, stored, ratio, free, allocated, cached, codec = server.sql(
-        f"SELECT {', '.join(names)} FROM information_schema.cheetah_tables WHERE table_name = 'sbtest'")[0]
+    (logical, stored, ratio, free, allocated, cached, codec), (indexes, files) = unchanged_around(
+        server, lambda: server.sql(f"SELECT {', '.join(names)} FROM information_schema.cheetah_tables WHERE table_name = 'sbtest'")[0],
+        lambda: (server.sql("SELECT index_name, logical_bytes, stored_bytes, depth, leaf_pages, pages, fill_percent, cached_bytes "
+                            "FROM information_schema.cheetah_indexes WHERE table_name = 'sbtest'"), segment_bytes(server)))
     expect(logical >= ROWS * 190 and stored < logical / 2 and codec == "zstd", f"{logical} bytes, {stored} on disk", server)
     expect(abs(float(ratio) - logical / stored) < 0.05, f"{ratio} for {logical} and {stored}", server)
-    expect(allocated == stored + free <= segment_bytes(server) + 65536, f"{allocated} of {segment_bytes(server)}", server)
+    expect(allocated == stored + free <= files + 65536, f"{allocated} of {files}", server)
     expect(0 < cached <= logical, f"{cached} of {logical} bytes in memory", server)
-    indexes = server.sql("SELECT index_name, logical_bytes, stored_bytes, depth, leaf_pages, pages, fill_percent, cached_bytes "
-                         "FROM information_schema.cheetah_indexes WHERE table_name = 'sbtest'")
     expect([row[0] for row in indexes] == ["PRIMARY", "k"], f"{indexes}", server)
     expect((sum(row[1] for row in indexes), sum(row[2] for row in indexes)) == (logical, stored), f"{indexes}", server)
     expect(sum(row[7] for row in indexes) == cached, f"{indexes}, {cached}", server)
@@ -247,8 +259,10 @@ def test_V5_information_schema_tables_has_rows_and_lengths(context):
     server = started(context)
     server.sql("DELETE FROM d.sbtest WHERE id % 10 = 0")
     (rows, average, data, index, free), shown = unchanged_around(
-        server, "SELECT table_rows, avg_row_length, data_length, index_length, data_free FROM information_schema.tables WHERE table_name = 'sbtest'",
-        "SELECT stored_data_bytes, stored_index_bytes, free_bytes FROM information_schema.cheetah_tables WHERE table_name = 'sbtest'")
+        server, lambda: server.sql("SELECT table_rows, avg_row_length, data_length, index_length, data_free FROM information_schema.tables "
+                                   "WHERE table_name = 'sbtest'")[0],
+        lambda: server.sql("SELECT stored_data_bytes, stored_index_bytes, free_bytes FROM information_schema.cheetah_tables "
+                           "WHERE table_name = 'sbtest'")[0])
     expect(rows == ROWS - ROWS // 10, f"{rows} rows", server)
     expect(average == data // rows and 0 < index < data, f"{average} for {data} bytes", server)
     # What is free changes with what others write.
@@ -256,14 +270,14 @@ def test_V5_information_schema_tables_has_rows_and_lengths(context):
     server.stop()
 
 
-def unchanged_around(server, first: str, second: str) -> tuple:
-    """The rows of two queries, of a moment at which the lengths that the first shows did not change: purge and what writes pages go on beside."""
+def unchanged_around(server, first, second) -> tuple:
+    """What two functions give at a moment at which the first one's did not change: purge and what writes pages go on beside."""
     for _ in range(LOOKS_MAX):
-        before, between, after = (server.sql(query)[0] for query in (first, second, first))
-        if before[:4] == after[:4]:
+        before, between, after = first(), second(), first()
+        if before == after:
             return before, between
         time.sleep(0.05)
-    return expect(False, f"the lengths changed during each of {LOOKS_MAX} looks: {before}, {after}", server)
+    return expect(False, f"it changed during each of {LOOKS_MAX} looks: {before}, {after}", server)
 
 
 def test_V6_three_ways_to_count_rows_agree(context):
@@ -293,14 +307,14 @@ def test_V7_cardinalities_are_sampled_kept_and_taken_again(context):
     expect(server.value("SELECT @@cheetah_stats_persistent_sample_pages") == 20, "another default", server)
     # Without dictionaries: where a tree may have one, ANALYZE reads pages to try it on, whatever the number of places.
     server.sql("ALTER TABLE sbtest COMPRESSION='lz4'", "d")
-    server.sql(CHECKPOINT)
+    rest(server)
     few, many = [], []
     for places, found in ((4, few), (40, many)):
         server.options["cheetah_stats_persistent_sample_pages"] = places
         found.append(images_read_by_analyze(server))
     expect(few[0] * 2 < many[0], f"{few} images for 4 places, {many} for 40", server)
     server.sql(f"INSERT INTO sbtest SELECT id + {ROWS}, k, c, pad FROM sbtest", "d")
-    server.sql(CHECKPOINT)
+    rest(server)
     server.options["cheetah_stats_persistent_sample_pages"] = 4
     few.append(images_read_by_analyze(server))
     expect(few[1] < few[0] * 1.5 + 10, f"images that are read, before and after the table has become twice as large: {few}", server)
@@ -343,8 +357,9 @@ def test_the_files_are_as_long_as_the_views_say_at_any_time(context):
     threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(2)]
     for thread in threads:
         thread.start()
-    until, looks, tight = time.monotonic() + 6, 0, 0
-    while time.monotonic() < until and not failures:
+    began, looks, tight = time.monotonic(), 0, 0
+    # A busy machine needs longer to have looked often enough, and when little was written.
+    while not failures and (time.monotonic() < began + 6 or ((looks <= LOOKS_MIN or tight <= TIGHT_MIN) and time.monotonic() < began + WAIT_SECONDS_MAX)):
         written, before = written_bytes(server), server.status("Cheetah_segment_bytes")
         files = segment_bytes(server)
         after = server.status("Cheetah_segment_bytes")
@@ -355,12 +370,15 @@ def test_the_files_are_as_long_as_the_views_say_at_any_time(context):
         tight += allowed < 2 * EXTENT
         for view in ("cheetah_tables", "cheetah_indexes"):
             with Watch(server) as watch:
+                written = written_bytes(server)
                 allocated = server.value(f"SELECT SUM(allocated_bytes) FROM information_schema.{view}")
+                allowed = EXTENT + written_bytes(server) - written
+            # A thread that is starved does not see how they shrink and grow again between two of its looks; as above.
             least, most = min(watch.seen), max(watch.seen)
-            expect(least - EXTENT <= allocated <= most + EXTENT, f"{view} has {allocated} bytes, the files {watch.seen}", server)
+            expect(least - allowed <= allocated <= most + allowed, f"{view} has {allocated} bytes, the files {watch.seen}, allowed {allowed}", server)
         looks += 1
     stop.set()
     for thread in threads:
         thread.join(60)
-    expect(not failures and looks > 10 and tight > 5, f"{looks} looks, {tight} at a moment when little was written, {failures}", server)
+    expect(not failures and looks > LOOKS_MIN and tight > TIGHT_MIN, f"{looks} looks, {tight} at a moment when little was written, {failures}", server)
     server.stop()
