@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
@@ -142,6 +143,25 @@ class Definitions(unittest.TestCase):
         self.assertEqual(dump.definition_lines(statement), [statement])
 
 
+def waited_once_begun(file: Path, program: str):
+    """`testall.waited`, whose second begins when the process whose number comes into the file sleeps in that program."""
+    wait = testall.waited
+
+    def waited(process, out):
+        deadline = time.monotonic() + 60
+        while not is_asleep(file, program) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return wait(process, out)
+    return waited
+
+
+def is_asleep(file: Path, program: str) -> bool:
+    """Whether the process whose number is in the file is this program, and waits."""
+    number = stuck.read(file).strip()
+    words = stuck.read(Path(f"/proc/{number}/stat")) if number else ""
+    return f"({program})" in words and words.rpartition(")")[2].split()[:1] == ["S"]
+
+
 class Outputs(unittest.TestCase):
     def test_results_of_the_driver_are_read(self):
         text = ("storage_engine/trx.insert 'x' w1 [ pass ]  27\nmain.a w2 [ fail ]\n"
@@ -162,9 +182,10 @@ class Outputs(unittest.TestCase):
 
     def test_a_step_that_hangs_is_ended_with_all_it_started_and_says_what_it_was_at(self):
         with tempfile.TemporaryDirectory() as folder:
-            script = f"sleep 600 & echo $! > {folder}/pid; echo begun; wait"
+            script = f"sleep 600 & echo begun; echo $! > {folder}/pid; wait"
             shown = io.StringIO()
-            with mock.patch.multiple(testall, LOGS=Path(folder), STEP_SECONDS_MAX=1), contextlib.redirect_stdout(shown):
+            with mock.patch.multiple(testall, LOGS=Path(folder), STEP_SECONDS_MAX=1, waited=waited_once_begun(Path(folder, "pid"), "sleep")), \
+                    contextlib.redirect_stdout(shown):
                 outcome = testall.run(testall.Step("hangs", ["sh", "-c", script], inverted=True))
             self.assertEqual(outcome, (0, 1, 0))
             self.assertRegex(shown.getvalue(), r"FAILED in \d+ s(.|\n)*begun(.|\n)*was ended after 1 s(.|\n)*: sleep 600\n +sleep +S ")
@@ -173,7 +194,8 @@ class Outputs(unittest.TestCase):
     def test_ctrl_c_while_a_step_is_ended_ends_it_as_well(self):
         with tempfile.TemporaryDirectory() as folder:
             script = f"trap '' TERM; echo $$ > {folder}/pid; sleep 600 & wait"
-            with mock.patch.multiple(testall, LOGS=Path(folder), STEP_SECONDS_MAX=1), contextlib.redirect_stdout(io.StringIO()), \
+            begun = waited_once_begun(Path(folder, "pid"), "sh")
+            with mock.patch.multiple(testall, LOGS=Path(folder), STEP_SECONDS_MAX=1, waited=begun), contextlib.redirect_stdout(io.StringIO()), \
                     mock.patch.object(stuck, "describe", side_effect=KeyboardInterrupt), mock.patch.object(stuck, "STOP_SECONDS_MAX", 1), \
                     self.assertRaises(KeyboardInterrupt):
                 testall.run(testall.Step("hangs", ["sh", "-c", script]))
