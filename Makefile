@@ -30,7 +30,7 @@ fuzz:   ## every decoder under libFuzzer, FUZZ_SECONDS each (needs a nightly com
 	@cd fuzz && for target in $$(cargo +nightly fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=$(or $(FUZZ_SECONDS),60) -timeout=5 -malloc_limit_mb=128 || exit 1; done
 lab:   ; @$(CHEETAH) lab run --build $(LAB)   ## the documents' experiments side by side, as a page; FULL=1, EXPERIMENT=name, SCALE=0.1, ENGINES="..", REPEATS, DUMP, XML, LIVE
 lab-compare: ; @$(CHEETAH) lab compare "$(A)" "$(B)" $(foreach name,$(EXPERIMENT),--experiment $(name))   ## two runs of the lab: what moved beyond the noise, as a page (A=name B=name)
-labtests: build ; @$(CHEETAH) lab-tests $(ARGS)   ## the lab's own tests (ARGS="tests/lab/test_page.py")
+labtests: build ; @$(CHEETAH) pytest tests/lab $(ARGS)   ## the lab's own tests (ARGS="test_page")
 deb:   ; @$(CHEETAH) deb       ## build/mariadb-plugin-cheetah_*.deb
 install: ; @$(CHEETAH) install   ## into the installed server, if it is of the very same version
 clean: ; @$(CHEETAH) clean     ## delete what was built

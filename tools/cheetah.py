@@ -26,7 +26,7 @@ COMMANDS = {
     "server-tests": "servertests:main",
     "isolation": "isolation:main",
     "lab": "lab:main",
-    "lab-tests": "lab:tests",
+    "pytest": "environment:pytest",
     "licences": "licences:main",
     "test": "testall:main",
     "deb": "package:deb",

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cheetah_tools import environment
 
 LIGHT, DARK = "light", "dark"
 CONTRAST_MIN = 4.5      # of text and its background (WCAG 2.1, level AA)
@@ -15,6 +16,7 @@ NOTHING = "rgba(0, 0, 0, 0)"
 
 def open_browser():
     """A driver for Chromium; the test skips where there is none."""
+    environment.browser()
     program, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not program or not driver:
         pytest.skip("no Chromium here: apt install chromium chromium-driver")

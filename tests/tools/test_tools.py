@@ -172,13 +172,13 @@ class Outputs(unittest.TestCase):
     def test_counts_are_summed_and_a_failure_without_a_count_counts(self):
         step = testall.Step("t", [], result=testall.CARGO_RESULT)
         text = "test result: ok. 3 passed; 0 failed; 1 ignored\ntest result: ok. 4 passed; 0 failed; 0 ignored\n"
-        self.assertEqual(testall.counts(step, text, True), (7, 0, 1))
-        self.assertEqual(testall.counts(step, text, False), (7, 1, 1))
-        self.assertEqual(testall.counts(testall.Step("s", []), "skipped: no data", True), (0, 0, 1))
+        self.assertEqual(testall.counts(step, text, Path("none"), True), (7, 0, 1))
+        self.assertEqual(testall.counts(step, text, Path("none"), False), (7, 1, 1))
+        self.assertEqual(testall.counts(testall.Step("s", []), "skipped: no data", Path("none"), True), (0, 0, 1))
         self.assertEqual(testall.failures("ok a\nFAIL b (1 s)\n  because\n\n  twice\nok c\ntest d ... FAILED\n"),
                          ["FAIL b (1 s)", "  because", "  twice", "test d ... FAILED"])
         step = testall.Step("l", [], result=testall.LICENCES_RESULT)
-        self.assertEqual(testall.counts(step, "cargo-deny: skipped\nlicences: 1 passed, 0 failed, 1 skipped\n", True), (1, 0, 1))
+        self.assertEqual(testall.counts(step, "cargo-deny: skipped\nlicences: 1 passed, 0 failed, 1 skipped\n", Path("none"), True), (1, 0, 1))
 
     def test_a_step_that_hangs_is_ended_with_all_it_started_and_says_what_it_was_at(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -2,9 +2,11 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as xml
 from pathlib import Path
 
 from . import stuck
@@ -17,12 +19,11 @@ CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+
 SQL_RESULT = re.compile(r"^sql: (\d+) passed, (\d+) failed", re.M)
 SERVER_RESULT = re.compile(r"^server: (\d+) passed, (\d+) failed, (\d+) skipped", re.M)
 LICENCES_RESULT = re.compile(r"^licences: (\d+) passed, (\d+) failed, (\d+) skipped", re.M)
-LAB_RESULT = re.compile(r"^lab: (\d+) passed, (\d+) failed, (\d+) skipped", re.M)
 ISOLATION_RESULT = re.compile(r"^isolation: (\d+) passed, (\d+) failed", re.M)
 SUITES_RESULT = re.compile(r"^suites: (\d+) of \d+ pass .*?, (\d+) differ with a listed reason, (\d+) without", re.M)
 
-# Lines by which our suites, cargo, unittest and mtr say that something failed.
-FAILURE = re.compile(r"^(FAIL|error(\[E\d+\])?:|.* panicked at |test .* \.\.\. FAILED$|test .* has been running for over |.*\[ fail \])")
+# Lines by which our suites, cargo, pytest and mtr say that something failed.
+FAILURE = re.compile(r"^(FAIL|ERROR |error(\[E\d+\])?:|.* panicked at |test .* \.\.\. FAILED$|test .* has been running for over |.*\[ fail \])")
 FAILURE_LINES_MAX = 30
 
 LINES_OF_FAILED = 25
@@ -44,7 +45,7 @@ STEPS = [
     Step("format", ["cargo", "fmt", "--all", "--check"]),
     Step("clippy", ["cargo", "clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
     Step("licences", [*TOOL, "licences"], result=LICENCES_RESULT),
-    Step("tools", [sys.executable, "-B", "-m", "unittest", "discover", "-s", "tests/tools"]),
+    Step("tools", [*TOOL, "pytest", "tests/tools"]),
     Step("cargo test", ["cargo", "test", "--workspace", "--no-fail-fast"], result=CARGO_RESULT),
     Step("build", [*TOOL, "build"]),
     Step("sql", [*TOOL, "sql-tests"], needs="build", result=SQL_RESULT),
@@ -59,7 +60,7 @@ STEPS = [
          needs="build", inverted=True),
     Step("crash", [*TOOL, "crash", "--rounds", "8"], needs="build"),
     Step("check-data", [*TOOL, "check-data", "--quick"], needs="build"),
-    Step("lab", [*TOOL, "lab-tests"], needs="build", result=LAB_RESULT),
+    Step("lab", [*TOOL, "pytest", "tests/lab"], needs="build"),
     Step("suites", [*TOOL, "suites", "--quick"], needs="build", result=SUITES_RESULT),
 ]
 
@@ -92,11 +93,14 @@ def main(arguments: list) -> int:
 def run(step: Step) -> tuple:
     """Run one step; passed, failed, skipped. A step without counts of its own counts as one."""
     print(f"{step.name:<42} ", end="", flush=True)
-    log = log_of(step)
+    log, report = log_of(step), log_of(step).with_suffix(".xml")
+    report.unlink(missing_ok=True)
+    settings = {"CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never",
+                "PYTEST_ADDOPTS": "--junitxml=" + shlex.quote(str(report))}
     started = time.monotonic()
     with open(log, "wb") as out:
-        process = subprocess.Popen(step.words, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                   env={**os.environ, "CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never"})
+        process = subprocess.Popen(step.words, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=out,
+                                   stderr=out, env={**os.environ, **settings})
         try:
             status = waited(process, out)
         except BaseException:
@@ -105,11 +109,12 @@ def run(step: Step) -> tuple:
             raise
     text = log.read_text(errors="replace")
     ok = status is not None and (status != 0) == step.inverted
-    outcome = counts(step, text, ok)
+    outcome = counts(step, text, report, ok)
     lines = [line for line in text.strip().splitlines() if line.strip()]
     numbers = f"{outcome[0]} passed, {outcome[1]} failed" + (f", {outcome[2]} skipped" if outcome[2] else "")
-    summary = lines[-1][:150] if lines and not step.result and not step.inverted and ok else numbers
+    summary = lines[-1][:150] if lines and not step.result and not step.inverted and ok and not report.exists() else numbers
     print(f"{'ok' if ok else 'FAILED'} in {time.monotonic() - started:.0f} s  {summary}", flush=True)
+    print("".join(f"    skipped: {reason[:300]}\n" for reason in skips(report)), end="", flush=True)
     if not ok:
         end = next((at for at, line in enumerate(lines) if line.startswith(ENDED)), len(lines))
         told = lines[max(0, end - LINES_OF_FAILED):end] + lines[end:][:LINES_OF_STUCK]
@@ -141,11 +146,25 @@ def failures(text: str) -> list:
     return [line[:300] for group in told for line in group][:FAILURE_LINES_MAX]
 
 
-def counts(step: Step, text: str, ok: bool) -> tuple:
-    """Passed, failed, skipped tests of a step, from its output."""
+def suites(report: Path) -> list:
+    """The suites in pytest's report (JUnit's XML); none where pytest did not run or did not end."""
+    return list(xml.parse(report).getroot().iter("testsuite")) if report.exists() else []
+
+
+def skips(report: Path) -> list:
+    """Skipped tests, and why."""
+    return [f"{case.get('name')}: {skipped.get('message')}" for suite in suites(report)
+            for case in suite.iter("testcase") for skipped in case.iter("skipped")]
+
+
+def counts(step: Step, text: str, report: Path, ok: bool) -> tuple:
+    """Passed, failed, skipped tests of a step: by pytest's report, or from its output."""
     found = [tuple(map(int, numbers)) for numbers in step.result.findall(text)] if step.result else []
     if step.result is SUITES_RESULT:
         found = [(passed, bad, listed) for passed, listed, bad in found]
+    for suite in suites(report):
+        tests, *bad, skipped = (int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped"))
+        found.append((tests - sum(bad) - skipped, sum(bad), skipped))
     total = [sum(column) for column in zip(*[(*row, 0)[:3] for row in found])] if found else [int(ok), 0, 0]
     if last_line(text).startswith("skipped"):
         return 0, 0, 1

@@ -1,0 +1,142 @@
+"""The virtual environment `var/venv`: the libraries of the lab, and pytest for all tests in Python.
+
+`lab/requirements.lock` and `tests/requirements.lock` pin what is in it. It is made beside its place
+and renamed, so an interrupted run makes it again. A new lock or interpreter remakes it.
+"""
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from . import apt
+from .paths import PROJECT, VAR, show
+from .say import Failure, note, step
+
+PLACE = VAR / "venv"
+LOCK, TEST_LOCK = PROJECT / "lab/requirements.lock", PROJECT / "tests/requirements.lock"
+BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}   # program -> package
+PYTHON_LEAST = (3, 11)
+
+
+def pytest(arguments: list) -> None:
+    """The command `pytest FOLDER ..`; tests/conftest.py says what may follow. Does not return."""
+    hand_over([str(ensure(tests=True)), "-m", "pytest", *arguments])
+
+
+def hand_over(words: list) -> None:
+    """Become another program, which finds the modules of the lab and the tools."""
+    sys.stdout.flush()
+    modules = os.pathsep.join([str(PROJECT / "lab"), str(PROJECT / "tools")])
+    os.execve(words[0], [words[0], "-B", *words[1:]],
+              {**os.environ, "PYTHONPATH": modules, "PYTHONDONTWRITEBYTECODE": "1"})
+
+
+def ensure(tests: bool = False) -> Path:
+    """The environment's interpreter, with everything installed; may download. Failure if it cannot."""
+    if sys.version_info < PYTHON_LEAST:
+        raise Failure(f"needed: Python {PYTHON_LEAST[0]}.{PYTHON_LEAST[1]} or newer; "
+                      f"this is {sys.version.split()[0]} ({sys.executable})")
+    python = PLACE / "bin/python"
+    if not python.exists() or marked(LOCK, PLACE) != key(LOCK):
+        make()
+    if tests and marked(TEST_LOCK, PLACE) != key(TEST_LOCK):
+        install(TEST_LOCK, PLACE)
+    return python
+
+
+def make() -> None:
+    """Make the environment beside its place, and rename it. What is run in it has no absolute path."""
+    have_venv()
+    fresh = PLACE.with_name("venv.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.parent.mkdir(parents=True, exist_ok=True)
+    step(f"making a virtual environment in {show(PLACE)}")
+    try:
+        call([sys.executable, "-m", "venv", str(fresh)], "cannot make a virtual environment")
+        install(LOCK, fresh)
+    except BaseException:   # Ctrl-C, too
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    shutil.rmtree(PLACE, ignore_errors=True)
+    fresh.rename(PLACE)
+
+
+def install(lock: Path, place: Path) -> None:
+    """Install what a lock file names, each file checked against its hash."""
+    note(f"from {show(lock)}: " + " ".join(pinned(lock)))
+    call([str(place / "bin/python"), "-m", "pip", "install", "--require-hashes", "--no-deps", "--no-input",
+          "--disable-pip-version-check", "--quiet", "--requirement", str(lock)],
+         f"cannot install what {show(lock)} names")
+    marker(lock, place).write_text(key(lock))
+
+
+def pinned(lock: Path) -> list:
+    """name==version of each line of a lock file."""
+    return [line.split()[0] for line in lock.read_text().splitlines() if line[:1].isalnum()]
+
+
+def key(lock: Path) -> str:
+    """Changes with the lock file and with the interpreter."""
+    return hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()
+
+
+def marked(lock: Path, place: Path) -> str:
+    """The key of what is installed; empty when it is not."""
+    file = marker(lock, place)
+    return file.read_text() if file.exists() else ""
+
+
+def marker(lock: Path, place: Path) -> Path:
+    """The file that holds the key of what is installed."""
+    return place / f"{lock.parent.name}-{lock.name}"
+
+
+def have_venv() -> None:
+    """Make sure that this Python can make environments; Debian has that in its own package."""
+    if can_make():
+        return
+    install_packages(["python3-venv"])
+    if not can_make():
+        raise Failure(f"{sys.executable} has no ensurepip, so it cannot make virtual environments; "
+                      "use Debian's /usr/bin/python3")
+
+
+def can_make() -> bool:
+    """Whether `python3 -m venv` can work; asked in a new process, for the answer changes."""
+    words = [sys.executable, "-c", "import ensurepip, venv"]
+    return subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+@functools.cache
+def browser() -> None:
+    """Install a browser for the tests of pages; if there is none to be had, they are skipped."""
+    missing = [package for program, package in BROWSER.items() if not shutil.which(program)]
+    if missing:
+        try:
+            install_packages(missing)
+        except Failure as failure:
+            note(f"going on without a browser: {failure}")
+
+
+def install_packages(packages: list) -> None:
+    """Install Debian packages as root; otherwise Failure with the command."""
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise Failure(f"missing on this machine: {', '.join(packages)}; as root: {' '.join(command)}")
+    step("installing " + ", ".join(packages))
+    settings = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(["apt-get", "update", "-q"], env=settings, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, check=False)
+    call(command, "cannot install " + ", ".join(packages), settings)
+
+
+def call(words: list, complaint: str, environment: dict = None) -> None:
+    """Run a command without its chatter; Failure with the end of what it said."""
+    done = subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    if done.returncode != 0:
+        raise Failure(f"{complaint}:\n{apt.last_lines(done.stdout, 6)}")
