@@ -252,9 +252,9 @@ struct FreeBuild {
 };
 
 // Computes the entries of rows in the new indexes. Rows come with their large values in them when an entry needs those.
-class EntryMaker final : private LargeValues {
+class EntryBuilder final : private LargeValues {
  public:
-  explicit EntryMaker(const Alteration &alteration) : alteration_(alteration) {
+  explicit EntryBuilder(const Alteration &alteration) : alteration_(alteration) {
     columns_.resize(alteration.altered()->s->fields);
     const TableCodec &codec = alteration.codec();
     for (unsigned i = 1; i < alteration.from().size(); i++) {
@@ -269,7 +269,7 @@ class EntryMaker final : private LargeValues {
   bool with_values() const { return with_values_; }
 
   static int32_t of_row(void *self, CheetahBytes key, CheetahBytes row, CheetahBuiltEntries *entries) {
-    return static_cast<EntryMaker *>(self)->add(key, row, entries);
+    return static_cast<EntryBuilder *>(self)->add(key, row, entries);
   }
 
   // Puts the columns of keys into the record.
@@ -357,12 +357,12 @@ class AlterContext final : public inplace_alter_handler_ctx {
     build_.reset(build);
     if (code != CHEETAH_OK) return code;
     Progress progress(thd_);
-    return cheetah_run_build(txn_, build, EntryMaker::of_row, &entries_, report_progress, thd_);
+    return cheetah_run_build(txn_, build, EntryBuilder::of_row, &entries_, report_progress, thd_);
   }
 
   int32_t finish() {
     if (!build_) return CHEETAH_OK;
-    return cheetah_finish_build(txn_, build_.get(), EntryMaker::of_row, &entries_);
+    return cheetah_finish_build(txn_, build_.get(), EntryBuilder::of_row, &entries_);
   }
 
   CheetahAlteration for_engine(CheetahBytes mark) const {
@@ -384,7 +384,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
 
  private:
   Alteration alteration_;
-  EntryMaker entries_;
+  EntryBuilder entries_;
   THD *thd_;
   CheetahTxn *txn_;
   const CheetahTable *table_;

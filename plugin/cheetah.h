@@ -341,7 +341,7 @@ typedef struct CheetahPoolStats {
   uint64_t pages;
   uint64_t leaving_pages; /* that leave first, unless they are used again */
   uint64_t dirty_pages;
-  uint64_t gets; /* from here on since the opening */
+  uint64_t gets; /* from here on since the startup */
   uint64_t reads;
   uint64_t creates;
   uint64_t writes;
@@ -415,7 +415,7 @@ void cheetah_set_io_capacity(CheetahDb *db, uint32_t operations_per_second);
 int32_t cheetah_status(CheetahDb *db, CheetahCounterSink sink, void *context);
 int32_t cheetah_status_text(CheetahDb *db, CheetahTextSink sink, void *context);
 /* The sink hears, from any thread until the database is closed, of what goes wrong where no call could be told. */
-void cheetah_announce_troubles(CheetahDb *db, CheetahTextSink sink, void *context);
+void cheetah_announce_background_errors(CheetahDb *db, CheetahTextSink sink, void *context);
 int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
 
 /* Tables. */

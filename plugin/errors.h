@@ -26,7 +26,7 @@ int handler_error(int32_t code, THD *thd);
 // The text of one of our own error numbers; false for others.
 bool own_error_text(int error, String *text);
 
-// As handler_error, for a rollback of a part of the transaction: when that fails, the server must take back all of it.
+// As handler_error, for a rollback of a part of the transaction: when that fails, the server must roll back all of it.
 int rollback_error(int32_t code, THD *thd);
 
 // The engine's last message of this thread.

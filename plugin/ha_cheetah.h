@@ -61,7 +61,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   my_bool register_query_cache_table(THD *, const char *, uint, qc_engine_callback *callback, ulonglong *) override;
   bool get_error_message(int error, String *text) override;
 
-  // Opening.
+  // Startup.
   int open(const char *path, int mode, uint test_if_locked) override;
   int close() override;
   int reset() override;

@@ -22,7 +22,7 @@ void drop_or_warn(const std::string &name);
 void drop_temporary_tables();
 
 // Drops what an interrupted ALTER TABLE has left. To be called after the server's own recovery of DDL, which has
-// finished or taken back every statement by then: a table #sql-... without .frm file belongs to none.
+// finished or rolled back every statement by then: a table #sql-... without .frm file belongs to none.
 void drop_intermediate_tables();
 
 // Renames what the engine has of a partitioned table, and the file that lists its partitions. The server's recovery of

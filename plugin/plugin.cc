@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The plugin: opening and closing the engine, and the declarations that the server reads.
+// The plugin: startup and closing the engine, and the declarations that the server reads.
 #include "connections.h"
 #include "engine.h"
 #include "errors.h"
@@ -22,7 +22,7 @@ static constexpr unsigned version = 0x0001;
 static void hide_directory() { ignore_db_dirs_append(reinterpret_cast<const char *>(open_config().directory.data)); }
 
 // Called from threads of the engine too.
-static void log_trouble(void *, CheetahBytes text) {
+static void log_background_error(void *, CheetahBytes text) {
   sql_print_error("CHEETAH: %.*s", static_cast<int>(text.len), reinterpret_cast<const char *>(text.data));
 }
 
@@ -34,7 +34,7 @@ static int open_engine(void *hton) {
     sql_print_error("CHEETAH: cannot open the database in '#cheetah' of the data directory: %s", message.c_ptr_safe());
     return 1;
   }
-  cheetah_announce_troubles(engine.db, log_trouble, nullptr);
+  cheetah_announce_background_errors(engine.db, log_background_error, nullptr);
   cheetah_describe_connections(engine.db, describe_connection, nullptr);
   cheetah_choose_victims(engine.db, later_session);
   set_handlerton(static_cast<handlerton *>(hton));

@@ -138,7 +138,7 @@ int Session::rollback(THD *thd, bool all) {
   return error;
 }
 
-// The server forgets that a statement was killed before it has the statement taken back; its error says so still.
+// The server forgets that a statement was killed before it has the statement rolled back; its error says so still.
 static bool was_killed(THD *thd) {
   if (!thd->is_error()) return false;
   uint error = thd->get_stmt_da()->sql_errno();

@@ -1,4 +1,4 @@
-//! The state of a generation: refused, or read again as it was when it is written again.
+//! The state of an epoch: refused, or read again as it was when it is written again.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders stand together")]
 
@@ -7,4 +7,4 @@ mod decoded;
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| decoded::generation_state(bytes));
+fuzz_target!(|bytes: &[u8]| decoded::epoch_state(bytes));

@@ -2,7 +2,7 @@
 
 From REPEATABLE READ on, whatever a statement reads with a lock, changes or does not find stays so until its transaction ends. So the committed
 transactions, executed one after the other in the order of their commits, must give the same results, and the same table in the end. This holds whatever
-the other engine does, so it bounds what a reason may excuse. Left out, as nothing keeps it as it was, is what was taken back: with its transaction, to a
+the other engine does, so it bounds what a reason may excuse. Left out, as nothing keeps it as it was, is what was rolled back: with its transaction, to a
 savepoint, or because it has waited in vain. What SKIP LOCKED passes may be missing.
 
 A consistent read of REPEATABLE READ, and one outside of transactions, is executed where its snapshot was taken. Where that is not certain (its
@@ -65,7 +65,7 @@ def units(entries: list, level: str) -> list:
 
 
 def go_back(progress: Progress, entry) -> None:
-    """A savepoint is set, or what came after it is taken back."""
+    """A savepoint is set, or what came after it is rolled back."""
     if " TO " not in entry.text:
         progress.mark = len(progress.entries)
     elif not entry.outcome.error and progress.mark is not None:

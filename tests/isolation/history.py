@@ -23,13 +23,13 @@ class Op:
     __slots__ = ("kind", "sent", "answered", "seen", "key", "value", "undone", "lengths", "covered")
 
     def active_at(self, place: int) -> bool:
-        """Whether a write was not taken back yet when the transaction's operation `place` ran."""
+        """Whether a write was not rolled back yet when the transaction's operation `place` ran."""
         return not self.undone or place < self.undone
 
     def __init__(self, kind, sent, answered, seen=None, key=None, value=None, undone=0, lengths=False, covered=False):
         self.kind, self.sent, self.answered = kind, sent, answered
         self.seen, self.key, self.value = seen, key, value
-        self.undone = undone      # taken back by ROLLBACK TO SAVEPOINT when the transaction had so many operations; 0: never
+        self.undone = undone      # rolled back by ROLLBACK TO SAVEPOINT when the transaction had so many operations; 0: never
         self.lengths = lengths    # `seen` has lengths of lists instead of lists
         self.covered = covered    # read from a secondary index alone
 

@@ -52,10 +52,10 @@ class Commits(unittest.TestCase):
             self.assertFalse(self.explained(entries, 1, level))
         self.assertTrue(self.explained(entries, 1, "READ COMMITTED"), "nothing is said of that level")
 
-    def test_a_read_of_what_is_taken_back_is_not(self):
+    def test_a_read_of_what_is_rolled_back_is_not(self):
         self.assertFalse(self.explained(run(("a", "BEGIN", 0), ("a", "UPDATE +1", 1), ("b", "SELECT ..", 1), ("a", "ROLLBACK", 0)), 0))
 
-    def test_what_is_taken_back_does_not_count(self):
+    def test_what_is_rolled_back_does_not_count(self):
         lines = [("a", "BEGIN", 0), ("a", "SAVEPOINT s", 0), ("a", "UPDATE +5", 1), ("a", "ROLLBACK TO SAVEPOINT s", 0), ("a", "UPDATE +1", 1), ("a", "COMMIT", 0),
                  ("b", "BEGIN", 0), ("b", "UPDATE +7", Outcome(1213)), ("b", "UPDATE +2", 1), ("b", "ROLLBACK", 0), ("c", "UPDATE +9", Outcome(1205))]
         self.assertTrue(self.explained(run(*lines), 3), "after a deadlock a session is outside of its transaction")

@@ -6,7 +6,7 @@ from history import ABORTED, COMMITTED, LOCKING, READ, WRITE
 
 
 def own_writes_at(txn, place: int, key) -> list:
-    """Values the transaction had written to `key` before its operation `place` and not taken back by then."""
+    """Values the transaction had written to `key` before its operation `place` and not rolled back by then."""
     return [op.value for op in txn.ops[:place] if op.kind == WRITE and op.key == key and op.active_at(place)]
 
 
@@ -41,11 +41,11 @@ class Versions:
         if writer is None:
             self.problem("value from nowhere", f"{reader} saw {value} in key {key}, which nobody wrote")
         elif writer is txn:
-            self.problem("internal", f"{reader} saw its own {value} in key {key}, which it had not written yet or had taken back")
+            self.problem("internal", f"{reader} saw its own {value} in key {key}, which it had not written yet or had rolled back")
         elif writer.status == ABORTED:
             self.problem("G1a", f"{reader} saw {value} in key {key}, which {writer.name()} wrote and rolled back")
         elif op.undone:
-            self.problem("G1a", f"{reader} saw {value} in key {key}, which {writer.name()} wrote and took back to a savepoint")
+            self.problem("G1a", f"{reader} saw {value} in key {key}, which {writer.name()} wrote and rolled back to a savepoint")
         else:
             return False
         return True
@@ -170,7 +170,7 @@ class RegisterVersions(Versions):
         self.check_internal()
 
     def add_holds(self, txn, holds) -> None:
-        """For how long a transaction had each row. A row whose insertion was taken back to a savepoint is let go with it."""
+        """For how long a transaction had each row. A row whose insertion was rolled back to a savepoint is let go with it."""
         first = {}
         for op in txn.ops:
             if op.kind != WRITE:

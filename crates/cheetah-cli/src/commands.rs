@@ -27,7 +27,7 @@ impl From<io::Error> for Failure {
 
 type Outcome = std::result::Result<bool, Failure>;
 
-/// Refuses a folder without a control file: opening would create an empty database there.
+/// Refuses a folder without a control file: startup would create an empty database there.
 fn open(dir: &Path) -> std::result::Result<Db, Failure> {
     if !dir.join("CONTROL").is_file() {
         return Err(Failure(format!("{} holds no Cheetah database (no file CONTROL)", dir.display())));

@@ -2,7 +2,7 @@
 //!
 //! Invariant
 //!   I1  After a panic every open database is stopped: what the panic has left half done is not worked on. The next
-//!       opening recovers what was committed.
+//!       startup recovers what was committed.
 
 use crate::types::{CheetahBytes, Code};
 use cheetah::base::{Error, Result};

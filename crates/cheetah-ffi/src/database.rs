@@ -118,7 +118,7 @@ pub unsafe extern "C" fn cheetah_status_text(
 /// A sink and its context, which may be called from any thread.
 struct Listener(CheetahTextSink, *mut c_void);
 
-// SAFETY: by the contract of `cheetah_announce_troubles` the sink may be called from any thread.
+// SAFETY: by the contract of `cheetah_announce_background_errors` the sink may be called from any thread.
 unsafe impl Send for Listener {}
 // SAFETY: as above.
 unsafe impl Sync for Listener {}
@@ -133,7 +133,7 @@ impl Listener {
 /// Tells from now on what goes wrong where no call could be told. The sink is called from any thread, until the database
 /// is closed.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_announce_troubles(
+pub unsafe extern "C" fn cheetah_announce_background_errors(
     db: *mut CheetahDb,
     sink: CheetahTextSink,
     context: *mut c_void,
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn cheetah_announce_troubles(
     // SAFETY: by the contract of the crate the handle is open.
     let db = unsafe { &*db };
     let listener = Listener(sink, context);
-    value((), || db.0.announce_troubles_to(move |text| listener.hear(text)));
+    value((), || db.0.announce_background_errors_to(move |text| listener.hear(text)));
 }
 
 /// Tells the names of all tables.

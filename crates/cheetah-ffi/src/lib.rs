@@ -5,7 +5,7 @@
 //!       read a value that is there.
 //!   I2  Functions that can fail return a [`types::Code`]; message and duplicate key stay with the thread.
 //!   I3  `plugin/cheetah.h` declares exactly what is exported here; a test compares them.
-//! Safety    Callers pass pointers that this library gave out and has not taken back, or that point to initialised
+//! Safety    Callers pass pointers that this library gave out and has not reclaimed, or that point to initialised
 //!           values of the declared type; byte ranges are readable for their whole length. A handle is used by one
 //!           thread at a time; `CheetahDb` and `CheetahTable` may be shared.
 #![expect(clippy::missing_safety_doc, reason = "one contract for all functions, in the head of the crate")]

@@ -110,7 +110,7 @@ pub struct CheetahPoolStats {
     pub leaving_pages: u64,
     /// Of them those that have changed and are not written.
     pub dirty_pages: u64,
-    /// Pages asked for since the opening.
+    /// Pages asked for since the startup.
     pub gets: u64,
     /// Pages read.
     pub reads: u64,

@@ -1,4 +1,4 @@
-//! Tables: creating, dropping, opening, counting, checking.
+//! Tables: creating, dropping, startup, counting, checking.
 
 use crate::barrier::{entry, value};
 use crate::types::*;

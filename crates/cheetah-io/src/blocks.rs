@@ -103,7 +103,7 @@ impl Blocks {
         Some(end)
     }
 
-    fn take_back(&self, bytes: NonNull<[u8]>) {
+    fn roll_back(&self, bytes: NonNull<[u8]>) {
         let offset = bytes.cast::<u8>().addr().get() - self.start.addr().get();
         system::give_back(self.start, offset, self.block_bytes);
         self.numbers.lock().free.push((offset / self.block_bytes) as u32);
@@ -160,7 +160,7 @@ impl DerefMut for Block {
 impl Drop for Block {
     fn drop(&mut self) {
         match &self.home {
-            Some(home) => home.take_back(self.bytes),
+            Some(home) => home.roll_back(self.bytes),
             #[expect(unsafe_code, reason = "back from a pointer to the box that it was")]
             // SAFETY: a block without a home was made from such a box, and nobody else has freed it.
             None => drop(unsafe { Box::from_raw(self.bytes.as_ptr()) }),

@@ -4,7 +4,7 @@
 //! columns, entries of a secondary index. Prints for each the ratio image / page (before padding to 64 bytes) and
 //! the time to encode and to decode one page, for no compression (the regrouping alone), LZ4 and Zstandard.
 
-use cheetah::base::{Generation, PageId, TreeId, TxnId};
+use cheetah::base::{Epoch, PageId, TreeId, TxnId};
 use cheetah::format::image::{seal, Codec, Compression, Encoding, Expected, ImageHeader, Workspace};
 use cheetah::format::page::{build_page, PageBuf, PageKind, RecordRef};
 use cheetah::format::row::{build_row, RowShape, VarValue};
@@ -156,7 +156,7 @@ fn measure(leaves: &Leaves, compression: Compression) {
     let mut images = vec![Vec::new(); leaves.pages.len()];
     let mut workspace = Workspace::default();
     let encode_us = best_us(leaves.pages.len(), |i| {
-        workspace.encode(&leaves.pages[i], PageId(1), Generation(1), &how, &mut images[i]);
+        workspace.encode(&leaves.pages[i], PageId(1), Epoch(1), &how, &mut images[i]);
     });
     let crcs: Vec<u32> = images.iter_mut().map(|image| seal(image, 64)).collect();
     let mut page = PageBuf::new(PAGE_BYTES);

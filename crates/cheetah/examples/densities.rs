@@ -7,7 +7,7 @@
 //! padding included, as parts of the first level's; times are of the processor, for one page. The last lines are the
 //! sums of each database.
 
-use cheetah::base::{Config, Generation, PageId, Result, TreeId, TxnId};
+use cheetah::base::{Config, Epoch, PageId, Result, TreeId, TxnId};
 use cheetah::db::{Db, Env};
 use cheetah::format::image::{
     check, glance, is_intact, seal, Codec, Compression, Dictionary, Encoding, Expected, ImageHeader, Primer,
@@ -136,7 +136,7 @@ fn keep(image: &[u8], groups: &mut Groups, dictionaries: &mut Dictionaries) {
     }
     let Some(group) = groups.get_mut(&(header.tree, header.kind == PageKind::Blob)) else { return };
     let known = group.images.entry(header.pid).or_default();
-    let older = ImageHeader::read(known).is_ok_and(|known| known.generation > header.generation);
+    let older = ImageHeader::read(known).is_ok_and(|known| known.epoch > header.epoch);
     if !older {
         *known = image.to_vec();
     }
@@ -220,7 +220,7 @@ fn measure(
     let mut workspace = Workspace::default();
     let mut images = vec![Vec::new(); pages.len()];
     let encode_us = processor_us_of(pages.len(), |i| {
-        workspace.encode(&pages[i], PageId(1), Generation(1), &how, &mut images[i]);
+        workspace.encode(&pages[i], PageId(1), Epoch(1), &how, &mut images[i]);
     });
     let crcs: Vec<_> = images.iter_mut().map(|image| seal(image, 64)).collect();
     let mut page = PageBuf::new(512);

@@ -285,7 +285,7 @@ fn rows(options: &Options) -> Result<()> {
     drop((table, db));
     let db = time("open", rows, || open(options))?;
     let table = db.table("sbtest")?;
-    scan(&db, &table, rows, 0, "scan after opening")?;
+    scan(&db, &table, rows, 0, "scan after startup")?;
     read(&db, &table, rows, "again")?;
     db.close()
 }
@@ -419,7 +419,7 @@ fn texts(options: &Options) -> Result<()> {
     db.close()?;
     drop((table, db));
     let db = open(options)?;
-    read_texts(&db, &db.table("text")?, texts, "read texts after opening")?;
+    read_texts(&db, &db.table("text")?, texts, "read texts after startup")?;
     db.close()
 }
 

@@ -43,9 +43,9 @@ fn run(
     let durable = Arc::new(Durable::new(Arc::new(PosixDisk::open(root)?), health.clone()));
     let opened = MapStore::open(durable.clone(), &config, [1; 16])?;
     let segments = Arc::new(Segments::open(durable, &config, opened.identity, opened.next_segment)?);
-    segments.loaded(opened.generation)?;
+    segments.loaded(opened.epoch)?;
     let clock = Arc::new(RealClock::default());
-    let pool = Pool::open(&config, health, clock, segments, opened.first_generation, []);
+    let pool = Pool::open(&config, health, clock, segments, opened.first_epoch, []);
     let count = (data_mib << 20) / u64::from(config.page_bytes);
     let pids: Vec<PageId> = (0..count).map(|i| add(&pool, i, mixed)).collect();
     println!("filled: anonymous {} MiB of {pool_mib}", anonymous_mib());
@@ -79,10 +79,10 @@ fn run(
 
 fn add(pool: &Pool, i: u64, mixed: bool) -> PageId {
     pool.make_room(1).expect("room");
-    let action = pool.enter();
+    let mtr = pool.enter();
     let class = if mixed && i % 16 == 0 { PageClass::Large } else { PageClass::Base };
-    let page = pool.allocate(&action, TREE, class);
-    let mut bytes = page.write(&action);
+    let page = pool.allocate(&mtr, TREE, class);
+    let mut bytes = page.write(&mtr);
     let room = content_capacity(bytes.len());
     let content: Vec<u8> =
         (0..room as u64).map(|k| if k % 4 == 0 { (i * k % 251) as u8 } else { 7 }).collect();
@@ -97,8 +97,8 @@ fn work(pool: &Pool, pids: &[PageId], rng: &mut Rng, stop: &AtomicBool) {
         pool.make_room(1).expect("room");
         let page = pool.fetch(pid).expect("a page").expect("never freed");
         if rng.chance(0.3) {
-            let action = pool.enter();
-            let mut bytes = page.write(&action);
+            let mtr = pool.enter();
+            let mut bytes = page.write(&mtr);
             PageMut::new(&mut bytes).truncate_content(1000 + rng.below(9000) as usize);
         }
     }

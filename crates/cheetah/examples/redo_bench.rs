@@ -1,10 +1,10 @@
-//! Times an opening that has a long log to repeat, on a real directory.
+//! Times a startup that has a long log to repeat, on a real directory.
 //!
 //! `cargo run --release --example redo_bench -- DIR write [rows=100000] [changes=1000000] [pool_mb=2048]`, then as often as wanted
 //! `cargo run --release --example redo_bench -- DIR open [threads=0] [pool_mb=2048]`
 //!
 //! Four threads write, each to a table of its own, what `make bench ARGS="--sets recovery"` writes: updates of 500 neighbours that move
-//! their entries in a secondary index a little, inserts of 500 rows, deletes of 100. The process then ends as in a crash. An opening
+//! their entries in a secondary index a little, inserts of 500 rows, deletes of 100. The process then ends as in a crash. A startup
 //! changes nothing that the next one would not repeat. DIR/cheetah-redo is removed first by `write`.
 
 use cheetah::base::{Config, Error, Result};

@@ -30,8 +30,8 @@ fn main() -> Result<()> {
 }
 
 fn create(pool: &Arc<Pool>, id: u32) -> Result<Arc<Tree>> {
-    let action = pool.enter();
-    Ok(Arc::new(Tree::create(pool, &action, TreeId(id), PageClass::Base, 64)?))
+    let mtr = pool.enter();
+    Ok(Arc::new(Tree::create(pool, &mtr, TreeId(id), PageClass::Base, 64)?))
 }
 
 /// Prints nanoseconds per operation: of processor time, which other programs disturb less, and of the clock.
@@ -55,8 +55,8 @@ fn insert(tree: &Tree, what: &str, order: &[u64]) -> Result<()> {
         for number in order {
             let key = number.to_be_bytes();
             tree.prepare(&key, &mut path)?;
-            let action = tree.pool().enter();
-            let _ = tree.insert(&action, &mut path, &key, RecordRef::frozen(&PAYLOAD))?;
+            let mtr = tree.pool().enter();
+            let _ = tree.insert(&mtr, &mut path, &key, RecordRef::frozen(&PAYLOAD))?;
         }
         Ok(())
     })?;
@@ -130,8 +130,8 @@ fn change(tree: &Tree, order: &[u64]) -> Result<()> {
         for number in order {
             let key = number.to_be_bytes();
             tree.prepare(&key, &mut path)?;
-            let action = tree.pool().enter();
-            let _ = tree.replace(&action, &mut path, &key, RecordRef::frozen(&PAYLOAD))?;
+            let mtr = tree.pool().enter();
+            let _ = tree.replace(&mtr, &mut path, &key, RecordRef::frozen(&PAYLOAD))?;
         }
         Ok(())
     })?;
@@ -140,8 +140,8 @@ fn change(tree: &Tree, order: &[u64]) -> Result<()> {
             let key = number.to_be_bytes();
             tree.prepare(&key, &mut path)?;
             let removed = {
-                let action = tree.pool().enter();
-                tree.remove(&action, &mut path, &key)?
+                let mtr = tree.pool().enter();
+                tree.remove(&mtr, &mut path, &key)?
             };
             if removed == (cheetah::tree::Removed::Gone { small: true }) {
                 tree.merge_if_small(&mut path, &key)?;

@@ -174,7 +174,7 @@ fn definitions_are_old_or_new_after_every_power_cut() {
 
 /// Undo records of before name indexes that have gone or moved.
 #[test]
-fn what_came_before_a_change_is_taken_back_and_purged_after_it() {
+fn what_came_before_a_change_is_rolled_back_and_purged_after_it() {
     let db = open(&SimDisk::new()).unwrap();
     let t = filled(&db, "t");
     let (mut old, mut writer, mut loser) = (db.begin(), db.begin(), db.begin());
@@ -225,7 +225,7 @@ fn a_table_that_is_new_and_changed_is_there_after_a_crash() {
     drop(build);
     alter(&db, "t", &[("PRIMARY", 0), ("No", 2)], 1).unwrap();
     let disk = disk.crash(CrashPolicy::Everything, 1);
-    // The second opening finds what the first one has made of it.
+    // The second startup finds what the first one has made of it.
     for _ in 0..2 {
         let db = open(&disk).unwrap();
         let table = db.table("t").unwrap();

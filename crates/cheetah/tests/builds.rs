@@ -1,4 +1,4 @@
-//! Indexes that are built while others write: one equals what CHECK computes from the rows, whatever was written, taken back and purged meanwhile;
+//! Indexes that are built while others write: one equals what CHECK computes from the rows, whatever was written, rolled back and purged meanwhile;
 //! after a power cut it is there as a whole or not at all, and nothing of it is left.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]

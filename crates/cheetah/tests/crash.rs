@@ -15,11 +15,11 @@ use support::exploration::explore_seed;
 
 /// Paths that the workloads must have taken, or they prove less than they seem to.
 const RARE: [&str; 10] = [
-    "row taken back",
-    "large value taken back",
+    "row rolled back",
+    "large value rolled back",
     "large value left behind freed",
     "undo redone",
-    "loser taken back",
+    "loser rolled back",
     "prepared transaction found at open",
     "frees of a committed transaction finished at open",
     "unclaimed large values restored",
@@ -27,7 +27,7 @@ const RARE: [&str; 10] = [
     "undo page freed",
 ];
 
-/// The seed that each thread works on, for whoever dies without a word: a panic inside an action aborts.
+/// The seed that each thread works on, for whoever dies without a word: a panic inside a mini-transaction aborts.
 fn announce_seed_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

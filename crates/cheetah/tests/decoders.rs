@@ -160,11 +160,11 @@ fn decoders_survive_mutated_bytes_dictionary() {
 }
 
 #[test]
-fn decoders_survive_mutated_bytes_generation_state() {
-    let mut states = generation_states();
+fn decoders_survive_mutated_bytes_epoch_state() {
+    let mut states = epoch_states();
     states.push(state_with_dictionaries().encode());
     states.push(STATE_OF_VERSION_1.to_vec());
-    survive("generation state", &states, 40_000, |_| {}, decoded::generation_state);
+    survive("epoch state", &states, 40_000, |_| {}, decoded::epoch_state);
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn every_power_cut_around_a_dictionary_leaves_all_rows_readable() {
 
 /// A state that lists no dictionaries: their pages are nobody's any more, which CHECK finds.
 #[test]
-fn a_generation_lists_the_dictionaries() {
+fn an_epoch_lists_the_dictionaries() {
     let is_right = || {
         let db = open(&closed()).unwrap();
         let table = db.table("t").unwrap();
@@ -228,9 +228,9 @@ fn a_damaged_dictionary_is_found_and_told_of_and_is_its_tables_trouble() {
     db.checkpoint().unwrap();
 }
 
-/// Redo meets a page that cannot be read without the dictionary: the table is fenced, all others are served.
+/// Redo meets a page that cannot be read without the dictionary: the table is quarantined, all others are served.
 #[test]
-fn redo_over_a_damaged_dictionary_fences_the_table() {
+fn redo_over_a_damaged_dictionary_quarantines_the_table() {
     let disk = closed();
     let db = open(&disk).unwrap();
     let other = db.create_table(&spec("other")).unwrap();
@@ -242,11 +242,11 @@ fn redo_over_a_damaged_dictionary_fences_the_table() {
     drop((txn, other, db));
     damage_dictionaries(&disk);
     let db = open(&disk).unwrap();
-    let fenced = db.table("t").unwrap();
-    let refused = all_rows(&mut db.begin(), &fenced).unwrap_err().to_string();
+    let quarantined = db.table("t").unwrap();
+    let refused = all_rows(&mut db.begin(), &quarantined).unwrap_err().to_string();
     assert!(refused.contains("dictionary in page"), "{refused}");
     assert_eq!(check(&db, &db.table("other").unwrap()).unwrap(), Ok(PART));
-    drop(fenced);
+    drop(quarantined);
     db.truncate_table("t").unwrap();
     while db.run_background().unwrap() {}
     assert_eq!((status(&db, "pool_dictionaries"), db.pages_without_owner()), (0, 0));
@@ -254,7 +254,7 @@ fn redo_over_a_damaged_dictionary_fences_the_table() {
 }
 
 #[test]
-fn a_dictionary_stays_in_use_after_an_opening_and_goes_with_truncation() {
+fn a_dictionary_stays_in_use_after_a_startup_and_goes_with_truncation() {
     let disk = closed();
     let db = open(&disk).unwrap();
     let table = db.table("t").unwrap();

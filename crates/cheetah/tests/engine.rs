@@ -86,7 +86,7 @@ fn a_duplicate_is_refused_with_its_index_and_the_row_that_has_it() {
 }
 
 #[test]
-fn a_savepoint_takes_back_what_came_after_it() {
+fn a_savepoint_rolls_back_what_came_after_it() {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
     let mut txn = db.begin();
@@ -103,7 +103,7 @@ fn a_savepoint_takes_back_what_came_after_it() {
     assert_eq!(check(&db, &table).unwrap(), Ok(2));
 }
 
-/// H6: a row moves to another key and keeps its large value; that is taken back, and done again and committed. Whether the value is
+/// H6: a row moves to another key and keeps its large value; that is rolled back, and done again and committed. Whether the value is
 /// still there after purge.
 fn move_a_row_with_its_large_value() -> Result<(), String> {
     let db = open(&SimDisk::new()).unwrap();
@@ -269,7 +269,7 @@ fn counters_survive_and_never_go_back() {
 }
 
 #[test]
-fn a_second_opening_is_refused_while_the_first_lasts() {
+fn a_second_startup_is_refused_while_the_first_lasts() {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
     let error = open(&disk).unwrap_err();

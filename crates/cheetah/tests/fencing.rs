@@ -1,4 +1,4 @@
-//! Damage that redo or the rollback of losers meets at an opening: the table is fenced, now and in every later opening, all
+//! Damage that redo or the rollback of losers meets at a startup: the table is quarantined, now and in every later startup, all
 //! others work, and dropping the table ends it (N3).
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
@@ -94,13 +94,13 @@ fn assert_refused<T: std::fmt::Debug>(result: Result<T>, name: &str) {
     assert!(text.contains("drop or truncate it"), "{text}");
 }
 
-/// Tables that are not fenced hold what they should and can be written; fenced ones are refused.
+/// Tables that are not quarantined hold what they should and can be written; quarantined ones are refused.
 fn check_all(db: &Db, contents: &Contents) -> std::result::Result<Vec<String>, String> {
-    let fenced: Vec<String> = db.fenced_tables().into_iter().map(|(name, _)| name).collect();
+    let quarantined: Vec<String> = db.quarantined_tables().into_iter().map(|(name, _)| name).collect();
     for (name, rows) in contents {
         let table = db.table(name).unwrap();
         let mut txn = db.begin();
-        if fenced.contains(name) {
+        if quarantined.contains(name) {
             assert_refused(rows_of(db, name), name);
             assert_refused(insert(&mut txn, &table, 5000, &Row::new(5000, 5)), name);
             assert_refused(db.check_table(&table, false), name);
@@ -110,7 +110,7 @@ fn check_all(db: &Db, contents: &Contents) -> std::result::Result<Vec<String>, S
         match rows_of(db, name) {
             Ok(found) if found == *rows => {}
             Ok(_) => return Err(format!("table {name} has other rows, and nobody says so")),
-            // Damage that the opening did not need.
+            // Damage that the startup did not need.
             Err(Error::Corruption { .. }) => continue,
             Err(other) => return Err(other.to_string()),
         }
@@ -121,10 +121,10 @@ fn check_all(db: &Db, contents: &Contents) -> std::result::Result<Vec<String>, S
         }
         txn.rollback().map_err(|error| error.to_string())?;
     }
-    Ok(fenced)
+    Ok(quarantined)
 }
 
-/// When transactions that were open are taken back.
+/// When transactions that were open are rolled back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Losers {
     AtOnce,
@@ -146,21 +146,21 @@ fn opened(disk: &SimDisk, losers: Losers) -> Result<Db> {
     Ok(db)
 }
 
-/// Opens a damaged database three times, with a power cut after the first time, and drops what is fenced.
+/// Opens a damaged database three times, with a power cut after the first time, and drops what is quarantined.
 fn survive(disk: &SimDisk, contents: &Contents, losers: Losers) -> std::result::Result<Vec<String>, String> {
     let db = opened(disk, losers).map_err(|error| format!("it does not open: {error}"))?;
-    let fenced = check_all(&db, contents)?;
+    let quarantined = check_all(&db, contents)?;
     if losers == Losers::InTheBackground {
         db.checkpoint().map_err(|error| format!("it makes no checkpoint: {error}"))?;
     }
     drop(db);
     let disk = disk.crash(CrashPolicy::SyncedOnly, 1);
     let db = opened(&disk, losers).map_err(|error| format!("it does not open again: {error}"))?;
-    if check_all(&db, contents)? != fenced {
-        return Err("the second opening fences other tables".into());
+    if check_all(&db, contents)? != quarantined {
+        return Err("the second startup quarantines other tables".into());
     }
     let mut contents = contents.clone();
-    for (number, name) in fenced.iter().enumerate() {
+    for (number, name) in quarantined.iter().enumerate() {
         contents.insert(name.clone(), Rows::new());
         match number % 2 {
             0 => {
@@ -174,48 +174,52 @@ fn survive(disk: &SimDisk, contents: &Contents, losers: Losers) -> std::result::
     drop(db);
     let db = open(&disk).map_err(|error| format!("it does not open a third time: {error}"))?;
     match check_all(&db, &contents)?.as_slice() {
-        [] => Ok(fenced),
-        still => Err(format!("{still:?} are still fenced")),
+        [] => Ok(quarantined),
+        still => Err(format!("{still:?} are still quarantined")),
     }
 }
 
 #[test]
-fn a_table_whose_page_recovery_needs_is_fenced_and_the_rest_works() {
+fn a_table_whose_page_recovery_needs_is_quarantined_and_the_rest_works() {
     let (disk, contents) = written();
-    let mut fenced_count = 0;
+    let mut quarantined_count = 0;
     let images = images(&disk);
     for (number, (path, offset, length)) in images.iter().enumerate() {
         let damaged = disk.snapshot();
         damaged.flip(path, offset + 20 + (number as u64 * 37) % (length - 20), number as u8 % 8).unwrap();
         let losers = if number % 2 == 0 { Losers::AtOnce } else { Losers::InTheBackground };
-        let fenced = survive(&damaged, &contents, losers)
+        let quarantined = survive(&damaged, &contents, losers)
             .unwrap_or_else(|what| panic!("image {number} at {offset} of {path}: {what}"));
-        assert!(fenced.len() <= 1, "one page damaged, {fenced:?} fenced");
-        fenced_count += fenced.len();
+        assert!(quarantined.len() <= 1, "one page damaged, {quarantined:?} quarantined");
+        quarantined_count += quarantined.len();
     }
-    assert!(fenced_count * 10 > images.len(), "{fenced_count} of {} flips fence a table", images.len());
+    assert!(
+        quarantined_count * 10 > images.len(),
+        "{quarantined_count} of {} epoch switches fence a table",
+        images.len()
+    );
 }
 
 #[test]
-fn all_damaged_tables_are_fenced_at_once() {
+fn all_damaged_tables_are_quarantined_at_once() {
     let (disk, contents) = written();
     for (path, offset, length) in images(&disk) {
         disk.flip(&path, offset + length / 2, 1).unwrap();
     }
     for losers in [Losers::AtOnce, Losers::InTheBackground] {
-        let fenced = survive(&disk.snapshot(), &contents, losers);
-        assert_eq!(fenced, Ok(NAMES.map(String::from).to_vec()), "{losers:?}");
+        let quarantined = survive(&disk.snapshot(), &contents, losers);
+        assert_eq!(quarantined, Ok(NAMES.map(String::from).to_vec()), "{losers:?}");
     }
 }
 
 #[test]
-fn power_cuts_while_a_fence_is_made_change_nothing() {
+fn power_cuts_while_a_quarantine_is_made_change_nothing() {
     let (disk, contents) = written();
     let fences = |(path, offset, length): (String, u64, u64)| {
         let damaged = disk.snapshot();
         damaged.flip(&path, offset + length / 2, 1).unwrap();
-        let fenced = open(&damaged.snapshot()).unwrap().fenced_tables();
-        fenced.into_iter().next().map(|(name, _)| (damaged, name))
+        let quarantined = open(&damaged.snapshot()).unwrap().quarantined_tables();
+        quarantined.into_iter().next().map(|(name, _)| (damaged, name))
     };
     let (disk, name) = images(&disk).into_iter().find_map(fences).expect("some image matters");
     let mut images_count = 0;
@@ -225,11 +229,11 @@ fn power_cuts_while_a_fence_is_made_change_nothing() {
         &disk,
         |disk| drop(open(disk).unwrap()),
         |image| {
-            let fenced = survive(&image.disk, &contents, Losers::AtOnce)?;
+            let quarantined = survive(&image.disk, &contents, Losers::AtOnce)?;
             images_count += 1;
-            match fenced == [name.clone()] {
+            match quarantined == [name.clone()] {
                 true => Ok(()),
-                false => Err(format!("{fenced:?} are fenced")),
+                false => Err(format!("{quarantined:?} are quarantined")),
             }
         },
     );
@@ -238,9 +242,9 @@ fn power_cuts_while_a_fence_is_made_change_nothing() {
 }
 
 #[test]
-fn a_fence_that_is_forgotten_is_caught_n3() {
+fn a_quarantine_that_is_forgotten_is_caught_n3() {
     let (disk, contents) = written();
-    let bug = plant("recovery: forget the fences");
+    let bug = plant("recovery: forget the quarantine");
     let caught = images(&disk).into_iter().any(|(path, offset, length)| {
         let damaged = disk.snapshot();
         damaged.flip(&path, offset + length / 2, 1).unwrap();
@@ -249,26 +253,26 @@ fn a_fence_that_is_forgotten_is_caught_n3() {
     assert!(caught && bug.reached_count() > 0);
 }
 
-/// The last generation has the open transaction: redo does not come to its pages.
+/// The last epoch has the open transaction: redo does not come to its pages.
 #[test]
-fn a_table_whose_page_only_a_rollback_in_the_background_needs_is_fenced() {
+fn a_table_whose_page_only_a_rollback_in_the_background_needs_is_quarantined() {
     let (disk, contents) = written_with(|db| db.checkpoint().unwrap());
-    let mut fenced_count = 0;
+    let mut quarantined_count = 0;
     for (number, (path, offset, length)) in images(&disk).into_iter().enumerate() {
         let damaged = disk.snapshot();
         damaged.flip(&path, offset + length / 2, 1).unwrap();
-        let fenced = survive(&damaged, &contents, Losers::InTheBackground)
+        let quarantined = survive(&damaged, &contents, Losers::InTheBackground)
             .unwrap_or_else(|what| panic!("image {number} at {offset} of {path}: {what}"));
-        assert!(fenced.len() <= 1, "one page damaged, {fenced:?} fenced");
-        fenced_count += fenced.len();
+        assert!(quarantined.len() <= 1, "one page damaged, {quarantined:?} quarantined");
+        quarantined_count += quarantined.len();
     }
-    assert!(fenced_count > 3, "{fenced_count} flips fence a table");
+    assert!(quarantined_count > 3, "{quarantined_count} epoch switches fence a table");
 }
 
 #[test]
-fn what_the_background_meets_and_does_not_fence_is_caught_n3() {
+fn what_the_background_meets_and_does_not_quarantine_is_caught_n3() {
     let (disk, contents) = written_with(|db| db.checkpoint().unwrap());
-    let bug = plant("recovery: fence nothing once it serves");
+    let bug = plant("recovery: quarantine nothing once it serves");
     let caught = images(&disk).into_iter().any(|(path, offset, length)| {
         let damaged = disk.snapshot();
         damaged.flip(&path, offset + length / 2, 1).unwrap();

@@ -1,5 +1,5 @@
 //! What comes after an error: a device fails once or for a while in a rollback, a commit or a statement, and the engine goes
-//! on. Nobody ever sees what is half taken back, every table can be used again once the device works, and the next opening
+//! on. Nobody ever sees what is half rolled back, every table can be used again once the device works, and the next startup
 //! finds what was promised.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
@@ -76,7 +76,7 @@ impl World {
         self.db.status().into_iter().find(|(other, _)| *other == name).unwrap().1
     }
 
-    /// The table has these rows, other transactions can change it, and so it is after closing and opening.
+    /// The table has these rows, other transactions can change it, and so it is after closing and startup.
     fn expect(self, rows: &Rows, what: &str) {
         assert_eq!(self.db.stopped(), None, "{what}");
         let mut txn =
@@ -126,7 +126,7 @@ fn a_rollback_that_fails_keeps_its_tables_locked_until_the_background_has_finish
     assert_eq!(world.status("rollbacks_unfinished"), 1);
     world.clock.advance_ns(A_WHILE_NS);
     assert!(world.db.run_background().is_err());
-    assert!(!world.db.troubles().is_empty());
+    assert!(!world.db.background_errors().is_empty());
     assert!(world.locks_at_once(LockMode::Shared).is_err());
     world.recover();
     assert_eq!((world.status("rollbacks_unfinished"), world.status("transactions_listed")), (0, 0));
@@ -152,7 +152,7 @@ fn whoever_waits_for_somebody_else_is_not_told_of_a_rollback_that_fails() {
 }
 
 #[test]
-fn a_rollback_that_fails_until_the_end_is_finished_by_the_next_opening() {
+fn a_rollback_that_fails_until_the_end_is_finished_by_the_next_startup() {
     for closes in [false, true] {
         let world = World::new();
         let mut txn = world.db.begin();
@@ -191,7 +191,7 @@ fn a_rollback_that_cannot_be_finished_lets_its_table_be_dropped() {
 }
 
 #[test]
-fn a_statement_that_cannot_be_taken_back_at_once_is_taken_back_before_anything_else() {
+fn a_statement_that_cannot_be_rolled_back_at_once_is_rolled_back_before_anything_else() {
     for reads in [0, 3, 40] {
         let world = World::new();
         let mut txn = world.db.begin();
@@ -215,7 +215,7 @@ fn a_statement_that_cannot_be_taken_back_at_once_is_taken_back_before_anything_e
 }
 
 #[test]
-fn a_commit_whose_statement_cannot_be_taken_back_is_a_rollback() {
+fn a_commit_whose_statement_cannot_be_rolled_back_is_a_rollback() {
     let world = World::new();
     let mut txn = world.db.begin();
     world.change(&mut txn, 0..100);
@@ -252,7 +252,7 @@ fn a_commit_that_meets_an_error_while_tidying_up_is_a_commit() {
 }
 
 #[test]
-fn a_delete_that_fills_the_disk_is_refused_and_is_taken_back_when_there_is_space_at_the_latest() {
+fn a_delete_that_fills_the_disk_is_refused_and_is_rolled_back_when_there_is_space_at_the_latest() {
     let mut refused = 0;
     for free_kib in (0..240).step_by(40) {
         let world = World::new();
@@ -296,7 +296,7 @@ fn an_idle_database_gives_the_space_of_a_dropped_table_back() {
     assert!(disk.calls() - before < 20, "an idle database stays idle: {}", disk.calls() - before);
 }
 
-/// One read or write fails, at every moment there is: of a rollback, of a statement that is taken back, of a commit, and
+/// One read or write fails, at every moment there is: of a rollback, of a statement that is rolled back, of a commit, and
 /// of the statements themselves.
 #[test]
 fn after_any_single_failure_the_engine_goes_on_with_what_was_promised() {

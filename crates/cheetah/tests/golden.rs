@@ -62,7 +62,7 @@ fn written() -> Vec<(&'static str, Vec<Vec<u8>>)> {
         ("CONTROL", vec![samples::control_copy()]),
         ("map chunk", samples::map_chunks().into_iter().filter(|chunk| chunk[3] == 0).collect()),
         ("catalog row", samples::catalog_rows()),
-        ("generation state", samples::generation_states()),
+        ("epoch state", samples::epoch_states()),
         ("log record", samples::log_records()),
         ("prepare record", samples::prepare_records()),
         ("log frame", samples::log_frames()),
@@ -142,9 +142,9 @@ fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() 
     assert_eq!(state, samples::state_with_dictionaries());
 }
 
-/// What version 2 writes in another way: the state of a generation, and undo records, which only a state leads to; and what version 1
+/// What version 2 writes in another way: the state of an epoch, and undo records, which only a state leads to; and what version 1
 /// did not write.
-const CHANGED_IN_2: [&str; 3] = ["generation state", "undo record", "prepare record"];
+const CHANGED_IN_2: [&str; 3] = ["epoch state", "undo record", "prepare record"];
 /// What version 3 writes in another way: catalog rows, a record of changed definitions in the log, and for that the headers of its files.
 const CHANGED_IN_3: [&str; 4] = ["catalog row", "log record", "log frame", "file header"];
 /// What version 4 writes in another way: catalog rows of tables whose rows may have several shapes.
@@ -183,9 +183,9 @@ fn unhex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The states of generations that version 1 has written: one with transactions, and one of an empty database.
+/// The states of epochs that version 1 has written: one with transactions, and one of an empty database.
 fn old_states() -> Vec<Vec<u8>> {
-    read_written(1).lines().filter_map(|line| line.strip_prefix("generation state: ")).map(unhex).collect()
+    read_written(1).lines().filter_map(|line| line.strip_prefix("epoch state: ")).map(unhex).collect()
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_state_of_version_1_is_read_when_no_transaction_is_left_in_it() {
     let [with_transactions, empty] = old_states().try_into().unwrap();
     assert_eq!(State::decode(&empty).unwrap(), State::default());
     assert_unfinished(State::decode(&with_transactions).map(drop), 3);
-    let refused = check_version("generation state format", 2, 1).map_err(|defect| defect.in_place("a state"));
+    let refused = check_version("epoch state format", 2, 1).map_err(|defect| defect.in_place("a state"));
     assert_newer(refused, "a state");
 }
 
@@ -269,7 +269,7 @@ fn change_columns(db: &Db, name: &str) {
 }
 
 /// A database that has everything: pages of all kinds, images of all codecs, a log to be replayed with every kind of
-/// record, a transaction to be taken back, a dropped table whose pages are not free yet.
+/// record, a transaction to be rolled back, a dropped table whose pages are not free yet.
 fn create() -> SimDisk {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -460,7 +460,7 @@ fn images_and_records_of_a_newer_version_are_refused() {
     statistics[0] = 9;
     let refused = cheetah::format::statistics::IndexStatistics::decode(&statistics);
     assert_newer(refused.map(drop), "statistics row");
-    let mut state = samples::generation_states().remove(0);
+    let mut state = samples::epoch_states().remove(0);
     state[0] = 9;
-    assert_newer(State::decode(&state).map(drop), "generation state");
+    assert_newer(State::decode(&state).map(drop), "epoch state");
 }

@@ -360,8 +360,8 @@ fn a_commit_that_forgets_its_loads_is_caught() {
 }
 
 #[test]
-fn what_an_opening_keeps_of_a_lost_load_is_caught() {
-    caught_to_commit("load: keep what an opening finds of one");
+fn what_a_startup_keeps_of_a_lost_load_is_caught() {
+    caught_to_commit("load: keep what a startup finds of one");
 }
 
 #[test]

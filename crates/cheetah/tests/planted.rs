@@ -32,12 +32,12 @@ fn an_acknowledgement_before_the_log_is_durable_is_caught() {
 }
 
 #[test]
-fn c5_a_step_taken_back_without_being_logged_is_caught() {
-    caught("txn: take back without logging it");
+fn c5_a_step_rolled_back_without_being_logged_is_caught() {
+    caught("txn: roll back without logging it");
 }
 
 #[test]
-fn c5_an_abort_logged_before_the_steps_are_taken_back_is_caught() {
+fn c5_an_abort_logged_before_the_steps_are_rolled_back_is_caught() {
     caught("txn: log ABORT before the UNDOs");
 }
 
@@ -57,17 +57,17 @@ fn h1_row_records_without_secondary_keys_are_caught() {
 }
 
 #[test]
-fn h2_a_generation_that_forgets_open_transactions_is_caught() {
+fn h2_an_epoch_that_forgets_open_transactions_is_caught() {
     caught("checkpoint: forget open transactions");
 }
 
 #[test]
-fn h2_a_generation_that_forgets_the_row_counters_is_caught() {
+fn h2_an_epoch_that_forgets_the_row_counters_is_caught() {
     caught("checkpoint: forget the row counters");
 }
 
 #[test]
-fn a_generation_ahead_of_the_log_is_caught() {
+fn an_epoch_ahead_of_the_log_is_caught() {
     caught("checkpoint: commit ahead of the log");
 }
 

@@ -21,7 +21,7 @@ const WRITERS: u64 = 3;
 const TXNS: u64 = 120;
 const KEYS: u64 = 30;
 
-/// What an opening finds: rows, counts and next numbers of all tables, and the prepared transactions.
+/// What a startup finds: rows, counts and next numbers of all tables, and the prepared transactions.
 #[derive(PartialEq, Eq, Debug)]
 struct Found {
     tables: BTreeMap<String, (Rows, Option<u64>, u64)>,
@@ -180,8 +180,8 @@ fn opened(disk: &SimDisk, threads: u32, pool_bytes: u64) -> std::result::Result<
         Ok((at_once, find(&db)?))
     };
     let (at_once, later) = steps().map_err(|error| error.to_string())?;
-    if at_once != later || !db.fenced_tables().is_empty() {
-        return Err(format!("fenced: {:?}; the background has changed rows", db.fenced_tables()));
+    if at_once != later || !db.quarantined_tables().is_empty() {
+        return Err(format!("quarantined: {:?}; the background has changed rows", db.quarantined_tables()));
     }
     for xid in db.prepared() {
         db.commit_prepared(&xid).map_err(|error| error.to_string())?;
@@ -218,7 +218,7 @@ fn redo_on_several_threads_leaves_what_redo_on_one_leaves() {
         "redo purges",
         "row operation redone for good",
         "undo redone",
-        "loser taken back",
+        "loser rolled back",
     ] {
         assert!(reach::count(mark) > 0 || !cfg!(debug_assertions), "'{mark}' was never reached");
     }
@@ -243,17 +243,18 @@ fn changes_of_a_key_out_of_order_are_caught() {
 }
 
 #[test]
-fn operations_applied_for_good_that_are_taken_back_are_caught() {
-    caught("redo: apply for good what is taken back", 1);
+fn operations_applied_for_good_that_are_rolled_back_are_caught() {
+    caught("redo: apply for good what is rolled back", 1);
 }
 
-/// A row is free as soon as it has been taken back, also when its transaction goes on taking back. Who waited for it logged
-/// its change at once, and UNDO came behind that: the opening after a crash found other rows than it expected, and fenced the table.
+/// A row is free as soon as it has been rolled back, also when its transaction goes on rolling back. Who waited for it logged
+/// its change at once, and UNDO came behind that: the startup after a crash found other rows than it expected, and quarantined the table.
 #[test]
 fn c5_rows_that_are_free_before_undo_is_logged_are_caught() {
     let bug = "rollback: log when the row is free already";
-    let is_fenced = |seed| {
-        opened(&crashed_with(seed, Some(bug)), 1, 4 << 20).is_err_and(|failure| failure.contains("fenced"))
+    let is_quarantined = |seed| {
+        opened(&crashed_with(seed, Some(bug)), 1, 4 << 20)
+            .is_err_and(|failure| failure.contains("quarantined"))
     };
-    assert!((1..=60).any(is_fenced), "'{bug}' was not caught");
+    assert!((1..=60).any(is_quarantined), "'{bug}' was not caught");
 }

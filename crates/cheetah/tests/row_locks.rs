@@ -256,7 +256,7 @@ fn ranges_of_an_index_keep_entries_out_whatever_the_row() {
 }
 
 #[test]
-fn a_row_that_is_taken_back_alone_stays_locked() {
+fn a_row_that_is_rolled_back_alone_stays_locked() {
     let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
     let back = first.savepoint();
     add_one(&mut first, &table, 10).unwrap();
@@ -269,7 +269,7 @@ fn a_row_that_is_taken_back_alone_stays_locked() {
 }
 
 #[test]
-fn a_place_without_a_row_stays_locked_when_a_row_is_inserted_there_and_taken_back() {
+fn a_place_without_a_row_stays_locked_when_a_row_is_inserted_there_and_rolled_back() {
     for (level, stays) in [(Isolation::ReadCommitted, false), (Isolation::RepeatableRead, true)] {
         for way in 0..2 {
             let (_db, table, mut first, mut second) = pair(level);
@@ -409,10 +409,10 @@ fn a_row_that_goes_while_it_is_waited_for_is_given_back_under_read_committed_onl
     }
 }
 
-/// An entry was waited for, so its writer has it by a lock that stays when the change is taken back. Then somebody else writes it: a scan of the
+/// An entry was waited for, so its writer has it by a lock that stays when the change is rolled back. Then somebody else writes it: a scan of the
 /// first one spun on its own lock.
 #[test]
-fn a_scan_waits_for_a_row_whose_entry_is_locked_since_an_own_change_was_taken_back() {
+fn a_scan_waits_for_a_row_whose_entry_is_locked_since_an_own_change_was_rolled_back() {
     let (_db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
     let back = first.savepoint();
     add(&mut first, &table, 15).unwrap();
@@ -696,7 +696,7 @@ fn whoever_does_not_wait_enters_no_locks_for_the_writer() {
 }
 
 #[test]
-fn a_statement_that_has_changed_many_rows_is_taken_back_alone() {
+fn a_statement_that_has_changed_many_rows_is_rolled_back_alone() {
     let (db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
     let keys = 1_000..13_000;
     for key in keys.clone() {
@@ -717,7 +717,7 @@ fn a_statement_that_has_changed_many_rows_is_taken_back_alone() {
 }
 
 #[test]
-fn a_statement_that_is_taken_back_needs_no_locks_where_it_has_the_whole_table() {
+fn a_statement_that_is_rolled_back_needs_no_locks_where_it_has_the_whole_table() {
     let (db, table, mut first, _second) = pair(Isolation::RepeatableRead);
     first.lock_table(&table, LockMode::Exclusive).unwrap();
     let back = first.savepoint();
@@ -823,7 +823,7 @@ fn phantoms(rounds: u64, bug: Option<&'static str>) -> u64 {
         for _ in 0..rounds {
             let first = scan(&mut txn, &table, Read::Shared, (0, u64::MAX));
             if first.is_ok() {
-                // An insert that was under way when the range was locked is done by then, or has been taken back and waits.
+                // An insert that was under way when the range was locked is done by then, or has been rolled back and waits.
                 let before = inserts.load(Relaxed);
                 until("an insert is done or waits", || somebody_waits(&db) || inserts.load(Relaxed) > before);
             }

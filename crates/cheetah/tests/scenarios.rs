@@ -105,8 +105,8 @@ fn c4_a_large_value_left_behind_is_freed_once_though_its_pages_are_used_again() 
     at_every_power_cut(&before.clone(), workload, &[before, replaced, after]).unwrap();
 }
 
-/// C5: a transaction that the generation has as open is taken back, and another takes one of its keys.
-fn use_a_key_that_was_taken_back() -> Result<(), String> {
+/// C5: a transaction that the epoch has as open is rolled back, and another takes one of its keys.
+fn use_a_key_that_was_rolled_back() -> Result<(), String> {
     let taken = Rows::from([(7, Row::new(70, 900))]);
     let workload = |disk: &SimDisk| {
         let db = open(disk).unwrap();
@@ -125,13 +125,13 @@ fn use_a_key_that_was_taken_back() -> Result<(), String> {
 }
 
 #[test]
-fn c5_a_key_that_was_taken_back_and_used_by_another_stays_the_others() {
-    assert_eq!(use_a_key_that_was_taken_back(), Ok(()));
-    assert!(is_caught("txn: take back without logging it", use_a_key_that_was_taken_back));
+fn c5_a_key_that_was_rolled_back_and_used_by_another_stays_the_others() {
+    assert_eq!(use_a_key_that_was_rolled_back(), Ok(()));
+    assert!(is_caught("txn: roll back without logging it", use_a_key_that_was_rolled_back));
 }
 
-/// C5: a transaction goes on after some of its steps were taken back, and generations end in between.
-fn take_back_to_savepoints_between_flips() -> Result<(), String> {
+/// C5: a transaction goes on after some of its steps were rolled back, and epochs end in between.
+fn roll_back_to_savepoints_between_epoch_switches() -> Result<(), String> {
     let kept = (0..5).map(|key| (key, Row::new(key, 50))).collect::<Rows>();
     let workload = |disk: &SimDisk| {
         let db = open(disk).unwrap();
@@ -151,9 +151,9 @@ fn take_back_to_savepoints_between_flips() -> Result<(), String> {
 }
 
 #[test]
-fn c5_a_flip_in_the_middle_of_taking_back_to_a_savepoint_is_exact() {
-    assert_eq!(take_back_to_savepoints_between_flips(), Ok(()));
-    assert!(is_caught("txn: take back without logging it", take_back_to_savepoints_between_flips));
+fn c5_an_epoch_switch_in_the_middle_of_rolling_back_to_a_savepoint_is_exact() {
+    assert_eq!(roll_back_to_savepoints_between_epoch_switches(), Ok(()));
+    assert!(is_caught("txn: roll back without logging it", roll_back_to_savepoints_between_epoch_switches));
 }
 
 /// A row that can be found by a name, and that of another time.
@@ -299,8 +299,8 @@ fn h1_keys_that_nobody_can_compute_from_the_row_are_right_after_redo() {
     assert!(db.check_table(&table, true).unwrap().is_ok());
 }
 
-/// H2: rows that were inserted before the flip are committed after it, and others not at all. How many there are after a power cut.
-fn count_rows_across_a_flip() -> u64 {
+/// H2: rows that were inserted before the epoch switch are committed after it, and others not at all. How many there are after a power cut.
+fn count_rows_across_an_epoch_switch() -> u64 {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -317,10 +317,10 @@ fn count_rows_across_a_flip() -> u64 {
 }
 
 #[test]
-fn h2_counters_of_rows_that_were_not_committed_at_the_flip_are_exact() {
-    assert_eq!(count_rows_across_a_flip(), 100);
+fn h2_counters_of_rows_that_were_not_committed_at_the_epoch_switch_are_exact() {
+    assert_eq!(count_rows_across_an_epoch_switch(), 100);
     let bug = planted::plant("checkpoint: forget the row counters");
-    assert!(count_rows_across_a_flip() != 100 && bug.reached_count() > 0);
+    assert!(count_rows_across_an_epoch_switch() != 100 && bug.reached_count() > 0);
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn start() -> SimDisk {
     disk
 }
 
-/// Step 1 adds a column, 2 writes rows of the new shape, 3 drops a column with large values and moves others, 4 writes again, 5 takes back and purges.
+/// Step 1 adds a column, 2 writes rows of the new shape, 3 drops a column with large values and moves others, 4 writes again, 5 rolls back and purges.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let mut loser = db.begin();
@@ -237,7 +237,7 @@ fn a_table_that_nobody_has_written_gets_no_shape_and_can_be_loaded() {
 }
 
 #[test]
-fn rows_that_were_taken_back_count_as_rows_of_an_older_shape() {
+fn rows_that_were_rolled_back_count_as_rows_of_an_older_shape() {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec(&OLD)).unwrap();
     let mut txn = db.begin();

@@ -235,7 +235,7 @@ impl Model {
         self.disk = disk;
         self.db = Some(open(&self.disk).unwrap());
         assert_eq!(self.db().prepared().len(), usize::from(self.left.is_some()));
-        // What was open is taken back.
+        // What was open is rolled back.
         while self.db().run_background().unwrap() {}
     }
 

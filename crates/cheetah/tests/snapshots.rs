@@ -60,7 +60,7 @@ fn every_read_of_every_snapshot_equals_the_model() {
         "looked between snapshots again",
         "undo page freed",
         "large value left behind freed",
-        "row taken back",
+        "row rolled back",
         "split_leaf",
         "merge_leaf",
     ] {
@@ -100,12 +100,12 @@ fn a_purge_that_overlooks_snapshots_in_the_middle_is_caught() {
 }
 
 #[test]
-fn a_purge_between_snapshots_that_removes_the_work_of_a_later_writer_is_caught() {
+fn an_interval_garbage_collection_that_removes_the_work_of_a_later_writer_is_caught() {
     caught_in("purge: take a later mark for its own", old_plan);
 }
 
 #[test]
-fn a_purge_between_snapshots_that_looks_at_one_older_version_only_is_caught() {
+fn an_interval_garbage_collection_that_looks_at_one_older_version_only_is_caught() {
     caught_in("purge: look under the mark at one version only", old_plan);
 }
 
@@ -140,7 +140,7 @@ fn an_entry_judged_by_its_delete_mark_alone_is_caught() {
 }
 
 #[test]
-fn an_entry_judged_by_the_newest_unseen_operation_is_caught() {
+fn an_entry_judged_by_the_newest_shadow_operation_is_caught() {
     caught("visible: ask the newest operation on an index");
 }
 

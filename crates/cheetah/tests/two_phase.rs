@@ -101,7 +101,7 @@ fn keeps_its_rows(db: &Db) -> bool {
 /// What the outcome of an image must be, by what had been acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
-    /// Everything has been taken back.
+    /// Everything has been rolled back.
     Before,
     /// It waits for a decision.
     Waits,
@@ -256,7 +256,7 @@ fn a_rollback_of_what_is_prepared_is_whole_after_every_power_cut() {
     explore_rolling_back().unwrap();
 }
 
-/// Ends a transaction that an opening has found prepared.
+/// Ends a transaction that a startup has found prepared.
 fn explore_ending_found(commits: bool) -> std::result::Result<(), String> {
     let workload = |disk: &SimDisk| {
         prepare_and_wait(disk, true);
@@ -278,7 +278,7 @@ fn explore_ending_found(commits: bool) -> std::result::Result<(), String> {
 }
 
 #[test]
-fn m3_what_an_opening_finds_prepared_ends_as_decided_after_every_power_cut() {
+fn m3_what_a_startup_finds_prepared_ends_as_decided_after_every_power_cut() {
     explore_ending_found(true).unwrap();
     explore_ending_found(false).unwrap();
 }
@@ -302,12 +302,12 @@ fn c8_a_prepare_that_returns_before_it_is_durable_is_caught() {
 }
 
 #[test]
-fn h2_a_generation_that_forgets_xids_is_caught() {
+fn h2_an_epoch_that_forgets_xids_is_caught() {
     caught("checkpoint: forget the XIDs", || explore_preparing(true));
 }
 
 #[test]
-fn a_recovery_that_takes_back_what_is_prepared_is_caught() {
+fn a_recovery_that_rolls_back_what_is_prepared_is_caught() {
     caught("recovery: take prepared transactions back", || explore_preparing(false));
 }
 
@@ -324,7 +324,7 @@ fn m3_a_recovery_that_takes_versions_for_committed_is_caught() {
 
 #[test]
 fn a_rollback_of_what_is_still_promised_is_caught() {
-    caught("two-phase: take back what is still promised", explore_rolling_back);
+    caught("two-phase: roll back what is still promised", explore_rolling_back);
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn one_whose_client_has_gone_waits_with_its_locks_in_the_running_database() {
 }
 
 #[test]
-fn each_found_at_the_opening_is_told_once() {
+fn each_found_at_the_startup_is_told_once() {
     let disk = start();
     let db = open(&disk).unwrap();
     let names = ["a", "b", "c"];

@@ -61,7 +61,7 @@ pub(crate) struct Op {
     pub(crate) what: What,
     /// When it was sent and when it was answered.
     pub(crate) during: (u64, u64),
-    /// How many statements its transaction had when it was taken back to a savepoint; 0: never.
+    /// How many statements its transaction had when it was rolled back to a savepoint; 0: never.
     pub(crate) undone: usize,
 }
 

@@ -169,7 +169,7 @@ impl Planner {
         Step::Read(Reading { keys, via, lock })
     }
 
-    /// The pattern of a lost update, or of write skew; or of a row that is locked, and stays so when its change is taken back.
+    /// The pattern of a lost update, or of write skew; or of a row that is locked, and stays so when its change is rolled back.
     fn read_then_write(&mut self, steps: &mut Vec<Step>) {
         let lock = self.one_of(&[None, None, Some(LockMode::Exclusive)]);
         let keys = [self.key(), self.key()];

@@ -21,7 +21,7 @@ pub struct Config {
     /// I/O operations a second that background work may use when nothing presses, until `Db::set_io_capacity`.
     pub io_capacity: u32,
     /// Threads that repeat logged operations when a database is opened after a crash, beside the one that reads the log: 0
-    /// for as many as there are processors, at most 8. With 1 the opening starts no thread.
+    /// for as many as there are processors, at most 8. With 1 the startup starts no thread.
     pub redo_threads: u32,
     /// Ends of transactions by which the oldest snapshot is behind from which on purge looks for what nobody sees between it and
     /// the newest one.

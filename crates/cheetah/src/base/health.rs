@@ -4,14 +4,14 @@
 //!   I1  A failed sync is fatal and never retried (the kernel marks pages clean after reporting it once).
 //!   I2  The first reason is kept.
 
-use super::{Error, Result, Troubles};
+use super::{BackgroundErrors, Error, Result};
 use std::sync::OnceLock;
 
 /// Whether the engine may go on, and what lasts that has not stopped it. Shared by all layers.
 #[derive(Default, Debug)]
 pub struct Health {
     stopped: OnceLock<String>,
-    troubles: Troubles,
+    background_errors: BackgroundErrors,
 }
 
 impl Health {
@@ -30,8 +30,8 @@ impl Health {
     }
 
     /// What goes wrong without stopping the engine.
-    pub fn troubles(&self) -> &Troubles {
-        &self.troubles
+    pub fn background_errors(&self) -> &BackgroundErrors {
+        &self.background_errors
     }
 
     /// Why the engine has stopped, if it has.

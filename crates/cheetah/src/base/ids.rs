@@ -44,7 +44,7 @@ id! {
 }
 id! {
     /// A version of the page map: what one checkpoint makes durable as a whole. Never reused.
-    Generation(u64)
+    Epoch(u64)
 }
 id! {
     /// A byte position in the undo log. 48 bits, never reused. 0 means "none".

@@ -1,5 +1,6 @@
 //! What every layer shares: identifiers, errors, configuration, and the health of the engine.
 
+mod background_errors;
 pub mod brake;
 pub mod config;
 pub mod error;
@@ -11,13 +12,12 @@ pub mod planted;
 pub mod reach;
 pub(crate) mod sync;
 mod threads;
-mod troubles;
 mod xid;
 
+pub use background_errors::BackgroundErrors;
 pub use config::Config;
 pub use error::{Error, ErrorKind, Result};
 pub use health::Health;
-pub use ids::{Generation, Lsn, PageId, SegmentId, SessionId, TableId, TreeId, TxnId, UndoPtr};
+pub use ids::{Epoch, Lsn, PageId, SegmentId, SessionId, TableId, TreeId, TxnId, UndoPtr};
 pub use threads::statement_threads;
-pub use troubles::Troubles;
 pub use xid::Xid;

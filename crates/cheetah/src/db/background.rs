@@ -15,7 +15,7 @@ const CHECKPOINT_LOG_PERCENT: u64 = 25;
 /// How often the log is made durable when commits do not do it.
 const FLUSH_EVERY_NS: u64 = 1_000_000_000;
 /// A database in which something has changed, but not for so long, makes a checkpoint: space that is no longer needed
-/// goes back to the file system, and the next opening has nothing to redo.
+/// goes back to the file system, and the next startup has nothing to redo.
 const IDLE_NS: u64 = 5_000_000_000;
 /// Undo records purged by one step.
 const RECORDS_PER_STEP: usize = 256;
@@ -97,7 +97,7 @@ impl Background {
                     None => continue,
                 }
             };
-            // Dropped or fenced meanwhile: nobody needs one.
+            // Dropped or quarantined meanwhile: nobody needs one.
             let Ok(_usage) = table.use_it() else { continue };
             if pool.has_dictionary_due(tree) && !is_internal(&table) {
                 return pool.try_due_dictionary(tree);
@@ -137,7 +137,8 @@ impl Background {
         let core = &self.core;
         let mut purged = self.noted("purge", core.purge.step(core, RECORDS_PER_STEP));
         if let Ok(false) = purged {
-            purged = self.noted("purge between snapshots", core.purge.step_between(core, RECORDS_PER_STEP));
+            purged =
+                self.noted("interval garbage collection", core.purge.step_between(core, RECORDS_PER_STEP));
         }
         let trees = self.noted("dropping tables", self.free_dropped_trees());
         let undo = core.trim_undo();
@@ -161,7 +162,7 @@ impl Background {
     }
 
     /// Finishes, as far as that goes and does not take long, what transactions have left and what is no longer needed; the
-    /// rest is left to the next opening.
+    /// rest is left to the next startup.
     pub(super) fn finish_frees(&self) {
         let core = &self.core;
         let _ = self.noted("rollbacks", core.unfinished.finish_at_close(core).map(|()| true));
@@ -173,7 +174,7 @@ impl Background {
     /// Passes a result on, after noting an error and what works again. A full disk does not end the background: it goes on
     /// when there is space.
     fn noted(&self, place: &'static str, result: Result<bool>) -> Result<bool> {
-        let troubles = self.core.health.troubles();
+        let troubles = self.core.health.background_errors();
         match &result {
             Ok(true) => troubles.clear(place),
             Ok(false) | Err(Error::Fatal(_)) => {}

@@ -71,7 +71,7 @@ impl Db {
     }
 
     /// As [`open`](Self::open), but returns as soon as everything committed is there: transactions that were open at a crash
-    /// are taken back by the background, and until then keep locked what they have changed. For callers who start its
+    /// are rolled back by the background, and until then keep locked what they have changed. For callers who start its
     /// threads, or run its steps.
     pub fn open_early(env: Env, config: Config) -> Result<Self> {
         Self::open_with(env, &config, Rest::Later)
@@ -89,9 +89,9 @@ impl Db {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Ends the threads of the background and makes a checkpoint, so that the next opening has nothing to redo. To be
-    /// called when no transaction is open any more; one that is, or cannot be taken back now, or not soon, will be taken back
-    /// after the next opening.
+    /// Ends the threads of the background and makes a checkpoint, so that the next startup has nothing to redo. To be
+    /// called when no transaction is open any more; one that is, or cannot be rolled back now, or not soon, will be rolled back
+    /// after the next startup.
     pub fn close(&self) -> Result<()> {
         self.stop_threads();
         self.0.background.finish_frees();
@@ -170,9 +170,9 @@ impl Db {
         self.0.core.catalog.by_name(name)
     }
 
-    /// The fenced tables and why they are: they met damage when the database was opened, now or earlier.
-    pub fn fenced_tables(&self) -> Vec<(String, String)> {
-        self.0.core.catalog.fenced()
+    /// The quarantined tables and why they are: they met damage when the database was opened, now or earlier.
+    pub fn quarantined_tables(&self) -> Vec<(String, String)> {
+        self.0.core.catalog.quarantined()
     }
 
     /// The names of all tables, sorted.
@@ -211,14 +211,14 @@ impl Db {
     }
 
     /// What goes wrong without stopping the engine and without a statement that could be told: places and errors.
-    pub fn troubles(&self) -> Vec<(&'static str, String)> {
-        self.0.core.health.troubles().list()
+    pub fn background_errors(&self) -> Vec<(&'static str, String)> {
+        self.0.core.health.background_errors().list()
     }
 
     /// From now on `listener` hears of every new entry of [`troubles`](Self::troubles), and of those there are. The first
     /// listener counts.
-    pub fn announce_troubles_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
-        self.0.core.health.troubles().announce_to(listener);
+    pub fn announce_background_errors_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
+        self.0.core.health.background_errors().announce_to(listener);
     }
 
     /// Why the engine has stopped, if it has.

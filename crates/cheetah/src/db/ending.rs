@@ -17,7 +17,7 @@ impl Transaction {
     /// Commits, and releases all locks. On return the commit is as durable as the flush mode says; after
     /// [`commit_ordered`](Self::commit_ordered) whoever has decided knows of it, and nothing is waited for. The handle can be
     /// used for another transaction. `RolledBack`, or an error of [`rollback`](Self::rollback), when the commit was refused;
-    /// after a fatal error the next opening tells the outcome.
+    /// after a fatal error the next startup tells the outcome.
     pub fn commit(&mut self) -> Result<()> {
         if let Err(error) = self.check_loads_have_ended() {
             return Err(self.roll_back_instead(error));
@@ -30,7 +30,7 @@ impl Transaction {
                 self.writer.release();
                 if planted::is_on("commit: lose the last change") {
                     let undo_no = slot.state().undo_no;
-                    self.take_back_to(undo_no.saturating_sub(1))?;
+                    self.roll_back_to(undo_no.saturating_sub(1))?;
                 }
                 self.catch_up().and_then(|()| rollback::commit(&self.core, &slot))
             };

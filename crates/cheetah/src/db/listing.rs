@@ -22,7 +22,7 @@ pub enum TransactionState {
     Waiting,
     /// It has promised to end as somebody else decides.
     Prepared,
-    /// It is being taken back.
+    /// It is being rolled back.
     RollingBack,
     /// It is being committed.
     Committing,
@@ -50,7 +50,7 @@ pub struct TransactionInfo {
     pub state: TransactionState,
     /// The number that [`Transaction::set_connection`](super::Transaction::set_connection) has given it; 0 when nobody holds it.
     pub connection: u64,
-    /// For how long it has been open; since the opening of the database if it is older.
+    /// For how long it has been open; since the startup of the database if it is older.
     pub age_ns: u64,
     /// Its isolation level.
     pub isolation: Isolation,

@@ -1,12 +1,12 @@
 //! Loads through a transaction: rows of a table that nobody has written, many at a time, without undo and log.
 //!
-//! Those of a new table that nobody else sees go to its own trees. Those of a table that others see go to an unseen one, which takes its place
-//! with the commit ([`crate::table::unseen`]).
+//! Those of a new table that nobody else sees go to its own trees. Those of a table that others see go to a shadow one, which takes its place
+//! with the commit ([`crate::table::shadow`]).
 
 use super::Transaction;
 use crate::base::{Error, Result};
 use crate::table::load::{self, Kept, Taken};
-use crate::table::{keys, unseen, ExpectedEntries, NewRow, Table};
+use crate::table::{keys, shadow, ExpectedEntries, NewRow, Table};
 use crate::txn::TableMode;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Transaction {
     /// come and gone.
     ///
     /// For a caller who knows that nobody else has use for the table yet, and who will drop it unless the load ends well: rows of a load
-    /// are not taken back with the transaction, and are seen by everybody once it has ended, but for snapshots from before. Until then
+    /// are not rolled back with the transaction, and are seen by everybody once it has ended, but for snapshots from before. Until then
     /// the transaction must not read or write the table in another way. It has it locked as a whole: errors as of
     /// [`lock_table`](Self::lock_table).
     pub fn begin_load(&mut self, table: &Arc<Table>) -> Result<Option<Load>> {
@@ -84,7 +84,7 @@ impl Transaction {
         }
         let table = Arc::clone(to.table());
         let begin: load::Begin<'_> = match is_of_transaction {
-            true => &mut || self.begin_unseen(&table),
+            true => &mut || self.begin_shadow(&table),
             false => &mut || Ok(Some(Arc::clone(&table))),
         };
         match to.add(&core, row, begin)? {
@@ -138,19 +138,19 @@ impl Transaction {
         }
     }
 
-    /// The unseen table to load in place of `table`; none when others use that, or have written it.
-    fn begin_unseen(&mut self, table: &Arc<Table>) -> Result<Option<Arc<Table>>> {
+    /// The shadow table to load in place of `table`; none when others use that, or have written it.
+    fn begin_shadow(&mut self, table: &Arc<Table>) -> Result<Option<Arc<Table>>> {
         let is_ours = self.try_lock_table(table)? && table.is_untouched() && !table.has_moved();
         if !is_ours {
             return Ok(None);
         }
         let txn = self.slot().txn();
-        unseen::create(&self.core, table, txn)
+        shadow::create(&self.core, table, txn)
     }
 
     /// Stops keeping the entries of the indexes in `which`, but for unique ones, until [`enable_indexes`](Self::enable_indexes): rows are written without them, and no
     /// cursor reads them. Returns the table to use from now on; other handles answer `NoSuchTable`. Durable on return, whatever becomes of the transaction, which has the table
-    /// locked as a whole: errors as of [`lock_table`](Self::lock_table). `Unsupported` when the transaction has written: what it would take back
+    /// locked as a whole: errors as of [`lock_table`](Self::lock_table). `Unsupported` when the transaction has written: what it would roll back
     /// later is not in these indexes.
     pub fn disable_indexes(&mut self, table: &Arc<Table>, which: &[usize]) -> Result<Arc<Table>> {
         self.catch_up()?;

@@ -417,7 +417,7 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
 }
 
 #[test]
-fn a_load_of_a_transaction_is_taken_back_with_it() {
+fn a_load_of_a_transaction_is_rolled_back_with_it() {
     let disk = SimDisk::new();
     let db = open(&disk);
     let table = db.create_table(&spec("t")).unwrap();

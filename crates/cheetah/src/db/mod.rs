@@ -1,13 +1,13 @@
 //! The public interface: a database, its transactions, and cursors over its tables.
 
 mod background;
-#[cfg(test)]
-mod between_tests;
 mod build;
 mod cursor;
 mod database;
 mod ending;
 mod image_work;
+#[cfg(test)]
+mod interval_gc_tests;
 mod isolation;
 mod listing;
 #[cfg(test)]

@@ -28,7 +28,7 @@ impl LastOutput {
 pub struct PoolStatus {
     /// The pool now.
     pub stats: PoolStats,
-    /// What has gone through it since the last output of the status, or the opening.
+    /// What has gone through it since the last output of the status, or the startup.
     pub recent: PoolFlow,
     /// How long that is ago.
     pub elapsed_ns: u64,

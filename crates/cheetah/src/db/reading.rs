@@ -62,7 +62,7 @@ impl Transaction {
             table.make_current(row)?;
         }
         if !is_live && self.isolation != Isolation::ReadCommitted {
-            // The lock goes with a row that is inserted and taken back; its place stays locked.
+            // The lock goes with a row that is inserted and rolled back; its place stays locked.
             let (tree, range) = (table.clustered().def().id, (Bound::Included(key), Bound::Included(key)));
             self.locker.ask(Lock::Gap { tree, range, mode }, Patience::None)?;
         }

@@ -221,7 +221,7 @@ fn a_long_prepared_transaction_is_no_longer_promised_when_its_rollback_is_left_t
 }
 
 #[test]
-fn closing_does_not_wait_for_ever_and_an_early_opening_serves_before_the_rollback_is_done() {
+fn closing_does_not_wait_for_ever_and_an_early_startup_serves_before_the_rollback_is_done() {
     let world = World::new();
     let txn = world.long();
     world.db.checkpoint().unwrap();
@@ -265,7 +265,7 @@ fn what_a_long_transaction_has_scanned_is_free_before_its_rollback_is_done() {
     world.finish(|_| ());
 }
 
-/// As after a restart: rows that are to be taken back are locked by their versions, and nothing else is.
+/// As after a restart: rows that are to be rolled back are locked by their versions, and nothing else is.
 #[test]
 fn a_table_that_was_locked_as_a_whole_is_free_but_for_its_changed_rows_before_the_rollback_is_done() {
     let world = World::new();
@@ -284,7 +284,7 @@ fn a_table_that_was_locked_as_a_whole_is_free_but_for_its_changed_rows_before_th
 }
 
 #[test]
-fn a_table_can_be_dropped_while_its_changes_are_taken_back() {
+fn a_table_can_be_dropped_while_its_changes_are_rolled_back() {
     let world = World::new();
     let txn = world.long();
     world.with_threads(|| drop(txn));
@@ -304,7 +304,7 @@ fn a_rollback_that_is_left_without_its_locks_is_caught() {
 }
 
 #[test]
-fn an_early_opening_without_the_locks_is_caught() {
+fn an_early_startup_without_the_locks_is_caught() {
     let world = World::new();
     let txn = world.long();
     world.db.checkpoint().unwrap();
@@ -317,8 +317,8 @@ fn an_early_opening_without_the_locks_is_caught() {
 }
 
 #[test]
-fn a_prepared_transaction_that_is_taken_back_while_it_is_promised_is_caught() {
-    let bug = plant("two-phase: take back what is still promised");
+fn a_prepared_transaction_that_is_rolled_back_while_it_is_promised_is_caught() {
+    let bug = plant("two-phase: roll back what is still promised");
     let world = World::new();
     let mut txn = world.long();
     let xid = Xid::new(1, b"x", b"").unwrap();
@@ -332,6 +332,6 @@ fn a_prepared_transaction_that_is_taken_back_while_it_is_promised_is_caught() {
     let is_promised = opened.map_or(true, |db| !db.prepared().is_empty());
     assert!(
         bug.reached_count() > 0 && is_promised,
-        "half of it is taken back, and it may still be committed"
+        "half of it is rolled back, and it may still be committed"
     );
 }

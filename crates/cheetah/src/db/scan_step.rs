@@ -3,7 +3,7 @@
 use super::OnLocked;
 use crate::base::{planted, Result, TreeId, TxnId};
 use crate::format::page::{RecordFlags, RecordRef};
-use crate::table::locker::{Asked, Locker, Maker, Patience};
+use crate::table::locker::{Asked, Locker, Patience, VersionWriter};
 use crate::txn::{KeyRange, Lock, LockMode, Ticket};
 use std::ops::Bound;
 
@@ -110,26 +110,26 @@ impl Asking<'_> {
             met.range = (Bound::Included(met.key), Bound::Included(met.key));
         }
         copied.granted = 0;
-        let maker = self.locker.maker_of(met.record.version);
+        let writer = self.locker.writer_of(met.record.version);
         if met.record.is_marked() {
-            match maker {
-                Maker::Other(_) if !planted::is_on("scan: pass rows whose deletion is open") => {}
-                Maker::Other(_) => return Ok(Step::Passed),
-                Maker::Own | Maker::Ended => return self.pass_deleted(&met),
+            match writer {
+                VersionWriter::Other(_) if !planted::is_on("scan: pass rows whose deletion is open") => {}
+                VersionWriter::Other(_) => return Ok(Step::Passed),
+                VersionWriter::Own | VersionWriter::Ended => return self.pass_deleted(&met),
             }
         }
         let patience = self.patience(&met);
-        let asked = match maker {
-            Maker::Other(holder) => self.ask_behind(holder, &met, patience)?,
-            Maker::Own => {
+        let asked = match writer {
+            VersionWriter::Other(holder) => self.ask_behind(holder, &met, patience)?,
+            VersionWriter::Own => {
                 self.lock_passed(met.range)?;
                 Asked::Held
             }
-            Maker::Ended if self.locks_records() => {
+            VersionWriter::Ended if self.locks_records() => {
                 copied.granted = u32::from(self.is_clustered);
                 self.locker.ask(self.lock_of(&met), patience)?
             }
-            Maker::Ended => Asked::Held,
+            VersionWriter::Ended => Asked::Held,
         };
         Ok(match asked {
             Asked::Held => {
@@ -165,7 +165,7 @@ impl Asking<'_> {
         if !self.locks_records() {
             return Ok(Asked::Held);
         }
-        // The lock of an entry may be left of an own change that was taken back: the row tells.
+        // The lock of an entry may be left of an own change that was rolled back: the row tells.
         self.locker.ask_behind(holder, place, lock, patience)
     }
 

@@ -21,7 +21,7 @@ pub struct IndexStats {
     pub leaf_pages: u64,
     /// Bytes of their images on disk.
     pub stored_bytes: u64,
-    /// Bytes that all pages take in memory, that is, uncompressed. Of pages that were not in memory since the opening, the
+    /// Bytes that all pages take in memory, that is, uncompressed. Of pages that were not in memory since the startup, the
     /// size is guessed: of large values that compress well, it is too low.
     pub logical_bytes: u64,
     /// The same of those pages that have an image.
@@ -146,7 +146,7 @@ impl Db {
             };
             Some((table, sizes))
         };
-        // One that has been dropped meanwhile, or is fenced, is left out. A name may go from one to another.
+        // One that has been dropped meanwhile, or is quarantined, is left out. A name may go from one to another.
         let mut found: Vec<_> = core.catalog.ids().into_iter().filter_map(of).collect();
         found.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         share_files(core, found, &cached)

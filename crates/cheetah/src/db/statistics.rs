@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //!   I1  A row of the statistics table belongs to an index by the number of its table and its own there, neither of which is used again: a new one has no
-//!       statistics, a renamed one keeps them, and what a dropped one leaves is removed at the next opening.
+//!       statistics, a renamed one keeps them, and what a dropped one leaves is removed at the next startup.
 //!   I2  Statistics are hints. When they cannot be read, there are none.
 
 use super::{Db, Read, Transaction};
@@ -55,7 +55,7 @@ impl Db {
         let kept = self.statistics_table()?;
         for index_no in (0..table.indexes().len()).filter(|&index_no| !table.is_disabled(index_no)) {
             let statistics = analyze_index(table, index_no, places, key_ends)?;
-            // One of so many comes without statistics after the next opening.
+            // One of so many comes without statistics after the next startup.
             if let Ok(number) = u16::try_from(table.number_of(index_no)) {
                 write(&mut txn, &kept, table.id(), number, &statistics)?;
             }
@@ -121,7 +121,7 @@ fn write(
     }
 }
 
-/// Gives the open tables their statistics, and removes those of dropped tables. For the opening of a database.
+/// Gives the open tables their statistics, and removes those of dropped tables. For the startup of a database.
 pub(super) fn load(core: &Arc<Core>) -> Result<()> {
     let Ok(kept) = core.catalog.by_name(NAME) else { return Ok(()) };
     let mut txn = Transaction::new(Arc::clone(core));

@@ -38,11 +38,11 @@ impl Db {
             ("purged_between_snapshots", count(&own.purged_between_snapshots)),
             ("transactions_prepared", core.active.prepared_count() as u64),
             ("rollbacks_unfinished", core.unfinished.rollbacks_count() as u64),
-            ("troubles", core.health.troubles().list().len() as u64),
+            ("troubles", core.health.background_errors().list().len() as u64),
             ("undo_pages", core.undo.pages_count() as u64),
             ("dropped_trees", core.catalog.dropped_trees_count() as u64),
             ("tables", core.catalog.names().len() as u64),
-            ("tables_fenced", core.catalog.fenced().len() as u64),
+            ("tables_fenced", core.catalog.quarantined().len() as u64),
         ];
         status.extend(self.oldest());
         if let Some(log) = core.log.get() {
@@ -109,7 +109,7 @@ impl Db {
             let names = tables.iter().filter_map(name).collect::<Vec<_>>().join(", ");
             let _ = writeln!(text, "PREPARED, AND WITHOUT CLIENT: XA {xid} keeps locked: {names}");
         }
-        for (place, error) in self.troubles() {
+        for (place, error) in self.background_errors() {
             let _ = writeln!(text, "TROUBLE: {place}: {error}");
         }
         if let Some(reason) = self.stopped() {

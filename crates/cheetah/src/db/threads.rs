@@ -40,10 +40,10 @@ impl Stop {
 /// Threads that read ahead what scans will want: beside a scan, two keep as many processors busy as most scans can feed.
 const READERS: [&str; 2] = ["cheetah-read-1", "cheetah-read-2"];
 
-/// Threads of an opening at most: one thread reads the log for all of them, and cannot feed more.
+/// Threads of a startup at most: one thread reads the log for all of them, and cannot feed more.
 const CREW_MAX: usize = 8;
 
-/// The threads of an opening: `count`, or for 0 as many as there are processors.
+/// The threads of a startup: `count`, or for 0 as many as there are processors.
 pub(super) fn crew(count: u32) -> Crew {
     let threads = match count {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get).min(CREW_MAX),

@@ -5,12 +5,12 @@
 //!       for it. Row operations and locking reads lock rows, and the table as intending to, unless the whole table is locked so
 //!       already.
 //!   I2  Locks are released when the commit record is in the log, or the rollback is complete; in a rollback ranges before it
-//!       begins, and each row once it is taken back; counters of numbers at the end of the statement. Whoever reads the
+//!       begins, and each row once it is rolled back; counters of numbers at the end of the statement. Whoever reads the
 //!       changes then commits behind that record, so it never outlives them; and transactions on one table can share
-//!       a sync of the log. As InnoDB, a mere reader may see what a power cut still takes back.
-//!   I3  A rollback that meets an error, or is long and nobody wants to wait for it, keeps its locks: half taken back rows stay
-//!       out of reach. It goes on in the background, and after the next opening; the handle is free for another transaction.
-//!   I4  A statement that could not be taken back is taken back before the transaction does anything else. So an operation
+//!       a sync of the log. As InnoDB, a mere reader may see what a power cut still rolls back.
+//!   I3  A rollback that meets an error, or is long and nobody wants to wait for it, keeps its locks: half rolled back rows stay
+//!       out of reach. It goes on in the background, and after the next startup; the handle is free for another transaction.
+//!   I4  A statement that could not be rolled back is rolled back before the transaction does anything else. So an operation
 //!       that has failed has changed nothing, and a savepoint that was come back to is reached.
 //!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up can wait. A commit that
 //!       is refused before is a rollback.
@@ -25,7 +25,7 @@ use crate::table::{rollback, NewRow, Numbers, OldEntry, Reserved, Table};
 use crate::txn::{Listed, LockMode, ReadView, Slot, TableMode};
 use std::sync::Arc;
 
-/// A transaction. Dropping it takes back what is neither committed nor prepared.
+/// A transaction. Dropping it rolls back what is neither committed nor prepared.
 pub struct Transaction {
     pub(super) core: Arc<Core>,
     pub(super) locker: Arc<Locker>,
@@ -42,7 +42,7 @@ pub struct Transaction {
     /// How a row is locked whose unique key a new one has too.
     duplicates: LockMode,
     pub(super) writer: Writer,
-    /// What comes after this undo record is to be taken back first (I4).
+    /// What comes after this undo record is to be rolled back first (I4).
     pub(super) back_to: Option<u64>,
     /// Where its COMMIT ends in the log, once that has been logged ahead of [`commit`](Self::commit).
     pub(super) ordered: Option<Result<Lsn>>,
@@ -71,7 +71,7 @@ impl Db {
     /// whatever each has done. With none, or where sessions are not named, the one with the least work is. `later` is called by any
     /// thread that asks for a lock; it must not wait, nor use the engine. The first one counts.
     ///
-    /// Without it a replica that applies in parallel may take back the first one in line again and again: it is tried again before the
+    /// Without it a replica that applies in parallel may roll back the first one in line again and again: it is tried again before the
     /// other one has run on.
     pub fn choose_victims(
         &self,
@@ -333,7 +333,7 @@ impl Transaction {
         self.holds(table.id(), mode.into())
     }
 
-    /// Runs a row operation as a writer of the table. When it fails and could not take back what it has done, that is
+    /// Runs a row operation as a writer of the table. When it fails and could not roll back what it has done, that is
     /// left to do (I4).
     fn write(
         &mut self,
@@ -375,12 +375,12 @@ impl Transaction {
         Arc::clone(slot)
     }
 
-    /// Takes back what is left of a statement that could not be taken back when it failed (I4).
+    /// Rolls back what is left of a statement that could not be rolled back when it failed (I4).
     pub(super) fn catch_up(&mut self) -> Result<()> {
-        self.back_to.map_or(Ok(()), |undo_no| self.take_back_to(undo_no))
+        self.back_to.map_or(Ok(()), |undo_no| self.roll_back_to(undo_no))
     }
 
-    pub(super) fn take_back_to(&mut self, undo_no: u64) -> Result<()> {
+    pub(super) fn roll_back_to(&mut self, undo_no: u64) -> Result<()> {
         let Some(slot) = self.slot.clone() else { return Ok(()) };
         let undo_no = self.back_to.map_or(undo_no, |earlier| earlier.min(undo_no));
         self.back_to = Some(undo_no);
@@ -426,11 +426,11 @@ impl Transaction {
         Savepoint(self.back_to.unwrap_or(undo_no))
     }
 
-    /// Takes back what was done since the savepoint. Locks stay. After `RollbackUnfinished` the transaction goes on with
+    /// Rolls back what was done since the savepoint. Locks stay. After `RollbackUnfinished` the transaction goes on with
     /// this before it does anything else (I4).
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let too_few = u64::from(planted::is_on("savepoint: leave the first change"));
-        let too_many = u64::from(planted::is_on("savepoint: take back one change more"));
-        self.take_back_to((savepoint.0 + too_few).saturating_sub(too_many))
+        let too_many = u64::from(planted::is_on("savepoint: roll back one change more"));
+        self.roll_back_to((savepoint.0 + too_few).saturating_sub(too_many))
     }
 }

@@ -3,7 +3,7 @@
 //! Order: `prepare`, which the log makes durable; the decision; `commit_ordered`, which takes the transaction's place in the
 //! order of commits and does no I/O; `commit`, which then has nothing left to wait for: after a crash whoever has decided
 //! says so again. Or `rollback`. A transaction that is dropped after `prepare` goes on waiting, with its locks, and so does
-//! one that an opening finds: [`Db::commit_prepared`] and [`Db::rollback_prepared`] end it.
+//! one that a startup finds: [`Db::commit_prepared`] and [`Db::rollback_prepared`] end it.
 
 use super::{Db, Transaction};
 use crate::base::{planted, Error, Result, Xid};
@@ -57,13 +57,13 @@ impl Transaction {
 }
 
 impl Db {
-    /// The names of the prepared transactions that nobody holds: those that an opening has found, and those that were
+    /// The names of the prepared transactions that nobody holds: those that a startup has found, and those that were
     /// dropped.
     pub fn prepared(&self) -> Vec<Xid> {
         self.0.core.prepared.xids()
     }
 
-    /// The names of at most `count` transactions that the opening has found prepared, each only once.
+    /// The names of at most `count` transactions that the startup has found prepared, each only once.
     pub fn recover(&self, count: usize) -> Vec<Xid> {
         self.0.core.prepared.tell(count)
     }

@@ -8,15 +8,15 @@ use crate::format::page::RecordRef;
 use crate::table::visible::{Found, View};
 use cheetah_io::sim::CrashPolicy;
 
-/// C2: a transaction is open at the flip, and commits before its page is written; the power goes before its COMMIT is durable.
+/// C2: a transaction is open at the epoch switch, and commits before its page is written; the power goes before its COMMIT is durable.
 /// Whether nobody sees anything of it.
-fn commit_between_flip_and_write() -> bool {
+fn commit_between_epoch_switch_and_write() -> bool {
     let world = World::new();
     world.db.checkpoint().unwrap();
     let core = &world.db.0.core;
     let mut txn = world.db.begin();
     world.update(&mut txn, 7, 2).unwrap();
-    // So that the checkpoint, which makes the log durable up to the flip, has nothing to sync.
+    // So that the checkpoint, which makes the log durable up to the epoch switch, has nothing to sync.
     core.sync_log(core.log_end()).unwrap();
     world.db.set_flush_log_at_commit(0);
     let mut txn = Some(txn);
@@ -35,15 +35,15 @@ fn commit_between_flip_and_write() -> bool {
 }
 
 #[test]
-fn c2_an_image_does_not_say_committed_of_what_its_generation_has_as_open() {
-    assert!(commit_between_flip_and_write());
-    let bug = plant("pool: freeze what only the next generation may");
-    assert!(!commit_between_flip_and_write() && bug.reached_count() > 0);
+fn c2_an_image_does_not_say_committed_of_what_its_epoch_has_as_open() {
+    assert!(commit_between_epoch_switch_and_write());
+    let bug = plant("pool: freeze what only the next epoch may");
+    assert!(!commit_between_epoch_switch_and_write() && bug.reached_count() > 0);
 }
 
-/// C6: a reader has copied a row that a transaction has changed; that is taken back and, as far as possible, purged before the reader
+/// C6: a reader has copied a row that a transaction has changed; that is rolled back and, as far as possible, purged before the reader
 /// looks for the older version. What it finds.
-fn look_at_a_copy_of_what_was_taken_back() -> Result<Vec<u8>> {
+fn look_at_a_copy_of_what_was_rolled_back() -> Result<Vec<u8>> {
     let world = World::new();
     while world.db.run_background().unwrap() {}
     let core = &world.db.0.core;
@@ -70,8 +70,8 @@ fn look_at_a_copy_of_what_was_taken_back() -> Result<Vec<u8>> {
 }
 
 #[test]
-fn c6_undo_records_that_a_copy_leads_to_stay_though_they_were_taken_back() {
-    assert_eq!(look_at_a_copy_of_what_was_taken_back().unwrap(), row_of(7, 1));
+fn c6_undo_records_that_a_copy_leads_to_stay_though_they_were_rolled_back() {
+    assert_eq!(look_at_a_copy_of_what_was_rolled_back().unwrap(), row_of(7, 1));
     let bug = plant("purge: do not look at snapshots");
-    assert!(look_at_a_copy_of_what_was_taken_back().is_err() && bug.reached_count() > 0);
+    assert!(look_at_a_copy_of_what_was_rolled_back().is_err() && bug.reached_count() > 0);
 }

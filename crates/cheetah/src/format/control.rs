@@ -10,8 +10,8 @@
 //!     32    8  feature bits that an engine must know to read
 //!     40   16  uuid of the database
 //!     56    8  sequence: which copy is newer
-//!     64    8  incarnation: number of openings of the database
-//!     72    8  generation that these map files hold
+//!     64    8  incarnation: number of startups of the database
+//!     72    8  epoch that these map files hold
 //!     80    8  start of the log: LSN at which redo begins
 //!     88    8  next number of a map file
 //!     96    4  page_bytes
@@ -27,7 +27,7 @@
 //! engine can tell a newer format from damage.
 
 use super::bytes::{ensure, Defect, Reader};
-use crate::base::{Generation, Lsn, SegmentId};
+use crate::base::{Epoch, Lsn, SegmentId};
 
 /// Bytes of one copy.
 pub const COPY_BYTES: usize = 4096;
@@ -55,12 +55,12 @@ pub struct Features {
     pub read: u64,
 }
 
-/// A database, and one opening of it. Goes into the header of every file.
+/// A database, and one startup of it. Goes into the header of every file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// The database.
     pub uuid: [u8; 16],
-    /// The opening, counted from 1.
+    /// The startup, counted from 1.
     pub incarnation: u64,
 }
 
@@ -91,12 +91,12 @@ impl MapPart {
 pub struct ControlBlock {
     /// Which features were used.
     pub features: Features,
-    /// The database and its opening.
+    /// The database and its startup.
     pub identity: Identity,
     /// Grows with every write of CONTROL.
     pub sequence: u64,
-    /// The committed generation.
-    pub generation: Generation,
+    /// The committed epoch.
+    pub epoch: Epoch,
     /// Where redo of the log begins.
     pub log_start: Lsn,
     /// Numbers from here on have never been a map file.
@@ -107,7 +107,7 @@ pub struct ControlBlock {
     pub page_bytes: u32,
     /// See `Config`.
     pub segment_bytes: u32,
-    /// The complete map of an earlier generation; without it that map was empty.
+    /// The complete map of an earlier epoch; without it that map was empty.
     pub base: Option<MapPart>,
     /// What changed since, oldest first.
     pub logs: Vec<MapPart>,
@@ -151,7 +151,7 @@ impl ControlBlock {
         put_u32s(&mut out, &[VERSION, copy]);
         put_u64s(&mut out, &[self.features.compatible, self.features.write, self.features.read]);
         out.extend_from_slice(&self.identity.uuid);
-        put_u64s(&mut out, &[self.sequence, self.identity.incarnation, self.generation.0]);
+        put_u64s(&mut out, &[self.sequence, self.identity.incarnation, self.epoch.0]);
         put_u64s(&mut out, &[self.log_start.0, self.next_map_file]);
         put_u32s(&mut out, &[self.page_bytes, self.segment_bytes, self.next_segment.0]);
         out.extend_from_slice(&u16::from(self.base.is_some()).to_le_bytes());
@@ -198,7 +198,7 @@ impl ControlBlock {
             features,
             identity: Identity { uuid, incarnation: reader.u64()? },
             sequence,
-            generation: Generation(reader.u64()?),
+            epoch: Epoch(reader.u64()?),
             log_start: Lsn(reader.u64()?),
             next_map_file: reader.u64()?,
             page_bytes: reader.u32()?,
@@ -262,7 +262,7 @@ mod tests {
             features: Features::default(),
             identity: Identity { uuid: [3; 16], incarnation: 8 },
             sequence: 77,
-            generation: Generation(1 << 33),
+            epoch: Epoch(1 << 33),
             log_start: Lsn(12345),
             next_map_file: 10,
             next_segment: SegmentId(44),

@@ -52,7 +52,7 @@ pub struct FileHeader {
     pub version: u32,
     /// Identity of the database.
     pub database: [u8; 16],
-    /// Number of the opening that wrote the file.
+    /// Number of the startup that wrote the file.
     pub incarnation: u64,
     /// Number of the file, also in its name.
     pub sequence: u64,

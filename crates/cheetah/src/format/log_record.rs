@@ -89,7 +89,7 @@ pub enum LogRecord<'a> {
         /// The piece.
         bytes: &'a [u8],
     },
-    /// The transaction's undo record of this number was taken back.
+    /// The transaction's undo record of this number was rolled back.
     Undo(TxnId, u64),
     /// The transaction is prepared under that name; without one it is not any more, and will be rolled back.
     Prepare(TxnId, Option<Xid>),

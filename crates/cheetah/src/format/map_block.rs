@@ -1,4 +1,4 @@
-//! Files of the page map: a header, then blocks; a block holds one generation and consists of chunks.
+//! Files of the page map: a header, then blocks; a block holds one epoch and consists of chunks.
 //!
 //! ```text
 //! file header                                   chunk header
@@ -16,18 +16,18 @@
 //! of an end vouches for every byte of the file before it. Contents:
 //!
 //! ```text
-//! begin    generation 8, incarnation 8
+//! begin    epoch 8, incarnation 8
 //! entries  for each entry varint (page - page before; the first: page); for each varint (tree; 0: the page is gone);
 //!          for each that is not gone: varint segment; varint offset / 64; varint stored bytes; crc 4
 //!          (each a column of its own, in this order; pages ascend)
 //! state    opaque bytes of the layers above; the states of a block's chunks are one string
-//! end      generation 8, number of entries 8, bytes of state 8
+//! end      epoch 8, number of entries 8, bytes of state 8
 //! ```
 
 use super::bytes::{check_version, ensure, Defect, Reader};
 use super::location::{Location, MapEntry, ALIGN_BYTES};
 use super::varint;
-use crate::base::{Generation, PageId, SegmentId, TreeId};
+use crate::base::{Epoch, PageId, SegmentId, TreeId};
 
 /// Bytes of the file header.
 pub const FILE_HEADER_BYTES: usize = 64;
@@ -50,7 +50,7 @@ pub type Change = (PageId, Option<MapEntry>);
 /// What a map file is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileKind {
-    /// One block: all pages of a generation.
+    /// One block: all pages of an epoch.
     Base = 1,
     /// A block for each checkpoint: the pages that it changed.
     Log = 2,
@@ -65,7 +65,7 @@ pub struct FileHeader {
     pub uuid: [u8; 16],
     /// Number in its name.
     pub number: u64,
-    /// The opening of the database during which it was created.
+    /// The startup of the database during which it was created.
     pub incarnation: u64,
 }
 
@@ -224,9 +224,9 @@ pub fn put_chunk(
 /// The content of a begin chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Begin {
-    /// The generation that the block holds.
-    pub generation: Generation,
-    /// The opening of the database during which it was written.
+    /// The epoch that the block holds.
+    pub epoch: Epoch,
+    /// The startup of the database during which it was written.
     pub incarnation: u64,
 }
 
@@ -234,7 +234,7 @@ impl Begin {
     /// As bytes.
     pub fn encode(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.generation.0.to_le_bytes());
+        bytes[..8].copy_from_slice(&self.epoch.0.to_le_bytes());
         bytes[8..].copy_from_slice(&self.incarnation.to_le_bytes());
         bytes
     }
@@ -242,7 +242,7 @@ impl Begin {
     /// From bytes.
     pub fn decode(content: &[u8]) -> Result<Self, Defect> {
         let mut reader = Reader::new(content);
-        let begin = Self { generation: Generation(reader.u64()?), incarnation: reader.u64()? };
+        let begin = Self { epoch: Epoch(reader.u64()?), incarnation: reader.u64()? };
         reader.finish()?;
         Ok(begin)
     }
@@ -251,8 +251,8 @@ impl Begin {
 /// The content of an end chunk: what must have been read by then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct End {
-    /// The generation that the block holds.
-    pub generation: Generation,
+    /// The epoch that the block holds.
+    pub epoch: Epoch,
     /// Entries in the block.
     pub entries_count: u64,
     /// Bytes of state in the block.
@@ -263,7 +263,7 @@ impl End {
     /// As bytes.
     pub fn encode(&self) -> [u8; 24] {
         let mut bytes = [0; 24];
-        bytes[..8].copy_from_slice(&self.generation.0.to_le_bytes());
+        bytes[..8].copy_from_slice(&self.epoch.0.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.entries_count.to_le_bytes());
         bytes[16..].copy_from_slice(&self.state_bytes.to_le_bytes());
         bytes
@@ -272,8 +272,8 @@ impl End {
     /// From bytes.
     pub fn decode(content: &[u8]) -> Result<Self, Defect> {
         let mut reader = Reader::new(content);
-        let generation = Generation(reader.u64()?);
-        let end = Self { generation, entries_count: reader.u64()?, state_bytes: reader.u64()? };
+        let epoch = Epoch(reader.u64()?);
+        let end = Self { epoch, entries_count: reader.u64()?, state_bytes: reader.u64()? };
         reader.finish()?;
         Ok(end)
     }

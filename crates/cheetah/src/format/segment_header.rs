@@ -28,7 +28,7 @@ pub struct SegmentHeader {
     pub uuid: [u8; 16],
     /// Its own number.
     pub segment: SegmentId,
-    /// The opening of the database during which it was created.
+    /// The startup of the database during which it was created.
     pub incarnation: u64,
     /// The kind of images in it, as a number.
     pub stream: u8,

@@ -1,12 +1,12 @@
-//! The state that a generation of the page map carries: all that recovery needs beside the pages (H2).
+//! The state that an epoch of the page map carries: all that recovery needs beside the pages (H2).
 //!
 //! Invariants
-//!   I1  It is taken at the flip, while no action runs: it matches the pages of its generation and the log
+//!   I1  It is taken at the flip, while no mini-transaction runs: it matches the pages of its epoch and the log
 //!       before `lsn` exactly, and nothing behind.
 //!   I2  The first byte is the version of the layout; a newer one is refused with a clear error. So is version 1 with
 //!       transactions in it: their undo records are of a layout that is not read any more.
 //!   I3  Without dictionaries it is written as version 2, which an older engine reads.
-//! Layout    docs/format.md, "Generation state".
+//! Layout    docs/format.md, "Epoch state".
 
 use super::bytes::{check_version, put_prefixed, Defect, Reader};
 use super::record_fields::{count, number_u32, put_xid, text, xid};
@@ -21,16 +21,16 @@ const PLAIN_VERSION: u8 = 2;
 /// Without live counts and a place of purge; transactions in it were of three more fields.
 const OLD_VERSION: u8 = 1;
 
-const PLACE: &str = "generation state";
+const PLACE: &str = "epoch state";
 
 /// A transaction that had undo records at the flip, and had neither committed nor been rolled back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TxnState {
     /// The transaction.
     pub txn: TxnId,
-    /// Its newest undo record that has not been taken back; 0 when there is none.
+    /// Its newest undo record that has not been rolled back; 0 when there is none.
     pub head: UndoPtr,
-    /// The oldest undo record that it has appended, taken back or not; 0 when there is none.
+    /// The oldest undo record that it has appended, rolled back or not; 0 when there is none.
     pub first: UndoPtr,
     /// Number of the record at `head`, 0 when there is none.
     pub undo_no: u64,
@@ -76,14 +76,14 @@ pub struct TableState {
 
 /// A table that met damage when the database was opened (N3).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct FencedTable {
+pub struct QuarantinedTable {
     /// The table.
     pub table: TableId,
     /// The damage, for people.
     pub reason: String,
 }
 
-/// The state of a generation.
+/// The state of an epoch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct State {
     /// Redo starts here.
@@ -113,7 +113,7 @@ pub struct State {
     /// Trees of dropped tables whose pages are still to be freed (M10).
     pub dropped_trees: Vec<TreeId>,
     /// Tables that nothing may be done to but dropping and emptying.
-    pub fenced: Vec<FencedTable>,
+    pub quarantined: Vec<QuarantinedTable>,
     /// Dictionaries of trees, each one's from the oldest to the newest. A dropped tree may have lost its own.
     pub dictionaries: Vec<(TreeId, PageId)>,
 }
@@ -149,10 +149,10 @@ impl State {
         }
         varint::put(&mut out, self.dropped_trees.len() as u64);
         put_all(&mut out, self.dropped_trees.iter().map(|tree| u64::from(tree.0)));
-        varint::put(&mut out, self.fenced.len() as u64);
-        for fenced in &self.fenced {
-            varint::put(&mut out, fenced.table.0.into());
-            put_prefixed(&mut out, fenced.reason.as_bytes());
+        varint::put(&mut out, self.quarantined.len() as u64);
+        for quarantined in &self.quarantined {
+            varint::put(&mut out, quarantined.table.0.into());
+            put_prefixed(&mut out, quarantined.reason.as_bytes());
         }
         if !self.dictionaries.is_empty() {
             varint::put(&mut out, self.dictionaries.len() as u64);
@@ -174,7 +174,7 @@ impl State {
     fn read(fields: &mut Reader<'_>) -> Parsed<(Self, usize)> {
         let version = fields.u8()?;
         if ![OLD_VERSION, PLAIN_VERSION].contains(&version) {
-            check_version("generation state format", version.into(), VERSION.into())?;
+            check_version("epoch state format", version.into(), VERSION.into())?;
         }
         let mut state = State {
             lsn: Lsn(fields.varint()?),
@@ -199,7 +199,7 @@ impl State {
         }
         for _ in 0..count(fields)? {
             let table = TableId(number_u32(fields)?);
-            state.fenced.push(FencedTable { table, reason: text(fields)?.to_owned() });
+            state.quarantined.push(QuarantinedTable { table, reason: text(fields)?.to_owned() });
         }
         if version == VERSION {
             for _ in 0..count(fields)? {
@@ -249,7 +249,7 @@ impl State {
 
 fn unfinished_in_old(txns_count: usize) -> Error {
     let detail = format!(
-        "written by an older version of Cheetah (generation state format {OLD_VERSION}), which has left {txns_count} \
+        "written by an older version of Cheetah (epoch state format {OLD_VERSION}), which has left {txns_count} \
          transactions to be finished; open the database with that version and close it once, then open it with this one"
     );
     Error::Unsupported { place: PLACE.into(), detail }
@@ -296,7 +296,7 @@ mod tests {
             }],
             tables: vec![TableState { table: TableId(2), row_count: 5, auto_increment: 6, hidden_key: 7 }],
             dropped_trees: vec![TreeId(17)],
-            fenced: vec![FencedTable { table: TableId(2), reason: "page 7".into() }],
+            quarantined: vec![QuarantinedTable { table: TableId(2), reason: "page 7".into() }],
             dictionaries: vec![(TreeId(18), PageId(40)), (TreeId(18), PageId(90))],
         }
     }
@@ -331,7 +331,7 @@ mod tests {
         put_all(&mut out, [1 << 40, 12, 11, 3, 20, 1, 5, 6000, 2, 9, 10]);
         varint::put(&mut out, txns_count as u64);
         (0..txns_count).for_each(|_| put_all(&mut out, [7, 1, 900, 8, 3, 2]));
-        // One table, one dropped tree, nothing fenced.
+        // One table, one dropped tree, nothing quarantined.
         put_all(&mut out, [1, 2, 5, 6, 7, 1, 17, 0]);
         out
     }
@@ -340,8 +340,8 @@ mod tests {
     fn a_state_of_version_1_without_transactions_is_read_with_nothing_to_purge() {
         let pages = [9, 10].map(|page| UndoPage { page: PageId(page), live: 0 }).to_vec();
         let purge = PurgeState { at: UndoPtr(6000), ..PurgeState::default() };
-        let (txns, fenced, dictionaries) = (vec![], vec![], vec![]);
-        let expected = State { undo_pages: pages, purge, txns, fenced, dictionaries, ..sample() };
+        let (txns, quarantined, dictionaries) = (vec![], vec![], vec![]);
+        let expected = State { undo_pages: pages, purge, txns, quarantined, dictionaries, ..sample() };
         assert_eq!(State::decode(&old(0)).unwrap(), expected);
     }
 

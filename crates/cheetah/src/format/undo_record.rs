@@ -60,7 +60,7 @@ pub struct UndoEntry<'a> {
     pub marked: Option<Before<'a>>,
 }
 
-/// A row operation to take back.
+/// A row operation to roll back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UndoRow<'a> {
     /// What the transaction did.
@@ -103,7 +103,7 @@ pub struct UndoBlob<'a> {
 pub struct UndoFinish {
     /// Its place in the order of ends, commits and aborts alike.
     pub stamp: u64,
-    /// Whether it committed; otherwise all its records have been taken back.
+    /// Whether it committed; otherwise all its records have been rolled back.
     pub committed: bool,
     /// Its newest record; 0 of one that was rolled back, and of one that left purge nothing to do.
     pub head: UndoPtr,

@@ -5,7 +5,7 @@
 //!       a reserve name and renamed when their header is durable.
 //!   I2  Letting go of a file needs no sync. A crash may bring it back under its old name, even with the header of the
 //!       file that it became; but its sequence is lower than that of the file with the oldest position needed, where
-//!       replay stops to look, and the next opening lets it go again.
+//!       replay stops to look, and the next startup lets it go again.
 //!   I3  Reserve files of at least the usual size exist before they are needed, so that a full disk refuses statements
 //!       and not commits (`prepare_reserve`).
 
@@ -141,7 +141,7 @@ impl Files {
         self.reserve_next += 1;
         let file = self.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
         if let Err(error) = file.allocate(bytes) {
-            // Nothing relies on the file; if it cannot even be removed, the next opening does it.
+            // Nothing relies on the file; if it cannot even be removed, the next startup does it.
             let _ = self.disk().unlink(&path);
             return Err(Error::io("allocate", path, error));
         }

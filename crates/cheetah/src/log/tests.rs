@@ -49,7 +49,7 @@ fn log_files(disk: &SimDisk) -> Vec<String> {
 }
 
 #[test]
-fn frames_come_back_in_order_over_many_files_and_openings() {
+fn frames_come_back_in_order_over_many_files_and_startups() {
     let disk = SimDisk::new();
     let mut log = Log::create(&setup(&disk, 1)).unwrap();
     for incarnation in 2..6 {

@@ -26,7 +26,7 @@ const REWRITE_BYTES: u64 = 1 << 20;
 pub struct LogSetup {
     /// The barriers, and through them the disk and the health.
     pub durable: Arc<Durable>,
-    /// The database, and this opening of it: its number is higher than any before.
+    /// The database, and this startup of it: its number is higher than any before.
     pub identity: Identity,
     /// Size of a file.
     pub file_bytes: u64,

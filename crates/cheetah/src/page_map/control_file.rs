@@ -1,6 +1,6 @@
 //! The file CONTROL with its two copies of the control block.
 //!
-//! Which copy counts: the intact one with the higher sequence. Why a damaged copy never hides a generation: P2 of the
+//! Which copy counts: the intact one with the higher sequence. Why a damaged copy never hides an epoch: P2 of the
 //! module `page_map`. A write begins with the copy that does not count, if only one does: written over first, the good
 //! one could tear and leave nothing.
 
@@ -59,7 +59,7 @@ impl ControlFile {
     }
 
     /// Writes the block, with a sequence of its own, to the copy that may be bad and then to the other (P2). After an
-    /// error either block may be the one that counts at the next opening.
+    /// error either block may be the one that counts at the next startup.
     pub(super) fn write(&mut self, durable: &Durable, block: &mut ControlBlock) -> Result<()> {
         self.sequence += 1;
         block.sequence = self.sequence;

@@ -1,7 +1,7 @@
 //! Reading the whole map as CONTROL names it.
 
 use super::map_file::{Item, PartReader};
-use crate::base::{Error, Generation, PageId, Result};
+use crate::base::{Epoch, Error, PageId, Result};
 use crate::durable::Durable;
 use crate::format::control::ControlBlock;
 use crate::format::map_block::FileKind;
@@ -15,15 +15,15 @@ pub(super) fn load(
     visit: &mut dyn FnMut(PageId, Option<MapEntry>),
 ) -> Result<Vec<u8>> {
     let mut state = Vec::new();
-    let mut newest = Generation(0);
+    let mut newest = Epoch(0);
     for (number, part) in control.parts().enumerate() {
         let kind = if number == 0 && control.base.is_some() { FileKind::Base } else { FileKind::Log };
         let mut reader = PartReader::open(durable, part, kind, &control.identity.uuid)?;
         while let Some(item) = reader.next()? {
             match item {
-                Item::Begin(generation) => {
-                    ensure(newest < generation, "generations of the map do not ascend")?;
-                    newest = generation;
+                Item::Begin(epoch) => {
+                    ensure(newest < epoch, "epochs of the map do not ascend")?;
+                    newest = epoch;
                     state.clear();
                 }
                 Item::Entries(entries) => entries.iter().for_each(|(pid, entry)| visit(*pid, *entry)),
@@ -32,7 +32,7 @@ pub(super) fn load(
             }
         }
     }
-    ensure(newest == control.generation, "the map does not end with the generation that CONTROL names")?;
+    ensure(newest == control.epoch, "the map does not end with the epoch that CONTROL names")?;
     Ok(state)
 }
 

@@ -1,6 +1,6 @@
 //! Reading and writing the blocks of a map file.
 
-use crate::base::{planted, Error, Generation, PageId, Result};
+use crate::base::{planted, Epoch, Error, PageId, Result};
 use crate::durable::Durable;
 use crate::format::control::MapPart;
 use crate::format::map_block::{
@@ -81,7 +81,7 @@ impl MapFile {
         let _ = self.file.set_len(end);
     }
 
-    /// Removes a file that nothing names. If it fails, the next opening removes it.
+    /// Removes a file that nothing names. If it fails, the next startup removes it.
     pub(super) fn remove(&self, durable: &Durable) {
         let _ = durable.disk().unlink(&self.path);
     }
@@ -107,7 +107,7 @@ pub(super) struct BlockWriter<'a> {
     at: u64,
     pending: Vec<u8>,
     crc: u32,
-    generation: Generation,
+    epoch: Epoch,
     entries_count: u64,
     state_bytes: u64,
     content: Vec<u8>,
@@ -118,8 +118,8 @@ impl<'a> BlockWriter<'a> {
     pub(super) fn begin(file: &'a MapFile, at: u64, crc: u32, begin: &Begin) -> Self {
         let mut pending = Vec::new();
         let crc = put_chunk(&mut pending, ChunkKind::Begin, 0, &begin.encode(), crc);
-        let generation = begin.generation;
-        Self { file, at, pending, crc, generation, entries_count: 0, state_bytes: 0, content: Vec::new() }
+        let epoch = begin.epoch;
+        Self { file, at, pending, crc, epoch, entries_count: 0, state_bytes: 0, content: Vec::new() }
     }
 
     /// Adds entries; pages ascend from call to call. For full compression pass many at a time.
@@ -147,11 +147,7 @@ impl<'a> BlockWriter<'a> {
 
     /// Ends the block; returns the position and the checksum of the chain after it.
     pub(super) fn finish(mut self) -> Result<(u64, u32)> {
-        let end = End {
-            generation: self.generation,
-            entries_count: self.entries_count,
-            state_bytes: self.state_bytes,
-        };
+        let end = End { epoch: self.epoch, entries_count: self.entries_count, state_bytes: self.state_bytes };
         self.crc = put_chunk(&mut self.pending, ChunkKind::End, 0, &end.encode(), self.crc);
         self.write_out(0)?;
         Ok((self.at, self.crc))
@@ -170,7 +166,7 @@ impl<'a> BlockWriter<'a> {
 /// What a reader has come to.
 pub(super) enum Item<'a> {
     /// A block starts.
-    Begin(Generation),
+    Begin(Epoch),
     /// Entries of the block, pages ascending.
     Entries(&'a [Change]),
     /// More bytes of the block's state.
@@ -195,7 +191,7 @@ pub(super) struct PartReader {
 
 /// What has been read of the block in hand.
 struct Block {
-    generation: Generation,
+    epoch: Epoch,
     entries_count: u64,
     state_bytes: u64,
     last_page: PageId,
@@ -235,9 +231,7 @@ impl PartReader {
         };
         self.take_chunk(&header).map_err(|defect| self.corrupt(&defect))?;
         Ok(Some(match header.kind {
-            ChunkKind::Begin => {
-                Item::Begin(self.block.as_ref().map_or(Generation(0), |block| block.generation))
-            }
+            ChunkKind::Begin => Item::Begin(self.block.as_ref().map_or(Epoch(0), |block| block.epoch)),
             ChunkKind::Entries => Item::Entries(&self.entries),
             ChunkKind::State => Item::State(&self.content),
             ChunkKind::End => Item::End,
@@ -283,9 +277,9 @@ impl PartReader {
     fn take_chunk(&mut self, header: &ChunkHeader) -> std::result::Result<(), Defect> {
         match (header.kind, self.block.as_mut()) {
             (ChunkKind::Begin, None) => {
-                let generation = Begin::decode(&self.content)?.generation;
+                let epoch = Begin::decode(&self.content)?.epoch;
                 let last_page = PageId::NONE;
-                self.block = Some(Block { generation, entries_count: 0, state_bytes: 0, last_page });
+                self.block = Some(Block { epoch, entries_count: 0, state_bytes: 0, last_page });
             }
             (ChunkKind::Entries, Some(block)) if block.state_bytes == 0 => {
                 header.entries(&self.content, &mut self.entries)?;
@@ -301,8 +295,8 @@ impl PartReader {
             (ChunkKind::State, Some(block)) => block.state_bytes += self.content.len() as u64,
             (ChunkKind::End, Some(block)) => {
                 let end = End::decode(&self.content)?;
-                if (end.generation, end.entries_count, end.state_bytes)
-                    != (block.generation, block.entries_count, block.state_bytes)
+                if (end.epoch, end.entries_count, end.state_bytes)
+                    != (block.epoch, block.entries_count, block.state_bytes)
                 {
                     return Err(Defect::new("a block is not complete"));
                 }

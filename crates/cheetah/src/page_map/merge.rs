@@ -22,7 +22,7 @@ pub(super) fn write_base(
     let (uuid, incarnation) = (control.identity.uuid, control.identity.incarnation);
     let header = FileHeader { kind: FileKind::Base, uuid, number, incarnation };
     let (file, start_crc) = MapFile::create(durable, &header)?;
-    let begin = Begin { generation: control.generation, incarnation };
+    let begin = Begin { epoch: control.epoch, incarnation };
     let start = FILE_HEADER_BYTES as u64;
     let writer = BlockWriter::begin(&file, start, start_crc, &begin);
     match Merge::new(durable, control, writer, held_max).and_then(Merge::run) {

@@ -1,11 +1,11 @@
-//! Opening the page map, and committing generations to it.
+//! Opening the page map, and committing epochs to it.
 //!
 //! Locks     `merging`, then `inner`. `inner` is held while a commit writes and syncs.
 
 use super::control_file::ControlFile;
 use super::map_file::{self, BlockWriter, MapFile};
 use super::{load, merge, Change, Identity, MapEntry};
-use crate::base::{planted, Config, Error, Generation, Lsn, PageId, Result, SegmentId};
+use crate::base::{planted, Config, Epoch, Error, Lsn, PageId, Result, SegmentId};
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, Features, MapPart, PARTS_MAX};
 use crate::format::map_block::{Begin, FileHeader, FileKind, FILE_HEADER_BYTES};
@@ -18,22 +18,22 @@ const LOG_PERCENT_MAX: u64 = 30;
 const LOG_SEGMENT_PART: u64 = 64;
 /// How often the newest state may stand in the logs before a new base is written, when it is what fills them.
 const LOG_STATES_MAX: u64 = 4;
-/// Log files before a new base is written: each opening that commits adds one.
+/// Log files before a new base is written: each startup that commits adds one.
 const LOG_FILES_MAX: usize = 16;
 /// Part of the pool that a merge may take for changes, and roughly what one takes.
 const MERGE_POOL_PART: u64 = 64;
 const MERGE_CHANGE_BYTES: u64 = 64;
 
-/// A generation to commit.
+/// An epoch to commit.
 #[derive(Debug)]
 pub struct Commit<'a> {
-    /// Its number; greater than that of any generation committed or attempted before.
-    pub generation: Generation,
-    /// The pages it changes against the last committed generation, each once, in any order (they get sorted).
+    /// Its number; greater than that of any epoch committed or attempted before.
+    pub epoch: Epoch,
+    /// The pages it changes against the last committed epoch, each once, in any order (they get sorted).
     pub changes: &'a mut [Change],
     /// Opaque bytes of the layers above; come back from `MapStore::load`.
     pub state: &'a [u8],
-    /// Where redo of the log begins for this generation.
+    /// Where redo of the log begins for this epoch.
     pub log_start: Lsn,
     /// See `Segments::next_segment`.
     pub next_segment: SegmentId,
@@ -44,14 +44,14 @@ pub struct Commit<'a> {
 pub struct Opened {
     /// The map; `load` it next.
     pub store: MapStore,
-    /// The database, and the number of this opening.
+    /// The database, and the number of this startup.
     pub identity: Identity,
     /// The configuration with what is fixed at creation as it was then.
     pub config: Config,
-    /// The committed generation; 0 in a new database.
-    pub generation: Generation,
-    /// The number for the first generation of this opening: greater than any attempted before.
-    pub first_generation: Generation,
+    /// The committed epoch; 0 in a new database.
+    pub epoch: Epoch,
+    /// The number for the first epoch of this startup: greater than any attempted before.
+    pub first_epoch: Epoch,
     /// Where redo of the log begins.
     pub log_start: Lsn,
     /// For `Segments::open`.
@@ -78,7 +78,7 @@ struct Inner {
     state_bytes: u64,
 }
 
-/// A log file of this opening, with the end of what CONTROL names of it.
+/// A log file of this startup, with the end of what CONTROL names of it.
 struct OpenLog {
     file: MapFile,
     end: u64,
@@ -105,9 +105,9 @@ impl MapStore {
         control.identity.incarnation += 1;
         file.write(&durable, &mut control)?;
         let next_map_file = remove_unnamed(&durable, &control)?;
-        let (generation, identity) = (control.generation, control.identity);
+        let (epoch, identity) = (control.epoch, control.identity);
         let (log_start, next_segment) = (control.log_start, control.next_segment);
-        let first_generation = Generation(generation.0 + 1).max(Generation(identity.incarnation << 32));
+        let first_epoch = Epoch(epoch.0 + 1).max(Epoch(identity.incarnation << 32));
         let inner = Inner { file, control, log: None, next_map_file, state_bytes: 0 };
         let store = MapStore {
             durable,
@@ -116,11 +116,11 @@ impl MapStore {
             merging: Mutex::new(()),
             inner: Mutex::new(inner),
         };
-        Ok(Opened { store, identity, config, generation, first_generation, log_start, next_segment })
+        Ok(Opened { store, identity, config, epoch, first_epoch, log_start, next_segment })
     }
 
     /// Reads the committed map: calls `visit` for entries and removals of pages, where a later call for a page replaces
-    /// an earlier one. Returns the state of the committed generation (empty in a new database). Every byte that CONTROL
+    /// an earlier one. Returns the state of the committed epoch (empty in a new database). Every byte that CONTROL
     /// names is checked; Corruption means that some is not what was written.
     pub fn load(&self, visit: &mut dyn FnMut(PageId, Option<MapEntry>)) -> Result<Vec<u8>> {
         let control = self.inner.lock().control.clone();
@@ -129,9 +129,9 @@ impl MapStore {
         Ok(state)
     }
 
-    /// The committed generation.
-    pub fn generation(&self) -> Generation {
-        self.inner.lock().control.generation
+    /// The committed epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.inner.lock().control.epoch
     }
 
     /// Bytes of the map's files.
@@ -139,19 +139,19 @@ impl MapStore {
         self.inner.lock().control.parts().map(|part| part.end).sum()
     }
 
-    /// Commits a generation: appends its block, makes it durable, and writes CONTROL. The caller has made durable
-    /// everything that the changes and the state rely on. After `Ok` the generation is the database. After DiskFull or
+    /// Commits an epoch: appends its block, makes it durable, and writes CONTROL. The caller has made durable
+    /// everything that the changes and the state rely on. After `Ok` the epoch is the database. After DiskFull or
     /// Io the former one still is, as far as anybody may rely on it; the changes must be part of a later commit.
     ///
     /// # Panics
-    /// When the generation is not greater than the committed one, or a page appears twice.
+    /// When the epoch is not greater than the committed one, or a page appears twice.
     pub fn commit(&self, commit: Commit<'_>) -> Result<()> {
         self.durable.health().check()?;
         commit.changes.sort_unstable_by_key(|(pid, _)| *pid);
         let twice = commit.changes.windows(2).any(|pair| pair[0].0 == pair[1].0);
-        assert!(!twice, "a page appears twice in the changes of a generation");
+        assert!(!twice, "a page appears twice in the changes of an epoch");
         let mut inner = self.inner.lock();
-        assert!(commit.generation > inner.control.generation, "P4: generations ascend");
+        assert!(commit.epoch > inner.control.epoch, "P4: epochs ascend");
         let mut control = inner.control.clone();
         let mut log = self.log_for_commit(&mut inner)?;
         let is_new = log.end == FILE_HEADER_BYTES as u64;
@@ -159,7 +159,7 @@ impl MapStore {
             self.give_up_block(&mut inner, log, is_new);
             return Err(error);
         }
-        control.generation = commit.generation;
+        control.epoch = commit.epoch;
         control.log_start = commit.log_start;
         control.next_segment = commit.next_segment;
         // Should this fail, a copy may name the new block: the log stays closed, so that it is never written over (P3).
@@ -193,7 +193,7 @@ impl MapStore {
 
     /// Appends the block to the log and makes it durable; notes it in `log` and in `control`.
     fn write_block(&self, commit: &Commit<'_>, log: &mut OpenLog, control: &mut ControlBlock) -> Result<()> {
-        let begin = Begin { generation: commit.generation, incarnation: control.identity.incarnation };
+        let begin = Begin { epoch: commit.epoch, incarnation: control.identity.incarnation };
         let mut writer = BlockWriter::begin(&log.file, log.end, log.crc, &begin);
         writer.entries(commit.changes)?;
         writer.state(commit.state)?;
@@ -213,7 +213,7 @@ impl MapStore {
         Ok(())
     }
 
-    /// After a failure before CONTROL was touched: takes back what was written of the block.
+    /// After a failure before CONTROL was touched: rolls back what was written of the block.
     fn give_up_block(&self, inner: &mut Inner, log: OpenLog, is_new: bool) {
         if self.durable.health().check().is_err() {
             return;
@@ -288,7 +288,7 @@ impl Inner {
         let base = before.base.iter().map(|part| (part, FileKind::Base));
         let logs = before.logs.iter().map(|part| (part, FileKind::Log));
         for (part, kind) in base.chain(logs).filter(|(part, _)| !names(&self.control, part.file)) {
-            // If this fails, the next opening removes the file.
+            // If this fails, the next startup removes the file.
             let _ = durable.disk().unlink(&map_file::path(part.file, kind));
         }
     }
@@ -309,7 +309,7 @@ fn first_control(config: &Config, uuid: [u8; 16]) -> ControlBlock {
         features: Features::default(),
         identity: Identity { uuid, incarnation: 0 },
         sequence: 1,
-        generation: Generation(0),
+        epoch: Epoch(0),
         log_start: Lsn(0),
         next_map_file: 1,
         next_segment: SegmentId(1),
@@ -336,6 +336,6 @@ fn remove_unnamed(durable: &Durable, control: &ControlBlock) -> Result<u64> {
 
 impl std::fmt::Debug for MapStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MapStore").field("generation", &self.generation()).finish_non_exhaustive()
+        f.debug_struct("MapStore").field("epoch", &self.epoch()).finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@
 use super::control_file::ControlFile;
 use super::map_file::PartReader;
 use super::{merge, Commit, MapEntry, MapStore, Opened};
-use crate::base::{Config, Error, Generation, Health, Lsn, PageId, Result, SegmentId, TreeId};
+use crate::base::{Config, Epoch, Error, Health, Lsn, PageId, Result, SegmentId, TreeId};
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, COPY_BYTES};
 use crate::format::map_block::FileKind;
@@ -34,7 +34,7 @@ fn entry(rng: &mut Rng) -> MapEntry {
 }
 
 /// Changes `count` random pages of `map` and commits them.
-fn commit_some(store: &MapStore, map: &mut Map, rng: &mut Rng, count: usize, generation: u64) -> Vec<u8> {
+fn commit_some(store: &MapStore, map: &mut Map, rng: &mut Rng, count: usize, epoch: u64) -> Vec<u8> {
     let mut changes = BTreeMap::new();
     for _ in 0..count {
         let pid = PageId(1 + rng.below(5000));
@@ -50,11 +50,11 @@ fn commit_some(store: &MapStore, map: &mut Map, rng: &mut Rng, count: usize, gen
     let len = rng.below(200_000) as usize;
     let state = rng.bytes(len);
     let commit = Commit {
-        generation: Generation(generation),
+        epoch: Epoch(epoch),
         changes: &mut changes,
         state: &state,
-        log_start: Lsn(generation * 10),
-        next_segment: SegmentId(generation as u32),
+        log_start: Lsn(epoch * 10),
+        next_segment: SegmentId(epoch as u32),
     };
     store.commit(commit).unwrap();
     state
@@ -76,11 +76,11 @@ fn the_map_comes_back_through_many_openings_commits_and_merges() {
     let disk = SimDisk::new();
     let mut rng = Rng::new(4);
     let (mut map, mut state, mut newest) = (Map::new(), Vec::new(), 0);
-    for opening in 1..40 {
+    for startup in 1..40 {
         let opened = open(&disk).unwrap();
-        assert_eq!(opened.identity.incarnation, opening);
-        assert_eq!((opened.generation, opened.log_start), (Generation(newest), Lsn(newest * 10)));
-        assert!(opened.first_generation > Generation(newest));
+        assert_eq!(opened.identity.incarnation, startup);
+        assert_eq!((opened.epoch, opened.log_start), (Epoch(newest), Lsn(newest * 10)));
+        assert!(opened.first_epoch > Epoch(newest));
         assert_eq!(load(&opened.store).unwrap(), (map.clone(), state.clone()));
         for _ in 0..rng.below(4) {
             newest += 1;
@@ -99,14 +99,14 @@ fn a_merge_in_many_small_ranges_gives_the_same_base() {
     let disk = SimDisk::new();
     let mut rng = Rng::new(5);
     let opened = open(&disk).unwrap();
-    let (mut map, mut generation) = (Map::new(), 0);
+    let (mut map, mut epoch) = (Map::new(), 0);
     for _ in 0..3 {
         while !opened.store.merge_if_due().unwrap() {
-            generation += 1;
-            commit_some(&opened.store, &mut map, &mut rng, 700, generation);
+            epoch += 1;
+            commit_some(&opened.store, &mut map, &mut rng, 700, epoch);
         }
-        generation += 1;
-        let state = commit_some(&opened.store, &mut map, &mut rng, 700, generation);
+        epoch += 1;
+        let state = commit_some(&opened.store, &mut map, &mut rng, 700, epoch);
         let durable = durable(&disk);
         let (_, control) = ControlFile::open(&durable).unwrap().unwrap();
         for held_max in [1, 7, 100, 100_000] {
@@ -160,8 +160,8 @@ fn commits_go_on_during_a_merge() {
             }
         });
         let mut rng = Rng::new(6);
-        for generation in 1..60 {
-            state = commit_some(store, &mut map, &mut rng, 50, generation);
+        for epoch in 1..60 {
+            state = commit_some(store, &mut map, &mut rng, 50, epoch);
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
@@ -215,6 +215,6 @@ fn a_newer_format_or_unknown_features_are_refused_and_nothing_is_written() {
 fn an_unfinished_creation_starts_anew() {
     let disk = SimDisk::new();
     disk.put("CONTROL.new", b"unfinished").unwrap();
-    assert_eq!(open(&disk).unwrap().generation, Generation(0));
+    assert_eq!(open(&disk).unwrap().epoch, Epoch(0));
     assert!(disk.contents("CONTROL.new").is_err());
 }

@@ -59,9 +59,9 @@ mod tests {
         db.add(PageClass::Large, 3);
         let leaf = TreeId(17);
         let used = {
-            let action = db.pool.enter();
-            let page = db.pool.allocate(&action, leaf, PageClass::Wide);
-            let mut bytes = page.write(&action);
+            let mtr = db.pool.enter();
+            let page = db.pool.allocate(&mtr, leaf, PageClass::Wide);
+            let mut bytes = page.write(&mtr);
             build_page(&mut bytes, PageKind::Leaf, 0, leaf, b"", None, PageId::NONE);
             PageMut::new(&mut bytes).insert(0, b"key", &RecordRef::frozen(b"some payload")).unwrap();
             PageView::new(&bytes).used_bytes() as u64

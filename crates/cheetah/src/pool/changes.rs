@@ -1,7 +1,7 @@
-//! What a generation that has not committed changes: pages to be written, and locations to be published.
+//! What an epoch that has not committed changes: pages to be written, and locations to be published.
 //!
 //! Invariants
-//!   N1  A page whose frame is dirty in generation n is in `dirty` of n, and nowhere else.
+//!   N1  A page whose frame is dirty in epoch n is in `dirty` of n, and nowhere else.
 //!   N2  `moved` of n holds, for each page whose newest image of n is written, that image; `None` for a page that
 //!       n has freed.
 //!   N3  The counts change with the sets, under the shard's lock: who finds that a page is dirty no more, does not count it either. A
@@ -26,7 +26,7 @@ struct Shard {
     moved: HashMap<PageId, Option<MapEntry>>,
 }
 
-/// The changes of one generation.
+/// The changes of one epoch.
 #[derive(Debug)]
 pub(super) struct Changes {
     shards: Box<[Mutex<Shard>]>,
@@ -57,7 +57,7 @@ impl Changes {
         debug_assert!(was_clean, "N1: page {pid} is marked dirty once");
     }
 
-    /// Takes back a [`mark_dirty`](Self::mark_dirty) of the same page.
+    /// Reverts a [`mark_dirty`](Self::mark_dirty) of the same page.
     pub(super) fn unmark_dirty(&self, pid: PageId, bytes: usize) {
         let uncount = || {
             self.dirty_count.fetch_sub(1, Relaxed);
@@ -110,14 +110,14 @@ impl Changes {
         self.dirty_count() > 0 || self.shards.iter().any(|shard| !shard.lock().moved.is_empty())
     }
 
-    /// All moves, for the commit. The generation must not change any more.
+    /// All moves, for the commit. The epoch must not change any more.
     pub(super) fn all_moved(&self) -> Vec<(PageId, Option<MapEntry>)> {
         let mut moved = Vec::with_capacity(self.each(|shard| shard.moved.len()).iter().sum());
         self.each(|shard| moved.extend(shard.moved.iter().map(|(pid, entry)| (*pid, *entry))));
         moved
     }
 
-    /// Forgets the moves, and keeps most of their memory for the generation after the next. No page must be dirty.
+    /// Forgets the moves, and keeps most of their memory for the epoch after the next. No page must be dirty.
     pub(super) fn clear(&self) {
         self.each(|shard| {
             let count = shard.moved.len();
@@ -126,7 +126,7 @@ impl Changes {
         });
     }
 
-    /// Adds the moves of an older generation that will not commit; newer ones of this generation win.
+    /// Adds the moves of an older epoch that will not commit; newer ones of this epoch win.
     pub(super) fn absorb(&self, older: Vec<(PageId, Option<MapEntry>)>) {
         for (pid, entry) in older {
             self.with(pid, |shard| {

@@ -1,19 +1,19 @@
-//! The checkpoint: a generation flip, and making what ended with it the database on disk.
+//! The checkpoint: an epoch flip, and making what ended with it the database on disk.
 //!
 //! Steps, each of which the next relies on:
-//!   1. flip: no action is open; the caller's state (log end, transactions, counters) is taken at the same instant;
-//!   2. every page that is dirty in the ended generation g is written as it was at the flip (see `write_out`);
+//!   1. epoch switch: no mini-transaction is open; the caller's state (log end, transactions, counters) is taken at the same instant;
+//!   2. every page that is dirty in the ended epoch g is written as it was at the epoch switch (see `write_out`);
 //!   3. segments are synced: every image that g names is durable;
 //!   4. the caller's barrier: the log up to the cut is durable, so that g never holds what the log lost;
 //!   5. the page map commits g with the caller's state. Now g is the database;
-//!   6. numbers freed in g may be given out again, and segments that only older generations name are removed.
+//!   6. numbers freed in g may be given out again, and segments that only older epochs name are removed.
 //!
 //! A checkpoint that fails before 5 is abandoned: its changes stay dirty, or written but not committed, and belong
-//! to the next generation. A failed sync or a failed commit of the map is fatal (durable.rs decides that).
+//! to the next epoch. A failed sync or a failed commit of the map is fatal (durable.rs decides that).
 
 use super::hand_over::HandOver;
 use super::Pool;
-use crate::base::{planted, statement_threads, Generation, Lsn, PageId, Result, TreeId};
+use crate::base::{planted, statement_threads, Epoch, Lsn, PageId, Result, TreeId};
 use crate::page_map::{Commit, MapStore};
 use parking_lot::Mutex;
 use std::cmp::Reverse;
@@ -25,7 +25,7 @@ const PAGES_PER_TURN: usize = 16;
 /// Pages that are worth another thread: some milliseconds of encoding, for a tenth of one to start it.
 const PAGES_PER_THREAD_MIN: usize = 32;
 
-/// What the layers above store with a generation, as it was at the cut.
+/// What the layers above store with an epoch, as it was at the cut.
 #[derive(Clone, Default, Debug)]
 pub struct CutState {
     /// Their own bytes; come back when the database is opened.
@@ -34,12 +34,12 @@ pub struct CutState {
     pub log_start: Lsn,
 }
 
-/// A generation that has ended and is being written. Dropping it abandons the checkpoint.
+/// An epoch that has ended and is being written. Dropping it abandons the checkpoint.
 #[derive(Debug)]
 pub struct Checkpoint<'p> {
     pool: &'p Pool,
-    generation: Generation,
-    /// Pages that were dirty at the flip and have not been looked at yet; the next one last.
+    epoch: Epoch,
+    /// Pages that were dirty at the epoch switch and have not been looked at yet; the next one last.
     pages: Vec<PageId>,
     open: bool,
 }
@@ -50,31 +50,31 @@ impl Pool {
         self.counters.captures.get()
     }
 
-    /// Ends the current generation. `at_cut` runs while no action is open; what it returns describes the cut.
-    /// Waits for open actions; call without latches and outside of actions.
+    /// Ends the current epoch. `at_cut` runs while no mini-transaction is open; what it returns describes the cut.
+    /// Waits for open mini-transactions; call without latches and outside of mini-transactions.
     ///
     /// # Panics
     /// When a checkpoint is in progress already.
-    pub fn begin_checkpoint<T>(&self, at_cut: impl FnOnce(Generation) -> T) -> (Checkpoint<'_>, T) {
-        let (generation, state) = self.gate.flip(|ended| {
+    pub fn begin_checkpoint<T>(&self, at_cut: impl FnOnce(Epoch) -> T) -> (Checkpoint<'_>, T) {
+        let (epoch, state) = self.gate.switch_epoch(|ended| {
             self.cut.begin(ended);
             self.carry_freeze_below(ended);
             (ended, at_cut(ended))
         });
-        let mut pages = self.changes_of(generation).dirty_pids();
+        let mut pages = self.changes_of(epoch).dirty_pids();
         // Taken from the end: the pages of a tree are written together and in ascending order, about that of its keys,
         // so that a scan reads the file forward, which is what the kernel reads ahead for.
         pages.sort_by_cached_key(|pid| Reverse((self.table.entry(*pid).tree(), *pid)));
-        (Checkpoint { pool: self, generation, pages, open: true }, state)
+        (Checkpoint { pool: self, epoch, pages, open: true }, state)
     }
 
-    /// A whole checkpoint without pauses. `at_cut` gives what is stored with the generation, `log_barrier` makes the log durable up to the cut.
+    /// A whole checkpoint without pauses. `at_cut` gives what is stored with the epoch, `log_barrier` makes the log durable up to the cut.
     pub fn checkpoint(
         &self,
         map: &MapStore,
-        at_cut: impl FnOnce(Generation) -> CutState,
+        at_cut: impl FnOnce(Epoch) -> CutState,
         log_barrier: impl FnOnce() -> Result<()>,
-    ) -> Result<Generation> {
+    ) -> Result<Epoch> {
         let (checkpoint, cut) = self.begin_checkpoint(at_cut);
         checkpoint.commit(map, &cut, log_barrier)
     }
@@ -106,7 +106,7 @@ impl Pool {
     /// Writes the pages of a tree that are dirty now, in their order, until `is_over`.
     fn write_tree(&self, tree: TreeId, is_over: &AtomicBool) -> Result<()> {
         self.settle_dictionary(tree)?;
-        let mut pages = self.changes_of(self.generation()).dirty_pids();
+        let mut pages = self.changes_of(self.epoch()).dirty_pids();
         pages.retain(|pid| self.table.entry(*pid).tree() == tree);
         pages.sort_unstable();
         for pid in pages.into_iter().take_while(|_| !is_over.load(Relaxed)) {
@@ -120,9 +120,9 @@ impl Pool {
 }
 
 impl Checkpoint<'_> {
-    /// The generation being written.
-    pub fn generation(&self) -> Generation {
-        self.generation
+    /// The epoch being written.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     /// Pages that remain to be looked at.
@@ -134,7 +134,7 @@ impl Checkpoint<'_> {
     pub fn write_some(&mut self, pages_max: usize) -> Result<usize> {
         for _ in 0..pages_max.min(self.pages.len()) {
             if let Some(pid) = self.pages.pop() {
-                self.pool.write_page_of(pid, self.generation)?;
+                self.pool.write_page_of(pid, self.epoch)?;
             }
             self.check()?;
         }
@@ -173,7 +173,7 @@ impl Checkpoint<'_> {
                 return Ok(());
             }
             let mut write = |pid: &PageId| {
-                self.pool.write_page_of(*pid, self.generation)?;
+                self.pool.write_page_of(*pid, self.epoch)?;
                 self.check()
             };
             turn.iter().rev().try_for_each(&mut write).inspect_err(|_| pages.lock().clear())?;
@@ -186,33 +186,33 @@ impl Checkpoint<'_> {
         self.pool.segments.sync()
     }
 
-    /// Writes what is left and makes the generation the database. `Ok` when it is.
+    /// Writes what is left and makes the epoch the database. `Ok` when it is.
     pub fn commit(
         mut self,
         map: &MapStore,
         cut: &CutState,
         log_barrier: impl FnOnce() -> Result<()>,
-    ) -> Result<Generation> {
+    ) -> Result<Epoch> {
         self.write_some(usize::MAX)?;
-        let changes = self.pool.changes_of(self.generation);
+        let changes = self.pool.changes_of(self.epoch);
         self.check()?;
-        assert_eq!(changes.dirty_count(), 0, "N1: a page of the generation was not written");
+        assert_eq!(changes.dirty_count(), 0, "N1: a page of the epoch was not written");
         let mut moved = changes.all_moved();
         self.pool.segments.sync()?;
         log_barrier()?;
         map.commit(Commit {
-            generation: self.generation,
+            epoch: self.epoch,
             changes: &mut moved,
             state: &cut.state,
             log_start: cut.log_start,
             next_segment: self.pool.segments.next_segment(),
         })?;
         self.open = false;
-        self.pool.committed(self.generation);
-        Ok(self.generation)
+        self.pool.committed(self.epoch);
+        Ok(self.epoch)
     }
 
-    /// Fails once a capture has failed: the generation cannot be written as it was any more.
+    /// Fails once a capture has failed: the epoch cannot be written as it was any more.
     fn check(&self) -> Result<()> {
         self.pool.cut.take_failure().map_or(Ok(()), Err)
     }
@@ -221,39 +221,39 @@ impl Checkpoint<'_> {
 impl Drop for Checkpoint<'_> {
     fn drop(&mut self) {
         if self.open {
-            self.pool.abandon(self.generation);
+            self.pool.abandon(self.epoch);
         }
     }
 }
 
 impl Pool {
-    /// Writes a page if it is still dirty in `generation`.
-    fn write_page_of(&self, pid: PageId, generation: Generation) -> Result<()> {
+    /// Writes a page if it is still dirty in `epoch`.
+    fn write_page_of(&self, pid: PageId, epoch: Epoch) -> Result<()> {
         let frame = self.table.entry(pid).frame().cloned();
-        frame.map_or(Ok(()), |frame| self.write_for(&frame, generation))
+        frame.map_or(Ok(()), |frame| self.write_for(&frame, epoch))
     }
 
-    fn committed(&self, generation: Generation) {
+    fn committed(&self, epoch: Epoch) {
         self.cut.stop();
-        self.changes_of(generation).clear();
+        self.changes_of(epoch).clear();
         self.cut.end();
-        self.pids.lock().release(generation);
+        self.pids.lock().release(epoch);
         self.counters.checkpoints.one();
-        // The generation is committed whatever becomes of the files: the next checkpoint tries again.
-        let _ = self.segments.remove_dead(generation);
+        // The epoch is committed whatever becomes of the files: the next checkpoint tries again.
+        let _ = self.segments.remove_dead(epoch);
     }
 
-    /// Moves everything of `generation` into the next one. First the dirty pages: afterwards nobody adds moves to
-    /// the old generation any more, because that takes a page that is dirty in it.
-    fn abandon(&self, generation: Generation) {
+    /// Moves everything of `epoch` into the next one. First the dirty pages: afterwards nobody adds moves to
+    /// the old epoch any more, because that takes a page that is dirty in it.
+    fn abandon(&self, epoch: Epoch) {
         self.cut.stop();
         self.counters.checkpoints_abandoned.one();
-        let next = Generation(generation.0 + 1);
-        let (old, new) = (self.changes_of(generation), self.changes_of(next));
+        let next = Epoch(epoch.0 + 1);
+        let (old, new) = (self.changes_of(epoch), self.changes_of(next));
         for pid in old.dirty_pids() {
             let entry = self.table.entry(pid);
             if let Some(frame) = entry.frame() {
-                self.carry_over(&entry, frame, generation);
+                self.carry_over(&entry, frame, epoch);
             }
         }
         if !planted::is_on("pool: forget the moves of an abandoned checkpoint") {

@@ -132,9 +132,9 @@ impl Pool {
         state.is_some_and(|state| state.awaits_first_trial())
     }
 
-    /// Writes up to `pages_max` changed pages of the current generation.
+    /// Writes up to `pages_max` changed pages of the current epoch.
     fn clean_any(&self, pages_max: usize) -> Result<usize> {
-        let pids = self.changes_of(self.generation()).some_dirty_pids(pages_max);
+        let pids = self.changes_of(self.epoch()).some_dirty_pids(pages_max);
         self.write_pages(pids.into_iter().take(pages_max))
     }
 

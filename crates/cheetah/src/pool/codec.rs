@@ -3,7 +3,7 @@
 
 use super::trees::TreeDef;
 use super::PageClass;
-use crate::base::{Error, Generation, PageId, Result, TreeId, TxnId};
+use crate::base::{Epoch, Error, PageId, Result, TreeId, TxnId};
 use crate::format::image::{self, Compression, Encoding, Expected, ImageHeader, Primer, Workspace};
 use crate::format::page::{PageKind, PageView};
 use crate::format::row::RowShape;
@@ -16,7 +16,7 @@ pub(super) fn encode(
     def: Option<(&TreeDef, Option<&Primer>)>,
     page: &[u8],
     pid: PageId,
-    generation: Generation,
+    epoch: Epoch,
     freeze_below: TxnId,
     workspace: &mut Workspace,
     image: &mut Vec<u8>,
@@ -31,7 +31,7 @@ pub(super) fn encode(
             Encoding { shape: &opaque, compression, freeze_below, dictionary: None }
         }
     };
-    workspace.encode(page, pid, generation, &how, image);
+    workspace.encode(page, pid, epoch, &how, image);
 }
 
 /// The stream of a page's images.

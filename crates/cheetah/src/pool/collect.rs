@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //!   C1  A page with unwritten changes, or whose location is not the one that was copied, is not moved: its old
-//!       content must never come after newer content of an older generation. Looked at again under the lock of the
-//!       entry, inside the action that installs the copy.
+//!       content must never come after newer content of an older epoch. Looked at again under the lock of the
+//!       entry, inside the mini-transaction that installs the copy.
 //!   I2  The work is coupled to what users write, so that it neither starves nor comes in bursts; at rest it goes
 //!       on until the files are well filled.
 //!   I3  An image that cannot be read stops the collection of its segment only.
@@ -90,10 +90,10 @@ impl Pool {
     /// Whether a checkpoint would make something durable that is not, or give space back, or let the collection go on.
     /// When not, an idle database needs none.
     pub fn gains_by_checkpoint(&self) -> bool {
-        self.changes_of(self.generation()).is_some() || self.collection.lock().waits_for_commit
+        self.changes_of(self.epoch()).is_some() || self.collection.lock().waits_for_commit
     }
 
-    /// Bytes of images written since the opening, less those that are needed. It grows by what is rewritten, moved or
+    /// Bytes of images written since the startup, less those that are needed. It grows by what is rewritten, moved or
     /// freed: by how much since a checkpoint is what the next one lets go.
     pub fn outdated_bytes(&self) -> i64 {
         let counters = &self.counters;
@@ -177,12 +177,12 @@ impl Pool {
             self.segments.read(&from, image)?;
             self.segments.append(Stream::Cold, image)
         })?;
-        let action = self.enter();
+        let mtr = self.enter();
         let mut entry = self.table.entry(pid);
         if is_movable(&entry, from) {
-            self.install(&mut entry, pid, to, action.generation());
+            self.install(&mut entry, pid, to, mtr.epoch());
         } else {
-            self.segments.release(&to, action.generation());
+            self.segments.release(&to, mtr.epoch());
         }
         self.counters.moves.one();
         self.counters.moved_bytes.add(u64::from(to.stored_bytes));

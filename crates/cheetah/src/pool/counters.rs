@@ -91,7 +91,7 @@ counters! {
     moved_bytes: Counter,
     /// Bytes of pages before they were encoded.
     encoded_page_bytes: Counter,
-    /// Pages written because an action wanted to change them during a checkpoint.
+    /// Pages written because a mini-transaction wanted to change them during a checkpoint.
     captures: Counter,
     /// Frames given up for others.
     evictions: Counter,
@@ -99,7 +99,7 @@ counters! {
     foreground_writes: Counter,
     /// Frames allocated beyond the limit.
     overshoots: Counter,
-    /// Generations committed.
+    /// Epochs committed.
     checkpoints: Counter,
     /// Checkpoints given up; their changes went into the next one.
     checkpoints_abandoned: Counter,

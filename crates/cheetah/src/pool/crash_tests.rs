@@ -1,4 +1,4 @@
-//! Power cuts at every moment of checkpoints, collections and removals: what is found is exactly the generation that
+//! Power cuts at every moment of checkpoints, collections and removals: what is found is exactly the epoch that
 //! was last acknowledged, or the one that was being committed.
 
 use super::testing::{Database, TREE};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 type Model = BTreeMap<PageId, u64>;
 
-/// A workload that remembers what each of its generations holds.
+/// A workload that remembers what each of its epochs holds.
 struct Workload {
     rng: Rng,
     now: Model,
@@ -88,7 +88,7 @@ fn check(image: &Image, cuts: &[Model]) -> Result<(), String> {
 }
 
 #[test]
-fn every_power_cut_leaves_a_whole_generation() {
+fn every_power_cut_leaves_a_whole_epoch() {
     let mut images = 0;
     for seed in 0..3 {
         let mut all = Workload::new(seed);

@@ -1,7 +1,7 @@
-//! The checkpoint in progress, if any: which generation is being written, and whether it can still succeed.
+//! The checkpoint in progress, if any: which epoch is being written, and whether it can still succeed.
 
 use super::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
-use crate::base::{Error, Generation};
+use crate::base::{Epoch, Error};
 
 /// See the module.
 #[derive(Default, Debug)]
@@ -13,19 +13,19 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// The generation whose pages must be written as they were at the flip.
-    pub(super) fn writing(&self) -> Option<Generation> {
+    /// The epoch whose pages must be written as they were at the epoch switch.
+    pub(super) fn writing(&self) -> Option<Epoch> {
         match self.writing.load(Ordering::Acquire) {
             0 => None,
-            generation => Some(Generation(generation)),
+            epoch => Some(Epoch(epoch)),
         }
     }
 
-    /// A flip has ended `generation`.
-    pub(super) fn begin(&self, generation: Generation) {
+    /// An epoch switch has ended `epoch`.
+    pub(super) fn begin(&self, epoch: Epoch) {
         let another = self.in_progress.swap(true, Ordering::AcqRel);
         assert!(!another, "one checkpoint at a time");
-        self.writing.store(generation.0, Ordering::Release);
+        self.writing.store(epoch.0, Ordering::Release);
     }
 
     /// The checkpoint cannot succeed any more: from now on nothing is captured for it. The first reason is kept.

@@ -4,9 +4,9 @@
 //! read them. It is made of the tree's own pages, when others of these show that it pays.
 //!
 //! Invariants
-//!   D1  An image of generation g names a dictionary that was made in g or before: g has it, whatever comes after.
+//!   D1  An image of epoch g names a dictionary that was made in g or before: g has it, whatever comes after.
 //!   D2  A dictionary never changes, and goes only with its tree: nobody has to know which images name it.
-//!   D3  It is made in one action with its entry in the list of its tree, which is part of the generation state, by somebody who
+//!   D3  It is made in one mini-transaction with its entry in the list of its tree, which is part of the epoch state, by somebody who
 //!       keeps the tree from being dropped. So every page is in use, and a tree that is being freed gets no more.
 //!   D4  To encode a page takes no I/O and waits for nobody: without the primer in memory, it is compressed without it.
 //!   D5  A dictionary is read by a door of its own, and needs no other one: whatever images name, no reader waits for itself.
@@ -17,7 +17,7 @@ use super::dictionary_trials::{Trials, GROWTH};
 use super::memory::Memory;
 use super::trees::TreeState;
 use super::{PageClass, Pool};
-use crate::base::{planted, ErrorKind, Generation, PageId, Result, TreeId};
+use crate::base::{planted, Epoch, ErrorKind, PageId, Result, TreeId};
 use crate::format::image::{Dictionary, Primer};
 use crate::format::page::{build_content, content_capacity, PageKind};
 use parking_lot::Mutex;
@@ -33,8 +33,8 @@ pub(super) const SHARDS_COUNT: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Version {
     pub(super) page: PageId,
-    /// The generation that it was made in, or an older one than any that is being written.
-    pub(super) made_in: Generation,
+    /// The epoch that it was made in, or an older one than any that is being written.
+    pub(super) made_in: Epoch,
     /// It could not be read: nothing more is written with it.
     pub(super) is_given_up: bool,
 }
@@ -99,15 +99,10 @@ impl Dictionaries {
 }
 
 impl Pool {
-    /// What images of that generation are written with (D1, D4).
-    pub(super) fn primer_for(
-        &self,
-        tree: TreeId,
-        state: &TreeState,
-        generation: Generation,
-    ) -> Option<Arc<Primer>> {
-        let is_planted = planted::is_on("pool: name a dictionary of the next generation");
-        let page = state.dictionary_in(if is_planted { Generation(u64::MAX) } else { generation })?;
+    /// What images of that epoch are written with (D1, D4).
+    pub(super) fn primer_for(&self, tree: TreeId, state: &TreeState, epoch: Epoch) -> Option<Arc<Primer>> {
+        let is_planted = planted::is_on("pool: name a dictionary of the next epoch");
+        let page = state.dictionary_in(if is_planted { Epoch(u64::MAX) } else { epoch })?;
         let compression = state.def().map(|def| def.compression).filter(|wanted| Primer::suits(*wanted))?;
         let found = self.dictionaries.to_write.get(tree, page);
         let found = found.filter(|primer| primer.compression() == compression);
@@ -163,7 +158,7 @@ impl Pool {
         Ok((Some(primer), is_crowded))
     }
 
-    /// Prepares to write with the newest dictionaries of trees, as many as there is room for: after an opening nobody else does before pages
+    /// Prepares to write with the newest dictionaries of trees, as many as there is room for: after a startup nobody else does before pages
     /// are written. One that cannot be read is asked for again by those who write.
     pub fn load_primers(&self) {
         let newest: HashMap<_, _> = self.trees.dictionaries().into_iter().collect();
@@ -176,17 +171,17 @@ impl Pool {
         }
     }
 
-    /// All dictionaries, each tree's from the oldest to the newest: part of the state of a generation. For the flip, when
-    /// no action runs (D3).
+    /// All dictionaries, each tree's from the oldest to the newest: part of the state of an epoch. For the epoch switch, when
+    /// no mini-transaction runs (D3).
     pub fn dictionaries(&self) -> Vec<(TreeId, PageId)> {
         self.trees.dictionaries()
     }
 
-    /// Takes over the dictionaries that the state of the generation lists. A tree that was being freed may have lost its own.
+    /// Takes over the dictionaries that the state of the epoch lists. A tree that was being freed may have lost its own.
     pub fn adopt_dictionaries(&self, listed: &[(TreeId, PageId)]) {
         for &(tree, page) in listed.iter().filter(|&&(tree, page)| self.owner(page) == Some(tree)) {
             let state = self.trees.get(tree);
-            state.add_dictionary(Version { page, made_in: Generation(0), is_given_up: false });
+            state.add_dictionary(Version { page, made_in: Epoch(0), is_given_up: false });
             state.next_trial_at(GROWTH * state.bytes().pages);
         }
     }
@@ -233,16 +228,16 @@ impl Pool {
             .find(|class| content_capacity(class.bytes(self.page_bytes)) >= content.len())
             .expect("a dictionary fits the largest page");
         let _making = self.dictionaries.making.lock();
-        let action = self.enter();
-        let page = self.allocate(&action, tree, class);
+        let mtr = self.enter();
+        let page = self.allocate(&mtr, tree, class);
         {
-            let mut bytes = page.write(&action);
+            let mut bytes = page.write(&mtr);
             let mut built = build_content(&mut bytes, PageKind::Dictionary, tree, PageId::NONE, 0);
             built.append_content(content).expect("the class was chosen for it");
         }
         let bytes = primer.memory_bytes();
         self.dictionaries.to_write.keep(tree, page.pid(), primer.in_page(page.pid()), bytes);
-        state.add_dictionary(Version { page: page.pid(), made_in: action.generation(), is_given_up: false });
+        state.add_dictionary(Version { page: page.pid(), made_in: mtr.epoch(), is_given_up: false });
         Ok(())
     }
 

@@ -53,9 +53,9 @@ fn noise(number: u64, bytes: usize) -> Vec<u8> {
 
 fn add(db: &Database, tree: TreeId, content: &[u8]) -> PageId {
     db.pool.make_room(1).unwrap();
-    let action = db.pool.enter();
-    let page = db.pool.allocate(&action, tree, PageClass::Base);
-    let mut bytes = page.write(&action);
+    let mtr = db.pool.enter();
+    let page = db.pool.allocate(&mtr, tree, PageClass::Base);
+    let mut bytes = page.write(&mtr);
     build_content(&mut bytes, PageKind::Blob, tree, PageId::NONE, 0).append_content(content).unwrap();
     page.pid()
 }
@@ -149,8 +149,8 @@ fn four_trees(config: &Config) -> (Database, Vec<(TreeId, Vec<PageId>)>) {
 fn change(db: &Database, pid: PageId) {
     db.pool.make_room(1).unwrap();
     let page = db.pool.fetch(pid).unwrap().unwrap();
-    let action = db.pool.enter();
-    page.write(&action).first_mut().unwrap();
+    let mtr = db.pool.enter();
+    page.write(&mtr).first_mut().unwrap();
 }
 
 /// Readers take turns at images of four trees; what is to write with is not made for them.
@@ -179,7 +179,7 @@ fn readers_make_nothing_that_only_writers_need() {
     let misses = db.pool.counters.dictionary_misses.get();
     trees.iter().for_each(|(_, pids)| change(&db, pids[1]));
     checkpoint(&db);
-    assert_eq!(db.pool.counters.dictionary_misses.get(), misses, "an opening prepares to write");
+    assert_eq!(db.pool.counters.dictionary_misses.get(), misses, "a startup prepares to write");
     assert!(trees.iter().all(|(_, pids)| names_dictionary(&db, pids[1])));
 }
 
@@ -218,11 +218,11 @@ fn another_dictionary_in_the_place_of_one_is_refused() {
     let (shape, freeze_below, compression) = (RowShape::opaque(), TxnId(0), Compression::default());
     let how = Encoding { shape: &shape, compression, freeze_below, dictionary: None };
     let mut image = Vec::new();
-    Workspace::default().encode(&bytes, page, db.pool.generation(), &how, &mut image);
+    Workspace::default().encode(&bytes, page, db.pool.epoch(), &how, &mut image);
     let location = db.pool.segments.append(Stream::Hot, &mut image).unwrap();
-    let action = db.pool.enter();
-    db.pool.install(&mut db.pool.table.entry(page), page, location, action.generation());
-    drop(action);
+    let mtr = db.pool.enter();
+    db.pool.install(&mut db.pool.table.entry(page), page, location, mtr.epoch());
+    drop(mtr);
     for pid in named {
         let refused = content_error(&db, pid);
         assert!(refused.contains("not the dictionary"), "{refused}");
@@ -261,9 +261,9 @@ fn no_dictionary_is_made_of_a_few_pages() {
         add(&db, TREE, &text(number, 400));
     }
     for _ in 0..2 * PAGES {
-        let action = db.pool.enter();
-        let page = db.pool.allocate(&action, TREE, PageClass::Base);
-        build_page(&mut page.write(&action), PageKind::Inner, 1, TREE, &[], None, PageId::NONE);
+        let mtr = db.pool.enter();
+        let page = db.pool.allocate(&mtr, TREE, PageClass::Base);
+        build_page(&mut page.write(&mtr), PageKind::Inner, 1, TREE, &[], None, PageId::NONE);
     }
     assert!(!db.pool.try_dictionary(TREE).unwrap());
 }
@@ -398,7 +398,7 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
 
 /// The background makes trials of a tree that nobody finds only while its builder keeps it, who waits for the one that is being made.
 #[test]
-fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_taken_back() {
+fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back() {
     let db = database();
     add_all(&db, TREE, text);
     add_all(&db, OTHER, text);
@@ -417,18 +417,18 @@ fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_taken_back() 
     let of_background = lent.lent();
     let under_way = of_background.lock();
     std::thread::scope(|scope| {
-        let takes_back = scope.spawn(|| drop(lent));
+        let rolls_back = scope.spawn(|| drop(lent));
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert!(
-            !takes_back.is_finished() && Arc::strong_count(&keeper) == 2,
+            !rolls_back.is_finished() && Arc::strong_count(&keeper) == 2,
             "the tree has gone under a trial"
         );
         drop(others);
         drop(under_way);
     });
     assert_eq!(Arc::strong_count(&keeper), 1);
-    assert!(!try_after_building(&db), "it was taken back");
-    let bug = planted::plant("pool: keep a tree that was taken back");
+    assert!(!try_after_building(&db), "it was rolled back");
+    let bug = planted::plant("pool: keep a tree that was rolled back");
     assert!(try_after_building(&db));
     assert!(bug.reached_count() > 0);
 }
@@ -467,10 +467,10 @@ fn plant(db: &Database, pid: PageId, named: PageId) {
     let (shape, freeze_below) = (RowShape::opaque(), TxnId(0));
     let how = Encoding { shape: &shape, compression, freeze_below, dictionary: Some(&primer) };
     let mut image = Vec::new();
-    Workspace::default().encode(&bytes, pid, db.pool.generation(), &how, &mut image);
+    Workspace::default().encode(&bytes, pid, db.pool.epoch(), &how, &mut image);
     let location = db.pool.segments.append(Stream::Blob, &mut image).unwrap();
-    let action = db.pool.enter();
-    db.pool.install(&mut db.pool.table.entry(pid), pid, location, action.generation());
+    let mtr = db.pool.enter();
+    db.pool.install(&mut db.pool.table.entry(pid), pid, location, mtr.epoch());
 }
 
 /// The named page is in memory, and somebody changes it: perhaps who reads.
@@ -482,8 +482,8 @@ fn a_reader_does_not_wait_for_the_latch_of_what_an_image_names() {
     let db = after_power_cut(db);
     plant(&db, pids[0], pids[1]);
     let named = db.pool.fetch(pids[1]).unwrap().unwrap();
-    let action = db.pool.enter();
-    let latched = named.write(&action);
+    let mtr = db.pool.enter();
+    let latched = named.write(&mtr);
     assert!(db.pool.dictionary(TREE, pids[1]).is_err());
     drop(latched);
 }
@@ -528,7 +528,7 @@ fn the_newest_pages_are_looked_for_among_so_many_numbers_only() {
 }
 
 #[test]
-fn after_an_opening_trees_without_a_dictionary_are_tried_and_others_when_they_have_grown() {
+fn after_a_startup_trees_without_a_dictionary_are_tried_and_others_when_they_have_grown() {
     let db = database();
     for tree in [TREE, OTHER] {
         add_all(&db, tree, text);
@@ -563,7 +563,7 @@ fn an_error_of_a_trial_is_told_and_not_passed_on() {
     db.disk.set_space(Some(db.disk.used_bytes()));
     assert!(matches!(db.pool.try_dictionary(TREE), Err(Error::DiskFull(_))));
     db.pool.try_dictionary_in_passing(TREE).unwrap();
-    let troubles = db.pool.health.troubles().list();
+    let troubles = db.pool.health.background_errors().list();
     assert!(troubles.iter().any(|(place, _)| *place == "making dictionaries"), "{troubles:?}");
     assert!(dictionary_pages(&db).is_empty());
     db.disk.set_space(None);
@@ -603,7 +603,7 @@ fn the_next_dictionary_is_tried_when_the_tree_has_grown_and_must_be_better() {
 }
 
 /// D1: pages of g are written while g+1 has a dictionary already. An image that names it cannot be read after a crash to g.
-fn dictionary_between_flip_and_write() -> Result<(), Error> {
+fn dictionary_between_epoch_switch_and_write() -> Result<(), Error> {
     // All pages stay in memory until the checkpoint writes them.
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
     register(&db, Codec::Zstd);
@@ -619,16 +619,16 @@ fn dictionary_between_flip_and_write() -> Result<(), Error> {
 }
 
 #[test]
-fn an_image_names_no_dictionary_of_the_next_generation() {
-    dictionary_between_flip_and_write().unwrap();
-    let bug = planted::plant("pool: name a dictionary of the next generation");
-    assert!(dictionary_between_flip_and_write().is_err());
+fn an_image_names_no_dictionary_of_the_next_epoch() {
+    dictionary_between_epoch_switch_and_write().unwrap();
+    let bug = planted::plant("pool: name a dictionary of the next epoch");
+    assert!(dictionary_between_epoch_switch_and_write().is_err());
     assert!(bug.reached_count() > 0);
 }
 
-/// A checkpoint that is given up after it has written pages beside a dictionary of its generation: all that counts for the next one.
+/// A checkpoint that is given up after it has written pages beside a dictionary of its epoch: all that counts for the next one.
 #[test]
-fn a_dictionary_of_a_generation_that_was_given_up_is_in_the_next() {
+fn a_dictionary_of_an_epoch_that_was_given_up_is_in_the_next() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
     register(&db, Codec::Zstd);
     let pids = add_all(&db, TREE, text);
@@ -652,10 +652,10 @@ fn names_dictionary(db: &Database, pid: PageId) -> bool {
     ImageHeader::read(&image).unwrap().dictionary.is_some()
 }
 
-/// Between the flip and the commit of a generation all pages of the tree go, its dictionary first. Until the next one commits, that
-/// generation can be read.
+/// Between the epoch switch and the commit of an epoch all pages of the tree go, its dictionary first. Until the next one commits, that
+/// epoch can be read.
 #[test]
-fn a_tree_that_goes_while_its_generation_is_written_can_be_read_in_it() {
+fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
     register(&db, Codec::Zstd);
     let pids = add_all(&db, TREE, text);
@@ -666,7 +666,7 @@ fn a_tree_that_goes_while_its_generation_is_written_can_be_read_in_it() {
     dictionary_pages(&db).iter().chain(&pids).for_each(|pid| db.free(*pid));
     db.pool.forget_tree(TREE);
     checkpoint.commit(&db.map, &state, || Ok(())).unwrap();
-    // Others get the numbers, but not before the next generation.
+    // Others get the numbers, but not before the next epoch.
     add_all(&db, OTHER, text);
     let db = after_power_cut(db);
     assert_eq!(dictionary_pages(&db).len(), 1);
@@ -738,7 +738,7 @@ fn dictionaries_go_with_their_tree_and_with_nothing_else() {
     while let Some(next) = from {
         from = db.pool.free_trees_step(&HashSet::from([TREE]), next, 1000).unwrap();
     }
-    // The state still lists it: an opening finds that the page is gone.
+    // The state still lists it: a startup finds that the page is gone.
     checkpoint(&db);
     let db = after_power_cut(db);
     assert_eq!((db.pool.tree_bytes(TREE).pages, db.pool.dictionaries()), (0, vec![]));

@@ -43,7 +43,7 @@ pub(super) struct Trials {
     lent: Mutex<HashMap<TreeId, Arc<Lent>>>,
 }
 
-/// What keeps a lent tree from being dropped, until it is taken back; locked while the background makes a trial of it.
+/// What keeps a lent tree from being dropped, until it is rolled back; locked while the background makes a trial of it.
 pub(super) type Lent = Mutex<Option<Arc<dyn Any + Send + Sync>>>;
 
 /// A tree of which the background may make trials although nobody finds it, because somebody is building it. Dropping this takes it back, and waits for a
@@ -64,7 +64,7 @@ impl LentTree {
 
 impl Drop for LentTree {
     fn drop(&mut self) {
-        if planted::is_on("pool: keep a tree that was taken back") {
+        if planted::is_on("pool: keep a tree that was rolled back") {
             return;
         }
         let kept = self.lent.lock().take();
@@ -75,7 +75,7 @@ impl Drop for LentTree {
 
 impl Pool {
     /// Lets the background make trials of a tree until what this returns is dropped. `keeper` keeps it from being dropped (D3), and goes
-    /// then. Drop that outside of actions and without latches.
+    /// then. Drop that outside of mini-transactions and without latches.
     pub fn lend_tree(self: &Arc<Self>, tree: TreeId, keeper: Arc<dyn Any + Send + Sync>) -> LentTree {
         let lent = Arc::new(Mutex::new(Some(keeper)));
         let before = self.dictionaries.trials.lent.lock().insert(tree, Arc::clone(&lent));
@@ -154,7 +154,7 @@ impl Pool {
         match tried {
             Err(error) if error.kind() == ErrorKind::Fatal => Err(error),
             Err(error) => {
-                self.health.troubles().note("making dictionaries", &error);
+                self.health.background_errors().note("making dictionaries", &error);
                 Ok(())
             }
             Ok(_) => Ok(()),
@@ -181,7 +181,7 @@ impl Pool {
     }
 
     /// Makes a dictionary of the tree's own pages, if others of them show that it pays; whether it did. The caller keeps the tree
-    /// from being dropped (D3). Outside of actions and without latches; reads up to 96 pages, one trial of a tree at a time.
+    /// from being dropped (D3). Outside of mini-transactions and without latches; reads up to 96 pages, one trial of a tree at a time.
     pub fn try_dictionary(&self, tree: TreeId) -> Result<bool> {
         let _one = self.trials_of(tree).lock();
         self.try_now(tree)
@@ -239,7 +239,7 @@ impl Pool {
         let sampled_bytes = contents.iter().map(Vec::len).sum();
         let (sources, tested) = split(contents.iter().map(Vec::as_slice));
         let new = Trial::of(&sources, sampled_bytes, def.compression, self.page_bytes)?;
-        let now = state.dictionary_in(self.generation()).map(|page| self.load_primer(def.id, page));
+        let now = state.dictionary_in(self.epoch()).map(|page| self.load_primer(def.id, page));
         // One that cannot be read is of no use; whoever needs it meets the error.
         let now = now.and_then(|loaded| loaded.ok()?.0);
         let outcome = Outcome {

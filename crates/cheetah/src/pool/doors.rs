@@ -1,36 +1,33 @@
-//! The switch from one generation to the next: many are inside at a time, each through one of several doors, or somebody moves
-//! the generation on and has closed all doors.
+//! The switch from one epoch to the next: many are inside at a time, each through one of several doors, or somebody moves
+//! the epoch on and has closed all doors.
 //!
 //! Invariants
-//!   D1  The generation is constant while anybody is inside.
+//!   D1  The epoch is constant while anybody is inside.
 //!   D2  At the cut, all is done that anybody has begun inside before, and nothing has begun that comes after it.
 //! `interleaving_tests.rs` goes through this file too.
 
 use super::sync::{AtomicU64, Ordering, RwLock, RwLockReadGuard};
-use crate::base::{planted, Generation};
+use crate::base::{planted, Epoch};
 
 /// Alone in its cache line, so that threads at different doors do not meet.
 #[repr(align(128))]
 #[derive(Debug)]
-struct Door(RwLock<Generation>);
+struct Door(RwLock<Epoch>);
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Doors<const COUNT: usize> {
     doors: [Door; COUNT],
     /// As behind the doors, for those who must not wait.
-    generation: AtomicU64,
+    epoch: AtomicU64,
 }
 
-/// The right to be inside, and the generation while it lasts.
-pub(super) type Inside<'a> = RwLockReadGuard<'a, Generation>;
+/// The right to be inside, and the epoch while it lasts.
+pub(super) type Inside<'a> = RwLockReadGuard<'a, Epoch>;
 
 impl<const COUNT: usize> Doors<COUNT> {
-    pub(super) fn new(generation: Generation) -> Self {
-        Self {
-            doors: std::array::from_fn(|_| Door(RwLock::new(generation))),
-            generation: AtomicU64::new(generation.0),
-        }
+    pub(super) fn new(epoch: Epoch) -> Self {
+        Self { doors: std::array::from_fn(|_| Door(RwLock::new(epoch))), epoch: AtomicU64::new(epoch.0) }
     }
 
     /// Goes in through a door, any number counts; waits while the doors are closed, or about to be.
@@ -39,24 +36,24 @@ impl<const COUNT: usize> Doors<COUNT> {
         door.0.read()
     }
 
-    /// Waits until nobody is inside, moves on to the next generation, and runs `at_cut`, which gets the one that has ended, before
+    /// Waits until nobody is inside, moves on to the next epoch, and runs `at_cut`, which gets the one that has ended, before
     /// anybody goes in.
-    pub(super) fn move_on<T>(&self, at_cut: impl FnOnce(Generation) -> T) -> T {
+    pub(super) fn move_on<T>(&self, at_cut: impl FnOnce(Epoch) -> T) -> T {
         let mut closed: Vec<_> = self.doors.iter().map(|door| door.0.write()).collect();
         let ended = closed.first().map(|door| **door).expect("there is a door");
         for door in &mut closed {
-            **door = Generation(ended.0 + 1);
+            **door = Epoch(ended.0 + 1);
         }
-        self.generation.store(ended.0 + 1, Ordering::Release);
+        self.epoch.store(ended.0 + 1, Ordering::Release);
         if planted::is_on("pool: open the doors before the cut") {
             closed.clear();
         }
         at_cut(ended)
     }
 
-    /// The generation of those who are inside, or would go in, now. From outside it may be outdated by the time it is looked at.
+    /// The epoch of those who are inside, or would go in, now. From outside it may be outdated by the time it is looked at.
     /// Never waits.
-    pub(super) fn generation(&self) -> Generation {
-        Generation(self.generation.load(Ordering::Acquire))
+    pub(super) fn epoch(&self) -> Epoch {
+        Epoch(self.epoch.load(Ordering::Acquire))
     }
 }

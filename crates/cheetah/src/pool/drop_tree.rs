@@ -1,4 +1,4 @@
-//! Dropping trees: all their pages are freed by owner, in small actions, those of several trees in one walk.
+//! Dropping trees: all their pages are freed by owner, in small mini-transactions, those of several trees in one walk.
 
 use super::Pool;
 use crate::base::{PageId, Result, TreeId};
@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 /// Entries of the page table looked at in one step, so that a step stays short when few pages match.
 const LOOKS_MAX: u64 = 100_000;
-/// Pages freed in one action.
+/// Pages freed in one mini-transaction.
 const ACTION_PAGES: usize = 64;
 
 impl Pool {
@@ -21,8 +21,8 @@ impl Pool {
         self.health.check()?;
         let (pids, next) = self.pages_of(trees, from, pages_max);
         for batch in pids.chunks(ACTION_PAGES) {
-            let action = self.enter();
-            batch.iter().for_each(|pid| self.free(&action, *pid));
+            let mtr = self.enter();
+            batch.iter().for_each(|pid| self.free(&mtr, *pid));
         }
         Ok(next)
     }

@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //!   F1  A frame holds the same page, in the same life of its number, from creation to drop.
-//!   F2  The bytes change only through a [`WriteGuard`], that is inside an action and under the exclusive latch.
-//!   F3  The first change through a guard marks the page dirty in the action's generation and moves its version.
+//!   F2  The bytes change only through a [`WriteGuard`], that is inside a mini-transaction and under the exclusive latch.
+//!   F3  The first change through a guard marks the page dirty in the mini-transaction's epoch and moves its version.
 //!   F4  The pool gives up a frame only when nobody else holds a reference to it; a freed page's frame lives on
 //!       for those who do, and cannot be changed any more.
 //!   F5  When `dirty` changes: see `hand_over`.
@@ -11,8 +11,8 @@
 use super::buffers::Buffers;
 use super::hand_over::HandOver;
 use super::latch_count::LatchToken;
-use super::{Action, PageClass};
-use crate::base::{Generation, PageId, TreeId};
+use super::{MiniTransaction, PageClass};
+use crate::base::{Epoch, PageId, TreeId};
 use crate::format::page::{is_built, PageBuf, PageView};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
 use std::ops::{Deref, DerefMut};
@@ -33,7 +33,7 @@ pub(super) struct Frame {
     bytes: RwLock<PageBuf>,
     /// Moves with every change; never the same for two contents of a page.
     version: AtomicU64,
-    /// Generation of the changes that are not written yet; 0 when clean.
+    /// Epoch of the changes that are not written yet; 0 when clean.
     dirty: AtomicU64,
     detached: AtomicBool,
     uses: AtomicU8,
@@ -67,17 +67,17 @@ impl Frame {
         }
     }
 
-    /// The generation whose changes are not written yet.
-    pub(super) fn dirty(&self) -> Option<Generation> {
+    /// The epoch whose changes are not written yet.
+    pub(super) fn dirty(&self) -> Option<Epoch> {
         match self.dirty.load(Ordering::Acquire) {
             0 => None,
-            generation => Some(Generation(generation)),
+            epoch => Some(Epoch(epoch)),
         }
     }
 
     /// See F5.
-    pub(super) fn set_dirty(&self, generation: Option<Generation>) {
-        self.dirty.store(generation.map_or(0, |generation| generation.0), Ordering::Release);
+    pub(super) fn set_dirty(&self, epoch: Option<Epoch>) {
+        self.dirty.store(epoch.map_or(0, |epoch| epoch.0), Ordering::Release);
     }
 
     /// Whether the page has been freed.
@@ -186,11 +186,11 @@ impl PageRef {
 
     /// Takes the exclusive latch; waits for readers and writers. Nothing is marked as changed until the bytes are
     /// borrowed mutably; look first (page dead? key in range?) through the shared view.
-    pub fn write<'a>(&'a self, action: &'a Action<'_>) -> WriteGuard<'a> {
+    pub fn write<'a>(&'a self, mtr: &'a MiniTransaction<'_>) -> WriteGuard<'a> {
         WriteGuard {
             bytes: self.0.bytes.write(),
             frame: &self.0,
-            action,
+            mtr,
             changed: false,
             _held: LatchToken::new(),
         }
@@ -216,7 +216,7 @@ impl Deref for ReadGuard<'_> {
 pub struct WriteGuard<'a> {
     bytes: RwLockWriteGuard<'a, PageBuf>,
     frame: &'a Arc<Frame>,
-    action: &'a Action<'a>,
+    mtr: &'a MiniTransaction<'a>,
     changed: bool,
     _held: LatchToken,
 }
@@ -247,7 +247,7 @@ impl DerefMut for WriteGuard<'_> {
     /// When the page has been freed: the change would be lost.
     fn deref_mut(&mut self) -> &mut [u8] {
         if !self.changed {
-            self.action.pool().before_change(self.frame, &self.bytes, self.action.generation());
+            self.mtr.pool().before_change(self.frame, &self.bytes, self.mtr.epoch());
             self.frame.version.fetch_add(1, Ordering::Release);
             self.changed = true;
         }

@@ -1,16 +1,16 @@
-//! The gate: many actions at a time, or one flip of the generation.
+//! The gate: many mini-transactions at a time, or one epoch switch of the epoch.
 //!
 //! Invariants
-//!   G1  The generation is constant while any action is open.
-//!   G2  A thread opens one action at a time, and holds no page latch when it does (C7): otherwise the flip, which
-//!       waits for open actions, and an action waiting for that latch would wait for each other.
-//!   G3  A panic inside an action aborts the process: half an action must not reach a checkpoint. An action that a
-//!       thread opens while it unwinds already (a transaction is dropped, and takes back its changes) is one like
+//!   G1  The epoch is constant while any mini-transaction is open.
+//!   G2  A thread opens one mini-transaction at a time, and holds no page latch when it does (C7): otherwise the epoch switch, which
+//!       waits for open mini-transactions, and a mini-transaction waiting for that latch would wait for each other.
+//!   G3  A panic inside a mini-transaction aborts the process: half a mini-transaction must not reach a checkpoint. A mini-transaction that a
+//!       thread opens while it unwinds already (a transaction is dropped, and rolls back its changes) is one like
 //!       any other; a second panic inside of it aborts the process by the rules of the language.
 
 use super::doors::{Doors, Inside};
 use super::{latch_count, Pool};
-use crate::base::Generation;
+use crate::base::Epoch;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -30,31 +30,35 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(generation: Generation) -> Self {
-        Self { doors: Doors::new(generation), next_door: AtomicUsize::new(0) }
+    pub(super) fn new(epoch: Epoch) -> Self {
+        Self { doors: Doors::new(epoch), next_door: AtomicUsize::new(0) }
     }
 
-    /// Opens an action; waits while a flip drains.
-    pub(super) fn enter<'p>(&'p self, pool: &'p Pool) -> Action<'p> {
+    /// Opens a mini-transaction; waits while an epoch switch drains.
+    pub(super) fn enter<'p>(&'p self, pool: &'p Pool) -> MiniTransaction<'p> {
         debug_assert_eq!(latch_count::held(), 0, "G2: the gate is entered before latches are taken");
-        debug_assert!(!INSIDE.get(), "G2: one action at a time");
-        let generation = self.doors.enter(self.door_no());
+        debug_assert!(!INSIDE.get(), "G2: one mini-transaction at a time");
+        let epoch = self.doors.enter(self.door_no());
         INSIDE.set(true);
-        Action { pool, generation, opened_unwinding: std::thread::panicking() }
+        MiniTransaction { pool, epoch, opened_unwinding: std::thread::panicking() }
     }
 
-    /// Waits until no action is open, moves on to the next generation, and runs `at_cut` before any action of the
-    /// new generation starts. `at_cut` gets the generation that has just ended.
-    pub(super) fn flip<T>(&self, at_cut: impl FnOnce(Generation) -> T) -> T {
-        debug_assert_eq!(latch_count::held(), 0, "G2: the flip waits for latches inside actions");
-        debug_assert!(!INSIDE.get(), "G2: an action cannot wait for itself");
+    /// Waits until no mini-transaction is open, moves on to the next epoch, and runs `at_cut` before any mini-transaction of the
+    /// new epoch starts. `at_cut` gets the epoch that has just ended.
+    pub(super) fn switch_epoch<T>(&self, at_cut: impl FnOnce(Epoch) -> T) -> T {
+        debug_assert_eq!(
+            latch_count::held(),
+            0,
+            "G2: the epoch switch waits for latches inside mini-transactions"
+        );
+        debug_assert!(!INSIDE.get(), "G2: a mini-transaction cannot wait for itself");
         self.doors.move_on(at_cut)
     }
 
-    /// The generation of the actions that are open, or would be opened, now. Outside of actions it may be outdated
+    /// The epoch of the mini-transactions that are open, or would be opened, now. Outside of mini-transactions it may be outdated
     /// by the time it is looked at. Never waits.
-    pub(super) fn generation(&self) -> Generation {
-        self.doors.generation()
+    pub(super) fn epoch(&self) -> Epoch {
+        self.doors.epoch()
     }
 
     fn door_no(&self) -> usize {
@@ -66,25 +70,25 @@ impl Gate {
     }
 }
 
-/// Whether this thread has an action open.
+/// Whether this thread has a mini-transaction open.
 pub(super) fn inside() -> bool {
     INSIDE.get()
 }
 
-/// The right to change pages. What happens between opening and dropping it is in a generation as a whole or not at
+/// The right to change pages. What happens between creating and dropping it is in an epoch as a whole or not at
 /// all. Waiting for anything that itself waits for the gate is forbidden inside.
 #[derive(Debug)]
-pub struct Action<'p> {
+pub struct MiniTransaction<'p> {
     pool: &'p Pool,
-    generation: Inside<'p>,
-    /// A panic outside of the action is the reason why it was opened.
+    epoch: Inside<'p>,
+    /// A panic outside of the mini-transaction is the reason why it was opened.
     opened_unwinding: bool,
 }
 
-impl<'p> Action<'p> {
-    /// The generation that the action's changes belong to.
-    pub fn generation(&self) -> Generation {
-        *self.generation
+impl<'p> MiniTransaction<'p> {
+    /// The epoch that the mini-transaction's changes belong to.
+    pub fn epoch(&self) -> Epoch {
+        *self.epoch
     }
 
     pub(super) fn pool(&self) -> &'p Pool {
@@ -92,10 +96,12 @@ impl<'p> Action<'p> {
     }
 }
 
-impl Drop for Action<'_> {
+impl Drop for MiniTransaction<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() && !self.opened_unwinding {
-            eprintln!("cheetah: panic inside an action; aborting so that half a change is never stored");
+            eprintln!(
+                "cheetah: panic inside a mini-transaction; aborting so that half a change is never stored"
+            );
             std::process::abort();
         }
         INSIDE.set(false);
@@ -110,14 +116,14 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
-    fn a_flip_waits_for_open_actions_and_stops_new_ones() {
+    fn an_epoch_switch_waits_for_open_mini_transactions_and_stops_new_ones() {
         let db = Database::new(&Config::tiny());
         let open = AtomicBool::new(true);
-        let action = db.pool.enter();
-        let before = action.generation();
+        let mtr = db.pool.enter();
+        let before = mtr.epoch();
         std::thread::scope(|scope| {
             let flip = scope.spawn(|| {
-                db.pool.gate.flip(|ended| {
+                db.pool.gate.switch_epoch(|ended| {
                     assert!(!open.load(Ordering::SeqCst), "G1");
                     ended
                 })
@@ -126,10 +132,10 @@ mod tests {
                 std::thread::yield_now();
             }
             open.store(false, Ordering::SeqCst);
-            drop(action);
+            drop(mtr);
             assert_eq!(flip.join().unwrap(), before);
         });
-        assert_eq!(db.pool.enter().generation().0, before.0 + 1);
+        assert_eq!(db.pool.enter().epoch().0, before.0 + 1);
     }
 
     #[test]
@@ -143,15 +149,15 @@ mod tests {
         db.pool.enter();
     }
 
-    /// Runs itself again in a process that panics inside an action.
+    /// Runs itself again in a process that panics inside a mini-transaction.
     #[test]
-    fn a_panic_inside_an_action_aborts_the_process() {
+    fn a_panic_inside_a_mini_transaction_aborts_the_process() {
         const VICTIM: &str = "CHEETAH_TEST_PANIC_INSIDE_ACTION";
         if std::env::var_os(VICTIM).is_some() {
             let db = Database::new(&Config::tiny());
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                let _action = db.pool.enter();
-                panic!("half of an action is done");
+                let _mtr = db.pool.enter();
+                panic!("half of a mini-transaction is done");
             }));
             drop(caught);
             std::process::exit(0);
@@ -165,17 +171,17 @@ mod tests {
     }
 
     #[test]
-    fn an_action_that_a_panic_outside_of_it_opens_is_completed() {
-        struct TakesBack<'a>(&'a Database);
-        impl Drop for TakesBack<'_> {
+    fn a_mini_transaction_that_a_panic_outside_of_it_opens_is_completed() {
+        struct RollsBack<'a>(&'a Database);
+        impl Drop for RollsBack<'_> {
             fn drop(&mut self) {
                 self.0.add(PageClass::Base, 9);
             }
         }
         let db = Database::new(&Config::tiny());
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _change = TakesBack(&db);
-            panic!("between two actions");
+            let _change = RollsBack(&db);
+            panic!("between two mini-transactions");
         }));
         assert!(caught.is_err());
         let pid = db.add(PageClass::Base, 10);

@@ -1,14 +1,14 @@
-//! The steps by which the changes of a page become its image in the generation that they belong to, and in no other.
+//! The steps by which the changes of a page become its image in the epoch that they belong to, and in no other.
 //!
 //! Invariants
-//!   W2  A page that is dirty in the generation being written is written before it changes: nobody sees an image
-//!       of generation n with a change of n+1 in it.
-//!   F5  A page becomes dirty, clean, or dirty in another generation under the lock of its entry; from clean to dirty only under the
+//!   W2  A page that is dirty in the epoch being written is written before it changes: nobody sees an image
+//!       of epoch n with a change of n+1 in it.
+//!   F5  A page becomes dirty, clean, or dirty in another epoch under the lock of its entry; from clean to dirty only under the
 //!       exclusive latch, to clean only under the upgradable one, which at most one thread at a time holds besides readers.
 //! `interleaving_tests.rs` goes through this file too, over a pool of one page.
 
 use super::cut::Cut;
-use crate::base::{planted, Generation, Result};
+use crate::base::{planted, Epoch, Result};
 
 /// What the steps work on, and the steps.
 pub(super) trait HandOver {
@@ -32,28 +32,17 @@ pub(super) trait HandOver {
 
     fn is_freed(&self, page: &Self::Page) -> bool;
 
-    /// The generation whose changes are not written yet.
-    fn dirty(&self, page: &Self::Page) -> Option<Generation>;
+    /// The epoch whose changes are not written yet.
+    fn dirty(&self, page: &Self::Page) -> Option<Epoch>;
 
-    /// Makes it dirty in that generation, and in no other; clean for `None`.
-    fn set_dirty(&self, entry: &Self::Entry<'_>, page: &Self::Page, generation: Option<Generation>);
+    /// Makes it dirty in that epoch, and in no other; clean for `None`.
+    fn set_dirty(&self, entry: &Self::Entry<'_>, page: &Self::Page, epoch: Option<Epoch>);
 
     /// Writes an image.
-    fn append(
-        &self,
-        page: &Self::Page,
-        content: &Self::Content,
-        generation: Generation,
-    ) -> Result<Self::Location>;
+    fn append(&self, page: &Self::Page, content: &Self::Content, epoch: Epoch) -> Result<Self::Location>;
 
-    /// The image is the page's newest one of the generation.
-    fn locate(
-        &self,
-        entry: &mut Self::Entry<'_>,
-        page: &Self::Page,
-        location: Self::Location,
-        generation: Generation,
-    );
+    /// The image is the page's newest one of the epoch.
+    fn locate(&self, entry: &mut Self::Entry<'_>, page: &Self::Page, location: Self::Location, epoch: Epoch);
 
     fn count_capture(&self);
 
@@ -61,22 +50,22 @@ pub(super) trait HandOver {
     ///
     /// # Panics
     /// When the page has been freed.
-    fn before_change(&self, page: &Self::Page, content: &Self::Content, generation: Generation) {
-        if self.dirty(page) == Some(generation) {
+    fn before_change(&self, page: &Self::Page, content: &Self::Content, epoch: Epoch) {
+        if self.dirty(page) == Some(epoch) {
             return;
         }
         if !planted::is_on("pool: skip the capture of a changed page") {
-            self.capture(page, content, generation);
+            self.capture(page, content, epoch);
         }
         let entry = self.entry(page);
         assert!(!self.is_freed(page), "F4: a page is changed after it was freed");
-        self.set_dirty(&entry, page, Some(generation));
+        self.set_dirty(&entry, page, Some(epoch));
     }
 
-    /// W2: writes the page when it is dirty in the generation that a checkpoint is writing. When that fails, the
+    /// W2: writes the page when it is dirty in the epoch that a checkpoint is writing. When that fails, the
     /// checkpoint is given up: its changes stay dirty and go into the next one. Under the exclusive or upgradable latch.
-    fn capture(&self, page: &Self::Page, content: &Self::Content, generation: Generation) {
-        let of_checkpoint = self.dirty(page).is_some_and(|dirty| dirty != generation);
+    fn capture(&self, page: &Self::Page, content: &Self::Content, epoch: Epoch) {
+        let of_checkpoint = self.dirty(page).is_some_and(|dirty| dirty != epoch);
         if !of_checkpoint || self.cut().writing().is_none() {
             return;
         }
@@ -91,11 +80,10 @@ pub(super) trait HandOver {
         let Some(before) = self.dirty(page) else { return Ok(()) };
         let location = self.append(page, content, before)?;
         let mut entry = self.entry(page);
-        // A checkpoint given up meanwhile has moved the page to the next generation; its content is the same.
+        // A checkpoint given up meanwhile has moved the page to the next epoch; its content is the same.
         let now = self.dirty(page).unwrap_or(before);
-        let generation =
-            if planted::is_on("pool: do not look again whose an image is") { before } else { now };
-        self.locate(&mut entry, page, location, generation);
+        let epoch = if planted::is_on("pool: do not look again whose an image is") { before } else { now };
+        self.locate(&mut entry, page, location, epoch);
         self.set_dirty(&entry, page, None);
         Ok(())
     }
@@ -105,18 +93,18 @@ pub(super) trait HandOver {
         self.with_latch(page, |content| self.write_image(page, content))
     }
 
-    /// Writes the page for a checkpoint, if it is still dirty in that generation.
-    fn write_for(&self, page: &Self::Page, generation: Generation) -> Result<()> {
-        match self.dirty(page) == Some(generation) {
+    /// Writes the page for a checkpoint, if it is still dirty in that epoch.
+    fn write_for(&self, page: &Self::Page, epoch: Epoch) -> Result<()> {
+        match self.dirty(page) == Some(epoch) {
             true => self.write_out(page),
             false => Ok(()),
         }
     }
 
-    /// The changes of a page in a generation that is given up belong to the next one.
-    fn carry_over(&self, entry: &Self::Entry<'_>, page: &Self::Page, given_up: Generation) {
+    /// The changes of a page in an epoch that is given up belong to the next one.
+    fn carry_over(&self, entry: &Self::Entry<'_>, page: &Self::Page, given_up: Epoch) {
         if self.dirty(page) == Some(given_up) {
-            self.set_dirty(entry, page, Some(Generation(given_up.0 + 1)));
+            self.set_dirty(entry, page, Some(Epoch(given_up.0 + 1)));
         }
     }
 }

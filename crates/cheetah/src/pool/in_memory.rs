@@ -1,7 +1,7 @@
 //! A pool on a simulated disk, for tests and measurements of the layers above.
 
 use super::Pool;
-use crate::base::{Config, Generation, Health, SegmentId};
+use crate::base::{Config, Epoch, Health, SegmentId};
 use crate::durable::Durable;
 use crate::page_map::Identity;
 use crate::segment::Segments;
@@ -20,6 +20,6 @@ impl Pool {
         let identity = Identity { uuid: [0; 16], incarnation: 1 };
         let segments = Segments::open(durable, config, identity, SegmentId(1)).expect("an empty disk opens");
         let clock = Arc::new(SimClock::default());
-        Self::open(config, health, clock, Arc::new(segments), Generation(1), [])
+        Self::open(config, health, clock, Arc::new(segments), Epoch(1), [])
     }
 }

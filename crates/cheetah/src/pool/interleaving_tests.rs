@@ -1,8 +1,8 @@
-//! The generation switch, what a checkpoint finds dirty, and the way of changed pages into the generation that they belong to, by the model
+//! The epoch switch, what a checkpoint finds dirty, and the way of changed pages into the epoch that they belong to, by the model
 //! checker: the last on one page with a writer, a cleaner and a checkpoint.
 
 use crate::base::model as sync;
-use crate::base::{Error, Generation, PageId, Result};
+use crate::base::{Epoch, Error, PageId, Result};
 use std::sync::Arc;
 use sync::{check, fails, finds, AtomicU64, Mutex, MutexGuard, Ordering, RwLock};
 
@@ -25,11 +25,11 @@ use cut::Cut;
 use doors::Doors;
 use hand_over::HandOver;
 
-/// The generation that the page is dirty in at first.
-const FIRST: Generation = Generation(1);
-const NEXT: Generation = Generation(2);
+/// The epoch that the page is dirty in at first.
+const FIRST: Epoch = Epoch(1);
+const NEXT: Epoch = Epoch(2);
 
-/// Two threads act, each in two halves, while the generation moves on.
+/// Two threads act, each in two halves, while the epoch moves on.
 fn act_beside_a_switch() {
     let doors = Arc::new(Doors::<2>::new(FIRST));
     let halves = Arc::new([0, 1].map(|_| [0, 1].map(|_| AtomicU64::new(0))));
@@ -38,7 +38,7 @@ fn act_beside_a_switch() {
         loom::thread::spawn(move || {
             let inside = doors.enter(no);
             halves[no][0].store(1, Ordering::Relaxed);
-            assert_eq!(doors.generation(), *inside, "D1");
+            assert_eq!(doors.epoch(), *inside, "D1");
             halves[no][1].store(1, Ordering::Relaxed);
             *inside
         })
@@ -46,13 +46,13 @@ fn act_beside_a_switch() {
     let (ended, at_cut) = doors.move_on(|ended| {
         (ended, [0, 1].map(|no| [0, 1].map(|half| halves[no][half].load(Ordering::Relaxed))))
     });
-    assert_eq!((ended, doors.generation()), (FIRST, NEXT));
-    let generations = actors.map(|actor| actor.join().unwrap());
-    assert_eq!(at_cut, generations.map(|of_action| [u64::from(of_action == ended); 2]), "D2");
+    assert_eq!((ended, doors.epoch()), (FIRST, NEXT));
+    let epochs = actors.map(|actor| actor.join().unwrap());
+    assert_eq!(at_cut, epochs.map(|of_mtr| [u64::from(of_mtr == ended); 2]), "D2");
 }
 
 #[test]
-fn a_cut_has_all_of_the_actions_of_its_generation_and_nothing_of_others() {
+fn a_cut_has_all_of_the_mini_transactions_of_its_epoch_and_nothing_of_others() {
     check(act_beside_a_switch);
 }
 
@@ -95,7 +95,7 @@ struct World {
     cut: Cut,
     latch: RwLock<u64>,
     dirty: AtomicU64,
-    /// Where the images of the generations are, by the lowest bit; an image is found by its content.
+    /// Where the images of the epochs are, by the lowest bit; an image is found by its content.
     moved: Mutex<[Option<u64>; 2]>,
     /// The bug of a latch that several have who write the page out.
     is_written_out_as_read: bool,
@@ -126,30 +126,30 @@ impl HandOver for World {
         false
     }
 
-    fn dirty(&self, _: &()) -> Option<Generation> {
+    fn dirty(&self, _: &()) -> Option<Epoch> {
         let dirty = self.dirty.load(Ordering::Acquire);
-        (dirty != 0).then_some(Generation(dirty))
+        (dirty != 0).then_some(Epoch(dirty))
     }
 
-    fn set_dirty(&self, _: &Self::Entry<'_>, _: &(), generation: Option<Generation>) {
-        self.dirty.store(generation.map_or(0, |generation| generation.0), Ordering::Release);
+    fn set_dirty(&self, _: &Self::Entry<'_>, _: &(), epoch: Option<Epoch>) {
+        self.dirty.store(epoch.map_or(0, |epoch| epoch.0), Ordering::Release);
     }
 
-    fn append(&self, _: &(), content: &u64, _: Generation) -> Result<u64> {
+    fn append(&self, _: &(), content: &u64, _: Epoch) -> Result<u64> {
         Ok(*content)
     }
 
-    fn locate(&self, entry: &mut Self::Entry<'_>, _: &(), location: u64, generation: Generation) {
-        let is_overtaken = entry[(generation.0 + 1) as usize % 2].is_some();
-        assert!(!is_overtaken || self.cut.writing() != Some(generation), "C1");
-        entry[generation.0 as usize % 2] = Some(location);
+    fn locate(&self, entry: &mut Self::Entry<'_>, _: &(), location: u64, epoch: Epoch) {
+        let is_overtaken = entry[(epoch.0 + 1) as usize % 2].is_some();
+        assert!(!is_overtaken || self.cut.writing() != Some(epoch), "C1");
+        entry[epoch.0 as usize % 2] = Some(location);
     }
 
     fn count_capture(&self) {}
 }
 
 impl World {
-    /// The page has an unwritten change of the first generation: 1.
+    /// The page has an unwritten change of the first epoch: 1.
     fn new() -> Arc<Self> {
         Self::with_latch_of_readers(false)
     }
@@ -165,8 +165,8 @@ impl World {
         })
     }
 
-    /// Changes the page in an action; the generation of that.
-    fn change(&self, value: u64) -> Generation {
+    /// Changes the page in a mini-transaction; the epoch of that.
+    fn change(&self, value: u64) -> Epoch {
         let inside = self.doors.enter(0);
         let mut content = self.latch.write();
         self.before_change(&(), &content, *inside);
@@ -174,37 +174,37 @@ impl World {
         *inside
     }
 
-    fn begin_checkpoint(&self) -> Generation {
+    fn begin_checkpoint(&self) -> Epoch {
         self.doors.move_on(|ended| {
             self.cut.begin(ended);
             ended
         })
     }
 
-    /// Writes the page for a generation, and commits that; its image, if the generation has one.
-    fn commit(&self, generation: Generation) -> Option<u64> {
-        self.write_for(&(), generation).unwrap();
+    /// Writes the page for an epoch, and commits that; its image, if the epoch has one.
+    fn commit(&self, epoch: Epoch) -> Option<u64> {
+        self.write_for(&(), epoch).unwrap();
         assert!(self.cut.take_failure().is_none());
-        assert_ne!(self.dirty(&()), Some(generation), "N1");
-        let image = self.entry(&())[generation.0 as usize % 2].take();
+        assert_ne!(self.dirty(&()), Some(epoch), "N1");
+        let image = self.entry(&())[epoch.0 as usize % 2].take();
         self.cut.end();
         image
     }
 
-    /// Gives a checkpoint up: what it has, belongs to the next generation.
-    fn abandon(&self, generation: Generation) {
+    /// Gives a checkpoint up: what it has, belongs to the next epoch.
+    fn abandon(&self, epoch: Epoch) {
         self.cut.fail(Error::Interrupted);
-        self.carry_over(&self.entry(&()), &(), generation);
+        self.carry_over(&self.entry(&()), &(), epoch);
         let mut moved = self.entry(&());
-        let (old, new) = (generation.0 as usize % 2, (generation.0 + 1) as usize % 2);
+        let (old, new) = (epoch.0 as usize % 2, (epoch.0 + 1) as usize % 2);
         moved[new] = moved[new].or(moved[old].take());
         drop(moved);
         self.cut.end();
     }
 }
 
-/// Runs `main` while the page is changed to 2 and written out; the generation of the change.
-fn beside_writer_and_cleaner(world: &Arc<World>, main: impl FnOnce()) -> Generation {
+/// Runs `main` while the page is changed to 2 and written out; the epoch of the change.
+fn beside_writer_and_cleaner(world: &Arc<World>, main: impl FnOnce()) -> Epoch {
     let (writes, cleans) = (Arc::clone(world), Arc::clone(world));
     let writer = loom::thread::spawn(move || writes.change(2));
     let cleaner = loom::thread::spawn(move || cleans.write_out(&()).unwrap());
@@ -227,7 +227,7 @@ fn write_beside_a_checkpoint() {
 }
 
 #[test]
-fn an_image_of_a_generation_is_as_the_page_was_at_its_end() {
+fn an_image_of_an_epoch_is_as_the_page_was_at_its_end() {
     check(write_beside_a_checkpoint);
 }
 
@@ -253,6 +253,6 @@ fn what_an_abandoned_checkpoint_has_written_and_not_written_is_in_the_next_one()
 }
 
 #[test]
-fn the_model_finds_an_image_in_a_generation_that_was_given_up() {
+fn the_model_finds_an_image_in_an_epoch_that_was_given_up() {
     assert!(finds("pool: do not look again whose an image is", write_beside_an_abandoned_checkpoint));
 }

@@ -5,7 +5,7 @@
 //!
 //! Invariants
 //!   M1  All accounts together stay within `buffer_pool_bytes`, except for an overshoot of frames allocated inside
-//!       actions, which `make_room` pays back.
+//!       mini-transactions, which `make_room` pays back.
 //!   M2  Frames take what the other accounts leave, but never less than half: a pool that gives its memory to the
 //!       page table of a huge database still works.
 
@@ -25,7 +25,7 @@ pub enum Account {
     Frames,
     /// The page table.
     PageTable,
-    /// Which pages changed in the generations that have not committed.
+    /// Which pages changed in the epochs that have not committed.
     Changes,
     /// Write buffers of the segments.
     WriteBuffers,
@@ -35,7 +35,7 @@ pub enum Account {
     Scratch,
     /// Locks that transactions have.
     Locks,
-    /// What redo holds of the log, at an opening.
+    /// What redo holds of the log, at a startup.
     Redo,
     /// What loads sort.
     Sort,

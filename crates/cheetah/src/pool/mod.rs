@@ -1,10 +1,10 @@
 //! The buffer pool: logical pages in memory, and everything that moves them to and from disk.
 //!
 //! A page is addressed by its [`PageId`](crate::base::PageId). The page table says in one place where it is in
-//! memory and where its newest image is on disk. Changes happen inside an [`Action`]; a checkpoint flips the
-//! generation between actions, so that each generation contains whole actions only.
+//! memory and where its newest image is on disk. Changes happen inside an [`MiniTransaction`]; a checkpoint switches the
+//! epoch between mini-transactions, so that each epoch contains whole mini-transactions only.
 //!
-//! Lock order, outermost first: gate, page latches (in the tree's order), one page entry, the sets of a generation
+//! Lock order, outermost first: gate, page latches (in the tree's order), one page entry, the sets of an epoch
 //! and the queues of the evictor, the segments. Nobody waits for the gate while holding any of the others.
 
 mod ahead;
@@ -72,7 +72,7 @@ pub use class::PageClass;
 pub use dictionaries::DictionaryDue;
 pub use dictionary_trials::LentTree;
 pub use frame::{PageRef, ReadGuard, WriteGuard};
-pub use gate::Action;
+pub use gate::MiniTransaction;
 pub use image_work::{ImageWork, IMAGE_BYTES_CLASSES};
 pub use pacing::Pressure;
 pub use pages::Pool;

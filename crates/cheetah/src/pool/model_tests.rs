@@ -1,6 +1,6 @@
-//! The pool against a model: random actions, checkpoints that are interleaved with them, crashes, and a disk that
+//! The pool against a model: random mini-transactions, checkpoints that are interleaved with them, crashes, and a disk that
 //! fills up. Dictionaries are made, and come and go in memory. After a crash the database is exactly what it was at the cut of the last
-//! committed generation.
+//! committed epoch.
 
 use super::testing::{get, put, value_content, Database, TREE};
 use super::{CutState, PageClass, PageRef, TreeDef};
@@ -23,7 +23,7 @@ struct Run {
     /// The database now, and at the last committed cut.
     now: Model,
     committed: Model,
-    /// The dictionaries of the committed generation.
+    /// The dictionaries of the committed epoch.
     committed_dictionaries: Vec<PageId>,
     /// How often a dictionary was read or prepared.
     dictionary_loads: u64,
@@ -36,7 +36,7 @@ fn register(db: &Database) {
     db.pool.register_tree(TreeDef { id: TREE, shape: RowShape::opaque(), compression });
 }
 
-/// What the only user of the pool keeps with a generation.
+/// What the only user of the pool keeps with an epoch.
 fn state(db: &Database) -> State {
     State { dictionaries: db.pool.dictionaries(), ..State::default() }
 }
@@ -87,34 +87,34 @@ impl Run {
         self.next_value
     }
 
-    /// One action of one to four changes.
+    /// One mini-transaction of one to four changes.
     fn act(&mut self) {
         if let Err(error) = self.db().pool.make_room(4) {
             assert!(matches!(error, Error::DiskFull(_)), "{error}");
         }
         let pages: Vec<_> = (0..self.rng.below(4)).filter_map(|_| self.some_page()).collect();
         let db = self.db.take().unwrap();
-        let action = db.pool.enter();
+        let mtr = db.pool.enter();
         for page in &pages {
             if self.rng.chance(0.2) {
                 if self.now.remove(&page.pid()).is_some() {
-                    db.pool.free(&action, page.pid());
+                    db.pool.free(&mtr, page.pid());
                 }
             } else if self.now.contains_key(&page.pid()) {
                 let value = self.value();
-                put(page, &action, value);
+                put(page, &mtr, value);
                 self.now.insert(page.pid(), value);
             }
         }
         if self.rng.chance(if self.now.len() < 400 { 0.5 } else { 0.15 }) {
             let class = PageClass::ALL[self.rng.below(20).saturating_sub(17) as usize];
-            let page = db.pool.allocate(&action, TREE, class);
+            let page = db.pool.allocate(&mtr, TREE, class);
             let value = self.value();
-            put(&page, &action, value);
+            put(&page, &mtr, value);
             let before = self.now.insert(page.pid(), value);
             assert_eq!(before, None, "a page in use was given out again");
         }
-        drop(action);
+        drop(mtr);
         self.db = Some(db);
     }
 
@@ -255,7 +255,7 @@ impl Run {
 }
 
 #[test]
-fn after_any_crash_the_database_is_the_last_committed_generation() {
+fn after_any_crash_the_database_is_the_last_committed_epoch() {
     let mut loads = 0;
     for seed in 0..8 {
         println!("seed {seed}");
@@ -281,7 +281,7 @@ fn the_model_catches_planted_bugs() {
         "pool: forget the moves of an abandoned checkpoint",
         "pool: skip the capture of a changed page",
         "pool: skip the capture of a freed page",
-        "pool: name a dictionary of the next generation",
+        "pool: name a dictionary of the next epoch",
     ] {
         assert!(is_caught(bug), "{bug}");
     }

@@ -9,7 +9,7 @@ use super::counters::Counters;
 use super::cut::Cut;
 use super::dictionaries::Dictionaries;
 use super::frame::{Frame, PageRef};
-use super::gate::{Action, Gate};
+use super::gate::{Gate, MiniTransaction};
 use super::hand_over::HandOver;
 use super::image_work::{ImageCounters, ImageWork, IMAGE_BYTES_CLASSES};
 use super::load::Reuse;
@@ -21,7 +21,7 @@ use super::queues::{EvictionTime, Queues};
 use super::scratch::Scratch;
 use super::trees::{TreeBytes, TreeDef, Trees};
 use super::PageClass;
-use crate::base::{planted, Config, Generation, Health, PageId, Result, TreeId, TxnId};
+use crate::base::{planted, Config, Epoch, Health, PageId, Result, TreeId, TxnId};
 use crate::format::page::PageBuf;
 use crate::format::MapEntry;
 use crate::segment::Segments;
@@ -48,7 +48,7 @@ pub struct Pool {
     pub(super) dictionaries: Dictionaries,
     pub(super) gate: Gate,
     pub(super) cut: Cut,
-    /// Of the current generation and of the one before, by the lowest bit.
+    /// Of the current epoch and of the one before, by the lowest bit.
     changes: [Changes; 2],
     pub(super) queues: Queues,
     pub(super) loads: Loads,
@@ -60,19 +60,19 @@ pub struct Pool {
     pub(super) settled: Mutex<SettledPages>,
     pub(super) collection: Mutex<Collection>,
     load_no: AtomicU64,
-    /// Of the current generation and of the one before, by the lowest bit.
+    /// Of the current epoch and of the one before, by the lowest bit.
     freeze_below: [AtomicU64; 2],
 }
 
 impl Pool {
-    /// A pool over the pages of the committed generation, which `entries` lists, each once, in any order. The first
-    /// actions belong to generation `first`. `clock` measures how long images take.
+    /// A pool over the pages of the committed epoch, which `entries` lists, each once, in any order. The first
+    /// mini-transactions belong to epoch `first`. `clock` measures how long images take.
     pub fn open(
         config: &Config,
         health: Arc<Health>,
         clock: Arc<dyn Clock>,
         segments: Arc<Segments>,
-        first: Generation,
+        first: Epoch,
         entries: impl IntoIterator<Item = (PageId, MapEntry)>,
     ) -> Arc<Self> {
         let memory = Arc::new(Memory::new(config.buffer_pool_bytes));
@@ -178,14 +178,14 @@ impl Pool {
         &self.memory
     }
 
-    /// Opens an action; waits while a flip drains. The thread must hold no page latch and no other action.
-    pub fn enter(&self) -> Action<'_> {
+    /// Opens a mini-transaction; waits while an epoch switch drains. The thread must hold no page latch and no other mini-transaction.
+    pub fn enter(&self) -> MiniTransaction<'_> {
         self.gate.enter(self)
     }
 
-    /// The generation of the actions that are open now.
-    pub fn generation(&self) -> Generation {
-        self.gate.generation()
+    /// The epoch of the mini-transactions that are open now.
+    pub fn epoch(&self) -> Epoch {
+        self.gate.epoch()
     }
 
     /// Pins a page, reading it when it is not in memory (blocks for that). `None` when the page has been freed:
@@ -207,14 +207,14 @@ impl Pool {
 
     /// A new, zeroed, pinned page of `tree`. Never waits and does no I/O: it may exceed the memory budget by a few
     /// pages, which [`make_room`](Self::make_room) pays back.
-    pub fn allocate(&self, action: &Action<'_>, tree: TreeId, class: PageClass) -> PageRef {
+    pub fn allocate(&self, mtr: &MiniTransaction<'_>, tree: TreeId, class: PageClass) -> PageRef {
         let pid = self.pids.lock().take();
         let mut bytes = self.buffers.take(class);
         bytes.fill(0);
         let frame = self.new_frame(pid, tree, class, bytes);
         let mut entry = self.table.entry(pid);
         assert_eq!(entry.residence(), Residence::Free, "a page number is given out once");
-        self.set_dirty(&entry, &frame, Some(action.generation()));
+        self.set_dirty(&entry, &frame, Some(mtr.epoch()));
         entry.start(frame.clone());
         self.queues.add(&frame, EvictionTime::default());
         let state = self.trees.get(tree);
@@ -236,21 +236,21 @@ impl Pool {
     }
 
     /// Frees a page. This thread must not hold its latch; references to it stay valid for reading. The number is
-    /// not used again before the action's generation has committed.
+    /// not used again before the mini-transaction's epoch has committed.
     ///
     /// # Panics
     /// When the page is not allocated.
-    pub fn free(&self, action: &Action<'_>, pid: PageId) {
-        while !self.try_free(action.generation(), pid) {}
+    pub fn free(&self, mtr: &MiniTransaction<'_>, pid: PageId) {
+        while !self.try_free(mtr.epoch(), pid) {}
     }
 
     /// `false` when the page was loaded or evicted between the looks at it.
-    fn try_free(&self, generation: Generation, pid: PageId) -> bool {
+    fn try_free(&self, epoch: Epoch, pid: PageId) -> bool {
         let frame = self.table.entry(pid).frame().cloned();
         let latch = frame.as_ref().map(|frame| frame.latch_to_write_out());
         if let (Some(frame), Some(bytes)) = (&frame, &latch) {
             if !planted::is_on("pool: skip the capture of a freed page") {
-                self.capture(frame, bytes, generation);
+                self.capture(frame, bytes, epoch);
             }
         }
         let mut entry = self.table.entry(pid);
@@ -270,50 +270,50 @@ impl Pool {
         tree.remove_page(class);
         if let Some(location) = entry.clear().location() {
             tree.remove_image(class, location.stored_bytes);
-            self.segments.release(&location, generation);
+            self.segments.release(&location, epoch);
         }
-        self.changes_of(generation).set_moved(pid, None);
+        self.changes_of(epoch).set_moved(pid, None);
         drop(entry);
         drop(latch);
-        self.pids.lock().put(pid, generation);
+        self.pids.lock().put(pid, epoch);
         if frame.is_some() {
             self.queues.note_freed();
         }
         true
     }
 
-    /// From now on, images of the action's generation and later ones need no versions of transactions below `txn`:
-    /// they have committed, and everybody sees them. An image of an older generation must keep them, because its log
+    /// From now on, images of the mini-transaction's epoch and later ones need no versions of transactions below `txn`:
+    /// they have committed, and everybody sees them. An image of an older epoch must keep them, because its log
     /// may end before their commit (C2).
-    pub fn set_freeze_below(&self, action: &Action<'_>, txn: TxnId) {
-        self.freeze_below[action.generation().0 as usize % 2].store(txn.0, Ordering::Release);
+    pub fn set_freeze_below(&self, mtr: &MiniTransaction<'_>, txn: TxnId) {
+        self.freeze_below[mtr.epoch().0 as usize % 2].store(txn.0, Ordering::Release);
     }
 
-    /// Versions of smaller transactions may go from pages that the action changes.
-    pub fn frozen_below(&self, action: &Action<'_>) -> TxnId {
-        self.freeze_below(action.generation())
+    /// Versions of smaller transactions may go from pages that the mini-transaction changes.
+    pub fn frozen_below(&self, mtr: &MiniTransaction<'_>) -> TxnId {
+        self.freeze_below(mtr.epoch())
     }
 
-    pub(super) fn freeze_below(&self, generation: Generation) -> TxnId {
-        TxnId(self.freeze_below[generation.0 as usize % 2].load(Ordering::Acquire))
+    pub(super) fn freeze_below(&self, epoch: Epoch) -> TxnId {
+        TxnId(self.freeze_below[epoch.0 as usize % 2].load(Ordering::Acquire))
     }
 
-    /// At a flip: the next generation starts with what the ended one knew.
-    pub(super) fn carry_freeze_below(&self, ended: Generation) {
+    /// At an epoch switch: the next epoch starts with what the ended one knew.
+    pub(super) fn carry_freeze_below(&self, ended: Epoch) {
         let next = &self.freeze_below[(ended.0 + 1) as usize % 2];
         next.store(self.freeze_below(ended).0, Ordering::Release);
     }
 
-    pub(super) fn changes_of(&self, generation: Generation) -> &Changes {
-        &self.changes[generation.0 as usize % 2]
+    pub(super) fn changes_of(&self, epoch: Epoch) -> &Changes {
+        &self.changes[epoch.0 as usize % 2]
     }
 
-    /// Pages that are dirty in any generation.
+    /// Pages that are dirty in any epoch.
     pub(super) fn dirty_count(&self) -> usize {
         self.changes.iter().map(Changes::dirty_count).sum()
     }
 
-    /// Bytes in memory of the pages that are dirty in any generation; their images on disk take no more, but for a header.
+    /// Bytes in memory of the pages that are dirty in any epoch; their images on disk take no more, but for a header.
     pub(super) fn dirty_bytes(&self) -> usize {
         self.changes.iter().map(Changes::dirty_bytes).sum()
     }
@@ -338,10 +338,10 @@ impl Pool {
         all
     }
 
-    /// Whether what the current generation has to remember takes so much memory that a checkpoint should end it.
+    /// Whether what the current epoch has to remember takes so much memory that a checkpoint should end it.
     pub fn remembers_too_much(&self) -> bool {
         let allowed = (self.memory.budget() / MOVES_PART).max(MOVES_BYTES_MIN);
-        self.changes_of(self.generation()).moved_bytes() > allowed
+        self.changes_of(self.epoch()).moved_bytes() > allowed
     }
 
     /// Brings the accounts of the page table and of the changes up to date.

@@ -1,21 +1,21 @@
 //! Which page numbers are free.
 //!
 //! Invariant
-//!   P1  A number freed in generation n is given out again only after n has committed (C4). So the changes of one
-//!       generation never hold two lives of a page, a number in a committed map never means a page of another tree
+//!   P1  A number freed in epoch n is given out again only after n has committed (C4). So the changes of one
+//!       epoch never hold two lives of a page, a number in a committed map never means a page of another tree
 //!       than it did when the log since that map was written, and whoever holds an outdated number meets "freed".
 
-use crate::base::{planted, Generation, PageId};
+use crate::base::{planted, Epoch, PageId};
 
 /// Free page numbers. The free list is derived from the map at open and never stored.
 #[derive(Debug)]
 pub(super) struct FreePids {
     /// Above all numbers ever given out.
     next: u64,
-    /// Free in the last committed generation too; the last is given out first.
+    /// Free in the last committed epoch too; the last is given out first.
     free: Vec<PageId>,
-    /// Freed since, with the generation that freed them, ascending.
-    waiting: Vec<(Generation, Vec<PageId>)>,
+    /// Freed since, with the epoch that freed them, ascending.
+    waiting: Vec<(Epoch, Vec<PageId>)>,
 }
 
 impl FreePids {
@@ -38,21 +38,21 @@ impl FreePids {
         })
     }
 
-    pub(super) fn put(&mut self, pid: PageId, generation: Generation) {
+    pub(super) fn put(&mut self, pid: PageId, epoch: Epoch) {
         if planted::is_on("pool: reuse a page number at once") {
             return self.free.push(pid);
         }
         match self.waiting.last_mut() {
-            Some((last, pids)) if *last == generation => pids.push(pid),
-            _ => self.waiting.push((generation, vec![pid])),
+            Some((last, pids)) if *last == epoch => pids.push(pid),
+            _ => self.waiting.push((epoch, vec![pid])),
         }
     }
 
-    /// Makes reusable what generations up to `committed` freed.
-    pub(super) fn release(&mut self, committed: Generation) {
+    /// Makes reusable what epochs up to `committed` freed.
+    pub(super) fn release(&mut self, committed: Epoch) {
         let free = &mut self.free;
-        self.waiting.retain_mut(|(generation, pids)| {
-            let waits = *generation > committed;
+        self.waiting.retain_mut(|(epoch, pids)| {
+            let waits = *epoch > committed;
             if !waits {
                 free.append(pids);
             }
@@ -78,15 +78,15 @@ mod tests {
     }
 
     #[test]
-    fn a_freed_number_waits_for_its_generation_to_commit() {
+    fn a_freed_number_waits_for_its_epoch_to_commit() {
         let mut pids = FreePids::new(&[PageId(1), PageId(2)]);
-        pids.put(PageId(1), Generation(7));
-        pids.put(PageId(2), Generation(8));
+        pids.put(PageId(1), Epoch(7));
+        pids.put(PageId(2), Epoch(8));
         assert_eq!(pids.take(), PageId(3));
-        pids.release(Generation(7));
+        pids.release(Epoch(7));
         assert_eq!(pids.take(), PageId(1));
         assert_eq!(pids.take(), PageId(4));
-        pids.release(Generation(8));
+        pids.release(Epoch(8));
         assert_eq!(pids.take(), PageId(2));
     }
 }

@@ -40,17 +40,17 @@ impl Pool {
     }
 
     /// Evicts pages, writing changed ones, until about `pages` more base pages fit into memory. Call outside of
-    /// actions and without latches; blocks for I/O. Fails with `DiskFull` when the disk could not hold what is
+    /// mini-transactions and without latches; blocks for I/O. Fails with `DiskFull` when the disk could not hold what is
     /// changed in memory already.
     pub fn make_room(&self, pages: usize) -> Result<()> {
         self.check_space(Reserve::Whole)?;
         self.make_room_from_reserve(pages)
     }
 
-    /// As [`make_room`](Self::make_room) for what must succeed on a full disk: taking back and freeing (H3). It may
+    /// As [`make_room`](Self::make_room) for what must succeed on a full disk: rolling back and freeing (H3). It may
     /// use the reserve; `DiskFull` means that this is gone too.
     pub fn make_room_from_reserve(&self, pages: usize) -> Result<()> {
-        debug_assert!(!gate::inside(), "writing may take long, which an open action must not");
+        debug_assert!(!gate::inside(), "writing may take long, which an open mini-transaction must not");
         let class = PageClass::Base;
         let bytes = pages * class.bytes(self.page_bytes);
         if self.buffers.has_room(class, bytes) {

@@ -21,11 +21,11 @@ fn after_power_cut(db: Database) -> Database {
 #[test]
 fn a_page_keeps_what_was_written_and_its_version_moves() {
     let db = database();
-    let action = db.pool.enter();
-    let page = db.pool.allocate(&action, TREE, PageClass::Wide);
+    let mtr = db.pool.enter();
+    let page = db.pool.allocate(&mtr, TREE, PageClass::Wide);
     let before = page.version();
-    put(&page, &action, 42);
-    drop(action);
+    put(&page, &mtr, 42);
+    drop(mtr);
     assert_ne!(page.version(), before);
     assert_eq!(db.value(page.pid()), Some(42));
     assert_eq!(page.read().len(), 1024);
@@ -39,8 +39,8 @@ fn looking_through_a_write_guard_is_no_change() {
     db.checkpoint().unwrap();
     let page = db.pool.fetch(pid).unwrap().unwrap();
     let before = page.version();
-    let action = db.pool.enter();
-    assert_eq!(value_in(&page.write(&action)), 7);
+    let mtr = db.pool.enter();
+    assert_eq!(value_in(&page.write(&mtr)), 7);
     assert_eq!((page.version(), db.pool.dirty_count()), (before, 0));
 }
 
@@ -98,7 +98,7 @@ fn many_times_more_pages_than_frames_work() {
 }
 
 /// C1: without its rule the moved old image of P would follow the new one in the map: P loses its changes of g.
-fn gc_between_flip_and_write() -> Result<(), String> {
+fn gc_between_epoch_switch_and_write() -> Result<(), String> {
     let db = database();
     let pids: Vec<_> = (0..200).map(|value| db.add(PageClass::Base, value)).collect();
     db.checkpoint().unwrap();
@@ -123,13 +123,13 @@ fn gc_between_flip_and_write() -> Result<(), String> {
 
 #[test]
 fn c1_a_page_with_unwritten_changes_is_not_moved() {
-    assert_eq!(gc_between_flip_and_write(), Ok(()));
+    assert_eq!(gc_between_epoch_switch_and_write(), Ok(()));
     let _bug = planted::plant("pool: move a page with unwritten changes");
-    assert!(gc_between_flip_and_write().is_err());
+    assert!(gc_between_epoch_switch_and_write().is_err());
 }
 
 /// W2: P is dirty in g and changed in g+1 before the checkpoint gets to it.
-fn change_between_flip_and_write() -> Option<u64> {
+fn change_between_epoch_switch_and_write() -> Option<u64> {
     let db = database();
     let pid = db.add(PageClass::Base, 1);
     db.checkpoint().unwrap();
@@ -143,14 +143,14 @@ fn change_between_flip_and_write() -> Option<u64> {
 }
 
 #[test]
-fn a_page_is_captured_before_it_changes_in_the_next_generation() {
-    assert_eq!(change_between_flip_and_write(), Some(2));
+fn a_page_is_captured_before_it_changes_in_the_next_epoch() {
+    assert_eq!(change_between_epoch_switch_and_write(), Some(2));
     let _bug = planted::plant("pool: skip the capture of a changed page");
-    assert_ne!(change_between_flip_and_write(), Some(2));
+    assert_ne!(change_between_epoch_switch_and_write(), Some(2));
 }
 
 /// C6: a page that is dirty in g and freed in g+1 is part of g.
-fn free_between_flip_and_write() -> Option<u64> {
+fn free_between_epoch_switch_and_write() -> Option<u64> {
     let db = database();
     let pid = db.add(PageClass::Base, 1);
     let pool = db.pool.clone();
@@ -163,14 +163,14 @@ fn free_between_flip_and_write() -> Option<u64> {
 }
 
 #[test]
-fn c6_a_page_is_captured_before_it_is_freed_in_the_next_generation() {
-    assert_eq!(free_between_flip_and_write(), Some(1));
+fn c6_a_page_is_captured_before_it_is_freed_in_the_next_epoch() {
+    assert_eq!(free_between_epoch_switch_and_write(), Some(1));
     let _bug = planted::plant("pool: skip the capture of a freed page");
-    assert_ne!(free_between_flip_and_write(), Some(1));
+    assert_ne!(free_between_epoch_switch_and_write(), Some(1));
 }
 
 /// C4: a number freed in g+1 while g is written must not be reused when g commits.
-fn reuse_after_commit_of_the_generation_before() -> bool {
+fn reuse_after_commit_of_the_epoch_before() -> bool {
     let db = database();
     let pid = db.add(PageClass::Base, 1);
     db.checkpoint().unwrap();
@@ -185,10 +185,10 @@ fn reuse_after_commit_of_the_generation_before() -> bool {
 }
 
 #[test]
-fn c4_a_freed_number_waits_for_its_own_generation() {
-    assert!(!reuse_after_commit_of_the_generation_before());
+fn c4_a_freed_number_waits_for_its_own_epoch() {
+    assert!(!reuse_after_commit_of_the_epoch_before());
     let _bug = planted::plant("pool: reuse a page number at once");
-    assert!(reuse_after_commit_of_the_generation_before());
+    assert!(reuse_after_commit_of_the_epoch_before());
 }
 
 /// C3: pages are written for g and again for g+1 before g commits. No later map names their images of g, the one that
@@ -212,15 +212,15 @@ fn replace_images_while_they_are_committed() -> usize {
 }
 
 #[test]
-fn c3_images_that_only_the_committing_generation_names_stay() {
+fn c3_images_that_only_the_committing_epoch_names_stay() {
     assert_eq!(replace_images_while_they_are_committed(), 0);
-    let _bug = planted::plant("segment: unlink a generation too early");
+    let _bug = planted::plant("segment: unlink an epoch too early");
     assert!(replace_images_while_they_are_committed() > 0);
 }
 
 /// A page of g is evicted, changed again in g+1 and evicted again, while g is written.
 #[test]
-fn images_of_two_generations_of_a_page_do_not_mix() {
+fn images_of_two_epochs_of_a_page_do_not_mix() {
     let db = database();
     let pid = db.add(PageClass::Base, 1);
     let pool = db.pool.clone();
@@ -239,12 +239,12 @@ fn images_of_two_generations_of_a_page_do_not_mix() {
 #[test]
 fn a_page_that_is_allocated_but_not_built_yet_is_not_written() {
     let db = database();
-    let action = db.pool.enter();
-    let page = db.pool.allocate(&action, TREE, PageClass::Base);
+    let mtr = db.pool.enter();
+    let page = db.pool.allocate(&mtr, TREE, PageClass::Base);
     let frame = db.pool.table.entry(page.pid()).frame().cloned().unwrap();
     assert!(!db.pool.try_write_out(&frame).unwrap());
-    put(&page, &action, 7);
-    drop(action);
+    put(&page, &mtr, 7);
+    drop(mtr);
     assert!(db.pool.try_write_out(&frame).unwrap());
     db.checkpoint().unwrap();
     assert_eq!(after_power_cut(db).value(frame.pid), Some(7));
@@ -356,10 +356,10 @@ fn pages_of_one_tree_are_written_beside_other_work() {
     let db = Database::new(&Config { buffer_pool_bytes: 4 << 20, ..Config::tiny() });
     let pids: Vec<_> = (0..200).map(|value| db.add(PageClass::Base, value)).collect();
     let other = {
-        let action = db.pool.enter();
+        let mtr = db.pool.enter();
         let tree = TreeId(TREE.0 + 1);
-        let page = db.pool.allocate(&action, tree, PageClass::Base);
-        build_content(&mut page.write(&action), PageKind::Undo, tree, PageId::NONE, 0);
+        let page = db.pool.allocate(&mtr, tree, PageClass::Base);
+        build_content(&mut page.write(&mtr), PageKind::Undo, tree, PageId::NONE, 0);
         page.pid()
     };
     let is_written = |pid: &PageId| db.pool.table.entry(*pid).location().is_some();
@@ -398,7 +398,7 @@ fn several_threads_share_the_pages_of_a_checkpoint_and_its_errors() {
 }
 
 #[test]
-fn a_damaged_image_fences_its_page_and_nothing_else() {
+fn a_damaged_image_quarantines_its_page_and_nothing_else() {
     let db = database();
     let pids: Vec<_> = (0..4).map(|value| db.add(PageClass::Base, value)).collect();
     db.checkpoint().unwrap();
@@ -431,9 +431,9 @@ fn trees_are_freed_by_owner_in_one_walk_of_small_steps() {
     let (other, kept) = (TreeId(TREE.0 + 1), TreeId(TREE.0 + 2));
     let trees = HashSet::from([TREE, other]);
     let add = |number: u64| {
-        let action = db.pool.enter();
-        let page = db.pool.allocate(&action, [TREE, other, kept][number as usize % 3], PageClass::Base);
-        put(&page, &action, number);
+        let mtr = db.pool.enter();
+        let page = db.pool.allocate(&mtr, [TREE, other, kept][number as usize % 3], PageClass::Base);
+        put(&page, &mtr, number);
         page.pid()
     };
     let pids: Vec<_> = (0..450).map(add).collect();

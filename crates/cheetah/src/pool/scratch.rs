@@ -1,7 +1,7 @@
 //! Memory for encoding, decoding and moving images: shared, so that hundreds of threads do not each keep some.
 //!
 //! Workspaces are few and large: there is a fixed number of them, and a thread that finds none waits. Whoever has one
-//! only computes, so the wait is short, and safe inside actions and under latches. Buffers, each for the longest image,
+//! only computes, so the wait is short, and safe inside mini-transactions and under latches. Buffers, each for the longest image,
 //! are small, but held during I/O: nobody waits for one.
 
 use super::memory::{Account, Memory};
@@ -135,7 +135,7 @@ impl Drop for TakenBuffer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Generation, PageId, TreeId, TxnId};
+    use crate::base::{Epoch, PageId, TreeId, TxnId};
     use crate::format::image::{Codec, Compression, Encoding};
     use crate::format::page::{build_content, PageBuf, PageKind};
     use crate::format::row::RowShape;
@@ -172,7 +172,7 @@ mod tests {
             let compression = Compression { codec: Codec::Zstd, level };
             let how = Encoding { shape: &shape, compression, freeze_below: TxnId(0), dictionary: None };
             scratch.with_workspace(|workspace| {
-                workspace.encode(&page, PageId(1), Generation(1), &how, &mut Vec::new());
+                workspace.encode(&page, PageId(1), Epoch(1), &how, &mut Vec::new());
             });
             assert_eq!(scratch.memory.used(Account::Scratch) > WORKSPACE_BYTES, grown);
         }

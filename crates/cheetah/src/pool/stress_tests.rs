@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const WRITERS: u64 = 3;
 const ACTIONS: u64 = 4000;
 
-/// Each action moves one unit from a page to another, so the sum of all pages is constant in every generation.
+/// Each mini-transaction moves one unit from a page to another, so the sum of all pages is constant in every epoch.
 fn transfer(db: &Database, pids: &[PageId], rng: &mut Rng) {
     db.pool.make_room(4).unwrap();
     let mut two = [0; 2].map(|_| rng.below(pids.len() as u64) as usize);
@@ -19,8 +19,8 @@ fn transfer(db: &Database, pids: &[PageId], rng: &mut Rng) {
         return;
     }
     let [first, second] = two.map(|i| db.pool.fetch(pids[i]).unwrap().unwrap());
-    let action = db.pool.enter();
-    let (mut a, mut b) = (first.write(&action), second.write(&action));
+    let mtr = db.pool.enter();
+    let (mut a, mut b) = (first.write(&mtr), second.write(&mtr));
     let (x, y) = (value_in(&a), value_in(&b));
     if x > 0 {
         fill(&mut a, x - 1);
@@ -38,17 +38,17 @@ impl Drop for StopOnDrop<'_> {
 }
 
 #[test]
-fn c7_every_generation_contains_whole_actions_only() {
-    whole_actions_only(&Config::tiny(), 400, 1);
+fn c7_every_epoch_contains_whole_mini_transactions_only() {
+    whole_mini_transactions_only(&Config::tiny(), 400, 1);
 }
 
 /// All pages stay in memory, so there is enough for each thread to do.
 #[test]
-fn c7_every_generation_that_several_threads_write_contains_whole_actions_only() {
-    whole_actions_only(&Config { buffer_pool_bytes: 4 << 20, ..Config::tiny() }, 2000, 3);
+fn c7_every_epoch_that_several_threads_write_contains_whole_mini_transactions_only() {
+    whole_mini_transactions_only(&Config { buffer_pool_bytes: 4 << 20, ..Config::tiny() }, 2000, 3);
 }
 
-fn whole_actions_only(config: &Config, pages: u64, threads: usize) {
+fn whole_mini_transactions_only(config: &Config, pages: u64, threads: usize) {
     let db = Database::new(config);
     let mut pids = Vec::new();
     for _ in 0..pages {
@@ -103,15 +103,15 @@ fn pages_are_allocated_and_freed_by_many_threads() {
                 let mut mine = Vec::new();
                 for value in 0..3000 {
                     db.pool.make_room(2).unwrap();
-                    let action = db.pool.enter();
-                    let page = db.pool.allocate(&action, TREE, PageClass::Base);
-                    put(&page, &action, value);
+                    let mtr = db.pool.enter();
+                    let page = db.pool.allocate(&mtr, TREE, PageClass::Base);
+                    put(&page, &mtr, value);
                     mine.push((page.pid(), value));
                     if rng.chance(0.7) {
                         let nth = rng.below(mine.len() as u64) as usize;
-                        db.pool.free(&action, mine.swap_remove(nth).0);
+                        db.pool.free(&mtr, mine.swap_remove(nth).0);
                     }
-                    drop(action);
+                    drop(mtr);
                     if value % 500 == 0 && seed == 0 {
                         db.checkpoint().unwrap();
                     }

@@ -1,7 +1,7 @@
 //! A database of pages on a simulated disk, for the tests of the pool and of the layers above.
 
-use super::{Action, CutState, PageClass, PageRef, Pool};
-use crate::base::{Config, Generation, Health, PageId, Result, TreeId};
+use super::{CutState, MiniTransaction, PageClass, PageRef, Pool};
+use crate::base::{Config, Epoch, Health, PageId, Result, TreeId};
 use crate::durable::Durable;
 use crate::format::page::{build_content, content_capacity, PageKind, PageView};
 use crate::page_map::{MapEntry, MapStore};
@@ -42,9 +42,9 @@ impl Database {
         };
         let state = opened.store.load(visit).unwrap();
         entries.values().for_each(|entry| segments.retain(&entry.location));
-        segments.loaded(opened.generation).unwrap();
+        segments.loaded(opened.epoch).unwrap();
         let clock = Arc::new(SimClock::default());
-        let pool = Pool::open(config, health, clock, Arc::new(segments), opened.first_generation, entries);
+        let pool = Pool::open(config, health, clock, Arc::new(segments), opened.first_epoch, entries);
         Self { disk, pool, map: opened.store, state, config: config.clone() }
     }
 
@@ -54,12 +54,12 @@ impl Database {
     }
 
     /// A whole checkpoint.
-    pub(crate) fn checkpoint(&self) -> Result<Generation> {
+    pub(crate) fn checkpoint(&self) -> Result<Epoch> {
         self.pool.checkpoint(&self.map, |_| CutState::default(), || Ok(()))
     }
 
     /// A whole checkpoint whose pages are written by so many threads.
-    pub(crate) fn checkpoint_with(&self, threads: usize) -> Result<Generation> {
+    pub(crate) fn checkpoint_with(&self, threads: usize) -> Result<Epoch> {
         let (mut checkpoint, state) = self.pool.begin_checkpoint(|_| CutState::default());
         checkpoint.write_all(threads)?;
         checkpoint.commit(&self.map, &state, || Ok(()))
@@ -67,19 +67,19 @@ impl Database {
 
     /// A new page with some content.
     pub(crate) fn add(&self, class: PageClass, value: u64) -> PageId {
-        let action = self.pool.enter();
-        let page = self.pool.allocate(&action, TREE, class);
-        put(&page, &action, value);
+        let mtr = self.pool.enter();
+        let page = self.pool.allocate(&mtr, TREE, class);
+        put(&page, &mtr, value);
         page.pid()
     }
 
-    /// Changes a page in an action of its own.
+    /// Changes a page in a mini-transaction of its own.
     pub(crate) fn change(&self, pid: PageId, value: u64) {
         let page = self.pool.fetch(pid).unwrap().unwrap();
         put(&page, &self.pool.enter(), value);
     }
 
-    /// Frees a page in an action of its own.
+    /// Frees a page in a mini-transaction of its own.
     pub(crate) fn free(&self, pid: PageId) {
         self.pool.free(&self.pool.enter(), pid);
     }
@@ -91,8 +91,8 @@ impl Database {
 }
 
 /// Writes a value into a page.
-pub(crate) fn put(page: &PageRef, action: &Action<'_>, value: u64) {
-    fill(&mut page.write(action), value);
+pub(crate) fn put(page: &PageRef, mtr: &MiniTransaction<'_>, value: u64) {
+    fill(&mut page.write(mtr), value);
 }
 
 /// The value of a page.

@@ -4,7 +4,7 @@ use super::dictionaries::Version;
 use super::image_work::WorkCounters;
 use super::trial::PAGES_MIN;
 use super::PageClass;
-use crate::base::{Generation, PageId, TreeId};
+use crate::base::{Epoch, PageId, TreeId};
 use crate::format::image::Compression;
 use crate::format::row::RowShape;
 use parking_lot::RwLock;
@@ -124,10 +124,10 @@ impl TreeState {
         }
     }
 
-    /// The newest dictionary that was made in this generation or before.
-    pub(super) fn dictionary_in(&self, generation: Generation) -> Option<PageId> {
+    /// The newest dictionary that was made in this epoch or before.
+    pub(super) fn dictionary_in(&self, epoch: Epoch) -> Option<PageId> {
         let versions = self.dictionaries.read();
-        let serves = |version: &&Version| version.made_in <= generation && !version.is_given_up;
+        let serves = |version: &&Version| version.made_in <= epoch && !version.is_given_up;
         versions.iter().rev().find(serves).map(|version| version.page)
     }
 

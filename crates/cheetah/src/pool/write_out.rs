@@ -1,18 +1,18 @@
 //! From frame to image: writing pages, and the one place where the location of a page changes.
 //!
 //! Invariants
-//!   W1  (C1) Locations and the moves of a generation change only in `install` and `free`, under the lock of the
-//!       page's entry. A generation's move of a page is never older in content than that of the generation before.
+//!   W1  (C1) Locations and the moves of an epoch change only in `install` and `free`, under the lock of the
+//!       page's entry. An epoch's move of a page is never older in content than that of the epoch before.
 //!   W2  See `hand_over`, which has the order of the steps.
 //!   W3  Between being allocated and being built a page is dirty and all zero. Only threads that write pages of the
-//!       current generation meet it: a generation that has ended has built all its pages.
+//!       current epoch meet it: an epoch that has ended has built all its pages.
 
 use super::cut::Cut;
 use super::frame::Frame;
 use super::hand_over::HandOver;
 use super::page_table::PageEntry;
 use super::{codec, Pool};
-use crate::base::{planted, Generation, PageId, Result};
+use crate::base::{planted, Epoch, PageId, Result};
 use crate::format::image::Primer;
 use crate::format::page::{is_built, PageView};
 use crate::format::{Location, MapEntry};
@@ -42,22 +42,22 @@ impl HandOver for Pool {
         frame.is_detached()
     }
 
-    fn dirty(&self, frame: &Arc<Frame>) -> Option<Generation> {
+    fn dirty(&self, frame: &Arc<Frame>) -> Option<Epoch> {
         frame.dirty()
     }
 
-    fn set_dirty(&self, _: &MutexGuard<'_, PageEntry>, frame: &Arc<Frame>, generation: Option<Generation>) {
+    fn set_dirty(&self, _: &MutexGuard<'_, PageEntry>, frame: &Arc<Frame>, epoch: Option<Epoch>) {
         if let Some(before) = frame.dirty() {
             self.changes_of(before).unmark_dirty(frame.pid, frame.bytes_count);
         }
-        frame.set_dirty(generation);
-        if let Some(now) = generation {
+        frame.set_dirty(epoch);
+        if let Some(now) = epoch {
             self.changes_of(now).mark_dirty(frame.pid, frame.bytes_count);
         }
     }
 
-    fn append(&self, frame: &Arc<Frame>, bytes: &[u8], generation: Generation) -> Result<Location> {
-        self.append_image(frame, bytes, generation)
+    fn append(&self, frame: &Arc<Frame>, bytes: &[u8], epoch: Epoch) -> Result<Location> {
+        self.append_image(frame, bytes, epoch)
     }
 
     fn locate(
@@ -65,9 +65,9 @@ impl HandOver for Pool {
         entry: &mut MutexGuard<'_, PageEntry>,
         frame: &Arc<Frame>,
         location: Location,
-        generation: Generation,
+        epoch: Epoch,
     ) {
-        self.install(entry, frame.pid, location, generation);
+        self.install(entry, frame.pid, location, epoch);
     }
 
     fn count_capture(&self) {
@@ -77,7 +77,7 @@ impl HandOver for Pool {
 
 impl Pool {
     /// As [`write_out`](HandOver::write_out); `false` when the latch is not free, or when the page has been allocated but
-    /// the action that did so has not built it yet (W3).
+    /// the mini-transaction that did so has not built it yet (W3).
     pub(super) fn try_write_out(&self, frame: &Arc<Frame>) -> Result<bool> {
         let Some(bytes) = frame.try_latch_to_write_out() else { return Ok(false) };
         if !is_built(&bytes) {
@@ -87,20 +87,20 @@ impl Pool {
         Ok(true)
     }
 
-    fn append_image(&self, frame: &Frame, bytes: &[u8], generation: Generation) -> Result<Location> {
+    fn append_image(&self, frame: &Frame, bytes: &[u8], epoch: Epoch) -> Result<Location> {
         let tree = self.trees.get(frame.tree);
         let def = tree.def();
-        let is_planted = planted::is_on("pool: freeze what only the next generation may");
-        let freeze_below = self.freeze_below(if is_planted { self.generation() } else { generation });
+        let is_planted = planted::is_on("pool: freeze what only the next epoch may");
+        let freeze_below = self.freeze_below(if is_planted { self.epoch() } else { epoch });
         let dictionary = match Primer::serves(PageView::new(bytes).kind()) {
-            true => self.primer_for(frame.tree, &tree, generation),
+            true => self.primer_for(frame.tree, &tree, epoch),
             false => None,
         };
         self.scratch.with_buffer(|image| {
             self.scratch.with_workspace(|workspace| {
                 let def = def.as_deref().map(|def| (def, dictionary.as_deref()));
                 let begin_ns = self.images.begin_ns();
-                codec::encode(def, bytes, frame.pid, generation, freeze_below, workspace, image);
+                codec::encode(def, bytes, frame.pid, epoch, freeze_below, workspace, image);
                 self.images.encoded(&tree, image.len(), begin_ns);
             });
             let stream = codec::stream_of(bytes);
@@ -120,18 +120,12 @@ impl Pool {
         self.counters.encoded_page_bytes.add(page_bytes as u64);
     }
 
-    /// The only place where a page gets a new location (W1). `content` is the generation that the image belongs
-    /// to; the image before becomes dead when that generation commits.
-    pub(super) fn install(
-        &self,
-        entry: &mut PageEntry,
-        pid: PageId,
-        location: Location,
-        content: Generation,
-    ) {
+    /// The only place where a page gets a new location (W1). `content` is the epoch that the image belongs
+    /// to; the image before becomes dead when that epoch commits.
+    pub(super) fn install(&self, entry: &mut PageEntry, pid: PageId, location: Location, content: Epoch) {
         if self.cut.writing() == Some(content) {
-            let newer = self.changes_of(Generation(content.0 + 1)).moved(pid);
-            assert!(newer.is_none(), "C1: page {pid} was moved before its changes of an older generation");
+            let newer = self.changes_of(Epoch(content.0 + 1)).moved(pid);
+            assert!(newer.is_none(), "C1: page {pid} was moved before its changes of an older epoch");
         }
         let tree = self.trees.get(entry.tree());
         let class = entry.class();

@@ -6,7 +6,7 @@
 //! Invariants
 //!   I1  Operations of one transaction are applied in the order of the log, so that its undo records get their numbers.
 //!   I2  Operations on one clustered key of a table are applied in the order of the log.
-//!   I3  Everything else (the end of a transaction, taking back, changes of the catalog) is done by the thread that reads the
+//!   I3  Everything else (the end of a transaction, rolling back, changes of the catalog) is done by the thread that reads the
 //!       log, in the order of the log, after what it rests on. See [`super::redo`].
 //!   I4  Whoever waits for an operation waits for one that comes earlier in the log, and nothing waits in the hands of the
 //!       dealer while that waits. So nobody waits in a circle.

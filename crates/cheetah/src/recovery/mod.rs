@@ -1,4 +1,4 @@
-//! Opening a database: its last generation, the log since then, and taking back what was not committed.
+//! Startup recovery: its last epoch, the log since then, and rolling back what was not committed.
 
 mod lanes;
 mod open;

@@ -1,13 +1,13 @@
 //! Opening and creating a database.
 //!
 //! Order: lock the directory; page map and control file (a new incarnation is durable now); segments; pool; the
-//! state of the generation; redo; the log goes on in a new file; transactions that have not ended get owners, and their
-//! tables are locked. Then either they are taken back, what others have left is purged, and there is a checkpoint; or all of that
-//! is left to the background. Nobody is served before the locks are there, so nobody changes a row that is still to be taken back,
+//! state of the epoch; redo; the log goes on in a new file; transactions that have not ended get owners, and their
+//! tables are locked. Then either they are rolled back, what others have left is purged, and there is a checkpoint; or all of that
+//! is left to the background. Nobody is served before the locks are there, so nobody changes a row that is still to be rolled back,
 //! and consistent reads do not see it (S7).
 
 use super::redo;
-use crate::base::{planted, Config, Generation, Health, Result, TreeId};
+use crate::base::{planted, Config, Epoch, Health, Result, TreeId};
 use crate::durable::Durable;
 use crate::format::image::Compression;
 use crate::format::row::RowShape;
@@ -23,10 +23,10 @@ use crate::table::core::{Core, Counters, LastCheckpoint};
 use crate::table::deadlocks::Deadlocks;
 use crate::table::prepared::Prepared;
 use crate::table::purge::Purge;
+use crate::table::shadow;
 use crate::table::standing::Standings;
 use crate::table::unfinished::Unfinished;
 use crate::table::unique_keys::UniqueKeys;
-use crate::table::unseen;
 use crate::txn::{Active, LockLimits, LockTable, Roster, UndoLog, UndoStart, Versions};
 use cheetah_io::{Clock, Disk};
 use parking_lot::Mutex;
@@ -34,10 +34,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// When open transactions are taken back, and what others have left is purged.
+/// When open transactions are rolled back, and what others have left is purged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rest {
-    /// Before the opening ends.
+    /// Before the startup ends.
     Now,
     /// In the background.
     Later,
@@ -46,7 +46,7 @@ pub(crate) enum Rest {
 /// What each thread of a [`Crew`] does, by its number.
 pub(crate) type Serve<'s> = &'s (dyn Fn(usize) + Sync);
 
-/// Threads for the time of an opening.
+/// Threads for the time of a startup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crew {
     /// How many there may be; below two there are none.
@@ -68,7 +68,7 @@ pub(crate) fn open(
     config.validate()?;
     let health = Arc::new(Health::default());
     let durable = Arc::new(Durable::new(disk, Arc::clone(&health)));
-    let Opened { store, identity, config, generation, first_generation, next_segment, .. } =
+    let Opened { store, identity, config, epoch, first_epoch, next_segment, .. } =
         MapStore::open(Arc::clone(&durable), config, uuid)?;
     let segments = Arc::new(Segments::open(Arc::clone(&durable), &config, identity, next_segment)?);
     let mut entries = HashMap::new();
@@ -82,15 +82,15 @@ pub(crate) fn open(
         Arc::clone(&health),
         Arc::clone(&clock),
         Arc::clone(&segments),
-        first_generation,
+        first_epoch,
         entries,
     );
-    segments.loaded(generation)?;
+    segments.loaded(epoch)?;
     register_own_trees(&pool);
     let setup = LogSetup::new(&config, Arc::clone(&durable), identity);
     let parts = Parts { health, durable, clock, config, pool, store, setup };
-    let core = match generation {
-        Generation(0) => parts.create()?,
+    let core = match epoch {
+        Epoch(0) => parts.create()?,
         _ => parts.recover(&State::decode(&state)?, rest, crew)?,
     };
     core.last_checkpoint.lock().outdated_bytes = core.pool.outdated_bytes();
@@ -109,7 +109,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// A new database: an empty catalog, and a first generation with it.
+    /// A new database: an empty catalog, and a first epoch with it.
     fn create(self) -> Result<Core> {
         let log = Log::create(&self.setup)?;
         let catalog = Catalog::create(&self.pool, &self.pool.enter())?;
@@ -119,7 +119,7 @@ impl Parts {
         Ok(core)
     }
 
-    /// The last generation and redo; and the rest, with a generation of the result.
+    /// The last epoch and redo; and the rest, with an epoch of the result.
     fn recover(self, state: &State, rest: Rest, crew: Crew) -> Result<Core> {
         self.pool.adopt_dictionaries(&state.dictionaries);
         let catalog = Catalog::open(&self.pool, state)?;
@@ -132,11 +132,11 @@ impl Parts {
         })?;
         start_log(&core, Log::open(&setup, &recovered, state.lsn)?);
         redo::finish(&core)?;
-        unseen::drop_lost(&core)?;
+        shadow::drop_lost(&core)?;
         core.catalog.settle_counts(&core.active.slots());
         match rest {
             Rest::Now => finish(&core)?,
-            // Each opening adds a file to the map, and there may be only so many.
+            // Each startup adds a file to the map, and there may be only so many.
             Rest::Later => drop(core.map.merge_if_due()?),
         }
         Ok(core)
@@ -220,7 +220,7 @@ fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>) -> Result<Arc<TempFiles>>
     TempFiles::open(durable, move |bytes| pool.take_space(bytes))
 }
 
-/// Takes back what is open, purges, and makes a generation of the result.
+/// Rolls back what is open, purges, and makes an epoch of the result.
 fn finish(core: &Core) -> Result<()> {
     core.unfinished.finish(core)?;
     core.purge.finish(core)?;

@@ -1,22 +1,22 @@
-//! Executing the logged operations again, through the ordinary code, on top of a generation.
+//! Executing the logged operations again, through the ordinary code, on top of an epoch.
 //!
 //! The thread that opens the database reads the log. It applies the records itself, or deals row operations and pieces of large
 //! values out to the threads of [`super::lanes`], which keep the order of what belongs together.
 //!
 //! Invariants
-//!   I1  The generation and its state are exactly what was there at the state's position in the log; each record
+//!   I1  The epoch and its state are exactly what was there at the state's position in the log; each record
 //!       from there on is applied once, and after all records before it that it rests on: those of its transaction and of
 //!       its keys, and for everything but row operations all of them. So every step finds what it found the first time.
-//!   I2  Nothing is logged, and no generation is committed before redo is done: a crash on the way starts over from the
-//!       same generation.
+//!   I2  Nothing is logged, and no epoch is committed before redo is done: a crash on the way starts over from the
+//!       same epoch.
 //!   I3  Undo records are appended as in the first run, maybe to other places; their numbers are the same, so UNDO
 //!       finds its record by number.
-//!   I4  Damage of a page of a table fences the table (N3): from then on nothing is done to it, and its undo records
-//!       take nothing back. All other errors refuse the opening.
+//!   I4  Damage of a page of a table quarantines the table (N3): from then on nothing is done to it, and its undo records
+//!       take nothing back. All other errors refuse the startup.
 //!   I5  Transactions end in the order of the log: so stamps are those of the first run. An end waits for the operations of its
 //!       transaction only; what comes behind it in the log need not wait for it, as only purge and readers ask for outcomes, and
 //!       the purge that redo does comes after.
-//!   I6  What a transaction does whose commit lies within the [`Window`], with nothing taken back, leaves no undo records, versions and delete
+//!   I6  What a transaction does whose commit lies within the [`Window`], with nothing rolled back, leaves no undo records, versions and delete
 //!       marks, unless large values are involved: nobody will ask for them. So there are only undo records of others
 //!       whose numbers matter (I3).
 
@@ -56,7 +56,7 @@ const DEALT_PER_LOOK: u64 = 32;
 /// A transaction that has not ended in the log.
 pub(super) struct Txn {
     slot: Arc<Slot>,
-    /// Its commit lies ahead, and nothing of it is taken back (I6).
+    /// Its commit lies ahead, and nothing of it is rolled back (I6).
     commits: bool,
     /// Large values that no row operation has taken over yet.
     unclaimed: Mutex<Unclaimed>,
@@ -82,15 +82,21 @@ impl Hand {
         match record {
             LogRecord::Row { op, row, large, entries, .. } => {
                 let table = self.table(core, row.table)?;
-                self.unless_fenced(core, txn, &table, &placeholder_row(*op, row.table), |slot, writer| {
-                    let on = Target { core, slot, table: &table, locks: None, interrupted: &|| false };
-                    writer.redo(on, txn.commits, *op, row, large, entries)
-                })
+                self.unless_quarantined(
+                    core,
+                    txn,
+                    &table,
+                    &placeholder_row(*op, row.table),
+                    |slot, writer| {
+                        let on = Target { core, slot, table: &table, locks: None, interrupted: &|| false };
+                        writer.redo(on, txn.commits, *op, row, large, entries)
+                    },
+                )
             }
             LogRecord::Blob { table, total_bytes, offset, bytes, .. } => {
                 let step = Step { table: *table, total_bytes: *total_bytes, offset: *offset, bytes };
                 let table = self.table(core, *table)?;
-                self.unless_fenced(core, txn, &table, &placeholder_piece(&step), |slot, writer| {
+                self.unless_quarantined(core, txn, &table, &placeholder_piece(&step), |slot, writer| {
                     let owner = table.blob_owner();
                     core.make_room(Need::New, large::PAGES_NEEDED_PER_STEP)?;
                     large::write_step(core, slot, &mut writer.unclaimed, owner, &step, &mut writer.buffers)
@@ -111,9 +117,9 @@ impl Hand {
         }
     }
 
-    /// Runs `apply`, with the transaction's unclaimed large values in place; on a fenced table, and on one that has to be
-    /// fenced now, leaves an undo record with nothing to take back, so that undo records keep their numbers (I4).
-    fn unless_fenced(
+    /// Runs `apply`, with the transaction's unclaimed large values in place; on a quarantined table, and on one that has to be
+    /// quarantined now, leaves an undo record with nothing to roll back, so that undo records keep their numbers (I4).
+    fn unless_quarantined(
         &mut self,
         core: &Core,
         txn: &Txn,
@@ -143,8 +149,8 @@ impl Hand {
         undo_record::put_body(record, placeholder);
         undo_record::finish(record);
         core.make_room(Need::Back, core.undo.pages_needed(record.len()))?;
-        let action = core.pool.enter();
-        core.undo.append(&action, &mut slot.state(), record);
+        let mtr = core.pool.enter();
+        core.undo.append(&mtr, &mut slot.state(), record);
         Ok(())
     }
 }
@@ -176,7 +182,7 @@ pub(super) struct Redo<'l> {
     ended: u64,
 }
 
-/// Applies what `read` hands to a [`Redo`] on top of the core's generation.
+/// Applies what `read` hands to a [`Redo`] on top of the core's epoch.
 pub(super) fn run<T>(core: &Core, crew: Crew, read: impl FnOnce(&mut Redo<'_>) -> Result<T>) -> Result<T> {
     if crew.threads < 2 {
         return Redo::new(core, None)?.read_all(read);
@@ -289,16 +295,16 @@ impl<'l> Redo<'l> {
         let last = slot.state().undo_no;
         if last != undo_no || undo_no == 0 {
             let detail =
-                format!("it takes back step {undo_no} of transaction {txn}, whose last step is {last}");
+                format!("it rolls back step {undo_no} of transaction {txn}, whose last step is {last}");
             return Err(Error::corrupt("log", detail));
         }
         if let Some(xid) = slot.state().xid {
-            let detail = format!("it takes back a step of transaction {txn}, which is prepared as {xid}");
+            let detail = format!("it rolls back a step of transaction {txn}, which is prepared as {xid}");
             return Err(Error::corrupt("log", detail));
         }
         reach::mark("undo redone");
         unclaimed.lock().clear();
-        rollback::take_back_last(self.core, slot, &mut self.hand.writer)
+        rollback::roll_back_last(self.core, slot, &mut self.hand.writer)
     }
 
     /// Notes what becomes of a transaction.
@@ -336,7 +342,7 @@ impl<'l> Redo<'l> {
     /// Waits until everything that was dealt out has been applied if the commit changes the catalog, as loads take their places.
     fn wait_for_all_of(&mut self, slot: &Slot) -> Result<()> {
         match &mut self.dealer {
-            Some(dealer) if !self.core.catalog.unseen_of(slot.txn()).is_empty() => dealer.drain(),
+            Some(dealer) if !self.core.catalog.shadow_of(slot.txn()).is_empty() => dealer.drain(),
             _ => Ok(()),
         }
     }
@@ -353,7 +359,7 @@ impl<'l> Redo<'l> {
         let left = slot.state().undo_no;
         if left != 0 {
             let txn = slot.txn();
-            let detail = format!("transaction {txn} ends as rolled back with {left} steps not taken back");
+            let detail = format!("transaction {txn} ends as rolled back with {left} steps not rolled back");
             return Err(Error::corrupt("log", detail));
         }
         self.end(slot, Outcome::Aborted)
@@ -410,10 +416,10 @@ pub(super) fn finish(core: &Core) -> Result<()> {
             prepared::recover(core, &slot)?;
             continue;
         }
-        reach::mark("loser taken back");
+        reach::mark("loser rolled back");
         core.unfinished.add_found(core, &slot)?;
     }
-    core.note_opening();
+    core.note_startup();
     Ok(())
 }
 

@@ -7,7 +7,7 @@
 //!   I1  What the window tells of a transaction is told of all its records: asked before its first record is applied, the window
 //!       has all of them up to the commit.
 //!   I2  Frames come from the reader of the log, which has verified them; whether they are durable does not matter, as they are
-//!       made so before anybody is served, and before a generation has what redo did.
+//!       made so before anybody is served, and before an epoch has what redo did.
 //!   I3  Its memory is in the account, by whole chunks; what is being filled, one sixteenth of it and a record, is not.
 
 use crate::base::{planted, Result, TxnId};
@@ -46,7 +46,7 @@ impl Chunk {
 #[derive(Clone, Copy, Default, Debug)]
 struct Ahead {
     commits: bool,
-    takes_back: bool,
+    rolls_back: bool,
 }
 
 /// See the module.
@@ -70,7 +70,7 @@ impl Window {
         if !LogRecord::is_operation(kind) {
             match LogRecord::decode(kind, body)? {
                 LogRecord::Commit(txn, _) => self.ahead.entry(txn).or_default().commits = true,
-                LogRecord::Undo(txn, _) => self.ahead.entry(txn).or_default().takes_back = true,
+                LogRecord::Undo(txn, _) => self.ahead.entry(txn).or_default().rolls_back = true,
                 _ => {}
             }
         }
@@ -105,8 +105,8 @@ impl Window {
 
     /// Whether a transaction, of which nothing has been applied, is known to commit all that it does (I1).
     pub(super) fn commits(&self, txn: TxnId) -> bool {
-        let takes_back_for_good = planted::is_on("redo: apply for good what is taken back");
-        self.ahead.get(&txn).is_some_and(|ahead| (ahead.commits && !ahead.takes_back) || takes_back_for_good)
+        let rolls_back_for_good = planted::is_on("redo: apply for good what is rolled back");
+        self.ahead.get(&txn).is_some_and(|ahead| (ahead.commits && !ahead.rolls_back) || rolls_back_for_good)
     }
 
     /// Forgets a transaction that has ended.

@@ -7,7 +7,7 @@ use super::segment_file::{self, Buffer, SegmentFile, DIR};
 use super::space::{Reserve, Space};
 use super::table::{SegmentStat, Table, Totals};
 use super::{placement, scan, Image, Location, Stream};
-use crate::base::{planted, Config, Error, Generation, Result, SegmentId};
+use crate::base::{planted, Config, Epoch, Error, Result, SegmentId};
 use crate::durable::Durable;
 use crate::format::control::Identity;
 use crate::format::image;
@@ -86,14 +86,14 @@ impl Segments {
         })
     }
 
-    /// Ends the opening: the whole map of generation `committed` has been retained. Unlinks what it does not name,
+    /// Ends the startup: the whole map of epoch `committed` has been retained. Unlinks what it does not name,
     /// that is what a crash or an interrupted removal has left.
-    pub fn loaded(&self, committed: Generation) -> Result<Unlinked> {
+    pub fn loaded(&self, committed: Epoch) -> Result<Unlinked> {
         self.loaded.store(true, Ordering::Release);
         self.remove_dead(committed)
     }
 
-    /// Numbers from here on have never been a segment: for CONTROL, read after the `sync` of the generation.
+    /// Numbers from here on have never been a segment: for CONTROL, read after the `sync` of the epoch.
     pub fn next_segment(&self) -> SegmentId {
         SegmentId(self.next_segment.load(Ordering::Acquire))
     }
@@ -274,24 +274,24 @@ impl Segments {
         self.table.lock().retain(location);
     }
 
-    /// Ends the life of an image in the maps from `generation` on: its replacement, or that the page is gone, is among
-    /// the changes of `generation`; or the image has never been installed (then any generation, such as 0, will do).
+    /// Ends the life of an image in the maps from `epoch` on: its replacement, or that the page is gone, is among
+    /// the changes of `epoch`; or the image has never been installed (then any epoch, such as 0, will do).
     ///
     /// # Panics
     /// When more is released than was live: an image that a map needs could be lost.
-    pub fn release(&self, location: &Location, generation: Generation) {
-        self.table.lock().release(location, generation);
+    pub fn release(&self, location: &Location, epoch: Epoch) {
+        self.table.lock().release(location, epoch);
     }
 
-    /// Unlinks segments that no map needs any more (S3), given that `committed` is the last generation for which
+    /// Unlinks segments that no map needs any more (S3), given that `committed` is the last epoch for which
     /// `MapStore::commit` has returned. A file that cannot be removed does no harm and is tried again by the next call.
-    pub fn remove_dead(&self, committed: Generation) -> Result<Unlinked> {
+    pub fn remove_dead(&self, committed: Epoch) -> Result<Unlinked> {
         self.table.lock().committed(committed);
         let mut unlinked = Unlinked::default();
         if !self.loaded.load(Ordering::Acquire) {
             return Ok(unlinked);
         }
-        let dead = self.table.lock().dead(planted::is_on("segment: unlink a generation too early"));
+        let dead = self.table.lock().dead(planted::is_on("segment: unlink an epoch too early"));
         let mut failure = Ok(());
         for file in dead {
             match self.durable.disk().unlink(&file.path) {
@@ -339,7 +339,7 @@ impl Segments {
     /// Takes a segment out of the choice of victims: it could not be emptied (damaged images).
     pub fn fence(&self, segment: SegmentId) {
         if let Some(row) = self.table.lock().rows.get_mut(&segment) {
-            row.fenced = true;
+            row.quarantined = true;
         }
     }
 

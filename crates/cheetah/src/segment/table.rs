@@ -1,10 +1,10 @@
-//! What is known of every segment: lengths, live bytes, and from which generation on it is needed no more.
+//! What is known of every segment: lengths, live bytes, and from which epoch on it is needed no more.
 //!
 //! Invariants: S1 to S4 of the module `segment`.
 
 use super::segment_file::SegmentFile;
 use super::Location;
-use crate::base::{Generation, SegmentId};
+use crate::base::{Epoch, SegmentId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const SMALL_PART: u64 = 4;
 const GAIN_PART: u64 = 16;
 /// Garbage in an open segment that is not worth a file of its own, unless segments are small themselves.
 const SPARSE_BYTES_MIN: u64 = 256 << 10;
-/// Small segments that are left alone: about those of the last few openings.
+/// Small segments that are left alone: about those of the last few startups.
 const SMALL_COUNT_MAX: usize = 12;
 
 /// A segment as others see it.
@@ -58,10 +58,10 @@ pub(super) struct Row {
     pub(super) file: Arc<SegmentFile>,
     pub(super) end: u64,
     pub(super) live_bytes: u64,
-    /// Bytes between images, and the header: no collection saves them. Known for segments of this opening only.
+    /// Bytes between images, and the header: no collection saves them. Known for segments of this startup only.
     gap_bytes: u64,
-    /// The newest generation of a release (S3).
-    dead_since: Generation,
+    /// The newest epoch of a release (S3).
+    dead_since: Epoch,
     pub(super) open: bool,
     /// Written out since the last sync.
     pub(super) unsynced: bool,
@@ -72,7 +72,7 @@ pub(super) struct Row {
     /// How many commits there must have been before this segment is a victim.
     victim_from: u64,
     /// Garbage collection could not empty it.
-    pub(super) fenced: bool,
+    pub(super) quarantined: bool,
     /// It may be closed: sealed and synced.
     closable: bool,
 }
@@ -83,7 +83,7 @@ impl Row {
     }
 
     fn is_collectable(&self) -> bool {
-        !self.open && !self.fenced && self.live_bytes > 0
+        !self.open && !self.quarantined && self.live_bytes > 0
     }
 
     fn is_worth_it(&self) -> bool {
@@ -97,7 +97,7 @@ pub(super) struct Table {
     pub(super) rows: BTreeMap<SegmentId, Row>,
     /// Bytes ever appended, from an arbitrary start.
     appended_bytes: u64,
-    committed: Generation,
+    committed: Epoch,
     commits_count: u64,
 }
 
@@ -109,19 +109,19 @@ impl Table {
             end: 0,
             live_bytes: 0,
             gap_bytes: 0,
-            dead_since: Generation(0),
+            dead_since: Epoch(0),
             open: true,
             unsynced: false,
             unnamed: true,
             sealed_at: 0,
             victim_from: 0,
-            fenced: false,
+            quarantined: false,
             closable: false,
         };
         self.rows.insert(file.id, row);
     }
 
-    /// Adds a segment of an earlier opening. Ascending, so that older ones have the greater age.
+    /// Adds a segment of an earlier startup. Ascending, so that older ones have the greater age.
     pub(super) fn add_sealed(&mut self, file: Arc<SegmentFile>, bytes: u64) {
         let id = file.id;
         self.add_open(file);
@@ -153,15 +153,15 @@ impl Table {
     }
 
     /// See `Segments::release`.
-    pub(super) fn release(&mut self, location: &Location, generation: Generation) {
+    pub(super) fn release(&mut self, location: &Location, epoch: Epoch) {
         let Some(row) = self.rows.get_mut(&location.segment) else { return };
         let left = row.live_bytes.checked_sub(u64::from(location.stored_bytes));
         // A wrong count could unlink a file that is needed: the engine must not go on.
         row.live_bytes = left.expect("S1: an image is released once for each time it was retained");
-        row.dead_since = row.dead_since.max(generation);
+        row.dead_since = row.dead_since.max(epoch);
     }
 
-    /// Notes that nothing is appended to it any more. The flip for the next commit may have happened already, since one
+    /// Notes that nothing is appended to it any more. The epoch switch for the next commit may have happened already, since one
     /// checkpoint is in progress at a time not that for the next but one: with that commit it may become a victim.
     pub(super) fn seal(&mut self, segment: SegmentId) {
         let (sealed_at, victim_from) = (self.appended_bytes, self.commits_count + 2);
@@ -182,17 +182,17 @@ impl Table {
         .collect()
     }
 
-    /// Notes the last committed generation.
-    pub(super) fn committed(&mut self, generation: Generation) {
-        if generation > self.committed {
-            self.committed = generation;
+    /// Notes the last committed epoch.
+    pub(super) fn committed(&mut self, epoch: Epoch) {
+        if epoch > self.committed {
+            self.committed = epoch;
             self.commits_count += 1;
         }
     }
 
     /// Segments that no map needs (S3).
     pub(super) fn dead(&self, early: bool) -> Vec<Arc<SegmentFile>> {
-        let committed = Generation(self.committed.0 + u64::from(early));
+        let committed = Epoch(self.committed.0 + u64::from(early));
         let is_dead = |row: &&Row| !row.open && row.live_bytes == 0 && row.dead_since <= committed;
         self.rows.values().filter(is_dead).map(|row| row.file.clone()).collect()
     }

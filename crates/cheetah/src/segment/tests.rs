@@ -2,7 +2,7 @@
 
 use super::segments::Segments;
 use super::{Location, Stream};
-use crate::base::{Config, Error, Generation, Health, PageId, Result, SegmentId};
+use crate::base::{Config, Epoch, Error, Health, PageId, Result, SegmentId};
 use crate::durable::Durable;
 use crate::format::control::Identity;
 use cheetah_io::sim::{Effect, Fault, Op, SimDisk};
@@ -21,7 +21,7 @@ fn open(disk: &SimDisk, next_segment: u32) -> Segments {
 
 fn open_empty(disk: &SimDisk) -> Segments {
     let segments = open(disk, 1);
-    segments.loaded(Generation(0)).unwrap();
+    segments.loaded(Epoch(0)).unwrap();
     segments
 }
 
@@ -45,7 +45,7 @@ fn read(segments: &Segments, location: &Location) -> Result<Vec<u8>> {
 }
 
 #[test]
-fn an_image_is_readable_from_the_buffer_from_the_file_and_after_an_opening() {
+fn an_image_is_readable_from_the_buffer_from_the_file_and_after_a_startup() {
     let disk = SimDisk::new();
     let segments = open_empty(&disk);
     let images: Vec<_> = (1..60).map(|pid| append(&segments, pid, 10 * pid as usize).unwrap()).collect();
@@ -121,7 +121,7 @@ fn a_refused_write_leaves_buffered_images_readable_and_writes_them_later() {
 }
 
 #[test]
-fn a_segment_goes_when_its_last_image_is_dead_in_a_committed_generation() {
+fn a_segment_goes_when_its_last_image_is_dead_in_a_committed_epoch() {
     let disk = SimDisk::new();
     let segments = open_empty(&disk);
     let images: Vec<_> = (1..14).map(|pid| append(&segments, pid, 1000).unwrap().0).collect();
@@ -129,11 +129,11 @@ fn a_segment_goes_when_its_last_image_is_dead_in_a_committed_generation() {
     assert!(!rest.is_empty());
     segments.sync().unwrap();
     let (last, others) = first.split_last().unwrap();
-    others.iter().for_each(|location| segments.release(location, Generation(9)));
-    let removed = |committed| segments.remove_dead(Generation(committed)).unwrap().files_count;
+    others.iter().for_each(|location| segments.release(location, Epoch(9)));
+    let removed = |committed| segments.remove_dead(Epoch(committed)).unwrap().files_count;
     assert_eq!(removed(9), 0, "one image is live");
-    segments.release(last, Generation(11));
-    assert_eq!(removed(10), 0, "generation 10 names it");
+    segments.release(last, Epoch(11));
+    assert_eq!(removed(10), 0, "epoch 10 names it");
     assert_eq!(removed(11), 1);
     assert!(read(&segments, last).is_err());
     assert!(read(&segments, &rest[0]).is_ok());
@@ -146,10 +146,10 @@ fn nothing_is_removed_before_the_map_is_loaded_and_then_what_it_does_not_name() 
     let images: Vec<_> = (1..30).map(|pid| append(&segments, pid, 1000).unwrap().0).collect();
     segments.sync().unwrap();
     let again = open(&disk, 2);
-    assert_eq!(again.remove_dead(Generation(5)).unwrap().files_count, 0);
+    assert_eq!(again.remove_dead(Epoch(5)).unwrap().files_count, 0);
     again.retain(&images[0]);
     let files = again.stats().len() as u64;
-    assert_eq!(again.loaded(Generation(5)).unwrap().files_count, files - 1);
+    assert_eq!(again.loaded(Epoch(5)).unwrap().files_count, files - 1);
     assert!(read(&again, &images[0]).is_ok());
 }
 
@@ -157,12 +157,12 @@ fn nothing_is_removed_before_the_map_is_loaded_and_then_what_it_does_not_name() 
 fn numbers_of_segments_are_not_reused() {
     let disk = SimDisk::new();
     let segments = open(&disk, 40);
-    segments.loaded(Generation(0)).unwrap();
+    segments.loaded(Epoch(0)).unwrap();
     let (location, _) = append(&segments, 1, 100).unwrap();
     assert_eq!(location.segment, SegmentId(40));
     segments.sync().unwrap();
     let again = open(&disk, 7);
-    again.loaded(Generation(0)).unwrap();
+    again.loaded(Epoch(0)).unwrap();
     assert_eq!(append(&again, 1, 100).unwrap().0.segment, SegmentId(41));
     assert_eq!(again.next_segment(), SegmentId(42));
 }
@@ -193,20 +193,20 @@ fn iteration_finds_every_image_and_skips_what_is_damaged() {
 }
 
 #[test]
-fn the_emptiest_segment_is_collected_first_but_not_one_sealed_after_the_last_flip() {
+fn the_emptiest_segment_is_collected_first_but_not_one_sealed_after_the_last_epoch_switch() {
     let disk = SimDisk::new();
     let segments = open_empty(&disk);
     let images: Vec<_> = (1..40).map(|pid| append(&segments, pid, 1000).unwrap().0).collect();
     let release = |segment: u32, count: usize| {
         let mine = images.iter().filter(|location| location.segment == SegmentId(segment)).take(count);
-        mine.for_each(|location| segments.release(location, Generation(1)));
+        mine.for_each(|location| segments.release(location, Epoch(1)));
     };
     release(2, 2);
     release(3, 6);
-    assert_eq!(segments.victim(), None, "sealed since the last flip");
-    segments.remove_dead(Generation(1)).unwrap();
-    assert_eq!(segments.victim(), None, "perhaps sealed between the flip and the commit of generation 1");
-    segments.remove_dead(Generation(2)).unwrap();
+    assert_eq!(segments.victim(), None, "sealed since the last epoch switch");
+    segments.remove_dead(Epoch(1)).unwrap();
+    assert_eq!(segments.victim(), None, "perhaps sealed between the epoch switch and the commit of epoch 1");
+    segments.remove_dead(Epoch(2)).unwrap();
     assert_eq!(segments.victim(), Some(SegmentId(3)));
     segments.fence(SegmentId(3));
     assert_eq!(segments.victim(), Some(SegmentId(2)));
@@ -229,8 +229,8 @@ fn an_image_longer_than_a_segment_is_refused() {
 fn releasing_more_than_was_live_panics() {
     let segments = open_empty(&SimDisk::new());
     let (location, _) = append(&segments, 1, 100).unwrap();
-    segments.release(&location, Generation(1));
-    segments.release(&location, Generation(1));
+    segments.release(&location, Epoch(1));
+    segments.release(&location, Epoch(1));
 }
 
 #[test]

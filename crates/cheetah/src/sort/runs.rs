@@ -8,7 +8,7 @@
 //!
 //! Invariants
 //!   R1  A file is unlinked when it has been created: nothing of it is left once nobody has it open. What a crash brings back goes at the
-//!       next opening.
+//!       next startup.
 //!   R2  No file is synced: what is in it is of use to the process that has written it only.
 
 use crate::base::{Error, Result};

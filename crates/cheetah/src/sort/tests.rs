@@ -219,7 +219,7 @@ fn a_thread_that_fills_or_merges_ends_with_its_caller_and_tells_of_errors() {
 }
 
 #[test]
-fn files_have_no_names_and_an_opening_removes_what_has() {
+fn files_have_no_names_and_a_startup_removes_what_has() {
     let fixture = fixture(4096);
     let mut sorter = fixture.sorters(1).remove(0);
     records(2000, 9, 9, 3).iter().for_each(|(key, value)| sorter.push(&[key], &[value]).unwrap());

@@ -13,8 +13,8 @@
 use super::core::Core;
 use super::ddl::{self, Ddl};
 use super::handle::Table;
+use super::shadow;
 use super::shapes::NewRows;
-use super::unseen;
 use crate::base::{Error, Result};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
 use crate::format::image::Compression;
@@ -84,7 +84,7 @@ pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()
         if !core.catalog.by_id(table.id()).is_some_and(|now| Arc::ptr_eq(&now, table)) {
             return Err(Error::NoSuchTable(table.name()));
         }
-        unseen::check_not_awaited(core, table)?;
+        shadow::check_not_awaited(core, table)?;
         tables.push((Arc::clone(table), definition(alteration)?));
     }
     ddl::change(core, Ddl::Alter(tables))

@@ -1,7 +1,7 @@
 //! The catalog: which tables there are, in memory and in the catalog tree.
 //!
 //! Invariants
-//!   I1  Tree and memory change inside one action; so a generation has both or neither of any change.
+//!   I1  Tree and memory change inside one mini-transaction; so an epoch has both or neither of any change.
 //!   I2  A name and a number belong to one table; numbers of tables and trees are never given out twice.
 //!   I3  Trees of a dropped table are on the list of dropped trees from the drop to the end of their last page
 //!       (M10), and their pages are freed only when nobody holds a handle of the table any more. So are those of a load until they are
@@ -9,14 +9,14 @@
 //! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and outside.
 
 use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
+use super::shadow;
 use super::spec::IndexSpec;
-use super::unseen;
 use crate::base::{planted, Error, PageId, Result, TableId, TreeId, TxnId};
 use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
 use crate::format::page::{max_payload_bytes, RecordRef};
 use crate::format::row_shapes::marked_shape;
-use crate::format::state::{FencedTable, State, TableState};
-use crate::pool::{self, Action, PageClass, Pool};
+use crate::format::state::{QuarantinedTable, State, TableState};
+use crate::pool::{self, MiniTransaction, PageClass, Pool};
 use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
 use crate::txn::{Slot, Versions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -42,8 +42,8 @@ struct Tables {
     dropped: Vec<Dropped>,
     next_table: TableId,
     next_tree: TreeId,
-    /// Tables that loads fill for transactions ([`super::unseen`]).
-    unseen: BTreeMap<TxnId, Vec<TableId>>,
+    /// Tables that loads fill for transactions ([`super::shadow`]).
+    shadow: BTreeMap<TxnId, Vec<TableId>>,
     /// Tables whose places others have taken with a commit of that stamp, as older snapshots may need them.
     replaced: Vec<(u64, Arc<Table>)>,
 }
@@ -55,19 +55,19 @@ pub(crate) struct Catalog {
     tree: Arc<Tree>,
     ddl: Mutex<()>,
     tables: RwLock<Tables>,
-    /// How many transactions have unseen tables: most of the time none, and then no commit looks for them.
-    unseen_count: AtomicUsize,
+    /// How many transactions have shadow tables: most of the time none, and then no commit looks for them.
+    shadow_count: AtomicUsize,
 }
 
 impl Catalog {
     /// The catalog of a new database.
-    pub(crate) fn create(pool: &Arc<Pool>, action: &Action<'_>) -> Result<Self> {
-        let tree = Arc::new(Tree::create(pool, action, TreeId::CATALOG, PageClass::Base, KEY_BYTES)?);
+    pub(crate) fn create(pool: &Arc<Pool>, mtr: &MiniTransaction<'_>) -> Result<Self> {
+        let tree = Arc::new(Tree::create(pool, mtr, TreeId::CATALOG, PageClass::Base, KEY_BYTES)?);
         let tables = Tables { next_table: TableId(1), next_tree: TreeId::FIRST_USER, ..Tables::default() };
         Ok(Self::with(pool, tree, tables))
     }
 
-    /// The catalog of a generation: reads all definitions.
+    /// The catalog of an epoch: reads all definitions.
     pub(crate) fn open(pool: &Arc<Pool>, state: &State) -> Result<Self> {
         let (id, root) = (TreeId::CATALOG, state.catalog_root);
         let def = TreeDef { id, root, class: PageClass::Base, key_bytes_max: KEY_BYTES };
@@ -85,20 +85,20 @@ impl Catalog {
             register(pool, &def);
             tables.add(Arc::new(Table::new(def.clone(), open_trees(pool, &def)?, counters)))?;
         }
-        for FencedTable { table, reason } in &state.fenced {
+        for QuarantinedTable { table, reason } in &state.quarantined {
             let unknown =
-                || Error::corrupt("generation state", format!("it fences table {table}, which is unknown"));
-            tables.by_id.get(table).ok_or_else(unknown)?.set_fence(reason.clone());
+                || Error::corrupt("epoch state", format!("it fences table {table}, which is unknown"));
+            tables.by_id.get(table).ok_or_else(unknown)?.quarantine(reason.clone());
         }
         Ok(Self::with(pool, tree, tables))
     }
 
     fn with(pool: &Arc<Pool>, tree: Arc<Tree>, tables: Tables) -> Self {
-        let unseen_count = AtomicUsize::new(tables.unseen.len());
-        Self { pool: Arc::clone(pool), tree, ddl: Mutex::new(()), tables: RwLock::new(tables), unseen_count }
+        let shadow_count = AtomicUsize::new(tables.shadow.len());
+        Self { pool: Arc::clone(pool), tree, ddl: Mutex::new(()), tables: RwLock::new(tables), shadow_count }
     }
 
-    /// Serialises changes of the catalog; to be held from looking to having changed, taken outside actions.
+    /// Serialises changes of the catalog; to be held from looking to having changed, taken outside mini-transactions.
     pub(crate) fn lock_ddl(&self) -> MutexGuard<'_, ()> {
         self.ddl.lock()
     }
@@ -114,7 +114,7 @@ impl Catalog {
         self.tables.read().by_id.get(&id).cloned()
     }
 
-    /// Runs `f` on the table of that number and keeps it from being dropped or changed meanwhile; with `None` when it has been dropped, or is fenced.
+    /// Runs `f` on the table of that number and keeps it from being dropped or changed meanwhile; with `None` when it has been dropped, or is quarantined.
     pub(crate) fn using<T>(&self, id: TableId, f: impl FnOnce(Option<&Arc<Table>>) -> T) -> T {
         loop {
             let Some(table) = self.by_id(id) else { return f(None) };
@@ -161,8 +161,8 @@ impl Catalog {
         self.tables.read().by_id.keys().copied().collect()
     }
 
-    /// Names of the fenced tables, and why they are.
-    pub(crate) fn fenced(&self) -> Vec<(String, String)> {
+    /// Names of the quarantined tables, and why they are.
+    pub(crate) fn quarantined(&self) -> Vec<(String, String)> {
         fences(&self.tables.read()).map(|(table, reason)| (table.name(), reason.into())).collect()
     }
 
@@ -173,8 +173,8 @@ impl Catalog {
         state.next_table = tables.next_table;
         state.next_tree = tables.next_tree;
         state.tables = tables.by_name.values().map(|table| table.counters()).collect();
-        state.fenced = fences(&tables)
-            .map(|(table, reason)| FencedTable { table: table.id(), reason: reason.into() })
+        state.quarantined = fences(&tables)
+            .map(|(table, reason)| QuarantinedTable { table: table.id(), reason: reason.into() })
             .collect();
         state.dropped_trees = tables.dropped.iter().map(|dropped| dropped.tree).collect();
     }
@@ -198,27 +198,27 @@ impl Catalog {
     /// Creates the trees of a numbered definition and adds the table.
     pub(crate) fn create_table(
         &self,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         path: &mut Path,
         mut def: TableDef,
     ) -> Result<Arc<Table>> {
-        let trees = self.create_trees(action, &mut def)?;
-        self.put_definition(action, path, &def)?;
+        let trees = self.create_trees(mtr, &mut def)?;
+        self.put_definition(mtr, path, &def)?;
         let table = Arc::new(Table::new(def, trees, TableState::default()));
         let mut tables = self.tables.write();
         tables.add(Arc::clone(&table))?;
-        self.unseen_count.store(tables.unseen.len(), Release);
+        self.shadow_count.store(tables.shadow.len(), Release);
         Ok(table)
     }
 
     /// Creates the trees of a numbered definition, and notes their roots in it.
-    fn create_trees(&self, action: &Action<'_>, def: &mut TableDef) -> Result<Vec<Arc<Tree>>> {
+    fn create_trees(&self, mtr: &MiniTransaction<'_>, def: &mut TableDef) -> Result<Vec<Arc<Tree>>> {
         let mut trees = Vec::new();
         for index_no in 0..def.indexes.len() {
             let key_bytes_max = stored_key_bytes_max(def, index_no);
             let class = class_of(&self.pool, key_bytes_max)?;
             let Some(index) = def.indexes.get_mut(index_no) else { break };
-            let tree = Arc::new(Tree::create(&self.pool, action, index.tree, class, key_bytes_max)?);
+            let tree = Arc::new(Tree::create(&self.pool, mtr, index.tree, class, key_bytes_max)?);
             index.root = tree.def().root;
             trees.push(tree);
         }
@@ -228,7 +228,11 @@ impl Catalog {
 
     /// Creates trees for a load of `table`. They are on the list of dropped ones, and are freed when the returned table, which nobody can find,
     /// goes; unless [`replace_trees`](Self::replace_trees) makes them the table's.
-    pub(crate) fn create_trees_for_load(&self, action: &Action<'_>, table: &Table) -> Result<Arc<Table>> {
+    pub(crate) fn create_trees_for_load(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        table: &Table,
+    ) -> Result<Arc<Table>> {
         let mut def = TableDef { name: table.name(), ..table.def().clone() };
         {
             let mut tables = self.tables.write();
@@ -237,7 +241,7 @@ impl Catalog {
                 tables.next_tree.0 += 1;
             }
         }
-        let trees = self.create_trees(action, &mut def)?;
+        let trees = self.create_trees(mtr, &mut def)?;
         let loaded = Arc::new(Table::new(def, trees, TableState::default()));
         if !planted::is_on("load: forget the trees that are being built") {
             self.tables.write().dropped.extend(dropped_trees(&loaded));
@@ -249,7 +253,7 @@ impl Catalog {
     /// [`alter_table`](Self::alter_table) makes them the table's. Its first index is the clustered one of `table`; the new ones follow.
     pub(crate) fn create_indexes_to_build(
         &self,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         table: &Table,
         specs: &[IndexSpec],
     ) -> Result<Arc<Table>> {
@@ -273,7 +277,7 @@ impl Catalog {
             def.next_number += 1;
             let key_bytes_max = stored_key_bytes_max(&def, trees.len());
             let class = class_of(&self.pool, key_bytes_max)?;
-            let tree = Arc::new(Tree::create(&self.pool, action, id, class, key_bytes_max)?);
+            let tree = Arc::new(Tree::create(&self.pool, mtr, id, class, key_bytes_max)?);
             if let Some(index) = def.indexes.last_mut() {
                 index.root = tree.def().root;
             }
@@ -298,14 +302,14 @@ impl Catalog {
     /// working on it.
     pub(crate) fn replace_trees(
         &self,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         path: &mut Path,
         table: &Arc<Table>,
         loaded: &Arc<Table>,
     ) -> Result<()> {
         let name = table.name();
-        self.remove_definition(action, path, table.id())?;
-        self.put_definition(action, path, &TableDef { name: name.clone(), ..loaded.def().clone() })?;
+        self.remove_definition(mtr, path, table.id())?;
+        self.put_definition(mtr, path, &TableDef { name: name.clone(), ..loaded.def().clone() })?;
         loaded.rename(&name);
         let mut tables = self.tables.write();
         let is_built = |dropped: &Dropped| loaded.indexes().iter().any(|index| index.tree == dropped.tree);
@@ -317,8 +321,13 @@ impl Catalog {
     }
 
     /// Removes a table; its trees go onto the list of dropped ones. Nobody may be working on it.
-    pub(crate) fn drop_table(&self, action: &Action<'_>, path: &mut Path, table: &Arc<Table>) -> Result<()> {
-        self.remove_definition(action, path, table.id())?;
+    pub(crate) fn drop_table(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        path: &mut Path,
+        table: &Arc<Table>,
+    ) -> Result<()> {
+        self.remove_definition(mtr, path, table.id())?;
         let mut tables = self.tables.write();
         tables.by_name.remove(&table.name());
         tables.by_id.remove(&table.id());
@@ -326,23 +335,23 @@ impl Catalog {
         // No snapshot finds the table any more whose place it has taken.
         tables.replaced.retain(|(_, replaced)| !replaced.has_given_way_to(table));
         tables.show(table);
-        self.unseen_count.store(tables.unseen.len(), Release);
+        self.shadow_count.store(tables.shadow.len(), Release);
         Ok(())
     }
 
-    /// Writes into the catalog tree that `loaded`, an unseen table, has the place of `table` from now on. [`put_in_place`](Self::put_in_place) follows
-    /// in the same action. The paths are prepared for the two.
+    /// Writes into the catalog tree that `loaded`, a shadow table, has the place of `table` from now on. [`put_in_place`](Self::put_in_place) follows
+    /// in the same mini-transaction. The paths are prepared for the two.
     pub(crate) fn write_place(
         &self,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         paths: &mut [Path; 2],
         table: &Table,
         loaded: &Table,
     ) -> Result<()> {
         let [path, loaded_path] = paths;
-        self.remove_definition(action, path, table.id())?;
-        self.remove_definition(action, loaded_path, loaded.id())?;
-        self.put_definition(action, loaded_path, &TableDef { name: table.name(), ..loaded.def().clone() })
+        self.remove_definition(mtr, path, table.id())?;
+        self.remove_definition(mtr, loaded_path, loaded.id())?;
+        self.put_definition(mtr, loaded_path, &TableDef { name: table.name(), ..loaded.def().clone() })
     }
 
     /// Gives `loaded` the name of `table`, whose trees go once no snapshot needs the table any more and nobody has a handle of it.
@@ -350,7 +359,7 @@ impl Catalog {
         let (name, hidden) = (table.name(), loaded.name());
         let mut tables = self.tables.write();
         tables.show(loaded);
-        self.unseen_count.store(tables.unseen.len(), Release);
+        self.shadow_count.store(tables.shadow.len(), Release);
         tables.by_name.remove(&hidden);
         tables.by_id.remove(&table.id());
         tables.dropped.extend(dropped_trees(table));
@@ -367,48 +376,48 @@ impl Catalog {
         self.tables.write().replaced.retain(|(stamp, _)| *stamp > horizon);
     }
 
-    /// The unseen tables of a transaction, and those whose places they will take, if these are still there.
-    pub(crate) fn unseen_of(&self, txn: TxnId) -> Vec<(Arc<Table>, Option<Arc<Table>>)> {
-        if self.unseen_count.load(Acquire) == 0 {
+    /// The shadow tables of a transaction, and those whose places they will take, if these are still there.
+    pub(crate) fn shadow_of(&self, txn: TxnId) -> Vec<(Arc<Table>, Option<Arc<Table>>)> {
+        if self.shadow_count.load(Acquire) == 0 {
             return Vec::new();
         }
         let tables = self.tables.read();
         let table = |id: &TableId| {
             let table = Arc::clone(tables.by_id.get(id)?);
             let target =
-                unseen::parse(&table.name()).and_then(|(_, target)| tables.by_id.get(&target).cloned());
+                shadow::parse(&table.name()).and_then(|(_, target)| tables.by_id.get(&target).cloned());
             Some((table, target))
         };
-        tables.unseen.get(&txn).into_iter().flatten().filter_map(table).collect()
+        tables.shadow.get(&txn).into_iter().flatten().filter_map(table).collect()
     }
 
-    /// The transactions whose unseen tables are to take the place of that one.
+    /// The transactions whose shadow tables are to take the place of that one.
     pub(crate) fn loaders_of(&self, id: TableId) -> Vec<TxnId> {
         let tables = self.tables.read();
-        let names = tables.unseen.values().flatten().filter_map(|id| Some(tables.by_id.get(id)?.name()));
+        let names = tables.shadow.values().flatten().filter_map(|id| Some(tables.by_id.get(id)?.name()));
         names
-            .filter_map(|name| unseen::parse(&name))
+            .filter_map(|name| shadow::parse(&name))
             .filter(|(_, target)| *target == id)
             .map(|it| it.0)
             .collect()
     }
 
-    /// The transactions that have unseen tables.
-    pub(crate) fn unseen_txns(&self) -> Vec<TxnId> {
-        self.tables.read().unseen.keys().copied().collect()
+    /// The transactions that have shadow tables.
+    pub(crate) fn shadow_txns(&self) -> Vec<TxnId> {
+        self.tables.read().shadow.keys().copied().collect()
     }
 
     /// Gives a table another name.
     pub(crate) fn rename_table(
         &self,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         path: &mut Path,
         table: &Arc<Table>,
         name: &str,
     ) -> Result<()> {
-        self.remove_definition(action, path, table.id())?;
+        self.remove_definition(mtr, path, table.id())?;
         let def = TableDef { name: name.to_owned(), ..table.def().clone() };
-        self.put_definition(action, path, &def)?;
+        self.put_definition(mtr, path, &def)?;
         let mut tables = self.tables.write();
         tables.by_name.remove(&table.name());
         table.rename(name);
@@ -420,7 +429,7 @@ impl Catalog {
     /// which exist, come off it. Nobody may be working on the table; handles from before are of no more use.
     pub(crate) fn alter_table(
         &self,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         path: &mut Path,
         table: &Arc<Table>,
         def: &TableDef,
@@ -433,8 +442,8 @@ impl Catalog {
             let same = table.trees().iter().find(|known| known.def().id == index.tree);
             index.root = same.map_or(index.root, |known| known.def().root);
         }
-        self.remove_definition(action, path, table.id())?;
-        self.put_definition(action, path, &def)?;
+        self.remove_definition(mtr, path, table.id())?;
+        self.put_definition(mtr, path, &def)?;
         register(&self.pool, &def);
         let opened = open_trees(&self.pool, &def)?;
         let known = |tree: Arc<Tree>| {
@@ -476,7 +485,7 @@ impl Catalog {
         self.pool.forget_tree(tree);
     }
 
-    fn put_definition(&self, action: &Action<'_>, path: &mut Path, def: &TableDef) -> Result<()> {
+    fn put_definition(&self, mtr: &MiniTransaction<'_>, path: &mut Path, def: &TableDef) -> Result<()> {
         let mut bytes = Vec::new();
         def.encode(&mut bytes);
         let piece_bytes = max_payload_bytes(self.tree.page_bytes(), KEY_BYTES);
@@ -485,7 +494,7 @@ impl Catalog {
             let too_long =
                 Error::Limit { what: "table definition (bytes)", actual: bytes.len() as u64, limit };
             let key = piece_key(def.id, u16::try_from(piece_no).map_err(|_| too_long)?);
-            if self.tree.insert(action, path, &key, RecordRef::frozen(piece))? != Changed::Done {
+            if self.tree.insert(mtr, path, &key, RecordRef::frozen(piece))? != Changed::Done {
                 let detail =
                     format!("piece {piece_no} of the definition of table {} is there already", def.id);
                 return Err(Error::corrupt("catalog", detail));
@@ -494,9 +503,9 @@ impl Catalog {
         Ok(())
     }
 
-    fn remove_definition(&self, action: &Action<'_>, path: &mut Path, table: TableId) -> Result<()> {
+    fn remove_definition(&self, mtr: &MiniTransaction<'_>, path: &mut Path, table: TableId) -> Result<()> {
         for piece_no in 0..=u16::MAX {
-            if self.tree.remove(action, path, &piece_key(table, piece_no))? == Removed::Absent {
+            if self.tree.remove(mtr, path, &piece_key(table, piece_no))? == Removed::Absent {
                 break;
             }
         }
@@ -514,17 +523,17 @@ impl Tables {
         if self.by_name.contains_key(&name) {
             return Err(Error::corrupt("catalog", format!("two tables are called '{name}'")));
         }
-        if let Some((txn, _)) = unseen::parse(&name) {
-            self.unseen.entry(txn).or_default().push(table.id());
+        if let Some((txn, _)) = shadow::parse(&name) {
+            self.shadow.entry(txn).or_default().push(table.id());
         }
         self.by_name.insert(name, Arc::clone(&table));
         self.by_id.insert(table.id(), table);
         Ok(())
     }
 
-    /// An unseen table is so no more.
+    /// A shadow table is so no more.
     fn show(&mut self, table: &Table) {
-        self.unseen.retain(|_, ids| {
+        self.shadow.retain(|_, ids| {
             ids.retain(|id| *id != table.id());
             !ids.is_empty()
         });

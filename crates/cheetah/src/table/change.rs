@@ -5,9 +5,9 @@
 //! touched finds the row touched too, and whoever finds a row as if never touched finds the entries so (C5).
 //!
 //! Invariants
-//!   I1  [`apply`] runs inside one action and changes clustered tree, secondary trees and row count together.
-//!   I2  Whatever could refuse a part of it was checked before the action; a refusal in the middle is a broken
-//!       invariant and stops the engine, for half an operation must not reach a generation.
+//!   I1  [`apply`] runs inside one mini-transaction and changes clustered tree, secondary trees and row count together.
+//!   I2  Whatever could refuse a part of it was checked before the mini-transaction; a refusal in the middle is a broken
+//!       invariant and stops the engine, for half an operation must not reach an epoch.
 //!   I3  The buffers are reused: a steady stream of row operations allocates nothing.
 //!   I4  Keys of leaves to merge are pieces of the change that has just been applied: none outlives it.
 //!   I5  A forward change removes nothing: what goes is marked as deleted, for those who still see it, until purge. Only redo removes it
@@ -18,7 +18,7 @@ use crate::base::{Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::undo_record::Before;
-use crate::pool::Action;
+use crate::pool::MiniTransaction;
 use crate::tree::{Changed, Cursor, Path, Removed, Tree};
 use std::ops::Range;
 use std::sync::Arc;
@@ -201,7 +201,7 @@ impl Change {
     }
 
     /// Looks at the place of `key` in `tree` and leaves `path` prepared: whether its record is delete-marked, and what it
-    /// holds; `None` when nothing is there. Outside actions; may do I/O.
+    /// holds; `None` when nothing is there. Outside mini-transactions; may do I/O.
     pub(crate) fn look(&mut self, tree: &Tree, key: Span, path: &mut Path) -> Result<Option<(bool, Held)>> {
         let Self { bytes, before, .. } = self;
         let at = before.len();
@@ -312,7 +312,7 @@ pub(crate) struct Paths {
     /// The table, and how often its definition had been changed.
     table: (TableId, u32),
     trees: Vec<TreePaths>,
-    /// Leaves to look at once the action is left: a tree and a key that was removed from it.
+    /// Leaves to look at once the mini-transaction is left: a tree and a key that was removed from it.
     small: Vec<(usize, Span)>,
 }
 
@@ -366,7 +366,7 @@ impl Paths {
         self.trees.get_mut(index_no).ok_or(Error::Limit { what: "index number", actual, limit })
     }
 
-    /// Merges leaves that [`apply`] left small. Outside actions; may do I/O. An error leaves some of them small, and
+    /// Merges leaves that [`apply`] left small. Outside mini-transactions; may do I/O. An error leaves some of them small, and
     /// nothing else: the change is done.
     pub(crate) fn merge_small(&mut self, table: &Table, change: &Change) -> Result<()> {
         let mut small = std::mem::take(&mut self.small);
@@ -380,7 +380,7 @@ impl Paths {
     }
 }
 
-/// Pins all pages that [`apply`] will need. Outside actions; does I/O.
+/// Pins all pages that [`apply`] will need. Outside mini-transactions; does I/O.
 pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Result<()> {
     change.steps.iter().try_for_each(|step| {
         let path = paths.of(table, step.index_no)?.side(step.side);
@@ -391,19 +391,19 @@ pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Resu
 /// Applies the change as the operation `own`: its transaction and undo record; none if everybody sees it. An error means that the trees disagree with
 /// it: the caller stops the engine (I2).
 pub(crate) fn apply(
-    action: &Action<'_>,
+    mtr: &MiniTransaction<'_>,
     table: &Table,
     change: &Change,
     paths: &mut Paths,
     own: Version,
 ) -> Result<()> {
-    change.steps.iter().try_for_each(|step| apply_step(action, table, change, step, paths, own))?;
+    change.steps.iter().try_for_each(|step| apply_step(mtr, table, change, step, paths, own))?;
     table.count_rows(change.rows);
     Ok(())
 }
 
 fn apply_step(
-    action: &Action<'_>,
+    mtr: &MiniTransaction<'_>,
     table: &Table,
     change: &Change,
     step: &Step,
@@ -418,7 +418,7 @@ fn apply_step(
             // Nothing was there before: no undo record tells what.
             let version = own.map(|(txn, _)| (txn, UndoPtr(0)));
             let record = RecordRef { flags: RecordFlags::NONE, version, payload: change.payload(payload) };
-            let changed = tree.insert(action, path, key, record)?;
+            let changed = tree.insert(mtr, path, key, record)?;
             expect(table, changed == Changed::Done, "a new record is there already")
         }
         Work::Replace { payload, stamp, marked } => {
@@ -428,10 +428,10 @@ fn apply_step(
             };
             let flags = if marked { RecordFlags::DELETE_MARKED } else { RecordFlags::NONE };
             let record = RecordRef { flags, version, payload: change.payload(payload) };
-            let changed = tree.replace(action, path, key, record)?;
+            let changed = tree.replace(mtr, path, key, record)?;
             expect(table, changed == Changed::Done, "the record to change is gone")
         }
-        Work::Remove => match tree.remove(action, path, key)? {
+        Work::Remove => match tree.remove(mtr, path, key)? {
             Removed::Absent => expect(table, false, "the record to remove is gone"),
             Removed::Gone { small } => {
                 if small {

@@ -1,8 +1,8 @@
 //! What all parts of an open database share.
 //!
 //! Invariants
-//!   I1  A log record is appended inside the action that makes the change it describes, so the position of a flip
-//!       in the log separates what its generation has from what it has not.
+//!   I1  A log record is appended inside the mini-transaction that makes the change it describes, so the position of an epoch switch
+//!       in the log separates what its epoch has from what it has not.
 //!   I2  During redo nothing is appended: the records are there already.
 
 use super::catalog::Catalog;
@@ -21,7 +21,7 @@ use crate::format::state::State;
 use crate::log::{FlushMode, Log, Space};
 use crate::page_map::MapStore;
 use crate::pool::memory::Account;
-use crate::pool::{Action, CutState, Pool, Reserve};
+use crate::pool::{CutState, MiniTransaction, Pool, Reserve};
 use crate::sort::{SortMemory, TempFiles};
 use crate::txn::{Active, Listed, LockTable, Owner, Roster, Slot, State as TxnOutcome, UndoLog, Versions};
 use cheetah_io::Clock;
@@ -55,7 +55,7 @@ pub(crate) struct Core {
     pub(crate) has_threads: AtomicBool,
     /// False while the database is being opened.
     pub(crate) is_serving: AtomicBool,
-    /// Transactions with smaller numbers, and ends with smaller stamps, are from before the opening.
+    /// Transactions with smaller numbers, and ends with smaller stamps, are from before the startup.
     pub(crate) first_txn: AtomicU64,
     pub(crate) first_stamp: AtomicU64,
     pub(crate) next_owner: AtomicU64,
@@ -95,7 +95,7 @@ pub(crate) struct Dropping {
 pub(crate) struct LastCheckpoint {
     pub(crate) lsn: Lsn,
     pub(crate) at_ns: u64,
-    /// The pool's outdated bytes at its end, or at the end of the opening.
+    /// The pool's outdated bytes at its end, or at the end of the startup.
     pub(crate) outdated_bytes: i64,
 }
 
@@ -161,9 +161,9 @@ impl std::fmt::Debug for Core {
 pub(crate) enum Need {
     /// It brings new data: refused when the disk is full, before anything is changed.
     New,
-    /// It deletes: may use half of the reserve, as it leads to space, but leaves the rest to those who take back (H3).
+    /// It deletes: may use half of the reserve, as it leads to space, but leaves the rest to those who roll back (H3).
     Delete,
-    /// It takes back or gives back: must succeed on a full disk, from the reserve (H3).
+    /// It rolls back or gives back: must succeed on a full disk, from the reserve (H3).
     Back,
 }
 
@@ -173,7 +173,7 @@ impl Core {
         Owner(self.next_owner.fetch_add(1, Relaxed))
     }
 
-    /// Lists a transaction that an opening has found, with an owner of its own.
+    /// Lists a transaction that a startup has found, with an owner of its own.
     pub(crate) fn list_found(&self, slot: &Slot) -> Listed {
         let listed = self.roster.enter(self.new_owner(), None);
         listed.begin(|| self.clock.now_ns());
@@ -182,7 +182,7 @@ impl Core {
         listed
     }
 
-    /// Makes room for `pages` pages in memory and in the log. Outside actions; may wait and do I/O.
+    /// Makes room for `pages` pages in memory and in the log. Outside mini-transactions; may wait and do I/O.
     pub(crate) fn make_room(&self, need: Need, pages: usize) -> Result<()> {
         self.make_room_unless(need, pages, &|| false)
     }
@@ -240,7 +240,7 @@ impl Core {
         }
     }
 
-    /// Sees to it that a file waits for when the current one of the log is full. What takes back does not wait for
+    /// Sees to it that a file waits for when the current one of the log is full. What rolls back does not wait for
     /// room below the log's limit: on a full disk no checkpoint may succeed, and nobody would make room.
     fn find_log_file(&self, log: &Log) -> Result<()> {
         match log.prepare_reserve() {
@@ -268,13 +268,13 @@ impl Core {
     }
 
     /// Appends a record to the log (I1, I2); returns where it ends.
-    pub(crate) fn append(&self, _action: &Action<'_>, record: &[u8]) -> Result<Lsn> {
+    pub(crate) fn append(&self, _mtr: &MiniTransaction<'_>, record: &[u8]) -> Result<Lsn> {
         let Some(log) = self.log.get() else { return Ok(Lsn(0)) };
         let (&kind, body) = record.split_first().expect("a log record has a kind");
         Ok(self.must("appending to the log", log.append(kind, body))?.end)
     }
 
-    /// Stops the engine when `result` is an error: it leaves an action half done.
+    /// Stops the engine when `result` is an error: it leaves a mini-transaction half done.
     pub(crate) fn must<T>(&self, what: &str, result: Result<T>) -> Result<T> {
         result.map_err(|error| self.health.stop(format!("{what} failed in the middle: {error}")))
     }
@@ -282,33 +282,33 @@ impl Core {
     /// Takes the result of tidying up after work that is done: an error is not one of that work, but is told.
     pub(crate) fn tidied(&self, result: Result<()>) {
         if let Err(error) = result {
-            self.health.troubles().note("merging pages", &error);
+            self.health.background_errors().note("merging pages", &error);
         }
     }
 
-    /// Fences a table that an opening cannot work on: `error` is damage that it met there, or that the background meets in
-    /// what the opening has left to it, `is_left_over` (N3). Any other error comes back.
+    /// Quarantines a table that a startup cannot work on: `error` is damage that it met there, or that the background meets in
+    /// what the startup has left to it, `is_left_over` (N3). Any other error comes back.
     pub(crate) fn fence(&self, table: TableId, error: Error, is_left_over: bool) -> Result<()> {
-        let is_left_over = is_left_over && !planted::is_on("recovery: fence nothing once it serves");
-        let is_opening = is_left_over || !self.is_serving.load(Relaxed);
-        let is_damage = matches!(error, Error::Corruption { .. }) && is_opening;
+        let is_left_over = is_left_over && !planted::is_on("recovery: quarantine nothing once it serves");
+        let is_startup = is_left_over || !self.is_serving.load(Relaxed);
+        let is_damage = matches!(error, Error::Corruption { .. }) && is_startup;
         match self.catalog.by_id(table).filter(|_| is_damage) {
             None => Err(error),
             Some(table) => {
-                reach::mark("table fenced");
-                table.set_fence(error.to_string());
+                reach::mark("table quarantined");
+                table.quarantine(error.to_string());
                 Ok(())
             }
         }
     }
 
-    /// Notes that everything up to now is from before the opening.
-    pub(crate) fn note_opening(&self) {
+    /// Notes that everything up to now is from before the startup.
+    pub(crate) fn note_startup(&self) {
         self.first_txn.store(self.versions.next_txn().0, Relaxed);
         self.first_stamp.store(self.versions.next_stamp(), Relaxed);
     }
 
-    /// The state that belongs to the pages of this moment; for the flip, when no action runs.
+    /// The state that belongs to the pages of this moment; for the epoch switch, when no mini-transaction runs.
     pub(crate) fn state(&self) -> State {
         let undo = self.undo.snapshot();
         let mut state = State {
@@ -332,8 +332,8 @@ impl Core {
         if planted::is_on("checkpoint: forget the XIDs") {
             state.txns.iter_mut().for_each(|txn| txn.xid = None);
         }
-        if planted::is_on("recovery: forget the fences") {
-            state.fenced.clear();
+        if planted::is_on("recovery: forget the quarantine") {
+            state.quarantined.clear();
         }
         if planted::is_on("checkpoint: forget the row counters") {
             state.tables.iter_mut().for_each(|table| table.row_count = 0);
@@ -341,7 +341,7 @@ impl Core {
         state
     }
 
-    /// Makes everything that has happened so far part of the database without the log. Outside actions; blocks, and
+    /// Makes everything that has happened so far part of the database without the log. Outside mini-transactions; blocks, and
     /// makes a checkpoint in progress hurry.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         self.hurried.fetch_add(1, Relaxed);
@@ -363,7 +363,7 @@ impl Core {
         pause: &mut dyn FnMut(usize),
     ) -> Result<()> {
         self.health.check()?;
-        // Each opening adds a file to the map, of which there may be only so many, and may end before the background
+        // Each startup adds a file to the map, of which there may be only so many, and may end before the background
         // merges them.
         match self.map.merge_if_due() {
             Err(Error::DiskFull(_)) => {}
@@ -398,7 +398,7 @@ impl Core {
             at_ns: self.clock.now_ns(),
             outdated_bytes: self.pool.outdated_bytes(),
         };
-        // Open transactions need none of it: the generation has their changes and their undo records (H5).
+        // Open transactions need none of it: the epoch has their changes and their undo records (H5).
         let keeps =
             planted::is_on("checkpoint: keep the log of open transactions") && !self.active.is_empty();
         match self.log.get() {
@@ -444,8 +444,8 @@ impl Core {
     /// From now on pages are written without the versions that everybody sees.
     pub(crate) fn forget_old_versions(&self) {
         let below = self.versions.visible_below();
-        let action = self.pool.enter();
-        self.pool.set_freeze_below(&action, below);
+        let mtr = self.pool.enter();
+        self.pool.set_freeze_below(&mtr, below);
         self.pool.memory().set(Account::Outcomes, self.versions.bytes());
     }
 

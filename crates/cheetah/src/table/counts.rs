@@ -10,7 +10,7 @@
 //!       oldest of them lasts.
 //!   I3  A transaction that has changed the table counts by what it changed, unless others have committed changes that its snapshot does
 //!       not see: it may have changed just those rows. Then it has to look.
-//! This is not the number of rows in the trees, which a generation keeps: that one has the rows of open transactions too.
+//! This is not the number of rows in the trees, which an epoch keeps: that one has the rows of open transactions too.
 //! Locks     one mutex for each table, inside that of the commits or alone; the lists of snapshots come after.
 
 use crate::txn::Versions;
@@ -44,7 +44,7 @@ impl Counts {
         Self(Mutex::new(Changes { base: to_signed(rows), list, newest: 0, limit: CHANGES_MIN, live }))
     }
 
-    /// Starts over with `rows` rows that everybody sees: at the end of an opening.
+    /// Starts over with `rows` rows that everybody sees: at the end of a startup.
     pub(crate) fn set(&self, rows: u64) {
         let mut changes = self.0.lock();
         changes.base = to_signed(rows);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opening_starts_over() {
+    fn an_startup_starts_over() {
         let versions = Versions::new(TxnId(1), 1);
         let counts = Counts::new(5);
         counts.add(&versions, 1, 2);

@@ -1,4 +1,4 @@
-//! Creating, dropping, renaming, changing and emptying tables: one action and one log record each, durable on return. And the end of a load.
+//! Creating, dropping, renaming, changing and emptying tables: one mini-transaction and one log record each, durable on return. And the end of a load.
 //!
 //! Invariants
 //!   I1  The record is durable before the caller hears of success, whatever the flush mode: the server changes its
@@ -14,12 +14,12 @@
 use super::catalog::Catalog;
 use super::core::{Core, Need};
 use super::handle::{class_of, stored_key_bytes_max, Held, Table};
+use super::shadow;
 use super::spec::{IndexSpec, TableSpec};
-use super::unseen;
 use crate::base::{planted, reach, Error, PageId, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
 use crate::format::log_record::LogRecord;
-use crate::pool::Action;
+use crate::pool::MiniTransaction;
 use crate::tree::Path;
 use std::sync::Arc;
 
@@ -115,15 +115,15 @@ pub(crate) fn set_auto_increment(core: &Core, table: &Arc<Table>, next: u64) -> 
     LogRecord::AutoIncrement(table.id(), next).encode(&mut record);
     core.make_room(Need::New, 0)?;
     let end = {
-        let action = core.pool.enter();
+        let mtr = core.pool.enter();
         table.set_auto_increment(next);
-        core.append(&action, &record)?
+        core.append(&mtr, &record)?
     };
     core.sync_log(end)
 }
 
 /// Gives an untouched table the trees that a load has built, with their `rows`, and makes that durable: there is no log record of it. After
-/// an error from then on the table can only be dropped or emptied, or renamed: redo of nothing else would fit a generation with the load and one without.
+/// an error from then on the table can only be dropped or emptied, or renamed: redo of nothing else would fit an epoch with the load and one without.
 pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table>, rows: u64) -> Result<()> {
     {
         let _ddl = core.catalog.lock_ddl();
@@ -134,10 +134,10 @@ pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table
         let mut path = Path::default();
         core.catalog.prepare(table.id(), &mut path)?;
         table.mark_dropped();
-        let action = core.pool.enter();
+        let mtr = core.pool.enter();
         loaded.take_over(table, rows);
         loaded.set_replacing(core.versions.take_stamp());
-        core.must("the end of a load", core.catalog.replace_trees(&action, &mut path, table, loaded))?;
+        core.must("the end of a load", core.catalog.replace_trees(&mtr, &mut path, table, loaded))?;
     }
     if planted::is_on("load: return before the checkpoint") {
         return Ok(());
@@ -163,16 +163,16 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         Ddl::Create(_) | Ddl::Rename(..) => {}
     }
     let held: Vec<Held<'_>> = altered.iter().map(|table| table.hold_still()).collect();
-    // In redo the record tells which shapes there are: it comes from before the opening, and so may rows.
+    // In redo the record tells which shapes there are: it comes from before the startup, and so may rows.
     if !is_redo {
         ddl.leave_out_shapes_of_no_row();
     }
     let mut record = Vec::new();
     encode(&ddl, &mut record);
     let end = {
-        let action = core.pool.enter();
-        core.must("a change of the catalog", apply(core, &action, &mut paths, &ddl))?;
-        core.append(&action, &record)?
+        let mtr = core.pool.enter();
+        core.must("a change of the catalog", apply(core, &mtr, &mut paths, &ddl))?;
+        core.append(&mtr, &record)?
     };
     held.into_iter().for_each(Held::replaced);
     if planted::is_on("ddl: return before the log is durable") {
@@ -181,7 +181,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     core.sync_log(end)
 }
 
-/// The tables whose definitions change, and the pages that the action may allocate.
+/// The tables whose definitions change, and the pages that the mini-transaction may allocate.
 fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
     match ddl {
         Ddl::Create(def) => (vec![def.id], 2 * def.indexes.len() + PAGES_OF_CHANGE),
@@ -194,24 +194,24 @@ fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
 }
 
 /// `paths`: one for each table whose definition changes.
-fn apply(core: &Core, action: &Action<'_>, paths: &mut [Path], ddl: &Ddl) -> Result<()> {
+fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: &Ddl) -> Result<()> {
     if let Ddl::Alter(tables) = ddl {
         let stamp = core.versions.take_stamp();
         let mut altered = tables.iter().zip(paths);
         return altered
-            .try_for_each(|((table, def), path)| core.catalog.alter_table(action, path, table, def, stamp));
+            .try_for_each(|((table, def), path)| core.catalog.alter_table(mtr, path, table, def, stamp));
     }
     let Some(path) = paths.first_mut() else { return Ok(()) };
     match ddl {
         Ddl::Alter(_) => {}
         Ddl::Create(def) => {
-            core.catalog.create_table(action, path, def.clone())?;
+            core.catalog.create_table(mtr, path, def.clone())?;
         }
-        Ddl::Drop(table) => core.catalog.drop_table(action, path, table)?,
-        Ddl::Rename(table, name) => core.catalog.rename_table(action, path, table, name)?,
+        Ddl::Drop(table) => core.catalog.drop_table(mtr, path, table)?,
+        Ddl::Rename(table, name) => core.catalog.rename_table(mtr, path, table, name)?,
         Ddl::Truncate(table, def) => {
-            core.catalog.drop_table(action, path, table)?;
-            let table = core.catalog.create_table(action, path, def.clone())?;
+            core.catalog.drop_table(mtr, path, table)?;
+            let table = core.catalog.create_table(mtr, path, def.clone())?;
             table.set_replacing(core.versions.take_stamp());
         }
     }
@@ -296,7 +296,7 @@ fn check_name(name: &str) -> Result<()> {
         let (actual, limit) = (name.len() as u64, NAME_BYTES_MAX as u64);
         return Err(Error::Limit { what: "length of a table's name (bytes)", actual, limit });
     }
-    if unseen::parse(name).is_some() {
+    if shadow::parse(name).is_some() {
         let detail = "tables that loads fill are called so";
         return Err(Error::Unsupported { place: format!("table '{name}'"), detail: detail.into() });
     }

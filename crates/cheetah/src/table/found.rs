@@ -1,11 +1,11 @@
-//! Transactions that an opening finds open: what they have changed, and the locks that keep others from it (M3, S7).
+//! Transactions that a startup finds open: what they have changed, and the locks that keep others from it (M3, S7).
 //!
 //! Their rows are locked by the versions that they have made, as those of any open transaction; their tables are locked again
 //! as for changes, before anybody is served.
 
 use super::change;
 use super::core::Core;
-use super::unseen;
+use super::shadow;
 use crate::base::{planted, Result, TableId, UndoPtr};
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
 use crate::txn::{Answer, Listed, Lock, Slot, TableMode, Wait};
@@ -18,7 +18,7 @@ pub(super) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, Vec<TableId
     let written = rows.keys().copied().filter(|table| core.catalog.by_id(*table).is_some());
     let written = written.map(|table| (table, TableMode::IntentExclusive));
     let replaced =
-        unseen::targets_of(core, slot.txn()).into_iter().map(|table| (table, TableMode::Exclusive));
+        shadow::targets_of(core, slot.txn()).into_iter().map(|table| (table, TableMode::Exclusive));
     let locks = written.chain(replaced).collect::<Vec<_>>();
     slot.set_rows(rows);
     for &(table, mode) in locks.iter().filter(|_| !planted::is_on("recovery: serve without the locks")) {
@@ -30,7 +30,7 @@ pub(super) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, Vec<TableId
 }
 
 /// By how much the transaction has changed the number of rows of each table that it has changed: what is not part of a
-/// generation, and follows from its undo records.
+/// epoch, and follows from its undo records.
 fn rows_changed(core: &Core, slot: &Slot) -> Result<BTreeMap<TableId, i64>> {
     let state = *slot.state();
     let (mut at, mut undo_no) = (state.head, state.undo_no);

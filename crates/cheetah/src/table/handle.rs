@@ -1,17 +1,17 @@
 //! An open table: its definition, its trees, and its counters.
 //!
 //! Invariants
-//!   I1  Counters change only inside actions, together with the rows they count: the flip sees both or neither.
+//!   I1  Counters change only inside mini-transactions, together with the rows they count: the epoch switch sees both or neither.
 //!   I2  Whoever works on the table's pages holds `usage` shared; a drop takes it exclusively once, and nobody
-//!       works on the table afterwards. It is never waited for inside an action (C7). A change of the definition holds it exclusively until
+//!       works on the table afterwards. It is never waited for inside a mini-transaction (C7). A change of the definition holds it exclusively until
 //!       the catalog has the handle that replaces this one: who works through the catalog ([`Catalog::using`](super::catalog::Catalog::using)) finds that.
-//!   I3  A fenced table (N3) lacks changes: nobody works on it, it can only be dropped or replaced. A fence is set while
+//!   I3  A quarantined table (N3) lacks changes: nobody works on it, it can only be dropped or replaced. A fence is set while
 //!       the database is opened, and never taken off.
 //!   I4  A counter of given-out keys never goes back below a key that has been used.
 //!   I5  The stored auto-increment counter counts, also when it is lower than that of the creation: it may have been set
 //!       so. Without one (0) the table is new.
 //!   I6  A table that is untouched has no rows, and no undo record names it: a load may give it other trees (`load`).
-//!   I7  A table whose place another one has taken ([`super::unseen`]) stays as it was, empty, for those who read at snapshots from before;
+//!   I7  A table whose place another one has taken ([`super::shadow`]) stays as it was, empty, for those who read at snapshots from before;
 //!       all others are led to the other one, and so are its counters: who takes a number looks afterwards whether it counted. If not, he takes one there,
 //!       behind that number: whatever others have taken here before is lower, and the counter there may not have been moved yet.
 
@@ -222,7 +222,7 @@ impl Table {
         &self.life.counts
     }
 
-    /// Everybody sees the rows that there are: at the end of an opening, when no transaction is open.
+    /// Everybody sees the rows that there are: at the end of a startup, when no transaction is open.
     pub(crate) fn settle_count(&self, open_difference: i64) {
         self.life.counts.set(self.row_count().saturating_add_signed(-open_difference));
     }
@@ -232,14 +232,14 @@ impl Table {
         self.life.untouched.load(Relaxed)
     }
 
-    /// Notes that somebody writes the table, or may have done so before the opening.
+    /// Notes that somebody writes the table, or may have done so before the startup.
     pub(crate) fn note_written(&self) {
         if self.is_untouched() {
             self.life.untouched.store(false, Relaxed);
         }
     }
 
-    /// Takes the place of `old`, which has no rows, with `rows` rows that everybody sees. Inside an action (I1).
+    /// Takes the place of `old`, which has no rows, with `rows` rows that everybody sees. Inside a mini-transaction (I1).
     pub(crate) fn take_over(&self, old: &Table, rows: u64) {
         self.note_written();
         self.life.row_count.store(rows, Relaxed);
@@ -264,7 +264,7 @@ impl Table {
         }
     }
 
-    /// Lets `loaded` take its place for whoever sees `stamp`, and its counters go on there (I7). Inside the action that does so in the catalog.
+    /// Lets `loaded` take its place for whoever sees `stamp`, and its counters go on there (I7). Inside the mini-transaction that does so in the catalog.
     pub(crate) fn give_way_to(self: &Arc<Self>, loaded: &Arc<Table>, stamp: u64) {
         loaded.set_replacing(stamp);
         *loaded.life.before.write() = Arc::downgrade(self);
@@ -395,7 +395,7 @@ impl Table {
         self.life.statistics_version.fetch_add(1, Relaxed);
     }
 
-    /// How often statistics of an index have been set since the opening.
+    /// How often statistics of an index have been set since the startup.
     pub fn statistics_version(&self) -> u64 {
         self.life.statistics_version.load(Relaxed)
     }
@@ -417,7 +417,7 @@ impl Table {
         is_due && self.life.analyzed_ns.compare_exchange(last, now_ns.max(1), Relaxed, Relaxed).is_ok()
     }
 
-    /// Keeps the table from being dropped while it is worked on. `Corruption` if it is fenced.
+    /// Keeps the table from being dropped while it is worked on. `Corruption` if it is quarantined.
     pub(crate) fn use_it(&self) -> Result<Usage<'_>> {
         let dropped = self.dropped.read_recursive();
         if *dropped {
@@ -425,25 +425,25 @@ impl Table {
         }
         match self.fence() {
             None => Ok(Usage(dropped)),
-            Some(damage) => Err(self.fenced(damage)),
+            Some(damage) => Err(self.quarantined(damage)),
         }
     }
 
-    /// The damage because of which the table is fenced: met when the database was opened, now or earlier. Reads and
+    /// The damage because of which the table is quarantined: met when the database was opened, now or earlier. Reads and
     /// writes are refused; dropping and emptying the table work.
     pub fn fence(&self) -> Option<&str> {
         self.life.fence.get().map(String::as_str)
     }
 
-    fn fenced(&self, damage: &str) -> Error {
+    fn quarantined(&self, damage: &str) -> Error {
         let advice = "it lacks committed changes since then, so it is neither read nor written; drop or truncate it and \
                       restore it from a backup; other tables are not affected";
-        let detail = format!("fenced when the database was opened, because of {damage}; {advice}");
+        let detail = format!("quarantined when the database was opened, because of {damage}; {advice}");
         Error::corrupt(format!("table '{}'", self.name()), detail)
     }
 
     /// Fences the table; the first reason counts.
-    pub(crate) fn set_fence(&self, damage: String) {
+    pub(crate) fn quarantine(&self, damage: String) {
         let _ = self.life.fence.set(damage);
     }
 
@@ -516,7 +516,7 @@ impl Table {
         }
     }
 
-    /// Its counters, for the flip.
+    /// Its counters, for the epoch switch.
     pub(crate) fn counters(&self) -> TableState {
         TableState {
             table: self.id(),

@@ -1,7 +1,7 @@
 //! Secondary indexes that are not kept for a while: disabling them, and building them again in one pass.
 //!
 //! Invariants
-//!   K1  The definition says which indexes are disabled. From the action that logs it nothing is written to their trees, nobody reads them, and CHECK
+//!   K1  The definition says which indexes are disabled. From the mini-transaction that logs it nothing is written to their trees, nobody reads them, and CHECK
 //!       passes them by. What they had stays until they are enabled.
 //!   K2  Clustered and unique indexes are never disabled: they refuse rows.
 //!   K3  An index is enabled with a new tree, built from the rows with the table locked as a whole. Until it is the table's the tree is on the list of
@@ -15,9 +15,9 @@ use super::ddl::{self, Ddl};
 use super::handle::Table;
 use super::large;
 use super::load::{IndexBuilds, Watch};
+use super::shadow;
 use super::spec::ExpectedEntries;
 use super::stored_row::{find_values, inline_row, Value};
-use super::unseen;
 use crate::base::{planted, reach, Error, Result};
 use crate::format::catalog::TableDef;
 use crate::tree::SeekMode;
@@ -83,7 +83,7 @@ pub(crate) fn enable(
 
 /// The definition as it is now; the table must be the one in the catalog.
 fn definition(core: &Core, table: &Arc<Table>) -> Result<TableDef> {
-    unseen::check_not_awaited(core, table)?;
+    shadow::check_not_awaited(core, table)?;
     match core.catalog.by_id(table.id()) {
         Some(found) if Arc::ptr_eq(&found, table) => {
             Ok(TableDef { name: table.name(), ..table.def().clone() })

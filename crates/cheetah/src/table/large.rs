@@ -1,6 +1,6 @@
 //! Large values: bytes in pages of their own, which a row refers to by a locator.
 //!
-//! A value is written in steps of a few pages. Each step is one action: it allocates and fills pages, pushes an
+//! A value is written in steps of a few pages. Each step is one mini-transaction: it allocates and fills pages, pushes an
 //! undo record that names them, and logs the bytes. The last step also writes the index pages, a tree of page
 //! numbers over the value's pages, and completes the locator. Then one row operation takes over the finished
 //! values of its transaction, in order.
@@ -22,10 +22,10 @@ use crate::format::log_record::LogRecord;
 use crate::format::page::{build_content, content_capacity, PageKind, PageView};
 use crate::format::row::{Locator, LOCATOR_BYTES};
 use crate::format::undo_record::{self, UndoBlob};
-use crate::pool::{Action, PageClass, Pool};
+use crate::pool::{MiniTransaction, PageClass, Pool};
 use crate::txn::{start_record, Slot};
 
-/// Full pages written by one step: bounds how long an action takes and how long a log record gets.
+/// Full pages written by one step: bounds how long a mini-transaction takes and how long a log record gets.
 const PAGES_PER_STEP: usize = 4;
 
 /// Base pages that one step may allocate, those of the index and of the undo log included.
@@ -47,7 +47,7 @@ pub(crate) struct Unclaimed {
 }
 
 impl Unclaimed {
-    /// Nothing is left unclaimed: a row operation took everything, or it was all taken back.
+    /// Nothing is left unclaimed: a row operation took everything, or it was all rolled back.
     pub(crate) fn clear(&mut self) {
         self.pages.clear();
         self.finished.clear();
@@ -72,7 +72,7 @@ pub(crate) struct Step<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// Writes a whole value, as the next unclaimed one of the transaction. Outside actions.
+/// Writes a whole value, as the next unclaimed one of the transaction. Outside mini-transactions.
 pub(crate) fn write_value(
     on: Target<'_>,
     unclaimed: &mut Unclaimed,
@@ -92,7 +92,7 @@ pub(crate) fn write_value(
 }
 
 /// Bytes of a value in one step: at most what a quarter of a log file holds. A record longer than a file would need a longer
-/// file, which is not kept ready: on a full disk the log would meet that in the middle of an action.
+/// file, which is not kept ready: on a full disk the log would meet that in the middle of a mini-transaction.
 fn step_bytes(core: &Core) -> usize {
     let page_bytes = page_capacity(&core.pool, PageClass::Large);
     let log_pages = core.config.log_file_bytes as usize / 4 / page_bytes;
@@ -100,14 +100,14 @@ fn step_bytes(core: &Core) -> usize {
 }
 
 /// Writes a whole value of a table that is being loaded, without undo and log: it belongs to `owner`, a tree that is freed as a whole
-/// if the load fails. Returns its locator. Outside actions.
+/// if the load fails. Returns its locator. Outside mini-transactions.
 pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result<[u8; LOCATOR_BYTES]> {
     let step_bytes = PAGES_PER_STEP * page_capacity(&core.pool, PageClass::Large);
     let mut pages = Vec::new();
     for (step_no, bytes) in value.chunks(step_bytes).enumerate() {
         core.pool.make_room(PAGES_NEEDED_PER_STEP)?;
-        let action = core.pool.enter();
-        write_pages(core, &action, owner, (step_no * step_bytes) as u64, bytes, &mut pages);
+        let mtr = core.pool.enter();
+        write_pages(core, &mtr, owner, (step_no * step_bytes) as u64, bytes, &mut pages);
     }
     core.pool.make_room(PAGES_NEEDED_PER_STEP)?;
     let root = write_index(core, &core.pool.enter(), owner, &pages, &mut Vec::new());
@@ -142,14 +142,14 @@ pub(crate) fn write_step(
     }
     buffers.log.clear();
     LogRecord::Blob { txn: slot.txn(), table, total_bytes, offset, bytes }.encode(&mut buffers.log);
-    let action = core.pool.enter();
+    let mtr = core.pool.enter();
     let end = offset + bytes.len() as u64;
     let mut blob =
         UndoBlob { table, total_bytes, end, locator: &[], pages: Vec::new(), index_pages: Vec::new() };
-    write_pages(core, &action, owner, offset, bytes, &mut blob.pages);
+    write_pages(core, &mtr, owner, offset, bytes, &mut blob.pages);
     unclaimed.pages.extend_from_slice(&blob.pages);
     if end == total_bytes {
-        let root = write_index(core, &action, owner, &unclaimed.pages, &mut blob.index_pages);
+        let root = write_index(core, &mtr, owner, &unclaimed.pages, &mut blob.index_pages);
         unclaimed.finished.push(Locator { value_bytes: total_bytes, first_page: root }.encode());
         unclaimed.pages.clear();
         blob.locator = unclaimed.finished.last().map_or(&[], |locator| locator);
@@ -158,9 +158,9 @@ pub(crate) fn write_step(
     start_record(&state, &mut buffers.undo);
     undo_record::put_blob(&mut buffers.undo, &blob);
     undo_record::finish(&mut buffers.undo);
-    core.undo.append(&action, &mut state, &buffers.undo);
+    core.undo.append(&mtr, &mut state, &buffers.undo);
     if !planted::is_on("large: keep the pieces out of the log") {
-        core.append(&action, &buffers.log)?;
+        core.append(&mtr, &buffers.log)?;
     }
     // The background compresses and writes them beside whoever waits for the log. Those of a table that is too small for a dictionary wait for
     // the checkpoint.
@@ -173,14 +173,14 @@ pub(crate) fn write_step(
 /// Writes the pages of a piece that lies at `position` in its value.
 fn write_pages(
     core: &Core,
-    action: &Action<'_>,
+    mtr: &MiniTransaction<'_>,
     owner: TreeId,
     mut position: u64,
     bytes: &[u8],
     pages: &mut Vec<PageId>,
 ) {
     for piece in bytes.chunks(page_capacity(&core.pool, PageClass::Large)) {
-        pages.push(write_page(core, action, owner, position, piece));
+        pages.push(write_page(core, mtr, owner, position, piece));
         position += piece.len() as u64;
     }
 }
@@ -190,11 +190,17 @@ pub(super) fn page_capacity(pool: &Pool, class: PageClass) -> usize {
 }
 
 /// Writes one page of the smallest class that holds `content`.
-fn write_page(core: &Core, action: &Action<'_>, owner: TreeId, position: u64, content: &[u8]) -> PageId {
+fn write_page(
+    core: &Core,
+    mtr: &MiniTransaction<'_>,
+    owner: TreeId,
+    position: u64,
+    content: &[u8],
+) -> PageId {
     let fits = |class: &PageClass| page_capacity(&core.pool, *class) >= content.len();
     let class = PageClass::ALL.into_iter().find(fits).unwrap_or(PageClass::Large);
-    let page = core.pool.allocate(action, owner, class);
-    let mut bytes = page.write(action);
+    let page = core.pool.allocate(mtr, owner, class);
+    let mut bytes = page.write(mtr);
     let written =
         build_content(&mut bytes, PageKind::Blob, owner, PageId::NONE, position).append_content(content);
     assert!(written.is_ok(), "a piece is cut to the size of its page");
@@ -204,7 +210,7 @@ fn write_page(core: &Core, action: &Action<'_>, owner: TreeId, position: u64, co
 /// Writes the index pages over `pages`; returns the root.
 fn write_index(
     core: &Core,
-    action: &Action<'_>,
+    mtr: &MiniTransaction<'_>,
     owner: TreeId,
     pages: &[PageId],
     index_pages: &mut Vec<PageId>,
@@ -214,7 +220,7 @@ fn write_index(
         let write = |children: &[PageId]| {
             let number = |page: &PageId| page.0.to_le_bytes().into_iter().take(PAGE_NUMBER_BYTES);
             let content: Vec<u8> = children.iter().flat_map(number).collect();
-            write_page(core, action, owner, 0, &content)
+            write_page(core, mtr, owner, 0, &content)
         };
         level = level.chunks(index_fanout(&core.pool)).map(write).collect();
         index_pages.extend_from_slice(&level);

@@ -33,7 +33,7 @@ pub(crate) type Waits = Arc<dyn Fn(bool) + Send + Sync>;
 
 /// Whose the newest version of a record is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Maker {
+pub(crate) enum VersionWriter {
     /// A transaction that has ended.
     Ended,
     /// The one that asks.
@@ -78,7 +78,7 @@ pub(crate) enum Locked {
 /// What a look at a row has come to.
 struct Look {
     asked: Asked,
-    maker: Maker,
+    writer: VersionWriter,
     /// In which its lock was asked for.
     mode: LockMode,
     /// Whether the row is there; told only if the lock is.
@@ -197,14 +197,14 @@ impl Locker {
     }
 
     /// Whose a version is; of a record that is under its latch (I2).
-    pub(crate) fn maker_of(&self, version: Version) -> Maker {
-        let Some((txn, _)) = version else { return Maker::Ended };
+    pub(crate) fn writer_of(&self, version: Version) -> VersionWriter {
+        let Some((txn, _)) = version else { return VersionWriter::Ended };
         if self.view.own() == Some(txn) {
-            return Maker::Own;
+            return VersionWriter::Own;
         }
         match self.core.versions.state(txn) {
-            State::Active => Maker::Other(txn),
-            State::Committed(_) | State::Aborted(_) | State::Frozen => Maker::Ended,
+            State::Active => VersionWriter::Other(txn),
+            State::Committed(_) | State::Aborted(_) | State::Frozen => VersionWriter::Ended,
         }
     }
 
@@ -256,7 +256,7 @@ impl Locker {
 
     /// Asks for `lock`, which is on the record of `key`, whose version is that of another open transaction: that one's lock
     /// is entered first, if there is going to be a wait for it. Whoever gets it looks again, as the holder may have ended, or let
-    /// go of a row of which it has still an older change to take back; a record is given back before that, as it counts again.
+    /// go of a row of which it has still an older change to roll back; a record is given back before that, as it counts again.
     pub(crate) fn ask_behind(
         &self,
         holder: TxnId,
@@ -297,19 +297,19 @@ impl Locker {
         })
     }
 
-    /// Asks for the lock of a row whose version is by `maker`; under its latch (I2).
+    /// Asks for the lock of a row whose version is by `writer`; under its latch (I2).
     fn ask_for_row(
         &self,
         (tree, key): (TreeId, &[u8]),
         mode: LockMode,
-        maker: Maker,
+        writer: VersionWriter,
         patience: Patience,
     ) -> Result<Asked> {
         let lock = Lock::Record { tree, key, mode };
-        match maker {
-            Maker::Own => Ok(Asked::Held),
-            Maker::Ended => self.ask(lock, patience),
-            Maker::Other(holder) => self.ask_behind_for_row(holder, (tree, key), lock, patience),
+        match writer {
+            VersionWriter::Own => Ok(Asked::Held),
+            VersionWriter::Ended => self.ask(lock, patience),
+            VersionWriter::Other(holder) => self.ask_behind_for_row(holder, (tree, key), lock, patience),
         }
     }
 
@@ -418,11 +418,11 @@ impl Locker {
         let is_blind = planted::is_on("locks: do not look again after a wait");
         let locked = loop {
             let look = self.look_at_row(table, key, patience, &mode, &mut see)?;
-            if let Maker::Other(_) = look.maker {
+            if let VersionWriter::Other(_) = look.writer {
                 waited_for = None;
             }
             match look.asked {
-                Asked::Held => break look.locked((look.maker != Maker::Own).then_some(look.mode)),
+                Asked::Held => break look.locked((look.writer != VersionWriter::Own).then_some(look.mode)),
                 Asked::Wait(ref ticket) => {
                     self.wait(ticket)?;
                     waited_for = Some(look.mode);
@@ -455,11 +455,11 @@ impl Locker {
         let _usage = table.use_it()?;
         let tree = table.clustered();
         tree.look(key, |record| {
-            let (maker, mode) = (self.maker_of(record.and_then(|record| record.version)), mode(record));
-            let asked = self.ask_for_row((tree.def().id, key), mode, maker, patience)?;
+            let (writer, mode) = (self.writer_of(record.and_then(|record| record.version)), mode(record));
+            let asked = self.ask_for_row((tree.def().id, key), mode, writer, patience)?;
             let seen = record.filter(|_| is_blind || matches!(asked, Asked::Held));
             seen.map_or(Ok(()), &mut *see)?;
-            Ok(Look { asked, maker, mode, is_live: seen.is_some_and(|record| !record.is_marked()) })
+            Ok(Look { asked, writer, mode, is_live: seen.is_some_and(|record| !record.is_marked()) })
         })?
     }
 

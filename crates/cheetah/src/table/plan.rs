@@ -120,7 +120,7 @@ impl Change {
     }
 
     /// Plans to remove the record of the old key of the row, or of an entry of it. `is_dead` is asked about its delete
-    /// mark and version; it must stay so until the change is applied. Outside actions; may do I/O.
+    /// mark and version; it must stay so until the change is applied. Outside mini-transactions; may do I/O.
     pub(crate) fn plan_removal(
         &mut self,
         table: &Table,

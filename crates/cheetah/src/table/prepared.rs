@@ -1,13 +1,13 @@
 //! Prepared transactions: they have promised to end as somebody else decides, whatever happens until then.
 //!
 //! Invariants
-//!   P1  PREPARE is logged in the action that gives the transaction its XID, and the XID is part of the generation
+//!   P1  PREPARE is logged in the mini-transaction that gives the transaction its XID, and the XID is part of the epoch
 //!       state: a transaction is prepared in both or in neither (H2).
 //!   P2  A prepared transaction changes nothing. Before it is rolled back its promise is withdrawn, durably, by a record of
 //!       its own: a crash in the middle then finds one that must be rolled back, never the half of one that may still
 //!       be committed.
 //!   P3  One that nobody holds, because its client has gone or the server was started again, is in the list here, with the
-//!       locks of its transaction. Those that an opening finds are there, and their tables locked as for changes, before anybody
+//!       locks of its transaction. Those that a startup finds are there, and their tables locked as for changes, before anybody
 //!       is served (M3); their rows are locked by the versions that they have made, as those of any open transaction.
 //!   P4  Once prepared, its COMMIT needs no room that is not there: PREPARE has made it.
 //! Locks     the list, for a moment; nothing is taken while it is held.
@@ -16,11 +16,11 @@ use super::core::{Core, Counters, Need};
 use super::found;
 use super::rollback;
 use super::row_op::Writer;
+use super::shadow;
 use super::unfinished::unfinished_error;
-use super::unseen;
 use crate::base::{planted, Error, Lsn, Result, TableId, Xid};
 use crate::format::log_record::LogRecord;
-use crate::pool::Action;
+use crate::pool::MiniTransaction;
 use crate::txn::{Listed, Phase, Slot};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Prepared {
         self.list.lock().iter().map(|waiting| (waiting.xid, waiting.tables.clone())).collect()
     }
 
-    /// The names of at most `count` that were prepared before the last opening and have not been told yet.
+    /// The names of at most `count` that were prepared before the last startup and have not been told yet.
     pub(crate) fn tell(&self, count: usize) -> Vec<Xid> {
         let mut list = self.list.lock();
         let untold = list.iter_mut().filter(|waiting| !waiting.is_told).take(count);
@@ -113,9 +113,9 @@ impl Prepared {
     }
 }
 
-/// Prepares the transaction; returns where the log must be durable before that counts. Outside actions.
+/// Prepares the transaction; returns where the log must be durable before that counts. Outside mini-transactions.
 pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
-    unseen::check_whole(core, slot.txn())?;
+    shadow::check_whole(core, slot.txn())?;
     rollback::make_room_to_end(core, slot.txn())?;
     let end = log(core, slot, Some(xid))?;
     Counters::add(&core.counters.prepares);
@@ -123,9 +123,9 @@ pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
 }
 
 /// Withdraws the promise of a transaction that is to be rolled back; nothing for one that has given none (P2). Outside
-/// actions; blocks as a commit does.
+/// mini-transactions; blocks as a commit does.
 pub(crate) fn withdraw(core: &Core, slot: &Slot) -> Result<()> {
-    if slot.state().xid.is_none() || planted::is_on("two-phase: take back what is still promised") {
+    if slot.state().xid.is_none() || planted::is_on("two-phase: roll back what is still promised") {
         return Ok(());
     }
     core.make_room(Need::Back, 0)?;
@@ -136,17 +136,17 @@ pub(crate) fn withdraw(core: &Core, slot: &Slot) -> Result<()> {
 fn log(core: &Core, slot: &Slot, xid: Option<Xid>) -> Result<Lsn> {
     let mut record = Vec::new();
     LogRecord::Prepare(slot.txn(), xid).encode(&mut record);
-    let action = core.pool.enter();
-    note(&action, slot, xid);
-    core.append(&action, &record)
+    let mtr = core.pool.enter();
+    note(&mtr, slot, xid);
+    core.append(&mtr, &record)
 }
 
 /// What PREPARE changes; also how redo repeats it (P1).
-pub(crate) fn note(_action: &Action<'_>, slot: &Slot, xid: Option<Xid>) {
+pub(crate) fn note(_mtr: &MiniTransaction<'_>, slot: &Slot, xid: Option<Xid>) {
     slot.state().xid = xid;
 }
 
-/// Takes over a prepared transaction that an opening has found, and locks its tables again (P3). May do I/O.
+/// Takes over a prepared transaction that a startup has found, and locks its tables again (P3). May do I/O.
 pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
     let Some(xid) = slot.state().xid else { return Ok(()) };
     let (listed, tables) = found::take_over(core, slot)?;

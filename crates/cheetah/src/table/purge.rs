@@ -2,25 +2,25 @@
 //! of the undo log as far as the horizon allows; those of transactions that were rolled back, and of those that left nothing
 //! behind, it only passes. Of a committed one it takes the chain from its newest record to its oldest: records that it has
 //! marked as deleted go, and the large values that it left behind. What an old snapshot holds up, and nobody sees, goes before that:
-//! [`super::purge_between`].
+//! [`super::interval_gc`].
 //!
 //! Invariants
-//!   I1  What is purged and how far purge is change in one action, and the latter is part of the generation state. So large
+//!   I1  What is purged and how far purge is change in one mini-transaction, and the latter is part of the epoch state. So large
 //!       values are freed exactly once, whatever crashes in between (C4); to remove a record again does nothing.
 //!   I2  One thread at a time purges, here or between snapshots; whoever finds another at it leaves it to that one.
-//!   I3  A record of a dropped or fenced table is skipped: its trees are, or will be, freed as a whole.
-//!   I4  Damage met at the opening of the database, or in what had ended before, fences the table; another error leaves purge where it is, for
-//!       another attempt or the next opening.
+//!   I3  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as a whole.
+//!   I4  Damage met at the startup of the database, or in what had ended before, quarantines the table; another error leaves purge where it is, for
+//!       another attempt or the next startup.
 //!   I5  A record goes only while it is marked by the transaction that is purged, or by one that everybody sees (C10).
 //!       Whoever might put it back knows from [`Purge::horizon`], which is set first, that nobody will come for it again.
 //!   I6  Purge waits for nobody: while somebody works on a row, it comes back later.
-//! Locks     `buffers`, over I/O; a row's standing, alone, over the action; those of the undo log, for a moment.
+//! Locks     `buffers`, over I/O; a row's standing, alone, over the mini-transaction; those of the undo log, for a moment.
 
 use super::change::{self, Version};
 use super::core::{Core, Need};
 use super::handle::Table;
+use super::interval_gc::{self, Between};
 use super::large;
-use super::purge_between::{self, Between};
 use super::rollback::check_owner;
 use super::row_op::Writer;
 use crate::base::{planted, reach, Result, TxnId, UndoPtr};
@@ -30,15 +30,15 @@ use crate::format::state::PurgeState;
 use crate::format::undo_record::{
     decode_body, UndoBody, UndoEntry, UndoFinish, UndoHead, UndoRow, HEAD_BYTES,
 };
-use crate::pool::Action;
+use crate::pool::MiniTransaction;
 use parking_lot::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Pages freed in one action: bounds how long a flip waits.
+/// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
 const FREED_PER_ACTION: usize = 64;
 
-/// Records of a step when a database is closed, and steps for which that waits; after the next opening purge goes on.
+/// Records of a step when a database is closed, and steps for which that waits; after the next startup purge goes on.
 const RECORDS_PER_STEP: usize = 1024;
 const STEPS_AT_CLOSE: usize = 512;
 
@@ -101,7 +101,7 @@ impl Purge {
         self.horizon.load(Acquire)
     }
 
-    /// Purges up to `records` undo records and finish records; whether anything was done. Outside actions; does I/O.
+    /// Purges up to `records` undo records and finish records; whether anything was done. Outside mini-transactions; does I/O.
     pub(crate) fn step(&self, core: &Core, records: usize) -> Result<bool> {
         core.health.check()?;
         let Some(mut buffers) = self.buffers.try_lock() else { return Ok(false) };
@@ -119,12 +119,12 @@ impl Purge {
     }
 
     /// Looks at up to `records` undo records and finish records of transactions that not all snapshots see, when an old snapshot holds
-    /// purge up, and removes what nobody sees ([`super::purge_between`]); whether there is more to do. Outside actions; does I/O.
+    /// purge up, and removes what nobody sees ([`super::interval_gc`]); whether there is more to do. Outside mini-transactions; does I/O.
     pub(crate) fn step_between(&self, core: &Core, records: usize) -> Result<bool> {
         core.health.check()?;
         let Some(mut buffers) = self.buffers.try_lock() else { return Ok(false) };
         let Buffers { record, writer, between } = &mut *buffers;
-        let done = purge_between::step(core, between, record, writer, records);
+        let done = interval_gc::step(core, between, record, writer, records);
         writer.release();
         done
     }
@@ -260,7 +260,7 @@ pub(super) fn marks_entry(row: &UndoRow<'_>, entry: &UndoEntry<'_>) -> bool {
 }
 
 /// Removes, in the indexes whose numbers `is_wanted` (0 is that of the rows), the entries and the row that the operation has marked as deleted, as far as `is_dead` says so
-/// of delete mark and version. How many have gone. To do it again does nothing, so purge need not move on in the same action.
+/// of delete mark and version. How many have gone. To do it again does nothing, so purge need not move on in the same mini-transaction.
 pub(super) fn remove_marked(
     core: &Core,
     table: &Table,
@@ -285,8 +285,8 @@ pub(super) fn remove_marked(
     }
     change::prepare(table, change, paths)?;
     core.make_room(Need::Back, 4 * change.steps_count())?;
-    let action = core.pool.enter();
-    core.must("purging a row", change::apply(&action, table, change, paths, None))?;
+    let mtr = core.pool.enter();
+    core.must("purging a row", change::apply(&mtr, table, change, paths, None))?;
     Ok(change.steps_count())
 }
 
@@ -295,24 +295,24 @@ fn before(at: PurgeState, head: &UndoHead) -> PurgeState {
     PurgeState { head: head.prev, undo_no: at.undo_no - 1, freed_pages: 0, ..at }
 }
 
-fn pass(core: &Core, action: &Action<'_>, ended: &Ended) -> Result<()> {
-    core.must("purging a transaction", core.undo.pass(action, ended.next, &ended.end))
+fn pass(core: &Core, mtr: &MiniTransaction<'_>, ended: &Ended) -> Result<()> {
+    core.must("purging a transaction", core.undo.pass(mtr, ended.next, &ended.end))
 }
 
-/// Notes in the action that purges a record that it is done with; with the last one the transaction is passed. Where to go
+/// Notes in the mini-transaction that purges a record that it is done with; with the last one the transaction is passed. Where to go
 /// on, if there is more.
 fn note_purged(
     core: &Core,
-    action: &Action<'_>,
+    mtr: &MiniTransaction<'_>,
     ended: &Ended,
     at: PurgeState,
     head: &UndoHead,
 ) -> Result<Purged> {
     let at = before(at, head);
     if at.head == UndoPtr(0) {
-        return pass(core, action, ended).map(|()| Purged::Passed);
+        return pass(core, mtr, ended).map(|()| Purged::Passed);
     }
-    core.undo.note_purge(action, at);
+    core.undo.note_purge(mtr, at);
     Ok(Purged::GoOn(at))
 }
 
@@ -334,21 +334,21 @@ fn free_of_record(
     reach::mark("large value left behind freed");
     loop {
         core.make_room(Need::Back, FREED_PER_ACTION)?;
-        let action = core.pool.enter();
+        let mtr = core.pool.enter();
         let from = (at.freed_pages as usize).min(data.len());
         let to = (from + FREED_PER_ACTION).min(data.len());
         if planted::is_on("txn: free large values before noting it") {
-            data.iter().chain(&index).for_each(|&page| core.pool.free(&action, page));
-            drop(action);
+            data.iter().chain(&index).for_each(|&page| core.pool.free(&mtr, page));
+            drop(mtr);
             core.checkpoint()?;
             return note_purged(core, &core.pool.enter(), ended, at, head);
         }
-        data.iter().take(to).skip(from).for_each(|&page| core.pool.free(&action, page));
+        data.iter().take(to).skip(from).for_each(|&page| core.pool.free(&mtr, page));
         at.freed_pages = to as u64;
         if to == data.len() {
-            index.iter().for_each(|&page| core.pool.free(&action, page));
-            return note_purged(core, &action, ended, at, head);
+            index.iter().for_each(|&page| core.pool.free(&mtr, page));
+            return note_purged(core, &mtr, ended, at, head);
         }
-        core.undo.note_purge(&action, at);
+        core.undo.note_purge(&mtr, at);
     }
 }

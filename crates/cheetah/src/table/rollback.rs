@@ -1,18 +1,18 @@
 //! How transactions end: taking them back, commits, and the finish records that [`super::purge`] follows.
 //!
 //! Invariants
-//!   I1  One undo record is taken back by one action, which also logs UNDO with the record's number (C5). A crash
-//!       in a rollback therefore leaves a transaction with fewer records, never a record half taken back. UNDO is logged before the
+//!   I1  One undo record is rolled back by one mini-transaction, which also logs UNDO with the record's number (C5). A crash
+//!       in a rollback therefore leaves a transaction with fewer records, never a record half rolled back. UNDO is logged before the
 //!       trees change: from then on the row may be free, and the record of whoever changes it next must come behind.
 //!   I2  ABORT is logged after the last UNDO.
-//!   I3  The end of a transaction is one action under the mutex of stamps: COMMIT or ABORT in the log, its finish record in the
-//!       undo log, row counts, and only then is it published (M1). So a generation has all of it or nothing.
-//!   I4  A record of a dropped or fenced table is skipped: its trees are, or will be, freed as a whole.
-//!   I5  Damage met at the opening of the database, or in what that has left over, fences the table; else it leaves the transaction with its locks, for
-//!       another attempt ([`super::unfinished`]) or the next opening.
-//!   I6  Taken back with its transaction, a row is free. Taken back alone it stays locked, by a lock in place of the version that
+//!   I3  The end of a transaction is one mini-transaction under the mutex of stamps: COMMIT or ABORT in the log, its finish record in the
+//!       undo log, row counts, and only then is it published (M1). So an epoch has all of it or nothing.
+//!   I4  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as a whole.
+//!   I5  Damage met at the startup of the database, or in what that has left over, quarantines the table; else it leaves the transaction with its locks, for
+//!       another attempt ([`super::unfinished`]) or the next startup.
+//!   I6  Rolled back with its transaction, a row is free. Rolled back alone it stays locked, by a lock in place of the version that
 //!       was one; a row that goes by that is free.
-//!   I7  Merging pages afterwards is no part of the work: it may fail, and the record is taken back all the same.
+//!   I7  Merging pages afterwards is no part of the work: it may fail, and the record is rolled back all the same.
 
 use super::change;
 use super::core::{Core, Counters, Need};
@@ -20,19 +20,19 @@ use super::handle::Table;
 use super::large::{Buffers, Unclaimed};
 use super::prepared;
 use super::row_op::Writer;
-use super::unseen::{self, Places};
+use super::shadow::{self, Places};
 use crate::base::{planted, reach, Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr};
 use crate::format::log_record::{LogRecord, RowOp};
 use crate::format::state::TxnState;
 use crate::format::undo_record::{
     decode_body, Before, UndoBody, UndoFinish, UndoHead, UndoRow, FINISH_BYTES_MAX, HEAD_BYTES,
 };
-use crate::pool::Action;
+use crate::pool::MiniTransaction;
 use crate::txn::{Outcome, Slot};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
-/// What becomes of the locks of rows that are taken back (I6).
+/// What becomes of the locks of rows that are rolled back (I6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rows<'a> {
     /// Those of tables that are locked as a whole need none.
@@ -42,7 +42,7 @@ enum Rows<'a> {
     AreFree,
 }
 
-/// Takes back everything that the transaction did after its undo record number `undo_no`; it has the tables in `whole` locked
+/// Rolls back everything that the transaction did after its undo record number `undo_no`; it has the tables in `whole` locked
 /// exclusively. `LockTableFull` when there is no room for the locks of the rows (I6): then it has to be rolled back as a whole.
 /// By the transaction's own thread.
 pub(crate) fn roll_back_to(
@@ -52,13 +52,19 @@ pub(crate) fn roll_back_to(
     whole: &[TableId],
     writer: &mut Writer,
 ) -> Result<()> {
-    take_back(core, slot, undo_no, Rows::StayLocked { whole }, writer)
+    undo_down_to(core, slot, undo_no, Rows::StayLocked { whole }, writer)
 }
 
-fn take_back(core: &Core, slot: &Arc<Slot>, undo_no: u64, rows: Rows<'_>, writer: &mut Writer) -> Result<()> {
+fn undo_down_to(
+    core: &Core,
+    slot: &Arc<Slot>,
+    undo_no: u64,
+    rows: Rows<'_>,
+    writer: &mut Writer,
+) -> Result<()> {
     writer.unclaimed.clear();
     while slot.state().undo_no > undo_no {
-        take_back_newest(core, slot, rows, writer)?;
+        roll_back_newest(core, slot, rows, writer)?;
     }
     Ok(())
 }
@@ -85,25 +91,25 @@ pub(crate) fn roll_back_some(
     let undo_no = slot.state().undo_no;
     let keep = undo_no.saturating_sub(records as u64);
     let left = u64::from(planted::is_on("rollback: leave the first change"));
-    take_back(core, slot, keep.max(left), Rows::AreFree, writer)?;
+    undo_down_to(core, slot, keep.max(left), Rows::AreFree, writer)?;
     if keep > 0 {
         return Ok(false);
     }
     end(core, slot, Outcome::Aborted)?;
-    unseen::drop_of(core, slot.txn());
+    shadow::drop_of(core, slot.txn());
     Counters::add(&core.counters.rollbacks);
     Ok(true)
 }
 
-/// Ends the transaction in one action (I3), which redo repeats without logging. Returns where its record in the log ends.
+/// Ends the transaction in one mini-transaction (I3), which redo repeats without logging. Returns where its record in the log ends.
 pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
     make_room_to_end(core, slot.txn())?;
     end_in_place(core, slot, outcome)
 }
 
-/// Makes room for the end of a transaction. Outside actions; may wait and do I/O.
+/// Makes room for the end of a transaction. Outside mini-transactions; may wait and do I/O.
 pub(crate) fn make_room_to_end(core: &Core, txn: TxnId) -> Result<()> {
-    let pages = core.undo.pages_needed(FINISH_BYTES_MAX) + unseen::pages_needed(core, txn);
+    let pages = core.undo.pages_needed(FINISH_BYTES_MAX) + shadow::pages_needed(core, txn);
     core.make_room(Need::Back, pages)
 }
 
@@ -113,16 +119,16 @@ fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
         Outcome::Aborted => Ok(None),
     };
     let mut places = core.must("looking for the places of loads", places)?;
-    let action = core.pool.enter();
+    let mtr = core.pool.enter();
     if let Some(places) = &mut places {
-        core.must("giving loads their places", places.write(&action))?;
+        core.must("giving loads their places", places.write(&mtr))?;
     }
     let end = core.versions.finish(slot.txn(), outcome, |stamp| {
         let end = match outcome {
-            Outcome::Committed => append(core, &action, &LogRecord::Commit(slot.txn(), stamp))?,
-            Outcome::Aborted => append(core, &action, &LogRecord::Abort(slot.txn()))?,
+            Outcome::Committed => append(core, &mtr, &LogRecord::Commit(slot.txn(), stamp))?,
+            Outcome::Aborted => append(core, &mtr, &LogRecord::Abort(slot.txn()))?,
         };
-        append_finish(core, &action, slot, stamp, outcome);
+        append_finish(core, &mtr, slot, stamp, outcome);
         if let Some(places) = &places {
             places.take(stamp);
         }
@@ -136,30 +142,30 @@ fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
     core.must("the end of a transaction", end)
 }
 
-fn append(core: &Core, action: &Action<'_>, record: &LogRecord<'_>) -> Result<Lsn> {
+fn append(core: &Core, mtr: &MiniTransaction<'_>, record: &LogRecord<'_>) -> Result<Lsn> {
     let mut bytes = Vec::with_capacity(24);
     record.encode(&mut bytes);
-    core.append(action, &bytes)
+    core.append(mtr, &bytes)
 }
 
 /// What purge will meet. A transaction that leaves nothing behind has no chain there.
-fn append_finish(core: &Core, action: &Action<'_>, slot: &Slot, stamp: u64, outcome: Outcome) {
+fn append_finish(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, stamp: u64, outcome: Outcome) {
     let TxnState { txn, head, first, undo_no, .. } = *slot.state();
     let committed = outcome == Outcome::Committed;
     let leaves_garbage =
         committed && slot.leaves_garbage() && !planted::is_on("txn: forget the large values left behind");
     let (head, undo_no) = if leaves_garbage { (head, undo_no) } else { (UndoPtr(0), 0) };
     if first != UndoPtr(0) {
-        core.undo.append_finish(action, txn, &UndoFinish { stamp, committed, head, first, undo_no });
+        core.undo.append_finish(mtr, txn, &UndoFinish { stamp, committed, head, first, undo_no });
     }
 }
 
 /// Takes the newest undo record back; also how redo repeats an UNDO.
-pub(crate) fn take_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
-    take_back_newest(core, slot, Rows::AreFree, writer)
+pub(crate) fn roll_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
+    roll_back_newest(core, slot, Rows::AreFree, writer)
 }
 
-fn take_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut Writer) -> Result<()> {
+fn roll_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut Writer) -> Result<()> {
     let state = *slot.state();
     let mut record = std::mem::take(&mut writer.buffers.undo);
     let head = core.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
@@ -169,10 +175,10 @@ fn take_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut 
         || Error::corrupt(format!("undo record at {}", state.head), "it is no step of its transaction");
     let table = body.table().ok_or_else(no_step)?;
     let mut done = match &body {
-        UndoBody::Row(row) => take_back_row(core, slot, (&head, row), rows, writer),
+        UndoBody::Row(row) => roll_back_row(core, slot, (&head, row), rows, writer),
         UndoBody::Blob(blob) => {
             let pages = blob.pages.iter().chain(&blob.index_pages).copied().collect::<Vec<_>>();
-            take_back_pages(core, slot, &head, blob.table, &pages, &writer.buffers)
+            roll_back_pages(core, slot, &head, blob.table, &pages, &writer.buffers)
         }
         UndoBody::Finish(_) => Err(no_step()),
     };
@@ -186,8 +192,8 @@ fn take_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut 
     done
 }
 
-/// Takes back large values that no row operation has taken over.
-pub(crate) fn take_back_large_values(
+/// Rolls back large values that no row operation has taken over.
+pub(crate) fn roll_back_large_values(
     core: &Core,
     slot: &Arc<Slot>,
     unclaimed: &mut Unclaimed,
@@ -206,7 +212,7 @@ pub(crate) fn take_back_large_values(
         };
         encode_undo_record(&state, buffers);
         let pages = blob.pages.iter().chain(&blob.index_pages).copied().collect::<Vec<_>>();
-        take_back_pages(core, slot, &head, blob.table, &pages, buffers)?;
+        roll_back_pages(core, slot, &head, blob.table, &pages, buffers)?;
         buffers.undo = record;
     }
 }
@@ -216,7 +222,7 @@ fn encode_undo_record(state: &TxnState, buffers: &mut Buffers) {
     LogRecord::Undo(state.txn, state.undo_no).encode(&mut buffers.log);
 }
 
-fn take_back_row(
+fn roll_back_row(
     core: &Core,
     slot: &Slot,
     (head, row): (&UndoHead, &UndoRow<'_>),
@@ -224,12 +230,12 @@ fn take_back_row(
     writer: &mut Writer,
 ) -> Result<()> {
     core.catalog.using(row.table, |table| match table {
-        Some(table) => take_back_row_of(core, table, slot, (head, row), rows, writer),
+        Some(table) => roll_back_row_of(core, table, slot, (head, row), rows, writer),
         None => leave_record(core, slot, head, &writer.buffers),
     })
 }
 
-fn take_back_row_of(
+fn roll_back_row_of(
     core: &Core,
     table: &Table,
     slot: &Slot,
@@ -237,7 +243,7 @@ fn take_back_row_of(
     rows: Rows<'_>,
     writer: &mut Writer,
 ) -> Result<()> {
-    reach::mark("row taken back");
+    reach::mark("row rolled back");
     let old = (row.op != RowOp::Insert).then_some(row.old_key);
     let new = (row.op != RowOp::Delete && !row.new_key.is_empty()).then_some(row.new_key);
     let locks = slot.owner().map(|owner| (owner, table.clustered().def().id));
@@ -256,7 +262,7 @@ fn take_back_row_of(
     drop(standing);
     if let Some((owner, tree)) = locks {
         let is_own = row.marked.as_ref().is_some_and(is_by_own);
-        let are_free = rows == Rows::AreFree || planted::is_on("savepoint: let go of what is taken back");
+        let are_free = rows == Rows::AreFree || planted::is_on("savepoint: let go of what is rolled back");
         let freed = old.filter(|_| are_free).into_iter().chain(new.filter(|_| are_free || !is_own));
         freed.for_each(|key| core.locks.release_row(owner, tree, key));
     }
@@ -265,7 +271,7 @@ fn take_back_row_of(
     Ok(())
 }
 
-/// The action that takes a row operation back, as it is planned (I1).
+/// The mini-transaction that takes a row operation back, as it is planned (I1).
 fn apply_backward(
     core: &Core,
     slot: &Slot,
@@ -273,24 +279,24 @@ fn apply_backward(
     table: &Table,
     writer: &mut Writer,
 ) -> Result<()> {
-    let action = core.pool.enter();
+    let mtr = core.pool.enter();
     let logs_late = planted::is_on("rollback: log when the row is free already");
     if !logs_late {
-        log_undo(core, &action, &writer.buffers)?;
+        log_undo(core, &mtr, &writer.buffers)?;
     }
     let own = (head.txn, UndoPtr(0));
-    let applied = change::apply(&action, table, &writer.change, &mut writer.paths, Some(own));
+    let applied = change::apply(&mtr, table, &writer.change, &mut writer.paths, Some(own));
     core.must("a rollback", applied)?;
     slot.count_rows(table.id(), writer.change.rows());
     if logs_late {
         std::thread::yield_now();
-        log_undo(core, &action, &writer.buffers)?;
+        log_undo(core, &mtr, &writer.buffers)?;
     }
     step_back(&mut slot.state(), head);
     Ok(())
 }
 
-fn take_back_pages(
+fn roll_back_pages(
     core: &Core,
     slot: &Slot,
     head: &UndoHead,
@@ -299,12 +305,12 @@ fn take_back_pages(
     buffers: &Buffers,
 ) -> Result<()> {
     core.catalog.using(table, |table| match table {
-        Some(table) => take_back_pages_of(core, slot, head, table, pages, buffers),
+        Some(table) => roll_back_pages_of(core, slot, head, table, pages, buffers),
         None => leave_record(core, slot, head, buffers),
     })
 }
 
-fn take_back_pages_of(
+fn roll_back_pages_of(
     core: &Core,
     slot: &Slot,
     head: &UndoHead,
@@ -313,11 +319,11 @@ fn take_back_pages_of(
     buffers: &Buffers,
 ) -> Result<()> {
     check_owner(core, table.blob_owner(), pages)?;
-    reach::mark("large value taken back");
+    reach::mark("large value rolled back");
     core.make_room(Need::Back, pages.len())?;
-    let action = core.pool.enter();
-    log_undo(core, &action, buffers)?;
-    pages.iter().for_each(|&page| core.pool.free(&action, page));
+    let mtr = core.pool.enter();
+    log_undo(core, &mtr, buffers)?;
+    pages.iter().for_each(|&page| core.pool.free(&mtr, page));
     step_back(&mut slot.state(), head);
     Ok(())
 }
@@ -325,16 +331,16 @@ fn take_back_pages_of(
 /// Takes a record back that needs no change of pages.
 fn leave_record(core: &Core, slot: &Slot, head: &UndoHead, buffers: &Buffers) -> Result<()> {
     core.make_room(Need::Back, 0)?;
-    let action = core.pool.enter();
-    log_undo(core, &action, buffers)?;
+    let mtr = core.pool.enter();
+    log_undo(core, &mtr, buffers)?;
     step_back(&mut slot.state(), head);
     Ok(())
 }
 
-/// Logs that the newest record is taken back (I1).
-fn log_undo(core: &Core, action: &Action<'_>, buffers: &Buffers) -> Result<()> {
-    if !planted::is_on("txn: take back without logging it") {
-        core.append(action, &buffers.log)?;
+/// Logs that the newest record is rolled back (I1).
+fn log_undo(core: &Core, mtr: &MiniTransaction<'_>, buffers: &Buffers) -> Result<()> {
+    if !planted::is_on("txn: roll back without logging it") {
+        core.append(mtr, &buffers.log)?;
     }
     Ok(())
 }
@@ -348,7 +354,7 @@ fn step_back(state: &mut TxnState, head: &UndoHead) {
 /// Commits. Returns where the log must be durable before the commit may be acknowledged.
 pub(crate) fn commit(core: &Core, slot: &Slot) -> Result<Lsn> {
     if slot.state().xid.is_none() {
-        unseen::check_whole(core, slot.txn())?;
+        shadow::check_whole(core, slot.txn())?;
     }
     let room = make_room_to_end(core, slot.txn());
     // A prepared one has its room, and may not be refused.
@@ -358,7 +364,7 @@ pub(crate) fn commit(core: &Core, slot: &Slot) -> Result<Lsn> {
     commit_in_place(core, slot)
 }
 
-/// As [`commit`], in the room that the caller has made: waits for nothing but a flip, and fails only with the engine.
+/// As [`commit`], in the room that the caller has made: waits for nothing but an epoch switch, and fails only with the engine.
 pub(crate) fn commit_in_place(core: &Core, slot: &Slot) -> Result<Lsn> {
     let end = end_in_place(core, slot, Outcome::Committed)?;
     Counters::add(&core.counters.commits);

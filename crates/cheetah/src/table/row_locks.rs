@@ -2,7 +2,7 @@
 //! others have locked. When it does what, and what it holds then, says [`super::row_op`].
 
 use super::handle::Table;
-use super::locker::{Asked, Locked, Maker, Patience};
+use super::locker::{Asked, Locked, Patience, VersionWriter};
 use super::row_op::{Locks, Target, Writer};
 use super::spec::{NewRow, SecondaryEntry};
 use crate::base::{planted, Error, Result, TreeId};
@@ -85,17 +85,17 @@ impl Writer {
             let (is_live, version) =
                 cursor.record().map_or((false, None), |record| (!record.is_marked(), record.version));
             let is_own_row = change.op != RowOp::Insert && existing == change.get(change.old_key);
-            let maker = on.locks.map_or(Maker::Own, |locks| locks.locker.maker_of(version));
+            let writer = on.locks.map_or(VersionWriter::Own, |locks| locks.locker.writer_of(version));
             if !cursor.is_fresh() {
                 on.check_interrupted()?;
-                // What was copied may have been taken back before its maker was asked for.
+                // What was copied may have been rolled back before its writer was asked for.
                 found = cursor.seek(SeekMode::AtLeast, entry.key)?;
                 continue;
             }
-            let is_decided = maker == Maker::Own || duplicate.as_deref() == Some(existing);
-            match maker {
+            let is_decided = writer == VersionWriter::Own || duplicate.as_deref() == Some(existing);
+            match writer {
                 _ if is_own_row => {}
-                Maker::Other(_) => return Ok(Some(existing.to_vec())),
+                VersionWriter::Other(_) => return Ok(Some(existing.to_vec())),
                 _ if !is_live => {}
                 _ if is_decided => {
                     let (index_no, existing) = (entry.index_no, existing.to_vec());

@@ -1,16 +1,16 @@
 //! Insert, update and delete of a row with all its index entries, forward and at redo.
 //!
 //! Order: lock the rows of the old and of the new key, look (old row, old entries, uniqueness, and delete-marked records
-//! where something new comes), write large values, pin every page, make room; then one action does it all: undo record, trees
+//! where something new comes), write large values, pin every page, make room; then one mini-transaction does it all: undo record, trees
 //! and row count, log record. The locks keep other writers away from the row, and its standing ([`super::standing`]) purge,
-//! so what was looked at still holds in the action.
+//! so what was looked at still holds in the mini-transaction.
 //!
 //! What somebody else has in the way, a row with the same unique key or a locked range, is waited for with nothing held but
 //! locks, and then all begins again. Ranges are asked for before anything is changed, and once more afterwards: a scan that has
 //! locked one in between has not seen what came, so that goes again; a later one sees it.
 //!
 //! Invariants
-//!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were written are taken back.
+//!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were written are rolled back.
 //!   I2  Redo runs the same code with the values that the log carries, without uniqueness checks and locks; without undo records too,
 //!       if it knows that the transaction commits.
 //!   I3  Once it is done, its versions are the locks of its rows: those that were asked for are given back.
@@ -56,8 +56,8 @@ enum Attempt {
     Done,
     /// Nothing has changed.
     Wait(Obstacle),
-    /// It is done, and is to be taken back.
-    TakeBack(Obstacle),
+    /// It is done, and is to be rolled back.
+    RollBack(Obstacle),
 }
 
 /// Who writes, and where.
@@ -125,7 +125,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Repeats a logged row operation, of a transaction that `commits` for certain or may have to be taken back.
+    /// Repeats a logged row operation, of a transaction that `commits` for certain or may have to be rolled back.
     pub(crate) fn redo(
         &mut self,
         on: Target<'_>,
@@ -230,8 +230,8 @@ impl Writer {
             let obstacle = match self.attempt(on, op, old_key, new, old_entries)? {
                 Attempt::Done => return Ok(()),
                 Attempt::Wait(obstacle) => obstacle,
-                Attempt::TakeBack(obstacle) => {
-                    reach::mark("row operation taken back for a range");
+                Attempt::RollBack(obstacle) => {
+                    reach::mark("row operation rolled back for a range");
                     rollback::roll_back_to(on.core, on.slot, before, &[], self)?;
                     obstacle
                 }
@@ -270,11 +270,11 @@ impl Writer {
         }
         let done = self.build_and_execute(on, new);
         if done.is_err() && core.health.check().is_ok() {
-            rollback::take_back_large_values(core, slot, &mut self.unclaimed, &mut self.buffers)?;
+            rollback::roll_back_large_values(core, slot, &mut self.unclaimed, &mut self.buffers)?;
         }
         done?;
         match self.range_of_others(on)?.filter(|_| !planted::is_on("rows: do not ask for ranges again")) {
-            Some(obstacle) => Ok(Attempt::TakeBack(obstacle)),
+            Some(obstacle) => Ok(Attempt::RollBack(obstacle)),
             None => Ok(Attempt::Done),
         }
     }
@@ -399,7 +399,7 @@ impl Writer {
     }
 }
 
-/// Refuses keys and payloads that are too long for their trees, so that nothing can be refused in the action.
+/// Refuses keys and payloads that are too long for their trees, so that nothing can be refused in the mini-transaction.
 pub(super) fn check_limits(table: &Table, new: Option<&NewRow<'_>>) -> Result<()> {
     let Some(new) = new else { return Ok(()) };
     let key_max =

@@ -1,7 +1,7 @@
 //! Keeps purge away from rows that somebody is about to change.
 //!
 //! A writer looks at what is in the places that its operation will touch, prepares, perhaps waits, and then changes
-//! them in one action. Other writers are kept out by locks; purge takes no locks, but removes delete-marked records, which is
+//! them in one mini-transaction. Other writers are kept out by locks; purge takes no locks, but removes delete-marked records, which is
 //! just what a writer may have planned to reuse. So whoever looks takes a *standing* of the row, shared, until
 //! the change is done; purge takes it alone, and comes back later when it cannot have it at once.
 //!

@@ -1,20 +1,20 @@
 //! Rollbacks that go on in the background: those that have met an error, long ones that nobody wants to wait for, and those of
-//! transactions that an opening has found open.
+//! transactions that a startup has found open.
 //!
 //! Invariants
-//!   I1  A rollback here keeps its transaction's locks, and with them the versions of rows that it has still to take back:
+//!   I1  A rollback here keeps its transaction's locks, and with them the versions of rows that it has still to roll back:
 //!       nobody changes those. Consistent reads see nothing of it, as before. Tables that it has locked for changes stay so, and as a
 //!       whole only for a load that is to take their place.
 //!   I2  One thread at a time works on them. One that fails rests for a while, and the others go on.
-//!   I3  Each is in the list of active transactions too, so that every generation has it: what is here when the database
-//!       is closed, or crashes, is finished by the next opening.
+//!   I3  Each is in the list of active transactions too, so that every epoch has it: what is here when the database
+//!       is closed, or crashes, is finished by the next startup.
 //! Locks     `writer`, over I/O; the list, for a moment.
 
 use super::core::{Core, Counters};
 use super::found;
 use super::rollback;
 use super::row_op::Writer;
-use super::unseen;
+use super::shadow;
 use crate::base::{reach, Error, Result, TxnId};
 use crate::txn::{Listed, Owner, Phase, Slot};
 use parking_lot::Mutex;
@@ -26,7 +26,7 @@ const RECORDS_PER_STEP: usize = 256;
 /// Undo records beyond which nobody waits for the rollback of a statement that was killed, or of a client that has gone: a
 /// hundredth of a second or so.
 const RECORDS_WAITED_FOR: u64 = 1000;
-/// Steps for which a database that is closed waits; the next opening goes on.
+/// Steps for which a database that is closed waits; the next startup goes on.
 const STEPS_AT_CLOSE: usize = 512;
 /// How long one that has failed rests.
 const REST_NS: u64 = 1_000_000_000;
@@ -44,7 +44,7 @@ struct Rest {
     slot: Arc<Slot>,
     listed: Listed,
     failed: Mutex<Option<Failure>>,
-    /// Whether an opening has found it.
+    /// Whether a startup has found it.
     is_found: bool,
 }
 
@@ -89,7 +89,7 @@ impl Unfinished {
         self.list.lock().push(Arc::new(Rest::new(slot, listed, false)));
     }
 
-    /// Takes over a transaction that an opening has found open, and locks its tables again (I1). Reads its undo records.
+    /// Takes over a transaction that a startup has found open, and locks its tables again (I1). Reads its undo records.
     pub(crate) fn add_found(&self, core: &Core, slot: &Arc<Slot>) -> Result<()> {
         let (listed, _) = found::take_over(core, slot)?;
         self.list.lock().push(Arc::new(Rest::new(Arc::clone(slot), listed, true)));
@@ -156,7 +156,7 @@ impl Unfinished {
 }
 
 fn release_whole_tables(core: &Core, slot: &Slot, listed: &Listed) {
-    core.locks.release_whole_tables(listed.owner(), &unseen::targets_of(core, slot.txn()));
+    core.locks.release_whole_tables(listed.owner(), &shadow::targets_of(core, slot.txn()));
 }
 
 /// Goes on with one; whether it is finished.

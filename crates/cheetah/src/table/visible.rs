@@ -20,12 +20,12 @@
 //!
 //! Why the order of the two reads is right: an operation touches the row first and then its entries, and whoever takes it back, or
 //! purges it, goes the other way round. So an operation that was in an entry before the row was read is in the row's chain, or was
-//! taken back, and then it has gone from the entry before it went from the row: the entry read afterwards does not
+//! rolled back, and then it has gone from the entry before it went from the row: the entry read afterwards does not
 //! show it. Each start over means that somebody else has got on.
 //!
 //! Invariants
 //!   I1  The snapshot was open before the record was copied, and stays open: what it does not see is neither purged nor forgotten
-//!       (H8), and its undo records are there, also those of operations that were taken back (C6).
+//!       (H8), and its undo records are there, also those of operations that were rolled back (C6).
 //!   I2  Pointers lead to older records only, so each walk ends; every record must be about this transaction, table and key.
 //!   I3  A key that moves leaves one row for another: each place has its own chain, as the entry's key contains that of the row.
 
@@ -182,16 +182,16 @@ impl View<'_> {
         Ok(told)
     }
 
-    /// Follows the chain of `record`, the newest of `key`, to the version that is seen; `unseen` gets the operations that are not,
+    /// Follows the chain of `record`, the newest of `key`, to the version that is seen; `shadow` gets the operations that are not,
     /// newest first.
     fn walk(
         self,
         key: &[u8],
         record: RecordRef<'_>,
         out: &mut Vec<u8>,
-        mut unseen: impl FnMut(&UndoRow<'_>),
+        mut shadow: impl FnMut(&UndoRow<'_>),
     ) -> Result<Found> {
-        let Some(mut version) = self.unseen(record.version) else {
+        let Some(mut version) = self.shadow(record.version) else {
             let is_gone = record.is_marked() && !planted::is_on("visible: do not look at delete marks");
             return Ok(if is_gone { Found::Absent } else { Found::AsIs });
         };
@@ -209,9 +209,9 @@ impl View<'_> {
                 Some(before) => before,
                 None => return Ok(Found::Absent),
             };
-            unseen(row);
+            shadow(row);
             let goes_on = !planted::is_on("visible: go back one version only");
-            match self.unseen(before.version).filter(|_| goes_on) {
+            match self.shadow(before.version).filter(|_| goes_on) {
                 Some((_, older)) if older >= at => return Err(not_of(at, "it leads to a newer one")),
                 Some(older) => version = older,
                 None if is_live || planted::is_on("visible: take a deleted version for a row") => {
@@ -239,7 +239,7 @@ impl View<'_> {
     }
 
     /// The version, unless the snapshot sees it.
-    fn unseen(self, version: Option<(TxnId, UndoPtr)>) -> Option<(TxnId, UndoPtr)> {
+    fn shadow(self, version: Option<(TxnId, UndoPtr)>) -> Option<(TxnId, UndoPtr)> {
         version.filter(|(txn, _)| !self.reader.sees(*txn, self.own))
     }
 

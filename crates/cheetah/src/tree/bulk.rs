@@ -1,11 +1,11 @@
 //! Building a tree from records that come in key order.
 //!
-//! Each level collects entries until they fill a page (`packing.rs`), cuts off a page's worth, writes it in a short action
+//! Each level collects entries until they fill a page (`packing.rs`), cuts off a page's worth, writes it in a short mini-transaction
 //! and hands its lower fence to the level above. The root is written last: until then the tree is empty for
 //! everybody else.
 //!
 //! Invariants
-//!   I1  A page is written once, with its final fences; its right neighbour is allocated in the same action.
+//!   I1  A page is written once, with its final fences; its right neighbour is allocated in the same mini-transaction.
 //! Errors    After an error, or when dropped unfinished, the pages written so far belong to the tree but are not
 //!           part of it: the caller frees the tree as a whole.
 
@@ -55,7 +55,7 @@ impl Tree {
 
 impl Builder {
     /// Adds a record; its key must be above the last one. `Exists` if it is the same, and nothing is added. May do
-    /// I/O and opens actions: call it outside of any.
+    /// I/O and opens mini-transactions: call it outside of any.
     pub fn push(&mut self, key: &[u8], record: RecordRef<'_>) -> Result<Changed> {
         self.tree.check_limits(key, &record)?;
         if self.records > 0 && key <= self.last_key.as_slice() {
@@ -94,10 +94,10 @@ impl Builder {
         self.tree.pool.settle_first_dictionary(self.tree.def.id)?;
         let root = self.tree.root_page()?;
         {
-            let action = self.tree.pool.enter();
+            let mtr = self.tree.pool.enter();
             debug_assert_eq!(PageView::new(&root.read()).count(), 0, "only an empty tree is built");
             let all = &self.levels[level].packing;
-            all.write(&mut root.write(&action), self.tree.def.id, level as u8, all.count(), &Fences::ALL);
+            all.write(&mut root.write(&mtr), self.tree.def.id, level as u8, all.count(), &Fences::ALL);
         }
         self.let_write();
         Ok(self.records)
@@ -126,13 +126,13 @@ impl Builder {
         let (count, high) = full.cut(level == 0, self.target_bytes());
         let (id, height) = (tree.def.id, level as u8);
         let page = {
-            let action = tree.pool.enter();
-            let page = page.unwrap_or_else(|| tree.pool.allocate(&action, id, tree.def.class));
-            let next = tree.pool.allocate(&action, id, tree.def.class);
+            let mtr = tree.pool.enter();
+            let page = page.unwrap_or_else(|| tree.pool.allocate(&mtr, id, tree.def.class));
+            let next = tree.pool.allocate(&mtr, id, tree.def.class);
             let rest = Fences { low: &high, high: None, right: PageId::NONE };
-            full.write(&mut next.write(&action), id, height, 0, &rest);
+            full.write(&mut next.write(&mtr), id, height, 0, &rest);
             let fences = Fences { low: full.low(), high: Some(&high), right: next.pid() };
-            full.write(&mut page.write(&action), id, height, count, &fences);
+            full.write(&mut page.write(&mtr), id, height, count, &fences);
             self.levels[level] = Level { packing: full.rest(count, high), page: Some(next) };
             page.pid()
         };
@@ -144,9 +144,9 @@ impl Builder {
         let Level { packing: last, page } = std::mem::take(&mut self.levels[level]);
         let Some(page) = page else { return Ok(()) };
         {
-            let action = self.tree.pool.enter();
+            let mtr = self.tree.pool.enter();
             let fences = Fences { low: last.low(), high: None, right: PageId::NONE };
-            last.write(&mut page.write(&action), self.tree.def.id, level as u8, last.count(), &fences);
+            last.write(&mut page.write(&mtr), self.tree.def.id, level as u8, last.count(), &fences);
         }
         self.post(level, last.low(), page.pid())
     }

@@ -199,7 +199,7 @@ impl Tree {
     }
 
     /// Pins the way from the root to the leaf that covers `key`. Loads pages: may do I/O, so never inside an
-    /// action. Costs one latch when the path still ends in that leaf.
+    /// mini-transaction. Costs one latch when the path still ends in that leaf.
     pub fn prepare(&self, key: &[u8], path: &mut Path) -> Result<()> {
         self.with_prepared(key, path, |_| ())
     }

@@ -5,7 +5,7 @@ use super::stats::{TreeCounts, TreeStats};
 use super::Path;
 use crate::base::{Error, PageId, Result, TreeId};
 use crate::format::page::{build_page, max_cell_bytes, max_key_bytes, PageKind, PageView, RecordRef};
-use crate::pool::{Action, PageClass, PageRef, Pool};
+use crate::pool::{MiniTransaction, PageClass, PageRef, Pool};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct TreeDef {
 pub struct Tree {
     pub(super) pool: Arc<Pool>,
     pub(super) def: TreeDef,
-    /// Held while pages are split or merged. Taken inside actions only.
+    /// Held while pages are split or merged. Taken inside mini-transactions only.
     pub(super) structure: Mutex<()>,
     pub(super) stats: TreeStats,
     cell_bytes_max: usize,
@@ -53,15 +53,15 @@ impl Tree {
     /// pages of that class cannot hold such keys.
     pub fn create(
         pool: &Arc<Pool>,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         id: TreeId,
         class: PageClass,
         key_bytes_max: usize,
     ) -> Result<Self> {
         check_key_limit(pool, class, key_bytes_max)?;
-        let root = pool.allocate(action, id, class);
+        let root = pool.allocate(mtr, id, class);
         let tree = Self::open(pool, TreeDef { id, root: root.pid(), class, key_bytes_max })?;
-        tree.init(&mut root.write(action), 0, &Fences::ALL);
+        tree.init(&mut root.write(mtr), 0, &Fences::ALL);
         Ok(tree)
     }
 

@@ -12,7 +12,7 @@ use super::stats::add;
 use super::{Path, Tree};
 use crate::base::{planted, reach, PageId, Result};
 use crate::format::page::{merge_into, merged_bytes, PageMut, PageView};
-use crate::pool::{Action, PageRef};
+use crate::pool::{MiniTransaction, PageRef};
 
 /// Merges that one call does at most; more are left for the next remove.
 const STEPS_MAX: usize = 64;
@@ -41,7 +41,7 @@ fn merged_bytes_max(left: &PageView<'_>, right: &PageView<'_>) -> usize {
 
 impl Tree {
     /// Merges the leaf of `key`, and pages above it, with neighbours as long as they are small. Call it when a
-    /// remove says so, after its action has been left: this opens actions of its own. Loads pages: may do I/O.
+    /// remove says so, after its mini-transaction has been left: this opens mini-transactions of its own. Loads pages: may do I/O.
     pub fn merge_if_small(&self, path: &mut Path, key: &[u8]) -> Result<()> {
         for _ in 0..STEPS_MAX {
             self.prepare(key, path)?;
@@ -49,10 +49,10 @@ impl Tree {
             let is_latched = planted::is_on("tree: enter the gate with a latch held");
             let latched = path.leaf().filter(|_| is_latched).cloned();
             let _latch = latched.as_ref().map(PageRef::read);
-            let action = self.pool.enter();
+            let mtr = self.pool.enter();
             let _structure = self.structure.lock();
             self.settle(path, key)?;
-            if !self.merge_step(&action, &path.pages, key)? {
+            if !self.merge_step(&mtr, &path.pages, key)? {
                 break;
             }
         }
@@ -77,7 +77,7 @@ impl Tree {
     }
 
     /// Does the lowest merge that is possible on the exact path `pages`.
-    fn merge_step(&self, action: &Action<'_>, pages: &[PageRef], key: &[u8]) -> Result<bool> {
+    fn merge_step(&self, mtr: &MiniTransaction<'_>, pages: &[PageRef], key: &[u8]) -> Result<bool> {
         for pair in pages.windows(2).rev() {
             if !is_small(&PageView::new(&pair[1].read())) {
                 continue;
@@ -85,22 +85,28 @@ impl Tree {
             let pairs = sibling_pairs(&PageView::new(&pair[0].read()), key);
             for (left, right) in pairs {
                 if let (Some(left), Some(right)) = (self.load(left)?, self.load(right)?) {
-                    if self.merge_pair(action, &pair[0], &left, &right) {
+                    if self.merge_pair(mtr, &pair[0], &left, &right) {
                         return Ok(true);
                     }
                 }
             }
         }
         match pages {
-            [root, child, ..] => Ok(self.collapse_root(action, root, child)),
+            [root, child, ..] => Ok(self.collapse_root(mtr, root, child)),
             _ => Ok(false),
         }
     }
 
     /// Moves everything of `right` into `left`, if the page holds it.
-    fn merge_pair(&self, action: &Action<'_>, parent: &PageRef, left: &PageRef, right: &PageRef) -> bool {
-        let mut left = left.write(action);
-        let mut right = right.write(action);
+    fn merge_pair(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        parent: &PageRef,
+        left: &PageRef,
+        right: &PageRef,
+    ) -> bool {
+        let mut left = left.write(mtr);
+        let mut right = right.write(mtr);
         let (left_view, right_view) = (PageView::new(&left), PageView::new(&right));
         if merged_bytes(left_view, right_view) > merged_bytes_max(&left_view, &right_view) {
             return false;
@@ -109,7 +115,7 @@ impl Tree {
         if merge_into(left_view, right_view, &mut merged).is_err() {
             return false;
         }
-        let mut parent = parent.write(action);
+        let mut parent = parent.write(mtr);
         let posted = PageView::new(&parent).search(right_view.low());
         let slot = posted.expect("I1 of splits: every page is posted in its parent");
         reach::mark(if left_view.is_leaf() { "merge_leaf" } else { "merge_inner" });
@@ -118,24 +124,24 @@ impl Tree {
         PageMut::new(&mut parent).remove(slot);
         let freed = right.pid();
         drop((left, right, parent));
-        self.pool.free(action, freed);
+        self.pool.free(mtr, freed);
         add(&self.stats.merges);
         true
     }
 
     /// Takes the content of `child` up into the root, if it is the only child.
-    fn collapse_root(&self, action: &Action<'_>, root: &PageRef, child: &PageRef) -> bool {
-        let mut root = root.write(action);
+    fn collapse_root(&self, mtr: &MiniTransaction<'_>, root: &PageRef, child: &PageRef) -> bool {
+        let mut root = root.write(mtr);
         if PageView::new(&root).count() != 1 {
             return false;
         }
-        let mut child = child.write(action);
+        let mut child = child.write(mtr);
         reach::mark("collapse_root");
         root.copy_from_slice(&child);
         PageMut::new(&mut child).set_dead();
         let freed = child.pid();
         drop((root, child));
-        self.pool.free(action, freed);
+        self.pool.free(mtr, freed);
         add(&self.stats.merges);
         true
     }

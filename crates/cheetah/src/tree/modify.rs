@@ -1,8 +1,8 @@
-//! Changing one record inside an action: insert, replace, remove.
+//! Changing one record inside a mini-transaction: insert, replace, remove.
 //!
 //! Invariants
 //!   I1  The leaf is checked again under its exclusive latch: between `prepare` and now it may have been split,
-//!       merged or freed. Then the path is corrected, at worst by a new descent inside the action.
+//!       merged or freed. Then the path is corrected, at worst by a new descent inside the mini-transaction.
 //!   I2  A change that finds no room splits first (see [`super::split`]); it fails only with an I/O error, and
 //!       then nothing has been changed.
 //! Locks     One leaf latch at a time, unless the tree's structure mutex is held.
@@ -12,7 +12,7 @@ use super::merge::worth_merging;
 use super::{Path, Tree};
 use crate::base::{reach, Result};
 use crate::format::page::{NoRoom, PageMut, PageView, Pending, RecordRef};
-use crate::pool::{Action, PageRef, WriteGuard};
+use crate::pool::{MiniTransaction, PageRef, WriteGuard};
 
 /// What became of an insert or a replace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +32,7 @@ pub enum Changed {
 pub enum Removed {
     /// There was no such key.
     Absent,
-    /// It is gone; `small` asks for [`Tree::merge_if_small`] once the action is left.
+    /// It is gone; `small` asks for [`Tree::merge_if_small`] once the mini-transaction is left.
     Gone {
         /// The leaf has become small enough to look for a neighbour to merge with.
         small: bool,
@@ -89,32 +89,32 @@ impl Tree {
     /// of reading and of disk space; after an error nothing has been changed.
     pub fn insert(
         &self,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         path: &mut Path,
         key: &[u8],
         record: RecordRef<'_>,
     ) -> Result<Changed> {
         self.check_limits(key, &record)?;
-        self.write(action, path, key, Write::Insert(record))
+        self.write(mtr, path, key, Write::Insert(record))
     }
 
     /// Replaces the record of `key`. Otherwise as [`insert`](Self::insert).
     pub fn replace(
         &self,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         path: &mut Path,
         key: &[u8],
         record: RecordRef<'_>,
     ) -> Result<Changed> {
         self.check_limits(key, &record)?;
-        self.write(action, path, key, Write::Replace(record))
+        self.write(mtr, path, key, Write::Replace(record))
     }
 
     /// Removes the record of `key`.
-    pub fn remove(&self, action: &Action<'_>, path: &mut Path, key: &[u8]) -> Result<Removed> {
+    pub fn remove(&self, mtr: &MiniTransaction<'_>, path: &mut Path, key: &[u8]) -> Result<Removed> {
         loop {
             let leaf = self.leaf_of(path, key)?;
-            let mut guard = leaf.write(action);
+            let mut guard = leaf.write(mtr);
             if !self.is_leaf_of(&PageView::new(&guard), key) {
                 drop(guard);
                 path.release();
@@ -128,10 +128,16 @@ impl Tree {
         }
     }
 
-    fn write(&self, action: &Action<'_>, path: &mut Path, key: &[u8], write: Write<'_>) -> Result<Changed> {
+    fn write(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        path: &mut Path,
+        key: &[u8],
+        write: Write<'_>,
+    ) -> Result<Changed> {
         loop {
             let leaf = self.leaf_of(path, key)?;
-            let mut guard = leaf.write(action);
+            let mut guard = leaf.write(mtr);
             if !self.is_leaf_of(&PageView::new(&guard), key) {
                 drop(guard);
                 path.release();
@@ -141,14 +147,14 @@ impl Tree {
                 return Ok(changed);
             }
             // Versions that nobody asks for any more take room that a split would have to find.
-            if PageMut::new(&mut guard).freeze_below(self.pool.frozen_below(action)) {
+            if PageMut::new(&mut guard).freeze_below(self.pool.frozen_below(mtr)) {
                 if let Ok(changed) = write.attempt(&mut guard, key) {
                     reach::mark("room made by freezing");
                     return Ok(changed);
                 }
             }
             drop(guard);
-            return self.split_and_write(action, path, key, write);
+            return self.split_and_write(mtr, path, key, write);
         }
     }
 

@@ -3,10 +3,10 @@
 //! Invariants
 //!   I1  One step splits one page whose parent has room for the separator, or the root, and posts the separator
 //!       under the same latches. So no page is ever missing in its parent but for the time of those latches, a
-//!       generation contains whole steps only, and a search has to move right only when it overtook a split.
+//!       epoch contains whole steps only, and a search has to move right only when it overtook a split.
 //!   I2  All loading is done before the first change of a step; the rest of the step cannot fail.
 //!   I3  The root's page number never changes: its content moves to two new pages below it (H9).
-//! Locks     The structure mutex is taken inside the action and never held while entering one. With it held, page
+//! Locks     The structure mutex is taken inside the mini-transaction and never held while entering one. With it held, page
 //!           latches are taken upwards, child before parent; nobody else holds one latch and waits for another.
 //! Source    Graefe, "Modern B-tree techniques" 2011. We do not split several levels at once: a parent without
 //!           room is split in a step of its own first.
@@ -20,7 +20,7 @@ use crate::base::{planted, reach, Result};
 use crate::format::page::{
     plan_split, split_into, PageMut, PageView, RecordRef, Side, SplitPlan, HEADER_BYTES,
 };
-use crate::pool::{Action, PageRef, WriteGuard};
+use crate::pool::{MiniTransaction, PageRef, WriteGuard};
 
 /// Steps of one write: each level may need one, a crowd of other writers a few more.
 const STEPS_MAX: usize = 1000;
@@ -32,7 +32,7 @@ impl Tree {
     /// Makes room for `write` and does it.
     pub(super) fn split_and_write(
         &self,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         path: &mut Path,
         key: &[u8],
         write: Write<'_>,
@@ -40,7 +40,7 @@ impl Tree {
         let _structure = self.structure.lock();
         for _ in 0..STEPS_MAX {
             self.settle(path, key)?;
-            if let Some(changed) = self.split_step(action, path, key, write)? {
+            if let Some(changed) = self.split_step(mtr, path, key, write)? {
                 return Ok(changed);
             }
         }
@@ -78,13 +78,13 @@ impl Tree {
     /// leaf. `None` when another step is needed.
     fn split_step(
         &self,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         path: &mut Path,
         key: &[u8],
         write: Write<'_>,
     ) -> Result<Option<Changed>> {
         let Some((leaf, parents)) = path.pages.split_last() else { return Ok(None) };
-        let mut guard = leaf.write(action);
+        let mut guard = leaf.write(mtr);
         if let Ok(changed) = write.attempt(&mut guard, key) {
             return Ok(Some(changed));
         }
@@ -96,12 +96,12 @@ impl Tree {
         };
         let records_count = view.count();
         let (left, right) = match parents.last() {
-            None => self.split_root(action, &mut guard, &plan),
+            None => self.split_root(mtr, &mut guard, &plan),
             Some(parent) => {
-                let mut parent = parent.write(action);
+                let mut parent = parent.write(mtr);
                 if !has_room_for_child(&PageView::new(&parent), &plan.separator) {
                     drop((guard, parent));
-                    self.split_inner(action, &path.pages, key);
+                    self.split_inner(mtr, &path.pages, key);
                     return Ok(None);
                 }
                 reach::mark("split_leaf");
@@ -109,13 +109,13 @@ impl Tree {
                 if plan.left_count == records_count {
                     self.note_full_leaf(leaf.pid());
                 }
-                (leaf.clone(), self.split_page(action, &mut guard, &mut parent, &plan))
+                (leaf.clone(), self.split_page(mtr, &mut guard, &mut parent, &plan))
             }
         };
         drop(guard);
         let half = if plan.pending_side == Side::Left { left } else { right };
         // Another writer may fill the half before it is latched again: then `None`, and there is one more step.
-        let changed = write.attempt(&mut half.write(action), key).ok();
+        let changed = write.attempt(&mut half.write(mtr), key).ok();
         if !parents.is_empty() {
             path.pages.pop();
         }
@@ -124,17 +124,17 @@ impl Tree {
     }
 
     /// Splits the lowest inner page of the exact path whose parent has room for its separator, or the root.
-    fn split_inner(&self, action: &Action<'_>, pages: &[PageRef], key: &[u8]) {
+    fn split_inner(&self, mtr: &MiniTransaction<'_>, pages: &[PageRef], key: &[u8]) {
         for depth in (0..pages.len() - 1).rev() {
-            let mut guard = pages[depth].write(action);
+            let mut guard = pages[depth].write(mtr);
             let plan = plan_inner_split(&PageView::new(&guard), key);
             if depth == 0 {
-                self.split_root(action, &mut guard, &plan);
+                self.split_root(mtr, &mut guard, &plan);
                 return;
             }
-            let mut parent = pages[depth - 1].write(action);
+            let mut parent = pages[depth - 1].write(mtr);
             if has_room_for_child(&PageView::new(&parent), &plan.separator) {
-                self.split_page(action, &mut guard, &mut parent, &plan);
+                self.split_page(mtr, &mut guard, &mut parent, &plan);
                 reach::mark("split_inner");
                 return;
             }
@@ -144,15 +144,15 @@ impl Tree {
     /// Moves the right part of `page` to a new right neighbour and posts that in `parent`.
     fn split_page(
         &self,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         page: &mut WriteGuard<'_>,
         parent: &mut WriteGuard<'_>,
         plan: &SplitPlan,
     ) -> PageRef {
         add(&self.stats.splits);
-        let right = self.pool.allocate(action, self.def.id, self.def.class);
+        let right = self.pool.allocate(mtr, self.def.id, self.def.class);
         let old = page.to_vec();
-        split_into(PageView::new(&old), plan, right.pid(), page, &mut right.write(action));
+        split_into(PageView::new(&old), plan, right.pid(), page, &mut right.write(mtr));
         let (Ok(slot) | Err(slot)) = PageView::new(parent).search(&plan.separator);
         PageMut::new(parent)
             .insert_child(slot, &plan.separator, right.pid())
@@ -163,20 +163,20 @@ impl Tree {
     /// Moves the content of the root to two new pages; the root becomes their parent.
     fn split_root(
         &self,
-        action: &Action<'_>,
+        mtr: &MiniTransaction<'_>,
         root: &mut WriteGuard<'_>,
         plan: &SplitPlan,
     ) -> (PageRef, PageRef) {
         add(&self.stats.splits);
         reach::mark("split_root");
-        let left = self.pool.allocate(action, self.def.id, self.def.class);
-        let right = self.pool.allocate(action, self.def.id, self.def.class);
+        let left = self.pool.allocate(mtr, self.def.id, self.def.class);
+        let right = self.pool.allocate(mtr, self.def.id, self.def.class);
         let old = PageView::new(root);
         let level = old.level();
-        split_into(old, plan, right.pid(), &mut left.write(action), &mut right.write(action));
+        split_into(old, plan, right.pid(), &mut left.write(mtr), &mut right.write(mtr));
         if planted::is_on("tree: let the root move") {
-            let moved = self.pool.allocate(action, self.def.id, self.def.class);
-            self.fill_root(&mut moved.write(action), level + 1, [&left, &right], &plan.separator);
+            let moved = self.pool.allocate(mtr, self.def.id, self.def.class);
+            self.fill_root(&mut moved.write(mtr), level + 1, [&left, &right], &plan.separator);
         } else {
             self.fill_root(root, level + 1, [&left, &right], &plan.separator);
         }

@@ -2,10 +2,10 @@
 //! changed so far. Numbers, outcomes and their order are [`super::Versions`]'.
 //!
 //! Invariants
-//!   I1  A transaction is listed from before its first undo record until the action that appends its finish record. What it
+//!   I1  A transaction is listed from before its first undo record until the mini-transaction that appends its finish record. What it
 //!       leaves behind then is purge's, which follows the undo log.
-//!   I2  A slot is locked inside actions only, or by those who hold nothing else: while no action runs, all
-//!       slots can be read (the flip does).
+//!   I2  A slot is locked inside mini-transactions only, or by those who hold nothing else: while no mini-transaction runs, all
+//!       slots can be read (the epoch switch does).
 //! Locks     the list, then one slot; then the undo log's.
 
 use super::Owner;
@@ -22,9 +22,9 @@ pub struct Slot {
     txn: TxnId,
     state: Mutex<TxnState>,
     /// Whether an undo record may name something that purge has to remove once the transaction has committed. Not part of
-    /// the generation state: a transaction that comes from there is looked through.
+    /// the epoch state: a transaction that comes from there is looked through.
     leaves_garbage: AtomicBool,
-    /// By how much it has changed the number of rows of tables. Not part of the generation state either.
+    /// By how much it has changed the number of rows of tables. Not part of the epoch state either.
     rows: Mutex<BTreeMap<TableId, i64>>,
     /// Who has its locks; 0 while nobody is known.
     owner: AtomicU64,
@@ -99,7 +99,7 @@ impl Slot {
 pub struct Active(Mutex<BTreeMap<TxnId, Arc<Slot>>>);
 
 impl Active {
-    /// The transactions of a generation's state.
+    /// The transactions of an epoch's state.
     pub fn new(txns: &[TxnState]) -> Self {
         let slot = |state: &TxnState| (state.txn, Slot::new(*state, true));
         Self(Mutex::new(txns.iter().map(slot).collect()))
@@ -141,7 +141,7 @@ impl Active {
         self.len() == 0
     }
 
-    /// The transactions that have appended undo records or promised something; for the flip, when no action runs.
+    /// The transactions that have appended undo records or promised something; for the epoch switch, when no mini-transaction runs.
     pub fn snapshot(&self) -> Vec<TxnState> {
         let states = self.slots().iter().map(|slot| *slot.state()).collect::<Vec<_>>();
         states.into_iter().filter(|state| state.first != UndoPtr(0) || state.xid.is_some()).collect()
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_flip_sees_the_transactions_that_have_appended_records_taken_back_or_not() {
+    fn the_epoch_switch_sees_the_transactions_that_have_appended_records_rolled_back_or_not() {
         let active = Active::new(&[]);
         active.get_or_start(TxnId(1));
         active.get_or_start(TxnId(2)).state().first = UndoPtr(8);

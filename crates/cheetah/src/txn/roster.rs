@@ -27,7 +27,7 @@ pub enum Phase {
     Idle,
     /// It reads and writes.
     Running,
-    /// It is being taken back.
+    /// It is being rolled back.
     RollingBack,
     /// It is being committed.
     Committing,

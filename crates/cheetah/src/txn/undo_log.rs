@@ -7,17 +7,17 @@
 //!   I2  A pointer is the offset of a byte since the creation of the database, so pointers are never reused.
 //!   I3  A page counts the transactions whose oldest record begins in it and whose finish record purge has not passed: its
 //!       *live* ones. A page goes only from the front, when it counts none and lies wholly before the place of purge. So a
-//!       record stays until its transaction has been passed, whether it was taken back or not: somebody may still follow a
+//!       record stays until its transaction has been passed, whether it was rolled back or not: somebody may still follow a
 //!       pointer to it.
-//!   I4  Directory, counts and the place of purge are part of the generation state: the flip sees them and the pages of one
-//!       moment, as they change inside actions only.
+//!   I4  Directory, counts and the place of purge are part of the epoch state: the epoch switch sees them and the pages of one
+//!       moment, as they change inside mini-transactions only.
 //!   I5  Every read checks the transaction, and the number if it is known. Nobody reads behind the end that it has seen
 //!       under the mutex, so nobody sees part of a record.
-//!   I6  With the last record of a transaction its finish record is passed, in one action: a purge that has begun and has
+//!   I6  With the last record of a transaction its finish record is passed, in one mini-transaction: a purge that has begun and has
 //!       nothing left to do would look as if it had not begun.
 //! Records are contiguous in the stream and may cross page borders. Page number i of the stream holds the offsets
 //! from i * C, where C is what a page holds.
-//! Locks     one mutex over directory and places, taken inside actions or for a lookup; page latches come after.
+//! Locks     one mutex over directory and places, taken inside mini-transactions or for a lookup; page latches come after.
 
 use crate::base::{planted, reach, Error, PageId, Result, TreeId, TxnId, UndoPtr};
 use crate::format::page::{build_content, content_capacity, PageKind, PageMut, PageView};
@@ -25,7 +25,7 @@ use crate::format::state::{PurgeState, TxnState, UndoPage};
 use crate::format::undo_record::{
     self, decode_body, decode_head, UndoBody, UndoFinish, UndoHead, HEAD_BYTES,
 };
-use crate::pool::{Action, PageClass, PageRef, Pool};
+use crate::pool::{MiniTransaction, PageClass, PageRef, Pool};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// What stands before the first record: offset 0 means "none", so no record may start there.
 const FIRST_BYTES: [u8; 8] = *b"CHEETAHU";
 
-/// Pages freed in one action when the tail moves: bounds how long a flip waits.
+/// Pages freed in one mini-transaction when the tail moves: bounds how long an epoch switch waits.
 const FREED_PER_ACTION: usize = 32;
 
 /// Records that one search for a finish record passes over: bounds how long a commit takes that purges a little.
@@ -42,7 +42,7 @@ const RECORDS_PER_SEARCH: usize = 2048;
 /// Longest record accepted when reading: beyond it the length is damaged.
 const RECORD_BYTES_MAX: u32 = 1 << 26;
 
-/// Where the log was at a flip.
+/// Where the log was at an epoch switch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct UndoStart {
     /// Number of the first page in the stream.
@@ -81,7 +81,7 @@ pub struct UndoLog {
 }
 
 impl UndoLog {
-    /// Opens the log where a generation left it; reads its last page.
+    /// Opens the log where an epoch left it; reads its last page.
     pub fn open(pool: Arc<Pool>, start: UndoStart) -> Result<Self> {
         let page_capacity = content_capacity(PageClass::Base.bytes(pool.page_bytes())) as u64;
         let UndoStart { first_page, end, pages, purge } = start;
@@ -101,7 +101,7 @@ impl UndoLog {
         Ok(Self { pool, page_capacity, stream: Mutex::new(stream) })
     }
 
-    /// Directory and places, for the flip.
+    /// Directory and places, for the epoch switch.
     pub fn snapshot(&self) -> UndoStart {
         let stream = self.stream.lock();
         let pages = stream.pages.iter().copied().collect();
@@ -135,9 +135,9 @@ impl UndoLog {
     }
 
     /// Appends a record built in `record` as the newest of the transaction, whose state moves on to it. Returns where it is.
-    pub fn append(&self, action: &Action<'_>, state: &mut TxnState, record: &[u8]) -> UndoPtr {
+    pub fn append(&self, mtr: &MiniTransaction<'_>, state: &mut TxnState, record: &[u8]) -> UndoPtr {
         let mut stream = self.stream.lock();
-        let at = self.append_record(action, &mut stream, record);
+        let at = self.append_record(mtr, &mut stream, record);
         state.head = at;
         state.undo_no += 1;
         let is_again =
@@ -153,37 +153,37 @@ impl UndoLog {
     }
 
     /// Appends the finish record of a transaction that has appended records, as the last thing about it.
-    pub fn append_finish(&self, action: &Action<'_>, txn: TxnId, end: &UndoFinish) {
+    pub fn append_finish(&self, mtr: &MiniTransaction<'_>, txn: TxnId, end: &UndoFinish) {
         let mut record = Vec::with_capacity(undo_record::FINISH_BYTES_MAX);
         undo_record::start(&mut record, txn, 0, UndoPtr(0));
         undo_record::put_finish(&mut record, end);
         undo_record::finish(&mut record);
-        self.append_record(action, &mut self.stream.lock(), &record);
+        self.append_record(mtr, &mut self.stream.lock(), &record);
     }
 
-    fn append_record(&self, action: &Action<'_>, stream: &mut Stream, record: &[u8]) -> UndoPtr {
+    fn append_record(&self, mtr: &MiniTransaction<'_>, stream: &mut Stream, record: &[u8]) -> UndoPtr {
         if stream.end == UndoPtr(0) {
-            self.append_bytes(action, stream, &FIRST_BYTES);
+            self.append_bytes(mtr, stream, &FIRST_BYTES);
         }
         let at = stream.end;
-        self.append_bytes(action, stream, record);
+        self.append_bytes(mtr, stream, record);
         at
     }
 
-    fn append_bytes(&self, action: &Action<'_>, stream: &mut Stream, mut rest: &[u8]) {
+    fn append_bytes(&self, mtr: &MiniTransaction<'_>, stream: &mut Stream, mut rest: &[u8]) {
         while !rest.is_empty() {
             let position = (stream.end.0 % self.page_capacity) as usize;
-            let page = self.page_for_append(action, stream);
+            let page = self.page_for_append(mtr, stream);
             let taken = rest.len().min(self.page_capacity as usize - position);
             let (now, later) = rest.split_at(taken);
-            let appended = PageMut::new(&mut page.write(action)).append_content(now);
+            let appended = PageMut::new(&mut page.write(mtr)).append_content(now);
             assert!(appended.is_ok(), "I1: the last undo page ends where the log ends");
             rest = later;
             stream.end.0 += taken as u64;
         }
     }
 
-    fn page_for_append(&self, action: &Action<'_>, stream: &mut Stream) -> PageRef {
+    fn page_for_append(&self, mtr: &MiniTransaction<'_>, stream: &mut Stream) -> PageRef {
         let page_no = stream.end.0 / self.page_capacity;
         if page_no < stream.first_page + stream.pages.len() as u64 {
             if let Some(last) = &stream.last {
@@ -193,9 +193,9 @@ impl UndoLog {
         if stream.pages.is_empty() {
             stream.first_page = page_no;
         }
-        let page = self.pool.allocate(action, TreeId::UNDO, PageClass::Base);
+        let page = self.pool.allocate(mtr, TreeId::UNDO, PageClass::Base);
         let position = page_no * self.page_capacity;
-        build_content(&mut page.write(action), PageKind::Undo, TreeId::UNDO, PageId::NONE, position);
+        build_content(&mut page.write(mtr), PageKind::Undo, TreeId::UNDO, PageId::NONE, position);
         stream.pages.push_back(UndoPage { page: page.pid(), live: 0 });
         stream.last = Some(page.clone());
         page
@@ -278,7 +278,7 @@ impl UndoLog {
     }
 
     /// Hands the bodies of all records from `at`, where one begins, to `end` to `f`, whosever they are. The caller sees to it that none of them goes. Outside
-    /// actions; does I/O.
+    /// mini-transactions; does I/O.
     pub fn each_record(
         &self,
         at: UndoPtr,
@@ -303,7 +303,7 @@ impl UndoLog {
 
     /// Looks for the next finish record that purge has not passed, and reads it into `record`: where the record behind it
     /// begins, its head and its body. `None` at the end of the log, and when the search is to be continued because it has
-    /// passed over many records: [`has_more_to_search`](Self::has_more_to_search). Outside actions; may do I/O.
+    /// passed over many records: [`has_more_to_search`](Self::has_more_to_search). Outside mini-transactions; may do I/O.
     pub fn next_finish(&self, record: &mut Vec<u8>) -> Result<Option<(UndoPtr, UndoHead, UndoFinish)>> {
         let mut at = self.searched_to();
         let found = self.search(&mut at, record);
@@ -374,7 +374,7 @@ impl UndoLog {
     }
 
     /// Notes how far purge is with the transaction whose finish record is the next.
-    pub fn note_purge(&self, _action: &Action<'_>, purge: PurgeState) {
+    pub fn note_purge(&self, _mtr: &MiniTransaction<'_>, purge: PurgeState) {
         let mut stream = self.stream.lock();
         assert!(purge.at == stream.purge.at && purge.head != UndoPtr(0), "I6");
         stream.purge = purge;
@@ -382,7 +382,7 @@ impl UndoLog {
 
     /// Moves the place of purge behind a finish record: its transaction is done with. `Corruption` when the transaction
     /// is not among the live ones.
-    pub fn pass(&self, _action: &Action<'_>, next: UndoPtr, end: &UndoFinish) -> Result<()> {
+    pub fn pass(&self, _mtr: &MiniTransaction<'_>, next: UndoPtr, end: &UndoFinish) -> Result<()> {
         let mut stream = self.stream.lock();
         let is_ahead = stream.purge.at < next && next <= stream.end;
         match stream.page_mut(end.first, self.page_capacity) {
@@ -400,12 +400,12 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Frees pages that nobody needs, a bounded number of them; whether there are more. Never inside an action.
+    /// Frees pages that nobody needs, a bounded number of them; whether there are more. Never inside a mini-transaction.
     pub fn advance_tail(&self) -> bool {
         if !self.stream.lock().has_free_page(self.page_capacity) {
             return false;
         }
-        let action = self.pool.enter();
+        let mtr = self.pool.enter();
         let mut stream = self.stream.lock();
         for _ in 0..FREED_PER_ACTION {
             if !stream.has_free_page(self.page_capacity) {
@@ -417,7 +417,7 @@ impl UndoLog {
                 stream.last = None;
             }
             reach::mark("undo page freed");
-            self.pool.free(&action, page.page);
+            self.pool.free(&mtr, page.page);
         }
         true
     }

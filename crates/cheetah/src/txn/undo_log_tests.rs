@@ -1,4 +1,4 @@
-//! The undo log against a model: random transactions that append, take back, and end; a purge that stops anywhere;
+//! The undo log against a model: random transactions that append, roll back, and end; a purge that stops anywhere;
 //! checkpoints and crashes. No record goes while its transaction is needed, and no page stays that is not.
 
 use super::undo_log::{start_record, UndoLog, UndoStart};
@@ -9,7 +9,7 @@ use crate::format::row::RowShape;
 use crate::format::state::{PurgeState, State, TxnState};
 use crate::format::undo_record::{self, decode_body, UndoBlob, UndoBody, UndoFinish, UndoHead, HEAD_BYTES};
 use crate::pool::testing::Database;
-use crate::pool::{Action, CutState, PageClass, Pool, TreeDef};
+use crate::pool::{CutState, MiniTransaction, PageClass, Pool, TreeDef};
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ struct Record {
 #[derive(Clone, Default)]
 struct Txn {
     state: TxnState,
-    /// Those that have not been taken back.
+    /// Those that have not been rolled back.
     chain: Vec<Record>,
     /// All of them.
     appended: Vec<Record>,
@@ -68,8 +68,8 @@ fn open(db: &Database, state: &State) -> UndoLog {
     UndoLog::open(Arc::clone(&db.pool), start).unwrap()
 }
 
-/// An action for which there is room.
-fn enter(pool: &Pool) -> Action<'_> {
+/// A mini-transaction for which there is room.
+fn enter(pool: &Pool) -> MiniTransaction<'_> {
     pool.make_room(8).unwrap();
     pool.enter()
 }
@@ -91,7 +91,7 @@ fn append(pool: &Pool, log: &UndoLog, txn: &mut Txn, value: u64, filler_bytes: u
 }
 
 /// Takes the newest record back, as a rollback does.
-fn take_back(txn: &mut Txn) {
+fn roll_back(txn: &mut Txn) {
     txn.chain.pop();
     txn.state.head = txn.chain.last().map_or(UndoPtr(0), |record| record.at);
     txn.state.undo_no -= 1;
@@ -145,10 +145,10 @@ impl Run {
         append(&pool, &self.log, &mut self.now.active[no], value, filler_bytes);
     }
 
-    fn take_back(&mut self) {
+    fn roll_back(&mut self) {
         let Some(no) = self.some_active() else { return };
         let count = self.rng.below(self.now.active[no].chain.len() as u64 + 1);
-        (0..count).for_each(|_| take_back(&mut self.now.active[no]));
+        (0..count).for_each(|_| roll_back(&mut self.now.active[no]));
     }
 
     fn end(&mut self) {
@@ -156,7 +156,7 @@ impl Run {
         let mut txn = self.now.active.swap_remove(no);
         let committed = self.rng.chance(0.7);
         if !committed {
-            (0..txn.chain.len()).for_each(|_| take_back(&mut txn));
+            (0..txn.chain.len()).for_each(|_| roll_back(&mut txn));
         }
         if txn.state.first != UndoPtr(0) {
             self.now.next_stamp += 1;
@@ -225,7 +225,7 @@ impl Run {
     fn step(&mut self) {
         match self.rng.below(20) {
             0 | 1 if self.now.active.len() < 6 => self.begin(),
-            2 => self.take_back(),
+            2 => self.roll_back(),
             3 | 4 => self.end(),
             5 => {
                 let records = self.rng.below(40);
@@ -334,7 +334,7 @@ fn a_transaction_that_takes_all_back_and_goes_on_counts_once_from_its_first_reco
     let mut txn = txn(7);
     append(&pool, &log, &mut txn, 1, 900);
     let first = txn.state.first;
-    take_back(&mut txn);
+    roll_back(&mut txn);
     append(&pool, &log, &mut txn, 2, 900);
     assert_eq!((txn.state.first, txn.state.undo_no, log.live_count()), (first, 1, 1));
     end(&pool, &log, &txn, 1, true);

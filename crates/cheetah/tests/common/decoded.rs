@@ -46,8 +46,8 @@ pub(crate) fn statistics_row(bytes: &[u8]) {
     }
 }
 
-/// The state of a generation.
-pub(crate) fn generation_state(bytes: &[u8]) {
+/// The state of an epoch.
+pub(crate) fn epoch_state(bytes: &[u8]) {
     if let Ok(state) = State::decode(bytes) {
         assert_eq!(State::decode(&state.encode()).ok(), Some(state));
     }

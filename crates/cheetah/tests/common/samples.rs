@@ -1,13 +1,13 @@
 //! Good bytes of every format: what the tests of decoders mutate, and what the golden files keep.
 
-use cheetah::base::{Generation, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr, Xid};
+use cheetah::base::{Epoch, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr, Xid};
 use cheetah::format::catalog::{piece_key, IndexDef, TableDef};
 use cheetah::format::image::{self, Codec, Compression, Dictionary, Encoding, Primer, Workspace};
 use cheetah::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow, RowOp};
 use cheetah::format::page::{build_content, build_page, PageBuf, PageKind, RecordFlags, RecordRef};
 use cheetah::format::row::{build_row, Locator, RowShape, VarValue};
 use cheetah::format::row_shapes::{BitRun, OlderShape, ShapeChange};
-use cheetah::format::state::{FencedTable, PurgeState, State, TableState, TxnState, UndoPage};
+use cheetah::format::state::{PurgeState, QuarantinedTable, State, TableState, TxnState, UndoPage};
 use cheetah::format::statistics::IndexStatistics;
 use cheetah::format::undo_record::{self, Before, UndoBlob, UndoBody, UndoEntry, UndoFinish, UndoRow};
 use cheetah::format::{control, log_frame, map_block, segment_header, Location, MapEntry};
@@ -97,7 +97,7 @@ fn image(page: &[u8], codec: Codec, dictionary: Option<&Primer>) -> Vec<u8> {
     let compression = Compression { codec, level: 1 };
     let how = Encoding { shape: &shape(), compression, freeze_below: TxnId(0), dictionary };
     let mut image = Vec::new();
-    Workspace::default().encode(page, PID, Generation(3), &how, &mut image);
+    Workspace::default().encode(page, PID, Epoch(3), &how, &mut image);
     image::seal(&mut image, ADDRESS);
     image
 }
@@ -138,7 +138,7 @@ pub(crate) fn control_copy() -> Vec<u8> {
         features: control::Features::default(),
         identity: control::Identity { uuid: [7; 16], incarnation: 2 },
         sequence: 12,
-        generation: Generation(5),
+        epoch: Epoch(5),
         log_start: Lsn(4096),
         next_map_file: 4,
         next_segment: SegmentId(8),
@@ -219,7 +219,7 @@ pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
     vec![row, piece_key(TableId(7), 1).to_vec(), with_shapes]
 }
 
-/// States of generations.
+/// States of epochs.
 pub(crate) fn statistics_rows() -> Vec<Vec<u8>> {
     let of = |rows, distinct: &[u64]| {
         let mut bytes = Vec::new();
@@ -229,7 +229,7 @@ pub(crate) fn statistics_rows() -> Vec<Vec<u8>> {
     vec![of(0, &[]), of(1000, &[1000]), of(1 << 40, &[3, 500, 1 << 39])]
 }
 
-pub(crate) fn generation_states() -> Vec<Vec<u8>> {
+pub(crate) fn epoch_states() -> Vec<Vec<u8>> {
     let xid = Xid::new(1, b"global", b"branch");
     let txn = TxnState { txn: TxnId(7), head: UndoPtr(900), first: UndoPtr(8), undo_no: 3, xid };
     let state = State {
@@ -241,7 +241,7 @@ pub(crate) fn generation_states() -> Vec<Vec<u8>> {
         txns: vec![txn; 3],
         tables: vec![TableState { table: TableId(2), row_count: 5, auto_increment: 6, hidden_key: 7 }; 3],
         dropped_trees: vec![TreeId(17), TreeId(20)],
-        fenced: vec![FencedTable { table: TableId(2), reason: "a page".into() }],
+        quarantined: vec![QuarantinedTable { table: TableId(2), reason: "a page".into() }],
         ..State::default()
     };
     vec![state.encode(), State::default().encode()]

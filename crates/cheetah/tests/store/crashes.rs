@@ -46,7 +46,7 @@ fn explore_seed(seed: u64) -> Result<Report, Failure> {
 }
 
 #[test]
-fn c9_every_power_cut_leaves_a_committed_generation() {
+fn c9_every_power_cut_leaves_a_committed_epoch() {
     let mut report = Report::default();
     for seed in 0..5 {
         report += explore_seed(seed).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
@@ -91,6 +91,6 @@ fn an_orphan_block_that_is_applied_is_caught() {
 }
 
 #[test]
-fn a_segment_unlinked_a_generation_too_early_is_caught() {
-    is_caught("segment: unlink a generation too early");
+fn a_segment_unlinked_an_epoch_too_early_is_caught() {
+    is_caught("segment: unlink an epoch too early");
 }

@@ -13,7 +13,7 @@ fn database() -> (SimDisk, History, u64) {
     (disk, history, newest)
 }
 
-/// The damaged disk must open with the newest generation or be refused for a reason; returns whether it was refused.
+/// The damaged disk must open with the newest epoch or be refused for a reason; returns whether it was refused.
 fn is_refused(disk: &SimDisk, history: &History, newest: u64, what: &str) -> bool {
     match verify(disk, history, newest) {
         Ok(_) => false,
@@ -32,7 +32,7 @@ fn every_flipped_byte_of_the_control_file_is_repaired_by_the_other_copy() {
         damaged.flip("CONTROL", offset, (offset % 8) as u8).unwrap();
         assert!(!is_refused(&damaged, &history, newest, &format!("byte {offset}")));
         damaged.flip("CONTROL", (offset + 4096) % 8192, 0).unwrap();
-        verify(&damaged, &history, newest).expect("the opening has repaired the damaged copy");
+        verify(&damaged, &history, newest).expect("the startup has repaired the damaged copy");
     }
 }
 

@@ -9,7 +9,7 @@ use std::io;
 
 const CHECKPOINTS: usize = 6;
 
-/// Like `run`, but goes on after a refusal as the engine does: the generation is given up and its changes go along with
+/// Like `run`, but goes on after a refusal as the engine does: the epoch is given up and its changes go along with
 /// the next. Returns how often it was refused.
 fn run_on(disk: &SimDisk, history: &mut History, seed: u64, acknowledged: &mut u64) -> Result<u64> {
     let mut rng = Rng::new(seed);
@@ -24,16 +24,16 @@ fn run_on(disk: &SimDisk, history: &mut History, seed: u64, acknowledged: &mut u
     let mut store = Store::open(disk, history)?;
     for _ in 0..CHECKPOINTS {
         refused(store.change_some(&mut rng))?;
-        store.flip(disk, &mut rng, history);
+        store.switch_epoch(disk, &mut rng, history);
         refused(store.change_some(&mut rng))?;
         refused(store.collect_garbage(&mut rng))?;
-        refused(store.commit().map(|generation| *acknowledged = generation))?;
+        refused(store.commit().map(|epoch| *acknowledged = epoch))?;
         refused(store.remove_dead().map(|_| ()))?;
         refused(store.map.merge_if_due().map(|_| ()))?;
     }
     disk.clear_faults();
     disk.set_space(None);
-    store.flip(disk, &mut rng, history);
+    store.switch_epoch(disk, &mut rng, history);
     let last = store.commit()?;
     *acknowledged = last;
     assert_eq!(verify(&disk.snapshot(), history, last), Ok(last), "what was given up is not lost");
@@ -57,7 +57,7 @@ fn survives(fault: Fault, seed: u64, image_seed: u64) -> u64 {
     let (disk, mut history, mut acknowledged) = (SimDisk::new(), empty_history(), 0);
     let what = format!("{fault:?} with seed {seed}");
     disk.inject(fault);
-    // Refused while opening, there is nothing to go on with; a failed sync stops everything.
+    // Refused during startup, there is nothing to go on with; a failed sync stops everything.
     let refusals = run_on(&disk, &mut history, seed, &mut acknowledged).unwrap_or(0);
     disk.clear_faults();
     for image in 0..4 {

@@ -1,6 +1,6 @@
 //! Segments and page map together: power cuts, damage, full disks and failed syncs, against a model.
 //!
-//! The oracle: after whatever happened, an opening finds exactly the pages and the state of some generation that was
+//! The oracle: after whatever happened, a startup finds exactly the pages and the state of some epoch that was
 //! attempted, not older than the last one acknowledged; every page can be read. Or it says what is wrong.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 use store::{History, Store};
 
-/// A random workload of some checkpoints on `disk`. Every acknowledged generation is told to the disk. Returns how many
+/// A random workload of some checkpoints on `disk`. Every acknowledged epoch is told to the disk. Returns how many
 /// segments were removed.
 fn run(disk: &SimDisk, history: &mut History, seed: u64, checkpoints: usize) -> Result<u64> {
     let mut rng = Rng::new(seed);
@@ -23,13 +23,13 @@ fn run(disk: &SimDisk, history: &mut History, seed: u64, checkpoints: usize) -> 
     let mut removed = 0;
     for _ in 0..checkpoints {
         store.change_some(&mut rng)?;
-        store.flip(disk, &mut rng, history);
-        // What follows belongs to the next generation, while this one is being written.
+        store.switch_epoch(disk, &mut rng, history);
+        // What follows belongs to the next epoch, while this one is being written.
         store.change_some(&mut rng)?;
         removed += store.remove_dead()?;
         store.collect_garbage(&mut rng)?;
-        let generation = store.commit()?;
-        disk.acknowledge(generation);
+        let epoch = store.commit()?;
+        disk.acknowledge(epoch);
         removed += store.remove_dead()?;
         if rng.chance(0.3) {
             store.map.merge_if_due()?;

@@ -19,7 +19,7 @@ fn barriers_stand_in_the_order_of_the_documentation() {
     store.durable.start_trace();
     let mut checkpoint = |store: &mut Store| {
         store.put(PageId(1), vec![1; 100], Stream::Hot).unwrap();
-        store.flip(&disk, &mut rng, &mut history);
+        store.switch_epoch(&disk, &mut rng, &mut history);
         store.commit().unwrap();
     };
     checkpoint(&mut store);

@@ -1,6 +1,6 @@
 //! A pool without frames: pages are written as soon as they change. And the history that it must keep.
 
-use cheetah::base::{Config, Error, Generation, Health, Lsn, PageId, Result, TreeId};
+use cheetah::base::{Config, Epoch, Error, Health, Lsn, PageId, Result, TreeId};
 use cheetah::durable::Durable;
 use cheetah::page_map::{Commit, MapEntry, MapStore};
 use cheetah::segment::{Segments, Stream};
@@ -12,16 +12,16 @@ use std::sync::Arc;
 pub(crate) const UUID: [u8; 16] = *b"a test database.";
 const PAGES: u64 = 40;
 
-/// What a generation holds.
+/// What an epoch holds.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Snapshot {
     pages: BTreeMap<PageId, Vec<u8>>,
     state: Vec<u8>,
-    /// How many changes the disk had seen when the generation was flipped.
+    /// How many changes the disk had seen when the epoch was flipped.
     pub(crate) attempted_at: u64,
 }
 
-/// Every generation attempted so far.
+/// Every epoch attempted so far.
 pub(crate) type History = BTreeMap<u64, Snapshot>;
 
 /// The history of a database that has just been created.
@@ -34,9 +34,9 @@ pub(crate) fn config() -> Config {
     Config { segment_bytes: 8 << 10, ..Config::tiny() }
 }
 
-/// A generation between its flip and its commit.
+/// An epoch between its flip and its commit.
 struct Frozen {
-    generation: Generation,
+    epoch: Epoch,
     changes: BTreeMap<PageId, Option<MapEntry>>,
     state: Vec<u8>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Store {
     pub(crate) segments: Segments,
     pages: BTreeMap<PageId, (MapEntry, Vec<u8>)>,
     changes: BTreeMap<PageId, Option<MapEntry>>,
-    generation: Generation,
+    epoch: Epoch,
     frozen: Option<Frozen>,
 }
 
@@ -66,22 +66,22 @@ impl Store {
         let (identity, next_segment) = (opened.identity, opened.next_segment);
         let segments = Segments::open(durable.clone(), &opened.config, identity, next_segment)?;
         entries.values().for_each(|entry| segments.retain(&entry.location));
-        segments.loaded(opened.generation)?;
+        segments.loaded(opened.epoch)?;
         let mut store = Store {
             durable,
             map: opened.store,
             segments,
             pages: BTreeMap::new(),
             changes: BTreeMap::new(),
-            generation: opened.first_generation,
+            epoch: opened.first_epoch,
             frozen: None,
         };
         store.read_pages(entries)?;
-        let expected = history.get(&opened.generation.0).expect("the generation was attempted");
+        let expected = history.get(&opened.epoch.0).expect("the epoch was attempted");
         let found = (&store.contents(), &state);
-        assert_eq!(found, (&expected.pages, &expected.state), "generation {}", opened.generation);
-        assert!(opened.first_generation.0 > *history.keys().next_back().unwrap(), "numbers are not reused");
-        assert_eq!(opened.log_start, Lsn(opened.generation.0));
+        assert_eq!(found, (&expected.pages, &expected.state), "epoch {}", opened.epoch);
+        assert!(opened.first_epoch.0 > *history.keys().next_back().unwrap(), "numbers are not reused");
+        assert_eq!(opened.log_start, Lsn(opened.epoch.0));
         Ok(store)
     }
 
@@ -118,7 +118,7 @@ impl Store {
         let location = self.segments.append(stream, &mut image(pid, &content))?;
         let entry = MapEntry { tree: TreeId(1 + pid.0 as u32 % 3), location };
         if let Some((old, _)) = self.pages.insert(pid, (entry, content)) {
-            self.segments.release(&old.location, self.generation);
+            self.segments.release(&old.location, self.epoch);
         }
         self.changes.insert(pid, Some(entry));
         Ok(())
@@ -126,7 +126,7 @@ impl Store {
 
     fn remove(&mut self, pid: PageId) {
         if let Some((old, _)) = self.pages.remove(&pid) {
-            self.segments.release(&old.location, self.generation);
+            self.segments.release(&old.location, self.epoch);
             self.changes.insert(pid, None);
         }
     }
@@ -149,46 +149,46 @@ impl Store {
         live.into_iter().try_for_each(|(pid, content)| self.put(pid, content, Stream::Cold))
     }
 
-    /// Ends the generation: what it holds is written into the history. Changes of a generation that failed go along.
-    pub(crate) fn flip(&mut self, disk: &SimDisk, rng: &mut Rng, history: &mut History) {
+    /// Ends the epoch: what it holds is written into the history. Changes of an epoch that failed go along.
+    pub(crate) fn switch_epoch(&mut self, disk: &SimDisk, rng: &mut Rng, history: &mut History) {
         let len = if rng.chance(0.2) { 3000 } else { rng.below(100) };
         let state = rng.bytes(len as usize);
         let (pages, attempted_at) = (self.contents(), disk.operations());
-        history.insert(self.generation.0, Snapshot { pages, state: state.clone(), attempted_at });
+        history.insert(self.epoch.0, Snapshot { pages, state: state.clone(), attempted_at });
         let mut changes = std::mem::take(&mut self.changes);
         if let Some(failed) = self.frozen.take() {
             for (pid, entry) in failed.changes {
                 changes.entry(pid).or_insert(entry);
             }
         }
-        self.frozen = Some(Frozen { generation: self.generation, changes, state });
-        self.generation = Generation(self.generation.0 + 1);
+        self.frozen = Some(Frozen { epoch: self.epoch, changes, state });
+        self.epoch = Epoch(self.epoch.0 + 1);
     }
 
-    /// Commits the generation that has been flipped; returns its number.
+    /// Commits the epoch that has been flipped; returns its number.
     pub(crate) fn commit(&mut self) -> Result<u64> {
-        let frozen = self.frozen.as_ref().expect("a flip came before");
+        let frozen = self.frozen.as_ref().expect("an epoch switch came before");
         self.segments.sync()?;
         let mut changes: Vec<_> = frozen.changes.iter().map(|(pid, entry)| (*pid, *entry)).collect();
         self.map.commit(Commit {
-            generation: frozen.generation,
+            epoch: frozen.epoch,
             changes: &mut changes,
             state: &frozen.state,
-            log_start: Lsn(frozen.generation.0),
+            log_start: Lsn(frozen.epoch.0),
             next_segment: self.segments.next_segment(),
         })?;
-        let generation = frozen.generation.0;
+        let epoch = frozen.epoch.0;
         self.frozen = None;
-        Ok(generation)
+        Ok(epoch)
     }
 
     /// Returns how many files went.
     pub(crate) fn remove_dead(&self) -> Result<u64> {
-        self.segments.remove_dead(self.map.generation()).map(|unlinked| unlinked.files_count)
+        self.segments.remove_dead(self.map.epoch()).map(|unlinked| unlinked.files_count)
     }
 }
 
-/// The generations of `all` that had been attempted before operation `operation` of the life that added them to
+/// The epochs of `all` that had been attempted before operation `operation` of the life that added them to
 /// `before`.
 pub(crate) fn attempted(before: &History, all: &History, operation: u64) -> History {
     let known =
@@ -196,18 +196,18 @@ pub(crate) fn attempted(before: &History, all: &History, operation: u64) -> Hist
     all.iter().filter(|(number, s)| known(number, s)).map(|(number, s)| (*number, s.clone())).collect()
 }
 
-/// Opens a disk after whatever happened to it, and says what is wrong with it. Returns the generation found.
+/// Opens a disk after whatever happened to it, and says what is wrong with it. Returns the epoch found.
 pub(crate) fn verify(
     disk: &SimDisk,
     history: &History,
     acknowledged: u64,
 ) -> std::result::Result<u64, String> {
     let store = Store::open(disk, history).map_err(|e: Error| e.to_string())?;
-    let generation = store.map.generation().0;
-    if generation < acknowledged {
-        return Err(format!("generation {generation}, but {acknowledged} was acknowledged"));
+    let epoch = store.map.epoch().0;
+    if epoch < acknowledged {
+        return Err(format!("epoch {epoch}, but {acknowledged} was acknowledged"));
     }
-    Ok(generation)
+    Ok(epoch)
 }
 
 const HEADER: usize = cheetah::format::image::HEADER_BYTES;

@@ -1,4 +1,4 @@
-//! A transaction that fills the disk and is taken back.
+//! A transaction that fills the disk and is rolled back.
 
 use super::{all_rows, check, insert, open, spec, Row, Rows};
 use cheetah::base::Error;

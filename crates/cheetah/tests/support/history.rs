@@ -125,7 +125,7 @@ impl History {
         Ok(())
     }
 
-    /// Opens the database again, after it was closed or after a power cut; what is open is taken back.
+    /// Opens the database again, after it was closed or after a power cut; what is open is rolled back.
     fn reopen(&mut self) -> Result<()> {
         let sessions = self.readers.drain(..).chain(self.writers.drain(..)).collect::<Vec<_>>();
         if self.rng.chance(0.5) {

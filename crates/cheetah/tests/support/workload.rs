@@ -414,13 +414,13 @@ fn expect_unique(rows: &mut Rows, old_key: Option<u64>, key: u64, new: &Row, don
     Ok(())
 }
 
-/// After an opening no transaction is left, nothing is to be purged, and the undo log has shrunk to its last page.
+/// After a startup no transaction is left, nothing is to be purged, and the undo log has shrunk to its last page.
 fn check_undo_is_empty(db: &Db) -> std::result::Result<(), String> {
     let status = db.status();
     for (name, most) in [("transactions_listed", 0), ("transactions_to_purge", 0), ("undo_pages", 1)] {
         match status.iter().find(|(other, _)| *other == name) {
             Some((_, value)) if *value <= most => {}
-            other => return Err(format!("after an opening, {name} is {other:?}")),
+            other => return Err(format!("after a startup, {name} is {other:?}")),
         }
     }
     Ok(())
@@ -468,7 +468,7 @@ pub fn verify(
     })
 }
 
-/// Opens a database as the server does: with threads that repeat the log, and serving before open transactions are taken back;
+/// Opens a database as the server does: with threads that repeat the log, and serving before open transactions are rolled back;
 /// lets the background do so. Consistent reads see nothing of that.
 fn opened_early(disk: &SimDisk) -> std::result::Result<Db, String> {
     let go_on = || {
@@ -479,7 +479,7 @@ fn opened_early(disk: &SimDisk) -> std::result::Result<Db, String> {
     };
     match go_on() {
         Ok((true, db)) => Ok(db),
-        Ok((false, _)) => Err("rows were seen that were still to be taken back".into()),
+        Ok((false, _)) => Err("rows were seen that were still to be rolled back".into()),
         Err(error) => Err(Error::to_string(&error)),
     }
 }

@@ -5,7 +5,7 @@ use super::dictionary::{Primer, NAME_BYTES};
 use super::header::{ImageHeader, HEADER_BYTES};
 use super::workspace::Workspace;
 use super::{max_raw_bytes, transpose, usable_shape, ALIGN_BYTES};
-use crate::base::{Generation, PageId, TxnId};
+use crate::base::{Epoch, PageId, TxnId};
 use crate::format::page::PageView;
 use crate::format::row::RowShape;
 
@@ -29,7 +29,7 @@ impl Workspace {
         &mut self,
         page: &[u8],
         pid: PageId,
-        generation: Generation,
+        epoch: Epoch,
         how: &Encoding<'_>,
         image: &mut Vec<u8>,
     ) {
@@ -49,7 +49,7 @@ impl Workspace {
         let header = ImageHeader {
             pid,
             tree: view.tree(),
-            generation,
+            epoch,
             kind: view.kind(),
             page_bytes: page.len(),
             codec,

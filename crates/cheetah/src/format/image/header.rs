@@ -12,7 +12,7 @@
 //! |        |      | dictionary                                                               |
 //! | 27     | 1    | page size as a power of two: 9 to 16                                     |
 //! | 28     | 4    | CRC-32C of the whole image, these four bytes taken as zero               |
-//! | 32     | 8    | generation it was written for                                            |
+//! | 32     | 8    | epoch it was written for                                            |
 //! | 40     | 4    | tree                                                                     |
 //! | 44     | 3    | length of the content before compression                                 |
 //! | 47     | 1    | number of zero bytes at the end                                          |
@@ -26,7 +26,7 @@
 
 use super::compression::Codec;
 use super::dictionary::{DictionaryName, NAME_BYTES};
-use crate::base::{Generation, PageId, TreeId};
+use crate::base::{Epoch, PageId, TreeId};
 use crate::format::bytes::{ensure, u40_bytes, Defect, Reader};
 use crate::format::page::{PageKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN};
 
@@ -51,8 +51,8 @@ pub struct ImageHeader {
     pub pid: PageId,
     /// The tree that owns it.
     pub tree: TreeId,
-    /// The generation it was written for.
-    pub generation: Generation,
+    /// The epoch it was written for.
+    pub epoch: Epoch,
     /// What the page holds.
     pub kind: PageKind,
     /// Size of the page in memory.
@@ -80,7 +80,7 @@ impl ImageHeader {
         let bytes = [self.version(), self.kind.code(), self.codec_code(), size];
         image[AT_VERSION..AT_VERSION + 4].copy_from_slice(&bytes);
         image[CRC].fill(0);
-        image[32..40].copy_from_slice(&self.generation.0.to_le_bytes());
+        image[32..40].copy_from_slice(&self.epoch.0.to_le_bytes());
         image[40..44].copy_from_slice(&self.tree.0.to_le_bytes());
         image[44..47].copy_from_slice(&(self.raw_bytes as u32).to_le_bytes()[..3]);
         image[47] = padding as u8;
@@ -130,7 +130,7 @@ impl ImageHeader {
         let size_known = (PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&page_bytes);
         ensure(size_known, "impossible page size")?;
         reader.take(4)?;
-        let generation = Generation(reader.u64()?);
+        let epoch = Epoch(reader.u64()?);
         let tree = TreeId(reader.u32()?);
         let [a, b, c, padding] = reader.array()?;
         let raw_bytes = u32::from_le_bytes([a, b, c, 0]) as usize;
@@ -144,8 +144,7 @@ impl ImageHeader {
         let payload_bytes = reader.rest().len().checked_sub(padding.into());
         let payload_bytes = payload_bytes.ok_or(Defect::new("more padding than image"))?;
         ensure(payload_bytes <= raw_bytes, "compressed content longer than plain")?;
-        let header =
-            Self { pid, tree, generation, kind, page_bytes, codec, raw_bytes, payload_bytes, dictionary };
+        let header = Self { pid, tree, epoch, kind, page_bytes, codec, raw_bytes, payload_bytes, dictionary };
         ensure(header.version() <= version, "more than its version of the image format has")?;
         ensure(kind != PageKind::Dictionary || dictionary.is_none(), "a dictionary that needs another")?;
         Ok(header)

@@ -1,7 +1,7 @@
 //! Images of random pages give the same page back; damaged ones are found.
 
 use super::*;
-use crate::base::{Error, ErrorKind, Generation, PageId, TreeId, TxnId, UndoPtr};
+use crate::base::{Epoch, Error, ErrorKind, PageId, TreeId, TxnId, UndoPtr};
 use crate::format::page::*;
 use crate::format::row::{build_row, Locator, VarValue};
 use cheetah_io::rng::Rng;
@@ -139,7 +139,7 @@ fn image_of(rng: &mut Rng, page: &[u8], freeze_below: TxnId) -> (Vec<u8>, Expect
     Workspace::default().encode(
         page,
         PID,
-        Generation(3),
+        Epoch(3),
         &Encoding { shape: &shape, compression, freeze_below, dictionary: None },
         &mut image,
     );
@@ -180,7 +180,7 @@ fn a_page_comes_back_from_its_image() {
         let header = Workspace::default()
             .decode(&image, &expected, &mut back)
             .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        assert_eq!((header.generation, header.page_bytes), (Generation(3), page.len()));
+        assert_eq!((header.epoch, header.page_bytes), (Epoch(3), page.len()));
         assert_same(PageView::new(&back), PageView::new(&page), freeze_below);
     }
 }

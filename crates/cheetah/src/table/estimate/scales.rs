@@ -1,7 +1,7 @@
 //! Weighing pages: their images with each density, and the time that those take.
 
 use super::beside::Sort;
-use crate::base::{Generation, PageId, TreeId, TxnId};
+use crate::base::{Epoch, PageId, TreeId, TxnId};
 use crate::format::image::{seal, Compression, Encoding, Expected, Primer, Workspace, ALIGN_BYTES};
 use crate::format::page::{build_content, PageBuf, PageKind};
 use crate::format::row::RowShape;
@@ -106,7 +106,7 @@ impl Scales {
         let how =
             Encoding { shape, compression: self.densities[no], freeze_below: TxnId(0), dictionary: None };
         let start = self.clock.now_ns();
-        self.workspace.encode(page, PAGE, Generation(1), &how, &mut self.image);
+        self.workspace.encode(page, PAGE, Epoch(1), &how, &mut self.image);
         let encoded = self.clock.now_ns();
         let crc = seal(&mut self.image, ADDRESS);
         let expected = Expected { pid: PAGE, tree: TREE, address: ADDRESS, crc };

@@ -2,7 +2,7 @@
 //!
 //! The first rows are only kept. If there are no more, they are inserted like any others: what follows costs some syncs. Otherwise new
 //! trees are made for the table. Rows go to the clustered tree at once as long as their keys ascend, or to a sorter, and entries of
-//! each secondary index to a sorter of its own; at the end the trees are built from those. Then one action gives
+//! each secondary index to a sorter of its own; at the end the trees are built from those. Then one mini-transaction gives
 //! them to the table, and a checkpoint makes them durable.
 //!
 //! Invariants
@@ -100,7 +100,7 @@ pub(crate) struct Refused {
 #[derive(Debug)]
 pub(crate) struct Load {
     table: Arc<Table>,
-    /// Whose trees are built: the table, or an unseen one that will take its place.
+    /// Whose trees are built: the table, or a shadow one that will take its place.
     into: Arc<Table>,
     /// Whether sorters of others go before its own.
     is_modest: bool,

@@ -86,7 +86,7 @@ fn estimates_over_pages_in_memory_are_within_a_tenth_at_any_width() {
     }
 }
 
-/// After an opening: only the root is there. The last child of the root has no end to measure by.
+/// After a startup: only the root is there. The last child of the root has no end to measure by.
 #[test]
 fn estimates_read_nothing_and_know_a_range_by_its_keys() {
     for (shape, width, most) in

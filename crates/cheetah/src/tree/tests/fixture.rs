@@ -63,8 +63,8 @@ impl Fixture {
     /// An empty tree of that pool.
     pub(super) fn empty(pool: Arc<Pool>) -> Self {
         let tree = {
-            let action = pool.enter();
-            Tree::create(&pool, &action, TreeId(16), PageClass::Base, KEY_BYTES_MAX).unwrap()
+            let mtr = pool.enter();
+            Tree::create(&pool, &mtr, TreeId(16), PageClass::Base, KEY_BYTES_MAX).unwrap()
         };
         Self { pool, tree: Arc::new(tree), path: Path::default(), model: Model::new() }
     }
@@ -99,8 +99,8 @@ impl Fixture {
     pub(super) fn replace(&mut self, key: &[u8], payload: &[u8]) {
         self.pool.make_room(ROOM_PAGES).unwrap();
         self.tree.prepare(key, &mut self.path).unwrap();
-        let action = self.pool.enter();
-        let changed = self.tree.replace(&action, &mut self.path, key, RecordRef::frozen(payload)).unwrap();
+        let mtr = self.pool.enter();
+        let changed = self.tree.replace(&mtr, &mut self.path, key, RecordRef::frozen(payload)).unwrap();
         match self.model.get_mut(key) {
             None => assert_eq!(changed, Changed::Absent),
             Some(old) => {
@@ -149,16 +149,16 @@ impl Fixture {
 pub(super) fn insert(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) -> Changed {
     tree.pool().make_room(ROOM_PAGES).unwrap();
     tree.prepare(key, path).unwrap();
-    let action = tree.pool().enter();
-    tree.insert(&action, path, key, RecordRef::frozen(payload)).unwrap()
+    let mtr = tree.pool().enter();
+    tree.insert(&mtr, path, key, RecordRef::frozen(payload)).unwrap()
 }
 
 pub(super) fn remove(tree: &Tree, path: &mut Path, key: &[u8]) -> bool {
     tree.pool().make_room(ROOM_PAGES).unwrap();
     tree.prepare(key, path).unwrap();
     let removed = {
-        let action = tree.pool().enter();
-        tree.remove(&action, path, key).unwrap()
+        let mtr = tree.pool().enter();
+        tree.remove(&mtr, path, key).unwrap()
     };
     if removed == (Removed::Gone { small: true }) {
         tree.merge_if_small(path, key).unwrap();

@@ -44,12 +44,12 @@ fn records_of_the_largest_size_always_find_room() {
 fn larger_keys_and_records_are_refused() {
     let pool = Pool::in_memory(&Config::tiny());
     let tree = Tree::create(&pool, &pool.enter(), TreeId(16), PageClass::Base, 20).unwrap();
-    let action = pool.enter();
+    let mtr = pool.enter();
     let mut path = Path::default();
-    let long = tree.insert(&action, &mut path, &[1; 21], RecordRef::frozen(b""));
+    let long = tree.insert(&mtr, &mut path, &[1; 21], RecordRef::frozen(b""));
     assert!(matches!(long, Err(Error::Limit { limit: 20, .. })));
-    let large = tree.insert(&action, &mut path, b"k", RecordRef::frozen(&[0; 300]));
+    let large = tree.insert(&mtr, &mut path, b"k", RecordRef::frozen(&[0; 300]));
     assert!(matches!(large, Err(Error::Limit { .. })));
-    drop(action);
+    drop(mtr);
     assert!(Tree::create(&pool, &pool.enter(), TreeId(17), PageClass::Base, 100).is_err());
 }

@@ -87,11 +87,11 @@ fn a_prepared_path_survives_splits_and_merges() {
             fixture.tree.prepare(&key(target), &mut path).unwrap();
             meddle(&mut fixture);
             fixture.remove(&key(target));
-            let action = fixture.pool.enter();
+            let mtr = fixture.pool.enter();
             let record = RecordRef::frozen(b"late");
-            let changed = fixture.tree.insert(&action, &mut path, &key(target), record).unwrap();
+            let changed = fixture.tree.insert(&mtr, &mut path, &key(target), record).unwrap();
             assert_eq!(changed, Changed::Done);
-            drop(action);
+            drop(mtr);
             fixture.model.insert(key(target), b"late".to_vec());
             fixture.check();
         }

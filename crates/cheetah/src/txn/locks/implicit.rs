@@ -46,7 +46,7 @@ impl LockTable {
         Ok(is_converted)
     }
 
-    /// Puts a lock in the place of a version that `owner` takes back while its transaction goes on: it keeps the record. To be
+    /// Puts a lock in the place of a version that `owner` rolls back while its transaction goes on: it keeps the record. To be
     /// called before that, by the owner's own thread. `LockTableFull` if there is no room, even for compressed locks.
     pub fn keep_changed(&self, owner: Owner, tree: TreeId, key: &[u8]) -> Result<()> {
         match self.convert_implicit(owner, tree, key, || true) {
@@ -95,7 +95,7 @@ impl LockTable {
         if is_active() || planted::is_on("locks: convert for a holder that has ended") {
             return Ok(true);
         }
-        if let Some((true, _)) = stripe.take_back(&self.account, request.hash, holder, exclusive) {
+        if let Some((true, _)) = stripe.roll_back(&self.account, request.hash, holder, exclusive) {
             self.owners.remove_point(holder, request.tree, request.hash);
             self.owners.forget_if_unused(holder);
         }

@@ -45,7 +45,7 @@ impl Hold {
         }
     }
 
-    /// None once all requests are taken back.
+    /// None once all requests are rolled back.
     pub(super) fn mode(&self) -> Option<LockMode> {
         match (self.shared_count, self.exclusive_count) {
             (0, 0) => None,
@@ -107,7 +107,7 @@ impl Point {
     }
 
     /// Takes one request back; true when the owner has lost something by that.
-    pub(super) fn take_back(&mut self, owner: Owner, mode: LockMode) -> bool {
+    pub(super) fn roll_back(&mut self, owner: Owner, mode: LockMode) -> bool {
         let Some(hold) = self.hold_mut(owner) else { return false };
         let before = hold.mode();
         match planted::is_on("locks: give back all requests for a row") {

@@ -19,7 +19,7 @@ enum Freed {
 }
 
 impl LockTable {
-    /// Releases everything that `owner` has, takes back what it waits for, and grants what waited for it. In time
+    /// Releases everything that `owner` has, rolls back what it waits for, and grants what waited for it. In time
     /// proportional to its locks.
     pub fn release_all(&self, owner: Owner) {
         let Some(owned) = self.owners.take(owner) else { return };
@@ -120,7 +120,7 @@ impl LockTable {
     /// Whether something was given back.
     pub fn unlock_row(&self, owner: Owner, tree: TreeId, key: &[u8], mode: LockMode) -> bool {
         let hash = hash_key(tree, key);
-        let taken = self.stripes.lock(hash).take_back(&self.account, hash, owner, mode);
+        let taken = self.stripes.lock(hash).roll_back(&self.account, hash, owner, mode);
         let Some((is_last, has_waiters)) = taken else { return false };
         self.after_record(owner, (tree, hash), is_last, has_waiters);
         true
@@ -142,7 +142,7 @@ impl LockTable {
         }
     }
 
-    /// Releases a record altogether, whose insertion the owner has taken back: there is nothing left to wait for.
+    /// Releases a record altogether, whose insertion the owner has rolled back: there is nothing left to wait for.
     pub fn release_row(&self, owner: Owner, tree: TreeId, key: &[u8]) {
         let hash = hash_key(tree, key);
         let removed = self.stripes.lock(hash).remove(&self.account, hash, owner);

@@ -75,7 +75,7 @@ impl Stripe {
 
     /// Takes one request for a record back. None when the owner loses nothing by that, or else whether it has nothing
     /// left, and whether somebody waits.
-    pub(super) fn take_back(
+    pub(super) fn roll_back(
         &mut self,
         account: &Account,
         hash: u64,
@@ -83,7 +83,7 @@ impl Stripe {
         mode: LockMode,
     ) -> Option<(bool, bool)> {
         let point = self.points.get_mut(&hash)?;
-        if !point.take_back(owner, mode) {
+        if !point.roll_back(owner, mode) {
             return None;
         }
         let result = (point.mode_of(owner).is_none(), point.waiters_count > 0);

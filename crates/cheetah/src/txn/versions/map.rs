@@ -2,7 +2,7 @@
 //! much less where the ends of many are the same to all snapshots.
 //!
 //! Invariants
-//!   I1  A number changes once, from active to an end; only an opening makes a frozen one active.
+//!   I1  A number changes once, from active to an end; only a startup makes a frozen one active.
 //!   I2  All numbers of a missing chunk before the newest are frozen. A chunk goes when all of its transactions have ended at
 //!       or before the horizon (H8), also while older ones are active: one forgotten transaction does not keep the map.
 //!   I3  The newest chunk stays. A number behind it has not been given out: active. No number is given out before all
@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub enum Outcome {
     /// Its changes count from its stamp on.
     Committed,
-    /// Its changes have been taken back before its stamp was published.
+    /// Its changes have been rolled back before its stamp was published.
     Aborted,
 }
 
@@ -332,7 +332,7 @@ impl Map {
         chunk.end_txn(txn.0, outcome, stamp);
     }
 
-    /// Makes a frozen transaction before the newest chunk's end active; at an opening.
+    /// Makes a frozen transaction before the newest chunk's end active; at a startup.
     pub(super) fn revive(&self, txn: u64) {
         let no = chunk_no(txn);
         let mut directory = self.directory.lock();
@@ -348,7 +348,7 @@ impl Map {
         self.below.store(settled.below, Ordering::Release);
     }
 
-    /// Makes the numbers from `next` on frozen, and `txn`, which is behind them, active; at an opening.
+    /// Makes the numbers from `next` on frozen, and `txn`, which is behind them, active; at a startup.
     pub(super) fn skip_to(&self, next: u64, txn: u64) {
         self.extend_to(next);
         let mut directory = self.directory.lock();

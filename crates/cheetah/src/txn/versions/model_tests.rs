@@ -30,9 +30,9 @@ impl Number for AtomicU64 {
 const PREEMPTIONS_MAX: usize = 3;
 
 /// One without the fence.
-struct Unfenced(AtomicU64);
+struct NotQuarantined(AtomicU64);
 
-impl Number for Unfenced {
+impl Number for NotQuarantined {
     fn new(value: u64) -> Self {
         Self(AtomicU64::new(value))
     }
@@ -111,7 +111,7 @@ fn h7_the_model_finds_a_snapshot_that_does_not_look_again() {
 
 #[test]
 fn h7_the_model_finds_that_the_fence_is_missing() {
-    assert!(std::panic::catch_unwind(open_beside_a_purger::<Unfenced>).is_err());
+    assert!(std::panic::catch_unwind(open_beside_a_purger::<NotQuarantined>).is_err());
 }
 
 /// A transaction ends while a snapshot is opened and somebody looks whether the chunk can go.

@@ -29,7 +29,7 @@ pub(super) struct Shared {
 pub(super) struct Line(pub(super) AtomicU64);
 
 impl Versions {
-    /// Where a generation left off: all transactions before `next_txn` have ended, except those that are
+    /// Where an epoch left off: all transactions before `next_txn` have ended, except those that are
     /// [adopted](Self::adopt), and stamps go on at `next_stamp`.
     pub fn new(next_txn: TxnId, next_stamp: u64) -> Self {
         let (next_txn, next_stamp) = (next_txn.0.max(1), next_stamp.max(1));
@@ -49,7 +49,7 @@ impl Versions {
         TxnId(txn)
     }
 
-    /// Makes `txn` active: a generation lists it, or redo meets it in the log. Numbers go on behind it, and those that
+    /// Makes `txn` active: an epoch lists it, or redo meets it in the log. Numbers go on behind it, and those that
     /// were passed over count as ended. Whether it did so until now: then what was known of
     /// [versions to forget](Self::visible_below) holds no longer. Only while the database is being opened: by one thread,
     /// without readers.
@@ -173,12 +173,12 @@ impl Versions {
         TxnId(self.0.map.settle(next, self.horizon(), live))
     }
 
-    /// The number of the next transaction; for the flip.
+    /// The number of the next transaction; for the epoch switch.
     pub fn next_txn(&self) -> TxnId {
         TxnId(self.0.next_txn.0.load(Ordering::Acquire))
     }
 
-    /// The next stamp; for the flip, when nothing ends.
+    /// The next stamp; for the epoch switch, when nothing ends.
     pub fn next_stamp(&self) -> u64 {
         *self.0.commits.lock()
     }

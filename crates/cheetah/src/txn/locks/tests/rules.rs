@@ -79,7 +79,7 @@ fn readers_share_a_record_and_a_writer_has_it_alone() {
 }
 
 #[test]
-fn only_the_last_request_for_a_row_is_taken_back() {
+fn only_the_last_request_for_a_row_is_rolled_back() {
     let locks = LockTable::default();
     locks.grants(A, record(b"k", X));
     assert!(locks.unlock_row(A, I, b"k", X));
@@ -136,7 +136,7 @@ fn the_lock_of_a_changed_row_goes_unless_somebody_waits() {
 }
 
 #[test]
-fn who_waits_for_a_row_goes_on_when_its_insertion_is_taken_back() {
+fn who_waits_for_a_row_goes_on_when_its_insertion_is_rolled_back() {
     let locks = LockTable::default();
     assert!(locks.convert_implicit(A, I, b"k", || true).unwrap());
     let waiting = locks.waits(B, record(b"k", X));

@@ -14,18 +14,18 @@ type Listener = Box<dyn Fn(&str) + Send + Sync>;
 
 /// The failures that last.
 #[derive(Default)]
-pub struct Troubles {
+pub struct BackgroundErrors {
     last: Mutex<BTreeMap<&'static str, String>>,
     listener: OnceLock<Listener>,
 }
 
-impl std::fmt::Debug for Troubles {
+impl std::fmt::Debug for BackgroundErrors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.last.lock().fmt(f)
     }
 }
 
-impl Troubles {
+impl BackgroundErrors {
     /// Notes that `place`, a few words for people, has met `error`.
     pub fn note(&self, place: &'static str, error: &Error) {
         let text = error.to_string();
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_announced_once_until_the_place_works_again() {
-        let troubles = Troubles::default();
+        let troubles = BackgroundErrors::default();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let error = || Error::corrupt("page 7", "bad checksum");
         troubles.note("checkpoint", &error());

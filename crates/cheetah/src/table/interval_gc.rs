@@ -1,4 +1,4 @@
-//! Purge between snapshots: what [`super::purge`] has to leave because of an old snapshot, but nobody sees. It runs ahead of that one, from
+//! Interval garbage collection: what [`super::purge`] has to leave because of an old snapshot, but nobody sees. It runs ahead of that one, from
 //! finish record to finish record up to the last published stamp, and looks at each record and entry that the transaction has marked as
 //! deleted: which versions lie under the mark, and from which stamp to which each was the newest. When no live snapshot lies within such a
 //! stretch, the record goes at once. So the old snapshot keeps the rows that it sees, and not what came and went after it.
@@ -10,7 +10,7 @@
 //!   - One that was found lies in none of the stretches: it sees that the place held nothing, or a mark. As for the one before. Whoever brings the
 //!     key back finds an empty place, and the chain of the new row ends there; none of these snapshots sees more behind it.
 //!   - An entry lies between the operations that brought it and took it, which are those between which the row had its key. So who sees
-//!     a row finds its entry, and the entries of a row that nobody sees are seen by nobody. Entries go before their row, in one action, as in purge: what
+//!     a row finds its entry, and the entries of a row that nobody sees are seen by nobody. Entries go before their row, in one mini-transaction, as in purge: what
 //!     `visible.rs` says of the order of reads holds.
 //!   - Whoever has copied a record before it went follows the copy: no undo record goes before purge has passed it, which waits for the
 //!     snapshot.
@@ -122,7 +122,7 @@ struct Tools<'b> {
     sight: &'b mut Sight,
 }
 
-/// Goes on by up to `records` undo records and finish records; whether there is more to do. Outside actions; does I/O.
+/// Goes on by up to `records` undo records and finish records; whether there is more to do. Outside mini-transactions; does I/O.
 pub(super) fn step(
     core: &Core,
     between: &mut Between,
@@ -232,7 +232,7 @@ impl Tools<'_> {
         let head = core.undo.read(under.head, under.by, under.undo_no, self.record)?;
         match decode_body(self.record.get(HEAD_BYTES..).unwrap_or_default())? {
             UndoBody::Row(row) if row.op != RowOp::Insert => {
-                remove_unseen(core, under, &row, self.writer, self.sight, budget)?;
+                remove_shadow(core, under, &row, self.writer, self.sight, budget)?;
             }
             _ => {}
         }
@@ -241,7 +241,7 @@ impl Tools<'_> {
 }
 
 /// Removes what the operation has marked, as far as it is still so and nobody sees what was there before.
-fn remove_unseen(
+fn remove_shadow(
     core: &Core,
     under: &Under,
     row: &UndoRow<'_>,
@@ -250,12 +250,12 @@ fn remove_unseen(
     budget: &mut Budget,
 ) -> Result<()> {
     core.catalog.using(row.table, |table| match table {
-        Some(table) => remove_unseen_of(core, table, under, row, writer, sight, budget),
+        Some(table) => remove_shadow_of(core, table, under, row, writer, sight, budget),
         None => Ok(()),
     })
 }
 
-fn remove_unseen_of(
+fn remove_shadow_of(
     core: &Core,
     table: &Table,
     under: &Under,
@@ -264,8 +264,8 @@ fn remove_unseen_of(
     sight: &mut Sight,
     budget: &mut Budget,
 ) -> Result<()> {
-    let unseen = sight.unseen_indexes(core, under, row, budget)?;
-    if unseen.is_empty() {
+    let shadow = sight.shadow_indexes(core, under, row, budget)?;
+    if shadow.is_empty() {
         return Ok(());
     }
     let Some(standing) = core.standings.for_purge(table.id(), row.old_key) else {
@@ -277,7 +277,7 @@ fn remove_unseen_of(
     let is_dead = |marked: bool, version: Version| {
         marked && (version == by || planted::is_on("purge: take a later mark for its own"))
     };
-    let removed = remove_marked(core, table, row, writer, |index| unseen.contains(&index), is_dead)?;
+    let removed = remove_marked(core, table, row, writer, |index| shadow.contains(&index), is_dead)?;
     drop(standing);
     if removed > 0 {
         reach::mark("marked records purged between snapshots");
@@ -388,31 +388,31 @@ impl Sight {
 
     /// Numbers of the indexes in which the operation has marked something under which nobody sees anything. The row's is one of them only if
     /// those of all its entries are.
-    fn unseen_indexes(
+    fn shadow_indexes(
         &mut self,
         core: &Core,
         under: &Under,
         row: &UndoRow<'_>,
         budget: &mut Budget,
     ) -> Result<Vec<u32>> {
-        let mut unseen = Vec::new();
+        let mut shadow = Vec::new();
         let mut spot = Spot { table: row.table, row_key: row.old_key, entry: None };
         let mut are_all = true;
         for entry in row.entries.iter().filter(|entry| marks_entry(row, entry)) {
             spot.entry = Some((entry.index, entry.old_key));
-            match self.is_unseen(core, spot, under, row, budget)? {
-                true => unseen.push(entry.index),
+            match self.is_shadow(core, spot, under, row, budget)? {
+                true => shadow.push(entry.index),
                 false => are_all = false,
             }
         }
         spot.entry = None;
-        if are_all && marks_row(row) && self.is_unseen(core, spot, under, row, budget)? {
-            unseen.push(0);
+        if are_all && marks_row(row) && self.is_shadow(core, spot, under, row, budget)? {
+            shadow.push(0);
         }
-        Ok(unseen)
+        Ok(shadow)
     }
 
-    fn is_unseen(
+    fn is_shadow(
         &mut self,
         core: &Core,
         spot: Spot<'_>,

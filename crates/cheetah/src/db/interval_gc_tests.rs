@@ -1,4 +1,4 @@
-//! Purge between snapshots: what came and went after an old snapshot goes, what any snapshot sees stays, and nobody's work is lost.
+//! Interval garbage collection: what came and went after an old snapshot goes, what any snapshot sees stays, and nobody's work is lost.
 
 use super::rollback_tests::env;
 use super::*;
@@ -298,13 +298,13 @@ fn c10_what_a_later_writer_has_marked_again_stays() {
 
 #[test]
 fn what_an_open_or_prepared_transaction_has_touched_stays() {
-    for is_taken_back in [true, false] {
+    for is_rolled_back in [true, false] {
         let world = World::new();
         let old = world.snapshot();
         world.come_and_go(KEY, 1);
         let mut later = world.db.begin();
         world.insert(&mut later, KEY, 2).unwrap();
-        if is_taken_back {
+        if is_rolled_back {
             world.rest();
             later.rollback().unwrap();
         } else {
@@ -314,7 +314,7 @@ fn what_an_open_or_prepared_transaction_has_touched_stays() {
             later.commit().unwrap();
         }
         world.rest();
-        let rows = with(first_rows(), (!is_taken_back).then_some((KEY, 2)));
+        let rows = with(first_rows(), (!is_rolled_back).then_some((KEY, 2)));
         assert_eq!(seen(&mut world.db.begin(), &world.table), rows);
         world.end(vec![old, later], &rows);
     }
@@ -424,7 +424,7 @@ fn what_is_redone_finds_the_marks_that_had_gone() {
     let old = world.snapshot();
     world.come_and_go(KEY, 1);
     world.come_and_go(KEY + 1, 1);
-    // The generation has the marks, and the first run of what follows has not.
+    // The epoch has the marks, and the first run of what follows has not.
     world.db.checkpoint().unwrap();
     world.rest();
     assert_eq!(world.records(), [ROWS as usize; 2]);

@@ -1,4 +1,4 @@
-//! The action of a row operation: its undo record, the trees with the row count, and its log record, all or nothing (I4 of
+//! The mini-transaction of a row operation: its undo record, the trees with the row count, and its log record, all or nothing (I4 of
 //! [`super::row_op`]).
 
 use super::change;
@@ -16,7 +16,7 @@ use crate::txn::start_record;
 const UNDO_BYTES_MORE: usize = 96;
 
 impl Writer {
-    /// The action, for a transaction that commits, when nobody reads: nothing tells what was there before.
+    /// The mini-transaction, for a transaction that commits, when nobody reads: nothing tells what was there before.
     pub(super) fn execute_for_good(&mut self, on: Target<'_>) -> Result<()> {
         let Target { core, slot, table, .. } = on;
         reach::mark("row operation redone for good");
@@ -24,8 +24,8 @@ impl Writer {
         change::prepare(table, &self.change, &mut self.paths)?;
         core.make_room(Need::Back, 4 * (self.change.entries.len() + 1))?;
         {
-            let action = core.pool.enter();
-            let applied = change::apply(&action, table, &self.change, &mut self.paths, None);
+            let mtr = core.pool.enter();
+            let applied = change::apply(&mtr, table, &self.change, &mut self.paths, None);
             core.must("a row operation", applied)?;
             slot.count_rows(table.id(), self.change.rows());
         }
@@ -34,7 +34,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The action.
+    /// The mini-transaction.
     pub(super) fn execute(&mut self, on: Target<'_>) -> Result<()> {
         let Target { core, slot, table, interrupted, .. } = on;
         self.change.plan_forward(Gone::Marked);
@@ -44,19 +44,19 @@ impl Writer {
         let pages = 4 * (self.change.entries.len() + 1) + core.undo.pages_needed(undo_bytes);
         core.make_room_unless(need, pages, interrupted)?;
         {
-            let action = core.pool.enter();
+            let mtr = core.pool.enter();
             let mut state = slot.state();
             start_record(&state, &mut self.buffers.undo);
             self.encode_undo(table);
-            let undo = core.undo.append(&action, &mut state, &self.buffers.undo);
+            let undo = core.undo.append(&mtr, &mut state, &self.buffers.undo);
             let own = Some((slot.txn(), undo));
-            let applied = change::apply(&action, table, &self.change, &mut self.paths, own);
+            let applied = change::apply(&mtr, table, &self.change, &mut self.paths, own);
             core.must("a row operation", applied)?;
             slot.count_rows(table.id(), self.change.rows());
             let auto_increment = table.take_auto_increment_to_log();
             if core.log.get().is_some() {
                 self.encode_log(slot.txn(), table, auto_increment);
-                core.append(&action, &self.buffers.log)?;
+                core.append(&mtr, &self.buffers.log)?;
             }
         }
         if self.change.leaves_garbage() || !self.freed.is_empty() {

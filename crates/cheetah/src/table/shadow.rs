@@ -1,17 +1,17 @@
 //! Tables that loads fill for a transaction, and that take the places of empty ones when it commits.
 //!
-//! An unseen table is in the catalog like any other, under a name that nobody asks for. It is created, loaded and, if need be, dropped as
+//! A shadow table is in the catalog like any other, under a name that nobody asks for. It is created, loaded and, if need be, dropped as
 //! any other.
 //!
 //! Invariants
 //!   U1  Its name says to which transaction it belongs, and whose place it will take. So COMMIT needs no other record: whoever executes it,
 //!       also redo, finds in the catalog what belongs to it.
-//!   U2  It takes the place in the action that logs COMMIT, before the commit is published: with the rows of the
+//!   U2  It takes the place in the mini-transaction that logs COMMIT, before the commit is published: with the rows of the
 //!       transaction, or not at all (I3 of [`super::rollback`]).
 //!   U3  It is loaded, and durable by a checkpoint, before PREPARE or COMMIT is logged (L3 of [`super::load`]); both are refused otherwise.
-//!   U4  The table whose place it takes is untouched and locked exclusively by its transaction to the end, also by one that an opening finds
+//!   U4  The table whose place it takes is untouched and locked exclusively by its transaction to the end, also by one that a startup finds
 //!       prepared: nobody has a change in it, or waits for a row of it.
-//!   U5  Those of a transaction that has been taken back are dropped, by the rollback or else by the next opening, which knows of which
+//!   U5  Those of a transaction that has been rolled back are dropped, by the rollback or else by the next startup, which knows of which
 //!       transactions there may be some: of prepared ones.
 //! Locks     that of the catalog's changes, before the gate, from looking at the places to having taken them.
 
@@ -20,12 +20,12 @@ use super::ddl::{self, Ddl, PAGES_OF_CHANGE};
 use super::handle::Table;
 use crate::base::{planted, reach, Error, PageId, Result, TableId, TxnId};
 use crate::format::catalog::TableDef;
-use crate::pool::Action;
+use crate::pool::MiniTransaction;
 use crate::tree::Path;
 use parking_lot::MutexGuard;
 use std::sync::Arc;
 
-/// How the name of an unseen table begins; the caller's names do not begin so.
+/// How the name of a shadow table begins; the caller's names do not begin so.
 const PREFIX: &str = "#load/";
 
 fn name_of(txn: TxnId, target: TableId) -> String {
@@ -38,7 +38,7 @@ pub(super) fn parse(name: &str) -> Option<(TxnId, TableId)> {
     Some((TxnId(txn.parse().ok()?), TableId(target.parse().ok()?)))
 }
 
-/// Creates an unseen table of the transaction that will take the place of `target`, which it has locked exclusively (U4). None when that is not the table of its
+/// Creates a shadow table of the transaction that will take the place of `target`, which it has locked exclusively (U4). None when that is not the table of its
 /// number any more, or the transaction has one for it already.
 pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Option<Arc<Table>>> {
     let _ddl = core.catalog.lock_ddl();
@@ -58,7 +58,7 @@ pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Opt
 pub(super) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
     let is_whole = |table: &Table| !table.is_untouched() && !table.is_dropped();
     let is_empty = |target: &Option<Arc<Table>>| target.as_ref().is_none_or(|target| target.is_untouched());
-    if core.catalog.unseen_of(txn).iter().all(|(table, target)| is_whole(table) && is_empty(target)) {
+    if core.catalog.shadow_of(txn).iter().all(|(table, target)| is_whole(table) && is_empty(target)) {
         // Pages that cannot be read are met while that may still be refused.
         return Places::prepare(core, txn).map(drop);
     }
@@ -66,7 +66,7 @@ pub(super) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
     Err(Error::Unsupported { place: format!("transaction {txn}"), detail: detail.into() })
 }
 
-/// `Unsupported` for a change of the definition of a table whose place an unseen one is to take, with the definition of before. The catalog's changes are locked.
+/// `Unsupported` for a change of the definition of a table whose place a shadow one is to take, with the definition of before. The catalog's changes are locked.
 pub(super) fn check_not_awaited(core: &Core, table: &Table) -> Result<()> {
     // One that could not be dropped takes no place any more.
     let is_open = |txn: &TxnId| core.active.get(*txn).is_some();
@@ -79,18 +79,18 @@ pub(super) fn check_not_awaited(core: &Core, table: &Table) -> Result<()> {
     }
 }
 
-/// Pages that a commit needs for the unseen tables of its transaction.
+/// Pages that a commit needs for the shadow tables of its transaction.
 pub(super) fn pages_needed(core: &Core, txn: TxnId) -> usize {
-    core.catalog.unseen_of(txn).len() * PAGES_OF_CHANGE
+    core.catalog.shadow_of(txn).len() * PAGES_OF_CHANGE
 }
 
 /// The tables whose places those of a transaction will take: it has them locked as a whole (U4).
 pub(super) fn targets_of(core: &Core, txn: TxnId) -> Vec<TableId> {
-    let unseen = core.catalog.unseen_of(txn);
-    unseen.into_iter().filter_map(|(_, target)| Some(target?.id())).collect()
+    let shadow = core.catalog.shadow_of(txn);
+    shadow.into_iter().filter_map(|(_, target)| Some(target?.id())).collect()
 }
 
-/// The places that a commit gives to the unseen tables of its transaction.
+/// The places that a commit gives to the shadow tables of its transaction.
 pub(super) struct Places<'c> {
     core: &'c Core,
     list: Vec<Place>,
@@ -105,15 +105,15 @@ struct Place {
 }
 
 impl<'c> Places<'c> {
-    /// Those of the transaction; mostly none. Outside actions; may do I/O.
+    /// Those of the transaction; mostly none. Outside mini-transactions; may do I/O.
     pub(super) fn prepare(core: &'c Core, txn: TxnId) -> Result<Option<Self>> {
-        if core.catalog.unseen_of(txn).is_empty() || planted::is_on("load: forget it at the commit") {
+        if core.catalog.shadow_of(txn).is_empty() || planted::is_on("load: forget it at the commit") {
             return Ok(None);
         }
         reach::mark("a load takes its place");
         let _ddl = core.catalog.lock_ddl();
         let mut list = Vec::new();
-        for (loaded, target) in core.catalog.unseen_of(txn) {
+        for (loaded, target) in core.catalog.shadow_of(txn) {
             let mut paths = <[Path; 2]>::default();
             let ids = [target.as_ref().map_or(loaded.id(), |target| target.id()), loaded.id()];
             for (path, id) in paths.iter_mut().zip(ids) {
@@ -127,16 +127,16 @@ impl<'c> Places<'c> {
         Ok(Some(Self { core, list, _ddl }))
     }
 
-    /// Changes the catalog tree, in the action of the commit (U2).
-    pub(super) fn write(&mut self, action: &Action<'_>) -> Result<()> {
+    /// Changes the catalog tree, in the mini-transaction of the commit (U2).
+    pub(super) fn write(&mut self, mtr: &MiniTransaction<'_>) -> Result<()> {
         let catalog = &self.core.catalog;
         self.list.iter_mut().try_for_each(|Place { loaded, target, paths }| match target {
-            Some(target) => catalog.write_place(action, paths, target, loaded),
-            None => catalog.drop_table(action, &mut paths[1], loaded),
+            Some(target) => catalog.write_place(mtr, paths, target, loaded),
+            None => catalog.drop_table(mtr, &mut paths[1], loaded),
         })
     }
 
-    /// Changes what is in memory, for whoever sees `stamp`: in the same action, before that is published.
+    /// Changes what is in memory, for whoever sees `stamp`: in the same mini-transaction, before that is published.
     pub(super) fn take(&self, stamp: u64) {
         for Place { loaded, target, .. } in &self.list {
             let Some(target) = target else { continue };
@@ -147,22 +147,22 @@ impl<'c> Places<'c> {
     }
 }
 
-/// Drops the unseen tables of a transaction that has been taken back. What cannot be dropped now is left to the next opening (U5).
+/// Drops the shadow tables of a transaction that has been rolled back. What cannot be dropped now is left to the next startup (U5).
 pub(super) fn drop_of(core: &Core, txn: TxnId) {
-    for (table, _) in core.catalog.unseen_of(txn) {
+    for (table, _) in core.catalog.shadow_of(txn) {
         core.tidied(ddl::drop_table(core, &table.name()));
     }
 }
 
-/// Drops what an opening finds of transactions that have not promised to commit (U5). The log is open.
+/// Drops what a startup finds of transactions that have not promised to commit (U5). The log is open.
 pub(crate) fn drop_lost(core: &Core) -> Result<()> {
     let is_promised = |txn: &TxnId| core.active.get(*txn).is_some_and(|slot| slot.state().xid.is_some());
-    for txn in core.catalog.unseen_txns().into_iter().filter(|txn| !is_promised(txn)) {
-        if planted::is_on("load: keep what an opening finds of one") {
+    for txn in core.catalog.shadow_txns().into_iter().filter(|txn| !is_promised(txn)) {
+        if planted::is_on("load: keep what a startup finds of one") {
             continue;
         }
         reach::mark("a lost load is dropped at open");
-        for (table, _) in core.catalog.unseen_of(txn) {
+        for (table, _) in core.catalog.shadow_of(txn) {
             ddl::drop_table(core, &table.name())?;
         }
     }
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_an_unseen_table_says_whose_it_is() {
+    fn the_name_of_a_shadow_table_says_whose_it_is() {
         assert_eq!(parse(&name_of(TxnId(7), TableId(9))), Some((TxnId(7), TableId(9))));
         for other in ["#load/", "#load/7", "#load/a/9", "load/7/9", "#load/7/9/1", "db/t"] {
             assert_eq!(parse(other), None, "{other}");
