@@ -6,6 +6,7 @@
 use cheetah::base::{Config, Health, PageId, TreeId};
 use cheetah::durable::Durable;
 use cheetah::format::page::{build_content, content_capacity, PageKind, PageMut};
+use cheetah::memory::MemoryBudget;
 use cheetah::page_map::MapStore;
 use cheetah::pool::{CutState, PageClass, Pool};
 use cheetah::segment::Segments;
@@ -45,7 +46,8 @@ fn run(
     let segments = Arc::new(Segments::open(durable, &config, opened.identity, opened.next_segment)?);
     segments.loaded(opened.epoch)?;
     let clock = Arc::new(RealClock::default());
-    let pool = Pool::open(&config, health, clock, segments, opened.first_epoch, []);
+    let memory = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
+    let pool = Pool::open(&config, health, clock, memory, segments, opened.first_epoch, []);
     let count = (data_mib << 20) / u64::from(config.page_bytes);
     let pids: Vec<PageId> = (0..count).map(|i| add(&pool, i, mixed)).collect();
     println!("filled: anonymous {} MiB of {pool_mib}", anonymous_mib());

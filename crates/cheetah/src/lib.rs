@@ -50,7 +50,7 @@
 //! ```
 //!
 //! The layers, lowest first; a module imports only from lower ones (a test reads the `use` lines):
-//! `base` < `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `pool` < `tree` < `txn` < `table` <
+//! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `pool` < `tree` < `txn` < `table` <
 //! `recovery`, `check` < `db`. ARCHITECTURE.md walks through them.
 
 pub mod base;
@@ -59,6 +59,7 @@ pub mod db;
 pub mod durable;
 pub mod format;
 pub mod log;
+pub mod memory;
 pub mod page_map;
 pub mod pool;
 mod recovery;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Lowest layer first; modules of one layer do not import each other.
 const LAYERS: &[&[&str]] = &[
     &["base"],
-    &["format", "durable"],
+    &["memory", "format", "durable"],
     &["segment", "page_map", "log", "sort"],
     &["pool"],
     &["tree"],

@@ -8,16 +8,13 @@ use crate::base::{planted, Config, Error, Health, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::control::Identity;
 use crate::format::log_frame::{FileHeader, BODY_BYTES_MAX, HEADER_BYTES, KIND_SYNC_MARK, VERSION};
+use crate::memory::Shares;
 use cheetah_io::File;
 use parking_lot::{Condvar, Mutex};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Each of the two buffers is this part of the memory for pages, frames and buffers.
-const BUFFER_PART: u64 = 64;
-/// The largest buffer: longer writes gain nothing.
-const BUFFER_BYTES_MAX: u64 = 8 << 20;
 /// Bytes copied at a time when the used end of a file is written again.
 const REWRITE_BYTES: u64 = 1 << 20;
 
@@ -44,7 +41,7 @@ impl LogSetup {
             identity,
             file_bytes: config.log_file_bytes,
             bytes_max: config.log_bytes_max,
-            buffer_bytes: (config.buffer_pool_bytes / BUFFER_PART).min(BUFFER_BYTES_MAX) as usize,
+            buffer_bytes: Shares::of(config.buffer_pool_bytes).log_buffer_bytes(),
         }
     }
 }

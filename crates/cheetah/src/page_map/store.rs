@@ -9,6 +9,7 @@ use crate::base::{planted, Config, Epoch, Error, Lsn, PageId, Result, SegmentId}
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, Features, MapPart, PARTS_MAX};
 use crate::format::map_block::{Begin, FileHeader, FileKind, FILE_HEADER_BYTES};
+use crate::memory::Shares;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -20,9 +21,8 @@ const LOG_SEGMENT_PART: u64 = 64;
 const LOG_STATES_MAX: u64 = 4;
 /// Log files before a new base is written: each startup that commits adds one.
 const LOG_FILES_MAX: usize = 16;
-/// Part of the pool that a merge may take for changes, and roughly what one takes.
-const MERGE_POOL_PART: u64 = 64;
-const MERGE_CHANGE_BYTES: u64 = 64;
+/// Roughly what a change takes during a merge.
+const MERGE_CHANGE_BYTES: usize = 64;
 
 /// An epoch to commit.
 #[derive(Debug)]
@@ -109,10 +109,11 @@ impl MapStore {
         let (log_start, next_segment) = (control.log_start, control.next_segment);
         let first_epoch = Epoch(epoch.0 + 1).max(Epoch(identity.incarnation << 32));
         let inner = Inner { file, control, log: None, next_map_file, state_bytes: 0 };
+        let shares = Shares::of(config.buffer_pool_bytes);
         let store = MapStore {
             durable,
             log_bytes_min: config.segment_bytes / LOG_SEGMENT_PART,
-            merge_held_max: (config.buffer_pool_bytes / MERGE_POOL_PART / MERGE_CHANGE_BYTES) as usize,
+            merge_held_max: shares.map_merge_bytes_max() / MERGE_CHANGE_BYTES,
             merging: Mutex::new(()),
             inner: Mutex::new(inner),
         };

@@ -11,12 +11,12 @@
 //!   A4  A page is marked as loading for as long as a reader has it, as by any other fetch (L1 to L3).
 
 use super::load::Source;
-use super::memory::Account;
 use super::page_table::Residence;
 use super::queues::EvictionTime;
 use super::{PageClass, Pool};
 use crate::base::{Error, PageId, Result};
 use crate::format::Location;
+use crate::memory::MemoryUse;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -30,9 +30,8 @@ const WINDOW_PAGES_MAX: usize = 64;
 const REQUESTS_MAX: usize = 16;
 /// Part of the frames' memory that pages read ahead and not fetched may take, for all scans together.
 const FRAMES_PART: usize = 32;
-/// What is read from a file at once at most; less in a small pool, of which each reader's buffer may take this part.
+/// What is read from a file at once at most; less in a small pool.
 const SPAN_BYTES_MAX: usize = 256 << 10;
-const SPAN_BUDGET_PART: usize = 128;
 /// Pages whose images a reader's buffer has room for in any case: one of the largest that leaves have, and more.
 const SPAN_PAGES_MIN: usize = 4;
 /// Bytes between two images that are read along rather than skipped.
@@ -143,18 +142,18 @@ impl Pool {
     /// Reads ahead what scans ask for until [`end_read_ahead`](Self::end_read_ahead): the whole of a thread's work.
     pub fn serve_read_ahead(&self) {
         let mut bytes = Vec::with_capacity(self.span_bytes_max());
-        self.memory.add(Account::Scratch, self.span_bytes_max());
+        self.memory.add(MemoryUse::Scratch, self.span_bytes_max());
         self.ahead.readers.fetch_add(1, Relaxed);
         while let Some(request) = self.ahead.next() {
             self.read_request(&request, &mut bytes);
         }
         self.ahead.readers.fetch_sub(1, Relaxed);
-        self.memory.subtract(Account::Scratch, self.span_bytes_max());
+        self.memory.subtract(MemoryUse::Scratch, self.span_bytes_max());
     }
 
     fn span_bytes_max(&self) -> usize {
-        (self.memory.budget() / SPAN_BUDGET_PART)
-            .clamp(SPAN_PAGES_MIN * self.page_bytes as usize, SPAN_BYTES_MAX)
+        let share_bytes = self.memory.shares().read_ahead_bytes_max();
+        share_bytes.clamp(SPAN_PAGES_MIN * self.page_bytes as usize, SPAN_BYTES_MAX)
     }
 
     /// Lets threads serve again, after [`end_read_ahead`](Self::end_read_ahead).

@@ -1,9 +1,9 @@
 //! The memory of frames: buffers of three sizes, allocated lazily, reused, and really given back when another size
 //! needs the room. Each size has addresses of its own, so that what is given back leaves no holes.
 
-use super::memory::{Account, Memory};
 use super::PageClass;
 use crate::format::page::PageBuf;
+use crate::memory::{MemoryBudget, MemoryUse};
 use cheetah_io::Blocks;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -22,7 +22,7 @@ const ADDRESSES_MORE: usize = 64;
 #[derive(Debug)]
 pub(super) struct Buffers {
     page_bytes: u32,
-    memory: Arc<Memory>,
+    memory: Arc<MemoryBudget>,
     /// Bytes of buffers that belong to frames.
     in_use: AtomicUsize,
     /// Buffers that were not to be had among the free ones.
@@ -32,10 +32,10 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    pub(super) fn new(page_bytes: u32, memory: Arc<Memory>) -> Self {
+    pub(super) fn new(page_bytes: u32, memory: Arc<MemoryBudget>) -> Self {
         let range = |class: PageClass| {
             let bytes = class.bytes(page_bytes);
-            let count = memory.budget() / bytes;
+            let count = memory.limit() / bytes;
             Blocks::reserve(bytes, count + count / ADDRESSES_PART + ADDRESSES_MORE)
         };
         Self {
@@ -58,14 +58,14 @@ impl Buffers {
         if self.free[class as usize].lock().len() * class.bytes(self.page_bytes) >= bytes {
             return true;
         }
-        let idle = self.memory.used(Account::Frames).saturating_sub(self.in_use());
+        let idle = self.memory.used(MemoryUse::Frames).saturating_sub(self.in_use());
         if idle > limit / IDLE_PART {
             PageClass::ALL
                 .into_iter()
                 .filter(|other| *other != class)
                 .for_each(|other| self.drop_free(other, bytes));
         }
-        self.memory.used(Account::Frames) + bytes <= limit
+        self.memory.used(MemoryUse::Frames) + bytes <= limit
     }
 
     /// Bytes by which frames exceed their limit.
@@ -90,7 +90,7 @@ impl Buffers {
         if let Some(buffer) = self.free[class as usize].lock().pop() {
             return buffer;
         }
-        self.memory.add(Account::Frames, bytes);
+        self.memory.add(MemoryUse::Frames, bytes);
         self.allocations.fetch_add(1, Relaxed);
         let block = self.ranges[class as usize].as_ref().and_then(Blocks::take);
         block.map_or_else(|| PageBuf::new(bytes), PageBuf::in_block)
@@ -100,8 +100,8 @@ impl Buffers {
     pub(super) fn give(&self, class: PageClass, buffer: PageBuf) {
         self.in_use.fetch_sub(buffer.len(), Relaxed);
         let limit = self.memory.frames_limit();
-        if self.memory.used(Account::Frames) > limit + limit / SLACK_PART {
-            self.memory.subtract(Account::Frames, buffer.len());
+        if self.memory.used(MemoryUse::Frames) > limit + limit / SLACK_PART {
+            self.memory.subtract(MemoryUse::Frames, buffer.len());
         } else {
             self.free[class as usize].lock().push(buffer);
         }
@@ -110,9 +110,9 @@ impl Buffers {
     /// Really gives back free buffers of a class until `needed` bytes fit into the limit.
     pub(super) fn drop_free(&self, class: PageClass, needed: usize) {
         let mut free = self.free[class as usize].lock();
-        while self.memory.used(Account::Frames) + needed > self.memory.frames_limit() {
+        while self.memory.used(MemoryUse::Frames) + needed > self.memory.frames_limit() {
             let Some(buffer) = free.pop() else { break };
-            self.memory.subtract(Account::Frames, buffer.len());
+            self.memory.subtract(MemoryUse::Frames, buffer.len());
         }
     }
 }
@@ -123,25 +123,25 @@ mod tests {
 
     #[test]
     fn free_buffers_of_one_class_make_room_for_another() {
-        let memory = Arc::new(Memory::new(4096 + 65));
+        let memory = Arc::new(MemoryBudget::new(4096 + 65));
         let buffers = Buffers::new(512, memory.clone());
         let taken: Vec<_> = (0..8).map(|_| buffers.take(PageClass::Base)).collect();
         assert!(!buffers.has_room(PageClass::Base, 512));
         taken.into_iter().for_each(|buffer| buffers.give(PageClass::Base, buffer));
-        assert_eq!((memory.used(Account::Frames), buffers.in_use()), (4096, 0));
+        assert_eq!((memory.used(MemoryUse::Frames), buffers.in_use()), (4096, 0));
         assert!(buffers.has_room(PageClass::Large, 2048));
         let large = buffers.take(PageClass::Large);
-        assert_eq!((memory.used(Account::Frames), buffers.in_use()), (4096, 2048));
+        assert_eq!((memory.used(MemoryUse::Frames), buffers.in_use()), (4096, 2048));
         buffers.give(PageClass::Large, large);
     }
 
     #[test]
     fn what_exceeds_the_limit_is_not_kept() {
-        let memory = Arc::new(Memory::new(1024 + 16));
+        let memory = Arc::new(MemoryBudget::new(1024 + 16));
         let buffers = Buffers::new(512, memory.clone());
         let taken: Vec<_> = (0..3).map(|_| buffers.take(PageClass::Base)).collect();
-        assert_eq!(memory.used(Account::Frames), 1536, "beyond the limit and its slack");
+        assert_eq!(memory.used(MemoryUse::Frames), 1536, "beyond the limit and its slack");
         taken.into_iter().for_each(|buffer| buffers.give(PageClass::Base, buffer));
-        assert_eq!(memory.used(Account::Frames), 1024);
+        assert_eq!(memory.used(MemoryUse::Frames), 1024);
     }
 }

@@ -64,7 +64,7 @@ impl Pool {
     /// may be. Returns the number of pages written.
     pub fn clean_step(&self, now_ns: u64, log_percent: u64, io_capacity: u32) -> Result<usize> {
         self.health.check()?;
-        self.update_accounts();
+        self.count_memory();
         let mut written = self.clean_leaving()?;
         written += self.clean_settled()?;
         let pressure = self.pressure(log_percent);

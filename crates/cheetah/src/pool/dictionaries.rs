@@ -14,12 +14,12 @@
 
 use super::dictionary_cache::Cache;
 use super::dictionary_trials::{Trials, GROWTH};
-use super::memory::Memory;
 use super::trees::TreeState;
 use super::{PageClass, Pool};
 use crate::base::{planted, Epoch, ErrorKind, PageId, Result, TreeId};
 use crate::format::image::{Dictionary, Primer};
 use crate::format::page::{build_content, content_capacity, PageKind};
+use crate::memory::MemoryBudget;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub enum DictionaryDue {
 }
 
 impl Dictionaries {
-    pub(super) fn new(memory: &Arc<Memory>) -> Self {
+    pub(super) fn new(memory: &Arc<MemoryBudget>) -> Self {
         Self {
             to_read: Cache::new(memory),
             to_write: Cache::new(memory),

@@ -1,22 +1,16 @@
-//! What is in memory of dictionaries, within a part of the budget.
+//! What is in memory of dictionaries, within a share of the budget; one is kept in any case.
 
-use super::memory::{Account, Booked, Memory};
 use crate::base::{PageId, TreeId};
+use crate::memory::{MemoryBudget, MemoryUse, Reservation};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Part of the budget that what is read with may take, and what is written with; one is kept in any case.
-const BUDGET_PART: usize = 64;
-/// So much at least, but no larger a part: a server writes to more than four tables in turn.
-const BUDGET_BYTES_MIN: usize = 8 << 20;
-const BUDGET_PART_MIN: usize = 16;
-
 /// Things of some size by tree and page, within a part of the memory. Those that nobody has used for long go.
 #[derive(Debug)]
 pub(super) struct Cache<T> {
-    memory: Arc<Memory>,
+    memory: Arc<MemoryBudget>,
     kept: RwLock<HashMap<(TreeId, PageId), Kept<T>>>,
 }
 
@@ -24,11 +18,11 @@ pub(super) struct Cache<T> {
 struct Kept<T> {
     what: Arc<T>,
     used: AtomicBool,
-    booked: Booked,
+    reserved: Reservation,
 }
 
 impl<T> Cache<T> {
-    pub(super) fn new(memory: &Arc<Memory>) -> Self {
+    pub(super) fn new(memory: &Arc<MemoryBudget>) -> Self {
         Self { memory: Arc::clone(memory), kept: RwLock::default() }
     }
 
@@ -43,23 +37,23 @@ impl<T> Cache<T> {
 
     /// Also returns whether others had to go.
     pub(super) fn keep(&self, tree: TreeId, page: PageId, what: T, bytes: usize) -> (Arc<T>, bool) {
-        let booked = self.memory.book(Account::Scratch, bytes);
+        let reserved = self.memory.reserve(MemoryUse::Scratch, bytes);
         let what = Arc::new(what);
         let mut kept = self.kept.write();
         let bytes_max = self.bytes_max();
         let mut gone = vec![kept.remove(&(tree, page))];
-        let mut taken = bytes + kept.values().map(|kept| kept.booked.bytes()).sum::<usize>();
+        let mut taken = bytes + kept.values().map(|kept| kept.reserved.bytes()).sum::<usize>();
         // Once round for those that were not used since the last time, once for any.
         for _ in 0..2 {
             let goes = |kept: &Kept<T>| !kept.used.swap(false, Relaxed);
             while taken > bytes_max {
                 let Some(key) = kept.iter().find(|(_, kept)| goes(kept)).map(|(key, _)| *key) else { break };
                 let one = kept.remove(&key);
-                taken -= one.as_ref().map_or(0, |kept| kept.booked.bytes());
+                taken -= one.as_ref().map_or(0, |kept| kept.reserved.bytes());
                 gone.push(one);
             }
         }
-        let entry = Kept { what: Arc::clone(&what), used: AtomicBool::new(true), booked };
+        let entry = Kept { what: Arc::clone(&what), used: AtomicBool::new(true), reserved };
         kept.insert((tree, page), entry);
         drop(kept);
         let is_crowded = gone.len() > 1;
@@ -69,13 +63,12 @@ impl<T> Cache<T> {
     }
 
     fn bytes_max(&self) -> usize {
-        let budget = self.memory.budget();
-        (budget / BUDGET_PART).max(BUDGET_BYTES_MIN.min(budget / BUDGET_PART_MIN))
+        self.memory.shares().dictionaries_bytes_max()
     }
 
     /// Whether another one of so many bytes fits beside all that are there.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
-        let taken = self.kept.read().values().map(|kept| kept.booked.bytes()).sum::<usize>();
+        let taken = self.kept.read().values().map(|kept| kept.reserved.bytes()).sum::<usize>();
         taken + bytes <= self.bytes_max()
     }
 

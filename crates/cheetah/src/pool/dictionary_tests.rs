@@ -1,6 +1,5 @@
 //! Dictionaries in the life of the pool: when one is made, what crashes leave of it, and what happens without it in memory.
 
-use super::memory::Account;
 use super::testing::{Database, TREE};
 use super::{CutState, DictionaryDue, PageClass, TreeDef};
 use crate::base::{planted, Config, Error, PageId, TreeId, TxnId};
@@ -8,6 +7,7 @@ use crate::format::image::{Codec, Compression, Encoding, ImageHeader, Primer, Wo
 use crate::format::page::{build_content, build_page, content_capacity, PageBuf, PageKind, PageView};
 use crate::format::row::RowShape;
 use crate::format::state::State;
+use crate::memory::MemoryUse;
 use crate::segment::Stream;
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
@@ -170,9 +170,9 @@ fn a_dictionary_is_prepared_once_for_all_who_read_with_it() {
 #[test]
 fn readers_make_nothing_that_only_writers_need() {
     let (db, trees) = four_trees(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });
-    let before = db.pool.memory().used(Account::Scratch);
+    let before = db.pool.memory().used(MemoryUse::Scratch);
     trees.iter().for_each(|(_, pids)| db.pool.check_image(pids[0]).unwrap());
-    let taken = db.pool.memory().used(Account::Scratch) - before;
+    let taken = db.pool.memory().used(MemoryUse::Scratch) - before;
     let loads = db.pool.counters.dictionary_loads.get() as usize;
     assert!(loads == 4 && taken < 4 * (150 << 10) + (1 << 20), "{taken}");
     db.pool.load_primers();

@@ -152,7 +152,7 @@ mod tests {
     /// Runs itself again in a process that panics inside a mini-transaction.
     #[test]
     fn a_panic_inside_a_mini_transaction_aborts_the_process() {
-        const VICTIM: &str = "CHEETAH_TEST_PANIC_INSIDE_ACTION";
+        const VICTIM: &str = "CHEETAH_TEST_PANIC_INSIDE_MTR";
         if std::env::var_os(VICTIM).is_some() {
             let db = Database::new(&Config::tiny());
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -162,7 +162,7 @@ mod tests {
             drop(caught);
             std::process::exit(0);
         }
-        let name = "pool::gate::tests::a_panic_inside_an_action_aborts_the_process";
+        let name = "pool::gate::tests::a_panic_inside_a_mini_transaction_aborts_the_process";
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
         let output = again.args(["--exact", name, "--nocapture"]).env(VICTIM, "1").output().unwrap();
         assert!(!output.status.success());

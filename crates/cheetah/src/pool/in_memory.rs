@@ -3,6 +3,7 @@
 use super::Pool;
 use crate::base::{Config, Epoch, Health, SegmentId};
 use crate::durable::Durable;
+use crate::memory::MemoryBudget;
 use crate::page_map::Identity;
 use crate::segment::Segments;
 use cheetah_io::sim::{SimClock, SimDisk};
@@ -20,6 +21,7 @@ impl Pool {
         let identity = Identity { uuid: [0; 16], incarnation: 1 };
         let segments = Segments::open(durable, config, identity, SegmentId(1)).expect("an empty disk opens");
         let clock = Arc::new(SimClock::default());
-        Self::open(config, health, clock, Arc::new(segments), Epoch(1), [])
+        let memory = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
+        Self::open(config, health, clock, memory, Arc::new(segments), Epoch(1), [])
     }
 }

@@ -122,8 +122,8 @@ impl List {
 mod tests {
     use super::*;
     use crate::base::{PageId, TreeId};
+    use crate::memory::MemoryBudget;
     use crate::pool::buffers::Buffers;
-    use crate::pool::memory::Memory;
     use crate::pool::PageClass;
     use std::collections::BTreeSet;
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_oldest_frame_is_next_whatever_its_size() {
-        let buffers = Arc::new(Buffers::new(512, Arc::new(Memory::new(1 << 20))));
+        let buffers = Arc::new(Buffers::new(512, Arc::new(MemoryBudget::new(1 << 20))));
         let mut lists = Lists::default();
         let classes = [PageClass::Large, PageClass::Base, PageClass::Wide, PageClass::Base];
         let frames = (1..).zip(classes).map(|(pid, class)| frame(&buffers, pid, class)).collect::<Vec<_>>();
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_small_list_is_due_when_it_holds_more_than_a_tenth_of_the_bytes() {
-        let buffers = Arc::new(Buffers::new(512, Arc::new(Memory::new(1 << 20))));
+        let buffers = Arc::new(Buffers::new(512, Arc::new(MemoryBudget::new(1 << 20))));
         let mut lists = Lists::default();
         let frames = (0..40).map(|pid| frame(&buffers, pid, PageClass::Base)).collect::<Vec<_>>();
         frames.iter().for_each(|frame| lists.push_main(frame));
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn frames_that_have_gone_give_their_memory_back_and_leave_a_place_without_one() {
-        let buffers = Arc::new(Buffers::new(512, Arc::new(Memory::new(1 << 20))));
+        let buffers = Arc::new(Buffers::new(512, Arc::new(MemoryBudget::new(1 << 20))));
         let mut lists = Lists::default();
         let frames = [1, 2].map(|pid| frame(&buffers, pid, PageClass::Base));
         frames.iter().for_each(|frame| lists.push_main(frame));
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn places_of_freed_pages_do_not_pile_up_though_nothing_is_evicted() {
-        let buffers = Arc::new(Buffers::new(512, Arc::new(Memory::new(1 << 20))));
+        let buffers = Arc::new(Buffers::new(512, Arc::new(MemoryBudget::new(1 << 20))));
         let mut lists = Lists::default();
         let used = (0..100).map(|pid| frame(&buffers, pid, PageClass::Base)).collect::<Vec<_>>();
         used.iter().for_each(|frame| lists.push_main(frame));

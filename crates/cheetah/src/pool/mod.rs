@@ -32,7 +32,6 @@ mod latch_count;
 mod lists;
 mod load;
 mod loads;
-pub mod memory;
 mod pacing;
 mod page_table;
 mod pages;

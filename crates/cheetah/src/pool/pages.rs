@@ -14,7 +14,6 @@ use super::hand_over::HandOver;
 use super::image_work::{ImageCounters, ImageWork, IMAGE_BYTES_CLASSES};
 use super::load::Reuse;
 use super::loads::Loads;
-use super::memory::{Account, Memory};
 use super::page_table::{PageTable, Residence};
 use super::pids::FreePids;
 use super::queues::{EvictionTime, Queues};
@@ -24,15 +23,12 @@ use super::PageClass;
 use crate::base::{planted, Config, Epoch, Health, PageId, Result, TreeId, TxnId};
 use crate::format::page::PageBuf;
 use crate::format::MapEntry;
+use crate::memory::{MemoryBudget, MemoryUse};
 use crate::segment::Segments;
 use cheetah_io::Clock;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-
-/// Part of the memory that the new locations of pages may take before they are committed; so much at least.
-const MOVES_PART: usize = 32;
-const MOVES_BYTES_MIN: usize = 1 << 20;
 
 /// See the module [`pool`](super).
 #[derive(Debug)]
@@ -40,7 +36,7 @@ pub struct Pool {
     pub(super) page_bytes: u32,
     pub(super) health: Arc<Health>,
     pub(super) segments: Arc<Segments>,
-    pub(super) memory: Arc<Memory>,
+    pub(super) memory: Arc<MemoryBudget>,
     pub(super) buffers: Arc<Buffers>,
     pub(super) table: PageTable,
     pub(super) pids: Mutex<FreePids>,
@@ -66,16 +62,16 @@ pub struct Pool {
 
 impl Pool {
     /// A pool over the pages of the committed epoch, which `entries` lists, each once, in any order. The first
-    /// mini-transactions belong to epoch `first`. `clock` measures how long images take.
+    /// mini-transactions belong to epoch `first`. `clock` measures how long images take, `memory` counts what the pool uses.
     pub fn open(
         config: &Config,
         health: Arc<Health>,
         clock: Arc<dyn Clock>,
+        memory: Arc<MemoryBudget>,
         segments: Arc<Segments>,
         first: Epoch,
         entries: impl IntoIterator<Item = (PageId, MapEntry)>,
     ) -> Arc<Self> {
-        let memory = Arc::new(Memory::new(config.buffer_pool_bytes));
         let (table, trees) = (PageTable::new(), Trees::default());
         let mut used = Vec::new();
         for (pid, entry) in entries {
@@ -87,9 +83,9 @@ impl Pool {
             used.push(pid);
         }
         used.sort_unstable();
-        memory.set(Account::PageTable, table.bytes());
-        memory.set(Account::WriteBuffers, segments.buffer_bytes_max());
-        memory.set(Account::Rest, memory.rest_bytes());
+        memory.set(MemoryUse::PageTable, table.bytes());
+        memory.set(MemoryUse::WriteBuffers, segments.buffer_bytes_max());
+        memory.set(MemoryUse::Rest, memory.shares().rest_bytes());
         Arc::new(Self {
             page_bytes: config.page_bytes,
             health,
@@ -173,8 +169,8 @@ impl Pool {
         (self.segments.written_bytes(), self.segments.totals().live_bytes)
     }
 
-    /// The account book of the engine's memory.
-    pub fn memory(&self) -> &Arc<Memory> {
+    /// The memory budget of the engine.
+    pub fn memory(&self) -> &Arc<MemoryBudget> {
         &self.memory
     }
 
@@ -332,21 +328,20 @@ impl Pool {
         all.push(("segments", files.segments_count));
         all.push(("segment_bytes", files.file_bytes));
         all.push(("segment_live_bytes", files.live_bytes));
-        all.push(("memory_bytes_limit", self.memory.budget() as u64));
+        all.push(("memory_bytes_limit", self.memory.limit() as u64));
         all.push(("memory_bytes", self.memory.total() as u64));
-        all.extend(Account::ALL.iter().map(|(account, name)| (*name, self.memory.used(*account) as u64)));
+        all.extend(MemoryUse::ALL.iter().map(|(of, name)| (*name, self.memory.used(*of) as u64)));
         all
     }
 
     /// Whether what the current epoch has to remember takes so much memory that a checkpoint should end it.
     pub fn remembers_too_much(&self) -> bool {
-        let allowed = (self.memory.budget() / MOVES_PART).max(MOVES_BYTES_MIN);
-        self.changes_of(self.epoch()).moved_bytes() > allowed
+        self.changes_of(self.epoch()).moved_bytes() > self.memory.shares().moves_bytes_max()
     }
 
-    /// Brings the accounts of the page table and of the changes up to date.
-    pub(super) fn update_accounts(&self) {
-        self.memory.set(Account::PageTable, self.table.bytes());
-        self.memory.set(Account::Changes, self.changes.iter().map(Changes::bytes).sum());
+    /// Counts the memory of the page table and of the changes.
+    pub(super) fn count_memory(&self) {
+        self.memory.set(MemoryUse::PageTable, self.table.bytes());
+        self.memory.set(MemoryUse::Changes, self.changes.iter().map(Changes::bytes).sum());
     }
 }

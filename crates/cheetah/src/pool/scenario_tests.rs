@@ -1,11 +1,11 @@
 //! Interleavings that once were, or could be, wrong; each tells what would be lost.
 
 use super::hand_over::HandOver;
-use super::memory::Account;
 use super::testing::{get, put, value_in, Database, TREE};
 use super::{CutState, PageClass};
 use crate::base::{planted, statement_threads, Config, Error, PageId, TreeId};
 use crate::format::page::{build_content, PageKind};
+use crate::memory::MemoryUse;
 use cheetah_io::sim::{CrashPolicy, Fault, Op};
 use std::collections::HashSet;
 
@@ -93,7 +93,7 @@ fn many_times_more_pages_than_frames_work() {
     for (value, pid) in pids.iter().enumerate() {
         assert_eq!(db.value(*pid), Some(value as u64));
     }
-    let used = db.pool.memory().used(Account::Frames);
+    let used = db.pool.memory().used(MemoryUse::Frames);
     assert!(used <= db.pool.memory().frames_limit() + 4096, "{used}");
 }
 

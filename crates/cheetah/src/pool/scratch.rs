@@ -4,14 +4,12 @@
 //! only computes, so the wait is short, and safe inside mini-transactions and under latches. Buffers, each for the longest image,
 //! are small, but held during I/O: nobody waits for one.
 
-use super::memory::{Account, Memory};
 use super::PageClass;
 use crate::format::image::{max_image_bytes, Workspace};
+use crate::memory::{MemoryBudget, MemoryUse};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 
-/// Part of the budget that all workspaces together may take, and all buffers that nobody uses.
-const BUDGET_PART: usize = 64;
 /// Workspaces at least, so that one preempted thread does not hold up all others, and at most.
 const WORKSPACES_MIN: usize = 2;
 const WORKSPACES_MAX: usize = 64;
@@ -30,7 +28,7 @@ pub(super) struct Scratch {
     buffers: Mutex<Vec<Vec<u8>>>,
     buffer_bytes: usize,
     buffers_kept: usize,
-    memory: Arc<Memory>,
+    memory: Arc<MemoryBudget>,
 }
 
 #[derive(Default, Debug)]
@@ -41,10 +39,10 @@ struct Workspaces {
 }
 
 impl Scratch {
-    pub(super) fn new(memory: &Arc<Memory>, page_bytes: u32) -> Self {
-        let affordable = memory.budget() / BUDGET_PART / WORKSPACE_BYTES;
+    pub(super) fn new(memory: &Arc<MemoryBudget>, page_bytes: u32) -> Self {
+        let affordable = memory.shares().scratch_bytes_max() / WORKSPACE_BYTES;
         let buffer_bytes = max_image_bytes(PageClass::Large.bytes(page_bytes));
-        let buffers_kept = memory.budget() / BUDGET_PART / buffer_bytes;
+        let buffers_kept = memory.shares().scratch_bytes_max() / buffer_bytes;
         Self {
             workspaces: Mutex::default(),
             returned: Condvar::new(),
@@ -64,7 +62,7 @@ impl Scratch {
     fn take_buffer(&self) -> Vec<u8> {
         let kept = self.buffers.lock().pop();
         kept.unwrap_or_else(|| {
-            self.memory.add(Account::Scratch, self.buffer_bytes);
+            self.memory.add(MemoryUse::Scratch, self.buffer_bytes);
             Vec::with_capacity(self.buffer_bytes)
         })
     }
@@ -76,7 +74,7 @@ impl Scratch {
         if kept.len() < self.buffers_kept {
             kept.push(buffer);
         } else {
-            self.memory.subtract(Account::Scratch, self.buffer_bytes);
+            self.memory.subtract(MemoryUse::Scratch, self.buffer_bytes);
         }
     }
 
@@ -94,7 +92,7 @@ impl Scratch {
             }
             if workspaces.count < self.workspaces_max {
                 workspaces.count += 1;
-                self.memory.add(Account::Scratch, WORKSPACE_BYTES);
+                self.memory.add(MemoryUse::Scratch, WORKSPACE_BYTES);
                 return (Workspace::default(), WORKSPACE_BYTES);
             }
             self.returned.wait(&mut workspaces);
@@ -113,8 +111,8 @@ impl Drop for Taken<'_> {
     fn drop(&mut self) {
         let bytes = self.workspace.memory_bytes().max(WORKSPACE_BYTES);
         let memory = &self.scratch.memory;
-        memory.add(Account::Scratch, bytes.saturating_sub(self.counted_bytes));
-        memory.subtract(Account::Scratch, self.counted_bytes.saturating_sub(bytes));
+        memory.add(MemoryUse::Scratch, bytes.saturating_sub(self.counted_bytes));
+        memory.subtract(MemoryUse::Scratch, self.counted_bytes.saturating_sub(bytes));
         self.scratch.workspaces.lock().free.push((std::mem::take(&mut self.workspace), bytes));
         self.scratch.returned.notify_one();
     }
@@ -143,7 +141,7 @@ mod tests {
 
     #[test]
     fn threads_share_a_fixed_number_of_workspaces() {
-        let scratch = Scratch::new(&Arc::new(Memory::new(1 << 20)), 512);
+        let scratch = Scratch::new(&Arc::new(MemoryBudget::new(1 << 20)), 512);
         let inside = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -158,12 +156,12 @@ mod tests {
                 });
             }
         });
-        assert!(scratch.memory.used(Account::Scratch) <= WORKSPACES_MIN * WORKSPACE_BYTES);
+        assert!(scratch.memory.used(MemoryUse::Scratch) <= WORKSPACES_MIN * WORKSPACE_BYTES);
     }
 
     #[test]
     fn a_workspace_that_has_grown_is_counted() {
-        let scratch = Scratch::new(&Arc::new(Memory::new(1 << 20)), 512);
+        let scratch = Scratch::new(&Arc::new(MemoryBudget::new(1 << 20)), 512);
         let shape = RowShape::opaque();
         let mut page = PageBuf::new(64 << 10);
         let text: Vec<u8> = (0..8000u32).flat_map(|i| format!("{} ", i * i % 977).into_bytes()).collect();
@@ -174,7 +172,7 @@ mod tests {
             scratch.with_workspace(|workspace| {
                 workspace.encode(&page, PageId(1), Epoch(1), &how, &mut Vec::new());
             });
-            assert_eq!(scratch.memory.used(Account::Scratch) > WORKSPACE_BYTES, grown);
+            assert_eq!(scratch.memory.used(MemoryUse::Scratch) > WORKSPACE_BYTES, grown);
         }
     }
 
@@ -188,10 +186,10 @@ mod tests {
                 }
             });
         }
-        let scratch = Scratch::new(&Arc::new(Memory::new(1 << 20)), 512);
+        let scratch = Scratch::new(&Arc::new(MemoryBudget::new(1 << 20)), 512);
         nested(&scratch, 9);
         let kept: usize = scratch.buffers.lock().iter().map(Vec::capacity).sum();
-        assert_eq!(kept, scratch.memory.used(Account::Scratch));
+        assert_eq!(kept, scratch.memory.used(MemoryUse::Scratch));
         assert_eq!(kept, scratch.buffers_kept * scratch.buffer_bytes);
         scratch.with_buffer(|buffer| assert!(buffer.is_empty()));
     }

@@ -4,6 +4,7 @@ use super::{CutState, MiniTransaction, PageClass, PageRef, Pool};
 use crate::base::{Config, Epoch, Health, PageId, Result, TreeId};
 use crate::durable::Durable;
 use crate::format::page::{build_content, content_capacity, PageKind, PageView};
+use crate::memory::MemoryBudget;
 use crate::page_map::{MapEntry, MapStore};
 use crate::segment::Segments;
 use cheetah_io::sim::{SimClock, SimDisk};
@@ -44,7 +45,8 @@ impl Database {
         entries.values().for_each(|entry| segments.retain(&entry.location));
         segments.loaded(opened.epoch).unwrap();
         let clock = Arc::new(SimClock::default());
-        let pool = Pool::open(config, health, clock, Arc::new(segments), opened.first_epoch, entries);
+        let memory = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
+        let pool = Pool::open(config, health, clock, memory, Arc::new(segments), opened.first_epoch, entries);
         Self { disk, pool, map: opened.store, state, config: config.clone() }
     }
 

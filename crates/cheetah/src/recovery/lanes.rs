@@ -18,7 +18,7 @@
 use super::redo::{Hand, Txn};
 use crate::base::{planted, reach, Error, Result, TableId};
 use crate::format::log_record::{Front, LogRecord};
-use crate::pool::memory::{Account, Booked};
+use crate::memory::{MemoryUse, Reservation};
 use crate::table::core::Core;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, VecDeque};
@@ -70,7 +70,7 @@ impl Batch {
 
 #[derive(Default)]
 struct Queue {
-    batches: VecDeque<(Batch, Booked)>,
+    batches: VecDeque<(Batch, Reservation)>,
     is_closed: bool,
 }
 
@@ -119,7 +119,7 @@ impl<'c> Lanes<'c> {
         let _watch = Watch(self);
         let lane = self.lane(lane_no);
         let mut hand = Hand::default();
-        while let Some((batch, _booked)) = lane.next() {
+        while let Some((batch, _reserved)) = lane.next() {
             for job in &batch.jobs {
                 if let Err(error) = self.apply(lane, job, &batch.bytes, &mut hand) {
                     self.end(Some(error));
@@ -231,7 +231,7 @@ impl Drop for Watch<'_> {
 
 impl Lane {
     /// The next batch; waits for it. `None` when no more will come.
-    fn next(&self) -> Option<(Batch, Booked)> {
+    fn next(&self) -> Option<(Batch, Reservation)> {
         let mut queue = self.queue.lock();
         loop {
             if let Some(batch) = queue.batches.pop_front() {
@@ -256,7 +256,7 @@ pub(super) struct Dealer<'l> {
     /// The last operation on the keys of each hash value.
     keys: Vec<Place>,
     #[expect(dead_code, reason = "held, not read")]
-    keys_booked: Booked,
+    keys_reserved: Reservation,
     /// The lane of the last operations on a table.
     homes: HashMap<TableId, usize>,
 }
@@ -271,8 +271,8 @@ impl<'l> Dealer<'l> {
     /// Deals to the first `count` lanes, at least one, which are being served.
     pub(super) fn new(lanes: &'l Lanes<'l>, count: usize) -> Self {
         let piles = std::iter::repeat_with(Pile::default).take(count).collect();
-        let keys_booked = lanes.core.pool.memory().book(Account::Redo, KEYS * size_of::<Place>());
-        Self { lanes, piles, keys: vec![Place::default(); KEYS], keys_booked, homes: HashMap::new() }
+        let keys_reserved = lanes.core.pool.memory().reserve(MemoryUse::Redo, KEYS * size_of::<Place>());
+        Self { lanes, piles, keys: vec![Place::default(); KEYS], keys_reserved, homes: HashMap::new() }
     }
 
     /// Adds an operation of a transaction whose last one is `last`; `record` are the kind and body of its record. Waits while
@@ -343,10 +343,10 @@ impl<'l> Dealer<'l> {
             return;
         }
         let batch = std::mem::take(&mut pile.batch);
-        let booked = self.lanes.core.pool.memory().book(Account::Redo, batch.heap_bytes());
+        let reserved = self.lanes.core.pool.memory().reserve(MemoryUse::Redo, batch.heap_bytes());
         let lane = self.lanes.lane(lane);
         let mut queue = lane.queue.lock();
-        queue.batches.push_back((batch, booked));
+        queue.batches.push_back((batch, reserved));
         debug_assert!(queue.batches.len() <= BATCHES_MAX + 1, "I6");
         drop(queue);
         lane.filled.notify_one();

@@ -13,8 +13,8 @@ use crate::format::image::Compression;
 use crate::format::row::RowShape;
 use crate::format::state::State;
 use crate::log::{replay, Log, LogSetup};
+use crate::memory::{MemoryBudget, MemoryUse};
 use crate::page_map::{MapStore, Opened};
-use crate::pool::memory::Account;
 use crate::pool::{self, Pool};
 use crate::segment::Segments;
 use crate::sort::{SortMemory, TempFiles};
@@ -81,6 +81,7 @@ pub(crate) fn open(
         &config,
         Arc::clone(&health),
         Arc::clone(&clock),
+        Arc::new(MemoryBudget::new(config.buffer_pool_bytes)),
         Arc::clone(&segments),
         first_epoch,
         entries,
@@ -164,7 +165,7 @@ impl Parts {
             active: Active::new(&state.txns),
             versions,
             undo: UndoLog::open(Arc::clone(&self.pool), start)?,
-            locks: LockTable::counted(lock_limits(&self.config), Arc::clone(self.pool.memory())),
+            locks: LockTable::counted(lock_limits(self.pool.memory()), Arc::clone(self.pool.memory())),
             roster: Roster::default(),
             deadlocks: Deadlocks::default(),
             catalog,
@@ -185,7 +186,7 @@ impl Parts {
             purge: Purge::default(),
             standings: Standings::default(),
             unique_keys: UniqueKeys::default(),
-            sort_memory: sort_memory(&self.config, &self.pool),
+            sort_memory: SortMemory::new(Arc::clone(self.pool.memory())),
             temp_files: temp_files(self.durable, &self.pool)?,
             dropping: Mutex::default(),
             pool: self.pool,
@@ -194,25 +195,8 @@ impl Parts {
     }
 }
 
-/// Part of the memory of the engine that locks may take; frames give way to them.
-const LOCKS_PART: u64 = 4;
-/// What they may take in any case: some thousands of them.
-const LOCKS_BYTES_MIN: u64 = 1 << 20;
-
-fn lock_limits(config: &Config) -> LockLimits {
-    let bytes_max = (config.buffer_pool_bytes / LOCKS_PART).max(LOCKS_BYTES_MIN) as usize;
-    LockLimits { bytes_max, ..LockLimits::default() }
-}
-
-/// Part of the memory of the engine that loads may sort in; frames give way to it.
-const SORT_PART: u64 = 8;
-
-fn sort_memory(config: &Config, pool: &Pool) -> Arc<SortMemory> {
-    let memory = Arc::clone(pool.memory());
-    SortMemory::new((config.buffer_pool_bytes / SORT_PART) as usize, move |bytes| match bytes {
-        0.. => memory.add(Account::Sort, bytes.unsigned_abs()),
-        _ => memory.subtract(Account::Sort, bytes.unsigned_abs()),
-    })
+fn lock_limits(memory: &MemoryBudget) -> LockLimits {
+    LockLimits { bytes_max: memory.shares().locks_bytes_max(), ..LockLimits::default() }
 }
 
 fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>) -> Result<Arc<TempFiles>> {
@@ -230,7 +214,7 @@ fn finish(core: &Core) -> Result<()> {
 
 /// From now on changes are logged.
 fn start_log(core: &Core, log: Log) {
-    core.pool.memory().set(Account::Log, log.buffer_bytes_max());
+    core.pool.memory().set(MemoryUse::Log, log.buffer_bytes_max());
     let _ = core.log.set(log);
 }
 

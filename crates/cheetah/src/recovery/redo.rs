@@ -46,10 +46,6 @@ const UNDO_PART: usize = 2;
 const RECORDS_PURGED_AT_END: usize = 256;
 /// Ends of transactions after which old versions are forgotten.
 const ENDS_PER_FORGETTING: u64 = 16;
-/// Part of the memory that the window into the log takes, and limits of it.
-const WINDOW_PART: usize = 64;
-const WINDOW_BYTES_MIN: usize = 2 << 10;
-const WINDOW_BYTES_MAX: usize = 4 << 20;
 /// Operations dealt out between two looks whether transactions can end.
 const DEALT_PER_LOOK: u64 = 32;
 
@@ -205,8 +201,7 @@ impl<'l> Redo<'l> {
             Ok(())
         })?;
         let memory = core.pool.memory();
-        let window_bytes = (memory.budget() / WINDOW_PART).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
-        let window = Window::new(window_bytes, memory);
+        let window = Window::new(memory.shares().redo_window_bytes(), memory);
         let (hand, turns) = (Hand::default(), VecDeque::new());
         Ok(Self { core, dealer, hand, window, open, turns, dealt: 0, ended: 0 })
     }

@@ -12,7 +12,7 @@
 
 use crate::base::{planted, Result, TxnId};
 use crate::format::log_record::LogRecord;
-use crate::pool::memory::{Account, Booked, Memory};
+use crate::memory::{MemoryBudget, MemoryUse, Reservation};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct Chunk {
     records: Vec<(u8, Range<usize>)>,
     bytes: Vec<u8>,
     /// Its memory, once it is full (I3).
-    booked: Option<Booked>,
+    reserved: Option<Reservation>,
 }
 
 impl Chunk {
@@ -51,7 +51,7 @@ struct Ahead {
 
 /// See the module.
 pub(super) struct Window {
-    memory: Arc<Memory>,
+    memory: Arc<MemoryBudget>,
     chunk_bytes: usize,
     /// Oldest first; the last one is being filled.
     chunks: VecDeque<Chunk>,
@@ -60,7 +60,7 @@ pub(super) struct Window {
 
 impl Window {
     /// An empty window for about so many bytes of records, which count in `memory`.
-    pub(super) fn new(bytes: usize, memory: &Arc<Memory>) -> Self {
+    pub(super) fn new(bytes: usize, memory: &Arc<MemoryBudget>) -> Self {
         let (memory, chunk_bytes) = (Arc::clone(memory), bytes / CHUNKS);
         Self { memory, chunk_bytes, chunks: VecDeque::new(), ahead: HashMap::new() }
     }
@@ -77,7 +77,7 @@ impl Window {
         let last = self.chunks.back_mut();
         if last.as_ref().is_none_or(|last| last.bytes.len() >= self.chunk_bytes) {
             if let Some(full) = last {
-                full.booked = Some(self.memory.book(Account::Redo, full.heap_bytes()));
+                full.reserved = Some(self.memory.reserve(MemoryUse::Redo, full.heap_bytes()));
             }
             self.chunks.push_back(Chunk::default());
         }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn it_tells_who_commits_without_taking_anything_back() {
-        let mut window = Window::new(1 << 10, &Arc::new(Memory::new(1 << 20)));
+        let mut window = Window::new(1 << 10, &Arc::new(MemoryBudget::new(1 << 20)));
         add(&mut window, &LogRecord::Undo(TxnId(1), 1));
         (1..=2).for_each(|txn| add(&mut window, &LogRecord::Commit(TxnId(txn), txn)));
         add(&mut window, &LogRecord::Abort(TxnId(3)));
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn records_leave_in_their_order_once_it_is_full() {
-        let memory = Arc::new(Memory::new(1 << 20));
+        let memory = Arc::new(MemoryBudget::new(1 << 20));
         let mut window = Window::new(64, &memory);
         let mut left = Vec::new();
         for txn in 0..1000 {
@@ -146,12 +146,12 @@ mod tests {
             left.extend(window.take_surplus());
         }
         assert!(window.chunks.len() <= CHUNKS && !left.is_empty());
-        assert!(memory.used(Account::Redo) > 64);
+        assert!(memory.used(MemoryUse::Redo) > 64);
         left.extend(std::iter::from_fn(|| window.take()));
         let records =
             left.iter().flat_map(Chunk::records).map(|(kind, body)| LogRecord::decode(kind, body).unwrap());
         assert!(records.eq((0..1000).map(|txn| LogRecord::Abort(TxnId(txn)))));
         drop((window, left));
-        assert_eq!(memory.used(Account::Redo), 0);
+        assert_eq!(memory.used(MemoryUse::Redo), 0);
     }
 }

@@ -12,6 +12,7 @@ use crate::durable::Durable;
 use crate::format::control::Identity;
 use crate::format::image;
 use crate::format::segment_header::HEADER_BYTES;
+use crate::memory::Shares;
 use cheetah_io::File;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -20,9 +21,7 @@ use std::sync::Arc;
 /// A segment number takes 27 bits.
 const SEGMENT_MAX: u32 = (1 << 27) - 1;
 /// The largest write buffer of a stream.
-const BUFFER_BYTES_MAX: u64 = 1 << 20;
-/// Part of the pool that all write buffers together may take.
-const BUFFER_POOL_PART: u64 = 16;
+const BUFFER_BYTES_MAX: usize = 1 << 20;
 
 /// All segments of a database. Every method may be called from any thread.
 pub struct Segments {
@@ -68,13 +67,13 @@ impl Segments {
             next = next.max(id.0 + 1);
         }
         let space = Space::new(durable.disk(), config.segment_bytes, table.totals().file_bytes)?;
-        let streams_count = Stream::ALL.len() as u64;
-        let buffer_bytes = BUFFER_BYTES_MAX.min(config.buffer_pool_bytes / BUFFER_POOL_PART / streams_count);
+        let share_bytes = Shares::of(config.buffer_pool_bytes).write_buffers_bytes_max();
+        let buffer_bytes = BUFFER_BYTES_MAX.min(share_bytes / Stream::ALL.len());
         Ok(Self {
             durable,
             identity,
             segment_bytes: config.segment_bytes,
-            buffer_bytes: buffer_bytes as usize,
+            buffer_bytes,
             space,
             next_segment: AtomicU32::new(next),
             streams: Default::default(),

@@ -8,6 +8,7 @@
 //!   S5  All sorters together have as many threads that write while they take more as one statement may use.
 
 use crate::base::statement_threads;
+use crate::memory::{MemoryBudget, MemoryUse};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -20,17 +21,18 @@ const CERTAIN_PART: usize = 4;
 /// Sorters at a time, as each may have a file open: with those of segments fewer than the usual limit of 1024.
 const SORTERS_MAX: usize = 256;
 
-/// Is told by how much the memory in use changes.
-type Meter = Box<dyn Fn(isize) + Send + Sync>;
-
 /// See the module.
+#[derive(Debug)]
 pub struct SortMemory {
     limit: usize,
-    meter: Meter,
+    budget: Arc<MemoryBudget>,
     state: Mutex<State>,
+    /// The most that has ever been in use.
+    #[cfg(test)]
+    pub(super) peak_bytes: std::sync::atomic::AtomicUsize,
 }
 
-#[derive(Default)]
+#[derive(Default, Debug)]
 struct State {
     /// Beside the pieces that sorters have for certain.
     taken: usize,
@@ -39,16 +41,33 @@ struct State {
     writers: usize,
 }
 
-impl std::fmt::Debug for SortMemory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "SortMemory of {} bytes", self.limit)
-    }
-}
-
 impl SortMemory {
-    /// Memory of `limit` bytes; `meter` hears of every change of what is in use.
-    pub fn new(limit: usize, meter: impl Fn(isize) + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { limit, meter: Box::new(meter), state: Mutex::default() })
+    /// The share of `budget` that is for sorting.
+    pub fn new(budget: Arc<MemoryBudget>) -> Arc<Self> {
+        let limit = budget.shares().sort_bytes_max();
+        Self::with_limit(budget, limit)
+    }
+
+    /// `limit` bytes of `budget`.
+    pub(super) fn with_limit(budget: Arc<MemoryBudget>, limit: usize) -> Arc<Self> {
+        let state = Mutex::default();
+        Arc::new(Self {
+            limit,
+            budget,
+            state,
+            #[cfg(test)]
+            peak_bytes: Default::default(),
+        })
+    }
+
+    fn add(&self, bytes: usize) {
+        let _now = self.budget.add(MemoryUse::Sort, bytes);
+        #[cfg(test)]
+        self.peak_bytes.fetch_max(_now, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    fn subtract(&self, bytes: usize) {
+        self.budget.subtract(MemoryUse::Sort, bytes);
     }
 
     /// Bytes for all sorters together.
@@ -84,7 +103,7 @@ impl SortMemory {
             return None;
         }
         state.sorters = sorters;
-        (self.meter)((count * bytes) as isize);
+        self.add(count * bytes);
         Some((0..count).map(|_| Share { memory: Arc::clone(self), bytes }).collect())
     }
 }
@@ -138,7 +157,7 @@ impl Share {
 
     fn grow(&mut self, bytes: usize) {
         self.bytes += bytes;
-        (self.memory.meter)(bytes as isize);
+        self.memory.add(bytes);
     }
 
     /// Whether others have come since it took so much.
@@ -152,7 +171,7 @@ impl Share {
         let less = self.bytes.saturating_sub(bytes.max(self.piece_bytes()));
         self.bytes -= less;
         self.memory.state.lock().taken -= less;
-        (self.memory.meter)(-(less as isize));
+        self.memory.subtract(less);
     }
 }
 
@@ -162,7 +181,7 @@ impl Drop for Share {
         state.taken -= self.bytes - self.piece_bytes();
         state.sorters -= 1;
         drop(state);
-        (self.memory.meter)(-(self.bytes as isize));
+        self.memory.subtract(self.bytes);
     }
 }
 

@@ -3,17 +3,17 @@
 use super::{Filling, Merge, SortMemory, Sorter, TempFiles};
 use crate::base::{statement_threads, Error, Health, Result};
 use crate::durable::Durable;
+use crate::memory::{MemoryBudget, MemoryUse};
 use cheetah_io::sim::{Fault, Op, SimDisk};
 use cheetah_io::{Disk, Rng};
-use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 struct Fixture {
     disk: SimDisk,
     files: Arc<TempFiles>,
     memory: Arc<SortMemory>,
-    used: Arc<AtomicIsize>,
-    used_max: Arc<AtomicIsize>,
+    budget: Arc<MemoryBudget>,
 }
 
 fn files(disk: &SimDisk) -> Arc<TempFiles> {
@@ -23,16 +23,20 @@ fn files(disk: &SimDisk) -> Arc<TempFiles> {
 
 fn fixture(limit: usize) -> Fixture {
     let disk = SimDisk::new();
-    let (used, used_max) = (Arc::new(AtomicIsize::new(0)), Arc::new(AtomicIsize::new(0)));
-    let (counted, most) = (Arc::clone(&used), Arc::clone(&used_max));
-    let memory = SortMemory::new(limit, move |bytes| {
-        let now = counted.fetch_add(bytes, Relaxed) + bytes;
-        most.fetch_max(now, Relaxed);
-    });
-    Fixture { files: files(&disk), disk, memory, used, used_max }
+    let budget = Arc::new(MemoryBudget::new(1 << 30));
+    let memory = SortMemory::with_limit(Arc::clone(&budget), limit);
+    Fixture { files: files(&disk), disk, memory, budget }
 }
 
 impl Fixture {
+    fn used(&self) -> usize {
+        self.budget.used(MemoryUse::Sort)
+    }
+
+    fn peak(&self) -> usize {
+        self.memory.peak_bytes.load(Relaxed)
+    }
+
     fn sorters(&self, count: usize) -> Vec<Sorter> {
         let shares = self.memory.join(count).unwrap();
         shares.into_iter().map(|share| Sorter::new(&self.files, share)).collect()
@@ -81,7 +85,7 @@ fn what_comes_in_any_order_goes_in_that_of_its_keys() {
         expected.sort();
         found.sort();
         assert!(found == expected, "{limit} bytes, {count} records");
-        assert_eq!(fixture.used.load(Relaxed), 0);
+        assert_eq!(fixture.used(), 0);
     }
 }
 
@@ -103,8 +107,8 @@ fn threads_that_write_parts_of_the_buffer_lose_nothing_and_tell_of_errors() {
         expected.sort();
         found.sort();
         assert!(found == expected);
-        let most = fixture.used_max.load(Relaxed) as usize;
-        assert!(most <= limit + 1024 && fixture.used.load(Relaxed) == 0, "{most} bytes of {limit}");
+        let most = fixture.peak();
+        assert!(most <= limit + 1024 && fixture.used() == 0, "{most} bytes of {limit}");
     }
     let fixture = fixture(16 << 10);
     fixture.disk.set_space(Some(fixture.disk.used_bytes() + (16 << 10)));
@@ -140,12 +144,12 @@ fn check_memory_of_sorters(thread_bytes: usize) {
         }
     }
     // Places of first records come on top (S1).
-    let most = fixture.used_max.load(Relaxed) as usize;
+    let most = fixture.peak();
     assert!(most <= limit + sorters.len() * 1024 && most > limit / 2, "{most} bytes of {limit}");
     assert!(fixture.memory.join(100).is_none());
     let counts = sorters.into_iter().map(|sorter| sorted(sorter).unwrap().len()).collect::<Vec<_>>();
     assert_eq!(counts, [6000, 4501, 4501, 4501, 3001, 3001, 3001, 1501, 1501, 1501, 1, 1, 1]);
-    assert_eq!(fixture.used.load(Relaxed), 0);
+    assert_eq!(fixture.used(), 0);
 }
 
 #[test]
@@ -183,7 +187,7 @@ fn sorters_that_a_thread_fills_have_what_was_pushed_and_merge_ahead() {
             found.sort();
             assert!(found == *expected, "{limit} bytes, a thread from {thread_from} on");
         }
-        assert_eq!(fixture.used.load(Relaxed), 0);
+        assert_eq!(fixture.used(), 0);
     }
 }
 
@@ -199,11 +203,11 @@ fn a_thread_that_fills_or_merges_ends_with_its_caller_and_tells_of_errors() {
         Ok::<_, Error>(filling)
     };
     drop(fill(5000).unwrap());
-    assert_eq!(fixture.used.load(Relaxed), 0);
+    assert_eq!(fixture.used(), 0);
     let mut merge = fill(5000).unwrap().finish().unwrap().remove(0).finish_ahead().unwrap();
     assert!(merge.advance().unwrap());
     drop(merge);
-    assert_eq!(fixture.used.load(Relaxed), 0);
+    assert_eq!(fixture.used(), 0);
     // Whether at the end or before depends on how far the thread is.
     fixture.disk.set_space(Some(fixture.disk.used_bytes() + (16 << 10)));
     for count in [1000, 200_000] {
@@ -215,7 +219,7 @@ fn a_thread_that_fills_or_merges_ends_with_its_caller_and_tells_of_errors() {
     fixture.disk.inject(Fault::on(Op::Read).after(100).forever());
     let refused = sorter.finish_ahead().and_then(all_of);
     assert!(matches!(refused, Err(Error::Io { .. })), "{:?}", refused.err());
-    assert_eq!(fixture.used.load(Relaxed), 0);
+    assert_eq!(fixture.used(), 0);
 }
 
 #[test]

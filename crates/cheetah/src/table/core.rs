@@ -19,8 +19,8 @@ use crate::base::{
 };
 use crate::format::state::State;
 use crate::log::{FlushMode, Log, Space};
+use crate::memory::MemoryUse;
 use crate::page_map::MapStore;
-use crate::pool::memory::Account;
 use crate::pool::{CutState, MiniTransaction, Pool, Reserve};
 use crate::sort::{SortMemory, TempFiles};
 use crate::txn::{Active, Listed, LockTable, Owner, Roster, Slot, State as TxnOutcome, UndoLog, Versions};
@@ -446,7 +446,7 @@ impl Core {
         let below = self.versions.visible_below();
         let mtr = self.pool.enter();
         self.pool.set_freeze_below(&mtr, below);
-        self.pool.memory().set(Account::Outcomes, self.versions.bytes());
+        self.pool.memory().set(MemoryUse::Outcomes, self.versions.bytes());
     }
 
     /// Transactions that have ended and are not purged.

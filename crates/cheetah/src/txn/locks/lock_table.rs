@@ -13,7 +13,7 @@ use super::ticket::{Outcome, Ticket};
 use super::waits::{RowRequest, RowWant, Waits, Want};
 use super::Owner;
 use crate::base::{Error, Result, TableId, TreeId};
-use crate::pool::memory::Memory;
+use crate::memory::MemoryBudget;
 use parking_lot::{Mutex, RwLock};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -154,11 +154,11 @@ impl Default for LockTable {
 impl LockTable {
     /// Without locks, and with a book of its own for their memory.
     pub fn new(limits: LockLimits) -> Self {
-        Self::counted(limits, Arc::new(Memory::new(limits.bytes_max as u64)))
+        Self::counted(limits, Arc::new(MemoryBudget::new(limits.bytes_max as u64)))
     }
 
     /// Without locks; their memory counts in `book`.
-    pub fn counted(limits: LockLimits, book: Arc<Memory>) -> Self {
+    pub fn counted(limits: LockLimits, book: Arc<MemoryBudget>) -> Self {
         Self {
             stripes: Stripes::default(),
             tree_shards: (0..TREE_SHARDS_COUNT).map(|_| TreeShard::default()).collect(),

@@ -7,7 +7,7 @@
 //!       much for each shard: less than 100 KiB.
 
 use crate::base::{Error, Result};
-use crate::pool::memory::{Account as Name, Memory};
+use crate::memory::{MemoryBudget, MemoryUse};
 use std::sync::Arc;
 
 /// What a shard may have taken or given back without booking it.
@@ -16,17 +16,17 @@ const STEP_BYTES: usize = 256;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Account {
-    book: Arc<Memory>,
+    book: Arc<MemoryBudget>,
     limit_bytes: usize,
 }
 
 impl Account {
-    pub(super) fn new(book: Arc<Memory>, limit_bytes: usize) -> Self {
+    pub(super) fn new(book: Arc<MemoryBudget>, limit_bytes: usize) -> Self {
         Self { book, limit_bytes }
     }
 
     pub(super) fn used_bytes(&self) -> usize {
-        self.book.used(Name::Locks)
+        self.book.used(MemoryUse::Locks)
     }
 
     pub(super) fn limit_bytes(&self) -> usize {
@@ -73,9 +73,9 @@ impl Share {
 
     fn book(&mut self, account: &Account) {
         if self.bytes >= self.booked_bytes {
-            account.book.add(Name::Locks, self.bytes - self.booked_bytes);
+            account.book.add(MemoryUse::Locks, self.bytes - self.booked_bytes);
         } else {
-            account.book.subtract(Name::Locks, self.booked_bytes - self.bytes);
+            account.book.subtract(MemoryUse::Locks, self.booked_bytes - self.bytes);
         }
         self.booked_bytes = self.bytes;
     }

@@ -1,0 +1,120 @@
+//! How much memory each part of the engine uses now.
+
+use super::Shares;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// What memory is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryUse {
+    /// Page frames, in use and free.
+    Frames,
+    /// The page table.
+    PageTable,
+    /// Which pages changed in the epochs that have not committed.
+    Changes,
+    /// Write buffers of the segments.
+    WriteBuffers,
+    /// The log buffers.
+    Log,
+    /// Encoding and decoding of images.
+    Scratch,
+    /// Locks of transactions.
+    Locks,
+    /// What redo holds of the log, at a startup.
+    Redo,
+    /// Rows that loads sort.
+    Sort,
+    /// How transactions have ended, while somebody may still ask.
+    Outcomes,
+    /// What is too small or too short-lived to be counted one by one: rows and keys of operations,
+    /// cursors, the catalog, merging the page map, what the allocator keeps for each thread.
+    Rest,
+}
+
+impl MemoryUse {
+    /// All uses with the names under which status shows them.
+    pub const ALL: [(MemoryUse, &'static str); 11] = [
+        (MemoryUse::Frames, "memory_frames_bytes"),
+        (MemoryUse::PageTable, "memory_page_table_bytes"),
+        (MemoryUse::Changes, "memory_changes_bytes"),
+        (MemoryUse::WriteBuffers, "memory_write_buffers_bytes"),
+        (MemoryUse::Log, "memory_log_bytes"),
+        (MemoryUse::Scratch, "memory_scratch_bytes"),
+        (MemoryUse::Locks, "memory_locks_bytes"),
+        (MemoryUse::Redo, "memory_redo_bytes"),
+        (MemoryUse::Sort, "memory_sort_bytes"),
+        (MemoryUse::Outcomes, "memory_outcomes_bytes"),
+        (MemoryUse::Rest, "memory_rest_bytes"),
+    ];
+}
+
+/// The memory of the engine by its uses.
+#[derive(Debug)]
+pub struct MemoryBudget {
+    shares: Shares,
+    used: [AtomicUsize; MemoryUse::ALL.len()],
+}
+
+impl MemoryBudget {
+    /// A budget of `total_bytes` bytes of which nothing is in use.
+    pub fn new(total_bytes: u64) -> Self {
+        Self { shares: Shares::of(total_bytes), used: Default::default() }
+    }
+
+    /// Which part each use gets.
+    pub fn shares(&self) -> Shares {
+        self.shares
+    }
+
+    /// Bytes in use.
+    pub fn used(&self, of: MemoryUse) -> usize {
+        self.used[of as usize].load(Relaxed)
+    }
+
+    /// Bytes of all uses together.
+    pub fn total(&self) -> usize {
+        MemoryUse::ALL.iter().map(|(of, _)| self.used(*of)).sum()
+    }
+
+    /// The limit for all uses together, in bytes.
+    pub fn limit(&self) -> usize {
+        self.shares.total_bytes()
+    }
+
+    /// Says what a use takes now. For parts that know their size.
+    pub fn set(&self, of: MemoryUse, bytes: usize) {
+        self.used[of as usize].store(bytes, Relaxed);
+    }
+
+    /// Counts `bytes` more; returns how many are in use then. Never waits or refuses.
+    pub fn add(&self, of: MemoryUse, bytes: usize) -> usize {
+        self.used[of as usize].fetch_add(bytes, Relaxed) + bytes
+    }
+
+    /// Counts `bytes` less.
+    pub fn subtract(&self, of: MemoryUse, bytes: usize) {
+        self.used[of as usize].fetch_sub(bytes, Relaxed);
+    }
+
+    /// Most that the bytes of frames may take now (M2).
+    pub fn frames_limit(&self) -> usize {
+        let total = self.total();
+        self.shares.frames_bytes_max(total - self.used(MemoryUse::Frames).min(total))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_get_what_the_others_leave_but_at_least_half() {
+        let memory = MemoryBudget::new(1000);
+        memory.set(MemoryUse::Log, 100);
+        memory.set(MemoryUse::Frames, 700);
+        assert_eq!(memory.frames_limit(), 900 - 14);
+        memory.set(MemoryUse::PageTable, 5000);
+        assert_eq!(memory.frames_limit(), 500 - 7);
+        assert_eq!(memory.total(), 5800);
+    }
+}

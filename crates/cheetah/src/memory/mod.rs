@@ -1,0 +1,19 @@
+//! The memory budget of the engine: how much each part uses, and how much it may use.
+//!
+//! What lives long has a fixed size and is allocated once. Memory that comes and goes in large
+//! pieces leaves holes in the allocator of the process, and these count as its memory. Frames have
+//! addresses of their own (the pool's buffers).
+//!
+//! Invariants
+//!   M1  All uses together stay within `buffer_pool_bytes`. Exception: frames allocated inside
+//!       mini-transactions may exceed it; the pool's `make_room` pays this back.
+//!   M2  Frames take what the other uses leave, but never less than half. A pool that gives memory
+//!       to the page table of a huge database still works.
+
+mod budget;
+mod reservation;
+mod shares;
+
+pub use budget::{MemoryBudget, MemoryUse};
+pub use reservation::Reservation;
+pub use shares::Shares;

@@ -1,0 +1,33 @@
+//! Memory that is counted for as long as its owner lives.
+
+use super::{MemoryBudget, MemoryUse};
+use std::sync::Arc;
+
+/// Bytes that are in use for as long as this lives.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Arc<MemoryBudget>,
+    of: MemoryUse,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// How many.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.budget.subtract(self.of, self.bytes);
+    }
+}
+
+impl MemoryBudget {
+    /// Counts `bytes` more for a use, until the result is dropped. Never waits or refuses.
+    pub fn reserve(self: &Arc<Self>, of: MemoryUse, bytes: usize) -> Reservation {
+        self.add(of, bytes);
+        Reservation { budget: Arc::clone(self), of, bytes }
+    }
+}
