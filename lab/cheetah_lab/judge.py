@@ -6,7 +6,7 @@ is decided. One repeat has no interval, so it decides nothing.
 
 import math
 
-from cheetah_tools.oltp import interval
+from cheetah_tools.ratios import interval
 
 from .model import FAILS, HOLDS, OPEN, Verdict
 

@@ -9,15 +9,17 @@ import json
 import random
 import statistics
 import time
+from pathlib import Path
 
 from . import cgroup, dump, formatdata, formats, indexes, oltp, points, recovery, setup
-from .engines import CHEETAH, INNODB, INNODB_COMPRESSED, available, equal_memory
+from .engines import CHEETAH, INNODB, INNODB_COMPRESSED, Engine, available, equal_memory
 from .paths import VAR, shared_data, show
 from .say import Failure, megabytes, note, step, table
 from .server import PrivateServer, scratch
 
 POOL_BYTES = 512 << 20
 GROUP_BYTES = 1 << 30
+BEFORE = "Cheetah before"   # another build of the plugin
 SYSBENCH_ROWS = 1_000_000
 # Set: table and key for point selects, statement of the full scan.
 SETS = {
@@ -27,6 +29,8 @@ SETS = {
 }
 # Sets that are no data: each measures and reports in its own module.
 PARTS = {"oltp": oltp.run, "recovery": recovery.run, "formats": formats.run, "indexes": indexes.run}
+USUAL = [*SETS, "oltp", "recovery"]
+BUILDS = ["oltp", "formats"]   # the sets that can compare two builds
 TARGETS = [  # measure, of, at most / at least
     ("bytes", INNODB.label, "<=", {"enwiki_text_plain": 0.40, "flights_nyc13": 0.40, "sysbench": 0.45}),
     ("bytes", INNODB_COMPRESSED.label, "<=", 0.90),
@@ -39,10 +43,12 @@ TARGETS = [  # measure, of, at most / at least
 def main(arguments: list) -> int:
     """The command."""
     choice = choose(arguments)
-    names = choice.sets.split(",")
+    names = (choice.sets or ",".join(BUILDS if choice.before else USUAL)).split(",")
     unknown = [name for name in names if name not in SETS and name not in PARTS]
     if unknown:
         raise Failure(f"no such set: {', '.join(unknown)}; there are {', '.join([*SETS, *PARTS])}")
+    if choice.before and set(names) - set(BUILDS):
+        raise Failure(f"--against goes with the sets {' and '.join(BUILDS)}, not with others")
     setup.ensure()
     status = measure_sizes([name for name in names if name in SETS], choice)
     for name in names:
@@ -56,7 +62,9 @@ def choose(arguments: list):
     parser = argparse.ArgumentParser(description="measure Cheetah beside InnoDB")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rest", type=float, default=60, help="seconds of rest before bytes on disk are taken")
-    parser.add_argument("--sets", default=",".join([*SETS, "oltp", "recovery"]), help="of " + ", ".join([*SETS, *PARTS]))
+    parser.add_argument("--sets", help=f"of {', '.join([*SETS, *PARTS])}; usually {', '.join(USUAL)}")
+    parser.add_argument("--against", metavar="OTHER.so", help="oltp, formats: another build of the plugin, "
+                        "measured beside this one as \"Cheetah before\"")
     parser.add_argument("--seconds", type=int, default=8, help="oltp: of each cell, after the warm-up")
     parser.add_argument("--rows", type=int, default=1_000_000, help="oltp: in all tables together; indexes: in one")
     parser.add_argument("--workloads", default=",".join(oltp.WORKLOADS), help="oltp")
@@ -65,8 +73,19 @@ def choose(arguments: list):
     parser.add_argument("--update-rows", type=int, default=5_000_000, help="recovery: rows to roll back")
     parser.add_argument("--data", default="all", help="formats: sets of data, of " + ", ".join(formatdata.SETS))
     parser.add_argument("--measures", default="all", help="formats: of " + ", ".join(formats.MEASURES))
-    parser.add_argument("--engines", default="all", help="formats: of " + ", ".join(formats.LABELS))
-    return parser.parse_args(arguments)
+    parser.add_argument("--engines", default="all", help="oltp, formats: of " + ", ".join([*formats.LABELS, BEFORE])
+                        + "; oltp compares the first with each other one")
+    choice = parser.parse_args(arguments)
+    choice.before = other_build(choice.against) if choice.against else None
+    return choice
+
+
+def other_build(file: str):
+    """The engine of another build of the plugin. Failure when there is no such file."""
+    plugin = Path(file).expanduser().resolve()
+    if not plugin.is_file():
+        raise Failure(f"no such file: {plugin}")
+    return Engine(BEFORE, CHEETAH.name, plugin=plugin)
 
 
 def measure_sizes(names: list, choice) -> int:

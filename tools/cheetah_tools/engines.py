@@ -4,6 +4,7 @@ import os
 import time
 from pathlib import Path
 
+from .paths import PLUGIN
 from .say import Failure
 
 FLUSH_SECONDS_MAX = 900
@@ -12,10 +13,12 @@ FLUSH_SECONDS_MAX = 900
 class Engine:
     """One column of a comparison."""
 
-    def __init__(self, label: str, name: str, table_options: str = ""):
+    def __init__(self, label: str, name: str, table_options: str = "", plugin: Path = None):
+        """`plugin`: the file that has the engine; unless given, that of this build for Cheetah."""
         self.label = label
         self.name = name
         self.table_options = table_options
+        self.plugin = plugin or (PLUGIN if name == "CHEETAH" else None)
 
     def server_options(self, _memory_bytes: int) -> dict:
         """Lines of my.cnf that this engine needs beside `equal_memory`."""
@@ -96,6 +99,17 @@ CHEETAH = Engine("Cheetah", "CHEETAH")
 CHEETAH_DENSE = Engine("Cheetah KEY_BLOCK_SIZE=4", "CHEETAH", "KEY_BLOCK_SIZE=4")
 CHEETAH_PLAIN = Engine("Cheetah COMPRESSION='none'", "CHEETAH", "COMPRESSION='none'")
 ALL = [INNODB, INNODB_COMPRESSED, CHEETAH]
+
+
+def chosen(labels: str, known: list, usual: list) -> list:
+    """The engines of `known` with these labels, in the order given; `usual` for "all"."""
+    if labels == "all":
+        return usual
+    by_label = {engine.label: engine for engine in known}
+    unknown = [label for label in labels.split(",") if label not in by_label]
+    if unknown:
+        raise Failure(f"no such engine: {', '.join(unknown)}; there are {', '.join(by_label)}")
+    return [by_label[label] for label in labels.split(",")]
 
 
 def equal_memory(pool_bytes: int) -> dict:

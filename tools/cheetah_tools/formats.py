@@ -15,14 +15,17 @@ one_row    the same with one row in each INSERT, each a durable transaction; the
 
 import contextlib
 import json
+import re
 import statistics
 import subprocess
 import time
 
 from . import dump, formatdata
 from .engines import CHEETAH, CHEETAH_DENSE, CHEETAH_PLAIN, INNODB, INNODB_COMPRESSED, INNODB_DENSE, INNODB_HOLES, MYROCKS, available, equal_memory
+from .engines import chosen as chosen_engines
 from .formatdata import MEMORY_BYTES
 from .paths import VAR, show
+from .ratios import paired, report_means
 from .say import Failure, note, step, table
 from .server import PrivateServer, scratch
 
@@ -53,8 +56,8 @@ def run(choice) -> int:
     """The part of the bench."""
     names, measures = chosen(choice.data, formatdata.SETS, "data set"), chosen(choice.measures, MEASURES, "measure")
     names = [name for name in names if at_hand(name)]
-    labels = chosen(choice.engines, LABELS, "engine")
-    engines = [engine for engine in ENGINES if engine.label in labels]
+    before = [choice.before] if choice.before else []
+    engines = chosen_engines(choice.engines, [*ENGINES, *before], [CHEETAH, *before] if before else ENGINES)
     step(f"formats: {len(engines)} engines, {len(names)} sets of data, {choice.repeats} repeats, {', '.join(measures)}: about "
          f"{choice.repeats * len(names) * (choice.rest * ('bytes' in measures) + 8 * len(engines) * len(measures)) / 60:.0f} minutes")
     results = {}
@@ -71,6 +74,8 @@ def run(choice) -> int:
             place = VAR / "bench-formats.json"
             place.write_text(json.dumps(results, indent=1) + "\n")
     report(results)
+    for other in before:
+        report_against(results, other.label)
     print(f"raw figures: {show(VAR / 'bench-formats.json')}")
     return 0
 
@@ -104,7 +109,7 @@ def add(results: dict, name: str, measure: str, found: dict) -> None:
 def running(engine):
     """A private server for one engine; None when this machine does not have the engine."""
     options = {**equal_memory(MEMORY_BYTES), **engine.server_options(MEMORY_BYTES)}
-    server = PrivateServer(scratch(f"formats-{ENGINES.index(engine)}"), options, plugin=engine.name == "CHEETAH")
+    server = PrivateServer(scratch("formats-" + re.sub(r"\W+", "-", engine.label)), options, plugin=engine.plugin)
     try:
         with server:
             if available(server, [engine]):
@@ -196,12 +201,24 @@ def report(results: dict) -> None:
     """Median and spread of every measure, then the verdicts."""
     for name, measures in results.items():
         print(f"\n{name}")
-        labels = [engine.label for engine in ENGINES if any(engine.label in found for found in measures.values())]
+        labels = dict.fromkeys(label for found in measures.values() for label in found)
         table(["engine", *measures], [[label, *(cell(measure, found.get(label)) for measure, found in measures.items())] for label in labels])
     print()
     lines = [line for name, measures in results.items() for line in verdicts(name, measures)]
     if lines:
         table(["set, measure", "of", "through", "ratio", "wanted", ""], lines)
+
+
+def report_against(results: dict, other: str) -> None:
+    """The ratios of each measure to those of another build, of each set and over all sets."""
+    groups, total = {}, {}
+    for name, measures in results.items():
+        for measure, found in measures.items():
+            if CHEETAH.label in found and other in found:
+                ratios = paired(found[CHEETAH.label], found[other])
+                groups.setdefault(name, {})[measure] = [ratios]
+                total.setdefault(measure, []).append(ratios)
+    report_means(f"{CHEETAH.label} through {other}", {**groups, "all sets": total}, set(), judged=True)
 
 
 def cell(measure: str, values) -> str:

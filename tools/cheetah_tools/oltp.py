@@ -6,21 +6,22 @@ whoever begins changes with the repeat. The server that is not measured is stopp
 leaves to the background is done, and counted, in later cells of its own engine, and takes nothing from the other's.
 
 Ratios are Cheetah's value through InnoDB's of the same repeat. A cell's ratio is their geometric mean, with Student's
-90 % interval of its logarithm.
+90 % interval of its logarithm. With `--against OTHER.so`, another build of the plugin takes InnoDB's part.
 """
 
 import contextlib
 import json
-import math
 import re
+import statistics
 import subprocess
 import threading
 import time
 from dataclasses import asdict, dataclass
 
 from . import setup
-from .engines import CHEETAH, INNODB, available, equal_memory
+from .engines import ALL, CHEETAH, INNODB, available, chosen, equal_memory
 from .paths import SERVER, VAR, show
+from .ratios import LEAST, geometric_mean, interval, paired, report_means, told
 from .say import Failure, note, step, table
 from .server import PrivateServer, scratch
 
@@ -33,8 +34,6 @@ WARM_SECONDS = 2
 STOP_SECONDS = 1          # for connecting, and for the last transactions to end
 HANGING_SECONDS = 120     # a cell that takes that much longer than it should is a finding
 SCRIPTS = SERVER / "usr/share/sysbench"
-# Student's t for a two-sided interval of 90 %, by degrees of freedom.
-STUDENT = [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833]
 
 
 @dataclass
@@ -69,11 +68,13 @@ def run(choice) -> int:
     if unknown:
         raise Failure(f"no such workload: {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
     cells = [(workload, count) for workload in workloads for count in connections]
-    seconds = choice.repeats * len(cells) * 2 * (WARM_SECONDS + choice.seconds + STOP_SECONDS)
-    step(f"sysbench: {len(cells)} cells of {WARM_SECONDS} + {choice.seconds} s, two engines, {choice.repeats} repeats: "
-         f"about {seconds / 60:.0f} minutes after loading {choice.rows:,} rows twice")
+    engines = compared(choice)
+    seconds = choice.repeats * len(cells) * len(engines) * (WARM_SECONDS + choice.seconds + STOP_SECONDS)
+    step(f"sysbench: {len(cells)} cells of {WARM_SECONDS} + {choice.seconds} s, {len(engines)} engines, "
+         f"{choice.repeats} repeats: about {seconds / 60:.0f} minutes after loading {choice.rows:,} rows into each")
     results, failures = figures(cells, choice)
-    report(results, cells)
+    for other in engines[1:]:
+        report(results, cells, engines[0], other, builds=other is choice.before)
     place = VAR / "bench-oltp.json"
     raw = {f"{workload} {count}": {label: [asdict(cell) for cell in found] for label, found in results[workload, count].items()}
            for workload, count in results}
@@ -84,10 +85,16 @@ def run(choice) -> int:
     return 1 if failures else 0
 
 
+def compared(choice) -> list:
+    """The engines; the first is compared with each other one."""
+    known = [*ALL, *([choice.before] if choice.before else [])]
+    return chosen(choice.engines, known, [CHEETAH, choice.before or INNODB])
+
+
 def figures(cells: list, choice) -> tuple:
     """Load both servers and measure: see `measure_all`."""
     with contextlib.ExitStack() as stack:
-        servers = {engine.label: stack.enter_context(loaded(engine, choice.rows)) for engine in (CHEETAH, INNODB)}
+        servers = {engine.label: stack.enter_context(loaded(engine, choice.rows)) for engine in compared(choice)}
         return measure_all(servers, cells, choice)
 
 
@@ -98,7 +105,8 @@ def loaded(engine, rows: int):
     options = {**equal_memory(POOL_BYTES), "innodb_log_file_size": LOG_BYTES, "loose_cheetah_log_size_max": LOG_BYTES,
                "max_connections": most, "thread_cache_size": most, "back_log": most, "max_prepared_stmt_count": 1_000_000,
                "table_open_cache": most * TABLES + 400, "innodb_lock_wait_timeout": 10, "loose_cheetah_lock_wait_timeout": 10}
-    server = PrivateServer(scratch(f"oltp-{engine.name}"), options, plugin=engine is CHEETAH)
+    server = PrivateServer(scratch(f"oltp-{engine.label.replace(' ', '-')}"),
+                           {**options, **engine.server_options(POOL_BYTES)}, plugin=engine.plugin)
     try:
         with server:
             if not available(server, [engine]):
@@ -216,26 +224,20 @@ def parse(text: str, cpu_seconds: float) -> Cell:
                 cpu_seconds * 1e6 / number(r"queries: +(\d+) "), number(r"ignored errors: .*\(([\d.]+) per sec"))
 
 
-def interval(ratios: list) -> tuple:
-    """Geometric mean of the ratios, and the ends of its 90 % interval (None of a single ratio)."""
-    logs = [math.log(ratio) for ratio in ratios]
-    middle = sum(logs) / len(logs)
-    if len(logs) == 1:
-        return math.exp(middle), None, None
-    deviation = math.sqrt(sum((log - middle) ** 2 for log in logs) / (len(logs) - 1))
-    half = STUDENT[min(len(logs) - 1, len(STUDENT)) - 1] * deviation / math.sqrt(len(logs))
-    return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
-
-
-def cell_ratio(found: dict, field: str) -> tuple:
+def cell_ratio(found: dict, field: str, ours=CHEETAH, theirs=INNODB) -> tuple:
     """`interval` of one measure in one cell."""
-    pairs = zip(found[CHEETAH.label], found[INNODB.label])
-    return interval([max(getattr(ours, field), 1e-6) / max(getattr(theirs, field), 1e-6) for ours, theirs in pairs])
+    return interval(cell_ratios(found, field, ours, theirs))
 
 
-def report(results: dict, cells: list) -> None:
-    """A line for each cell, then the verdicts."""
-    cells = [cell for cell in cells if results[cell][CHEETAH.label]]
+def cell_ratios(found: dict, field: str, ours, theirs) -> list:
+    """One measure of our engine through theirs, repeat by repeat."""
+    return paired(*([getattr(cell, field) for cell in found[engine.label]]
+                    for engine in (ours, theirs)))
+
+
+def report(results: dict, cells: list, ours, theirs, builds: bool) -> None:
+    """A line for each cell, then the verdicts. `builds`: they are two builds of one engine."""
+    cells = [cell for cell in cells if results[cell][ours.label]]
     if not cells:
         return
     rows = []
@@ -243,26 +245,33 @@ def report(results: dict, cells: list) -> None:
         found = results[workload, count]
         row = [workload.removeprefix("oltp_"), count]
         for field, digits in (("tps", 0), ("p99_ms", 2), ("cpu_us", 1)):
-            row += [f"{interval([max(getattr(cell, field), 1e-6) for cell in found[engine.label]])[0]:,.{digits}f}" for engine in (CHEETAH, INNODB)]
-            row.append(spread(cell_ratio(found, field)))
-        rows.append([*row, "/".join(f"{sum(cell.errors for cell in found[e.label]) / len(found[e.label]):,.0f}" for e in (CHEETAH, INNODB))])
+            for engine in (ours, theirs):
+                values = [max(getattr(cell, field), LEAST) for cell in found[engine.label]]
+                row.append(f"{geometric_mean(values):,.{digits}f}")
+            row.append(told(cell_ratio(found, field, ours, theirs)))
+        errors = (statistics.mean(cell.errors for cell in found[engine.label])
+                  for engine in (ours, theirs))
+        rows.append([*row, "/".join(f"{each:,.0f}" for each in errors)])
     print()
-    table(["workload", "connections", "Cheetah tps", "InnoDB", "ratio", "p99 ms", "InnoDB", "ratio", "CPU us/query", "InnoDB", "ratio",
-           "errors/s"], rows)
-    print()
-    table(["Cheetah through InnoDB", "geometric mean", "wanted", "", "cells that miss", "wanted of each"],
-          [verdict(measure, [cell_ratio(results[cell], measure.field) for cell in cells]) for measure in MEASURES])
-
-
-def spread(ratio: tuple) -> str:
-    """A ratio with its interval."""
-    middle, low, high = ratio
-    return f"{middle:.2f}" if low is None else f"{middle:.2f} ({low:.2f}..{high:.2f})"
+    other = theirs.label
+    table(["workload", "connections", f"{ours.label} tps", other, "ratio", "p99 ms", other, "ratio",
+           "CPU us/query", other, "ratio", "errors/s"], rows)
+    title = f"{ours.label} through {other}"
+    if not builds:
+        print()
+        table([title, "geometric mean", "wanted", "", "cells that miss", "wanted of each"],
+              [verdict(measure, [cell_ratio(results[cell], measure.field, ours, theirs)
+                                 for cell in cells]) for measure in MEASURES])
+    groups = {workload: [cell for cell in cells if cell[0] == workload] for workload, _ in cells}
+    report_means(title, {name: {measure.label: [cell_ratios(results[cell], measure.field, ours, theirs)
+                                                for cell in group] for measure in MEASURES}
+                         for name, group in [*groups.items(), ("all cells", cells)]},
+                 {measure.label for measure in MEASURES if measure.floor}, judged=builds)
 
 
 def verdict(measure: Measure, ratios: list) -> list:
     """A line of the last table. A cell misses when its whole interval lies on the wrong side."""
-    mean = math.exp(sum(math.log(ratio[0]) for ratio in ratios) / len(ratios))
+    mean = geometric_mean([ratio[0] for ratio in ratios])
     sign = ">=" if measure.floor else "<="
     met = mean >= measure.mean if measure.floor else mean <= measure.mean
     missing = [r for r in ratios if r[1] is not None and (r[2] < measure.cell if measure.floor else r[1] > measure.cell)]

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from pathlib import Path
 
 from . import setup
@@ -30,15 +31,16 @@ PR_SET_PDEATHSIG = 1
 class PrivateServer:
     """One server process on one data folder; may be started, stopped and killed any number of times."""
 
-    def __init__(self, folder: Path, options: dict = None, plugin: bool = True, cgroup: Path = None):
+    def __init__(self, folder: Path, options: dict = None, plugin=True, cgroup: Path = None):
         """`folder` is made when absent. `options` are lines of my.cnf (value None: a bare word).
-        `plugin`: load ha_cheetah.so, when it was built."""
+        `plugin`: the file to load, True for that of this build; none when it is not there."""
         setup.ensure()
         self.folder = Path(folder)
         self.data = self.folder / "data"
         self.log = self.folder / "error.log"
         self.options = dict(options or {})
-        self.plugin = plugin and PLUGIN.exists()
+        plugin = PLUGIN if plugin is True else plugin
+        self.plugin = plugin if plugin and plugin.exists() else None
         self.cgroup = cgroup
         self.process = None
         self._short = None
@@ -188,14 +190,14 @@ class PrivateServer:
         lines = {
             "datadir": self.data, "socket": self.socket, "pid_file": self.folder / "pid",
             "basedir": SERVER / "usr", "lc_messages_dir": SERVER / "usr/share/mysql",
-            "character_sets_dir": SERVER / "usr/share/mysql/charsets", "plugin_dir": plugin_folder(),
+            "character_sets_dir": SERVER / "usr/share/mysql/charsets", "plugin_dir": plugin_folder(self.plugin or PLUGIN),
             "plugin_maturity": "unknown", "skip_networking": None, "max_allowed_packet": "256M",
             "innodb_fast_shutdown": 1, "secure_file_priv": "", "local_infile": 1, "tmpdir": self.folder,
         }
         if os.geteuid() == 0:
             lines["user"] = "root"
         if self.plugin:
-            lines["plugin_load_add"] = PLUGIN.name
+            lines["plugin_load_add"] = link_name(self.plugin)
         lines.update(self.options)
         text = "".join(f"{key}\n" if value is None else f"{key} = {value}\n" for key, value in lines.items())
         place = self.folder / "my.cnf"
@@ -253,12 +255,17 @@ def client_words(socket: Path, *arguments) -> list:
             "--max-allowed-packet=256M", *map(str, arguments)]
 
 
-def plugin_folder() -> Path:
-    """A folder of symlinks to the distribution's plugins and ours."""
+def link_name(plugin: Path) -> str:
+    """The name of a plugin's link in `plugin_folder`; another build than ours has its own."""
+    return plugin.name if plugin == PLUGIN else f"other-{zlib.crc32(bytes(plugin)):08x}.so"
+
+
+def plugin_folder(plugin: Path = PLUGIN) -> Path:
+    """A folder of symlinks to the distribution's plugins and to `plugin`."""
     folder = VAR / "plugins"
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {p.name: p for p in (SERVER / "usr/lib/mysql/plugin").glob("*.so")}
-    wanted[PLUGIN.name] = PLUGIN
+    wanted[link_name(plugin)] = plugin
     for name, target in wanted.items():
         link = folder / name
         if not link.is_symlink() or os.readlink(link) != str(target):
