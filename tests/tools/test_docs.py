@@ -1,0 +1,83 @@
+"""The project's Markdown: links lead somewhere, lines are short, tables have no paragraphs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cheetah_tools.paths import PROJECT
+
+LINE_MAX = 100
+CELL_MAX = 100
+WITHOUT = {"target", "var", "build", "node_modules", ".git"}
+LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
+SOURCES = (".rs", ".cc", ".h", ".py", ".toml")
+
+
+def documents() -> list:
+    """All Markdown of the project, as paths below it."""
+    found = (path.relative_to(PROJECT) for path in PROJECT.rglob("*.md"))
+    return sorted(str(path) for path in found if not WITHOUT & set(path.parts))
+
+
+def prose(text: str) -> str:
+    """The text without code: fenced blocks and code spans."""
+    text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.S | re.M)
+    return re.sub(r"`[^`\n]*`", "``", text)
+
+
+def anchors(path: Path) -> set:
+    """The anchors of a document's headings, as GitHub makes them."""
+    text = re.sub(r"^ *```.*?^ *```", "", path.read_text(), flags=re.S | re.M)
+    found = set()
+    for title in re.findall(r"^#+ +(.*?) *$", text, flags=re.M):
+        title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
+        plain = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        number = 0
+        while (plain if not number else f"{plain}-{number}") in found:
+            number += 1
+        found.add(plain if not number else f"{plain}-{number}")
+    return found
+
+
+@pytest.mark.parametrize("name", documents())
+def test_links_lead_somewhere(name):
+    path = PROJECT / name
+    wrong = []
+    for target in LINK.findall(prose(path.read_text())):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        place = (path.parent / file).resolve() if file else path
+        if not place.exists():
+            wrong.append(f"{target}: no such file")
+        elif anchor and anchor not in anchors(place):
+            wrong.append(f"{target}: no such heading")
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", documents())
+def test_lines_are_short_and_cells_hold_no_paragraphs(name):
+    wrong, fenced = [], False
+    for number, line in enumerate((PROJECT / name).read_text().splitlines(), 1):
+        fenced ^= line.lstrip().startswith("```")
+        is_free = fenced or line.startswith(("    ", "!["))    # code, and pictures
+        if not fenced and line.startswith("|"):
+            cells = re.split(r"(?<!\\)\|", line)
+            if max(len(cell.strip()) for cell in cells) > CELL_MAX:
+                wrong.append(f"line {number}: a cell of more than {CELL_MAX} characters")
+        elif len(line) > LINE_MAX and not is_free and " " in line.strip():
+            wrong.append(f"line {number}: {len(line)} characters")
+    assert not wrong
+
+
+def test_documents_that_the_code_names_exist():
+    wrong = []
+    for folder in ("crates", "plugin", "tools", "lab", "tests", "fuzz"):
+        for path in (PROJECT / folder).rglob("*"):
+            if path.suffix not in SOURCES or WITHOUT & set(path.relative_to(PROJECT).parts):
+                continue
+            for named in re.findall(r"\bdocs/[\w/.-]+\.(?:md|svg)\b", path.read_text()):
+                if not (PROJECT / named).exists():
+                    wrong.append(f"{path.relative_to(PROJECT)}: {named}")
+    assert not wrong
