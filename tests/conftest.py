@@ -1,9 +1,11 @@
 """What all tests in Python share: `python3 tools/cheetah.py pytest FOLDER [NAME ..] [OPTION ..]`.
 
-A word that is no path chooses tests by a part of their names; all else is pytest's own.
+A word that is no path chooses tests by a part of their names (`tpcc`, `space.files_stay`); a path
+inside the folder takes its place; all else is pytest's own.
 """
 
 import random
+import re
 import signal
 from pathlib import Path
 
@@ -16,7 +18,7 @@ FAILED = pytest.StashKey[bool]()
 
 def pytest_addoption(parser):
     """The options of our tests."""
-    parser.addoption("--seed", type=int, default=1, help="of random tests")
+    parser.addoption("--seed", type=int, help="of random tests")
     parser.addoption("--rounds", type=int, help="kills and the like")
     parser.addoption("--large", action="store_true", help="the full size of large tests")
 
@@ -25,11 +27,12 @@ def pytest_configure(config):
     """Take words as names of tests, and a request to end as Ctrl-C, so that servers are stopped."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     words = [word for word in config.args if not place(word).exists()]
-    if words and all(word.replace("_", "").isalnum() for word in words):
-        config.option.keyword = " or ".join(words)
+    if words and re.fullmatch(r"[\w.]+", "".join(words)):
+        config.option.keyword = " or ".join(f"({word.replace('.', ' and ')})" for word in words)
         config.args[:] = [word for word in config.args if word not in words]
-    config.args[:] = [word for word in config.args if not any(
-        place(word) in place(other).parents for other in config.args)] or config.args
+    inner = [place(word) for word in config.args]
+    config.args[:] = [word for word in config.args
+                      if not any(place(word) in path.parents for path in inner)]
 
 
 def place(word: str) -> Path:
@@ -43,16 +46,17 @@ def pytest_runtest_makereport(item, call):
     report = yield
     if report.failed:
         item.stash[FAILED] = True
-        again = f"python3 tools/cheetah.py pytest 'tests/{item.nodeid}' --seed {item.config.option.seed}"
+        again = f"cheetah.py pytest 'tests/{item.nodeid}' --seed {seed_of(item)}"
         report.sections += [("again with", again)]
-        report.sections += [(f"end of {server.log}", server.log_tail(25)) for server in servers.made]
+        report.sections += [(f"end of {server.log}", server.log_tail(25))
+                            for server in servers.made]
     return report
 
 
 @pytest.fixture
 def new_server(request):
-    """Makes servers: options, whether with the plugin, a folder. They end with the test: if it has
-    passed, by a shutdown that must succeed."""
+    """Makes servers: options, whether with the plugin, a folder. They end with the test: by a
+    shutdown that must succeed if it has passed; otherwise at once, and their folders stay."""
     count = len(servers.made)
     yield servers.make
     servers.end(count, FAILED not in request.node.stash)
@@ -60,9 +64,15 @@ def new_server(request):
 
 @pytest.fixture
 def server(new_server, request):
-    """A started server, with the module's OPTIONS if it has some; it ends with the test."""
-    made = new_server(getattr(request.module, "OPTIONS", None))
+    """A started server with an empty database `d`; it ends with the test. Options are the module's
+    OPTIONS and those of `@pytest.mark.options({..}, large={..})`."""
+    options = dict(getattr(request.module, "OPTIONS", {}))
+    for mark in request.node.iter_markers("options"):
+        options |= mark.args[0] | (mark.kwargs.get("large", {})
+                                   if request.config.option.large else {})
+    made = new_server(options)
     made.start()
+    made.sql("CREATE DATABASE d")
     return made
 
 
@@ -78,7 +88,8 @@ def module_server(request):
 
 @pytest.fixture
 def pair(module_server):
-    """A server with both engines, InnoDB and CHEETAH; started again if a test before has ended it."""
+    """A server with both engines, InnoDB and CHEETAH; started again if a test before has ended it.
+    """
     if module_server.process is None or module_server.died():
         module_server.process = None
         module_server.start()
@@ -94,8 +105,13 @@ def crash():
 
 @pytest.fixture
 def rng(request):
-    """Random numbers of this test, from --seed."""
-    return random.Random(f"{request.config.option.seed}/{request.node.name}")
+    """Random numbers of this test, from --seed, or the module's SEED."""
+    return random.Random(f"{seed_of(request.node)}/{request.node.name}")
+
+
+def seed_of(item) -> int:
+    """Where a test's random numbers begin."""
+    return item.config.option.seed or getattr(item.module, "SEED", 1)
 
 
 @pytest.fixture

@@ -1,8 +1,11 @@
 """Private servers in tests: how they are made, crashed and waited for."""
 
+import itertools
 import os
+import threading
 import time
 
+import pymysql
 from cheetah_tools.server import PrivateServer, scratch
 
 OPTIONS = {"innodb_buffer_pool_size": "16M", "innodb_log_file_size": "8M",
@@ -12,25 +15,81 @@ OPTIONS = {"innodb_buffer_pool_size": "16M", "innodb_log_file_size": "8M",
 WAIT_SECONDS_MAX = 60
 
 made = []   # the servers of running tests, whose logs are shown beside a failure
+numbers = itertools.count()
 
 
 def make(options: dict = None, plugin: bool = True, folder=None) -> PrivateServer:
-    """A server that is not started yet, with small pools and logs unless `options` say otherwise."""
-    server = PrivateServer(folder or scratch(f"server-{len(made)}"), {**OPTIONS, **(options or {})}, plugin)
+    """A server that is not started yet, with small pools and logs unless `options` say otherwise.
+    """
+    server = PrivateServer(folder or scratch(f"server-{next(numbers)}"),
+                           {**OPTIONS, **(options or {})}, plugin)
     made.append(server)
     return server
 
 
-def end(count: int, orderly: bool) -> None:
-    """End and remove all servers but the first `count`. `orderly`: with a shutdown that succeeds."""
-    while len(made) > count:
-        server = made.pop()
-        try:
-            if orderly:
-                server.stop()
-        finally:
+def end(count: int, passed: bool) -> None:
+    """End all servers but the first `count`: with a shutdown that succeeds if the test has
+    `passed`, whose data is removed then; otherwise at once."""
+    ending, made[count:] = made[count:], []
+    try:
+        for server in ending[::-1] if passed else []:
+            server.stop()
+    finally:
+        for server in ending:
             server.kill()
-            server.remove()
+    for server in ending if passed else []:
+        server.remove()
+
+
+class Client(threading.Thread):
+    """A connection that calls `work` until `stopping` is set or the server is gone; afterwards
+    `failure` says what else went wrong."""
+
+    database, autocommit = "d", True
+
+    def __init__(self, server, number: int = 0):
+        super().__init__(daemon=True)
+        self.server, self.number, self.failure = server, number, ""
+        self.stopping, self.connection = threading.Event(), None
+
+    def run(self) -> None:
+        try:
+            self.connection = self.server.connect(self.database, autocommit=self.autocommit)
+            with self.connection.cursor() as cursor:
+                self.begin(cursor)
+                while not self.stopping.is_set():
+                    self.work(cursor)
+            self.connection.close()
+        except (pymysql.MySQLError, OSError, AssertionError) as failure:
+            if not is_gone(failure):
+                self.failure = repr(failure)
+
+    def begin(self, cursor) -> None:
+        """What comes once, before the work."""
+
+
+def is_gone(failure: Exception) -> bool:
+    """Whether an error only says that there is no server any more."""
+    return isinstance(failure, OSError) or failure.args[:1] in ((0,), (2003,), (2006,),
+                                                                (2013,), (1053,))
+
+
+def kill_under(server, clients: list, seconds: float) -> None:
+    """kill -9, when the clients have worked for so long. Nothing else may have gone wrong with
+    them."""
+    for client in clients:
+        client.start()
+    time.sleep(seconds)
+    kill_beside(server, clients)
+
+
+def kill_beside(server, clients: list) -> None:
+    """kill -9 while the clients work."""
+    assert not server.died(), "the server ended by itself"
+    server.kill()
+    for client in clients:
+        client.join(60)
+        assert not client.is_alive() and not client.failure, f"{client.number}: {client.failure}"
 
 
 def crash(server) -> None:
@@ -39,12 +98,18 @@ def crash(server) -> None:
     server.start()
 
 
-def wait_until(condition, what: str):
-    """What the condition gives, as soon as it is true; fails after a minute."""
-    deadline = time.monotonic() + WAIT_SECONDS_MAX
+def check_table(server, table: str, database: str = "") -> None:
+    """CHECK TABLE .. EXTENDED says OK, and nothing else."""
+    for row in server.sql(f"CHECK TABLE {table} EXTENDED", database):
+        assert row[2:] == ("status", "OK"), f"CHECK TABLE {table}: {row}"
+
+
+def wait_until(condition, what: str, seconds: float = WAIT_SECONDS_MAX):
+    """What the condition gives, as soon as it is true; fails after so many seconds."""
+    deadline = time.monotonic() + seconds
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what}: not within {WAIT_SECONDS_MAX} s"
-        time.sleep(0.02)
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.01)
     return found
 
 

@@ -3,11 +3,9 @@
 
 def test_backup_stage_warns_in_the_error_log(server):
     """What mariadb-backup does first."""
-    server.sql("CREATE DATABASE d")
     server.sql("CREATE TABLE d.t (a INT) ENGINE=CHEETAH")
     with server.connect("d") as connection, connection.cursor() as cursor:
         for stage in ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT", "END"):
             cursor.execute(f"BACKUP STAGE {stage}")
     lines = server.log.read_text(errors="replace").splitlines()
     assert [line for line in lines if "CHEETAH" in line and "backup" in line.lower()]
-    server.stop()

@@ -20,7 +20,8 @@ def made(tmp_path, monkeypatch) -> list:
             (Path(words[3]) / "bin/python").write_text("")
         elif (tmp_path / "offline").exists():
             raise Failure("no network")
-    for name, text in (("LOCK", "click==8.0 \\\n    --hash=sha256:00\n"), ("TEST_LOCK", "pytest==9.0 \\\n    --hash=sha256:00\n")):
+    for name, text in (("LOCK", "click==8.0 \\\n    --hash=sha256:00\n"),
+                       ("TEST_LOCK", "pytest==9.0 \\\n    --hash=sha256:00\n")):
         (tmp_path / name).write_text("# comment\n" + text)
         monkeypatch.setattr(environment, name, tmp_path / name)
     monkeypatch.setattr(environment, "PLACE", tmp_path / "venvs/venv")
@@ -55,7 +56,9 @@ def test_half_an_environment_does_not_stay(made):
 
 def test_who_is_not_root_is_told_the_command(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(Failure, match="python3-venv; as root: apt-get install -y --no-install-recommends python3-venv"):
+    with pytest.raises(Failure,
+                       match="python3-venv; as root: apt-get install -y --no-install-recommends "
+                       "python3-venv"):
         environment.install_packages(["python3-venv"])
 
 
@@ -65,5 +68,6 @@ def test_the_locks_pin_everything_with_hashes():
         assert names and all("==" in name for name in names)
         assert lock.read_text().count("--hash=sha256:") >= len(names)
     shared = dict(name.split("==") for name in environment.pinned(environment.LOCK))
-    for name, version in (pinned.split("==") for pinned in environment.pinned(environment.TEST_LOCK)):
+    for name, version in (pinned.split("==")
+                          for pinned in environment.pinned(environment.TEST_LOCK)):
         assert shared.get(name, version) == version, f"{name} has two versions"

@@ -1,4 +1,5 @@
-"""Tests of the throughput bench: how sysbench's report is read, and what follows from the figures."""
+"""Tests of the throughput bench: how sysbench's report is read, and what follows from the figures.
+"""
 
 import sys
 import unittest
@@ -28,7 +29,8 @@ TPS, P99, _CPU = oltp.MEASURES
 class Reports(unittest.TestCase):
     def test_figures_are_read_and_processor_time_is_divided(self):
         cell = oltp.parse(REPORT.format(count=1139, rate="540.07"), 2.2613)
-        self.assertEqual((cell.tps, cell.p99_ms, round(cell.cpu_us, 3), cell.errors), (540.07, 350.33, 100.0, 10.5))
+        self.assertEqual((cell.tps, cell.p99_ms, round(cell.cpu_us, 3), cell.errors),
+                         (540.07, 350.33, 100.0, 10.5))
 
     def test_a_time_without_transactions_has_figures_too(self):
         cell = oltp.parse(REPORT.format(count=0, rate="0.00"), 2.0)
@@ -44,16 +46,22 @@ class Verdicts(unittest.TestCase):
         middle, low, high = oltp.interval([0.5, 2.0])
         self.assertAlmostEqual(middle, 1.0)
         self.assertAlmostEqual(low * high, 1.0)
-        self.assertAlmostEqual(high, 2.0 ** 6.314, delta=0.01)   # one degree of freedom; the error of the mean is log 2
+        self.assertAlmostEqual(high, 2.0 ** 6.314,
+                               delta=0.01)   # one degree of freedom; the error of the mean is log 2
         self.assertEqual(oltp.interval([1.5, 1.5, 1.5])[1:], oltp.interval([1.5, 1.5])[1:])
         self.assertEqual(oltp.interval([3.0])[1:], (None, None))
 
     def test_a_cell_misses_when_its_whole_interval_does(self):
-        self.assertEqual(oltp.verdict(TPS, [(1.2, 1.1, 1.3), (0.9, 0.80, 0.96)])[3:5], ["met", "0 of 2"])
-        self.assertEqual(oltp.verdict(TPS, [(1.2, 1.1, 1.3), (0.8, 0.70, 0.94)])[3:5], ["MISSED", "1 of 2"])
-        self.assertEqual(oltp.verdict(P99, [(1.2, 1.1, 1.3), (1.05, 1.0, 1.1)])[3:5], ["met", "0 of 2"])
-        self.assertEqual(oltp.verdict(P99, [(1.3, 1.2, 1.4), (1.05, 1.0, 1.1)])[3:5], ["MISSED", "1 of 2"])
-        self.assertEqual(oltp.verdict(TPS, [(1.2, None, None)])[3:5], ["met", "one repeat: unknown"])
+        self.assertEqual(oltp.verdict(TPS, [(1.2, 1.1, 1.3), (0.9, 0.80, 0.96)])[3:5],
+                         ["met", "0 of 2"])
+        self.assertEqual(oltp.verdict(TPS, [(1.2, 1.1, 1.3), (0.8, 0.70, 0.94)])[3:5],
+                         ["MISSED", "1 of 2"])
+        self.assertEqual(oltp.verdict(P99, [(1.2, 1.1, 1.3), (1.05, 1.0, 1.1)])[3:5],
+                         ["met", "0 of 2"])
+        self.assertEqual(oltp.verdict(P99, [(1.3, 1.2, 1.4), (1.05, 1.0, 1.1)])[3:5],
+                         ["MISSED", "1 of 2"])
+        self.assertEqual(oltp.verdict(TPS, [(1.2, None, None)])[3:5],
+                         ["met", "one repeat: unknown"])
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ def hand_over(words: list) -> None:
 
 
 def ensure(tests: bool = False) -> Path:
-    """The environment's interpreter, with everything installed; may download. Failure if it cannot."""
+    """The environment's interpreter, with everything installed; may download. Failure if it cannot.
+    """
     if sys.version_info < PYTHON_LEAST:
         raise Failure(f"needed: Python {PYTHON_LEAST[0]}.{PYTHON_LEAST[1]} or newer; "
                       f"this is {sys.version.split()[0]} ({sys.executable})")
@@ -49,7 +50,8 @@ def ensure(tests: bool = False) -> Path:
 
 
 def make() -> None:
-    """Make the environment beside its place, and rename it. What is run in it has no absolute path."""
+    """Make the environment beside its place, and rename it. What is run in it has no absolute path.
+    """
     have_venv()
     fresh = PLACE.with_name("venv.new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -68,7 +70,8 @@ def make() -> None:
 def install(lock: Path, place: Path) -> None:
     """Install what a lock file names, each file checked against its hash."""
     note(f"from {show(lock)}: " + " ".join(pinned(lock)))
-    call([str(place / "bin/python"), "-m", "pip", "install", "--require-hashes", "--no-deps", "--no-input",
+    call([str(place / "bin/python"), "-m", "pip", "install", "--require-hashes", "--no-deps",
+          "--no-input",
           "--disable-pip-version-check", "--quiet", "--requirement", str(lock)],
          f"cannot install what {show(lock)} names")
     marker(lock, place).write_text(key(lock))
@@ -126,7 +129,8 @@ def install_packages(packages: list) -> None:
     """Install Debian packages as root; otherwise Failure with the command."""
     command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise Failure(f"missing on this machine: {', '.join(packages)}; as root: {' '.join(command)}")
+        raise Failure(f"missing on this machine: {', '.join(packages)}; as root: "
+                      f"{' '.join(command)}")
     step("installing " + ", ".join(packages))
     settings = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["apt-get", "update", "-q"], env=settings, stdout=subprocess.DEVNULL,

@@ -1,4 +1,5 @@
-"""What the processes of a command that does not end are at: for the log of a test that hangs where nobody can look."""
+"""What the processes of a command that does not end are at: for the log of a test that hangs where
+nobody can look."""
 
 import os
 import shutil
@@ -16,13 +17,15 @@ def descendants(pid: int) -> list:
     found = [pid]
     for parent in found:
         for thread in Path(f"/proc/{parent}/task").glob("*"):
-            found += [int(child) for child in read(thread / "children").split() if int(child) not in found]
+            found += [int(child) for child in read(thread / "children").split()
+                      if int(child) not in found]
     return found
 
 
 def describe(pid: int) -> str:
-    """Each process below `pid` with its threads: their names (of a Rust test: the test's), states, and what they wait for in the kernel.
-    With gdb on the machine, where they are in the program as well; stops them for this moment. Blocks for a minute at most."""
+    """Each process below `pid` with its threads: their names (of a Rust test: the test's), states,
+    and what they wait for in the kernel. With gdb on the machine, where they are in the program as
+    well; stops them for this moment. Blocks for a minute at most."""
     lines, deadline = [], time.monotonic() + GDB_SECONDS_MAX
     for process in descendants(pid):
         words = read(Path(f"/proc/{process}/cmdline")).replace("\0", " ").strip()
@@ -30,7 +33,8 @@ def describe(pid: int) -> str:
         threads = sorted(Path(f"/proc/{process}/task").glob("*"))
         for thread in threads:
             state = read(thread / "stat").rpartition(")")[2].split()[:1]
-            lines.append(f"  {read(thread / 'comm').strip():<16} {' '.join(state)} {read(thread / 'wchan')}")
+            lines.append(f"  {read(thread / 'comm').strip():<16} {' '.join(state)} "
+                         f"{read(thread / 'wchan')}")
         if len(threads) > 1 and shutil.which("gdb"):
             lines.append(backtraces(process, deadline - time.monotonic()))
     return "\n".join(lines) + "\n"
@@ -41,8 +45,10 @@ def backtraces(pid: int, seconds: float) -> str:
     if seconds <= 0:
         return f"no time is left for gdb: {GDB_SECONDS_MAX} s went to the processes before"
     try:
-        done = subprocess.run(["gdb", "-p", str(pid), "-batch", "-nx", "-ex", "thread apply all backtrace 25"], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
+        done = subprocess.run(["gdb", "-p", str(pid), "-batch", "-nx", "-ex",
+                               "thread apply all backtrace 25"], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace", timeout=seconds,
+                              check=False)
     except subprocess.TimeoutExpired:
         return f"gdb was not done after {seconds:.0f} s"
     return done.stdout

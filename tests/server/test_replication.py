@@ -1,12 +1,13 @@
-"""A replica that applies in parallel, and whose tables are in Cheetah: same rows, no standstill, no lost position."""
+"""A replica that applies in parallel into Cheetah: same rows, no standstill, no lost position."""
 
 import random
 import socket
 import threading
 import time
 
+import pymysql
+import pytest
 from cheetah_tools.say import note
-from cheetah_tools.servertests import expect
 
 PRIMARY, REPLICA = 1, 2
 WRITERS = 6
@@ -17,28 +18,36 @@ IN_THE_MIDDLE = 20
 
 def options(number: int, **more) -> dict:
     """Of a server with GTIDs; row format."""
-    return {"server_id": number, "log_bin": "bin", "binlog_format": "ROW", "gtid_strict_mode": "ON", "log_slave_updates": "ON",
-            "gtid_domain_id": 0, "loose_cheetah_lock_wait_timeout": 30, "innodb_lock_wait_timeout": 30, "sync_binlog": 1,
+    return {"server_id": number, "log_bin": "bin", "binlog_format": "ROW", "gtid_strict_mode": "ON",
+            "log_slave_updates": "ON",
+            "gtid_domain_id": 0, "loose_cheetah_lock_wait_timeout": 30,
+            "innodb_lock_wait_timeout": 30, "sync_binlog": 1,
             "slave_net_timeout": 10, **more}
 
 
-def pair(context, mode: str, **more) -> tuple:
-    """A primary, and a replica that applies its events with eight threads. It reads by TCP, as a replica cannot use a socket."""
+def replicated(new_server, mode: str, **more) -> tuple:
+    """A primary, and a replica with eight threads. It reads by TCP, as it cannot use a socket."""
     port = free_port()
-    primary = context.server(options(PRIMARY, binlog_commit_wait_count=4, binlog_commit_wait_usec=5000, skip_networking="OFF",
-                                     bind_address="127.0.0.1", port=port, **more))
+    primary = new_server(options(PRIMARY, binlog_commit_wait_count=4, binlog_commit_wait_usec=5000,
+                                 skip_networking="OFF",
+                                 bind_address="127.0.0.1", port=port, **more))
     primary.start()
     primary.sql("CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'replica'")
     primary.sql("GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'")
     primary.sql("CREATE DATABASE d")
-    primary.sql("CREATE TABLE d.hot (a INT PRIMARY KEY, b INT NOT NULL, c INT NOT NULL, KEY (c)) ENGINE=CHEETAH")
-    primary.sql("CREATE TABLE d.rows (a INT AUTO_INCREMENT PRIMARY KEY, u INT NOT NULL, t VARCHAR(200), UNIQUE (u)) ENGINE=CHEETAH")
+    primary.sql("CREATE TABLE d.hot (a INT PRIMARY KEY, b INT NOT NULL, c INT NOT NULL, KEY (c)) "
+                "ENGINE=CHEETAH")
+    primary.sql("CREATE TABLE d.rows (a INT AUTO_INCREMENT PRIMARY KEY, u INT NOT NULL, t "
+                "VARCHAR(200), UNIQUE (u)) ENGINE=CHEETAH")
     primary.sql("INSERT INTO d.hot SELECT seq, 0, seq % 3 FROM seq_1_to_20", "d")
-    # With the server's own number of retries: only the later one of two workers in a deadlock is rolled back, and waits for its turn then.
-    replica = context.server(options(REPLICA, slave_parallel_threads=8, slave_parallel_mode=mode, skip_slave_start=None,
-                                     gtid_pos_auto_engines="CHEETAH"))
+    # With the server's own number of retries: only the later one of two workers in a deadlock is
+    # rolled back, and waits for its turn then.
+    replica = new_server(options(REPLICA, slave_parallel_threads=8, slave_parallel_mode=mode,
+                                 skip_slave_start=None,
+                                 gtid_pos_auto_engines="CHEETAH"))
     replica.start()
-    replica.sql(f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='replica', MASTER_PASSWORD='replica', "
+    replica.sql(f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, "
+                "MASTER_USER='replica', MASTER_PASSWORD='replica', "
                 "MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos")
     replica.sql("START SLAVE")
     return primary, replica
@@ -60,7 +69,6 @@ class Writer(threading.Thread):
         self.connection = primary.connect("d", autocommit=False)
 
     def run(self):
-        import pymysql
         with self.connection.cursor() as cursor:
             while time.monotonic() < self.until:
                 try:
@@ -79,24 +87,27 @@ class Writer(threading.Thread):
         """A statement."""
         kind = rng.randint(0, 5)
         if kind < 3:
-            cursor.execute(f"UPDATE hot SET b = b + 1, c = {rng.randint(0, 9)} WHERE a = {rng.randint(1, 20)}")
+            cursor.execute(f"UPDATE hot SET b = b + 1, c = {rng.randint(0, 9)} "
+                           f"WHERE a = {rng.randint(1, 20)}")
         elif kind == 3:
-            cursor.execute(f"INSERT INTO `rows` (u, t) VALUES ({rng.randint(1, 100000)}, REPEAT('x', {rng.randint(1, 200)}))")
+            cursor.execute("INSERT INTO `rows` (u, t) "
+                           f"VALUES ({rng.randint(1, 100000)}, REPEAT('x', {rng.randint(1, 200)}))")
         elif kind == 4:
-            cursor.execute(f"DELETE FROM `rows` WHERE u < {rng.randint(1, 100000)} ORDER BY u DESC LIMIT 2")
+            cursor.execute(f"DELETE FROM `rows` WHERE u < {rng.randint(1, 100000)} ORDER BY u "
+                           "DESC LIMIT 2")
         else:
             cursor.execute(f"REPLACE INTO `rows` (u, t) VALUES ({rng.randint(1, 300)}, 'r')")
 
 
-def load(context, primary, seconds: float) -> int:
+def load(rng, primary, seconds: float) -> int:
     """Write from several connections; the number of transactions."""
     until = time.monotonic() + seconds
-    writers = [Writer(primary, context.rng.getrandbits(32), until) for _ in range(WRITERS)]
+    writers = [Writer(primary, rng.getrandbits(32), until) for _ in range(WRITERS)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
-        expect(writer.error is None, f"a writer met {writer.error}", primary)
+        assert writer.error is None, f"a writer met {writer.error}"
     return sum(writer.count for writer in writers)
 
 
@@ -105,7 +116,8 @@ def catch_up(primary, replica) -> float:
     position, started = primary.value("SELECT @@gtid_binlog_pos"), time.monotonic()
     done = replica.value(f"SELECT MASTER_GTID_WAIT('{position}', {CATCH_UP_SECONDS})")
     state = replica.sql("SHOW SLAVE STATUS")[0]
-    expect(done == 0, f"the replica has not come to {position} within {CATCH_UP_SECONDS} s: {[v for v in state if isinstance(v, str) and len(v) > 20]}", replica)
+    told = [text for text in state if isinstance(text, str) and len(text) > 20]
+    assert done == 0, f"the replica has not come to {position} in {CATCH_UP_SECONDS} s: {told}"
     return time.monotonic() - started
 
 
@@ -119,7 +131,7 @@ def apply_some(replica, writing: threading.Thread) -> None:
     """Wait until the replica has applied some transactions of those that are being written."""
     until, target = time.monotonic() + CATCH_UP_SECONDS, applied(replica) + IN_THE_MIDDLE
     while applied(replica) < target and writing.is_alive():
-        expect(time.monotonic() < until, f"the replica has not applied {IN_THE_MIDDLE} transactions within {CATCH_UP_SECONDS} s", replica)
+        assert time.monotonic() < until
         time.sleep(0.01)
 
 
@@ -127,14 +139,14 @@ def same_rows(primary, replica) -> None:
     """Both have the same rows, in sound tables."""
     for table in ("hot", "rows"):
         sums = [server.sql(f"CHECKSUM TABLE d.`{table}`")[0][1] for server in (primary, replica)]
-        expect(sums[0] == sums[1], f"{table}: checksums {sums}", replica)
-        expect(replica.sql(f"CHECK TABLE d.`{table}`")[-1][3] == "OK", f"{table} is damaged", replica)
+        assert sums[0] == sums[1], f"{table}: checksums {sums}"
+        assert replica.sql(f"CHECK TABLE d.`{table}`")[-1][3] == "OK", f"{table} is damaged"
 
 
-def apply_in_parallel(context, mode: str, **more) -> None:
+def apply_in_parallel(new_server, rng, mode: str, **more) -> None:
     """Load, catch up, compare."""
-    primary, replica = pair(context, mode, **more)
-    count = load(context, primary, 4)
+    primary, replica = replicated(new_server, mode, **more)
+    count = load(rng, primary, 4)
     seconds = catch_up(primary, replica)
     same_rows(primary, replica)
     retried = replica.status("Slave_retried_transactions")
@@ -143,46 +155,48 @@ def apply_in_parallel(context, mode: str, **more) -> None:
         server.stop()
 
 
-def test_a_replica_applies_optimistically(context):
-    """Transactions that were not in one group of the primary run at the same time, and those that meet are tried again."""
-    apply_in_parallel(context, "optimistic")
+def test_a_replica_applies_optimistically(new_server, rng):
+    """Transactions of different groups run at the same time; those that meet are tried again."""
+    apply_in_parallel(new_server, rng, "optimistic")
 
 
-def test_a_replica_applies_conservatively(context):
+def test_a_replica_applies_conservatively(new_server, rng):
     """Only what was committed in one group runs at the same time."""
-    apply_in_parallel(context, "conservative")
+    apply_in_parallel(new_server, rng, "conservative")
 
 
-def test_a_replica_repeats_statements(context):
-    """What is logged as statements gives the same rows, as locks keep the ranges as they were that a statement has read."""
-    apply_in_parallel(context, "optimistic", binlog_format="STATEMENT")
+def test_a_replica_repeats_statements(new_server, rng):
+    """Statements give the same rows, as locks keep the ranges that they have read."""
+    apply_in_parallel(new_server, rng, "optimistic", binlog_format="STATEMENT")
 
 
-def test_statements_are_logged_as_those_on_innodb(context):
+@pytest.mark.options(options(PRIMARY))
+def test_statements_are_logged_as_those_on_innodb(server):
     """As rows or as statements, or refused: by format, isolation level, and statement."""
-    server = context.server(options(PRIMARY))
-    server.start()
-    server.sql("CREATE DATABASE d")
     for engine in ("InnoDB", "CHEETAH"):
-        server.sql(f"CREATE TABLE d.{engine} (a INT AUTO_INCREMENT PRIMARY KEY, b INT, c VARCHAR(99)) ENGINE={engine}")
+        server.sql(f"CREATE TABLE d.{engine} (a INT AUTO_INCREMENT PRIMARY KEY, b INT, c "
+                   f"VARCHAR(99)) ENGINE={engine}")
         server.sql(f"INSERT INTO {engine} (b, c) SELECT seq, 'x' FROM seq_1_to_50", "d")
     for form in ("STATEMENT", "MIXED", "ROW"):
         for level in ("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"):
             for text in LOGGED:
-                found = [logged(server, form, level, text, engine) for engine in ("InnoDB", "CHEETAH")]
-                expect(found[0] == found[1], f"{form}, {level}: {text}: {found[0]} on InnoDB, {found[1]} on Cheetah", server)
-    server.stop()
+                found = [logged(server, form, level, text, engine)
+                         for engine in ("InnoDB", "CHEETAH")]
+                assert found[0] == found[1], \
+                    f"{form}, {level}: {text}: {found[0]} on InnoDB, {found[1]} on Cheetah"
 
 
-LOGGED = ["INSERT INTO {t} (b, c) VALUES (1, 'y')", "UPDATE {t} SET b = b + 1 WHERE a < 5", "DELETE FROM {t} WHERE a = 7",
-          "UPDATE {t} SET c = UUID() WHERE a = 8", "INSERT INTO {t} (b, c) SELECT b, c FROM {t} WHERE a < 4", "DELETE FROM {t} LIMIT 1",
-          "REPLACE INTO {t} VALUES (9, 9, 'z')", "INSERT INTO {t} VALUES (9, 1, 'q') ON DUPLICATE KEY UPDATE b = b + 1",
+LOGGED = ["INSERT INTO {t} (b, c) VALUES (1, 'y')", "UPDATE {t} SET b = b + 1 WHERE a < 5",
+          "DELETE FROM {t} WHERE a = 7",
+          "UPDATE {t} SET c = UUID() WHERE a = 8",
+          "INSERT INTO {t} (b, c) SELECT b, c FROM {t} WHERE a < 4", "DELETE FROM {t} LIMIT 1",
+          "REPLACE INTO {t} VALUES (9, 9, 'z')",
+          "INSERT INTO {t} VALUES (9, 1, 'q') ON DUPLICATE KEY UPDATE b = b + 1",
           "UPDATE {t} SET b = 3 WHERE a = -1", "TRUNCATE TABLE {t}"]
 
 
 def logged(server, form: str, level: str, text: str, engine: str) -> tuple:
     """The error of a statement, and the kinds of events that the binary log has of it."""
-    import pymysql
     connection = server.connect("d")
     try:
         with connection.cursor() as cursor:
@@ -201,11 +215,11 @@ def logged(server, form: str, level: str, text: str, engine: str) -> tuple:
         connection.close()
 
 
-def test_a_replica_knows_its_position_after_kills(context):
+def test_a_replica_knows_its_position_after_kills(new_server, rng):
     """The position is in a table of the engine, and goes with what was applied."""
-    primary, replica = pair(context, "optimistic")
+    primary, replica = replicated(new_server, "optimistic")
     for _ in range(3):
-        writing = threading.Thread(target=load, args=(context, primary, 2), daemon=True)
+        writing = threading.Thread(target=load, args=(rng, primary, 2), daemon=True)
         writing.start()
         apply_some(replica, writing)
         replica.kill()
@@ -214,7 +228,8 @@ def test_a_replica_knows_its_position_after_kills(context):
         replica.sql("START SLAVE")
         catch_up(primary, replica)
         same_rows(primary, replica)
-    engines = replica.sql("SELECT engine FROM information_schema.tables WHERE table_schema = 'mysql' AND table_name LIKE 'gtid_slave_pos%'")
-    expect(("CHEETAH",) in engines, f"positions are kept in {engines}", replica)
+    engines = replica.sql("SELECT engine FROM information_schema.tables "
+                          "WHERE table_schema = 'mysql' AND table_name LIKE 'gtid_slave_pos%'")
+    assert ("CHEETAH",) in engines, f"positions are kept in {engines}"
     for server in (replica, primary):
         server.stop()

@@ -1,33 +1,32 @@
-"""The parts of `make bench` that need servers, at sizes at which their figures say nothing: do they still measure?"""
+"""The parts of `make bench` that need servers, at tiny sizes: do they still measure?"""
 
 from cheetah_tools import bench, formatdata, formats, indexes, oltp, recovery
 from cheetah_tools.engines import CHEETAH, INNODB, MYROCKS
-from cheetah_tools.servertests import expect
 
 
-def test_throughput_is_measured(context):
+def test_throughput_is_measured():
     """Both engines in a cell that writes and in one that does not; the verdicts can be had."""
     choice = bench.choose(["--repeats", "1", "--seconds", "1", "--rows", "4000"])
     cells = [("oltp_read_write", 4), ("oltp_point_select", 1)]
     results, failures = oltp.figures(cells, choice)
-    expect(not failures, f"not measured: {failures}")
+    assert not failures, f"not measured: {failures}"
     for cell in cells:
         for engine in (CHEETAH, INNODB):
             found = results[cell][engine.label]
-            expect(len(found) == 1 and found[0].tps > 0 and found[0].cpu_us > 0, f"{cell}, {engine.label}: {found}")
+            assert len(found) == 1 and found[0].tps > 0 and found[0].cpu_us > 0
     for measure in oltp.MEASURES:
         oltp.verdict(measure, [oltp.cell_ratio(results[cell], measure.field) for cell in cells])
 
 
-def test_restarts_and_rollbacks_are_measured(context):
+def test_restarts_and_rollbacks_are_measured():
     """4 MB of log, and 3,000 rows that the crash and KILL take back."""
     for engine in (CHEETAH, INNODB):
-        expect(min(recovery.restart(engine, 4 << 20)) > 0, "nothing was measured")
+        assert min(recovery.restart(engine, 4 << 20)) > 0, "nothing was measured"
         for found in recovery.rollback(engine, 3000):
-            expect(set(recovery.STATEMENTS) <= set(found), f"{engine.label}: {found}")
+            assert set(recovery.STATEMENTS) <= set(found)
 
 
-def test_formats_are_measured(context):
+def test_formats_are_measured():
     """Bytes, and the times of every form, of three engines; the verdicts can be had."""
     folder, engines = formatdata.prepare("sysbench", sysbench_rows=500), [INNODB, MYROCKS, CHEETAH]
     results = {}
@@ -35,13 +34,14 @@ def test_formats_are_measured(context):
     for form in formats.FORMS:
         for measure, found in formats.load_times(folder, "sysbench", form, engines, True).items():
             formats.add(results, "sysbench", measure, found)
-    expect(sorted(results["sysbench"]) == sorted(formats.MEASURES), f"{results}")
-    expect(all(len(found) == len(engines) and min(map(min, found.values())) > 0 for found in results["sysbench"].values()), f"{results}")
-    expect(len(formats.verdicts("sysbench", results["sysbench"])) == 5, "a verdict is missing")
+    assert sorted(results["sysbench"]) == sorted(formats.MEASURES)
+    assert all(len(found) == len(engines) and min(map(min, found.values())) > 0
+               for found in results["sysbench"].values()), f"{results}"
+    assert len(formats.verdicts("sysbench", results["sysbench"])) == 5, "a verdict is missing"
 
 
-def test_indexes_are_measured(context):
+def test_indexes_are_measured():
     """Every change, on both engines."""
     found = indexes.measure(500, 1, rest_seconds=0)
-    expect(len(found) == len(indexes.CHANGES) * len(indexes.ENGINES), f"{found}")
-    expect(all(len(times) == 1 and times[0][0] > 0 for times in found.values()), f"{found}")
+    assert len(found) == len(indexes.CHANGES) * len(indexes.ENGINES)
+    assert all(len(times) == 1 and times[0][0] > 0 for times in found.values()), f"{found}"

@@ -1,14 +1,14 @@
 """What the optimizer is told of ranges, on data that people have."""
 
 import json
-import random
 
+import pytest
 from cheetah_tools import dump
 from cheetah_tools.engines import CHEETAH
 from cheetah_tools.paths import shared_data
 from cheetah_tools.say import note
-from cheetah_tools.servertests import Skip, expect
 
+OPTIONS = {"loose_cheetah_buffer_pool_size": "256M"}
 SETS, LARGE_SETS = ["sakila"], ["sakila", "feed_beer", "flights_nyc13", "enwiki_text_plain"]
 WIDTHS = 12      # of each index: all rows, half of them and so on
 WRONG_MAX = 0.1  # of the rows; a row more or less is none
@@ -16,16 +16,21 @@ WRONG_MAX = 0.1  # of the rows; a row more or less is none
 
 def indexes(server, database: str) -> list:
     """(table, index, first column, rows) of indexes that begin with a number or a time."""
-    return server.sql(f"""SELECT s.table_name, s.index_name, s.column_name, t.table_rows FROM information_schema.statistics s
-        JOIN information_schema.columns c USING (table_schema, table_name, column_name) JOIN information_schema.tables t USING (table_schema, table_name)
-        WHERE s.table_schema = '{database}' AND s.seq_in_index = 1 AND s.sub_part IS NULL AND t.table_type = 'BASE TABLE'
-        AND (c.data_type LIKE '%int' OR c.data_type IN ('date', 'datetime', 'timestamp')) ORDER BY 1, 2""")
+    return server.sql(f"""SELECT s.table_name, s.index_name, s.column_name, t.table_rows
+        FROM information_schema.statistics s
+        JOIN information_schema.columns c USING (table_schema, table_name, column_name)
+        JOIN information_schema.tables t USING (table_schema, table_name)
+        WHERE s.table_schema = '{database}' AND s.seq_in_index = 1 AND s.sub_part IS NULL
+        AND t.table_type = 'BASE TABLE'
+        AND (c.data_type LIKE '%int' OR c.data_type IN ('date', 'datetime', 'timestamp'))
+        ORDER BY 1, 2""")
 
 
 def wrong(server, database: str, table: str, index: str, column: str, low, high):
-    """By which part of the rows in a range EXPLAIN is wrong; None when it does not read the range."""
+    """By which part of a range's rows EXPLAIN is wrong; None when it does not read the range."""
     where = f"FROM `{table}` FORCE INDEX (`{index}`) WHERE `{column}` BETWEEN '{low}' AND '{high}'"
-    block = json.loads(server.value(f"EXPLAIN FORMAT=JSON SELECT `{column}` {where}", database))["query_block"]
+    block = json.loads(server.value(f"EXPLAIN FORMAT=JSON SELECT `{column}` {where}",
+                                    database))["query_block"]
     plan = block.get("nested_loop", [block])[0].get("table", {})
     truth = server.value(f"SELECT COUNT(*) {where}", database)
     if plan.get("access_type") != "range":
@@ -33,28 +38,29 @@ def wrong(server, database: str, table: str, index: str, column: str, low, high)
     return max(abs(plan["rows"] - truth) - 1, 0) / truth
 
 
-def test_ranges_are_estimated_within_a_tenth(context):
+def test_ranges_are_estimated_within_a_tenth(server, rng, large):
     """Of every width, by every index, once the data has been read."""
-    rng = random.Random(context.name)
-    names = [name for name in (LARGE_SETS if context.large else SETS) if (shared_data() / f"{name}.sql.zst").exists()]
+    names = [name for name in (LARGE_SETS if large else SETS)
+             if (shared_data() / f"{name}.sql.zst").exists()]
     if not names:
-        raise Skip(f"no data sets in {shared_data()}")
-    server = context.server({"loose_cheetah_buffer_pool_size": "256M"})
-    server.start()
+        pytest.skip(f"no data sets in {shared_data()}")
     for name in names:
-        dump.load(server, name, dump.open_dump(shared_data() / f"{name}.sql.zst").stdout, CHEETAH.clause())
+        dump.load(server, name, dump.open_dump(shared_data() / f"{name}.sql.zst").stdout,
+                  CHEETAH.clause())
         found = []
         for table, index, column, _ in indexes(server, name):
-            values = [row[0] for row in server.sql(f"SELECT `{column}` FROM `{table}` FORCE INDEX (`{index}`) WHERE `{column}` IS NOT NULL ORDER BY 1", name)]
+            values = [row[0]
+                      for row in server.sql(f"SELECT `{column}` FROM `{table}` FORCE "
+                                            f"INDEX (`{index}`) WHERE `{column}` IS NOT NULL ORDER "
+                                            "BY 1", name)]
             # Few of enwiki's indexes begin with a number.
-            for number in range((2 * WIDTHS if context.large else WIDTHS) if len(values) > 100 else 0):
+            for number in range((2 * WIDTHS if large else WIDTHS) if len(values) > 100 else 0):
                 first = rng.randrange(len(values))
                 last = min(first + int(len(values) * 0.5 ** (number % WIDTHS)), len(values) - 1)
                 error = wrong(server, name, table, index, column, values[first], values[last])
                 if error is not None:
                     found.append((error, table, index, values[first], values[last]))
-        expect(len(found) > 50, f"{name}: only {len(found)} ranges were read by their indexes", server)
+        assert len(found) > 50, f"{name}: only {len(found)} ranges were read by their indexes"
         worst = max(found)
         note(f"{name}: {len(found)} ranges, the worst is wrong by {worst[0]:.3f}")
-        expect(worst[0] <= WRONG_MAX, f"{name}: {worst}", server)
-    server.stop()
+        assert worst[0] <= WRONG_MAX

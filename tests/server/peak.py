@@ -1,4 +1,4 @@
-"""How much anonymous memory a server takes at most while it is worked with, for tests of the pool's limit."""
+"""The most anonymous memory that a server takes, for tests of the pool's limit."""
 
 import threading
 import time
@@ -7,9 +7,9 @@ POOL_BYTES = 64 << 20
 TOLERANCE = 1.05
 
 
-def idle_bytes(context, options: dict) -> int:
-    """What a server without the engine takes when it has just been warmed up: the base to subtract."""
-    bare = context.server(options, plugin=False)
+def idle_bytes(new_server, options: dict) -> int:
+    """The base to subtract: what a server without the engine takes, just warmed up."""
+    bare = new_server(options, plugin=False)
     bare.start()
     warm_up(bare)
     base = bare.anonymous_bytes()

@@ -1,14 +1,18 @@
-"""information_schema.CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS, and the latest deadlock in SHOW ENGINE STATUS."""
+"""information_schema.CHEETAH_TRX, _LOCKS and _LOCK_WAITS, and the status's latest deadlock."""
 
 import threading
 import time
 
-from cheetah_tools.servertests import expect, wait_until
+import pymysql
+import pytest
+from servers import crash, wait_until
 
 # What sys.innodb_lock_waits asks of InnoDB's tables, of ours.
 WAITS = """
-SELECT r.trx_mysql_thread_id, r.trx_query, r.trx_state, rl.lock_table, rl.lock_type, rl.lock_mode, b.trx_mysql_thread_id,
-       bl.lock_mode, TIMESTAMPDIFF(SECOND, r.trx_wait_started, NOW()) BETWEEN 0 AND 60, r.trx_requested_lock_id = rl.lock_id
+SELECT r.trx_mysql_thread_id, r.trx_query, r.trx_state, rl.lock_table, rl.lock_type,
+       rl.lock_mode, b.trx_mysql_thread_id, bl.lock_mode,
+       TIMESTAMPDIFF(SECOND, r.trx_wait_started, NOW()) BETWEEN 0 AND 60,
+       r.trx_requested_lock_id = rl.lock_id
 FROM information_schema.cheetah_lock_waits w
 JOIN information_schema.cheetah_trx b ON b.trx_id = w.blocking_trx_id
 JOIN information_schema.cheetah_trx r ON r.trx_id = w.requesting_trx_id
@@ -32,7 +36,6 @@ class Session:
 
     def send(self, text: str) -> None:
         """Execute in a thread; `error` is the number of what it met."""
-        import pymysql
 
         def execute():
             try:
@@ -47,11 +50,9 @@ class Session:
         self.thread.join(60)
 
 
-def started(context) -> tuple:
+@pytest.fixture
+def started(server) -> tuple:
     """A server with a table, and three sessions."""
-    server = context.server()
-    server.start()
-    server.sql("CREATE DATABASE d")
     server.sql("CREATE TABLE d.`t``x` (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.`t``x` VALUES (1, 1), (2, 2), (3, 3)")
     return server, [Session(server) for _ in range(3)]
@@ -59,127 +60,131 @@ def started(context) -> tuple:
 
 def wait_for(server, statement: str) -> list:
     """The rows of the statement, once there are some."""
-    return wait_until(lambda: server.sql(statement), f"no rows: {statement}", server)
+    return wait_until(lambda: server.sql(statement), f"no rows: {statement}")
 
 
-def test_a_blocked_session_is_shown_with_whom_it_waits_for(context):
+def test_a_blocked_session_is_shown_with_whom_it_waits_for(started):
     """Who waits, with its statement, for which lock, and who has that."""
-    server, (first, second, _) = started(context)
+    server, (first, second, _) = started
     first.run("UPDATE `t``x` SET b = 10 WHERE a = 1")
     second.send("UPDATE `t``x` SET b = 20 WHERE a = 1")
     waits = wait_for(server, WAITS)
-    expect(len(waits) == 1, f"waits: {waits}", server)
+    assert len(waits) == 1, f"waits: {waits}"
     thread, query, state, table, kind, mode, other, held, is_recent, is_requested = waits[0]
-    expect((thread, other) == (second.id, first.id), f"{other} keeps {thread} waiting", server)
-    expect((state, table, mode, held) == ("LOCK WAIT", "`d`.`t``x`", "X", "X"), f"{waits[0]}", server)
-    expect(query == "UPDATE `t``x` SET b = 20 WHERE a = 1" and kind in ("TABLE", "RECORD"), f"{waits[0]}", server)
-    expect(is_recent == 1 and is_requested == 1, f"{waits[0]}", server)
-    expect(server.status("Cheetah_lock_waits_current") == 1, "the status does not tell of the wait", server)
-    rows = server.sql(f"SELECT trx_rows_modified, trx_weight > 1, trx_isolation_level, trx_started <= NOW() "
+    assert (thread, other) == (second.id, first.id), f"{other} keeps {thread} waiting"
+    assert (state, table, mode, held) == ("LOCK WAIT", "`d`.`t``x`", "X", "X")
+    assert query == "UPDATE `t``x` SET b = 20 WHERE a = 1" and kind in ("TABLE", "RECORD")
+    assert is_recent == 1 and is_requested == 1
+    assert server.status("Cheetah_lock_waits_current") == 1, "the status does not tell of the wait"
+    rows = server.sql("SELECT trx_rows_modified, trx_weight > 1, trx_isolation_level, trx_started "
+                      "<= NOW() "
                       f"FROM information_schema.cheetah_trx WHERE trx_mysql_thread_id = {first.id}")
-    expect(rows == [(1, 1, "REPEATABLE READ", 1)], f"the transaction that is waited for: {rows}", server)
+    assert rows == [(1, 1, "REPEATABLE READ", 1)], f"the transaction that is waited for: {rows}"
     first.run("COMMIT")
     second.end()
     second.run("COMMIT")
-    expect(second.error == 0, f"error {second.error}", server)
+    assert second.error == 0, f"error {second.error}"
     for view in ("trx", "locks", "lock_waits"):
         left = server.sql(f"SELECT * FROM information_schema.cheetah_{view}")
-        expect(not left, f"{view} after the end: {left}", server)
-    expect(server.status("Cheetah_lock_waits") == 1 and server.status("Cheetah_lock_wait_ms_max") > 0, "the wait is not counted", server)
-    server.stop()
+        assert not left, f"{view} after the end: {left}"
+    assert server.status("Cheetah_lock_waits") == 1 and server.status(
+        "Cheetah_lock_wait_ms_max") > 0
 
 
-def test_what_a_connection_has_set_is_shown(context):
+def test_what_a_connection_has_set_is_shown(started):
     """Settings, reading only, and the tables of the current statement."""
-    server, (first, second, third) = started(context)
-    shown = """SELECT trx_is_read_only, trx_autocommit_non_locking, trx_unique_checks, trx_foreign_key_checks, trx_tables_in_use, trx_concurrency_tickets
+    server, (first, second, third) = started
+    shown = """SELECT trx_is_read_only, trx_autocommit_non_locking, trx_unique_checks,
+               trx_foreign_key_checks, trx_tables_in_use, trx_concurrency_tickets
                FROM information_schema.cheetah_trx WHERE trx_mysql_thread_id = {}"""
-    first.run("SET unique_checks = 0, foreign_key_checks = 0", "UPDATE `t``x` SET b = 5 WHERE a = 1")
+    first.run("SET unique_checks = 0, foreign_key_checks = 0",
+              "UPDATE `t``x` SET b = 5 WHERE a = 1")
     second.run("START TRANSACTION READ ONLY", "SELECT * FROM `t``x`")
     for session, expected in ((first, (0, 0, 0, 0, 0, 0)), (second, (1, 0, 1, 1, 0, 0))):
         rows = server.sql(shown.format(session.id))
-        expect(rows == [expected], f"{rows}, expected {expected}", server)
+        assert rows == [expected], f"{rows}, expected {expected}"
     third.run("SET autocommit = 1")
     third.send("SELECT SLEEP(60), x.a FROM `t``x` x JOIN `t``x` y WHERE x.a = y.b LIMIT 1")
     rows = wait_for(server, shown.format(third.id) + " AND trx_autocommit_non_locking = 1")
-    expect(rows == [(1, 1, 1, 1, 2, 0)], f"a read of one statement: {rows}", server)
+    assert rows == [(1, 1, 1, 1, 2, 0)], f"a read of one statement: {rows}"
     server.sql(f"KILL QUERY {third.id}")
     third.end()
     third.send("UPDATE `t``x` SET b = 6 WHERE a = 1")
     rows = wait_for(server, shown.format(third.id) + " AND trx_state = 'LOCK WAIT'")
-    expect(rows == [(0, 0, 1, 1, 1, 0)], f"a change in autocommit mode: {rows}", server)
+    assert rows == [(0, 0, 1, 1, 1, 0)], f"a change in autocommit mode: {rows}"
     first.run("ROLLBACK")
     third.end()
-    expect(not server.sql(shown.format(third.id)), "a transaction of one statement is shown after its end", server)
-    server.stop()
+    assert not server.sql(shown.format(third.id))
 
 
-def test_the_latest_deadlock_is_in_the_status(context):
+def test_the_latest_deadlock_is_in_the_status(started):
     """With both connections and their statements; one of them was rolled back."""
-    server, (first, second, _) = started(context)
+    server, (first, second, _) = started
     server.sql("CREATE TABLE d.u (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.u VALUES (1, 1)")
     first.run("UPDATE `t``x` SET b = 10 WHERE a = 1")
     second.run("UPDATE u SET b = 20 WHERE a = 1")
     first.send("UPDATE u SET b = 11 WHERE a = 1")
-    expect(wait_for(server, WAITS), "nobody waits", server)
+    assert wait_for(server, WAITS), "nobody waits"
     second.send("UPDATE `t``x` SET b = 21 WHERE a = 1")
     first.end()
     second.end()
-    expect(sorted([first.error, second.error]) == [0, 1213], f"errors {first.error} and {second.error}", server)
+    assert sorted([first.error, second.error]) == [0, 1213]
     text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
-    for part in ("LATEST DETECTED DEADLOCK", "UPDATE u SET b = 11", "UPDATE `t``x` SET b = 21", f"thread id {first.id}", f"thread id {second.id}",
+    for part in ("LATEST DETECTED DEADLOCK", "UPDATE u SET b = 11", "UPDATE `t``x` SET b = 21",
+                 f"thread id {first.id}", f"thread id {second.id}",
                  "WE ROLL BACK TRANSACTION", "d/u"):
-        expect(part in text, f"'{part}' is missing in\n{text}", server)
-    expect(server.status("Cheetah_deadlocks") == 1, "the deadlock is not counted", server)
-    server.stop()
+        assert part in text, f"'{part}' is missing in\n{text}"
+    assert server.status("Cheetah_deadlocks") == 1, "the deadlock is not counted"
 
 
-def test_what_a_long_transaction_keeps_is_shown(context):
+def test_what_a_long_transaction_keeps_is_shown(started):
     """An old snapshot keeps what others leave behind from purge."""
-    server, (first, second, third) = started(context)
+    server, (first, second, third) = started
     first.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     for number in range(5):
         second.run(f"UPDATE `t``x` SET b = {number + 100} WHERE a = 2", "COMMIT")
     third.run("INSERT INTO `t``x` VALUES (7, 7)")
     rows = dict((row[0], row[1:]) for row in server.sql(
-        "SELECT trx_mysql_thread_id, trx_kept_from_purge, trx_undo_bytes > 0, trx_rows_modified FROM information_schema.cheetah_trx"))
-    expect(rows == {first.id: (5, 0, 0), third.id: (0, 1, 1)}, f"{rows}", server)
-    expect(server.status("Cheetah_snapshot_oldest_lag") == 5, "the status does not tell of the old snapshot", server)
+        "SELECT trx_mysql_thread_id, trx_kept_from_purge, trx_undo_bytes > 0, trx_rows_modified "
+        "FROM information_schema.cheetah_trx"))
+    assert rows == {first.id: (5, 0, 0), third.id: (0, 1, 1)}
+    assert server.status("Cheetah_snapshot_oldest_lag") == 5
     text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
-    expect("keeps 5 transactions from purge" in text, text, server)
-    server.stop()
+    assert "keeps 5 transactions from purge" in text, text
 
 
-def test_a_forgotten_prepared_transaction_is_shown_with_its_locks(context):
+def test_a_forgotten_prepared_transaction_is_shown_with_its_locks(started):
     """Also after a restart, and not any more once it was ended."""
-    server, (first, *_) = started(context)
-    first.run("XA START 'forgotten'", "UPDATE `t``x` SET b = 5 WHERE a = 1", "XA END 'forgotten'", "XA PREPARE 'forgotten'")
-    shown = """SELECT trx_state, trx_xid, trx_mysql_thread_id, lock_table FROM information_schema.cheetah_trx
-               JOIN information_schema.cheetah_locks ON lock_trx_id = trx_id WHERE lock_type = 'TABLE'"""
+    server, (first, *_) = started
+    first.run("XA START 'forgotten'", "UPDATE `t``x` SET b = 5 WHERE a = 1", "XA END 'forgotten'",
+              "XA PREPARE 'forgotten'")
+    shown = """SELECT trx_state, trx_xid, trx_mysql_thread_id, lock_table
+               FROM information_schema.cheetah_trx JOIN information_schema.cheetah_locks
+               ON lock_trx_id = trx_id WHERE lock_type = 'TABLE'"""
     expected = [("PREPARED", "'forgotten','',1", first.id, "`d`.`t``x`")]
-    expect(server.sql(shown) == expected, f"{server.sql(shown)}", server)
-    server.kill()
-    server.start()
-    unknown = server.sql("SELECT trx_query, trx_tables_in_use, trx_unique_checks, trx_is_read_only FROM information_schema.cheetah_trx")
-    expect(unknown == [(None, None, None, None)], f"without a connection: {unknown}", server)
+    assert server.sql(shown) == expected
+    crash(server)
+    unknown = server.sql("SELECT trx_query, trx_tables_in_use, trx_unique_checks, trx_is_read_only "
+                         "FROM information_schema.cheetah_trx")
+    assert unknown == [(None, None, None, None)], f"without a connection: {unknown}"
     expected = [("PREPARED", "'forgotten','',1", 0, "`d`.`t``x`")]
-    expect(server.sql(shown) == expected, f"after the restart: {server.sql(shown)}", server)
+    assert server.sql(shown) == expected, f"after the restart: {server.sql(shown)}"
     server.sql("XA COMMIT 'forgotten'")
-    expect(not server.sql(shown), f"after its end: {server.sql(shown)}", server)
-    server.stop()
+    assert not server.sql(shown), f"after its end: {server.sql(shown)}"
 
 
-def test_views_are_read_while_connections_come_and_go(context):
+def test_views_are_read_while_connections_come_and_go(started):
     """Nothing stops, nothing breaks, and who may not see others sees nothing."""
-    server, _ = started(context)
+    server, _ = started
     server.sql("CREATE USER nobody@localhost")
     stop = threading.Event()
 
     def come_and_go():
         while not stop.is_set():
             session = Session(server)
-            session.run("INSERT INTO `t``x` VALUES (RAND() * 1000000000, 1)", "SELECT COUNT(*) FROM `t``x`")
+            session.run("INSERT INTO `t``x` VALUES (RAND() * 1000000000, 1)",
+                        "SELECT COUNT(*) FROM `t``x`")
             session.connection.close()
     threads = [threading.Thread(target=come_and_go, daemon=True) for _ in range(4)]
     for thread in threads:
@@ -194,7 +199,6 @@ def test_views_are_read_while_connections_come_and_go(context):
         thread.join(60)
     watcher = Session(server)
     watcher.run("UPDATE `t``x` SET b = 3 WHERE a = 3")
-    import pymysql
     connection = pymysql.connect(unix_socket=str(server.socket), user="nobody")
     with connection.cursor() as cursor:
         try:
@@ -202,5 +206,4 @@ def test_views_are_read_while_connections_come_and_go(context):
             answer = cursor.fetchall()
         except pymysql.MySQLError as refusal:
             answer = refusal.args[0]
-    expect(answer == 1227, f"a user without PROCESS gets {answer}", server)
-    server.stop()
+    assert answer == 1227, f"a user without PROCESS gets {answer}"

@@ -1,0 +1,28 @@
+"""The binary log of a server, and its replay into another one."""
+
+import subprocess
+
+from cheetah_tools import setup
+from cheetah_tools.paths import SERVER
+
+OPTIONS = {"log_bin": "binlog", "binlog_format": "ROW", "sync_binlog": 1, "server_id": 7}
+
+
+def closed_files(server) -> list:
+    """Begin a new file; the names of all before it, oldest first."""
+    server.sql("FLUSH BINARY LOGS")
+    return [row[0] for row in server.sql("SHOW BINARY LOGS")][:-1]
+
+
+def replay(server, target, files: list) -> None:
+    """Execute binary logs on another server. A crash may leave an event without its end at the end
+    of a file: what is before it is executed, and a transaction without its end is not."""
+    for name in files:
+        reader = subprocess.Popen([SERVER / "usr/bin/mariadb-binlog", "--no-defaults",
+                                   server.data / name],
+                                  env=setup.library_environment(), stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL)
+        with reader:
+            done = target.client(stdin=reader.stdout, stderr=subprocess.PIPE)
+            message = done.communicate()[1].decode(errors="replace")
+        assert done.returncode == 0, f"replaying {name}: {message[:500]}"

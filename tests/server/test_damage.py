@@ -1,0 +1,264 @@
+"""Damaged or missing files, a second server, impossible options: clear errors, the rest works."""
+
+import os
+import shutil
+import struct
+
+import pymysql
+import pytest
+from cheetah_tools.say import Failure
+from cheetah_tools.server import PrivateServer
+from servers import is_root
+
+
+@pytest.fixture
+def prepared(server):
+    """A stopped server with two tables of Cheetah and one of InnoDB; its engine's folder."""
+    for name in ("one", "two"):
+        server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY, b VARBINARY(200), KEY (b)) "
+                   "ENGINE=CHEETAH")
+        server.sql(f"INSERT INTO {name} SELECT seq, CONCAT(MD5(seq), MD5(seq + 1), MD5(seq + 2)) "
+                   "FROM seq_1_to_30000", "d")
+    server.sql("CREATE TABLE d.other (a INT PRIMARY KEY) ENGINE=InnoDB")
+    server.sql("INSERT INTO d.other VALUES (1), (2)")
+    server.stop()
+    return server, server.data / "#cheetah"
+
+
+def change(place, offset: int, count: int = 64) -> None:
+    """Invert bytes of a file."""
+    with open(place, "r+b") as handle:
+        handle.seek(offset)
+        old = handle.read(count)
+        handle.seek(offset)
+        handle.write(bytes(byte ^ 0x5A for byte in old))
+
+
+def crc32c(content: bytes) -> int:
+    """The checksum of the files (Castagnoli's polynomial, reflected)."""
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def starts_without_engine(server, word: str) -> None:
+    """The server starts, other engines work, Cheetah is off, and the log says why."""
+    server.start()
+    assert server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read"
+    assert not server.has_engine("CHEETAH"), "the engine started on a damaged directory"
+    lines = [line for line in server.log.read_text(errors="replace").splitlines()
+             if "CHEETAH" in line and "ERROR" in line]
+    assert any(word.lower() in line.lower() for line in lines), \
+        f"no line of the log names '{word}': {lines[-3:]}"
+    server.stop()
+
+
+def test_damaged_control_is_named(prepared):
+    """Both copies of CONTROL."""
+    server, folder = prepared
+    keep = (folder / "CONTROL").read_bytes()
+    change(folder / "CONTROL", 0, len(keep))
+    starts_without_engine(server, "CONTROL")
+    (folder / "CONTROL").write_bytes(keep)
+    server.start()
+    assert server.value("SELECT COUNT(*) FROM d.one") == 30000
+
+
+def test_damaged_map_is_named(prepared):
+    """The newest map file."""
+    server, folder = prepared
+    for place in folder.glob("map-*.log"):
+        change(place, 40, 16)
+    starts_without_engine(server, "map")
+
+
+def test_missing_segment_is_named_and_other_tables_stay_readable(prepared):
+    """A segment is moved away and brought back."""
+    server, folder = prepared
+    segments = sorted((folder / "seg").glob("*.seg"))
+    place = segments[0]
+    aside = server.folder / "aside.seg"
+    shutil.move(place, aside)
+    server.start()
+    assert server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read"
+    text = server.log.read_text(errors="replace")
+    assert place.stem in text or place.name in text, f"the log does not name {place.name}"
+    server.stop()
+    shutil.move(aside, place)
+    server.start()
+    assert server.value("SELECT COUNT(*) FROM d.one") + server.value(
+        "SELECT COUNT(*) FROM d.two") == 60000
+
+
+def test_damaged_segment_gives_errors_not_wrong_rows(prepared, rng):
+    """Bytes all over a segment change: reads fail or give the right rows; the server stays up."""
+    server, folder = prepared
+    server.start()
+    wanted = {name: server.sql(f"SELECT a, MD5(b) FROM d.{name}") for name in ("one", "two")}
+    server.stop()
+    place = max((folder / "seg").glob("*.seg"), key=lambda p: p.stat().st_size)
+    size = place.stat().st_size
+    for _ in range(20):
+        change(place, rng.randrange(size - 8), 4)
+    server.start()
+    failures = 0
+    for name, rows in wanted.items():
+        for index in ("PRIMARY", "b"):
+            try:
+                found = server.sql(f"SELECT a, MD5(b) FROM d.{name} FORCE INDEX ({index}) "
+                                   "WHERE b >= '' AND a > 0")
+                assert sorted(found) == sorted(rows), f"wrong rows from {name} by {index}"
+            except (pymysql.MySQLError, Failure):
+                failures += 1
+    assert failures > 0, "20 changed places were never noticed"
+    assert server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read"
+    verdicts = [row[3] for name in wanted for row in server.sql(f"CHECK TABLE d.{name} EXTENDED")]
+    assert any("orrupt" in text for text in verdicts), f"CHECK TABLE finds nothing: {verdicts}"
+
+
+def test_damaged_log_is_named(prepared):
+    """A killed server's newest log file is damaged in the middle of what recovery needs."""
+    server, folder = prepared
+    server.start()
+    server.sql("INSERT INTO one SELECT seq + 100000, 'after' FROM seq_1_to_2000", "d")
+    server.kill()
+    logs = sorted((folder / "wal").glob("*.log"))
+    for place in logs:
+        change(place, 0, 256)
+    server.start()
+    assert server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read"
+    assert not server.has_engine("CHEETAH"), "a damaged log was taken as empty"
+    assert "wal" in server.log.read_text(errors="replace") or ".log" in server.log.read_text(
+        errors="replace")
+
+
+def test_second_server_on_the_directory_is_refused(prepared, new_server):
+    """Only the engine's folder is shared, by a link; the second server works without Cheetah."""
+    server, folder = prepared
+    server.start()
+    second = new_server()
+    second.start()
+    second.stop()
+    shutil.rmtree(second.data / "#cheetah")
+    (second.data / "#cheetah").symlink_to(folder)
+    second.start()
+    assert not second.has_engine("CHEETAH"), "two servers opened one directory"
+    text = second.log.read_text(errors="replace").lower()
+    assert "lock" in text or "another process" in text or "in use" in text
+    second.stop()
+    assert server.value("SELECT COUNT(*) FROM d.one") == 30000, "the first server was disturbed"
+
+
+def test_read_only_directory_is_refused(prepared):
+    """Root may write anywhere: the folder is bind-mounted read-only."""
+    import subprocess
+    if not is_root():
+        pytest.skip("needs root for a read-only mount")
+    server, folder = prepared
+    if subprocess.run(["mount", "--bind", str(folder), str(folder)], capture_output=True,
+                      check=False).returncode:
+        pytest.skip("no mounts here")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
+        starts_without_engine(server, "read-only")
+    finally:
+        server.kill()
+        subprocess.run(["umount", str(folder)], check=False)
+
+
+def test_impossible_options_are_adjusted_or_refused(new_server):
+    """Too small, too large, nonsense."""
+    for name, value in (("cheetah_buffer_pool_size", "1"), ("cheetah_log_file_size", "100T"),
+                        ("cheetah_io_capacity", "0"),
+                        ("cheetah_flush_log_at_trx_commit", "7"),
+                        ("cheetah_default_compression", "brotli")):
+        server = new_server({f"loose_{name}": value})
+        server.start()
+        assert server.value("SELECT 1") == 1, f"no answer with {name}={value}"
+        if server.has_engine("CHEETAH"):
+            assert str(server.value(f"SELECT @@{name}")) != value
+        assert name.replace("_", "-") in server.log.read_text(errors="replace").replace("_", "-")
+        server.stop()
+
+
+def test_plugin_missing_at_drop_leaves_a_named_orphan(prepared):
+    """DROP without the plugin; CHECK names the orphan; DROP removes it; the name is free."""
+    server, _ = prepared
+    bare = PrivateServer(server.folder, server.options, plugin=False)
+    bare.start()
+    try:
+        bare.sql("DROP TABLE d.one")
+    except (pymysql.MySQLError, Failure):
+        os.unlink(server.data / "d" / "one.frm")
+    bare.stop()
+    server.start()
+    texts = [row[3] for row in server.sql("CHECK TABLE d.two")]
+    assert any("d/one" in text for text in texts), f"CHECK does not name the orphan: {texts}"
+    server.sql("DROP TABLE IF EXISTS d.one")
+    texts = [row[3] for row in server.sql("CHECK TABLE d.two")]
+    assert not any("d/one" in text for text in texts), f"the orphan is still there: {texts}"
+    server.sql("CREATE TABLE d.one (z INT) ENGINE=CHEETAH")
+
+
+def test_old_frm_file_is_refused(server):
+    """The .frm file of before a change of columns comes back: it fits the rows, but names differ.
+    """
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT, c INT) ENGINE=CHEETAH")
+    server.sql("INSERT INTO d.t VALUES (1, 10, 100), (2, 20, 200)")
+    place = server.data / "d" / "t.frm"
+    old, new = server.folder / "old.frm", server.folder / "new.frm"
+
+    def refused():
+        try:
+            return not server.sql("SELECT a, b, c FROM d.t ORDER BY a")
+        except (pymysql.MySQLError, Failure):
+            return True
+
+    def put(frm):
+        server.stop()
+        shutil.copy2(frm, place)
+        server.start()
+
+    for change_of_columns, rows in (("MODIFY b INT AFTER c", [(1, 10, 100), (2, 20, 200)]),
+                                    ("RENAME COLUMN b TO c, RENAME COLUMN c TO b",
+                                     [(1, 100, 10), (2, 200, 20)])):
+        shutil.copy2(place, old)
+        server.sql(f"ALTER TABLE d.t {change_of_columns}, ALGORITHM=INSTANT")
+        assert sorted(server.sql("SELECT a, b, c FROM d.t")) == rows
+        shutil.copy2(place, new)
+        put(old)
+        assert refused(), f"the .frm file from before {change_of_columns} is taken for the table's"
+        put(new)
+        assert sorted(server.sql("SELECT a, b, c FROM d.t")) == rows
+    # The case of a name says nothing, and TRUNCATE keeps names.
+    server.sql("ALTER TABLE d.t CHANGE b B INT")
+    server.sql("TRUNCATE TABLE d.t")
+    server.sql("ALTER TABLE d.t ADD INDEX b (b), ALGORITHM=NOCOPY")
+    server.stop()
+    server.start()
+    server.sql("INSERT INTO d.t (a, b, c) VALUES (3, 30, 300)")
+    assert server.sql("SELECT c FROM d.t WHERE b = 30") == [(300,)], "the row is not found"
+
+
+def test_newer_format_is_refused_with_both_versions(prepared):
+    """A later release's CONTROL: both copies have the next version; the message names it."""
+    server, folder = prepared
+    control = bytearray((folder / "CONTROL").read_bytes())
+    version = struct.unpack_from("<I", control, 8)[0]
+    for copy in (0, 4096):
+        struct.pack_into("<I", control, copy + 8, version + 1)
+        struct.pack_into("<I", control, copy + 4092, crc32c(control[copy:copy + 4092]))
+    (folder / "CONTROL").write_bytes(control)
+    starts_without_engine(server, f"format version {version + 1}")
+
+
+def test_foreign_folder_is_not_touched(server):
+    """Files of somebody else in the engine's folder stay."""
+    server.stop()
+    (server.data / "#cheetah" / "notes.txt").write_text("mine")
+    server.start()
+    server.stop()
+    assert (server.data / "#cheetah" / "notes.txt").read_text() == "mine"

@@ -1,0 +1,38 @@
+"""Every data set beside the project, in InnoDB and in Cheetah: CHECKSUM TABLE agrees.
+
+Sets over 5 MB (compressed) only with --large, as `make check-data` runs it.
+"""
+
+import pytest
+from cheetah_tools import dump
+from cheetah_tools.engines import CHEETAH, INNODB
+from cheetah_tools.paths import shared_data
+from cheetah_tools.say import note
+
+OPTIONS = {"innodb_flush_log_at_trx_commit": 0, "innodb_buffer_pool_size": "256M",
+           "innodb_log_file_size": "96M", "loose_cheetah_buffer_pool_size": "256M",
+           "loose_cheetah_log_file_size": "64M", "loose_cheetah_log_size_max": "1G"}
+SMALL_BYTES_MAX = 5e6
+
+
+def pytest_generate_tests(metafunc):
+    """One test for each set; a single one, that says why it is skipped, where there are none."""
+    paths = [path for path in sorted(shared_data().glob("*.sql.zst"))
+             if metafunc.config.option.large or path.stat().st_size < SMALL_BYTES_MAX]
+    none = pytest.param(None, id="none", marks=pytest.mark.skip(f"no data sets in {shared_data()}"))
+    metafunc.parametrize("path", paths or [none], ids=lambda path: path and path.name.split(".")[0])
+
+
+def test_tables_have_the_checksums_that_they_have_in_innodb(path, server):
+    """Without FULLTEXT and SPATIAL keys; and the same after an orderly restart."""
+    sums = []
+    for engine in (INNODB, CHEETAH):
+        server.sql(f"CREATE DATABASE {engine.name}")
+        source = dump.open_dump(path)
+        dump.load(server, engine.name, source.stdout, engine.clause(), label=engine.label)
+        assert source.wait() == 0, "the file cannot be unpacked to its end"
+        sums.append(dump.checksums(server, engine.name))
+    assert sums[0] == sums[1] and None not in sums[1].values()
+    note(f"{path.name}: {len(sums[0])} tables agree")
+    server.restart()
+    assert dump.checksums(server, CHEETAH.name) == sums[1], "another checksum after a restart"

@@ -1,0 +1,69 @@
+"""Transactions that are much larger than the pool: all rows of a table inserted, updated and
+deleted by one statement each.
+
+`make servertests ARGS="large_transactions --large"` takes 20,000,000 rows instead of 200,000.
+"""
+
+import time
+
+from cheetah_tools.say import note
+from peak import POOL_BYTES, TOLERANCE, Peak, idle_bytes, warm_up
+from servers import check_table
+
+OPTIONS = {"loose_cheetah_buffer_pool_size": POOL_BYTES, "loose_cheetah_log_file_size": "64M",
+           "loose_cheetah_log_size_max": "1G",
+           "performance_schema": "OFF"}
+
+
+def test_all_rows_of_a_table_change_in_one_transaction(server, new_server, large):
+    """Each is rolled back, then committed; others see all or nothing; memory stays within the
+    limit."""
+    count = 20000000 if large else 200000
+    total = count * (count + 1) // 2
+    base = idle_bytes(new_server, OPTIONS)
+    warm_up(server)
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT, c CHAR(20), KEY (b)) ENGINE=CHEETAH")
+    peak = Peak(server)
+    peak.start()
+    told, most = [], 0
+    for statement, before, after in (("INSERT INTO t SELECT seq, seq, LEFT(MD5(seq), 20) "
+                                      f"FROM seq_1_to_{count}", (0, None), (count, total)),
+                                     ("UPDATE t SET b = b + 1", (count, total),
+                                      (count, total + count)),
+                                     ("DELETE FROM t WHERE a > 0", (count, total + count),
+                                      (0, None))):
+        for ending, afterwards in (("ROLLBACK", before), ("COMMIT", after)):
+            seconds, ended = change(server, statement, ending, before, after)
+            assert contents(server) == afterwards, f"wrong rows after {statement} and {ending}"
+            bytes_ = peak.take() - base
+            most = max(most, bytes_)
+            told.append(f"{statement.split()[0]} {seconds:.0f} s, {ending} {ended:.1f} s, "
+                        f"{bytes_ / 2**20:.1f} MiB")
+    peak.stop()
+    check_table(server, "d.t")
+    note(f"{count} rows: " + "; ".join(told))
+    assert most <= POOL_BYTES * TOLERANCE, \
+        (f"the engine took {most / 2**20:.1f} MiB of anonymous memory, the limit is "
+         f"{POOL_BYTES / 2**20:.0f} MiB: " + "; ".join(told))
+
+
+def contents(server) -> tuple:
+    """Rows and their sum, as a connection of its own sees them."""
+    return server.sql("SELECT COUNT(*), SUM(b) FROM d.t")[0]
+
+
+def change(server, statement: str, ending: str, before: tuple, after: tuple) -> tuple:
+    """One transaction; seconds of the statement and of its end."""
+    connection = server.connect("d", autocommit=False)
+    began = time.monotonic()
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        changed = time.monotonic()
+        cursor.execute("SELECT COUNT(*), SUM(b) FROM t")
+        assert cursor.fetchone() == after, f"the transaction does not see its own {statement}"
+        assert contents(server) == before, f"another one sees {statement} before its end"
+        asked = time.monotonic()
+        cursor.execute(ending)
+    ended = time.monotonic()
+    connection.close()
+    return changed - began, ended - asked

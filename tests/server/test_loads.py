@@ -1,0 +1,141 @@
+"""Statements that load an empty table: beside ALTER TABLE, and with the binary log after kills."""
+
+import threading
+import time
+
+import binlog
+import pytest
+from cheetah_tools.say import note
+from servers import Client, check_table, kill_beside, wait_until
+
+LOADERS = 3
+ROWS = 6000
+# More than 1 MiB, of which rows know the statement that has brought them.
+FILL = ("INSERT INTO {table} SELECT seq, {step}, CONCAT(MD5(seq + {step}), REPEAT('-', 150)) "
+        "FROM seq_1_to_{rows}")
+
+
+def fill_beside_alter(server) -> bool:
+    """Fills the empty partition while indexes are added; whether it ended before they did."""
+    failures = []
+
+    def add():
+        try:
+            server.sql("ALTER TABLE t ADD INDEX c (c), ADD INDEX bc (b, c), ALGORITHM=NOCOPY, "
+                       "LOCK=NONE", "d")
+        except Exception as failure:  # pylint: disable=broad-except
+            failures.append(failure)
+
+    adding = threading.Thread(target=add)
+    adding.start()
+    until = time.time() + 20
+    while adding.is_alive() and time.time() < until:
+        if server.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO "
+                        "LIKE 'ALTER TABLE t ADD%' AND PROGRESS > 0"):
+            break
+    server.sql("INSERT INTO t SELECT seq + 1000000, seq, CONCAT(MD5(seq), REPEAT('-', 150)) "
+               "FROM seq_1_to_10000", "d")
+    beside = adding.is_alive()
+    adding.join(120)
+    assert not failures, f"ALTER TABLE: {failures}"
+    return beside
+
+
+@pytest.mark.options({"loose_cheetah_buffer_pool_size": "32M"})
+def test_a_partition_is_loaded_while_indexes_are_built(server):
+    """ALTER TABLE builds for one partition after the other: the empty one is filled meanwhile."""
+    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(200)) ENGINE=CHEETAH PARTITION "
+               "BY RANGE (a) "
+               "(PARTITION x VALUES LESS THAN (1000000), PARTITION y VALUES LESS THAN (2000000), "
+               "PARTITION z VALUES LESS THAN MAXVALUE)", "d")
+    server.sql("INSERT INTO t SELECT seq, seq, MD5(seq) FROM seq_1_to_200000", "d")
+    server.sql("INSERT INTO t SELECT seq + 5000000, seq, MD5(seq) FROM seq_1_to_100000", "d")
+    for _ in range(3):
+        beside = fill_beside_alter(server)
+        counts = {server.value(f"SELECT COUNT(*) FROM d.t FORCE INDEX ({index}) WHERE {column} IS "
+                               "NOT NULL") for index,
+                  column in (("PRIMARY", "a"), ("c", "c"), ("bc", "b"))}
+        assert counts == {310000}, f"indexes have {counts} rows"
+        check_table(server, "d.t")
+        if beside:
+            break
+        server.sql("ALTER TABLE t DROP INDEX c, DROP INDEX bc", "d")
+        server.sql("ALTER TABLE t TRUNCATE PARTITION y", "d")
+    else:
+        note("the indexes were there before the rows, three times")
+
+
+class Loader(Client):
+    """Empties and fills its table again and again."""
+
+    def __init__(self, server, number: int, step: int):
+        super().__init__(server, number)
+        self.table, self.step = f"t{number}", step
+        self.filled, self.truncating = None, None   # the acknowledged load, and that being emptied
+
+    def begin(self, cursor) -> None:
+        """Ask which load is in the table."""
+        cursor.execute(f"SELECT MAX(b) FROM {self.table}")
+        self.filled = cursor.fetchone()[0]
+
+    def work(self, cursor) -> None:
+        """The next load."""
+        self.step += 1
+        self.truncating, self.filled = self.filled, None
+        cursor.execute(f"TRUNCATE {self.table}")
+        self.truncating = None
+        cursor.execute(FILL.format(table=self.table, step=self.step, rows=ROWS))
+        self.filled = self.step
+
+
+def truncate_as_the_server_did(server, replica, loader) -> None:
+    """The server writes TRUNCATE into its log when the engine has done it, and a kill may come
+    between (with InnoDB, too): the table is empty then and the log still has the rows of the load
+    before. Any other difference stays."""
+    before = loader.truncating
+    if before is None or server.value(f"SELECT COUNT(*) FROM d.{loader.table}") != 0:
+        return
+    if replica.sql(f"SELECT COUNT(*), MIN(b), MAX(b) FROM d.{loader.table}")[0] == (ROWS,
+                                                                                    before, before):
+        replica.sql(f"TRUNCATE d.{loader.table}")
+
+
+@pytest.mark.options(binlog.OPTIONS)
+def test_loads_and_the_binary_log_agree_after_kills(server, new_server, rng, rounds):
+    """A load is there as a whole or not at all, and as the binary log says."""
+    replica = new_server()
+    replica.start()
+    tables = [f"t{number}" for number in range(LOADERS)]
+    for table in tables:
+        server.sql(f"CREATE TABLE d.{table} (a INT PRIMARY KEY, b INT, c VARCHAR(200), KEY (b, c)) "
+                   "ENGINE=CHEETAH")
+    replayed, step, loads = set(), 0, 0
+    for _ in range(max(3, rounds // 4)):
+        loaders = [Loader(server, number, step) for number in range(LOADERS)]
+        for loader in loaders:
+            loader.start()
+        time.sleep(rng.uniform(0.5, 1.5))
+        if not loads:
+            wait_until(lambda: server.status("Cheetah_loads") > 0, "nothing is loaded")
+        loads += server.value("SELECT VARIABLE_VALUE + 0 FROM information_schema.GLOBAL_STATUS "
+                              "WHERE VARIABLE_NAME = 'Cheetah_loads'")
+        kill_beside(server, loaders)
+        server.start()
+        for loader in loaders:
+            found = server.sql(f"SELECT COUNT(*), MIN(b), MAX(b) FROM d.{loader.table}")[0]
+            if loader.filled is not None:
+                assert found[1] == loader.filled
+            assert found[0] in (0, ROWS) and found[1] == found[2]
+            assert server.value(f"SELECT COUNT(*) FROM d.{loader.table} FORCE INDEX (b) "
+                                "WHERE b >= 0") == found[0], f"{loader.table}: an index differs"
+            check_table(server, f"d.{loader.table}")
+        step = max(loader.step for loader in loaders)
+        files = binlog.closed_files(server)
+        binlog.replay(server, replica, [name for name in files if name not in replayed])
+        replayed.update(files)
+        for loader in loaders:
+            truncate_as_the_server_did(server, replica, loader)
+        sums = [{table: each.sql(f"CHECKSUM TABLE d.{table}")[0][1] for table in tables}
+                for each in (server, replica)]
+        assert sums[0] == sums[1], f"the replayed binary log gives other tables: {sums}"
+    assert loads > 0, "nothing was loaded"

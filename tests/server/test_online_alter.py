@@ -1,0 +1,207 @@
+"""Indexes that are added while others write: nobody waits for the build, and the index is right."""
+
+import random
+import threading
+import time
+
+import pymysql
+import pytest
+from cheetah_tools.say import Failure
+from servers import Client, check_table, wait_until
+
+ROWS = 60000
+WAIT_SECONDS = 60
+# Transactions that have ended while indexes were added, and how many times as many builds may be
+# needed for them where writers are starved.
+MEANWHILE_MIN, MORE_BUILDS = 20, 10
+ROWS_MAX = 3_200_000
+ADD = ("ALTER TABLE t ADD INDEX b (b), ADD INDEX cb (c, b(10)), ADD UNIQUE ca (c, a), "
+       "ALGORITHM=NOCOPY, LOCK=NONE")
+WRITES = ["UPDATE t SET b = MD5(RAND()), c = c + 1 WHERE a = {key}",
+          "DELETE FROM t WHERE a = {key}",
+          "INSERT IGNORE INTO t VALUES ({key}, MD5(RAND()), RAND() * 1000)",
+          "UPDATE IGNORE t SET a = a + 100000 WHERE a = {key}"]
+
+
+class Writer(Client):
+    """Small transactions, every third rolled back."""
+
+    autocommit = False
+
+    def __init__(self, server, number: int):
+        super().__init__(server, number)
+        self.done, self.rng = 0, random.Random(number)
+
+    def work(self, cursor) -> None:
+        """One transaction."""
+        try:
+            for statement in WRITES[self.number % 2:] + WRITES[:2]:
+                cursor.execute(statement.format(key=self.rng.randrange(ROWS)))
+            (self.connection.rollback if self.done % 3 == 2 else self.connection.commit)()
+        except pymysql.MySQLError as failure:
+            self.connection.rollback()
+            if failure.args[0] not in (1020, 1205, 1213, 1412):
+                raise
+        self.done += 1
+
+
+@pytest.mark.options({"loose_cheetah_buffer_pool_size": "16M"})
+def test_writers_go_on_while_indexes_are_added(server, rounds):
+    """Several builds, each under writers; what they leave is checked as a whole."""
+    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT) ENGINE=CHEETAH", "d")
+    server.sql(f"INSERT INTO t SELECT seq, MD5(seq), seq % 1000 FROM seq_1_to_{ROWS}", "d")
+    writers = [Writer(server, number) for number in range(3)]
+    for writer in writers:
+        writer.start()
+    meanwhile, builds, usual = 0, 0, max(3, rounds // 4)
+    while builds < usual or (meanwhile <= MEANWHILE_MIN and builds < usual * MORE_BUILDS):
+        builds += 1
+        before = sum(writer.done for writer in writers)
+        server.sql(ADD, "d")
+        meanwhile += sum(writer.done for writer in writers) - before
+        rows = server.sql("CHECK TABLE d.t EXTENDED")
+        assert rows[-1][3] == "OK", f"CHECK TABLE: {rows[-1]}"
+        server.sql("ALTER TABLE t DROP INDEX b, DROP INDEX cb, DROP INDEX ca", "d")
+    for writer in writers:
+        writer.stopping.set()
+    for writer in writers:
+        writer.join(60)
+        assert not writer.failure, f"a writer failed: {writer.failure}"
+    assert meanwhile > MEANWHILE_MIN
+    server.sql(ADD, "d")
+    counts = {server.value(f"SELECT COUNT(*) FROM d.t FORCE INDEX ({index}) WHERE {column} IS NOT "
+                           "NULL") for index, column in (("b", "b"), ("cb", "c"), ("ca", "c"))}
+    assert counts == {server.value("SELECT COUNT(*) FROM d.t")}, f"indexes have {counts} rows"
+
+
+def test_older_snapshots_and_open_transactions(server):
+    """An older snapshot is refused the new index only; ALTER waits for an open writer."""
+    server.sql("CREATE TABLE other (a INT) ENGINE=CHEETAH", "d")
+    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT, KEY b (b)) ENGINE=CHEETAH",
+               "d")
+    server.sql("INSERT INTO t SELECT seq, MD5(seq), seq FROM seq_1_to_5000", "d")
+    old, writer = server.connect("d", autocommit=False), server.connect("d", autocommit=False)
+    with old.cursor() as cursor, writer.cursor() as writing:
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        server.sql("DELETE FROM t WHERE a <= 100", "d")
+        server.sql("ALTER TABLE t ADD INDEX c (c), ALGORITHM=NOCOPY, LOCK=NONE", "d")
+        cursor.execute("SELECT COUNT(*) FROM t FORCE INDEX (b) WHERE b > ''")
+        assert cursor.fetchone()[0] == 5000, "an index that was there shows another snapshot"
+        try:
+            cursor.execute("SELECT COUNT(*) FROM t FORCE INDEX (c) WHERE c > 0")
+            pytest.fail(f"the new index shows {cursor.fetchone()} to an older snapshot")
+        except pymysql.MySQLError as failure:
+            assert failure.args[0] == 1412, f"another error: {failure}"
+        old.rollback()
+        cursor.execute("SELECT COUNT(*) FROM t FORCE INDEX (c) WHERE c > 0")
+        assert cursor.fetchone()[0] == 4900, "the new index lacks rows"
+        old.rollback()
+        writing.execute("UPDATE t SET c = c + 100000 WHERE a > 4900")
+        adding = threading.Thread(target=server.sql,
+                                  args=("ALTER TABLE t ADD INDEX c2 (c, a), DROP INDEX c, "
+                                        "ALGORITHM=NOCOPY, LOCK=NONE", "d"))
+        adding.start()
+        listed = ("SELECT COUNT(*) FROM information_schema.processlist "
+                  "WHERE state = 'Waiting for table metadata lock'")
+        wait_until(lambda: server.value(listed), "ALTER TABLE does not wait")
+        writing.execute("UPDATE t SET c = c + 1 WHERE a = 4950")
+        writer.commit()
+        adding.join(WAIT_SECONDS)
+        assert not adding.is_alive(), "ALTER TABLE still waits"
+    assert server.value("SELECT SUM(c) FROM d.t FORCE INDEX (c2) WHERE c > 100000") == server.value(
+        "SELECT SUM(c) FROM d.t IGNORE INDEX (c2) WHERE c > 100000")
+    check_table(server, "d.t")
+
+
+def kill_build(server, statement: str) -> int:
+    """Kill a statement once it shows progress; the number of its error, 0 if it had ended before.
+    """
+    worker, outcome = server.connect("d"), []
+
+    def run():
+        try:
+            with worker.cursor() as cursor:
+                cursor.execute(statement)
+            outcome.append(0)
+        except pymysql.MySQLError as failure:
+            outcome.append(failure.args[0])
+
+    building = threading.Thread(target=run, daemon=True)
+    building.start()
+    shown = (f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {worker.thread_id()} "
+             "AND progress > 0")
+    while building.is_alive() and not server.value(shown):
+        time.sleep(0.005)
+    server.sql(f"KILL QUERY {worker.thread_id()}")
+    building.join(WAIT_SECONDS)
+    assert not building.is_alive(), f"{statement}: goes on after KILL"
+    worker.close()
+    return outcome[0]
+
+
+def test_a_killed_build_has_shown_how_far_it_was_and_leaves_nothing(server):
+    """KILL in ADD INDEX and in ENABLE KEYS leaves the table, and the files' trees, as they were."""
+    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT, KEY off (c, b)) "
+               "ENGINE=CHEETAH", "d")
+    server.sql("ALTER TABLE t DISABLE KEYS", "d")
+    server.sql("INSERT INTO t SELECT seq, MD5(seq), seq FROM seq_1_to_200000", "d")
+    rows = 200000
+    for statement, undo in (("ALTER TABLE t ADD INDEX b (b), ADD INDEX cb (c, b), ADD "
+                             "INDEX bc (b, c), ALGORITHM=NOCOPY, LOCK=NONE",
+                             "ALTER TABLE t DROP INDEX b, DROP INDEX cb, DROP INDEX bc"),
+                            ("ALTER TABLE t ENABLE KEYS", "ALTER TABLE t DISABLE KEYS")):
+        while (outcome := kill_build(server, statement)) == 0 and rows < ROWS_MAX:
+            # On a busy machine it had ended before anybody saw how far it was, or before the kill
+            # came.
+            server.sql(undo, "d")
+            server.sql(f"INSERT INTO t SELECT seq, MD5(seq), seq FROM seq_{rows + 1}_to_{2 * rows}",
+                       "d")
+            rows *= 2
+        assert outcome == 1317
+        names = [row[2] for row in server.sql("SHOW INDEX FROM d.t")]
+        assert names == ["PRIMARY", "off", "off"], f"indexes after KILL: {names}"
+    check_table(server, "d.t")
+    wait_until(lambda: server.status("Cheetah_dropped_trees") == 0, "trees are left")
+    # Both keys come twice. Their trees are built at the same time, and the first index is named, as
+    # if they were not.
+    server.sql("UPDATE t SET b = MD5(7), c = 7 WHERE a = 150000", "d")
+    for _ in range(3):
+        try:
+            server.sql("ALTER TABLE t ADD UNIQUE ub (b), ADD UNIQUE uc (c), ADD INDEX cb (c, b), "
+                       "ALGORITHM=NOCOPY", "d")
+            pytest.fail("a key that comes twice was taken")
+        except Failure as failure:
+            assert "for key 'ub'" in str(failure)
+    server.sql("ALTER TABLE t ADD INDEX b (b), ADD INDEX cb (c, b), ADD UNIQUE ab (a, b), "
+               "ALGORITHM=NOCOPY", "d")
+    check_table(server, "d.t")
+    server.sql("ALTER TABLE t ENABLE KEYS, ALGORITHM=COPY", "d")
+    assert server.value("SELECT COUNT(*) FROM d.t FORCE INDEX (off) WHERE c > 0") == rows
+
+
+@pytest.mark.options({"loose_cheetah_lock_wait_timeout": 1, "lock_wait_timeout": 1})
+def test_a_prepared_transaction_is_waited_for_before_the_work(server):
+    """XA PREPARE of a client that has gone blocks ADD INDEX, after a restart too, until decided."""
+    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH", "d")
+    server.sql("INSERT INTO t SELECT seq, seq FROM seq_1_to_1000", "d")
+    connection = server.connect("d")
+    with connection.cursor() as cursor:
+        for statement in ("XA START 'x'", "DELETE FROM t WHERE a <= 10", "XA END 'x'",
+                          "XA PREPARE 'x'"):
+            cursor.execute(statement)
+    connection.close()
+    add = "ALTER TABLE t ADD INDEX b (b), ALGORITHM=NOCOPY, LOCK=NONE"
+    for restarts in (False, True):
+        if restarts:
+            server.stop()
+            server.start()
+        try:
+            with server.connect("d") as waiting, waiting.cursor() as cursor:
+                cursor.execute(add)
+            pytest.fail("the index was added beside a prepared transaction")
+        except pymysql.MySQLError as failure:
+            assert failure.args[0] == 1205, f"another error: {failure}"
+    server.sql("XA ROLLBACK 'x'")
+    server.sql(add, "d")
+    assert server.value("SELECT COUNT(*) FROM d.t FORCE INDEX (b) WHERE b > 0") == 1000
+    check_table(server, "d.t")

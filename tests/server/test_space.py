@@ -1,0 +1,113 @@
+"""Space comes back by itself: no OPTIMIZE, no FLUSH, only time."""
+
+import threading
+import time
+
+import pytest
+from cheetah_tools.engines import CHEETAH, allocated
+from cheetah_tools.say import note
+
+ROWS, LARGE_ROWS = 40_000, 1_000_000
+# After the statement that makes four fifths needless the files have at most this part of what they
+# had.
+LEFT_MAX = 0.4
+SECONDS_MAX = 120
+# Inserted in random order, 2,000 rows at a time.
+RANDOM_STEPS = 120
+# Bytes that are no longer needed from which on a checkpoint begins. It hurries from twice that on,
+# goes on writing until its end, and segments of which a part is needed go after the second one.
+OUTDATED_BYTES, OUTDATED_TIMES_MAX = 64 << 20, 6
+TABLE = """CREATE TABLE d.t (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL,
+           g CHAR(32) NOT NULL, c VARCHAR(200) NOT NULL,
+           PRIMARY KEY (id), KEY k (k), KEY g (g)) ENGINE=CHEETAH
+           SELECT seq AS id, CRC32(seq) AS k, MD5(seq) AS g,
+           CONCAT_WS(' ', 'the row with', SHA1(seq), SHA1(seq + 1)) AS c FROM mysql.seq_1_to_{}"""
+
+
+def file_bytes(server) -> int:
+    """What the file system says of the engine's files but the log's, which are used again."""
+    return sum(allocated(file) for file in CHEETAH.data_files(server, ""))
+
+
+def rested_bytes(server) -> int:
+    """The size of the files when what a load has left over has gone."""
+    until = time.monotonic() + SECONDS_MAX
+    while server.status("Cheetah_segment_bytes") > 1.3 * server.status(
+        "Cheetah_segment_live_bytes") and time.monotonic() < until:
+        time.sleep(0.2)
+    return file_bytes(server)
+
+
+def shrink(server, statement: str, most: float) -> tuple:
+    """Run it, and wait until at most `most` of the files' bytes is left: part left, seconds."""
+    server.sql("FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")
+    before = rested_bytes(server)
+    server.sql(statement, "d")
+    started, left = time.monotonic(), 1.0
+    while time.monotonic() < started + SECONDS_MAX:
+        left = file_bytes(server) / before
+        if left <= most:
+            break
+        time.sleep(0.1)
+    seconds = time.monotonic() - started
+    note(f"{statement}: {left:.2f} of {before / 1e6:.1f} MB after {seconds:.1f} s")
+    return left, seconds
+
+
+def fill(server, rows: int) -> None:
+    """The table, anew; a load, so that nothing is left over."""
+    server.sql("DROP TABLE IF EXISTS d.t")
+    server.sql(TABLE.format(rows))
+
+
+@pytest.mark.options({}, large={"loose_cheetah_buffer_pool_size": "256M"})
+def test_space_comes_back_by_itself(server, large):
+    """Of rows all over a table, of an index, of all rows; --large: of a table's end and a table,
+    too."""
+    rows = LARGE_ROWS if large else ROWS
+    statements = [("DELETE FROM t WHERE id % 5 <> 0", LEFT_MAX),
+                  ("ALTER TABLE t DROP INDEX g", 0.8), ("TRUNCATE TABLE t", LEFT_MAX / 2)]
+    if large:
+        statements += [(f"DELETE FROM t WHERE id > {rows // 5}", LEFT_MAX),
+                       ("DROP TABLE t", LEFT_MAX / 2)]
+    for statement, most in statements:
+        fill(server, rows)
+        left, seconds = shrink(server, statement, most)
+        assert left <= most
+
+
+class Watch(threading.Thread):
+    """Looks at the files until it is stopped; their largest size, and what was needed then."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.most, self.live, self.ended = server, 0, 0, threading.Event()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.05):
+            size = file_bytes(self.server)
+            if size > self.most:
+                self.most, self.live = size, self.server.status("Cheetah_segment_live_bytes")
+
+
+@pytest.mark.options({"loose_cheetah_log_size_max": "4G", "loose_cheetah_log_file_size": "64M"})
+def test_files_stay_small_while_keys_come_at_random(server):
+    """A cache that is too small has each page written again and again; only a checkpoint lets the
+    images before go, and the log alone would ask for none here."""
+    server.sql("CREATE TABLE d.t (g BINARY(16) PRIMARY KEY, a INT UNSIGNED, c VARCHAR(100), "
+               "KEY (a)) ENGINE=CHEETAH")
+    watch = Watch(server)
+    watch.start()
+    started = time.monotonic()
+    try:
+        for step in range(RANDOM_STEPS):
+            server.sql("INSERT INTO d.t SELECT UNHEX(MD5(seq)), CRC32(seq), MD5(seq + 1) "
+                       f"FROM mysql.seq_{step * 2000 + 1}_to_{step * 2000 + 2000}")
+    finally:
+        watch.ended.set()
+        watch.join()
+    written = server.status("Cheetah_pool_written_bytes")
+    note(f"{time.monotonic() - started:.1f} s: {written / 1e6:.0f} MB written, at most "
+         f"{watch.most / 1e6:.0f} MB in files, of which {watch.live / 1e6:.0f} MB were needed")
+    assert written > 2 * OUTDATED_TIMES_MAX * OUTDATED_BYTES
+    assert watch.most < watch.live + OUTDATED_TIMES_MAX * OUTDATED_BYTES

@@ -1,0 +1,417 @@
+"""What the engine tells of compression, its buffer pool and sizes. V1 to V8 are wishes of those who
+measured InnoDB's compression first."""
+
+import random
+import threading
+import time
+
+import pymysql
+import pytest
+from cheetah_tools.engines import allocated
+from servers import WAIT_SECONDS_MAX, wait_until
+
+ROWS = 20000
+# The table of the first document, filled as there: digits by chance.
+SBTEST = """CREATE TABLE d.sbtest (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL DEFAULT 0,
+            c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '',
+            PRIMARY KEY (id), KEY k (k)) ENGINE=CHEETAH"""
+FILL = f"""INSERT INTO d.sbtest SELECT seq, FLOOR(RAND() * {ROWS}),
+           CONCAT_WS('-', {", ".join(["LPAD(FLOOR(RAND() * 1e11), 11, '0')"] * 10)}),
+           CONCAT_WS('-', {", ".join(["LPAD(FLOOR(RAND() * 1e11), 11, '0')"] * 5)})
+           FROM seq_1_to_{ROWS}"""
+CHECKPOINT = "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS"
+LOOKS_MAX = 100
+# Looks at growing files, and those at a moment when little was written.
+LOOKS_MIN, TIGHT_MIN = 10, 5
+# What the engine may have in hand at a moment, on its way to a file.
+EXTENT = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def filled(server) -> None:
+    """The table of the first document, all of it on disk."""
+    server.sql(SBTEST)
+    server.sql(FILL, "d")
+    rest(server)
+
+
+def rest(server) -> None:
+    """Wait until nothing is left that changes pages by itself, and bring all to disk."""
+    wait_until(lambda: server.status("Cheetah_transactions_to_purge") == 0, "purge is not done")
+    server.sql(CHECKPOINT)
+
+
+def columns(server, view: str) -> list:
+    """The names of a view's columns, in order."""
+    return [name for name,
+            in server.sql("SELECT column_name FROM information_schema.columns "
+                          "WHERE table_schema = 'information_schema' "
+                                         f"AND table_name = '{view}' ORDER BY ordinal_position")]
+
+
+def expect_columns_of_innodb(server, *names) -> None:
+    """Our views begin with the columns of InnoDB's."""
+    for name in names:
+        ours, theirs = columns(server, "CHEETAH_" + name), columns(server, "INNODB_" + name)
+        assert theirs and ours[:len(theirs)] == theirs, f"{name}: {ours}, InnoDB has {theirs}"
+
+
+def expect_nothing_without_process(server, *names) -> None:
+    """Who may not see other connections is refused these views."""
+    server.sql("CREATE USER nobody@localhost")
+    connection = pymysql.connect(unix_socket=str(server.socket), user="nobody")
+    for name in names:
+        with connection.cursor() as cursor:
+            try:
+                cursor.execute(f"SELECT * FROM information_schema.{name}")
+                answer = cursor.fetchall()
+            except pymysql.MySQLError as refusal:
+                answer = refusal.args[0]
+        assert answer == 1227, f"a user without PROCESS gets {answer} from {name}"
+    connection.close()
+
+
+def test_V1_images_that_are_made_and_read_are_counted_with_their_times(server):
+    """By length and by index, in InnoDB's columns; the _RESET twins start the counters again."""
+    expect_columns_of_innodb(server, "CMP", "CMP_RESET", "CMP_PER_INDEX", "CMP_PER_INDEX_RESET")
+    made = ("SELECT page_size, compress_ops, compress_time, compress_time_us "
+            "FROM information_schema.cheetah_cmp")
+    rows = server.sql(made)
+    assert [row[0] for row in rows] == [1024, 2048, 4096, 8192, 16384, 32768, 65536]
+    pages = sum(row[1] for row in rows)
+    assert pages >= ROWS * 150 // 16384, f"{pages} images for {ROWS} rows"
+    # Digits by chance compress to less than half.
+    assert rows[3][1] > pages / 2, f"most images have up to 8 KiB: {rows}"
+    assert all(seconds == us // 1000000 for _, _, seconds, us in rows), f"{rows}"
+    assert pages * 2 <= sum(row[3] for row in rows) <= pages * 50000
+    by_index = dict(server.sql("SELECT index_name, compress_ops "
+                               "FROM information_schema.cheetah_cmp_per_index "
+                               "WHERE database_name = 'd' AND table_name = 'sbtest'"))
+    assert by_index.keys() == {"PRIMARY", "k"} and by_index["PRIMARY"] > by_index["k"] > 0
+    # More may have been made since the first look.
+    pages = sum(row[1] for row in server.sql(made))
+    assert sum(by_index.values()) <= pages, f"{by_index} of {pages}"
+    server.restart()
+    server.sql("SELECT SUM(CRC32(pad)) FROM d.sbtest")
+    read = ("SELECT uncompress_ops, uncompress_time_us "
+            "FROM information_schema.cheetah_cmp_per_index{} WHERE table_name = 'sbtest' "
+            "AND index_name = 'PRIMARY'")
+    (count, us), = server.sql(read.format(""))
+    assert ROWS * 150 // 16384 <= count <= us, f"{count} images read in {us} us"
+    assert server.sql(read.format("_reset")) == [(count, us)], "the twin shows something else"
+    assert server.sql(read.format("")) == [(0, 0)], "the counters of indexes go on after _RESET"
+    total = "SELECT SUM(uncompress_ops) FROM information_schema.cheetah_cmp"
+    before = server.value(total)
+    assert before >= count, f"{before} of {count}: each view is counted by itself"
+    assert server.value(total + "_reset") >= before and server.value(total) < count
+    expect_nothing_without_process(server, "cheetah_cmp", "cheetah_cmp_reset",
+                                   "cheetah_cmp_per_index", "cheetah_cmp_per_index_reset")
+
+
+def test_V2_no_page_fails_to_compress(server):
+    """Digits by chance, and bytes that nothing compresses, with every codec: no image has failed.
+    """
+    for codec in ("zstd", "lz4", "none"):
+        server.sql(f"CREATE TABLE d.noise_{codec} (a INT PRIMARY KEY, b VARBINARY(2000)) "
+                   f"ENGINE=CHEETAH COMPRESSION='{codec}'")
+        noise = ", ".join(["SHA2(RAND(), 512)"] * 30)
+        server.sql(f"INSERT INTO noise_{codec} SELECT seq, UNHEX(CONCAT({noise})) "
+                   "FROM seq_1_to_500",
+                   "d")
+    server.sql(CHECKPOINT)
+    rows = server.sql("SELECT SUM(compress_ops), SUM(compress_ops - compress_ops_ok) "
+                      "FROM information_schema.cheetah_cmp")
+    assert rows[0][0] > 3 * 500 * 1900 // 16384 and rows[0][1] == 0, f"images, and failures: {rows}"
+    rows = server.sql("SELECT table_name, compress_ops, compress_ops - compress_ops_ok "
+                      "FROM information_schema.cheetah_cmp_per_index "
+                      "WHERE table_name LIKE 'noise%'")
+    assert len(rows) == 3 and all(count > 0 and failed == 0 for _, count, failed in rows), f"{rows}"
+
+
+def pool_lines(server) -> dict:
+    """The section of the pool in the engine's status: lines by what they begin with."""
+    text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
+    assert text.startswith("Per second averages calculated from the last "), text
+    section = text.split("BUFFER POOL AND MEMORY\n", 1)[1].split("\n---", 1)[0]
+    found = {}
+    for line in section.splitlines():
+        words = line.rsplit(None, 1)
+        found[words[0].strip()] = words[-1]
+        if "reads/s" in line:
+            found["reads/s"] = float(line.split()[0])
+    return found
+
+
+def test_V8_the_status_has_the_buffer_pool_with_reads_and_free_buffers(server):
+    """Free buffers go down while a table is read, reads/s is above zero for that time and zero
+    afterwards; the view agrees."""
+    expect_columns_of_innodb(server, "BUFFER_POOL_STATS")
+    server.restart()
+    fresh = pool_lines(server)
+    server.sql("SELECT SUM(CRC32(pad)) FROM d.sbtest")
+    rate, pages = server.sql("SELECT pages_read_rate, number_pages_read "
+                             "FROM information_schema.cheetah_buffer_pool_stats")[0]
+    assert rate > 0 and pages >= ROWS * 150 // 16384, f"{rate} of {pages} pages"
+    scanned = pool_lines(server)
+    used = [int(lines["Buffer pool size"]) - int(lines["Free buffers"])
+            for lines in (fresh, scanned)]
+    assert ROWS * 150 // 16384 <= used[1] - used[0] <= pages + 1
+    assert int(fresh["Buffer pool size"]) >= int(fresh["Free buffers"]) > 0
+    assert scanned["reads/s"] > 0
+    after = pool_lines(server)
+    assert after["reads/s"] == 0
+    shown = server.sql("SELECT pool_id, pool_size, free_buffers, database_pages, "
+                       "modified_database_pages, pages_made_young "
+                       "FROM information_schema.cheetah_buffer_pool_stats")[0]
+    lines = [int(after[name]) for name in ("Buffer pool size", "Free buffers", "Database pages",
+                                           "Modified db pages")]
+    alike = all(abs(number - line) <= 8 for number, line in zip(shown[1:], lines))
+    assert alike and (shown[0], shown[-1]) == (0, None), f"the view has {shown}, the status {lines}"
+    expect_nothing_without_process(server, "cheetah_buffer_pool_stats")
+
+
+def file_bytes(server) -> int:
+    """What the file system says of all files of the engine but the log."""
+    total = 0
+    for file in (server.data / "#cheetah").rglob("*"):
+        try:
+            if file.is_file() and file.parent.name != "wal":
+                total += file.stat().st_blocks * 512
+        except FileNotFoundError:   # it has just gone
+            pass
+    return total
+
+
+class Watch:
+    """Looks at the size of the files during its block: they grow and shrink meanwhile."""
+
+    def __init__(self, server):
+        self.server, self.seen, self.ended = server, [], threading.Event()
+        self.thread = threading.Thread(target=self.look, daemon=True)
+
+    def look(self) -> None:
+        """Until the end."""
+        while not self.ended.is_set():
+            self.seen.append(file_bytes(self.server))
+
+    def __enter__(self):
+        self.seen.append(file_bytes(self.server))
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+        self.seen.append(file_bytes(self.server))
+
+
+def segment_bytes(server) -> int:
+    """What the file system says of the files with the pages."""
+    return sum(allocated(file) for file in (server.data / "#cheetah").rglob("*.seg"))
+
+
+def written_bytes(server) -> int:
+    """Bytes of pages, large values and moved pages that have been written so far."""
+    return sum(server.status(f"Cheetah_pool_{what}_bytes")
+               for what in ("written", "blob_written", "moved"))
+
+
+def table_status(server, name: str) -> dict:
+    """SHOW TABLE STATUS of one table."""
+    row = server.sql(f"SHOW TABLE STATUS FROM d LIKE '{name}'")[0]
+    return dict(rows=row[4], average=row[5], data=row[6], index=row[8], free=row[9])
+
+
+def test_V3_show_table_status_has_the_bytes_on_disk(server):
+    """Data, index and free bytes of all tables are what the files take, but for small things."""
+    server.sql("CREATE TABLE d.copy LIKE d.sbtest")
+    server.sql("INSERT INTO d.copy SELECT * FROM d.sbtest")
+    server.sql("DELETE FROM d.copy WHERE id % 2 = 0")
+    rest(server)
+    files, (tables, shown) = unchanged_around(
+        server, lambda: segment_bytes(server),
+        lambda: ([table_status(server, name) for name in ("sbtest", "copy")],
+                 server.status("Cheetah_segment_bytes")))
+    assert all(table["data"] > 5 * table["index"] > 0 for table in tables), f"{tables}"
+    total = sum(table["data"] + table["index"] + table["free"] for table in tables)
+    assert files * 0.7 <= total <= files * 1.02 + 65536
+    assert abs(shown - files) <= 1 << 20, f"{shown} of {files}"
+
+
+def test_V4_bytes_before_and_after_compression_are_seen_in_sql(server):
+    """Both, their ratio, and what is in memory, for each table and index; the files agree."""
+    names = ("logical_bytes", "stored_bytes", "ratio", "free_bytes", "allocated_bytes",
+             "cached_bytes", "compression")
+    (logical, stored, ratio, free, allocated, cached, codec), (indexes, files) = unchanged_around(
+        server,
+        lambda: server.sql(f"SELECT {', '.join(names)} FROM information_schema.cheetah_tables "
+                           "WHERE table_name = 'sbtest'")[0],
+        lambda: (server.sql("SELECT index_name, logical_bytes, stored_bytes, depth, leaf_pages, "
+                            "pages, fill_percent, cached_bytes "
+                            "FROM information_schema.cheetah_indexes WHERE table_name = 'sbtest'"),
+                 segment_bytes(server)))
+    assert logical >= ROWS * 190 and stored < logical / 2 and codec == "zstd"
+    assert abs(float(ratio) - logical / stored) < 0.05, f"{ratio} for {logical} and {stored}"
+    assert allocated == stored + free <= files + 65536, f"{allocated} of {files}"
+    assert 0 < cached <= logical, f"{cached} of {logical} bytes in memory"
+    assert [row[0] for row in indexes] == ["PRIMARY", "k"]
+    assert (sum(row[1] for row in indexes), sum(row[2] for row in indexes)) == (logical, stored)
+    assert sum(row[7] for row in indexes) == cached
+    for name, _, _, depth, leaves, pages, fill, _ in indexes:
+        assert depth == 2 and leaves == pages - 1
+        assert 40 < float(fill) <= 100, f"{name} is filled by {fill} %: {indexes}"
+    # Large values: their pages have up to 64 KiB, and count so.
+    server.sql("CREATE TABLE d.texts (a INT PRIMARY KEY, b LONGTEXT) ENGINE=CHEETAH")
+    server.sql("INSERT INTO d.texts SELECT seq, REPEAT(MD5(seq), 6000) FROM seq_1_to_20", "d")
+    server.sql(CHECKPOINT)
+    logical, ratio = server.sql("SELECT logical_bytes, ratio "
+                                "FROM information_schema.cheetah_tables "
+                                "WHERE table_name = 'texts'")[0]
+    assert 20 * 192000 <= logical < 2 * 20 * 192000 and ratio > 10
+    server.restart()
+    fills = server.sql("SELECT fill_percent FROM information_schema.cheetah_indexes "
+                       "WHERE table_name = 'sbtest'")
+    assert fills == [(None,), (None,)], f"no leaf is in memory: {fills}"
+    expect_nothing_without_process(server, "cheetah_tables", "cheetah_indexes")
+
+
+def test_V5_information_schema_tables_has_rows_and_lengths(server):
+    """Rows are exact, the length is that on disk, that of a row is the quotient."""
+    server.sql("DELETE FROM d.sbtest WHERE id % 10 = 0")
+    (rows, average, data, index, free), shown = unchanged_around(
+        server,
+        lambda: server.sql("SELECT table_rows, avg_row_length, data_length, index_length, "
+                           "data_free "
+                           "FROM information_schema.tables "
+                                   "WHERE table_name = 'sbtest'")[0],
+        lambda: server.sql("SELECT stored_data_bytes, stored_index_bytes, free_bytes "
+                           "FROM information_schema.cheetah_tables "
+                           "WHERE table_name = 'sbtest'")[0])
+    assert rows == ROWS - ROWS // 10, f"{rows} rows"
+    assert average == data // rows and 0 < index < data, f"{average} for {data} bytes"
+    # What is free changes with what others write.
+    assert shown[:2] == (data, index) and abs(shown[2] - free) < 1 << 20
+
+
+def unchanged_around(server, first, second) -> tuple:
+    """What two functions give while the first one's result stays the same; others write beside."""
+    for _ in range(LOOKS_MAX):
+        before, between, after = first(), second(), first()
+        if before == after:
+            return before, between
+        time.sleep(0.05)
+    pytest.fail(f"it changed during each of {LOOKS_MAX} looks: {before}, {after}")
+
+
+def test_V6_three_ways_to_count_rows_agree(server):
+    """The quotient of the lengths, TABLE_ROWS and COUNT(*)."""
+    quotient, shown = server.sql("SELECT data_length / avg_row_length, table_rows "
+                                 "FROM information_schema.tables WHERE table_name = 'sbtest'")[0]
+    counted = server.value("SELECT COUNT(*) FROM d.sbtest")
+    assert shown == counted == ROWS and abs(float(quotient) / ROWS - 1) < 0.02
+
+
+def cardinality(server, table: str, index: str) -> int:
+    """Of an index's first part."""
+    return server.value("SELECT cardinality FROM information_schema.statistics WHERE table_name = "
+                        f"'{table}' AND index_name = '{index}' AND seq_in_index = 1")
+
+
+def images_read_by_analyze(server) -> int:
+    """After a restart: images of the table of the first document that ANALYZE reads."""
+    server.restart()
+    server.sql("ANALYZE TABLE d.sbtest")
+    return int(server.value("SELECT SUM(uncompress_ops) FROM "
+                            "information_schema.cheetah_cmp_per_index WHERE table_name = 'sbtest'"))
+
+
+def test_V7_cardinalities_are_sampled_kept_and_taken_again(server):
+    """The number of places to look at can be chosen, for all and for a table; the cost is that of
+    the places; a tenth of new rows is noticed."""
+    assert server.value("SELECT @@cheetah_stats_persistent_sample_pages") == 20, "another default"
+    # Without dictionaries: where a tree may have one, ANALYZE reads pages to try it on, whatever
+    # the number of places.
+    server.sql("ALTER TABLE sbtest COMPRESSION='lz4'", "d")
+    rest(server)
+    few, many = [], []
+    for places, found in ((4, few), (40, many)):
+        server.options["cheetah_stats_persistent_sample_pages"] = places
+        found.append(images_read_by_analyze(server))
+    assert few[0] * 2 < many[0], f"{few} images for 4 places, {many} for 40"
+    server.sql(f"INSERT INTO sbtest SELECT id + {ROWS}, k, c, pad FROM sbtest", "d")
+    rest(server)
+    server.options["cheetah_stats_persistent_sample_pages"] = 4
+    few.append(images_read_by_analyze(server))
+    assert few[1] < few[0] * 1.5 + 10
+    server.sql("CREATE TABLE d.tens (id INT PRIMARY KEY, k INT, KEY k (k)) ENGINE=CHEETAH "
+               "STATS_SAMPLE_PAGES=50")
+    server.sql("INSERT INTO d.tens SELECT seq, seq % 10 FROM seq_1_to_1000", "d")
+    assert cardinality(server, "tens", "k") is None, "nobody has analyzed the table"
+    server.sql("ANALYZE TABLE d.tens")
+    server.restart()
+    assert cardinality(server, "tens", "k") == 10, "cardinalities are not kept"
+    # Rows for each value are kept, so without a new look there would be 30 values in three times as
+    # many rows.
+    server.sql("INSERT INTO d.tens SELECT seq, seq % 10 FROM seq_1001_to_3000", "d")
+    assert cardinality(server, "tens", "k") == 10
+    server.sql("CREATE TABLE d.left_alone (id INT PRIMARY KEY, k INT, KEY k (k)) ENGINE=CHEETAH "
+               "STATS_AUTO_RECALC=0")
+    server.sql("INSERT INTO d.left_alone SELECT * FROM d.tens")
+    server.sql("ANALYZE TABLE d.left_alone")
+    server.sql("INSERT INTO d.left_alone SELECT id + 3000, k FROM d.tens")
+    assert cardinality(server, "left_alone", "k") == 20
+
+
+def test_the_files_are_as_long_as_the_views_say_at_any_time(server):
+    """While tables come, change and go, the file system has what the views have, but for bytes on
+    their way to it; no table has more than there is."""
+    stop, failures = threading.Event(), []
+
+    def work(number: int):
+        connection = server.connect("d", autocommit=True)
+        rng = random.Random(f"files/{number}")
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(f"CREATE TABLE w{number} LIKE sbtest")
+                while not stop.is_set():
+                    cursor.execute(rng.choice([
+                        f"INSERT IGNORE INTO w{number} SELECT * FROM sbtest WHERE id "
+                        f"BETWEEN {rng.randrange(ROWS)} AND {rng.randrange(ROWS)}",
+                        f"DELETE FROM w{number} WHERE id % {rng.randrange(2, 5)} = 0",
+                        f"UPDATE w{number} SET pad = REVERSE(pad) WHERE id % 7 = 0",
+                        f"TRUNCATE TABLE w{number}", CHECKPOINT]))
+        except pymysql.MySQLError as failure:
+            failures.append(failure)
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    began, looks, tight = time.monotonic(), 0, 0
+    # A busy machine needs longer to have looked often enough, and when little was written.
+    while not failures and (time.monotonic() < began + 6
+                            or ((looks <= LOOKS_MIN or tight <= TIGHT_MIN)
+                                and time.monotonic() < began + WAIT_SECONDS_MAX)):
+        written, before = written_bytes(server), server.status("Cheetah_segment_bytes")
+        files = segment_bytes(server)
+        after = server.status("Cheetah_segment_bytes")
+        # Between the two looks the files may have grown and shrunk again, or the other way round;
+        # not by more than was written.
+        allowed = EXTENT + written_bytes(server) - written
+        assert min(before, after) - allowed <= files <= max(before, after) + allowed
+        is_tight = allowed < 2 * EXTENT
+        for view in ("cheetah_tables", "cheetah_indexes"):
+            with Watch(server) as watch:
+                written = written_bytes(server)
+                allocated = server.value("SELECT SUM(allocated_bytes) "
+                                         f"FROM information_schema.{view}")
+                allowed = EXTENT + written_bytes(server) - written
+            # A thread that is starved does not see how they shrink and grow again between two of
+            # its looks; as above.
+            least, most = min(watch.seen), max(watch.seen)
+            assert least - allowed <= allocated <= most + allowed
+            is_tight = is_tight and allowed < 2 * EXTENT
+        tight += is_tight
+        looks += 1
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    assert not failures and looks > LOOKS_MIN and tight > TIGHT_MIN

@@ -1,0 +1,279 @@
+"""Two-phase commit: after kill -9 the engine agrees with the binary log and with InnoDB, and what
+XA has prepared waits.
+
+`make servertests ARGS="two_phase --rounds 400"` kills a hundred times.
+"""
+
+import struct
+import threading
+
+import binlog
+import pymysql
+import pytest
+from cheetah_tools.say import note
+from servers import Client, check_table, crash, kill_under, wait_until
+
+CLIENTS = 6
+# Of the binary log's files: time, kind, server, length, position, flags.
+BINLOG_MAGIC, EVENT_HEADER, XID_EVENT = b"\xfebin", struct.Struct("<IBIIIH"), 16
+COLUMNS = "(a INT PRIMARY KEY, b INT, c LONGTEXT, KEY (b))"
+
+
+def create_pair(server, number: int) -> None:
+    """A table of each engine for one client."""
+    for prefix, engine in (("c", "CHEETAH"), ("i", "InnoDB")):
+        server.sql(f"CREATE TABLE d.{prefix}{number} {COLUMNS} ENGINE={engine} ROW_FORMAT=DYNAMIC")
+
+
+class Changer(Client):
+    """Commits transactions that change its two tables alike."""
+
+    autocommit = False
+
+    def __init__(self, server, number: int, rng, acknowledged: int):
+        super().__init__(server, number)
+        self.rng, self.acknowledged = rng, acknowledged
+
+    def work(self, cursor) -> None:
+        """One transaction."""
+        step = self.acknowledged + 1
+        for text in self.changes(step):
+            for prefix in "ci":
+                cursor.execute(text.replace("TABLE", f"{prefix}{self.number}"))
+        self.connection.commit()
+        self.acknowledged = step
+
+    def changes(self, step: int) -> list:
+        """The statements of one transaction; row 0 counts the transactions."""
+        rng = self.rng
+        size = rng.choice([10, 100, 3000, 40000])
+        texts = [f"REPLACE INTO TABLE VALUES (0, {step}, '')",
+                 "REPLACE INTO TABLE "
+                 f"VALUES ({rng.randint(1, 300)}, {step}, REPEAT('{step},', {size // 5}))"]
+        if rng.random() < 0.3:
+            texts.append(f"DELETE FROM TABLE WHERE a BETWEEN {rng.randint(1, 300)} "
+                         f"AND {rng.randint(1, 300)}")
+        if rng.random() < 0.3:
+            texts.append(f"UPDATE TABLE SET c = CONCAT(c, 'x') WHERE b % 7 = {rng.randint(0, 6)} "
+                         "AND a > 0")
+        return texts
+
+
+def checksums(server, tables: list) -> dict:
+    """CHECKSUM TABLE of each."""
+    return {name: server.sql(f"CHECKSUM TABLE d.{name}")[0][1] for name in tables}
+
+
+def count_found_prepared(server, log_bytes: int) -> int:
+    """How many transactions the engine told of at the last start."""
+    text = server.log.read_bytes()[log_bytes:].decode(errors="replace")
+    lines = [line for line in text.splitlines() if "prepared transaction(s) in CHEETAH" in line]
+    return sum(int(line.split("Found ")[1].split()[0]) for line in lines)
+
+
+@pytest.mark.options(binlog.OPTIONS)
+def test_engine_binlog_and_innodb_agree_after_kills_under_load(server, new_server, rng, rounds):
+    """Each transaction changes both engines' tables alike; the binary log is replayed elsewhere."""
+    replica = new_server()
+    replica.start()
+    tables = [f"{prefix}{number}" for number in range(CLIENTS) for prefix in "ci"]
+    for number in range(CLIENTS):
+        create_pair(server, number)
+    replayed, prepared, commits = set(), 0, 0
+    acknowledged = dict.fromkeys(range(CLIENTS), 0)
+    for _ in range(max(3, rounds // 4)):
+        clients = [Changer(server, number, rng, acknowledged[number]) for number in range(CLIENTS)]
+        kill_under(server, clients, rng.uniform(0.3, 1.5))
+        log_bytes = server.log.stat().st_size
+        server.start()
+        prepared += count_found_prepared(server, log_bytes)
+        assert not waiting(server), "a transaction of the server's own is left prepared"
+        for client in clients:
+            kept = {prefix: server.value("SELECT COALESCE(MAX(b), 0) "
+                                         f"FROM d.{prefix}{client.number} WHERE a = 0")
+                    for prefix in "ci"}
+            assert kept["c"] == kept["i"]
+            assert client.acknowledged <= kept["c"] <= client.acknowledged + 1
+            commits += kept["c"] - acknowledged[client.number]
+            acknowledged[client.number] = kept["c"]
+            check_table(server, f"d.c{client.number}")
+        mine = checksums(server, tables)
+        assert all(mine[f"c{n}"] == mine[f"i{n}"] for n in range(CLIENTS)), \
+            f"CHEETAH and InnoDB differ: {mine}"
+        files = binlog.closed_files(server)
+        binlog.replay(server, replica, [name for name in files if name not in replayed])
+        replayed.update(files)
+        assert checksums(replica, tables) == mine, "the replayed binary log gives other tables"
+    note(f"{commits} transactions, {prepared} found prepared at a start")
+
+
+def send(server, text: str) -> threading.Thread:
+    """Run statements on a connection of their own, as far as the server lives."""
+    def run():
+        try:
+            connection = server.connect("d", autocommit=False)
+            with connection.cursor() as cursor:
+                for statement in text.split(";"):
+                    cursor.execute(statement)
+        except (pymysql.MySQLError, OSError):
+            pass
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def newest_binlog(server) -> bytes:
+    """The content of the newest file of the binary log, read behind the server's back."""
+    return max(server.data.glob("binlog.[0-9]*")).read_bytes()
+
+
+def commits_in(content: bytes) -> int:
+    """Transactions that are wholly in a file of the binary log: their last events."""
+    at, count = len(BINLOG_MAGIC), 0
+    while at + EVENT_HEADER.size <= len(content):
+        _, kind, _, length, _, _ = EVENT_HEADER.unpack_from(content, at)
+        if length < EVENT_HEADER.size or at + length > len(content):
+            break
+        count += kind == XID_EVENT
+        at += length
+    return count
+
+
+@pytest.mark.options(binlog.OPTIONS)
+def test_recovery_asks_the_binlog(server):
+    """Transactions stand still between two steps of their commit: a master that waits for a replica
+    that does not exist holds them after the sync of the binary log. The first two are in it, and
+    committed by the recovery; the third is only prepared, and rolled back."""
+    for number in range(3):
+        create_pair(server, number)
+    for text in ("wait_point = 'AFTER_SYNC'", "timeout = 600000", "enabled = 1"):
+        server.sql(f"SET GLOBAL rpl_semi_sync_master_{text}")
+    threads, before = [], commits_in(newest_binlog(server))
+    for number in range(3):
+        row = "VALUES (1, 1, REPEAT('x', 30000))"
+        threads.append(send(server,
+                            f"INSERT INTO c{number} {row};INSERT INTO i{number} {row};COMMIT"))
+        wait_until(lambda: server.status("Cheetah_prepares") > number,
+                   "the transaction was not prepared")
+        assert server.status("Cheetah_prepares") == number + 1, "another one was prepared"
+        if number < 2:
+            # On to where it stands still. It keeps the binary log from all behind it then, so
+            # nobody may ask the server for that; the third one waits for the second.
+            wait_until(lambda: commits_in(newest_binlog(server)) == before + number + 1,
+                       "the transaction did not come into the binary log")
+    assert server.status("Cheetah_transactions_prepared") == 3, "a transaction has not stood still"
+    log_bytes = server.log.stat().st_size
+    server.kill()
+    for thread in threads:
+        thread.join(30)
+    server.start()
+    assert count_found_prepared(server, log_bytes) == 3
+    there = [[server.value(f"SELECT COUNT(*) FROM d.{prefix}{number}") for number in range(3)]
+             for prefix in "ci"]
+    assert there == [[1, 1, 0], [1, 1, 0]], f"CHEETAH and InnoDB have {there}"
+    server.sql("INSERT INTO d.c2 VALUES (1, 1, '')")
+
+
+def waiting(server) -> list:
+    """The global parts of the XIDs that XA RECOVER tells, sorted."""
+    names = [row[3] for row in server.sql("XA RECOVER")]
+    return sorted(name.decode() if isinstance(name, bytes) else name for name in names)
+
+
+def expect_error(cursor, text: str, number: int) -> None:
+    """The statement fails with that number."""
+    found = 0
+    try:
+        cursor.execute(text)
+    except pymysql.MySQLError as failure:
+        found = failure.args[0]
+    assert found == number, f"{text}: error {found} instead of {number}"
+
+
+@pytest.mark.options({"loose_cheetah_lock_wait_timeout": 1, "innodb_lock_wait_timeout": 1})
+def test_what_xa_has_prepared_waits_after_kills(server):
+    """With and without the client, in one engine and in two; its locks are there until it ends."""
+    names = ["commit", "roll back", "both", "gone"]
+    for number in range(4):
+        create_pair(server, number)
+        server.sql(f"INSERT INTO d.c{number} SELECT seq, seq, REPEAT('r', seq * 10) "
+                   "FROM seq_1_to_500", "d")
+    before = checksums(server, [f"c{number}" for number in range(4)])
+    connections = []
+    for number, name in enumerate(names):
+        connections.append(server.connect("d"))
+        with connections[-1].cursor() as cursor:
+            for text in (f"XA START '{name}'",
+                         f"UPDATE c{number} SET b = -b, c = REPEAT('u', 20000) WHERE a <= 50",
+                         f"DELETE FROM c{number} WHERE a > 400",
+                         *([f"INSERT INTO i{number} VALUES (1, 1, '')"] * (name == "both")),
+                         f"XA END '{name}'", f"XA PREPARE '{name}'"):
+                cursor.execute(text)
+    connections[-1].close()
+    for _ in range(2):
+        crash(server)
+        assert waiting(server) == sorted(names), f"XA RECOVER tells of {waiting(server)}"
+        assert server.status("Cheetah_transactions_prepared") == 4
+        connection = server.connect("d")
+        with connection.cursor() as cursor:
+            for text in ("INSERT INTO c0 VALUES (401, 1, '')", "UPDATE c1 SET b = 0 WHERE a = 1",
+                         "DROP TABLE c2", "TRUNCATE TABLE c3"):
+                expect_error(cursor, text, 1205)
+        connection.close()
+    server.sql("XA COMMIT 'commit'")
+    server.sql("XA ROLLBACK 'roll back'")
+    server.sql("XA COMMIT 'both'")
+    crash(server)
+    assert waiting(server) == ["gone"], "what was decided is asked again"
+    server.sql("XA ROLLBACK 'gone'")
+    after = checksums(server, list(before))
+    assert after["c1"] == before["c1"] and after["c3"] == before["c3"]
+    for name in ("c0", "c2"):
+        sums = server.sql(f"SELECT COUNT(*), SUM(b < 0), SUM(LENGTH(c) = 20000) FROM d.{name}")[0]
+        assert tuple(map(int, sums)) == (400, 50, 50), f"{name} has {sums}"
+        assert server.sql(f"CHECK TABLE d.{name} EXTENDED")[-1][3] == "OK", f"CHECK TABLE {name}"
+    assert server.value("SELECT COUNT(*) FROM d.i2") == 1, "the row of the other engine is missing"
+
+
+@pytest.mark.options(binlog.OPTIONS)
+def test_an_idle_server_lets_go_of_old_binlogs(server):
+    """The engine makes durable what it is asked to at once, with nobody committing."""
+    create_pair(server, 0)
+    server.sql("INSERT INTO d.c0 VALUES (1, 1, '')")
+    for _ in range(2):
+        server.sql("FLUSH BINARY LOGS")
+    newest = server.sql("SHOW BINARY LOGS")[-1][0]
+
+    def is_told() -> bool:
+        return any(row[2] == "Binlog_checkpoint" and row[5] == newest
+                   for row in server.sql(f"SHOW BINLOG EVENTS IN '{newest}'"))
+    wait_until(is_told, f"{newest} is not the oldest binary log that a recovery needs")
+
+
+def test_installed_in_a_running_server_it_says_what_it_cannot(server):
+    """Changes in XA transactions are refused; what waits from before is told of."""
+    create_pair(server, 0)
+    connection = server.connect("d")
+    with connection.cursor() as cursor:
+        for text in ("XA START 'x'", "INSERT INTO c0 VALUES (1, 1, '')", "XA END 'x'",
+                     "XA PREPARE 'x'"):
+            cursor.execute(text)
+    server.kill()
+    plugin, server.plugin = server.plugin, False
+    server.options["plugin_maturity"] = "unknown"
+    server.start()
+    server.sql("INSTALL SONAME 'ha_cheetah'")
+    assert "1 prepared transaction" in server.log_tail(30)
+    connection = server.connect("d")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (a INT) ENGINE=CHEETAH")
+        cursor.execute("XA START 'y'")
+        expect_error(cursor, "INSERT INTO t VALUES (1)", 1235)
+    connection.close()
+    server.sql("UNINSTALL SONAME 'ha_cheetah'")
+    server.stop()
+    server.plugin = plugin
+    server.start()
+    assert waiting(server) == ["x"], "the prepared transaction is not told of"
+    server.sql("XA COMMIT 'x'")
+    assert server.value("SELECT COUNT(*) FROM d.c0") == 1, "the row is missing"

@@ -1,0 +1,85 @@
+"""Tests of `make test` itself: how steps are counted, and how one that hangs is ended."""
+
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+from cheetah_tools import stuck, testall
+
+CARGO = ("test result: ok. 3 passed; 0 failed; 1 ignored\n"
+         "test result: ok. 4 passed; 0 failed; 0 ignored\n")
+PYTEST = ('<testsuites><testsuite errors="1" failures="2" skipped="1" tests="9">'
+          '<testcase name="a"/><testcase name="b"><skipped message="no mounts here"/></testcase>'
+          "</testsuite></testsuites>")
+
+
+def waited_once_begun(file: Path, program: str):
+    """`testall.waited`, whose second begins when the process whose number comes into the file
+    sleeps in that program."""
+    wait = testall.waited
+
+    def waited(process, out):
+        deadline = time.monotonic() + 60
+        while not is_asleep(file, program) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return wait(process, out)
+    return waited
+
+
+def is_asleep(file: Path, program: str) -> bool:
+    """Whether the process whose number is in the file is this program, and waits."""
+    number = stuck.read(file).strip()
+    words = stuck.read(Path(f"/proc/{number}/stat")) if number else ""
+    return f"({program})" in words and words.rpartition(")")[2].split()[:1] == ["S"]
+
+
+def run(tmp_path, monkeypatch, program: str, script: str, **more) -> tuple:
+    """A step that may take a second once the program has begun."""
+    monkeypatch.setattr(testall, "LOGS", tmp_path)
+    monkeypatch.setattr(testall, "STEP_SECONDS_MAX", 1)
+    monkeypatch.setattr(testall, "waited", waited_once_begun(tmp_path / "pid", program))
+    return testall.run(testall.Step("hangs", ["sh", "-c", script.format(tmp_path / "pid")], **more))
+
+
+def test_counts_are_summed_and_a_failure_without_a_count_counts(tmp_path):
+    report = tmp_path / "step.xml"
+    assert testall.counts(CARGO, report, True) == (7, 0, 1)
+    assert testall.counts(CARGO, report, False) == (7, 1, 1)
+    assert testall.counts("3 passed in words", report, True) == (1, 0, 0)
+    assert testall.counts("", report, False) == (0, 1, 0)
+    report.write_text(PYTEST)
+    assert testall.counts("", report, False) == (5, 3, 1)
+    assert testall.skips(report) == ["b: no mounts here"]
+
+
+def test_lines_that_say_what_failed_are_told():
+    text = "ok a\nFAILED b.py::c - d\n  because\n\n  twice\nok c\ntest d ... FAILED\n"
+    assert testall.failures(text) == ["FAILED b.py::c - d", "  because", "  twice",
+                                      "test d ... FAILED"]
+
+
+def test_a_step_that_hangs_is_ended_with_all_it_started_and_says_what_it_was_at(
+        tmp_path, monkeypatch, capsys):
+    script = "sleep 600 & echo begun; echo $! > {}; wait"
+    assert run(tmp_path, monkeypatch, "sleep", script, inverted=True) == (0, 1, 0)
+    shown = capsys.readouterr().out
+    assert re.search(r"FAILED in \d+ s(.|\n)*begun(.|\n)*was ended after 1 s(.|\n)*"
+                     r": sleep 600\n +sleep +S ", shown)
+    assert not stuck.is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_ctrl_c_while_a_step_is_ended_ends_it_as_well(tmp_path, monkeypatch):
+    def interrupted(_pid):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(stuck, "describe", interrupted)
+    monkeypatch.setattr(stuck, "STOP_SECONDS_MAX", 1)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, monkeypatch, "sh", "trap '' TERM; echo $$ > {}; sleep 600 & wait")
+    assert not stuck.is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_gdb_has_a_limit_for_all_processes_together(monkeypatch):
+    monkeypatch.setattr(stuck.subprocess, "run", lambda *_, **__: pytest.fail("gdb was begun"))
+    assert "no time is left for gdb" in stuck.backtraces(os.getpid(), 0)
