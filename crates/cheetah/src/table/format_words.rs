@@ -17,7 +17,7 @@
 use crate::format::image::{Codec, Compression};
 
 /// Levels of Zstandard by KEY_BLOCK_SIZE (KiB), largest first; 0 is the codec's default. None between that and 12: they make
-/// images of digits larger (`examples/densities.rs`).
+/// images of digits larger (`benches/densities.rs`).
 const DENSITIES: [(u64, i32); 5] = [(16, 0), (8, 0), (4, 12), (2, 15), (1, 19)];
 /// The size that ROW_FORMAT=COMPRESSED means by itself, as with InnoDB.
 const COMPRESSED_SIZE: u64 = 8;

@@ -1,6 +1,6 @@
 //! What levels of compression make of the pages of a database, and what they cost.
 //!
-//! `cargo run --release --example densities -- DIRECTORY [LEVEL ..]`
+//! `cargo bench --bench densities -- DIRECTORY [LEVEL ..]`
 //!
 //! DIRECTORY is the `#cheetah` of a server that is stopped. For each index, and for the large values of each table, a sample
 //! of at most 400 pages is encoded and decoded again at each level (-1: LZ4). Bytes are those of the images, headers and
@@ -24,6 +24,8 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+mod common;
+
 const SAMPLE_PAGES: usize = 400;
 const ENOUGH_US: f64 = 100_000.0;
 const LEVELS: &[i32] = &[1, -1, 3, 6, 9, 12, 15, 19];
@@ -41,8 +43,8 @@ type Groups = BTreeMap<(TreeId, bool), Group>;
 type Dictionaries = BTreeMap<(TreeId, PageId), Vec<u8>>;
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let directory = PathBuf::from(arguments.next().expect("the first argument is a directory"));
+    let mut arguments = common::arguments();
+    let directory = common::directory(&mut arguments);
     let levels: Vec<i32> = arguments.map(|level| level.parse().expect("a level is a number")).collect();
     let levels = if levels.is_empty() { LEVELS } else { &levels };
     let (mut groups, mut dictionaries) = (groups(&directory)?, Dictionaries::new());

@@ -1,4 +1,4 @@
-//! Measures page images: how small, how fast. `cargo run --release --example codec [zstd level]`
+//! Measures page images: how small, how fast. `cargo bench --bench codec [-- LEVEL]`, of Zstandard
 //!
 //! Four kinds of synthetic leaves, filled completely: rows of sysbench, of Linkbench's link table, of an orders table of eleven
 //! columns, entries of a secondary index. Prints for each the ratio image / page (before padding to 64 bytes) and
@@ -11,6 +11,8 @@ use cheetah::format::row::{build_row, RowShape, VarValue};
 use cheetah_io::rng::Rng;
 use std::hint::black_box;
 use std::time::Instant;
+
+mod common;
 
 const PAGE_BYTES: usize = 16 << 10;
 const PAGES: usize = 90;
@@ -189,7 +191,7 @@ fn best_us(pages: usize, mut call: impl FnMut(usize)) -> f64 {
 }
 
 fn main() {
-    let level = std::env::args().nth(1).and_then(|level| level.parse().ok()).unwrap_or(1);
+    let level = common::arguments().next().and_then(|level| level.parse().ok()).unwrap_or(1);
     for leaves in [sysbench(), link(), orders(), secondary()] {
         for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
             measure(&leaves, Compression { codec, level });

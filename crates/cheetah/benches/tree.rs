@@ -1,6 +1,6 @@
 //! Times the operations of one tree whose pages are all in memory.
 //!
-//! `cargo run --release --example tree_bench [records]`; one thread, keys of 8 bytes, payloads of 100.
+//! `cargo bench --bench tree [-- RECORDS]`; one thread, keys of 8 bytes, payloads of 100.
 
 use cheetah::base::{Config, Result, TreeId};
 use cheetah::format::page::RecordRef;
@@ -11,10 +11,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
+mod common;
+
 const PAYLOAD: [u8; 100] = [b'x'; 100];
 
 fn main() -> Result<()> {
-    let records: u64 = std::env::args().nth(1).and_then(|arg| arg.parse().ok()).unwrap_or(1_000_000);
+    let records: u64 = common::arguments().next().and_then(|arg| arg.parse().ok()).unwrap_or(1_000_000);
     let pool = Pool::in_memory(&Config { buffer_pool_bytes: 4 << 30, ..Config::default() });
     let mut order: Vec<u64> = (0..records).collect();
     let tree = create(&pool, 15)?;
@@ -43,10 +45,9 @@ fn time(what: &str, count: u64, run: impl FnOnce() -> Result<()>) -> Result<()> 
     Ok(())
 }
 
-/// Processor time of this thread, where Linux tells it; otherwise 0.
+/// Processor time of this process, which has one thread.
 fn cpu_ns() -> u64 {
-    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    schedstat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
+    common::cpu_ns().into_values().sum()
 }
 
 fn insert(tree: &Tree, what: &str, order: &[u64]) -> Result<()> {

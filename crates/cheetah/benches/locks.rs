@@ -1,6 +1,6 @@
 //! What a record lock costs: nanoseconds for a request with its release, and bytes.
 //!
-//! `cargo run --release --example lock_bench`; keys of 8 bytes. Times are of the processor, which other programs disturb
+//! `cargo bench --bench locks`; keys of 8 bytes. Times are of the processor, which other programs disturb
 //! less; bytes are those of the process, beside those that the lock table counts.
 
 use cheetah::base::{Result, TreeId};
@@ -8,6 +8,8 @@ use cheetah::txn::{Lock, LockLimits, LockMode, LockTable, Owner, TableMode, Wait
 use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+mod common;
 
 const INDEX: TreeId = TreeId(16);
 const QUEUE: Wait = Wait::Queue { undo_records_count: 0 };
@@ -81,9 +83,9 @@ fn time_threads(
 
 fn measure_bytes(what: &str, compress_at: usize) -> Result<()> {
     let locks = LockTable::new(LockLimits { bytes_max: 1 << 30, compress_at });
-    let before = resident_bytes();
+    let before_kib = common::memory_kib("VmRSS");
     (0..LOCKS).try_for_each(|n| lock(&locks, Owner(1), n))?;
-    let resident = resident_bytes().saturating_sub(before);
+    let resident = common::memory_kib("VmRSS").saturating_sub(before_kib) * 1024;
     let counted = locks.memory_bytes().0 as u64;
     println!("{what}: {} bytes a lock, {} counted", resident / LOCKS, counted / LOCKS);
     Ok(())
@@ -94,9 +96,4 @@ fn cpu_time() -> Duration {
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     let ticks = fields.filter_map(|field| field.parse::<u64>().ok()).sum::<u64>();
     Duration::from_millis(ticks * 10)
-}
-
-fn resident_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
 }

@@ -1,7 +1,7 @@
 //! Times a startup that has a long log to repeat, on a real directory.
 //!
-//! `cargo run --release --example redo_bench -- DIR write [rows=100000] [changes=1000000] [pool_mb=2048]`, then as often as wanted
-//! `cargo run --release --example redo_bench -- DIR open [threads=0] [pool_mb=2048]`
+//! `cargo bench --bench redo -- DIR write [rows=100000] [changes=1000000] [pool_mb=2048]`, then as often as wanted
+//! `cargo bench --bench redo -- DIR open [threads=0] [pool_mb=2048]`
 //!
 //! Four threads write, each to a table of its own, what `make bench ARGS="--sets recovery"` writes: updates of 500 neighbours that move
 //! their entries in a secondary index a little, inserts of 500 rows, deletes of 100. The process then ends as in a crash. A startup
@@ -9,16 +9,18 @@
 
 use cheetah::base::{Config, Error, Result};
 use cheetah::db::{Db, Env, Transaction};
-use cheetah::format::image::Compression;
 use cheetah::format::row::RowShape;
-use cheetah::table::{IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
+use cheetah::table::{NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::rng::Rng;
 use cheetah_io::time::RealClock;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+
+mod common;
+use common::index;
 
 const TABLES: u64 = 4;
 
@@ -35,22 +37,9 @@ fn open(dir: &Path, pool_bytes: u64, redo_threads: u32) -> Result<Db> {
     Db::open_early(env, config)
 }
 
-fn spec(name: String) -> TableSpec {
-    let index = |name: &str, unique, max_key_bytes| IndexSpec {
-        name: name.into(),
-        unique,
-        max_key_bytes,
-        shape: RowShape::opaque(),
-    };
-    TableSpec {
-        name,
-        shape: RowShape { null_bytes: 0, fixed: vec![4, 4, 120, 60], var_count: 0 },
-        indexes: vec![index("PRIMARY", true, 4), index("k", false, 4)],
-        compression: Compression::default(),
-        hidden_key: false,
-        auto_increment: 1,
-        extra: Vec::new(),
-    }
+fn spec(name: &str) -> TableSpec {
+    let shape = RowShape { null_bytes: 0, fixed: vec![4, 4, 120, 60], var_count: 0 };
+    common::table(name, shape, vec![index("PRIMARY", true, 4), index("k", false, 4)])
 }
 
 fn stored(id: u32, k: u32, rng: &mut Rng) -> Vec<u8> {
@@ -115,14 +104,13 @@ impl Writer {
 }
 
 fn write(dir: &Path, pool_bytes: u64, rows: u32, changes: u64) -> Result<()> {
-    let _ = std::fs::remove_dir_all(dir);
-    std::fs::create_dir_all(dir).map_err(|e| Error::io("create", "the directory", e))?;
+    common::empty(dir)?;
     let db = open(dir, pool_bytes, 1)?;
     db.set_flush_log_at_commit(0);
     db.start_background_threads()?;
     let mut writers = Vec::new();
     for no in 0..TABLES {
-        let table = db.create_table(&spec(format!("t{no}")))?;
+        let table = db.create_table(&spec(&format!("t{no}")))?;
         let (txn, rng) = (db.begin(), Rng::new(no + 1));
         let mut writer = Writer { table, txn, rng, keys: BTreeMap::new(), next: 1 };
         writer.insert(rows)?;
@@ -142,21 +130,16 @@ fn write(dir: &Path, pool_bytes: u64, rows: u32, changes: u64) -> Result<()> {
         threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
     })?;
     db.set_flush_log_at_commit(1);
-    db.create_table(&spec("last".into()))?;
+    db.create_table(&spec("last"))?;
     std::process::exit(0)
 }
 
 fn main() -> Result<()> {
-    let mut args = std::env::args().skip(1);
-    let dir = PathBuf::from(args.next().expect("the first argument is a directory")).join("cheetah-redo");
+    let mut args = common::arguments();
+    let dir = common::directory(&mut args).join("cheetah-redo");
     let what = args.next().expect("the second argument is write or open");
-    let numbers: BTreeMap<String, u64> = args
-        .map(|arg| {
-            let (name, value) = arg.split_once('=').expect("arguments look like name=value");
-            (name.to_owned(), value.parse().expect("a number"))
-        })
-        .collect();
-    let number = |name, default| numbers.get(name).copied().unwrap_or(default);
+    let given = common::options(args);
+    let number = |name, default| common::number(&given, name, default);
     let pool_bytes = number("pool_mb", 2048) << 20;
     if what == "write" {
         return write(&dir, pool_bytes, number("rows", 100_000) as u32, number("changes", 1_000_000));

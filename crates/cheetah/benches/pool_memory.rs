@@ -1,5 +1,5 @@
 //! Measures the memory of a process that works on more pages than fit:
-//! `pool_memory POOL_MIB DATA_MIB THREADS SECONDS [MIXED]`; with MIXED 1, every 16th page is large.
+//! `cargo bench --bench pool_memory -- POOL_MIB DATA_MIB THREADS SECONDS [MIXED]`; with MIXED 1, every 16th page is large.
 //!
 //! Prints anonymous memory against the budget, and the rates of reading and writing.
 
@@ -17,10 +17,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+mod common;
+
 const TREE: TreeId = TreeId(16);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u64>());
+    let mut args = common::arguments().map(|arg| arg.parse::<u64>());
     let mut next = |default| args.next().unwrap_or(Ok(default));
     let (pool_mib, data_mib, threads, seconds) = (next(128)?, next(1024)?, next(16)?, next(10)?);
     let mixed = next(0)? == 1;
@@ -50,7 +52,7 @@ fn run(
     let pool = Pool::open(&config, health, clock, memory, segments, opened.first_epoch, []);
     let count = (data_mib << 20) / u64::from(config.page_bytes);
     let pids: Vec<PageId> = (0..count).map(|i| add(&pool, i, mixed)).collect();
-    println!("filled: anonymous {} MiB of {pool_mib}", anonymous_mib());
+    println!("filled: anonymous {} MiB of {pool_mib}", common::memory_kib("RssAnon") >> 10);
     let stop = AtomicBool::new(false);
     let started = Instant::now();
     std::thread::scope(|scope| {
@@ -68,11 +70,15 @@ fn run(
         });
         for _ in 0..seconds {
             std::thread::sleep(Duration::from_secs(1));
-            println!("anonymous {} MiB, accounted {} MiB", anonymous_mib(), pool.memory().total() >> 20);
+            println!(
+                "anonymous {} MiB, accounted {} MiB",
+                common::memory_kib("RssAnon") >> 10,
+                pool.memory().total() >> 20
+            );
         }
         let cut = |_| CutState::default();
         pool.checkpoint(&opened.store, cut, || Ok(())).expect("a checkpoint");
-        println!("after a checkpoint: anonymous {} MiB", anonymous_mib());
+        println!("after a checkpoint: anonymous {} MiB", common::memory_kib("RssAnon") >> 10);
         stop.store(true, Ordering::Relaxed);
     });
     pool.status().iter().for_each(|(name, value)| println!("{name} {value}"));
@@ -104,11 +110,4 @@ fn work(pool: &Pool, pids: &[PageId], rng: &mut Rng, stop: &AtomicBool) {
             PageMut::new(&mut bytes).truncate_content(1000 + rng.below(9000) as usize);
         }
     }
-}
-
-/// Anonymous memory of this process.
-fn anonymous_mib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("RssAnon")).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) >> 10
 }

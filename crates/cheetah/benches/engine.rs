@@ -1,6 +1,6 @@
 //! Times a whole engine on a real directory, through its public interface.
 //!
-//! `cargo run --release --example engine_bench -- DIR [rows=300000] [texts=2000] [pool_mb=512] [log_mb=1024] [text_file=PATH]`
+//! `cargo bench --bench engine -- DIR [rows=300000] [texts=2000] [pool_mb=512] [log_mb=1024] [text_file=PATH]`
 //!
 //! Rows are like sysbench's: a number, a number under a secondary index, 120 and 60 characters of random digits. Texts
 //! are pieces of 2 to 60 KB: of a file when one is given, otherwise of generated words. Figures of processor time are
@@ -8,17 +8,18 @@
 
 use cheetah::base::{Config, Error, Result};
 use cheetah::db::{Db, Env, Read, SeekMode, Transaction};
-use cheetah::format::image::Compression;
 use cheetah::format::row::RowShape;
 use cheetah::format::varint;
-use cheetah::table::{IndexSpec, NewRow, SecondaryEntry, Table, TableSpec};
+use cheetah::table::{NewRow, SecondaryEntry, Table};
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::rng::Rng;
 use cheetah_io::time::RealClock;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+mod common;
+use common::{cpu_ns, index, memory_kib, table as table_spec};
 
 const ROWS_PER_TRANSACTION: u64 = 1000;
 
@@ -32,29 +33,25 @@ struct Options {
 }
 
 fn options() -> Options {
-    let mut args = std::env::args().skip(1);
-    let dir = PathBuf::from(args.next().expect("the first argument is a directory")).join("cheetah-bench");
-    let (pool_bytes, log_bytes) = (512 << 20, 1 << 30);
-    let mut options = Options { dir, rows: 300_000, texts: 2000, pool_bytes, log_bytes, text_file: None };
-    for arg in args {
-        let (name, value) = arg.split_once('=').expect("arguments look like name=value");
-        let number = || value.parse::<u64>().expect("a number");
-        match name {
-            "rows" => options.rows = number(),
-            "texts" => options.texts = number(),
-            "pool_mb" => options.pool_bytes = number() << 20,
-            "log_mb" => options.log_bytes = number() << 20,
-            "text_file" => options.text_file = Some(value.into()),
-            other => panic!("no option is called {other}"),
-        }
+    let mut arguments = common::arguments();
+    let dir = common::directory(&mut arguments).join("cheetah-bench");
+    let given = common::options(arguments);
+    let known = ["rows", "texts", "pool_mb", "log_mb", "text_file"];
+    given.keys().for_each(|name| assert!(known.contains(&name.as_str()), "no option is called {name}"));
+    let number = |name, default| common::number(&given, name, default);
+    Options {
+        dir,
+        rows: number("rows", 300_000),
+        texts: number("texts", 2000),
+        pool_bytes: number("pool_mb", 512) << 20,
+        log_bytes: number("log_mb", 1024) << 20,
+        text_file: given.get("text_file").map(PathBuf::from),
     }
-    options
 }
 
 fn main() -> Result<()> {
     let options = options();
-    let _ = std::fs::remove_dir_all(&options.dir);
-    std::fs::create_dir_all(&options.dir).map_err(|e| Error::io("create", "the directory", e))?;
+    common::empty(&options.dir)?;
     if options.rows > 0 {
         rows(&options)?;
     }
@@ -73,33 +70,6 @@ fn open(options: &Options) -> Result<Db> {
     let db = Db::open(env, config)?;
     db.start_background_threads()?;
     Ok(db)
-}
-
-fn index(name: &str, unique: bool, max_key_bytes: u32) -> IndexSpec {
-    IndexSpec { name: name.into(), unique, max_key_bytes, shape: RowShape::opaque() }
-}
-
-fn spec(name: &str, shape: RowShape, indexes: Vec<IndexSpec>) -> TableSpec {
-    TableSpec {
-        name: name.into(),
-        shape,
-        indexes,
-        compression: Compression::default(),
-        hidden_key: false,
-        auto_increment: 1,
-        extra: Vec::new(),
-    }
-}
-
-/// Processor time of the threads of this process in nanoseconds, by name.
-fn cpu_ns() -> BTreeMap<String, u64> {
-    let mut all = BTreeMap::new();
-    for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
-        let read = |name| std::fs::read_to_string(task.path().join(name)).unwrap_or_default();
-        let ns = read("schedstat").split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
-        *all.entry(read("comm").trim().to_string()).or_insert(0) += ns;
-    }
-    all
 }
 
 /// Prints what `run` took per row, by thread.
@@ -169,12 +139,6 @@ fn disk_bytes(path: &Path) -> u64 {
         Err(_) => 0,
     };
     entries.map(of).sum()
-}
-
-fn memory_kb(field: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|kb| kb.parse().ok()).unwrap_or(0)
 }
 
 fn status(db: &Db, names: &[&str]) {
@@ -250,7 +214,7 @@ fn rows(options: &Options) -> Result<()> {
     let db = open(options)?;
     let shape = RowShape { null_bytes: 0, fixed: vec![4, 4], var_count: 2 };
     let table =
-        db.create_table(&spec("sbtest", shape, vec![index("PRIMARY", true, 4), index("k", false, 4)]))?;
+        db.create_table(&table_spec("sbtest", shape, vec![index("PRIMARY", true, 4), index("k", false, 4)]))?;
     let mut rng = Rng::new(1);
     let mut logical = 0;
     let mut row = Sysbench::default();
@@ -377,14 +341,14 @@ fn sizes(db: &Db, options: &Options, logical: u64) {
         data as f64 / logical as f64,
         mb(all),
         mb(log),
-        memory_kb("RssAnon") / 1024
+        memory_kib("RssAnon") / 1024
     );
 }
 
 fn texts(options: &Options) -> Result<()> {
     let db = open(options)?;
     let shape = RowShape { null_bytes: 0, fixed: vec![4], var_count: 2 };
-    let table = db.create_table(&spec("text", shape, vec![index("PRIMARY", true, 4)]))?;
+    let table = db.create_table(&table_spec("text", shape, vec![index("PRIMARY", true, 4)]))?;
     let (mut rng, mut logical) = (Rng::new(5), 0);
     let text = match &options.text_file {
         Some(path) => std::fs::read(path).map_err(|e| Error::io("read", "the text file", e))?,
