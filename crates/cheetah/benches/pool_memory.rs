@@ -8,7 +8,7 @@ use cheetah::durable::Durable;
 use cheetah::format::page::{build_content, content_capacity, PageKind, PageMut};
 use cheetah::memory::MemoryBudget;
 use cheetah::page_map::MapStore;
-use cheetah::pool::{CutState, PageClass, Pool};
+use cheetah::pool::{EpochState, PageClass, Pool};
 use cheetah::segment::Segments;
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::rng::Rng;
@@ -76,8 +76,9 @@ fn run(
                 pool.memory().total() >> 20
             );
         }
-        let cut = |_| CutState::default();
-        pool.checkpoint(&opened.store, cut, || Ok(())).expect("a checkpoint");
+        let (ended, state) = pool.end_epoch(|_| EpochState::default());
+        let written = ended.finish().expect("the pages are written");
+        written.commit(&opened.store, &state).expect("a checkpoint");
         println!("after a checkpoint: anonymous {} MiB", common::memory_kib("RssAnon") >> 10);
         stop.store(true, Ordering::Relaxed);
     });

@@ -50,11 +50,12 @@
 //! ```
 //!
 //! The layers, lowest first; a module imports only from lower ones (a test reads the `use` lines):
-//! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `pool` < `tree` < `txn` < `table` <
+//! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `pool` < `checkpoint` < `tree` < `txn` < `table` <
 //! `recovery`, `check` < `db`. ARCHITECTURE.md walks through them.
 
 pub mod base;
 mod check;
+mod checkpoint;
 pub mod db;
 pub mod durable;
 pub mod format;

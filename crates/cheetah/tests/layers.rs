@@ -11,6 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["memory", "format", "durable"],
     &["segment", "page_map", "log", "sort"],
     &["pool"],
+    &["checkpoint"],
     &["tree"],
     &["txn"],
     &["table"],
@@ -107,7 +108,8 @@ fn a_module_imports_only_from_lower_layers() {
 const STARTERS: &[&str] = &[
     "base/planted.rs",
     "db/threads.rs",
-    "pool/checkpoint.rs",
+    "pool/ended_epoch.rs",
+    "pool/write_beside.rs",
     "sort/ahead.rs",
     "sort/buffer.rs",
     "sort/filling.rs",

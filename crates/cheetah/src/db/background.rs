@@ -1,8 +1,7 @@
 //! What goes on behind the statements, as steps: threads loop over them, a simulator interleaves them.
 
-use super::pace::{Pace, STEP_PAGES};
 use super::statistics::is_internal;
-use crate::base::{Error, Lsn, PageId, Result};
+use crate::base::{Error, PageId, Result};
 use crate::pool::{DictionaryDue, Pool};
 use crate::table::core::{Core, Dropping};
 use parking_lot::Mutex;
@@ -10,13 +9,8 @@ use std::any::Any;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
-/// Log since the last checkpoint, as a part of what there may be, that starts the next one.
-const CHECKPOINT_LOG_PERCENT: u64 = 25;
 /// How often the log is made durable when commits do not do it.
 const FLUSH_EVERY_NS: u64 = 1_000_000_000;
-/// A database in which something has changed, but not for so long, makes a checkpoint: space that is no longer needed
-/// goes back to the file system, and the next startup has nothing to redo.
-const IDLE_NS: u64 = 5_000_000_000;
 /// Undo records purged by one step.
 const RECORDS_PER_STEP: usize = 256;
 /// Dictionaries that one step loads, at most.
@@ -28,19 +22,11 @@ const PAGES_PER_STEP: usize = 256;
 pub(super) struct Background {
     core: Arc<Core>,
     flushed_at_ns: Mutex<u64>,
-    quiet: Mutex<Quiet>,
-}
-
-/// Since when the log has not grown.
-#[derive(Default)]
-struct Quiet {
-    end: Lsn,
-    since_ns: u64,
 }
 
 impl Background {
     pub(super) fn new(core: Arc<Core>) -> Self {
-        Self { core, flushed_at_ns: Mutex::new(0), quiet: Mutex::default() }
+        Self { core, flushed_at_ns: Mutex::new(0) }
     }
 
     /// Stops the engine because a step has panicked.
@@ -115,7 +101,7 @@ impl Background {
             done => done.unwrap_or(false),
         };
         let capacity = core.io_capacity.load(Relaxed);
-        let written = core.pool.clean_step(core.clock.now_ns(), core.log_percent(), capacity);
+        let written = core.pool.clean_step(core.clock.now_ns(), core.checkpointer.log_percent(), capacity);
         Ok(self.noted("writing changed pages", written.map(|pages| pages > 0))? || dictionaries)
     }
 
@@ -188,55 +174,22 @@ impl Background {
 
     /// Makes a checkpoint when one is due.
     pub(super) fn checkpoint_step(&self) -> Result<bool> {
-        if !self.is_checkpoint_due() {
+        let checkpointer = &self.core.checkpointer;
+        if checkpointer.due().is_none() {
             return Ok(false);
         }
-        let done = self.noted("checkpoint", self.spread_checkpoint().map(|()| true))?;
-        self.noted("merging the page map", self.core.map.merge_if_due())?;
+        let done = self.noted("checkpoint", checkpointer.spread_checkpoint(&*self.core).map(|()| true))?;
+        self.noted("merging the page map", checkpointer.merge_map_if_due())?;
         Ok(done)
-    }
-
-    /// A checkpoint whose pages are written at an even pace; at once when nobody else could make writers go on, or when
-    /// it is to give memory back.
-    fn spread_checkpoint(&self) -> Result<()> {
-        if !self.core.has_threads.load(Relaxed) || self.core.pool.remembers_too_much() {
-            return self.core.checkpoint();
-        }
-        let mut pace = Pace::start(&self.core);
-        self.core.checkpoint_in_steps(STEP_PAGES, &mut |pages_left| pace.wait(pages_left))
     }
 
     /// From now on nobody waits for a pause of a checkpoint, until [`Self::end_hurry`].
     pub(super) fn hurry(&self) {
-        self.core.hurried.fetch_add(1, Relaxed);
+        self.core.checkpointer.hurry();
     }
 
     /// Ends what [`Self::hurry`] began.
     pub(super) fn end_hurry(&self) {
-        self.core.hurried.fetch_sub(1, Relaxed);
-    }
-
-    fn is_checkpoint_due(&self) -> bool {
-        let core = &self.core;
-        let Some(log) = core.log.get() else { return false };
-        let last = *core.last_checkpoint.lock();
-        let now_ns = core.clock.now_ns();
-        let is_quiet = self.is_quiet(log.end(), now_ns) && now_ns.saturating_sub(last.at_ns) >= IDLE_NS;
-        let is_old = now_ns.saturating_sub(last.at_ns) >= core.config.checkpoint_interval_ns;
-        // The log does not tell of images that were moved, nor of what was freed.
-        let changed = log.bytes_since(last.lsn) > 0 || core.pool.gains_by_checkpoint();
-        let is_full = core.log_percent() >= CHECKPOINT_LOG_PERCENT
-            || core.pool.remembers_too_much()
-            || core.is_mostly_outdated(1);
-        is_full || (changed && (is_old || is_quiet))
-    }
-
-    /// Whether the log has ended at `end` for a while.
-    fn is_quiet(&self, end: Lsn, now_ns: u64) -> bool {
-        let mut quiet = self.quiet.lock();
-        if quiet.end != end {
-            *quiet = Quiet { end, since_ns: now_ns };
-        }
-        now_ns.saturating_sub(quiet.since_ns) >= IDLE_NS
+        self.core.checkpointer.end_hurry();
     }
 }

@@ -16,7 +16,6 @@ mod load;
 #[cfg(test)]
 mod load_tests;
 mod locking_scan;
-mod pace;
 mod pool_status;
 mod reading;
 #[cfg(test)]

@@ -27,7 +27,7 @@ fn commit_between_epoch_switch_and_write() -> bool {
             core.forget_old_versions();
         }
     };
-    core.checkpoint_in_steps(1, &mut commit).unwrap();
+    core.checkpointer.checkpoint_in_steps(&**core, 1, &mut commit).unwrap();
     assert!(txn.is_none());
     let left = world.disk.crash(CrashPolicy::SyncedOnly, 1);
     let db = Db::open_early(env(&left), Config::tiny()).unwrap();

@@ -2,7 +2,7 @@
 //! was last acknowledged, or the one that was being committed.
 
 use super::testing::{Database, TREE};
-use super::{CutState, PageClass};
+use super::{EpochState, PageClass};
 use crate::base::{Config, PageId};
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::{explore, Image, Plan, SimDisk};
@@ -47,13 +47,13 @@ impl Workload {
     fn checkpoint(&mut self, db: &Database) {
         self.cuts.push(self.now.clone());
         let number = self.cuts.len() as u64 - 1;
-        let state = CutState { state: number.to_le_bytes().to_vec(), ..CutState::default() };
-        let (mut checkpoint, ()) = db.pool.begin_checkpoint(|_| ());
+        let state = EpochState { bytes: number.to_le_bytes().to_vec(), ..EpochState::default() };
+        let (mut checkpoint, ()) = db.pool.end_epoch(|_| ());
         while checkpoint.write_some(8).unwrap() > 0 {
             (0..self.rng.below(6)).for_each(|_| self.change(db));
             db.pool.collect(2048).unwrap();
         }
-        checkpoint.commit(&db.map, &state, || Ok(())).unwrap();
+        checkpoint.commit(&db.map, &state).unwrap();
         db.disk.acknowledge(number);
     }
 

@@ -1,7 +1,7 @@
 //! Dictionaries in the life of the pool: when one is made, what crashes leave of it, and what happens without it in memory.
 
 use super::testing::{Database, TREE};
-use super::{CutState, DictionaryDue, PageClass, TreeDef};
+use super::{DictionaryDue, EpochState, PageClass, TreeDef};
 use crate::base::{planted, Config, Error, PageId, TreeId, TxnId};
 use crate::format::image::{Codec, Compression, Encoding, ImageHeader, Primer, Workspace};
 use crate::format::page::{build_content, build_page, content_capacity, PageBuf, PageKind, PageView};
@@ -81,13 +81,13 @@ fn assert_texts(db: &Database, pids: &[PageId]) {
     }
 }
 
-fn cut(db: &Database) -> CutState {
+fn cut(db: &Database) -> EpochState {
     let state = State { dictionaries: db.pool.dictionaries(), ..State::default() };
-    CutState { state: state.encode(), ..CutState::default() }
+    EpochState { bytes: state.encode(), ..EpochState::default() }
 }
 
 fn checkpoint(db: &Database) {
-    db.pool.checkpoint(&db.map, |_| cut(db), || Ok(())).unwrap();
+    db.checkpoint_of(|| cut(db)).unwrap();
 }
 
 /// Opens what a power cut leaves, as recovery does.
@@ -609,9 +609,9 @@ fn dictionary_between_epoch_switch_and_write() -> Result<(), Error> {
     register(&db, Codec::Zstd);
     let pids = add_all(&db, TREE, text);
     let pool = db.pool.clone();
-    let (checkpoint, state) = pool.begin_checkpoint(|_| cut(&db));
+    let (checkpoint, state) = pool.end_epoch(|_| cut(&db));
     assert!(db.pool.try_dictionary(TREE).unwrap());
-    checkpoint.commit(&db.map, &state, || Ok(())).unwrap();
+    checkpoint.commit(&db.map, &state).unwrap();
     let db = after_power_cut(db);
     pids.iter().try_for_each(|pid| content(&db, *pid).map(drop))?;
     assert_texts(&db, &pids);
@@ -633,7 +633,7 @@ fn a_dictionary_of_an_epoch_that_was_given_up_is_in_the_next() {
     register(&db, Codec::Zstd);
     let pids = add_all(&db, TREE, text);
     assert!(db.pool.try_dictionary(TREE).unwrap());
-    let (mut given_up, _) = db.pool.begin_checkpoint(|_| cut(&db));
+    let (mut given_up, _) = db.pool.end_epoch(|_| cut(&db));
     assert!(given_up.write_some(100).unwrap() > 0);
     drop(given_up);
     let named = |db: &Database| pids.iter().filter(|pid| names_dictionary(db, **pid)).count();
@@ -661,11 +661,11 @@ fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     let pids = add_all(&db, TREE, text);
     assert!(db.pool.try_dictionary(TREE).unwrap());
     let pool = db.pool.clone();
-    let (mut checkpoint, state) = pool.begin_checkpoint(|_| cut(&db));
+    let (mut checkpoint, state) = pool.end_epoch(|_| cut(&db));
     checkpoint.write_some(30).unwrap();
     dictionary_pages(&db).iter().chain(&pids).for_each(|pid| db.free(*pid));
     db.pool.forget_tree(TREE);
-    checkpoint.commit(&db.map, &state, || Ok(())).unwrap();
+    checkpoint.commit(&db.map, &state).unwrap();
     // Others get the numbers, but not before the next epoch.
     add_all(&db, OTHER, text);
     let db = after_power_cut(db);

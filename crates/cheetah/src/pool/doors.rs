@@ -36,9 +36,9 @@ impl<const COUNT: usize> Doors<COUNT> {
         door.0.read()
     }
 
-    /// Waits until nobody is inside, moves on to the next epoch, and runs `at_cut`, which gets the one that has ended, before
+    /// Waits until nobody is inside, moves on to the next epoch, and runs `at_switch`, which gets the one that has ended, before
     /// anybody goes in.
-    pub(super) fn move_on<T>(&self, at_cut: impl FnOnce(Epoch) -> T) -> T {
+    pub(super) fn move_on<T>(&self, at_switch: impl FnOnce(Epoch) -> T) -> T {
         let mut closed: Vec<_> = self.doors.iter().map(|door| door.0.write()).collect();
         let ended = closed.first().map(|door| **door).expect("there is a door");
         for door in &mut closed {
@@ -48,7 +48,7 @@ impl<const COUNT: usize> Doors<COUNT> {
         if planted::is_on("pool: open the doors before the cut") {
             closed.clear();
         }
-        at_cut(ended)
+        at_switch(ended)
     }
 
     /// The epoch of those who are inside, or would go in, now. From outside it may be outdated by the time it is looked at.

@@ -43,16 +43,16 @@ impl Gate {
         MiniTransaction { pool, epoch, opened_unwinding: std::thread::panicking() }
     }
 
-    /// Waits until no mini-transaction is open, moves on to the next epoch, and runs `at_cut` before any mini-transaction of the
-    /// new epoch starts. `at_cut` gets the epoch that has just ended.
-    pub(super) fn switch_epoch<T>(&self, at_cut: impl FnOnce(Epoch) -> T) -> T {
+    /// Waits until no mini-transaction is open, moves on to the next epoch, and runs `at_switch` before any mini-transaction of the
+    /// new epoch starts. `at_switch` gets the epoch that has just ended.
+    pub(super) fn switch_epoch<T>(&self, at_switch: impl FnOnce(Epoch) -> T) -> T {
         debug_assert_eq!(
             latch_count::held(),
             0,
             "G2: the epoch switch waits for latches inside mini-transactions"
         );
         debug_assert!(!INSIDE.get(), "G2: a mini-transaction cannot wait for itself");
-        self.doors.move_on(at_cut)
+        self.doors.move_on(at_switch)
     }
 
     /// The epoch of the mini-transactions that are open, or would be opened, now. Outside of mini-transactions it may be outdated

@@ -43,12 +43,12 @@ fn act_beside_a_switch() {
             *inside
         })
     });
-    let (ended, at_cut) = doors.move_on(|ended| {
+    let (ended, at_switch) = doors.move_on(|ended| {
         (ended, [0, 1].map(|no| [0, 1].map(|half| halves[no][half].load(Ordering::Relaxed))))
     });
     assert_eq!((ended, doors.epoch()), (FIRST, NEXT));
     let epochs = actors.map(|actor| actor.join().unwrap());
-    assert_eq!(at_cut, epochs.map(|of_mtr| [u64::from(of_mtr == ended); 2]), "D2");
+    assert_eq!(at_switch, epochs.map(|of_mtr| [u64::from(of_mtr == ended); 2]), "D2");
 }
 
 #[test]

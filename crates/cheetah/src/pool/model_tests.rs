@@ -3,7 +3,7 @@
 //! committed epoch.
 
 use super::testing::{get, put, value_content, Database, TREE};
-use super::{CutState, PageClass, PageRef, TreeDef};
+use super::{EpochState, PageClass, PageRef, TreeDef};
 use crate::base::{planted, Config, Error, PageId};
 use crate::format::image::{Compression, Primer};
 use crate::format::row::RowShape;
@@ -176,11 +176,11 @@ impl Run {
 
     /// A checkpoint with other work between its steps; sometimes given up.
     fn checkpoint(&mut self) {
-        let at_cut = self.now.clone();
+        let at_switch = self.now.clone();
         let pool = self.db().pool.clone();
-        let (mut checkpoint, state) = pool.begin_checkpoint(|_| state(self.db()));
+        let (mut checkpoint, state) = pool.end_epoch(|_| state(self.db()));
         let dictionaries = state.dictionaries.iter().map(|(_, page)| *page).collect();
-        let cut = CutState { state: state.encode(), ..CutState::default() };
+        let cut = EpochState { bytes: state.encode(), ..EpochState::default() };
         loop {
             match checkpoint.write_some(self.rng.below(20) as usize) {
                 Ok(0) => break,
@@ -194,9 +194,9 @@ impl Run {
                 return;
             }
         }
-        match checkpoint.commit(&self.db().map, &cut, || Ok(())) {
+        match checkpoint.commit(&self.db().map, &cut) {
             Ok(_) => {
-                self.committed = at_cut;
+                self.committed = at_switch;
                 self.committed_dictionaries = dictionaries;
             }
             Err(error) => assert!(matches!(error, Error::DiskFull(_)), "{error}"),

@@ -2,7 +2,7 @@
 
 use super::hand_over::HandOver;
 use super::testing::{get, put, value_in, Database, TREE};
-use super::{CutState, PageClass};
+use super::{EpochState, PageClass};
 use crate::base::{planted, statement_threads, Config, Error, PageId, TreeId};
 use crate::format::page::{build_content, PageKind};
 use crate::memory::MemoryUse;
@@ -107,10 +107,10 @@ fn gc_between_epoch_switch_and_write() -> Result<(), String> {
     db.checkpoint().unwrap();
     pids[..10].iter().for_each(|pid| db.change(*pid, 1000));
     let pool = db.pool.clone();
-    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    let (checkpoint, ()) = pool.end_epoch(|_| ());
     while db.pool.collect(1 << 20).unwrap() > 0 {}
     let committed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+        checkpoint.commit(&db.map, &EpochState::default()).unwrap();
     }));
     committed.map_err(|_| "the commit refused".to_owned())?;
     db.checkpoint().unwrap();
@@ -135,9 +135,9 @@ fn change_between_epoch_switch_and_write() -> Option<u64> {
     db.checkpoint().unwrap();
     db.change(pid, 2);
     let pool = db.pool.clone();
-    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    let (checkpoint, ()) = pool.end_epoch(|_| ());
     db.change(pid, 3);
-    checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+    checkpoint.commit(&db.map, &EpochState::default()).unwrap();
     assert_eq!(db.value(pid), Some(3));
     after_power_cut(db).value(pid)
 }
@@ -154,9 +154,9 @@ fn free_between_epoch_switch_and_write() -> Option<u64> {
     let db = database();
     let pid = db.add(PageClass::Base, 1);
     let pool = db.pool.clone();
-    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    let (checkpoint, ()) = pool.end_epoch(|_| ());
     db.free(pid);
-    checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+    checkpoint.commit(&db.map, &EpochState::default()).unwrap();
     assert_eq!(db.value(pid), None);
     let again = after_power_cut(db);
     again.pool.fetch(pid).ok().flatten().map(|page| get(&page))
@@ -175,9 +175,9 @@ fn reuse_after_commit_of_the_epoch_before() -> bool {
     let pid = db.add(PageClass::Base, 1);
     db.checkpoint().unwrap();
     let pool = db.pool.clone();
-    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    let (checkpoint, ()) = pool.end_epoch(|_| ());
     db.free(pid);
-    checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+    checkpoint.commit(&db.map, &EpochState::default()).unwrap();
     let reused_early = db.add(PageClass::Base, 2) == pid;
     db.checkpoint().unwrap();
     assert!(reused_early || db.add(PageClass::Base, 3) == pid, "the number comes back in the end");
@@ -197,14 +197,14 @@ fn replace_images_while_they_are_committed() -> usize {
     let db = database();
     let pids: Vec<_> = (0..300).map(|_| db.add(PageClass::Base, 1)).collect();
     let pool = db.pool.clone();
-    let (mut checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    let (mut checkpoint, ()) = pool.end_epoch(|_| ());
     while checkpoint.write_some(usize::MAX).unwrap() > 0 {}
     for pid in &pids {
         db.pool.make_room(1).unwrap();
         db.change(*pid, 2);
     }
     db.pool.make_room(100).unwrap();
-    checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+    checkpoint.commit(&db.map, &EpochState::default()).unwrap();
     let disk = db.disk.crash(CrashPolicy::Everything, 1);
     let again = db.crash(disk);
     let value = |pid: &PageId| again.pool.fetch(*pid).ok().flatten().map(|page| get(&page));
@@ -224,13 +224,13 @@ fn images_of_two_epochs_of_a_page_do_not_mix() {
     let db = database();
     let pid = db.add(PageClass::Base, 1);
     let pool = db.pool.clone();
-    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    let (checkpoint, ()) = pool.end_epoch(|_| ());
     db.pool.make_room(100).unwrap();
     db.change(pid, 2);
     db.pool.make_room(100).unwrap();
     assert!(db.pool.counters.evictions.get() >= 2, "the page was not evicted");
     assert_eq!(db.value(pid), Some(2));
-    checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
+    checkpoint.commit(&db.map, &EpochState::default()).unwrap();
     assert_eq!(db.value(pid), Some(2));
     assert_eq!(after_power_cut(db).value(pid), Some(1));
 }
@@ -272,7 +272,7 @@ fn abandoned_and_repeated() -> Vec<Option<u64>> {
     let changed = db.add(PageClass::Base, 3);
     let freed = db.add(PageClass::Base, 4);
     let pool = db.pool.clone();
-    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    let (checkpoint, ()) = pool.end_epoch(|_| ());
     let frame = db.pool.table.entry(written).frame().cloned().unwrap();
     db.pool.write_out(&frame).unwrap();
     db.change(changed, 30);
@@ -298,12 +298,12 @@ fn a_capture_that_fails_gives_the_checkpoint_up_and_loses_nothing() {
     let db = database();
     let pids: Vec<_> = (0..20).map(|value| db.add(PageClass::Large, value)).collect();
     let pool = db.pool.clone();
-    let (checkpoint, ()) = pool.begin_checkpoint(|_| ());
+    let (checkpoint, ()) = pool.end_epoch(|_| ());
     db.disk.set_space(Some(db.disk.used_bytes()));
     for (i, pid) in pids.iter().enumerate() {
         db.change(*pid, 100 + i as u64);
     }
-    let error = checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap_err();
+    let error = checkpoint.commit(&db.map, &EpochState::default()).unwrap_err();
     assert!(matches!(error, Error::DiskFull(_)), "{error}");
     db.disk.set_space(None);
     db.checkpoint().unwrap();

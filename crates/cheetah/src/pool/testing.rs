@@ -1,6 +1,6 @@
 //! A database of pages on a simulated disk, for the tests of the pool and of the layers above.
 
-use super::{CutState, MiniTransaction, PageClass, PageRef, Pool};
+use super::{EndedEpoch, EpochState, MiniTransaction, PageClass, PageRef, Pool};
 use crate::base::{Config, Epoch, Health, PageId, Result, TreeId};
 use crate::durable::Durable;
 use crate::format::page::{build_content, content_capacity, PageKind, PageView};
@@ -57,14 +57,20 @@ impl Database {
 
     /// A whole checkpoint.
     pub(crate) fn checkpoint(&self) -> Result<Epoch> {
-        self.pool.checkpoint(&self.map, |_| CutState::default(), || Ok(()))
+        self.checkpoint_of(|| EpochState::default())
+    }
+
+    /// A whole checkpoint that stores the state of the epoch switch.
+    pub(crate) fn checkpoint_of(&self, state: impl FnOnce() -> EpochState) -> Result<Epoch> {
+        let (ended, state) = self.pool.end_epoch(|_| state());
+        ended.commit(&self.map, &state)
     }
 
     /// A whole checkpoint whose pages are written by so many threads.
     pub(crate) fn checkpoint_with(&self, threads: usize) -> Result<Epoch> {
-        let (mut checkpoint, state) = self.pool.begin_checkpoint(|_| CutState::default());
+        let (mut checkpoint, state) = self.pool.end_epoch(|_| EpochState::default());
         checkpoint.write_all(threads)?;
-        checkpoint.commit(&self.map, &state, || Ok(()))
+        checkpoint.commit(&self.map, &state)
     }
 
     /// A new page with some content.
@@ -89,6 +95,13 @@ impl Database {
     /// The content of a page, `None` when it is freed.
     pub(crate) fn value(&self, pid: PageId) -> Option<u64> {
         self.pool.fetch(pid).unwrap().map(|page| get(&page))
+    }
+}
+
+impl EndedEpoch<'_> {
+    /// All that is left of a checkpoint, without a log.
+    pub(crate) fn commit(self, map: &MapStore, state: &EpochState) -> Result<Epoch> {
+        self.finish()?.commit(map, state)
     }
 }
 

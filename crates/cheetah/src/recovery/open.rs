@@ -8,6 +8,7 @@
 
 use super::redo;
 use crate::base::{planted, Config, Epoch, Health, Result, TreeId};
+use crate::checkpoint::{CheckpointParts, Checkpointer};
 use crate::durable::Durable;
 use crate::format::image::Compression;
 use crate::format::row::RowShape;
@@ -19,7 +20,7 @@ use crate::pool::{self, Pool};
 use crate::segment::Segments;
 use crate::sort::{SortMemory, TempFiles};
 use crate::table::catalog::Catalog;
-use crate::table::core::{Core, Counters, LastCheckpoint};
+use crate::table::core::{Core, Counters};
 use crate::table::deadlocks::Deadlocks;
 use crate::table::prepared::Prepared;
 use crate::table::purge::Purge;
@@ -94,7 +95,7 @@ pub(crate) fn open(
         Epoch(0) => parts.create()?,
         _ => parts.recover(&State::decode(&state)?, rest, crew)?,
     };
-    core.last_checkpoint.lock().outdated_bytes = core.pool.outdated_bytes();
+    core.checkpointer.startup_has_ended();
     core.is_serving.store(true, Relaxed);
     Ok(core)
 }
@@ -138,7 +139,7 @@ impl Parts {
         match rest {
             Rest::Now => finish(&core)?,
             // Each startup adds a file to the map, and there may be only so many.
-            Rest::Later => drop(core.map.merge_if_due()?),
+            Rest::Later => drop(core.checkpointer.merge_map_if_due()?),
         }
         Ok(core)
     }
@@ -156,12 +157,25 @@ impl Parts {
                 versions.adopt(txn.txn);
             }
         }
-        let last = LastCheckpoint { lsn: state.lsn, at_ns: self.clock.now_ns(), outdated_bytes: 0 };
+        let log = Arc::new(OnceLock::new());
+        let has_threads = Arc::new(AtomicBool::new(false));
+        let io_capacity = Arc::new(AtomicU32::new(self.config.io_capacity));
+        let parts = CheckpointParts {
+            health: Arc::clone(&self.health),
+            clock: Arc::clone(&self.clock),
+            pool: Arc::clone(&self.pool),
+            map: self.store,
+            log: Arc::clone(&log),
+            has_threads: Arc::clone(&has_threads),
+            io_capacity: Arc::clone(&io_capacity),
+            log_bytes_max: self.config.log_bytes_max,
+            interval_ns: self.config.checkpoint_interval_ns,
+        };
         Ok(Core {
             health: self.health,
             clock: self.clock,
-            map: self.store,
-            log: OnceLock::new(),
+            log,
+            checkpointer: Checkpointer::new(parts, state.lsn),
             active: Active::new(&state.txns),
             versions,
             undo: UndoLog::open(Arc::clone(&self.pool), start)?,
@@ -171,16 +185,13 @@ impl Parts {
             catalog,
             counters: Counters::default(),
             flush_mode: AtomicU8::new(1),
-            has_threads: AtomicBool::new(false),
+            has_threads,
             is_serving: AtomicBool::new(false),
             first_txn: AtomicU64::new(0),
             first_stamp: AtomicU64::new(0),
             next_owner: AtomicU64::new(1),
             steps_on_full_disk: AtomicU64::new(0),
-            io_capacity: AtomicU32::new(self.config.io_capacity),
-            checkpointing: Mutex::default(),
-            hurried: AtomicU32::new(0),
-            last_checkpoint: Mutex::new(last),
+            io_capacity,
             unfinished: Unfinished::default(),
             prepared: Prepared::default(),
             purge: Purge::default(),

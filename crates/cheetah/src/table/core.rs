@@ -14,19 +14,17 @@ use super::standing::Standings;
 use super::unfinished::Unfinished;
 use super::unique_keys::UniqueKeys;
 use crate::base::{
-    brake, planted, reach, statement_threads, Config, Error, Health, Lsn, PageId, Result, TableId, TreeId,
-    UndoPtr,
+    brake, planted, reach, Config, Error, Health, Lsn, PageId, Result, TableId, TreeId, UndoPtr,
 };
+use crate::checkpoint::{Checkpointer, StateAtSwitch};
 use crate::format::state::State;
 use crate::log::{FlushMode, Log, Space};
 use crate::memory::MemoryUse;
-use crate::page_map::MapStore;
-use crate::pool::{CutState, MiniTransaction, Pool, Reserve};
+use crate::pool::{MiniTransaction, Pool, Reserve};
 use crate::sort::{SortMemory, TempFiles};
 use crate::txn::{Active, Listed, LockTable, Owner, Roster, Slot, State as TxnOutcome, UndoLog, Versions};
 use cheetah_io::Clock;
-use parking_lot::{Mutex, MutexGuard};
-use std::cell::Cell;
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -37,9 +35,9 @@ pub(crate) struct Core {
     pub(crate) health: Arc<Health>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) pool: Arc<Pool>,
-    pub(crate) map: MapStore,
     /// Absent during redo (I2).
-    pub(crate) log: OnceLock<Log>,
+    pub(crate) log: Arc<OnceLock<Log>>,
+    pub(crate) checkpointer: Checkpointer,
     pub(crate) active: Active,
     pub(crate) versions: Versions,
     pub(crate) undo: UndoLog,
@@ -52,7 +50,7 @@ pub(crate) struct Core {
     /// As `innodb_flush_log_at_trx_commit`.
     pub(crate) flush_mode: AtomicU8,
     /// Whether threads of the background are there to make a checkpoint when writers wait for one.
-    pub(crate) has_threads: AtomicBool,
+    pub(crate) has_threads: Arc<AtomicBool>,
     /// False while the database is being opened.
     pub(crate) is_serving: AtomicBool,
     /// Transactions with smaller numbers, and ends with smaller stamps, are from before the startup.
@@ -60,12 +58,7 @@ pub(crate) struct Core {
     pub(crate) first_stamp: AtomicU64,
     pub(crate) next_owner: AtomicU64,
     pub(crate) steps_on_full_disk: AtomicU64,
-    pub(crate) io_capacity: AtomicU32,
-    /// Held over a checkpoint: one at a time.
-    pub(crate) checkpointing: Mutex<()>,
-    /// How many wait for the checkpoint in progress: it makes no pauses then.
-    pub(crate) hurried: AtomicU32,
-    pub(crate) last_checkpoint: Mutex<LastCheckpoint>,
+    pub(crate) io_capacity: Arc<AtomicU32>,
     /// What transactions have left to the background.
     pub(crate) unfinished: Unfinished,
     /// Transactions that wait for somebody else's decision, and nobody holds.
@@ -89,21 +82,6 @@ pub(crate) struct Dropping {
     pub(crate) trees: HashSet<TreeId>,
     pub(crate) next: PageId,
 }
-
-/// When the last checkpoint was, and where.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct LastCheckpoint {
-    pub(crate) lsn: Lsn,
-    pub(crate) at_ns: u64,
-    /// The pool's outdated bytes at its end, or at the end of the startup.
-    pub(crate) outdated_bytes: i64,
-}
-
-/// Bytes of images that are no longer needed which ask for no checkpoint, whatever the size of the database.
-const OUTDATED_BYTES_MIN: u64 = 64 << 20;
-
-/// Pages between two syncs of a checkpoint that is written in steps.
-const PAGES_PER_SYNC: usize = 512;
 
 /// Steps of a rollback on a full disk between two attempts to give space back.
 const STEPS_BETWEEN_RELIEFS: u64 = 32;
@@ -308,126 +286,15 @@ impl Core {
         self.first_stamp.store(self.versions.next_stamp(), Relaxed);
     }
 
-    /// The state that belongs to the pages of this moment; for the epoch switch, when no mini-transaction runs.
-    pub(crate) fn state(&self) -> State {
-        let undo = self.undo.snapshot();
-        let mut state = State {
-            lsn: self.log.get().map_or(Lsn(0), Log::end),
-            next_txn: self.versions.next_txn(),
-            next_commit: self.versions.next_stamp(),
-            undo_first_page: undo.first_page,
-            undo_end: undo.end,
-            undo_pages: undo.pages,
-            purge: undo.purge,
-            txns: self.active.snapshot(),
-            ..State::default()
-        };
-        self.catalog.snapshot(&mut state);
-        if !planted::is_on("checkpoint: forget the dictionaries") {
-            state.dictionaries = self.pool.dictionaries();
-        }
-        if planted::is_on("checkpoint: forget open transactions") {
-            state.txns.clear();
-        }
-        if planted::is_on("checkpoint: forget the XIDs") {
-            state.txns.iter_mut().for_each(|txn| txn.xid = None);
-        }
-        if planted::is_on("recovery: forget the quarantine") {
-            state.quarantined.clear();
-        }
-        if planted::is_on("checkpoint: forget the row counters") {
-            state.tables.iter_mut().for_each(|table| table.row_count = 0);
-        }
-        state
-    }
-
-    /// Makes everything that has happened so far part of the database without the log. Outside mini-transactions; blocks, and
-    /// makes a checkpoint in progress hurry.
+    /// Makes everything that has happened so far part of the database without the log. Outside
+    /// mini-transactions; blocks, and makes a checkpoint in progress hurry.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        self.hurried.fetch_add(1, Relaxed);
-        let one = self.checkpointing.lock();
-        self.hurried.fetch_sub(1, Relaxed);
-        self.checkpoint_as_only(one, usize::MAX, &mut |_| ())
-    }
-
-    /// As [`checkpoint`](Self::checkpoint), but writes `step_pages` pages at a time and calls `pause` with the number
-    /// of those left after each.
-    pub(crate) fn checkpoint_in_steps(&self, step_pages: usize, pause: &mut dyn FnMut(usize)) -> Result<()> {
-        self.checkpoint_as_only(self.checkpointing.lock(), step_pages, pause)
-    }
-
-    fn checkpoint_as_only(
-        &self,
-        _one: MutexGuard<'_, ()>,
-        step_pages: usize,
-        pause: &mut dyn FnMut(usize),
-    ) -> Result<()> {
-        self.health.check()?;
-        // Each startup adds a file to the map, of which there may be only so many, and may end before the background
-        // merges them.
-        match self.map.merge_if_due() {
-            Err(Error::DiskFull(_)) => {}
-            merged => drop(merged?),
-        }
-        let cut = Cell::new(Lsn(0));
-        let state_at_cut = |_| {
-            let state = self.state();
-            cut.set(state.lsn);
-            CutState { state: state.encode(), log_start: state.lsn }
-        };
-        let log_barrier = || match planted::is_on("checkpoint: commit ahead of the log") {
-            true => Ok(()),
-            false => self.sync_log(cut.get()),
-        };
-        let (mut checkpoint, state) = self.pool.begin_checkpoint(state_at_cut);
-        let mut pages_synced = checkpoint.pages_left();
-        // Somebody waits for the end.
-        if step_pages == usize::MAX && self.has_threads.load(Relaxed) {
-            checkpoint.write_all(statement_threads())?;
-        }
-        while checkpoint.write_some(step_pages)? > 0 {
-            if pages_synced - checkpoint.pages_left() >= PAGES_PER_SYNC {
-                checkpoint.sync_written()?;
-                pages_synced = checkpoint.pages_left();
-            }
-            pause(checkpoint.pages_left());
-        }
-        checkpoint.commit(&self.map, &state, log_barrier)?;
-        *self.last_checkpoint.lock() = LastCheckpoint {
-            lsn: cut.get(),
-            at_ns: self.clock.now_ns(),
-            outdated_bytes: self.pool.outdated_bytes(),
-        };
-        // Open transactions need none of it: the epoch has their changes and their undo records (H5).
-        let keeps =
-            planted::is_on("checkpoint: keep the log of open transactions") && !self.active.is_empty();
-        match self.log.get() {
-            Some(log) if !keeps => log.recycle(cut.get()).map(drop),
-            _ => Ok(()),
-        }
+        self.checkpointer.checkpoint(self)
     }
 
     /// End of the log; 0 during redo.
     pub(crate) fn log_end(&self) -> Lsn {
-        self.log.get().map_or(Lsn(0), Log::end)
-    }
-
-    /// Log since the last checkpoint.
-    pub(crate) fn log_bytes(&self) -> u64 {
-        self.log_end().0.saturating_sub(self.last_checkpoint.lock().lsn.0)
-    }
-
-    /// Log since the last checkpoint, of what there may be.
-    pub(crate) fn log_percent(&self) -> u64 {
-        self.log_bytes().saturating_mul(100) / self.config.log_bytes_max.max(1)
-    }
-
-    /// Whether images have been rewritten or freed since the last checkpoint that take `times` what the files may have too much:
-    /// as much as all that is needed, or [`OUTDATED_BYTES_MIN`]. Only a checkpoint lets them go.
-    pub(crate) fn is_mostly_outdated(&self, times: u64) -> bool {
-        let since = self.pool.outdated_bytes().saturating_sub(self.last_checkpoint.lock().outdated_bytes);
-        let since = u64::try_from(since).unwrap_or(0);
-        since > times * OUTDATED_BYTES_MIN && since > times * self.pool.live_bytes()
+        self.checkpointer.log_end()
     }
 
     /// Whether purge has come to the end of a version's transaction, so that it will not come for what that has marked as
@@ -486,6 +353,40 @@ impl Core {
     /// Makes the log durable up to `lsn`, whatever the flush mode.
     pub(crate) fn sync_log(&self, lsn: Lsn) -> Result<()> {
         self.log.get().map_or(Ok(()), |log| log.sync_to(lsn))
+    }
+}
+
+impl StateAtSwitch for Core {
+    fn state_at_switch(&self) -> State {
+        let undo = self.undo.snapshot();
+        let mut state = State {
+            lsn: self.log.get().map_or(Lsn(0), Log::end),
+            next_txn: self.versions.next_txn(),
+            next_commit: self.versions.next_stamp(),
+            undo_first_page: undo.first_page,
+            undo_end: undo.end,
+            undo_pages: undo.pages,
+            purge: undo.purge,
+            txns: self.active.snapshot(),
+            ..State::default()
+        };
+        self.catalog.snapshot(&mut state);
+        if !planted::is_on("checkpoint: forget the dictionaries") {
+            state.dictionaries = self.pool.dictionaries();
+        }
+        if planted::is_on("checkpoint: forget open transactions") {
+            state.txns.clear();
+        }
+        if planted::is_on("checkpoint: forget the XIDs") {
+            state.txns.iter_mut().for_each(|txn| txn.xid = None);
+        }
+        if planted::is_on("recovery: forget the quarantine") {
+            state.quarantined.clear();
+        }
+        if planted::is_on("checkpoint: forget the row counters") {
+            state.tables.iter_mut().for_each(|table| table.row_count = 0);
+        }
+        state
     }
 }
 

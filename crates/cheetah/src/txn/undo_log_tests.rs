@@ -9,7 +9,7 @@ use crate::format::row::RowShape;
 use crate::format::state::{PurgeState, State, TxnState};
 use crate::format::undo_record::{self, decode_body, UndoBlob, UndoBody, UndoFinish, UndoHead, HEAD_BYTES};
 use crate::pool::testing::Database;
-use crate::pool::{CutState, MiniTransaction, PageClass, Pool, TreeDef};
+use crate::pool::{EpochState, MiniTransaction, PageClass, Pool, TreeDef};
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::collections::VecDeque;
@@ -198,16 +198,16 @@ impl Run {
     }
 
     fn checkpoint(&mut self) {
-        let at_cut = self.now.clone();
-        let txns = at_cut.active.iter().map(|txn| txn.state).collect();
-        let cut = |_| {
+        let at_switch = self.now.clone();
+        let txns = at_switch.active.iter().map(|txn| txn.state).collect();
+        let state = || {
             let UndoStart { first_page, end, pages, purge } = self.log.snapshot();
             let (undo_first_page, undo_end, undo_pages) = (first_page, end, pages);
             let state = State { undo_first_page, undo_end, undo_pages, purge, txns, ..State::default() };
-            CutState { state: state.encode(), ..CutState::default() }
+            EpochState { bytes: state.encode(), ..EpochState::default() }
         };
-        self.db().pool.checkpoint(&self.db().map, cut, || Ok(())).unwrap();
-        self.committed = at_cut;
+        self.db().checkpoint_of(state).unwrap();
+        self.committed = at_switch;
     }
 
     fn crash(&mut self) {

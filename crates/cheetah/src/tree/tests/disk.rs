@@ -4,7 +4,7 @@ use super::fixture::{Fixture, Keys, Model};
 use crate::base::{Config, Result};
 use crate::format::page::RecordRef;
 use crate::pool::testing::Database;
-use crate::pool::CutState;
+use crate::pool::EpochState;
 use crate::tree::{Changed, Removed};
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op};
@@ -16,15 +16,15 @@ const CRASHES: u64 = 4;
 
 /// Changes the tree while a checkpoint writes what it was before; returns what the checkpoint must hold.
 fn checkpoint_under_changes(db: &Database, fixture: &mut Fixture, keys: Keys, rng: &mut Rng) -> Model {
-    let at_cut = fixture.model.clone();
-    let (mut checkpoint, ()) = db.pool.begin_checkpoint(|_| ());
+    let at_switch = fixture.model.clone();
+    let (mut checkpoint, ()) = db.pool.end_epoch(|_| ());
     while checkpoint.write_some(rng.below(12) as usize).unwrap() > 0 {
         for _ in 0..rng.below(10) {
             fixture.step(keys, 6, rng);
         }
     }
-    checkpoint.commit(&db.map, &CutState::default(), || Ok(())).unwrap();
-    at_cut
+    checkpoint.commit(&db.map, &EpochState::default()).unwrap();
+    at_switch
 }
 
 fn run(keys: Keys, seed: u64) {

@@ -1,42 +1,48 @@
-//! The checkpoint: an epoch flip, and making what ended with it the database on disk.
+//! Writing the pages of an epoch that has ended: the pool's part of a checkpoint (`checkpoint/`
+//! has the others).
 //!
-//! Steps, each of which the next relies on:
-//!   1. epoch switch: no mini-transaction is open; the caller's state (log end, transactions, counters) is taken at the same instant;
-//!   2. every page that is dirty in the ended epoch g is written as it was at the epoch switch (see `write_out`);
-//!   3. segments are synced: every image that g names is durable;
-//!   4. the caller's barrier: the log up to the cut is durable, so that g never holds what the log lost;
+//! Steps, each of which the next relies on. The types keep their order.
+//!   1. epoch switch: no mini-transaction is open; the caller takes its state at the same instant;
+//!   2. every page that is dirty in the ended epoch g is written as it was at the epoch switch (see
+//!      `write_out`);
+//!   3. segments are synced: every image that g names is durable; [`WrittenEpoch`] exists;
+//!   4. the caller makes the log durable up to the switch: g never holds what the log lost;
 //!   5. the page map commits g with the caller's state. Now g is the database;
-//!   6. numbers freed in g may be given out again, and segments that only older epochs name are removed.
+//!   6. numbers freed in g may be given out again, and segments that only older epochs name are
+//!      removed.
 //!
-//! A checkpoint that fails before 5 is abandoned: its changes stay dirty, or written but not committed, and belong
-//! to the next epoch. A failed sync or a failed commit of the map is fatal (durable.rs decides that).
+//! An epoch that is dropped before 5 is abandoned: its changes stay dirty, or written but not
+//! committed, and belong to the next epoch. A failed sync or a failed commit of the map is fatal
+//! (durable.rs decides that).
 
 use super::hand_over::HandOver;
 use super::Pool;
-use crate::base::{planted, statement_threads, Epoch, Lsn, PageId, Result, TreeId};
+use crate::base::{planted, Epoch, Lsn, PageId, Result};
+use crate::format::MapEntry;
 use crate::page_map::{Commit, MapStore};
 use parking_lot::Mutex;
 use std::cmp::Reverse;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-/// Pages that one of several threads takes at a time: few, so that images come to lie about in the order of their pages.
+/// Pages that one of several threads takes at a time: few, so that images lie about in the order
+/// of their pages.
 const PAGES_PER_TURN: usize = 16;
-/// Pages that are worth another thread: some milliseconds of encoding, for a tenth of one to start it.
+/// Pages that are worth another thread: some milliseconds of encoding, for a tenth of one to start
+/// it.
 const PAGES_PER_THREAD_MIN: usize = 32;
 
-/// What the layers above store with an epoch, as it was at the cut.
+/// What the layers above store with an epoch, as it was at the epoch switch.
 #[derive(Clone, Default, Debug)]
-pub struct CutState {
-    /// Their own bytes; come back when the database is opened.
-    pub state: Vec<u8>,
+pub struct EpochState {
+    /// Their own bytes; they come back when the database is opened.
+    pub bytes: Vec<u8>,
     /// Where redo of the log begins.
     pub log_start: Lsn,
 }
 
-/// An epoch that has ended and is being written. Dropping it abandons the checkpoint.
+/// An epoch that has ended and is being written. Dropping it abandons the epoch.
 #[derive(Debug)]
-pub struct Checkpoint<'p> {
+pub struct EndedEpoch<'p> {
     pool: &'p Pool,
     epoch: Epoch,
     /// Pages that were dirty at the epoch switch and have not been looked at yet; the next one last.
@@ -44,82 +50,40 @@ pub struct Checkpoint<'p> {
     open: bool,
 }
 
+/// An epoch whose images are all durable. Dropping it abandons the epoch.
+#[derive(Debug)]
+pub struct WrittenEpoch<'p> {
+    ended: EndedEpoch<'p>,
+    moved: Vec<(PageId, Option<MapEntry>)>,
+}
+
 impl Pool {
-    /// Pages that writers have captured for checkpoints so far.
-    pub fn captures(&self) -> u64 {
+    /// Pages that writers have written so far because a checkpoint needed them as they were.
+    pub fn flushes_before_modify(&self) -> u64 {
         self.counters.captures.get()
     }
 
-    /// Ends the current epoch. `at_cut` runs while no mini-transaction is open; what it returns describes the cut.
-    /// Waits for open mini-transactions; call without latches and outside of mini-transactions.
+    /// Ends the current epoch. `at_switch` runs while no mini-transaction is open; what it returns
+    /// describes that instant. Waits for open mini-transactions; call without latches and outside
+    /// of mini-transactions.
     ///
     /// # Panics
-    /// When a checkpoint is in progress already.
-    pub fn begin_checkpoint<T>(&self, at_cut: impl FnOnce(Epoch) -> T) -> (Checkpoint<'_>, T) {
+    /// When another ended epoch is being written.
+    pub fn end_epoch<T>(&self, at_switch: impl FnOnce(Epoch) -> T) -> (EndedEpoch<'_>, T) {
         let (epoch, state) = self.gate.switch_epoch(|ended| {
             self.cut.begin(ended);
             self.carry_freeze_below(ended);
-            (ended, at_cut(ended))
+            (ended, at_switch(ended))
         });
         let mut pages = self.changes_of(epoch).dirty_pids();
         // Taken from the end: the pages of a tree are written together and in ascending order, about that of its keys,
         // so that a scan reads the file forward, which is what the kernel reads ahead for.
         pages.sort_by_cached_key(|pid| Reverse((self.table.entry(*pid).tree(), *pid)));
-        (Checkpoint { pool: self, epoch, pages, open: true }, state)
-    }
-
-    /// A whole checkpoint without pauses. `at_cut` gives what is stored with the epoch, `log_barrier` makes the log durable up to the cut.
-    pub fn checkpoint(
-        &self,
-        map: &MapStore,
-        at_cut: impl FnOnce(Epoch) -> CutState,
-        log_barrier: impl FnOnce() -> Result<()>,
-    ) -> Result<Epoch> {
-        let (checkpoint, cut) = self.begin_checkpoint(at_cut);
-        checkpoint.commit(map, &cut, log_barrier)
+        (EndedEpoch { pool: self, epoch, pages, open: true }, state)
     }
 }
 
-impl Pool {
-    /// Does `work`, and writes meanwhile, on another thread if a statement may have one, changed pages of a tree, so that little of it is left to a
-    /// checkpoint afterwards. In any case it settles what dictionary they are written with, see [`settle_dictionary`](Self::settle_dictionary). The caller
-    /// keeps the tree from being dropped and others from changing it: those pages would be written again. Errors are those of `work`: who needs the pages on
-    /// disk meets the others again.
-    pub fn write_beside<T>(&self, tree: TreeId, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let is_over = AtomicBool::new(false);
-        thread::scope(|scope| {
-            let helper = (statement_threads() > 1).then(|| {
-                let thread = thread::Builder::new().name("cheetah-write".into());
-                // Without it the checkpoint has more to do.
-                thread.spawn_scoped(scope, || self.write_tree(tree, &is_over)).ok()
-            });
-            let done = work();
-            is_over.store(true, Relaxed);
-            match helper.flatten().map(thread::ScopedJoinHandle::join) {
-                Some(Err(panic)) => std::panic::resume_unwind(panic),
-                Some(Ok(_)) => done,
-                None => done.and_then(|done| self.settle_dictionary(tree).map(|()| done)),
-            }
-        })
-    }
-
-    /// Writes the pages of a tree that are dirty now, in their order, until `is_over`.
-    fn write_tree(&self, tree: TreeId, is_over: &AtomicBool) -> Result<()> {
-        self.settle_dictionary(tree)?;
-        let mut pages = self.changes_of(self.epoch()).dirty_pids();
-        pages.retain(|pid| self.table.entry(*pid).tree() == tree);
-        pages.sort_unstable();
-        for pid in pages.into_iter().take_while(|_| !is_over.load(Relaxed)) {
-            let frame = self.table.entry(pid).frame().cloned();
-            if let Some(frame) = frame.filter(|frame| frame.dirty().is_some()) {
-                self.try_write_out(&frame)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Checkpoint<'_> {
+impl<'p> EndedEpoch<'p> {
     /// The epoch being written.
     pub fn epoch(&self) -> Epoch {
         self.epoch
@@ -130,7 +94,7 @@ impl Checkpoint<'_> {
         self.pages.len()
     }
 
-    /// Writes up to `pages_max` pages; returns how many are left. After an error, drop the checkpoint.
+    /// Writes up to `pages_max` pages; returns how many are left. After an error, drop the epoch.
     pub fn write_some(&mut self, pages_max: usize) -> Result<usize> {
         for _ in 0..pages_max.min(self.pages.len()) {
             if let Some(pid) = self.pages.pop() {
@@ -141,8 +105,9 @@ impl Checkpoint<'_> {
         Ok(self.pages.len())
     }
 
-    /// Writes all pages that are left, with up to `threads` threads, this one among them; alone if no other can be started. After an error, drop the
-    /// checkpoint: nobody has the pages that were left.
+    /// Writes all pages that are left, with up to `threads` threads, this one among them;
+    /// alone if no other can be started. After an error, drop the epoch: nobody has the pages that
+    /// were left.
     pub fn write_all(&mut self, threads: usize) -> Result<()> {
         let helpers = (self.pages.len() / PAGES_PER_THREAD_MIN).min(threads.saturating_sub(1));
         let pages = Mutex::new(std::mem::take(&mut self.pages));
@@ -186,30 +151,15 @@ impl Checkpoint<'_> {
         self.pool.segments.sync()
     }
 
-    /// Writes what is left and makes the epoch the database. `Ok` when it is.
-    pub fn commit(
-        mut self,
-        map: &MapStore,
-        cut: &CutState,
-        log_barrier: impl FnOnce() -> Result<()>,
-    ) -> Result<Epoch> {
+    /// Writes what is left and makes all images of the epoch durable. Blocks for I/O.
+    pub fn finish(mut self) -> Result<WrittenEpoch<'p>> {
         self.write_some(usize::MAX)?;
         let changes = self.pool.changes_of(self.epoch);
         self.check()?;
         assert_eq!(changes.dirty_count(), 0, "N1: a page of the epoch was not written");
-        let mut moved = changes.all_moved();
+        let moved = changes.all_moved();
         self.pool.segments.sync()?;
-        log_barrier()?;
-        map.commit(Commit {
-            epoch: self.epoch,
-            changes: &mut moved,
-            state: &cut.state,
-            log_start: cut.log_start,
-            next_segment: self.pool.segments.next_segment(),
-        })?;
-        self.open = false;
-        self.pool.committed(self.epoch);
-        Ok(self.epoch)
+        Ok(WrittenEpoch { ended: self, moved })
     }
 
     /// Fails once a capture has failed: the epoch cannot be written as it was any more.
@@ -218,7 +168,25 @@ impl Checkpoint<'_> {
     }
 }
 
-impl Drop for Checkpoint<'_> {
+impl WrittenEpoch<'_> {
+    /// Makes the epoch the database, with the state of the epoch switch. The log must be durable up
+    /// to there. Blocks for I/O.
+    pub fn commit(mut self, map: &MapStore, state: &EpochState) -> Result<Epoch> {
+        let Self { ended, moved } = &mut self;
+        map.commit(Commit {
+            epoch: ended.epoch,
+            changes: moved,
+            state: &state.bytes,
+            log_start: state.log_start,
+            next_segment: ended.pool.segments.next_segment(),
+        })?;
+        ended.open = false;
+        ended.pool.committed(ended.epoch);
+        Ok(ended.epoch)
+    }
+}
+
+impl Drop for EndedEpoch<'_> {
     fn drop(&mut self) {
         if self.open {
             self.pool.abandon(self.epoch);

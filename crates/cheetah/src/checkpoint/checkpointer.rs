@@ -1,0 +1,208 @@
+//! The steps of a checkpoint, in their order.
+
+use super::due::Quiet;
+use super::pace::{Pace, STEP_PAGES};
+use crate::base::{planted, statement_threads, Error, Health, Lsn, Result};
+use crate::format::state::State;
+use crate::log::Log;
+use crate::page_map::MapStore;
+use crate::pool::{EndedEpoch, EpochState, Pool};
+use cheetah_io::Clock;
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// Pages between two syncs of a checkpoint that is written in steps.
+const PAGES_PER_SYNC: usize = 512;
+
+/// What a checkpoint needs from the layers above.
+pub(crate) trait StateAtSwitch {
+    /// The state that belongs to the pages of this moment. Runs at the epoch switch, while no
+    /// mini-transaction is open; must not enter one, and does no I/O.
+    fn state_at_switch(&self) -> State;
+}
+
+/// What checkpoints work on.
+pub(crate) struct CheckpointParts {
+    pub(crate) health: Arc<Health>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) map: MapStore,
+    /// Empty during redo.
+    pub(crate) log: Arc<OnceLock<Log>>,
+    /// Whether threads of the background are there.
+    pub(crate) has_threads: Arc<AtomicBool>,
+    /// I/O operations a second that the background may use.
+    pub(crate) io_capacity: Arc<AtomicU32>,
+    /// Most log that there may be since a checkpoint.
+    pub(crate) log_bytes_max: u64,
+    /// Time after which a changed database gets a checkpoint.
+    pub(crate) interval_ns: u64,
+}
+
+/// Makes checkpoints; see the module [`checkpoint`](super).
+pub(crate) struct Checkpointer {
+    pub(super) parts: CheckpointParts,
+    /// Held over a checkpoint (K1).
+    one: Mutex<()>,
+    /// How many wait for the checkpoint in progress: it makes no pauses then.
+    hurried: AtomicU32,
+    pub(super) last: Mutex<LastCheckpoint>,
+    pub(super) quiet: Mutex<Quiet>,
+}
+
+/// When the last checkpoint was, and where.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct LastCheckpoint {
+    pub(super) lsn: Lsn,
+    pub(super) at_ns: u64,
+    /// The pool's outdated bytes at its end, or at the end of the startup.
+    pub(super) outdated_bytes: i64,
+}
+
+impl Checkpointer {
+    /// The last checkpoint is the epoch that a startup begins with; its log ends at `lsn`.
+    pub(crate) fn new(parts: CheckpointParts, lsn: Lsn) -> Self {
+        let last = LastCheckpoint { lsn, at_ns: parts.clock.now_ns(), outdated_bytes: 0 };
+        let (one, hurried, quiet) = (Mutex::default(), AtomicU32::new(0), Mutex::default());
+        Self { parts, one, hurried, last: Mutex::new(last), quiet }
+    }
+
+    /// The startup has ended: what is outdated now asks for no checkpoint.
+    pub(crate) fn startup_has_ended(&self) {
+        self.last.lock().outdated_bytes = self.parts.pool.outdated_bytes();
+    }
+
+    /// Makes everything that has happened so far part of the database without the log. Outside of
+    /// mini-transactions; blocks, and makes a checkpoint in progress hurry.
+    pub(crate) fn checkpoint(&self, above: &dyn StateAtSwitch) -> Result<()> {
+        self.hurry();
+        let one = self.one.lock();
+        self.end_hurry();
+        let threads = if self.parts.has_threads.load(Relaxed) { statement_threads() } else { 1 };
+        self.run(one, above, |ended| match threads {
+            1 => Ok(()),
+            // Somebody waits for the end.
+            _ => ended.write_all(threads),
+        })
+    }
+
+    /// A checkpoint whose pages are written at an even pace; at once when nobody else could make
+    /// writers go on, or when it is to give memory back.
+    pub(crate) fn spread_checkpoint(&self, above: &dyn StateAtSwitch) -> Result<()> {
+        if !self.parts.has_threads.load(Relaxed) || self.parts.pool.remembers_too_much() {
+            return self.checkpoint(above);
+        }
+        let mut pace = Pace::start(self);
+        self.checkpoint_in_steps(above, STEP_PAGES, &mut |pages_left| pace.wait(pages_left))
+    }
+
+    /// Writes `step_pages` pages at a time and calls `pause` with the number of those left after
+    /// each step.
+    pub(crate) fn checkpoint_in_steps(
+        &self,
+        above: &dyn StateAtSwitch,
+        step_pages: usize,
+        pause: &mut dyn FnMut(usize),
+    ) -> Result<()> {
+        self.run(self.one.lock(), above, |ended| write_in_steps(ended, step_pages, pause))
+    }
+
+    /// All steps; `write` may leave pages to the end.
+    fn run(
+        &self,
+        _one: MutexGuard<'_, ()>,
+        above: &dyn StateAtSwitch,
+        write: impl FnOnce(&mut EndedEpoch<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.parts.health.check()?;
+        // Each startup adds a file to the map, of which there may be only so many. It may end
+        // before the background merges them.
+        match self.merge_map_if_due() {
+            Err(Error::DiskFull(_)) => {}
+            merged => drop(merged?),
+        }
+        let (mut ended, state) = self.parts.pool.end_epoch(|_| above.state_at_switch());
+        let stored = EpochState { bytes: state.encode(), log_start: state.lsn };
+        write(&mut ended)?;
+        let written = ended.finish()?;
+        self.make_log_durable(state.lsn)?;
+        written.commit(&self.parts.map, &stored)?;
+        *self.last.lock() = LastCheckpoint {
+            lsn: state.lsn,
+            at_ns: self.parts.clock.now_ns(),
+            outdated_bytes: self.parts.pool.outdated_bytes(),
+        };
+        self.recycle_log(&state)
+    }
+
+    /// K2.
+    fn make_log_durable(&self, lsn: Lsn) -> Result<()> {
+        match self.parts.log.get() {
+            Some(log) if !planted::is_on("checkpoint: commit ahead of the log") => log.sync_to(lsn),
+            _ => Ok(()),
+        }
+    }
+
+    /// K3. Open transactions need none of the old log: the epoch has their changes and their undo
+    /// records (H5).
+    fn recycle_log(&self, state: &State) -> Result<()> {
+        let keeps = planted::is_on("checkpoint: keep the log of open transactions") && !state.txns.is_empty();
+        match self.parts.log.get() {
+            Some(log) if !keeps => log.recycle(state.lsn).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// From now on nobody waits for a pause of a checkpoint, until [`end_hurry`](Self::end_hurry).
+    pub(crate) fn hurry(&self) {
+        self.hurried.fetch_add(1, Relaxed);
+    }
+
+    /// Ends what [`hurry`](Self::hurry) began.
+    pub(crate) fn end_hurry(&self) {
+        self.hurried.fetch_sub(1, Relaxed);
+    }
+
+    pub(super) fn is_hurried(&self) -> bool {
+        self.hurried.load(Relaxed) > 0
+    }
+
+    /// Merges the files of the page map when there are too many; whether it did. Blocks for I/O.
+    pub(crate) fn merge_map_if_due(&self) -> Result<bool> {
+        self.parts.map.merge_if_due()
+    }
+
+    /// Bytes of the files of the page map.
+    pub(crate) fn map_file_bytes(&self) -> u64 {
+        self.parts.map.file_bytes()
+    }
+
+    /// End of the log; 0 during redo.
+    pub(crate) fn log_end(&self) -> Lsn {
+        self.parts.log.get().map_or(Lsn(0), Log::end)
+    }
+
+    /// Log since the last checkpoint, in bytes.
+    pub(super) fn log_bytes(&self) -> u64 {
+        self.log_end().0.saturating_sub(self.last.lock().lsn.0)
+    }
+
+    /// Log since the last checkpoint, in percent of what there may be.
+    pub(crate) fn log_percent(&self) -> u64 {
+        self.log_bytes().saturating_mul(100) / self.parts.log_bytes_max.max(1)
+    }
+}
+
+/// Syncs now and then: a long sync at the end makes the commits of that moment wait for the disk.
+fn write_in_steps(ended: &mut EndedEpoch<'_>, step_pages: usize, pause: &mut dyn FnMut(usize)) -> Result<()> {
+    let mut pages_synced = ended.pages_left();
+    while ended.write_some(step_pages)? > 0 {
+        if pages_synced - ended.pages_left() >= PAGES_PER_SYNC {
+            ended.sync_written()?;
+            pages_synced = ended.pages_left();
+        }
+        pause(ended.pages_left());
+    }
+    Ok(())
+}

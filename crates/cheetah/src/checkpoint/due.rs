@@ -1,0 +1,83 @@
+//! Whether a checkpoint is due, and why.
+
+use super::checkpointer::{Checkpointer, LastCheckpoint};
+use crate::base::Lsn;
+
+/// Log since the last checkpoint, as a part of what there may be, that starts the next one.
+const LOG_PERCENT: u64 = 25;
+/// A database that has changed, but not for so long, gets a checkpoint: space that is no longer
+/// needed goes back to the file system, and the next startup has nothing to redo.
+const IDLE_NS: u64 = 5_000_000_000;
+/// Bytes of outdated images that ask for no checkpoint, whatever the size of the database.
+const OUTDATED_BYTES_MIN: u64 = 64 << 20;
+
+/// Why a checkpoint is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    /// The log since the last one is long.
+    Log,
+    /// What the epoch has to remember takes much memory.
+    Memory,
+    /// Many images that only a checkpoint lets go are no longer needed.
+    OutdatedImages,
+    /// Something has changed, and the last one is old.
+    Age,
+    /// Something has changed, but not for a while.
+    Idle,
+}
+
+/// Since when the log has not grown.
+#[derive(Default, Debug)]
+pub(super) struct Quiet {
+    end: Lsn,
+    since_ns: u64,
+}
+
+impl Checkpointer {
+    /// Why the background should make a checkpoint now; `None` when it should not, nor during redo.
+    pub(crate) fn due(&self) -> Option<Reason> {
+        let log = self.parts.log.get()?;
+        let last = *self.last.lock();
+        let now_ns = self.parts.clock.now_ns();
+        let since_ns = now_ns.saturating_sub(last.at_ns);
+        // Asked each time, so that it knows when the log has grown.
+        let is_quiet = self.is_quiet(log.end(), now_ns);
+        if self.log_percent() >= LOG_PERCENT {
+            return Some(Reason::Log);
+        }
+        if self.parts.pool.remembers_too_much() {
+            return Some(Reason::Memory);
+        }
+        if self.is_mostly_outdated(1) {
+            return Some(Reason::OutdatedImages);
+        }
+        let is_old = since_ns >= self.parts.interval_ns;
+        let is_idle = is_quiet && since_ns >= IDLE_NS;
+        // The log does not tell of images that were moved, nor of what was freed.
+        let has_changed = || log.bytes_since(last.lsn) > 0 || self.parts.pool.gains_by_checkpoint();
+        match (is_old, is_idle) {
+            (true, _) if has_changed() => Some(Reason::Age),
+            (false, true) if has_changed() => Some(Reason::Idle),
+            _ => None,
+        }
+    }
+
+    /// Whether the images rewritten or freed since the last checkpoint take more than `times` what
+    /// the files may have too much: as much as all that is needed, or [`OUTDATED_BYTES_MIN`]. Only
+    /// a checkpoint lets them go.
+    pub(super) fn is_mostly_outdated(&self, times: u64) -> bool {
+        let LastCheckpoint { outdated_bytes, .. } = *self.last.lock();
+        let since = self.parts.pool.outdated_bytes().saturating_sub(outdated_bytes);
+        let since = u64::try_from(since).unwrap_or(0);
+        since > times * OUTDATED_BYTES_MIN && since > times * self.parts.pool.live_bytes()
+    }
+
+    /// Whether the log has ended at `end` for a while.
+    fn is_quiet(&self, end: Lsn, now_ns: u64) -> bool {
+        let mut quiet = self.quiet.lock();
+        if quiet.end != end {
+            *quiet = Quiet { end, since_ns: now_ns };
+        }
+        now_ns.saturating_sub(quiet.since_ns) >= IDLE_NS
+    }
+}

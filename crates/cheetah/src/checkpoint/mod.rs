@@ -1,0 +1,23 @@
+//! Checkpoints: when one is due, how fast it goes, and its steps in order.
+//!
+//! A checkpoint makes everything up to the epoch switch part of the database without the log. The
+//! pool writes the pages (`pool`'s `EndedEpoch`); this layer decides, paces, makes the log durable,
+//! commits the page map and lets the old log go. The one thing that comes from above is the state
+//! at the switch ([`StateAtSwitch`]).
+//!
+//! Invariants
+//!   K1  One checkpoint at a time.
+//!   K2  The log is durable up to the epoch switch before the map commits the epoch: the epoch never
+//!       holds what the log lost.
+//!   K3  Log is recycled only after the epoch that replaces it has committed.
+//!   P1 to P3  See `pace`.
+//! Locks     `one` is held over a checkpoint, with I/O and waits. Nobody takes it inside a
+//!           mini-transaction or under a latch.
+//! Errors    A checkpoint that fails before the map commits is abandoned; its changes belong to the
+//!           next one. A failed sync, or a failed commit of the map, is fatal.
+
+mod checkpointer;
+mod due;
+mod pace;
+
+pub(crate) use checkpointer::{CheckpointParts, Checkpointer, StateAtSwitch};

@@ -1,0 +1,96 @@
+//! When a checkpoint of the background writes its pages: spread over the time that the log leaves
+//! it, so that statements meet an even load instead of a burst.
+//!
+//! Invariants
+//!   P1  Whoever waits for a checkpoint never waits for a pause: FLUSH, shutdown, a full log and a
+//!       full disk make the one in progress hurry.
+//!   P2  The checkpoint ends before the log is so full that writers are slowed down, and before
+//!       images that only it lets go take more than twice what it began for.
+//!   P3  Writers do little of its work: a page that changes before its turn is written by the writer
+//!       first. A checkpoint that writers overtake makes no pauses.
+
+use super::checkpointer::Checkpointer;
+use crate::base::Lsn;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Pages written between two looks at the clock.
+pub(super) const STEP_PAGES: usize = 16;
+/// Fill of the log at which the checkpoint is to end, in percent.
+const AIM_LOG_PERCENT: u64 = 50;
+/// Fill of the log from which on there are no pauses; writers are slowed down soon.
+const HURRY_LOG_PERCENT: u64 = 65;
+/// Time that a checkpoint takes at most when there is little to write and the log grows slowly, in seconds.
+const SECONDS_MAX: u64 = 30;
+/// Pages that writers flush, for each of those written meanwhile, above which there are no pauses:
+/// one in so many.
+const FLUSHED_SHARE: u64 = 8;
+/// How often a pause looks whether somebody waits.
+const LOOK_EVERY_NS: u64 = 5_000_000;
+/// A checkpoint that was held up catches up on this much, in nanoseconds.
+const CATCH_UP_NS: u64 = 200_000_000;
+
+/// The schedule of one checkpoint.
+pub(super) struct Pace<'c> {
+    checkpointer: &'c Checkpointer,
+    began: Lsn,
+    began_ns: u64,
+    due_ns: u64,
+    flushes: u64,
+}
+
+impl<'c> Pace<'c> {
+    /// For a checkpoint that begins now.
+    pub(super) fn start(checkpointer: &'c Checkpointer) -> Self {
+        let parts = &checkpointer.parts;
+        let (now_ns, flushes) = (parts.clock.now_ns(), parts.pool.flushes_before_modify());
+        Self { checkpointer, began: checkpointer.log_end(), began_ns: now_ns, due_ns: now_ns, flushes }
+    }
+
+    /// Waits until the next [`STEP_PAGES`] pages of `pages_left` are due.
+    pub(super) fn wait(&mut self, pages_left: usize) {
+        let parts = &self.checkpointer.parts;
+        let now_ns = parts.clock.now_ns();
+        let flushes = parts.pool.flushes_before_modify();
+        let flushed = flushes - std::mem::replace(&mut self.flushes, flushes);
+        if flushed * FLUSHED_SHARE > STEP_PAGES as u64 {
+            self.due_ns = now_ns;
+            return;
+        }
+        let rate = self.pages_per_second(now_ns, pages_left).max(1);
+        self.due_ns = self.due_ns.max(now_ns.saturating_sub(CATCH_UP_NS));
+        self.due_ns += STEP_PAGES as u64 * 1_000_000_000 / rate;
+        while !self.is_hurried() {
+            let left_ns = self.due_ns.saturating_sub(parts.clock.now_ns());
+            if left_ns == 0 {
+                break;
+            }
+            parts.clock.sleep_ns(left_ns.min(LOOK_EVERY_NS));
+        }
+    }
+
+    /// P1.
+    fn is_hurried(&self) -> bool {
+        self.checkpointer.is_hurried()
+            || self.checkpointer.log_percent() >= HURRY_LOG_PERCENT
+            || self.checkpointer.parts.pool.remembers_too_much()
+            || self.checkpointer.is_mostly_outdated(2)
+    }
+
+    fn pages_per_second(&self, now_ns: u64, pages_left: usize) -> u64 {
+        let parts = &self.checkpointer.parts;
+        let pressure = parts.pool.pressure(self.checkpointer.log_percent());
+        let seconds_left = self.seconds_left(now_ns);
+        pressure.checkpoint_pages_per_second(pages_left, seconds_left, parts.io_capacity.load(Relaxed))
+    }
+
+    /// P2: seconds until the log is as full as it should be at the end, if it goes on growing as it has.
+    fn seconds_left(&self, now_ns: u64) -> u64 {
+        let elapsed_ms = (now_ns.saturating_sub(self.began_ns) / 1_000_000).max(1);
+        let grown_bytes = self.checkpointer.log_end().0.saturating_sub(self.began.0).max(1);
+        let aim_bytes = self.checkpointer.parts.log_bytes_max / 100 * AIM_LOG_PERCENT;
+        let left_bytes = aim_bytes.saturating_sub(self.checkpointer.log_bytes());
+        let by_log_ms = left_bytes.saturating_mul(elapsed_ms) / grown_bytes;
+        let by_time_ms = (SECONDS_MAX * 1000).saturating_sub(elapsed_ms);
+        by_log_ms.min(by_time_ms) / 1000
+    }
+}
