@@ -23,7 +23,7 @@ big: build ; @$(CHEETAH) big $(ARGS)   ## a table of 5 GB in a pool of 64 MB: is
 check-data: build ; @$(CHEETAH) pytest tests/server/test_data_sets.py -s --large   ## load the data sets beside the project, compare checksums
 suites: build ; @$(CHEETAH) suites $(ARGS)   ## MariaDB's own suites, on InnoDB and Cheetah
 differential: build ; @python3 tests/differential/run.py $(ARGS)   ## random statements beside InnoDB (ARGS="--seed 7")
-sqltests: build ; @$(CHEETAH) sql-tests $(ARGS)   ## the scripts of tests/sql, on InnoDB and Cheetah (ARGS="NAME ..")
+sqltests: build ; @$(CHEETAH) pytest tests/sql $(ARGS)   ## the scripts of tests/sql, on InnoDB and Cheetah (ARGS="NAME ..")
 servertests: build ; @$(CHEETAH) pytest tests/server $(ARGS)   ## kills in DDL and under load, damaged files, full disk, memory (ARGS="--large", "tpcc --rounds 50")
 isolation: build ; @$(CHEETAH) isolation $(if $(LONG),--long) $(ARGS)   ## Hermitage, random histories and interleavings beside InnoDB (LONG=1: 200 histories of 10,000)
 fuzz:   ## every decoder under libFuzzer, FUZZ_SECONDS each (needs a nightly compiler and cargo-fuzz)

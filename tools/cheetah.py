@@ -20,7 +20,6 @@ COMMANDS = {
     "demo": "demo:main",
     "bench": "bench:main",
     "big": "big:main",
-    "sql-tests": "sqltests:main",
     "isolation": "isolation:main",
     "lab": "lab:main",
     "pytest": "environment:pytest",

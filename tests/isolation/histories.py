@@ -142,7 +142,6 @@ def main(arguments: list) -> int:
     server.remove()
     print(f"histories: {choice.histories} on {engine}, {done} transactions, {committed} committed, in {time.monotonic() - started:.0f} s; "
           f"{len(bad)} with a problem; {features.text()}")
-    print(f"isolation: {choice.histories - len(bad)} passed, {len(bad)} failed")
     return 1 if bad else 0
 
 

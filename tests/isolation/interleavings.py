@@ -303,7 +303,6 @@ def main(arguments: list) -> int:
         failed.append(None)
     reasons = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     print(f"interleavings: {sum(counts.values())} scripts in {time.monotonic() - started:.0f} s: {reasons}; {stage.features.text()}")
-    print(f"isolation: {sum(counts.values()) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed else 0
 
 

@@ -1,43 +1,38 @@
-"""The checker finds every planted anomaly and nothing else: `python3 -m unittest discover -s tests/isolation`."""
+"""The checker finds every planted anomaly and nothing else."""
 
-import sys
-import unittest
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.dont_write_bytecode = True
-
-from checker import check  # noqa: E402
-from history import ABORTED, COMMITTED, History, LOCKING, Op, READ, Txn, WRITE  # noqa: E402
-from simulator import BUGS, Simulation  # noqa: E402
+from checker import check
+from history import ABORTED, COMMITTED, History, LOCKING, Op, READ, Txn, WRITE
+from simulator import BUGS, Simulation
 
 LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 SEEDS = range(3)
 
 
-class Planted(unittest.TestCase):
+class TestPlanted:
     def test_good_histories_have_no_problems(self):
         for model in ("list", "register"):
             for levels in [*((level,) for level in LEVELS), LEVELS]:
                 for snapshot_isolation in (False, True):
                     for seed in SEEDS:
-                        problems = check(Simulation(seed, model, levels, snapshot_isolation=snapshot_isolation).run())
-                        self.assertEqual([str(p) for p in problems], [], f"{model} {levels} {snapshot_isolation} seed {seed}")
+                        played = Simulation(seed, model, levels,
+                                            snapshot_isolation=snapshot_isolation).run()
+                        what = f"{model} {levels} {snapshot_isolation} seed {seed}"
+                        assert [str(p) for p in check(played)] == [], what
 
     def test_every_planted_bug_is_found_in_every_seed(self):
-        self.assertGreaterEqual(len(BUGS), 20)
+        assert len(BUGS) >= 20
         for bug, (model, level, snapshot_isolation, _) in BUGS.items():
             for seed in SEEDS:
                 history = Simulation(seed, model, (level,), bug=bug, snapshot_isolation=snapshot_isolation).run()
-                self.assertTrue(check(history), f"{bug} was not found with seed {seed}")
+                assert check(history), f"{bug} was not found with seed {seed}"
 
 
-class ByHand(unittest.TestCase):
+class TestByHand:
     """Small histories: the anomaly has its name."""
 
     def check(self, name: str, txns: list, final: dict, model="list", snapshot_isolation=False):
         found = [problem.name for problem in check(History(model, txns, final, snapshot_isolation))]
-        self.assertEqual(found[:1], [name] if name else [], found)
+        assert found[:1] == ([name] if name else []), found
 
     def test_write_cycle(self):
         one = txn(1, "READ COMMITTED", [append(1, "x", 1), append(3, "y", 1)], end=5)
@@ -107,7 +102,7 @@ class ByHand(unittest.TestCase):
         self.check("internal", [bad], {"x": []})
 
 
-class Mutated(unittest.TestCase):
+class TestMutated:
     """Good histories with one thing changed."""
 
     def mutate(self, model: str, level: str, change) -> None:
@@ -117,8 +112,8 @@ class Mutated(unittest.TestCase):
             history = Simulation(seed, model, (level,)).run()
             if change(history):
                 changed += 1
-                self.assertTrue(check(history), f"seed {seed}")
-        self.assertTrue(changed)
+                assert check(history), f"seed {seed}"
+        assert changed
 
     def test_an_append_is_dropped_from_the_end(self):
         def change(history):
@@ -202,7 +197,3 @@ def read(at: int, **seen) -> Op:
 def locking(at: int, **seen) -> Op:
     """A locking read."""
     return Op(LOCKING, at * 10, at * 10 + 5, seen=seen)
-
-
-if __name__ == "__main__":
-    unittest.main()

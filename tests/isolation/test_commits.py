@@ -1,14 +1,7 @@
-"""What counts as an order of commits that explains a run: `python3 -m unittest discover -s tests/isolation`."""
+"""What counts as an order of commits that explains a run."""
 
-import sys
-import unittest
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2] / "tools")]
-sys.dont_write_bytecode = True
-
-from commits import unexplained  # noqa: E402
-from sessions import Entry, Outcome  # noqa: E402
+from commits import unexplained
+from sessions import Entry, Outcome
 
 SERIALIZABLE, REPEATABLE_READ = "SERIALIZABLE", "REPEATABLE READ"
 
@@ -36,51 +29,51 @@ def run(*lines: tuple) -> list:
     return entries
 
 
-class Commits(unittest.TestCase):
+class TestCommits:
     def explained(self, entries: list, final: int, level: str = SERIALIZABLE) -> bool:
         """Whether there is an order for this run."""
         return not unexplained(entries, ((final,),), level, execute)
 
     def test_transactions_that_follow_each_other_are_explained(self):
         entries = run(("a", "BEGIN", 0), ("a", "UPDATE +1", 1), ("b", "BEGIN", 0), ("b", "SELECT .. FOR UPDATE", 1, 4), ("a", "COMMIT", 0), ("b", "UPDATE +2", 1), ("b", "COMMIT", 0))
-        self.assertTrue(self.explained(entries, 3))
-        self.assertFalse(self.explained(entries, 2), "the table at the end counts")
+        assert self.explained(entries, 3)
+        assert not self.explained(entries, 2), "the table at the end counts"
 
     def test_a_read_of_what_has_changed_before_the_commit_is_not(self):
         entries = run(("a", "BEGIN", 0), ("a", "SELECT .. FOR UPDATE", 0), ("b", "UPDATE +1", 1), ("a", "COMMIT", 0))
         for level in (SERIALIZABLE, REPEATABLE_READ):
-            self.assertFalse(self.explained(entries, 1, level))
-        self.assertTrue(self.explained(entries, 1, "READ COMMITTED"), "nothing is said of that level")
+            assert not self.explained(entries, 1, level)
+        assert self.explained(entries, 1, "READ COMMITTED"), "nothing is said of that level"
 
     def test_a_read_of_what_is_rolled_back_is_not(self):
-        self.assertFalse(self.explained(run(("a", "BEGIN", 0), ("a", "UPDATE +1", 1), ("b", "SELECT ..", 1), ("a", "ROLLBACK", 0)), 0))
+        entries = run(("a", "BEGIN", 0), ("a", "UPDATE +1", 1), ("b", "SELECT ..", 1),
+                      ("a", "ROLLBACK", 0))
+        assert not self.explained(entries, 0)
 
     def test_what_is_rolled_back_does_not_count(self):
         lines = [("a", "BEGIN", 0), ("a", "SAVEPOINT s", 0), ("a", "UPDATE +5", 1), ("a", "ROLLBACK TO SAVEPOINT s", 0), ("a", "UPDATE +1", 1), ("a", "COMMIT", 0),
                  ("b", "BEGIN", 0), ("b", "UPDATE +7", Outcome(1213)), ("b", "UPDATE +2", 1), ("b", "ROLLBACK", 0), ("c", "UPDATE +9", Outcome(1205))]
-        self.assertTrue(self.explained(run(*lines), 3), "after a deadlock a session is outside of its transaction")
-        self.assertFalse(self.explained(run(*lines), 1))
+        # After a deadlock a session is outside of its transaction.
+        assert self.explained(run(*lines), 3)
+        assert not self.explained(run(*lines), 1)
 
     def test_a_consistent_read_is_as_old_as_its_snapshot(self):
         for first in (("a", "SELECT ..", 0), ("a", "SAVEPOINT s", 0)):
             for later, expected in ((0, first[1] != "SAVEPOINT s"), (1, first[1] == "SAVEPOINT s")):
                 entries = run(("a", "BEGIN", 0), first, ("b", "UPDATE +1", 1), ("a", "SELECT ..", later), ("a", "COMMIT", 0))
-                self.assertEqual(self.explained(entries, 1, REPEATABLE_READ), expected)
+                assert self.explained(entries, 1, REPEATABLE_READ) == expected
         begun = [("a", "START TRANSACTION WITH CONSISTENT SNAPSHOT", 0), ("b", "UPDATE +1", 1)]
-        self.assertTrue(self.explained(run(*begun, ("a", "SELECT ..", 0)), 1, REPEATABLE_READ))
-        self.assertFalse(self.explained(run(*begun, ("a", "SELECT ..", 1)), 1, REPEATABLE_READ))
-        self.assertTrue(self.explained(run(*begun, ("a", "UPDATE +3", 1), ("a", "SELECT ..", 3), ("a", "COMMIT", 0)), 4, REPEATABLE_READ), "its own changes")
+        assert self.explained(run(*begun, ("a", "SELECT ..", 0)), 1, REPEATABLE_READ)
+        assert not self.explained(run(*begun, ("a", "SELECT ..", 1)), 1, REPEATABLE_READ)
+        own = run(*begun, ("a", "UPDATE +3", 1), ("a", "SELECT ..", 3), ("a", "COMMIT", 0))
+        assert self.explained(own, 4, REPEATABLE_READ)
 
     def test_those_that_go_on_at_one_step_come_in_any_order(self):
         for read, expected in ((0, False), (1, True), (2, False), (3, True)):   # behind the commit, before the update or behind it
             lines = [("a", "BEGIN", 0), ("a", "UPDATE +1", 1), ("b", "SELECT .. FOR UPDATE", read, 4), ("c", "UPDATE +2", 1, 4), ("a", "COMMIT", 0)]
-            self.assertEqual(self.explained(run(*lines), 3), expected)
+            assert self.explained(run(*lines), 3) == expected
 
     def test_what_skip_locked_passes_may_be_missing(self):
         text = "SELECT .. FOR UPDATE SKIP LOCKED"
-        self.assertTrue(self.explained(run(("a", text, Outcome(rows=()))), 0))
-        self.assertFalse(self.explained(run(("a", text, 5)), 0))
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert self.explained(run(("a", text, Outcome(rows=()))), 0)
+        assert not self.explained(run(("a", text, 5)), 0)

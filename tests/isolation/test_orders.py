@@ -1,16 +1,9 @@
-"""What counts as a matter of order, or of the choice of a deadlock's victim: `python3 -m unittest discover -s tests/isolation`."""
+"""What counts as a matter of order, or of the choice of a deadlock's victim."""
 
-import sys
-import unittest
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2] / "tools")]
-sys.dont_write_bytecode = True
-
-from orders import done_in_an_order, ordered  # noqa: E402
-from reasons import Difference, Look, VICTIM  # noqa: E402
-from sessions import Entry, Outcome  # noqa: E402
-from waits import Wait  # noqa: E402
+from orders import done_in_an_order, ordered
+from reasons import Difference, Look, VICTIM
+from sessions import Entry, Outcome
+from waits import Wait
 
 STEPS = [("a", "BEGIN"), ("b", "BEGIN"), ("c", "LOCK"), ("a", "WAIT"), ("b", "WAIT"), ("a", "THEN"), ("c", "COMMIT")]
 
@@ -45,7 +38,7 @@ class Comparison:
         return self._fails
 
 
-class Orders(unittest.TestCase):
+class TestOrders:
     def judge(self, theirs: tuple, ours: tuple, fails: bool = False) -> bool:
         """Whether it is a matter of order that `a` and `b` have found so many rows each."""
         entries = [entry(number, waited=number in (3, 4)) for number in range(len(STEPS))]
@@ -54,17 +47,17 @@ class Orders(unittest.TestCase):
         return done_in_an_order(6, played, lambda texts: Comparison(texts, fails)) == [True, True]
 
     def test_those_who_waited_are_sent_behind_the_step_that_let_them_go_on(self):
-        self.assertEqual(ordered(STEPS, 6, (4, 3)), [0, 1, 2, 6, 4, 3, 5])
+        assert ordered(STEPS, 6, (4, 3)) == [0, 1, 2, 6, 4, 3, 5]
 
     def test_what_each_engine_does_in_one_of_the_orders_is_a_matter_of_order(self):
-        self.assertTrue(self.judge((1, 0), (0, 1)))
+        assert self.judge((1, 0), (0, 1))
 
     def test_what_happens_in_no_order_is_a_difference(self):
-        self.assertFalse(self.judge((1, 0), (1, 1)))
-        self.assertFalse(self.judge((0, 0), (0, 1)))
+        assert not self.judge((1, 0), (1, 1))
+        assert not self.judge((0, 0), (0, 1))
 
     def test_engines_that_differ_in_an_order_differ(self):
-        self.assertFalse(self.judge((1, 0), (0, 1), fails=True))
+        assert not self.judge((1, 0), (0, 1), fails=True)
 
 
     def test_whom_both_end_in_a_deadlock_is_rolled_back_before(self):
@@ -83,14 +76,16 @@ class Orders(unittest.TestCase):
 
             def fails(self):
                 return False
-        self.assertEqual(done_in_an_order(6, played, Alike), [True, True])
-        self.assertEqual(asked, [[("a", "BEGIN"), ("b", "BEGIN"), ("c", "LOCK"), ("a", "THEN"), ("a", "ROLLBACK"), ("c", "COMMIT"), ("b", "WAIT")]])
+        assert done_in_an_order(6, played, Alike) == [True, True]
+        assert asked == [[("a", "BEGIN"), ("b", "BEGIN"), ("c", "LOCK"), ("a", "THEN"),
+                          ("a", "ROLLBACK"), ("c", "COMMIT"), ("b", "WAIT")]]
         for error in (0, 1205):
             other = (entries, {**played[1][1], 3: entry(3, 0, True, error)})
-            self.assertNotEqual(done_in_an_order(6, [played[0], other], Alike), [True, True], "only one of them has")
+            # Only one of them has ended it.
+            assert done_in_an_order(6, [played[0], other], Alike) != [True, True]
 
 
-class Victims(unittest.TestCase):
+class TestVictims:
     def test_a_victim_must_be_in_the_circle_of_the_other_engine(self):
         for waits, expected in (([("a", "b"), ("b", "a")], VICTIM), ([("a", "c"), ("c", "a")], "")):
             step, sides = entry(6), []
@@ -99,8 +94,4 @@ class Victims(unittest.TestCase):
                 side.woke = [entry(victim, waited=True, error=1213)]
                 sides.append(side)
             look = Look([Wait(*pair, "k", "X", False, 4, 20) for pair in waits], [], [], [step], {})
-            self.assertEqual(Difference("SERIALIZABLE", *sides).explain(look, look), expected)
-
-
-if __name__ == "__main__":
-    unittest.main()
+            assert Difference("SERIALIZABLE", *sides).explain(look, look) == expected

@@ -1,15 +1,8 @@
-"""What is a reason for a difference of locks, and what is none: `python3 -m unittest discover -s tests/isolation`."""
+"""What is a reason for a difference of locks, and what is none."""
 
-import sys
-import unittest
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2] / "tools")]
-sys.dont_write_bytecode = True
-
-from reasons import Difference, DUPLICATE_ROW, Look, PRECISE_RANGES, UPGRADE, VICTIM  # noqa: E402
-from sessions import Entry, Outcome  # noqa: E402
-from waits import Wait  # noqa: E402
+from reasons import Difference, DUPLICATE_ROW, Look, PRECISE_RANGES, UPGRADE, VICTIM
+from sessions import Entry, Outcome
+from waits import Wait
 
 LEVEL = "REPEATABLE READ"
 
@@ -26,7 +19,7 @@ def look(waits: list, states: list, entries: list, *under_way: Entry) -> Look:
     return Look(waits, states, [()] * len(entries), entries, {under.name: under for under in under_way})
 
 
-class OneWaits(unittest.TestCase):
+class TestOneWaits:
     """`c` has row 40, whose k was 8 at first, and changes it to 12; `b` asks for k from 5 to 9."""
 
     def reason(self, value: int) -> str:
@@ -39,13 +32,13 @@ class OneWaits(unittest.TestCase):
                                                        look([], states, [*before, ours]))
 
     def test_a_record_behind_the_range_has_not_been_asked_for_whatever_its_row_was(self):
-        self.assertEqual(self.reason(10), PRECISE_RANGES)
+        assert self.reason(10) == PRECISE_RANGES
 
     def test_a_record_within_the_range_has(self):
-        self.assertEqual(self.reason(8), "")
+        assert self.reason(8) == ""
 
 
-class KeysThatWereMissed(unittest.TestCase):
+class TestKeysThatWereMissed:
     def reason(self, level: str, u: int) -> str:
         """Why `b` waits here for the key 28, which `a` has not found, and for row 10, which has u = 10."""
         upsert, text = f"INSERT INTO t VALUES (28, 0, {u}, 0, 'g0') ON DUPLICATE KEY UPDATE v = v + 10", "SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id = 28 FOR UPDATE"
@@ -56,14 +49,14 @@ class KeysThatWereMissed(unittest.TestCase):
                                                        look([Wait("b", "a", "PRIMARY", "X", False, 28, 28)], states, [*before, ours], ours))
 
     def test_a_key_is_locked_that_was_looked_for_before_the_one_that_was_found(self):
-        self.assertEqual(self.reason(LEVEL, 10), DUPLICATE_ROW)
+        assert self.reason(LEVEL, 10) == DUPLICATE_ROW
 
     def test_there_is_none_when_nothing_was_found_or_where_no_ranges_are_locked(self):
-        self.assertEqual(self.reason(LEVEL, 11), "")
-        self.assertEqual(self.reason("READ COMMITTED", 10), "")
+        assert self.reason(LEVEL, 11) == ""
+        assert self.reason("READ COMMITTED", 10) == ""
 
 
-class SomebodyHasComeFurther(unittest.TestCase):
+class TestSomebodyHasComeFurther:
     def reason(self, held: str) -> str:
         """Why `b`, who has row 30 by `held`, waits here for row 40 of `a`, who waits for row 50 here, and in InnoDB for row 40 behind b's range."""
         waiting = entry(2, "a", "SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id >= 40 FOR UPDATE", waits=True)
@@ -76,13 +69,13 @@ class SomebodyHasComeFurther(unittest.TestCase):
         return Difference(LEVEL, ours, theirs).explain(there, here)
 
     def test_who_waits_behind_him_waits_for_the_same_reason(self):
-        self.assertEqual(self.reason("SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id < 40 FOR UPDATE"), PRECISE_RANGES)
+        assert self.reason("SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id < 40 FOR UPDATE") == PRECISE_RANGES
 
     def test_what_he_waits_for_elsewhere_must_have_one(self):
-        self.assertEqual(self.reason("SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id > 20 FOR UPDATE"), "")
+        assert self.reason("SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id > 20 FOR UPDATE") == ""
 
 
-class OneVictimMore(unittest.TestCase):
+class TestOneVictimMore:
     """At one step both engines end a deadlock of `a` and `d`; InnoDB another one of `c` and `d`, too."""
 
     def reason(self, place_of_c: int, ended=("ac", "a")) -> str:
@@ -101,16 +94,16 @@ class OneVictimMore(unittest.TestCase):
         return Difference(LEVEL, sides[1], sides[0]).explain(theirs, ours)
 
     def test_its_circle_must_have_a_reason(self):
-        self.assertEqual(self.reason(10), UPGRADE)
+        assert self.reason(10) == UPGRADE
 
     def test_it_needs_none_when_the_common_victim_is_in_it(self):
-        self.assertEqual(self.reason(20, ("cd", "d")), VICTIM)
+        assert self.reason(20, ("cd", "d")) == VICTIM
 
     def test_it_is_not_excused_by_the_other_deadlock(self):
-        self.assertEqual(self.reason(20), "")
+        assert self.reason(20) == ""
 
 
-class RowsThatCameMeanwhile(unittest.TestCase):
+class TestRowsThatCameMeanwhile:
     def found(self, level: str, text: str) -> bool:
         """Whether `a` may have found another row here when it went on, as `c` has done this while it waited."""
         steps = [entry(0, "a", "DELETE t FROM t FORCE INDEX (PRIMARY) WHERE id < 30", waits=True), entry(1, "c", text), entry(2, "c", "COMMIT")]
@@ -123,11 +116,7 @@ class RowsThatCameMeanwhile(unittest.TestCase):
 
     def test_only_where_somebody_has_put_a_row_there_and_ranges_are_not_locked(self):
         insert = "INSERT INTO t VALUES (16, 2, NULL, 1, 'g0')"
-        self.assertTrue(self.found("READ COMMITTED", insert))
-        self.assertFalse(self.found("REPEATABLE READ", insert))
-        self.assertFalse(self.found("READ COMMITTED", insert.replace("16", "36")))
-        self.assertFalse(self.found("READ COMMITTED", "DELETE t FROM t FORCE INDEX (k) WHERE k = 4"))
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert self.found("READ COMMITTED", insert)
+        assert not self.found("REPEATABLE READ", insert)
+        assert not self.found("READ COMMITTED", insert.replace("16", "36"))
+        assert not self.found("READ COMMITTED", "DELETE t FROM t FORCE INDEX (k) WHERE k = 4")

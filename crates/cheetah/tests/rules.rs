@@ -45,7 +45,7 @@ fn between<'t>(text: &'t str, start: &str, end: char) -> Vec<&'t str> {
 
 /// The test that lets a checker judge histories of the engine with a bug planted.
 fn judged_bugs() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/isolation/planted.py");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/isolation/test_planted.py");
     fs::read_to_string(path).expect("the test is readable")
 }
 

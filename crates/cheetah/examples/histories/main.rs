@@ -1,7 +1,7 @@
 //! Random transactions on the library, and what each of them saw: a history for tests/isolation/checker.py, on one line.
 //!
 //! `cargo run --example histories -- --model list --levels "READ COMMITTED,SERIALIZABLE" [--snapshot-isolation] [--bug NAME] [--threads]
-//! [--no-indexes] [--seed 1] [--txns 300]`. With `--bug` the engine does what it must not: tests/isolation/planted.py has the names. Clients
+//! [--no-indexes] [--seed 1] [--txns 300]`. With `--bug` the engine does what it must not: tests/isolation/test_planted.py has the names. Clients
 //! take turns in one thread, in an order that the seed repeats; with `--threads` each has its own, and waits for locks. With `--no-indexes`
 //! the table has its clustered index only.
 

@@ -4,9 +4,9 @@ import re
 import threading
 import time
 
-from . import sqlshell
-from .say import Failure
-from .server import connect
+import sqlshell
+from cheetah_tools.say import Failure
+from cheetah_tools.server import connect
 
 DATABASE = "sqltest"
 SETTINGS = ["SET time_zone = '+00:00'", "SET timestamp = 1700000000", "SET group_concat_max_len = 1000000",

@@ -29,7 +29,7 @@ In statements $ENGINE is the engine under test, $DB the database, $ID(NAME) a co
 import re
 from dataclasses import dataclass, field
 
-from .say import Failure
+from cheetah_tools.say import Failure
 
 BOTH, CHEETAH_ONLY, INNODB_ONLY = "both", "cheetah-only", "innodb-only"
 # Errors that a mistake in a script gives on both sides alike; they must be announced.

@@ -2,9 +2,9 @@
 
 import subprocess
 
-from . import setup
-from .paths import SERVER
-from .say import Failure
+from cheetah_tools import setup
+from cheetah_tools.paths import SERVER
+from cheetah_tools.say import Failure
 
 
 def run(side, name: str) -> list:
