@@ -35,12 +35,12 @@ def is_asleep(file: Path, program: str) -> bool:
     return f"({program})" in words and words.rpartition(")")[2].split()[:1] == ["S"]
 
 
-def run(tmp_path, monkeypatch, program: str, script: str, **more) -> tuple:
+def run(tmp_path, monkeypatch, program: str, script: str) -> tuple:
     """A step that may take a second once the program has begun."""
     monkeypatch.setattr(testall, "LOGS", tmp_path)
     monkeypatch.setattr(testall, "STEP_SECONDS_MAX", 1)
     monkeypatch.setattr(testall, "waited", waited_once_begun(tmp_path / "pid", program))
-    return testall.run(testall.Step("hangs", ["sh", "-c", script.format(tmp_path / "pid")], **more))
+    return testall.run(testall.Step("hangs", ["sh", "-c", script.format(tmp_path / "pid")]))
 
 
 def test_counts_are_summed_and_a_failure_without_a_count_counts(tmp_path):
@@ -63,7 +63,7 @@ def test_lines_that_say_what_failed_are_told():
 def test_a_step_that_hangs_is_ended_with_all_it_started_and_says_what_it_was_at(
         tmp_path, monkeypatch, capsys):
     script = "sleep 600 & echo begun; echo $! > {}; wait"
-    assert run(tmp_path, monkeypatch, "sleep", script, inverted=True) == (0, 1, 0)
+    assert run(tmp_path, monkeypatch, "sleep", script) == (0, 1, 0)
     shown = capsys.readouterr().out
     assert re.search(r"FAILED in \d+ s(.|\n)*begun(.|\n)*was ended after 1 s(.|\n)*"
                      r": sleep 600\n +sleep +S ", shown)
