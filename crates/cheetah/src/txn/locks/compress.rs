@@ -38,7 +38,7 @@ impl LockTable {
         reach::mark("locks: compress");
         let shard = self.tree_shard(tree);
         let mut trees = shard.trees.write();
-        trees.add_compressed(&self.account, tree, owner, hashes);
+        trees.add_compressed(&self.memory, tree, owner, hashes);
         shard.in_use.store(trees.len(), Relaxed);
     }
 
@@ -46,7 +46,7 @@ impl LockTable {
     fn take_point(&self, owner: Owner, hash: u64, mode: LockMode) {
         let mut stripe = self.stripes.lock(hash);
         if stripe.get(hash).is_some_and(|point| point.mode_of(owner) == Some(mode)) {
-            stripe.remove(&self.account, hash, owner);
+            stripe.remove(&self.memory, hash, owner);
         }
     }
 }

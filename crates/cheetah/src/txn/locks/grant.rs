@@ -8,13 +8,14 @@
 //!   with those for that very key who wait for the owner of the intention.
 //! - A table, with what others have on it, by the modes.
 
+use super::granted::point::{Point, HOLD_BYTES, POINT_BYTES};
+use super::granted::shared::{TreeShared, Trees};
+use super::granted::stripe::Stripe;
+use super::granted::tables::{forget_if_unused, TableLocks};
 use super::lock_table::LockTable;
 use super::modes::{Level, LockMode, TableMode};
-use super::point::{Point, HOLD_BYTES, POINT_BYTES};
-use super::shared::{TreeShared, Trees};
-use super::stripe::Stripe;
-use super::tables::{forget_if_unused, TableLocks};
-use super::waits::{RowRequest, RowWant, Waits, Want};
+use super::request::{RowRequest, RowWant, Want};
+use super::waits::Waits;
 use super::Owner;
 use crate::base::{Result, TableId};
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
@@ -60,7 +61,7 @@ impl<'a> Turn<'a> {
 
 /// How somebody has a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum How {
+pub(super) enum HeldAs {
     Record,
     Compressed,
     Range,
@@ -71,19 +72,19 @@ pub(super) fn for_each_holder(
     point: Option<&Point>,
     shared: Option<&TreeShared>,
     request: &RowRequest,
-    mut f: impl FnMut(Owner, LockMode, How),
+    mut f: impl FnMut(Owner, LockMode, HeldAs),
 ) {
     let holds = point.into_iter().flat_map(Point::holds);
-    holds.for_each(|hold| hold.mode().into_iter().for_each(|mode| f(hold.owner, mode, How::Record)));
+    holds.for_each(|hold| hold.mode().into_iter().for_each(|mode| f(hold.owner, mode, HeldAs::Record)));
     let Some(shared) = shared else { return };
     for compressed in &shared.compressed {
         compressed
             .mode_of(request.hash)
             .into_iter()
-            .for_each(|mode| f(compressed.owner, mode, How::Compressed));
+            .for_each(|mode| f(compressed.owner, mode, HeldAs::Compressed));
     }
     for cover in shared.ranges.covers(request.key.as_slice()) {
-        cover.level.records().into_iter().for_each(|mode| f(cover.owner, mode, How::Range));
+        cover.level.records().into_iter().for_each(|mode| f(cover.owner, mode, HeldAs::Range));
     }
 }
 
@@ -108,7 +109,7 @@ fn see(
             return;
         }
         seen.own = seen.own.max(Some(mode));
-        if how != How::Range {
+        if how != HeldAs::Range {
             seen.own_record = seen.own_record.max(Some(mode));
         }
     });
@@ -230,9 +231,9 @@ impl LockTable {
             return Ok(Tried::AlreadyHeld);
         }
         if is_checked {
-            self.account.check(POINT_BYTES + HOLD_BYTES + request.key.heap_bytes())?;
+            self.memory.check(POINT_BYTES + HOLD_BYTES + request.key.heap_bytes())?;
         }
-        let is_new = stripe.give(&self.account, request, owner, mode);
+        let is_new = stripe.give(&self.memory, request, owner, mode);
         let is_long = is_new && self.owners.add_point(owner, request.tree, request.hash);
         Ok(Tried::Granted { is_long })
     }
@@ -266,7 +267,7 @@ impl LockTable {
 
     /// Notes that somebody waits, for those who release something.
     fn note_waiter(&self, stripe: &mut Stripe, request: &RowRequest) {
-        stripe.add_waiter(&self.account, request);
+        stripe.add_waiter(&self.memory, request);
         self.tree_shard(request.tree).waiters.fetch_add(1, Relaxed);
     }
 
@@ -279,7 +280,7 @@ impl LockTable {
                 forget_if_unused(&mut shard, *table);
             }
             Want::Row(request) => {
-                self.stripes.lock(request.hash).remove_waiter(&self.account, request.hash);
+                self.stripes.lock(request.hash).remove_waiter(&self.memory, request.hash);
                 self.tree_shard(request.tree).waiters.fetch_sub(1, Relaxed);
             }
         }

@@ -1,12 +1,12 @@
 //! The lock table: implicit locks. Who has written a version of a record has the record, without an entry here.
 
-use super::grant::{for_each_holder, How};
+use super::grant::{for_each_holder, HeldAs};
+use super::granted::point::{HOLD_BYTES, POINT_BYTES};
+use super::granted::stripe::Stripe;
 use super::key::{hash_key, KeyBytes};
 use super::lock_table::LockTable;
 use super::modes::LockMode;
-use super::point::{HOLD_BYTES, POINT_BYTES};
-use super::stripe::Stripe;
-use super::waits::{RowRequest, RowWant};
+use super::request::{RowRequest, RowWant};
 use super::Owner;
 use crate::base::{planted, Error, Result, TreeId};
 
@@ -69,7 +69,7 @@ impl LockTable {
         let trees = self.tree_shard(request.tree).trees.read();
         let mut own = None;
         for_each_holder(stripe.get(request.hash), trees.get(request.tree), request, |holder, mode, how| {
-            if holder == owner && how != How::Range {
+            if holder == owner && how != HeldAs::Range {
                 own = own.max(Some(mode));
             }
         });
@@ -87,15 +87,15 @@ impl LockTable {
         if self.record_of(stripe, holder, request) == Some(exclusive) {
             return Ok(true);
         }
-        self.account.check(POINT_BYTES + HOLD_BYTES + request.key.heap_bytes())?;
-        if stripe.give(&self.account, request, holder, exclusive) {
+        self.memory.check(POINT_BYTES + HOLD_BYTES + request.key.heap_bytes())?;
+        if stripe.give(&self.memory, request, holder, exclusive) {
             // Compressing is left to the holder's own thread: its end may come while another one does it.
             self.owners.add_point(holder, request.tree, request.hash);
         }
         if is_active() || planted::is_on("locks: convert for a holder that has ended") {
             return Ok(true);
         }
-        if let Some((true, _)) = stripe.roll_back(&self.account, request.hash, holder, exclusive) {
+        if let Some((true, _)) = stripe.withdraw(&self.memory, request.hash, holder, exclusive) {
             self.owners.remove_point(holder, request.tree, request.hash);
             self.owners.forget_if_unused(holder);
         }

@@ -135,12 +135,12 @@ impl Cut {
 
 /// The keys between two cuts.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Span {
+pub(super) struct KeySpan {
     pub(super) low: Cut,
     pub(super) high: Cut,
 }
 
-impl Span {
+impl KeySpan {
     pub(super) fn new(range: (Bound<&[u8]>, Bound<&[u8]>)) -> Self {
         Self { low: Cut::low(range.0), high: Cut::high(range.1) }
     }

@@ -1,8 +1,8 @@
-//! The account of memory that locks take, in the engine's book.
+//! The memory of locks, as part of the engine's memory budget.
 //!
 //! Invariants
-//!   I1  A lock is refused before anything is changed when the account is at its limit; what is granted to somebody who
-//!       has waited is booked even so. So the limit can be passed by a lock for each waiter, and not by more.
+//!   I1  At the limit a lock is refused before anything has changed. What a waiter is granted is booked even so:
+//!       the limit can be passed by one lock for each waiter, and not by more.
 //!   I2  Shards book by [`STEP_BYTES`], so that the shared counter is not touched at every lock. It is wrong by at most that
 //!       much for each shard: less than 100 KiB.
 
@@ -15,18 +15,18 @@ const STEP_BYTES: usize = 256;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Account {
-    book: Arc<MemoryBudget>,
+pub(super) struct LockMemory {
+    budget: Arc<MemoryBudget>,
     limit_bytes: usize,
 }
 
-impl Account {
-    pub(super) fn new(book: Arc<MemoryBudget>, limit_bytes: usize) -> Self {
-        Self { book, limit_bytes }
+impl LockMemory {
+    pub(super) fn new(budget: Arc<MemoryBudget>, limit_bytes: usize) -> Self {
+        Self { budget, limit_bytes }
     }
 
     pub(super) fn used_bytes(&self) -> usize {
-        self.book.used(MemoryUse::Locks)
+        self.budget.used(MemoryUse::Locks)
     }
 
     pub(super) fn limit_bytes(&self) -> usize {
@@ -56,26 +56,26 @@ pub(super) struct Share {
 }
 
 impl Share {
-    pub(super) fn add(&mut self, account: &Account, bytes: usize) {
+    pub(super) fn add(&mut self, memory: &LockMemory, bytes: usize) {
         self.bytes += bytes;
         if self.bytes >= self.booked_bytes + STEP_BYTES {
-            self.book(account);
+            self.book(memory);
         }
     }
 
-    pub(super) fn subtract(&mut self, account: &Account, bytes: usize) {
+    pub(super) fn subtract(&mut self, memory: &LockMemory, bytes: usize) {
         debug_assert!(bytes <= self.bytes, "{bytes} of {}", self.bytes);
         self.bytes = self.bytes.saturating_sub(bytes);
         if self.bytes + STEP_BYTES <= self.booked_bytes || self.bytes == 0 {
-            self.book(account);
+            self.book(memory);
         }
     }
 
-    fn book(&mut self, account: &Account) {
+    fn book(&mut self, memory: &LockMemory) {
         if self.bytes >= self.booked_bytes {
-            account.book.add(MemoryUse::Locks, self.bytes - self.booked_bytes);
+            memory.budget.add(MemoryUse::Locks, self.bytes - self.booked_bytes);
         } else {
-            account.book.subtract(MemoryUse::Locks, self.booked_bytes - self.bytes);
+            memory.budget.subtract(MemoryUse::Locks, self.booked_bytes - self.bytes);
         }
         self.booked_bytes = self.bytes;
     }

@@ -18,31 +18,32 @@
 //!
 //! What a caller has to do is in docs/transactions.md, "Locks".
 
+mod acquire;
 mod compress;
 mod deadlock;
 mod grant;
+mod granted;
 mod implicit;
 mod key;
 mod listing;
 mod lock_table;
+mod locked_on;
 mod memory;
 mod modes;
-mod owners;
-mod point;
-mod ranges;
 mod release;
-mod shared;
-mod stripe;
-mod tables;
+mod request;
 #[cfg(test)]
 mod tests;
 mod ticket;
 mod waits;
 
-pub use deadlock::{Blocking, BlockingKind, Deadlock, DeadlockMember};
-pub use listing::{LockInfo, LockSummary, LockedOn, WaitInfo};
-pub use lock_table::{Answer, KeyRange, Lock, LockLimits, LockTable, Wait};
+pub use deadlock::report::{Blocking, BlockingKind, Deadlock, DeadlockMember};
+pub use granted::owners::LockSummary;
+pub use listing::{LockInfo, WaitInfo};
+pub use lock_table::{LockLimits, LockTable};
+pub use locked_on::LockedOn;
 pub use modes::{LockMode, TableMode};
+pub use request::{Answer, KeyRange, Lock, Wait};
 pub use ticket::{Outcome, Ticket};
 
 /// Who locks: one for each transaction handle, whether it has written or not.

@@ -1,26 +1,27 @@
 //! The lock table: what is given back, and who is granted by that.
 
 use super::grant::{Tried, Turn};
+use super::granted::owners::OnTree;
+use super::granted::tables::forget_if_unused;
 use super::key::hash_key;
 use super::lock_table::LockTable;
 use super::modes::{LockMode, TableMode};
-use super::owners::OnTree;
-use super::tables::forget_if_unused;
+use super::request::{QueueKey, RowRequest, RowWant, Want};
 use super::ticket::Outcome;
-use super::waits::{Place, RowRequest, RowWant, Waiter, Waits, Want};
+use super::waits::{Waiter, Waits};
 use super::Owner;
 use crate::base::{TableId, TreeId};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Where somebody may be granted now.
 enum Freed {
-    At(Place),
+    At(QueueKey),
     Tree(TreeId),
 }
 
 impl LockTable {
-    /// Releases everything that `owner` has, rolls back what it waits for, and grants what waited for it. In time
-    /// proportional to its locks.
+    /// Releases everything that `owner` has, withdraws its queued request, and grants what waited for it. The
+    /// time is proportional to its locks.
     pub fn release_all(&self, owner: Owner) {
         let Some(owned) = self.owners.take(owner) else { return };
         let mut freed = Vec::new();
@@ -43,7 +44,7 @@ impl LockTable {
         let Some(locks) = shard.get_mut(&table) else { return false };
         let is_last = locks.take(owner, modes);
         if locks.waiters_count > 0 {
-            freed.push(Freed::At(Place::Table(table)));
+            freed.push(Freed::At(QueueKey::Table(table)));
         }
         forget_if_unused(&mut shard, table);
         is_last
@@ -51,8 +52,8 @@ impl LockTable {
 
     fn free_tree(&self, owner: Owner, on: &OnTree, freed: &mut Vec<Freed>) {
         for &hash in &on.points {
-            if self.stripes.lock(hash).remove(&self.account, hash, owner) == Some(true) {
-                freed.push(Freed::At(Place::Row(on.tree, hash)));
+            if self.stripes.lock(hash).remove(&self.memory, hash, owner) == Some(true) {
+                freed.push(Freed::At(QueueKey::Row(on.tree, hash)));
             }
         }
         if on.pieces.is_empty() && !on.is_compressed {
@@ -60,8 +61,8 @@ impl LockTable {
         }
         let shard = self.tree_shard(on.tree);
         let mut trees = shard.trees.write();
-        trees.remove_ranges(&self.account, on.tree, owner, (&on.pieces, on.pieces_bytes));
-        trees.remove_compressed(&self.account, on.tree, owner);
+        trees.remove_ranges(&self.memory, on.tree, owner, (&on.pieces, on.pieces_bytes));
+        trees.remove_compressed(&self.memory, on.tree, owner);
         shard.in_use.store(trees.len(), Relaxed);
         if shard.waiters.load(Relaxed) > 0 {
             freed.push(Freed::Tree(on.tree));
@@ -76,7 +77,7 @@ impl LockTable {
         for (tree, pieces, bytes) in self.owners.take_pieces(owner) {
             let shard = self.tree_shard(tree);
             let mut trees = shard.trees.write();
-            trees.remove_ranges(&self.account, tree, owner, (&pieces, bytes));
+            trees.remove_ranges(&self.memory, tree, owner, (&pieces, bytes));
             shard.in_use.store(trees.len(), Relaxed);
             if shard.waiters.load(Relaxed) > 0 {
                 freed.push(Freed::Tree(tree));
@@ -106,7 +107,7 @@ impl LockTable {
         self.advance_all(&freed);
     }
 
-    /// Gives one mode of a table back before the end of the transaction, as AUTO-INC at the end of a statement.
+    /// Releases one mode of a table before the end of the transaction, as AUTO-INC at the end of a statement.
     pub fn release_table(&self, owner: Owner, table: TableId, mode: TableMode) {
         let mut freed = Vec::new();
         if self.free_table(owner, table, mode.bit(), &mut freed) {
@@ -115,12 +116,12 @@ impl LockTable {
         self.advance_all(&freed);
     }
 
-    /// Takes one granted request for a record back (the row did not match, under READ COMMITTED). The record stays locked
+    /// Withdraws one granted request for a record (the row did not match, under READ COMMITTED). The record stays locked
     /// as earlier requests of the owner have locked it; also when it is in a range, or among compressed locks.
     /// Whether something was given back.
     pub fn unlock_row(&self, owner: Owner, tree: TreeId, key: &[u8], mode: LockMode) -> bool {
         let hash = hash_key(tree, key);
-        let taken = self.stripes.lock(hash).roll_back(&self.account, hash, owner, mode);
+        let taken = self.stripes.lock(hash).withdraw(&self.memory, hash, owner, mode);
         let Some((is_last, has_waiters)) = taken else { return false };
         self.after_record(owner, (tree, hash), is_last, has_waiters);
         true
@@ -135,7 +136,7 @@ impl LockTable {
         if stripe.get(hash).is_none_or(|point| point.waiters_count > 0) {
             return;
         }
-        let was_held = stripe.remove(&self.account, hash, owner).is_some();
+        let was_held = stripe.remove(&self.memory, hash, owner).is_some();
         drop(stripe);
         if was_held {
             self.owners.remove_point(owner, tree, hash);
@@ -145,7 +146,7 @@ impl LockTable {
     /// Releases a record altogether, whose insertion the owner has rolled back: there is nothing left to wait for.
     pub fn release_row(&self, owner: Owner, tree: TreeId, key: &[u8]) {
         let hash = hash_key(tree, key);
-        let removed = self.stripes.lock(hash).remove(&self.account, hash, owner);
+        let removed = self.stripes.lock(hash).remove(&self.memory, hash, owner);
         if let Some(has_waiters) = removed {
             self.after_record(owner, (tree, hash), true, has_waiters);
         }
@@ -156,7 +157,7 @@ impl LockTable {
             self.owners.remove_point(owner, tree, hash);
         }
         if has_waiters {
-            self.advance_all(&[Freed::At(Place::Row(tree, hash))]);
+            self.advance_all(&[Freed::At(QueueKey::Row(tree, hash))]);
         }
     }
 
@@ -197,7 +198,7 @@ impl LockTable {
     }
 
     /// Grants what can be granted of a queue, from its front.
-    pub(super) fn advance_place(&self, waits: &mut Waits, place: Place) {
+    pub(super) fn advance_place(&self, waits: &mut Waits, place: QueueKey) {
         let (mut from, mut is_closed) = (0, false);
         while let Some(waiter) = waits.next_waiter(place, from, is_closed) {
             let (owner, mode) = (waiter.owner, waiter.record_mode());
@@ -221,7 +222,7 @@ impl LockTable {
         Some(waiter)
     }
 
-    /// Takes a queued request back, and grants what waited behind it.
+    /// Withdraws a queued request, and grants what waited behind it.
     pub(super) fn withdraw(&self, waits: &mut Waits, owner: Owner) {
         let Some(waiter) = waits.remove(owner) else { return };
         self.note_waiter_gone(&waiter.want);

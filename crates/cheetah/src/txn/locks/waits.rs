@@ -1,68 +1,13 @@
 //! Who waits for what, in which order.
 
-use super::deadlock::Deadlock;
-use super::key::{KeyBytes, Span};
+use super::deadlock::report::Deadlock;
 use super::modes::{LockMode, TableMode};
+use super::request::{QueueKey, RowRequest, RowWant, Want};
 use super::ticket::Slot;
 use super::Owner;
 use crate::base::{TableId, TreeId};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-
-/// What a queue is for. Records are told apart by the hash of tree and key.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Place {
-    Table(TableId),
-    Row(TreeId, u64),
-}
-
-/// What is wanted of a row. A gap is not among it: whoever wants one gets it.
-#[derive(Clone, Debug)]
-pub(super) enum RowWant {
-    Record(LockMode),
-    /// The record, and the range, which ends or begins at it.
-    NextKey(LockMode, Span),
-    Insert,
-}
-
-/// A request for a row.
-#[derive(Clone, Debug)]
-pub(super) struct RowRequest {
-    pub(super) tree: TreeId,
-    pub(super) hash: u64,
-    pub(super) key: KeyBytes,
-    pub(super) want: RowWant,
-}
-
-impl RowRequest {
-    pub(super) fn place(&self) -> Place {
-        Place::Row(self.tree, self.hash)
-    }
-
-    /// How it wants the record itself.
-    pub(super) fn record_mode(&self) -> Option<LockMode> {
-        match self.want {
-            RowWant::Record(mode) | RowWant::NextKey(mode, _) => Some(mode),
-            RowWant::Insert => None,
-        }
-    }
-}
-
-/// A request.
-#[derive(Clone, Debug)]
-pub(super) enum Want {
-    Table(TableId, TableMode),
-    Row(RowRequest),
-}
-
-impl Want {
-    pub(super) fn place(&self) -> Place {
-        match self {
-            Want::Table(table, _) => Place::Table(*table),
-            Want::Row(request) => request.place(),
-        }
-    }
-}
 
 /// A queued request.
 #[derive(Debug)]
@@ -106,8 +51,8 @@ impl Waiter {
 /// All queues. An owner waits in one of them at a time.
 #[derive(Default, Debug)]
 pub(super) struct Waits {
-    queues: BTreeMap<Place, VecDeque<Waiter>>,
-    waiting: HashMap<Owner, (Place, u64)>,
+    queues: BTreeMap<QueueKey, VecDeque<Waiter>>,
+    waiting: HashMap<Owner, (QueueKey, u64)>,
     next_turn: u64,
     /// How many deadlocks there were, and the latest.
     pub(super) deadlocks_count: u64,
@@ -137,13 +82,13 @@ impl Waits {
     }
 
     /// The queue of a place, in the order of turns.
-    pub(super) fn queue(&self, place: Place) -> impl Iterator<Item = &Waiter> {
+    pub(super) fn queue(&self, place: QueueKey) -> impl Iterator<Item = &Waiter> {
         self.queues.get(&place).into_iter().flatten()
     }
 
     /// The waiters of a tree.
     pub(super) fn of_tree(&self, tree: TreeId) -> impl Iterator<Item = &Waiter> {
-        self.queues.range(Place::Row(tree, 0)..=Place::Row(tree, u64::MAX)).flat_map(|(_, queue)| queue)
+        self.queues.range(QueueKey::Row(tree, 0)..=QueueKey::Row(tree, u64::MAX)).flat_map(|(_, queue)| queue)
     }
 
     /// All of them.
@@ -152,13 +97,13 @@ impl Waits {
     }
 
     /// The places of a tree at which somebody waits.
-    pub(super) fn places(&self, tree: TreeId) -> Vec<Place> {
-        let range = Place::Row(tree, 0)..=Place::Row(tree, u64::MAX);
+    pub(super) fn places(&self, tree: TreeId) -> Vec<QueueKey> {
+        let range = QueueKey::Row(tree, 0)..=QueueKey::Row(tree, u64::MAX);
         self.queues.range(range).map(|(place, _)| *place).collect()
     }
 
     /// The first waiter of a queue whose turn is not before `from`; in a closed queue, only those who may pass others.
-    pub(super) fn next_waiter(&self, place: Place, from: u64, is_closed: bool) -> Option<&Waiter> {
+    pub(super) fn next_waiter(&self, place: QueueKey, from: u64, is_closed: bool) -> Option<&Waiter> {
         let queue = self.queues.get(&place)?;
         let behind = queue.range(queue.partition_point(|waiter| waiter.turn < from)..);
         behind.into_iter().find(|waiter| !is_closed || !waiter.closes_queue())
@@ -182,7 +127,7 @@ impl Waits {
     }
 
     /// Notes that `owner` has got something for which it waits at `place`.
-    pub(super) fn note_upgrade(&mut self, owner: Owner, place: Place) {
+    pub(super) fn note_upgrade(&mut self, owner: Owner, place: QueueKey) {
         let queue = self.queues.get_mut(&place).into_iter().flatten();
         queue.filter(|waiter| waiter.owner == owner).for_each(|waiter| waiter.upgrades = true);
     }
@@ -203,7 +148,7 @@ impl Waits {
     /// for `owner` does not, as it would wait on anyway (as InnoDB since MDEV-34877).
     pub(super) fn keeps_from_record(
         &self,
-        (place, turn): (Place, u64),
+        (place, turn): (QueueKey, u64),
         (owner, own): (Owner, Option<LockMode>),
         mode: LockMode,
     ) -> bool {
@@ -213,7 +158,7 @@ impl Waits {
     /// Those waiters, in the order of turns.
     pub(super) fn before_in_record(
         &self,
-        place: Place,
+        place: QueueKey,
         turn: u64,
         owner: Owner,
         own: Option<LockMode>,
@@ -258,7 +203,7 @@ impl Waits {
         (owner, own): (Owner, u8),
         mode: TableMode,
     ) -> impl Iterator<Item = &Waiter> {
-        self.queue(Place::Table(table)).take_while(move |other| other.turn < turn).filter(move |other| {
+        self.queue(QueueKey::Table(table)).take_while(move |other| other.turn < turn).filter(move |other| {
             let blocks =
                 |wanted: TableMode| mode.conflicting() & wanted.bit() != 0 && wanted.conflicting() & own == 0;
             other.owner != owner && other.table_mode().is_some_and(blocks)

@@ -1,11 +1,11 @@
 //! Record locks by the hash of tree and key, cut in stripes so that transactions on different records do not meet.
 
-use super::key::{shard_index, Plain};
-use super::memory::{Account, Share};
-use super::modes::LockMode;
 use super::point::{Point, HOLD_BYTES, POINT_BYTES};
-use super::waits::RowRequest;
-use super::Owner;
+use crate::txn::locks::key::{shard_index, Plain};
+use crate::txn::locks::memory::{LockMemory, Share};
+use crate::txn::locks::modes::LockMode;
+use crate::txn::locks::request::RowRequest;
+use crate::txn::locks::Owner;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::hash_map::{Entry, HashMap};
 
@@ -17,102 +17,102 @@ const SHRUNK_ABOVE: usize = 512;
 /// The records of one stripe. A record that nobody has and nobody waits for is not in it.
 #[derive(Default, Debug)]
 #[repr(align(64))]
-pub(super) struct Stripe {
+pub(crate) struct Stripe {
     points: HashMap<u64, Point, Plain>,
     share: Share,
 }
 
 impl Stripe {
-    pub(super) fn get(&self, hash: u64) -> Option<&Point> {
+    pub(crate) fn get(&self, hash: u64) -> Option<&Point> {
         self.points.get(&hash)
     }
 
-    pub(super) fn get_mut(&mut self, hash: u64) -> Option<&mut Point> {
+    pub(crate) fn get_mut(&mut self, hash: u64) -> Option<&mut Point> {
         self.points.get_mut(&hash)
     }
 
-    pub(super) fn points(&self) -> impl Iterator<Item = &Point> {
+    pub(crate) fn points(&self) -> impl Iterator<Item = &Point> {
         self.points.values()
     }
 
-    fn entry(&mut self, account: &Account, request: &RowRequest) -> &mut Point {
+    fn entry(&mut self, memory: &LockMemory, request: &RowRequest) -> &mut Point {
         let Self { points, share } = self;
         points.entry(request.hash).or_insert_with(|| {
-            share.add(account, POINT_BYTES + request.key.heap_bytes());
+            share.add(memory, POINT_BYTES + request.key.heap_bytes());
             Point::new(request.tree, request.key.clone())
         })
     }
 
     /// Gives an owner a record; true when it had it in no mode before.
-    pub(super) fn give(
+    pub(crate) fn give(
         &mut self,
-        account: &Account,
+        memory: &LockMemory,
         request: &RowRequest,
         owner: Owner,
         mode: LockMode,
     ) -> bool {
-        let is_new = self.entry(account, request).give(owner, mode);
+        let is_new = self.entry(memory, request).give(owner, mode);
         if is_new {
-            self.share.add(account, HOLD_BYTES);
+            self.share.add(memory, HOLD_BYTES);
         }
         is_new
     }
 
     /// Takes a record from an owner; whether somebody waits for it. None when the owner did not have it.
-    pub(super) fn remove(&mut self, account: &Account, hash: u64, owner: Owner) -> Option<bool> {
+    pub(crate) fn remove(&mut self, memory: &LockMemory, hash: u64, owner: Owner) -> Option<bool> {
         let Entry::Occupied(mut entry) = self.points.entry(hash) else { return None };
         if !entry.get_mut().remove(owner) {
             return None;
         }
         let has_waiters = entry.get().waiters_count > 0;
-        self.share.subtract(account, HOLD_BYTES);
+        self.share.subtract(memory, HOLD_BYTES);
         if entry.get().is_unused() {
-            self.share.subtract(account, POINT_BYTES + entry.remove().key.heap_bytes());
+            self.share.subtract(memory, POINT_BYTES + entry.remove().key.heap_bytes());
             self.shrink();
         }
         Some(has_waiters)
     }
 
-    /// Takes one request for a record back. None when the owner loses nothing by that, or else whether it has nothing
+    /// Withdraws one request for a record. None when the owner loses nothing by that, or else whether it has nothing
     /// left, and whether somebody waits.
-    pub(super) fn roll_back(
+    pub(crate) fn withdraw(
         &mut self,
-        account: &Account,
+        memory: &LockMemory,
         hash: u64,
         owner: Owner,
         mode: LockMode,
     ) -> Option<(bool, bool)> {
         let point = self.points.get_mut(&hash)?;
-        if !point.roll_back(owner, mode) {
+        if !point.withdraw(owner, mode) {
             return None;
         }
         let result = (point.mode_of(owner).is_none(), point.waiters_count > 0);
         if result.0 {
-            self.share.subtract(account, HOLD_BYTES);
+            self.share.subtract(memory, HOLD_BYTES);
         }
-        self.forget_if_unused(account, hash);
+        self.forget_if_unused(memory, hash);
         Some(result)
     }
 
     /// Notes that somebody waits for a record.
-    pub(super) fn add_waiter(&mut self, account: &Account, request: &RowRequest) {
-        self.entry(account, request).waiters_count += 1;
+    pub(crate) fn add_waiter(&mut self, memory: &LockMemory, request: &RowRequest) {
+        self.entry(memory, request).waiters_count += 1;
     }
 
     /// Notes that somebody does so no more.
-    pub(super) fn remove_waiter(&mut self, account: &Account, hash: u64) {
+    pub(crate) fn remove_waiter(&mut self, memory: &LockMemory, hash: u64) {
         if let Some(point) = self.points.get_mut(&hash) {
             point.waiters_count -= 1;
         }
-        self.forget_if_unused(account, hash);
+        self.forget_if_unused(memory, hash);
     }
 
-    fn forget_if_unused(&mut self, account: &Account, hash: u64) {
+    fn forget_if_unused(&mut self, memory: &LockMemory, hash: u64) {
         if !self.points.get(&hash).is_some_and(Point::is_unused) {
             return;
         }
         if let Some(point) = self.points.remove(&hash) {
-            self.share.subtract(account, POINT_BYTES + point.key.heap_bytes());
+            self.share.subtract(memory, POINT_BYTES + point.key.heap_bytes());
         }
         self.shrink();
     }
@@ -128,7 +128,7 @@ impl Stripe {
 
 /// All stripes.
 #[derive(Debug)]
-pub(super) struct Stripes(Vec<Mutex<Stripe>>);
+pub(crate) struct Stripes(Vec<Mutex<Stripe>>);
 
 impl Default for Stripes {
     fn default() -> Self {
@@ -138,12 +138,12 @@ impl Default for Stripes {
 
 impl Stripes {
     /// The stripe of a record, locked.
-    pub(super) fn lock(&self, hash: u64) -> MutexGuard<'_, Stripe> {
+    pub(crate) fn lock(&self, hash: u64) -> MutexGuard<'_, Stripe> {
         self.0.get(shard_index(hash, STRIPES_COUNT)).expect("the index is masked by their number").lock()
     }
 
     /// All of them, one after the other.
-    pub(super) fn all(&self) -> impl Iterator<Item = MutexGuard<'_, Stripe>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = MutexGuard<'_, Stripe>> {
         self.0.iter().map(Mutex::lock)
     }
 }

@@ -4,113 +4,21 @@
 //! starts or ends waiting meanwhile: all of that happens under the mutex of [`Waits`]. What those hold who wait does
 //! not go away, so a circle that is found is one.
 
-use super::grant::{for_each_holder, How};
-use super::listing::LockedOn;
-use super::lock_table::{wanted, Lock, LockTable};
+pub(super) mod report;
+pub(super) mod victims;
+
+use super::grant::{for_each_holder, HeldAs};
+use super::lock_table::LockTable;
+use super::locked_on::LockedOn;
 use super::modes::{LockMode, TableMode};
+use super::request::{wanted, Lock, RowRequest, RowWant, Want};
 use super::ticket::Outcome;
-use super::waits::{RowRequest, RowWant, Waiter, Waits, Want};
+use super::waits::{Waiter, Waits};
 use super::Owner;
 use crate::base::{reach, TableId};
+use report::{Blocking, BlockingKind, Deadlock, DeadlockMember};
 use std::collections::HashSet;
-use std::fmt;
-use std::sync::{Arc, OnceLock};
-
-/// A circle of waiters, as it was found.
-#[derive(Clone, Debug)]
-pub struct Deadlock {
-    /// Its number, counted from the start.
-    pub number: u64,
-    /// Each waits for the next one, and the last for the first, who has just begun to wait.
-    pub members: Vec<DeadlockMember>,
-    /// Whose request was given up: of those who need not be spared ([`LockTable::choose_victims`]), and of them with the least weight,
-    /// the one who has begun to wait, or else any. Who would be given up for nothing, as another victim is in his circle too, is none.
-    pub victim: Owner,
-}
-
-/// One who waits in a circle.
-#[derive(Clone, Debug)]
-pub struct DeadlockMember {
-    /// Who.
-    pub owner: Owner,
-    /// How much he would lose: undo records, and locks.
-    pub weight: u64,
-    /// What he waits for, and how he wants it.
-    pub waits_for: (LockedOn, TableMode),
-    /// What the next one has of it.
-    pub blocked_by: Blocking,
-}
-
-/// See [`LockTable::choose_victims`].
-type Choice = Box<dyn Fn(Owner, Owner) -> Option<Owner> + Send + Sync>;
-
-/// The caller's choice, if it has made one.
-#[derive(Default)]
-pub(super) struct Chooser(OnceLock<Choice>);
-
-impl fmt::Debug for Chooser {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chooser").finish_non_exhaustive()
-    }
-}
-
-impl Chooser {
-    /// Whether `owner` is to be spared, as `other` has to be given up before him.
-    fn spares(&self, owner: Owner, other: Owner) -> bool {
-        let choice = self.0.get().filter(|_| owner != other);
-        choice.is_some_and(|choice| choice(owner, other) == Some(other))
-    }
-}
-
-/// What keeps a request waiting.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Blocking {
-    /// Whose it is.
-    pub owner: Owner,
-    /// How he has it, or wants it.
-    pub mode: TableMode,
-    /// In which way.
-    pub kind: BlockingKind,
-}
-
-/// In which way somebody keeps a request waiting.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BlockingKind {
-    /// By a lock of the record or the table.
-    Lock,
-    /// By a range in which the key lies.
-    Range,
-    /// By a request that was made before.
-    EarlierRequest,
-}
-
-impl fmt::Display for BlockingKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            BlockingKind::Lock => "has it",
-            BlockingKind::Range => "has a range around it",
-            BlockingKind::EarlierRequest => "has asked for it before",
-        })
-    }
-}
-
-impl fmt::Display for Deadlock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, member) in self.members.iter().enumerate() {
-            let DeadlockMember { owner, weight, waits_for: (on, mode), blocked_by } = member;
-            writeln!(
-                f,
-                "({}) owner {}, weight {weight}, waits for {} on {on}",
-                at + 1,
-                owner.0,
-                mode.name()
-            )?;
-            let Blocking { owner, mode, kind } = blocked_by;
-            writeln!(f, "    owner {} {kind}: {}", owner.0, mode.name())?;
-        }
-        write!(f, "owner {} is rolled back", self.victim.0)
-    }
-}
+use std::sync::Arc;
 
 impl LockTable {
     /// How many deadlocks there were, and the latest one.
@@ -263,7 +171,7 @@ impl LockTable {
                 own = own.max(Some(mode));
                 return;
             }
-            let kind = if how == How::Range { BlockingKind::Range } else { BlockingKind::Lock };
+            let kind = if how == HeldAs::Range { BlockingKind::Range } else { BlockingKind::Lock };
             others.push(Blocking { owner: holder, mode: mode.into(), kind });
         });
         (own, others)

@@ -3,21 +3,21 @@
 //! Compressed locks are hashes of keys, as everywhere here, without the keys: 8 bytes each in a set. No neighbour of a
 //! locked key is locked by that.
 
-use super::key::{Plain, Span};
-use super::memory::{Account, Share};
-use super::modes::{Level, LockMode};
 use super::ranges::Ranges;
-use super::Owner;
 use crate::base::TreeId;
+use crate::txn::locks::key::{KeySpan, Plain};
+use crate::txn::locks::memory::{LockMemory, Share};
+use crate::txn::locks::modes::{Level, LockMode};
+use crate::txn::locks::Owner;
 use std::collections::{HashMap, HashSet};
 
 /// Memory of a hash in its set, which is three quarters full on average.
-pub(super) const COMPRESSED_BYTES: usize = (std::mem::size_of::<u64>() + 1) * 4 / 3;
+pub(crate) const COMPRESSED_BYTES: usize = (std::mem::size_of::<u64>() + 1) * 4 / 3;
 
 /// The compressed locks of one owner on one tree.
 #[derive(Debug)]
-pub(super) struct Compressed {
-    pub(super) owner: Owner,
+pub(crate) struct Compressed {
+    pub(crate) owner: Owner,
     shared: HashSet<u64, Plain>,
     exclusive: HashSet<u64, Plain>,
 }
@@ -27,7 +27,7 @@ impl Compressed {
         Self { owner, shared: HashSet::default(), exclusive: HashSet::default() }
     }
 
-    pub(super) fn mode_of(&self, hash: u64) -> Option<LockMode> {
+    pub(crate) fn mode_of(&self, hash: u64) -> Option<LockMode> {
         if self.exclusive.contains(&hash) {
             return Some(LockMode::Exclusive);
         }
@@ -42,7 +42,7 @@ impl Compressed {
     }
 
     /// How many there are, in either mode.
-    pub(super) fn counts(&self) -> [(LockMode, usize); 2] {
+    pub(crate) fn counts(&self) -> [(LockMode, usize); 2] {
         [(LockMode::Shared, self.shared.len()), (LockMode::Exclusive, self.exclusive.len())]
     }
 
@@ -53,9 +53,9 @@ impl Compressed {
 
 /// See the module.
 #[derive(Default, Debug)]
-pub(super) struct TreeShared {
-    pub(super) ranges: Ranges,
-    pub(super) compressed: Vec<Compressed>,
+pub(crate) struct TreeShared {
+    pub(crate) ranges: Ranges,
+    pub(crate) compressed: Vec<Compressed>,
 }
 
 impl TreeShared {
@@ -66,61 +66,61 @@ impl TreeShared {
 
 /// The trees of one shard.
 #[derive(Default, Debug)]
-pub(super) struct Trees {
+pub(crate) struct Trees {
     trees: HashMap<TreeId, TreeShared, Plain>,
     share: Share,
 }
 
 impl Trees {
-    pub(super) fn get(&self, tree: TreeId) -> Option<&TreeShared> {
+    pub(crate) fn get(&self, tree: TreeId) -> Option<&TreeShared> {
         self.trees.get(&tree)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&TreeId, &TreeShared)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&TreeId, &TreeShared)> {
         self.trees.iter()
     }
 
     /// How many trees have something in common.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.trees.len()
     }
 
     /// Gives an owner a range, and books it with what its owner's list took for it.
-    pub(super) fn add_range(
+    pub(crate) fn add_range(
         &mut self,
-        account: &Account,
+        memory: &LockMemory,
         tree: TreeId,
         (owner, level): (Owner, Level),
-        (span, listed_bytes): (&Span, usize),
+        (span, listed_bytes): (&KeySpan, usize),
     ) {
         let shared = self.trees.entry(tree).or_default();
         let before = shared.ranges.bytes();
         shared.ranges.add(owner, level, span);
         let after = shared.ranges.bytes();
-        self.share.add(account, after + listed_bytes);
-        self.share.subtract(account, before);
+        self.share.add(memory, after + listed_bytes);
+        self.share.subtract(memory, before);
     }
 
     /// Takes everything in some ranges from an owner.
-    pub(super) fn remove_ranges(
+    pub(crate) fn remove_ranges(
         &mut self,
-        account: &Account,
+        memory: &LockMemory,
         tree: TreeId,
         owner: Owner,
-        (pieces, listed_bytes): (&[Span], usize),
+        (pieces, listed_bytes): (&[KeySpan], usize),
     ) {
         let Some(shared) = self.trees.get_mut(&tree) else { return };
         let before = shared.ranges.bytes();
         pieces.iter().for_each(|piece| shared.ranges.remove(owner, piece));
         let after = shared.ranges.bytes();
-        self.share.add(account, after);
-        self.share.subtract(account, before + listed_bytes);
+        self.share.add(memory, after);
+        self.share.subtract(memory, before + listed_bytes);
         self.forget_if_empty(tree);
     }
 
-    pub(super) fn add_compressed(
+    pub(crate) fn add_compressed(
         &mut self,
-        account: &Account,
+        memory: &LockMemory,
         tree: TreeId,
         owner: Owner,
         hashes: &[(u64, LockMode)],
@@ -131,15 +131,15 @@ impl Trees {
         }
         let own = shared.compressed.iter_mut().find(|compressed| compressed.owner == owner);
         let new = own.map_or(0, |own| hashes.iter().filter(|(hash, mode)| own.insert(*hash, *mode)).count());
-        self.share.add(account, new * COMPRESSED_BYTES);
+        self.share.add(memory, new * COMPRESSED_BYTES);
     }
 
-    pub(super) fn remove_compressed(&mut self, account: &Account, tree: TreeId, owner: Owner) {
+    pub(crate) fn remove_compressed(&mut self, memory: &LockMemory, tree: TreeId, owner: Owner) {
         let Some(shared) = self.trees.get_mut(&tree) else { return };
         let is_own = |compressed: &&Compressed| compressed.owner == owner;
         let bytes = shared.compressed.iter().filter(is_own).map(Compressed::bytes).sum();
         shared.compressed.retain(|compressed| compressed.owner != owner);
-        self.share.subtract(account, bytes);
+        self.share.subtract(memory, bytes);
         self.forget_if_empty(tree);
     }
 

@@ -10,9 +10,9 @@
 //!   I3  In one place no two owners have levels that conflict: where another one has the records, a new range gets the
 //!       gap only.
 
-use super::key::{Cut, Span};
-use super::modes::Level;
-use super::Owner;
+use crate::txn::locks::key::{Cut, KeySpan};
+use crate::txn::locks::modes::Level;
+use crate::txn::locks::Owner;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -21,14 +21,14 @@ const CUT_BYTES: usize = std::mem::size_of::<(Cut, Vec<Cover>)>() * 3 / 2;
 
 /// What an owner has in some place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Cover {
-    pub(super) owner: Owner,
-    pub(super) level: Level,
+pub(crate) struct Cover {
+    pub(crate) owner: Owner,
+    pub(crate) level: Level,
 }
 
 /// See the module.
 #[derive(Default, Debug)]
-pub(super) struct Ranges {
+pub(crate) struct Ranges {
     cuts: BTreeMap<Cut, Vec<Cover>>,
     bytes: usize,
 }
@@ -38,17 +38,17 @@ fn cut_bytes(cut: &Cut, covers: &[Cover]) -> usize {
 }
 
 impl Ranges {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.cuts.is_empty()
     }
 
     /// Memory in use.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Memory that a range needs at most.
-    pub(super) fn bytes_for(&self, span: &Span) -> usize {
+    pub(crate) fn bytes_for(&self, span: &KeySpan) -> usize {
         let inside = self.cuts.range(&span.low..&span.high);
         let new = 2 * (CUT_BYTES + span.heap_bytes() + std::mem::size_of_val(self.at(&span.high)));
         new + inside.count() * std::mem::size_of::<Cover>()
@@ -60,7 +60,7 @@ impl Ranges {
     }
 
     /// What owners have at a key.
-    pub(super) fn covers(&self, key: &[u8]) -> &[Cover] {
+    pub(crate) fn covers(&self, key: &[u8]) -> &[Cover] {
         if self.cuts.is_empty() {
             return &[];
         }
@@ -68,14 +68,14 @@ impl Ranges {
     }
 
     /// Whether `owner` has at least `level` in all of a range.
-    pub(super) fn has(&self, owner: Owner, level: Level, span: &Span) -> bool {
+    pub(crate) fn has(&self, owner: Owner, level: Level, span: &KeySpan) -> bool {
         let has = |covers: &[Cover]| covers.iter().any(|cover| cover.owner == owner && cover.level >= level);
         let inside = (Bound::Excluded(&span.low), Bound::Excluded(&span.high));
         has(self.at(&span.low)) && self.cuts.range(inside).all(|(_, covers)| has(covers))
     }
 
     /// Gives `owner` a range (I2, I3).
-    pub(super) fn add(&mut self, owner: Owner, level: Level, span: &Span) {
+    pub(crate) fn add(&mut self, owner: Owner, level: Level, span: &KeySpan) {
         if self.lengthen(Cover { owner, level }, span) {
             return;
         }
@@ -92,13 +92,13 @@ impl Ranges {
     }
 
     /// Takes everything in a range from `owner`.
-    pub(super) fn remove(&mut self, owner: Owner, span: &Span) {
+    pub(crate) fn remove(&mut self, owner: Owner, span: &KeySpan) {
         self.change(span, |covers| covers.retain(|cover| cover.owner != owner));
     }
 
     /// Moves the end of a range of the same owner and level that ends where the new one begins, if there is nothing else
     /// in it: the steps of a scan. False when it is not so.
-    fn lengthen(&mut self, cover: Cover, span: &Span) -> bool {
+    fn lengthen(&mut self, cover: Cover, span: &KeySpan) -> bool {
         let mut before = self.cuts.range(..=&span.low).rev();
         let is_end = before.next().is_some_and(|(cut, covers)| *cut == span.low && covers.is_empty());
         if !is_end
@@ -117,7 +117,7 @@ impl Ranges {
         true
     }
 
-    fn change(&mut self, span: &Span, change: impl Fn(&mut Vec<Cover>)) {
+    fn change(&mut self, span: &KeySpan, change: impl Fn(&mut Vec<Cover>)) {
         if span.is_empty() {
             return;
         }
@@ -140,7 +140,7 @@ impl Ranges {
     }
 
     /// Removes the cuts in a range, and at its end, at which nothing changes (I1).
-    fn join(&mut self, span: &Span) {
+    fn join(&mut self, span: &KeySpan) {
         let before = (Bound::Unbounded, Bound::Excluded(&span.low));
         let mut last: &[Cover] = self.cuts.range(before).next_back().map_or(&[], |(_, covers)| covers);
         let mut same = Vec::new();
@@ -158,11 +158,11 @@ impl Ranges {
     }
 
     /// All ranges, each as long as it can be: owner, level, bounds.
-    pub(super) fn list(&self) -> Vec<(Owner, Level, Span)> {
+    pub(crate) fn list(&self) -> Vec<(Owner, Level, KeySpan)> {
         let mut open: BTreeMap<u64, (Level, Cut)> = BTreeMap::new();
         let mut list = Vec::new();
         let mut close = |owner: u64, (level, low): (Level, Cut), high: &Cut| {
-            list.push((Owner(owner), level, Span { low, high: high.clone() }));
+            list.push((Owner(owner), level, KeySpan { low, high: high.clone() }));
         };
         for (cut, covers) in &self.cuts {
             let goes_on = |owner: &u64, level: Level| {

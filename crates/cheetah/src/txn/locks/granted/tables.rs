@@ -1,9 +1,9 @@
 //! The locks of tables.
 
-use super::key::Plain;
-use super::modes::TableMode;
-use super::Owner;
 use crate::base::TableId;
+use crate::txn::locks::key::Plain;
+use crate::txn::locks::modes::TableMode;
+use crate::txn::locks::Owner;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ const UNUSED_COUNT: usize = 16;
 
 /// The locks of one table, and how many wait for it. Counts per mode tell about a conflict without a look at every holder.
 #[derive(Default, Debug)]
-pub(super) struct TableLocks {
+pub(crate) struct TableLocks {
     holders: HashMap<Owner, u8, Plain>,
     counts: [u32; TableMode::ALL.len()],
-    pub(super) waiters_count: u32,
+    pub(crate) waiters_count: u32,
 }
 
 /// The modes of a set.
@@ -27,16 +27,16 @@ fn modes(set: u8) -> impl Iterator<Item = TableMode> {
 
 impl TableLocks {
     /// The modes that `owner` has, as a set.
-    pub(super) fn modes_of(&self, owner: Owner) -> u8 {
+    pub(crate) fn modes_of(&self, owner: Owner) -> u8 {
         self.holders.get(&owner).copied().unwrap_or(0)
     }
 
-    pub(super) fn has(&self, owner: Owner, mode: TableMode) -> bool {
+    pub(crate) fn has(&self, owner: Owner, mode: TableMode) -> bool {
         self.modes_of(owner) & mode.given_by() != 0
     }
 
     /// Whether another owner has what conflicts.
-    pub(super) fn conflicts(&self, owner: Owner, mode: TableMode) -> bool {
+    pub(crate) fn conflicts(&self, owner: Owner, mode: TableMode) -> bool {
         let own = self.modes_of(owner);
         let others = |mode: &TableMode, count: u32| count > u32::from(own & mode.bit() != 0);
         let mut all = TableMode::ALL.iter().zip(self.counts);
@@ -44,7 +44,7 @@ impl TableLocks {
     }
 
     /// Gives the lock; true when the owner had none before.
-    pub(super) fn give(&mut self, owner: Owner, mode: TableMode) -> bool {
+    pub(crate) fn give(&mut self, owner: Owner, mode: TableMode) -> bool {
         let set = self.holders.entry(owner).or_default();
         let is_new = *set == 0;
         if *set & mode.bit() == 0 {
@@ -55,7 +55,7 @@ impl TableLocks {
     }
 
     /// Takes modes from an owner; true when it has none left.
-    pub(super) fn take(&mut self, owner: Owner, set: u8) -> bool {
+    pub(crate) fn take(&mut self, owner: Owner, set: u8) -> bool {
         let Some(held) = self.holders.get_mut(&owner) else { return false };
         let taken = *held & set;
         *held &= !set;
@@ -70,7 +70,7 @@ impl TableLocks {
     }
 
     /// All locks.
-    pub(super) fn holds(&self) -> impl Iterator<Item = (Owner, TableMode)> + '_ {
+    pub(crate) fn holds(&self) -> impl Iterator<Item = (Owner, TableMode)> + '_ {
         self.holders.iter().flat_map(|(owner, set)| modes(*set).map(|mode| (*owner, mode)))
     }
 
@@ -80,11 +80,11 @@ impl TableLocks {
 }
 
 /// The tables of one shard.
-pub(super) type TableShard = HashMap<TableId, TableLocks, Plain>;
+pub(crate) type TableShard = HashMap<TableId, TableLocks, Plain>;
 
 /// The locks of all tables.
 #[derive(Debug)]
-pub(super) struct Tables(Vec<Mutex<TableShard>>);
+pub(crate) struct Tables(Vec<Mutex<TableShard>>);
 
 impl Default for Tables {
     fn default() -> Self {
@@ -94,19 +94,19 @@ impl Default for Tables {
 
 impl Tables {
     /// The shard of a table, locked.
-    pub(super) fn lock(&self, table: TableId) -> MutexGuard<'_, TableShard> {
+    pub(crate) fn lock(&self, table: TableId) -> MutexGuard<'_, TableShard> {
         let at = table.0 as usize % SHARDS_COUNT;
         self.0.get(at).expect("the index is a remainder by their number").lock()
     }
 
     /// All shards, one after the other.
-    pub(super) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, TableShard>> {
+    pub(crate) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, TableShard>> {
         self.0.iter().map(Mutex::lock)
     }
 }
 
 /// Removes the entry of a table that nobody has and nobody waits for, unless there are few.
-pub(super) fn forget_if_unused(shard: &mut TableShard, table: TableId) {
+pub(crate) fn forget_if_unused(shard: &mut TableShard, table: TableId) {
     if shard.len() > UNUSED_COUNT && shard.get(&table).is_some_and(TableLocks::is_unused) {
         shard.remove(&table);
     }

@@ -1,20 +1,20 @@
 //! The locks of one record.
 
-use super::key::KeyBytes;
-use super::modes::LockMode;
-use super::Owner;
 use crate::base::{planted, TreeId};
+use crate::txn::locks::key::KeyBytes;
+use crate::txn::locks::modes::LockMode;
+use crate::txn::locks::Owner;
 
 /// Memory of a record in its map, which is two thirds full on average.
-pub(super) const POINT_BYTES: usize = (std::mem::size_of::<(u64, Point)>() + 1) * 3 / 2;
+pub(crate) const POINT_BYTES: usize = (std::mem::size_of::<(u64, Point)>() + 1) * 3 / 2;
 /// Memory of an owner of it, with its place in the owner's list.
-pub(super) const HOLD_BYTES: usize = 16;
+pub(crate) const HOLD_BYTES: usize = 16;
 
 /// One owner's lock. It counts how often its owner has asked for it, in each mode, so that a row that an earlier
 /// request has locked too does not go with the last one. A count at its end stays there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Hold {
-    pub(super) owner: Owner,
+pub(crate) struct Hold {
+    pub(crate) owner: Owner,
     shared_count: u8,
     exclusive_count: u8,
 }
@@ -45,8 +45,8 @@ impl Hold {
         }
     }
 
-    /// None once all requests are rolled back.
-    pub(super) fn mode(&self) -> Option<LockMode> {
+    /// None once all requests are withdrawn.
+    pub(crate) fn mode(&self) -> Option<LockMode> {
         match (self.shared_count, self.exclusive_count) {
             (0, 0) => None,
             (_, 0) => Some(LockMode::Shared),
@@ -61,21 +61,21 @@ struct More(Vec<Hold>);
 
 /// The locks of a record, and how many wait for it.
 #[derive(Debug)]
-pub(super) struct Point {
-    pub(super) tree: TreeId,
-    pub(super) waiters_count: u32,
-    pub(super) key: KeyBytes,
+pub(crate) struct Point {
+    pub(crate) tree: TreeId,
+    pub(crate) waiters_count: u32,
+    pub(crate) key: KeyBytes,
     first: Option<Hold>,
     more: Option<Box<More>>,
 }
 
 impl Point {
     /// Of nobody.
-    pub(super) fn new(tree: TreeId, key: KeyBytes) -> Self {
+    pub(crate) fn new(tree: TreeId, key: KeyBytes) -> Self {
         Self { tree, waiters_count: 0, key, first: None, more: None }
     }
 
-    pub(super) fn holds(&self) -> impl Iterator<Item = &Hold> {
+    pub(crate) fn holds(&self) -> impl Iterator<Item = &Hold> {
         self.first.iter().chain(self.more.iter().flat_map(|more| more.0.iter()))
     }
 
@@ -84,17 +84,17 @@ impl Point {
         self.first.iter_mut().chain(more).find(|hold| hold.owner == owner)
     }
 
-    pub(super) fn mode_of(&self, owner: Owner) -> Option<LockMode> {
+    pub(crate) fn mode_of(&self, owner: Owner) -> Option<LockMode> {
         self.holds().find(|hold| hold.owner == owner).and_then(Hold::mode)
     }
 
     /// Counts a request of an owner that has the lock; false when it has none.
-    pub(super) fn count(&mut self, owner: Owner, mode: LockMode) -> bool {
+    pub(crate) fn count(&mut self, owner: Owner, mode: LockMode) -> bool {
         self.hold_mut(owner).map(|hold| hold.count(mode)).is_some()
     }
 
     /// Gives the lock; true when the owner had none before.
-    pub(super) fn give(&mut self, owner: Owner, mode: LockMode) -> bool {
+    pub(crate) fn give(&mut self, owner: Owner, mode: LockMode) -> bool {
         if self.count(owner, mode) {
             return false;
         }
@@ -106,8 +106,8 @@ impl Point {
         true
     }
 
-    /// Takes one request back; true when the owner has lost something by that.
-    pub(super) fn roll_back(&mut self, owner: Owner, mode: LockMode) -> bool {
+    /// Withdraws one request; true when the owner has lost something by that.
+    pub(crate) fn withdraw(&mut self, owner: Owner, mode: LockMode) -> bool {
         let Some(hold) = self.hold_mut(owner) else { return false };
         let before = hold.mode();
         match planted::is_on("locks: give back all requests for a row") {
@@ -122,7 +122,7 @@ impl Point {
     }
 
     /// Takes everything from the owner; whether it had something.
-    pub(super) fn remove(&mut self, owner: Owner) -> bool {
+    pub(crate) fn remove(&mut self, owner: Owner) -> bool {
         let next = match &mut self.more {
             None => None,
             Some(more) => {
@@ -142,12 +142,12 @@ impl Point {
     }
 
     /// Whether nobody has it and nobody waits.
-    pub(super) fn is_unused(&self) -> bool {
+    pub(crate) fn is_unused(&self) -> bool {
         self.first.is_none() && self.waiters_count == 0
     }
 
     /// Its mode, when `owner` alone has it and nobody waits.
-    pub(super) fn mode_of_only(&self, owner: Owner) -> Option<LockMode> {
+    pub(crate) fn mode_of_only(&self, owner: Owner) -> Option<LockMode> {
         let is_shared = self.more.as_ref().is_some_and(|more| !more.0.is_empty());
         let only = self.first.filter(|hold| hold.owner == owner && !is_shared && self.waiters_count == 0);
         only.and_then(|hold| hold.mode())

@@ -1,11 +1,10 @@
 //! What each owner has, so that all of it can be released in time proportional to it.
 
-use super::key::{mix, shard_index, Plain, Span};
-use super::listing::LockSummary;
 use super::point::{HOLD_BYTES, POINT_BYTES};
 use super::shared::COMPRESSED_BYTES;
-use super::Owner;
 use crate::base::{TableId, TreeId};
+use crate::txn::locks::key::{mix, shard_index, KeySpan, Plain};
+use crate::txn::locks::Owner;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
@@ -20,32 +19,45 @@ const SPARE_TREES: usize = 4;
 /// How far back in its list an unlocked record is looked for; one further back is skipped at the release.
 const UNLOCKED_WITHIN: usize = 8;
 /// Memory of a range in its owner's list.
-pub(super) fn piece_bytes(piece: &Span) -> usize {
-    std::mem::size_of::<Span>() * 3 / 2 + piece.heap_bytes()
+pub(crate) fn piece_bytes(piece: &KeySpan) -> usize {
+    std::mem::size_of::<KeySpan>() * 3 / 2 + piece.heap_bytes()
+}
+
+/// How much an owner has.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LockSummary {
+    /// Tables.
+    pub tables: usize,
+    /// Records, besides those in ranges.
+    pub records: usize,
+    /// Ranges, as they were asked for.
+    pub ranges: usize,
+    /// About how much memory that takes, in bytes.
+    pub bytes: usize,
 }
 
 /// What an owner has on one tree.
 #[derive(Default, Debug)]
-pub(super) struct OnTree {
-    pub(super) tree: TreeId,
+pub(crate) struct OnTree {
+    pub(crate) tree: TreeId,
     /// Hashes of records; one that was unlocked may still be here.
-    pub(super) points: Vec<u64>,
+    pub(crate) points: Vec<u64>,
     /// Together they cover all its ranges.
-    pub(super) pieces: Vec<Span>,
+    pub(crate) pieces: Vec<KeySpan>,
     /// Memory that was booked for them.
-    pub(super) pieces_bytes: usize,
-    pub(super) is_compressed: bool,
+    pub(crate) pieces_bytes: usize,
+    pub(crate) is_compressed: bool,
     /// How many points make a compression worth while.
     compress_at: usize,
 }
 
 /// What an owner has.
 #[derive(Default, Debug)]
-pub(super) struct Owned {
-    pub(super) trees: Vec<OnTree>,
-    pub(super) tables: Vec<TableId>,
+pub(crate) struct Owned {
+    pub(crate) trees: Vec<OnTree>,
+    pub(crate) tables: Vec<TableId>,
     /// Whether a request of it is queued.
-    pub(super) is_queued: bool,
+    pub(crate) is_queued: bool,
     compressed_count: usize,
     /// Empty lists for the next trees.
     unused: Vec<OnTree>,
@@ -93,14 +105,14 @@ impl Owned {
     }
 
     /// How many locks it has.
-    pub(super) fn locks_count(&self) -> usize {
+    pub(crate) fn locks_count(&self) -> usize {
         let rows = self.trees.iter().map(|on| on.points.len() + on.pieces.len()).sum::<usize>();
         rows + self.tables.len() + self.compressed_count
     }
 }
 
 /// Lengthens the last piece by one that touches it; false when there is none.
-fn lengthen(pieces: &mut [Span], piece: &Span) -> bool {
+fn lengthen(pieces: &mut [KeySpan], piece: &KeySpan) -> bool {
     let Some(last) = pieces.last_mut() else { return false };
     if last.high == piece.low {
         last.high = piece.high.clone();
@@ -121,13 +133,13 @@ struct Shard {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Owners {
+pub(crate) struct Owners {
     shards: Vec<Mutex<Shard>>,
     compress_at: usize,
 }
 
 impl Owners {
-    pub(super) fn new(compress_at: usize) -> Self {
+    pub(crate) fn new(compress_at: usize) -> Self {
         let compress_at = compress_at.max(2);
         Self { shards: (0..SHARDS_COUNT).map(|_| Mutex::default()).collect(), compress_at }
     }
@@ -143,7 +155,7 @@ impl Owners {
     }
 
     /// Lists a record's lock; whether compressing them is worth while now.
-    pub(super) fn add_point(&self, owner: Owner, tree: TreeId, hash: u64) -> bool {
+    pub(crate) fn add_point(&self, owner: Owner, tree: TreeId, hash: u64) -> bool {
         self.with(owner, |owned| {
             owned.on(tree, self.compress_at).is_some_and(|on| {
                 on.points.push(hash);
@@ -153,14 +165,14 @@ impl Owners {
     }
 
     /// Whether compressing the records on a tree is worth while.
-    pub(super) fn is_long(&self, owner: Owner, tree: TreeId) -> bool {
+    pub(crate) fn is_long(&self, owner: Owner, tree: TreeId) -> bool {
         let shard = self.shard(owner).lock();
         let on = shard.owners.get(&owner).and_then(|owned| owned.trees.iter().rfind(|on| on.tree == tree));
         on.is_some_and(|on| on.points.len() > on.compress_at)
     }
 
     /// Takes a record that was unlocked off the list, if it is among the last ones.
-    pub(super) fn remove_point(&self, owner: Owner, tree: TreeId, hash: u64) {
+    pub(crate) fn remove_point(&self, owner: Owner, tree: TreeId, hash: u64) {
         self.if_known(owner, |owned| {
             let on = owned.trees.iter_mut().rfind(|on| on.tree == tree);
             let Some(on) = on else { return };
@@ -173,7 +185,7 @@ impl Owners {
     }
 
     /// Lists a range. Returns the memory to be booked for that.
-    pub(super) fn add_piece(&self, owner: Owner, tree: TreeId, piece: &Span) -> usize {
+    pub(crate) fn add_piece(&self, owner: Owner, tree: TreeId, piece: &KeySpan) -> usize {
         self.with(owner, |owned| {
             let Some(on) = owned.on(tree, self.compress_at) else { return 0 };
             if lengthen(&mut on.pieces, piece) {
@@ -187,23 +199,23 @@ impl Owners {
     }
 
     /// Lists a table.
-    pub(super) fn add_table(&self, owner: Owner, table: TableId) {
+    pub(crate) fn add_table(&self, owner: Owner, table: TableId) {
         self.with(owner, |owned| owned.tables.push(table));
     }
 
     /// The tables of which the owner has locks.
-    pub(super) fn tables(&self, owner: Owner) -> Vec<TableId> {
+    pub(crate) fn tables(&self, owner: Owner) -> Vec<TableId> {
         let shard = self.shard(owner).lock();
         shard.owners.get(&owner).map_or_else(Vec::new, |owned| owned.tables.clone())
     }
 
     /// Takes a table off the list.
-    pub(super) fn remove_table(&self, owner: Owner, table: TableId) {
+    pub(crate) fn remove_table(&self, owner: Owner, table: TableId) {
         self.if_known(owner, |owned| owned.tables.retain(|other| *other != table));
     }
 
     /// Notes whether a request of an owner is queued.
-    pub(super) fn set_queued(&self, owner: Owner, is_queued: bool) {
+    pub(crate) fn set_queued(&self, owner: Owner, is_queued: bool) {
         match is_queued {
             true => self.with(owner, |owned| owned.is_queued = true),
             false => self.if_known(owner, |owned| owned.is_queued = false),
@@ -217,7 +229,7 @@ impl Owners {
     }
 
     /// Forgets an owner that has nothing.
-    pub(super) fn forget_if_unused(&self, owner: Owner) {
+    pub(crate) fn forget_if_unused(&self, owner: Owner) {
         let mut shard = self.shard(owner).lock();
         let is_unused = |owned: &Owned| owned.locks_count() == 0 && !owned.is_queued;
         if shard.owners.get(&owner).is_some_and(|owned| is_unused(owned)) {
@@ -225,23 +237,23 @@ impl Owners {
         }
     }
 
-    pub(super) fn locks_count(&self, owner: Owner) -> usize {
+    pub(crate) fn locks_count(&self, owner: Owner) -> usize {
         self.shard(owner).lock().owners.get(&owner).map_or(0, |owned| owned.locks_count())
     }
 
     /// What an owner has.
-    pub(super) fn summary(&self, owner: Owner) -> LockSummary {
+    pub(crate) fn summary(&self, owner: Owner) -> LockSummary {
         self.shard(owner).lock().owners.get(&owner).map_or_else(LockSummary::default, |owned| owned.summary())
     }
 
     /// The trees on which an owner has something.
-    pub(super) fn trees(&self, owner: Owner) -> Vec<TreeId> {
+    pub(crate) fn trees(&self, owner: Owner) -> Vec<TreeId> {
         let shard = self.shard(owner).lock();
         shard.owners.get(&owner).map_or_else(Vec::new, |owned| owned.trees.iter().map(|on| on.tree).collect())
     }
 
     /// The listed records on a tree but the newest one, taken off the list.
-    pub(super) fn take_points(&self, owner: Owner, tree: TreeId) -> Vec<u64> {
+    pub(crate) fn take_points(&self, owner: Owner, tree: TreeId) -> Vec<u64> {
         self.with(owner, |owned| {
             let Some(on) = owned.on(tree, self.compress_at) else { return Vec::new() };
             let newest = on.points.pop();
@@ -250,7 +262,7 @@ impl Owners {
     }
 
     /// The listed ranges with the memory booked for them, taken off the list.
-    pub(super) fn take_pieces(&self, owner: Owner) -> Vec<(TreeId, Vec<Span>, usize)> {
+    pub(crate) fn take_pieces(&self, owner: Owner) -> Vec<(TreeId, Vec<KeySpan>, usize)> {
         let mut shard = self.shard(owner).lock();
         let trees = shard.owners.get_mut(&owner).into_iter().flat_map(|owned| &mut owned.trees);
         let with_ranges = trees.filter(|on| !on.pieces.is_empty());
@@ -260,7 +272,7 @@ impl Owners {
     }
 
     /// Lists again what could not be compressed, and notes how many were.
-    pub(super) fn give_back(&self, owner: Owner, tree: TreeId, kept: &[u64], compressed_count: usize) {
+    pub(crate) fn give_back(&self, owner: Owner, tree: TreeId, kept: &[u64], compressed_count: usize) {
         self.with(owner, |owned| {
             owned.compressed_count += compressed_count;
             let compress_at = self.compress_at;
@@ -272,12 +284,12 @@ impl Owners {
     }
 
     /// Everything of an owner, which has nothing listed from then on.
-    pub(super) fn take(&self, owner: Owner) -> Option<Box<Owned>> {
+    pub(crate) fn take(&self, owner: Owner) -> Option<Box<Owned>> {
         self.shard(owner).lock().owners.remove(&owner)
     }
 
     /// Keeps the memory of a list whose locks are released.
-    pub(super) fn recycle(&self, owner: Owner, mut owned: Box<Owned>) {
+    pub(crate) fn recycle(&self, owner: Owner, mut owned: Box<Owned>) {
         owned.clear();
         let mut shard = self.shard(owner).lock();
         if shard.spare.len() < SPARE_COUNT {

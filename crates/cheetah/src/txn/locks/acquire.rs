@@ -1,0 +1,102 @@
+//! The lock table: requests.
+
+use super::grant::{Tried, Turn};
+use super::key::KeySpan;
+use super::lock_table::LockTable;
+use super::modes::Level;
+use super::request::{wanted, Answer, Lock, Wait, Want};
+use super::ticket::{Outcome, Ticket};
+use super::Owner;
+use crate::base::{Error, Result, TreeId};
+
+impl LockTable {
+    /// Asks for a lock. Does not block. `Deadlock` when the request would close a cycle of waiters and its owner is the one to be
+    /// given up ([`Deadlock::victim`](super::Deadlock::victim)); `LockTableFull` when there is no room for it. After an error the owner has what it had before.
+    pub fn request(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
+        match self.request_once(owner, lock, wait) {
+            Err(Error::LockTableFull) => {
+                self.compress_all(owner);
+                self.request_once(owner, lock, wait)
+            }
+            answer => answer,
+        }
+    }
+
+    fn request_once(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
+        match lock {
+            Lock::Gap { tree, range, mode } => {
+                self.request_range(owner, tree, &KeySpan::new(range), Level::gap(mode))
+            }
+            Lock::Range { tree, range, mode } => {
+                self.request_range(owner, tree, &KeySpan::new(range), Level::next_key(mode))
+            }
+            other => match wanted(other) {
+                Some(want) => self.request_want(owner, &want, wait),
+                None => Ok(Answer::AlreadyHeld),
+            },
+        }
+    }
+
+    fn request_want(&self, owner: Owner, want: &Want, wait: Wait) -> Result<Answer> {
+        match self.try_want(owner, want, Turn::Now)? {
+            Tried::Blocked { .. } => self.request_behind(owner, want, wait),
+            tried => Ok(self.answer_of(owner, want, &tried)),
+        }
+    }
+
+    fn answer_of(&self, owner: Owner, want: &Want, tried: &Tried) -> Answer {
+        match (tried, want) {
+            (Tried::AlreadyHeld, _) => return Answer::AlreadyHeld,
+            (Tried::Granted { is_long: true }, Want::Row(request)) => self.compress(owner, request.tree),
+            _ => {}
+        }
+        Answer::Granted
+    }
+
+    /// Once more, with a look at who waits; and queues the request if it must.
+    fn request_behind(&self, owner: Owner, want: &Want, wait: Wait) -> Result<Answer> {
+        let mut waits = self.waits.lock();
+        debug_assert!(!waits.is_waiting(owner), "an owner waits for one thing at a time");
+        let turn = match wait {
+            Wait::Queue { .. } => Turn::Last(&waits),
+            Wait::Never => Turn::At(&waits, waits.now()),
+        };
+        let tried = self.try_want(owner, want, turn)?;
+        let (Tried::Blocked { upgrades }, Wait::Queue { undo_records_count }) = (&tried, wait) else {
+            drop(waits);
+            let is_blocked = matches!(tried, Tried::Blocked { .. });
+            return Ok(if is_blocked { Answer::Refused } else { self.answer_of(owner, want, &tried) });
+        };
+        let slot = waits.push(owner, undo_records_count, want.clone(), *upgrades);
+        self.owners.set_queued(owner, true);
+        if self.resolve_deadlocks(&mut waits, owner) {
+            return Err(Error::Deadlock);
+        }
+        let ticket = Ticket { owner, slot };
+        Ok(if ticket.is_granted() { Answer::Granted } else { Answer::Wait(ticket) })
+    }
+
+    fn request_range(&self, owner: Owner, tree: TreeId, span: &KeySpan, level: Level) -> Result<Answer> {
+        if span.is_empty() {
+            return Ok(Answer::AlreadyHeld);
+        }
+        let shard = self.tree_shard(tree);
+        let mut trees = shard.trees.write();
+        if trees.get(tree).is_some_and(|shared| shared.ranges.has(owner, level, span)) {
+            return Ok(Answer::AlreadyHeld);
+        }
+        self.check_room_for_range(&trees, tree, span)?;
+        self.add_range(&mut trees, owner, tree, level, span);
+        Ok(Answer::Granted)
+    }
+
+    /// Withdraws a queued request. None when that is done, or else the answer that it has got meanwhile.
+    pub fn cancel(&self, ticket: &Ticket) -> Option<Outcome> {
+        let mut waits = self.waits.lock();
+        if let Some(outcome) = ticket.outcome() {
+            return Some(outcome);
+        }
+        self.withdraw(&mut waits, ticket.owner);
+        None
+    }
+}

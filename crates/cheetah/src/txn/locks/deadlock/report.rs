@@ -1,0 +1,81 @@
+//! What is told about a deadlock, and about whoever keeps a request waiting.
+
+use crate::txn::locks::locked_on::LockedOn;
+use crate::txn::locks::modes::TableMode;
+use crate::txn::locks::Owner;
+use std::fmt;
+
+/// A circle of waiters, as it was found.
+#[derive(Clone, Debug)]
+pub struct Deadlock {
+    /// Its number, counted from the start.
+    pub number: u64,
+    /// Each waits for the next one, and the last for the first, who has just begun to wait.
+    pub members: Vec<DeadlockMember>,
+    /// Whose request was given up: of those who need not be spared ([`LockTable::choose_victims`]), and of them with the least weight,
+    /// the one who has begun to wait, or else any. Who would be given up for nothing, as another victim is in his circle too, is none.
+    pub victim: Owner,
+}
+
+/// One who waits in a circle.
+#[derive(Clone, Debug)]
+pub struct DeadlockMember {
+    /// Who.
+    pub owner: Owner,
+    /// How much he would lose: undo records, and locks.
+    pub weight: u64,
+    /// What he waits for, and how he wants it.
+    pub waits_for: (LockedOn, TableMode),
+    /// What the next one has of it.
+    pub blocked_by: Blocking,
+}
+
+/// What keeps a request waiting.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Blocking {
+    /// Whose it is.
+    pub owner: Owner,
+    /// How he has it, or wants it.
+    pub mode: TableMode,
+    /// In which way.
+    pub kind: BlockingKind,
+}
+
+/// In which way somebody keeps a request waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockingKind {
+    /// By a lock of the record or the table.
+    Lock,
+    /// By a range in which the key lies.
+    Range,
+    /// By a request that was made before.
+    EarlierRequest,
+}
+
+impl fmt::Display for BlockingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BlockingKind::Lock => "has it",
+            BlockingKind::Range => "has a range around it",
+            BlockingKind::EarlierRequest => "has asked for it before",
+        })
+    }
+}
+
+impl fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, member) in self.members.iter().enumerate() {
+            let DeadlockMember { owner, weight, waits_for: (on, mode), blocked_by } = member;
+            writeln!(
+                f,
+                "({}) owner {}, weight {weight}, waits for {} on {on}",
+                at + 1,
+                owner.0,
+                mode.name()
+            )?;
+            let Blocking { owner, mode, kind } = blocked_by;
+            writeln!(f, "    owner {} {kind}: {}", owner.0, mode.name())?;
+        }
+        write!(f, "owner {} is rolled back", self.victim.0)
+    }
+}

@@ -1,0 +1,26 @@
+//! Whom a deadlock must spare: the caller's choice between two.
+
+use crate::txn::locks::Owner;
+use std::fmt;
+use std::sync::OnceLock;
+
+/// See `LockTable::choose_victims`.
+type Choice = Box<dyn Fn(Owner, Owner) -> Option<Owner> + Send + Sync>;
+
+/// The caller's choice, if it has made one.
+#[derive(Default)]
+pub(crate) struct VictimChoice(pub(super) OnceLock<Choice>);
+
+impl fmt::Debug for VictimChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VictimChoice").finish_non_exhaustive()
+    }
+}
+
+impl VictimChoice {
+    /// Whether `owner` is to be spared, because `other` must be given up before it.
+    pub(super) fn spares(&self, owner: Owner, other: Owner) -> bool {
+        let choice = self.0.get().filter(|_| owner != other);
+        choice.is_some_and(|choice| choice(owner, other) == Some(other))
+    }
+}

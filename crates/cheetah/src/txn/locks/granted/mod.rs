@@ -1,0 +1,10 @@
+//! What is granted, by what it is on: records by a hash of their keys, ranges of keys, whole tables; and by owner.
+//!
+//! Nothing here decides whether a lock may be granted; that is [`super::grant`]'s.
+
+pub(super) mod owners;
+pub(super) mod point;
+pub(super) mod ranges;
+pub(super) mod shared;
+pub(super) mod stripe;
+pub(super) mod tables;
