@@ -214,7 +214,7 @@ fn redo_on_several_threads_leaves_what_redo_on_one_leaves() {
         }
     }
     for mark in [
-        "redo waited for another lane",
+        "redo waited for another worker",
         "redo purges",
         "row operation redone for good",
         "undo redone",

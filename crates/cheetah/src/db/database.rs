@@ -6,7 +6,7 @@ use super::threads::{crew, Threads};
 use super::{statistics, Transaction};
 use crate::base::{Config, Health, Result};
 use crate::check::{self, CheckReport, ExpectedEntries};
-use crate::recovery::{self, Rest};
+use crate::recovery::{self, Cleanup};
 use crate::table::core::Core;
 use crate::table::{alter, ddl, Alteration, Table, TableSpec};
 use cheetah_io::{Clock, DirLock, Disk};
@@ -67,21 +67,21 @@ impl Db {
     /// last time. Blocks until everything committed is there and nothing else. Sizes that are fixed at creation
     /// are taken from the database, not from `config`.
     pub fn open(env: Env, config: Config) -> Result<Self> {
-        Self::open_with(env, &config, Rest::Now)
+        Self::open_with(env, &config, Cleanup::Now)
     }
 
     /// As [`open`](Self::open), but returns as soon as everything committed is there: transactions that were open at a crash
     /// are rolled back by the background, and until then keep locked what they have changed. For callers who start its
     /// threads, or run its steps.
     pub fn open_early(env: Env, config: Config) -> Result<Self> {
-        Self::open_with(env, &config, Rest::Later)
+        Self::open_with(env, &config, Cleanup::Later)
     }
 
-    fn open_with(env: Env, config: &Config, rest: Rest) -> Result<Self> {
+    fn open_with(env: Env, config: &Config, cleanup: Cleanup) -> Result<Self> {
         let lock = lock_directory(&*env.disk)?;
         let uuid = env.clock.unique();
         let crew = crew(config.redo_threads);
-        let core = Arc::new(recovery::open(env.disk, env.clock, config, uuid, rest, crew)?);
+        let core = Arc::new(recovery::open(env.disk, env.clock, config, uuid, cleanup, crew)?);
         statistics::load(&core)?;
         let background = Arc::new(Background::new(Arc::clone(&core)));
         let last_output = LastOutput::new(core.clock.now_ns());

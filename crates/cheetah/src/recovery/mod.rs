@@ -1,8 +1,16 @@
-//! Startup recovery: its last epoch, the log since then, and rolling back what was not committed.
+//! Startup recovery: the last epoch, the log since then, and what to do with transactions that have not ended.
+//!
+//! `open` wires the engine and loads the epoch. `redo` reads the log, looking ahead in a `window`, and
+//! applies it: by an `applier` of its own, or through the `dispatcher` to the `workers`, which run on
+//! the threads of a `crew`.
 
-mod lanes;
+mod applier;
+mod crew;
+mod dispatcher;
 mod open;
 mod redo;
 mod window;
+mod workers;
 
-pub(crate) use open::{open, Crew, Rest};
+pub(crate) use crew::Crew;
+pub(crate) use open::{open, Cleanup};

@@ -1,16 +1,23 @@
-//! Opening and creating a database.
+//! Startup recovery: opens a database, and creates it when there is none.
 //!
-//! Order: lock the directory; page map and control file (a new incarnation is durable now); segments; pool; the
-//! state of the epoch; redo; the log goes on in a new file; transactions that have not ended get owners, and their
-//! tables are locked. Then either they are rolled back, what others have left is purged, and there is a checkpoint; or all of that
-//! is left to the background. Nobody is served before the locks are there, so nobody changes a row that is still to be rolled back,
-//! and consistent reads do not see it (S7).
+//! The steps, in order:
+//! 1. Lock the directory; open the page map and the control file. A new incarnation is durable now.
+//! 2. Open the segments, the pool and the state of the last epoch.
+//! 3. Redo; then the log goes on in a new file.
+//! 4. Transactions that have not ended get owners, and their tables are locked.
+//! 5. Roll these transactions back, purge what others have left, and make a checkpoint; or leave all
+//!    of that to the background.
+//!
+//! Nobody is served before step 4. So nobody changes a row that is still to be rolled back, and
+//! consistent reads do not see it (S7).
 
+use super::crew::Crew;
 use super::redo;
-use crate::base::{planted, Config, Epoch, Health, Result, TreeId};
+use crate::base::{planted, Config, Epoch, Health, PageId, Result, TreeId};
 use crate::checkpoint::{CheckpointParts, Checkpointer};
 use crate::durable::Durable;
 use crate::format::image::Compression;
+use crate::format::location::MapEntry;
 use crate::format::row::RowShape;
 use crate::format::state::State;
 use crate::log::{replay, Log, LogSetup};
@@ -37,24 +44,11 @@ use std::sync::{Arc, OnceLock};
 
 /// When open transactions are rolled back, and what others have left is purged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Rest {
-    /// Before the startup ends.
+pub(crate) enum Cleanup {
+    /// Before startup recovery ends.
     Now,
     /// In the background.
     Later,
-}
-
-/// What each thread of a [`Crew`] does, by its number.
-pub(crate) type Serve<'s> = &'s (dyn Fn(usize) + Sync);
-
-/// Threads for the time of a startup.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Crew {
-    /// How many there may be; below two there are none.
-    pub(crate) threads: usize,
-    /// Runs the first function with each number below `threads`, on a thread of its own; beside them, on the caller's,
-    /// the second one with the number of threads that could be started, which are the first ones. Returns when all have ended.
-    pub(crate) run: fn(usize, Serve<'_>, &mut dyn FnMut(usize)),
 }
 
 /// Opens the database on `disk`, creating it when there is none, and recovers it.
@@ -63,7 +57,7 @@ pub(crate) fn open(
     clock: Arc<dyn Clock>,
     config: &Config,
     uuid: [u8; 16],
-    rest: Rest,
+    cleanup: Cleanup,
     crew: Crew,
 ) -> Result<Core> {
     config.validate()?;
@@ -71,6 +65,7 @@ pub(crate) fn open(
     let durable = Arc::new(Durable::new(disk, Arc::clone(&health)));
     let Opened { store, identity, config, epoch, first_epoch, next_segment, .. } =
         MapStore::open(Arc::clone(&durable), config, uuid)?;
+    let budget = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
     let segments = Arc::new(Segments::open(Arc::clone(&durable), &config, identity, next_segment)?);
     let mut entries = HashMap::new();
     let state = store.load(&mut |page, entry| match entry {
@@ -78,26 +73,34 @@ pub(crate) fn open(
         None => drop(entries.remove(&page)),
     })?;
     entries.values().for_each(|entry| segments.retain(&entry.location));
+    // The pool copies the entries into its page table: until then the map is in memory twice.
+    let entries_memory = budget.reserve(MemoryUse::Redo, entries_bytes(&entries));
     let pool = Pool::open(
         &config,
         Arc::clone(&health),
         Arc::clone(&clock),
-        Arc::new(MemoryBudget::new(config.buffer_pool_bytes)),
+        Arc::clone(&budget),
         Arc::clone(&segments),
         first_epoch,
         entries,
     );
+    drop(entries_memory);
     segments.loaded(epoch)?;
     register_own_trees(&pool);
     let setup = LogSetup::new(&config, Arc::clone(&durable), identity);
     let parts = Parts { health, durable, clock, config, pool, store, setup };
     let core = match epoch {
         Epoch(0) => parts.create()?,
-        _ => parts.recover(&State::decode(&state)?, rest, crew)?,
+        _ => parts.recover(&State::decode(&state)?, cleanup, crew)?,
     };
     core.checkpointer.startup_has_ended();
     core.is_serving.store(true, Relaxed);
     Ok(core)
+}
+
+/// Memory of a hash map, with a byte of its own for each slot; one slot in eight stays empty.
+fn entries_bytes(entries: &HashMap<PageId, MapEntry>) -> usize {
+    entries.capacity() * (size_of::<(PageId, MapEntry)>() + 1) * 8 / 7
 }
 
 struct Parts {
@@ -121,8 +124,8 @@ impl Parts {
         Ok(core)
     }
 
-    /// The last epoch and redo; and the rest, with an epoch of the result.
-    fn recover(self, state: &State, rest: Rest, crew: Crew) -> Result<Core> {
+    /// Redo on top of the last epoch, and the cleanup when it is wanted now.
+    fn recover(self, state: &State, cleanup: Cleanup, crew: Crew) -> Result<Core> {
         self.pool.adopt_dictionaries(&state.dictionaries);
         let catalog = Catalog::open(&self.pool, state)?;
         self.pool.load_primers();
@@ -136,10 +139,10 @@ impl Parts {
         redo::finish(&core)?;
         shadow::drop_lost(&core)?;
         core.catalog.settle_counts(&core.active.slots());
-        match rest {
-            Rest::Now => finish(&core)?,
+        match cleanup {
+            Cleanup::Now => finish(&core)?,
             // Each startup adds a file to the map, and there may be only so many.
-            Rest::Later => drop(core.checkpointer.merge_map_if_due()?),
+            Cleanup::Later => drop(core.checkpointer.merge_map_if_due()?),
         }
         Ok(core)
     }

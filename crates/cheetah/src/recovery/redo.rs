@@ -1,165 +1,64 @@
-//! Executing the logged operations again, through the ordinary code, on top of an epoch.
+//! Executes the logged operations again, through the ordinary code, on top of an epoch.
 //!
-//! The thread that opens the database reads the log. It applies the records itself, or deals row operations and pieces of large
-//! values out to the threads of [`super::lanes`], which keep the order of what belongs together.
+//! The thread that opens the database reads the log. It applies the records itself, or the
+//! [`super::dispatcher`] hands row operations and pieces of large values out to the [`super::workers`],
+//! which keep the order of what belongs together.
 //!
 //! Invariants
-//!   I1  The epoch and its state are exactly what was there at the state's position in the log; each record
-//!       from there on is applied once, and after all records before it that it rests on: those of its transaction and of
-//!       its keys, and for everything but row operations all of them. So every step finds what it found the first time.
-//!   I2  Nothing is logged, and no epoch is committed before redo is done: a crash on the way starts over from the
-//!       same epoch.
-//!   I3  Undo records are appended as in the first run, maybe to other places; their numbers are the same, so UNDO
-//!       finds its record by number.
-//!   I4  Damage of a page of a table quarantines the table (N3): from then on nothing is done to it, and its undo records
-//!       take nothing back. All other errors refuse the startup.
-//!   I5  Transactions end in the order of the log: so stamps are those of the first run. An end waits for the operations of its
-//!       transaction only; what comes behind it in the log need not wait for it, as only purge and readers ask for outcomes, and
-//!       the purge that redo does comes after.
-//!   I6  What a transaction does whose commit lies within the [`Window`], with nothing rolled back, leaves no undo records, versions and delete
-//!       marks, unless large values are involved: nobody will ask for them. So there are only undo records of others
-//!       whose numbers matter (I3).
+//!   I1  The epoch and its state are exactly what was there at the state's position in the log. Each
+//!       record from there on is applied once, and after all records before it that it rests on: those
+//!       of its transaction and of its keys, and for everything but row operations all of them. So every
+//!       step finds what it found the first time.
+//!   I2  Nothing is logged, and no epoch is committed before redo is done: a crash on the way starts over
+//!       from the same epoch.
+//!   I3  Undo records are appended as in the first run, maybe to other places; their numbers are the
+//!       same, so UNDO finds its record by number.
+//!   I4  Damage of a page of a table quarantines the table (N3): from then on nothing is done to it, and
+//!       its undo records roll nothing back. All other errors end startup recovery.
+//!   I5  Transactions end in the order of the log: so stamps are those of the first run. An end waits for
+//!       the operations of its transaction only. What comes behind it in the log need not wait for it:
+//!       only purge and readers ask for outcomes, and the purge that redo does comes after.
+//!   I6  A transaction whose commit lies within the [`Window`], with nothing rolled back, leaves no undo
+//!       records, versions and delete marks, unless large values are involved: nobody will ask for them.
+//!       So there are only undo records of others, whose numbers matter (I3).
 
-use super::lanes::{Dealer, Lanes, Place};
-use super::open::Crew;
+use super::applier::{table_of, Applier, Txn};
+use super::crew::Crew;
+use super::dispatcher::Dispatcher;
 use super::window::{Chunk, Window};
-use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr, Xid};
+use super::workers::{JobId, Workers};
+use crate::base::{planted, reach, Error, Result, TxnId, UndoPtr, Xid};
 use crate::format::catalog::TableDef;
-use crate::format::log_record::{Front, LogRecord, RowOp};
-use crate::format::undo_record::{self, decode_body, Before, UndoBlob, UndoBody, UndoRow, HEAD_BYTES};
-use crate::table::core::{Core, Counters, Need};
+use crate::format::log_record::{Front, LogRecord};
+use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
+use crate::table::core::{Core, Counters};
 use crate::table::ddl::{self, Ddl};
-use crate::table::large::{self, Step, Unclaimed};
+use crate::table::large::Unclaimed;
 use crate::table::prepared;
 use crate::table::rollback;
-use crate::table::row_op::{Target, Writer};
-use crate::table::Table;
-use crate::txn::{start_record, Outcome, Slot};
-use parking_lot::Mutex;
+use crate::txn::{Outcome, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Part of the memory that the undo log may take before redo purges. Otherwise that is left to whoever comes afterwards: nobody
-/// has to wait for it before the database serves.
+/// Part of the memory that the undo log may take before redo purges. Otherwise purge is left to the
+/// background: nobody waits for it before the database serves.
 const UNDO_PART: usize = 2;
 /// Undo records purged then at the end of a transaction.
 const RECORDS_PURGED_AT_END: usize = 256;
 /// Ends of transactions after which old versions are forgotten.
 const ENDS_PER_FORGETTING: u64 = 16;
-/// Operations dealt out between two looks whether transactions can end.
-const DEALT_PER_LOOK: u64 = 32;
-
-/// A transaction that has not ended in the log.
-pub(super) struct Txn {
-    slot: Arc<Slot>,
-    /// Its commit lies ahead, and nothing of it is rolled back (I6).
-    commits: bool,
-    /// Large values that no row operation has taken over yet.
-    unclaimed: Mutex<Unclaimed>,
-}
-
-impl Txn {
-    fn new(slot: Arc<Slot>, commits: bool, unclaimed: Unclaimed) -> Arc<Self> {
-        Arc::new(Self { slot, commits, unclaimed: Mutex::new(unclaimed) })
-    }
-}
-
-/// Applies operations on rows and large values, one after the other.
-#[derive(Default)]
-pub(super) struct Hand {
-    writer: Writer,
-    /// The table of the last operation.
-    table: Option<Arc<Table>>,
-}
-
-impl Hand {
-    /// Applies a row operation or a piece of a large value.
-    pub(super) fn apply(&mut self, core: &Core, txn: &Txn, record: &LogRecord<'_>) -> Result<()> {
-        match record {
-            LogRecord::Row { op, row, large, entries, .. } => {
-                let table = self.table(core, row.table)?;
-                self.unless_quarantined(
-                    core,
-                    txn,
-                    &table,
-                    &placeholder_row(*op, row.table),
-                    |slot, writer| {
-                        let on = Target { core, slot, table: &table, locks: None, interrupted: &|| false };
-                        writer.redo(on, txn.commits, *op, row, large, entries)
-                    },
-                )
-            }
-            LogRecord::Blob { table, total_bytes, offset, bytes, .. } => {
-                let step = Step { table: *table, total_bytes: *total_bytes, offset: *offset, bytes };
-                let table = self.table(core, *table)?;
-                self.unless_quarantined(core, txn, &table, &placeholder_piece(&step), |slot, writer| {
-                    let owner = table.blob_owner();
-                    core.make_room(Need::New, large::PAGES_NEEDED_PER_STEP)?;
-                    large::write_step(core, slot, &mut writer.unclaimed, owner, &step, &mut writer.buffers)
-                })
-            }
-            _ => Err(Error::corrupt("log", "a record of another kind among row operations")),
-        }
-    }
-
-    fn table(&mut self, core: &Core, id: TableId) -> Result<Arc<Table>> {
-        match &self.table {
-            Some(table) if table.id() == id && !table.is_dropped() => Ok(Arc::clone(table)),
-            _ => {
-                let table = table_of(core, id)?;
-                self.table = Some(Arc::clone(&table));
-                Ok(table)
-            }
-        }
-    }
-
-    /// Runs `apply`, with the transaction's unclaimed large values in place; on a quarantined table, and on one that has to be
-    /// quarantined now, leaves an undo record with nothing to roll back, so that undo records keep their numbers (I4).
-    fn unless_quarantined(
-        &mut self,
-        core: &Core,
-        txn: &Txn,
-        table: &Table,
-        placeholder: &UndoBody<'_>,
-        apply: impl FnOnce(&Arc<Slot>, &mut Writer) -> Result<()>,
-    ) -> Result<()> {
-        let Self { writer, .. } = self;
-        let slot = &txn.slot;
-        let mut unclaimed = txn.unclaimed.lock();
-        let undo_no = slot.state().undo_no;
-        if table.fence().is_none() {
-            std::mem::swap(&mut *unclaimed, &mut writer.unclaimed);
-            let applied = apply(slot, writer);
-            std::mem::swap(&mut *unclaimed, &mut writer.unclaimed);
-            match applied {
-                Ok(()) => return Ok(()),
-                Err(error) => core.fence(table.id(), error, true)?,
-            }
-        }
-        unclaimed.clear();
-        if slot.state().undo_no > undo_no {
-            return Ok(());
-        }
-        let record = &mut writer.buffers.undo;
-        start_record(&slot.state(), record);
-        undo_record::put_body(record, placeholder);
-        undo_record::finish(record);
-        core.make_room(Need::Back, core.undo.pages_needed(record.len()))?;
-        let mtr = core.pool.enter();
-        core.undo.append(&mtr, &mut slot.state(), record);
-        Ok(())
-    }
-}
+/// Operations handed out between two looks whether transactions can end.
+const DISPATCHED_PER_LOOK: u64 = 32;
 
 /// A transaction on the way, and its last operation.
 struct Open {
     txn: Arc<Txn>,
-    last: Place,
+    last: JobId,
 }
 
 /// What becomes of a transaction once its operations have been applied.
 #[derive(Clone, Copy)]
-enum Turn {
+enum Transition {
     Prepare(Option<Xid>),
     Commit(u64),
     Abort,
@@ -168,13 +67,13 @@ enum Turn {
 /// Applies log records.
 pub(super) struct Redo<'l> {
     core: &'l Core,
-    dealer: Option<Dealer<'l>>,
-    hand: Hand,
+    dispatcher: Option<Dispatcher<'l>>,
+    applier: Applier,
     window: Window,
     open: HashMap<TxnId, Open>,
-    /// Ends and promises that have not come yet, in the order of the log (I5).
-    turns: VecDeque<(Turn, Arc<Txn>, Place)>,
-    dealt: u64,
+    /// Ends and prepares that have not been made yet, in the order of the log (I5).
+    transitions: VecDeque<(Transition, Arc<Txn>, JobId)>,
+    dispatched: u64,
     ended: u64,
 }
 
@@ -183,27 +82,27 @@ pub(super) fn run<T>(core: &Core, crew: Crew, read: impl FnOnce(&mut Redo<'_>) -
     if crew.threads < 2 {
         return Redo::new(core, None)?.read_all(read);
     }
-    let lanes = Lanes::new(core, crew.threads);
+    let workers = Workers::new(core, crew.threads);
     let (mut read, mut done) = (Some(read), None);
-    (crew.run)(crew.threads, &|lane| lanes.serve(lane), &mut |served| {
-        let dealer = (served > 0).then(|| Dealer::new(&lanes, served));
-        done = read.take().map(|read| Redo::new(core, dealer)?.read_all(read));
+    (crew.run)(crew.threads, &|worker| workers.serve(worker), &mut |served| {
+        let dispatcher = (served > 0).then(|| Dispatcher::new(&workers, served));
+        done = read.take().map(|read| Redo::new(core, dispatcher)?.read_all(read));
     });
     done.expect("a crew calls its main part")
 }
 
 impl<'l> Redo<'l> {
-    fn new(core: &'l Core, dealer: Option<Dealer<'l>>) -> Result<Self> {
+    fn new(core: &'l Core, dispatcher: Option<Dispatcher<'l>>) -> Result<Self> {
         let mut open = HashMap::new();
         core.active.for_each(|slot| {
             let txn = Txn::new(Arc::clone(slot), false, unclaimed_of(core, slot)?);
-            open.insert(slot.txn(), Open { txn, last: Place::default() });
+            open.insert(slot.txn(), Open { txn, last: JobId::default() });
             Ok(())
         })?;
         let memory = core.pool.memory();
         let window = Window::new(memory.shares().redo_window_bytes(), memory);
-        let (hand, turns) = (Hand::default(), VecDeque::new());
-        Ok(Self { core, dealer, hand, window, open, turns, dealt: 0, ended: 0 })
+        let (applier, transitions) = (Applier::default(), VecDeque::new());
+        Ok(Self { core, dispatcher, applier, window, open, transitions, dispatched: 0, ended: 0 })
     }
 
     fn read_all<T>(mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
@@ -235,9 +134,9 @@ impl<'l> Redo<'l> {
             return self.operation(&front, kind, body);
         }
         match LogRecord::decode(kind, body)? {
-            LogRecord::Prepare(txn, xid) => self.turn(txn, Turn::Prepare(xid)),
-            LogRecord::Commit(txn, stamp) => self.turn(txn, Turn::Commit(stamp)),
-            LogRecord::Abort(txn) => self.turn(txn, Turn::Abort),
+            LogRecord::Prepare(txn, xid) => self.note_transition(txn, Transition::Prepare(xid)),
+            LogRecord::Commit(txn, stamp) => self.note_transition(txn, Transition::Commit(stamp)),
+            LogRecord::Abort(txn) => self.note_transition(txn, Transition::Abort),
             record => {
                 self.drain()?;
                 self.alone(&record)
@@ -248,13 +147,13 @@ impl<'l> Redo<'l> {
     fn operation(&mut self, front: &Front<'_>, kind: u8, body: &[u8]) -> Result<()> {
         let core = self.core;
         let open = open_txn(core, &mut self.open, &self.window, front.txn);
-        let Some(dealer) = &mut self.dealer else {
-            return self.hand.apply(core, &open.txn, &LogRecord::decode(kind, body)?);
+        let Some(dispatcher) = &mut self.dispatcher else {
+            return self.applier.apply(core, &open.txn, &LogRecord::decode(kind, body)?);
         };
-        open.last = dealer.deal(&open.txn, open.last, front, (kind, body))?;
-        self.dealt += 1;
-        if self.dealt % DEALT_PER_LOOK == 0 {
-            self.take_turns()?;
+        open.last = dispatcher.dispatch(&open.txn, open.last, front, (kind, body))?;
+        self.dispatched += 1;
+        if self.dispatched % DISPATCHED_PER_LOOK == 0 {
+            self.make_transitions()?;
         }
         Ok(())
     }
@@ -299,55 +198,55 @@ impl<'l> Redo<'l> {
         }
         reach::mark("undo redone");
         unclaimed.lock().clear();
-        rollback::roll_back_last(self.core, slot, &mut self.hand.writer)
+        rollback::roll_back_last(self.core, slot, &mut self.applier.writer)
     }
 
     /// Notes what becomes of a transaction.
-    fn turn(&mut self, txn: TxnId, turn: Turn) -> Result<()> {
+    fn note_transition(&mut self, txn: TxnId, transition: Transition) -> Result<()> {
         let open = open_txn(self.core, &mut self.open, &self.window, txn);
-        self.turns.push_back((turn, Arc::clone(&open.txn), open.last));
-        if !matches!(turn, Turn::Prepare(_)) {
+        self.transitions.push_back((transition, Arc::clone(&open.txn), open.last));
+        if !matches!(transition, Transition::Prepare(_)) {
             self.open.remove(&txn);
             self.window.forget(txn);
         }
-        self.take_turns()
+        self.make_transitions()
     }
 
     /// Ends and prepares transactions as far as their operations have been applied (I5).
-    fn take_turns(&mut self) -> Result<()> {
-        while let Some((turn, txn, last)) = self.turns.front() {
-            if self.dealer.as_ref().is_some_and(|dealer| !dealer.is_done(*last)) {
+    fn make_transitions(&mut self) -> Result<()> {
+        while let Some((transition, txn, last)) = self.transitions.front() {
+            if self.dispatcher.as_ref().is_some_and(|dispatcher| !dispatcher.is_done(*last)) {
                 return Ok(());
             }
-            let (turn, txn) = (*turn, Arc::clone(txn));
-            self.turns.pop_front();
-            match turn {
-                Turn::Prepare(xid) => prepared::note(&self.core.pool.enter(), &txn.slot, xid),
-                Turn::Commit(stamp) => {
+            let (transition, txn) = (*transition, Arc::clone(txn));
+            self.transitions.pop_front();
+            match transition {
+                Transition::Prepare(xid) => prepared::note(&self.core.pool.enter(), &txn.slot, xid),
+                Transition::Commit(stamp) => {
                     self.wait_for_all_of(&txn.slot)?;
                     self.core.versions.note_stamp(stamp.saturating_sub(1));
                     self.end(&txn.slot, Outcome::Committed)?;
                 }
-                Turn::Abort => self.abort(&txn.slot)?,
+                Transition::Abort => self.abort(&txn.slot)?,
             }
         }
         Ok(())
     }
 
-    /// Waits until everything that was dealt out has been applied if the commit changes the catalog, as loads take their places.
+    /// Waits until everything that was handed out has been applied if the commit changes the catalog, as loads take their places.
     fn wait_for_all_of(&mut self, slot: &Slot) -> Result<()> {
-        match &mut self.dealer {
-            Some(dealer) if !self.core.catalog.shadow_of(slot.txn()).is_empty() => dealer.drain(),
+        match &mut self.dispatcher {
+            Some(dispatcher) if !self.core.catalog.shadow_of(slot.txn()).is_empty() => dispatcher.drain(),
             _ => Ok(()),
         }
     }
 
     /// Waits until everything so far has been applied.
     fn drain(&mut self) -> Result<()> {
-        if let Some(dealer) = &mut self.dealer {
-            dealer.drain()?;
+        if let Some(dispatcher) = &mut self.dispatcher {
+            dispatcher.drain()?;
         }
-        self.take_turns()
+        self.make_transitions()
     }
 
     fn abort(&mut self, slot: &Slot) -> Result<()> {
@@ -390,16 +289,11 @@ fn open_txn<'o>(
         }
         let commits = window.commits(txn);
         let txn = Txn::new(core.active.get_or_start(txn), commits, Unclaimed::default());
-        Open { txn, last: Place::default() }
+        Open { txn, last: JobId::default() }
     })
 }
 
-fn table_of(core: &Core, id: TableId) -> Result<Arc<Table>> {
-    let unknown = || Error::corrupt("log", format!("it names table {id}, which does not exist there"));
-    core.catalog.by_id(id).ok_or_else(unknown)
-}
-
-/// Finds for every transaction that has not ended whoever goes on with it. The log is open now.
+/// Hands each transaction that has not ended to whoever goes on with it. The log is open now.
 pub(super) fn finish(core: &Core) -> Result<()> {
     core.purge.step(core, 1)?;
     if core.undo.purge_state().head != UndoPtr(0) {
@@ -421,26 +315,6 @@ pub(super) fn finish(core: &Core) -> Result<()> {
 /// Whether somebody else decides how the transaction ends.
 fn is_promised(slot: &Slot) -> bool {
     slot.state().xid.is_some() && !planted::is_on("recovery: take prepared transactions back")
-}
-
-fn placeholder_row(op: RowOp, table: TableId) -> UndoBody<'static> {
-    let nothing = &[];
-    let (old_key, new_key, freed) = (nothing, nothing, nothing);
-    let (old, marked) = (Before::default(), None);
-    UndoBody::Row(UndoRow { op, table, old_key, new_key, old, marked, freed, entries: Vec::new() })
-}
-
-fn placeholder_piece(step: &Step<'_>) -> UndoBody<'static> {
-    let &Step { table, total_bytes, offset, bytes } = step;
-    let end = offset + bytes.len() as u64;
-    UndoBody::Blob(UndoBlob {
-        table,
-        total_bytes,
-        end,
-        locator: &[],
-        pages: Vec::new(),
-        index_pages: Vec::new(),
-    })
 }
 
 /// The large values that the newest undo records of a transaction name and no row operation has taken over.

@@ -1,14 +1,16 @@
 //! The part of the log that has been read and not applied yet: what lies ahead tells how transactions end.
 //!
-//! A transaction whose commit is in the log needs nothing to take it back, and when nobody reads before redo is done, nobody asks what its
-//! rows were before. So its operations leave no undo records, no versions and no delete marks: see [`Window::commits`].
+//! A transaction whose commit is in the log will not be rolled back. Nobody reads before redo is done,
+//! so nobody asks what its rows were before. So its operations leave no undo records, no versions and
+//! no delete marks: see [`Window::commits`].
 //!
 //! Invariants
 //!   I1  What the window tells of a transaction is told of all its records: asked before its first record is applied, the window
 //!       has all of them up to the commit.
 //!   I2  Frames come from the reader of the log, which has verified them; whether they are durable does not matter, as they are
 //!       made so before anybody is served, and before an epoch has what redo did.
-//!   I3  Its memory is in the account, by whole chunks; what is being filled, one sixteenth of it and a record, is not.
+//!   I3  Its memory counts in the memory budget, by whole chunks. The chunk that is being filled, one
+//!       sixteenth of the window and a record, does not.
 
 use crate::base::{planted, Result, TxnId};
 use crate::format::log_record::LogRecord;
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn it_tells_who_commits_without_taking_anything_back() {
+    fn it_tells_who_commits_without_rolling_anything_back() {
         let mut window = Window::new(1 << 10, &Arc::new(MemoryBudget::new(1 << 20)));
         add(&mut window, &LogRecord::Undo(TxnId(1), 1));
         (1..=2).for_each(|txn| add(&mut window, &LogRecord::Commit(TxnId(txn), txn)));

@@ -8,7 +8,7 @@
 //! | offset | size | header field                                                             |
 //! |--------|------|--------------------------------------------------------------------------|
 //! | 0      | 1    | format version, 1                                                        |
-//! | 1      | 1    | kind: 1 leaf, 2 inner, 3 blob, 4 undo                                    |
+//! | 1      | 1    | kind: 1 leaf, 2 inner, 3 blob, 4 undo, 5 dictionary                      |
 //! | 2      | 1    | level: 0 for a leaf                                                      |
 //! | 3      | 1    | flags: 1 dead (merged away), 2 has a high fence                          |
 //! | 4      | 4    | tree                                                                     |
@@ -21,7 +21,7 @@
 //! | 26     | 2    | high fence length                                                        |
 //! | 28     | 2    | slot of the last insert, 0xffff none: shows runs of neighbouring inserts |
 //! | 30     | 2    | length of the run, signed: positive ascending, negative descending       |
-//! | 32     | 4    | content length (blob and undo pages)                                     |
+//! | 32     | 4    | content length (blob, undo and dictionary pages)                         |
 //! | 36     | 4    | zero                                                                     |
 //! | 40     | 8    | position of the content in its value or in the undo log                  |
 //! | 48     | 16   | zero                                                                     |

@@ -1,7 +1,7 @@
 //! Reading a page: search, keys, records.
 //!
-//! The bytes are trusted: they were built by [`super::PageMut`] or passed [`PageView::verify`]. On other bytes a
-//! method may panic, never more.
+//! The bytes are trusted: [`super::PageMut`] built them, or [`PageView::verify`] accepted them. On
+//! other bytes a method may panic, but does nothing worse.
 
 use super::layout::*;
 use crate::base::{PageId, TreeId, TxnId, UndoPtr};

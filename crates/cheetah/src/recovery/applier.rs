@@ -1,0 +1,141 @@
+//! Applies row operations and pieces of large values, one after the other.
+
+use crate::base::{Error, Result, TableId};
+use crate::format::log_record::{LogRecord, RowOp};
+use crate::format::undo_record::{self, Before, UndoBlob, UndoBody, UndoRow};
+use crate::table::core::{Core, Need};
+use crate::table::large::{self, Step, Unclaimed};
+use crate::table::row_op::{Target, Writer};
+use crate::table::Table;
+use crate::txn::{start_record, Slot};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// A transaction that has not ended in the log.
+pub(super) struct Txn {
+    pub(super) slot: Arc<Slot>,
+    /// Its commit lies ahead, and nothing of it is rolled back (I6 of [`super::redo`]).
+    commits: bool,
+    /// Large values that no row operation has taken over yet.
+    pub(super) unclaimed: Mutex<Unclaimed>,
+}
+
+impl Txn {
+    pub(super) fn new(slot: Arc<Slot>, commits: bool, unclaimed: Unclaimed) -> Arc<Self> {
+        Arc::new(Self { slot, commits, unclaimed: Mutex::new(unclaimed) })
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Applier {
+    pub(super) writer: Writer,
+    /// The table of the last operation.
+    table: Option<Arc<Table>>,
+}
+
+impl Applier {
+    /// Applies a row operation or a piece of a large value.
+    pub(super) fn apply(&mut self, core: &Core, txn: &Txn, record: &LogRecord<'_>) -> Result<()> {
+        match record {
+            LogRecord::Row { op, row, large, entries, .. } => {
+                let table = self.table(core, row.table)?;
+                self.unless_quarantined(
+                    core,
+                    txn,
+                    &table,
+                    &placeholder_row(*op, row.table),
+                    |slot, writer| {
+                        let on = Target { core, slot, table: &table, locks: None, interrupted: &|| false };
+                        writer.redo(on, txn.commits, *op, row, large, entries)
+                    },
+                )
+            }
+            LogRecord::Blob { table, total_bytes, offset, bytes, .. } => {
+                let step = Step { table: *table, total_bytes: *total_bytes, offset: *offset, bytes };
+                let table = self.table(core, *table)?;
+                self.unless_quarantined(core, txn, &table, &placeholder_piece(&step), |slot, writer| {
+                    let owner = table.blob_owner();
+                    core.make_room(Need::New, large::PAGES_NEEDED_PER_STEP)?;
+                    large::write_step(core, slot, &mut writer.unclaimed, owner, &step, &mut writer.buffers)
+                })
+            }
+            _ => Err(Error::corrupt("log", "a record of another kind among row operations")),
+        }
+    }
+
+    fn table(&mut self, core: &Core, id: TableId) -> Result<Arc<Table>> {
+        match &self.table {
+            Some(table) if table.id() == id && !table.is_dropped() => Ok(Arc::clone(table)),
+            _ => {
+                let table = table_of(core, id)?;
+                self.table = Some(Arc::clone(&table));
+                Ok(table)
+            }
+        }
+    }
+
+    /// Runs `apply` with the transaction's unclaimed large values in place. On a table that is
+    /// quarantined, or must be now, leaves an undo record with nothing to roll back instead, so that
+    /// undo records keep their numbers (I4 of [`super::redo`]).
+    fn unless_quarantined(
+        &mut self,
+        core: &Core,
+        txn: &Txn,
+        table: &Table,
+        placeholder: &UndoBody<'_>,
+        apply: impl FnOnce(&Arc<Slot>, &mut Writer) -> Result<()>,
+    ) -> Result<()> {
+        let Self { writer, .. } = self;
+        let slot = &txn.slot;
+        let mut unclaimed = txn.unclaimed.lock();
+        let undo_no = slot.state().undo_no;
+        if table.fence().is_none() {
+            std::mem::swap(&mut *unclaimed, &mut writer.unclaimed);
+            let applied = apply(slot, writer);
+            std::mem::swap(&mut *unclaimed, &mut writer.unclaimed);
+            match applied {
+                Ok(()) => return Ok(()),
+                Err(error) => core.fence(table.id(), error, true)?,
+            }
+        }
+        unclaimed.clear();
+        if slot.state().undo_no > undo_no {
+            return Ok(());
+        }
+        let record = &mut writer.buffers.undo;
+        start_record(&slot.state(), record);
+        undo_record::put_body(record, placeholder);
+        undo_record::finish(record);
+        core.make_room(Need::Back, core.undo.pages_needed(record.len()))?;
+        let mtr = core.pool.enter();
+        core.undo.append(&mtr, &mut slot.state(), record);
+        Ok(())
+    }
+}
+
+/// The table that the log names.
+pub(super) fn table_of(core: &Core, id: TableId) -> Result<Arc<Table>> {
+    let unknown = || Error::corrupt("log", format!("it names table {id}, which does not exist there"));
+    core.catalog.by_id(id).ok_or_else(unknown)
+}
+
+fn placeholder_row(op: RowOp, table: TableId) -> UndoBody<'static> {
+    let nothing = &[];
+    let (old_key, new_key, freed) = (nothing, nothing, nothing);
+    let (old, marked) = (Before::default(), None);
+    UndoBody::Row(UndoRow { op, table, old_key, new_key, old, marked, freed, entries: Vec::new() })
+}
+
+fn placeholder_piece(step: &Step<'_>) -> UndoBody<'static> {
+    let &Step { table, total_bytes, offset, bytes } = step;
+    let end = offset + bytes.len() as u64;
+    UndoBody::Blob(UndoBlob {
+        table,
+        total_bytes,
+        end,
+        locator: &[],
+        pages: Vec::new(),
+        index_pages: Vec::new(),
+    })
+}

@@ -1,0 +1,147 @@
+//! Hands row operations out to the workers, so that what belongs together stays in order.
+//!
+//! The invariants are those of [`super::workers`].
+
+use super::applier::Txn;
+use super::workers::{Batch, Job, JobId, Workers, BATCHES_MAX, BATCH_BYTES};
+use crate::base::{planted, Result, TableId};
+use crate::format::log_record::Front;
+use crate::memory::{MemoryUse, Reservation};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+
+/// Operations that go into a queue together at most.
+const BATCH_JOBS: usize = 64;
+/// A table's operations stay with the worker that has its pages at hand, unless another one has so
+/// much less to do.
+const SLACK_JOBS: u64 = 64;
+/// Hash values by which keys are told apart. Equal ones only make operations wait that need not.
+const KEYS: usize = 1 << 16;
+
+/// See the module. Dropping it closes the queues.
+pub(super) struct Dispatcher<'l> {
+    workers: &'l Workers<'l>,
+    /// By worker: the batch that is not in the queue yet, and how many operations there were.
+    pending: Vec<Pending>,
+    /// The last operation on the keys of each hash value.
+    keys: Vec<JobId>,
+    #[expect(dead_code, reason = "held, not read")]
+    keys_reserved: Reservation,
+    /// The worker of the last operations on a table.
+    homes: HashMap<TableId, usize>,
+}
+
+#[derive(Default)]
+struct Pending {
+    batch: Batch,
+    dispatched: u64,
+}
+
+impl<'l> Dispatcher<'l> {
+    /// Hands out to the first `count` workers, at least one, whose threads run.
+    pub(super) fn new(workers: &'l Workers<'l>, count: usize) -> Self {
+        let pending = std::iter::repeat_with(Pending::default).take(count).collect();
+        let keys_reserved = workers.core.pool.memory().reserve(MemoryUse::Redo, KEYS * size_of::<JobId>());
+        Self { workers, pending, keys: vec![JobId::default(); KEYS], keys_reserved, homes: HashMap::new() }
+    }
+
+    /// Hands out an operation of a transaction whose last one is `last`; `record` are the kind and body
+    /// of its record. Waits while its worker has too much to do.
+    pub(super) fn dispatch(
+        &mut self,
+        txn: &Arc<Txn>,
+        last: JobId,
+        front: &Front<'_>,
+        record: (u8, &[u8]),
+    ) -> Result<JobId> {
+        // A transaction may change workers once nothing of it is left with one.
+        let worker = if self.workers.is_done(last) { self.choose(front.table) } else { last.worker };
+        let pending = self.pending.get_mut(worker).expect("a worker that is served");
+        pending.dispatched += 1;
+        let job = JobId { worker, no: pending.dispatched };
+        let mut after = [last, JobId::default(), JobId::default()];
+        for (after, key) in after.iter_mut().skip(1).zip(front.keys.iter().flatten()) {
+            let touched = self.keys.get_mut(hash(front.table, key)).expect("one for each hash value");
+            *after = std::mem::replace(touched, job);
+        }
+        if planted::is_on("redo: forget the order of a key's changes") {
+            after = [last, JobId::default(), JobId::default()];
+        }
+        // Its own worker keeps the order by itself.
+        after.iter_mut().filter(|after| after.worker == worker).for_each(|after| *after = JobId::default());
+        let Batch { jobs, bytes } = &mut pending.batch;
+        let at = bytes.len();
+        bytes.extend_from_slice(record.1);
+        jobs.push(Job { txn: Arc::clone(txn), kind: record.0, body: at..bytes.len(), after });
+        if jobs.len() >= BATCH_JOBS || bytes.len() >= BATCH_BYTES {
+            self.send(worker)?;
+        }
+        Ok(job)
+    }
+
+    /// The worker for a transaction that goes on with a table.
+    fn choose(&mut self, table: TableId) -> usize {
+        let load = |worker: usize, pending: &Pending| pending.dispatched - self.workers.done_count(worker);
+        let loads = self.pending.iter().enumerate().map(|(worker, pending)| (load(worker, pending), worker));
+        let (least, idlest) = loads.min().unwrap_or_default();
+        let home = self.homes.entry(table).or_insert(idlest);
+        if self.pending.get(*home).is_some_and(|pending| load(*home, pending) > least + SLACK_JOBS) {
+            *home = idlest;
+        }
+        *home
+    }
+
+    /// Puts a batch into its queue. When that is full, puts all other batches into theirs first (I4),
+    /// and waits until no queue is over its limit (I6).
+    fn send(&mut self, worker: usize) -> Result<()> {
+        self.put(worker);
+        if self.workers.batches_count(worker) >= BATCHES_MAX {
+            self.put_all();
+            self.workers.wait_for_room(worker);
+            for other in 0..self.pending.len() {
+                if self.workers.batches_count(other) > BATCHES_MAX {
+                    self.workers.wait_for_room(other);
+                }
+            }
+        }
+        self.workers.check()
+    }
+
+    fn put(&mut self, worker: usize) {
+        let Some(pending) = self.pending.get_mut(worker) else { return };
+        if pending.batch.jobs.is_empty() {
+            return;
+        }
+        self.workers.put(worker, std::mem::take(&mut pending.batch));
+    }
+
+    fn put_all(&mut self) {
+        (0..self.pending.len()).for_each(|worker| self.put(worker));
+    }
+
+    /// Whether an operation has been applied.
+    pub(super) fn is_done(&self, job: JobId) -> bool {
+        self.workers.is_done(job)
+    }
+
+    /// Waits until all that was handed out has been applied.
+    pub(super) fn drain(&mut self) -> Result<()> {
+        self.put_all();
+        for (worker, pending) in self.pending.iter().enumerate() {
+            self.workers.wait_for(JobId { worker, no: pending.dispatched });
+        }
+        self.workers.check()
+    }
+}
+
+impl Drop for Dispatcher<'_> {
+    fn drop(&mut self) {
+        self.workers.close();
+    }
+}
+
+fn hash(table: TableId, key: &[u8]) -> usize {
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    hasher.hash_one((table.0, key)) as usize % KEYS
+}
