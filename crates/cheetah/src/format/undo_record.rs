@@ -309,25 +309,25 @@ fn read_body<'a>(fields: &mut Reader<'a>) -> Parsed<UndoBody<'a>> {
 
 fn decode_row<'a>(fields: &mut Reader<'a>, op: RowOp) -> Parsed<UndoRow<'a>> {
     let table = TableId(number_u32(fields)?);
-    let Place { old_key, new_key, old, marked } = decode_place(fields)?;
+    let ChangedRecord { old_key, new_key, old, marked } = decode_changed(fields)?;
     let freed = fields.prefixed(usize::MAX)?;
     let mut row = UndoRow { op, table, old_key, new_key, old, marked, freed, entries: Vec::new() };
     for _ in 0..count(fields)? {
         let index = number_u32(fields)?;
-        let Place { old_key, new_key, old, marked } = decode_place(fields)?;
+        let ChangedRecord { old_key, new_key, old, marked } = decode_changed(fields)?;
         row.entries.push(UndoEntry { index, old_key, new_key, old, marked });
     }
     Ok(row)
 }
 
-struct Place<'a> {
+struct ChangedRecord<'a> {
     old_key: &'a [u8],
     new_key: &'a [u8],
     old: Before<'a>,
     marked: Option<Before<'a>>,
 }
 
-fn decode_place<'a>(fields: &mut Reader<'a>) -> Parsed<Place<'a>> {
+fn decode_changed<'a>(fields: &mut Reader<'a>) -> Parsed<ChangedRecord<'a>> {
     let (old_key, new_key) = (fields.prefixed(usize::MAX)?, fields.prefixed(usize::MAX)?);
     let old = fields.varint()?;
     let old = decode_before(fields, old)?;
@@ -335,7 +335,7 @@ fn decode_place<'a>(fields: &mut Reader<'a>) -> Parsed<Place<'a>> {
         0 => None,
         shifted => Some(decode_before(fields, shifted - 1)?),
     };
-    Ok(Place { old_key, new_key, old, marked })
+    Ok(ChangedRecord { old_key, new_key, old, marked })
 }
 
 /// Reads what follows the number that [`put_before`] begins with.

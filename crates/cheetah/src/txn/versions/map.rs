@@ -6,16 +6,16 @@
 //!   I2  All numbers of a missing chunk before the newest are frozen. A chunk goes when all of its transactions have ended at
 //!       or before the horizon (H8), also while older ones are active: one forgotten transaction does not keep the map.
 //!   I3  The newest chunk stays. A number behind it has not been given out: active. No number is given out before all
-//!       doors show its chunk.
+//!       shards show its chunk.
 //!   I4  A chunk whose transactions have all ended, with no open snapshot between the first of these ends and the last, is *alike*:
 //!       nobody can tell one end from another, so all count as the last one. No snapshot, and no horizon, comes between them
 //!       later. So an old snapshot keeps a few bytes for thousands of transactions that have ended after it.
-//! Every thread looks through one of several doors, so that readers on many cores do not write to one cache line. A door is
+//! Every thread looks through one of several shards, so that readers on many cores do not write to one cache line. A shard is
 //! locked exclusively once for each chunk that comes or goes.
 //! `map_model_tests.rs` goes through this file too.
 
-use super::doors::{door_no, CHUNK_TXNS, DOORS_COUNT};
 use super::number::Number;
+use super::shards::{shard_no, CHUNK_TXNS, SHARDS_COUNT};
 use super::sync::{AtomicU64, Mutex, Ordering, RwLock};
 use crate::base::{planted, reach, TxnId};
 use std::sync::Arc;
@@ -245,7 +245,7 @@ fn newest_no(directory: &[Arc<Chunk>]) -> u64 {
 
 #[repr(align(128))]
 #[derive(Debug)]
-struct Door(RwLock<Directory>);
+struct Shard(RwLock<Directory>);
 
 /// How far the map has been looked through for what can go.
 #[derive(Debug)]
@@ -259,9 +259,9 @@ struct Settled {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Map {
-    doors: Box<[Door]>,
+    shards: Box<[Shard]>,
     directory: Mutex<Directory>,
-    /// Number of the newest chunk that all doors show (I3).
+    /// Number of the newest chunk that all shards show (I3).
     shown_no: AtomicU64,
     settled: Mutex<Settled>,
     /// As in `settled`, to be read by everybody.
@@ -276,7 +276,7 @@ impl Map {
         let newest_no = chunk.no;
         let directory = Arc::new(vec![Arc::new(chunk)]);
         Self {
-            doors: (0..DOORS_COUNT).map(|_| Door(RwLock::new(Arc::clone(&directory)))).collect(),
+            shards: (0..SHARDS_COUNT).map(|_| Shard(RwLock::new(Arc::clone(&directory)))).collect(),
             directory: Mutex::new(directory),
             shown_no: AtomicU64::new(newest_no),
             settled: Mutex::new(Settled { below: next, newest_no }),
@@ -290,7 +290,7 @@ impl Map {
             return State::Frozen;
         }
         let no = chunk_no(txn.0);
-        let directory = self.door().0.read();
+        let directory = self.shard().0.read();
         match find(&directory, no) {
             Some(chunk) => chunk.state(txn.0),
             None if no < newest_no(&directory) => State::Frozen,
@@ -327,7 +327,7 @@ impl Map {
 
     /// Ends an active transaction.
     pub(super) fn end(&self, txn: TxnId, outcome: Outcome, stamp: u64) {
-        let directory = self.door().0.read();
+        let directory = self.shard().0.read();
         let chunk = find(&directory, chunk_no(txn.0)).expect("I2: a chunk with an active transaction stays");
         chunk.end_txn(txn.0, outcome, stamp);
     }
@@ -402,17 +402,17 @@ impl Map {
 
     fn show(&self, directory: &mut Directory, chunks: Vec<Arc<Chunk>>) {
         *directory = Arc::new(chunks);
-        if planted::is_on("versions: give numbers out before all doors show them") {
+        if planted::is_on("versions: give numbers out before all shards show them") {
             self.shown_no.store(newest_no(directory), Ordering::Release);
         }
-        for door in &self.doors {
-            *door.0.write() = Arc::clone(directory);
+        for shard in &self.shards {
+            *shard.0.write() = Arc::clone(directory);
         }
         self.shown_no.store(newest_no(directory), Ordering::Release);
     }
 
-    fn door(&self) -> &Door {
-        self.doors.get(door_no()).expect("a thread's door is there")
+    fn shard(&self) -> &Shard {
+        self.shards.get(shard_no()).expect("a thread's shard is there")
     }
 }
 

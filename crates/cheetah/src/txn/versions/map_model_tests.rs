@@ -1,4 +1,4 @@
-//! The map of outcomes as a whole by the model checker, with chunks of two transactions and two doors: chunks come while numbers are
+//! The map of outcomes as a whole by the model checker, with chunks of two transactions and two shards: chunks come while numbers are
 //! given out, and go while a snapshot may ask.
 
 use super::number;
@@ -10,22 +10,22 @@ use std::sync::Arc;
 use sync::{check, finds, AtomicU64, Mutex, Ordering};
 
 /// In place of the engine's.
-mod doors {
+mod shards {
     use std::cell::Cell;
 
     pub(super) const CHUNK_TXNS: u64 = 2;
-    pub(super) const DOORS_COUNT: usize = 2;
+    pub(super) const SHARDS_COUNT: usize = 2;
 
     loom::thread_local! {
-        static DOOR: Cell<usize> = Cell::new(0);
+        static SHARD: Cell<usize> = Cell::new(0);
     }
 
-    pub(super) fn door_no() -> usize {
-        DOOR.with(Cell::get)
+    pub(super) fn shard_no() -> usize {
+        SHARD.with(Cell::get)
     }
 
-    pub(super) fn go_through(no: usize) {
-        DOOR.with(|door| door.set(no));
+    pub(super) fn use_shard(no: usize) {
+        SHARD.with(|shard| shard.set(no));
     }
 }
 
@@ -82,14 +82,14 @@ impl World {
 /// Two transactions of a chunk that is not there yet start and end, while somebody looks at what they write.
 fn start_beside_each_other() {
     let world = World::new();
-    let writers = [0, 1].map(|door_no| {
+    let writers = [0, 1].map(|shard_no| {
         let world = Arc::clone(&world);
         loom::thread::spawn(move || {
-            doors::go_through(door_no);
+            shards::use_shard(shard_no);
             world.write_and_commit();
         })
     });
-    doors::go_through(1);
+    shards::use_shard(1);
     let seen = world.record.load(Ordering::Acquire);
     if seen != 0 {
         assert_ne!(world.map.state(TxnId(seen)), State::Frozen, "I3");
@@ -104,7 +104,7 @@ fn a_number_is_known_before_it_is_given_out() {
 
 #[test]
 fn the_model_finds_a_number_that_is_given_out_too_early() {
-    assert!(finds("versions: give numbers out before all doors show them", start_beside_each_other));
+    assert!(finds("versions: give numbers out before all shards show them", start_beside_each_other));
 }
 
 /// A transaction is rolled back, and its chunk is to go, while a snapshot is opened and asks for it.
@@ -114,7 +114,7 @@ fn ask_beside_an_end() {
     let (ends, reads) = (Arc::clone(&world), Arc::clone(&world));
     let end = loom::thread::spawn(move || ends.end(1, Outcome::Aborted));
     let reader = loom::thread::spawn(move || {
-        doors::go_through(1);
+        shards::use_shard(1);
         let stamp = register(&reads.published, &reads.slot);
         let state = reads.map.state(TxnId(1));
         // A snapshot that sees the end does not meet what was rolled back before it.

@@ -10,12 +10,11 @@
 //!       outcome, and later ones are larger.
 //!   I3  No snapshot is older than the horizon that anybody has been told (H7), and what the map forgets is at or below it
 //!       (H8). So a record may be judged only by a snapshot that was open when the record was copied.
-//! Locks     `commits` over the publication; within it nothing of this module. `settled`, then `directory`, then doors, each
-//!           for a moment. A reader takes its thread's door shared, and only for a transaction that is not known to be frozen.
+//! Locks     `commits` over the publication; within it nothing of this module. `settled`, then `directory`, then shards, each
+//!           for a moment. A reader takes its thread's shard shared, and only for a transaction that is not known to be frozen.
 //! Source    HyPer's commit stamps (Neumann 2015), with the stamps in a map as PostgreSQL's commit log has its states; no copy of the list of
 //!           active transactions, which costs InnoDB O(connections) for each snapshot.
 
-mod doors;
 mod map;
 #[cfg(test)]
 mod map_model_tests;
@@ -24,6 +23,7 @@ mod model_tests;
 mod number;
 mod order;
 mod reader;
+mod shards;
 mod snapshots;
 #[cfg(test)]
 mod tests;

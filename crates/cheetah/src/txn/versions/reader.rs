@@ -3,7 +3,7 @@
 use super::map::State;
 use super::number::Number;
 use super::order::Shared;
-use super::snapshots::{register, Place, CLOSED};
+use super::snapshots::{register, SnapshotSlot, CLOSED};
 use crate::base::{planted, reach, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Reader {
     shared: Arc<Shared>,
-    place: Place,
+    slot: SnapshotSlot,
     /// All smaller transactions were frozen when the snapshot was opened.
     visible_below: AtomicU64,
     /// The last transaction that had to be looked up, with the answers: neighbours in a leaf are often of one.
@@ -26,13 +26,13 @@ const ANSWER_BITS: u32 = 2;
 
 impl Reader {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        let place = shared.snapshots.take();
-        Self { shared, place, visible_below: AtomicU64::new(0), last: AtomicU64::new(0) }
+        let slot = shared.snapshots.take();
+        Self { shared, slot, visible_below: AtomicU64::new(0), last: AtomicU64::new(0) }
     }
 
     /// Opens a snapshot in place of the one that may be open, and returns its stamp.
     pub fn open(&self) -> u64 {
-        let stamp = register(&self.shared.published.0, &self.place.slot.stamp);
+        let stamp = register(&self.shared.published.0, &self.slot.slot.stamp);
         self.visible_below.store(self.shared.map.visible_below(), Relaxed);
         if planted::is_on("snapshot: take what has begun for decided") {
             self.visible_below.store(self.shared.next_txn.0.load(Relaxed), Relaxed);
@@ -46,17 +46,17 @@ impl Reader {
     /// Sets whether it is to be found out later that a row has been changed after the snapshot, also one that the snapshot never
     /// sees: so the marks of rows that were deleted after it stay. To be called while no snapshot is open.
     pub fn watch(&self, watches: bool) {
-        self.place.slot.watches.store(watches, Relaxed);
+        self.slot.slot.watches.store(watches, Relaxed);
     }
 
     /// Closes the snapshot.
     pub fn close(&self) {
-        self.place.slot.stamp.set(CLOSED);
+        self.slot.slot.stamp.set(CLOSED);
     }
 
     /// The stamp of the snapshot that is open.
     pub fn read_stamp(&self) -> Option<u64> {
-        let stamp = self.place.slot.stamp.load(Relaxed);
+        let stamp = self.slot.slot.stamp.load(Relaxed);
         (stamp != CLOSED).then_some(stamp)
     }
 
@@ -115,6 +115,6 @@ fn planted_stamp(stamp: u64) -> u64 {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.shared.snapshots.give_back(&self.place);
+        self.shared.snapshots.give_back(&self.slot);
     }
 }

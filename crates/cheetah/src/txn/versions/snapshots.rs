@@ -4,11 +4,11 @@
 //!   H7  Whoever opens a snapshot writes its stamp to its slot and then looks again whether it is still the last published one;
 //!       whoever wants to know the oldest reads the last published one first, and then the slots. With a fence between the two steps of both, one
 //!       of them sees the other: either the slot is counted, or its stamp is not older than what was published.
-//! Slots are given to readers and used again; each door has its own list, so that readers that come and go on many cores do not meet.
-//! Locks     one door's list, for a moment.
+//! Slots are given to readers and used again; each shard has its own list, so that readers that come and go on many cores do not meet.
+//! Locks     one shard's list, for a moment.
 
-use super::doors::{door_no, DOORS_COUNT};
 use super::number::Number;
+use super::shards::{shard_no, SHARDS_COUNT};
 use crate::base::{planted, reach};
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
@@ -54,47 +54,47 @@ struct Slots {
     free: Vec<Arc<Slot>>,
 }
 
-/// A slot, and the door that it goes back to.
+/// A slot, and the shard that it goes back to.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SnapshotSlot {
     pub(super) slot: Arc<Slot>,
-    door_no: usize,
+    shard_no: usize,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Snapshots {
-    doors: Box<[Mutex<Slots>]>,
+    shards: Box<[Mutex<Slots>]>,
 }
 
 impl Snapshots {
     pub(super) fn new() -> Self {
-        Self { doors: (0..DOORS_COUNT).map(|_| Mutex::default()).collect() }
+        Self { shards: (0..SHARDS_COUNT).map(|_| Mutex::default()).collect() }
     }
 
     /// A slot for a reader, closed.
-    pub(super) fn take(&self) -> Place {
-        let door_no = door_no();
-        let mut slots = self.door(door_no).lock();
+    pub(super) fn take(&self) -> SnapshotSlot {
+        let shard_no = shard_no();
+        let mut slots = self.shard(shard_no).lock();
         let slot = slots.free.pop().unwrap_or_else(|| {
             let slot = Arc::new(Slot { stamp: AtomicU64::new(CLOSED), watches: AtomicBool::new(false) });
             slots.all.push(Arc::clone(&slot));
             slot
         });
         slot.watches.store(false, Relaxed);
-        Place { slot, door_no }
+        SnapshotSlot { slot, shard_no }
     }
 
-    /// Takes a slot back.
-    pub(super) fn give_back(&self, place: &Place) {
-        place.slot.stamp.set(CLOSED);
-        self.door(place.door_no).lock().free.push(Arc::clone(&place.slot));
+    /// Makes a slot free for the next reader.
+    pub(super) fn give_back(&self, given: &SnapshotSlot) {
+        given.slot.stamp.set(CLOSED);
+        self.shard(given.shard_no).lock().free.push(Arc::clone(&given.slot));
     }
 
     /// Calls `f` with the stamps of all open snapshots, in no order, and whether their readers watch for later changes.
     pub(super) fn for_each(&self, mut f: impl FnMut(u64, bool)) {
-        for door in &self.doors {
-            for slot in &door.lock().all {
+        for shard in &self.shards {
+            for slot in &shard.lock().all {
                 let stamp = slot.stamp.get();
                 if stamp != CLOSED {
                     f(stamp, slot.watches.load(Relaxed));
@@ -106,10 +106,10 @@ impl Snapshots {
     /// How many slots there are.
     #[cfg(test)]
     pub(super) fn slots_count(&self) -> usize {
-        self.doors.iter().map(|door| door.lock().all.len()).sum()
+        self.shards.iter().map(|shard| shard.lock().all.len()).sum()
     }
 
-    fn door(&self, no: usize) -> &Mutex<Slots> {
-        self.doors.get(no).expect("a thread's door is there")
+    fn shard(&self, no: usize) -> &Mutex<Slots> {
+        self.shards.get(no).expect("a thread's shard is there")
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of the whole module: numbers, answers, the horizon, what is forgotten, and all of it by many threads at once.
 
-use super::doors::CHUNK_TXNS;
 use super::number::Number;
+use super::shards::CHUNK_TXNS;
 use super::snapshots::{published_before_slots, register};
 use super::*;
 use crate::base::planted::plant;
