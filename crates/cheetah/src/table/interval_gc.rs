@@ -38,7 +38,7 @@ use super::change::Version;
 use super::core::Core;
 use super::handle::Table;
 use super::purge::{marks_entry, marks_row, remove_marked, Budget};
-use super::row_op::Writer;
+use super::writer::Writer;
 use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::undo_record::{decode_body, UndoBody, UndoRow, HEAD_BYTES};

@@ -16,7 +16,7 @@
 //!       between follows from the length.
 
 use super::core::{Core, Counters, Need};
-use super::row_op::Target;
+use super::request::Target;
 use crate::base::{planted, Error, PageId, Result, TableId, TreeId};
 use crate::format::log_record::LogRecord;
 use crate::format::page::{build_content, content_capacity, PageKind, PageView};

@@ -22,8 +22,10 @@ mod numbers;
 mod plan;
 pub(crate) mod prepared;
 pub(crate) mod purge;
+pub(crate) mod request;
 pub(crate) mod rollback;
 mod row_locks;
+mod row_look;
 mod row_mtr;
 pub(crate) mod row_op;
 mod row_values;
@@ -35,6 +37,7 @@ pub(crate) mod stored_row;
 pub(crate) mod unfinished;
 pub(crate) mod unique_keys;
 pub(crate) mod visible;
+pub(crate) mod writer;
 
 pub use alter::{Alteration, AlteredIndex, BuiltIndexes, IndexFrom};
 pub use analyze::KeyEnds;

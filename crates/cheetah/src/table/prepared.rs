@@ -15,9 +15,9 @@
 use super::core::{Core, Counters, Need};
 use super::found;
 use super::rollback;
-use super::row_op::Writer;
 use super::shadow;
 use super::unfinished::unfinished_error;
+use super::writer::Writer;
 use crate::base::{planted, Error, Lsn, Result, TableId, Xid};
 use crate::format::log_record::LogRecord;
 use crate::pool::MiniTransaction;

@@ -22,7 +22,7 @@ use super::handle::Table;
 use super::interval_gc::{self, Between};
 use super::large;
 use super::rollback::check_owner;
-use super::row_op::Writer;
+use super::writer::Writer;
 use crate::base::{planted, reach, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::row::LOCATOR_BYTES;

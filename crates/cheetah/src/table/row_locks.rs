@@ -1,10 +1,10 @@
 //! What a row operation locks, and what it has to wait for: rows of the same key, rows with the same unique key, and ranges that
 //! others have locked. When it does what, and what it holds then, says [`super::row_op`].
 
-use super::handle::Table;
 use super::locker::{Asked, Locked, Patience, VersionWriter};
-use super::row_op::{Locks, Target, Writer};
+use super::request::{must_be_unique, Locks, RowRequest, Target};
 use super::spec::{NewRow, SecondaryEntry};
+use super::writer::Writer;
 use crate::base::{planted, Error, Result, TreeId};
 use crate::format::log_record::RowOp;
 use crate::format::page::RecordRef;
@@ -22,6 +22,23 @@ pub(super) enum Obstacle {
 }
 
 impl Writer {
+    /// Locks the rows of the old key and of the new one; whether by a request for a new key with no row. Waits, with nothing
+    /// else held.
+    pub(super) fn lock_rows(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<bool> {
+        let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(false) };
+        let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
+        if let Some(key) = request.gone_key() {
+            locker.lock_row(on.table, key, Patience::Waits, |_| LockMode::Exclusive, see)?;
+        }
+        let Some(key) = request.added_key() else { return Ok(false) };
+        let mode = |record: Option<RecordRef<'_>>| match record {
+            Some(record) if !record.is_marked() => duplicates,
+            _ => LockMode::Exclusive,
+        };
+        let locked = locker.lock_row(on.table, key, Patience::Waits, mode, see)?;
+        Ok(matches!(locked, Locked::Gone(Some(_))))
+    }
+
     pub(super) fn wait_for(&mut self, on: Target<'_>, obstacle: Obstacle) -> Result<()> {
         let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(()) };
         match obstacle {
@@ -109,27 +126,10 @@ impl Writer {
     }
 }
 
-/// Locks the rows of the old key and of the new one; whether by a request for a new key with no row. Waits, with nothing
-/// else held.
-pub(super) fn lock_rows(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>) -> Result<bool> {
-    let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(false) };
-    let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
-    if op != RowOp::Insert {
-        locker.lock_row(on.table, old_key, Patience::Waits, |_| LockMode::Exclusive, see)?;
-    }
-    let Some(new) = new.filter(|new| op == RowOp::Insert || new.key != old_key) else { return Ok(false) };
-    let mode = |record: Option<RecordRef<'_>>| match record {
-        Some(record) if !record.is_marked() => duplicates,
-        _ => LockMode::Exclusive,
-    };
-    let locked = locker.lock_row(on.table, new.key, Patience::Waits, mode, see)?;
-    Ok(matches!(locked, Locked::Gone(Some(_))))
-}
-
-/// Gives the requests for the key of a row back that does not come, or not yet.
-pub(super) fn give_back_place(on: Target<'_>, new: Option<&NewRow<'_>>, places: &mut u32) {
-    let requests = std::mem::take(places);
-    if let (Some(Locks { locker, .. }), Some(new)) = (on.locks, new) {
+/// Gives back the requests for the key of a row that does not come, or not yet.
+pub(super) fn give_back_key(on: Target<'_>, request: &RowRequest<'_>, key_locks: &mut u32) {
+    let requests = std::mem::take(key_locks);
+    if let (Some(Locks { locker, .. }), Some(new)) = (on.locks, &request.new) {
         (0..requests).for_each(|_| locker.unlock_row(on.table, new.key, LockMode::Exclusive));
     }
 }
@@ -155,26 +155,10 @@ pub(super) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: usize) -> 
 }
 
 /// Gives the locks of the rows back that the operation has changed (I3 of [`super::row_op`]).
-pub(super) fn forget_locks(on: Target<'_>, op: RowOp, old_key: &[u8], new: Option<&NewRow<'_>>) {
+pub(super) fn forget_locks(on: Target<'_>, request: &RowRequest<'_>) {
     let Some(Locks { locker, .. }) = on.locks else { return };
     let tree = on.table.clustered().def().id;
-    let old = (op != RowOp::Insert).then_some(old_key);
-    let new = new.map(|new| new.key).filter(|&key| old != Some(key));
-    for key in old.into_iter().chain(new) {
+    for key in request.gone_key().into_iter().chain(request.added_key()) {
         on.core.locks.forget_changed(locker.owner, tree, key);
     }
-}
-
-fn must_be_unique(table: &Table, entry: &SecondaryEntry<'_>) -> bool {
-    entry.check_unique && table.indexes().get(entry.index_no).is_some_and(|index| index.unique)
-}
-
-/// The keys that a new row adds to unique indexes.
-pub(super) fn unique_keys<'k>(
-    table: &'k Table,
-    new: Option<&'k NewRow<'k>>,
-) -> impl Iterator<Item = (TreeId, &'k [u8])> + 'k {
-    let entries = new.map_or(&[][..], |new| new.secondary).iter();
-    let entries = entries.filter(|entry| must_be_unique(table, entry));
-    entries.filter_map(|entry| table.tree(entry.index_no).ok().map(|tree| (tree.def().id, entry.key)))
 }

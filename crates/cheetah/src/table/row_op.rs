@@ -16,39 +16,17 @@
 //!   I3  Once it is done, its versions are the locks of its rows: those that were asked for are given back.
 //!   I4  The undo record is appended before the trees change: whoever meets the new version finds it.
 
-use super::change::{Change, EntryChange, Paths, TreePaths};
-use super::core::{Core, Counters};
-use super::handle::Table;
-use super::large::{Buffers, Unclaimed};
-use super::locker::Locker;
+use super::change::Change;
+use super::core::Counters;
+use super::request::{check_limits, RowRequest, Target};
 use super::rollback;
-use super::row_locks::{forget_locks, give_back_place, lock_rows, unique_keys, Obstacle};
+use super::row_locks::{forget_locks, give_back_key, Obstacle};
 use super::row_values::RowSource;
-use super::spec::{NewRow, OldEntry};
+use super::spec::NewRow;
 use super::standing::Standing;
-use super::stored_row::Value;
+use super::writer::Writer;
 use crate::base::{planted, reach, Error, Result};
 use crate::format::log_record::{LargeSource, LoggedEntry, LoggedRow, RowOp};
-use crate::format::page::max_payload_bytes;
-use crate::format::varint;
-use crate::txn::{LockMode, Slot};
-use std::sync::Arc;
-
-/// The buffers and pins of one transaction's row operations; once they have grown, only unique keys need an allocation per row.
-#[derive(Default, Debug)]
-pub(crate) struct Writer {
-    pub(crate) paths: Paths,
-    pub(crate) change: Change,
-    pub(crate) buffers: Buffers,
-    pub(crate) unclaimed: Unclaimed,
-    pub(super) values: Vec<Value>,
-    pub(super) old_values: Vec<Value>,
-    pub(super) large: Vec<LargeSource>,
-    /// Locators of the values that die when the transaction commits.
-    pub(super) freed: Vec<u8>,
-    /// The row with the same unique key that was waited for last, and is locked since then.
-    pub(super) duplicate: Option<Vec<u8>>,
-}
 
 /// What came of an attempt.
 #[derive(Debug)]
@@ -60,68 +38,19 @@ enum Attempt {
     RollBack(Obstacle),
 }
 
-/// Who writes, and where.
-#[derive(Clone, Copy)]
-pub(crate) struct Target<'a> {
-    pub(crate) core: &'a Core,
-    pub(crate) slot: &'a Arc<Slot>,
-    pub(crate) table: &'a Table,
-    /// The locks to take; none when nobody else can get at the rows.
-    pub(crate) locks: Option<Locks<'a>>,
-    /// Whether the statement is to end, asked while it waits and before it tries again.
-    pub(crate) interrupted: &'a dyn Fn() -> bool,
-}
-
-impl Target<'_> {
-    /// `Interrupted` when the statement is to end: asked before something is tried again.
-    pub(super) fn check_interrupted(&self) -> Result<()> {
-        match (self.interrupted)() {
-            true => Err(Error::Interrupted),
-            false => Ok(()),
-        }
-    }
-}
-
-/// How a row operation locks.
-#[derive(Clone, Copy)]
-pub(crate) struct Locks<'a> {
-    pub(crate) locker: &'a Locker,
-    /// How the row is locked that has a unique key already: as what the caller does then needs it.
-    pub(crate) duplicates: LockMode,
-    /// Whether keys of a refused row that are not there stay so: see [`row_locks::keep_absent`](super::row_locks::keep_absent).
-    pub(crate) keeps_absent: bool,
-}
-
 impl Writer {
-    /// Unpins everything; to be called when a statement ends.
-    pub(crate) fn release(&mut self) {
-        self.paths.release();
-    }
-
-    /// Inserts a row.
-    pub(crate) fn insert(&mut self, on: Target<'_>, new: &NewRow<'_>) -> Result<()> {
-        self.run(on, RowOp::Insert, b"", Some(new), &[])?;
-        Counters::add(&on.core.counters.rows_inserted);
-        Ok(())
-    }
-
-    /// Changes the row of `old_key`.
-    pub(crate) fn update(
-        &mut self,
-        on: Target<'_>,
-        old_key: &[u8],
-        new: &NewRow<'_>,
-        old_entries: &[OldEntry<'_>],
-    ) -> Result<()> {
-        self.run(on, RowOp::Update, old_key, Some(new), old_entries)?;
-        Counters::add(&on.core.counters.rows_updated);
-        Ok(())
-    }
-
-    /// Deletes the row of `key`.
-    pub(crate) fn delete(&mut self, on: Target<'_>, key: &[u8], old_entries: &[OldEntry<'_>]) -> Result<()> {
-        self.run(on, RowOp::Delete, key, None, old_entries)?;
-        Counters::add(&on.core.counters.rows_deleted);
+    /// Does what `request` asks for, and counts it.
+    pub(crate) fn run(&mut self, on: Target<'_>, request: RowRequest<'_>) -> Result<()> {
+        match on.table.has_disabled() {
+            true => self.run_without_disabled(on, request)?,
+            false => self.run_all(on, request)?,
+        }
+        let counters = &on.core.counters;
+        Counters::add(match request.op {
+            RowOp::Insert => &counters.rows_inserted,
+            RowOp::Update => &counters.rows_updated,
+            RowOp::Delete => &counters.rows_deleted,
+        });
         Ok(())
     }
 
@@ -162,72 +91,41 @@ impl Writer {
         self.execute(on)
     }
 
-    fn run(
-        &mut self,
-        on: Target<'_>,
-        op: RowOp,
-        old_key: &[u8],
-        new: Option<&NewRow<'_>>,
-        old_entries: &[OldEntry<'_>],
-    ) -> Result<()> {
-        if on.table.has_disabled() {
-            return self.run_without_disabled(on, op, old_key, new, old_entries);
-        }
-        self.run_all(on, op, old_key, new, old_entries)
-    }
-
-    /// As [`run`](Self::run), without the entries of disabled indexes.
-    fn run_without_disabled(
-        &mut self,
-        on: Target<'_>,
-        op: RowOp,
-        old_key: &[u8],
-        new: Option<&NewRow<'_>>,
-        old_entries: &[OldEntry<'_>],
-    ) -> Result<()> {
+    /// As [`run_all`](Self::run_all), without the entries of disabled indexes.
+    fn run_without_disabled(&mut self, on: Target<'_>, request: RowRequest<'_>) -> Result<()> {
         let is_kept = |index_no: usize| !on.table.is_disabled(index_no);
-        let secondary = new.map_or(&[][..], |new| new.secondary);
-        let secondary = secondary.iter().filter(|entry| is_kept(entry.index_no)).copied().collect::<Vec<_>>();
-        let old_entries =
-            old_entries.iter().filter(|entry| is_kept(entry.index_no)).copied().collect::<Vec<_>>();
-        let new = new.map(|new| NewRow { secondary: &secondary, ..*new });
-        self.run_all(on, op, old_key, new.as_ref(), &old_entries)
+        let secondary = request.new_entries().iter().filter(|entry| is_kept(entry.index_no));
+        let secondary = secondary.copied().collect::<Vec<_>>();
+        let old_entries = request.old_entries.iter().filter(|entry| is_kept(entry.index_no));
+        let old_entries = old_entries.copied().collect::<Vec<_>>();
+        let new = request.new.map(|new| NewRow { secondary: &secondary, ..new });
+        self.run_all(on, RowRequest { new, old_entries: &old_entries, ..request })
     }
 
-    fn run_all(
-        &mut self,
-        on: Target<'_>,
-        op: RowOp,
-        old_key: &[u8],
-        new: Option<&NewRow<'_>>,
-        old_entries: &[OldEntry<'_>],
-    ) -> Result<()> {
-        check_limits(on.table, new)?;
+    fn run_all(&mut self, on: Target<'_>, request: RowRequest<'_>) -> Result<()> {
+        check_limits(on.table, request.new.as_ref())?;
         on.table.note_written();
         self.duplicate = None;
-        let mut places = 0;
-        let done = self.run_until_done(on, op, old_key, new, old_entries, &mut places);
+        let mut key_locks = 0;
+        let done = self.run_until_done(on, &request, &mut key_locks);
         match done {
-            Ok(()) => forget_locks(on, op, old_key, new),
-            Err(_) => give_back_place(on, new, &mut places),
+            Ok(()) => forget_locks(on, &request),
+            Err(_) => give_back_key(on, &request, &mut key_locks),
         }
         done
     }
 
-    /// `places` counts the requests for the key of a new row that is not there.
+    /// `key_locks` counts the requests for the key of a new row that is not there.
     fn run_until_done(
         &mut self,
         on: Target<'_>,
-        op: RowOp,
-        old_key: &[u8],
-        new: Option<&NewRow<'_>>,
-        old_entries: &[OldEntry<'_>],
-        places: &mut u32,
+        request: &RowRequest<'_>,
+        key_locks: &mut u32,
     ) -> Result<()> {
         loop {
             let before = on.slot.state().undo_no;
-            *places += u32::from(lock_rows(on, op, old_key, new)?);
-            let obstacle = match self.attempt(on, op, old_key, new, old_entries)? {
+            *key_locks += u32::from(self.lock_rows(on, request)?);
+            let obstacle = match self.attempt(on, request)? {
                 Attempt::Done => return Ok(()),
                 Attempt::Wait(obstacle) => obstacle,
                 Attempt::RollBack(obstacle) => {
@@ -238,37 +136,30 @@ impl Writer {
             };
             if let Obstacle::Range(..) = obstacle {
                 // Whoever has the range may put the row there himself.
-                give_back_place(on, new, places);
+                give_back_key(on, request, key_locks);
             }
             self.wait_for(on, obstacle)?;
             on.check_interrupted()?;
         }
     }
 
-    fn attempt(
-        &mut self,
-        on: Target<'_>,
-        op: RowOp,
-        old_key: &[u8],
-        new: Option<&NewRow<'_>>,
-        old_entries: &[OldEntry<'_>],
-    ) -> Result<Attempt> {
+    fn attempt(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<Attempt> {
         let Target { core, slot, table, .. } = on;
         let _usage = table.use_it()?;
-        let _unique = on.locks.map(|_| core.unique_keys.take(unique_keys(table, new)));
-        self.change.start(op, old_key, new.map_or(b"", |new| new.key));
+        let _unique = on.locks.map(|_| core.unique_keys.take(request.unique_keys(table)));
+        self.change.start(request.op, request.old_key, request.new_key());
         let _standing = self.standing(on);
         self.read_old_row(table)?;
-        if let Some(new) = new {
+        if let Some(new) = &request.new {
             if let Some(obstacle) = self.check_unique(on, new)? {
                 return Ok(Attempt::Wait(obstacle));
             }
         }
-        self.add_entries(table, new, old_entries)?;
+        self.add_entries(table, request)?;
         if let Some(obstacle) = self.range_of_others(on)? {
             return Ok(Attempt::Wait(obstacle));
         }
-        let done = self.build_and_execute(on, new);
+        let done = self.build_and_execute(on, request);
         if done.is_err() && core.health.check().is_ok() {
             rollback::roll_back_large_values(core, slot, &mut self.unclaimed, &mut self.buffers)?;
         }
@@ -279,12 +170,11 @@ impl Writer {
         }
     }
 
-    fn build_and_execute(&mut self, on: Target<'_>, new: Option<&NewRow<'_>>) -> Result<()> {
-        let table = on.table;
-        if let Some(new) = new {
+    fn build_and_execute(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<()> {
+        if let Some(new) = &request.new {
             self.build_row(on, new.row, RowSource::Caller)?;
         }
-        self.collect_freed(table)?;
+        self.collect_freed(on.table)?;
         self.execute(on)
     }
 
@@ -295,128 +185,4 @@ impl Writer {
         let new = (op != RowOp::Delete).then(|| self.change.get(new_key));
         on.core.standings.of_rows(on.table.id(), old, new)
     }
-
-    /// Reads the row that changes or goes.
-    fn read_old_row(&mut self, table: &Table) -> Result<()> {
-        self.old_values.clear();
-        if self.change.op == RowOp::Insert {
-            return Ok(());
-        }
-        let Writer { change, paths, old_values, .. } = self;
-        let path = &mut paths.of(table, 0)?.old;
-        match change.look(table.clustered(), change.old_key, path)? {
-            Some((false, held)) => change.old = held,
-            _ => return Err(Error::RowNotFound),
-        }
-        table.find_stored_values(change.held(&change.old), old_values)
-    }
-
-    /// Looks at where a row comes that was not there: whether one is there.
-    pub(super) fn look_at_new_row(&mut self, table: &Table) -> Result<bool> {
-        let Writer { change, paths, .. } = self;
-        if change.op == RowOp::Delete || change.keeps_key() {
-            return Ok(false);
-        }
-        let path = &mut paths.of(table, 0)?.new;
-        match change.look(table.clustered(), change.new_key, path)? {
-            None => {}
-            Some((true, held)) => change.marked = Some(held),
-            Some((false, _)) => return Ok(true),
-        }
-        Ok(false)
-    }
-
-    /// Pairs the entries that go with those that come.
-    fn add_entries(&mut self, table: &Table, new: Option<&NewRow<'_>>, old: &[OldEntry<'_>]) -> Result<()> {
-        let new_entries = new.map_or(&[][..], |new| new.secondary);
-        let clustered_len = self.change.get(self.change.new_key).len();
-        for no in 0..old.len().max(new_entries.len()) {
-            let (old, new) = (old.get(no), new_entries.get(no));
-            let index_no = old.map(|old| old.index_no).or(new.map(|new| new.index_no)).unwrap_or_default();
-            let mismatch = new.is_some_and(|new| new.index_no != index_no)
-                || (self.change.op == RowOp::Update && old.is_some() != new.is_some())
-                || index_no == 0;
-            if mismatch {
-                let what = "index numbers of old and new entries that differ";
-                return Err(Error::Limit { what, actual: index_no as u64, limit: 0 });
-            }
-            let entry = LoggedEntry {
-                index: table.number_of(index_no),
-                old_key: old.map_or(b"", |old| old.key),
-                new_key: new.map_or(b"", |new| new.key),
-                payload: new.map_or(b"", |new| new.payload),
-            };
-            self.add_entry(table, index_no, &entry, clustered_len)?;
-        }
-        Ok(())
-    }
-
-    /// Adds one entry, looking at what goes and making sure that what comes is not there.
-    fn add_entry(
-        &mut self,
-        table: &Table,
-        index_no: usize,
-        entry: &LoggedEntry<'_>,
-        new_len: usize,
-    ) -> Result<()> {
-        let op = self.change.op;
-        let old_key = (op != RowOp::Insert).then_some(entry.old_key);
-        let new_key = (op != RowOp::Delete).then_some(entry.new_key);
-        let mut length = [0u8; varint::MAX_BYTES];
-        let used = varint::write(&mut length, new_len as u64);
-        let head = length.get(..used).unwrap_or_default();
-        let payload: [&[u8]; 2] = if new_key.is_some() { [head, entry.payload] } else { [b"", b""] };
-        let mut added = *self.change.add_entry(index_no, old_key, new_key, &payload);
-        self.look_at_entry(table, &mut added)?;
-        if let Some(last) = self.change.entries.last_mut() {
-            *last = added;
-        }
-        Ok(())
-    }
-
-    fn look_at_entry(&mut self, table: &Table, entry: &mut EntryChange) -> Result<()> {
-        let Writer { change, paths, .. } = self;
-        let tree = table.tree(entry.index_no)?;
-        let into = paths.of(table, entry.index_no)?;
-        let damaged =
-            |detail| Error::corrupt(format!("index {} of table '{}'", entry.index_no, table.name()), detail);
-        if let Some((old, _)) = entry.old_key {
-            match change.look(tree, old, &mut into.old)? {
-                Some((false, held)) => entry.old = held,
-                _ => return Err(damaged("the entry of the row to change is missing; run CHECK TABLE")),
-            }
-        }
-        let Some((new, _)) = entry.new_key.filter(|_| !change.entry_keeps_key(entry)) else { return Ok(()) };
-        let TreePaths { old, new: path, .. } = into;
-        match change.look_near(tree, new, path, old)? {
-            None => {}
-            Some((true, held)) => entry.marked = Some(held),
-            Some((false, _)) => {
-                return Err(damaged("an entry of the new row is there already; run CHECK TABLE"))
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Refuses keys and payloads that are too long for their trees, so that nothing can be refused in the mini-transaction.
-pub(super) fn check_limits(table: &Table, new: Option<&NewRow<'_>>) -> Result<()> {
-    let Some(new) = new else { return Ok(()) };
-    let key_max =
-        |index_no: usize| table.indexes().get(index_no).map_or(0, |index| index.max_key_bytes as usize);
-    check("clustered key length (bytes)", new.key.len(), key_max(0))?;
-    for entry in new.secondary {
-        let tree = table.tree(entry.index_no)?;
-        check("index key length (bytes)", entry.key.len(), key_max(entry.index_no))?;
-        let payload_max = max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max);
-        check("index payload length (bytes)", entry.payload.len() + varint::MAX_BYTES, payload_max)?;
-    }
-    Ok(())
-}
-
-fn check(what: &'static str, actual: usize, limit: usize) -> Result<()> {
-    if actual <= limit {
-        return Ok(());
-    }
-    Err(Error::Limit { what, actual: actual as u64, limit: limit as u64 })
 }

@@ -3,8 +3,9 @@
 
 use super::handle::Table;
 use super::large;
-use super::row_op::{Target, Writer};
+use super::request::Target;
 use super::stored_row::{choose_moves, find_values, rebuild};
+use super::writer::Writer;
 use crate::base::{planted, Error, Result};
 use crate::format::log_record::{LargeSource, RowOp};
 use crate::format::page::max_payload_bytes;

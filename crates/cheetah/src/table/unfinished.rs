@@ -13,8 +13,8 @@
 use super::core::{Core, Counters};
 use super::found;
 use super::rollback;
-use super::row_op::Writer;
 use super::shadow;
+use super::writer::Writer;
 use crate::base::{reach, Error, Result, TxnId};
 use crate::txn::{Listed, Owner, Phase, Slot};
 use parking_lot::Mutex;

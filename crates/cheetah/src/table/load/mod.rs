@@ -22,7 +22,7 @@ mod kept;
 
 use super::core::{Core, Counters};
 use super::handle::Table;
-use super::row_op::check_limits;
+use super::request::check_limits;
 use super::spec::NewRow;
 use super::stored_row::{find_values, inline_row};
 use super::{ddl, large};

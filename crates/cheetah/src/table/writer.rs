@@ -1,0 +1,29 @@
+//! The buffers and pins of one transaction's row operations. What is done with them says [`super::row_op`].
+
+use super::change::{Change, Paths};
+use super::large::{Buffers, Unclaimed};
+use super::stored_row::Value;
+use crate::format::log_record::LargeSource;
+
+/// The buffers and pins of one transaction's row operations. Once they have grown, only unique keys allocate per row.
+#[derive(Default, Debug)]
+pub(crate) struct Writer {
+    pub(crate) paths: Paths,
+    pub(crate) change: Change,
+    pub(crate) buffers: Buffers,
+    pub(crate) unclaimed: Unclaimed,
+    pub(super) values: Vec<Value>,
+    pub(super) old_values: Vec<Value>,
+    pub(super) large: Vec<LargeSource>,
+    /// Locators of the values that die when the transaction commits.
+    pub(super) freed: Vec<u8>,
+    /// The row with the same unique key that was waited for last, and is locked since then.
+    pub(super) duplicate: Option<Vec<u8>>,
+}
+
+impl Writer {
+    /// Unpins everything; to be called when a statement ends.
+    pub(crate) fn release(&mut self) {
+        self.paths.release();
+    }
+}
