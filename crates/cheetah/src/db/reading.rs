@@ -56,7 +56,7 @@ impl Transaction {
             row.extend_from_slice(record.payload);
             self.locker.check_unchanged(record.version)
         };
-        let locked = self.locker.lock_row(table, key, Patience::Waits, |_| mode, see)?;
+        let locked = self.locker.lock_row(table, key, None, Patience::Waits, |_| mode, see)?;
         let is_live = matches!(locked, Locked::Live(_));
         if is_live {
             table.make_current(row)?;

@@ -54,7 +54,7 @@ impl World {
         world
     }
 
-    fn insert(&self, txn: &mut Transaction, key: u64, number: u64) -> Result<()> {
+    pub(super) fn insert(&self, txn: &mut Transaction, key: u64, number: u64) -> Result<()> {
         let row = row_of(key, number);
         txn.insert(&self.table, &NewRow { key: &key.to_be_bytes(), row: &row, secondary: &[] })
     }

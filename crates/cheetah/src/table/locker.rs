@@ -13,6 +13,7 @@ use super::core::{Core, Counters};
 use super::handle::Table;
 use crate::base::{planted, Error, Result, SessionId, TableId, TreeId, TxnId};
 use crate::format::page::RecordRef;
+use crate::tree::Path;
 use crate::txn::{
     Answer, Entry, Lock, LockMode, LockOutcome, Owner, ReadView, State, TableMode, Ticket, Wait,
 };
@@ -405,11 +406,18 @@ impl Locker {
     }
 
     /// Locks the row of `key`, in the mode that `mode` chooses once it sees the record; `see` gets the record as it is when
-    /// the lock is held. Waits and may do I/O; errors as of [`acquire`](Self::acquire) and of `see`.
+    /// the lock is held. Leaves `path`, if there is one, prepared for `key` in the clustered tree, unless it has waited. Waits and
+    /// may do I/O; errors as of [`acquire`](Self::acquire) and of `see`.
+    ///
+    /// The path stays useful after the latch is gone, and is never trusted. Its pins keep the frames in memory, not the pages as
+    /// they are: others may split, merge, free and reuse them. So whoever uses the path takes the leaf's latch and asks again
+    /// whether the page is alive, of this tree, a leaf, and has the key between its fences; if not, it searches from the root
+    /// ([`Tree::look_prepared`](crate::tree::Tree::look_prepared)). What the record was is not kept at all.
     pub(crate) fn lock_row(
         &self,
         table: &Table,
         key: &[u8],
+        mut path: Option<&mut Path>,
         patience: Patience,
         mode: impl Fn(Option<RecordRef<'_>>) -> LockMode,
         mut see: impl FnMut(RecordRef<'_>) -> Result<()>,
@@ -417,13 +425,15 @@ impl Locker {
         let mut waited_for = None;
         let is_blind = planted::is_on("locks: do not look again after a wait");
         let locked = loop {
-            let look = self.look_at_row(table, key, patience, &mode, &mut see)?;
+            let look = self.look_at_row(table, key, path.as_deref_mut(), patience, &mode, &mut see)?;
             if let VersionWriter::Other(_) = look.writer {
                 waited_for = None;
             }
             match look.asked {
                 Asked::Held => break look.locked((look.writer != VersionWriter::Own).then_some(look.mode)),
                 Asked::Wait(ref ticket) => {
+                    // I1: no pin either; there may be thousands that wait.
+                    path.iter_mut().for_each(|path| path.release());
                     self.wait(ticket)?;
                     waited_for = Some(look.mode);
                     if is_blind {
@@ -447,6 +457,7 @@ impl Locker {
         &self,
         table: &Table,
         key: &[u8],
+        path: Option<&mut Path>,
         patience: Patience,
         mode: &impl Fn(Option<RecordRef<'_>>) -> LockMode,
         see: &mut impl FnMut(RecordRef<'_>) -> Result<()>,
@@ -454,13 +465,17 @@ impl Locker {
         let is_blind = planted::is_on("locks: do not look again after a wait");
         let _usage = table.use_it()?;
         let tree = table.clustered();
-        tree.look(key, |record| {
+        let look = |record: Option<RecordRef<'_>>| {
             let (writer, mode) = (self.writer_of(record.and_then(|record| record.version)), mode(record));
             let asked = self.ask_for_row((tree.def().id, key), mode, writer, patience)?;
             let seen = record.filter(|_| is_blind || matches!(asked, Asked::Held));
             seen.map_or(Ok(()), &mut *see)?;
             Ok(Look { asked, writer, mode, is_live: seen.is_some_and(|record| !record.is_marked()) })
-        })?
+        };
+        match path {
+            Some(path) => tree.look_prepared(key, path, look)?,
+            None => tree.look(key, look)?,
+        }
     }
 
     /// Gives one request for the row of `key` back.

@@ -22,20 +22,22 @@ pub(super) enum Obstacle {
 }
 
 impl Writer {
-    /// Locks the rows of the old key and of the new one; whether by a request for a new key with no row. Waits, with nothing
-    /// else held.
+    /// Locks the rows of the old key and of the new one; whether by a request for a new key with no row. Leaves the paths to them
+    /// prepared, so that the operation searches for neither again. Waits, with nothing else held.
     pub(super) fn lock_rows(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<bool> {
         let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(false) };
         let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
         if let Some(key) = request.gone_key() {
-            locker.lock_row(on.table, key, Patience::Waits, |_| LockMode::Exclusive, see)?;
+            let path = &mut self.paths.of(on.table, 0)?.old;
+            locker.lock_row(on.table, key, Some(path), Patience::Waits, |_| LockMode::Exclusive, see)?;
         }
         let Some(key) = request.added_key() else { return Ok(false) };
         let mode = |record: Option<RecordRef<'_>>| match record {
             Some(record) if !record.is_marked() => duplicates,
             _ => LockMode::Exclusive,
         };
-        let locked = locker.lock_row(on.table, key, Patience::Waits, mode, see)?;
+        let path = &mut self.paths.of(on.table, 0)?.new;
+        let locked = locker.lock_row(on.table, key, Some(path), Patience::Waits, mode, see)?;
         Ok(matches!(locked, Locked::Gone(Some(_))))
     }
 
@@ -43,7 +45,8 @@ impl Writer {
         let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(()) };
         match obstacle {
             Obstacle::Row(key) => {
-                let locked = locker.lock_row(on.table, &key, Patience::Waits, |_| duplicates, |_| Ok(()))?;
+                let locked =
+                    locker.lock_row(on.table, &key, None, Patience::Waits, |_| duplicates, |_| Ok(()))?;
                 if let Locked::Gone(Some(mode)) = locked {
                     locker.unlock_row(on.table, &key, mode);
                 }
