@@ -47,8 +47,8 @@ impl Transaction {
         self.core.health.check()?;
         self.lock_table_as(table, TableMode::Exclusive)?;
         let _usage = table.use_it()?;
-        // A load stores rows of the one shape that its new trees know.
-        let can_load = table.is_untouched() && !table.has_older_shapes();
+        // A load stores rows of the one row-format version that its new trees know.
+        let can_load = table.is_untouched() && !table.has_older_formats();
         Ok(can_load.then(|| Load::new(table, false)))
     }
 
@@ -64,7 +64,7 @@ impl Transaction {
         self.core.health.check()?;
         let table = table.newest();
         let _usage = table.use_it()?;
-        if !table.is_untouched() || table.has_older_shapes() {
+        if !table.is_untouched() || table.has_older_formats() {
             return Ok(None);
         }
         self.unended_loads += 1;

@@ -11,7 +11,7 @@ use crate::base::{planted, Config, Epoch, Health, Result, TreeId};
 use crate::checkpoint::{CheckpointParts, Checkpointer};
 use crate::durable::Durable;
 use crate::format::image::Compression;
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
 use crate::log::{replay, Log, LogSetup};
 use crate::memory::{MemoryBudget, MemoryUse};
@@ -232,7 +232,7 @@ fn start_log(core: &Core, log: Log) {
 /// Tells the pool how pages of the catalog and of the undo log are encoded.
 fn register_own_trees(pool: &Pool) {
     for id in [TreeId::CATALOG, TreeId::UNDO] {
-        let (shape, compression) = (RowShape::opaque(), Compression::default());
-        pool.register_tree(pool::TreeDef { id, shape, compression });
+        let (row_format, compression) = (RowFormatVersion::opaque(), Compression::default());
+        pool.register_tree(pool::TreeDef { id, row_format, compression });
     }
 }

@@ -1,6 +1,6 @@
 //! Changing definitions of tables that keep their rows as they are: indexes come that were built before ([`super::build`]), go, and change their places and
 //! names, and the caller's own bytes and what later images are compressed with change. Columns come and go too: rows stay as they are stored, and are made
-//! rows of the new definition when they are read ([`super::shapes`]).
+//! rows of the new definition when they are read ([`super::row_formats`]).
 //!
 //! Invariants
 //!   A1  The new definitions of one call take effect together, by one log record, durable on return: a crash leaves all old ones or all new
@@ -13,12 +13,12 @@
 use super::core::Core;
 use super::ddl::{self, Ddl};
 use super::handle::Table;
+use super::row_format_versions::NewRows;
 use super::shadow;
-use super::shapes::NewRows;
 use crate::base::{Error, Result};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
 use crate::format::image::Compression;
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use std::sync::Arc;
 
 /// A new definition of a table.
@@ -63,9 +63,9 @@ pub enum IndexFrom {
 pub struct BuiltIndexes(pub(crate) Arc<Table>);
 
 impl Table {
-    /// Whether the stored rows of the table are just what a definition with that shape has.
-    pub fn fits(&self, shape: &RowShape) -> bool {
-        self.shape() == shape
+    /// Whether the stored rows of the table are just what a definition with that row-format version has.
+    pub fn fits(&self, row_format: &RowFormatVersion) -> bool {
+        self.row_format() == row_format
     }
 
     /// What the caller has given to the last change of the definition; empty if there was none.

@@ -14,7 +14,7 @@ use super::spec::IndexSpec;
 use crate::base::{planted, Error, PageId, Result, TableId, TreeId, TxnId};
 use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
 use crate::format::page::{max_payload_bytes, RecordRef};
-use crate::format::row_shapes::marked_shape;
+use crate::format::row_format_versions::marked_format;
 use crate::format::state::{QuarantinedTable, State, TableState};
 use crate::pool::{self, MiniTransaction, PageClass, Pool};
 use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
@@ -260,9 +260,9 @@ impl Catalog {
         let clustered = table.clustered_def().clone();
         let mut def = TableDef { name: table.name(), indexes: vec![clustered], ..table.def().clone() };
         let mut trees = vec![Arc::clone(table.clustered())];
-        for IndexSpec { name, unique, max_key_bytes, shape } in specs {
+        for IndexSpec { name, unique, max_key_bytes, row_format } in specs {
             let (id, number) = (self.next_tree(), def.next_number);
-            let (name, shape, root) = (name.clone(), shape.clone(), PageId::NONE);
+            let (name, row_format, root) = (name.clone(), row_format.clone(), PageId::NONE);
             let (unique, max_key_bytes) = (*unique, *max_key_bytes);
             def.indexes.push(IndexDef {
                 name,
@@ -270,7 +270,7 @@ impl Catalog {
                 unique,
                 disabled: false,
                 max_key_bytes,
-                shape,
+                row_format,
                 tree: id,
                 root,
             });
@@ -551,10 +551,10 @@ fn fences(tables: &Tables) -> impl Iterator<Item = (&Arc<Table>, &str)> {
 /// Tells the pool how the pages of a table are encoded.
 fn register(pool: &Pool, def: &TableDef) {
     for (index_no, index) in def.indexes.iter().enumerate() {
-        let older = if index_no == 0 { def.older_shapes.as_slice() } else { &[] };
+        let older = if index_no == 0 { def.older_formats.as_slice() } else { &[] };
         pool.register_tree(pool::TreeDef {
             id: index.tree,
-            shape: marked_shape(older, &index.shape),
+            row_format: marked_format(older, &index.row_format),
             compression: def.compression,
         });
     }

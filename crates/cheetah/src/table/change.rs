@@ -113,7 +113,7 @@ pub(crate) struct Change {
     pub(crate) new_key: Span,
     /// The stored row that comes.
     pub(crate) row: Span,
-    /// The same without what tells its shape: the log has it so, as redo knows the shape.
+    /// The same without what tells its row-format version: the log has it so, as redo knows the row-format version.
     pub(crate) bare_row: Span,
     /// The live row at `old_key`.
     pub(crate) old: Held,

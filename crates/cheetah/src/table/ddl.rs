@@ -7,7 +7,7 @@
 //!       have changed it may still be open; taking them back skips it.
 //!   I3  An emptied table is a new one under the old name: undo records of the old one must not touch it.
 //!   I4  A changed definition takes effect for all tables of one statement at once. Trees that it brings are whole, and durable, before it is logged.
-//!   I5  A change of columns leaves no shape behind that no row has: a table that nobody has written since its creation has one shape afterwards,
+//!   I5  A change of columns leaves no row-format version behind that no row has: a table that nobody has written since its creation has one row-format version afterwards,
 //!       as before, so it can be loaded. That is decided when nobody works on it any more.
 //!   I6  The end of a load is the exception to I1: it has no record, and is durable by a checkpoint.
 
@@ -45,13 +45,13 @@ pub(crate) enum Ddl {
 }
 
 impl Ddl {
-    /// Makes the new definitions of tables that nobody has written ones of a single shape (I5; I6 of tables: there is no row, and no undo record of one).
+    /// Makes the new definitions of tables that nobody has written ones of a single row-format version (I5; I6 of tables: there is no row, and no undo record of one).
     /// Nobody may be working on these tables.
-    fn leave_out_shapes_of_no_row(&mut self) {
+    fn leave_out_formats_of_no_row(&mut self) {
         let Ddl::Alter(tables) = self else { return };
         let forgets = planted::is_on("shapes: leave out those of tables with rows");
         for (_, def) in tables.iter_mut().filter(|(table, _)| forgets || table.is_untouched()) {
-            def.older_shapes.clear();
+            def.older_formats.clear();
         }
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn truncate_table(core: &Core, name: &str) -> Result<Arc<Table>> {
     let mut def = TableDef {
         name: name.to_owned(),
         auto_increment: 1,
-        older_shapes: Vec::new(),
+        older_formats: Vec::new(),
         ..table.def().clone()
     };
     def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
@@ -163,9 +163,9 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         Ddl::Create(_) | Ddl::Rename(..) => {}
     }
     let held: Vec<Held<'_>> = altered.iter().map(|table| table.hold_still()).collect();
-    // In redo the record tells which shapes there are: it comes from before the startup, and so may rows.
+    // In redo the record tells which row-format versions there are: it comes from before the startup, and so may rows.
     if !is_redo {
-        ddl.leave_out_shapes_of_no_row();
+        ddl.leave_out_formats_of_no_row();
     }
     let mut record = Vec::new();
     encode(&ddl, &mut record);
@@ -231,7 +231,7 @@ fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
             let encoded = |(table, def): &(Arc<Table>, TableDef)| {
                 let mut bytes = Vec::new();
                 match planted::is_on("shapes: log a definition without its older shapes") {
-                    true => TableDef { older_shapes: Vec::new(), ..def.clone() }.encode(&mut bytes),
+                    true => TableDef { older_formats: Vec::new(), ..def.clone() }.encode(&mut bytes),
                     false => def.encode(&mut bytes),
                 }
                 (table.id(), bytes)
@@ -268,7 +268,7 @@ pub(super) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
         unique: index.unique || index_no == 0,
         disabled: false,
         max_key_bytes: index.max_key_bytes,
-        shape: if index_no == 0 { spec.shape.clone() } else { index.shape.clone() },
+        row_format: if index_no == 0 { spec.row_format.clone() } else { index.row_format.clone() },
         tree: TreeId::default(),
         root: PageId::NONE,
     };
@@ -283,7 +283,7 @@ pub(super) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
         changes: 0,
         next_number: count as u32,
         indexes: spec.indexes.iter().enumerate().map(index).collect(),
-        older_shapes: Vec::new(),
+        older_formats: Vec::new(),
     };
     for index_no in 0..count {
         class_of(&core.pool, stored_key_bytes_max(&def, index_no))?;

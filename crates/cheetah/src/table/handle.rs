@@ -19,7 +19,7 @@ use super::counts::Counts;
 use super::numbers::{Numbers, Reserved, Stride};
 use crate::base::{planted, Error, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef};
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::format::state::TableState;
 use crate::format::statistics::IndexStatistics;
 use crate::pool::{PageClass, Pool};
@@ -183,8 +183,8 @@ impl Table {
     }
 
     /// How its stored rows are built.
-    pub fn shape(&self) -> &RowShape {
-        &self.clustered_def().shape
+    pub fn row_format(&self) -> &RowFormatVersion {
+        &self.clustered_def().row_format
     }
 
     /// Its indexes; the first is the clustered one.

@@ -157,8 +157,8 @@ fn each_row(core: &Core, table: &Table, take: &mut TakeRow<'_>, watch: &Watch<'_
         if let Some(record) = cursor.record().filter(|record| !record.is_marked()) {
             row.clear();
             let current = table.current_row(record.payload, &mut room)?;
-            find_values(table.shape(), current, &mut values)?;
-            inline_row(table.shape(), current, &values, &mut row, |locator, value| {
+            find_values(table.row_format(), current, &mut values)?;
+            inline_row(table.row_format(), current, &values, &mut row, |locator, value| {
                 large::read_value(&core.pool, table.blob_owner(), locator, value)
             })?;
             take(cursor.key(), &row)?;

@@ -10,7 +10,7 @@ use crate::base::{planted, Error, Result};
 use crate::format::log_record::{LargeSource, RowOp};
 use crate::format::page::max_payload_bytes;
 use crate::format::row::LOCATOR_BYTES;
-use crate::format::row_shapes::{put_marked, SHAPE_MARK_BYTES};
+use crate::format::row_format_versions::{put_marked, FORMAT_MARK_BYTES};
 use crate::tree::Tree;
 
 /// Where the new row's large values come from.
@@ -26,10 +26,10 @@ impl Writer {
     /// Builds the stored row that comes, writing its large values.
     pub(super) fn build_row(&mut self, on: Target<'_>, row: &[u8], source: RowSource<'_>) -> Result<()> {
         let table = on.table;
-        let shape = table.shape();
-        find_values(shape, row, &mut self.values)?;
+        let row_format = table.row_format();
+        find_values(row_format, row, &mut self.values)?;
         if let RowSource::Caller = source {
-            choose_moves(shape, row, &mut self.values, row_bytes_max(table))?;
+            choose_moves(row_format, row, &mut self.values, row_bytes_max(table))?;
             for no in 0..self.values.len() {
                 let Some(value) = self.values.get(no).filter(|value| value.moves) else { continue };
                 let bytes = row.get(value.at.clone()).unwrap_or_default();
@@ -56,7 +56,7 @@ impl Writer {
         let missing = |detail| Error::corrupt("large values of a row", detail);
         change.put_row(|out, old_row| {
             let rebuilt = |out: &mut Vec<u8>| {
-                rebuild(table.shape(), row, values, out, |no, _| match sources.next() {
+                rebuild(table.row_format(), row, values, out, |no, _| match sources.next() {
                     Some(LargeSource::Written) => {
                         let locator =
                             written.next().ok_or_else(|| missing("a value that was not written"))?;
@@ -72,7 +72,7 @@ impl Writer {
             };
             match planted::is_on("shapes: store rows without the number of their shape") {
                 true => put_marked(&[], out, rebuilt),
-                false => put_marked(table.older_shapes(), out, rebuilt),
+                false => put_marked(table.older_formats(), out, rebuilt),
             }
         })
     }
@@ -108,7 +108,7 @@ impl Writer {
 /// Longest stored row of a table: longer ones move values out.
 pub(super) fn row_bytes_max(table: &Table) -> usize {
     let tree = table.clustered();
-    let mark = if table.has_older_shapes() { SHAPE_MARK_BYTES } else { 0 };
+    let mark = if table.has_older_formats() { FORMAT_MARK_BYTES } else { 0 };
     max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max) - mark
 }
 
@@ -116,5 +116,5 @@ pub(super) fn row_bytes_max(table: &Table) -> usize {
 /// row that is not longer is ever out of line, also when its columns have come and gone.
 pub fn inline_row_bytes(page_bytes: u32, key_bytes_max: usize) -> usize {
     let class = Tree::class_for(page_bytes, key_bytes_max);
-    class.map_or(0, |class| max_payload_bytes(class.bytes(page_bytes), key_bytes_max) - SHAPE_MARK_BYTES)
+    class.map_or(0, |class| max_payload_bytes(class.bytes(page_bytes), key_bytes_max) - FORMAT_MARK_BYTES)
 }

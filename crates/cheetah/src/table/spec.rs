@@ -2,7 +2,7 @@
 
 use crate::base::Result;
 use crate::format::image::Compression;
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 
 /// A table to create.
 #[derive(Clone, Debug)]
@@ -10,8 +10,8 @@ pub struct TableSpec {
     /// Its name, unique among tables.
     pub name: String,
     /// How its stored rows are built.
-    pub shape: RowShape,
-    /// Its indexes; the first is the clustered one, whose `shape` is ignored.
+    pub row_format: RowFormatVersion,
+    /// Its indexes; the first is the clustered one, whose `row_format` is ignored.
     pub indexes: Vec<IndexSpec>,
     /// How images of its pages are compressed.
     pub compression: Compression,
@@ -33,7 +33,7 @@ pub struct IndexSpec {
     /// Longest key in bytes, without the clustered key that is stored behind a secondary one.
     pub max_key_bytes: u32,
     /// How the caller's payload of a secondary entry is built.
-    pub shape: RowShape,
+    pub row_format: RowFormatVersion,
 }
 
 /// A row to store.

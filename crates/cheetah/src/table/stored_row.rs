@@ -7,7 +7,7 @@
 
 use crate::base::{Error, Result};
 use crate::format::bytes::{Defect, Reader};
-use crate::format::row::{RowShape, LOCATOR_BYTES};
+use crate::format::row::{RowFormatVersion, LOCATOR_BYTES};
 use crate::format::varint;
 use std::ops::Range;
 
@@ -34,18 +34,22 @@ fn length_word(len: usize, external: bool) -> u64 {
 }
 
 /// Finds the values of variable length of `row`, in the order of their columns.
-pub(crate) fn find_values(shape: &RowShape, row: &[u8], values: &mut Vec<Value>) -> Result<()> {
+pub(crate) fn find_values(row_format: &RowFormatVersion, row: &[u8], values: &mut Vec<Value>) -> Result<()> {
     values.clear();
-    if shape.is_opaque() {
+    if row_format.is_opaque() {
         return Ok(());
     }
-    parse(shape, row, values).map_err(|defect| defect.in_place("stored row"))
+    parse(row_format, row, values).map_err(|defect| defect.in_place("stored row"))
 }
 
-fn parse(shape: &RowShape, row: &[u8], values: &mut Vec<Value>) -> std::result::Result<(), Defect> {
+fn parse(
+    row_format: &RowFormatVersion,
+    row: &[u8],
+    values: &mut Vec<Value>,
+) -> std::result::Result<(), Defect> {
     let mut reader = Reader::new(row);
-    reader.take(head_bytes(shape, row))?;
-    for column in 0..shape.var_count {
+    reader.take(head_bytes(row_format, row))?;
+    for column in 0..row_format.var_count {
         let word = reader.varint()?;
         let len = usize::try_from(word >> 1).map_err(|_| Defect::new("value length"))?;
         if word & 1 != 0 && len != LOCATOR_BYTES {
@@ -63,18 +67,23 @@ fn parse(shape: &RowShape, row: &[u8], values: &mut Vec<Value>) -> std::result::
     reader.finish()
 }
 
-/// Bytes in front of the lengths of the values; all of a row whose shape is not known.
-fn head_bytes(shape: &RowShape, row: &[u8]) -> usize {
-    if shape.is_opaque() {
+/// Bytes in front of the lengths of the values; all of a row whose row-format version is not known.
+fn head_bytes(row_format: &RowFormatVersion, row: &[u8]) -> usize {
+    if row_format.is_opaque() {
         row.len()
     } else {
-        usize::from(shape.null_bytes) + shape.fixed_bytes()
+        usize::from(row_format.null_bytes) + row_format.fixed_bytes()
     }
 }
 
 /// Marks the values that must move out for the row to have at most `limit` bytes.
-pub(crate) fn choose_moves(shape: &RowShape, row: &[u8], values: &mut [Value], limit: usize) -> Result<()> {
-    let mut bytes = head_bytes(shape, row) + values.iter().map(Value::stored_len).sum::<usize>();
+pub(crate) fn choose_moves(
+    row_format: &RowFormatVersion,
+    row: &[u8],
+    values: &mut [Value],
+    limit: usize,
+) -> Result<()> {
+    let mut bytes = head_bytes(row_format, row) + values.iter().map(Value::stored_len).sum::<usize>();
     while bytes > limit {
         let candidates = values.iter_mut().filter(|value| !value.external && !value.moves);
         let largest = candidates.max_by_key(|value| value.at.len());
@@ -92,13 +101,13 @@ pub(crate) fn choose_moves(shape: &RowShape, row: &[u8], values: &mut [Value], l
 /// Appends to `out` the row with other values: `large(i, value)` gives the locator of value `i` if it is, or gets,
 /// external.
 pub(crate) fn rebuild<'a>(
-    shape: &RowShape,
+    row_format: &RowFormatVersion,
     row: &[u8],
     values: &[Value],
     out: &mut Vec<u8>,
     mut locator: impl FnMut(usize, &Value) -> Result<&'a [u8]>,
 ) -> Result<()> {
-    out.extend_from_slice(row.get(..head_bytes(shape, row)).unwrap_or_default());
+    out.extend_from_slice(row.get(..head_bytes(row_format, row)).unwrap_or_default());
     for value in values {
         let len = if value.moves { LOCATOR_BYTES } else { value.at.len() };
         varint::put(out, length_word(len, value.external || value.moves));
@@ -115,7 +124,7 @@ pub(crate) fn rebuild<'a>(
 
 /// Appends to `out` the row with its large values in place: `fetch(locator, out)` appends a value.
 pub(crate) fn inline_row(
-    shape: &RowShape,
+    row_format: &RowFormatVersion,
     row: &[u8],
     values: &[Value],
     out: &mut Vec<u8>,
@@ -133,7 +142,7 @@ pub(crate) fn inline_row(
         }
         lengths.push(bytes.len() - before);
     }
-    out.extend_from_slice(row.get(..head_bytes(shape, row)).unwrap_or_default());
+    out.extend_from_slice(row.get(..head_bytes(row_format, row)).unwrap_or_default());
     lengths.into_iter().for_each(|len| varint::put(out, length_word(len, false)));
     out.extend_from_slice(&bytes);
     Ok(())
@@ -143,8 +152,8 @@ pub(crate) fn inline_row(
 mod tests {
     use super::*;
 
-    fn shape() -> RowShape {
-        RowShape { null_bytes: 1, fixed: vec![4], var_count: 3 }
+    fn row_format() -> RowFormatVersion {
+        RowFormatVersion { null_bytes: 1, fixed: vec![4], var_count: 3 }
     }
 
     fn row(lengths: [usize; 3]) -> Vec<u8> {
@@ -156,8 +165,8 @@ mod tests {
 
     fn moved(lengths: [usize; 3], limit: usize) -> Result<Vec<bool>> {
         let mut values = Vec::new();
-        find_values(&shape(), &row(lengths), &mut values)?;
-        choose_moves(&shape(), &row(lengths), &mut values, limit)?;
+        find_values(&row_format(), &row(lengths), &mut values)?;
+        choose_moves(&row_format(), &row(lengths), &mut values, limit)?;
         Ok(values.iter().map(|value| value.moves).collect())
     }
 
@@ -173,12 +182,12 @@ mod tests {
     fn a_rebuilt_row_has_locators_in_place_of_its_large_values() {
         let row = row([30, 500, 200]);
         let mut values = Vec::new();
-        find_values(&shape(), &row, &mut values).unwrap();
-        choose_moves(&shape(), &row, &mut values, 300).unwrap();
+        find_values(&row_format(), &row, &mut values).unwrap();
+        choose_moves(&row_format(), &row, &mut values, 300).unwrap();
         let mut out = Vec::new();
         let locator = [7u8; LOCATOR_BYTES];
-        rebuild(&shape(), &row, &values, &mut out, |_, _| Ok(&locator)).unwrap();
-        find_values(&shape(), &out, &mut values).unwrap();
+        rebuild(&row_format(), &row, &values, &mut out, |_, _| Ok(&locator)).unwrap();
+        find_values(&row_format(), &out, &mut values).unwrap();
         assert_eq!(values.iter().map(|value| value.external).collect::<Vec<_>>(), [false, true, false]);
         assert_eq!(out[values[1].at.clone()], locator);
         assert_eq!(out[values[2].at.clone()], [b'c'; 200]);
@@ -188,7 +197,7 @@ mod tests {
     fn a_cut_row_is_refused() {
         let row = row([3, 5, 2]);
         for len in 0..row.len() {
-            assert!(find_values(&shape(), &row[..len], &mut Vec::new()).is_err());
+            assert!(find_values(&row_format(), &row[..len], &mut Vec::new()).is_err());
         }
     }
 }

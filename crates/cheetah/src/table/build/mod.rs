@@ -218,9 +218,9 @@ impl Build {
         if !*with_values {
             return entries_of(key, stored, entries);
         }
-        find_values(table.shape(), stored, values)?;
+        find_values(table.row_format(), stored, values)?;
         row.clear();
-        inline_row(table.shape(), stored, values, row, |locator, value| {
+        inline_row(table.row_format(), stored, values, row, |locator, value| {
             let mut bytes = Vec::new();
             large::read_value(&core.pool, table.blob_owner(), locator, &mut bytes)?;
             value.extend_from_slice(&bytes);

@@ -85,7 +85,7 @@ impl Estimate {
         for (index_no, index) in def.indexes.iter().enumerate() {
             let key_bytes_max = stored_key_bytes_max(&def, index_no);
             let class = class_of(&core.pool, key_bytes_max)?;
-            indexes.push(IndexSample::new(class.bytes(page_bytes), key_bytes_max, index.shape.clone()));
+            indexes.push(IndexSample::new(class.bytes(page_bytes), key_bytes_max, index.row_format.clone()));
         }
         let scales = Scales::new(
             Arc::clone(&core.clock),
@@ -180,8 +180,10 @@ impl Estimate {
     /// Leaves the stored row in `self.row`; returns what the large values that move out of it weigh, with each density, and how many pages they have.
     fn build_row(&mut self, row: &[u8]) -> Result<(Vec<f64>, u64)> {
         let Self { core, def, scales, indexes, values, row: stored, rows } = self;
-        let shape = def.indexes.first().map(|index| &index.shape);
-        let (Some(shape), Some(clustered)) = (shape, indexes.first_mut()) else { return Ok((Vec::new(), 0)) };
+        let row_format = def.indexes.first().map(|index| &index.row_format);
+        let (Some(row_format), Some(clustered)) = (row_format, indexes.first_mut()) else {
+            return Ok((Vec::new(), 0));
+        };
         let key_bytes_max = stored_key_bytes_max(def, 0);
         let page_bytes = class_of(&core.pool, key_bytes_max)?.bytes(core.pool.page_bytes());
         let bytes_max = max_payload_bytes(page_bytes, key_bytes_max);
@@ -192,8 +194,8 @@ impl Estimate {
             return Ok((large, 0));
         }
         let mut pages = 0;
-        find_values(shape, row, values)?;
-        choose_moves(shape, row, values, bytes_max)?;
+        find_values(row_format, row, values)?;
+        choose_moves(row_format, row, values, bytes_max)?;
         for value in values.iter().filter(|value| value.moves) {
             let bytes = row.get(value.at.clone()).unwrap_or_default();
             let pieces: Vec<_> = bytes.chunks(page_capacity(&core.pool, PageClass::Large)).collect();
@@ -216,7 +218,7 @@ impl Estimate {
             |value: &Value| Locator { value_bytes: value.at.len() as u64, first_page: PageId(*rows) };
         let locators: Vec<_> = values.iter().map(|value| locator(value).encode()).collect();
         let missing = || Error::corrupt("large values of a row", "a value that was not weighed");
-        rebuild(shape, row, values, stored, |no, _| {
+        rebuild(row_format, row, values, stored, |no, _| {
             locators.get(no).map(<[u8; LOCATOR_BYTES]>::as_slice).ok_or_else(missing)
         })?;
         Ok((large, pages))

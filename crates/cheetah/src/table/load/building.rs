@@ -122,14 +122,14 @@ impl Building {
     /// Builds the stored row, writing its large values: they belong to the new clustered tree.
     fn build_row(&mut self, core: &Core, row: &[u8]) -> Result<()> {
         let Self { table, values, row: stored, .. } = self;
-        let (shape, bytes_max) = (table.shape(), row_bytes_max(table));
+        let (row_format, bytes_max) = (table.row_format(), row_bytes_max(table));
         stored.clear();
         if row.len() <= bytes_max {
             stored.extend_from_slice(row);
             return Ok(());
         }
-        find_values(shape, row, values)?;
-        choose_moves(shape, row, values, bytes_max)?;
+        find_values(row_format, row, values)?;
+        choose_moves(row_format, row, values, bytes_max)?;
         let mut locators = Vec::with_capacity(values.len());
         for value in values.iter() {
             let bytes = row.get(value.at.clone()).unwrap_or_default();
@@ -139,7 +139,7 @@ impl Building {
             });
         }
         let missing = || Error::corrupt("large values of a row", "a value that was not written");
-        rebuild(shape, row, values, stored, |no, _| {
+        rebuild(row_format, row, values, stored, |no, _| {
             locators.get(no).map(<[u8; LOCATOR_BYTES]>::as_slice).ok_or_else(missing)
         })
     }

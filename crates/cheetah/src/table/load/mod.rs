@@ -252,8 +252,8 @@ pub(in crate::table) fn refuse(
 ) -> Result<()> {
     let (mut values, mut row, mut room) = (Vec::new(), Vec::new(), Vec::new());
     let stored = table.current_row(stored, &mut room)?;
-    find_values(table.shape(), stored, &mut values)?;
-    inline_row(table.shape(), stored, &values, &mut row, |locator, value| {
+    find_values(table.row_format(), stored, &mut values)?;
+    inline_row(table.row_format(), stored, &values, &mut row, |locator, value| {
         let mut bytes = Vec::new();
         large::read_value(&core.pool, table.blob_owner(), locator, &mut bytes)?;
         value.extend_from_slice(&bytes);

@@ -1,38 +1,40 @@
-//! Rows of tables whose columns have come and gone ([`crate::format::row_shapes`]): trees, undo records and buffers of row operations have
-//! them as they were stored; whoever hands one out makes it one of the newest shape first.
+//! Rows of tables whose columns have come and gone ([`crate::format::row_format_versions`]): trees, undo records and buffers of row operations have
+//! them as they were stored; whoever hands one out makes it one of the newest row-format version first.
 
 use super::handle::Table;
 use super::stored_row::{find_values, Value};
 use crate::base::{planted, reach, Error, Result};
 use crate::format::catalog::TableDef;
 use crate::format::page::max_payload_bytes;
-use crate::format::row::{RowShape, LOCATOR_BYTES};
-use crate::format::row_shapes::{shape_of, OlderShape, ShapeChange, SHAPES_MAX, SHAPE_MARK_BYTES};
+use crate::format::row::{RowFormatVersion, LOCATOR_BYTES};
+use crate::format::row_format_versions::{
+    format_of, FormatChange, OlderFormatVersion, FORMAT_MARK_BYTES, FORMAT_VERSIONS_MAX,
+};
 use crate::format::varint;
 
 /// Columns of a new definition.
 #[derive(Clone, Debug)]
 pub struct NewRows {
     /// How rows are stored from now on.
-    pub shape: RowShape,
+    pub row_format: RowFormatVersion,
     /// What becomes of the rows that there are, when they are read.
-    pub change: ShapeChange,
+    pub change: FormatChange,
 }
 
 impl Table {
-    /// The shapes that its rows may have besides the newest one.
-    pub(crate) fn older_shapes(&self) -> &[OlderShape] {
-        &self.def().older_shapes
+    /// The row-format versions that its rows may have besides the newest one.
+    pub(crate) fn older_formats(&self) -> &[OlderFormatVersion] {
+        &self.def().older_formats
     }
 
-    /// Whether its rows may have several shapes.
-    pub(crate) fn has_older_shapes(&self) -> bool {
-        !self.older_shapes().is_empty()
+    /// Whether its rows may have several row-format versions.
+    pub(crate) fn has_older_formats(&self) -> bool {
+        !self.older_formats().is_empty()
     }
 
-    /// Makes a stored row one of the newest shape.
+    /// Makes a stored row one of the newest row-format version.
     pub(crate) fn make_current(&self, row: &mut Vec<u8>) -> Result<()> {
-        if !self.has_older_shapes() {
+        if !self.has_older_formats() {
             return Ok(());
         }
         let mut current = Vec::new();
@@ -41,9 +43,9 @@ impl Table {
         Ok(())
     }
 
-    /// The stored row as one of the newest shape; `room` gets it where it is none yet.
+    /// The stored row as one of the newest row-format version; `room` gets it where it is none yet.
     pub(crate) fn current_row<'r>(&self, stored: &'r [u8], room: &'r mut Vec<u8>) -> Result<&'r [u8]> {
-        if !self.has_older_shapes() {
+        if !self.has_older_formats() {
             return Ok(stored);
         }
         room.clear();
@@ -51,16 +53,16 @@ impl Table {
         Ok(room)
     }
 
-    /// Appends a stored row as one of the newest shape.
+    /// Appends a stored row as one of the newest row-format version.
     pub(crate) fn put_current(&self, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let (older, row) = self.shape_and_row(stored)?;
-        self.put_in_shape(older, row, out)
+        let (older, row) = self.format_and_row(stored)?;
+        self.put_in_format(older, row, out)
     }
 
-    /// Appends a row of the shape `older`, or of the newest one, as one of the newest.
-    pub(crate) fn put_in_shape(
+    /// Appends a row of the row-format version `older`, or of the newest one, as one of the newest.
+    pub(crate) fn put_in_format(
         &self,
-        older: Option<&OlderShape>,
+        older: Option<&OlderFormatVersion>,
         row: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<()> {
@@ -69,26 +71,29 @@ impl Table {
             return Ok(());
         };
         reach::mark("row of an older shape");
-        let changed = older.change.apply(&older.shape, self.shape(), row, out);
+        let changed = older.change.apply(&older.row_format, self.row_format(), row, out);
         changed.map_err(|defect| defect.in_place(self.place_of_rows()))
     }
 
-    /// Which shape a stored row has, `None` for the newest, and its bytes in it.
-    pub(crate) fn shape_and_row<'r>(&self, stored: &'r [u8]) -> Result<(Option<&OlderShape>, &'r [u8])> {
-        let found = shape_of(self.older_shapes(), self.shape(), stored);
+    /// Which row-format version a stored row has, `None` for the newest, and its bytes in it.
+    pub(crate) fn format_and_row<'r>(
+        &self,
+        stored: &'r [u8],
+    ) -> Result<(Option<&OlderFormatVersion>, &'r [u8])> {
+        let found = format_of(self.older_formats(), self.row_format(), stored);
         let (number, at) = found.map_err(|defect| defect.in_place(self.place_of_rows()))?;
-        let older = number.and_then(|number| self.older_shapes().get(number));
+        let older = number.and_then(|number| self.older_formats().get(number));
         Ok((older, stored.get(at).unwrap_or_default()))
     }
 
-    /// Finds the values of variable length of a stored row, in the order of the columns of the newest shape; behind these, external ones of columns
+    /// Finds the values of variable length of a stored row, in the order of the columns of the newest row-format version; behind these, external ones of columns
     /// that have gone.
     pub(crate) fn find_stored_values(&self, stored: &[u8], values: &mut Vec<Value>) -> Result<()> {
-        if !self.has_older_shapes() {
-            return find_values(self.shape(), stored, values);
+        if !self.has_older_formats() {
+            return find_values(self.row_format(), stored, values);
         }
-        let (older, row) = self.shape_and_row(stored)?;
-        find_values(older.map_or(self.shape(), |older| &older.shape), row, values)?;
+        let (older, row) = self.format_and_row(stored)?;
+        find_values(older.map_or(self.row_format(), |older| &older.row_format), row, values)?;
         let skipped = usize::from(row.len() < stored.len());
         for value in values.iter_mut() {
             value.at = value.at.start + skipped..value.at.end + skipped;
@@ -106,37 +111,41 @@ impl Table {
         Ok(())
     }
 
-    /// Whether rows of the table can get other columns without being written anew; `Limit` when they have had too many shapes, or rows of the new one
+    /// Whether rows of the table can get other columns without being written anew; `Limit` when they have had too many row-format versions, or rows of the new one
     /// might not fit.
     pub fn check_new_rows(&self, rows: &NewRows) -> Result<()> {
         self.definition_with(rows).map(drop)
     }
 
-    /// The definition with other columns: what older rows have had becomes one shape more. When the definition changes, a table that nobody has written gets
+    /// The definition with other columns: what older rows have had becomes one row-format version more. When the definition changes, a table that nobody has written gets
     /// none ([`super::ddl`]).
     pub(crate) fn definition_with(&self, rows: &NewRows) -> Result<TableDef> {
         let defect = |defect: crate::format::Defect| defect.in_place(self.place_of_rows());
-        let shape = &rows.shape;
-        let now = self.shape();
-        rows.change.check(now, shape).map_err(defect)?;
+        let row_format = &rows.row_format;
+        let now = self.row_format();
+        rows.change.check(now, row_format).map_err(defect)?;
         let change = rows.change.clone().joined();
         let mut def = self.def().clone();
-        for older in &mut def.older_shapes {
-            older.change = older.change.then(&change, now, shape).map_err(defect)?;
+        for older in &mut def.older_formats {
+            older.change = older.change.then(&change, now, row_format).map_err(defect)?;
         }
-        def.older_shapes.push(OlderShape { shape: now.clone(), change });
+        def.older_formats.push(OlderFormatVersion { row_format: now.clone(), change });
         if let Some(clustered) = def.indexes.first_mut() {
-            clustered.shape = shape.clone();
+            clustered.row_format = row_format.clone();
         }
-        check("row shapes of a table", def.older_shapes.len() + 1, SHAPES_MAX)?;
-        let head = SHAPE_MARK_BYTES + usize::from(shape.null_bytes) + shape.fixed_bytes();
-        let smallest = head + usize::from(shape.var_count) * VALUE_BYTES;
+        check("row-format versions of a table", def.older_formats.len() + 1, FORMAT_VERSIONS_MAX)?;
+        let head = FORMAT_MARK_BYTES + usize::from(row_format.null_bytes) + row_format.fixed_bytes();
+        let smallest = head + usize::from(row_format.var_count) * VALUE_BYTES;
         let tree = self.clustered();
         let inline_bytes_max = max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max);
         check("row length without its large values (bytes)", smallest, inline_bytes_max)?;
         let mut bytes = Vec::new();
-        def.older_shapes.iter().for_each(|older| older.encode(&mut bytes));
-        check("row shapes in a table definition (bytes)", bytes.len(), self.clustered().page_bytes())?;
+        def.older_formats.iter().for_each(|older| older.encode(&mut bytes));
+        check(
+            "row-format versions in a table definition (bytes)",
+            bytes.len(),
+            self.clustered().page_bytes(),
+        )?;
         Ok(def)
     }
 

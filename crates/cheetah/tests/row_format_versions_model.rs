@@ -180,7 +180,7 @@ impl Model {
         rows.insert(key, row);
     }
 
-    /// Adds or drops columns; `false` when the table has had too many shapes.
+    /// Adds or drops columns; `false` when the table has had too many row-format versions.
     fn change_columns(&mut self) -> bool {
         let mut columns = self.columns.clone();
         let mut defaults = Row::new();
@@ -278,7 +278,7 @@ impl Model {
                     self.snapshot = None;
                     self.rows.clear();
                     self.db().truncate_table("t").unwrap();
-                    assert!(self.change_columns(), "an emptied table has one shape");
+                    assert!(self.change_columns(), "an emptied table has one row-format version");
                 }
                 60..=69 => {}
                 70..=79 => self.look_back(),

@@ -1,32 +1,32 @@
-//! Shapes that the rows of a table have had: rows stay as they were written when columns come and go, and are put into the
-//! newest shape when they are read.
+//! Row-format versions that the rows of a table have had: rows stay as they were written when columns come and go, and are put into the
+//! newest row-format version when they are read.
 //!
-//! A row of the first shape is stored as it is. One of a later shape has the number of its shape in front, in one byte, and if the two
-//! together happen to be a row of the first shape too, a zero behind. So rows of before the first change need no mark,
-//! and what tells them apart is that they are rows of the first shape: a row parses completely, that is, no row is the beginning of
+//! A row of the first row-format version is stored as it is. One of a later row-format version has the number of its row-format version in front, in one byte, and if the two
+//! together happen to be a row of the first row-format version too, a zero behind. So rows of before the first change need no mark,
+//! and what tells them apart is that they are rows of the first row-format version: a row parses completely, that is, no row is the beginning of
 //! another one, so of some bytes and the same bytes with one more at most one is a row.
 //!
 //! Invariants
-//!   S1  A stored row is a row of the first shape, or begins with the number of another one, never both.
-//!   S2  The number of a shape and the shape stay what they are as long as the table has them.
-//!   S3  No column of an older shape becomes two of the newest one, so no large value gets two owners; what columns that have come
+//!   S1  A stored row is a row of the first row-format version, or begins with the number of another one, never both.
+//!   S2  The number of a row-format version and the row-format version stay what they are as long as the table has them.
+//!   S3  No column of an older row-format version becomes two of the newest one, so no large value gets two owners; what columns that have come
 //!       hold in older rows is in the row.
-//!   S4  No shape is opaque.
+//!   S4  No row-format version is opaque.
 
 use super::bytes::{ensure, put_prefixed, Defect, Reader};
-use super::row::{build_row, RowShape, RowView, VarValue, COLUMNS_MAX, FIXED_BYTES_MAX};
+use super::row::{build_row, RowFormatVersion, RowView, VarValue, COLUMNS_MAX, FIXED_BYTES_MAX};
 use super::varint;
 use std::ops::Range;
 
 type Parsed<T> = Result<T, Defect>;
 
-/// Most shapes of a table, the newest one included: their number has to fit a byte, and a read may have to try them.
-pub const SHAPES_MAX: usize = 64;
+/// Most row-format versions of a table, the newest one included: their number has to fit a byte, and a read may have to try them.
+pub const FORMAT_VERSIONS_MAX: usize = 64;
 
-/// Most bytes that a row of a later shape has besides its columns.
-pub const SHAPE_MARK_BYTES: usize = 2;
+/// Most bytes that a row of a later row-format version has besides its columns.
+pub const FORMAT_MARK_BYTES: usize = 2;
 
-/// Behind a row whose bytes would be one of the first shape too.
+/// Behind a row whose bytes would be one of the first row-format version too.
 const PAD: u8 = 0;
 
 /// Neighbouring bits of a null bitmap, and where they get.
@@ -40,34 +40,34 @@ pub struct BitRun {
     pub count: u32,
 }
 
-/// How rows of one shape become rows of another.
+/// How rows of one row-format version become rows of another.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ShapeChange {
+pub struct FormatChange {
     /// Bits of the null bitmap that are kept.
     pub bits: Vec<BitRun>,
-    /// For each fixed column of the other shape the one that it was; `None` for one that has come.
+    /// For each fixed column of the other row-format version the one that it was; `None` for one that has come.
     pub fixed: Vec<Option<u16>>,
-    /// For each variable column of the other shape the one that it was; `None` for one that has come.
+    /// For each variable column of the other row-format version the one that it was; `None` for one that has come.
     pub vars: Vec<Option<u16>>,
-    /// A row of the other shape without external values: what is not kept is as there.
+    /// A row of the other row-format version without external values: what is not kept is as there.
     pub defaults: Vec<u8>,
 }
 
-/// A shape that rows of a table may have besides the newest one.
+/// A row-format version that rows of a table may have besides the newest one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OlderShape {
-    /// The shape.
-    pub shape: RowShape,
-    /// How its rows become rows of the newest shape.
-    pub change: ShapeChange,
+pub struct OlderFormatVersion {
+    /// The row-format version.
+    pub row_format: RowFormatVersion,
+    /// How its rows become rows of the newest row-format version.
+    pub change: FormatChange,
 }
 
-impl ShapeChange {
-    /// Whether this is a change of rows of shape `from` into rows of shape `to` (S3).
-    pub fn check(&self, from: &RowShape, to: &RowShape) -> Parsed<()> {
-        ensure(!from.is_opaque() && !to.is_opaque(), "opaque row shape among several")?;
+impl FormatChange {
+    /// Whether this is a change of rows of row-format version `from` into rows of row-format version `to` (S3).
+    pub fn check(&self, from: &RowFormatVersion, to: &RowFormatVersion) -> Parsed<()> {
+        ensure(!from.is_opaque() && !to.is_opaque(), "opaque row-format version among several")?;
         let suits = self.fixed.len() == to.fixed.len() && self.vars.len() == usize::from(to.var_count);
-        ensure(suits, "change of another row shape")?;
+        ensure(suits, "change of another row-format version")?;
         for (width, was) in to.fixed.iter().zip(&self.fixed) {
             let Some(was) = was else { continue };
             ensure(from.fixed.get(usize::from(*was)) == Some(width), "fixed column that gets another width")?;
@@ -91,8 +91,14 @@ impl ShapeChange {
         Self { bits: join(self.bits), ..self }
     }
 
-    /// Appends the row of shape `to` that `row` of shape `from` becomes. The change must suit them.
-    pub fn apply(&self, from: &RowShape, to: &RowShape, row: &[u8], out: &mut Vec<u8>) -> Parsed<()> {
+    /// Appends the row of row-format version `to` that `row` of row-format version `from` becomes. The change must suit them.
+    pub fn apply(
+        &self,
+        from: &RowFormatVersion,
+        to: &RowFormatVersion,
+        row: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Parsed<()> {
         let (old, new) = (RowView::parse(from, row)?, RowView::parse(to, &self.defaults)?);
         let mut nulls = new.nulls().to_vec();
         for run in &self.bits {
@@ -110,14 +116,14 @@ impl ShapeChange {
             self.vars.iter().zip(new.values()).map(|(was, default)| kept(was).unwrap_or(default)).collect();
         ensure(
             fixed.len() == to.fixed_bytes() && values.len() == self.vars.len(),
-            "change of another row shape",
+            "change of another row-format version",
         )?;
         build_row(&nulls, &fixed, &values, out);
         Ok(())
     }
 
     /// This change, of `from` into `between`, and `next` behind it, of `between` into `to`, as one.
-    pub fn then(&self, next: &Self, between: &RowShape, to: &RowShape) -> Parsed<Self> {
+    pub fn then(&self, next: &Self, between: &RowFormatVersion, to: &RowFormatVersion) -> Parsed<Self> {
         let through = |was: &[Option<u16>], next: &[Option<u16>]| {
             let of = |no: &Option<u16>| no.and_then(|no| was.get(usize::from(no)).copied().flatten());
             next.iter().map(of).collect::<Vec<_>>()
@@ -155,50 +161,52 @@ impl ShapeChange {
     }
 }
 
-impl OlderShape {
-    /// Appends `[shape][number of runs][from, to, count ..][fixed columns][column + 1, or 0 ..][variable columns][column + 1, or 0 ..]`, all varints,
+impl OlderFormatVersion {
+    /// Appends `[row_format][number of runs][from, to, count ..][fixed columns][column + 1, or 0 ..][variable columns][column + 1, or 0 ..]`, all varints,
     /// and the defaults behind their length.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        self.shape.encode(out);
+        self.row_format.encode(out);
         self.change.encode(out);
     }
 
-    /// Reads what [`Self::encode`] wrote; `newest` is the shape that its rows become.
-    pub fn decode(reader: &mut Reader<'_>, newest: &RowShape) -> Parsed<Self> {
-        let older = Self { shape: RowShape::decode(reader)?, change: ShapeChange::decode(reader)? };
-        older.change.check(&older.shape, newest)?;
+    /// Reads what [`Self::encode`] wrote; `newest` is the row-format version that its rows become.
+    pub fn decode(reader: &mut Reader<'_>, newest: &RowFormatVersion) -> Parsed<Self> {
+        let older =
+            Self { row_format: RowFormatVersion::decode(reader)?, change: FormatChange::decode(reader)? };
+        older.change.check(&older.row_format, newest)?;
         Ok(older)
     }
 }
 
-/// Which shape a stored row has: its place in `older`, or `None` for the newest one; and where the row is in the stored bytes.
-pub fn shape_of(
-    older: &[OlderShape],
-    newest: &RowShape,
+/// Which row-format version a stored row has: its place in `older`, or `None` for the newest one; and where the row is in the stored bytes.
+pub fn format_of(
+    older: &[OlderFormatVersion],
+    newest: &RowFormatVersion,
     stored: &[u8],
 ) -> Parsed<(Option<usize>, Range<usize>)> {
     let Some(first) = older.first() else { return Ok((None, 0..stored.len())) };
-    if RowView::parse(&first.shape, stored).is_ok() {
+    if RowView::parse(&first.row_format, stored).is_ok() {
         return Ok((Some(0), 0..stored.len()));
     }
-    let (&number, row) = stored.split_first().ok_or(Defect::new("row without a shape"))?;
+    let (&number, row) = stored.split_first().ok_or(Defect::new("row without a row-format version"))?;
     let number = usize::from(number);
-    let shape = match older.get(number) {
-        Some(older) if number > 0 => &older.shape,
+    let row_format = match older.get(number) {
+        Some(older) if number > 0 => &older.row_format,
         None if number == older.len() => newest,
-        _ => return Err(Defect::at("row of an unknown shape", number)),
+        _ => return Err(Defect::at("row of an unknown row-format version", number)),
     };
     let known = (number < older.len()).then_some(number);
-    let Err(defect) = RowView::parse(shape, row) else { return Ok((known, 1..stored.len())) };
-    // The zero is there only for bytes that would be a row of the first shape without it.
-    let unpadded = stored.strip_suffix(&[PAD]).filter(|stored| RowView::parse(&first.shape, stored).is_ok());
+    let Err(defect) = RowView::parse(row_format, row) else { return Ok((known, 1..stored.len())) };
+    // The zero is there only for bytes that would be a row of the first row-format version without it.
+    let unpadded =
+        stored.strip_suffix(&[PAD]).filter(|stored| RowView::parse(&first.row_format, stored).is_ok());
     let row = unpadded.and_then(|stored| stored.get(1..)).ok_or(defect)?;
-    RowView::parse(shape, row).map(|_| (known, 1..stored.len() - 1))
+    RowView::parse(row_format, row).map(|_| (known, 1..stored.len() - 1))
 }
 
-/// Appends a row of the newest shape as it is stored, which `f` appends; where the row is among the appended bytes (S1).
+/// Appends a row of the newest row-format version as it is stored, which `f` appends; where the row is among the appended bytes (S1).
 pub fn put_marked<E>(
-    older: &[OlderShape],
+    older: &[OlderFormatVersion],
     out: &mut Vec<u8>,
     f: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<Range<usize>, E> {
@@ -210,16 +218,16 @@ pub fn put_marked<E>(
     out.push(older.len() as u8);
     f(out)?;
     let end = out.len() - start;
-    if out.get(start..).is_some_and(|stored| RowView::parse(&first.shape, stored).is_ok()) {
+    if out.get(start..).is_some_and(|stored| RowView::parse(&first.row_format, stored).is_ok()) {
         out.push(PAD);
     }
     Ok(1..end)
 }
 
-/// The shape that the bytes of stored rows have which are written from now on, number included: for compression by column.
-pub fn marked_shape(older: &[OlderShape], newest: &RowShape) -> RowShape {
+/// The row-format version that the bytes of stored rows have which are written from now on, number included: for compression by column.
+pub fn marked_format(older: &[OlderFormatVersion], newest: &RowFormatVersion) -> RowFormatVersion {
     let mark = u16::from(!older.is_empty());
-    RowShape { null_bytes: newest.null_bytes.saturating_add(mark), ..newest.clone() }
+    RowFormatVersion { null_bytes: newest.null_bytes.saturating_add(mark), ..newest.clone() }
 }
 
 fn decode_columns(reader: &mut Reader<'_>) -> Parsed<Vec<Option<u16>>> {
@@ -285,14 +293,14 @@ mod tests {
     use cheetah_io::rng::Rng;
 
     /// Null bytes, widths of fixed columns, and number of variable columns.
-    fn shape(null_bytes: u16, fixed: &[u16], var_count: u16) -> RowShape {
-        RowShape { null_bytes, fixed: fixed.to_vec(), var_count }
+    fn row_format(null_bytes: u16, fixed: &[u16], var_count: u16) -> RowFormatVersion {
+        RowFormatVersion { null_bytes, fixed: fixed.to_vec(), var_count }
     }
 
-    fn random_row(shape: &RowShape, rng: &mut Rng) -> Vec<u8> {
-        let nulls = rng.bytes(shape.null_bytes.into());
-        let fixed = rng.bytes(shape.fixed_bytes());
-        let values: Vec<Vec<u8>> = (0..shape.var_count)
+    fn random_row(row_format: &RowFormatVersion, rng: &mut Rng) -> Vec<u8> {
+        let nulls = rng.bytes(row_format.null_bytes.into());
+        let fixed = rng.bytes(row_format.fixed_bytes());
+        let values: Vec<Vec<u8>> = (0..row_format.var_count)
             .map(|_| {
                 let length = rng.below(5) as usize;
                 rng.bytes(length)
@@ -304,14 +312,14 @@ mod tests {
         row
     }
 
-    fn random_shape(rng: &mut Rng) -> RowShape {
+    fn random_format(rng: &mut Rng) -> RowFormatVersion {
         let count = rng.below(3) as usize;
         let fixed: Vec<u16> = (0..count).map(|_| 1 + rng.below(2) as u16).collect();
-        shape(1 + rng.below(2) as u16, &fixed, rng.below(3) as u16)
+        row_format(1 + rng.below(2) as u16, &fixed, rng.below(3) as u16)
     }
 
     /// A change that keeps what it can of some columns.
-    fn random_change(from: &RowShape, to: &RowShape, rng: &mut Rng) -> ShapeChange {
+    fn random_change(from: &RowFormatVersion, to: &RowFormatVersion, rng: &mut Rng) -> FormatChange {
         let mut left: Vec<u16> = (0..from.fixed.len() as u16).collect();
         let mut fixed = Vec::new();
         for width in &to.fixed {
@@ -323,12 +331,12 @@ mod tests {
         let (chosen, place) = (rng.below(256), rng.below(8) as u32);
         let run = |to: u32| BitRun { from: (place + 3 * to) % 8, to, count: 1 };
         let bits = (0..8).filter(|to| chosen >> to & 1 == 1).map(run).collect();
-        let change = ShapeChange { bits, fixed, vars, defaults: random_row(to, rng) };
+        let change = FormatChange { bits, fixed, vars, defaults: random_row(to, rng) };
         change.check(from, to).unwrap();
         change
     }
 
-    fn applied(change: &ShapeChange, from: &RowShape, to: &RowShape, row: &[u8]) -> Vec<u8> {
+    fn applied(change: &FormatChange, from: &RowFormatVersion, to: &RowFormatVersion, row: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         change.apply(from, to, row, &mut out).unwrap();
         assert!(RowView::parse(to, &out).is_ok());
@@ -337,7 +345,7 @@ mod tests {
 
     #[test]
     fn columns_go_where_they_belong_and_new_ones_have_their_defaults() {
-        let (from, to) = (shape(1, &[2, 4], 2), shape(2, &[4, 1, 2], 2));
+        let (from, to) = (row_format(1, &[2, 4], 2), row_format(2, &[4, 1, 2], 2));
         let mut row = Vec::new();
         build_row(&[0b101], b"aabbbb", &[VarValue::inline(b"one"), VarValue::inline(b"two")], &mut row);
         let mut defaults = Vec::new();
@@ -347,7 +355,7 @@ mod tests {
             &[VarValue::inline(b"new"), VarValue::inline(b"")],
             &mut defaults,
         );
-        let change = ShapeChange {
+        let change = FormatChange {
             bits: vec![BitRun { from: 1, to: 7, count: 2 }],
             fixed: vec![Some(1), None, Some(0)],
             vars: vec![None, Some(1)],
@@ -367,14 +375,14 @@ mod tests {
 
     #[test]
     fn external_values_go_along() {
-        let (from, to) = (shape(1, &[], 2), shape(1, &[], 1));
+        let (from, to) = (row_format(1, &[], 2), row_format(1, &[], 1));
         let locator =
             super::super::row::Locator { value_bytes: 9, first_page: crate::base::PageId(3) }.encode();
         let (mut row, mut defaults, mut expected) = (Vec::new(), Vec::new(), Vec::new());
         build_row(&[1], b"", &[VarValue::inline(b"goes"), VarValue::external(&locator)], &mut row);
         build_row(&[0], b"", &[VarValue::inline(b"")], &mut defaults);
         build_row(&[0], b"", &[VarValue::external(&locator)], &mut expected);
-        let change = ShapeChange { bits: vec![], fixed: vec![], vars: vec![Some(1)], defaults };
+        let change = FormatChange { bits: vec![], fixed: vec![], vars: vec![Some(1)], defaults };
         assert_eq!(applied(&change, &from, &to, &row), expected);
     }
 
@@ -382,7 +390,7 @@ mod tests {
     fn two_changes_in_one_do_what_they_do_one_after_the_other() {
         let mut rng = Rng::new(7);
         for _ in 0..3000 {
-            let (a, b, c) = (random_shape(&mut rng), random_shape(&mut rng), random_shape(&mut rng));
+            let (a, b, c) = (random_format(&mut rng), random_format(&mut rng), random_format(&mut rng));
             let (first, next) = (random_change(&a, &b, &mut rng), random_change(&b, &c, &mut rng));
             let both = first.then(&next, &b, &c).unwrap();
             both.check(&a, &c).unwrap();
@@ -402,7 +410,7 @@ mod tests {
         assert_eq!(join(Vec::new()), []);
         let mut rng = Rng::new(5);
         for _ in 0..2000 {
-            let (from, to) = (random_shape(&mut rng), random_shape(&mut rng));
+            let (from, to) = (random_format(&mut rng), random_format(&mut rng));
             let change = random_change(&from, &to, &mut rng);
             let joined = change.clone().joined();
             joined.check(&from, &to).unwrap();
@@ -411,26 +419,27 @@ mod tests {
         }
     }
 
-    /// S1, for shapes so small that rows of one are often rows of another.
+    /// S1, for row-format versions so small that rows of one are often rows of another.
     #[test]
     fn every_row_is_known_by_its_bytes() {
         let mut rng = Rng::new(3);
         let mut padded = 0;
         for _ in 0..20_000 {
-            let shapes: Vec<RowShape> = (0..1 + rng.below(4)).map(|_| random_shape(&mut rng)).collect();
-            let newest = random_shape(&mut rng);
-            let older: Vec<OlderShape> = shapes
+            let row_formats: Vec<RowFormatVersion> =
+                (0..1 + rng.below(4)).map(|_| random_format(&mut rng)).collect();
+            let newest = random_format(&mut rng);
+            let older: Vec<OlderFormatVersion> = row_formats
                 .iter()
-                .map(|shape| OlderShape {
-                    shape: shape.clone(),
-                    change: random_change(shape, &newest, &mut rng),
+                .map(|row_format| OlderFormatVersion {
+                    row_format: row_format.clone(),
+                    change: random_change(row_format, &newest, &mut rng),
                 })
                 .collect();
-            let first = random_row(&shapes[0], &mut rng);
-            assert_eq!(shape_of(&older, &newest, &first), Ok((Some(0), 0..first.len())));
+            let first = random_row(&row_formats[0], &mut rng);
+            assert_eq!(format_of(&older, &newest, &first), Ok((Some(0), 0..first.len())));
             for number in 1..=older.len() {
-                let shape = shapes.get(number).unwrap_or(&newest);
-                let row = random_row(shape, &mut rng);
+                let row_format = row_formats.get(number).unwrap_or(&newest);
+                let row = random_row(row_format, &mut rng);
                 let mut stored = Vec::new();
                 let put = |out: &mut Vec<u8>| {
                     out.extend_from_slice(&row);
@@ -438,21 +447,21 @@ mod tests {
                 };
                 let at = put_marked(&older[..number], &mut stored, put).unwrap();
                 assert_eq!(stored[at.clone()], row);
-                assert!(stored.len() <= row.len() + SHAPE_MARK_BYTES);
-                padded += usize::from(stored.len() == row.len() + SHAPE_MARK_BYTES);
+                assert!(stored.len() <= row.len() + FORMAT_MARK_BYTES);
+                padded += usize::from(stored.len() == row.len() + FORMAT_MARK_BYTES);
                 let known = (number < older.len()).then_some(number);
-                assert_eq!(shape_of(&older, &newest, &stored), Ok((known, at)));
+                assert_eq!(format_of(&older, &newest, &stored), Ok((known, at)));
                 stored.push(PAD);
-                let is_first = RowView::parse(&shapes[0], &stored).is_ok();
-                assert_eq!(shape_of(&older, &newest, &stored).is_ok(), is_first, "a zero without a reason");
+                let is_first = RowView::parse(&row_formats[0], &stored).is_ok();
+                assert_eq!(format_of(&older, &newest, &stored).is_ok(), is_first, "a zero without a reason");
             }
         }
         assert!(padded > 100, "{padded}");
     }
 
     #[test]
-    fn without_older_shapes_rows_are_stored_as_they_are() {
-        let newest = shape(1, &[2], 1);
+    fn without_older_formats_rows_are_stored_as_they_are() {
+        let newest = row_format(1, &[2], 1);
         let mut stored = Vec::new();
         put_marked(&[], &mut stored, |out| {
             out.extend_from_slice(b"row");
@@ -460,19 +469,19 @@ mod tests {
         })
         .unwrap();
         assert_eq!(stored, b"row");
-        assert_eq!(shape_of(&[], &newest, b"row"), Ok((None, 0..3)));
-        assert_eq!(marked_shape(&[], &newest), newest);
+        assert_eq!(format_of(&[], &newest, b"row"), Ok((None, 0..3)));
+        assert_eq!(marked_format(&[], &newest), newest);
     }
 
     #[test]
     fn changes_that_do_not_suit_are_refused() {
-        let (from, to) = (shape(1, &[2, 2, 4], 2), shape(1, &[2, 2], 2));
+        let (from, to) = (row_format(1, &[2, 2, 4], 2), row_format(1, &[2, 2], 2));
         let mut defaults = Vec::new();
         build_row(&[0], &[0; 4], &[VarValue::inline(b""); 2], &mut defaults);
         let good =
-            ShapeChange { bits: vec![], fixed: vec![Some(1), None], vars: vec![Some(0), Some(1)], defaults };
+            FormatChange { bits: vec![], fixed: vec![Some(1), None], vars: vec![Some(0), Some(1)], defaults };
         assert_eq!(good.check(&from, &to), Ok(()));
-        let refused = |change: fn(&mut ShapeChange)| {
+        let refused = |change: fn(&mut FormatChange)| {
             let mut other = good.clone();
             change(&mut other);
             assert!(other.check(&from, &to).is_err());
@@ -489,25 +498,25 @@ mod tests {
         refused(|change| change.fixed.truncate(1));
         refused(|change| change.vars.truncate(1));
         refused(|change| change.defaults.truncate(1));
-        assert!(good.check(&RowShape::opaque(), &to).is_err());
+        assert!(good.check(&RowFormatVersion::opaque(), &to).is_err());
     }
 
     #[test]
-    fn any_bytes_are_an_older_shape_or_a_defect() {
+    fn any_bytes_are_an_older_format_or_a_defect() {
         let mut rng = Rng::new(11);
         for _ in 0..5000 {
-            let (from, to) = (random_shape(&mut rng), random_shape(&mut rng));
-            let older = OlderShape { change: random_change(&from, &to, &mut rng), shape: from };
+            let (from, to) = (random_format(&mut rng), random_format(&mut rng));
+            let older = OlderFormatVersion { change: random_change(&from, &to, &mut rng), row_format: from };
             let mut bytes = Vec::new();
             older.encode(&mut bytes);
-            assert_eq!(OlderShape::decode(&mut Reader::new(&bytes), &to), Ok(older));
+            assert_eq!(OlderFormatVersion::decode(&mut Reader::new(&bytes), &to), Ok(older));
             let at = rng.below(bytes.len() as u64) as usize;
             bytes[at] ^= 1 << rng.below(8);
-            if let Ok(other) = OlderShape::decode(&mut Reader::new(&bytes), &to) {
-                let row = random_row(&other.shape, &mut rng);
-                applied(&other.change, &other.shape, &to, &row);
+            if let Ok(other) = OlderFormatVersion::decode(&mut Reader::new(&bytes), &to) {
+                let row = random_row(&other.row_format, &mut rng);
+                applied(&other.change, &other.row_format, &to, &row);
                 let length = rng.below(12) as usize;
-                let _ = shape_of(&[other], &to, &rng.bytes(length));
+                let _ = format_of(&[other], &to, &rng.bytes(length));
             }
         }
     }

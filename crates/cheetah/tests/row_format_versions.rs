@@ -1,4 +1,4 @@
-//! Columns that come and go while rows stay as they are stored: power cuts, planted bugs, tables without rows, and limits. Whatever else may happen: `shapes_model`.
+//! Columns that come and go while rows stay as they are stored: power cuts, planted bugs, tables without rows, and limits. Whatever else may happen: `row_format_versions_model`.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -8,7 +8,7 @@ mod support;
 use cheetah::base::planted::plant;
 use cheetah::base::{Error, PageId};
 use cheetah::db::{Db, Read};
-use cheetah::format::row::{build_row, Locator, RowShape, VarValue};
+use cheetah::format::row::{build_row, Locator, RowFormatVersion, VarValue};
 use cheetah::table::{NewRow, NewRows, SecondaryEntry};
 use cheetah_io::sim::{explore, CrashPolicy, Image, Plan, SimDisk};
 use columns::*;
@@ -49,7 +49,7 @@ fn start() -> SimDisk {
     disk
 }
 
-/// Step 1 adds a column, 2 writes rows of the new shape, 3 drops a column with large values and moves others, 4 writes again, 5 rolls back and purges.
+/// Step 1 adds a column, 2 writes rows of the new row-format version, 3 drops a column with large values and moves others, 4 writes again, 5 rolls back and purges.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let mut loser = db.begin();
@@ -142,22 +142,22 @@ fn survives(bug: &'static str) -> bool {
 }
 
 #[test]
-fn a_row_whose_shape_is_not_told_is_noticed() {
+fn a_row_whose_format_is_not_told_is_noticed() {
     assert!(!survives("shapes: store rows without the number of their shape"));
 }
 
 #[test]
-fn a_row_that_is_handed_out_in_an_older_shape_is_noticed() {
+fn a_row_that_is_handed_out_in_an_older_format_is_noticed() {
     assert!(!survives("shapes: hand out rows of older shapes"));
 }
 
 #[test]
-fn a_definition_that_is_logged_without_its_older_shapes_is_noticed() {
+fn a_definition_that_is_logged_without_its_older_formats_is_noticed() {
     assert!(!survives("shapes: log a definition without its older shapes"));
 }
 
 #[test]
-fn shapes_that_are_left_out_though_there_are_rows_are_noticed() {
+fn formats_that_are_left_out_though_there_are_rows_are_noticed() {
     assert!(!survives("shapes: leave out those of tables with rows"));
 }
 
@@ -167,7 +167,7 @@ fn large_values_that_columns_leave_behind_are_noticed() {
 }
 
 #[test]
-fn a_table_that_was_emptied_has_one_shape_and_too_many_are_refused() {
+fn a_table_that_was_emptied_has_one_format_and_too_many_are_refused() {
     let db = open(&SimDisk::new()).unwrap();
     db.create_table(&spec(&OLD)).unwrap();
     fill(&db, 0..20, &OLD);
@@ -187,23 +187,23 @@ fn a_table_that_was_emptied_has_one_shape_and_too_many_are_refused() {
     assert_eq!(read_all(&mut db.begin(), &table, columns, Read::Consistent).unwrap().len(), 20);
     drop(table);
     let table = db.truncate_table("t").unwrap();
-    assert!(table.def().older_shapes.is_empty());
+    assert!(table.def().older_formats.is_empty());
     fill(&db, 0..20, columns);
     check(&db, &table, columns).unwrap();
 }
 
 /// Before, such a table took no load any more, and a scan of it handed out row by row.
 #[test]
-fn a_table_that_nobody_has_written_gets_no_shape_and_can_be_loaded() {
+fn a_table_that_nobody_has_written_gets_no_format_and_can_be_loaded() {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
     db.create_table(&spec(&OLD)).unwrap();
     alter(&db, widen(), b"").unwrap();
-    assert!(db.table("t").unwrap().def().older_shapes.is_empty());
+    assert!(db.table("t").unwrap().def().older_formats.is_empty());
     let disk = disk.crash(CrashPolicy::Random(0.5), 1);
     let db = open(&disk).unwrap();
     let (before, number) = (db.table("t").unwrap(), NUMBER);
-    assert_eq!((before.shape(), before.def().older_shapes.len()), (&shape(&WIDER), 0));
+    assert_eq!((before.row_format(), before.def().older_formats.len()), (&row_format(&WIDER), 0));
     fill(&db, 0..20, &WIDER);
     assert_eq!(read_all(&mut db.begin(), &before, &WIDER, Read::Consistent).unwrap().len(), 20);
     drop(before);
@@ -231,13 +231,13 @@ fn a_table_that_nobody_has_written_gets_no_shape_and_can_be_loaded() {
     )
     .unwrap();
     let table = db.table("t").unwrap();
-    assert_eq!(table.def().older_shapes.len(), 1);
+    assert_eq!(table.def().older_formats.len(), 1);
     assert_eq!(read_all(&mut db.begin(), &table, &OTHER, Read::Consistent).unwrap().len(), 30);
     assert!(db.begin().begin_load(&table).unwrap().is_none());
 }
 
 #[test]
-fn rows_that_were_rolled_back_count_as_rows_of_an_older_shape() {
+fn rows_that_were_rolled_back_count_as_rows_of_an_older_format() {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec(&OLD)).unwrap();
     let mut txn = db.begin();
@@ -245,7 +245,7 @@ fn rows_that_were_rolled_back_count_as_rows_of_an_older_shape() {
     put(&mut txn, &table, 1, None, Some((&row, stored(&OLD, &row, &BTreeMap::new())))).unwrap();
     txn.rollback().unwrap();
     alter(&db, widen(), b"").unwrap();
-    assert_eq!(db.table("t").unwrap().def().older_shapes.len(), 1);
+    assert_eq!(db.table("t").unwrap().def().older_formats.len(), 1);
 }
 
 /// Before, each column had a run of bits of its own: a page was full of them after a few changes of a table with many columns.
@@ -263,7 +263,7 @@ fn bits_of_many_columns_are_told_in_few_runs() {
         alter(&db, new_rows(&before, &more, &defaults), b"").unwrap();
     }
     let table = db.table("t").unwrap();
-    let runs: Vec<_> = table.def().older_shapes.iter().map(|older| older.change.bits.len()).collect();
+    let runs: Vec<_> = table.def().older_formats.iter().map(|older| older.change.bits.len()).collect();
     assert_eq!(runs, [2, 2, 2]);
     assert_eq!(read_all(&mut db.begin(), &table, &more, Read::Consistent).unwrap().len(), 3);
 }
@@ -280,7 +280,7 @@ fn a_change_that_does_not_suit_the_rows_is_refused() {
     rows.change.defaults.clear();
     build_row(&[0], &[0; 14], &[VarValue::external(&locator)], &mut rows.change.defaults);
     assert!(alter(&db, rows, b"").is_err());
-    let rows = NewRows { shape: RowShape::opaque(), change: widen().change };
+    let rows = NewRows { row_format: RowFormatVersion::opaque(), change: widen().change };
     assert!(alter(&db, rows, b"").is_err());
-    assert!(db.table("t").unwrap().def().older_shapes.is_empty());
+    assert!(db.table("t").unwrap().def().older_formats.is_empty());
 }
