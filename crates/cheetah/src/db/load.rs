@@ -1,12 +1,16 @@
 //! Loads through a transaction: rows of a table that nobody has written, many at a time, without undo and log.
 //!
 //! Those of a new table that nobody else sees go to its own trees. Those of a table that others see go to a shadow one, which takes its place
-//! with the commit ([`crate::table::shadow`]).
+//! with the commit ([`crate::table::definitions::shadow`]).
 
 use super::Transaction;
 use crate::base::{Error, Result};
+use crate::table::definitions::shadow;
+use crate::table::keys;
 use crate::table::load::{self, Kept, Taken};
-use crate::table::{keys, shadow, ExpectedEntries, NewRow, Table};
+use crate::table::ExpectedEntries;
+use crate::table::NewRow;
+use crate::table::Table;
 use crate::txn::TableMode;
 use std::sync::Arc;
 

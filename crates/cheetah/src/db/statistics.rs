@@ -12,7 +12,7 @@ use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::format::statistics::{statistics_key, IndexStatistics, KEY_BYTES};
 use crate::table::analyze::{analyze_index, KeyEnds};
-use crate::table::core::Core;
+use crate::table::shared::parts::Core;
 use crate::table::{IndexSpec, NewRow, Table, TableSpec};
 use crate::tree::SeekMode;
 use std::sync::Arc;

@@ -17,12 +17,17 @@
 
 use super::{Db, Isolation};
 use crate::base::{planted, Error, Lsn, Result, SessionId, TableId, TxnId};
-use crate::table::core::Core;
-use crate::table::locker::Locker;
-use crate::table::request::{Locks, RowRequest, Target};
-use crate::table::unfinished::unfinished_error;
-use crate::table::writer::Writer;
-use crate::table::{rollback, NewRow, Numbers, OldEntry, Reserved, Table};
+use crate::table::history::rollback;
+use crate::table::history::unfinished::unfinished_error;
+use crate::table::rows::locker::Locker;
+use crate::table::rows::request::{Locks, RowRequest, Target};
+use crate::table::rows::writer::Writer;
+use crate::table::shared::parts::Core;
+use crate::table::NewRow;
+use crate::table::Numbers;
+use crate::table::OldEntry;
+use crate::table::Reserved;
+use crate::table::Table;
 use crate::txn::{Listed, LockMode, ReadView, Slot, TableMode};
 use std::sync::Arc;
 

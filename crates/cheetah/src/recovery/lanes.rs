@@ -19,7 +19,7 @@ use super::redo::{Hand, Txn};
 use crate::base::{planted, reach, Error, Result, TableId};
 use crate::format::log_record::{Front, LogRecord};
 use crate::memory::{MemoryUse, Reservation};
-use crate::table::core::Core;
+use crate::table::shared::parts::Core;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};

@@ -10,16 +10,16 @@
 //!       new tree has entries of the newest rows only.
 //! docs/durability.md, "Disabled indexes", has the steps and what a crash after each finds.
 
-use super::core::{Core, Need};
-use super::ddl::{self, Ddl};
-use super::handle::Table;
-use super::large;
-use super::load::{IndexBuilds, Watch};
-use super::shadow;
-use super::spec::ExpectedEntries;
-use super::stored_row::{find_values, inline_row, Value};
 use crate::base::{planted, reach, Error, Result};
 use crate::format::catalog::TableDef;
+use crate::table::definitions::ddl::{self, Ddl};
+use crate::table::definitions::handle::Table;
+use crate::table::definitions::shadow;
+use crate::table::definitions::spec::ExpectedEntries;
+use crate::table::load::{IndexBuilds, Watch};
+use crate::table::rows::large;
+use crate::table::rows::stored_row::{find_values, inline_row, Value};
+use crate::table::shared::parts::{Core, Need};
 use crate::tree::SeekMode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;

@@ -1,11 +1,5 @@
 //! The new trees of a load, while its rows come.
 
-use super::super::core::{Core, Need};
-use super::super::handle::Table;
-use super::super::large;
-use super::super::row_values::row_bytes_max;
-use super::super::spec::{NewRow, SecondaryEntry};
-use super::super::stored_row::{choose_moves, find_values, rebuild, Value};
 use super::{refuse, Refused};
 use crate::base::{Error, Result};
 use crate::format::page::RecordRef;
@@ -13,6 +7,12 @@ use crate::format::row::LOCATOR_BYTES;
 use crate::format::varint;
 use crate::pool::LentTree;
 use crate::sort::{Share, Sorter};
+use crate::table::definitions::handle::Table;
+use crate::table::definitions::spec::{NewRow, SecondaryEntry};
+use crate::table::rows::large;
+use crate::table::rows::stored_row::{choose_moves, find_values, rebuild, Value};
+use crate::table::rows::values::row_bytes_max;
+use crate::table::shared::parts::{Core, Need};
 use crate::tree::{Builder, Changed};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;

@@ -1,20 +1,20 @@
 //! What a row operation locks, and what it has to wait for: rows of the same key, rows with the same unique key, and ranges that
-//! others have locked. When it does what, and what it holds then, says [`super::row_op`].
+//! others have locked. When it does what, and what it holds then, says [`super::operation`].
 
 use super::locker::{Asked, Locked, Patience, VersionWriter};
 use super::request::{must_be_unique, Locks, RowRequest, Target};
-use super::spec::{NewRow, SecondaryEntry};
 use super::writer::Writer;
 use crate::base::{planted, Error, Result, TreeId};
 use crate::format::log_record::RowOp;
 use crate::format::page::RecordRef;
+use crate::table::definitions::spec::{NewRow, SecondaryEntry};
 use crate::tree::{successor, SeekMode};
 use crate::txn::{Lock, LockMode};
 use std::ops::Bound;
 
 /// What an operation has to wait for before it can begin again.
 #[derive(Debug)]
-pub(super) enum Obstacle {
+pub(in crate::table) enum Obstacle {
     /// The row of this key has the same unique key, or had it.
     Row(Vec<u8>),
     /// Somebody has locked the range of an index in which this key lies.
@@ -24,7 +24,7 @@ pub(super) enum Obstacle {
 impl Writer {
     /// Locks the rows of the old key and of the new one; whether by a request for a new key with no row. Leaves the paths to them
     /// prepared, so that the operation searches for neither again. Waits, with nothing else held.
-    pub(super) fn lock_rows(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<bool> {
+    pub(in crate::table) fn lock_rows(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<bool> {
         let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(false) };
         let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
         if let Some(key) = request.gone_key() {
@@ -41,7 +41,7 @@ impl Writer {
         Ok(matches!(locked, Locked::Gone(Some(_))))
     }
 
-    pub(super) fn wait_for(&mut self, on: Target<'_>, obstacle: Obstacle) -> Result<()> {
+    pub(in crate::table) fn wait_for(&mut self, on: Target<'_>, obstacle: Obstacle) -> Result<()> {
         let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(()) };
         match obstacle {
             Obstacle::Row(key) => {
@@ -58,7 +58,7 @@ impl Writer {
     }
 
     /// The first place where the operation puts a record into a range that somebody else has locked.
-    pub(super) fn range_of_others(&self, on: Target<'_>) -> Result<Option<Obstacle>> {
+    pub(in crate::table) fn range_of_others(&self, on: Target<'_>) -> Result<Option<Obstacle>> {
         let (Some(Locks { locker, .. }), change) = (on.locks, &self.change) else { return Ok(None) };
         if planted::is_on("rows: do not ask for ranges") {
             return Ok(None);
@@ -79,7 +79,11 @@ impl Writer {
     }
 
     /// Refuses a row whose unique keys another row has; the row to wait for, where that is not decided.
-    pub(super) fn check_unique(&mut self, on: Target<'_>, new: &NewRow<'_>) -> Result<Option<Obstacle>> {
+    pub(in crate::table) fn check_unique(
+        &mut self,
+        on: Target<'_>,
+        new: &NewRow<'_>,
+    ) -> Result<Option<Obstacle>> {
         if self.look_at_new_row(on.table)? {
             return Err(Error::DuplicateKey { index_no: 0, existing: new.key.to_vec() });
         }
@@ -130,7 +134,7 @@ impl Writer {
 }
 
 /// Gives back the requests for the key of a row that does not come, or not yet.
-pub(super) fn give_back_key(on: Target<'_>, request: &RowRequest<'_>, key_locks: &mut u32) {
+pub(in crate::table) fn give_back_key(on: Target<'_>, request: &RowRequest<'_>, key_locks: &mut u32) {
     let requests = std::mem::take(key_locks);
     if let (Some(Locks { locker, .. }), Some(new)) = (on.locks, &request.new) {
         (0..requests).for_each(|_| locker.unlock_row(on.table, new.key, LockMode::Exclusive));
@@ -140,7 +144,7 @@ pub(super) fn give_back_key(on: Target<'_>, request: &RowRequest<'_>, key_locks:
 /// Keeps others from the unique keys of a new row that were looked for before that of index `index_no`, and are not there: the caller
 /// changes the row that has that one, which is right as long as none has those. To be called with the place of the row locked,
 /// and the latches of its unique keys.
-pub(super) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: usize) -> Result<()> {
+pub(in crate::table) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: usize) -> Result<()> {
     let Some(Locks { locker, keeps_absent: true, .. }) = on.locks else { return Ok(()) };
     let mode = LockMode::Shared;
     if !on.table.hidden_key() {
@@ -157,8 +161,8 @@ pub(super) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: usize) -> 
     Ok(())
 }
 
-/// Gives the locks of the rows back that the operation has changed (I3 of [`super::row_op`]).
-pub(super) fn forget_locks(on: Target<'_>, request: &RowRequest<'_>) {
+/// Gives the locks of the rows back that the operation has changed (I3 of [`super::operation`]).
+pub(in crate::table) fn forget_locks(on: Target<'_>, request: &RowRequest<'_>) {
     let Some(Locks { locker, .. }) = on.locks else { return };
     let tree = on.table.clustered().def().id;
     for key in request.gone_key().into_iter().chain(request.added_key()) {

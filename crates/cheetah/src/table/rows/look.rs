@@ -1,17 +1,17 @@
 //! What a row operation looks at before it changes anything: the row that goes, the place of the row that comes, and their
-//! entries. What keeps it so until the mini-transaction says [`super::row_op`].
+//! entries. What keeps it so until the mini-transaction says [`super::operation`].
 
 use super::change::{EntryChange, TreePaths};
-use super::handle::Table;
 use super::request::RowRequest;
 use super::writer::Writer;
 use crate::base::{Error, Result};
 use crate::format::log_record::{LoggedEntry, RowOp};
 use crate::format::varint;
+use crate::table::definitions::handle::Table;
 
 impl Writer {
     /// Reads the row that changes or goes.
-    pub(super) fn read_old_row(&mut self, table: &Table) -> Result<()> {
+    pub(in crate::table) fn read_old_row(&mut self, table: &Table) -> Result<()> {
         self.old_values.clear();
         if self.change.op == RowOp::Insert {
             return Ok(());
@@ -26,7 +26,7 @@ impl Writer {
     }
 
     /// Looks at where a row comes that was not there: whether one is there.
-    pub(super) fn look_at_new_row(&mut self, table: &Table) -> Result<bool> {
+    pub(in crate::table) fn look_at_new_row(&mut self, table: &Table) -> Result<bool> {
         let Writer { change, paths, .. } = self;
         if change.op == RowOp::Delete || change.keeps_key() {
             return Ok(false);
@@ -41,7 +41,7 @@ impl Writer {
     }
 
     /// Pairs the entries that go with those that come.
-    pub(super) fn add_entries(&mut self, table: &Table, request: &RowRequest<'_>) -> Result<()> {
+    pub(in crate::table) fn add_entries(&mut self, table: &Table, request: &RowRequest<'_>) -> Result<()> {
         let (old, new_entries) = (request.old_entries, request.new_entries());
         let clustered_len = self.change.get(self.change.new_key).len();
         for no in 0..old.len().max(new_entries.len()) {
@@ -66,7 +66,7 @@ impl Writer {
     }
 
     /// Adds one entry, looking at what goes and making sure that what comes is not there.
-    pub(super) fn add_entry(
+    pub(in crate::table) fn add_entry(
         &mut self,
         table: &Table,
         index_no: usize,

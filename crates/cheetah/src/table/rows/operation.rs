@@ -2,7 +2,7 @@
 //!
 //! Order: lock the rows of the old and of the new key, look (old row, old entries, uniqueness, and delete-marked records
 //! where something new comes), write large values, pin every page, make room; then one mini-transaction does it all: undo record, trees
-//! and row count, log record. The locks keep other writers away from the row, and its standing ([`super::standing`]) purge,
+//! and row count, log record. The locks keep other writers away from the row, and its standing ([`crate::table::shared::purge_latch`]) purge,
 //! so what was looked at still holds in the mini-transaction.
 //!
 //! What somebody else has in the way, a row with the same unique key or a locked range, is waited for with nothing held but
@@ -17,16 +17,16 @@
 //!   I4  The undo record is appended before the trees change: whoever meets the new version finds it.
 
 use super::change::Change;
-use super::core::Counters;
+use super::locks::{forget_locks, give_back_key, Obstacle};
 use super::request::{check_limits, RowRequest, Target};
-use super::rollback;
-use super::row_locks::{forget_locks, give_back_key, Obstacle};
-use super::row_values::RowSource;
-use super::spec::NewRow;
-use super::standing::Standing;
+use super::values::RowSource;
 use super::writer::Writer;
 use crate::base::{planted, reach, Error, Result};
 use crate::format::log_record::{LargeSource, LoggedEntry, LoggedRow, RowOp};
+use crate::table::definitions::spec::NewRow;
+use crate::table::history::rollback;
+use crate::table::shared::parts::Counters;
+use crate::table::shared::purge_latch::Standing;
 
 /// What came of an attempt.
 #[derive(Debug)]

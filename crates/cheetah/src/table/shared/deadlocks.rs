@@ -4,7 +4,7 @@
 //! victim, who is the first to know, writes them down before it is rolled back: until then the others wait on.
 //! Locks     the report, for a moment; nothing is taken while it is held.
 
-use super::core::{Core, Counters};
+use super::parts::{Core, Counters};
 use crate::base::SessionId;
 use crate::txn::{Deadlock, LockedOn, Owner, TableMode};
 use parking_lot::Mutex;

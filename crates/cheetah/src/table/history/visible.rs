@@ -29,12 +29,12 @@
 //!   I2  Pointers lead to older records only, so each walk ends; every record must be about this transaction, table and key.
 //!   I3  A key that moves leaves one row for another: each place has its own chain, as the entry's key contains that of the row.
 
-use super::core::Core;
-use super::handle::Table;
 use crate::base::{planted, reach, Error, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::undo_record::{decode_body, Before, UndoBody, UndoRow, HEAD_BYTES};
+use crate::table::definitions::handle::Table;
+use crate::table::shared::parts::Core;
 use crate::txn::{ReadView, Reader};
 
 /// Who looks at a table, and as of when.

@@ -15,7 +15,6 @@
 //!   I4  A locator has the length of the value and the root of its pages; how many levels of index pages lie
 //!       between follows from the length.
 
-use super::core::{Core, Counters, Need};
 use super::request::Target;
 use crate::base::{planted, Error, PageId, Result, TableId, TreeId};
 use crate::format::log_record::LogRecord;
@@ -23,6 +22,7 @@ use crate::format::page::{build_content, content_capacity, PageKind, PageView};
 use crate::format::row::{Locator, LOCATOR_BYTES};
 use crate::format::undo_record::{self, UndoBlob};
 use crate::pool::{MiniTransaction, PageClass, Pool};
+use crate::table::shared::parts::{Core, Counters, Need};
 use crate::txn::{start_record, Slot};
 
 /// Full pages written by one step: bounds how long a mini-transaction takes and how long a log record gets.
@@ -185,7 +185,7 @@ fn write_pages(
     }
 }
 
-pub(super) fn page_capacity(pool: &Pool, class: PageClass) -> usize {
+pub(in crate::table) fn page_capacity(pool: &Pool, class: PageClass) -> usize {
     content_capacity(class.bytes(pool.page_bytes()))
 }
 

@@ -1,7 +1,6 @@
 //! The stored row that a row operation brings, and its large values: which ones move out of it, which ones are kept, and which ones
 //! die with the row that goes.
 
-use super::handle::Table;
 use super::large;
 use super::request::Target;
 use super::stored_row::{choose_moves, find_values, rebuild};
@@ -11,11 +10,12 @@ use crate::format::log_record::{LargeSource, RowOp};
 use crate::format::page::max_payload_bytes;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::row_format_versions::{put_marked, FORMAT_MARK_BYTES};
+use crate::table::definitions::handle::Table;
 use crate::tree::Tree;
 
 /// Where the new row's large values come from.
 #[derive(Clone, Copy)]
-pub(super) enum RowSource<'a> {
+pub(in crate::table) enum RowSource<'a> {
     /// The caller's row: long values are to be written.
     Caller,
     /// A logged row: its values have been written already, or are kept.
@@ -24,7 +24,12 @@ pub(super) enum RowSource<'a> {
 
 impl Writer {
     /// Builds the stored row that comes, writing its large values.
-    pub(super) fn build_row(&mut self, on: Target<'_>, row: &[u8], source: RowSource<'_>) -> Result<()> {
+    pub(in crate::table) fn build_row(
+        &mut self,
+        on: Target<'_>,
+        row: &[u8],
+        source: RowSource<'_>,
+    ) -> Result<()> {
         let table = on.table;
         let row_format = table.row_format();
         find_values(row_format, row, &mut self.values)?;
@@ -78,7 +83,7 @@ impl Writer {
     }
 
     /// Lists the large values of the old row that the new one does not keep.
-    pub(super) fn collect_freed(&mut self, table: &Table) -> Result<()> {
+    pub(in crate::table) fn collect_freed(&mut self, table: &Table) -> Result<()> {
         self.freed.clear();
         let Writer { change, values, old_values, large, freed, .. } = self;
         let old_row = change.held(&change.old);
@@ -100,13 +105,13 @@ impl Writer {
     }
 
     /// Whether purge has nothing to do with large values once the operation is committed, and nothing else keeps them.
-    pub(super) fn leaves_nothing(&self) -> bool {
+    pub(in crate::table) fn leaves_nothing(&self) -> bool {
         self.freed.is_empty() && !self.large.contains(&LargeSource::Written)
     }
 }
 
 /// Longest stored row of a table: longer ones move values out.
-pub(super) fn row_bytes_max(table: &Table) -> usize {
+pub(in crate::table) fn row_bytes_max(table: &Table) -> usize {
     let tree = table.clustered();
     let mark = if table.has_older_formats() { FORMAT_MARK_BYTES } else { 0 };
     max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max) - mark

@@ -1,10 +1,10 @@
 //! Which steps a [`Change`] takes: forward, backward, and at purge; in which order, and what is never removed, says [`super::change`].
 
 use super::change::{rows_of, Change, Held, Paths, Payload, Side, Span, Stamp, Version, Work};
-use super::handle::Table;
 use crate::base::{planted, Result};
 use crate::format::log_record::RowOp;
 use crate::format::undo_record::{Before, UndoEntry, UndoRow};
+use crate::table::definitions::handle::Table;
 
 /// What becomes of rows and entries that go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -46,7 +46,7 @@ impl Stride {
     }
 
     /// The smallest value behind `used`; the largest number when there is none.
-    pub(super) fn next_after(self, used: u64) -> u64 {
+    pub(in crate::table) fn next_after(self, used: u64) -> u64 {
         used.checked_add(1).map_or(u64::MAX, |next| self.first_from(next))
     }
 }
@@ -54,7 +54,7 @@ impl Stride {
 impl Numbers {
     /// What somebody gets who finds `counter`. The counter may go beyond the largest value: that is how it is seen that all are
     /// used up.
-    pub(super) fn reserve(&self, counter: u64) -> Reserved {
+    pub(in crate::table) fn reserve(&self, counter: u64) -> Reserved {
         let fitting = if counter < self.largest { self.stride.first_from(counter) } else { counter };
         let first = if fitting < self.largest { fitting } else { counter };
         if first > self.largest {

@@ -12,15 +12,15 @@
 //!   P4  Once prepared, its COMMIT needs no room that is not there: PREPARE has made it.
 //! Locks     the list, for a moment; nothing is taken while it is held.
 
-use super::core::{Core, Counters, Need};
-use super::found;
+use super::adopt;
 use super::rollback;
-use super::shadow;
 use super::unfinished::unfinished_error;
-use super::writer::Writer;
 use crate::base::{planted, Error, Lsn, Result, TableId, Xid};
 use crate::format::log_record::LogRecord;
 use crate::pool::MiniTransaction;
+use crate::table::definitions::shadow;
+use crate::table::rows::writer::Writer;
+use crate::table::shared::parts::{Core, Counters, Need};
 use crate::txn::{Listed, Phase, Slot};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -149,7 +149,7 @@ pub(crate) fn note(_mtr: &MiniTransaction<'_>, slot: &Slot, xid: Option<Xid>) {
 /// Takes over a prepared transaction that a startup has found, and locks its tables again (P3). May do I/O.
 pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
     let Some(xid) = slot.state().xid else { return Ok(()) };
-    let (listed, tables) = found::take_over(core, slot)?;
+    let (listed, tables) = adopt::take_over(core, slot)?;
     let waiting = Waiting { xid, slot: Arc::clone(slot), listed, tables, is_told: false };
     core.prepared.put_back(waiting);
     Ok(())

@@ -13,12 +13,12 @@
 //!   I5  A forward change removes nothing: what goes is marked as deleted, for those who still see it, until purge. Only redo removes it
 //!       at once, when it knows that the transaction commits: nobody reads before redo is done.
 
-use super::handle::Table;
 use crate::base::{Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::undo_record::Before;
 use crate::pool::MiniTransaction;
+use crate::table::definitions::handle::Table;
 use crate::tree::{Changed, Cursor, Path, Removed, Tree};
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ impl Span {
 /// What a place in a tree holds before the change; its payload lies in the buffer `before`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Held {
-    pub(super) version: Version,
-    pub(super) payload: Span,
+    pub(in crate::table) version: Version,
+    pub(in crate::table) payload: Span,
 }
 
 /// What becomes of one secondary entry. Keys are stored keys: the caller's part, then the clustered key.
@@ -64,21 +64,21 @@ pub(crate) struct EntryChange {
 
 /// Which of a tree's two paths a step uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Side {
+pub(in crate::table) enum Side {
     Old,
     New,
 }
 
 /// Where the payload of a record comes from.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Payload {
+pub(in crate::table) enum Payload {
     New(Span),
     Before(Span),
 }
 
 /// Whose version a record gets.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Stamp {
+pub(in crate::table) enum Stamp {
     /// That of the operation.
     Own,
     /// The one it had.
@@ -86,7 +86,7 @@ pub(super) enum Stamp {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Work {
+pub(in crate::table) enum Work {
     /// A record where nothing is.
     Insert(Payload),
     /// A record in place of another one.
@@ -122,7 +122,7 @@ pub(crate) struct Change {
     pub(crate) entries: Vec<EntryChange>,
     steps: Vec<Step>,
     /// Rows that come, less those that go.
-    pub(super) rows: i64,
+    pub(in crate::table) rows: i64,
 }
 
 impl Default for Change {
@@ -240,7 +240,7 @@ impl Change {
         self.entries.last_mut().expect("just added")
     }
 
-    pub(super) fn put_stored_key(&mut self, key: &[u8], clustered: Span) -> Span {
+    pub(in crate::table) fn put_stored_key(&mut self, key: &[u8], clustered: Span) -> Span {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_within(clustered.at..clustered.at + clustered.len);
@@ -285,7 +285,7 @@ impl Change {
         self.rows
     }
 
-    pub(super) fn step(&mut self, index_no: usize, side: Side, key: Span, work: Work) {
+    pub(in crate::table) fn step(&mut self, index_no: usize, side: Side, key: Span, work: Work) {
         self.steps.push(Step { index_no, side, key, work });
     }
 

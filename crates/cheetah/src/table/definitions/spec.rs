@@ -15,7 +15,7 @@ pub struct TableSpec {
     pub indexes: Vec<IndexSpec>,
     /// How images of its pages are compressed.
     pub compression: Compression,
-    /// Whether clustered keys are numbers from [`Table::next_hidden_key`](super::Table::next_hidden_key).
+    /// Whether clustered keys are numbers from [`Table::next_hidden_key`](crate::table::Table::next_hidden_key).
     pub hidden_key: bool,
     /// The first auto-increment value; 0 counts as 1.
     pub auto_increment: u64,

@@ -5,13 +5,8 @@
 //!       in the log separates what its epoch has from what it has not.
 //!   I2  During redo nothing is appended: the records are there already.
 
-use super::catalog::Catalog;
-use super::change::Version;
 use super::deadlocks::Deadlocks;
-use super::prepared::Prepared;
-use super::purge::Purge;
-use super::standing::Standings;
-use super::unfinished::Unfinished;
+use super::purge_latch::Standings;
 use super::unique_keys::UniqueKeys;
 use crate::base::{
     brake, planted, reach, Config, Error, Health, Lsn, PageId, Result, TableId, TreeId, UndoPtr,
@@ -22,6 +17,11 @@ use crate::log::{FlushMode, Log, Space};
 use crate::memory::MemoryUse;
 use crate::pool::{MiniTransaction, Pool, Reserve};
 use crate::sort::{SortMemory, TempFiles};
+use crate::table::definitions::catalog::Catalog;
+use crate::table::history::prepared::Prepared;
+use crate::table::history::purge::Purge;
+use crate::table::history::unfinished::Unfinished;
+use crate::table::rows::change::Version;
 use crate::txn::{Active, Listed, LockTable, Owner, Roster, Slot, State as TxnOutcome, UndoLog, Versions};
 use cheetah_io::Clock;
 use parking_lot::Mutex;

@@ -34,15 +34,15 @@
 //!       Snapshots that go meanwhile are taken for live ones.
 //! Locks     those of purge.
 
-use super::change::Version;
-use super::core::Core;
-use super::handle::Table;
 use super::purge::{marks_entry, marks_row, remove_marked, Budget};
-use super::writer::Writer;
 use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::undo_record::{decode_body, UndoBody, UndoRow, HEAD_BYTES};
 use crate::pool::Reserve;
+use crate::table::definitions::handle::Table;
+use crate::table::rows::change::Version;
+use crate::table::rows::writer::Writer;
+use crate::table::shared::parts::Core;
 use crate::txn::State;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -55,7 +55,7 @@ const REST_NS: u64 = 1_000_000_000;
 
 /// See the module.
 #[derive(Default, Debug)]
-pub(super) struct Between {
+pub(in crate::table) struct Between {
     /// How far it is.
     ahead: Place,
     /// What is looked at again, and where that ends.
@@ -123,7 +123,7 @@ struct Tools<'b> {
 }
 
 /// Goes on by up to `records` undo records and finish records; whether there is more to do. Outside mini-transactions; does I/O.
-pub(super) fn step(
+pub(in crate::table) fn step(
     core: &Core,
     between: &mut Between,
     record: &mut Vec<u8>,

@@ -195,7 +195,7 @@ impl FormatWords<'_> {
 }
 
 /// Every format that a table can be given, the least dense first, with the KEY_BLOCK_SIZE that asks for it.
-pub(super) fn offered() -> impl Iterator<Item = (Option<u64>, Compression)> {
+pub(in crate::table) fn offered() -> impl Iterator<Item = (Option<u64>, Compression)> {
     let plain = [Codec::None, Codec::Lz4].map(|codec| (None, Compression { codec, level: 0 }));
     let dense = DENSITIES.iter().skip(1).map(|&(size, level)| {
         let level = if level == 0 { Compression::default().level } else { level };

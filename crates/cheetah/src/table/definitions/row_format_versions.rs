@@ -2,7 +2,6 @@
 //! them as they were stored; whoever hands one out makes it one of the newest row-format version first.
 
 use super::handle::Table;
-use super::stored_row::{find_values, Value};
 use crate::base::{planted, reach, Error, Result};
 use crate::format::catalog::TableDef;
 use crate::format::page::max_payload_bytes;
@@ -11,6 +10,7 @@ use crate::format::row_format_versions::{
     format_of, FormatChange, OlderFormatVersion, FORMAT_MARK_BYTES, FORMAT_VERSIONS_MAX,
 };
 use crate::format::varint;
+use crate::table::rows::stored_row::{find_values, Value};
 
 /// Columns of a new definition.
 #[derive(Clone, Debug)]

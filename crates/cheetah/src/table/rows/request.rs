@@ -1,13 +1,13 @@
 //! A row operation as its caller asks for it, and who asks.
 
-use super::core::Core;
-use super::handle::Table;
 use super::locker::Locker;
-use super::spec::{NewRow, OldEntry, SecondaryEntry};
 use crate::base::{Error, Result, TreeId};
 use crate::format::log_record::RowOp;
 use crate::format::page::max_payload_bytes;
 use crate::format::varint;
+use crate::table::definitions::handle::Table;
+use crate::table::definitions::spec::{NewRow, OldEntry, SecondaryEntry};
+use crate::table::shared::parts::Core;
 use crate::txn::{LockMode, Slot};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct Target<'a> {
 
 impl Target<'_> {
     /// `Interrupted` when the statement is to end: asked before something is tried again.
-    pub(super) fn check_interrupted(&self) -> Result<()> {
+    pub(in crate::table) fn check_interrupted(&self) -> Result<()> {
         match (self.interrupted)() {
             true => Err(Error::Interrupted),
             false => Ok(()),
@@ -40,19 +40,19 @@ pub(crate) struct Locks<'a> {
     /// How a row that has the new row's unique key is locked: as the caller needs it for what it does next.
     pub(crate) duplicates: LockMode,
     /// Whether unique keys of a refused row that nobody has stay locked: see
-    /// [`row_locks::keep_absent`](super::row_locks::keep_absent).
+    /// [`row_locks::keep_absent`](super::locks::keep_absent).
     pub(crate) keeps_absent: bool,
 }
 
 /// What a caller asks for: a row that goes, a row that comes, and the entries of both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowRequest<'a> {
-    pub(super) op: RowOp,
+    pub(in crate::table) op: RowOp,
     /// The key of the row that goes; empty for an insert.
-    pub(super) old_key: &'a [u8],
+    pub(in crate::table) old_key: &'a [u8],
     /// The row that comes; none for a delete.
-    pub(super) new: Option<NewRow<'a>>,
-    pub(super) old_entries: &'a [OldEntry<'a>],
+    pub(in crate::table) new: Option<NewRow<'a>>,
+    pub(in crate::table) old_entries: &'a [OldEntry<'a>],
 }
 
 impl<'a> RowRequest<'a> {
@@ -72,39 +72,42 @@ impl<'a> RowRequest<'a> {
     }
 
     /// The key of the row that comes; empty for a delete.
-    pub(super) fn new_key(&self) -> &'a [u8] {
+    pub(in crate::table) fn new_key(&self) -> &'a [u8] {
         self.new.map_or(b"", |new| new.key)
     }
 
     /// The key of the row that goes; none for an insert.
-    pub(super) fn gone_key(&self) -> Option<&'a [u8]> {
+    pub(in crate::table) fn gone_key(&self) -> Option<&'a [u8]> {
         (self.op != RowOp::Insert).then_some(self.old_key)
     }
 
     /// The key of the row that comes, if no row of that key goes.
-    pub(super) fn added_key(&self) -> Option<&'a [u8]> {
+    pub(in crate::table) fn added_key(&self) -> Option<&'a [u8]> {
         self.new.map(|new| new.key).filter(|&key| self.gone_key() != Some(key))
     }
 
     /// The entries that come.
-    pub(super) fn new_entries(&self) -> &'a [SecondaryEntry<'a>] {
+    pub(in crate::table) fn new_entries(&self) -> &'a [SecondaryEntry<'a>] {
         self.new.map_or(&[], |new| new.secondary)
     }
 
     /// The keys that the new row adds to unique indexes.
-    pub(super) fn unique_keys(&self, table: &'a Table) -> impl Iterator<Item = (TreeId, &'a [u8])> + 'a {
+    pub(in crate::table) fn unique_keys(
+        &self,
+        table: &'a Table,
+    ) -> impl Iterator<Item = (TreeId, &'a [u8])> + 'a {
         let entries = self.new_entries().iter().filter(|entry| must_be_unique(table, entry));
         entries.filter_map(|entry| table.tree(entry.index_no).ok().map(|tree| (tree.def().id, entry.key)))
     }
 }
 
 /// Whether another row with the key of `entry` is refused.
-pub(super) fn must_be_unique(table: &Table, entry: &SecondaryEntry<'_>) -> bool {
+pub(in crate::table) fn must_be_unique(table: &Table, entry: &SecondaryEntry<'_>) -> bool {
     entry.check_unique && table.indexes().get(entry.index_no).is_some_and(|index| index.unique)
 }
 
 /// Refuses keys and payloads that are too long for their trees, so that nothing can be refused in the mini-transaction.
-pub(super) fn check_limits(table: &Table, new: Option<&NewRow<'_>>) -> Result<()> {
+pub(in crate::table) fn check_limits(table: &Table, new: Option<&NewRow<'_>>) -> Result<()> {
     let Some(new) = new else { return Ok(()) };
     let key_max =
         |index_no: usize| table.indexes().get(index_no).map_or(0, |index| index.max_key_bytes as usize);

@@ -12,7 +12,6 @@
 //!   I6  The end of a load is the exception to I1: it has no record, and is durable by a checkpoint.
 
 use super::catalog::Catalog;
-use super::core::{Core, Need};
 use super::handle::{class_of, stored_key_bytes_max, Held, Table};
 use super::shadow;
 use super::spec::{IndexSpec, TableSpec};
@@ -20,6 +19,7 @@ use crate::base::{planted, reach, Error, PageId, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
 use crate::format::log_record::LogRecord;
 use crate::pool::MiniTransaction;
+use crate::table::shared::parts::{Core, Need};
 use crate::tree::Path;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use std::sync::Arc;
 const NAME_BYTES_MAX: usize = 2048;
 
 /// Pages of the catalog that a change of it may allocate.
-pub(super) const PAGES_OF_CHANGE: usize = 8;
+pub(in crate::table) const PAGES_OF_CHANGE: usize = 8;
 
 /// A change of the catalog.
 #[derive(Debug)]
@@ -255,7 +255,7 @@ fn refuse_existing(catalog: &Catalog, name: &str) -> Result<()> {
 }
 
 /// The definition of a table to create, without numbers, checked.
-pub(super) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
+pub(in crate::table) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
     check_name(&spec.name)?;
     let count = spec.indexes.len();
     if count == 0 || count > INDEXES_MAX {

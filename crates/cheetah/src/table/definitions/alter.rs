@@ -1,6 +1,6 @@
-//! Changing definitions of tables that keep their rows as they are: indexes come that were built before ([`super::build`]), go, and change their places and
+//! Changing definitions of tables that keep their rows as they are: indexes come that were built before ([`crate::table::build`]), go, and change their places and
 //! names, and the caller's own bytes and what later images are compressed with change. Columns come and go too: rows stay as they are stored, and are made
-//! rows of the new definition when they are read ([`super::row_formats`]).
+//! rows of the new definition when they are read ([`crate::table::row_formats`]).
 //!
 //! Invariants
 //!   A1  The new definitions of one call take effect together, by one log record, durable on return: a crash leaves all old ones or all new
@@ -10,7 +10,6 @@
 //!   A3  Handles from before answer `NoSuchTable`. Open transactions may have changed the table.
 //! docs/durability.md, "Changes of definitions".
 
-use super::core::Core;
 use super::ddl::{self, Ddl};
 use super::handle::Table;
 use super::row_format_versions::NewRows;
@@ -19,6 +18,7 @@ use crate::base::{Error, Result};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
+use crate::table::shared::parts::Core;
 use std::sync::Arc;
 
 /// A new definition of a table.

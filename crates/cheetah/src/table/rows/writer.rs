@@ -1,4 +1,4 @@
-//! The buffers and pins of one transaction's row operations. What is done with them says [`super::row_op`].
+//! The buffers and pins of one transaction's row operations. What is done with them says [`super::operation`].
 
 use super::change::{Change, Paths};
 use super::large::{Buffers, Unclaimed};
@@ -12,13 +12,13 @@ pub(crate) struct Writer {
     pub(crate) change: Change,
     pub(crate) buffers: Buffers,
     pub(crate) unclaimed: Unclaimed,
-    pub(super) values: Vec<Value>,
-    pub(super) old_values: Vec<Value>,
-    pub(super) large: Vec<LargeSource>,
+    pub(in crate::table) values: Vec<Value>,
+    pub(in crate::table) old_values: Vec<Value>,
+    pub(in crate::table) large: Vec<LargeSource>,
     /// Locators of the values that die when the transaction commits.
-    pub(super) freed: Vec<u8>,
+    pub(in crate::table) freed: Vec<u8>,
     /// The row with the same unique key that was waited for last, and is locked since then.
-    pub(super) duplicate: Option<Vec<u8>>,
+    pub(in crate::table) duplicate: Option<Vec<u8>>,
 }
 
 impl Writer {

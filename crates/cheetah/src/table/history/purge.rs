@@ -16,13 +16,8 @@
 //!   I6  Purge waits for nobody: while somebody works on a row, it comes back later.
 //! Locks     `buffers`, over I/O; a row's standing, alone, over the mini-transaction; those of the undo log, for a moment.
 
-use super::change::{self, Version};
-use super::core::{Core, Need};
-use super::handle::Table;
 use super::interval_gc::{self, Between};
-use super::large;
 use super::rollback::check_owner;
-use super::writer::Writer;
 use crate::base::{planted, reach, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::row::LOCATOR_BYTES;
@@ -31,6 +26,11 @@ use crate::format::undo_record::{
     decode_body, UndoBody, UndoEntry, UndoFinish, UndoHead, UndoRow, HEAD_BYTES,
 };
 use crate::pool::MiniTransaction;
+use crate::table::definitions::handle::Table;
+use crate::table::rows::change::{self, Version};
+use crate::table::rows::large;
+use crate::table::rows::writer::Writer;
+use crate::table::shared::parts::{Core, Need};
 use parking_lot::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -83,12 +83,12 @@ struct Ended {
 }
 
 /// How far [`Purge::step`] may go.
-pub(super) struct Budget {
-    pub(super) records: usize,
+pub(in crate::table) struct Budget {
+    pub(in crate::table) records: usize,
 }
 
 impl Budget {
-    pub(super) fn take_one(&mut self) -> bool {
+    pub(in crate::table) fn take_one(&mut self) -> bool {
         let is_left = self.records > 0;
         self.records = self.records.saturating_sub(1);
         is_left
@@ -250,18 +250,18 @@ fn purge_row_of(
 }
 
 /// Whether the operation has marked the row of its old key as deleted.
-pub(super) fn marks_row(row: &UndoRow<'_>) -> bool {
+pub(in crate::table) fn marks_row(row: &UndoRow<'_>) -> bool {
     row.op == RowOp::Delete || (row.op == RowOp::Update && !row.new_key.is_empty())
 }
 
 /// Whether it has marked the old one of an entry, too.
-pub(super) fn marks_entry(row: &UndoRow<'_>, entry: &UndoEntry<'_>) -> bool {
+pub(in crate::table) fn marks_entry(row: &UndoRow<'_>, entry: &UndoEntry<'_>) -> bool {
     marks_row(row) || (row.op == RowOp::Update && entry.old_key != entry.new_key)
 }
 
 /// Removes, in the indexes whose numbers `is_wanted` (0 is that of the rows), the entries and the row that the operation has marked as deleted, as far as `is_dead` says so
 /// of delete mark and version. How many have gone. To do it again does nothing, so purge need not move on in the same mini-transaction.
-pub(super) fn remove_marked(
+pub(in crate::table) fn remove_marked(
     core: &Core,
     table: &Table,
     row: &UndoRow<'_>,

@@ -9,10 +9,10 @@
 //!       lock ranges of the index that they read, besides the rows.
 
 use super::change::Version;
-use super::core::{Core, Counters};
-use super::handle::Table;
 use crate::base::{planted, Error, Result, SessionId, TableId, TreeId, TxnId};
 use crate::format::page::RecordRef;
+use crate::table::definitions::handle::Table;
+use crate::table::shared::parts::{Core, Counters};
 use crate::tree::Path;
 use crate::txn::{
     Answer, Entry, Lock, LockMode, LockOutcome, Owner, ReadView, State, TableMode, Ticket, Wait,

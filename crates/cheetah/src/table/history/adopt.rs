@@ -3,16 +3,16 @@
 //! Their rows are locked by the versions that they have made, as those of any open transaction; their tables are locked again
 //! as for changes, before anybody is served.
 
-use super::change;
-use super::core::Core;
-use super::shadow;
 use crate::base::{planted, Result, TableId, UndoPtr};
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
+use crate::table::definitions::shadow;
+use crate::table::rows::change;
+use crate::table::shared::parts::Core;
 use crate::txn::{Answer, Listed, Lock, Slot, TableMode, Wait};
 use std::collections::BTreeMap;
 
 /// Takes over what the transaction has: an owner for its locks, and the tables that those are on. Reads its undo records.
-pub(super) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, Vec<TableId>)> {
+pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, Vec<TableId>)> {
     let listed = core.list_found(slot);
     let rows = rows_changed(core, slot)?;
     let written = rows.keys().copied().filter(|table| core.catalog.by_id(*table).is_some());

@@ -14,13 +14,7 @@
 //!       was one; a row that goes by that is free.
 //!   I7  Merging pages afterwards is no part of the work: it may fail, and the record is rolled back all the same.
 
-use super::change;
-use super::core::{Core, Counters, Need};
-use super::handle::Table;
-use super::large::{Buffers, Unclaimed};
 use super::prepared;
-use super::shadow::{self, Places};
-use super::writer::Writer;
 use crate::base::{planted, reach, Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr};
 use crate::format::log_record::{LogRecord, RowOp};
 use crate::format::state::TxnState;
@@ -28,6 +22,12 @@ use crate::format::undo_record::{
     decode_body, Before, UndoBody, UndoFinish, UndoHead, UndoRow, FINISH_BYTES_MAX, HEAD_BYTES,
 };
 use crate::pool::MiniTransaction;
+use crate::table::definitions::handle::Table;
+use crate::table::definitions::shadow::{self, Places};
+use crate::table::rows::change;
+use crate::table::rows::large::{Buffers, Unclaimed};
+use crate::table::rows::writer::Writer;
+use crate::table::shared::parts::{Core, Counters, Need};
 use crate::txn::{Outcome, Slot};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;

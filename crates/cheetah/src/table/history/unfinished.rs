@@ -10,12 +10,12 @@
 //!       is closed, or crashes, is finished by the next startup.
 //! Locks     `writer`, over I/O; the list, for a moment.
 
-use super::core::{Core, Counters};
-use super::found;
+use super::adopt;
 use super::rollback;
-use super::shadow;
-use super::writer::Writer;
 use crate::base::{reach, Error, Result, TxnId};
+use crate::table::definitions::shadow;
+use crate::table::rows::writer::Writer;
+use crate::table::shared::parts::{Core, Counters};
 use crate::txn::{Listed, Owner, Phase, Slot};
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
@@ -91,7 +91,7 @@ impl Unfinished {
 
     /// Takes over a transaction that a startup has found open, and locks its tables again (I1). Reads its undo records.
     pub(crate) fn add_found(&self, core: &Core, slot: &Arc<Slot>) -> Result<()> {
-        let (listed, _) = found::take_over(core, slot)?;
+        let (listed, _) = adopt::take_over(core, slot)?;
         self.list.lock().push(Arc::new(Rest::new(Arc::clone(slot), listed, true)));
         Ok(())
     }

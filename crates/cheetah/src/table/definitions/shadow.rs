@@ -7,20 +7,20 @@
 //!   U1  Its name says to which transaction it belongs, and whose place it will take. So COMMIT needs no other record: whoever executes it,
 //!       also redo, finds in the catalog what belongs to it.
 //!   U2  It takes the place in the mini-transaction that logs COMMIT, before the commit is published: with the rows of the
-//!       transaction, or not at all (I3 of [`super::rollback`]).
-//!   U3  It is loaded, and durable by a checkpoint, before PREPARE or COMMIT is logged (L3 of [`super::load`]); both are refused otherwise.
+//!       transaction, or not at all (I3 of [`crate::table::history::rollback`]).
+//!   U3  It is loaded, and durable by a checkpoint, before PREPARE or COMMIT is logged (L3 of [`crate::table::load`]); both are refused otherwise.
 //!   U4  The table whose place it takes is untouched and locked exclusively by its transaction to the end, also by one that a startup finds
 //!       prepared: nobody has a change in it, or waits for a row of it.
 //!   U5  Those of a transaction that has been rolled back are dropped, by the rollback or else by the next startup, which knows of which
 //!       transactions there may be some: of prepared ones.
 //! Locks     that of the catalog's changes, before the gate, from looking at the places to having taken them.
 
-use super::core::Core;
 use super::ddl::{self, Ddl, PAGES_OF_CHANGE};
 use super::handle::Table;
 use crate::base::{planted, reach, Error, PageId, Result, TableId, TxnId};
 use crate::format::catalog::TableDef;
 use crate::pool::MiniTransaction;
+use crate::table::shared::parts::Core;
 use crate::tree::Path;
 use parking_lot::MutexGuard;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn name_of(txn: TxnId, target: TableId) -> String {
 }
 
 /// Whose a table of that name is, and whose place it takes (U1).
-pub(super) fn parse(name: &str) -> Option<(TxnId, TableId)> {
+pub(in crate::table) fn parse(name: &str) -> Option<(TxnId, TableId)> {
     let (txn, target) = name.strip_prefix(PREFIX)?.split_once('/')?;
     Some((TxnId(txn.parse().ok()?), TableId(target.parse().ok()?)))
 }
@@ -55,7 +55,7 @@ pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Opt
 }
 
 /// `Unsupported` when a load of the transaction has not ended well (U3), or it has written in another way where that will take the place (U4): then it can only be rolled back.
-pub(super) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
+pub(in crate::table) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
     let is_whole = |table: &Table| !table.is_untouched() && !table.is_dropped();
     let is_empty = |target: &Option<Arc<Table>>| target.as_ref().is_none_or(|target| target.is_untouched());
     if core.catalog.shadow_of(txn).iter().all(|(table, target)| is_whole(table) && is_empty(target)) {
@@ -67,7 +67,7 @@ pub(super) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
 }
 
 /// `Unsupported` for a change of the definition of a table whose place a shadow one is to take, with the definition of before. The catalog's changes are locked.
-pub(super) fn check_not_awaited(core: &Core, table: &Table) -> Result<()> {
+pub(in crate::table) fn check_not_awaited(core: &Core, table: &Table) -> Result<()> {
     // One that could not be dropped takes no place any more.
     let is_open = |txn: &TxnId| core.active.get(*txn).is_some();
     match core.catalog.loaders_of(table.id()).iter().any(is_open) {
@@ -80,18 +80,18 @@ pub(super) fn check_not_awaited(core: &Core, table: &Table) -> Result<()> {
 }
 
 /// Pages that a commit needs for the shadow tables of its transaction.
-pub(super) fn pages_needed(core: &Core, txn: TxnId) -> usize {
+pub(in crate::table) fn pages_needed(core: &Core, txn: TxnId) -> usize {
     core.catalog.shadow_of(txn).len() * PAGES_OF_CHANGE
 }
 
 /// The tables whose places those of a transaction will take: it has them locked as a whole (U4).
-pub(super) fn targets_of(core: &Core, txn: TxnId) -> Vec<TableId> {
+pub(in crate::table) fn targets_of(core: &Core, txn: TxnId) -> Vec<TableId> {
     let shadow = core.catalog.shadow_of(txn);
     shadow.into_iter().filter_map(|(_, target)| Some(target?.id())).collect()
 }
 
 /// The places that a commit gives to the shadow tables of its transaction.
-pub(super) struct Places<'c> {
+pub(in crate::table) struct Places<'c> {
     core: &'c Core,
     list: Vec<Place>,
     _ddl: MutexGuard<'c, ()>,
@@ -106,7 +106,7 @@ struct Place {
 
 impl<'c> Places<'c> {
     /// Those of the transaction; mostly none. Outside mini-transactions; may do I/O.
-    pub(super) fn prepare(core: &'c Core, txn: TxnId) -> Result<Option<Self>> {
+    pub(in crate::table) fn prepare(core: &'c Core, txn: TxnId) -> Result<Option<Self>> {
         if core.catalog.shadow_of(txn).is_empty() || planted::is_on("load: forget it at the commit") {
             return Ok(None);
         }
@@ -128,7 +128,7 @@ impl<'c> Places<'c> {
     }
 
     /// Changes the catalog tree, in the mini-transaction of the commit (U2).
-    pub(super) fn write(&mut self, mtr: &MiniTransaction<'_>) -> Result<()> {
+    pub(in crate::table) fn write(&mut self, mtr: &MiniTransaction<'_>) -> Result<()> {
         let catalog = &self.core.catalog;
         self.list.iter_mut().try_for_each(|Place { loaded, target, paths }| match target {
             Some(target) => catalog.write_place(mtr, paths, target, loaded),
@@ -137,7 +137,7 @@ impl<'c> Places<'c> {
     }
 
     /// Changes what is in memory, for whoever sees `stamp`: in the same mini-transaction, before that is published.
-    pub(super) fn take(&self, stamp: u64) {
+    pub(in crate::table) fn take(&self, stamp: u64) {
         for Place { loaded, target, .. } in &self.list {
             let Some(target) = target else { continue };
             // Nobody may find it who does not know from which snapshot on.
@@ -148,7 +148,7 @@ impl<'c> Places<'c> {
 }
 
 /// Drops the shadow tables of a transaction that has been rolled back. What cannot be dropped now is left to the next startup (U5).
-pub(super) fn drop_of(core: &Core, txn: TxnId) {
+pub(in crate::table) fn drop_of(core: &Core, txn: TxnId) {
     for (table, _) in core.catalog.shadow_of(txn) {
         core.tidied(ddl::drop_table(core, &table.name()));
     }

@@ -1,9 +1,7 @@
 //! The mini-transaction of a row operation: its undo record, the trees with the row count, and its log record, all or nothing (I4 of
-//! [`super::row_op`]).
+//! [`super::operation`]).
 
 use super::change;
-use super::core::Need;
-use super::handle::Table;
 use super::plan::Gone;
 use super::request::Target;
 use super::writer::Writer;
@@ -11,6 +9,8 @@ use crate::base::{planted, reach, Result, TxnId};
 use crate::format::log_record::{encode_row, LoggedEntry, LoggedRow, RowOp};
 use crate::format::undo_record::{self, RowParts, UndoEntry};
 use crate::format::varint;
+use crate::table::definitions::handle::Table;
+use crate::table::shared::parts::Need;
 use crate::txn::start_record;
 
 /// Bytes of an undo record beside keys and rows, for the row and for each entry.
@@ -18,7 +18,7 @@ const UNDO_BYTES_MORE: usize = 96;
 
 impl Writer {
     /// The mini-transaction, for a transaction that commits, when nobody reads: nothing tells what was there before.
-    pub(super) fn execute_for_good(&mut self, on: Target<'_>) -> Result<()> {
+    pub(in crate::table) fn execute_for_good(&mut self, on: Target<'_>) -> Result<()> {
         let Target { core, slot, table, .. } = on;
         reach::mark("row operation redone for good");
         self.change.plan_forward(Gone::Removed);
@@ -36,7 +36,7 @@ impl Writer {
     }
 
     /// The mini-transaction.
-    pub(super) fn execute(&mut self, on: Target<'_>) -> Result<()> {
+    pub(in crate::table) fn execute(&mut self, on: Target<'_>) -> Result<()> {
         let Target { core, slot, table, interrupted, .. } = on;
         self.change.plan_forward(Gone::Marked);
         change::prepare(table, &self.change, &mut self.paths)?;
