@@ -30,9 +30,9 @@ use crate::format::undo_record::{self, decode_body, Before, UndoBlob, UndoBody, 
 use crate::table::definitions::ddl::{self, Ddl};
 use crate::table::history::prepared;
 use crate::table::history::rollback;
-use crate::table::rows::large::{self, Step, Unclaimed};
+use crate::table::rows::large::{self, LargePiece};
 use crate::table::rows::request::Target;
-use crate::table::rows::writer::Writer;
+use crate::table::rows::writer::{Unclaimed, Writer};
 use crate::table::shared::parts::{Core, Counters, Need};
 use crate::table::Table;
 use crate::txn::{start_record, Outcome, Slot};
@@ -91,12 +91,12 @@ impl Hand {
                 )
             }
             LogRecord::Blob { table, total_bytes, offset, bytes, .. } => {
-                let step = Step { table: *table, total_bytes: *total_bytes, offset: *offset, bytes };
+                let piece = LargePiece { table: *table, total_bytes: *total_bytes, offset: *offset, bytes };
                 let table = self.table(core, *table)?;
-                self.unless_quarantined(core, txn, &table, &placeholder_piece(&step), |slot, writer| {
+                self.unless_quarantined(core, txn, &table, &placeholder_piece(&piece), |slot, writer| {
                     let owner = table.blob_owner();
                     core.make_room(Need::New, large::PAGES_NEEDED_PER_STEP)?;
-                    large::write_step(core, slot, &mut writer.unclaimed, owner, &step, &mut writer.buffers)
+                    large::write_step(core, slot, &mut writer.unclaimed, owner, &piece, &mut writer.buffers)
                 })
             }
             _ => Err(Error::corrupt("log", "a record of another kind among row operations")),
@@ -431,8 +431,8 @@ fn placeholder_row(op: RowOp, table: TableId) -> UndoBody<'static> {
     UndoBody::Row(UndoRow { op, table, old_key, new_key, old, marked, freed, entries: Vec::new() })
 }
 
-fn placeholder_piece(step: &Step<'_>) -> UndoBody<'static> {
-    let &Step { table, total_bytes, offset, bytes } = step;
+fn placeholder_piece(piece: &LargePiece<'_>) -> UndoBody<'static> {
+    let &LargePiece { table, total_bytes, offset, bytes } = piece;
     let end = offset + bytes.len() as u64;
     UndoBody::Blob(UndoBlob {
         table,

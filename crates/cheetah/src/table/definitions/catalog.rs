@@ -9,7 +9,7 @@
 //! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and outside.
 
 use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
-use super::shadow;
+use super::shadow_name;
 use super::spec::IndexSpec;
 use crate::base::{planted, Error, PageId, Result, TableId, TreeId, TxnId};
 use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
@@ -385,7 +385,7 @@ impl Catalog {
         let table = |id: &TableId| {
             let table = Arc::clone(tables.by_id.get(id)?);
             let target =
-                shadow::parse(&table.name()).and_then(|(_, target)| tables.by_id.get(&target).cloned());
+                shadow_name::parse(&table.name()).and_then(|(_, target)| tables.by_id.get(&target).cloned());
             Some((table, target))
         };
         tables.shadow.get(&txn).into_iter().flatten().filter_map(table).collect()
@@ -396,7 +396,7 @@ impl Catalog {
         let tables = self.tables.read();
         let names = tables.shadow.values().flatten().filter_map(|id| Some(tables.by_id.get(id)?.name()));
         names
-            .filter_map(|name| shadow::parse(&name))
+            .filter_map(|name| shadow_name::parse(&name))
             .filter(|(_, target)| *target == id)
             .map(|it| it.0)
             .collect()
@@ -523,7 +523,7 @@ impl Tables {
         if self.by_name.contains_key(&name) {
             return Err(Error::corrupt("catalog", format!("two tables are called '{name}'")));
         }
-        if let Some((txn, _)) = shadow::parse(&name) {
+        if let Some((txn, _)) = shadow_name::parse(&name) {
             self.shadow.entry(txn).or_default().push(table.id());
         }
         self.by_name.insert(name, Arc::clone(&table));

@@ -13,7 +13,7 @@
 
 use super::catalog::Catalog;
 use super::handle::{class_of, stored_key_bytes_max, Held, Table};
-use super::shadow;
+use super::shadow_name;
 use super::spec::{IndexSpec, TableSpec};
 use crate::base::{planted, reach, Error, PageId, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
@@ -296,7 +296,7 @@ fn check_name(name: &str) -> Result<()> {
         let (actual, limit) = (name.len() as u64, NAME_BYTES_MAX as u64);
         return Err(Error::Limit { what: "length of a table's name (bytes)", actual, limit });
     }
-    if shadow::parse(name).is_some() {
+    if shadow_name::parse(name).is_some() {
         let detail = "tables that loads fill are called so";
         return Err(Error::Unsupported { place: format!("table '{name}'"), detail: detail.into() });
     }

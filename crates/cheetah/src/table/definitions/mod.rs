@@ -14,4 +14,5 @@ pub(crate) mod handle;
 pub(crate) mod numbers;
 pub(crate) mod row_format_versions;
 pub(crate) mod shadow;
+pub(crate) mod shadow_name;
 pub(crate) mod spec;

@@ -17,6 +17,7 @@
 
 use super::ddl::{self, Ddl, PAGES_OF_CHANGE};
 use super::handle::Table;
+use super::shadow_name::name_of;
 use crate::base::{planted, reach, Error, PageId, Result, TableId, TxnId};
 use crate::format::catalog::TableDef;
 use crate::pool::MiniTransaction;
@@ -24,19 +25,6 @@ use crate::table::shared::parts::Core;
 use crate::tree::Path;
 use parking_lot::MutexGuard;
 use std::sync::Arc;
-
-/// How the name of a shadow table begins; the caller's names do not begin so.
-const PREFIX: &str = "#load/";
-
-fn name_of(txn: TxnId, target: TableId) -> String {
-    format!("{PREFIX}{}/{}", txn.0, target.0)
-}
-
-/// Whose a table of that name is, and whose place it takes (U1).
-pub(in crate::table) fn parse(name: &str) -> Option<(TxnId, TableId)> {
-    let (txn, target) = name.strip_prefix(PREFIX)?.split_once('/')?;
-    Some((TxnId(txn.parse().ok()?), TableId(target.parse().ok()?)))
-}
 
 /// Creates a shadow table of the transaction that will take the place of `target`, which it has locked exclusively (U4). None when that is not the table of its
 /// number any more, or the transaction has one for it already.
@@ -167,17 +155,4 @@ pub(crate) fn drop_lost(core: &Core) -> Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_name_of_a_shadow_table_says_whose_it_is() {
-        assert_eq!(parse(&name_of(TxnId(7), TableId(9))), Some((TxnId(7), TableId(9))));
-        for other in ["#load/", "#load/7", "#load/a/9", "load/7/9", "#load/7/9/1", "db/t"] {
-            assert_eq!(parse(other), None, "{other}");
-        }
-    }
 }

@@ -34,8 +34,10 @@
 //!       Snapshots that go meanwhile are taken for live ones.
 //! Locks     those of purge.
 
-use super::purge::{marks_entry, marks_row, remove_marked, Budget};
-use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr};
+use super::interval_state::{IntervalGc, Sight, Stretch, Under, UndoPosition};
+use super::purge::{marks_entry, marks_row, remove_marked};
+use super::purge_state::Budget;
+use crate::base::{planted, reach, Error, Result, TableId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::undo_record::{decode_body, UndoBody, UndoRow, HEAD_BYTES};
 use crate::pool::Reserve;
@@ -53,69 +55,7 @@ const VERSIONS_MAX: usize = 64;
 /// How long it rests after an error.
 const REST_NS: u64 = 1_000_000_000;
 
-/// See the module.
-#[derive(Default, Debug)]
-pub(in crate::table) struct Between {
-    /// How far it is.
-    ahead: Place,
-    /// What is looked at again, and where that ends.
-    again: Option<(Place, UndoPtr)>,
-    /// Records that have been looked at for the first time, and have not paid for another one (I3).
-    paid: u64,
-    rests_until_ns: u64,
-    sight: Sight,
-}
-
-/// A place in the undo log.
-#[derive(Clone, Copy, Default, Debug)]
-struct Place {
-    /// The next finish record is here or behind it.
-    at: UndoPtr,
-    /// Its transaction, when that has been begun with.
-    under: Option<Under>,
-}
-
-/// A transaction that is being looked at.
-#[derive(Clone, Copy, Debug)]
-struct Under {
-    by: TxnId,
-    stamp: u64,
-    /// The next record to look at, and its number; none is left at 0.
-    head: UndoPtr,
-    undo_no: u64,
-    finish: Stretch,
-}
-
-/// A part of the undo log, from a finish record to behind that one or another.
-#[derive(Clone, Copy, Debug)]
-struct Stretch {
-    from: UndoPtr,
-    to: UndoPtr,
-}
-
-impl Stretch {
-    fn and(self, other: Self) -> Self {
-        Self { from: self.from.min(other.from), to: self.to.max(other.to) }
-    }
-}
-
-/// Who sees what.
-#[derive(Default, Debug)]
-struct Sight {
-    /// Stamps of snapshots, rising; the last one is seen by all that are not among them.
-    live: Vec<u64>,
-    /// Marks with larger stamps stay: they are not published, or somebody watches.
-    up_to: u64,
-    /// Where snapshots that are not the oldest have kept something; by their stamps.
-    kept: Vec<(u64, Stretch)>,
-    /// What is to be looked at again (I3), and what is so once something new has been looked at (I4).
-    due: Option<Stretch>,
-    busy: Option<Stretch>,
-    /// An undo record of an older version.
-    older: Vec<u8>,
-}
-
-/// What [`Place::go_on`] works with.
+/// What [`UndoPosition::go_on`] works with.
 struct Tools<'b> {
     record: &'b mut Vec<u8>,
     writer: &'b mut Writer,
@@ -125,7 +65,7 @@ struct Tools<'b> {
 /// Goes on by up to `records` undo records and finish records; whether there is more to do. Outside mini-transactions; does I/O.
 pub(in crate::table) fn step(
     core: &Core,
-    between: &mut Between,
+    between: &mut IntervalGc,
     record: &mut Vec<u8>,
     writer: &mut Writer,
     records: usize,
@@ -143,7 +83,7 @@ pub(in crate::table) fn step(
     done.inspect_err(|_| between.rests_until_ns = now_ns + REST_NS)
 }
 
-impl Between {
+impl IntervalGc {
     fn go_on(
         &mut self,
         core: &Core,
@@ -164,7 +104,7 @@ impl Between {
             tools.sight.look_again_at(busy);
         }
         if again.is_none() {
-            *again = tools.sight.due.take().map(|due| (Place::of(due.from), due.to));
+            *again = tools.sight.due.take().map(|due| (UndoPosition::of(due.from), due.to));
         }
         if let Some((place, to)) = again {
             let left = budget.records.min(usize::try_from(*paid).unwrap_or(usize::MAX));
@@ -182,7 +122,7 @@ impl Between {
     }
 }
 
-impl Place {
+impl UndoPosition {
     fn of(at: UndoPtr) -> Self {
         Self { at, under: None }
     }

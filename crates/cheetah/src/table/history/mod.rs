@@ -7,8 +7,12 @@
 
 pub(crate) mod adopt;
 pub(crate) mod interval_gc;
+pub(crate) mod interval_state;
 pub(crate) mod prepared;
+pub(crate) mod prepared_list;
 pub(crate) mod purge;
+pub(crate) mod purge_state;
 pub(crate) mod rollback;
 pub(crate) mod unfinished;
+pub(crate) mod unfinished_list;
 pub(crate) mod visible;

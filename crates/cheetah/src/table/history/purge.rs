@@ -16,7 +16,8 @@
 //!   I6  Purge waits for nobody: while somebody works on a row, it comes back later.
 //! Locks     `buffers`, over I/O; a row's standing, alone, over the mini-transaction; those of the undo log, for a moment.
 
-use super::interval_gc::{self, Between};
+use super::interval_gc;
+use super::purge_state::{Budget, Buffers, Purge};
 use super::rollback::check_owner;
 use crate::base::{planted, reach, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
@@ -31,8 +32,6 @@ use crate::table::rows::change::{self, Version};
 use crate::table::rows::large;
 use crate::table::rows::writer::Writer;
 use crate::table::shared::parts::{Core, Need};
-use parking_lot::Mutex;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
@@ -44,25 +43,6 @@ const STEPS_AT_CLOSE: usize = 512;
 
 /// How long purge rests after an error.
 const REST_NS: u64 = 1_000_000_000;
-
-/// See the module.
-#[derive(Default, Debug)]
-pub(crate) struct Purge {
-    /// Held by the one that purges (I2).
-    buffers: Mutex<Buffers>,
-    /// Transactions that ended up to here may be purged (I5).
-    horizon: AtomicU64,
-    /// It rests until then, after an error: whatever is damaged or unreachable is not read again at each commit.
-    rests_until_ns: AtomicU64,
-}
-
-#[derive(Default, Debug)]
-struct Buffers {
-    /// The undo record being looked at.
-    record: Vec<u8>,
-    writer: Writer,
-    between: Between,
-}
 
 /// What became of an undo record.
 enum Purged {
@@ -82,25 +62,7 @@ struct Ended {
     next: UndoPtr,
 }
 
-/// How far [`Purge::step`] may go.
-pub(in crate::table) struct Budget {
-    pub(in crate::table) records: usize,
-}
-
-impl Budget {
-    pub(in crate::table) fn take_one(&mut self) -> bool {
-        let is_left = self.records > 0;
-        self.records = self.records.saturating_sub(1);
-        is_left
-    }
-}
-
 impl Purge {
-    /// Transactions that ended with larger stamps have not been purged.
-    pub(crate) fn horizon(&self) -> u64 {
-        self.horizon.load(Acquire)
-    }
-
     /// Purges up to `records` undo records and finish records; whether anything was done. Outside mini-transactions; does I/O.
     pub(crate) fn step(&self, core: &Core, records: usize) -> Result<bool> {
         core.health.check()?;
@@ -127,11 +89,6 @@ impl Purge {
         let done = interval_gc::step(core, between, record, writer, records);
         writer.release();
         done
-    }
-
-    /// Keeps purge from changing any tree while the guard is there. Waits for a step in progress.
-    pub(crate) fn pause(&self) -> impl Sized + '_ {
-        self.buffers.lock()
     }
 
     /// As [`finish`](Self::finish), but leaves what would keep the database from being closed for long.

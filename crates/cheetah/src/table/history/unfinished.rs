@@ -12,12 +12,12 @@
 
 use super::adopt;
 use super::rollback;
+use super::unfinished_list::{Rest, Unfinished};
 use crate::base::{reach, Error, Result, TxnId};
 use crate::table::definitions::shadow;
 use crate::table::rows::writer::Writer;
 use crate::table::shared::parts::{Core, Counters};
-use crate::txn::{Listed, Owner, Phase, Slot};
-use parking_lot::Mutex;
+use crate::txn::{Listed, Slot};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
@@ -28,45 +28,6 @@ const RECORDS_PER_STEP: usize = 256;
 const RECORDS_WAITED_FOR: u64 = 1000;
 /// Steps for which a database that is closed waits; the next startup goes on.
 const STEPS_AT_CLOSE: usize = 512;
-/// How long one that has failed rests.
-const REST_NS: u64 = 1_000_000_000;
-
-/// See the module.
-#[derive(Default)]
-pub(crate) struct Unfinished {
-    list: Mutex<Vec<Arc<Rest>>>,
-    /// Of the thread that works on them (I2).
-    writer: Mutex<Writer>,
-}
-
-/// What is left of a transaction, and its locks.
-struct Rest {
-    slot: Arc<Slot>,
-    listed: Listed,
-    failed: Mutex<Option<Failure>>,
-    /// Whether a startup has found it.
-    is_found: bool,
-}
-
-struct Failure {
-    reason: String,
-    retry_ns: u64,
-}
-
-impl Rest {
-    fn new(slot: Arc<Slot>, listed: Listed, is_found: bool) -> Self {
-        listed.set_phase(Phase::RollingBack);
-        Self { slot, listed, failed: Mutex::default(), is_found }
-    }
-
-    fn is_due(&self, now_ns: u64) -> bool {
-        self.failed.lock().as_ref().is_none_or(|failure| failure.retry_ns <= now_ns)
-    }
-
-    fn fail(&self, now_ns: u64, reason: String) {
-        *self.failed.lock() = Some(Failure { reason, retry_ns: now_ns + REST_NS });
-    }
-}
 
 impl Unfinished {
     /// Takes over a rollback that has met an error, with the locks of its transaction (I1).
@@ -94,20 +55,6 @@ impl Unfinished {
         let (listed, _) = adopt::take_over(core, slot)?;
         self.list.lock().push(Arc::new(Rest::new(Arc::clone(slot), listed, true)));
         Ok(())
-    }
-
-    /// How many rollbacks are here.
-    pub(crate) fn rollbacks_count(&self) -> usize {
-        self.list.lock().len()
-    }
-
-    /// The rollback of one of `owners` that has met an error, and what that was.
-    pub(crate) fn failed_among(&self, owners: &[Owner]) -> Option<(TxnId, String)> {
-        let list = self.list.lock();
-        list.iter().filter(|rest| owners.contains(&rest.listed.owner())).find_map(|rest| {
-            let failed = rest.failed.lock();
-            failed.as_ref().map(|failure| (rest.slot.txn(), failure.reason.clone()))
-        })
     }
 
     /// Works on what is due; whether anything was done. An error of one does not keep the others; the first is returned.

@@ -16,6 +16,7 @@
 //!       between follows from the length.
 
 use super::request::Target;
+use super::writer::{Buffers, Unclaimed};
 use crate::base::{planted, Error, PageId, Result, TableId, TreeId};
 use crate::format::log_record::LogRecord;
 use crate::format::page::{build_content, content_capacity, PageKind, PageView};
@@ -37,35 +38,9 @@ const PAGE_NUMBER_BYTES: usize = 5;
 /// Levels of index pages above which a locator is not believed: three levels reach 10^16 bytes.
 const LEVELS_MAX: usize = 4;
 
-/// The large values that a transaction has written for its next row operation.
-#[derive(Default, Debug)]
-pub(crate) struct Unclaimed {
-    /// Pages of the value being written.
-    pages: Vec<PageId>,
-    /// Locators of finished values, in order.
-    pub(crate) finished: Vec<[u8; LOCATOR_BYTES]>,
-}
-
-impl Unclaimed {
-    /// Nothing is left unclaimed: a row operation took everything, or it was all rolled back.
-    pub(crate) fn clear(&mut self) {
-        self.pages.clear();
-        self.finished.clear();
-    }
-
-    /// Adds what an undo record of a step says; for recovery, oldest first.
-    pub(crate) fn restore(&mut self, blob: &UndoBlob<'_>) {
-        self.pages.extend_from_slice(&blob.pages);
-        if let Ok(locator) = blob.locator.try_into() {
-            self.finished.push(locator);
-            self.pages.clear();
-        }
-    }
-}
-
 /// One step of writing a value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step<'a> {
+pub(crate) struct LargePiece<'a> {
     pub(crate) table: TableId,
     pub(crate) total_bytes: u64,
     pub(crate) offset: u64,
@@ -83,9 +58,9 @@ pub(crate) fn write_value(
     let step_bytes = step_bytes(core);
     for (step_no, bytes) in value.chunks(step_bytes).enumerate() {
         let offset = (step_no * step_bytes) as u64;
-        let step = Step { table: table.id(), total_bytes: value.len() as u64, offset, bytes };
+        let piece = LargePiece { table: table.id(), total_bytes: value.len() as u64, offset, bytes };
         core.make_room_unless(Need::New, PAGES_NEEDED_PER_STEP, interrupted)?;
-        write_step(core, slot, unclaimed, table.blob_owner(), &step, buffers)?;
+        write_step(core, slot, unclaimed, table.blob_owner(), &piece, buffers)?;
     }
     Counters::add(&core.counters.large_values_written);
     Ok(())
@@ -120,23 +95,16 @@ pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result
     Ok(Locator { value_bytes: value.len() as u64, first_page: root }.encode())
 }
 
-/// Record buffers, reused.
-#[derive(Default, Debug)]
-pub(crate) struct Buffers {
-    pub(crate) undo: Vec<u8>,
-    pub(crate) log: Vec<u8>,
-}
-
 /// Takes one step, for which [`PAGES_NEEDED_PER_STEP`] have been made room; also how redo repeats it.
 pub(crate) fn write_step(
     core: &Core,
     slot: &Slot,
     unclaimed: &mut Unclaimed,
     owner: TreeId,
-    step: &Step<'_>,
+    piece: &LargePiece<'_>,
     buffers: &mut Buffers,
 ) -> Result<()> {
-    let &Step { table, total_bytes, offset, bytes } = step;
+    let &LargePiece { table, total_bytes, offset, bytes } = piece;
     if offset == 0 {
         unclaimed.pages.clear();
     }

@@ -4,6 +4,7 @@
 //!   - Nothing here knows how rows are written, rolled back or purged: those import this folder.
 //!   - Latches of this folder are taken before the gate is entered: unique keys first, then the latches that keep purge away.
 
+pub(crate) mod deadlock_report;
 pub(crate) mod deadlocks;
 pub(crate) mod parts;
 pub(crate) mod purge_latch;
