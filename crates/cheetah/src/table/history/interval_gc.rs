@@ -63,7 +63,7 @@ struct Tools<'b> {
 }
 
 /// Goes on by up to `records` undo records and finish records; whether there is more to do. Outside mini-transactions; does I/O.
-pub(in crate::table) fn step(
+pub(super) fn step(
     core: &Core,
     between: &mut IntervalGc,
     record: &mut Vec<u8>,
