@@ -13,7 +13,7 @@ import pytest
 import servers
 
 ROUNDS = 12
-FAILED = pytest.StashKey[bool]()
+ENDED = pytest.StashKey[bool]()   # by itself, and without a failure
 
 
 def pytest_addoption(parser):
@@ -44,8 +44,9 @@ def place(word: str) -> Path:
 def pytest_runtest_makereport(item, call):
     """Beside a failure: how to repeat it, and the ends of the servers' logs."""
     report = yield
+    if call.when == "call":
+        item.stash[ENDED] = not report.failed
     if report.failed:
-        item.stash[FAILED] = True
         again = f"cheetah.py pytest 'tests/{item.nodeid}' --seed {seed_of(item)}"
         report.sections += [("again with", again)]
         report.sections += [(f"end of {server.log}", server.log_tail(25))
@@ -59,7 +60,7 @@ def new_server(request):
     shutdown that must succeed if it has passed; otherwise at once, and their folders stay."""
     count = len(servers.made)
     yield servers.make
-    servers.end(count, FAILED not in request.node.stash)
+    servers.end(count, request.node.stash.get(ENDED, False))
 
 
 @pytest.fixture

@@ -3,9 +3,10 @@
 
 use cheetah::base::{PageId, TreeId};
 use cheetah::format::image::{
-    check, seal, Dictionary, Expected, Workspace, ALIGN_BYTES, HEADER_BYTES,
+    check, seal, Dictionary, Workspace, ALIGN_BYTES, HEADER_BYTES,
 };
 use cheetah::format::page::{PageBuf, PageView};
+use cheetah::format::{ImageRef, Location};
 use libfuzzer_sys::fuzz_target;
 
 const PID: u64 = 5;
@@ -42,7 +43,8 @@ fuzz_target!(|bytes: &[u8]| {
     let dictionary = Dictionary::new(PageId(DICTIONARY), &like_all).expect("any such bytes are one");
     let mut image = image_around(choices, content, &dictionary);
     let crc = seal(&mut image, 64);
-    let expected = Expected { pid: PageId(PID), tree: TreeId(TREE), address: 64, crc };
+    let location = Location::of_address(64, image.len() as u32, crc);
+    let expected = ImageRef { pid: PageId(PID), tree: TreeId(TREE), location };
     let mut page = PageBuf::new(512);
     let Ok(header) = check(&image, &expected) else { return };
     let needed = header.dictionary.map(|_| &dictionary);

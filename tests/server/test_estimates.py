@@ -62,9 +62,8 @@ def expect_estimated(server, name: str, row) -> None:
     """The table weighs what it was thought to, once its rows have no versions any more."""
     wait_until(lambda: server.status("Cheetah_transactions_to_purge") == 0, "purge is not done")
     server.sql(CHECKPOINT)
-    (real,
-     rows), = server.sql("SELECT stored_bytes, table_rows FROM information_schema.cheetah_tables "
-                         f"WHERE table_name = '{name}'")
+    weighed = "SELECT stored_bytes, table_rows FROM information_schema.cheetah_tables"
+    real, rows = server.sql(f"{weighed} WHERE table_name = '{name}'")[0]
     # The server's count of an InnoDB table is an estimate itself.
     estimated = row[3] * rows / row[5]
     assert row[4] is not None and 0 <= row[4] < 40

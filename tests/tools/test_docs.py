@@ -1,5 +1,6 @@
 """The project's Markdown: links lead somewhere, lines are short, tables have no paragraphs."""
 
+import os
 import re
 from pathlib import Path
 
@@ -14,10 +15,16 @@ LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
 SOURCES = (".rs", ".cc", ".h", ".py", ".toml")
 
 
+def files(folder: Path, suffixes: tuple):
+    """All files below a folder of the project, but for what was built or downloaded."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in WITHOUT]
+        yield from (Path(place, name) for name in names if name.endswith(suffixes))
+
+
 def documents() -> list:
     """All Markdown of the project, as paths below it."""
-    found = (path.relative_to(PROJECT) for path in PROJECT.rglob("*.md"))
-    return sorted(str(path) for path in found if not WITHOUT & set(path.parts))
+    return sorted(str(path.relative_to(PROJECT)) for path in files(PROJECT, (".md",)))
 
 
 def prose(text: str) -> str:
@@ -74,9 +81,7 @@ def test_lines_are_short_and_cells_hold_no_paragraphs(name):
 def test_documents_that_the_code_names_exist():
     wrong = []
     for folder in ("crates", "plugin", "tools", "lab", "tests", "fuzz"):
-        for path in (PROJECT / folder).rglob("*"):
-            if path.suffix not in SOURCES or WITHOUT & set(path.relative_to(PROJECT).parts):
-                continue
+        for path in files(PROJECT / folder, SOURCES):
             for named in re.findall(r"\bdocs/[\w/.-]+\.(?:md|svg)\b", path.read_text()):
                 if not (PROJECT / named).exists():
                     wrong.append(f"{path.relative_to(PROJECT)}: {named}")

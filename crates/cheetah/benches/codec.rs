@@ -5,9 +5,10 @@
 //! the time to encode and to decode one page, for no compression (the regrouping alone), LZ4 and Zstandard.
 
 use cheetah::base::{Epoch, PageId, TreeId, TxnId};
-use cheetah::format::image::{seal, Codec, Compression, Encoding, Expected, ImageHeader, Workspace};
+use cheetah::format::image::{seal, Codec, Compression, Encoding, ImageHeader, Workspace};
 use cheetah::format::page::{build_page, PageBuf, PageKind, RecordRef};
 use cheetah::format::row::{build_row, RowFormatVersion, VarValue};
+use cheetah::format::{ImageRef, Location};
 use cheetah_io::rng::Rng;
 use std::hint::black_box;
 use std::time::Instant;
@@ -164,7 +165,8 @@ fn measure(leaves: &Leaves, compression: Compression) {
     let crcs: Vec<u32> = images.iter_mut().map(|image| seal(image, 64)).collect();
     let mut page = PageBuf::new(PAGE_BYTES);
     let decode_us = best_us(images.len(), |i| {
-        let expected = Expected { pid: PageId(1), tree: TREE, address: 64, crc: crcs[i] };
+        let location = Location::of_address(64, images[i].len() as u32, crcs[i]);
+        let expected = ImageRef { pid: PageId(1), tree: TREE, location };
         black_box(workspace.decode(&images[i], &expected, &mut page).expect("just encoded"));
     });
     let stored: usize =

@@ -10,13 +10,13 @@
 use cheetah::base::{Config, Epoch, PageId, Result, TreeId, TxnId};
 use cheetah::db::{Db, Env};
 use cheetah::format::image::{
-    check, glance, is_intact, seal, Codec, Compression, Dictionary, Encoding, Expected, ImageHeader, Primer,
-    Workspace,
+    check, glance, is_intact, seal, Codec, Compression, Dictionary, Encoding, ImageHeader, Primer, Workspace,
 };
 use cheetah::format::location::ALIGN_BYTES;
 use cheetah::format::page::{PageBuf, PageKind, PageView};
 use cheetah::format::row::RowFormatVersion;
 use cheetah::format::segment_header::{SegmentHeader, HEADER_BYTES};
+use cheetah::format::{ImageRef, Location};
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::time::RealClock;
 use std::collections::BTreeMap;
@@ -171,7 +171,8 @@ fn decoded(image: &[u8], workspace: &mut Workspace, dictionaries: &Dictionaries)
     let header = ImageHeader::read(image).expect("read before");
     let (_, _, crc) = glance(image).expect("read before");
     let address = u64::from_le_bytes(image[16..24].try_into().expect("eight bytes"));
-    let expected = Expected { pid: header.pid, tree: header.tree, address, crc };
+    let location = Location::of_address(address, image.len() as u32, crc);
+    let expected = ImageRef { pid: header.pid, tree: header.tree, location };
     let mut page = PageBuf::new(header.page_bytes);
     let needed = header.dictionary.map(|name| {
         let content = dictionaries.get(&(header.tree, name.page)).expect("a dictionary is there");
@@ -228,7 +229,8 @@ fn measure(
     let mut page = PageBuf::new(512);
     let decode_us = processor_us_of(pages.len(), |i| {
         let tree = ImageHeader::read(&images[i]).expect("just encoded").tree;
-        let expected = Expected { pid: PageId(1), tree, address: 64, crc: crcs[i] };
+        let location = Location::of_address(64, images[i].len() as u32, crcs[i]);
+        let expected = ImageRef { pid: PageId(1), tree, location };
         let header = check(&images[i], &expected).expect("just encoded");
         let beside = own.filter(|_| header.dictionary.is_some()).map(|(_, dictionary)| dictionary);
         let rebuilt = workspace.rebuild(&header, &images[i], &expected, beside, &mut page);

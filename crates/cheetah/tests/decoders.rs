@@ -6,10 +6,10 @@
 mod common;
 
 use cheetah::base::PageId;
-use cheetah::format::image::{self, Codec, Expected, Workspace};
+use cheetah::format::image::{self, Codec, Workspace};
 use cheetah::format::page::{plan_split, split_into, PageBuf, PageMut, PageView, Pending, RecordRef};
 use cheetah::format::row::{RowFormatVersion, RowView};
-use cheetah::format::{control, log_frame, map_block, segment_header, Reader};
+use cheetah::format::{control, log_frame, map_block, segment_header, ImageRef, Location, Reader};
 use common::decoded;
 use common::mutate::survive;
 use common::repair;
@@ -31,7 +31,8 @@ fn decoders_survive_mutated_bytes_images() {
     let dictionary = dictionary();
     survive("image::decode", &images, 150_000, repair_image, |image| {
         let crc = image.get(28..32).and_then(|crc| crc.try_into().ok()).map_or(0, u32::from_le_bytes);
-        let expected = Expected { pid: PID, tree: TREE, address: ADDRESS, crc };
+        let location = Location::of_address(ADDRESS, image.len() as u32, crc);
+        let expected = ImageRef { pid: PID, tree: TREE, location };
         let mut page = PageBuf::new(512);
         let Ok(header) = image::check(image, &expected) else { return };
         let dictionary = header.dictionary.map(|_| &dictionary);
@@ -104,7 +105,7 @@ fn decoders_survive_mutated_bytes_rows() {
         },
     );
     survive(
-        "RowFormatVersion::decode",
+        "RowShape::decode",
         &[encoded_format()],
         20_000,
         |_| {},

@@ -20,6 +20,7 @@ use cheetah::format::row::{build_row, RowFormatVersion, VarValue};
 use cheetah::format::row_format_versions::FormatChange;
 use cheetah::format::state::State;
 use cheetah::format::{control, log_frame, map_block, segment_header};
+use cheetah::format::{ImageRef, Location};
 use cheetah::table::{Alteration, AlteredIndex, IndexFrom, NewRows};
 use cheetah_io::sim::{CrashPolicy, SimDisk};
 use cheetah_io::Disk;
@@ -119,7 +120,8 @@ fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() 
     for (image, page) in golden.iter().zip(pages) {
         let (pid, tree, address) = (samples::PID, samples::TREE, samples::ADDRESS);
         let crc = u32::from_le_bytes(image[28..32].try_into().unwrap());
-        let expected = image::Expected { pid, tree, address, crc };
+        let location = Location::of_address(address, image.len() as u32, crc);
+        let expected = ImageRef { pid, tree, location };
         let header = image::check(image, &expected).unwrap();
         named += usize::from(header.dictionary.is_some());
         let mut back = PageBuf::new(512);
@@ -451,7 +453,8 @@ fn images_and_records_of_a_newer_version_are_refused() {
     image[24] = 9;
     let crc = image::seal(&mut image, samples::ADDRESS);
     let (pid, tree, address) = (samples::PID, samples::TREE, samples::ADDRESS);
-    let refused = image::check(&image, &image::Expected { pid, tree, address, crc });
+    let location = Location::of_address(address, image.len() as u32, crc);
+    let refused = image::check(&image, &ImageRef { pid, tree, location });
     assert_newer(refused.map(drop), &format!("page {pid} of tree {}", TreeId(16)));
     let mut row = samples::catalog_rows().remove(0);
     row[0] = 9;

@@ -1,6 +1,6 @@
 //! Where an image lies on disk, and what the page map says of a page.
 
-use crate::base::{SegmentId, TreeId};
+use crate::base::{PageId, SegmentId, TreeId};
 
 /// Images start at multiples of this.
 pub const ALIGN_BYTES: u32 = 64;
@@ -25,6 +25,11 @@ impl Location {
         address(self.segment, self.offset)
     }
 
+    /// The location at an [`address`](Self::address).
+    pub fn of_address(address: u64, stored_bytes: u32, crc: u32) -> Self {
+        Self { segment: SegmentId((address >> 32) as u32), offset: address as u32, stored_bytes, crc }
+    }
+
     /// Byte position in the file after the image.
     pub fn end(&self) -> u64 {
         u64::from(self.offset) + u64::from(self.stored_bytes)
@@ -42,6 +47,24 @@ pub fn address(segment: SegmentId, offset: u32) -> u64 {
     u64::from(segment.0) << 32 | u64::from(offset)
 }
 
+/// An image by name: where it lies, and what the page map says that it is. Whoever reads it checks both.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ImageRef {
+    /// The page whose content it is.
+    pub pid: PageId,
+    /// The tree that owns the page.
+    pub tree: TreeId,
+    /// Where it lies, its length and its checksum.
+    pub location: Location,
+}
+
+impl std::fmt::Display for ImageRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { pid, tree, location } = self;
+        write!(f, "page {pid} of tree {tree} in segment {} at {}", location.segment, location.offset)
+    }
+}
+
 /// What the page map holds for a page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MapEntry {
@@ -49,4 +72,11 @@ pub struct MapEntry {
     pub tree: TreeId,
     /// Its newest image.
     pub location: Location,
+}
+
+impl MapEntry {
+    /// The newest image of page `pid`, whose entry this is.
+    pub fn image(&self, pid: PageId) -> ImageRef {
+        ImageRef { pid, tree: self.tree, location: self.location }
+    }
 }

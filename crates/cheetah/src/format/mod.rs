@@ -23,4 +23,4 @@ pub mod undo_record;
 pub mod varint;
 
 pub use bytes::{Defect, Reader};
-pub use location::{Location, MapEntry};
+pub use location::{ImageRef, Location, MapEntry};

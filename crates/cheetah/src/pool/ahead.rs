@@ -10,12 +10,12 @@
 //!       everything is read when it is wanted, in the same order every time.
 //!   A4  A page is marked as loading for as long as a reader has it, as by any other fetch (L1 to L3).
 
-use super::load::Source;
+use super::load::stored_image;
 use super::page_table::Residence;
 use super::queues::EvictionTime;
 use super::{PageClass, Pool};
 use crate::base::{Error, PageId, Result};
-use crate::format::Location;
+use crate::format::{ImageRef, Location};
 use crate::memory::MemoryUse;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -187,21 +187,21 @@ impl Pool {
             return None;
         }
         entry.start_loading();
-        Some(Claim { pool: self, pid, source: Source::of(&entry) })
+        Some(Claim { pool: self, image: stored_image(pid, &entry) })
     }
 
     fn read_neighbours(&self, claims: Vec<Claim<'_>>, bytes: &mut Vec<u8>) {
         let (Some(first), Some(last)) = (claims.first(), claims.last()) else { return };
-        let (first, last) = (first.source.location, last.source.location);
+        let (first, last) = (first.image.location, last.image.location);
         // A claim that is dropped gives its page back: it is read, and its error met, by whoever needs it (A1).
         if !matches!(self.segments.read_span(&first, &last, bytes), Ok(true)) {
             return;
         }
         self.ahead.spans.fetch_add(1, Relaxed);
         for claim in claims {
-            let from = (claim.source.location.offset - first.offset) as usize;
+            let from = (claim.image.location.offset - first.offset) as usize;
             let image =
-                bytes.get(from..).and_then(|rest| rest.get(..claim.source.location.stored_bytes as usize));
+                bytes.get(from..).and_then(|rest| rest.get(..claim.image.location.stored_bytes as usize));
             claim.read(image.unwrap_or_default());
         }
     }
@@ -219,10 +219,10 @@ impl Pool {
 /// How many claims from the first on lie so close behind each other in a file that they are read at once; at least one.
 fn neighbours_count(claims: &[Claim<'_>], span_bytes_max: u64) -> usize {
     let Some(first) = claims.first() else { return 0 };
-    let start = first.source.location;
+    let start = first.image.location;
     let pairs = claims.iter().zip(claims.iter().skip(1));
     let joined = pairs.take_while(|(before, after)| {
-        let (before, after) = (before.source.location, after.source.location);
+        let (before, after) = (before.image.location, after.image.location);
         follows(&before, &after) && after.end() - u64::from(start.offset) <= span_bytes_max
     });
     1 + joined.count()
@@ -236,19 +236,18 @@ fn follows(before: &Location, after: &Location) -> bool {
 /// A page that this thread reads. Whatever happens, the page is not left marked as being read.
 struct Claim<'p> {
     pool: &'p Pool,
-    pid: PageId,
-    source: Source,
+    image: ImageRef,
 }
 
 impl Claim<'_> {
-    /// Publishes the page in `image`, if it still is the newest image of the page.
-    fn read(self, image: &[u8]) {
+    /// Publishes the page of the image with the bytes `stored`, if it still is the newest one of the page.
+    fn read(self, stored: &[u8]) {
         let pool = self.pool;
-        let Ok(frame) = pool.decode(self.pid, self.source, image, |class| pool.make_room_ahead(class)) else {
+        let Ok(frame) = pool.decode(&self.image, stored, |class| pool.make_room_ahead(class)) else {
             return;
         };
-        let mut entry = pool.table.entry(self.pid);
-        if entry.residence() == Residence::Loading && entry.location() == Some(self.source.location) {
+        let mut entry = pool.table.entry(self.image.pid);
+        if entry.residence() == Residence::Loading && entry.location() == Some(self.image.location) {
             frame.set_ahead();
             pool.publish(&mut entry, &frame, EvictionTime::default());
             pool.ahead.read.fetch_add(1, Relaxed);
@@ -258,11 +257,11 @@ impl Claim<'_> {
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        let mut entry = self.pool.table.entry(self.pid);
+        let mut entry = self.pool.table.entry(self.image.pid);
         if entry.residence() == Residence::Loading {
             entry.unload();
         }
         drop(entry);
-        self.pool.loads.finished(self.pid);
+        self.pool.loads.finished(self.image.pid);
     }
 }

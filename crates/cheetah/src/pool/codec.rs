@@ -3,11 +3,11 @@
 
 use super::trees::TreeDef;
 use super::PageClass;
-use crate::base::{Epoch, Error, PageId, Result, TreeId, TxnId};
-use crate::format::image::{self, Compression, Encoding, Expected, ImageHeader, Primer, Workspace};
+use crate::base::{Epoch, Error, PageId, Result, TxnId};
+use crate::format::image::{self, Compression, Encoding, ImageHeader, Primer, Workspace};
 use crate::format::page::{PageKind, PageView};
 use crate::format::row::RowFormatVersion;
-use crate::format::Location;
+use crate::format::ImageRef;
 use crate::segment::Stream;
 
 /// Replaces `image` by that of a page. Pages of trees that are not registered are compressed as they are. Records of
@@ -42,13 +42,8 @@ pub(super) fn stream_of(page: &[u8]) -> Stream {
     }
 }
 
-/// What the map says of an image.
-pub(super) fn expected(pid: PageId, tree: TreeId, location: &Location) -> Expected {
-    Expected { pid, tree, address: location.address(), crc: location.crc }
-}
-
 /// The header of an image, which is known to be the one expected from then on, and the class of its page.
-pub(super) fn check(image: &[u8], expected: &Expected, page_bytes: u32) -> Result<(ImageHeader, PageClass)> {
+pub(super) fn check(image: &[u8], expected: &ImageRef, page_bytes: u32) -> Result<(ImageHeader, PageClass)> {
     let header = image::check(image, expected)?;
     let bytes = header.page_bytes;
     let class = PageClass::of(bytes, page_bytes)

@@ -11,7 +11,7 @@
 use super::page_table::PageEntry;
 use super::Pool;
 use crate::base::{planted, ErrorKind, PageId, Result, SegmentId};
-use crate::format::Location;
+use crate::format::ImageRef;
 use crate::segment::{fill_target, Stream};
 
 /// For each byte that users write, so many are moved at most while the files are emptier than they should be.
@@ -29,7 +29,7 @@ pub(super) struct Collection {
     /// What is listed of the victim while it is not complete.
     listing: Option<Listing>,
     /// Images of the victim that were needed when they were listed; the next one last.
-    images: Vec<(Location, PageId)>,
+    images: Vec<ImageRef>,
     last_ns: u64,
     last_written_bytes: u64,
     /// Segments wait to be removed, or to be old enough to be collected.
@@ -128,13 +128,13 @@ impl Pool {
     fn move_images(&self, collection: &mut Collection, budget: u64) -> Result<u64> {
         let mut moved = 0;
         while moved < budget {
-            let Some((from, pid)) = collection.images.pop() else { break };
-            match self.move_image(pid, from) {
+            let Some(image) = collection.images.pop() else { break };
+            match self.move_image(&image) {
                 Ok(bytes) => moved += bytes,
                 Err(error) => {
                     if error.kind() == ErrorKind::Corruption {
                         collection.images.clear();
-                        self.segments.fence(from.segment);
+                        self.segments.quarantine(image.location.segment);
                     }
                     return Err(error);
                 }
@@ -154,33 +154,31 @@ impl Pool {
         let end = self.pids.lock().end().0;
         let stop = next.0.saturating_add(looks_max).min(end);
         for pid in (next.0..stop).map(PageId) {
-            let location = self.table.existing(pid).and_then(|entry| entry.location());
-            if let Some(location) = location.filter(|location| location.segment == victim) {
-                collection.images.push((location, pid));
-            }
+            let image = self.table.existing(pid).and_then(|entry| entry.image(pid));
+            collection.images.extend(image.filter(|image| image.location.segment == victim));
         }
         if stop < end {
             collection.listing = Some(Listing { victim, next: PageId(stop) });
             return false;
         }
         collection.listing = None;
-        collection.images.sort_unstable_by_key(|(location, _)| std::cmp::Reverse(location.offset));
+        collection.images.sort_unstable_by_key(|image| std::cmp::Reverse(image.location.offset));
         true
     }
 
     /// Copies one image; returns its bytes, or 0 when it is not needed any more.
-    fn move_image(&self, pid: PageId, from: Location) -> Result<u64> {
-        if !is_movable(&self.table.entry(pid), from) {
+    fn move_image(&self, image: &ImageRef) -> Result<u64> {
+        if !is_movable(&self.table.entry(image.pid), image) {
             return Ok(0);
         }
-        let to = self.scratch.with_buffer(|image| {
-            self.segments.read(&from, image)?;
-            self.segments.append(Stream::Cold, image)
+        let to = self.scratch.with_buffer(|bytes| {
+            self.segments.read(image, bytes)?;
+            self.segments.append(Stream::Cold, bytes)
         })?;
         let mtr = self.enter();
-        let mut entry = self.table.entry(pid);
-        if is_movable(&entry, from) {
-            self.install(&mut entry, pid, to, mtr.epoch());
+        let mut entry = self.table.entry(image.pid);
+        if is_movable(&entry, image) {
+            self.install(&mut entry, image.pid, to, mtr.epoch());
         } else {
             self.segments.release(&to, mtr.epoch());
         }
@@ -191,15 +189,15 @@ impl Pool {
 }
 
 /// See C1 of the module.
-fn is_movable(entry: &PageEntry, from: Location) -> bool {
+fn is_movable(entry: &PageEntry, image: &ImageRef) -> bool {
     let unchanged = entry.frame().is_none_or(|frame| frame.dirty().is_none());
-    entry.location() == Some(from)
+    entry.location() == Some(image.location)
         && (unchanged || planted::is_on("pool: move a page with unwritten changes"))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::base::{Config, PageId};
+    use crate::base::Config;
     use crate::pool::testing::Database;
     use crate::pool::PageClass;
 
@@ -223,8 +221,8 @@ mod tests {
         };
         let (steps, images) = listed(u64::MAX);
         assert!(steps == 1 && images.len() > 1, "{images:?}");
-        assert!(images.windows(2).all(|pair| pair[0].0.offset > pair[1].0.offset));
-        assert!(images.iter().all(|(_, pid): &(_, PageId)| pid.0 % 8 == 0));
+        assert!(images.windows(2).all(|pair| pair[0].location.offset > pair[1].location.offset));
+        assert!(images.iter().all(|image| image.pid.0 % 8 == 0));
         let (steps, again) = listed(100);
         assert!(steps > 10, "{steps}");
         assert_eq!(again, images);

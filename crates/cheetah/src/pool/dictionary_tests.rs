@@ -647,9 +647,9 @@ fn a_dictionary_of_an_epoch_that_was_given_up_is_in_the_next() {
 
 /// Whether the image of a page names a dictionary.
 fn names_dictionary(db: &Database, pid: PageId) -> bool {
-    let Some(location) = db.pool.table.entry(pid).location() else { return false };
+    let Some(stored) = db.pool.table.entry(pid).image(pid) else { return false };
     let mut image = Vec::new();
-    db.pool.segments.read_unchecked(&location, &mut image).unwrap();
+    db.pool.segments.read_unchecked(&stored, &mut image).unwrap();
     ImageHeader::read(&image).unwrap().dictionary.is_some()
 }
 

@@ -11,7 +11,7 @@ use super::queues::EvictionTime;
 use super::{codec, PageClass, Pool};
 use crate::base::{Error, PageId, Result, TreeId};
 use crate::format::page::{is_built, PageBuf, PageKind, PageView};
-use crate::format::Location;
+use crate::format::ImageRef;
 use std::sync::Arc;
 
 /// What a look at the page table says.
@@ -19,21 +19,12 @@ enum Found {
     Page(PageRef),
     Nothing,
     OthersLoad,
-    Load(Source),
+    Load(ImageRef),
 }
 
-/// What a page is read from.
-#[derive(Clone, Copy)]
-pub(super) struct Source {
-    tree: TreeId,
-    pub(super) location: Location,
-}
-
-impl Source {
-    pub(super) fn of(entry: &PageEntry) -> Self {
-        let location = entry.location().expect("a page without a frame has an image");
-        Self { tree: entry.tree(), location }
-    }
+/// The image of a page that has no frame.
+pub(super) fn stored_image(pid: PageId, entry: &PageEntry) -> ImageRef {
+    entry.image(pid).expect("a page without a frame has an image")
 }
 
 /// Whether a fetch says something about future fetches.
@@ -71,9 +62,9 @@ impl Pool {
                 Found::Page(page) => return Ok(Some(page)),
                 Found::Nothing => return Ok(None),
                 Found::OthersLoad => self.loads.wait_while(pid, || self.is_loading(pid)),
-                Found::Load(source) => {
+                Found::Load(image) => {
                     let mut loading = Loading { pool: self, pid, is_settled: false };
-                    let loaded = self.load(pid, source);
+                    let loaded = self.load(image);
                     loading.is_settled = true;
                     return loaded;
                 }
@@ -85,16 +76,17 @@ impl Pool {
     /// is no image (yet).
     pub fn check_image(&self, pid: PageId) -> Result<()> {
         loop {
-            let source = match self.table.existing(pid) {
-                Some(entry) if entry.location().is_some() => Source::of(&entry),
-                _ => return Ok(()),
-            };
-            let read = self.read_frame(pid, source);
-            let moved = self.table.existing(pid).and_then(|entry| entry.location()) != Some(source.location);
+            let Some(image) = self.newest_image(pid) else { return Ok(()) };
+            let read = self.read_frame(&image);
+            let moved = self.newest_image(pid) != Some(image);
             if !moved {
                 return read.map(drop);
             }
         }
+    }
+
+    fn newest_image(&self, pid: PageId) -> Option<ImageRef> {
+        self.table.existing(pid)?.image(pid)
     }
 
     fn look_up(&self, pid: PageId, reuse: Reuse) -> Result<Found> {
@@ -111,7 +103,7 @@ impl Pool {
             }
             (Residence::Stored, _) => {
                 entry.start_loading();
-                Found::Load(Source::of(&entry))
+                Found::Load(stored_image(pid, &entry))
             }
             (Residence::Loading, _) => Found::OthersLoad,
             (Residence::Free | Residence::Resident, _) => {
@@ -135,18 +127,18 @@ impl Pool {
 
     /// Reads the page; the entry says that this thread does. Starts again when the page was moved meanwhile: its
     /// old segment may be gone.
-    fn load(&self, pid: PageId, mut source: Source) -> Result<Option<PageRef>> {
+    fn load(&self, mut image: ImageRef) -> Result<Option<PageRef>> {
         loop {
-            let read = self.read_frame(pid, source);
-            let mut entry = self.table.entry(pid);
+            let read = self.read_frame(&image);
+            let mut entry = self.table.entry(image.pid);
             if let Some(frame) = entry.frame() {
                 return Ok(Some(PageRef(frame.clone())));
             }
             if entry.residence() == Residence::Free {
                 return Ok(None);
             }
-            if entry.location() != Some(source.location) {
-                source = Source::of(&entry);
+            if entry.location() != Some(image.location) {
+                image = stored_image(image.pid, &entry);
                 continue;
             }
             match read {
@@ -189,68 +181,66 @@ impl Pool {
                 let bytes = frame.try_read().ok_or_else(|| no_dictionary(pid, tree))?;
                 return dictionary_content(&bytes, pid, tree).map(Some);
             }
-            let source = Source::of(&entry);
+            let image = stored_image(pid, &entry);
             drop(entry);
-            let read = self.read_dictionary_image(pid, source);
-            let moved = self.table.existing(pid).and_then(|entry| entry.location()) != Some(source.location);
+            let read = self.read_dictionary_image(&image);
+            let moved = self.newest_image(pid) != Some(image);
             if !moved {
                 return read.map(Some);
             }
         }
     }
 
-    fn read_dictionary_image(&self, pid: PageId, source: Source) -> Result<Vec<u8>> {
-        self.scratch.with_buffer(|image| {
-            let read = self.segments.read_unchecked(&source.location, image);
-            read.map_err(|error| name_page(error, pid, source))?;
-            let expected = codec::expected(pid, source.tree, &source.location);
-            let checked = codec::check(image, &expected, self.page_bytes);
+    fn read_dictionary_image(&self, image: &ImageRef) -> Result<Vec<u8>> {
+        let ImageRef { pid, tree, .. } = *image;
+        self.scratch.with_buffer(|bytes| {
+            let read = self.segments.read_unchecked(image, bytes);
+            read.map_err(|error| name_page(error, image))?;
+            let checked = codec::check(bytes, image, self.page_bytes);
             let (header, _) = checked.map_err(name_dictionary)?;
             // Before anything that it may name is asked for.
             if header.kind != PageKind::Dictionary {
-                return Err(no_dictionary(pid, source.tree));
+                return Err(no_dictionary(pid, tree));
             }
-            let mut bytes = PageBuf::new(header.page_bytes);
+            let mut page = PageBuf::new(header.page_bytes);
             let rebuilt = self
                 .scratch
-                .with_workspace(|workspace| workspace.rebuild(&header, image, &expected, None, &mut bytes));
+                .with_workspace(|workspace| workspace.rebuild(&header, bytes, image, None, &mut page));
             rebuilt.map_err(name_dictionary)?;
-            dictionary_content(&bytes, pid, source.tree)
+            dictionary_content(&page, pid, tree)
         })
     }
 
-    fn read_frame(&self, pid: PageId, source: Source) -> Result<Arc<Frame>> {
-        self.scratch.with_buffer(|image| {
-            let read = self.segments.read_unchecked(&source.location, image);
-            read.map_err(|error| name_page(error, pid, source))?;
-            self.decode(pid, source, image, |class| self.make_room_for_read(class))
+    fn read_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
+        self.scratch.with_buffer(|bytes| {
+            let read = self.segments.read_unchecked(image, bytes);
+            read.map_err(|error| name_page(error, image))?;
+            self.decode(image, bytes, |class| self.make_room_for_read(class))
         })
     }
 
-    /// The frame of the page in `image`, which may be any bytes. `make_room` is asked for room for it.
+    /// The frame of the page of `image`. Its bytes, `stored`, may be any. `make_room` is asked for room for the frame.
     pub(super) fn decode(
         &self,
-        pid: PageId,
-        source: Source,
-        image: &[u8],
+        image: &ImageRef,
+        stored: &[u8],
         make_room: impl FnOnce(PageClass) -> Result<()>,
     ) -> Result<Arc<Frame>> {
         self.counters.reads.one();
-        self.counters.read_bytes.add(image.len() as u64);
-        let expected = codec::expected(pid, source.tree, &source.location);
-        let (header, class) = codec::check(image, &expected, self.page_bytes)?;
-        let dictionary = header.dictionary.map(|name| self.dictionary(source.tree, name.page)).transpose();
-        let dictionary = dictionary.map_err(|error| name_page(error, pid, source))?;
+        self.counters.read_bytes.add(stored.len() as u64);
+        let (header, class) = codec::check(stored, image, self.page_bytes)?;
+        let dictionary = header.dictionary.map(|name| self.dictionary(image.tree, name.page)).transpose();
+        let dictionary = dictionary.map_err(|error| name_page(error, image))?;
         make_room(class)?;
         let mut bytes = self.buffers.take(class);
-        let tree = self.trees.get(source.tree);
+        let tree = self.trees.get(image.tree);
         let decoded = self.scratch.with_workspace(|workspace| {
             let begin_ns = self.images.begin_ns();
-            let decoded = workspace.rebuild(&header, image, &expected, dictionary.as_deref(), &mut bytes);
-            self.images.decoded(&tree, image.len(), begin_ns);
+            let decoded = workspace.rebuild(&header, stored, image, dictionary.as_deref(), &mut bytes);
+            self.images.decoded(&tree, stored.len(), begin_ns);
             decoded
         });
-        let frame = self.new_frame(pid, source.tree, class, bytes);
+        let frame = self.new_frame(image.pid, image.tree, class, bytes);
         decoded.map(|()| frame)
     }
 }
@@ -276,10 +266,10 @@ fn name_dictionary(error: Error) -> Error {
 }
 
 /// Adds to an error of a read which page it was about.
-fn name_page(error: Error, pid: PageId, source: Source) -> Error {
+fn name_page(error: Error, image: &ImageRef) -> Error {
     match error {
         Error::Corruption { place, detail } => Error::corrupt(
-            format!("page {pid} of tree {}, {}: {place}", source.tree, source.location),
+            format!("page {} of tree {}, {}: {place}", image.pid, image.tree, image.location),
             detail,
         ),
         other => other,

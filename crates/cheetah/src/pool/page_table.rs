@@ -4,7 +4,7 @@ use super::frame::Frame;
 use super::queues::EvictionTime;
 use super::PageClass;
 use crate::base::{PageId, SegmentId, TreeId};
-use crate::format::{Location, MapEntry};
+use crate::format::{ImageRef, Location, MapEntry};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -74,6 +74,11 @@ impl PageEntry {
     /// Where the newest image is, when there is one.
     pub(super) fn location(&self) -> Option<Location> {
         self.image_class.map(|_| self.location)
+    }
+
+    /// The newest image of page `pid`, whose entry this is, when there is one.
+    pub(super) fn image(&self, pid: PageId) -> Option<ImageRef> {
+        self.location().map(|location| ImageRef { pid, tree: self.tree, location })
     }
 
     /// The size of the page: a guess until the page has been in memory.

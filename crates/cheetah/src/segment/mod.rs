@@ -29,7 +29,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use crate::format::{Location, MapEntry};
+pub use crate::format::{ImageRef, Location, MapEntry};
 pub use fill::fill_target;
 pub use scan::Image;
 pub use segments::{Segments, Unlinked};

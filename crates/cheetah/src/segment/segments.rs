@@ -6,7 +6,7 @@ use super::handles::{Handles, HANDLES_MAX};
 use super::segment_file::{self, Buffer, SegmentFile, DIR};
 use super::space::{Reserve, Space};
 use super::table::{SegmentStat, Table, Totals};
-use super::{placement, scan, Image, Location, Stream};
+use super::{placement, scan, Image, ImageRef, Location, Stream};
 use crate::base::{planted, Config, Epoch, Error, Result, SegmentId};
 use crate::durable::Durable;
 use crate::format::control::Identity;
@@ -181,24 +181,24 @@ impl Segments {
         Ok(())
     }
 
-    /// Reads the image at `location` into `image` and checks it against the location's checksum and its own address.
-    /// Errors: Corruption when it is not what was written; a caller that does not hold the location live must look in
-    /// the map again first.
-    pub fn read(&self, location: &Location, image: &mut Vec<u8>) -> Result<()> {
-        self.read_unchecked(location, image)?;
-        if !image::is_intact(image, location.address(), location.crc) {
-            return Err(Error::corrupt(location.to_string(), "checksum or address of the image is wrong"));
+    /// Reads an image into `bytes` and checks it against its checksum and its own address. Errors: Corruption when it is
+    /// not what was written. A caller that does not hold the image live must look in the map again first.
+    pub fn read(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
+        self.read_unchecked(image, bytes)?;
+        if !image::is_intact(bytes, image.location.address(), image.location.crc) {
+            return Err(Error::corrupt(image.to_string(), "checksum or address of the image is wrong"));
         }
         Ok(())
     }
 
     /// As [`read`](Self::read) for a caller that checks the image itself.
-    pub fn read_unchecked(&self, location: &Location, image: &mut Vec<u8>) -> Result<()> {
+    pub fn read_unchecked(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
+        let location = &image.location;
         let file = self.file(location.segment)?;
-        if !file.read_buffer(location, image)? {
+        if !file.read_buffer(location, bytes)? {
             let handle = self.handle(&file)?;
-            image.resize(location.stored_bytes as usize, 0);
-            file.read_at(&*handle, u64::from(location.offset), image)?;
+            bytes.resize(location.stored_bytes as usize, 0);
+            file.read_at(&*handle, u64::from(location.offset), bytes)?;
         }
         Ok(())
     }
@@ -336,7 +336,7 @@ impl Segments {
     }
 
     /// Takes a segment out of the choice of victims: it could not be emptied (damaged images).
-    pub fn fence(&self, segment: SegmentId) {
+    pub fn quarantine(&self, segment: SegmentId) {
         if let Some(row) = self.table.lock().rows.get_mut(&segment) {
             row.quarantined = true;
         }

@@ -1,8 +1,8 @@
 //! Tests of the segment store alone. Together with the page map: `tests/store`.
 
 use super::segments::Segments;
-use super::{Location, Stream};
-use crate::base::{Config, Epoch, Error, Health, PageId, Result, SegmentId};
+use super::{ImageRef, Location, Stream};
+use crate::base::{Config, Epoch, Error, Health, PageId, Result, SegmentId, TreeId};
 use crate::durable::Durable;
 use crate::format::control::Identity;
 use cheetah_io::sim::{Effect, Fault, Op, SimDisk};
@@ -40,7 +40,8 @@ fn append(segments: &Segments, pid: u64, bytes: usize) -> Result<(Location, Vec<
 
 fn read(segments: &Segments, location: &Location) -> Result<Vec<u8>> {
     let mut image = Vec::new();
-    segments.read(location, &mut image)?;
+    let image_ref = ImageRef { pid: PageId(1), tree: TreeId::FIRST_USER, location: *location };
+    segments.read(&image_ref, &mut image)?;
     Ok(image)
 }
 
@@ -208,9 +209,9 @@ fn the_emptiest_segment_is_collected_first_but_not_one_sealed_after_the_last_epo
     assert_eq!(segments.victim(), None, "perhaps sealed between the epoch switch and the commit of epoch 1");
     segments.remove_dead(Epoch(2)).unwrap();
     assert_eq!(segments.victim(), Some(SegmentId(3)));
-    segments.fence(SegmentId(3));
+    segments.quarantine(SegmentId(3));
     assert_eq!(segments.victim(), Some(SegmentId(2)));
-    segments.fence(SegmentId(2));
+    segments.quarantine(SegmentId(2));
     assert_eq!(segments.victim(), None, "the others are full");
     assert!(segments.totals().fill() > 500);
 }

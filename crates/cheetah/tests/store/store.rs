@@ -88,7 +88,7 @@ impl Store {
     fn read_pages(&mut self, entries: BTreeMap<PageId, MapEntry>) -> Result<()> {
         let mut image = Vec::new();
         for (pid, entry) in entries {
-            self.segments.read(&entry.location, &mut image)?;
+            self.segments.read(&entry.image(pid), &mut image)?;
             self.pages.insert(pid, (entry, payload(&image)));
         }
         Ok(())

@@ -5,36 +5,17 @@ use super::dictionary::Dictionary;
 use super::header::{claimed_version, is_intact, ImageHeader, FORMAT_VERSION};
 use super::rebuild;
 use super::workspace::Workspace;
-use crate::base::{Error, PageId, Result, TreeId};
+use crate::base::{Error, Result};
 use crate::format::bytes::{ensure, Defect};
 use crate::format::page::{PageBuf, PageView, PAGE_BYTES_MAX};
-
-/// What the page map says of an image.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Expected {
-    /// The page.
-    pub pid: PageId,
-    /// The tree that owns it.
-    pub tree: TreeId,
-    /// Where the image lies ([`Location::address`](crate::format::Location::address)).
-    pub address: u64,
-    /// Its checksum.
-    pub crc: u32,
-}
-
-impl std::fmt::Display for Expected {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { pid, tree, address, .. } = self;
-        write!(f, "page {pid} of tree {tree} in segment {} at {}", address >> 32, address & 0xffff_ffff)
-    }
-}
+use crate::format::ImageRef;
 
 /// Whether `image` is what the map says, complete and unchanged; its content is not looked at.
 ///
 /// `Corruption` if not, `Unsupported` if a newer version wrote it.
-pub fn check(image: &[u8], expected: &Expected) -> Result<ImageHeader> {
+pub fn check(image: &[u8], expected: &ImageRef) -> Result<ImageHeader> {
     let corrupt = |defect: Defect| defect.in_place(expected.to_string());
-    let intact = is_intact(image, expected.address, expected.crc);
+    let intact = is_intact(image, expected.location.address(), expected.location.crc);
     ensure(intact, "not the image that was written there").map_err(corrupt)?;
     match claimed_version(image).filter(|&version| version > FORMAT_VERSION) {
         Some(version) => Err(Error::newer(expected.to_string(), format!("image format {version}"))),
@@ -42,7 +23,7 @@ pub fn check(image: &[u8], expected: &Expected) -> Result<ImageHeader> {
     }
 }
 
-fn read_header(image: &[u8], expected: &Expected) -> std::result::Result<ImageHeader, Defect> {
+fn read_header(image: &[u8], expected: &ImageRef) -> std::result::Result<ImageHeader, Defect> {
     let header = ImageHeader::read(image)?;
     ensure(header.pid == expected.pid, "image of another page")?;
     ensure(header.tree == expected.tree, "image of another tree")?;
@@ -54,7 +35,7 @@ impl Workspace {
     /// size; after an error its bytes are unspecified.
     ///
     /// `Corruption` if anything is wrong, `Unsupported` if a newer version wrote the image.
-    pub fn decode(&mut self, image: &[u8], expected: &Expected, page: &mut PageBuf) -> Result<ImageHeader> {
+    pub fn decode(&mut self, image: &[u8], expected: &ImageRef, page: &mut PageBuf) -> Result<ImageHeader> {
         let header = check(image, expected)?;
         self.rebuild(&header, image, expected, None, page)?;
         Ok(header)
@@ -66,7 +47,7 @@ impl Workspace {
         &mut self,
         header: &ImageHeader,
         image: &[u8],
-        expected: &Expected,
+        expected: &ImageRef,
         dictionary: Option<&Dictionary>,
         page: &mut PageBuf,
     ) -> Result<()> {

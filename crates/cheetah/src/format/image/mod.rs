@@ -15,7 +15,7 @@ mod transpose;
 mod workspace;
 
 pub use compression::{Codec, Compression};
-pub use decode::{check, Expected};
+pub use decode::check;
 pub use dictionary::{dictionary_of, Dictionary, DictionaryName, Primer};
 pub use encode::Encoding;
 pub use header::{glance, is_intact, seal, ImageHeader, FORMAT_VERSION, HEADER_BYTES};

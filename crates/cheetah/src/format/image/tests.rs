@@ -4,6 +4,7 @@ use super::*;
 use crate::base::{Epoch, Error, ErrorKind, PageId, TreeId, TxnId, UndoPtr};
 use crate::format::page::*;
 use crate::format::row::{build_row, Locator, VarValue};
+use crate::format::{ImageRef, Location};
 use cheetah_io::rng::Rng;
 
 const CODECS: [Codec; 3] = [Codec::None, Codec::Lz4, Codec::Zstd];
@@ -132,7 +133,7 @@ fn any_page(rng: &mut Rng) -> PageBuf {
 }
 
 /// The sealed image of `page` and what the map would say of it.
-fn image_of(rng: &mut Rng, page: &[u8], freeze_below: TxnId) -> (Vec<u8>, Expected) {
+fn image_of(rng: &mut Rng, page: &[u8], freeze_below: TxnId) -> (Vec<u8>, ImageRef) {
     let row_format = if rng.chance(0.8) { row_format() } else { RowFormatVersion::opaque() };
     let compression = Compression { codec: CODECS[rng.below(3) as usize], level: 1 };
     let mut image = b"left from before".to_vec();
@@ -145,7 +146,8 @@ fn image_of(rng: &mut Rng, page: &[u8], freeze_below: TxnId) -> (Vec<u8>, Expect
     );
     assert!(image.len() <= max_image_bytes(page.len()));
     let crc = seal(&mut image, ADDRESS);
-    (image, Expected { pid: PID, tree: TREE, address: ADDRESS, crc })
+    let location = Location::of_address(ADDRESS, image.len() as u32, crc);
+    (image, ImageRef { pid: PID, tree: TREE, location })
 }
 
 #[track_caller]
@@ -224,11 +226,12 @@ fn an_image_of_another_place_page_or_tree_is_refused() {
     let mut rng = Rng::new(1);
     let page = leaf(&mut rng);
     let (image, expected) = image_of(&mut rng, &page, TxnId(0));
+    let at = expected.location;
     for wrong in [
-        Expected { pid: PageId(78), ..expected },
-        Expected { tree: TreeId(10), ..expected },
-        Expected { address: ADDRESS + 64, ..expected },
-        Expected { crc: !expected.crc, ..expected },
+        ImageRef { pid: PageId(78), ..expected },
+        ImageRef { tree: TreeId(10), ..expected },
+        ImageRef { location: Location { offset: at.offset + 64, ..at }, ..expected },
+        ImageRef { location: Location { crc: !at.crc, ..at }, ..expected },
     ] {
         assert_eq!(check(&image, &wrong).unwrap_err().kind(), ErrorKind::Corruption);
     }
@@ -241,7 +244,7 @@ fn an_image_of_a_newer_version_is_named_as_such() {
     let page = leaf(&mut rng);
     let (mut image, mut expected) = image_of(&mut rng, &page, TxnId(0));
     image[24] = 3;
-    expected.crc = seal(&mut image, ADDRESS);
+    expected.location.crc = seal(&mut image, ADDRESS);
     let error = Workspace::default().decode(&image, &expected, &mut PageBuf::new(512)).unwrap_err();
     assert!(matches!(&error, Error::Unsupported { .. }));
     assert_eq!(
@@ -268,8 +271,9 @@ fn damage_under_a_right_checksum_never_panics() {
                 damaged[at] =
                     if rng.chance(0.5) { rng.next_u64() as u8 } else { damaged[at] ^ (1 << rng.below(8)) };
             }
-            let crc = seal(&mut damaged, ADDRESS);
-            if Workspace::default().decode(&damaged, &Expected { crc, ..expected }, &mut back).is_ok() {
+            let mut expected = expected;
+            expected.location.crc = seal(&mut damaged, ADDRESS);
+            if Workspace::default().decode(&damaged, &expected, &mut back).is_ok() {
                 assert_eq!(PageView::new(&back).verify(), Ok(()));
                 accepted += 1;
             }

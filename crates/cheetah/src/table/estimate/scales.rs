@@ -2,9 +2,10 @@
 
 use super::beside::Sort;
 use crate::base::{Epoch, PageId, TreeId, TxnId};
-use crate::format::image::{seal, Compression, Encoding, Expected, Primer, Workspace, ALIGN_BYTES};
+use crate::format::image::{seal, Compression, Encoding, Primer, Workspace, ALIGN_BYTES};
 use crate::format::page::{build_content, PageBuf, PageKind};
 use crate::format::row::RowFormatVersion;
+use crate::format::{ImageRef, Location};
 use cheetah_io::time::Clock;
 use std::sync::Arc;
 
@@ -114,7 +115,8 @@ impl Scales {
         self.workspace.encode(page, PAGE, Epoch(1), &how, &mut self.image);
         let encoded = self.clock.now_ns();
         let crc = seal(&mut self.image, ADDRESS);
-        let expected = Expected { pid: PAGE, tree: TREE, address: ADDRESS, crc };
+        let location = Location::of_address(ADDRESS, self.image.len() as u32, crc);
+        let expected = ImageRef { pid: PAGE, tree: TREE, location };
         let before = self.clock.now_ns();
         let decoded = self.workspace.decode(&self.image, &expected, &mut self.decoded);
         debug_assert!(decoded.is_ok(), "what was just encoded can be decoded");
