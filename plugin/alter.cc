@@ -62,8 +62,8 @@ class Alteration {
     if (changes_columns()) {
       if (why_columns_are_copied() != nullptr) return false;
     } else {
-      CheetahShape shape = codec_.row().shape();
-      if (!codec_.row().same_columns(old.row()) || !cheetah_table_fits(handler_->engine_table_.get(), &shape)) return false;
+      CheetahRowFormatVersion row_format = codec_.row().row_format();
+      if (!codec_.row().same_columns(old.row()) || !cheetah_table_fits(handler_->engine_table_.get(), &row_format)) return false;
     }
     for (unsigned i = 1; i < from_.size(); i++) {
       if (from_[i] == 0 || (from_[i] == no_index && !can_build(i))) return false;
@@ -152,7 +152,7 @@ class Alteration {
       return;
     }
     const RowCodec::Moves &moves = new_rows_.moves;
-    new_rows_.for_engine = CheetahNewRows{row.shape(), moves.bits.data(), moves.bits.size(), moves.fixed.data(),
+    new_rows_.for_engine = CheetahNewRows{row.row_format(), moves.bits.data(), moves.bits.size(), moves.fixed.data(),
                                           moves.vars.data(), new_rows_.defaults.bytes()};
   }
 

@@ -99,12 +99,12 @@ typedef struct CheetahConfig {
   uint8_t flush_log_at_commit;
 } CheetahConfig;
 
-typedef struct CheetahShape {
+typedef struct CheetahRowFormatVersion {
   uint16_t null_bytes;
   uint16_t var_count;
   const uint16_t *fixed;
   size_t fixed_count;
-} CheetahShape;
+} CheetahRowFormatVersion;
 
 typedef struct CheetahIndexSpec {
   CheetahBytes name;
@@ -114,7 +114,7 @@ typedef struct CheetahIndexSpec {
 
 typedef struct CheetahTableSpec {
   CheetahBytes name;
-  CheetahShape shape;
+  CheetahRowFormatVersion row_format;
   const CheetahIndexSpec *indexes; /* [0] is the clustered one */
   size_t index_count;
   CheetahBytes extra;
@@ -160,12 +160,12 @@ typedef struct CheetahBitRun {
 
 /* Columns of a new definition: how rows are stored from now on, and what becomes of those that there are when they are read. */
 typedef struct CheetahNewRows {
-  CheetahShape shape;
+  CheetahRowFormatVersion row_format;
   const CheetahBitRun *bits; /* those that are kept */
   size_t bit_count;
-  const int32_t *fixed; /* for each fixed column of the shape the one that it was; -1: it has come */
+  const int32_t *fixed; /* for each fixed column of the row-format version the one that it was; -1: it has come */
   const int32_t *vars;  /* the same for those of variable length */
-  CheetahBytes defaults; /* a row of the shape: what is not kept is as there */
+  CheetahBytes defaults; /* a row of the row-format version: what is not kept is as there */
 } CheetahNewRows;
 
 /* A new definition of a table, whose rows stay as they are stored. */
@@ -429,7 +429,7 @@ uint64_t cheetah_inline_row_bytes(uint32_t max_key_bytes);
 int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name);
 /* New definitions of tables: all of them or none. Handles from before are of no more use. */
 int32_t cheetah_alter_tables(CheetahDb *db, const CheetahAlteration *alterations, size_t count);
-uint8_t cheetah_table_fits(const CheetahTable *table, const CheetahShape *shape);
+uint8_t cheetah_table_fits(const CheetahTable *table, const CheetahRowFormatVersion *row_format);
 /* Whether rows may have been stored with other columns than the table has now. */
 uint8_t cheetah_has_older_rows(const CheetahTable *table);
 /* Whether rows can get those columns without being written anew. */

@@ -22,7 +22,7 @@ static int create_in_engine(THD *thd, const std::string &name, TABLE *form, cons
   codec.append_fingerprint(&fingerprint);
   CheetahTableSpec spec = {};
   spec.name = bytes_of(name);
-  spec.shape = codec.row().shape();
+  spec.row_format = codec.row().row_format();
   spec.indexes = indexes.data();
   spec.index_count = indexes.size();
   spec.extra = fingerprint.bytes();

@@ -94,7 +94,7 @@ static EstimateHandle new_estimate(TABLE *table) {
   std::vector<CheetahIndexSpec> indexes = codec.index_specs(table);
   CheetahTableSpec spec = {};
   spec.name = bytes_of(table->s->table_name.str);
-  spec.shape = codec.row().shape();
+  spec.row_format = codec.row().row_format();
   spec.indexes = indexes.data();
   spec.index_count = indexes.size();
   spec.hidden_key = codec.hidden_key();

@@ -128,8 +128,8 @@ void RowCodec::add_null_bits(const Field_bit *field, const TABLE *table) {
                                 static_cast<uint>(field->bit_ptr - table->record[0]), field->bit_ofs, field->bit_len});
 }
 
-CheetahShape RowCodec::shape() const {
-  return CheetahShape{static_cast<uint16_t>(null_bytes_), static_cast<uint16_t>(vars_.size()), widths_.data(),
+CheetahRowFormatVersion RowCodec::row_format() const {
+  return CheetahRowFormatVersion{static_cast<uint16_t>(null_bytes_), static_cast<uint16_t>(vars_.size()), widths_.data(),
                       widths_.size()};
 }
 

@@ -55,7 +55,7 @@ class RowCodec {
   bool may_be_large(const Field *field) const { return may_have_large_ && is_var(field); }
   // Rows of the table may have been stored with other columns than these: what would be in line now may be out of line there.
   void expect_large_if(bool has_older_rows) { may_have_large_ |= has_older_rows; }
-  CheetahShape shape() const;
+  CheetahRowFormatVersion row_format() const;
   // Whether the columns of the other definition are stored alike: values of variable length may become longer.
   bool same_columns(const RowCodec &other) const;
   // How rows of another definition become rows of this one, column by column; -1 for a column that has come.

@@ -51,8 +51,13 @@ pub(crate) fn describe(dir: &Path) -> Outcome {
     let mut out = BufWriter::new(io::stdout().lock());
     for table in tables(&db, None)? {
         writeln!(out, "table {}  id {}  rows {}", table.name(), table.id(), table.row_count())?;
-        let shape = table.shape();
-        writeln!(out, "  row: {} fixed columns, {} variable ones", shape.fixed.len(), shape.var_count)?;
+        let row_format = table.row_format();
+        writeln!(
+            out,
+            "  row: {} fixed columns, {} variable ones",
+            row_format.fixed.len(),
+            row_format.var_count
+        )?;
         for (index, stats) in table.indexes().iter().zip(table.stats()?) {
             writeln!(
                 out,
@@ -113,7 +118,7 @@ pub(crate) fn dump(dir: &Path, name: &str, rows_max: u64) -> Outcome {
     let mut rows_count = 0;
     while found && rows_count < rows_max {
         write!(out, "{}", hex(cursor.key()))?;
-        match RowView::parse(table.shape(), cursor.row()) {
+        match RowView::parse(table.row_format(), cursor.row()) {
             Ok(row) => write_row(&mut out, &row)?,
             Err(defect) => write!(out, "  unreadable row: {defect:?}")?,
         }

@@ -5,7 +5,7 @@ use crate::tables::compression;
 use crate::types::*;
 use crate::{CheetahBuild, CheetahDb, CheetahTable};
 use cheetah::base::Result;
-use cheetah::format::row_shapes::{BitRun, ShapeChange};
+use cheetah::format::row_format_versions::{BitRun, FormatChange};
 use cheetah::table::{Alteration, AlteredIndex, IndexFrom, NewRows};
 use std::sync::Arc;
 
@@ -38,36 +38,37 @@ pub struct CheetahBitRun {
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahNewRows {
     /// How rows are stored from now on.
-    pub shape: CheetahShape,
+    pub row_format: CheetahRowFormatVersion,
     /// Bits of the NULL bytes that are kept.
     pub bits: *const CheetahBitRun,
     /// Their number.
     pub bit_count: usize,
-    /// For each fixed column of the shape the one that it was; -1 for one that has come.
+    /// For each fixed column of the row-format version the one that it was; -1 for one that has come.
     pub fixed: *const i32,
-    /// For each column of variable length of the shape the one that it was; -1 for one that has come.
+    /// For each column of variable length of the row-format version the one that it was; -1 for one that has come.
     pub vars: *const i32,
-    /// A row of the shape: what is not kept is as there.
+    /// A row of the row-format version: what is not kept is as there.
     pub defaults: CheetahBytes,
 }
 
 impl CheetahNewRows {
     unsafe fn get(&self) -> NewRows {
         // SAFETY: by the contract of the crate what is pointed to is initialised.
-        let (shape, bits) = unsafe { (self.shape.get(), slice(self.bits, self.bit_count)) };
+        let (row_format, bits) = unsafe { (self.row_format.get(), slice(self.bits, self.bit_count)) };
         // SAFETY: as above.
-        let (fixed, vars) =
-            unsafe { (slice(self.fixed, shape.fixed.len()), slice(self.vars, shape.var_count.into())) };
+        let (fixed, vars) = unsafe {
+            (slice(self.fixed, row_format.fixed.len()), slice(self.vars, row_format.var_count.into()))
+        };
         let columns = |was: &[i32]| was.iter().map(|&was| u16::try_from(was).ok()).collect();
         let run = |run: &CheetahBitRun| BitRun { from: run.from, to: run.to, count: run.count };
-        let change = ShapeChange {
+        let change = FormatChange {
             bits: bits.iter().map(run).collect(),
             fixed: columns(fixed),
             vars: columns(vars),
             // SAFETY: as above.
             defaults: unsafe { self.defaults.get() }.to_vec(),
         };
-        NewRows { shape, change }
+        NewRows { row_format, change }
     }
 }
 
@@ -142,12 +143,15 @@ pub unsafe extern "C" fn cheetah_alter_tables(
     })
 }
 
-/// Whether the stored rows of a table are just what a definition with that shape has.
+/// Whether the stored rows of a table are just what a definition with that row-format version has.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_table_fits(table: *const CheetahTable, shape: *const CheetahShape) -> u8 {
-    // SAFETY: by the contract of the crate the handle is open and the shape is initialised.
-    let (table, shape) = unsafe { (&*table, (&*shape).get()) };
-    value(0, || u8::from(table.table.fits(&shape)))
+pub unsafe extern "C" fn cheetah_table_fits(
+    table: *const CheetahTable,
+    row_format: *const CheetahRowFormatVersion,
+) -> u8 {
+    // SAFETY: by the contract of the crate the handle is open and the row-format version is initialised.
+    let (table, row_format) = unsafe { (&*table, (&*row_format).get()) };
+    value(0, || u8::from(table.table.fits(&row_format)))
 }
 
 /// Whether rows may have been stored with other columns than the table has now.
@@ -155,7 +159,7 @@ pub unsafe extern "C" fn cheetah_table_fits(table: *const CheetahTable, shape: *
 pub unsafe extern "C" fn cheetah_has_older_rows(table: *const CheetahTable) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.
     let table = unsafe { &*table };
-    value(0, || u8::from(!table.table.def().older_shapes.is_empty()))
+    value(0, || u8::from(!table.table.def().older_formats.is_empty()))
 }
 
 /// Whether rows of a table can get those columns without being written anew.

@@ -5,7 +5,7 @@ use crate::types::*;
 use crate::{CheetahTable, CheetahTxn, STORED_KEY_BYTES_MAX};
 use cheetah::base::{Error, Result};
 use cheetah::db::Build;
-use cheetah::format::row::RowShape;
+use cheetah::format::row::RowFormatVersion;
 use cheetah::table::{BuiltEntries, IndexSpec, Table};
 use std::ffi::c_void;
 
@@ -64,7 +64,7 @@ unsafe fn index_specs(table: &Table, specs: &[CheetahIndexSpec]) -> Vec<IndexSpe
         name: unsafe { spec.name.text() },
         unique: spec.unique != 0,
         max_key_bytes: spec.max_key_bytes.min(room),
-        shape: RowShape::opaque(),
+        row_format: RowFormatVersion::opaque(),
     };
     specs.iter().map(spec).collect()
 }

@@ -6,7 +6,7 @@ use crate::CheetahDb;
 use cheetah::base::{Config, Error, Result};
 use cheetah::db::ExpectedEntry;
 use cheetah::format::image::{Codec, Compression};
-use cheetah::format::row::RowShape;
+use cheetah::format::row::RowFormatVersion;
 use cheetah::table::{IndexSpec, Stride, Table, TableSpec};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -52,13 +52,14 @@ pub(crate) unsafe fn table_spec(spec: &CheetahTableSpec) -> Result<TableSpec> {
         name: unsafe { index.name.text() },
         unique: index.unique != 0,
         max_key_bytes: if no == 0 { clustered } else { index.max_key_bytes.min(rest) },
-        shape: RowShape::opaque(),
+        row_format: RowFormatVersion::opaque(),
     };
     // SAFETY: passed on.
-    let (name, shape, extra) = unsafe { (spec.name.text(), spec.shape.get(), spec.extra.get().to_vec()) };
+    let (name, row_format, extra) =
+        unsafe { (spec.name.text(), spec.row_format.get(), spec.extra.get().to_vec()) };
     Ok(TableSpec {
         name,
-        shape,
+        row_format,
         indexes: indexes.iter().enumerate().map(index_spec).collect(),
         compression: compression(spec.compression, spec.compression_level)?,
         hidden_key: spec.hidden_key != 0,

@@ -2,7 +2,7 @@
 
 use cheetah::base::{Error, Result};
 use cheetah::db::{LockMode, Read};
-use cheetah::format::row::RowShape;
+use cheetah::format::row::RowFormatVersion;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
@@ -158,7 +158,7 @@ pub struct CheetahConfig {
 /// How a stored row is built.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct CheetahShape {
+pub struct CheetahRowFormatVersion {
     /// Bytes of the NULL bitmap.
     pub null_bytes: u16,
     /// Number of values of variable length.
@@ -169,11 +169,11 @@ pub struct CheetahShape {
     pub fixed_count: usize,
 }
 
-impl CheetahShape {
-    pub(crate) unsafe fn get(&self) -> RowShape {
+impl CheetahRowFormatVersion {
+    pub(crate) unsafe fn get(&self) -> RowFormatVersion {
         // SAFETY: passed on.
         let fixed = unsafe { slice(self.fixed, self.fixed_count) }.to_vec();
-        RowShape { null_bytes: self.null_bytes, fixed, var_count: self.var_count }
+        RowFormatVersion { null_bytes: self.null_bytes, fixed, var_count: self.var_count }
     }
 }
 
@@ -196,7 +196,7 @@ pub struct CheetahTableSpec {
     /// Its name.
     pub name: CheetahBytes,
     /// Its stored rows.
-    pub shape: CheetahShape,
+    pub row_format: CheetahRowFormatVersion,
     /// Its indexes, the clustered one first.
     pub indexes: *const CheetahIndexSpec,
     /// Their number.

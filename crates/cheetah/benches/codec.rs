@@ -7,7 +7,7 @@
 use cheetah::base::{Epoch, PageId, TreeId, TxnId};
 use cheetah::format::image::{seal, Codec, Compression, Encoding, ImageHeader, Workspace};
 use cheetah::format::page::{build_page, PageBuf, PageKind, RecordRef};
-use cheetah::format::row::{build_row, RowShape, VarValue};
+use cheetah::format::row::{build_row, RowFormatVersion, VarValue};
 use cheetah::format::{ImageRef, Location};
 use cheetah_io::rng::Rng;
 use std::hint::black_box;
@@ -21,7 +21,7 @@ const TREE: TreeId = TreeId(16);
 
 struct Leaves {
     name: &'static str,
-    shape: RowShape,
+    row_format: RowFormatVersion,
     pages: Vec<PageBuf>,
 }
 
@@ -46,8 +46,8 @@ fn words(rng: &mut Rng, bytes: usize) -> Vec<u8> {
 }
 
 fn sysbench() -> Leaves {
-    let shape = RowShape { null_bytes: 0, fixed: vec![4, 4, 120, 60], var_count: 0 };
-    leaves("sysbench", shape, |rng, i| {
+    let row_format = RowFormatVersion { null_bytes: 0, fixed: vec![4, 4, 120, 60], var_count: 0 };
+    leaves("sysbench", row_format, |rng, i| {
         let id = 100_000 + i as u32;
         let k = (rng.below(10_000) + rng.below(90_000)) as u32;
         let mut c = digits(rng, 10);
@@ -60,9 +60,9 @@ fn sysbench() -> Leaves {
 }
 
 fn link() -> Leaves {
-    let shape = RowShape { null_bytes: 0, fixed: vec![8, 8, 8, 1, 8, 4], var_count: 1 };
+    let row_format = RowFormatVersion { null_bytes: 0, fixed: vec![8, 8, 8, 1, 8, 4], var_count: 1 };
     let (mut id1, mut id2) = (1_000_000u64, 0u64);
-    leaves("link", shape, move |rng, _| {
+    leaves("link", row_format, move |rng, _| {
         if rng.chance(0.2) {
             id1 += 1 + rng.below(4);
             id2 = 0;
@@ -81,8 +81,8 @@ fn link() -> Leaves {
 }
 
 fn orders() -> Leaves {
-    let shape = RowShape { null_bytes: 2, fixed: vec![8, 4, 1, 5, 5, 2, 1, 2, 4], var_count: 2 };
-    leaves("orders", shape, |rng, i| {
+    let row_format = RowFormatVersion { null_bytes: 2, fixed: vec![8, 4, 1, 5, 5, 2, 1, 2, 4], var_count: 2 };
+    leaves("orders", row_format, |rng, i| {
         let id = 5_000_000 + i as u64;
         let created = 0x99_b4_00_00_00u64 + i as u64 * 37 + rng.below(30);
         let fixed = [
@@ -105,7 +105,7 @@ fn orders() -> Leaves {
 
 fn secondary() -> Leaves {
     let mut k = 40_000u32;
-    leaves("secondary", RowShape::opaque(), move |rng, _| {
+    leaves("secondary", RowFormatVersion::opaque(), move |rng, _| {
         k += rng.below(9) as u32 + 1;
         let id = rng.below(1_000_000) as u32;
         ([k.to_be_bytes(), id.to_be_bytes()].concat(), vec![4])
@@ -122,7 +122,7 @@ fn row(nulls: &[u8], fixed: &[u8], values: &[&[u8]]) -> Vec<u8> {
 /// Fills pages with the records that `make` gives, in key order; their fences are their first keys.
 fn leaves(
     name: &'static str,
-    shape: RowShape,
+    row_format: RowFormatVersion,
     mut make: impl FnMut(&mut Rng, usize) -> (Vec<u8>, Vec<u8>),
 ) -> Leaves {
     let mut rng = Rng::new(1);
@@ -136,7 +136,7 @@ fn leaves(
             pages.push(fill(&mut records));
         }
     }
-    Leaves { name, shape, pages }
+    Leaves { name, row_format, pages }
 }
 
 fn fill(records: &mut Vec<(Vec<u8>, Vec<u8>)>) -> PageBuf {
@@ -155,7 +155,8 @@ fn fill(records: &mut Vec<(Vec<u8>, Vec<u8>)>) -> PageBuf {
 }
 
 fn measure(leaves: &Leaves, compression: Compression) {
-    let how = Encoding { shape: &leaves.shape, compression, freeze_below: TxnId(0), dictionary: None };
+    let how =
+        Encoding { row_format: &leaves.row_format, compression, freeze_below: TxnId(0), dictionary: None };
     let mut images = vec![Vec::new(); leaves.pages.len()];
     let mut workspace = Workspace::default();
     let encode_us = best_us(leaves.pages.len(), |i| {

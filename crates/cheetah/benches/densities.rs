@@ -14,7 +14,7 @@ use cheetah::format::image::{
 };
 use cheetah::format::location::ALIGN_BYTES;
 use cheetah::format::page::{PageBuf, PageKind, PageView};
-use cheetah::format::row::RowShape;
+use cheetah::format::row::RowFormatVersion;
 use cheetah::format::segment_header::{SegmentHeader, HEADER_BYTES};
 use cheetah::format::{ImageRef, Location};
 use cheetah_io::posix::PosixDisk;
@@ -33,7 +33,7 @@ const LEVELS: &[i32] = &[1, -1, 3, 6, 9, 12, 15, 19];
 /// Pages of one index, or large values of one table.
 struct Group {
     name: String,
-    shape: RowShape,
+    row_format: RowFormatVersion,
     /// Newest image of each page.
     images: BTreeMap<PageId, Vec<u8>>,
 }
@@ -85,7 +85,7 @@ fn groups(directory: &Path) -> Result<Groups> {
         for index in table.indexes() {
             for is_large in [false, true] {
                 let name = format!("{name} {}", if is_large { "(large values)" } else { &index.name });
-                let group = Group { name, shape: index.shape.clone(), images: BTreeMap::new() };
+                let group = Group { name, row_format: index.row_format.clone(), images: BTreeMap::new() };
                 groups.insert((index.tree, is_large), group);
             }
         }
@@ -161,7 +161,7 @@ impl Group {
                 let primer = Primer::new(*page, content, compression).expect("the engine has written it");
                 (primer, Dictionary::new(*page, content).expect("the engine has written it"))
             });
-            measure(&pages, &self.shape, compression, own.as_ref()).times(scale)
+            measure(&pages, &self.row_format, compression, own.as_ref()).times(scale)
         };
         levels.iter().map(one).collect()
     }
@@ -214,12 +214,12 @@ impl Measured {
 
 fn measure(
     pages: &[PageBuf],
-    shape: &RowShape,
+    row_format: &RowFormatVersion,
     compression: Compression,
     own: Option<&(Primer, Dictionary)>,
 ) -> Measured {
     let dictionary = own.map(|(primer, _)| primer);
-    let how = Encoding { shape, compression, freeze_below: TxnId(0), dictionary };
+    let how = Encoding { row_format, compression, freeze_below: TxnId(0), dictionary };
     let mut workspace = Workspace::default();
     let mut images = vec![Vec::new(); pages.len()];
     let encode_us = processor_us_of(pages.len(), |i| {

@@ -8,7 +8,7 @@
 
 use cheetah::base::{Config, Error, Result};
 use cheetah::db::{Db, Env, Read, SeekMode, Transaction};
-use cheetah::format::row::RowShape;
+use cheetah::format::row::RowFormatVersion;
 use cheetah::format::varint;
 use cheetah::table::{NewRow, SecondaryEntry, Table};
 use cheetah_io::posix::PosixDisk;
@@ -212,9 +212,12 @@ fn digits(out: &mut Vec<u8>, groups: usize, rng: &mut Rng) {
 fn rows(options: &Options) -> Result<()> {
     let rows = options.rows;
     let db = open(options)?;
-    let shape = RowShape { null_bytes: 0, fixed: vec![4, 4], var_count: 2 };
-    let table =
-        db.create_table(&table_spec("sbtest", shape, vec![index("PRIMARY", true, 4), index("k", false, 4)]))?;
+    let row_format = RowFormatVersion { null_bytes: 0, fixed: vec![4, 4], var_count: 2 };
+    let table = db.create_table(&table_spec(
+        "sbtest",
+        row_format,
+        vec![index("PRIMARY", true, 4), index("k", false, 4)],
+    ))?;
     let mut rng = Rng::new(1);
     let mut logical = 0;
     let mut row = Sysbench::default();
@@ -347,8 +350,8 @@ fn sizes(db: &Db, options: &Options, logical: u64) {
 
 fn texts(options: &Options) -> Result<()> {
     let db = open(options)?;
-    let shape = RowShape { null_bytes: 0, fixed: vec![4], var_count: 2 };
-    let table = db.create_table(&table_spec("text", shape, vec![index("PRIMARY", true, 4)]))?;
+    let row_format = RowFormatVersion { null_bytes: 0, fixed: vec![4], var_count: 2 };
+    let table = db.create_table(&table_spec("text", row_format, vec![index("PRIMARY", true, 4)]))?;
     let (mut rng, mut logical) = (Rng::new(5), 0);
     let text = match &options.text_file {
         Some(path) => std::fs::read(path).map_err(|e| Error::io("read", "the text file", e))?,

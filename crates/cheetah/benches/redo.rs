@@ -9,7 +9,7 @@
 
 use cheetah::base::{Config, Error, Result};
 use cheetah::db::{Db, Env, Transaction};
-use cheetah::format::row::RowShape;
+use cheetah::format::row::RowFormatVersion;
 use cheetah::table::{NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::rng::Rng;
@@ -38,8 +38,8 @@ fn open(dir: &Path, pool_bytes: u64, redo_threads: u32) -> Result<Db> {
 }
 
 fn spec(name: &str) -> TableSpec {
-    let shape = RowShape { null_bytes: 0, fixed: vec![4, 4, 120, 60], var_count: 0 };
-    common::table(name, shape, vec![index("PRIMARY", true, 4), index("k", false, 4)])
+    let row_format = RowFormatVersion { null_bytes: 0, fixed: vec![4, 4, 120, 60], var_count: 0 };
+    common::table(name, row_format, vec![index("PRIMARY", true, 4), index("k", false, 4)])
 }
 
 fn stored(id: u32, k: u32, rng: &mut Rng) -> Vec<u8> {

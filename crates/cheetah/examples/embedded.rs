@@ -7,7 +7,7 @@
 use cheetah::base::{Config, Error, Result};
 use cheetah::db::{Db, Env, Read, SeekMode};
 use cheetah::format::image::Compression;
-use cheetah::format::row::{build_row, RowShape, RowView, VarValue};
+use cheetah::format::row::{build_row, RowFormatVersion, RowView, VarValue};
 use cheetah::table::{IndexSpec, NewRow, SecondaryEntry, TableSpec};
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::time::RealClock;
@@ -50,11 +50,11 @@ fn people() -> TableSpec {
         name: name.into(),
         unique: false,
         max_key_bytes,
-        shape: RowShape::opaque(),
+        row_format: RowFormatVersion::opaque(),
     };
     TableSpec {
         name: "people".into(),
-        shape: RowShape { null_bytes: 0, fixed: vec![2], var_count: 1 },
+        row_format: RowFormatVersion { null_bytes: 0, fixed: vec![2], var_count: 1 },
         indexes: vec![index("number", 8), index("name", 64)],
         compression: Compression::default(),
         hidden_key: false,
@@ -113,14 +113,14 @@ fn demonstrate(directory: &Path, rows: u64) -> Result<()> {
     let mut txn = db.begin();
     let mut row = Vec::new();
     if txn.get(&table, &42u64.to_be_bytes(), Read::Consistent, &mut row)? {
-        println!("number 42 is {}", describe(table.shape(), &row));
+        println!("number 42 is {}", describe(table.row_format(), &row));
     }
     let mut cursor = txn.cursor(&table, 1, Read::Consistent)?;
     let mut found = cursor.seek(SeekMode::AtLeast, b"Grace Hopper")?;
     for _ in 0..3 {
         if found {
             cursor.get_row(&mut row)?;
-            println!("by name from 'Grace Hopper': {}", describe(table.shape(), &row));
+            println!("by name from 'Grace Hopper': {}", describe(table.row_format(), &row));
             found = cursor.next()?;
         }
     }
@@ -150,8 +150,8 @@ fn load_in_a_process(directory: &Path, rows: u64) -> Result<()> {
     }
 }
 
-fn describe(shape: &RowShape, row: &[u8]) -> String {
-    let Ok(view) = RowView::parse(shape, row) else { return "damaged".into() };
+fn describe(row_format: &RowFormatVersion, row: &[u8]) -> String {
+    let Ok(view) = RowView::parse(row_format, row) else { return "damaged".into() };
     let born = view.fixed().first_chunk().map_or(0, |bytes| u16::from_le_bytes(*bytes));
     let name = view.values().next().map_or(&[][..], |value| value.bytes);
     format!("{}, born {born}", String::from_utf8_lossy(name))

@@ -2,14 +2,14 @@
 //!
 //! A [`db::Db`] is a directory with tables. A table has a clustered index, whose entries are the rows, and secondary
 //! indexes, whose entries lead to rows. Keys are bytes that sort as the caller wants them to sort; the engine never
-//! computes one. Rows are bytes whose columns' places the table's [`format::row::RowShape`] tells, so that pages can
+//! computes one. Rows are bytes whose columns' places the table's [`format::row::RowFormatVersion`] tells, so that pages can
 //! be stored column by column. Everything happens in a [`db::Transaction`]; what is committed survives a crash, what
 //! is not does not.
 //!
 //! ```
 //! use cheetah::base::Config;
 //! use cheetah::db::{Db, Env, Read, SeekMode};
-//! use cheetah::format::{image::Compression, row::RowShape};
+//! use cheetah::format::{image::Compression, row::RowFormatVersion};
 //! use cheetah::table::{IndexSpec, NewRow, SecondaryEntry, TableSpec};
 //! use cheetah_io::sim::{SimClock, SimDisk};
 //! use std::sync::Arc;
@@ -22,11 +22,11 @@
 //!     name: name.into(),
 //!     unique: false,
 //!     max_key_bytes: 32,
-//!     shape: RowShape::opaque(),
+//!     row-format version: RowFormatVersion::opaque(),
 //! };
 //! let table = db.create_table(&TableSpec {
 //!     name: "towns".into(),
-//!     shape: RowShape::opaque(),
+//!     row-format version: RowFormatVersion::opaque(),
 //!     indexes: vec![index("number"), index("name")],
 //!     compression: Compression::default(),
 //!     hidden_key: false,

@@ -8,7 +8,7 @@ mod support;
 use cheetah::base::planted::plant;
 use cheetah::base::{reach, statement_threads, Config, Error, Result, Xid};
 use cheetah::db::{Build, Db, Env, Read, SeekMode, Transaction};
-use cheetah::format::row::RowShape;
+use cheetah::format::row::RowFormatVersion;
 use cheetah::table::{Alteration, AlteredIndex, BuiltEntries, IndexFrom, IndexSpec, Table};
 use cheetah_io::sim::{explore, Image, Plan, SimDisk};
 use cheetah_io::time::RealClock;
@@ -31,7 +31,7 @@ fn specs(unique: bool) -> [IndexSpec; 2] {
         name: name.into(),
         unique,
         max_key_bytes,
-        shape: RowShape::opaque(),
+        row_format: RowFormatVersion::opaque(),
     };
     [index("name2", false, 24), index("number2", unique, 8)]
 }
@@ -297,7 +297,12 @@ fn an_index_of_many_rows_has_them_all_and_refuses_a_key_that_is_there_twice() {
     txn.commit().unwrap();
     // In another order than the rows.
     let key_of = |stored: &[u8], part: u64| (Row::parse(stored).0.number / part).to_le_bytes().repeat(10);
-    let index = IndexSpec { name: "long".into(), unique: true, max_key_bytes: 80, shape: RowShape::opaque() };
+    let index = IndexSpec {
+        name: "long".into(),
+        unique: true,
+        max_key_bytes: 80,
+        row_format: RowFormatVersion::opaque(),
+    };
     for part in [2, 1] {
         let mut entries_of = |_: &[u8], stored: &[u8], entries: &mut BuiltEntries| {
             entries.add(1, &key_of(stored, part), b"p", true);

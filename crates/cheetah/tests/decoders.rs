@@ -8,7 +8,7 @@ mod common;
 use cheetah::base::PageId;
 use cheetah::format::image::{self, Codec, Workspace};
 use cheetah::format::page::{plan_split, split_into, PageBuf, PageMut, PageView, Pending, RecordRef};
-use cheetah::format::row::{RowShape, RowView};
+use cheetah::format::row::{RowFormatVersion, RowView};
 use cheetah::format::{control, log_frame, map_block, segment_header, ImageRef, Location, Reader};
 use common::decoded;
 use common::mutate::survive;
@@ -96,7 +96,7 @@ fn decoders_survive_mutated_bytes_rows() {
         40_000,
         |_| {},
         |row| {
-            if let Ok(view) = RowView::parse(&shape(), row) {
+            if let Ok(view) = RowView::parse(&row_format(), row) {
                 let mut copy = Vec::new();
                 view.rewrite(&mut copy, |_, _| None);
                 assert_eq!(copy, row);
@@ -106,11 +106,11 @@ fn decoders_survive_mutated_bytes_rows() {
     );
     survive(
         "RowShape::decode",
-        &[encoded_shape()],
+        &[encoded_format()],
         20_000,
         |_| {},
         |bytes| {
-            drop(RowShape::decode(&mut Reader::new(bytes)));
+            drop(RowFormatVersion::decode(&mut Reader::new(bytes)));
         },
     );
     survive("Locator::decode", &[locator()], 5_000, |_| {}, decoded::locator);

@@ -16,8 +16,8 @@ use cheetah::format::bytes::check_version;
 use cheetah::format::catalog::TableDef;
 use cheetah::format::image::{self, Codec, Compression};
 use cheetah::format::page::{PageBuf, PageView};
-use cheetah::format::row::{build_row, RowShape, VarValue};
-use cheetah::format::row_shapes::ShapeChange;
+use cheetah::format::row::{build_row, RowFormatVersion, VarValue};
+use cheetah::format::row_format_versions::FormatChange;
 use cheetah::format::state::State;
 use cheetah::format::{control, log_frame, map_block, segment_header};
 use cheetah::format::{ImageRef, Location};
@@ -57,7 +57,7 @@ fn written() -> Vec<(&'static str, Vec<Vec<u8>>)> {
         ("page", pages),
         ("image", samples::images(Codec::None)),
         ("row", (0..10).map(samples::row).collect()),
-        ("shape", vec![samples::encoded_shape()]),
+        ("shape", vec![samples::encoded_format()]),
         ("locator", vec![samples::locator()]),
         ("file header", samples::file_headers().to_vec()),
         ("CONTROL", vec![samples::control_copy()]),
@@ -149,7 +149,7 @@ fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() 
 const CHANGED_IN_2: [&str; 3] = ["epoch state", "undo record", "prepare record"];
 /// What version 3 writes in another way: catalog rows, a record of changed definitions in the log, and for that the headers of its files.
 const CHANGED_IN_3: [&str; 4] = ["catalog row", "log record", "log frame", "file header"];
-/// What version 4 writes in another way: catalog rows of tables whose rows may have several shapes.
+/// What version 4 writes in another way: catalog rows of tables whose rows may have several row-format versions.
 const CHANGED_IN_4: [&str; 1] = ["catalog row"];
 
 #[test]
@@ -178,7 +178,7 @@ fn catalog_rows_of_version_3_are_read_and_written() {
     let text = read_written(3);
     let row = unhex(text.lines().find_map(|line| line.strip_prefix("catalog row: ")).unwrap());
     assert_eq!(row, samples::catalog_rows()[0]);
-    assert!(TableDef::decode(&row).unwrap().older_shapes.is_empty());
+    assert!(TableDef::decode(&row).unwrap().older_formats.is_empty());
 }
 
 fn unhex(text: &str) -> Vec<u8> {
@@ -245,8 +245,8 @@ fn rename_indexes(db: &Db, name: &str) {
 
 /// Changes the columns of a table: one comes in front, and goes again.
 fn change_columns(db: &Db, name: &str) {
-    let now = db.table(name).unwrap().shape().clone();
-    let wider = RowShape { fixed: vec![4, 8], ..now.clone() };
+    let now = db.table(name).unwrap().row_format().clone();
+    let wider = RowFormatVersion { fixed: vec![4, 8], ..now.clone() };
     let row = |fixed: usize| {
         let mut row = Vec::new();
         build_row(&[], &vec![1; fixed], &[VarValue::inline(b""); 2], &mut row);
@@ -254,9 +254,9 @@ fn change_columns(db: &Db, name: &str) {
     };
     let vars = vec![Some(0), Some(1)];
     let come =
-        ShapeChange { bits: vec![], fixed: vec![None, Some(0)], vars: vars.clone(), defaults: row(12) };
-    let go = ShapeChange { bits: vec![], fixed: vec![Some(1)], vars, defaults: row(8) };
-    for (shape, change) in [(wider, come), (now, go)] {
+        FormatChange { bits: vec![], fixed: vec![None, Some(0)], vars: vars.clone(), defaults: row(12) };
+    let go = FormatChange { bits: vec![], fixed: vec![Some(1)], vars, defaults: row(8) };
+    for (row_format, change) in [(wider, come), (now, go)] {
         let table = db.table(name).unwrap();
         let index = |(from, index): (usize, &cheetah::format::catalog::IndexDef)| AlteredIndex {
             name: index.name.clone(),
@@ -264,7 +264,7 @@ fn change_columns(db: &Db, name: &str) {
         };
         let indexes = table.indexes().iter().enumerate().map(index).collect();
         let (extra, mark) = (table.extra().to_vec(), b"mark".to_vec());
-        let rows = Some(NewRows { shape, change });
+        let rows = Some(NewRows { row_format, change });
         db.alter_tables(&[Alteration { table, indexes, built: None, rows, compression: None, extra, mark }])
             .unwrap();
     }

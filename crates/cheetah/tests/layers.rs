@@ -161,3 +161,146 @@ fn only_durable_calls_sync() {
         }
     }
 }
+
+/// Files in a circle, at most: they import each other in a loop, so that none can be read alone.
+const CIRCLE_FILES_MAX: usize = 3;
+/// Folders whose circles are still larger.
+const STILL_LARGER: &[&str] = &["db/", "pool/", "txn/locks/"];
+
+/// The paths that a `use` names: `a::{b, c::{d, e}}` gives `a::b`, `a::c::d` and `a::c::e`.
+fn expanded(path: &str) -> Vec<String> {
+    let Some((head, rest)) = path.split_once('{') else {
+        let name = path.split(" as ").next().unwrap_or_default();
+        return vec![name.split_whitespace().collect()];
+    };
+    let list = rest.rsplit_once('}').map_or(rest, |(list, _)| list);
+    let (mut depth, mut item, mut items) = (0, String::new(), Vec::new());
+    for c in list.chars().chain([',']) {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        if c == ',' && depth == 0 {
+            items.push(std::mem::take(&mut item));
+        } else {
+            item.push(c);
+        }
+    }
+    let head = head.trim();
+    let items = items.iter().map(|item| item.trim()).filter(|item| !item.is_empty());
+    items.flat_map(expanded).map(|item| format!("{head}{item}")).collect()
+}
+
+/// The source of a file without comments and without its tests.
+fn code_of(file: &Path) -> String {
+    let text = fs::read_to_string(file).expect("source is readable");
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    code.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
+}
+
+/// The paths of this crate that a piece of code names, as modules and items from the root of the crate, seen from `module`.
+fn named_paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
+    let mut paths = Vec::new();
+    for (at, _) in code.match_indices("super::").chain(code.match_indices("crate::")) {
+        let before = code[..at].chars().next_back();
+        if before.is_some_and(|c| c == ':' || c == '_' || c.is_alphanumeric()) {
+            continue;
+        }
+        let is_use = code[..at].trim_end().ends_with("use");
+        let end = |c: char| if is_use { c == ';' } else { c != ':' && c != '_' && !c.is_alphanumeric() };
+        let path = code[at..].split(end).next().unwrap_or_default();
+        for path in expanded(path) {
+            let mut parts = path.split("::").map(str::to_string).collect::<Vec<_>>();
+            let mut from = module.to_vec();
+            if parts.first().is_some_and(|part| part == "crate") {
+                from.clear();
+                parts.remove(0);
+            }
+            while parts.first().is_some_and(|part| part == "super") {
+                from.pop();
+                parts.remove(0);
+            }
+            paths.push([from, parts].concat());
+        }
+    }
+    paths
+}
+
+/// Which file imports which others; names that a `mod.rs` exports count as those of the file that they come from.
+fn imports() -> std::collections::BTreeMap<String, Vec<String>> {
+    use std::collections::BTreeMap;
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&source, &mut files);
+    let mut modules = BTreeMap::new();
+    for file in &files {
+        let name = file.strip_prefix(&source).expect("file lies under src").with_extension("");
+        let mut module = name.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>();
+        module.pop_if(|last| last == "mod" || last == "lib");
+        modules.insert(module, file.clone());
+    }
+    let mut exports = BTreeMap::new();
+    for (module, file) in modules.iter().filter(|(_, file)| file.ends_with("mod.rs")) {
+        for statement in code_of(file).split(';').filter(|part| part.contains("pub")) {
+            let Some((_, path)) = statement.split_once("use ") else { continue };
+            for path in expanded(path) {
+                let path = path.split("::").map(str::to_string).collect::<Vec<_>>();
+                let Some(name) = path.last().cloned() else { continue };
+                let path = match path.first().map(String::as_str) {
+                    Some("crate") => path[1..].to_vec(),
+                    Some("super") => [&module[..module.len() - 1], &path[1..]].concat(),
+                    _ => [&module[..], &path[..]].concat(),
+                };
+                exports.insert([&module[..], &[name]].concat(), path);
+            }
+        }
+    }
+    let name_of =
+        |file: &Path| file.strip_prefix(&source).expect("file lies under src").to_string_lossy().into_owned();
+    let file_of = |mut path: Vec<String>| {
+        for _ in 0..8 {
+            let longest = (1..=path.len()).rev();
+            let mut known = longest.map(|len| path.split_at(len));
+            let found = known.find(|(head, _)| modules.contains_key(*head) || exports.contains_key(*head))?;
+            match exports.get(found.0).filter(|_| !modules.contains_key(found.0)) {
+                Some(target) => path = [target, found.1].concat(),
+                None => return modules.get(found.0).map(|file| name_of(file)),
+            }
+        }
+        None
+    };
+    let mut imports = BTreeMap::new();
+    for (module, file) in &modules {
+        let name = name_of(file);
+        if name.ends_with("mod.rs") || name.ends_with("lib.rs") || name.contains("tests") {
+            continue;
+        }
+        let targets = named_paths(&code_of(file), module).into_iter().filter_map(file_of);
+        imports.insert(name.clone(), targets.filter(|target| *target != name).collect());
+    }
+    imports
+}
+
+#[test]
+fn no_circle_of_files_is_larger_than_three() {
+    let imports = imports();
+    assert!(imports.values().flatten().count() > 500, "the test no longer finds imports");
+    let reached_from = |file: &String| {
+        let (mut reached, mut open) = (std::collections::BTreeSet::new(), vec![file.clone()]);
+        while let Some(file) = open.pop() {
+            let targets = imports.get(&file).into_iter().flatten();
+            open.extend(targets.filter(|target| reached.insert((*target).clone())).cloned());
+        }
+        reached
+    };
+    let reached =
+        imports.keys().map(|file| (file, reached_from(file))).collect::<std::collections::BTreeMap<_, _>>();
+    let mut wrong = std::collections::BTreeSet::new();
+    for (file, targets) in &reached {
+        let circle =
+            targets.iter().filter(|target| reached.get(target).is_some_and(|back| back.contains(*file)));
+        let circle = circle.cloned().collect::<Vec<_>>();
+        let is_known = STILL_LARGER.iter().any(|folder| circle.iter().all(|file| file.starts_with(folder)));
+        if circle.len() > CIRCLE_FILES_MAX && !is_known {
+            wrong.insert(circle);
+        }
+    }
+    assert!(wrong.is_empty(), "circles of more than {CIRCLE_FILES_MAX} files: {wrong:#?}");
+}

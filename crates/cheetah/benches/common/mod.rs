@@ -3,7 +3,7 @@
 
 use cheetah::base::{Error, Result};
 use cheetah::format::image::Compression;
-use cheetah::format::row::RowShape;
+use cheetah::format::row::RowFormatVersion;
 use cheetah::table::{IndexSpec, TableSpec};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -58,14 +58,14 @@ pub(crate) fn memory_kib(field: &str) -> u64 {
 
 /// An index on opaque entries.
 pub(crate) fn index(name: &str, unique: bool, max_key_bytes: u32) -> IndexSpec {
-    IndexSpec { name: name.into(), unique, max_key_bytes, shape: RowShape::opaque() }
+    IndexSpec { name: name.into(), unique, max_key_bytes, row_format: RowFormatVersion::opaque() }
 }
 
 /// A table with a primary key.
-pub(crate) fn table(name: &str, shape: RowShape, indexes: Vec<IndexSpec>) -> TableSpec {
+pub(crate) fn table(name: &str, row_format: RowFormatVersion, indexes: Vec<IndexSpec>) -> TableSpec {
     TableSpec {
         name: name.into(),
-        shape,
+        row_format,
         indexes,
         compression: Compression::default(),
         hidden_key: false,

@@ -12,7 +12,7 @@ mod plan;
 use cheetah::base::{planted, Config, Error, Result};
 use cheetah::db::{Db, Env, Isolation, Read, Transaction};
 use cheetah::format::image::Compression;
-use cheetah::format::row::RowShape;
+use cheetah::format::row::RowFormatVersion;
 use cheetah::table::{IndexSpec, Table, TableSpec};
 use cheetah_io::sim::{SimClock, SimDisk};
 use cheetah_io::Rng;
@@ -256,7 +256,7 @@ fn spec(has_indexes: bool) -> TableSpec {
         name: name.into(),
         unique,
         max_key_bytes,
-        shape: RowShape::opaque(),
+        row_format: RowFormatVersion::opaque(),
     };
     let mut indexes = vec![index("PRIMARY", true, 8)];
     if has_indexes {
@@ -264,7 +264,7 @@ fn spec(has_indexes: bool) -> TableSpec {
     }
     TableSpec {
         name: "t".into(),
-        shape: RowShape::opaque(),
+        row_format: RowFormatVersion::opaque(),
         indexes,
         compression: Compression::default(),
         hidden_key: false,

@@ -11,9 +11,9 @@ use crate::base::{ErrorKind, PageId, Result, TreeId};
 use crate::format::page::RecordRef;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::varint;
-use crate::table::core::Core;
-use crate::table::large;
-use crate::table::stored_row::{find_values, inline_row, Value};
+use crate::table::rows::large;
+use crate::table::rows::stored_row::{find_values, inline_row, Value};
+use crate::table::shared::parts::Core;
 use crate::table::Table;
 pub use crate::table::{ExpectedEntries, ExpectedEntry};
 use crate::tree::TreeReport;
@@ -187,11 +187,11 @@ impl RowWalk<'_> {
         Ok(())
     }
 
-    /// Puts the row with its large values in place into `self.row`, in the newest shape; all that are stored are looked at.
+    /// Puts the row with its large values in place into `self.row`, in the newest row-format version; all that are stored are looked at.
     fn read_row(&mut self, stored: &[u8]) -> Result<()> {
-        let (older, stored) = self.table.shape_and_row(stored)?;
-        let shape = older.map_or(self.table.shape(), |older| &older.shape);
-        find_values(shape, stored, &mut self.values)?;
+        let (older, stored) = self.table.format_and_row(stored)?;
+        let row_format = older.map_or(self.table.row_format(), |older| &older.row_format);
+        find_values(row_format, stored, &mut self.values)?;
         self.row.clear();
         let (pool, owner, extended) = (&self.core.pool, self.table.blob_owner(), self.extended);
         let (mut data, mut index): (Vec<PageId>, Vec<PageId>) = (Vec::new(), Vec::new());
@@ -203,10 +203,10 @@ impl RowWalk<'_> {
             }
             Ok(())
         };
-        inline_row(shape, stored, &self.values, &mut self.row, fetch)?;
+        inline_row(row_format, stored, &self.values, &mut self.row, fetch)?;
         if older.is_some() {
             let whole = std::mem::take(&mut self.row);
-            self.table.put_in_shape(older, &whole, &mut self.row)?;
+            self.table.put_in_format(older, &whole, &mut self.row)?;
         }
         self.pages += (data.len() + index.len()) as u64;
         Ok(())

@@ -3,7 +3,7 @@
 use super::statistics::is_internal;
 use crate::base::{Error, PageId, Result};
 use crate::pool::{DictionaryDue, Pool};
-use crate::table::core::{Core, Dropping};
+use crate::table::shared::parts::{Core, Dropping};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::atomic::Ordering::Relaxed;

@@ -5,7 +5,7 @@
 //!       one whose table is locked at what is there now. None stops at what is deleted.
 //!       [`Cursor::next_rows`] looks at the rows of a leaf at one moment: those behind the first one may be older than changes that
 //!       their reader's own transaction makes after the call, which is why it takes a snapshot to get more than one.
-//!   I2  Row and payload that belong to the place are in the trees as they are, or in `older`. A row is handed out in the newest shape: where rows may
+//!   I2  Row and payload that belong to the place are in the trees as they are, or in `older`. A row is handed out in the newest row-format version: where rows may
 //!       have several, the one of the place is in `current`.
 
 use super::locking_scan::{parts, LockingScan, SeekEnd};
@@ -13,8 +13,8 @@ use super::scan_step::Locking;
 use crate::base::{planted, reach, Error, Result};
 use crate::format::page::RecordRef;
 use crate::format::varint;
-use crate::table::locker::Locker;
-use crate::table::visible::{read_row, EntryFound, EntryVersion, Found, View};
+use crate::table::history::visible::{read_row, EntryFound, EntryVersion, Found, View};
+use crate::table::rows::locker::Locker;
 use crate::table::Table;
 use crate::tree::{self, SeekMode, Step};
 use crate::txn::ReadView;
@@ -37,7 +37,7 @@ pub struct Cursor {
     /// What the view sees, when that is not what is in the trees.
     older: EntryVersion,
     is_older: bool,
-    /// The row in the newest shape, of a clustered index whose rows may have several.
+    /// The row in the newest row-format version, of a clustered index whose rows may have several.
     current: Vec<u8>,
 }
 
@@ -123,7 +123,7 @@ impl Cursor {
         }
         take(&[], self.key(), self.row());
         let (Some(view), 0) = (self.view.as_deref(), self.index_no) else { return Ok(true) };
-        if self.has_shapes() {
+        if self.has_formats() {
             return Ok(true);
         }
         let mut rows = 1;
@@ -207,20 +207,20 @@ impl Cursor {
         self.land(found)
     }
 
-    /// Puts the row into the newest shape if it may have another.
+    /// Puts the row into the newest row-format version if it may have another.
     fn land(&mut self, found: bool) -> Result<bool> {
         let mut current = std::mem::take(&mut self.current);
         current.clear();
-        if found && self.has_shapes() {
+        if found && self.has_formats() {
             self.table.put_current(self.raw_row(), &mut current)?;
         }
         self.current = current;
         Ok(found)
     }
 
-    /// Whether rows of this index may have several shapes.
-    fn has_shapes(&self) -> bool {
-        self.index_no == 0 && self.table.has_older_shapes()
+    /// Whether rows of this index may have several row-format versions.
+    fn has_formats(&self) -> bool {
+        self.index_no == 0 && self.table.has_older_formats()
     }
 
     /// The row as it is stored. Of the clustered index only.
@@ -307,7 +307,7 @@ impl Cursor {
     /// The stored row, large values as locators. Of the clustered index only.
     pub fn row(&self) -> &[u8] {
         match self.index_no {
-            0 if self.has_shapes() => &self.current,
+            0 if self.has_formats() => &self.current,
             0 => self.raw_row(),
             _ => &[],
         }

@@ -2,8 +2,9 @@
 
 use super::Transaction;
 use crate::base::{planted, Error, Result, SessionId, TableId};
-use crate::table::unfinished::unfinished_error;
-use crate::table::{prepared, rollback};
+use crate::table::history::prepared;
+use crate::table::history::rollback;
+use crate::table::history::unfinished::unfinished_error;
 use crate::txn::{Listed, Phase, ReadView, Slot};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;

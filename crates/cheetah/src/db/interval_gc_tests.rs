@@ -5,7 +5,7 @@ use super::*;
 use crate::base::planted::plant;
 use crate::base::{Config, Error, Result, Xid};
 use crate::format::image::Compression;
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::format::varint;
 use crate::table::{IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
 use cheetah_io::sim::{CrashPolicy, SimDisk};
@@ -53,11 +53,11 @@ fn spec() -> TableSpec {
         name: name.into(),
         unique,
         max_key_bytes: 8,
-        shape: RowShape::opaque(),
+        row_format: RowFormatVersion::opaque(),
     };
     TableSpec {
         name: "t".into(),
-        shape: RowShape { null_bytes: 0, fixed: vec![8], var_count: 1 },
+        row_format: RowFormatVersion { null_bytes: 0, fixed: vec![8], var_count: 1 },
         indexes: vec![index("PRIMARY", true), index("number", false)],
         compression: Compression::default(),
         hidden_key: false,

@@ -5,7 +5,7 @@
 
 use super::{Db, Isolation};
 use crate::base::Xid;
-use crate::table::core::Core;
+use crate::table::shared::parts::Core;
 use crate::txn::{Blocking, BlockingKind, Entry, LockInfo, LockedOn, Owner, Phase, TableMode, WaitInfo};
 use std::collections::HashMap;
 use std::fmt::Write as _;

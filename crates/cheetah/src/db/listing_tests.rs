@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::{Config, Error, TreeId, Xid};
 use crate::format::image::Compression;
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::table::{IndexSpec, NewRow, Table, TableSpec};
 use crate::txn::{Answer, Lock, Owner, TableMode, Ticket, Wait};
 use cheetah_io::sim::{SimClock, SimDisk};
@@ -28,11 +28,15 @@ impl Fixture {
     fn new() -> Self {
         let disk = SimDisk::new();
         let (clock, db) = open(&disk);
-        let index =
-            IndexSpec { name: "PRIMARY".into(), unique: true, max_key_bytes: 8, shape: RowShape::opaque() };
+        let index = IndexSpec {
+            name: "PRIMARY".into(),
+            unique: true,
+            max_key_bytes: 8,
+            row_format: RowFormatVersion::opaque(),
+        };
         let spec = TableSpec {
             name: "db/t".into(),
-            shape: RowShape { null_bytes: 0, fixed: vec![8], var_count: 0 },
+            row_format: RowFormatVersion { null_bytes: 0, fixed: vec![8], var_count: 0 },
             indexes: vec![index],
             compression: Compression::default(),
             hidden_key: false,

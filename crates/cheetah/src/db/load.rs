@@ -1,12 +1,16 @@
 //! Loads through a transaction: rows of a table that nobody has written, many at a time, without undo and log.
 //!
 //! Those of a new table that nobody else sees go to its own trees. Those of a table that others see go to a shadow one, which takes its place
-//! with the commit ([`crate::table::shadow`]).
+//! with the commit ([`crate::table::definitions::shadow`]).
 
 use super::Transaction;
 use crate::base::{Error, Result};
+use crate::table::definitions::shadow;
+use crate::table::keys;
 use crate::table::load::{self, Kept, Taken};
-use crate::table::{keys, shadow, ExpectedEntries, NewRow, Table};
+use crate::table::ExpectedEntries;
+use crate::table::NewRow;
+use crate::table::Table;
 use crate::txn::TableMode;
 use std::sync::Arc;
 
@@ -47,8 +51,8 @@ impl Transaction {
         self.core.health.check()?;
         self.lock_table_as(table, TableMode::Exclusive)?;
         let _usage = table.use_it()?;
-        // A load stores rows of the one shape that its new trees know.
-        let can_load = table.is_untouched() && !table.has_older_shapes();
+        // A load stores rows of the one row-format version that its new trees know.
+        let can_load = table.is_untouched() && !table.has_older_formats();
         Ok(can_load.then(|| Load::new(table, false)))
     }
 
@@ -64,7 +68,7 @@ impl Transaction {
         self.core.health.check()?;
         let table = table.newest();
         let _usage = table.use_it()?;
-        if !table.is_untouched() || table.has_older_shapes() {
+        if !table.is_untouched() || table.has_older_formats() {
             return Ok(None);
         }
         self.unended_loads += 1;

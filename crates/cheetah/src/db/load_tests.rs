@@ -3,7 +3,7 @@
 use super::{Db, Env, Load, Read, SeekMode, Transaction};
 use crate::base::{Config, Error, Result};
 use crate::format::image::Compression;
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::format::varint;
 use crate::table::{
     Alteration, AlteredIndex, BuiltEntries, ExpectedEntry, IndexFrom, IndexSpec, NewRow, SecondaryEntry,
@@ -47,11 +47,11 @@ fn spec(name: &str) -> TableSpec {
         name: name.into(),
         unique,
         max_key_bytes,
-        shape: RowShape::opaque(),
+        row_format: RowFormatVersion::opaque(),
     };
     TableSpec {
         name: name.into(),
-        shape: RowShape { null_bytes: 0, fixed: vec![8], var_count: 2 },
+        row_format: RowFormatVersion { null_bytes: 0, fixed: vec![8], var_count: 2 },
         indexes: vec![
             index("PRIMARY", true, 8),
             index("name", false, NAME_KEY_BYTES),
@@ -646,7 +646,12 @@ fn add_index(db: &Db, txn: &mut Transaction, table: &Arc<Table>, meanwhile: impl
         entries.add(1, &stored[..8], b"", true);
         Ok(())
     };
-    let spec = IndexSpec { name: "n2".into(), unique: true, max_key_bytes: 8, shape: RowShape::opaque() };
+    let spec = IndexSpec {
+        name: "n2".into(),
+        unique: true,
+        max_key_bytes: 8,
+        row_format: RowFormatVersion::opaque(),
+    };
     let mut build = txn.begin_build(table, &[spec], false)?;
     meanwhile();
     txn.run_build(&mut build, of_row, &|_, _| ())?;

@@ -17,8 +17,8 @@ use super::OnLocked;
 use crate::base::{planted, Error, Result};
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::varint;
-use crate::table::locker::{Locked, Locker, Patience};
-use crate::table::visible::read_row;
+use crate::table::history::visible::read_row;
+use crate::table::rows::locker::{Locked, Locker, Patience};
 use crate::table::Table;
 use crate::tree::{successor, SeekMode, Sight, Walk};
 use crate::txn::ReadView;
@@ -360,7 +360,7 @@ impl LockingScan {
             locker.check_unchanged(record.version)
         };
         let patience = if how.on_locked == OnLocked::Skip { Patience::None } else { Patience::Waits };
-        let locked = locker.lock_row(table, clustered, patience, |_| how.mode, see)?;
+        let locked = locker.lock_row(table, clustered, None, patience, |_| how.mode, see)?;
         let (Locked::Live(by) | Locked::Gone(by)) = locked else { return Ok(Step::Refused) };
         self.entry.granted = u32::from(by.is_some());
         let is_marked = self.entry.flags == RecordFlags::DELETE_MARKED;

@@ -21,6 +21,8 @@ mod reading;
 #[cfg(test)]
 mod rollback_tests;
 mod scan_step;
+#[cfg(test)]
+mod search_tests;
 mod sizes;
 mod statistics;
 mod status;

@@ -4,9 +4,11 @@ use super::scan_step::Locking;
 use super::{Cursor, Isolation, OnLocked, Read, Transaction};
 use crate::base::{planted, Error, Result};
 use crate::format::page::RecordRef;
-use crate::table::core::Counters;
-use crate::table::locker::{Locked, Patience};
-use crate::table::{large, visible, Table};
+use crate::table::history::visible;
+use crate::table::rows::large;
+use crate::table::rows::locker::{Locked, Patience};
+use crate::table::shared::parts::Counters;
+use crate::table::Table;
 use crate::txn::{Lock, LockMode, ReadView, TableMode};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -56,7 +58,7 @@ impl Transaction {
             row.extend_from_slice(record.payload);
             self.locker.check_unchanged(record.version)
         };
-        let locked = self.locker.lock_row(table, key, Patience::Waits, |_| mode, see)?;
+        let locked = self.locker.lock_row(table, key, None, Patience::Waits, |_| mode, see)?;
         let is_live = matches!(locked, Locked::Live(_));
         if is_live {
             table.make_current(row)?;

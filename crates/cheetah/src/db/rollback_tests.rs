@@ -5,7 +5,7 @@ use super::*;
 use crate::base::planted::plant;
 use crate::base::{Config, Error, Result, Xid};
 use crate::format::image::Compression;
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::table::{IndexSpec, NewRow, Table, TableSpec};
 use crate::txn::{Answer, Lock, Wait};
 use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
@@ -35,11 +35,15 @@ impl World {
     pub(super) fn new() -> Self {
         let disk = SimDisk::new();
         let db = Db::open(env(&disk), Config::tiny()).unwrap();
-        let index =
-            IndexSpec { name: "PRIMARY".into(), unique: true, max_key_bytes: 8, shape: RowShape::opaque() };
+        let index = IndexSpec {
+            name: "PRIMARY".into(),
+            unique: true,
+            max_key_bytes: 8,
+            row_format: RowFormatVersion::opaque(),
+        };
         let spec = TableSpec {
             name: "t".into(),
-            shape: RowShape { null_bytes: 0, fixed: vec![8], var_count: 0 },
+            row_format: RowFormatVersion { null_bytes: 0, fixed: vec![8], var_count: 0 },
             indexes: vec![index],
             compression: Compression::default(),
             hidden_key: false,
@@ -54,7 +58,7 @@ impl World {
         world
     }
 
-    fn insert(&self, txn: &mut Transaction, key: u64, number: u64) -> Result<()> {
+    pub(super) fn insert(&self, txn: &mut Transaction, key: u64, number: u64) -> Result<()> {
         let row = row_of(key, number);
         txn.insert(&self.table, &NewRow { key: &key.to_be_bytes(), row: &row, secondary: &[] })
     }

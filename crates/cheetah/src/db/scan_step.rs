@@ -3,7 +3,7 @@
 use super::OnLocked;
 use crate::base::{planted, Result, TreeId, TxnId};
 use crate::format::page::{RecordFlags, RecordRef};
-use crate::table::locker::{Asked, Locker, Patience, VersionWriter};
+use crate::table::rows::locker::{Asked, Locker, Patience, VersionWriter};
 use crate::txn::{KeyRange, Lock, LockMode, Ticket};
 use std::ops::Bound;
 

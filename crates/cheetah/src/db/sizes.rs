@@ -5,7 +5,7 @@ use crate::base::{Result, TableId, TreeId};
 use crate::format::catalog::IndexDef;
 use crate::format::image::Compression;
 use crate::pool::{Cached, PageClass, PageCounts};
-use crate::table::core::Core;
+use crate::table::shared::parts::Core;
 use crate::table::{Estimate, Table, TableSpec};
 use crate::tree::Tree;
 use std::collections::HashMap;

@@ -9,10 +9,10 @@ use super::{Db, Read, Transaction};
 use crate::base::{Error, ErrorKind, Result, TableId};
 use crate::format::catalog::parse_piece_key;
 use crate::format::image::Compression;
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::format::statistics::{statistics_key, IndexStatistics, KEY_BYTES};
 use crate::table::analyze::{analyze_index, KeyEnds};
-use crate::table::core::Core;
+use crate::table::shared::parts::Core;
 use crate::table::{IndexSpec, NewRow, Table, TableSpec};
 use crate::tree::SeekMode;
 use std::sync::Arc;
@@ -72,11 +72,11 @@ impl Db {
             name: "PRIMARY".to_owned(),
             unique: true,
             max_key_bytes: KEY_BYTES as u32,
-            shape: RowShape::opaque(),
+            row_format: RowFormatVersion::opaque(),
         };
         let spec = TableSpec {
             name: NAME.to_owned(),
-            shape: RowShape::opaque(),
+            row_format: RowFormatVersion::opaque(),
             indexes: vec![clustered],
             compression: Compression::default(),
             hidden_key: false,

@@ -138,7 +138,7 @@ mod tests {
     use crate::base::Config;
     use crate::db::{Db, Env};
     use crate::format::image::Compression;
-    use crate::format::row::RowShape;
+    use crate::format::row::RowFormatVersion;
     use crate::table::{IndexSpec, NewRow, TableSpec};
     use cheetah_io::sim::{SimClock, SimDisk};
     use std::sync::atomic::Ordering::Relaxed;
@@ -157,11 +157,15 @@ mod tests {
     fn a_writer_that_waits_for_room_in_the_log_can_be_interrupted() {
         let env = Env { disk: Arc::new(SimDisk::new()), clock: Arc::new(SimClock::default()) };
         let db = Db::open(env, Config::tiny()).unwrap();
-        let index =
-            IndexSpec { name: "PRIMARY".into(), unique: true, max_key_bytes: 8, shape: RowShape::opaque() };
+        let index = IndexSpec {
+            name: "PRIMARY".into(),
+            unique: true,
+            max_key_bytes: 8,
+            row_format: RowFormatVersion::opaque(),
+        };
         let spec = TableSpec {
             name: "t".into(),
-            shape: RowShape { null_bytes: 0, fixed: vec![8], var_count: 0 },
+            row_format: RowFormatVersion { null_bytes: 0, fixed: vec![8], var_count: 0 },
             indexes: vec![index],
             compression: Compression::default(),
             hidden_key: false,

@@ -17,11 +17,17 @@
 
 use super::{Db, Isolation};
 use crate::base::{planted, Error, Lsn, Result, SessionId, TableId, TxnId};
-use crate::table::core::Core;
-use crate::table::locker::Locker;
-use crate::table::row_op::{Locks, Target, Writer};
-use crate::table::unfinished::unfinished_error;
-use crate::table::{rollback, NewRow, Numbers, OldEntry, Reserved, Table};
+use crate::table::history::rollback;
+use crate::table::history::unfinished::unfinished_error;
+use crate::table::rows::locker::Locker;
+use crate::table::rows::request::{Locks, RowRequest, Target};
+use crate::table::rows::writer::Writer;
+use crate::table::shared::parts::Core;
+use crate::table::NewRow;
+use crate::table::Numbers;
+use crate::table::OldEntry;
+use crate::table::Reserved;
+use crate::table::Table;
 use crate::txn::{Listed, LockMode, ReadView, Slot, TableMode};
 use std::sync::Arc;
 
@@ -335,11 +341,7 @@ impl Transaction {
 
     /// Runs a row operation as a writer of the table. When it fails and could not roll back what it has done, that is
     /// left to do (I4).
-    fn write(
-        &mut self,
-        table: &Arc<Table>,
-        operation: impl FnOnce(&mut Writer, Target<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn write(&mut self, table: &Arc<Table>, request: RowRequest<'_>) -> Result<()> {
         self.catch_up()?;
         self.core.health.check()?;
         self.lock_table_as(table, TableMode::IntentExclusive)?;
@@ -353,7 +355,7 @@ impl Transaction {
         let locks = (!has_whole).then_some(Locks { locker: &locker, duplicates, keeps_absent });
         let interrupted = || locker.is_interrupted();
         let on = Target { core: &self.core, slot: &slot, table, locks, interrupted: &interrupted };
-        let done = operation(&mut self.writer, on);
+        let done = self.writer.run(on, request);
         let undo_no = slot.state().undo_no;
         locker.note_undo_records(undo_no);
         if done.is_err() && undo_no > before {
@@ -397,7 +399,7 @@ impl Transaction {
     /// for room in the log. `DuplicateKey` when a unique key is taken, whose row is locked then; `Limit` when key or row are too
     /// long. After an error nothing has changed.
     pub fn insert(&mut self, table: &Arc<Table>, row: &NewRow<'_>) -> Result<()> {
-        self.write(table, |writer, target| writer.insert(target, row))
+        self.write(table, RowRequest::insert(row))
     }
 
     /// Changes the row of `old_key`; the key may change too. `old_entries` are the entries that go, for the same
@@ -411,12 +413,12 @@ impl Transaction {
         new: &NewRow<'_>,
         old_entries: &[OldEntry<'_>],
     ) -> Result<()> {
-        self.write(table, |writer, target| writer.update(target, old_key, new, old_entries))
+        self.write(table, RowRequest::update(old_key, new, old_entries))
     }
 
     /// Deletes the row of `key` with its entries in all secondary indexes. Waits, and errors, as of [`update`](Self::update).
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8], old_entries: &[OldEntry<'_>]) -> Result<()> {
-        self.write(table, |writer, target| writer.delete(target, key, old_entries))
+        self.write(table, RowRequest::delete(key, old_entries))
     }
 
     /// The present point. Also ends a statement: pages that were kept at hand for it are let go.

@@ -7,7 +7,8 @@
 
 use super::{Db, Transaction};
 use crate::base::{planted, Error, Result, Xid};
-use crate::table::{prepared, rollback};
+use crate::table::history::prepared;
+use crate::table::history::rollback;
 
 impl Transaction {
     /// Promises to commit or to roll back, as will be decided, whatever happens until then. On return the promise is as

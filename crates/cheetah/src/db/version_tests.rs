@@ -5,7 +5,7 @@ use super::*;
 use crate::base::planted::plant;
 use crate::base::{Config, Result};
 use crate::format::page::RecordRef;
-use crate::table::visible::{Found, View};
+use crate::table::history::visible::{Found, View};
 use cheetah_io::sim::CrashPolicy;
 
 /// C2: a transaction is open at the epoch switch, and commits before its page is written; the power goes before its COMMIT is durable.

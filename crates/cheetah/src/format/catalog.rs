@@ -5,23 +5,23 @@
 //!   I2  The first byte is the version of the layout; a newer one is refused with a clear error.
 //!   I3  Log records, undo records and statistics name an index by its number, which it keeps for life and which no other index of the
 //!       table ever gets. Its position among the indexes may change.
-//!   I4  A definition whose rows have one shape is written as version 2: only those with several need a reader that knows of them.
+//!   I4  A definition whose rows have one row-format version is written as version 2: only those with several need a reader that knows of them.
 //!   I5  A definition that does not fit one row is cut into pieces under consecutive keys ([`piece_key`]).
 //! Layout    docs/format.md, "Catalog rows".
 
 use super::bytes::{check_version, ensure, put_prefixed, Defect, Reader};
 use super::image::{Codec, Compression};
 use super::record_fields::{count, number_u32, text};
-use super::row::RowShape;
-use super::row_shapes::{OlderShape, SHAPES_MAX};
+use super::row::RowFormatVersion;
+use super::row_format_versions::{OlderFormatVersion, FORMAT_VERSIONS_MAX};
 use super::varint;
 use crate::base::{Error, PageId, Result, TableId, TreeId};
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
 const VERSION: u8 = 3;
-/// Rows of this version tell of one row shape.
-const VERSION_OF_ONE_SHAPE: u8 = 2;
+/// Rows of this version tell of one row-format version.
+const VERSION_OF_ONE_FORMAT: u8 = 2;
 /// Rows of this version have indexes numbered by their positions, and nothing about changes.
 const VERSION_BEFORE_CHANGES: u8 = 1;
 
@@ -46,7 +46,7 @@ pub struct IndexDef {
     /// Longest key in bytes, without the clustered key that a secondary entry carries too.
     pub max_key_bytes: u32,
     /// How the stored row (clustered) or the caller's payload (secondary) is built.
-    pub shape: RowShape,
+    pub row_format: RowFormatVersion,
     /// Its tree.
     pub tree: TreeId,
     /// The root of the tree.
@@ -74,16 +74,16 @@ pub struct TableDef {
     pub changes: u32,
     /// The number of the next index (I3).
     pub next_number: u32,
-    /// Its indexes; the first is the clustered one, whose shape is the newest one of rows.
+    /// Its indexes; the first is the clustered one, whose row-format version is the newest one of rows.
     pub indexes: Vec<IndexDef>,
-    /// The shapes that older rows may have, each with its position as its number.
-    pub older_shapes: Vec<OlderShape>,
+    /// The row-format versions that older rows may have, each with its position as its number.
+    pub older_formats: Vec<OlderFormatVersion>,
 }
 
 impl TableDef {
     /// Appends the bytes of the definition.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.push(if self.older_shapes.is_empty() { VERSION_OF_ONE_SHAPE } else { VERSION });
+        out.push(if self.older_formats.is_empty() { VERSION_OF_ONE_FORMAT } else { VERSION });
         varint::put(out, self.id.0.into());
         put_prefixed(out, self.name.as_bytes());
         out.push(self.compression.codec.code());
@@ -99,14 +99,14 @@ impl TableDef {
             put_prefixed(out, index.name.as_bytes());
             out.push(if index.unique { UNIQUE } else { 0 } | if index.disabled { DISABLED } else { 0 });
             varint::put(out, index.max_key_bytes.into());
-            index.shape.encode(out);
+            index.row_format.encode(out);
             varint::put(out, index.tree.0.into());
             varint::put(out, index.root.0);
             varint::put(out, index.number.into());
         }
-        if !self.older_shapes.is_empty() {
-            varint::put(out, self.older_shapes.len() as u64);
-            self.older_shapes.iter().for_each(|older| older.encode(out));
+        if !self.older_formats.is_empty() {
+            varint::put(out, self.older_formats.len() as u64);
+            self.older_formats.iter().for_each(|older| older.encode(out));
         }
     }
 
@@ -118,8 +118,8 @@ impl TableDef {
     fn read(fields: &mut Reader<'_>) -> Parsed<Self> {
         let version = fields.u8()?;
         let is_old = version == VERSION_BEFORE_CHANGES;
-        let has_one_shape = is_old || version == VERSION_OF_ONE_SHAPE;
-        if !has_one_shape {
+        let has_one_format = is_old || version == VERSION_OF_ONE_FORMAT;
+        if !has_one_format {
             check_version("catalog row format", version.into(), VERSION.into())?;
         }
         let mut def = TableDef {
@@ -133,7 +133,7 @@ impl TableDef {
             changes: 0,
             next_number: 0,
             indexes: Vec::new(),
-            older_shapes: Vec::new(),
+            older_formats: Vec::new(),
         };
         if !is_old {
             def.mark = fields.prefixed(usize::MAX)?.to_vec();
@@ -144,8 +144,8 @@ impl TableDef {
             index.number = if is_old { position as u32 } else { number_u32(fields)? };
             def.indexes.push(index);
         }
-        if !has_one_shape {
-            def.read_older_shapes(fields)?;
+        if !has_one_format {
+            def.read_older_formats(fields)?;
         }
         fields.finish()?;
         if is_old {
@@ -160,12 +160,13 @@ impl TableDef {
 }
 
 impl TableDef {
-    fn read_older_shapes(&mut self, fields: &mut Reader<'_>) -> Parsed<()> {
+    fn read_older_formats(&mut self, fields: &mut Reader<'_>) -> Parsed<()> {
         let newest =
-            self.indexes.first().map(|index| &index.shape).ok_or(Defect::new("no clustered index"))?;
-        let count = fields.length(SHAPES_MAX - 1)?;
-        ensure(count > 0, "several row shapes, but no older one")?;
-        self.older_shapes = (0..count).map(|_| OlderShape::decode(fields, newest)).collect::<Parsed<_>>()?;
+            self.indexes.first().map(|index| &index.row_format).ok_or(Defect::new("no clustered index"))?;
+        let count = fields.length(FORMAT_VERSIONS_MAX - 1)?;
+        ensure(count > 0, "several row-format versions, but no older one")?;
+        self.older_formats =
+            (0..count).map(|_| OlderFormatVersion::decode(fields, newest)).collect::<Parsed<_>>()?;
         Ok(())
     }
 
@@ -224,7 +225,7 @@ fn decode_index(fields: &mut Reader<'_>) -> Parsed<IndexDef> {
         unique: flags & UNIQUE != 0,
         disabled: flags & DISABLED != 0,
         max_key_bytes: number_u32(fields)?,
-        shape: RowShape::decode(fields)?,
+        row_format: RowFormatVersion::decode(fields)?,
         tree: TreeId(number_u32(fields)?),
         root: PageId(fields.varint()?),
     })
@@ -234,7 +235,7 @@ fn decode_index(fields: &mut Reader<'_>) -> Parsed<IndexDef> {
 mod tests {
     use super::*;
     use crate::format::row::{build_row, VarValue};
-    use crate::format::row_shapes::{BitRun, ShapeChange};
+    use crate::format::row_format_versions::{BitRun, FormatChange};
 
     fn sample() -> TableDef {
         let index = |tree, name: &str| IndexDef {
@@ -243,7 +244,7 @@ mod tests {
             unique: tree % 2 == 0,
             disabled: tree % 2 == 1,
             max_key_bytes: 3072,
-            shape: RowShape { null_bytes: 1, fixed: vec![4, 8], var_count: 2 },
+            row_format: RowFormatVersion { null_bytes: 1, fixed: vec![4, 8], var_count: 2 },
             tree: TreeId(tree),
             root: PageId(u64::from(tree) << 8),
         };
@@ -258,26 +259,26 @@ mod tests {
             changes: 3,
             next_number: 5,
             indexes: vec![index(16, "PRIMARY"), index(17, "name")],
-            older_shapes: Vec::new(),
+            older_formats: Vec::new(),
         }
     }
 
-    fn sample_with_shapes() -> TableDef {
+    fn sample_with_formats() -> TableDef {
         let mut defaults = Vec::new();
         build_row(&[1], &[0; 12], &[VarValue::inline(b""), VarValue::inline(b"new")], &mut defaults);
-        let change = |vars: &[Option<u16>]| ShapeChange {
+        let change = |vars: &[Option<u16>]| FormatChange {
             bits: vec![BitRun { from: 0, to: 0, count: 3 }],
             fixed: vec![Some(0), None],
             vars: vars.to_vec(),
             defaults: defaults.clone(),
         };
-        let first = RowShape { null_bytes: 1, fixed: vec![4], var_count: 1 };
-        let second = RowShape { null_bytes: 2, fixed: vec![4, 2], var_count: 2 };
-        let older_shapes = vec![
-            OlderShape { shape: first, change: change(&[Some(0), None]) },
-            OlderShape { shape: second, change: change(&[Some(1), Some(0)]) },
+        let first = RowFormatVersion { null_bytes: 1, fixed: vec![4], var_count: 1 };
+        let second = RowFormatVersion { null_bytes: 2, fixed: vec![4, 2], var_count: 2 };
+        let older_formats = vec![
+            OlderFormatVersion { row_format: first, change: change(&[Some(0), None]) },
+            OlderFormatVersion { row_format: second, change: change(&[Some(1), Some(0)]) },
         ];
-        TableDef { older_shapes, ..sample() }
+        TableDef { older_formats, ..sample() }
     }
 
     #[test]
@@ -286,14 +287,14 @@ mod tests {
         sample().encode(&mut bytes);
         assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (sample(), 2));
         bytes.clear();
-        sample_with_shapes().encode(&mut bytes);
-        assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (sample_with_shapes(), 3));
+        sample_with_formats().encode(&mut bytes);
+        assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (sample_with_formats(), 3));
     }
 
     #[test]
     fn cut_altered_and_newer_definitions_are_refused_without_panic() {
         let mut bytes = Vec::new();
-        sample_with_shapes().encode(&mut bytes);
+        sample_with_formats().encode(&mut bytes);
         for len in 0..bytes.len() {
             assert!(TableDef::decode(&bytes[..len]).is_err());
         }

@@ -19,7 +19,7 @@ pub mod map_block;
 pub mod page;
 mod record_fields;
 pub mod row;
-pub mod row_shapes;
+pub mod row_format_versions;
 pub mod segment_header;
 pub mod state;
 pub mod statistics;

@@ -14,7 +14,7 @@ use crate::base::PageId;
 
 /// Bytes of an encoded [`Locator`].
 pub const LOCATOR_BYTES: usize = 20;
-/// Most columns of a shape, fixed and variable each; MariaDB allows 4096 in all.
+/// Most columns of a row-format version, fixed and variable each; MariaDB allows 4096 in all.
 pub const COLUMNS_MAX: usize = 4096;
 /// Most bytes of a row's null bitmap and fixed columns together.
 pub const FIXED_BYTES_MAX: usize = 65535;
@@ -23,7 +23,7 @@ pub const VALUE_BYTES_MAX: usize = u32::MAX as usize;
 
 /// Where the columns of a stored row are.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
-pub struct RowShape {
+pub struct RowFormatVersion {
     /// Bytes of the null bitmap.
     pub null_bytes: u16,
     /// Bytes of each fixed column.
@@ -32,7 +32,7 @@ pub struct RowShape {
     pub var_count: u16,
 }
 
-impl RowShape {
+impl RowFormatVersion {
     /// Bytes without columns, as in secondary entries.
     pub fn opaque() -> Self {
         Self::default()
@@ -48,7 +48,7 @@ impl RowShape {
         self.fixed.iter().map(|&width| usize::from(width)).sum()
     }
 
-    /// Appends the shape: `[null bytes][fixed columns][width ...][variable columns]`, all varints.
+    /// Appends the row-format version: `[null bytes][fixed columns][width ...][variable columns]`, all varints.
     pub fn encode(&self, out: &mut Vec<u8>) {
         varint::put(out, self.null_bytes.into());
         varint::put(out, self.fixed.len() as u64);
@@ -58,7 +58,7 @@ impl RowShape {
         varint::put(out, self.var_count.into());
     }
 
-    /// Reads what [`Self::encode`] wrote. Refuses shapes beyond the limits of this module.
+    /// Reads what [`Self::encode`] wrote. Refuses row-format versions beyond the limits of this module.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Defect> {
         let null_bytes = reader.length(FIXED_BYTES_MAX)? as u16;
         let count = reader.length(COLUMNS_MAX)?;
@@ -69,7 +69,7 @@ impl RowShape {
             total += width;
             fixed.push(width as u16);
         }
-        ensure(total <= FIXED_BYTES_MAX, "row shape with too many fixed bytes")?;
+        ensure(total <= FIXED_BYTES_MAX, "row-format version with too many fixed bytes")?;
         let var_count = reader.length(COLUMNS_MAX)? as u16;
         Ok(Self { null_bytes, fixed, var_count })
     }
@@ -135,17 +135,17 @@ pub struct RowView<'a> {
 }
 
 impl<'a> RowView<'a> {
-    /// Checks `row` against `shape`. With an opaque shape any bytes are a row, without columns.
-    pub fn parse(shape: &RowShape, row: &'a [u8]) -> Result<Self, Defect> {
+    /// Checks `row` against `row_format`. With an opaque row-format version any bytes are a row, without columns.
+    pub fn parse(row_format: &RowFormatVersion, row: &'a [u8]) -> Result<Self, Defect> {
         let mut reader = Reader::new(row);
-        if shape.is_opaque() {
+        if row_format.is_opaque() {
             return Ok(Self { nulls: &[], fixed: &[], lengths: &[], values: &[] });
         }
-        let nulls = reader.take(shape.null_bytes.into())?;
-        let fixed = reader.take(shape.fixed_bytes())?;
+        let nulls = reader.take(row_format.null_bytes.into())?;
+        let fixed = reader.take(row_format.fixed_bytes())?;
         let from_lengths = reader.rest();
         let mut total = 0;
-        for i in 0..usize::from(shape.var_count) {
+        for i in 0..usize::from(row_format.var_count) {
             let (bytes, external) = split_length(reader.varint()?);
             if bytes > VALUE_BYTES_MAX as u64 || (external && bytes != LOCATOR_BYTES as u64) {
                 return Err(Defect::at("impossible length of a value", i));
@@ -253,8 +253,8 @@ mod tests {
     use super::*;
     use cheetah_io::rng::Rng;
 
-    fn shape() -> RowShape {
-        RowShape { null_bytes: 2, fixed: vec![4, 8, 1], var_count: 3 }
+    fn row_format() -> RowFormatVersion {
+        RowFormatVersion { null_bytes: 2, fixed: vec![4, 8, 1], var_count: 3 }
     }
 
     fn row(values: &[VarValue<'_>]) -> Vec<u8> {
@@ -270,7 +270,7 @@ mod tests {
         let long = [5; 300];
         let values = [VarValue::inline(&long), VarValue::external(&encoded), VarValue::inline(b"")];
         let row = row(&values);
-        let view = RowView::parse(&shape(), &row).unwrap();
+        let view = RowView::parse(&row_format(), &row).unwrap();
         assert_eq!((view.nulls(), view.fixed()), (&[1, 2][..], &[7; 13][..]));
         assert_eq!(view.values().collect::<Vec<_>>(), values);
         assert_eq!(view.externals().collect::<Vec<_>>(), [Ok((1, locator))]);
@@ -283,39 +283,39 @@ mod tests {
         let inside = row(&[VarValue::inline(b"a"), VarValue::inline(&long), VarValue::inline(b"c")]);
         let locator = Locator { value_bytes: 3000, first_page: PageId(9) }.encode();
         let (mut outside, mut back) = (Vec::new(), Vec::new());
-        let view = RowView::parse(&shape(), &inside).unwrap();
+        let view = RowView::parse(&row_format(), &inside).unwrap();
         view.rewrite(&mut outside, |i, _| (i == 1).then(|| VarValue::external(&locator)));
         assert_eq!(outside.len(), inside.len() - 3000 + LOCATOR_BYTES - 1);
-        let view = RowView::parse(&shape(), &outside).unwrap();
+        let view = RowView::parse(&row_format(), &outside).unwrap();
         view.rewrite(&mut back, |_, old| old.external.then(|| VarValue::inline(&long)));
         assert_eq!(back, inside);
     }
 
     #[test]
-    fn rows_that_do_not_suit_the_shape_are_refused() {
+    fn rows_that_do_not_suit_the_format_are_refused() {
         let good = row(&[VarValue::inline(b"abc"); 3]);
-        assert!(RowView::parse(&shape(), &good).is_ok());
+        assert!(RowView::parse(&row_format(), &good).is_ok());
         for end in 0..good.len() {
-            assert!(RowView::parse(&shape(), &good[..end]).is_err());
+            assert!(RowView::parse(&row_format(), &good[..end]).is_err());
         }
-        assert!(RowView::parse(&shape(), &[&good[..], b"x"].concat()).is_err());
+        assert!(RowView::parse(&row_format(), &[&good[..], b"x"].concat()).is_err());
         let mut external = good.clone();
         external[15] |= 1;
-        assert!(RowView::parse(&shape(), &external).is_err());
-        assert!(RowView::parse(&RowShape::opaque(), &good).is_ok());
-        assert!(RowView::parse(&RowShape::opaque(), &[]).is_ok());
+        assert!(RowView::parse(&row_format(), &external).is_err());
+        assert!(RowView::parse(&RowFormatVersion::opaque(), &good).is_ok());
+        assert!(RowView::parse(&RowFormatVersion::opaque(), &[]).is_ok());
     }
 
     #[test]
-    fn shapes_round_trip_and_huge_ones_are_refused() {
-        for shape in [shape(), RowShape::opaque()] {
+    fn formats_round_trip_and_huge_ones_are_refused() {
+        for row_format in [row_format(), RowFormatVersion::opaque()] {
             let mut bytes = Vec::new();
-            shape.encode(&mut bytes);
-            assert_eq!(RowShape::decode(&mut Reader::new(&bytes)), Ok(shape));
+            row_format.encode(&mut bytes);
+            assert_eq!(RowFormatVersion::decode(&mut Reader::new(&bytes)), Ok(row_format));
         }
         let mut bytes = Vec::new();
-        RowShape { null_bytes: 2, fixed: vec![65535], var_count: 0 }.encode(&mut bytes);
-        assert!(RowShape::decode(&mut Reader::new(&bytes)).is_err());
+        RowFormatVersion { null_bytes: 2, fixed: vec![65535], var_count: 0 }.encode(&mut bytes);
+        assert!(RowFormatVersion::decode(&mut Reader::new(&bytes)).is_err());
     }
 
     #[test]
@@ -327,13 +327,13 @@ mod tests {
             if rng.chance(0.5) {
                 row.iter_mut().skip(15).take(3).for_each(|byte| *byte &= 0x1e);
             }
-            if let Ok(view) = RowView::parse(&shape(), &row) {
+            if let Ok(view) = RowView::parse(&row_format(), &row) {
                 let mut copy = Vec::new();
                 view.rewrite(&mut copy, |_, _| None);
                 assert_eq!(copy, row);
                 assert!(view.externals().count() <= 3);
             }
-            let _ = RowShape::decode(&mut Reader::new(&row));
+            let _ = RowFormatVersion::decode(&mut Reader::new(&row));
         }
     }
 }

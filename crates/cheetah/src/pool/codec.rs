@@ -6,7 +6,7 @@ use super::PageClass;
 use crate::base::{Epoch, Error, PageId, Result, TxnId};
 use crate::format::image::{self, Compression, Encoding, ImageHeader, Primer, Workspace};
 use crate::format::page::{PageKind, PageView};
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::format::ImageRef;
 use crate::segment::Stream;
 
@@ -21,14 +21,14 @@ pub(super) fn encode(
     workspace: &mut Workspace,
     image: &mut Vec<u8>,
 ) {
-    let opaque = RowShape::opaque();
+    let opaque = RowFormatVersion::opaque();
     let how = match def {
         Some((def, dictionary)) => {
-            Encoding { shape: &def.shape, compression: def.compression, freeze_below, dictionary }
+            Encoding { row_format: &def.row_format, compression: def.compression, freeze_below, dictionary }
         }
         None => {
             let compression = Compression::default();
-            Encoding { shape: &opaque, compression, freeze_below, dictionary: None }
+            Encoding { row_format: &opaque, compression, freeze_below, dictionary: None }
         }
     };
     workspace.encode(page, pid, epoch, &how, image);

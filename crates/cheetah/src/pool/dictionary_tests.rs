@@ -5,7 +5,7 @@ use super::{DictionaryDue, EpochState, PageClass, TreeDef};
 use crate::base::{planted, Config, Error, PageId, TreeId, TxnId};
 use crate::format::image::{Codec, Compression, Encoding, ImageHeader, Primer, Workspace};
 use crate::format::page::{build_content, build_page, content_capacity, PageBuf, PageKind, PageView};
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
 use crate::memory::MemoryUse;
 use crate::segment::Stream;
@@ -20,7 +20,7 @@ const PAGES: u64 = 160;
 fn register(db: &Database, codec: Codec) {
     for id in (0..4).map(|no| TreeId(TREE.0 + no)) {
         let compression = Compression { codec, level: 1 };
-        db.pool.register_tree(TreeDef { id, shape: RowShape::opaque(), compression });
+        db.pool.register_tree(TreeDef { id, row_format: RowFormatVersion::opaque(), compression });
     }
 }
 
@@ -134,7 +134,7 @@ fn four_trees(config: &Config) -> (Database, Vec<(TreeId, Vec<PageId>)>) {
     let trees = (0..4).map(|no| TreeId(TREE.0 + no));
     let pids = trees.map(|tree| {
         let compression = Compression { codec: Codec::Zstd, level: 1 };
-        db.pool.register_tree(TreeDef { id: tree, shape: RowShape::opaque(), compression });
+        db.pool.register_tree(TreeDef { id: tree, row_format: RowFormatVersion::opaque(), compression });
         let pids = add_all(&db, tree, text);
         assert!(db.pool.try_dictionary(tree).unwrap());
         pids.iter().for_each(|pid| change(&db, *pid));
@@ -215,8 +215,9 @@ fn another_dictionary_in_the_place_of_one_is_refused() {
         PageClass::ALL.into_iter().find(|class| content_capacity(class.bytes(512)) >= content.len()).unwrap();
     let mut bytes = PageBuf::new(class.bytes(512));
     build_content(&mut bytes, PageKind::Dictionary, TREE, PageId::NONE, 0).append_content(&content).unwrap();
-    let (shape, freeze_below, compression) = (RowShape::opaque(), TxnId(0), Compression::default());
-    let how = Encoding { shape: &shape, compression, freeze_below, dictionary: None };
+    let (row_format, freeze_below, compression) =
+        (RowFormatVersion::opaque(), TxnId(0), Compression::default());
+    let how = Encoding { row_format: &row_format, compression, freeze_below, dictionary: None };
     let mut image = Vec::new();
     Workspace::default().encode(&bytes, page, db.pool.epoch(), &how, &mut image);
     let location = db.pool.segments.append(Stream::Hot, &mut image).unwrap();
@@ -464,8 +465,8 @@ fn plant(db: &Database, pid: PageId, named: PageId) {
     page.append_content(&text(3, 400)).unwrap();
     let compression = Compression { codec: Codec::Zstd, level: 1 };
     let primer = Primer::new(named, &text(3, 400), compression).unwrap();
-    let (shape, freeze_below) = (RowShape::opaque(), TxnId(0));
-    let how = Encoding { shape: &shape, compression, freeze_below, dictionary: Some(&primer) };
+    let (row_format, freeze_below) = (RowFormatVersion::opaque(), TxnId(0));
+    let how = Encoding { row_format: &row_format, compression, freeze_below, dictionary: Some(&primer) };
     let mut image = Vec::new();
     Workspace::default().encode(&bytes, pid, db.pool.epoch(), &how, &mut image);
     let location = db.pool.segments.append(Stream::Blob, &mut image).unwrap();
@@ -686,7 +687,7 @@ fn a_dictionary_serves_whatever_density_its_tree_gets() {
         [(Codec::Zstd, 12), (Codec::Lz4, 1), (Codec::Zstd, -3), (Codec::None, 0), (Codec::Zstd, 1)];
     for (part, (codec, level)) in densities.into_iter().enumerate() {
         let compression = Compression { codec, level };
-        db.pool.register_tree(TreeDef { id: TREE, shape: RowShape::opaque(), compression });
+        db.pool.register_tree(TreeDef { id: TREE, row_format: RowFormatVersion::opaque(), compression });
         let changed: Vec<_> = pids.iter().skip(part).step_by(densities.len()).collect();
         for is_loaded in [false, true] {
             changed.iter().for_each(|pid| change(&db, **pid));

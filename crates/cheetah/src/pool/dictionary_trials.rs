@@ -218,7 +218,7 @@ impl Pool {
             let bytes = page.read();
             if is_built(&bytes) && Primer::serves(PageView::new(&bytes).kind()) {
                 let content = self.scratch.with_workspace(|workspace| {
-                    workspace.content(&bytes, &def.shape, TxnId(u64::MAX)).to_vec()
+                    workspace.content(&bytes, &def.row_format, TxnId(u64::MAX)).to_vec()
                 });
                 bytes_count += content.len();
                 contents.push(content);

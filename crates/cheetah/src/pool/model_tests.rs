@@ -6,7 +6,7 @@ use super::testing::{get, put, value_content, Database, TREE};
 use super::{EpochState, PageClass, PageRef, TreeDef};
 use crate::base::{planted, Config, Error, PageId};
 use crate::format::image::{Compression, Primer};
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
@@ -33,7 +33,7 @@ struct Run {
 
 fn register(db: &Database) {
     let compression = Compression::default();
-    db.pool.register_tree(TreeDef { id: TREE, shape: RowShape::opaque(), compression });
+    db.pool.register_tree(TreeDef { id: TREE, row_format: RowFormatVersion::opaque(), compression });
 }
 
 /// What the only user of the pool keeps with an epoch.

@@ -136,7 +136,7 @@ mod tests {
     use crate::base::{Epoch, PageId, TreeId, TxnId};
     use crate::format::image::{Codec, Compression, Encoding};
     use crate::format::page::{build_content, PageBuf, PageKind};
-    use crate::format::row::RowShape;
+    use crate::format::row::RowFormatVersion;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
@@ -162,13 +162,14 @@ mod tests {
     #[test]
     fn a_workspace_that_has_grown_is_counted() {
         let scratch = Scratch::new(&Arc::new(MemoryBudget::new(1 << 20)), 512);
-        let shape = RowShape::opaque();
+        let row_format = RowFormatVersion::opaque();
         let mut page = PageBuf::new(64 << 10);
         let text: Vec<u8> = (0..8000u32).flat_map(|i| format!("{} ", i * i % 977).into_bytes()).collect();
         build_content(&mut page, PageKind::Blob, TreeId(16), PageId::NONE, 0).append_content(&text).unwrap();
         for (level, grown) in [(1, false), (19, true)] {
             let compression = Compression { codec: Codec::Zstd, level };
-            let how = Encoding { shape: &shape, compression, freeze_below: TxnId(0), dictionary: None };
+            let how =
+                Encoding { row_format: &row_format, compression, freeze_below: TxnId(0), dictionary: None };
             scratch.with_workspace(|workspace| {
                 workspace.encode(&page, PageId(1), Epoch(1), &how, &mut Vec::new());
             });

@@ -6,7 +6,7 @@ use super::trial::PAGES_MIN;
 use super::PageClass;
 use crate::base::{Epoch, PageId, TreeId};
 use crate::format::image::Compression;
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -18,7 +18,7 @@ pub struct TreeDef {
     /// Owner of the pages.
     pub id: TreeId,
     /// The columns of the rows in its leaves.
-    pub shape: RowShape,
+    pub row_format: RowFormatVersion,
     /// How its images are compressed.
     pub compression: Compression,
 }

@@ -3,9 +3,10 @@
 use crate::base::{Error, Result, TableId};
 use crate::format::log_record::{LogRecord, RowOp};
 use crate::format::undo_record::{self, Before, UndoBlob, UndoBody, UndoRow};
-use crate::table::core::{Core, Need};
-use crate::table::large::{self, Step, Unclaimed};
-use crate::table::row_op::{Target, Writer};
+use crate::table::shared::parts::{Core, Need};
+use crate::table::rows::large::{self, LargePiece};
+use crate::table::rows::request::Target;
+use crate::table::rows::writer::{Unclaimed, Writer};
 use crate::table::Table;
 use crate::txn::{start_record, Slot};
 use parking_lot::Mutex;
@@ -52,12 +53,12 @@ impl Applier {
                 )
             }
             LogRecord::Blob { table, total_bytes, offset, bytes, .. } => {
-                let step = Step { table: *table, total_bytes: *total_bytes, offset: *offset, bytes };
+                let piece = LargePiece { table: *table, total_bytes: *total_bytes, offset: *offset, bytes };
                 let table = self.table(core, *table)?;
-                self.unless_quarantined(core, txn, &table, &placeholder_piece(&step), |slot, writer| {
+                self.unless_quarantined(core, txn, &table, &placeholder_piece(&piece), |slot, writer| {
                     let owner = table.blob_owner();
                     core.make_room(Need::New, large::PAGES_NEEDED_PER_STEP)?;
-                    large::write_step(core, slot, &mut writer.unclaimed, owner, &step, &mut writer.buffers)
+                    large::write_step(core, slot, &mut writer.unclaimed, owner, &piece, &mut writer.buffers)
                 })
             }
             _ => Err(Error::corrupt("log", "a record of another kind among row operations")),
@@ -127,8 +128,8 @@ fn placeholder_row(op: RowOp, table: TableId) -> UndoBody<'static> {
     UndoBody::Row(UndoRow { op, table, old_key, new_key, old, marked, freed, entries: Vec::new() })
 }
 
-fn placeholder_piece(step: &Step<'_>) -> UndoBody<'static> {
-    let &Step { table, total_bytes, offset, bytes } = step;
+fn placeholder_piece(piece: &LargePiece<'_>) -> UndoBody<'static> {
+    let &LargePiece { table, total_bytes, offset, bytes } = piece;
     let end = offset + bytes.len() as u64;
     UndoBody::Blob(UndoBlob {
         table,

@@ -18,7 +18,7 @@ use crate::checkpoint::{CheckpointParts, Checkpointer};
 use crate::durable::Durable;
 use crate::format::image::Compression;
 use crate::format::location::MapEntry;
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
 use crate::log::{replay, Log, LogSetup};
 use crate::memory::{MemoryBudget, MemoryUse};
@@ -26,15 +26,15 @@ use crate::page_map::{MapStore, Opened};
 use crate::pool::{self, Pool};
 use crate::segment::Segments;
 use crate::sort::{SortMemory, TempFiles};
-use crate::table::catalog::Catalog;
-use crate::table::core::{Core, Counters};
-use crate::table::deadlocks::Deadlocks;
-use crate::table::prepared::Prepared;
-use crate::table::purge::Purge;
-use crate::table::shadow;
-use crate::table::standing::Standings;
-use crate::table::unfinished::Unfinished;
-use crate::table::unique_keys::UniqueKeys;
+use crate::table::definitions::catalog::Catalog;
+use crate::table::shared::parts::{Core, Counters};
+use crate::table::shared::deadlocks::Deadlocks;
+use crate::table::history::prepared_list::Prepared;
+use crate::table::history::purge_state::Purge;
+use crate::table::definitions::shadow;
+use crate::table::shared::purge_latch::Standings;
+use crate::table::history::unfinished_list::Unfinished;
+use crate::table::shared::unique_keys::UniqueKeys;
 use crate::txn::{Active, LockLimits, LockTable, Roster, UndoLog, UndoStart, Versions};
 use cheetah_io::{Clock, Disk};
 use parking_lot::Mutex;
@@ -235,7 +235,7 @@ fn start_log(core: &Core, log: Log) {
 /// Tells the pool how pages of the catalog and of the undo log are encoded.
 fn register_own_trees(pool: &Pool) {
     for id in [TreeId::CATALOG, TreeId::UNDO] {
-        let (shape, compression) = (RowShape::opaque(), Compression::default());
-        pool.register_tree(pool::TreeDef { id, shape, compression });
+        let (row_format, compression) = (RowFormatVersion::opaque(), Compression::default());
+        pool.register_tree(pool::TreeDef { id, row_format, compression });
     }
 }

@@ -22,7 +22,7 @@ use super::applier::{Applier, Txn};
 use crate::base::{reach, Error, Result};
 use crate::format::log_record::LogRecord;
 use crate::memory::{MemoryUse, Reservation};
-use crate::table::core::Core;
+use crate::table::shared::parts::Core;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -6,10 +6,10 @@
 //! Source    InnoDB samples whole leaves, 20 of an index, and takes the number of different keys in each; we differ
 //!           in counting few values exactly, which samples judge badly when the values are long runs.
 
-use super::Table;
 use crate::base::Result;
 use crate::format::statistics::IndexStatistics;
 use crate::format::varint;
+use crate::table::Table;
 use crate::tree::{Cursor, SeekMode};
 
 /// Entries looked at in one place: about a leaf. Indexes that have no more than all places together are walked.

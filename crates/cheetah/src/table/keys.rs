@@ -10,16 +10,16 @@
 //!       new tree has entries of the newest rows only.
 //! docs/durability.md, "Disabled indexes", has the steps and what a crash after each finds.
 
-use super::core::{Core, Need};
-use super::ddl::{self, Ddl};
-use super::handle::Table;
-use super::large;
-use super::load::{IndexBuilds, Watch};
-use super::shadow;
-use super::spec::ExpectedEntries;
-use super::stored_row::{find_values, inline_row, Value};
 use crate::base::{planted, reach, Error, Result};
 use crate::format::catalog::TableDef;
+use crate::table::definitions::ddl::{self, Ddl};
+use crate::table::definitions::handle::Table;
+use crate::table::definitions::shadow;
+use crate::table::definitions::spec::ExpectedEntries;
+use crate::table::load::{IndexBuilds, Watch};
+use crate::table::rows::large;
+use crate::table::rows::stored_row::{find_values, inline_row, Value};
+use crate::table::shared::parts::{Core, Need};
 use crate::tree::SeekMode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -157,8 +157,8 @@ fn each_row(core: &Core, table: &Table, take: &mut TakeRow<'_>, watch: &Watch<'_
         if let Some(record) = cursor.record().filter(|record| !record.is_marked()) {
             row.clear();
             let current = table.current_row(record.payload, &mut room)?;
-            find_values(table.shape(), current, &mut values)?;
-            inline_row(table.shape(), current, &values, &mut row, |locator, value| {
+            find_values(table.row_format(), current, &mut values)?;
+            inline_row(table.row_format(), current, &values, &mut row, |locator, value| {
                 large::read_value(&core.pool, table.blob_owner(), locator, value)
             })?;
             take(cursor.key(), &row)?;

@@ -1,48 +1,33 @@
-//! Tables: the catalog, row operations over all indexes of a table, large values, counters, rollback, purge.
+//! Tables: what they are, row operations over all their indexes, rollback and purge, loads and builds.
+//!
+//! | folder | holds |
+//! |---|---|
+//! | [`shared`] | what all parts of an open database share: transactions, log, room, counters |
+//! | [`definitions`] | catalog, DDL, handles, row-format versions |
+//! | [`rows`] | row operations, their locks, stored rows and large values |
+//! | [`history`] | roll back, prepared transactions, purge, older versions |
+//! | [`load`], [`build`] | trees that are filled sorted: bulk loads, indexes built under writers |
+//! | [`estimate`] | what a table of another engine would weigh |
 
-pub(crate) mod alter;
 pub(crate) mod analyze;
 pub(crate) mod build;
-pub(crate) mod catalog;
-pub(crate) mod change;
-pub(crate) mod core;
-pub(crate) mod counts;
-pub(crate) mod ddl;
-pub(crate) mod deadlocks;
+pub(crate) mod definitions;
 mod estimate;
-mod format_words;
-mod found;
-pub(crate) mod handle;
-mod interval_gc;
+pub(crate) mod history;
 pub(crate) mod keys;
-pub(crate) mod large;
 pub(crate) mod load;
-pub(crate) mod locker;
-mod numbers;
-mod plan;
-pub(crate) mod prepared;
-pub(crate) mod purge;
-pub(crate) mod rollback;
-mod row_locks;
-mod row_mtr;
-pub(crate) mod row_op;
-mod row_values;
-pub(crate) mod shadow;
-mod shapes;
-mod spec;
-pub(crate) mod standing;
-pub(crate) mod stored_row;
-pub(crate) mod unfinished;
-pub(crate) mod unique_keys;
-pub(crate) mod visible;
+pub(crate) mod rows;
+pub(crate) mod shared;
 
-pub use alter::{Alteration, AlteredIndex, BuiltIndexes, IndexFrom};
 pub use analyze::KeyEnds;
 pub use build::{BuiltEntries, EntriesOf};
+pub use definitions::alter::{Alteration, AlteredIndex, BuiltIndexes, IndexFrom};
+pub use definitions::format_words::{FormatWords, RowFormat, TableFormat};
+pub use definitions::handle::Table;
+pub use definitions::numbers::{Numbers, Reserved, Stride};
+pub use definitions::row_format_versions::NewRows;
+pub use definitions::spec::{
+    ExpectedEntries, ExpectedEntry, IndexSpec, NewRow, OldEntry, SecondaryEntry, TableSpec,
+};
 pub use estimate::{Estimate, Weight};
-pub use format_words::{FormatWords, RowFormat, TableFormat};
-pub use handle::Table;
-pub use numbers::{Numbers, Reserved, Stride};
-pub use row_values::inline_row_bytes;
-pub use shapes::NewRows;
-pub use spec::{ExpectedEntries, ExpectedEntry, IndexSpec, NewRow, OldEntry, SecondaryEntry, TableSpec};
+pub use rows::values::inline_row_bytes;

@@ -123,6 +123,8 @@ impl Tree {
         trail: &mut impl Trail,
         f: impl FnOnce(&PageRef, &PageView<'_>) -> R,
     ) -> Result<R> {
+        #[cfg(test)]
+        add(&self.stats.descents);
         let mut root = trail.restart();
         'restart: for _ in 0..RESTARTS_MAX {
             let mut page = match root.take() {

@@ -127,6 +127,22 @@ impl Tree {
         })
     }
 
+    /// As [`look`](Self::look), and leaves `path` prepared for `key`.
+    pub fn look_prepared<R>(
+        &self,
+        key: &[u8],
+        path: &mut Path,
+        f: impl FnOnce(Option<RecordRef<'_>>) -> R,
+    ) -> Result<R> {
+        self.with_prepared(key, path, |leaf| f(leaf.search(key).ok().map(|slot| leaf.record(slot))))
+    }
+
+    /// Searches that began at the root since the tree was opened.
+    #[cfg(test)]
+    pub(crate) fn descents(&self) -> u64 {
+        self.stats.descents.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
     /// As [`get`](Self::get), and leaves `path` prepared for `key`.
     pub fn get_prepared<R>(
         &self,

@@ -5,7 +5,7 @@ use super::undo_log::{start_record, UndoLog, UndoStart};
 use crate::base::{planted, Config, TableId, TreeId, TxnId, UndoPtr};
 use crate::format::image::Compression;
 use crate::format::page::content_capacity;
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::format::state::{PurgeState, State, TxnState};
 use crate::format::undo_record::{self, decode_body, UndoBlob, UndoBody, UndoFinish, UndoHead, HEAD_BYTES};
 use crate::pool::testing::Database;
@@ -57,8 +57,8 @@ struct Run {
 }
 
 fn open(db: &Database, state: &State) -> UndoLog {
-    let (shape, compression) = (RowShape::opaque(), Compression::default());
-    db.pool.register_tree(TreeDef { id: TreeId::UNDO, shape, compression });
+    let (row_format, compression) = (RowFormatVersion::opaque(), Compression::default());
+    db.pool.register_tree(TreeDef { id: TreeId::UNDO, row_format, compression });
     let start = UndoStart {
         first_page: state.undo_first_page,
         end: state.undo_end,

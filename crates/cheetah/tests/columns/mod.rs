@@ -6,8 +6,8 @@ use crate::support;
 use cheetah::base::Result;
 use cheetah::db::{Db, ExpectedEntry, Read, SeekMode, Transaction};
 use cheetah::format::catalog::IndexDef;
-use cheetah::format::row::{build_row, RowShape, RowView, VarValue, LOCATOR_BYTES};
-use cheetah::format::row_shapes::{BitRun, ShapeChange};
+use cheetah::format::row::{build_row, RowFormatVersion, RowView, VarValue, LOCATOR_BYTES};
+use cheetah::format::row_format_versions::{BitRun, FormatChange};
 use cheetah::table::{
     Alteration, AlteredIndex, IndexFrom, IndexSpec, NewRow, NewRows, OldEntry, SecondaryEntry, Table,
     TableSpec,
@@ -39,8 +39,8 @@ pub fn is_var(column: &&Column) -> bool {
     column.width == 0
 }
 
-pub fn shape(columns: &[Column]) -> RowShape {
-    RowShape {
+pub fn row_format(columns: &[Column]) -> RowFormatVersion {
+    RowFormatVersion {
         null_bytes: columns.len().div_ceil(8) as u16,
         fixed: columns.iter().filter(is_fixed).map(|column| column.width).collect(),
         var_count: columns.iter().filter(is_var).count() as u16,
@@ -67,8 +67,8 @@ pub fn stored(columns: &[Column], row: &Row, kept: &BTreeMap<u32, [u8; LOCATOR_B
 
 /// The row of a stored one, and where its large values are.
 pub fn parse(columns: &[Column], bytes: &[u8]) -> (Row, BTreeMap<u32, [u8; LOCATOR_BYTES]>) {
-    let shape = shape(columns);
-    let view = RowView::parse(&shape, bytes).unwrap();
+    let row_format = row_format(columns);
+    let view = RowView::parse(&row_format, bytes).unwrap();
     let (mut fixed, mut values) = (view.fixed(), view.values());
     let (mut row, mut external) = (Row::new(), BTreeMap::new());
     for (bit, column) in columns.iter().enumerate() {
@@ -122,13 +122,13 @@ pub fn new_rows(old: &[Column], new: &[Column], defaults: &Row) -> NewRows {
         let none = || (false, vec![0x11; column.width.into()]);
         (column.no, defaults.get(&column.no).cloned().unwrap_or_else(none))
     });
-    let change = ShapeChange {
+    let change = FormatChange {
         bits: new.iter().enumerate().filter_map(bit).collect(),
         fixed: was(is_fixed),
         vars: was(is_var),
         defaults: stored(new, &filled.collect(), &BTreeMap::new()),
     };
-    NewRows { shape: shape(new), change }
+    NewRows { row_format: row_format(new), change }
 }
 
 pub fn spec(columns: &[Column]) -> TableSpec {
@@ -136,10 +136,10 @@ pub fn spec(columns: &[Column]) -> TableSpec {
         name: name.into(),
         unique,
         max_key_bytes: 8,
-        shape: RowShape::opaque(),
+        row_format: RowFormatVersion::opaque(),
     };
     TableSpec {
-        shape: shape(columns),
+        row_format: row_format(columns),
         indexes: vec![index("PRIMARY", true), index("number", false)],
         ..support::spec("t")
     }

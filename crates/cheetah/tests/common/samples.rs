@@ -5,8 +5,8 @@ use cheetah::format::catalog::{piece_key, IndexDef, TableDef};
 use cheetah::format::image::{self, Codec, Compression, Dictionary, Encoding, Primer, Workspace};
 use cheetah::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow, RowOp};
 use cheetah::format::page::{build_content, build_page, PageBuf, PageKind, RecordFlags, RecordRef};
-use cheetah::format::row::{build_row, Locator, RowShape, VarValue};
-use cheetah::format::row_shapes::{BitRun, OlderShape, ShapeChange};
+use cheetah::format::row::{build_row, Locator, RowFormatVersion, VarValue};
+use cheetah::format::row_format_versions::{BitRun, FormatChange, OlderFormatVersion};
 use cheetah::format::state::{PurgeState, QuarantinedTable, State, TableState, TxnState, UndoPage};
 use cheetah::format::statistics::IndexStatistics;
 use cheetah::format::undo_record::{self, Before, UndoBlob, UndoBody, UndoEntry, UndoFinish, UndoRow};
@@ -16,8 +16,8 @@ pub(crate) const ADDRESS: u64 = 1 << 32 | 64;
 pub(crate) const PID: PageId = PageId(5);
 pub(crate) const TREE: TreeId = TreeId(16);
 
-pub(crate) fn shape() -> RowShape {
-    RowShape { null_bytes: 1, fixed: vec![4, 10], var_count: 2 }
+pub(crate) fn row_format() -> RowFormatVersion {
+    RowFormatVersion { null_bytes: 1, fixed: vec![4, 10], var_count: 2 }
 }
 
 pub(crate) fn row(i: u32) -> Vec<u8> {
@@ -95,17 +95,17 @@ pub(crate) fn images(codec: Codec) -> Vec<Vec<u8>> {
 
 fn image(page: &[u8], codec: Codec, dictionary: Option<&Primer>) -> Vec<u8> {
     let compression = Compression { codec, level: 1 };
-    let how = Encoding { shape: &shape(), compression, freeze_below: TxnId(0), dictionary };
+    let how = Encoding { row_format: &row_format(), compression, freeze_below: TxnId(0), dictionary };
     let mut image = Vec::new();
     Workspace::default().encode(page, PID, Epoch(3), &how, &mut image);
     image::seal(&mut image, ADDRESS);
     image
 }
 
-/// A shape as bytes.
-pub(crate) fn encoded_shape() -> Vec<u8> {
+/// A row-format version as bytes.
+pub(crate) fn encoded_format() -> Vec<u8> {
     let mut encoded = Vec::new();
-    shape().encode(&mut encoded);
+    row_format().encode(&mut encoded);
     encoded
 }
 
@@ -166,14 +166,14 @@ pub(crate) fn map_chunks() -> Vec<Vec<u8>> {
     chunks
 }
 
-/// Shapes that rows may have besides that of the samples.
-pub(crate) fn older_shapes() -> Vec<OlderShape> {
-    let newest = shape();
+/// Row-format versions that rows may have besides that of the samples.
+pub(crate) fn older_formats() -> Vec<OlderFormatVersion> {
+    let newest = row_format();
     let mut defaults = Vec::new();
     let values = vec![VarValue::inline(b"default"); newest.var_count.into()];
     build_row(&vec![0; newest.null_bytes.into()], &vec![7; newest.fixed_bytes()], &values, &mut defaults);
-    let older = |fixed: Vec<u16>, var_count: u16| OlderShape {
-        change: ShapeChange {
+    let older = |fixed: Vec<u16>, var_count: u16| OlderFormatVersion {
+        change: FormatChange {
             bits: vec![BitRun { from: 0, to: 1, count: 3 }],
             fixed: newest
                 .fixed
@@ -183,12 +183,12 @@ pub(crate) fn older_shapes() -> Vec<OlderShape> {
             vars: (0..newest.var_count).map(|no| (no < var_count).then_some(no)).collect(),
             defaults: defaults.clone(),
         },
-        shape: RowShape { null_bytes: 1, fixed, var_count },
+        row_format: RowFormatVersion { null_bytes: 1, fixed, var_count },
     };
     vec![older(vec![16, newest.fixed[0]], 1), older(vec![3], 2)]
 }
 
-/// A definition of a table, the key of a piece of one, and a definition whose rows may have several shapes.
+/// A definition of a table, the key of a piece of one, and a definition whose rows may have several row-format versions.
 pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
     let index = |tree, name: &str| IndexDef {
         name: name.into(),
@@ -196,7 +196,7 @@ pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
         disabled: tree == 17,
         number: tree - 16,
         max_key_bytes: 300,
-        shape: shape(),
+        row_format: row_format(),
         tree: TreeId(tree),
         root: PageId(u64::from(tree) << 20),
     };
@@ -211,12 +211,12 @@ pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
         changes: 4,
         next_number: 9,
         indexes: vec![index(16, "PRIMARY"), index(17, "second")],
-        older_shapes: Vec::new(),
+        older_formats: Vec::new(),
     };
-    let (mut row, mut with_shapes) = (Vec::new(), Vec::new());
+    let (mut row, mut with_formats) = (Vec::new(), Vec::new());
     def.encode(&mut row);
-    TableDef { older_shapes: older_shapes(), ..def }.encode(&mut with_shapes);
-    vec![row, piece_key(TableId(7), 1).to_vec(), with_shapes]
+    TableDef { older_formats: older_formats(), ..def }.encode(&mut with_formats);
+    vec![row, piece_key(TableId(7), 1).to_vec(), with_formats]
 }
 
 /// States of epochs.

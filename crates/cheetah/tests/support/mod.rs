@@ -1,4 +1,4 @@
-//! What the tests of the whole engine share: an environment, tables of one shape, and rows for them.
+//! What the tests of the whole engine share: an environment, tables of one row-format version, and rows for them.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
 
@@ -11,7 +11,7 @@ pub mod workload;
 use cheetah::base::{Config, Result};
 use cheetah::db::{Db, Env, ExpectedEntry, Read, SeekMode, Transaction};
 use cheetah::format::image::{Codec, Compression};
-use cheetah::format::row::RowShape;
+use cheetah::format::row::RowFormatVersion;
 use cheetah::format::varint;
 use cheetah::table::{IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
 use cheetah_io::sim::{SimClock, SimDisk};
@@ -47,11 +47,11 @@ pub fn spec(name: &str) -> TableSpec {
         name: name.into(),
         unique,
         max_key_bytes,
-        shape: RowShape::opaque(),
+        row_format: RowFormatVersion::opaque(),
     };
     TableSpec {
         name: name.into(),
-        shape: RowShape { null_bytes: 0, fixed: vec![8], var_count: 2 },
+        row_format: RowFormatVersion { null_bytes: 0, fixed: vec![8], var_count: 2 },
         indexes: vec![index("PRIMARY", true, 8), index("name", false, 24), index("number", true, 8)],
         compression: Compression { codec: Codec::Zstd, level: 1 },
         hidden_key: false,

@@ -4,16 +4,16 @@ use super::compression::{compress, Codec, Compression};
 use super::dictionary::{Primer, NAME_BYTES};
 use super::header::{ImageHeader, HEADER_BYTES};
 use super::workspace::Workspace;
-use super::{max_raw_bytes, transpose, usable_shape, ALIGN_BYTES};
+use super::{max_raw_bytes, transpose, usable_format, ALIGN_BYTES};
 use crate::base::{Epoch, PageId, TxnId};
 use crate::format::page::PageView;
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 
 /// How to encode a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoding<'a> {
     /// The columns of the rows in its leaf; rows that are different are stored all the same.
-    pub shape: &'a RowShape,
+    pub row_format: &'a RowFormatVersion,
     /// How to compress it.
     pub compression: Compression,
     /// Records of transactions below this lose their version: everybody sees them.
@@ -33,7 +33,7 @@ impl Workspace {
         how: &Encoding<'_>,
         image: &mut Vec<u8>,
     ) {
-        self.regroup(page, how.shape, how.freeze_below);
+        self.regroup(page, how.row_format, how.freeze_below);
         let Self { raw, contexts } = self;
         let view = PageView::new(page);
         let dictionary = how.dictionary.filter(|_| Primer::serves(view.kind()));
@@ -62,8 +62,8 @@ impl Workspace {
     }
 
     /// The content of a page before compression, as [`encode`](Self::encode) makes it.
-    pub fn content(&mut self, page: &[u8], shape: &RowShape, freeze_below: TxnId) -> &[u8] {
-        self.regroup(page, shape, freeze_below);
+    pub fn content(&mut self, page: &[u8], row_format: &RowFormatVersion, freeze_below: TxnId) -> &[u8] {
+        self.regroup(page, row_format, freeze_below);
         &self.raw
     }
 
@@ -80,14 +80,14 @@ impl Workspace {
         (HEADER_BYTES + name_bytes + payload.len()).next_multiple_of(ALIGN_BYTES)
     }
 
-    fn regroup(&mut self, page: &[u8], shape: &RowShape, freeze_below: TxnId) {
+    fn regroup(&mut self, page: &[u8], row_format: &RowFormatVersion, freeze_below: TxnId) {
         let raw = &mut self.raw;
         raw.clear();
         let view = PageView::new(page);
         if view.kind().is_tree() {
-            let encoded = if view.is_leaf() { usable_shape(shape, page.len()) } else { None };
-            let shape = encoded.as_deref().map(|encoded| (shape, encoded));
-            transpose::tree_page(view, shape, freeze_below, raw);
+            let encoded = if view.is_leaf() { usable_format(row_format, page.len()) } else { None };
+            let row_format = encoded.as_deref().map(|encoded| (row_format, encoded));
+            transpose::tree_page(view, row_format, freeze_below, raw);
         } else {
             transpose::content_page(view, raw);
         }

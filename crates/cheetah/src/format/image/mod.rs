@@ -21,7 +21,7 @@ pub use encode::Encoding;
 pub use header::{glance, is_intact, seal, ImageHeader, FORMAT_VERSION, HEADER_BYTES};
 pub use workspace::Workspace;
 
-use super::row::RowShape;
+use super::row::RowFormatVersion;
 
 /// Images are multiples of this.
 pub const ALIGN_BYTES: usize = 64;
@@ -32,14 +32,14 @@ pub const fn max_image_bytes(page_bytes: usize) -> usize {
 }
 
 /// The longest content of an image before compression. A record takes less than in its page, where it has a slot
-/// too; fences and header fields likewise; a shape longer than an eighth of the page is left out.
+/// too; fences and header fields likewise; a row-format version longer than an eighth of the page is left out.
 const fn max_raw_bytes(page_bytes: usize) -> usize {
     page_bytes + page_bytes / 8
 }
 
-/// The encoded shape, if it is short enough to be worth its place in an image.
-fn usable_shape(shape: &RowShape, page_bytes: usize) -> Option<Vec<u8>> {
+/// The encoded row-format version, if it is short enough to be worth its place in an image.
+fn usable_format(row_format: &RowFormatVersion, page_bytes: usize) -> Option<Vec<u8>> {
     let mut encoded = Vec::new();
-    shape.encode(&mut encoded);
-    (!shape.is_opaque() && encoded.len() <= page_bytes / 8).then_some(encoded)
+    row_format.encode(&mut encoded);
+    (!row_format.is_opaque() && encoded.len() <= page_bytes / 8).then_some(encoded)
 }

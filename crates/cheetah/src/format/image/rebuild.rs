@@ -11,7 +11,7 @@ use crate::format::page::{
     build_content, build_page, Outline, PageKind, RecordFlags, HEADER_BYTES, PAGE_BYTES_MAX, SLOT_BYTES,
     VERSION_BYTES,
 };
-use crate::format::row::{split_length, RowShape, LOCATOR_BYTES};
+use crate::format::row::{split_length, RowFormatVersion, LOCATOR_BYTES};
 use crate::format::varint;
 
 type Parsed<T> = Result<T, Defect>;
@@ -211,9 +211,9 @@ impl<'a> Payloads<'a> {
     }
 }
 
-/// Rows of one shape, column by column.
+/// Rows of one row-format version, column by column.
 struct Rows<'a> {
-    shape: RowShape,
+    row_format: RowFormatVersion,
     nulls: &'a [u8],
     fixed: &'a [u8],
     /// Encoded lengths of all values, column by column.
@@ -225,15 +225,15 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn parse(reader: &mut Reader<'a>, count: usize) -> Parsed<Self> {
-        let shape = RowShape::decode(reader)?;
-        let nulls = reader.take(usize::from(shape.null_bytes) * count)?;
-        let fixed = reader.take(shape.fixed_bytes() * count)?;
-        let values_count = count * usize::from(shape.var_count);
+        let row_format = RowFormatVersion::decode(reader)?;
+        let nulls = reader.take(usize::from(row_format.null_bytes) * count)?;
+        let fixed = reader.take(row_format.fixed_bytes() * count)?;
+        let values_count = count * usize::from(row_format.var_count);
         ensure(values_count <= reader.rest().len(), "fewer lengths than values")?;
         let mut value_lengths = Vec::with_capacity(values_count);
-        let mut lengths = vec![usize::from(shape.null_bytes) + shape.fixed_bytes(); count];
+        let mut lengths = vec![usize::from(row_format.null_bytes) + row_format.fixed_bytes(); count];
         let mut total = 0;
-        for _ in 0..shape.var_count {
+        for _ in 0..row_format.var_count {
             for length in &mut lengths {
                 let encoded = reader.length(2 * PAGE_BYTES_MAX)? as u64;
                 let (bytes, external) = split_length(encoded);
@@ -244,15 +244,15 @@ impl<'a> Rows<'a> {
                 value_lengths.push(encoded as u32);
             }
         }
-        Ok(Self { shape, nulls, fixed, value_lengths, values: reader.take(total)?, lengths })
+        Ok(Self { row_format, nulls, fixed, value_lengths, values: reader.take(total)?, lengths })
     }
 
     fn spread(&self, starts: &[u32], page: &mut [u8]) {
-        let nulls_width = usize::from(self.shape.null_bytes);
+        let nulls_width = usize::from(self.row_format.null_bytes);
         scatter_planes(self.nulls, nulls_width, starts, 0, page);
         let mut rest = self.fixed;
         let mut at = nulls_width;
-        for &width in &self.shape.fixed {
+        for &width in &self.row_format.fixed {
             let width = usize::from(width);
             let (column, after) = rest.split_at(width * starts.len());
             if width <= PLANES_MAX {

@@ -12,8 +12,8 @@ const PID: PageId = PageId(77);
 const TREE: TreeId = TreeId(9);
 const ADDRESS: u64 = 5 << 32 | 4096;
 
-fn shape() -> RowShape {
-    RowShape { null_bytes: 1, fixed: vec![1, 2, 3, 4, 8, 12], var_count: 3 }
+fn row_format() -> RowFormatVersion {
+    RowFormatVersion { null_bytes: 1, fixed: vec![1, 2, 3, 4, 8, 12], var_count: 3 }
 }
 
 fn row(rng: &mut Rng) -> Vec<u8> {
@@ -134,14 +134,14 @@ fn any_page(rng: &mut Rng) -> PageBuf {
 
 /// The sealed image of `page` and what the map would say of it.
 fn image_of(rng: &mut Rng, page: &[u8], freeze_below: TxnId) -> (Vec<u8>, ImageRef) {
-    let shape = if rng.chance(0.8) { shape() } else { RowShape::opaque() };
+    let row_format = if rng.chance(0.8) { row_format() } else { RowFormatVersion::opaque() };
     let compression = Compression { codec: CODECS[rng.below(3) as usize], level: 1 };
     let mut image = b"left from before".to_vec();
     Workspace::default().encode(
         page,
         PID,
         Epoch(3),
-        &Encoding { shape: &shape, compression, freeze_below, dictionary: None },
+        &Encoding { row_format: &row_format, compression, freeze_below, dictionary: None },
         &mut image,
     );
     assert!(image.len() <= max_image_bytes(page.len()));

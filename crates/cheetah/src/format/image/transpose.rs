@@ -4,7 +4,7 @@ use super::columns::{best_delta_width, number, put_planes, DELTA_MAX, KEY_PLANES
 use crate::base::{TxnId, UndoPtr};
 use crate::format::bytes::{put_prefixed, u48_bytes, Reader};
 use crate::format::page::{PageView, RecordRef};
-use crate::format::row::{RowShape, RowView, VarValues};
+use crate::format::row::{RowFormatVersion, RowView, VarValues};
 use crate::format::varint;
 
 pub(super) const FLAG_DEAD: u8 = 1;
@@ -28,10 +28,10 @@ pub(super) fn content_page(page: PageView<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(page.content());
 }
 
-/// Appends the content of a leaf or inner page. `shape` comes with its encoding.
+/// Appends the content of a leaf or inner page. `row_format` comes with its encoding.
 pub(super) fn tree_page(
     page: PageView<'_>,
-    shape: Option<(&RowShape, &[u8])>,
+    row_format: Option<(&RowFormatVersion, &[u8])>,
     freeze_below: TxnId,
     out: &mut Vec<u8>,
 ) {
@@ -49,7 +49,8 @@ pub(super) fn tree_page(
     put_keys(&keys, out);
     put_flags(&records, out);
     put_versions(&records, freeze_below, out);
-    let rows = shape.and_then(|(shape, encoded)| Some((Rows::parse(shape, &records)?, encoded)));
+    let rows =
+        row_format.and_then(|(row_format, encoded)| Some((Rows::parse(row_format, &records)?, encoded)));
     match rows {
         Some((rows, encoded)) => rows.put(encoded, out),
         None => put_opaque(&records, out),
@@ -147,25 +148,25 @@ fn common_width(mut lengths: impl Iterator<Item = usize>) -> Option<usize> {
     lengths.all(|length| length == first).then_some(first)
 }
 
-/// Payloads that are all rows of one shape.
+/// Payloads that are all rows of one row-format version.
 struct Rows<'a> {
-    shape: &'a RowShape,
+    row_format: &'a RowFormatVersion,
     rows: Vec<RowView<'a>>,
 }
 
 impl<'a> Rows<'a> {
-    /// `None` if one of them is no row of this shape.
-    fn parse(shape: &'a RowShape, records: &[RecordRef<'a>]) -> Option<Self> {
-        let rows = records.iter().map(|record| RowView::parse(shape, record.payload));
-        Some(Self { shape, rows: rows.collect::<Result<_, _>>().ok()? })
+    /// `None` if one of them is no row of this row-format version.
+    fn parse(row_format: &'a RowFormatVersion, records: &[RecordRef<'a>]) -> Option<Self> {
+        let rows = records.iter().map(|record| RowView::parse(row_format, record.payload));
+        Some(Self { row_format, rows: rows.collect::<Result<_, _>>().ok()? })
     }
 
-    fn put(&self, encoded_shape: &[u8], out: &mut Vec<u8>) {
+    fn put(&self, encoded_format: &[u8], out: &mut Vec<u8>) {
         out.push(PAYLOADS_ROWS);
-        out.extend_from_slice(encoded_shape);
-        put_planes(out, self.shape.null_bytes.into(), self.rows.iter().map(RowView::nulls));
+        out.extend_from_slice(encoded_format);
+        put_planes(out, self.row_format.null_bytes.into(), self.rows.iter().map(RowView::nulls));
         let mut at = 0;
-        for &width in &self.shape.fixed {
+        for &width in &self.row_format.fixed {
             self.put_fixed(at, width.into(), out);
             at += usize::from(width);
         }
@@ -184,7 +185,7 @@ impl<'a> Rows<'a> {
 
     fn put_lengths(&self, out: &mut Vec<u8>) {
         let mut lengths: Vec<Reader<'_>> = self.rows.iter().map(|row| Reader::new(row.lengths())).collect();
-        for _ in 0..self.shape.var_count {
+        for _ in 0..self.row_format.var_count {
             for length in &mut lengths {
                 varint::put(out, length.varint().expect("the row has been parsed"));
             }
@@ -193,7 +194,7 @@ impl<'a> Rows<'a> {
 
     fn put_values(&self, out: &mut Vec<u8>) {
         let mut values: Vec<VarValues<'_>> = self.rows.iter().map(RowView::values).collect();
-        for _ in 0..self.shape.var_count {
+        for _ in 0..self.row_format.var_count {
             for value in values.iter_mut().filter_map(Iterator::next) {
                 out.extend_from_slice(value.bytes);
             }

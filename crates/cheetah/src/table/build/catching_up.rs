@@ -2,9 +2,6 @@
 //!
 //! Blocking  Reads the undo log and rows, and writes pages; asks the caller now and then whether to stop.
 
-use super::super::core::{Core, Need};
-use super::super::load::{refuse, Watch};
-use super::super::visible::read_row;
 use super::{open_view, push, shares, unknown, Build, BuiltEntries, EntriesOf, Since};
 use crate::base::{planted, reach, Error, Result};
 use crate::format::log_record::RowOp;
@@ -12,6 +9,9 @@ use crate::format::page::RecordRef;
 use crate::format::undo_record::{decode_body, UndoBody};
 use crate::format::varint;
 use crate::sort::Sorter;
+use crate::table::history::visible::read_row;
+use crate::table::load::{refuse, Watch};
+use crate::table::shared::parts::{Core, Need};
 use crate::tree::{Changed, Path, Removed, SeekMode, Tree};
 use crate::txn::ReadView;
 use std::sync::Arc;

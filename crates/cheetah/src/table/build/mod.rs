@@ -21,16 +21,16 @@
 
 mod catching_up;
 
-use super::alter::BuiltIndexes;
-use super::core::{Core, Need};
-use super::handle::{class_of, Table};
-use super::large;
-use super::load::{build_indexes, Built, Refused, Watch};
-use super::spec::IndexSpec;
-use super::stored_row::{find_values, inline_row, Value};
 use crate::base::{planted, Error, Result, TxnId, UndoPtr};
 use crate::format::varint;
 use crate::sort::{Filling, Share, Sorter};
+use crate::table::definitions::alter::BuiltIndexes;
+use crate::table::definitions::handle::{class_of, Table};
+use crate::table::definitions::spec::IndexSpec;
+use crate::table::load::{build_indexes, Built, Refused, Watch};
+use crate::table::rows::large;
+use crate::table::rows::stored_row::{find_values, inline_row, Value};
+use crate::table::shared::parts::{Core, Need};
 use crate::txn::ReadView;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -62,7 +62,7 @@ pub(crate) struct BuiltEntry<'a> {
 }
 
 impl BuiltEntries {
-    /// Adds an entry of the new index `index_no`, from 1; otherwise as [`SecondaryEntry`](super::SecondaryEntry).
+    /// Adds an entry of the new index `index_no`, from 1; otherwise as [`SecondaryEntry`](crate::table::SecondaryEntry).
     pub fn add(&mut self, index_no: usize, key: &[u8], payload: &[u8], check_unique: bool) {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(key);
@@ -218,9 +218,9 @@ impl Build {
         if !*with_values {
             return entries_of(key, stored, entries);
         }
-        find_values(table.shape(), stored, values)?;
+        find_values(table.row_format(), stored, values)?;
         row.clear();
-        inline_row(table.shape(), stored, values, row, |locator, value| {
+        inline_row(table.row_format(), stored, values, row, |locator, value| {
             let mut bytes = Vec::new();
             large::read_value(&core.pool, table.blob_owner(), locator, &mut bytes)?;
             value.extend_from_slice(&bytes);

@@ -15,13 +15,6 @@ mod beside;
 mod run;
 mod scales;
 
-use super::core::Core;
-use super::ddl::definition;
-use super::format_words::offered;
-use super::handle::{class_of, stored_key_bytes_max};
-use super::large::page_capacity;
-use super::spec::TableSpec;
-use super::stored_row::{choose_moves, find_values, rebuild, Value};
 use crate::base::{Error, PageId, Result};
 use crate::format::catalog::TableDef;
 use crate::format::image::Compression;
@@ -29,6 +22,13 @@ use crate::format::page::max_payload_bytes;
 use crate::format::row::{Locator, LOCATOR_BYTES};
 use crate::format::varint;
 use crate::pool::PageClass;
+use crate::table::definitions::ddl::definition;
+use crate::table::definitions::format_words::offered;
+use crate::table::definitions::handle::{class_of, stored_key_bytes_max};
+use crate::table::definitions::spec::TableSpec;
+use crate::table::rows::large::page_capacity;
+use crate::table::rows::stored_row::{choose_moves, find_values, rebuild, Value};
+use crate::table::shared::parts::Core;
 use run::{IndexSample, Total};
 use scales::Scales;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl Estimate {
         for (index_no, index) in def.indexes.iter().enumerate() {
             let key_bytes_max = stored_key_bytes_max(&def, index_no);
             let class = class_of(&core.pool, key_bytes_max)?;
-            indexes.push(IndexSample::new(class.bytes(page_bytes), key_bytes_max, index.shape.clone()));
+            indexes.push(IndexSample::new(class.bytes(page_bytes), key_bytes_max, index.row_format.clone()));
         }
         let scales = Scales::new(
             Arc::clone(&core.clock),
@@ -180,8 +180,10 @@ impl Estimate {
     /// Leaves the stored row in `self.row`; returns what the large values that move out of it weigh, with each density, and how many pages they have.
     fn build_row(&mut self, row: &[u8]) -> Result<(Vec<f64>, u64)> {
         let Self { core, def, scales, indexes, values, row: stored, rows } = self;
-        let shape = def.indexes.first().map(|index| &index.shape);
-        let (Some(shape), Some(clustered)) = (shape, indexes.first_mut()) else { return Ok((Vec::new(), 0)) };
+        let row_format = def.indexes.first().map(|index| &index.row_format);
+        let (Some(row_format), Some(clustered)) = (row_format, indexes.first_mut()) else {
+            return Ok((Vec::new(), 0));
+        };
         let key_bytes_max = stored_key_bytes_max(def, 0);
         let page_bytes = class_of(&core.pool, key_bytes_max)?.bytes(core.pool.page_bytes());
         let bytes_max = max_payload_bytes(page_bytes, key_bytes_max);
@@ -192,8 +194,8 @@ impl Estimate {
             return Ok((large, 0));
         }
         let mut pages = 0;
-        find_values(shape, row, values)?;
-        choose_moves(shape, row, values, bytes_max)?;
+        find_values(row_format, row, values)?;
+        choose_moves(row_format, row, values, bytes_max)?;
         for value in values.iter().filter(|value| value.moves) {
             let bytes = row.get(value.at.clone()).unwrap_or_default();
             let pieces: Vec<_> = bytes.chunks(page_capacity(&core.pool, PageClass::Large)).collect();
@@ -216,7 +218,7 @@ impl Estimate {
             |value: &Value| Locator { value_bytes: value.at.len() as u64, first_page: PageId(*rows) };
         let locators: Vec<_> = values.iter().map(|value| locator(value).encode()).collect();
         let missing = || Error::corrupt("large values of a row", "a value that was not weighed");
-        rebuild(shape, row, values, stored, |no, _| {
+        rebuild(row_format, row, values, stored, |no, _| {
             locators.get(no).map(<[u8; LOCATOR_BYTES]>::as_slice).ok_or_else(missing)
         })?;
         Ok((large, pages))

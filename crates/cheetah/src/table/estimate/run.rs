@@ -9,7 +9,7 @@ use super::scales::{Scales, TREE};
 use crate::base::{Error, PageId, Result};
 use crate::format::image::{ALIGN_BYTES, HEADER_BYTES};
 use crate::format::page::{max_payload_bytes, PageBuf, PageView, RecordRef};
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::tree::{fill_target, Fences, Packing};
 
 /// Leaf pages of a run, unless it is one over the whole of a small index: many places tell more than many pages of one.
@@ -28,7 +28,7 @@ const IMAGE_OVERHEAD_BYTES: f64 = (HEADER_BYTES + ALIGN_BYTES / 2) as f64;
 pub(super) struct IndexSample {
     page: PageBuf,
     key_bytes_max: usize,
-    shape: RowShape,
+    row_format: RowFormatVersion,
     run: Option<Run>,
     ended: Vec<Ended>,
     /// The lower fences of the leaf pages that were made.
@@ -76,12 +76,12 @@ pub(super) struct Total {
 }
 
 impl IndexSample {
-    /// Of an index with leaf pages of that size, keys of at most `key_bytes_max`, and rows of that shape.
-    pub(super) fn new(page_bytes: usize, key_bytes_max: usize, shape: RowShape) -> Self {
+    /// Of an index with leaf pages of that size, keys of at most `key_bytes_max`, and rows of that row-format version.
+    pub(super) fn new(page_bytes: usize, key_bytes_max: usize, row_format: RowFormatVersion) -> Self {
         Self {
             page: PageBuf::new(page_bytes),
             key_bytes_max,
-            shape,
+            row_format,
             run: None,
             ended: Vec::new(),
             fences: Vec::new(),
@@ -191,7 +191,7 @@ impl IndexSample {
         run.leaf_rows += count as u64;
         self.leaf_rows += count as u64;
         self.leaf_pages += 1.0;
-        scales.weigh(&self.page, &self.shape, 1.0, &mut run.leaves, self.sample.leaves());
+        scales.weigh(&self.page, &self.row_format, 1.0, &mut run.leaves, self.sample.leaves());
     }
 
     /// Weighs the page that is not full; in the middle of an index it would go on, so the overhead of an image counts as far as it is filled. It has no upper fence, and so a shorter prefix: it may be two pages.
@@ -205,7 +205,7 @@ impl IndexSample {
         self.fences.push(run.packing.low().to_vec());
         run.leaf_rows += run.packing.count() as u64;
         self.leaf_rows += run.packing.count() as u64;
-        scales.weigh(&self.page, &self.shape, 1.0, &mut run.leaves, self.sample.leaves());
+        scales.weigh(&self.page, &self.row_format, 1.0, &mut run.leaves, self.sample.leaves());
         let used = PageView::new(&self.page).used_bytes() as f64 / fill_target(self.page.len()) as f64;
         self.leaf_pages += used.min(1.0);
         if !run.at_end {
@@ -274,12 +274,12 @@ impl IndexSample {
                 let fences = Fences { low: packing.low(), high: Some(&high), right: PageId(2) };
                 packing.write(&mut self.page, TREE, 1, count, &fences);
                 packing = packing.rest(count, high);
-                bytes += scales.image_bytes(&self.page, &self.shape, no) as f64;
+                bytes += scales.image_bytes(&self.page, &self.row_format, no) as f64;
             }
         }
         let fences = Fences { low: packing.low(), high: None, right: PageId::NONE };
         packing.write(&mut self.page, TREE, 1, packing.count(), &fences);
-        bytes + scales.image_bytes(&self.page, &self.shape, no) as f64
+        bytes + scales.image_bytes(&self.page, &self.row_format, no) as f64
     }
 }
 

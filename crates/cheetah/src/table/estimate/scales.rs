@@ -4,7 +4,7 @@ use super::beside::Sort;
 use crate::base::{Epoch, PageId, TreeId, TxnId};
 use crate::format::image::{seal, Compression, Encoding, Primer, Workspace, ALIGN_BYTES};
 use crate::format::page::{build_content, PageBuf, PageKind};
-use crate::format::row::RowShape;
+use crate::format::row::RowFormatVersion;
 use crate::format::{ImageRef, Location};
 use cheetah_io::time::Clock;
 use std::sync::Arc;
@@ -74,15 +74,16 @@ impl Scales {
     pub(super) fn weigh(
         &mut self,
         page: &[u8],
-        shape: &RowShape,
+        row_format: &RowFormatVersion,
         times: f64,
         sums: &mut [f64],
         sample: &mut Sort,
     ) {
         self.pages += 1;
-        let bytes: Vec<_> = (0..self.densities.len()).map(|no| self.image_bytes(page, shape, no)).collect();
+        let bytes: Vec<_> =
+            (0..self.densities.len()).map(|no| self.image_bytes(page, row_format, no)).collect();
         sums.iter_mut().zip(&bytes).for_each(|(sum, bytes)| *sum += *bytes as f64 * times);
-        sample.keep(|| self.workspace.content(page, shape, TxnId(0)).to_vec(), &bytes);
+        sample.keep(|| self.workspace.content(page, row_format, TxnId(0)).to_vec(), &bytes);
     }
 
     /// As [`weigh`](Self::weigh), for a page of `page_bytes` with a piece of a large value.
@@ -98,14 +99,18 @@ impl Scales {
         page.resize(page_bytes);
         let written = build_content(&mut page, PageKind::Blob, TREE, PageId::NONE, 0).append_content(piece);
         debug_assert!(written.is_ok(), "a piece is cut to the size of its page");
-        self.weigh(&page, &RowShape::opaque(), times, sums, sample);
+        self.weigh(&page, &RowFormatVersion::opaque(), times, sums, sample);
         self.content = page;
     }
 
     /// Bytes of the image of a page with one density.
-    pub(super) fn image_bytes(&mut self, page: &[u8], shape: &RowShape, no: usize) -> usize {
-        let how =
-            Encoding { shape, compression: self.densities[no], freeze_below: TxnId(0), dictionary: None };
+    pub(super) fn image_bytes(&mut self, page: &[u8], row_format: &RowFormatVersion, no: usize) -> usize {
+        let how = Encoding {
+            row_format,
+            compression: self.densities[no],
+            freeze_below: TxnId(0),
+            dictionary: None,
+        };
         let start = self.clock.now_ns();
         self.workspace.encode(page, PAGE, Epoch(1), &how, &mut self.image);
         let encoded = self.clock.now_ns();

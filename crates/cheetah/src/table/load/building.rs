@@ -1,11 +1,5 @@
 //! The new trees of a load, while its rows come.
 
-use super::super::core::{Core, Need};
-use super::super::handle::Table;
-use super::super::large;
-use super::super::row_values::row_bytes_max;
-use super::super::spec::{NewRow, SecondaryEntry};
-use super::super::stored_row::{choose_moves, find_values, rebuild, Value};
 use super::{refuse, Refused};
 use crate::base::{Error, Result};
 use crate::format::page::RecordRef;
@@ -13,6 +7,12 @@ use crate::format::row::LOCATOR_BYTES;
 use crate::format::varint;
 use crate::pool::LentTree;
 use crate::sort::{Share, Sorter};
+use crate::table::definitions::handle::Table;
+use crate::table::definitions::spec::{NewRow, SecondaryEntry};
+use crate::table::rows::large;
+use crate::table::rows::stored_row::{choose_moves, find_values, rebuild, Value};
+use crate::table::rows::values::row_bytes_max;
+use crate::table::shared::parts::{Core, Need};
 use crate::tree::{Builder, Changed};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -122,14 +122,14 @@ impl Building {
     /// Builds the stored row, writing its large values: they belong to the new clustered tree.
     fn build_row(&mut self, core: &Core, row: &[u8]) -> Result<()> {
         let Self { table, values, row: stored, .. } = self;
-        let (shape, bytes_max) = (table.shape(), row_bytes_max(table));
+        let (row_format, bytes_max) = (table.row_format(), row_bytes_max(table));
         stored.clear();
         if row.len() <= bytes_max {
             stored.extend_from_slice(row);
             return Ok(());
         }
-        find_values(shape, row, values)?;
-        choose_moves(shape, row, values, bytes_max)?;
+        find_values(row_format, row, values)?;
+        choose_moves(row_format, row, values, bytes_max)?;
         let mut locators = Vec::with_capacity(values.len());
         for value in values.iter() {
             let bytes = row.get(value.at.clone()).unwrap_or_default();
@@ -139,7 +139,7 @@ impl Building {
             });
         }
         let missing = || Error::corrupt("large values of a row", "a value that was not written");
-        rebuild(shape, row, values, stored, |no, _| {
+        rebuild(row_format, row, values, stored, |no, _| {
             locators.get(no).map(<[u8; LOCATOR_BYTES]>::as_slice).ok_or_else(missing)
         })
     }

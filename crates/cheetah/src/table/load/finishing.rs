@@ -1,7 +1,5 @@
 //! The end of a load: sorted rows and entries become trees.
 
-use super::super::core::{Core, Need};
-use super::super::handle::Table;
 use super::building::{Building, Clustered};
 use super::index_trees::{build_indexes, Built};
 use super::{damaged, refuse, Records, Refused, Watch};
@@ -9,6 +7,8 @@ use crate::base::{reach, Error, Result};
 use crate::format::page::RecordRef;
 use crate::format::varint;
 use crate::sort::Sorter;
+use crate::table::definitions::handle::Table;
+use crate::table::shared::parts::{Core, Need};
 use crate::tree::{Changed, Path};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;

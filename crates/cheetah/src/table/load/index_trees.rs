@@ -5,14 +5,14 @@
 //!       So who has failed stops those behind, and not those before.
 //!   L7  Threads that help end before the call does. Only the caller's own asks its `watch`.
 
-use super::super::core::Core;
-use super::super::handle::Table;
-use super::super::visible::read_row;
 use super::{damaged, refuse, Records, Refused, Watch};
 use crate::base::{statement_threads, Error, Result};
 use crate::format::page::RecordRef;
 use crate::format::varint;
 use crate::sort::{Merge, Sorter};
+use crate::table::definitions::handle::Table;
+use crate::table::history::visible::read_row;
+use crate::table::shared::parts::Core;
 use crate::tree::Changed;
 use crate::txn::ReadView;
 use parking_lot::{Condvar, Mutex};

@@ -1,9 +1,9 @@
 //! The first rows of a load, as they came.
 
-use super::super::spec::{NewRow, SecondaryEntry};
 use crate::base::Result;
 use crate::format::varint;
 use crate::sort::Share;
+use crate::table::definitions::spec::{NewRow, SecondaryEntry};
 use std::ops::Range;
 
 /// Bytes of rows that are kept, less where that is more than a part of the memory to sort in.

@@ -20,14 +20,15 @@ mod finishing;
 mod index_trees;
 mod kept;
 
-use super::core::{Core, Counters};
-use super::handle::Table;
-use super::row_op::check_limits;
-use super::spec::NewRow;
-use super::stored_row::{find_values, inline_row};
-use super::{ddl, large};
 use crate::base::{planted, reach, Error, Result};
 use crate::sort::{Merge, Share};
+use crate::table::definitions::ddl;
+use crate::table::definitions::handle::Table;
+use crate::table::definitions::spec::NewRow;
+use crate::table::rows::large;
+use crate::table::rows::request::check_limits;
+use crate::table::rows::stored_row::{find_values, inline_row};
+use crate::table::shared::parts::{Core, Counters};
 use building::Building;
 pub(crate) use finishing::IndexBuilds;
 pub(in crate::table) use index_trees::{build_indexes, Built};
@@ -252,8 +253,8 @@ pub(in crate::table) fn refuse(
 ) -> Result<()> {
     let (mut values, mut row, mut room) = (Vec::new(), Vec::new(), Vec::new());
     let stored = table.current_row(stored, &mut room)?;
-    find_values(table.shape(), stored, &mut values)?;
-    inline_row(table.shape(), stored, &values, &mut row, |locator, value| {
+    find_values(table.row_format(), stored, &mut values)?;
+    inline_row(table.row_format(), stored, &values, &mut row, |locator, value| {
         let mut bytes = Vec::new();
         large::read_value(&core.pool, table.blob_owner(), locator, &mut bytes)?;
         value.extend_from_slice(&bytes);

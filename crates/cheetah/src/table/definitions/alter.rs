@@ -1,0 +1,136 @@
+//! Changing definitions of tables that keep their rows as they are: indexes come that were built before ([`crate::table::build`]), go, and change their places and
+//! names, and the caller's own bytes and what later images are compressed with change. Columns come and go too: rows stay as they are stored, and are made
+//! rows of the new definition when they are read ([`crate::table::row_formats`]).
+//!
+//! Invariants
+//!   A1  The new definitions of one call take effect together, by one log record, durable on return: a crash leaves all old ones or all new
+//!       ones.
+//!   A2  A table keeps its number, rows, counters and clustered index, and each index its number and tree: undo records and log records
+//!       of before mean what they did. What they say of an index that has been dropped is passed over.
+//!   A3  Handles from before answer `NoSuchTable`. Open transactions may have changed the table.
+//! docs/durability.md, "Changes of definitions".
+
+use super::ddl::{self, Ddl};
+use super::handle::Table;
+use super::row_format_versions::NewRows;
+use super::shadow;
+use crate::base::{Error, Result};
+use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
+use crate::format::image::Compression;
+use crate::format::row::RowFormatVersion;
+use crate::table::shared::parts::Core;
+use std::sync::Arc;
+
+/// A new definition of a table.
+#[derive(Clone, Debug)]
+pub struct Alteration {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Its indexes from now on; the first is the clustered one as before. Those that are not named go.
+    pub indexes: Vec<AlteredIndex>,
+    /// Indexes that were built for it.
+    pub built: Option<BuiltIndexes>,
+    /// Its columns from now on, if these change.
+    pub rows: Option<NewRows>,
+    /// How images of its pages are compressed from now on, if that changes; those that there are stay as they are.
+    pub compression: Option<Compression>,
+    /// The caller's own bytes.
+    pub extra: Vec<u8>,
+    /// The caller's mark of this change, see [`Table::mark`].
+    pub mark: Vec<u8>,
+}
+
+/// An index of a new definition.
+#[derive(Clone, Debug)]
+pub struct AlteredIndex {
+    /// Its name from now on.
+    pub name: String,
+    /// Where it comes from.
+    pub from: IndexFrom,
+}
+
+/// Where an index of a new definition comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IndexFrom {
+    /// The table has it at that position.
+    Kept(usize),
+    /// It has been built, as that one from 1 on.
+    Built(usize),
+}
+
+/// Indexes that are whole and durable, and are to become those of a table.
+#[derive(Clone, Debug)]
+pub struct BuiltIndexes(pub(crate) Arc<Table>);
+
+impl Table {
+    /// Whether the stored rows of the table are just what a definition with that row-format version has.
+    pub fn fits(&self, row_format: &RowFormatVersion) -> bool {
+        self.row_format() == row_format
+    }
+
+    /// What the caller has given to the last change of the definition; empty if there was none.
+    pub fn mark(&self) -> &[u8] {
+        &self.def().mark
+    }
+}
+
+/// Gives tables new definitions (A1).
+pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()> {
+    let _ddl = core.catalog.lock_ddl();
+    let mut tables = Vec::with_capacity(alterations.len());
+    for alteration in alterations {
+        let table = &alteration.table;
+        drop(table.use_it()?);
+        if !core.catalog.by_id(table.id()).is_some_and(|now| Arc::ptr_eq(&now, table)) {
+            return Err(Error::NoSuchTable(table.name()));
+        }
+        shadow::check_not_awaited(core, table)?;
+        tables.push((Arc::clone(table), definition(alteration)?));
+    }
+    ddl::change(core, Ddl::Alter(tables))
+}
+
+fn definition(alteration: &Alteration) -> Result<TableDef> {
+    let Alteration { table, indexes, built, rows, compression, extra, mark } = alteration;
+    let built = built.as_ref().map(|built| &built.0).filter(|built| built.id() == table.id());
+    if indexes.len() > INDEXES_MAX {
+        let (actual, limit) = (indexes.len() as u64, INDEXES_MAX as u64);
+        return Err(Error::Limit { what: "number of indexes", actual, limit });
+    }
+    if indexes.is_empty() {
+        return Err(Error::Limit {
+            what: "number of indexes (at least the clustered one)",
+            actual: 0,
+            limit: 1,
+        });
+    }
+    let now = match rows {
+        Some(rows) => table.definition_with(rows)?,
+        None => table.def().clone(),
+    };
+    let mut taken = Vec::new();
+    let mut defs = Vec::with_capacity(indexes.len());
+    for AlteredIndex { name, from } in indexes {
+        let is_first = *from == IndexFrom::Kept(0);
+        let of = match *from {
+            IndexFrom::Kept(index_no) => now.indexes.get(index_no),
+            IndexFrom::Built(no) => built.filter(|_| no > 0).and_then(|built| built.indexes().get(no)),
+        };
+        let of = of.filter(|_| !taken.contains(from) && is_first == taken.is_empty());
+        let (IndexFrom::Kept(no) | IndexFrom::Built(no)) = *from;
+        let (what, limit) = ("position of an index", table.indexes().len() as u64 - 1);
+        let of = of.ok_or(Error::Limit { what, actual: no as u64, limit })?;
+        taken.push(*from);
+        defs.push(IndexDef { name: name.clone(), ..of.clone() });
+    }
+    Ok(TableDef {
+        name: table.name(),
+        compression: compression.unwrap_or(now.compression),
+        extra: extra.clone(),
+        mark: mark.clone(),
+        changes: now.changes + 1,
+        next_number: built.map_or(0, |built| built.def().next_number).max(now.next_number),
+        indexes: defs,
+        ..now
+    })
+}

@@ -1,0 +1,595 @@
+//! The catalog: which tables there are, in memory and in the catalog tree.
+//!
+//! Invariants
+//!   I1  Tree and memory change inside one mini-transaction; so an epoch has both or neither of any change.
+//!   I2  A name and a number belong to one table; numbers of tables and trees are never given out twice.
+//!   I3  Trees of a dropped table are on the list of dropped trees from the drop to the end of their last page
+//!       (M10), and their pages are freed only when nobody holds a handle of the table any more. So are those of a load until they are
+//!       a table's: what a crash or an error leaves of it goes as they do.
+//! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and outside.
+
+use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
+use super::shadow_name;
+use super::spec::IndexSpec;
+use crate::base::{planted, Error, PageId, Result, TableId, TreeId, TxnId};
+use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
+use crate::format::page::{max_payload_bytes, RecordRef};
+use crate::format::row_format_versions::marked_format;
+use crate::format::state::{QuarantinedTable, State, TableState};
+use crate::pool::{self, MiniTransaction, PageClass, Pool};
+use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
+use crate::txn::{Slot, Versions};
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
+use std::sync::{Arc, Weak};
+
+/// Length of the catalog's keys.
+const KEY_BYTES: usize = 6;
+
+/// A tree of a dropped table or index, or one that is being built.
+#[derive(Debug)]
+struct Dropped {
+    tree: TreeId,
+    /// Handles that may still read its pages, or whoever builds it.
+    table: Weak<Table>,
+}
+
+#[derive(Default, Debug)]
+struct Tables {
+    by_name: BTreeMap<String, Arc<Table>>,
+    by_id: HashMap<TableId, Arc<Table>>,
+    dropped: Vec<Dropped>,
+    next_table: TableId,
+    next_tree: TreeId,
+    /// Tables that loads fill for transactions ([`super::shadow`]).
+    shadow: BTreeMap<TxnId, Vec<TableId>>,
+    /// Tables whose places others have taken with a commit of that stamp, as older snapshots may need them.
+    replaced: Vec<(u64, Arc<Table>)>,
+}
+
+/// The catalog.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    pool: Arc<Pool>,
+    tree: Arc<Tree>,
+    ddl: Mutex<()>,
+    tables: RwLock<Tables>,
+    /// How many transactions have shadow tables: most of the time none, and then no commit looks for them.
+    shadow_count: AtomicUsize,
+}
+
+impl Catalog {
+    /// The catalog of a new database.
+    pub(crate) fn create(pool: &Arc<Pool>, mtr: &MiniTransaction<'_>) -> Result<Self> {
+        let tree = Arc::new(Tree::create(pool, mtr, TreeId::CATALOG, PageClass::Base, KEY_BYTES)?);
+        let tables = Tables { next_table: TableId(1), next_tree: TreeId::FIRST_USER, ..Tables::default() };
+        Ok(Self::with(pool, tree, tables))
+    }
+
+    /// The catalog of an epoch: reads all definitions.
+    pub(crate) fn open(pool: &Arc<Pool>, state: &State) -> Result<Self> {
+        let (id, root) = (TreeId::CATALOG, state.catalog_root);
+        let def = TreeDef { id, root, class: PageClass::Base, key_bytes_max: KEY_BYTES };
+        let tree = Arc::new(Tree::open(pool, def)?);
+        let dropped = state.dropped_trees.iter().map(|&tree| Dropped { tree, table: Weak::new() });
+        let mut tables = Tables {
+            dropped: dropped.collect(),
+            next_table: state.next_table,
+            next_tree: state.next_tree,
+            ..Tables::default()
+        };
+        let counters: HashMap<_, _> = state.tables.iter().map(|table| (table.table, *table)).collect();
+        for def in read_definitions(&tree)? {
+            let counters = counters.get(&def.id).copied().unwrap_or_default();
+            register(pool, &def);
+            tables.add(Arc::new(Table::new(def.clone(), open_trees(pool, &def)?, counters)))?;
+        }
+        for QuarantinedTable { table, reason } in &state.quarantined {
+            let unknown =
+                || Error::corrupt("epoch state", format!("it fences table {table}, which is unknown"));
+            tables.by_id.get(table).ok_or_else(unknown)?.quarantine(reason.clone());
+        }
+        Ok(Self::with(pool, tree, tables))
+    }
+
+    fn with(pool: &Arc<Pool>, tree: Arc<Tree>, tables: Tables) -> Self {
+        let shadow_count = AtomicUsize::new(tables.shadow.len());
+        Self { pool: Arc::clone(pool), tree, ddl: Mutex::new(()), tables: RwLock::new(tables), shadow_count }
+    }
+
+    /// Serialises changes of the catalog; to be held from looking to having changed, taken outside mini-transactions.
+    pub(crate) fn lock_ddl(&self) -> MutexGuard<'_, ()> {
+        self.ddl.lock()
+    }
+
+    /// The table of that name.
+    pub(crate) fn by_name(&self, name: &str) -> Result<Arc<Table>> {
+        let tables = self.tables.read();
+        tables.by_name.get(name).cloned().ok_or_else(|| Error::NoSuchTable(name.to_owned()))
+    }
+
+    /// The table of that number, unless it has been dropped.
+    pub(crate) fn by_id(&self, id: TableId) -> Option<Arc<Table>> {
+        self.tables.read().by_id.get(&id).cloned()
+    }
+
+    /// Runs `f` on the table of that number and keeps it from being dropped or changed meanwhile; with `None` when it has been dropped, or is quarantined.
+    pub(crate) fn using<T>(&self, id: TableId, f: impl FnOnce(Option<&Arc<Table>>) -> T) -> T {
+        loop {
+            let Some(table) = self.by_id(id) else { return f(None) };
+            if let Ok(_usage) = table.use_it() {
+                return f(Some(&table));
+            }
+            if self.by_id(id).is_some_and(|now| Arc::ptr_eq(&now, &table)) {
+                return f(None);
+            }
+        }
+    }
+
+    /// The table of an index, and the position of the index in it.
+    pub(crate) fn by_tree(&self, tree: TreeId) -> Option<(Arc<Table>, usize)> {
+        let tables = self.tables.read();
+        let index_no = |table: &Arc<Table>| table.indexes().iter().position(|index| index.tree == tree);
+        tables.by_id.values().find_map(|table| Some((Arc::clone(table), index_no(table)?)))
+    }
+
+    /// Counts the rows of a transaction that commits with `stamp`, which is about to be published.
+    pub(crate) fn count_committed(&self, versions: &Versions, slot: &Slot, stamp: u64) {
+        slot.for_each_count(|table, difference| {
+            if let Some(table) = self.by_id(table) {
+                table.counts().add(versions, stamp, difference);
+            }
+        });
+    }
+
+    /// Everybody sees the rows that there are, but for those of `open` transactions.
+    pub(crate) fn settle_counts(&self, open: &[Arc<Slot>]) {
+        for table in self.tables.read().by_id.values() {
+            table.note_written();
+            table.settle_count(open.iter().filter_map(|slot| slot.rows_of(table.id())).sum());
+        }
+    }
+
+    /// All names, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.tables.read().by_name.keys().cloned().collect()
+    }
+
+    /// The numbers of all.
+    pub(crate) fn ids(&self) -> Vec<TableId> {
+        self.tables.read().by_id.keys().copied().collect()
+    }
+
+    /// Names of the quarantined tables, and why they are.
+    pub(crate) fn quarantined(&self) -> Vec<(String, String)> {
+        fences(&self.tables.read()).map(|(table, reason)| (table.name(), reason.into())).collect()
+    }
+
+    /// Completes a state with the catalog's part.
+    pub(crate) fn snapshot(&self, state: &mut State) {
+        let tables = self.tables.read();
+        state.catalog_root = self.tree.def().root;
+        state.next_table = tables.next_table;
+        state.next_tree = tables.next_tree;
+        state.tables = tables.by_name.values().map(|table| table.counters()).collect();
+        state.quarantined = fences(&tables)
+            .map(|(table, reason)| QuarantinedTable { table: table.id(), reason: reason.into() })
+            .collect();
+        state.dropped_trees = tables.dropped.iter().map(|dropped| dropped.tree).collect();
+    }
+
+    /// Gives a definition its numbers.
+    pub(crate) fn number(&self, def: &mut TableDef) {
+        let mut tables = self.tables.write();
+        def.id = tables.next_table;
+        tables.next_table.0 += 1;
+        for index in &mut def.indexes {
+            index.tree = tables.next_tree;
+            tables.next_tree.0 += 1;
+        }
+    }
+
+    /// Pins the catalog pages that changing `table` will need.
+    pub(crate) fn prepare(&self, table: TableId, path: &mut Path) -> Result<()> {
+        self.tree.prepare(&piece_key(table, 0), path)
+    }
+
+    /// Creates the trees of a numbered definition and adds the table.
+    pub(crate) fn create_table(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        path: &mut Path,
+        mut def: TableDef,
+    ) -> Result<Arc<Table>> {
+        let trees = self.create_trees(mtr, &mut def)?;
+        self.put_definition(mtr, path, &def)?;
+        let table = Arc::new(Table::new(def, trees, TableState::default()));
+        let mut tables = self.tables.write();
+        tables.add(Arc::clone(&table))?;
+        self.shadow_count.store(tables.shadow.len(), Release);
+        Ok(table)
+    }
+
+    /// Creates the trees of a numbered definition, and notes their roots in it.
+    fn create_trees(&self, mtr: &MiniTransaction<'_>, def: &mut TableDef) -> Result<Vec<Arc<Tree>>> {
+        let mut trees = Vec::new();
+        for index_no in 0..def.indexes.len() {
+            let key_bytes_max = stored_key_bytes_max(def, index_no);
+            let class = class_of(&self.pool, key_bytes_max)?;
+            let Some(index) = def.indexes.get_mut(index_no) else { break };
+            let tree = Arc::new(Tree::create(&self.pool, mtr, index.tree, class, key_bytes_max)?);
+            index.root = tree.def().root;
+            trees.push(tree);
+        }
+        register(&self.pool, def);
+        Ok(trees)
+    }
+
+    /// Creates trees for a load of `table`. They are on the list of dropped ones, and are freed when the returned table, which nobody can find,
+    /// goes; unless [`replace_trees`](Self::replace_trees) makes them the table's.
+    pub(crate) fn create_trees_for_load(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        table: &Table,
+    ) -> Result<Arc<Table>> {
+        let mut def = TableDef { name: table.name(), ..table.def().clone() };
+        {
+            let mut tables = self.tables.write();
+            for index in &mut def.indexes {
+                index.tree = tables.next_tree;
+                tables.next_tree.0 += 1;
+            }
+        }
+        let trees = self.create_trees(mtr, &mut def)?;
+        let loaded = Arc::new(Table::new(def, trees, TableState::default()));
+        if !planted::is_on("load: forget the trees that are being built") {
+            self.tables.write().dropped.extend(dropped_trees(&loaded));
+        }
+        Ok(loaded)
+    }
+
+    /// Creates trees for new indexes of `table`. They are on the list of dropped ones, and are freed when the returned table, which nobody can find, goes; unless
+    /// [`alter_table`](Self::alter_table) makes them the table's. Its first index is the clustered one of `table`; the new ones follow.
+    pub(crate) fn create_indexes_to_build(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        table: &Table,
+        specs: &[IndexSpec],
+    ) -> Result<Arc<Table>> {
+        let clustered = table.clustered_def().clone();
+        let mut def = TableDef { name: table.name(), indexes: vec![clustered], ..table.def().clone() };
+        let mut trees = vec![Arc::clone(table.clustered())];
+        for IndexSpec { name, unique, max_key_bytes, row_format } in specs {
+            let (id, number) = (self.next_tree(), def.next_number);
+            let (name, row_format, root) = (name.clone(), row_format.clone(), PageId::NONE);
+            let (unique, max_key_bytes) = (*unique, *max_key_bytes);
+            def.indexes.push(IndexDef {
+                name,
+                number,
+                unique,
+                disabled: false,
+                max_key_bytes,
+                row_format,
+                tree: id,
+                root,
+            });
+            def.next_number += 1;
+            let key_bytes_max = stored_key_bytes_max(&def, trees.len());
+            let class = class_of(&self.pool, key_bytes_max)?;
+            let tree = Arc::new(Tree::create(&self.pool, mtr, id, class, key_bytes_max)?);
+            if let Some(index) = def.indexes.last_mut() {
+                index.root = tree.def().root;
+            }
+            trees.push(tree);
+        }
+        register(&self.pool, &def);
+        let built = Arc::new(Table::new(def, trees, TableState::default()));
+        if !planted::is_on("build: forget the trees that are being built") {
+            self.tables.write().dropped.extend(dropped_trees(&built).skip(1));
+        }
+        Ok(built)
+    }
+
+    fn next_tree(&self) -> TreeId {
+        let mut tables = self.tables.write();
+        let next = tables.next_tree;
+        tables.next_tree.0 += 1;
+        next
+    }
+
+    /// Gives a table the trees of `loaded`, which becomes the handle to find; those that it had take their place on the list of dropped ones. Nobody may be
+    /// working on it.
+    pub(crate) fn replace_trees(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        path: &mut Path,
+        table: &Arc<Table>,
+        loaded: &Arc<Table>,
+    ) -> Result<()> {
+        let name = table.name();
+        self.remove_definition(mtr, path, table.id())?;
+        self.put_definition(mtr, path, &TableDef { name: name.clone(), ..loaded.def().clone() })?;
+        loaded.rename(&name);
+        let mut tables = self.tables.write();
+        let is_built = |dropped: &Dropped| loaded.indexes().iter().any(|index| index.tree == dropped.tree);
+        tables.dropped.retain(|dropped| !is_built(dropped));
+        tables.dropped.extend(dropped_trees(table));
+        tables.by_name.insert(name, Arc::clone(loaded));
+        tables.by_id.insert(table.id(), Arc::clone(loaded));
+        Ok(())
+    }
+
+    /// Removes a table; its trees go onto the list of dropped ones. Nobody may be working on it.
+    pub(crate) fn drop_table(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        path: &mut Path,
+        table: &Arc<Table>,
+    ) -> Result<()> {
+        self.remove_definition(mtr, path, table.id())?;
+        let mut tables = self.tables.write();
+        tables.by_name.remove(&table.name());
+        tables.by_id.remove(&table.id());
+        tables.dropped.extend(dropped_trees(table));
+        // No snapshot finds the table any more whose place it has taken.
+        tables.replaced.retain(|(_, replaced)| !replaced.has_given_way_to(table));
+        tables.show(table);
+        self.shadow_count.store(tables.shadow.len(), Release);
+        Ok(())
+    }
+
+    /// Writes into the catalog tree that `loaded`, a shadow table, has the place of `table` from now on. [`put_in_place`](Self::put_in_place) follows
+    /// in the same mini-transaction. The paths are prepared for the two.
+    pub(crate) fn write_place(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        paths: &mut [Path; 2],
+        table: &Table,
+        loaded: &Table,
+    ) -> Result<()> {
+        let [path, loaded_path] = paths;
+        self.remove_definition(mtr, path, table.id())?;
+        self.remove_definition(mtr, loaded_path, loaded.id())?;
+        self.put_definition(mtr, loaded_path, &TableDef { name: table.name(), ..loaded.def().clone() })
+    }
+
+    /// Gives `loaded` the name of `table`, whose trees go once no snapshot needs the table any more and nobody has a handle of it.
+    pub(crate) fn put_in_place(&self, table: &Arc<Table>, loaded: &Arc<Table>, stamp: u64) {
+        let (name, hidden) = (table.name(), loaded.name());
+        let mut tables = self.tables.write();
+        tables.show(loaded);
+        self.shadow_count.store(tables.shadow.len(), Release);
+        tables.by_name.remove(&hidden);
+        tables.by_id.remove(&table.id());
+        tables.dropped.extend(dropped_trees(table));
+        tables.replaced.push((stamp, Arc::clone(table)));
+        loaded.rename(&name);
+        tables.by_name.insert(name, Arc::clone(loaded));
+    }
+
+    /// Lets go of tables whose places others have taken and that no snapshot up to `horizon` needs.
+    pub(crate) fn forget_replaced(&self, horizon: u64) {
+        if self.tables.read().replaced.is_empty() {
+            return;
+        }
+        self.tables.write().replaced.retain(|(stamp, _)| *stamp > horizon);
+    }
+
+    /// The shadow tables of a transaction, and those whose places they will take, if these are still there.
+    pub(crate) fn shadow_of(&self, txn: TxnId) -> Vec<(Arc<Table>, Option<Arc<Table>>)> {
+        if self.shadow_count.load(Acquire) == 0 {
+            return Vec::new();
+        }
+        let tables = self.tables.read();
+        let table = |id: &TableId| {
+            let table = Arc::clone(tables.by_id.get(id)?);
+            let target =
+                shadow_name::parse(&table.name()).and_then(|(_, target)| tables.by_id.get(&target).cloned());
+            Some((table, target))
+        };
+        tables.shadow.get(&txn).into_iter().flatten().filter_map(table).collect()
+    }
+
+    /// The transactions whose shadow tables are to take the place of that one.
+    pub(crate) fn loaders_of(&self, id: TableId) -> Vec<TxnId> {
+        let tables = self.tables.read();
+        let names = tables.shadow.values().flatten().filter_map(|id| Some(tables.by_id.get(id)?.name()));
+        names
+            .filter_map(|name| shadow_name::parse(&name))
+            .filter(|(_, target)| *target == id)
+            .map(|it| it.0)
+            .collect()
+    }
+
+    /// The transactions that have shadow tables.
+    pub(crate) fn shadow_txns(&self) -> Vec<TxnId> {
+        self.tables.read().shadow.keys().copied().collect()
+    }
+
+    /// Gives a table another name.
+    pub(crate) fn rename_table(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        path: &mut Path,
+        table: &Arc<Table>,
+        name: &str,
+    ) -> Result<()> {
+        self.remove_definition(mtr, path, table.id())?;
+        let def = TableDef { name: name.to_owned(), ..table.def().clone() };
+        self.put_definition(mtr, path, &def)?;
+        let mut tables = self.tables.write();
+        tables.by_name.remove(&table.name());
+        table.rename(name);
+        tables.by_name.insert(name.to_owned(), Arc::clone(table));
+        Ok(())
+    }
+
+    /// Replaces the definition of a table by one with the same number. Trees that it has no more go onto the list of dropped ones; those that it had not,
+    /// which exist, come off it. Nobody may be working on the table; handles from before are of no more use.
+    pub(crate) fn alter_table(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        path: &mut Path,
+        table: &Arc<Table>,
+        def: &TableDef,
+        stamp: u64,
+    ) -> Result<()> {
+        let name = table.name();
+        let mut def = TableDef { name: name.clone(), ..def.clone() };
+        // Trees that redo has made again may have other roots than those that the log tells of.
+        for index in &mut def.indexes {
+            let same = table.trees().iter().find(|known| known.def().id == index.tree);
+            index.root = same.map_or(index.root, |known| known.def().root);
+        }
+        self.remove_definition(mtr, path, table.id())?;
+        self.put_definition(mtr, path, &def)?;
+        register(&self.pool, &def);
+        let opened = open_trees(&self.pool, &def)?;
+        let known = |tree: Arc<Tree>| {
+            let same = table.trees().iter().find(|known| known.def().id == tree.def().id);
+            same.map_or(tree, Arc::clone)
+        };
+        let altered = Arc::new(table.altered(def, opened.into_iter().map(known).collect(), stamp));
+        let has = |table: &Table, tree: TreeId| table.indexes().iter().any(|index| index.tree == tree);
+        let mut tables = self.tables.write();
+        tables.dropped.retain(|dropped| !has(&altered, dropped.tree));
+        tables.dropped.extend(dropped_trees(table).filter(|dropped| !has(&altered, dropped.tree)));
+        tables.by_name.insert(name, Arc::clone(&altered));
+        tables.by_id.insert(altered.id(), altered);
+        Ok(())
+    }
+
+    /// Dropped trees whose pages can be freed now.
+    pub(crate) fn trees_to_free(&self) -> HashSet<TreeId> {
+        let tables = self.tables.read();
+        let free = |dropped: &&Dropped| dropped.table.strong_count() == 0;
+        tables.dropped.iter().filter(free).map(|dropped| dropped.tree).collect()
+    }
+
+    /// Trees of tables, and those that are to be freed.
+    pub(crate) fn trees(&self) -> HashSet<TreeId> {
+        let tables = self.tables.read();
+        let used = tables.by_id.values().flat_map(|table| table.indexes()).map(|index| index.tree);
+        used.chain(tables.dropped.iter().map(|dropped| dropped.tree)).collect()
+    }
+
+    /// Dropped trees whose pages are not all freed.
+    pub(crate) fn dropped_trees_count(&self) -> usize {
+        self.tables.read().dropped.len()
+    }
+
+    /// Takes a tree without pages off the list.
+    pub(crate) fn tree_is_free(&self, tree: TreeId) {
+        self.tables.write().dropped.retain(|dropped| dropped.tree != tree);
+        self.pool.forget_tree(tree);
+    }
+
+    fn put_definition(&self, mtr: &MiniTransaction<'_>, path: &mut Path, def: &TableDef) -> Result<()> {
+        let mut bytes = Vec::new();
+        def.encode(&mut bytes);
+        let piece_bytes = max_payload_bytes(self.tree.page_bytes(), KEY_BYTES);
+        for (piece_no, piece) in bytes.chunks(piece_bytes).enumerate() {
+            let limit = (piece_bytes * (usize::from(u16::MAX) + 1)) as u64;
+            let too_long =
+                Error::Limit { what: "table definition (bytes)", actual: bytes.len() as u64, limit };
+            let key = piece_key(def.id, u16::try_from(piece_no).map_err(|_| too_long)?);
+            if self.tree.insert(mtr, path, &key, RecordRef::frozen(piece))? != Changed::Done {
+                let detail =
+                    format!("piece {piece_no} of the definition of table {} is there already", def.id);
+                return Err(Error::corrupt("catalog", detail));
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_definition(&self, mtr: &MiniTransaction<'_>, path: &mut Path, table: TableId) -> Result<()> {
+        for piece_no in 0..=u16::MAX {
+            if self.tree.remove(mtr, path, &piece_key(table, piece_no))? == Removed::Absent {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Tables {
+    fn add(&mut self, table: Arc<Table>) -> Result<()> {
+        self.next_table = self.next_table.max(TableId(table.id().0 + 1));
+        for index in table.indexes() {
+            self.next_tree = self.next_tree.max(TreeId(index.tree.0 + 1));
+        }
+        let name = table.name();
+        if self.by_name.contains_key(&name) {
+            return Err(Error::corrupt("catalog", format!("two tables are called '{name}'")));
+        }
+        if let Some((txn, _)) = shadow_name::parse(&name) {
+            self.shadow.entry(txn).or_default().push(table.id());
+        }
+        self.by_name.insert(name, Arc::clone(&table));
+        self.by_id.insert(table.id(), table);
+        Ok(())
+    }
+
+    /// A shadow table is so no more.
+    fn show(&mut self, table: &Table) {
+        self.shadow.retain(|_, ids| {
+            ids.retain(|id| *id != table.id());
+            !ids.is_empty()
+        });
+    }
+}
+
+fn dropped_trees(table: &Arc<Table>) -> impl Iterator<Item = Dropped> + '_ {
+    table.indexes().iter().map(|index| Dropped { tree: index.tree, table: Arc::downgrade(table) })
+}
+
+fn fences(tables: &Tables) -> impl Iterator<Item = (&Arc<Table>, &str)> {
+    tables.by_name.values().filter_map(|table| Some((table, table.fence()?)))
+}
+
+/// Tells the pool how the pages of a table are encoded.
+fn register(pool: &Pool, def: &TableDef) {
+    for (index_no, index) in def.indexes.iter().enumerate() {
+        let older = if index_no == 0 { def.older_formats.as_slice() } else { &[] };
+        pool.register_tree(pool::TreeDef {
+            id: index.tree,
+            row_format: marked_format(older, &index.row_format),
+            compression: def.compression,
+        });
+    }
+}
+
+/// Puts the pieces of all definitions together.
+fn read_definitions(tree: &Arc<Tree>) -> Result<Vec<TableDef>> {
+    let mut definitions = Vec::new();
+    let mut current: Option<(TableId, u16, Vec<u8>)> = None;
+    let mut cursor = tree.cursor();
+    let mut found = cursor.seek(SeekMode::First, b"")?;
+    while found {
+        let (table, piece_no) = parse_piece_key(cursor.key())?;
+        let piece = cursor.record().map_or(&[][..], |record| record.payload);
+        match &mut current {
+            Some((id, last, bytes)) if *id == table && *last + 1 == piece_no => {
+                *last = piece_no;
+                bytes.extend_from_slice(piece);
+            }
+            _ if piece_no == 0 => {
+                if let Some((_, _, bytes)) = current.replace((table, 0, piece.to_vec())) {
+                    definitions.push(TableDef::decode(&bytes)?);
+                }
+            }
+            _ => {
+                return Err(Error::corrupt(
+                    "catalog",
+                    format!("table {table} lacks a piece before {piece_no}"),
+                ))
+            }
+        }
+        found = cursor.next()?;
+    }
+    if let Some((_, _, bytes)) = current {
+        definitions.push(TableDef::decode(&bytes)?);
+    }
+    Ok(definitions)
+}

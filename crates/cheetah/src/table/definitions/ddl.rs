@@ -1,0 +1,304 @@
+//! Creating, dropping, renaming, changing and emptying tables: one mini-transaction and one log record each, durable on return. And the end of a load.
+//!
+//! Invariants
+//!   I1  The record is durable before the caller hears of success, whatever the flush mode: the server changes its
+//!       own files next.
+//!   I2  Dropping takes no table lock: the caller sees to it that no statement uses the table. Transactions that
+//!       have changed it may still be open; taking them back skips it.
+//!   I3  An emptied table is a new one under the old name: undo records of the old one must not touch it.
+//!   I4  A changed definition takes effect for all tables of one statement at once. Trees that it brings are whole, and durable, before it is logged.
+//!   I5  A change of columns leaves no row-format version behind that no row has: a table that nobody has written since its creation has one row-format version afterwards,
+//!       as before, so it can be loaded. That is decided when nobody works on it any more.
+//!   I6  The end of a load is the exception to I1: it has no record, and is durable by a checkpoint.
+
+use super::catalog::Catalog;
+use super::handle::{class_of, stored_key_bytes_max, Held, Table};
+use super::shadow_name;
+use super::spec::{IndexSpec, TableSpec};
+use crate::base::{planted, reach, Error, PageId, Result, TableId, TreeId};
+use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
+use crate::format::log_record::LogRecord;
+use crate::pool::MiniTransaction;
+use crate::table::shared::parts::{Core, Need};
+use crate::tree::Path;
+use std::sync::Arc;
+
+/// Longest name of a table or index.
+const NAME_BYTES_MAX: usize = 2048;
+
+/// Pages of the catalog that a change of it may allocate.
+pub(in crate::table) const PAGES_OF_CHANGE: usize = 8;
+
+/// A change of the catalog.
+#[derive(Debug)]
+pub(crate) enum Ddl {
+    /// A new table; the definition has its numbers.
+    Create(TableDef),
+    /// A table goes.
+    Drop(Arc<Table>),
+    /// A table gets another name.
+    Rename(Arc<Table>, String),
+    /// Tables get other definitions, with the same numbers of tables.
+    Alter(Vec<(Arc<Table>, TableDef)>),
+    /// A table is replaced by a new, empty one; the definition has its numbers.
+    Truncate(Arc<Table>, TableDef),
+}
+
+impl Ddl {
+    /// Makes the new definitions of tables that nobody has written ones of a single row-format version (I5; I6 of tables: there is no row, and no undo record of one).
+    /// Nobody may be working on these tables.
+    fn leave_out_formats_of_no_row(&mut self) {
+        let Ddl::Alter(tables) = self else { return };
+        let forgets = planted::is_on("shapes: leave out those of tables with rows");
+        for (_, def) in tables.iter_mut().filter(|(table, _)| forgets || table.is_untouched()) {
+            def.older_formats.clear();
+        }
+    }
+}
+
+/// Creates a table.
+pub(crate) fn create_table(core: &Core, spec: &TableSpec) -> Result<Arc<Table>> {
+    let mut def = definition(core, spec)?;
+    let _ddl = core.catalog.lock_ddl();
+    refuse_existing(&core.catalog, &spec.name)?;
+    core.catalog.number(&mut def);
+    change(core, Ddl::Create(def))?;
+    core.catalog.by_name(&spec.name)
+}
+
+/// Drops a table.
+pub(crate) fn drop_table(core: &Core, name: &str) -> Result<()> {
+    let _ddl = core.catalog.lock_ddl();
+    change(core, Ddl::Drop(core.catalog.by_name(name)?))
+}
+
+/// Gives a table another name.
+pub(crate) fn rename_table(core: &Core, from: &str, to: &str) -> Result<()> {
+    check_name(to)?;
+    let _ddl = core.catalog.lock_ddl();
+    let table = core.catalog.by_name(from)?;
+    refuse_existing(&core.catalog, to)?;
+    change(core, Ddl::Rename(table, to.to_owned()))
+}
+
+/// Gives a table another name, unless that is done already.
+pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()> {
+    match rename_table(core, from, to) {
+        Err(Error::NoSuchTable(_)) if core.catalog.by_name(to).is_ok() => Ok(()),
+        result => result,
+    }
+}
+
+/// Empties a table.
+pub(crate) fn truncate_table(core: &Core, name: &str) -> Result<Arc<Table>> {
+    let _ddl = core.catalog.lock_ddl();
+    let table = core.catalog.by_name(name)?;
+    let mut def = TableDef {
+        name: name.to_owned(),
+        auto_increment: 1,
+        older_formats: Vec::new(),
+        ..table.def().clone()
+    };
+    def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
+    core.catalog.number(&mut def);
+    change(core, Ddl::Truncate(table, def))?;
+    core.catalog.by_name(name)
+}
+
+/// Sets the next auto-increment value of a table.
+pub(crate) fn set_auto_increment(core: &Core, table: &Arc<Table>, next: u64) -> Result<()> {
+    // Nothing takes the place of the table meanwhile: redo would not find it.
+    let _ddl = core.catalog.lock_ddl();
+    let table = table.newest();
+    let _usage = table.use_it()?;
+    let mut record = Vec::new();
+    LogRecord::AutoIncrement(table.id(), next).encode(&mut record);
+    core.make_room(Need::New, 0)?;
+    let end = {
+        let mtr = core.pool.enter();
+        table.set_auto_increment(next);
+        core.append(&mtr, &record)?
+    };
+    core.sync_log(end)
+}
+
+/// Gives an untouched table the trees that a load has built, with their `rows`, and makes that durable: there is no log record of it. After
+/// an error from then on the table can only be dropped or emptied, or renamed: redo of nothing else would fit an epoch with the load and one without.
+pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table>, rows: u64) -> Result<()> {
+    {
+        let _ddl = core.catalog.lock_ddl();
+        if !core.catalog.by_id(table.id()).is_some_and(|found| Arc::ptr_eq(&found, table)) {
+            return Err(Error::NoSuchTable(table.name()));
+        }
+        core.make_room(Need::New, PAGES_OF_CHANGE)?;
+        let mut path = Path::default();
+        core.catalog.prepare(table.id(), &mut path)?;
+        table.mark_dropped();
+        let mtr = core.pool.enter();
+        loaded.take_over(table, rows);
+        loaded.set_replacing(core.versions.take_stamp());
+        core.must("the end of a load", core.catalog.replace_trees(&mtr, &mut path, table, loaded))?;
+    }
+    if planted::is_on("load: return before the checkpoint") {
+        return Ok(());
+    }
+    core.checkpoint().inspect_err(|_| loaded.mark_dropped())
+}
+
+/// Makes the change; also how redo repeats it.
+pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
+    let need = if matches!(ddl, Ddl::Create(_)) { Need::New } else { Need::Back };
+    let is_redo = core.log.get().is_none();
+    if is_redo {
+        reach::mark("catalog change redone");
+    }
+    let (ids, pages) = extent(&ddl);
+    core.make_room(need, pages)?;
+    let mut paths = ids.iter().map(|_| Path::default()).collect::<Vec<_>>();
+    ids.iter().zip(&mut paths).try_for_each(|(&id, path)| core.catalog.prepare(id, path))?;
+    let mut altered = Vec::new();
+    match &ddl {
+        Ddl::Drop(table) | Ddl::Truncate(table, _) => table.mark_dropped(),
+        Ddl::Alter(tables) => altered.extend(tables.iter().map(|(table, _)| Arc::clone(table))),
+        Ddl::Create(_) | Ddl::Rename(..) => {}
+    }
+    let held: Vec<Held<'_>> = altered.iter().map(|table| table.hold_still()).collect();
+    // In redo the record tells which row-format versions there are: it comes from before the startup, and so may rows.
+    if !is_redo {
+        ddl.leave_out_formats_of_no_row();
+    }
+    let mut record = Vec::new();
+    encode(&ddl, &mut record);
+    let end = {
+        let mtr = core.pool.enter();
+        core.must("a change of the catalog", apply(core, &mtr, &mut paths, &ddl))?;
+        core.append(&mtr, &record)?
+    };
+    held.into_iter().for_each(Held::replaced);
+    if planted::is_on("ddl: return before the log is durable") {
+        return Ok(());
+    }
+    core.sync_log(end)
+}
+
+/// The tables whose definitions change, and the pages that the mini-transaction may allocate.
+fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
+    match ddl {
+        Ddl::Create(def) => (vec![def.id], 2 * def.indexes.len() + PAGES_OF_CHANGE),
+        Ddl::Drop(table) | Ddl::Rename(table, _) => (vec![table.id()], PAGES_OF_CHANGE),
+        Ddl::Truncate(table, def) => (vec![table.id()], 2 * def.indexes.len() + PAGES_OF_CHANGE),
+        Ddl::Alter(tables) => {
+            (tables.iter().map(|(table, _)| table.id()).collect(), PAGES_OF_CHANGE * tables.len())
+        }
+    }
+}
+
+/// `paths`: one for each table whose definition changes.
+fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: &Ddl) -> Result<()> {
+    if let Ddl::Alter(tables) = ddl {
+        let stamp = core.versions.take_stamp();
+        let mut altered = tables.iter().zip(paths);
+        return altered
+            .try_for_each(|((table, def), path)| core.catalog.alter_table(mtr, path, table, def, stamp));
+    }
+    let Some(path) = paths.first_mut() else { return Ok(()) };
+    match ddl {
+        Ddl::Alter(_) => {}
+        Ddl::Create(def) => {
+            core.catalog.create_table(mtr, path, def.clone())?;
+        }
+        Ddl::Drop(table) => core.catalog.drop_table(mtr, path, table)?,
+        Ddl::Rename(table, name) => core.catalog.rename_table(mtr, path, table, name)?,
+        Ddl::Truncate(table, def) => {
+            core.catalog.drop_table(mtr, path, table)?;
+            let table = core.catalog.create_table(mtr, path, def.clone())?;
+            table.set_replacing(core.versions.take_stamp());
+        }
+    }
+    Ok(())
+}
+
+fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
+    let mut bytes = Vec::new();
+    match ddl {
+        Ddl::Create(def) => {
+            def.encode(&mut bytes);
+            LogRecord::CreateTable(&bytes).encode(record);
+        }
+        Ddl::Drop(table) => LogRecord::DropTable(table.id()).encode(record),
+        Ddl::Rename(table, name) => LogRecord::RenameTable(table.id(), name).encode(record),
+        Ddl::Alter(tables) => {
+            let encoded = |(table, def): &(Arc<Table>, TableDef)| {
+                let mut bytes = Vec::new();
+                match planted::is_on("shapes: log a definition without its older shapes") {
+                    true => TableDef { older_formats: Vec::new(), ..def.clone() }.encode(&mut bytes),
+                    false => def.encode(&mut bytes),
+                }
+                (table.id(), bytes)
+            };
+            let all = tables.iter().map(encoded).collect::<Vec<_>>();
+            let all = all.iter().map(|(table, def)| (*table, def.as_slice())).collect();
+            LogRecord::AlterTables(all).encode(record);
+        }
+        Ddl::Truncate(table, def) => {
+            def.encode(&mut bytes);
+            LogRecord::TruncateTable(table.id(), &bytes).encode(record);
+        }
+    }
+}
+
+fn refuse_existing(catalog: &Catalog, name: &str) -> Result<()> {
+    match catalog.by_name(name) {
+        Ok(_) => Err(Error::TableExists(name.to_owned())),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The definition of a table to create, without numbers, checked.
+pub(in crate::table) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
+    check_name(&spec.name)?;
+    let count = spec.indexes.len();
+    if count == 0 || count > INDEXES_MAX {
+        let what = "number of indexes (at least the clustered one)";
+        return Err(Error::Limit { what, actual: count as u64, limit: INDEXES_MAX as u64 });
+    }
+    let index = |(index_no, index): (usize, &IndexSpec)| IndexDef {
+        name: index.name.clone(),
+        number: index_no as u32,
+        unique: index.unique || index_no == 0,
+        disabled: false,
+        max_key_bytes: index.max_key_bytes,
+        row_format: if index_no == 0 { spec.row_format.clone() } else { index.row_format.clone() },
+        tree: TreeId::default(),
+        root: PageId::NONE,
+    };
+    let def = TableDef {
+        id: TableId::default(),
+        name: spec.name.clone(),
+        compression: spec.compression,
+        hidden_key: spec.hidden_key,
+        auto_increment: spec.auto_increment.max(1),
+        extra: spec.extra.clone(),
+        mark: Vec::new(),
+        changes: 0,
+        next_number: count as u32,
+        indexes: spec.indexes.iter().enumerate().map(index).collect(),
+        older_formats: Vec::new(),
+    };
+    for index_no in 0..count {
+        class_of(&core.pool, stored_key_bytes_max(&def, index_no))?;
+    }
+    Ok(def)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        let (actual, limit) = (name.len() as u64, NAME_BYTES_MAX as u64);
+        return Err(Error::Limit { what: "length of a table's name (bytes)", actual, limit });
+    }
+    if shadow_name::parse(name).is_some() {
+        let detail = "tables that loads fill are called so";
+        return Err(Error::Unsupported { place: format!("table '{name}'"), detail: detail.into() });
+    }
+    Ok(())
+}

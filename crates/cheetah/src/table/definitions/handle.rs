@@ -1,0 +1,555 @@
+//! An open table: its definition, its trees, and its counters.
+//!
+//! Invariants
+//!   I1  Counters change only inside mini-transactions, together with the rows they count: the epoch switch sees both or neither.
+//!   I2  Whoever works on the table's pages holds `usage` shared; a drop takes it exclusively once, and nobody
+//!       works on the table afterwards. It is never waited for inside a mini-transaction (C7). A change of the definition holds it exclusively until
+//!       the catalog has the handle that replaces this one: who works through the catalog ([`Catalog::using`](super::catalog::Catalog::using)) finds that.
+//!   I3  A quarantined table (N3) lacks changes: nobody works on it, it can only be dropped or replaced. A fence is set while
+//!       the database is opened, and never taken off.
+//!   I4  A counter of given-out keys never goes back below a key that has been used.
+//!   I5  The stored auto-increment counter counts, also when it is lower than that of the creation: it may have been set
+//!       so. Without one (0) the table is new.
+//!   I6  A table that is untouched has no rows, and no undo record names it: a load may give it other trees (`load`).
+//!   I7  A table whose place another one has taken ([`super::shadow`]) stays as it was, empty, for those who read at snapshots from before;
+//!       all others are led to the other one, and so are its counters: who takes a number looks afterwards whether it counted. If not, he takes one there,
+//!       behind that number: whatever others have taken here before is lower, and the counter there may not have been moved yet.
+
+use super::counts::Counts;
+use super::numbers::{Numbers, Reserved, Stride};
+use crate::base::{planted, Error, Result, TableId, TreeId};
+use crate::format::catalog::{IndexDef, TableDef};
+use crate::format::row::RowFormatVersion;
+use crate::format::state::TableState;
+use crate::format::statistics::IndexStatistics;
+use crate::pool::{PageClass, Pool};
+use crate::tree::{Tree, TreeDef};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// Statistics are old when the number of rows has changed by one in so many since, and by more than so many rows.
+const CHANGED_PART: u64 = 10;
+const CHANGED_ROWS_MIN: u64 = 16;
+
+/// An open table. Handles are shared; those of a dropped table, and those from before a change of its definition, answer `NoSuchTable`.
+#[derive(Debug)]
+pub struct Table {
+    def: TableDef,
+    trees: Vec<Arc<Tree>>,
+    life: Arc<Life>,
+    dropped: RwLock<bool>,
+    /// Of each index that has been analyzed.
+    statistics: RwLock<BTreeMap<usize, IndexStatistics>>,
+    /// Of each index that was added to the table: the stamp from which on snapshots can use it.
+    usable_from: BTreeMap<usize, u64>,
+}
+
+/// What a table keeps when its definition changes.
+#[derive(Debug)]
+struct Life {
+    name: RwLock<String>,
+    row_count: AtomicU64,
+    counts: Counts,
+    /// Snapshots before this stamp belong to the table that had its name before.
+    replaced_at: AtomicU64,
+    /// That one, if it is empty and kept for them, and the one that has taken this one's place (I7).
+    before: RwLock<Weak<Table>>,
+    successor: OnceLock<Arc<Table>>,
+    auto_increment: AtomicU64,
+    auto_increment_logged: AtomicU64,
+    /// Statements that take numbers one after the other, with the counter locked. Held, shared, by whoever takes some from the
+    /// counter without its lock, so that none of these begins meanwhile.
+    bulk_inserts: RwLock<u32>,
+    hidden_key: AtomicU64,
+    /// Nobody has written it since this process has created it.
+    untouched: AtomicBool,
+    fence: OnceLock<String>,
+    statistics_version: AtomicU64,
+    /// When somebody last set out to analyze it again; 0 is never.
+    analyzed_ns: AtomicU64,
+}
+
+/// Keeps a table from being dropped.
+#[derive(Debug)]
+pub(crate) struct Usage<'t>(#[expect(dead_code, reason = "held, not read")] RwLockReadGuard<'t, bool>);
+
+/// Keeps everybody from working on a table, see [`Table::hold_still`].
+#[derive(Debug)]
+pub(crate) struct Held<'t>(RwLockWriteGuard<'t, bool>);
+
+impl Held<'_> {
+    /// The handle is of no more use: another one has taken its place.
+    pub(crate) fn replaced(mut self) {
+        *self.0 = true;
+    }
+}
+
+impl Table {
+    /// The table of a definition, with its counters. The trees exist.
+    pub(crate) fn new(def: TableDef, trees: Vec<Arc<Tree>>, counters: TableState) -> Self {
+        // I5: the definition's value is that of the creation.
+        let first =
+            if counters.auto_increment > 0 { counters.auto_increment } else { def.auto_increment.max(1) };
+        let life = Life {
+            name: RwLock::new(def.name.clone()),
+            row_count: AtomicU64::new(counters.row_count),
+            counts: Counts::new(counters.row_count),
+            replaced_at: AtomicU64::new(0),
+            before: RwLock::default(),
+            successor: OnceLock::new(),
+            auto_increment: AtomicU64::new(first),
+            auto_increment_logged: AtomicU64::new(first),
+            bulk_inserts: RwLock::new(0),
+            hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
+            untouched: AtomicBool::new(true),
+            fence: OnceLock::new(),
+            statistics_version: AtomicU64::new(0),
+            analyzed_ns: AtomicU64::new(0),
+        };
+        Self::of_life(def, trees, Arc::new(life))
+    }
+
+    fn of_life(def: TableDef, trees: Vec<Arc<Tree>>, life: Arc<Life>) -> Self {
+        // Rows come now, and a checkpoint at the end of ENABLE KEYS.
+        if let Some(rows) = trees.first() {
+            rows.write_full_leaves_early(def.indexes.iter().any(|index| index.disabled));
+        }
+        let (dropped, statistics) = (RwLock::new(false), RwLock::default());
+        Self { def, trees, life, dropped, statistics, usable_from: BTreeMap::new() }
+    }
+
+    /// The same table with another definition, whose trees exist. Snapshots before `stamp` cannot use the indexes that it has not had so far: they
+    /// have no entries of older versions.
+    pub(crate) fn altered(&self, def: TableDef, trees: Vec<Arc<Tree>>, stamp: u64) -> Self {
+        let mut altered = Self::of_life(def, trees, Arc::clone(&self.life));
+        let statistics = self.statistics.read();
+        for (index_no, index) in altered.def.indexes.iter().enumerate() {
+            let before = self.position_of(index.number);
+            let usable_from = before.map_or(Some(stamp), |before| self.usable_from.get(&before).copied());
+            if let Some(stamp) = usable_from {
+                altered.usable_from.insert(index_no, stamp);
+            }
+            if let Some(known) = before.and_then(|before| statistics.get(&before)) {
+                altered.statistics.get_mut().insert(index_no, known.clone());
+            }
+        }
+        altered
+    }
+
+    /// `TableChanged` for a snapshot from before the index was added.
+    pub(crate) fn check_usable_since(&self, index_no: usize, stamp: Option<u64>) -> Result<()> {
+        let usable_from = self.usable_from.get(&index_no).copied().unwrap_or(0);
+        match stamp.filter(|_| !planted::is_on("alter: show an index to older snapshots")) {
+            Some(stamp) if stamp < usable_from => Err(Error::TableChanged(self.name())),
+            _ => Ok(()),
+        }
+    }
+
+    /// The number that log and undo records know an index by.
+    pub(crate) fn number_of(&self, index_no: usize) -> u32 {
+        self.def.indexes.get(index_no).map_or(0, |index| index.number)
+    }
+
+    /// Where the index of that number is; `None` when it has been dropped.
+    pub(crate) fn position_of(&self, number: u32) -> Option<usize> {
+        self.def.indexes.iter().position(|index| index.number == number)
+    }
+
+    /// As [`position_of`](Self::position_of), for a record of the log, which comes when the table has all indexes that it names.
+    pub(crate) fn position_of_logged(&self, number: u32) -> Result<usize> {
+        let unknown = || {
+            let detail =
+                format!("it names index {number} of table {}, which does not exist there", self.id());
+            Error::corrupt("log", detail)
+        };
+        self.position_of(number).ok_or_else(unknown)
+    }
+
+    /// Its number.
+    pub fn id(&self) -> TableId {
+        self.def.id
+    }
+
+    /// Its name now.
+    pub fn name(&self) -> String {
+        self.life.name.read().clone()
+    }
+
+    /// The caller's own bytes.
+    pub fn extra(&self) -> &[u8] {
+        &self.def.extra
+    }
+
+    /// How its stored rows are built.
+    pub fn row_format(&self) -> &RowFormatVersion {
+        &self.clustered_def().row_format
+    }
+
+    /// Its indexes; the first is the clustered one.
+    pub fn indexes(&self) -> &[IndexDef] {
+        &self.def.indexes
+    }
+
+    /// Whether the entries of an index are not kept for now.
+    pub fn is_disabled(&self, index_no: usize) -> bool {
+        self.def.indexes.get(index_no).is_some_and(|index| index.disabled)
+    }
+
+    /// Whether there is such an index.
+    pub(crate) fn has_disabled(&self) -> bool {
+        self.def.indexes.iter().any(|index| index.disabled)
+    }
+
+    /// Its definition, with the name it was opened under.
+    pub fn def(&self) -> &TableDef {
+        &self.def
+    }
+
+    /// Whether its clustered keys come from [`next_hidden_key`](Self::next_hidden_key).
+    pub fn hidden_key(&self) -> bool {
+        self.def.hidden_key
+    }
+
+    /// Its rows, those of open transactions included.
+    pub fn row_count(&self) -> u64 {
+        self.life.row_count.load(Relaxed)
+    }
+
+    /// Its rows as snapshots see them.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.life.counts
+    }
+
+    /// Everybody sees the rows that there are: at the end of a startup, when no transaction is open.
+    pub(crate) fn settle_count(&self, open_difference: i64) {
+        self.life.counts.set(self.row_count().saturating_add_signed(-open_difference));
+    }
+
+    /// Whether nobody has written the table since its creation, by this process.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.life.untouched.load(Relaxed)
+    }
+
+    /// Notes that somebody writes the table, or may have done so before the startup.
+    pub(crate) fn note_written(&self) {
+        if self.is_untouched() {
+            self.life.untouched.store(false, Relaxed);
+        }
+    }
+
+    /// Takes the place of `old`, which has no rows, with `rows` rows that everybody sees. Inside a mini-transaction (I1).
+    pub(crate) fn take_over(&self, old: &Table, rows: u64) {
+        self.note_written();
+        self.life.row_count.store(rows, Relaxed);
+        self.life.counts.set(rows);
+        self.set_auto_increment(old.auto_increment());
+        self.life.hidden_key.store(old.life.hidden_key.load(Relaxed), Relaxed);
+    }
+
+    /// Notes that it takes the place of another table at `stamp`: older snapshots would miss that one's rows (M2).
+    pub(crate) fn set_replacing(&self, stamp: u64) {
+        *self.life.before.write() = Weak::new();
+        self.life.replaced_at.store(stamp, Relaxed);
+    }
+
+    /// `TableChanged` for a snapshot from before the table took the place of another one.
+    pub(crate) fn check_not_replaced_since(&self, stamp: Option<u64>) -> Result<()> {
+        match stamp.filter(|_| !planted::is_on("table: show it to older snapshots")) {
+            Some(stamp) if stamp < self.life.replaced_at.load(Relaxed) => {
+                Err(Error::TableChanged(self.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets `loaded` take its place for whoever sees `stamp`, and its counters go on there (I7). Inside the mini-transaction that does so in the catalog.
+    pub(crate) fn give_way_to(self: &Arc<Self>, loaded: &Arc<Table>, stamp: u64) {
+        loaded.set_replacing(stamp);
+        *loaded.life.before.write() = Arc::downgrade(self);
+        let _ = self.life.successor.set(Arc::clone(loaded));
+        loaded.advance_auto_increment(self.life.auto_increment.fetch_add(0, AcqRel));
+        loaded.life.hidden_key.fetch_max(self.life.hidden_key.fetch_add(0, AcqRel), AcqRel);
+    }
+
+    /// The table that has its place now: the one to lock and to write.
+    pub(crate) fn newest(self: &Arc<Self>) -> &Arc<Self> {
+        self.life.successor.get().map_or(self, Self::newest)
+    }
+
+    /// Whether another one has taken its place: a new handle is to be had.
+    pub fn has_moved(&self) -> bool {
+        self.life.successor.get().is_some()
+    }
+
+    /// Whether that one has taken its place.
+    pub(crate) fn has_given_way_to(&self, table: &Table) -> bool {
+        self.life.successor.get().is_some_and(|next| Arc::ptr_eq(&next.life, &table.life))
+    }
+
+    /// The table that a snapshot of `stamp` sees in place of this one, if it is another (I7).
+    pub(crate) fn seen_at(&self, stamp: Option<u64>) -> Option<Arc<Table>> {
+        let sees = |table: &Table| stamp.is_none_or(|stamp| stamp >= table.life.replaced_at.load(Relaxed));
+        match self.life.successor.get() {
+            Some(next) => sees(next).then(|| Arc::clone(next)),
+            None if sees(self) => None,
+            None => self.life.before.read().upgrade(),
+        }
+    }
+
+    /// The next auto-increment value.
+    pub fn auto_increment(&self) -> u64 {
+        self.life
+            .successor
+            .get()
+            .map_or_else(|| self.life.auto_increment.load(Relaxed), |next| next.auto_increment())
+    }
+
+    /// Makes `next` the next auto-increment value, unless it is higher already. Durable with the next row operation
+    /// of the table.
+    pub fn advance_auto_increment(&self, next: u64) {
+        self.life.auto_increment.fetch_max(next, AcqRel);
+        if let Some(successor) = self.life.successor.get() {
+            successor.advance_auto_increment(next);
+        }
+    }
+
+    /// Makes the next auto-increment value the first one of `stride` behind `used`, unless it is higher already. It may go beyond what
+    /// the column can hold: that is how it is seen that all are used up. Durable with the next row operation of the table.
+    pub fn advance_auto_increment_past(&self, used: u64, stride: Stride) {
+        self.advance_auto_increment(stride.next_after(used));
+    }
+
+    /// Takes numbers from the auto-increment counter. Durable with the next row operation of the table.
+    pub(crate) fn reserve_numbers(&self, numbers: &Numbers) -> Reserved {
+        let mut counter = self.life.auto_increment.load(Relaxed);
+        loop {
+            let reserved = numbers.reserve(counter);
+            match self.life.auto_increment.compare_exchange_weak(counter, reserved.next, AcqRel, Relaxed) {
+                Ok(_) => {
+                    break self
+                        .successor_behind(reserved.next)
+                        .map_or(reserved, |next| next.reserve_numbers(numbers))
+                }
+                Err(now) => counter = now,
+            }
+        }
+    }
+
+    /// As [`reserve_numbers`](Self::reserve_numbers), unless a statement takes numbers that are to follow each other.
+    pub(crate) fn reserve_numbers_unless_bulk(&self, numbers: &Numbers) -> Option<Reserved> {
+        let bulk_inserts = self.life.bulk_inserts.read();
+        (*bulk_inserts == 0).then(|| self.reserve_numbers(numbers))
+    }
+
+    /// The table that has taken its place, if one has, with its auto-increment counter at `next` at least (I7).
+    fn successor_behind(&self, next: u64) -> Option<&Arc<Table>> {
+        self.life.successor.get().inspect(|successor| successor.advance_auto_increment(next))
+    }
+
+    /// Keeps numbers for those who lock the counter, of whom the caller is one, until
+    /// [`end_bulk_insert`](Self::end_bulk_insert).
+    pub(crate) fn begin_bulk_insert(&self) {
+        *self.life.bulk_inserts.write() += 1;
+    }
+
+    /// See [`begin_bulk_insert`](Self::begin_bulk_insert).
+    pub(crate) fn end_bulk_insert(&self) {
+        *self.life.bulk_inserts.write() -= 1;
+    }
+
+    /// A new clustered key for a table without one of its own.
+    pub fn next_hidden_key(&self) -> [u8; 8] {
+        let key = self.life.hidden_key.fetch_add(1, AcqRel);
+        match self.life.successor.get() {
+            None => key.to_be_bytes(),
+            Some(next) => {
+                next.life.hidden_key.fetch_max(key + 1, AcqRel);
+                next.next_hidden_key()
+            }
+        }
+    }
+
+    /// Whether the table has been dropped, emptied or changed: the handle is of no more use.
+    pub fn is_dropped(&self) -> bool {
+        *self.dropped.read_recursive()
+    }
+
+    /// Whether the table, or the one that has taken its place, has been dropped.
+    pub fn is_out_of_use(self: &Arc<Self>) -> bool {
+        self.newest().is_dropped()
+    }
+
+    /// About how many rows have the same values in the first `parts` parts of an index; `None` when it was never
+    /// analyzed.
+    pub fn rows_per_value(&self, index_no: usize, parts: usize) -> Option<u64> {
+        let statistics = self.statistics.read();
+        let index = statistics.get(&index_no)?;
+        let distinct = index.distinct.get(parts.checked_sub(1)?)?;
+        Some((index.rows / (*distinct).max(1)).max(1))
+    }
+
+    pub(crate) fn set_statistics(&self, index_no: usize, statistics: IndexStatistics) {
+        self.statistics.write().insert(index_no, statistics);
+        self.life.statistics_version.fetch_add(1, Relaxed);
+    }
+
+    /// How often statistics of an index have been set since the startup.
+    pub fn statistics_version(&self) -> u64 {
+        self.life.statistics_version.load(Relaxed)
+    }
+
+    /// Whether there are statistics, but not of all indexes that are kept, or the number of rows has changed by more than a tenth since, and
+    /// by more than a few.
+    pub(crate) fn statistics_are_old(&self) -> bool {
+        let statistics = self.statistics.read();
+        let Some(then) = statistics.get(&0).map(|clustered| clustered.rows) else { return false };
+        let has_changed = self.row_count().abs_diff(then) > CHANGED_ROWS_MIN + then / CHANGED_PART;
+        let lacks = |index_no: usize| !self.is_disabled(index_no) && !statistics.contains_key(&index_no);
+        has_changed || (1..self.indexes().len()).any(lacks)
+    }
+
+    /// Whether nobody has asked this in the last `every_ns`; then the caller shall analyze.
+    pub(crate) fn may_analyze(&self, now_ns: u64, every_ns: u64) -> bool {
+        let last = self.life.analyzed_ns.load(Relaxed);
+        let is_due = last == 0 || now_ns.saturating_sub(last) >= every_ns;
+        is_due && self.life.analyzed_ns.compare_exchange(last, now_ns.max(1), Relaxed, Relaxed).is_ok()
+    }
+
+    /// Keeps the table from being dropped while it is worked on. `Corruption` if it is quarantined.
+    pub(crate) fn use_it(&self) -> Result<Usage<'_>> {
+        let dropped = self.dropped.read_recursive();
+        if *dropped {
+            return Err(Error::NoSuchTable(self.name()));
+        }
+        match self.fence() {
+            None => Ok(Usage(dropped)),
+            Some(damage) => Err(self.quarantined(damage)),
+        }
+    }
+
+    /// The damage because of which the table is quarantined: met when the database was opened, now or earlier. Reads and
+    /// writes are refused; dropping and emptying the table work.
+    pub fn fence(&self) -> Option<&str> {
+        self.life.fence.get().map(String::as_str)
+    }
+
+    fn quarantined(&self, damage: &str) -> Error {
+        let advice = "it lacks committed changes since then, so it is neither read nor written; drop or truncate it and \
+                      restore it from a backup; other tables are not affected";
+        let detail = format!("quarantined when the database was opened, because of {damage}; {advice}");
+        Error::corrupt(format!("table '{}'", self.name()), detail)
+    }
+
+    /// Fences the table; the first reason counts.
+    pub(crate) fn quarantine(&self, damage: String) {
+        let _ = self.life.fence.set(damage);
+    }
+
+    /// Waits until nobody works on the table, and lets nobody do so again.
+    pub(crate) fn mark_dropped(&self) {
+        *self.dropped.write() = true;
+    }
+
+    /// Waits until nobody works on the table, and lets nobody do so until the guard goes, which has to say whether anybody may do so with this handle
+    /// afterwards. Whoever works on the table does so for moments, and on one table at a time.
+    pub(crate) fn hold_still(&self) -> Held<'_> {
+        Held(self.dropped.write())
+    }
+
+    pub(crate) fn rename(&self, name: &str) {
+        name.clone_into(&mut self.life.name.write());
+    }
+
+    pub(crate) fn trees(&self) -> &[Arc<Tree>] {
+        &self.trees
+    }
+
+    pub(crate) fn tree(&self, index_no: usize) -> Result<&Arc<Tree>> {
+        let actual = index_no as u64;
+        let limit = self.trees.len().saturating_sub(1) as u64;
+        self.trees.get(index_no).ok_or(Error::Limit { what: "index number", actual, limit })
+    }
+
+    pub(crate) fn clustered(&self) -> &Arc<Tree> {
+        self.trees.first().expect("a table has a clustered tree")
+    }
+
+    pub(crate) fn clustered_def(&self) -> &IndexDef {
+        self.def.indexes.first().expect("a table has a clustered index")
+    }
+
+    /// Owner of the pages of its large values: the clustered tree.
+    pub(crate) fn blob_owner(&self) -> TreeId {
+        self.clustered_def().tree
+    }
+
+    pub(crate) fn count_rows(&self, difference: i64) {
+        if difference >= 0 {
+            self.life.row_count.fetch_add(difference.unsigned_abs(), Relaxed);
+        } else {
+            self.life.row_count.fetch_sub(difference.unsigned_abs(), Relaxed);
+        }
+    }
+
+    /// The next auto-increment value if it has moved since it was logged last, otherwise 0; it counts as logged now.
+    pub(crate) fn take_auto_increment_to_log(&self) -> u64 {
+        let next = self.life.auto_increment.load(Relaxed);
+        if self.life.auto_increment_logged.fetch_max(next, Relaxed) < next {
+            next
+        } else {
+            0
+        }
+    }
+
+    /// Sets the next auto-increment value as logged.
+    pub(crate) fn set_auto_increment(&self, next: u64) {
+        self.life.auto_increment.store(next, Relaxed);
+        self.life.auto_increment_logged.store(next, Relaxed);
+    }
+
+    /// Notes a clustered key that redo meets, so that a hidden key is not given out again.
+    pub(crate) fn note_hidden_key(&self, key: &[u8]) {
+        if let (true, Ok(key)) = (self.def.hidden_key, <[u8; 8]>::try_from(key)) {
+            self.life.hidden_key.fetch_max(u64::from_be_bytes(key).saturating_add(1), Relaxed);
+        }
+    }
+
+    /// Its counters, for the epoch switch.
+    pub(crate) fn counters(&self) -> TableState {
+        TableState {
+            table: self.id(),
+            row_count: self.row_count(),
+            auto_increment: self.auto_increment(),
+            hidden_key: self.life.hidden_key.load(Relaxed),
+        }
+    }
+}
+
+/// Longest stored key of index `index_no`: a secondary entry has the clustered key behind its own.
+pub(crate) fn stored_key_bytes_max(def: &TableDef, index_no: usize) -> usize {
+    let bytes = |no: usize| def.indexes.get(no).map_or(0, |index| index.max_key_bytes as usize);
+    if index_no == 0 {
+        bytes(0)
+    } else {
+        bytes(index_no) + bytes(0)
+    }
+}
+
+/// Opens the trees of a definition.
+pub(crate) fn open_trees(pool: &Arc<Pool>, def: &TableDef) -> Result<Vec<Arc<Tree>>> {
+    let open = |(index_no, index): (usize, &IndexDef)| {
+        let key_bytes_max = stored_key_bytes_max(def, index_no);
+        let class = class_of(pool, key_bytes_max)?;
+        Ok(Arc::new(Tree::open(pool, TreeDef { id: index.tree, root: index.root, class, key_bytes_max })?))
+    };
+    def.indexes.iter().enumerate().map(open).collect()
+}
+
+/// The class of pages of a tree with keys of that length.
+pub(crate) fn class_of(pool: &Pool, key_bytes_max: usize) -> Result<PageClass> {
+    let limit = crate::format::page::max_key_bytes(PageClass::Wide.bytes(pool.page_bytes())) as u64;
+    let too_long = Error::Limit { what: "key length (bytes)", actual: key_bytes_max as u64, limit };
+    Tree::class_for(pool.page_bytes(), key_bytes_max).ok_or(too_long)
+}

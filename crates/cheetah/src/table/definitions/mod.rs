@@ -1,0 +1,18 @@
+//! What tables are: the catalog, handles with their counters, changes of definitions, and the formats that rows have had.
+//!
+//! Invariants
+//!   - A definition changes in one mini-transaction with its log record; one change at a time ([`catalog`], [`ddl`]).
+//!   - Who works on a table's pages holds its use, so a drop waits for them ([`handle`]).
+//!   - A stored row tells its row-format version by itself ([`row_format_versions`]).
+
+pub(crate) mod alter;
+pub(crate) mod catalog;
+pub(crate) mod counts;
+pub(crate) mod ddl;
+pub(crate) mod format_words;
+pub(crate) mod handle;
+pub(crate) mod numbers;
+pub(crate) mod row_format_versions;
+pub(crate) mod shadow;
+pub(crate) mod shadow_name;
+pub(crate) mod spec;

@@ -1,0 +1,167 @@
+//! Rows of tables whose columns have come and gone ([`crate::format::row_format_versions`]): trees, undo records and buffers of row operations have
+//! them as they were stored; whoever hands one out makes it one of the newest row-format version first.
+
+use super::handle::Table;
+use crate::base::{planted, reach, Error, Result};
+use crate::format::catalog::TableDef;
+use crate::format::page::max_payload_bytes;
+use crate::format::row::{RowFormatVersion, LOCATOR_BYTES};
+use crate::format::row_format_versions::{
+    format_of, FormatChange, OlderFormatVersion, FORMAT_MARK_BYTES, FORMAT_VERSIONS_MAX,
+};
+use crate::format::varint;
+use crate::table::rows::stored_row::{find_values, Value};
+
+/// Columns of a new definition.
+#[derive(Clone, Debug)]
+pub struct NewRows {
+    /// How rows are stored from now on.
+    pub row_format: RowFormatVersion,
+    /// What becomes of the rows that there are, when they are read.
+    pub change: FormatChange,
+}
+
+impl Table {
+    /// The row-format versions that its rows may have besides the newest one.
+    pub(crate) fn older_formats(&self) -> &[OlderFormatVersion] {
+        &self.def().older_formats
+    }
+
+    /// Whether its rows may have several row-format versions.
+    pub(crate) fn has_older_formats(&self) -> bool {
+        !self.older_formats().is_empty()
+    }
+
+    /// Makes a stored row one of the newest row-format version.
+    pub(crate) fn make_current(&self, row: &mut Vec<u8>) -> Result<()> {
+        if !self.has_older_formats() {
+            return Ok(());
+        }
+        let mut current = Vec::new();
+        self.put_current(row, &mut current)?;
+        *row = current;
+        Ok(())
+    }
+
+    /// The stored row as one of the newest row-format version; `room` gets it where it is none yet.
+    pub(crate) fn current_row<'r>(&self, stored: &'r [u8], room: &'r mut Vec<u8>) -> Result<&'r [u8]> {
+        if !self.has_older_formats() {
+            return Ok(stored);
+        }
+        room.clear();
+        self.put_current(stored, room)?;
+        Ok(room)
+    }
+
+    /// Appends a stored row as one of the newest row-format version.
+    pub(crate) fn put_current(&self, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let (older, row) = self.format_and_row(stored)?;
+        self.put_in_format(older, row, out)
+    }
+
+    /// Appends a row of the row-format version `older`, or of the newest one, as one of the newest.
+    pub(crate) fn put_in_format(
+        &self,
+        older: Option<&OlderFormatVersion>,
+        row: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Some(older) = older.filter(|_| !planted::is_on("shapes: hand out rows of older shapes")) else {
+            out.extend_from_slice(row);
+            return Ok(());
+        };
+        reach::mark("row of an older shape");
+        let changed = older.change.apply(&older.row_format, self.row_format(), row, out);
+        changed.map_err(|defect| defect.in_place(self.place_of_rows()))
+    }
+
+    /// Which row-format version a stored row has, `None` for the newest, and its bytes in it.
+    pub(crate) fn format_and_row<'r>(
+        &self,
+        stored: &'r [u8],
+    ) -> Result<(Option<&OlderFormatVersion>, &'r [u8])> {
+        let found = format_of(self.older_formats(), self.row_format(), stored);
+        let (number, at) = found.map_err(|defect| defect.in_place(self.place_of_rows()))?;
+        let older = number.and_then(|number| self.older_formats().get(number));
+        Ok((older, stored.get(at).unwrap_or_default()))
+    }
+
+    /// Finds the values of variable length of a stored row, in the order of the columns of the newest row-format version; behind these, external ones of columns
+    /// that have gone.
+    pub(crate) fn find_stored_values(&self, stored: &[u8], values: &mut Vec<Value>) -> Result<()> {
+        if !self.has_older_formats() {
+            return find_values(self.row_format(), stored, values);
+        }
+        let (older, row) = self.format_and_row(stored)?;
+        find_values(older.map_or(self.row_format(), |older| &older.row_format), row, values)?;
+        let skipped = usize::from(row.len() < stored.len());
+        for value in values.iter_mut() {
+            value.at = value.at.start + skipped..value.at.end + skipped;
+        }
+        let Some(older) = older else { return Ok(()) };
+        let mut left: Vec<Option<Value>> = values.drain(..).map(Some).collect();
+        for was in &older.change.vars {
+            let kept = was.and_then(|was| left.get_mut(usize::from(was))?.take());
+            values.push(kept.unwrap_or(Value { at: 0..0, external: false, moves: false }));
+        }
+        let gone = left.into_iter().flatten().filter(|value| value.external);
+        values.extend(
+            gone.filter(|_| !planted::is_on("shapes: forget large values of columns that have gone")),
+        );
+        Ok(())
+    }
+
+    /// Whether rows of the table can get other columns without being written anew; `Limit` when they have had too many row-format versions, or rows of the new one
+    /// might not fit.
+    pub fn check_new_rows(&self, rows: &NewRows) -> Result<()> {
+        self.definition_with(rows).map(drop)
+    }
+
+    /// The definition with other columns: what older rows have had becomes one row-format version more. When the definition changes, a table that nobody has written gets
+    /// none ([`super::ddl`]).
+    pub(crate) fn definition_with(&self, rows: &NewRows) -> Result<TableDef> {
+        let defect = |defect: crate::format::Defect| defect.in_place(self.place_of_rows());
+        let row_format = &rows.row_format;
+        let now = self.row_format();
+        rows.change.check(now, row_format).map_err(defect)?;
+        let change = rows.change.clone().joined();
+        let mut def = self.def().clone();
+        for older in &mut def.older_formats {
+            older.change = older.change.then(&change, now, row_format).map_err(defect)?;
+        }
+        def.older_formats.push(OlderFormatVersion { row_format: now.clone(), change });
+        if let Some(clustered) = def.indexes.first_mut() {
+            clustered.row_format = row_format.clone();
+        }
+        check("row-format versions of a table", def.older_formats.len() + 1, FORMAT_VERSIONS_MAX)?;
+        let head = FORMAT_MARK_BYTES + usize::from(row_format.null_bytes) + row_format.fixed_bytes();
+        let smallest = head + usize::from(row_format.var_count) * VALUE_BYTES;
+        let tree = self.clustered();
+        let inline_bytes_max = max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max);
+        check("row length without its large values (bytes)", smallest, inline_bytes_max)?;
+        let mut bytes = Vec::new();
+        def.older_formats.iter().for_each(|older| older.encode(&mut bytes));
+        check(
+            "row-format versions in a table definition (bytes)",
+            bytes.len(),
+            self.clustered().page_bytes(),
+        )?;
+        Ok(def)
+    }
+
+    fn place_of_rows(&self) -> String {
+        format!("rows of table '{}' (CHECK TABLE finds which)", self.name())
+    }
+}
+
+/// Bytes of a value that is out of line.
+const VALUE_BYTES: usize = LOCATOR_BYTES + 1;
+const _: () =
+    assert!(varint::len((LOCATOR_BYTES as u64) << 1 | 1) == 1, "the length of a locator takes a byte");
+
+fn check(what: &'static str, actual: usize, limit: usize) -> Result<()> {
+    match actual <= limit {
+        true => Ok(()),
+        false => Err(Error::Limit { what, actual: actual as u64, limit: limit as u64 }),
+    }
+}

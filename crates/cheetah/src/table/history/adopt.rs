@@ -1,0 +1,55 @@
+//! Transactions that a startup finds open: what they have changed, and the locks that keep others from it (M3, S7).
+//!
+//! Their rows are locked by the versions that they have made, as those of any open transaction; their tables are locked again
+//! as for changes, before anybody is served.
+
+use crate::base::{planted, Result, TableId, UndoPtr};
+use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
+use crate::table::definitions::shadow;
+use crate::table::rows::change;
+use crate::table::shared::parts::Core;
+use crate::txn::{Answer, Listed, Lock, Slot, TableMode, Wait};
+use std::collections::BTreeMap;
+
+/// Takes over what the transaction has: an owner for its locks, and the tables that those are on. Reads its undo records.
+pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, Vec<TableId>)> {
+    let listed = core.list_found(slot);
+    let rows = rows_changed(core, slot)?;
+    let written = rows.keys().copied().filter(|table| core.catalog.by_id(*table).is_some());
+    let written = written.map(|table| (table, TableMode::IntentExclusive));
+    let replaced =
+        shadow::targets_of(core, slot.txn()).into_iter().map(|table| (table, TableMode::Exclusive));
+    let locks = written.chain(replaced).collect::<Vec<_>>();
+    slot.set_rows(rows);
+    for &(table, mode) in locks.iter().filter(|_| !planted::is_on("recovery: serve without the locks")) {
+        let lock = Lock::Table(table, mode);
+        let answer = core.locks.request(listed.owner(), lock, Wait::Never)?;
+        assert!(!matches!(answer, Answer::Refused), "nobody has locked a table before");
+    }
+    Ok((listed, locks.into_iter().map(|lock| lock.0).collect()))
+}
+
+/// By how much the transaction has changed the number of rows of each table that it has changed: what is not part of a
+/// epoch, and follows from its undo records.
+fn rows_changed(core: &Core, slot: &Slot) -> Result<BTreeMap<TableId, i64>> {
+    let state = *slot.state();
+    let (mut at, mut undo_no) = (state.head, state.undo_no);
+    let mut tables = BTreeMap::new();
+    let mut record = Vec::new();
+    while at != UndoPtr(0) {
+        let head = core.undo.read(at, state.txn, undo_no, &mut record)?;
+        let body = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())?;
+        if let Some(table) = body.table() {
+            *tables.entry(table).or_default() += rows_of(&body);
+        }
+        (at, undo_no) = (head.prev, undo_no - 1);
+    }
+    Ok(tables)
+}
+
+fn rows_of(body: &UndoBody<'_>) -> i64 {
+    match body {
+        UndoBody::Row(row) => change::rows_of(row.op),
+        _ => 0,
+    }
+}

@@ -1,0 +1,96 @@
+//! Prepared transactions that nobody holds (P3 of [`super::prepared`]).
+//!
+//! Locks     the list, for a moment; nothing is taken while it is held.
+
+use crate::base::{Error, Result, TableId, Xid};
+use crate::txn::{Listed, Slot};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a waiter looks whether it has been interrupted.
+const WAIT_SLICE_NS: u64 = 50_000_000;
+
+/// Those that nobody holds (P3).
+#[derive(Default, Debug)]
+pub(crate) struct Prepared {
+    list: Mutex<Vec<Waiting>>,
+    left: Condvar,
+}
+
+/// A transaction that waits for a decision.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) xid: Xid,
+    pub(super) slot: Arc<Slot>,
+    pub(super) listed: Listed,
+    pub(super) tables: Vec<TableId>,
+    /// Whether the coordinator need not be told of it: it has been, or has let it be prepared in this run.
+    pub(super) is_told: bool,
+}
+
+impl Prepared {
+    /// Takes over a transaction whose client has gone, with its locks.
+    pub(crate) fn add(&self, slot: Arc<Slot>, xid: Xid, listed: Listed, tables: Vec<TableId>) {
+        self.list.lock().push(Waiting { xid, slot, listed, tables, is_told: true });
+    }
+
+    /// Their names.
+    pub(crate) fn xids(&self) -> Vec<Xid> {
+        self.list.lock().iter().map(|waiting| waiting.xid).collect()
+    }
+
+    /// Their names, and the tables that each keeps locked.
+    pub(crate) fn locks(&self) -> Vec<(Xid, Vec<TableId>)> {
+        self.list.lock().iter().map(|waiting| (waiting.xid, waiting.tables.clone())).collect()
+    }
+
+    /// The names of at most `count` that were prepared before the last startup and have not been told yet.
+    pub(crate) fn tell(&self, count: usize) -> Vec<Xid> {
+        let mut list = self.list.lock();
+        let untold = list.iter_mut().filter(|waiting| !waiting.is_told).take(count);
+        let tell = |waiting: &mut Waiting| {
+            waiting.is_told = true;
+            waiting.xid
+        };
+        untold.map(tell).collect()
+    }
+
+    /// Waits until none of them keeps `table` locked; `LockTimeout`, `Interrupted`.
+    pub(crate) fn wait_for(
+        &self,
+        table: TableId,
+        timeout_ns: u64,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let mut left_ns = timeout_ns;
+        let mut list = self.list.lock();
+        while list.iter().any(|waiting| waiting.tables.contains(&table)) {
+            if interrupted() {
+                return Err(Error::Interrupted);
+            }
+            if left_ns == 0 {
+                return Err(Error::LockTimeout);
+            }
+            let slice_ns = left_ns.min(WAIT_SLICE_NS);
+            self.left.wait_for(&mut list, Duration::from_nanos(slice_ns));
+            left_ns -= slice_ns;
+        }
+        Ok(())
+    }
+
+    pub(super) fn take(&self, xid: &Xid) -> Result<Waiting> {
+        let mut list = self.list.lock();
+        let at = list.iter().position(|waiting| waiting.xid.names_same(xid));
+        at.map(|at| list.swap_remove(at)).ok_or_else(|| Error::UnknownXid(xid.to_string()))
+    }
+
+    pub(super) fn put_back(&self, waiting: Waiting) {
+        self.list.lock().push(waiting);
+    }
+
+    pub(super) fn note_left(&self) {
+        let _list = self.list.lock();
+        self.left.notify_all();
+    }
+}

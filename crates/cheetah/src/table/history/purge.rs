@@ -1,0 +1,311 @@
+//! Purge: removes what no snapshot can see any more, in the order in which transactions ended. It follows the finish records
+//! of the undo log as far as the horizon allows; those of transactions that were rolled back, and of those that left nothing
+//! behind, it only passes. Of a committed one it takes the chain from its newest record to its oldest: records that it has
+//! marked as deleted go, and the large values that it left behind. What an old snapshot holds up, and nobody sees, goes before that:
+//! [`super::interval_gc`].
+//!
+//! Invariants
+//!   I1  What is purged and how far purge is change in one mini-transaction, and the latter is part of the epoch state. So large
+//!       values are freed exactly once, whatever crashes in between (C4); to remove a record again does nothing.
+//!   I2  One thread at a time purges, here or between snapshots; whoever finds another at it leaves it to that one.
+//!   I3  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as a whole.
+//!   I4  Damage met at the startup of the database, or in what had ended before, quarantines the table; another error leaves purge where it is, for
+//!       another attempt or the next startup.
+//!   I5  A record goes only while it is marked by the transaction that is purged, or by one that everybody sees (C10).
+//!       Whoever might put it back knows from [`Purge::horizon`], which is set first, that nobody will come for it again.
+//!   I6  Purge waits for nobody: while somebody works on a row, it comes back later.
+//! Locks     `buffers`, over I/O; a row's standing, alone, over the mini-transaction; those of the undo log, for a moment.
+
+use super::interval_gc;
+use super::purge_state::{Budget, Buffers, Purge};
+use super::rollback::check_owner;
+use crate::base::{planted, reach, Result, TxnId, UndoPtr};
+use crate::format::log_record::RowOp;
+use crate::format::row::LOCATOR_BYTES;
+use crate::format::state::PurgeState;
+use crate::format::undo_record::{
+    decode_body, UndoBody, UndoEntry, UndoFinish, UndoHead, UndoRow, HEAD_BYTES,
+};
+use crate::pool::MiniTransaction;
+use crate::table::definitions::handle::Table;
+use crate::table::rows::change::{self, Version};
+use crate::table::rows::large;
+use crate::table::rows::writer::Writer;
+use crate::table::shared::parts::{Core, Need};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
+const FREED_PER_ACTION: usize = 64;
+
+/// Records of a step when a database is closed, and steps for which that waits; after the next startup purge goes on.
+const RECORDS_PER_STEP: usize = 1024;
+const STEPS_AT_CLOSE: usize = 512;
+
+/// How long purge rests after an error.
+const REST_NS: u64 = 1_000_000_000;
+
+/// What became of an undo record.
+enum Purged {
+    /// It is done with; purge goes on from here.
+    GoOn(PurgeState),
+    /// It was the last one of its transaction, which is passed.
+    Passed,
+    /// Somebody works on its row (I6).
+    Busy,
+}
+
+/// A transaction that has ended.
+struct Ended {
+    txn: TxnId,
+    end: UndoFinish,
+    /// Where the record behind its finish record begins.
+    next: UndoPtr,
+}
+
+impl Purge {
+    /// Purges up to `records` undo records and finish records; whether anything was done. Outside mini-transactions; does I/O.
+    pub(crate) fn step(&self, core: &Core, records: usize) -> Result<bool> {
+        core.health.check()?;
+        let Some(mut buffers) = self.buffers.try_lock() else { return Ok(false) };
+        if core.clock.now_ns() < self.rests_until_ns.load(Acquire) {
+            return Ok(false);
+        }
+        let horizon = core.versions.horizon();
+        // A slot may show a stamp for a moment that its snapshot then does not take: purge never goes back for that.
+        self.horizon.fetch_max(horizon, Release);
+        core.forget_old_versions();
+        core.catalog.forget_replaced(horizon);
+        let done = purge_up_to(core, horizon, &mut Budget { records }, &mut buffers);
+        buffers.writer.release();
+        done.inspect_err(|_| self.rests_until_ns.store(core.clock.now_ns() + REST_NS, Release))
+    }
+
+    /// Looks at up to `records` undo records and finish records of transactions that not all snapshots see, when an old snapshot holds
+    /// purge up, and removes what nobody sees ([`super::interval_gc`]); whether there is more to do. Outside mini-transactions; does I/O.
+    pub(crate) fn step_between(&self, core: &Core, records: usize) -> Result<bool> {
+        core.health.check()?;
+        let Some(mut buffers) = self.buffers.try_lock() else { return Ok(false) };
+        let Buffers { record, writer, between } = &mut *buffers;
+        let done = interval_gc::step(core, between, record, writer, records);
+        writer.release();
+        done
+    }
+
+    /// As [`finish`](Self::finish), but leaves what would keep the database from being closed for long.
+    pub(crate) fn finish_at_close(&self, core: &Core) -> Result<()> {
+        let mut steps_left = STEPS_AT_CLOSE;
+        while steps_left > 0 && self.step(core, RECORDS_PER_STEP)? {
+            steps_left -= 1;
+        }
+        Ok(())
+    }
+
+    /// Purges everything that no snapshot sees.
+    pub(crate) fn finish(&self, core: &Core) -> Result<()> {
+        while self.step(core, usize::MAX)? {}
+        Ok(())
+    }
+}
+
+fn purge_up_to(core: &Core, horizon: u64, budget: &mut Budget, buffers: &mut Buffers) -> Result<bool> {
+    let mut done = false;
+    while budget.take_one() {
+        let Some((next, head, end)) = core.undo.next_finish(&mut buffers.record)? else {
+            return Ok(done || core.undo.has_more_to_search());
+        };
+        if end.stamp > horizon && !planted::is_on("purge: do not look at snapshots") {
+            reach::mark("purge held up by a snapshot");
+            return Ok(done);
+        }
+        let ended = Ended { txn: head.txn, end, next };
+        if !purge_transaction(core, &ended, budget, buffers)? {
+            return Ok(done);
+        }
+        done = true;
+    }
+    Ok(done)
+}
+
+/// Goes on with one transaction, newest record first; passes it when that was all. False when it has to wait.
+fn purge_transaction(core: &Core, ended: &Ended, budget: &mut Budget, buffers: &mut Buffers) -> Result<bool> {
+    let mut at = core.undo.purge_state();
+    if at.head == UndoPtr(0) {
+        (at.head, at.undo_no) = (ended.end.head, ended.end.undo_no);
+    }
+    let Buffers { record, writer, .. } = buffers;
+    while at.head != UndoPtr(0) {
+        if !budget.take_one() {
+            core.undo.note_purge(&core.pool.enter(), at);
+            return Ok(true);
+        }
+        let head = core.undo.read(at.head, ended.txn, at.undo_no, record)?;
+        match decode_body(record.get(HEAD_BYTES..).unwrap_or_default())? {
+            UndoBody::Row(row) => match purge_row(core, ended, at, &head, &row, writer) {
+                Ok(Purged::GoOn(on)) => at = on,
+                Ok(Purged::Passed) => return Ok(true),
+                Ok(Purged::Busy) => {
+                    core.undo.note_purge(&core.pool.enter(), at);
+                    return Ok(false);
+                }
+                // After a fence the record comes again, and is skipped.
+                Err(error) => {
+                    let is_left_over = ended.end.stamp < core.first_stamp.load(Relaxed);
+                    core.fence(row.table, error, is_left_over)?;
+                }
+            },
+            _ => at = before(at, &head),
+        }
+    }
+    pass(core, &core.pool.enter(), ended)?;
+    Ok(true)
+}
+
+/// Purges one record.
+fn purge_row(
+    core: &Core,
+    ended: &Ended,
+    at: PurgeState,
+    head: &UndoHead,
+    row: &UndoRow<'_>,
+    writer: &mut Writer,
+) -> Result<Purged> {
+    core.catalog.using(row.table, |table| match table {
+        Some(table) => purge_row_of(core, table, ended, at, head, row, writer),
+        None => Ok(Purged::GoOn(before(at, head))),
+    })
+}
+
+fn purge_row_of(
+    core: &Core,
+    table: &Table,
+    ended: &Ended,
+    at: PurgeState,
+    head: &UndoHead,
+    row: &UndoRow<'_>,
+    writer: &mut Writer,
+) -> Result<Purged> {
+    if row.op != RowOp::Insert && at.freed_pages == 0 {
+        let Some(standing) = core.standings.for_purge(table.id(), row.old_key) else {
+            return Ok(Purged::Busy);
+        };
+        let is_dead = |marked: bool, version: Version| {
+            let is_its_mark = marked
+                && version
+                    .is_none_or(|(by, _)| by == ended.txn || planted::is_on("purge: remove others' marks"));
+            is_its_mark || planted::is_on("purge: remove what lives again")
+        };
+        if remove_marked(core, table, row, writer, |_| true, is_dead)? > 0 {
+            reach::mark("marked records purged");
+        }
+        drop(standing);
+        core.tidied(writer.paths.merge_small(table, &writer.change));
+    }
+    match row.freed.is_empty() {
+        true => Ok(Purged::GoOn(before(at, head))),
+        false => free_of_record(core, table, ended, at, head, row),
+    }
+}
+
+/// Whether the operation has marked the row of its old key as deleted.
+pub(in crate::table) fn marks_row(row: &UndoRow<'_>) -> bool {
+    row.op == RowOp::Delete || (row.op == RowOp::Update && !row.new_key.is_empty())
+}
+
+/// Whether it has marked the old one of an entry, too.
+pub(in crate::table) fn marks_entry(row: &UndoRow<'_>, entry: &UndoEntry<'_>) -> bool {
+    marks_row(row) || (row.op == RowOp::Update && entry.old_key != entry.new_key)
+}
+
+/// Removes, in the indexes whose numbers `is_wanted` (0 is that of the rows), the entries and the row that the operation has marked as deleted, as far as `is_dead` says so
+/// of delete mark and version. How many have gone. To do it again does nothing, so purge need not move on in the same mini-transaction.
+pub(in crate::table) fn remove_marked(
+    core: &Core,
+    table: &Table,
+    row: &UndoRow<'_>,
+    writer: &mut Writer,
+    is_wanted: impl Fn(u32) -> bool,
+    is_dead: impl Fn(bool, Version) -> bool,
+) -> Result<usize> {
+    let Writer { change, paths, .. } = writer;
+    change.start_purge(row);
+    let entries = row.entries.iter().filter(|entry| marks_entry(row, entry) && is_wanted(entry.index));
+    for entry in entries {
+        if let Some(index_no) = table.position_of(entry.index) {
+            change.plan_removal(table, paths, index_no, entry.old_key, &is_dead)?;
+        }
+    }
+    if marks_row(row) && is_wanted(0) {
+        change.plan_removal(table, paths, 0, b"", &is_dead)?;
+    }
+    if change.is_empty() {
+        return Ok(0);
+    }
+    change::prepare(table, change, paths)?;
+    core.make_room(Need::Back, 4 * change.steps_count())?;
+    let mtr = core.pool.enter();
+    core.must("purging a row", change::apply(&mtr, table, change, paths, None))?;
+    Ok(change.steps_count())
+}
+
+/// Where purge goes on when the record of `head` is done with.
+fn before(at: PurgeState, head: &UndoHead) -> PurgeState {
+    PurgeState { head: head.prev, undo_no: at.undo_no - 1, freed_pages: 0, ..at }
+}
+
+fn pass(core: &Core, mtr: &MiniTransaction<'_>, ended: &Ended) -> Result<()> {
+    core.must("purging a transaction", core.undo.pass(mtr, ended.next, &ended.end))
+}
+
+/// Notes in the mini-transaction that purges a record that it is done with; with the last one the transaction is passed. Where to go
+/// on, if there is more.
+fn note_purged(
+    core: &Core,
+    mtr: &MiniTransaction<'_>,
+    ended: &Ended,
+    at: PurgeState,
+    head: &UndoHead,
+) -> Result<Purged> {
+    let at = before(at, head);
+    if at.head == UndoPtr(0) {
+        return pass(core, mtr, ended).map(|()| Purged::Passed);
+    }
+    core.undo.note_purge(mtr, at);
+    Ok(Purged::GoOn(at))
+}
+
+/// Frees the large values that a record lists.
+fn free_of_record(
+    core: &Core,
+    table: &Table,
+    ended: &Ended,
+    mut at: PurgeState,
+    head: &UndoHead,
+    row: &UndoRow<'_>,
+) -> Result<Purged> {
+    let (mut data, mut index) = (Vec::new(), Vec::new());
+    for locator in row.freed.chunks(LOCATOR_BYTES) {
+        large::pages_of(&core.pool, table.blob_owner(), locator, &mut data, &mut index)?;
+    }
+    let already_free = at.freed_pages as usize;
+    check_owner(core, table.blob_owner(), data.iter().skip(already_free).chain(&index))?;
+    reach::mark("large value left behind freed");
+    loop {
+        core.make_room(Need::Back, FREED_PER_ACTION)?;
+        let mtr = core.pool.enter();
+        let from = (at.freed_pages as usize).min(data.len());
+        let to = (from + FREED_PER_ACTION).min(data.len());
+        if planted::is_on("txn: free large values before noting it") {
+            data.iter().chain(&index).for_each(|&page| core.pool.free(&mtr, page));
+            drop(mtr);
+            core.checkpoint()?;
+            return note_purged(core, &core.pool.enter(), ended, at, head);
+        }
+        data.iter().take(to).skip(from).for_each(|&page| core.pool.free(&mtr, page));
+        at.freed_pages = to as u64;
+        if to == data.len() {
+            index.iter().for_each(|&page| core.pool.free(&mtr, page));
+            return note_purged(core, &mtr, ended, at, head);
+        }
+        core.undo.note_purge(&mtr, at);
+    }
+}

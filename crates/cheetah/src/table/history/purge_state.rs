@@ -1,0 +1,52 @@
+//! What purge keeps between its steps: its buffers, and how far it is.
+//!
+//! Locks     `buffers`, over I/O.
+
+use super::interval_state::IntervalGc;
+use crate::table::rows::writer::Writer;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire};
+
+/// How far purge is; see [`super::purge`].
+#[derive(Default, Debug)]
+pub(crate) struct Purge {
+    /// Held by the one that purges (I2).
+    pub(super) buffers: Mutex<Buffers>,
+    /// Transactions that ended up to here may be purged (I5).
+    pub(super) horizon: AtomicU64,
+    /// It rests until then, after an error: whatever is damaged or unreachable is not read again at each commit.
+    pub(super) rests_until_ns: AtomicU64,
+}
+
+#[derive(Default, Debug)]
+pub(super) struct Buffers {
+    /// The undo record being looked at.
+    pub(super) record: Vec<u8>,
+    pub(super) writer: Writer,
+    pub(super) between: IntervalGc,
+}
+
+impl Purge {
+    /// Transactions that ended with larger stamps have not been purged.
+    pub(crate) fn horizon(&self) -> u64 {
+        self.horizon.load(Acquire)
+    }
+
+    /// Keeps purge from changing any tree while the guard is there. Waits for a step in progress.
+    pub(crate) fn pause(&self) -> impl Sized + '_ {
+        self.buffers.lock()
+    }
+}
+
+/// How far a step of [`Purge`] may go.
+pub(in crate::table) struct Budget {
+    pub(in crate::table) records: usize,
+}
+
+impl Budget {
+    pub(in crate::table) fn take_one(&mut self) -> bool {
+        let is_left = self.records > 0;
+        self.records = self.records.saturating_sub(1);
+        is_left
+    }
+}

@@ -1,0 +1,387 @@
+//! How transactions end: taking them back, commits, and the finish records that [`super::purge`] follows.
+//!
+//! Invariants
+//!   I1  One undo record is rolled back by one mini-transaction, which also logs UNDO with the record's number (C5). A crash
+//!       in a rollback therefore leaves a transaction with fewer records, never a record half rolled back. UNDO is logged before the
+//!       trees change: from then on the row may be free, and the record of whoever changes it next must come behind.
+//!   I2  ABORT is logged after the last UNDO.
+//!   I3  The end of a transaction is one mini-transaction under the mutex of stamps: COMMIT or ABORT in the log, its finish record in the
+//!       undo log, row counts, and only then is it published (M1). So an epoch has all of it or nothing.
+//!   I4  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as a whole.
+//!   I5  Damage met at the startup of the database, or in what that has left over, quarantines the table; else it leaves the transaction with its locks, for
+//!       another attempt ([`super::unfinished`]) or the next startup.
+//!   I6  Rolled back with its transaction, a row is free. Rolled back alone it stays locked, by a lock in place of the version that
+//!       was one; a row that goes by that is free.
+//!   I7  Merging pages afterwards is no part of the work: it may fail, and the record is rolled back all the same.
+
+use super::prepared;
+use crate::base::{planted, reach, Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr};
+use crate::format::log_record::{LogRecord, RowOp};
+use crate::format::state::TxnState;
+use crate::format::undo_record::{
+    decode_body, Before, UndoBody, UndoFinish, UndoHead, UndoRow, FINISH_BYTES_MAX, HEAD_BYTES,
+};
+use crate::pool::MiniTransaction;
+use crate::table::definitions::handle::Table;
+use crate::table::definitions::shadow::{self, Places};
+use crate::table::rows::change;
+use crate::table::rows::writer::{Buffers, Unclaimed, Writer};
+use crate::table::shared::parts::{Core, Counters, Need};
+use crate::txn::{Outcome, Slot};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+/// What becomes of the locks of rows that are rolled back (I6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rows<'a> {
+    /// Those of tables that are locked as a whole need none.
+    StayLocked {
+        whole: &'a [TableId],
+    },
+    AreFree,
+}
+
+/// Rolls back everything that the transaction did after its undo record number `undo_no`; it has the tables in `whole` locked
+/// exclusively. `LockTableFull` when there is no room for the locks of the rows (I6): then it has to be rolled back as a whole.
+/// By the transaction's own thread.
+pub(crate) fn roll_back_to(
+    core: &Core,
+    slot: &Arc<Slot>,
+    undo_no: u64,
+    whole: &[TableId],
+    writer: &mut Writer,
+) -> Result<()> {
+    undo_down_to(core, slot, undo_no, Rows::StayLocked { whole }, writer)
+}
+
+fn undo_down_to(
+    core: &Core,
+    slot: &Arc<Slot>,
+    undo_no: u64,
+    rows: Rows<'_>,
+    writer: &mut Writer,
+) -> Result<()> {
+    writer.unclaimed.clear();
+    while slot.state().undo_no > undo_no {
+        roll_back_newest(core, slot, rows, writer)?;
+    }
+    Ok(())
+}
+
+/// Takes the whole transaction back. After an error it is as listed as before, with fewer records (I1): whoever holds its
+/// locks keeps them and tries again.
+pub(crate) fn roll_back(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
+    if planted::is_on("txn: log ABORT before the UNDOs") {
+        core.make_room(Need::Back, 0)?;
+        append(core, &core.pool.enter(), &LogRecord::Abort(slot.txn()))?;
+    }
+    while !roll_back_some(core, slot, writer, usize::MAX)? {}
+    Ok(())
+}
+
+/// Takes at most `records` records back, and ends the transaction when that was all; whether it was.
+pub(crate) fn roll_back_some(
+    core: &Core,
+    slot: &Arc<Slot>,
+    writer: &mut Writer,
+    records: usize,
+) -> Result<bool> {
+    prepared::withdraw(core, slot)?;
+    let undo_no = slot.state().undo_no;
+    let keep = undo_no.saturating_sub(records as u64);
+    let left = u64::from(planted::is_on("rollback: leave the first change"));
+    undo_down_to(core, slot, keep.max(left), Rows::AreFree, writer)?;
+    if keep > 0 {
+        return Ok(false);
+    }
+    end(core, slot, Outcome::Aborted)?;
+    shadow::drop_of(core, slot.txn());
+    Counters::add(&core.counters.rollbacks);
+    Ok(true)
+}
+
+/// Ends the transaction in one mini-transaction (I3), which redo repeats without logging. Returns where its record in the log ends.
+pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
+    make_room_to_end(core, slot.txn())?;
+    end_in_place(core, slot, outcome)
+}
+
+/// Makes room for the end of a transaction. Outside mini-transactions; may wait and do I/O.
+pub(crate) fn make_room_to_end(core: &Core, txn: TxnId) -> Result<()> {
+    let pages = core.undo.pages_needed(FINISH_BYTES_MAX) + shadow::pages_needed(core, txn);
+    core.make_room(Need::Back, pages)
+}
+
+fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
+    let places = match outcome {
+        Outcome::Committed => Places::prepare(core, slot.txn()),
+        Outcome::Aborted => Ok(None),
+    };
+    let mut places = core.must("looking for the places of loads", places)?;
+    let mtr = core.pool.enter();
+    if let Some(places) = &mut places {
+        core.must("giving loads their places", places.write(&mtr))?;
+    }
+    let end = core.versions.finish(slot.txn(), outcome, |stamp| {
+        let end = match outcome {
+            Outcome::Committed => append(core, &mtr, &LogRecord::Commit(slot.txn(), stamp))?,
+            Outcome::Aborted => append(core, &mtr, &LogRecord::Abort(slot.txn()))?,
+        };
+        append_finish(core, &mtr, slot, stamp, outcome);
+        if let Some(places) = &places {
+            places.take(stamp);
+        }
+        if outcome == Outcome::Committed {
+            core.catalog.count_committed(&core.versions, slot, stamp);
+        }
+        Ok(end)
+    });
+    slot.state().xid = None;
+    core.active.finish(slot.txn());
+    core.must("the end of a transaction", end)
+}
+
+fn append(core: &Core, mtr: &MiniTransaction<'_>, record: &LogRecord<'_>) -> Result<Lsn> {
+    let mut bytes = Vec::with_capacity(24);
+    record.encode(&mut bytes);
+    core.append(mtr, &bytes)
+}
+
+/// What purge will meet. A transaction that leaves nothing behind has no chain there.
+fn append_finish(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, stamp: u64, outcome: Outcome) {
+    let TxnState { txn, head, first, undo_no, .. } = *slot.state();
+    let committed = outcome == Outcome::Committed;
+    let leaves_garbage =
+        committed && slot.leaves_garbage() && !planted::is_on("txn: forget the large values left behind");
+    let (head, undo_no) = if leaves_garbage { (head, undo_no) } else { (UndoPtr(0), 0) };
+    if first != UndoPtr(0) {
+        core.undo.append_finish(mtr, txn, &UndoFinish { stamp, committed, head, first, undo_no });
+    }
+}
+
+/// Takes the newest undo record back; also how redo repeats an UNDO.
+pub(crate) fn roll_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
+    roll_back_newest(core, slot, Rows::AreFree, writer)
+}
+
+fn roll_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut Writer) -> Result<()> {
+    let state = *slot.state();
+    let mut record = std::mem::take(&mut writer.buffers.undo);
+    let head = core.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
+    let body = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())?;
+    encode_undo_record(&state, &mut writer.buffers);
+    let no_step =
+        || Error::corrupt(format!("undo record at {}", state.head), "it is no step of its transaction");
+    let table = body.table().ok_or_else(no_step)?;
+    let mut done = match &body {
+        UndoBody::Row(row) => roll_back_row(core, slot, (&head, row), rows, writer),
+        UndoBody::Blob(blob) => {
+            let pages = blob.pages.iter().chain(&blob.index_pages).copied().collect::<Vec<_>>();
+            roll_back_pages(core, slot, &head, blob.table, &pages, &writer.buffers)
+        }
+        UndoBody::Finish(_) => Err(no_step()),
+    };
+    if let Err(error) = done {
+        let is_left_over = state.txn.0 < core.first_txn.load(Relaxed);
+        done = core
+            .fence(table, error, is_left_over)
+            .and_then(|()| leave_record(core, slot, &head, &writer.buffers));
+    }
+    writer.buffers.undo = record;
+    done
+}
+
+/// Rolls back large values that no row operation has taken over.
+pub(crate) fn roll_back_large_values(
+    core: &Core,
+    slot: &Arc<Slot>,
+    unclaimed: &mut Unclaimed,
+    buffers: &mut Buffers,
+) -> Result<()> {
+    unclaimed.clear();
+    loop {
+        let state = *slot.state();
+        if state.head == UndoPtr(0) {
+            return Ok(());
+        }
+        let mut record = std::mem::take(&mut buffers.undo);
+        let head = core.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
+        let UndoBody::Blob(blob) = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())? else {
+            return Ok(());
+        };
+        encode_undo_record(&state, buffers);
+        let pages = blob.pages.iter().chain(&blob.index_pages).copied().collect::<Vec<_>>();
+        roll_back_pages(core, slot, &head, blob.table, &pages, buffers)?;
+        buffers.undo = record;
+    }
+}
+
+fn encode_undo_record(state: &TxnState, buffers: &mut Buffers) {
+    buffers.log.clear();
+    LogRecord::Undo(state.txn, state.undo_no).encode(&mut buffers.log);
+}
+
+fn roll_back_row(
+    core: &Core,
+    slot: &Slot,
+    (head, row): (&UndoHead, &UndoRow<'_>),
+    rows: Rows<'_>,
+    writer: &mut Writer,
+) -> Result<()> {
+    core.catalog.using(row.table, |table| match table {
+        Some(table) => roll_back_row_of(core, table, slot, (head, row), rows, writer),
+        None => leave_record(core, slot, head, &writer.buffers),
+    })
+}
+
+fn roll_back_row_of(
+    core: &Core,
+    table: &Table,
+    slot: &Slot,
+    (head, row): (&UndoHead, &UndoRow<'_>),
+    rows: Rows<'_>,
+    writer: &mut Writer,
+) -> Result<()> {
+    reach::mark("row rolled back");
+    let old = (row.op != RowOp::Insert).then_some(row.old_key);
+    let new = (row.op != RowOp::Delete && !row.new_key.is_empty()).then_some(row.new_key);
+    let locks = slot.owner().map(|owner| (owner, table.clustered().def().id));
+    let is_by_own = |before: &Before<'_>| before.version.is_some_and(|(txn, _)| txn == slot.txn());
+    if let (Some((owner, tree)), Some(key), Rows::StayLocked { whole }) = (locks, old, rows) {
+        // A version of its own that comes back is a lock still.
+        if !whole.contains(&row.table) && !is_by_own(&row.old) {
+            core.locks.keep_changed(owner, tree, key)?;
+        }
+    }
+    let standing = core.standings.of_rows(row.table, old, new);
+    writer.change.plan_backward(table, row, &|version| core.is_purged(version));
+    change::prepare(table, &writer.change, &mut writer.paths)?;
+    core.make_room(Need::Back, 4 * writer.change.steps_count())?;
+    apply_backward(core, slot, head, table, writer)?;
+    drop(standing);
+    if let Some((owner, tree)) = locks {
+        let is_own = row.marked.as_ref().is_some_and(is_by_own);
+        let are_free = rows == Rows::AreFree || planted::is_on("savepoint: let go of what is rolled back");
+        let freed = old.filter(|_| are_free).into_iter().chain(new.filter(|_| are_free || !is_own));
+        freed.for_each(|key| core.locks.release_row(owner, tree, key));
+    }
+    Counters::add(&core.counters.rows_rolled_back);
+    core.tidied(writer.paths.merge_small(table, &writer.change));
+    Ok(())
+}
+
+/// The mini-transaction that takes a row operation back, as it is planned (I1).
+fn apply_backward(
+    core: &Core,
+    slot: &Slot,
+    head: &UndoHead,
+    table: &Table,
+    writer: &mut Writer,
+) -> Result<()> {
+    let mtr = core.pool.enter();
+    let logs_late = planted::is_on("rollback: log when the row is free already");
+    if !logs_late {
+        log_undo(core, &mtr, &writer.buffers)?;
+    }
+    let own = (head.txn, UndoPtr(0));
+    let applied = change::apply(&mtr, table, &writer.change, &mut writer.paths, Some(own));
+    core.must("a rollback", applied)?;
+    slot.count_rows(table.id(), writer.change.rows());
+    if logs_late {
+        std::thread::yield_now();
+        log_undo(core, &mtr, &writer.buffers)?;
+    }
+    step_back(&mut slot.state(), head);
+    Ok(())
+}
+
+fn roll_back_pages(
+    core: &Core,
+    slot: &Slot,
+    head: &UndoHead,
+    table: TableId,
+    pages: &[PageId],
+    buffers: &Buffers,
+) -> Result<()> {
+    core.catalog.using(table, |table| match table {
+        Some(table) => roll_back_pages_of(core, slot, head, table, pages, buffers),
+        None => leave_record(core, slot, head, buffers),
+    })
+}
+
+fn roll_back_pages_of(
+    core: &Core,
+    slot: &Slot,
+    head: &UndoHead,
+    table: &Table,
+    pages: &[PageId],
+    buffers: &Buffers,
+) -> Result<()> {
+    check_owner(core, table.blob_owner(), pages)?;
+    reach::mark("large value rolled back");
+    core.make_room(Need::Back, pages.len())?;
+    let mtr = core.pool.enter();
+    log_undo(core, &mtr, buffers)?;
+    pages.iter().for_each(|&page| core.pool.free(&mtr, page));
+    step_back(&mut slot.state(), head);
+    Ok(())
+}
+
+/// Takes a record back that needs no change of pages.
+fn leave_record(core: &Core, slot: &Slot, head: &UndoHead, buffers: &Buffers) -> Result<()> {
+    core.make_room(Need::Back, 0)?;
+    let mtr = core.pool.enter();
+    log_undo(core, &mtr, buffers)?;
+    step_back(&mut slot.state(), head);
+    Ok(())
+}
+
+/// Logs that the newest record is rolled back (I1).
+fn log_undo(core: &Core, mtr: &MiniTransaction<'_>, buffers: &Buffers) -> Result<()> {
+    if !planted::is_on("txn: roll back without logging it") {
+        core.append(mtr, &buffers.log)?;
+    }
+    Ok(())
+}
+
+/// Moves the transaction to the record before.
+fn step_back(state: &mut TxnState, head: &UndoHead) {
+    state.head = head.prev;
+    state.undo_no -= 1;
+}
+
+/// Commits. Returns where the log must be durable before the commit may be acknowledged.
+pub(crate) fn commit(core: &Core, slot: &Slot) -> Result<Lsn> {
+    if slot.state().xid.is_none() {
+        shadow::check_whole(core, slot.txn())?;
+    }
+    let room = make_room_to_end(core, slot.txn());
+    // A prepared one has its room, and may not be refused.
+    if slot.state().xid.is_none() {
+        room?;
+    }
+    commit_in_place(core, slot)
+}
+
+/// As [`commit`], in the room that the caller has made: waits for nothing but an epoch switch, and fails only with the engine.
+pub(crate) fn commit_in_place(core: &Core, slot: &Slot) -> Result<Lsn> {
+    let end = end_in_place(core, slot, Outcome::Committed)?;
+    Counters::add(&core.counters.commits);
+    Ok(end)
+}
+
+/// Refuses to free pages that the table does not own: freeing a page twice must not take it from its next owner (C4).
+pub(crate) fn check_owner<'p>(
+    core: &Core,
+    owner: TreeId,
+    pages: impl IntoIterator<Item = &'p PageId>,
+) -> Result<()> {
+    let stranger = |page: &&PageId| core.pool.owner(**page) != Some(owner);
+    match pages.into_iter().find(stranger) {
+        None => Ok(()),
+        Some(page) => {
+            let detail = "a large value to free names it, but it is not the table's";
+            Err(Error::corrupt(format!("page {page}"), detail))
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Which version of a row, and which entries of an index, a snapshot sees. Pure reading: it takes no lock, and changes
+//! nothing.
+//!
+//! **Rows.** A clustered record names the operation that made it: a transaction, and the undo record that tells what its place held
+//! before. If the snapshot sees the transaction, the record is the row, or says that there is none. Otherwise what was before is asked
+//! the same, and so on. A place of which nothing is told held nothing.
+//!
+//! **Entries.** An entry names who touched it last, but what it was before would be told by its row's undo record. When that transaction
+//! is *decided*, that is, it is the reader's own or had ended when the snapshot was opened, the entry is as the
+//! snapshot sees it: the rollback of an aborted one has put back what was there before it got its stamp. Otherwise the row decides:
+//!
+//!   1. The clustered record is read, and walked to the version that the snapshot sees. No row: no entry.
+//!   2. The oldest operation that is not seen and touched this index knows the key that the entry of the visible row has,
+//!      and its payload: the entry counts if that is its key. (Such an operation has an old key: one that only brings a row
+//!      where none was is the oldest of all only if no row is visible, and any other one comes after the row went, which
+//!      touches every index.)
+//!   3. If no operation that is not seen touched this index, the entry is now as it was for the visible row: it is read again, and its
+//!      delete mark decides. So it is under a change of the reader's own transaction, which hides older ones in the row's
+//!      chain and left the entry alone. If it is not the same entry any more, all starts over.
+//!
+//! Why the order of the two reads is right: an operation touches the row first and then its entries, and whoever takes it back, or
+//! purges it, goes the other way round. So an operation that was in an entry before the row was read is in the row's chain, or was
+//! rolled back, and then it has gone from the entry before it went from the row: the entry read afterwards does not
+//! show it. Each start over means that somebody else has got on.
+//!
+//! Invariants
+//!   I1  The snapshot was open before the record was copied, and stays open: what it does not see is neither purged nor forgotten
+//!       (H8), and its undo records are there, also those of operations that were rolled back (C6).
+//!   I2  Pointers lead to older records only, so each walk ends; every record must be about this transaction, table and key.
+//!   I3  A key that moves leaves one row for another: each place has its own chain, as the entry's key contains that of the row.
+
+use crate::base::{planted, reach, Error, Result, TxnId, UndoPtr};
+use crate::format::log_record::RowOp;
+use crate::format::page::{RecordFlags, RecordRef};
+use crate::format::undo_record::{decode_body, Before, UndoBody, UndoRow, HEAD_BYTES};
+use crate::table::definitions::handle::Table;
+use crate::table::shared::parts::Core;
+use crate::txn::{ReadView, Reader};
+
+/// Who looks at a table, and as of when.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) table: &'a Table,
+    /// Its snapshot is open (I1).
+    pub(crate) reader: &'a Reader,
+    /// The reader's own transaction, if it has written.
+    pub(crate) own: Option<TxnId>,
+}
+
+/// The version of a row that a snapshot sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// The record itself.
+    AsIs,
+    /// An older one, which has been put into the buffer.
+    Older,
+    /// None.
+    Absent,
+}
+
+/// Whether a snapshot sees an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EntryFound {
+    /// Yes, just as it was copied; its row is still to be looked at.
+    AsIs,
+    /// Yes; its payload and its row have been put into the buffers.
+    Visible,
+    /// No.
+    Gone,
+}
+
+/// An entry and its row, as a snapshot sees them.
+#[derive(Default, Debug)]
+pub(crate) struct EntryVersion {
+    /// The stored row.
+    pub(crate) row: Vec<u8>,
+    /// The stored payload.
+    pub(crate) payload: Vec<u8>,
+}
+
+/// A record that was copied out of its page.
+#[derive(Default, Debug)]
+struct Copied {
+    flags: RecordFlags,
+    version: Option<(TxnId, UndoPtr)>,
+    payload: Vec<u8>,
+}
+
+impl Copied {
+    fn take(&mut self, record: RecordRef<'_>) {
+        (self.flags, self.version) = (record.flags, record.version);
+        self.payload.clear();
+        self.payload.extend_from_slice(record.payload);
+    }
+
+    fn as_ref(&self) -> RecordRef<'_> {
+        RecordRef { flags: self.flags, version: self.version, payload: &self.payload }
+    }
+}
+
+/// What a row says of its entry in an index.
+#[derive(Debug)]
+enum Told {
+    /// No row is visible.
+    NoRow,
+    /// Whatever is not seen has left the index alone.
+    Untouched,
+    /// Key, without that of the row, and stored payload for the visible row.
+    Entry(Vec<u8>, Vec<u8>),
+}
+
+impl View<'_> {
+    /// Finds the visible version of the row of `key`, whose newest is `record`, a copy. May do I/O.
+    pub(crate) fn row_version(self, key: &[u8], record: RecordRef<'_>, out: &mut Vec<u8>) -> Result<Found> {
+        self.walk(key, record, out, |_| ())
+    }
+
+    /// Finds out whether an entry is seen: `record`, a copy of the one at `key`, which belongs to the row of `clustered_key`.
+    /// May do I/O.
+    pub(crate) fn entry_version(
+        self,
+        index_no: usize,
+        key: &[u8],
+        clustered_key: &[u8],
+        record: RecordRef<'_>,
+        out: &mut EntryVersion,
+    ) -> Result<EntryFound> {
+        if self.is_decided(record.version) || planted::is_on("visible: do not ask the row of an entry") {
+            return Ok(if record.is_marked() { EntryFound::Gone } else { EntryFound::AsIs });
+        }
+        reach::mark("entry asks its row");
+        let tree = self.table.tree(index_no)?;
+        let mut entry = Copied::default();
+        entry.take(record);
+        loop {
+            match self.ask_row(index_no, clustered_key, &mut out.row)? {
+                Told::NoRow => return Ok(EntryFound::Gone),
+                Told::Untouched => {}
+                Told::Entry(told, _) if key.strip_suffix(clustered_key) != Some(&told) => {
+                    return Ok(EntryFound::Gone);
+                }
+                Told::Entry(_, payload) => {
+                    out.payload = payload;
+                    return Ok(EntryFound::Visible);
+                }
+            }
+            let before = (entry.flags, entry.version);
+            if tree.get(key, |record| entry.take(record))?.is_none() {
+                return Ok(EntryFound::Gone);
+            }
+            if before == (entry.flags, entry.version) || self.is_decided(entry.version) {
+                out.payload.clone_from(&entry.payload);
+                return Ok(if entry.as_ref().is_marked() { EntryFound::Gone } else { EntryFound::Visible });
+            }
+            reach::mark("entry asks its row again");
+        }
+    }
+
+    /// Puts the visible version of the row of `key` into `row`, and returns what is told of its entry in the index.
+    fn ask_row(self, index_no: usize, key: &[u8], row: &mut Vec<u8>) -> Result<Told> {
+        let mut newest = Copied::default();
+        if self.table.clustered().get(key, |record| newest.take(record))?.is_none() {
+            return Ok(Told::NoRow);
+        }
+        let mut told = Told::Untouched;
+        let number = self.table.number_of(index_no);
+        let found = self.walk(key, newest.as_ref(), row, |operation| {
+            let is_told = matches!(told, Told::Entry(..));
+            if is_told && planted::is_on("visible: ask the newest operation on an index") {
+                return;
+            }
+            if let Some(entry) = operation.entries.iter().find(|entry| entry.index == number) {
+                told = Told::Entry(entry.old_key.to_vec(), entry.old.payload.to_vec());
+            }
+        })?;
+        match found {
+            Found::Absent => return Ok(Told::NoRow),
+            Found::AsIs => row.clone_from(&newest.payload),
+            Found::Older => {}
+        }
+        Ok(told)
+    }
+
+    /// Follows the chain of `record`, the newest of `key`, to the version that is seen; `shadow` gets the operations that are not,
+    /// newest first.
+    fn walk(
+        self,
+        key: &[u8],
+        record: RecordRef<'_>,
+        out: &mut Vec<u8>,
+        mut shadow: impl FnMut(&UndoRow<'_>),
+    ) -> Result<Found> {
+        let Some(mut version) = self.shadow(record.version) else {
+            let is_gone = record.is_marked() && !planted::is_on("visible: do not look at delete marks");
+            return Ok(if is_gone { Found::Absent } else { Found::AsIs });
+        };
+        let mut bytes = Vec::new();
+        loop {
+            let (txn, at) = version;
+            if at == UndoPtr(0) {
+                return Ok(Found::Absent);
+            }
+            reach::mark("older version looked for");
+            self.core.undo.read_version(at, txn, &mut bytes)?;
+            let body = decode_body(bytes.get(HEAD_BYTES..).unwrap_or_default())?;
+            let UndoBody::Row(row) = &body else { return Err(not_of(at, "it is not about a row")) };
+            let (is_live, before) = match self.before(key, at, row)? {
+                Some(before) => before,
+                None => return Ok(Found::Absent),
+            };
+            shadow(row);
+            let goes_on = !planted::is_on("visible: go back one version only");
+            match self.shadow(before.version).filter(|_| goes_on) {
+                Some((_, older)) if older >= at => return Err(not_of(at, "it leads to a newer one")),
+                Some(older) => version = older,
+                None if is_live || planted::is_on("visible: take a deleted version for a row") => {
+                    out.clear();
+                    out.extend_from_slice(before.payload);
+                    return Ok(Found::Older);
+                }
+                None => return Ok(Found::Absent),
+            }
+        }
+    }
+
+    /// What the place of `key` held before an operation, and whether it was live.
+    fn before<'r>(self, key: &[u8], at: UndoPtr, row: &UndoRow<'r>) -> Result<Option<(bool, Before<'r>)>> {
+        if row.table != self.table.id() {
+            return Err(not_of(at, "it is about another table"));
+        }
+        if row.op != RowOp::Insert && row.old_key == key {
+            return Ok(Some((true, row.old)));
+        }
+        if row.op != RowOp::Delete && row.new_key == key {
+            return Ok(row.marked.map(|marked| (false, marked)));
+        }
+        Err(not_of(at, "it is about another row"))
+    }
+
+    /// The version, unless the snapshot sees it.
+    fn shadow(self, version: Option<(TxnId, UndoPtr)>) -> Option<(TxnId, UndoPtr)> {
+        version.filter(|(txn, _)| !self.reader.sees(*txn, self.own))
+    }
+
+    fn is_decided(self, version: Option<(TxnId, UndoPtr)>) -> bool {
+        version.is_none_or(|(txn, _)| self.reader.is_decided(txn, self.own))
+    }
+}
+
+/// Puts the row of `key` into `row`, as `view` sees it or the newest one; whether there is one. May do I/O.
+pub(crate) fn read_row(
+    core: &Core,
+    table: &Table,
+    key: &[u8],
+    view: Option<&ReadView>,
+    row: &mut Vec<u8>,
+) -> Result<bool> {
+    row.clear();
+    let copied = |record: RecordRef<'_>| {
+        row.extend_from_slice(record.payload);
+        (record.flags, record.version)
+    };
+    let Some((flags, version)) = table.clustered().get(key, copied)? else { return Ok(false) };
+    let newest = RecordRef { flags, version, payload: &[] };
+    let Some(view) = view else { return Ok(!newest.is_marked()) };
+    let view = View { core, table, reader: view.reader(), own: view.own() };
+    Ok(view.row_version(key, newest, row)? != Found::Absent)
+}
+
+fn not_of(at: UndoPtr, detail: &str) -> Error {
+    Error::corrupt(format!("undo record at {at}"), format!("a version of a row leads to it, but {detail}"))
+}

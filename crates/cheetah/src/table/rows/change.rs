@@ -1,0 +1,451 @@
+//! A row operation in the form in which it is applied to the trees: forward, again at redo, backward, and at purge.
+//!
+//! A change is a list of steps ([`super::plan`]), each of which inserts, replaces or removes one record. Forward the row comes first and
+//! its entries follow; backward and at purge it comes last. So whoever sees an entry that a transaction has
+//! touched finds the row touched too, and whoever finds a row as if never touched finds the entries so (C5).
+//!
+//! Invariants
+//!   I1  [`apply`] runs inside one mini-transaction and changes clustered tree, secondary trees and row count together.
+//!   I2  Whatever could refuse a part of it was checked before the mini-transaction; a refusal in the middle is a broken
+//!       invariant and stops the engine, for half an operation must not reach an epoch.
+//!   I3  The buffers are reused: a steady stream of row operations allocates nothing.
+//!   I4  Keys of leaves to merge are pieces of the change that has just been applied: none outlives it.
+//!   I5  A forward change removes nothing: what goes is marked as deleted, for those who still see it, until purge. Only redo removes it
+//!       at once, when it knows that the transaction commits: nobody reads before redo is done.
+
+use crate::base::{Error, Result, TableId, TxnId, UndoPtr};
+use crate::format::log_record::RowOp;
+use crate::format::page::{RecordFlags, RecordRef};
+use crate::format::undo_record::Before;
+use crate::pool::MiniTransaction;
+use crate::table::definitions::handle::Table;
+use crate::tree::{Changed, Cursor, Path, Removed, Tree};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Who made a record, and the undo record that tells what was there before; none when everybody sees it.
+pub(crate) type Version = Option<(TxnId, UndoPtr)>;
+
+/// A piece of one of a [`Change`]'s buffers.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Span {
+    at: usize,
+    len: usize,
+}
+
+impl Span {
+    fn of(self, bytes: &[u8]) -> &[u8] {
+        bytes.get(self.at..self.at + self.len).expect("a span lies inside its buffer")
+    }
+}
+
+/// What a place in a tree holds before the change; its payload lies in the buffer `before`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Held {
+    pub(in crate::table) version: Version,
+    pub(in crate::table) payload: Span,
+}
+
+/// What becomes of one secondary entry. Keys are stored keys: the caller's part, then the clustered key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryChange {
+    pub(crate) index_no: usize,
+    /// The entry that goes, and how long the caller's part of its key is.
+    pub(crate) old_key: Option<(Span, usize)>,
+    /// The entry that comes, and how long the caller's part of its key is.
+    pub(crate) new_key: Option<(Span, usize)>,
+    /// The stored payload of the entry that comes.
+    pub(crate) payload: Span,
+    /// The live entry at `old_key`.
+    pub(crate) old: Held,
+    /// The delete-marked entry at `new_key`.
+    pub(crate) marked: Option<Held>,
+}
+
+/// Which of a tree's two paths a step uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::table) enum Side {
+    Old,
+    New,
+}
+
+/// Where the payload of a record comes from.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::table) enum Payload {
+    New(Span),
+    Before(Span),
+}
+
+/// Whose version a record gets.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::table) enum Stamp {
+    /// That of the operation.
+    Own,
+    /// The one it had.
+    Of(Version),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(in crate::table) enum Work {
+    /// A record where nothing is.
+    Insert(Payload),
+    /// A record in place of another one.
+    Replace { payload: Payload, stamp: Stamp, marked: bool },
+    /// Nothing where a record is.
+    Remove,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    index_no: usize,
+    side: Side,
+    key: Span,
+    work: Work,
+}
+
+/// A row operation to apply.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) op: RowOp,
+    bytes: Vec<u8>,
+    before: Vec<u8>,
+    pub(crate) old_key: Span,
+    pub(crate) new_key: Span,
+    /// The stored row that comes.
+    pub(crate) row: Span,
+    /// The same without what tells its row-format version: the log has it so, as redo knows the row-format version.
+    pub(crate) bare_row: Span,
+    /// The live row at `old_key`.
+    pub(crate) old: Held,
+    /// The delete-marked row at `new_key`, unless that is `old_key`.
+    pub(crate) marked: Option<Held>,
+    pub(crate) entries: Vec<EntryChange>,
+    steps: Vec<Step>,
+    /// Rows that come, less those that go.
+    pub(in crate::table) rows: i64,
+}
+
+impl Default for Change {
+    fn default() -> Self {
+        let none = Span::default();
+        Self {
+            op: RowOp::Insert,
+            bytes: Vec::new(),
+            before: Vec::new(),
+            old_key: none,
+            new_key: none,
+            row: none,
+            bare_row: none,
+            old: Held::default(),
+            marked: None,
+            entries: Vec::new(),
+            steps: Vec::new(),
+            rows: 0,
+        }
+    }
+}
+
+impl Change {
+    /// Starts over, keeping the buffers.
+    pub(crate) fn start(&mut self, op: RowOp, old_key: &[u8], new_key: &[u8]) {
+        self.op = op;
+        self.bytes.clear();
+        self.before.clear();
+        self.entries.clear();
+        self.steps.clear();
+        self.rows = 0;
+        (self.row, self.bare_row) = (Span::default(), Span::default());
+        self.old = Held::default();
+        self.marked = None;
+        self.old_key = self.put(&[old_key]);
+        self.new_key = self.put(&[new_key]);
+    }
+
+    /// Copies `parts`, one behind the other.
+    pub(crate) fn put(&mut self, parts: &[&[u8]]) -> Span {
+        let at = self.bytes.len();
+        parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
+        Span { at, len: self.bytes.len() - at }
+    }
+
+    /// Lets `f` append the row that comes as it is stored, looking at the one that goes, and say where in it the row itself is.
+    pub(crate) fn put_row(
+        &mut self,
+        f: impl FnOnce(&mut Vec<u8>, &[u8]) -> Result<Range<usize>>,
+    ) -> Result<()> {
+        let at = self.bytes.len();
+        let bare = f(&mut self.bytes, self.old.payload.of(&self.before))?;
+        self.row = Span { at, len: self.bytes.len() - at };
+        self.bare_row = Span { at: at + bare.start, len: bare.len() };
+        Ok(())
+    }
+
+    /// The bytes of a span.
+    pub(crate) fn get(&self, span: Span) -> &[u8] {
+        span.of(&self.bytes)
+    }
+
+    /// The payload that a place holds before.
+    pub(crate) fn held(&self, held: &Held) -> &[u8] {
+        held.payload.of(&self.before)
+    }
+
+    /// What a place holds before, as an undo record has it.
+    pub(crate) fn before_of(&self, held: &Held) -> Before<'_> {
+        Before { version: held.version, payload: self.held(held) }
+    }
+
+    /// Bytes of keys, rows and payloads.
+    pub(crate) fn bytes_len(&self) -> usize {
+        self.bytes.len() + self.before.len()
+    }
+
+    /// Looks at the place of `key` in `tree` and leaves `path` prepared: whether its record is delete-marked, and what it
+    /// holds; `None` when nothing is there. Outside mini-transactions; may do I/O.
+    pub(crate) fn look(&mut self, tree: &Tree, key: Span, path: &mut Path) -> Result<Option<(bool, Held)>> {
+        let Self { bytes, before, .. } = self;
+        let at = before.len();
+        tree.get_prepared(key.of(bytes), path, |record| {
+            before.extend_from_slice(record.payload);
+            let payload = Span { at, len: record.payload.len() };
+            (record.is_marked(), Held { version: record.version, payload })
+        })
+    }
+
+    /// As [`look`](Self::look), when the key may lie where `near` leads: that path is tried before a search.
+    pub(crate) fn look_near(
+        &mut self,
+        tree: &Tree,
+        key: Span,
+        path: &mut Path,
+        near: &Path,
+    ) -> Result<Option<(bool, Held)>> {
+        tree.go_near(key.of(&self.bytes), path, near);
+        self.look(tree, key, path)
+    }
+
+    /// Adds what becomes of one secondary entry; keys without the clustered key, the payload as stored.
+    pub(crate) fn add_entry(
+        &mut self,
+        index_no: usize,
+        old_key: Option<&[u8]>,
+        new_key: Option<&[u8]>,
+        payload: &[&[u8]],
+    ) -> &mut EntryChange {
+        let old_key = old_key.map(|key| (self.put_stored_key(key, self.old_key), key.len()));
+        let new_key = new_key.map(|key| (self.put_stored_key(key, self.new_key), key.len()));
+        let payload = self.put(payload);
+        let (old, marked) = (Held::default(), None);
+        self.entries.push(EntryChange { index_no, old_key, new_key, payload, old, marked });
+        self.entries.last_mut().expect("just added")
+    }
+
+    pub(in crate::table) fn put_stored_key(&mut self, key: &[u8], clustered: Span) -> Span {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_within(clustered.at..clustered.at + clustered.len);
+        Span { at, len: self.bytes.len() - at }
+    }
+
+    /// The caller's part of a stored key; empty for none.
+    pub(crate) fn caller_key(&self, key: Option<(Span, usize)>) -> &[u8] {
+        key.and_then(|(span, len)| self.get(span).get(..len)).unwrap_or_default()
+    }
+
+    /// Whether the clustered key stays as it is.
+    pub(crate) fn keeps_key(&self) -> bool {
+        self.op == RowOp::Update && self.get(self.old_key) == self.get(self.new_key)
+    }
+
+    /// Whether an entry's key stays as it is.
+    pub(crate) fn entry_keeps_key(&self, entry: &EntryChange) -> bool {
+        match (entry.old_key, entry.new_key) {
+            (Some((old, _)), Some((new, _))) => self.get(old) == self.get(new),
+            _ => false,
+        }
+    }
+
+    /// Whether a planned step marks something as deleted.
+    pub(crate) fn leaves_garbage(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.work, Work::Replace { marked: true, .. }))
+    }
+
+    /// Whether nothing is planned.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Steps planned.
+    pub(crate) fn steps_count(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Rows that come, less those that go.
+    pub(crate) fn rows(&self) -> i64 {
+        self.rows
+    }
+
+    pub(in crate::table) fn step(&mut self, index_no: usize, side: Side, key: Span, work: Work) {
+        self.steps.push(Step { index_no, side, key, work });
+    }
+
+    fn payload(&self, payload: Payload) -> &[u8] {
+        match payload {
+            Payload::New(span) => span.of(&self.bytes),
+            Payload::Before(span) => span.of(&self.before),
+        }
+    }
+}
+
+/// By how much an operation changes the number of rows.
+pub(crate) fn rows_of(op: RowOp) -> i64 {
+    match op {
+        RowOp::Insert => 1,
+        RowOp::Update => 0,
+        RowOp::Delete => -1,
+    }
+}
+
+/// Pinned paths and cursors of the table last worked on.
+#[derive(Default)]
+pub(crate) struct Paths {
+    /// The table, and how often its definition had been changed.
+    table: (TableId, u32),
+    trees: Vec<TreePaths>,
+    /// Leaves to look at once the mini-transaction is left: a tree and a key that was removed from it.
+    small: Vec<(usize, Span)>,
+}
+
+/// The paths into one tree.
+pub(crate) struct TreePaths {
+    /// To the key that goes.
+    pub(crate) old: Path,
+    /// To the key that comes.
+    pub(crate) new: Path,
+    /// For uniqueness checks.
+    pub(crate) cursor: Cursor,
+}
+
+impl TreePaths {
+    fn side(&mut self, side: Side) -> &mut Path {
+        match side {
+            Side::Old => &mut self.old,
+            Side::New => &mut self.new,
+        }
+    }
+}
+
+impl std::fmt::Debug for Paths {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Paths of table {}", self.table.0)
+    }
+}
+
+impl Paths {
+    /// Unpins everything.
+    pub(crate) fn release(&mut self) {
+        for tree in &mut self.trees {
+            tree.old.release();
+            tree.new.release();
+            tree.cursor.release();
+        }
+    }
+
+    /// The paths into tree `index_no` of `table`; those of another table are dropped.
+    pub(crate) fn of(&mut self, table: &Table, index_no: usize) -> Result<&mut TreePaths> {
+        if self.table != (table.id(), table.def().changes) {
+            let paths = |tree: &Arc<Tree>| TreePaths {
+                old: Path::default(),
+                new: Path::default(),
+                cursor: tree.cursor(),
+            };
+            self.table = (table.id(), table.def().changes);
+            self.trees = table.trees().iter().map(paths).collect();
+        }
+        let (actual, limit) = (index_no as u64, self.trees.len().saturating_sub(1) as u64);
+        self.trees.get_mut(index_no).ok_or(Error::Limit { what: "index number", actual, limit })
+    }
+
+    /// Merges leaves that [`apply`] left small. Outside mini-transactions; may do I/O. An error leaves some of them small, and
+    /// nothing else: the change is done.
+    pub(crate) fn merge_small(&mut self, table: &Table, change: &Change) -> Result<()> {
+        let mut small = std::mem::take(&mut self.small);
+        // I4: none stays, whatever the result.
+        let merged = small.drain(..).rev().try_for_each(|(index_no, key)| {
+            let tree = table.tree(index_no)?;
+            tree.merge_if_small(&mut self.of(table, index_no)?.old, change.get(key))
+        });
+        self.small = small;
+        merged
+    }
+}
+
+/// Pins all pages that [`apply`] will need. Outside mini-transactions; does I/O.
+pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Result<()> {
+    change.steps.iter().try_for_each(|step| {
+        let path = paths.of(table, step.index_no)?.side(step.side);
+        table.tree(step.index_no)?.prepare(change.get(step.key), path)
+    })
+}
+
+/// Applies the change as the operation `own`: its transaction and undo record; none if everybody sees it. An error means that the trees disagree with
+/// it: the caller stops the engine (I2).
+pub(crate) fn apply(
+    mtr: &MiniTransaction<'_>,
+    table: &Table,
+    change: &Change,
+    paths: &mut Paths,
+    own: Version,
+) -> Result<()> {
+    change.steps.iter().try_for_each(|step| apply_step(mtr, table, change, step, paths, own))?;
+    table.count_rows(change.rows);
+    Ok(())
+}
+
+fn apply_step(
+    mtr: &MiniTransaction<'_>,
+    table: &Table,
+    change: &Change,
+    step: &Step,
+    paths: &mut Paths,
+    own: Version,
+) -> Result<()> {
+    let tree = table.tree(step.index_no)?;
+    let path = paths.of(table, step.index_no)?.side(step.side);
+    let key = change.get(step.key);
+    match step.work {
+        Work::Insert(payload) => {
+            // Nothing was there before: no undo record tells what.
+            let version = own.map(|(txn, _)| (txn, UndoPtr(0)));
+            let record = RecordRef { flags: RecordFlags::NONE, version, payload: change.payload(payload) };
+            let changed = tree.insert(mtr, path, key, record)?;
+            expect(table, changed == Changed::Done, "a new record is there already")
+        }
+        Work::Replace { payload, stamp, marked } => {
+            let version = match stamp {
+                Stamp::Own => own,
+                Stamp::Of(version) => version,
+            };
+            let flags = if marked { RecordFlags::DELETE_MARKED } else { RecordFlags::NONE };
+            let record = RecordRef { flags, version, payload: change.payload(payload) };
+            let changed = tree.replace(mtr, path, key, record)?;
+            expect(table, changed == Changed::Done, "the record to change is gone")
+        }
+        Work::Remove => match tree.remove(mtr, path, key)? {
+            Removed::Absent => expect(table, false, "the record to remove is gone"),
+            Removed::Gone { small } => {
+                if small {
+                    paths.small.push((step.index_no, step.key));
+                }
+                Ok(())
+            }
+        },
+    }
+}
+
+fn expect(table: &Table, holds: bool, detail: &str) -> Result<()> {
+    if holds {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!("table '{}'", table.name()), detail))
+}

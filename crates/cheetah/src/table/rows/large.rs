@@ -1,0 +1,300 @@
+//! Large values: bytes in pages of their own, which a row refers to by a locator.
+//!
+//! A value is written in steps of a few pages. Each step is one mini-transaction: it allocates and fills pages, pushes an
+//! undo record that names them, and logs the bytes. The last step also writes the index pages, a tree of page
+//! numbers over the value's pages, and completes the locator. Then one row operation takes over the finished
+//! values of its transaction, in order.
+//!
+//! Invariants
+//!   I1  The log has no page numbers: replay takes the same steps and may use other pages (C4).
+//!   I2  Until its row operation is done, a value belongs to the undo records of its steps; afterwards to the
+//!       row, and taking the row operation back leaves the value to those undo records again. So a crash or a
+//!       rollback at any moment frees each page exactly once.
+//!   I3  The values that an update or delete leaves behind belong to its undo record's `freed` list from the
+//!       commit on (H6). A value is on that list or kept by the new row, never both.
+//!   I4  A locator has the length of the value and the root of its pages; how many levels of index pages lie
+//!       between follows from the length.
+
+use super::request::Target;
+use super::writer::{Buffers, Unclaimed};
+use crate::base::{planted, Error, PageId, Result, TableId, TreeId};
+use crate::format::log_record::LogRecord;
+use crate::format::page::{build_content, content_capacity, PageKind, PageView};
+use crate::format::row::{Locator, LOCATOR_BYTES};
+use crate::format::undo_record::{self, UndoBlob};
+use crate::pool::{MiniTransaction, PageClass, Pool};
+use crate::table::shared::parts::{Core, Counters, Need};
+use crate::txn::{start_record, Slot};
+
+/// Full pages written by one step: bounds how long a mini-transaction takes and how long a log record gets.
+const PAGES_PER_STEP: usize = 4;
+
+/// Base pages that one step may allocate, those of the index and of the undo log included.
+pub(crate) const PAGES_NEEDED_PER_STEP: usize = 4 * PAGES_PER_STEP + 4;
+
+/// Bytes of a page number in an index page.
+const PAGE_NUMBER_BYTES: usize = 5;
+
+/// Levels of index pages above which a locator is not believed: three levels reach 10^16 bytes.
+const LEVELS_MAX: usize = 4;
+
+/// One step of writing a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LargePiece<'a> {
+    pub(crate) table: TableId,
+    pub(crate) total_bytes: u64,
+    pub(crate) offset: u64,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// Writes a whole value, as the next unclaimed one of the transaction. Outside mini-transactions.
+pub(crate) fn write_value(
+    on: Target<'_>,
+    unclaimed: &mut Unclaimed,
+    value: &[u8],
+    buffers: &mut Buffers,
+) -> Result<()> {
+    let Target { core, slot, table, interrupted, .. } = on;
+    let step_bytes = step_bytes(core);
+    for (step_no, bytes) in value.chunks(step_bytes).enumerate() {
+        let offset = (step_no * step_bytes) as u64;
+        let piece = LargePiece { table: table.id(), total_bytes: value.len() as u64, offset, bytes };
+        core.make_room_unless(Need::New, PAGES_NEEDED_PER_STEP, interrupted)?;
+        write_step(core, slot, unclaimed, table.blob_owner(), &piece, buffers)?;
+    }
+    Counters::add(&core.counters.large_values_written);
+    Ok(())
+}
+
+/// Bytes of a value in one step: at most what a quarter of a log file holds. A record longer than a file would need a longer
+/// file, which is not kept ready: on a full disk the log would meet that in the middle of a mini-transaction.
+fn step_bytes(core: &Core) -> usize {
+    let page_bytes = page_capacity(&core.pool, PageClass::Large);
+    let log_pages = core.config.log_file_bytes as usize / 4 / page_bytes;
+    log_pages.clamp(1, PAGES_PER_STEP) * page_bytes
+}
+
+/// Writes a whole value of a table that is being loaded, without undo and log: it belongs to `owner`, a tree that is freed as a whole
+/// if the load fails. Returns its locator. Outside mini-transactions.
+pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result<[u8; LOCATOR_BYTES]> {
+    let step_bytes = PAGES_PER_STEP * page_capacity(&core.pool, PageClass::Large);
+    let mut pages = Vec::new();
+    for (step_no, bytes) in value.chunks(step_bytes).enumerate() {
+        core.pool.make_room(PAGES_NEEDED_PER_STEP)?;
+        let mtr = core.pool.enter();
+        write_pages(core, &mtr, owner, (step_no * step_bytes) as u64, bytes, &mut pages);
+    }
+    core.pool.make_room(PAGES_NEEDED_PER_STEP)?;
+    let root = write_index(core, &core.pool.enter(), owner, &pages, &mut Vec::new());
+    Counters::add(&core.counters.large_values_written);
+    core.pool.settle_late_dictionary(owner)?;
+    // The first ones, for which nobody knows yet, wait for the checkpoint.
+    if core.pool.may_write_early(owner) {
+        core.pool.note_settled(pages.iter().copied());
+    }
+    Ok(Locator { value_bytes: value.len() as u64, first_page: root }.encode())
+}
+
+/// Takes one step, for which [`PAGES_NEEDED_PER_STEP`] have been made room; also how redo repeats it.
+pub(crate) fn write_step(
+    core: &Core,
+    slot: &Slot,
+    unclaimed: &mut Unclaimed,
+    owner: TreeId,
+    piece: &LargePiece<'_>,
+    buffers: &mut Buffers,
+) -> Result<()> {
+    let &LargePiece { table, total_bytes, offset, bytes } = piece;
+    if offset == 0 {
+        unclaimed.pages.clear();
+    }
+    buffers.log.clear();
+    LogRecord::Blob { txn: slot.txn(), table, total_bytes, offset, bytes }.encode(&mut buffers.log);
+    let mtr = core.pool.enter();
+    let end = offset + bytes.len() as u64;
+    let mut blob =
+        UndoBlob { table, total_bytes, end, locator: &[], pages: Vec::new(), index_pages: Vec::new() };
+    write_pages(core, &mtr, owner, offset, bytes, &mut blob.pages);
+    unclaimed.pages.extend_from_slice(&blob.pages);
+    if end == total_bytes {
+        let root = write_index(core, &mtr, owner, &unclaimed.pages, &mut blob.index_pages);
+        unclaimed.finished.push(Locator { value_bytes: total_bytes, first_page: root }.encode());
+        unclaimed.pages.clear();
+        blob.locator = unclaimed.finished.last().map_or(&[], |locator| locator);
+    }
+    let mut state = slot.state();
+    start_record(&state, &mut buffers.undo);
+    undo_record::put_blob(&mut buffers.undo, &blob);
+    undo_record::finish(&mut buffers.undo);
+    core.undo.append(&mtr, &mut state, &buffers.undo);
+    if !planted::is_on("large: keep the pieces out of the log") {
+        core.append(&mtr, &buffers.log)?;
+    }
+    // The background compresses and writes them beside whoever waits for the log. Those of a table that is too small for a dictionary wait for
+    // the checkpoint.
+    if core.pool.may_write_early(owner) {
+        core.pool.note_value(blob.pages.iter().copied());
+    }
+    Ok(())
+}
+
+/// Writes the pages of a piece that lies at `position` in its value.
+fn write_pages(
+    core: &Core,
+    mtr: &MiniTransaction<'_>,
+    owner: TreeId,
+    mut position: u64,
+    bytes: &[u8],
+    pages: &mut Vec<PageId>,
+) {
+    for piece in bytes.chunks(page_capacity(&core.pool, PageClass::Large)) {
+        pages.push(write_page(core, mtr, owner, position, piece));
+        position += piece.len() as u64;
+    }
+}
+
+pub(in crate::table) fn page_capacity(pool: &Pool, class: PageClass) -> usize {
+    content_capacity(class.bytes(pool.page_bytes()))
+}
+
+/// Writes one page of the smallest class that holds `content`.
+fn write_page(
+    core: &Core,
+    mtr: &MiniTransaction<'_>,
+    owner: TreeId,
+    position: u64,
+    content: &[u8],
+) -> PageId {
+    let fits = |class: &PageClass| page_capacity(&core.pool, *class) >= content.len();
+    let class = PageClass::ALL.into_iter().find(fits).unwrap_or(PageClass::Large);
+    let page = core.pool.allocate(mtr, owner, class);
+    let mut bytes = page.write(mtr);
+    let written =
+        build_content(&mut bytes, PageKind::Blob, owner, PageId::NONE, position).append_content(content);
+    assert!(written.is_ok(), "a piece is cut to the size of its page");
+    page.pid()
+}
+
+/// Writes the index pages over `pages`; returns the root.
+fn write_index(
+    core: &Core,
+    mtr: &MiniTransaction<'_>,
+    owner: TreeId,
+    pages: &[PageId],
+    index_pages: &mut Vec<PageId>,
+) -> PageId {
+    let mut level = pages.to_vec();
+    while level.len() > 1 {
+        let write = |children: &[PageId]| {
+            let number = |page: &PageId| page.0.to_le_bytes().into_iter().take(PAGE_NUMBER_BYTES);
+            let content: Vec<u8> = children.iter().flat_map(number).collect();
+            write_page(core, mtr, owner, 0, &content)
+        };
+        level = level.chunks(index_fanout(&core.pool)).map(write).collect();
+        index_pages.extend_from_slice(&level);
+    }
+    level.first().copied().unwrap_or(PageId::NONE)
+}
+
+fn index_fanout(pool: &Pool) -> usize {
+    page_capacity(pool, PageClass::Large) / PAGE_NUMBER_BYTES
+}
+
+/// Levels of index pages over a value of that length.
+fn index_levels(pool: &Pool, total_bytes: u64) -> usize {
+    let mut pages = total_bytes.div_ceil(page_capacity(pool, PageClass::Large) as u64);
+    let mut levels = 0;
+    while pages > 1 {
+        pages = pages.div_ceil(index_fanout(pool) as u64);
+        levels += 1;
+    }
+    levels
+}
+
+/// Appends the value of a locator to `value`. May do I/O.
+pub(crate) fn read_value(pool: &Pool, owner: TreeId, locator: &[u8], value: &mut Vec<u8>) -> Result<()> {
+    let locator = parse_locator(pool, locator)?;
+    let start = value.len() as u64;
+    let end = start + locator.value_bytes;
+    walk(pool, owner, locator.first_page, index_levels(pool, locator.value_bytes), &mut |visit| {
+        if let Visit::Data(page) = visit {
+            with_content(pool, owner, page, |content| value.extend_from_slice(content))?;
+            if value.len() as u64 > end {
+                return Err(damaged(page, "more bytes than the value has"));
+            }
+        }
+        Ok(())
+    })?;
+    if value.len() as u64 != end {
+        return Err(damaged(locator.first_page, "fewer bytes than the value has"));
+    }
+    Ok(())
+}
+
+/// The pages of a value: those with its bytes, and those with page numbers. Reads the latter only.
+pub(crate) fn pages_of(
+    pool: &Pool,
+    owner: TreeId,
+    locator: &[u8],
+    data: &mut Vec<PageId>,
+    index: &mut Vec<PageId>,
+) -> Result<()> {
+    let locator = parse_locator(pool, locator)?;
+    walk(pool, owner, locator.first_page, index_levels(pool, locator.value_bytes), &mut |visit| {
+        match visit {
+            Visit::Data(page) => data.push(page),
+            Visit::Index(page) => index.push(page),
+        }
+        Ok(())
+    })
+}
+
+enum Visit {
+    Data(PageId),
+    Index(PageId),
+}
+
+fn walk(
+    pool: &Pool,
+    owner: TreeId,
+    page: PageId,
+    levels: usize,
+    visit: &mut dyn FnMut(Visit) -> Result<()>,
+) -> Result<()> {
+    if levels == 0 {
+        return visit(Visit::Data(page));
+    }
+    let number = |bytes: &[u8]| {
+        let mut number = [0u8; 8];
+        number.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        PageId(u64::from_le_bytes(number))
+    };
+    let children: Vec<PageId> =
+        with_content(pool, owner, page, |content| content.chunks(PAGE_NUMBER_BYTES).map(number).collect())?;
+    for child in children {
+        walk(pool, owner, child, levels - 1, visit)?;
+    }
+    visit(Visit::Index(page))
+}
+
+fn with_content<R>(pool: &Pool, owner: TreeId, page: PageId, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
+    let frame = pool.fetch(page)?.ok_or_else(|| damaged(page, "the page has been freed"))?;
+    let guard = frame.read();
+    let view = PageView::new(&guard);
+    if view.kind() != PageKind::Blob || view.tree() != owner {
+        return Err(damaged(page, "the page is not part of a large value of this table"));
+    }
+    Ok(f(view.content()))
+}
+
+fn parse_locator(pool: &Pool, bytes: &[u8]) -> Result<Locator> {
+    let locator = Locator::decode(bytes).map_err(|defect| defect.in_place("locator of a large value"))?;
+    if index_levels(pool, locator.value_bytes) > LEVELS_MAX || locator.value_bytes == 0 {
+        return Err(damaged(locator.first_page, "impossible length"));
+    }
+    Ok(locator)
+}
+
+fn damaged(page: PageId, detail: &str) -> Error {
+    Error::corrupt(format!("large value, page {page}"), detail)
+}

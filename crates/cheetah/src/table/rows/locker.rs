@@ -1,0 +1,506 @@
+//! A transaction's locks as row operations and scans ask for them, and its waits.
+//!
+//! Invariants
+//!   I1  Whoever waits for a lock holds nothing but locks: no latch, no use of a table, no standing.
+//!   I2  A record is judged under the latch of its leaf, together with the request for its lock. So a writer that has given
+//!       its lock up for the version it has written is found by that version; and a version whose transaction has ended
+//!       is committed, as what is rolled back has gone from the record before.
+//!   I3  Locks are on rows, that is on clustered keys: whoever changes a row or one of its entries has the row alone. Scans
+//!       lock ranges of the index that they read, besides the rows.
+
+use super::change::Version;
+use crate::base::{planted, Error, Result, SessionId, TableId, TreeId, TxnId};
+use crate::format::page::RecordRef;
+use crate::table::definitions::handle::Table;
+use crate::table::shared::parts::{Core, Counters};
+use crate::tree::Path;
+use crate::txn::{
+    Answer, Entry, Lock, LockMode, LockOutcome, Owner, ReadView, State, TableMode, Ticket, Wait,
+};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// How long a lock is waited for unless somebody says otherwise.
+const LOCK_WAIT_NS: u64 = 50_000_000_000;
+/// How often a waiter looks whether it has been interrupted.
+const WAIT_SLICE_NS: u64 = 50_000_000;
+
+/// Whether the caller wants its statement to end.
+pub(crate) type Interrupted = Arc<dyn Fn() -> bool + Send + Sync>;
+/// Is told the sessions of those for whom the caller waits.
+pub(crate) type Report = Arc<dyn Fn(SessionId) + Send + Sync>;
+/// Is told that a wait begins (true) or is over.
+pub(crate) type Waits = Arc<dyn Fn(bool) + Send + Sync>;
+
+/// Whose the newest version of a record is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum VersionWriter {
+    /// A transaction that has ended.
+    Ended,
+    /// The one that asks.
+    Own,
+    /// Another one, which has the record by that.
+    Other(TxnId),
+}
+
+/// What came of a request that was made under a latch.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// The lock is there.
+    Held,
+    /// The writer that was in the way has just ended: look again.
+    Again,
+    /// Wait for it, and look again.
+    Wait(Ticket),
+    /// Somebody is in the way, and the caller does not wait.
+    Refused,
+}
+
+/// Whether to wait for those who are in the way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Patience {
+    /// As long as the transaction's time-out says.
+    Waits,
+    /// Not at all.
+    None,
+}
+
+/// A row that was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Locked {
+    /// It is there, and locked: by one request in this mode, which can be given back, or by its own transaction's version.
+    Live(Option<LockMode>),
+    /// There is none; its key is locked in the same way.
+    Gone(Option<LockMode>),
+    /// Somebody has it, and the caller does not wait.
+    Refused,
+}
+
+/// What a look at a row has come to.
+struct Look {
+    asked: Asked,
+    writer: VersionWriter,
+    /// In which its lock was asked for.
+    mode: LockMode,
+    /// Whether the row is there; told only if the lock is.
+    is_live: bool,
+}
+
+impl Look {
+    fn locked(&self, by: Option<LockMode>) -> Locked {
+        if self.is_live {
+            Locked::Live(by)
+        } else {
+            Locked::Gone(by)
+        }
+    }
+}
+
+/// The locks of one transaction handle. Shared by the transaction and its cursors.
+pub(crate) struct Locker {
+    pub(crate) core: Arc<Core>,
+    pub(crate) owner: Owner,
+    view: Arc<ReadView>,
+    /// What views tell of the owner.
+    entry: Arc<Entry>,
+    interrupted: Interrupted,
+    report: Option<Report>,
+    waits: Option<Waits>,
+    lock_wait_ns: AtomicU64,
+    /// Snapshot isolation: see [`check_unchanged`](Self::check_unchanged).
+    refuses_changed: AtomicBool,
+    /// Those of the transaction: what a deadlock's victim would lose.
+    undo_records_count: AtomicU64,
+}
+
+impl std::fmt::Debug for Locker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Locker").field("owner", &self.owner).finish_non_exhaustive()
+    }
+}
+
+impl Locker {
+    /// The locks of the owner whom views know by `entry`, and whose changes are those of `view`.
+    pub(crate) fn new(core: &Arc<Core>, view: &Arc<ReadView>, entry: Arc<Entry>) -> Self {
+        Self {
+            core: Arc::clone(core),
+            owner: entry.owner(),
+            view: Arc::clone(view),
+            entry,
+            interrupted: Arc::new(|| false),
+            report: None,
+            waits: None,
+            lock_wait_ns: AtomicU64::new(LOCK_WAIT_NS),
+            refuses_changed: AtomicBool::new(false),
+            undo_records_count: AtomicU64::new(0),
+        }
+    }
+
+    /// Those of another owner, which waits as this one does.
+    pub(crate) fn successor(&self, view: &Arc<ReadView>, entry: Arc<Entry>) -> Self {
+        let (interrupted, report, waits) =
+            (Arc::clone(&self.interrupted), self.report.clone(), self.waits.clone());
+        let lock_wait_ns = AtomicU64::new(self.lock_wait_ns.load(Relaxed));
+        let refuses_changed = AtomicBool::new(self.refuses_changed.load(Relaxed));
+        tell_watching(view, self.refuses_changed.load(Relaxed));
+        Self {
+            interrupted,
+            report,
+            waits,
+            lock_wait_ns,
+            refuses_changed,
+            ..Self::new(&self.core, view, entry)
+        }
+    }
+
+    /// The same, which asks `interrupted` while it waits.
+    pub(crate) fn interrupted_by(&self, interrupted: Interrupted) -> Self {
+        Self { interrupted, ..self.successor(&self.view, Arc::clone(&self.entry)) }
+    }
+
+    /// The same, which tells `report` for whom it waits.
+    pub(crate) fn reported_to(&self, report: Report) -> Self {
+        Self { report: Some(report), ..self.successor(&self.view, Arc::clone(&self.entry)) }
+    }
+
+    /// The same, which tells `waits` when it waits.
+    pub(crate) fn noted_by(&self, waits: Waits) -> Self {
+        Self { waits: Some(waits), ..self.successor(&self.view, Arc::clone(&self.entry)) }
+    }
+
+    /// How long a lock is waited for from now on.
+    pub(crate) fn set_wait_ns(&self, timeout_ns: u64) {
+        self.lock_wait_ns.store(timeout_ns, Relaxed);
+    }
+
+    /// How long that is.
+    pub(crate) fn wait_ns(&self) -> u64 {
+        self.lock_wait_ns.load(Relaxed)
+    }
+
+    /// Notes how many undo records the transaction has.
+    pub(crate) fn note_undo_records(&self, count: u64) {
+        self.undo_records_count.store(count, Relaxed);
+    }
+
+    /// Whether the caller wants its statement to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        (self.interrupted)()
+    }
+
+    /// `Interrupted` when the caller wants its statement to end: to be asked before something is tried again, and now and then by
+    /// whatever may take long.
+    pub(crate) fn check_interrupted(&self) -> Result<()> {
+        match self.is_interrupted() {
+            true => Err(Error::Interrupted),
+            false => Ok(()),
+        }
+    }
+
+    /// Whose a version is; of a record that is under its latch (I2).
+    pub(crate) fn writer_of(&self, version: Version) -> VersionWriter {
+        let Some((txn, _)) = version else { return VersionWriter::Ended };
+        if self.view.own() == Some(txn) {
+            return VersionWriter::Own;
+        }
+        match self.core.versions.state(txn) {
+            State::Active => VersionWriter::Other(txn),
+            State::Committed(_) | State::Aborted(_) | State::Frozen => VersionWriter::Ended,
+        }
+    }
+
+    /// Whether rows that have changed since the transaction's snapshot are refused from now on. To be called while that is not open.
+    pub(crate) fn refuse_changed(&self, refuses: bool) {
+        self.refuses_changed.store(refuses, Relaxed);
+        tell_watching(&self.view, refuses);
+    }
+
+    /// `RecordChanged` for the version of a row that has been locked, and that the transaction's snapshot does not see, where such
+    /// rows are refused.
+    pub(crate) fn check_unchanged(&self, version: Version) -> Result<()> {
+        let Some((txn, _)) = version.filter(|_| self.refuses_changed.load(Relaxed)) else { return Ok(()) };
+        match self.view.stamp() {
+            _ if planted::is_on("snapshot isolation: do not look for changes") => Ok(()),
+            Some(_) if !self.view.reader().sees(txn, self.view.own()) => Err(Error::RecordChanged),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_patient(&self, patience: Patience) -> bool {
+        patience == Patience::Waits && self.lock_wait_ns.load(Relaxed) > 0
+    }
+
+    /// Asks for a lock. Does not block. Errors: `Deadlock`, `LockTableFull`.
+    pub(crate) fn ask(&self, lock: Lock<'_>, patience: Patience) -> Result<Asked> {
+        let wait = if self.is_patient(patience) {
+            Wait::Queue { undo_records_count: self.undo_records_count.load(Relaxed) }
+        } else {
+            Wait::Never
+        };
+        let lock = planted_lock(lock);
+        let answer = self.core.locks.request(self.owner, lock, wait).inspect_err(|error| {
+            if matches!(error, Error::Deadlock) {
+                self.core.note_deadlock();
+            }
+        })?;
+        if let Lock::Record { tree, key, mode: LockMode::Shared } = lock {
+            if planted::is_on("locks: let go of shared ones at once") {
+                self.core.locks.unlock_row(self.owner, tree, key, LockMode::Shared);
+            }
+        }
+        Ok(match answer {
+            Answer::Granted | Answer::AlreadyHeld => Asked::Held,
+            Answer::Wait(ticket) => Asked::Wait(ticket),
+            Answer::Refused => Asked::Refused,
+        })
+    }
+
+    /// Asks for `lock`, which is on the record of `key`, whose version is that of another open transaction: that one's lock
+    /// is entered first, if there is going to be a wait for it. Whoever gets it looks again, as the holder may have ended, or let
+    /// go of a row of which it has still an older change to roll back; a record is given back before that, as it counts again.
+    pub(crate) fn ask_behind(
+        &self,
+        holder: TxnId,
+        (tree, key): (TreeId, &[u8]),
+        lock: Lock<'_>,
+        patience: Patience,
+    ) -> Result<Asked> {
+        let slot = self.core.active.get(holder);
+        let Some(owner) = slot.and_then(|slot| slot.owner()) else { return Ok(Asked::Again) };
+        let is_active = || self.core.versions.state(holder) == State::Active;
+        if !self.is_patient(patience) {
+            return Ok(if is_active() { Asked::Refused } else { Asked::Again });
+        }
+        if !self.core.locks.convert_implicit(owner, tree, key, is_active)? {
+            return Ok(Asked::Again);
+        }
+        let asked = self.ask(lock, patience)?;
+        if let (Asked::Held, Lock::Record { mode, .. }) = (&asked, lock) {
+            self.core.locks.unlock_row(self.owner, tree, key, mode);
+            return Ok(Asked::Again);
+        }
+        Ok(asked)
+    }
+
+    /// As [`ask_behind`](Self::ask_behind) for a row, which is to be looked at again whatever the lock is. A lock that the caller has
+    /// of it already is given up before: a rollback has let go of the row, and comes to an older change of it.
+    pub(crate) fn ask_behind_for_row(
+        &self,
+        holder: TxnId,
+        (tree, key): (TreeId, &[u8]),
+        lock: Lock<'_>,
+        patience: Patience,
+    ) -> Result<Asked> {
+        self.core.locks.release_row(self.owner, tree, key);
+        Ok(match self.ask_behind(holder, (tree, key), lock, patience)? {
+            Asked::Held => Asked::Again,
+            asked => asked,
+        })
+    }
+
+    /// Asks for the lock of a row whose version is by `writer`; under its latch (I2).
+    fn ask_for_row(
+        &self,
+        (tree, key): (TreeId, &[u8]),
+        mode: LockMode,
+        writer: VersionWriter,
+        patience: Patience,
+    ) -> Result<Asked> {
+        let lock = Lock::Record { tree, key, mode };
+        match writer {
+            VersionWriter::Own => Ok(Asked::Held),
+            VersionWriter::Ended => self.ask(lock, patience),
+            VersionWriter::Other(holder) => self.ask_behind_for_row(holder, (tree, key), lock, patience),
+        }
+    }
+
+    /// Lets the writer end that was in the way, before the caller looks again. Errors: `Interrupted`, and those of an engine
+    /// that has stopped.
+    pub(crate) fn give_way(&self) -> Result<()> {
+        std::thread::yield_now();
+        self.core.health.check()?;
+        self.check_interrupted()
+    }
+
+    /// Waits for the answer to a request. Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and `RollbackUnfinished` instead
+    /// of the first when it was a rollback that meets errors that was waited for.
+    pub(crate) fn wait(&self, ticket: &Ticket) -> Result<()> {
+        let since_ns = self.core.clock.now_ns();
+        self.entry.set_waiting(Some(since_ns));
+        self.waits.iter().for_each(|waits| waits(true));
+        let done = self.wait_for_answer(ticket);
+        self.waits.iter().for_each(|waits| waits(false));
+        self.entry.set_waiting(None);
+        self.core.counters.add_lock_wait(self.core.clock.now_ns().saturating_sub(since_ns));
+        done
+    }
+
+    fn wait_for_answer(&self, ticket: &Ticket) -> Result<()> {
+        let mut left_ns = self.lock_wait_ns.load(Relaxed);
+        loop {
+            let slice_ns = left_ns.min(WAIT_SLICE_NS);
+            self.report_blockers();
+            if let Some(outcome) = ticket.wait_ns(slice_ns) {
+                return self.outcome(outcome);
+            }
+            left_ns -= slice_ns;
+            let refusal = match (self.core.health.check(), self.is_interrupted(), left_ns) {
+                (Err(fatal), _, _) => fatal,
+                (_, true, _) => Error::Interrupted,
+                (_, _, 0) => self.timeout(&self.core.locks.blockers_of(self.owner)),
+                _ => continue,
+            };
+            return match self.core.locks.cancel(ticket) {
+                Some(outcome) => self.outcome(outcome),
+                None => Err(refusal),
+            };
+        }
+    }
+
+    /// Tells the caller for whom it waits. Others may come between, so it is told again and again.
+    fn report_blockers(&self) {
+        let Some(report) = &self.report else { return };
+        for blocker in self.core.locks.blockers_of(self.owner) {
+            self.core.roster.with_session(blocker, |session| report(session));
+        }
+    }
+
+    fn outcome(&self, outcome: LockOutcome) -> Result<()> {
+        match outcome {
+            LockOutcome::Granted => Ok(()),
+            LockOutcome::Deadlock => {
+                self.core.note_deadlock();
+                Err(Error::Deadlock)
+            }
+        }
+    }
+
+    /// The error of whoever has waited long enough for one of `blockers`.
+    pub(crate) fn timeout(&self, blockers: &[Owner]) -> Error {
+        match self.core.unfinished.failed_among(blockers) {
+            Some((txn, reason)) => Error::RollbackUnfinished { txn, reason },
+            None => {
+                Counters::add(&self.core.counters.lock_timeouts);
+                Error::LockTimeout
+            }
+        }
+    }
+
+    /// Locks something that needs no look at a record. Waits; errors as of [`ask`](Self::ask) and [`wait`](Self::wait).
+    pub(crate) fn acquire(&self, lock: Lock<'_>) -> Result<()> {
+        match self.ask(lock, Patience::Waits)? {
+            Asked::Wait(ticket) => self.wait(&ticket),
+            Asked::Refused => Err(self.timeout(&self.core.locks.blockers_of_request(self.owner, lock))),
+            Asked::Held | Asked::Again => Ok(()),
+        }
+    }
+
+    /// Locks a table.
+    pub(crate) fn lock_table(&self, table: TableId, mode: TableMode) -> Result<()> {
+        self.acquire(Lock::Table(table, mode))
+    }
+
+    /// Locks a table if nobody has to be waited for; whether it did.
+    pub(crate) fn try_lock_table(&self, table: TableId, mode: TableMode) -> Result<bool> {
+        Ok(matches!(self.ask(Lock::Table(table, mode), Patience::None)?, Asked::Held))
+    }
+
+    /// Locks the row of `key`, in the mode that `mode` chooses once it sees the record; `see` gets the record as it is when
+    /// the lock is held. Leaves `path`, if there is one, prepared for `key` in the clustered tree, unless it has waited. Waits and
+    /// may do I/O; errors as of [`acquire`](Self::acquire) and of `see`.
+    ///
+    /// The path stays useful after the latch is gone, and is never trusted. Its pins keep the frames in memory, not the pages as
+    /// they are: others may split, merge, free and reuse them. So whoever uses the path takes the leaf's latch and asks again
+    /// whether the page is alive, of this tree, a leaf, and has the key between its fences; if not, it searches from the root
+    /// ([`Tree::look_prepared`](crate::tree::Tree::look_prepared)). What the record was is not kept at all.
+    pub(crate) fn lock_row(
+        &self,
+        table: &Table,
+        key: &[u8],
+        mut path: Option<&mut Path>,
+        patience: Patience,
+        mode: impl Fn(Option<RecordRef<'_>>) -> LockMode,
+        mut see: impl FnMut(RecordRef<'_>) -> Result<()>,
+    ) -> Result<Locked> {
+        let mut waited_for = None;
+        let is_blind = planted::is_on("locks: do not look again after a wait");
+        let locked = loop {
+            let look = self.look_at_row(table, key, path.as_deref_mut(), patience, &mode, &mut see)?;
+            if let VersionWriter::Other(_) = look.writer {
+                waited_for = None;
+            }
+            match look.asked {
+                Asked::Held => break look.locked((look.writer != VersionWriter::Own).then_some(look.mode)),
+                Asked::Wait(ref ticket) => {
+                    // I1: no pin either; there may be thousands that wait.
+                    path.iter_mut().for_each(|path| path.release());
+                    self.wait(ticket)?;
+                    waited_for = Some(look.mode);
+                    if is_blind {
+                        break look.locked(None);
+                    }
+                }
+                Asked::Again => self.give_way()?,
+                Asked::Refused if patience == Patience::None => return Ok(Locked::Refused),
+                Asked::Refused => return Err(self.timeout(&[])),
+            }
+        };
+        // The lock counts once, so that it can be given back by one call.
+        if let Some(mode) = waited_for {
+            self.unlock_row(table, key, mode);
+        }
+        Ok(locked)
+    }
+
+    /// Looks at the row of `key`, and asks for its lock under the latch of its leaf (I2).
+    fn look_at_row(
+        &self,
+        table: &Table,
+        key: &[u8],
+        path: Option<&mut Path>,
+        patience: Patience,
+        mode: &impl Fn(Option<RecordRef<'_>>) -> LockMode,
+        see: &mut impl FnMut(RecordRef<'_>) -> Result<()>,
+    ) -> Result<Look> {
+        let is_blind = planted::is_on("locks: do not look again after a wait");
+        let _usage = table.use_it()?;
+        let tree = table.clustered();
+        let look = |record: Option<RecordRef<'_>>| {
+            let (writer, mode) = (self.writer_of(record.and_then(|record| record.version)), mode(record));
+            let asked = self.ask_for_row((tree.def().id, key), mode, writer, patience)?;
+            let seen = record.filter(|_| is_blind || matches!(asked, Asked::Held));
+            seen.map_or(Ok(()), &mut *see)?;
+            Ok(Look { asked, writer, mode, is_live: seen.is_some_and(|record| !record.is_marked()) })
+        };
+        match path {
+            Some(path) => tree.look_prepared(key, path, look)?,
+            None => tree.look(key, look)?,
+        }
+    }
+
+    /// Gives one request for the row of `key` back.
+    pub(crate) fn unlock_row(&self, table: &Table, key: &[u8], mode: LockMode) {
+        self.core.locks.unlock_row(self.owner, table.clustered().def().id, key, mode);
+    }
+}
+
+/// Tells purge, through the snapshot, whether changes since then are refused.
+fn tell_watching(view: &ReadView, refuses: bool) {
+    view.reader().watch(refuses && !planted::is_on("purge: forget who watches for changes"));
+}
+
+/// What is asked for; shared in place of exclusive when that is planted.
+fn planted_lock(lock: Lock<'_>) -> Lock<'_> {
+    let mode = LockMode::Shared;
+    match lock {
+        Lock::Record { tree, key, .. } if planted::is_on("locks: share what is asked for exclusively") => {
+            Lock::Record { tree, key, mode }
+        }
+        Lock::NextKey { tree, range, key, .. }
+            if planted::is_on("locks: share what is asked for exclusively") =>
+        {
+            Lock::NextKey { tree, range, key, mode }
+        }
+        lock => lock,
+    }
+}

@@ -1,0 +1,114 @@
+//! What a row operation looks at before it changes anything: the row that goes, the place of the row that comes, and their
+//! entries. What keeps it so until the mini-transaction says [`super::operation`].
+
+use super::change::{EntryChange, TreePaths};
+use super::request::RowRequest;
+use super::writer::Writer;
+use crate::base::{Error, Result};
+use crate::format::log_record::{LoggedEntry, RowOp};
+use crate::format::varint;
+use crate::table::definitions::handle::Table;
+
+impl Writer {
+    /// Reads the row that changes or goes.
+    pub(in crate::table) fn read_old_row(&mut self, table: &Table) -> Result<()> {
+        self.old_values.clear();
+        if self.change.op == RowOp::Insert {
+            return Ok(());
+        }
+        let Writer { change, paths, old_values, .. } = self;
+        let path = &mut paths.of(table, 0)?.old;
+        match change.look(table.clustered(), change.old_key, path)? {
+            Some((false, held)) => change.old = held,
+            _ => return Err(Error::RowNotFound),
+        }
+        table.find_stored_values(change.held(&change.old), old_values)
+    }
+
+    /// Looks at where a row comes that was not there: whether one is there.
+    pub(in crate::table) fn look_at_new_row(&mut self, table: &Table) -> Result<bool> {
+        let Writer { change, paths, .. } = self;
+        if change.op == RowOp::Delete || change.keeps_key() {
+            return Ok(false);
+        }
+        let path = &mut paths.of(table, 0)?.new;
+        match change.look(table.clustered(), change.new_key, path)? {
+            None => {}
+            Some((true, held)) => change.marked = Some(held),
+            Some((false, _)) => return Ok(true),
+        }
+        Ok(false)
+    }
+
+    /// Pairs the entries that go with those that come.
+    pub(in crate::table) fn add_entries(&mut self, table: &Table, request: &RowRequest<'_>) -> Result<()> {
+        let (old, new_entries) = (request.old_entries, request.new_entries());
+        let clustered_len = self.change.get(self.change.new_key).len();
+        for no in 0..old.len().max(new_entries.len()) {
+            let (old, new) = (old.get(no), new_entries.get(no));
+            let index_no = old.map(|old| old.index_no).or(new.map(|new| new.index_no)).unwrap_or_default();
+            let mismatch = new.is_some_and(|new| new.index_no != index_no)
+                || (self.change.op == RowOp::Update && old.is_some() != new.is_some())
+                || index_no == 0;
+            if mismatch {
+                let what = "index numbers of old and new entries that differ";
+                return Err(Error::Limit { what, actual: index_no as u64, limit: 0 });
+            }
+            let entry = LoggedEntry {
+                index: table.number_of(index_no),
+                old_key: old.map_or(b"", |old| old.key),
+                new_key: new.map_or(b"", |new| new.key),
+                payload: new.map_or(b"", |new| new.payload),
+            };
+            self.add_entry(table, index_no, &entry, clustered_len)?;
+        }
+        Ok(())
+    }
+
+    /// Adds one entry, looking at what goes and making sure that what comes is not there.
+    pub(in crate::table) fn add_entry(
+        &mut self,
+        table: &Table,
+        index_no: usize,
+        entry: &LoggedEntry<'_>,
+        new_len: usize,
+    ) -> Result<()> {
+        let op = self.change.op;
+        let old_key = (op != RowOp::Insert).then_some(entry.old_key);
+        let new_key = (op != RowOp::Delete).then_some(entry.new_key);
+        let mut length = [0u8; varint::MAX_BYTES];
+        let used = varint::write(&mut length, new_len as u64);
+        let head = length.get(..used).unwrap_or_default();
+        let payload: [&[u8]; 2] = if new_key.is_some() { [head, entry.payload] } else { [b"", b""] };
+        let mut added = *self.change.add_entry(index_no, old_key, new_key, &payload);
+        self.look_at_entry(table, &mut added)?;
+        if let Some(last) = self.change.entries.last_mut() {
+            *last = added;
+        }
+        Ok(())
+    }
+
+    fn look_at_entry(&mut self, table: &Table, entry: &mut EntryChange) -> Result<()> {
+        let Writer { change, paths, .. } = self;
+        let tree = table.tree(entry.index_no)?;
+        let into = paths.of(table, entry.index_no)?;
+        let damaged =
+            |detail| Error::corrupt(format!("index {} of table '{}'", entry.index_no, table.name()), detail);
+        if let Some((old, _)) = entry.old_key {
+            match change.look(tree, old, &mut into.old)? {
+                Some((false, held)) => entry.old = held,
+                _ => return Err(damaged("the entry of the row to change is missing; run CHECK TABLE")),
+            }
+        }
+        let Some((new, _)) = entry.new_key.filter(|_| !change.entry_keeps_key(entry)) else { return Ok(()) };
+        let TreePaths { old, new: path, .. } = into;
+        match change.look_near(tree, new, path, old)? {
+            None => {}
+            Some((true, held)) => entry.marked = Some(held),
+            Some((false, _)) => {
+                return Err(damaged("an entry of the new row is there already; run CHECK TABLE"))
+            }
+        }
+        Ok(())
+    }
+}

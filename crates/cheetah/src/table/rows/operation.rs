@@ -1,0 +1,188 @@
+//! Insert, update and delete of a row with all its index entries, forward and at redo.
+//!
+//! Order: lock the rows of the old and of the new key, look (old row, old entries, uniqueness, and delete-marked records
+//! where something new comes), write large values, pin every page, make room; then one mini-transaction does it all: undo record, trees
+//! and row count, log record. The locks keep other writers away from the row, and its standing ([`crate::table::shared::purge_latch`]) purge,
+//! so what was looked at still holds in the mini-transaction.
+//!
+//! What somebody else has in the way, a row with the same unique key or a locked range, is waited for with nothing held but
+//! locks, and then all begins again. Ranges are asked for before anything is changed, and once more afterwards: a scan that has
+//! locked one in between has not seen what came, so that goes again; a later one sees it.
+//!
+//! Invariants
+//!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were written are rolled back.
+//!   I2  Redo runs the same code with the values that the log carries, without uniqueness checks and locks; without undo records too,
+//!       if it knows that the transaction commits.
+//!   I3  Once it is done, its versions are the locks of its rows: those that were asked for are given back.
+//!   I4  The undo record is appended before the trees change: whoever meets the new version finds it.
+
+use super::change::Change;
+use super::locks::{forget_locks, give_back_key, Obstacle};
+use super::request::{check_limits, RowRequest, Target};
+use super::values::RowSource;
+use super::writer::Writer;
+use crate::base::{planted, reach, Error, Result};
+use crate::format::log_record::{LargeSource, LoggedEntry, LoggedRow, RowOp};
+use crate::table::definitions::spec::NewRow;
+use crate::table::history::rollback;
+use crate::table::shared::parts::Counters;
+use crate::table::shared::purge_latch::Standing;
+
+/// What came of an attempt.
+#[derive(Debug)]
+enum Attempt {
+    Done,
+    /// Nothing has changed.
+    Wait(Obstacle),
+    /// It is done, and is to be rolled back.
+    RollBack(Obstacle),
+}
+
+impl Writer {
+    /// Does what `request` asks for, and counts it.
+    pub(crate) fn run(&mut self, on: Target<'_>, request: RowRequest<'_>) -> Result<()> {
+        match on.table.has_disabled() {
+            true => self.run_without_disabled(on, request)?,
+            false => self.run_all(on, request)?,
+        }
+        let counters = &on.core.counters;
+        Counters::add(match request.op {
+            RowOp::Insert => &counters.rows_inserted,
+            RowOp::Update => &counters.rows_updated,
+            RowOp::Delete => &counters.rows_deleted,
+        });
+        Ok(())
+    }
+
+    /// Repeats a logged row operation, of a transaction that `commits` for certain or may have to be rolled back.
+    pub(crate) fn redo(
+        &mut self,
+        on: Target<'_>,
+        commits: bool,
+        op: RowOp,
+        logged: &LoggedRow<'_>,
+        large: &[LargeSource],
+        entries: &[LoggedEntry<'_>],
+    ) -> Result<()> {
+        let table = on.table;
+        let _usage = table.use_it()?;
+        table.note_written();
+        let new_key =
+            if op == RowOp::Update && logged.new_key.is_empty() { logged.old_key } else { logged.new_key };
+        self.change.start(op, logged.old_key, new_key);
+        let _standing = self.standing(on);
+        self.read_old_row(table)?;
+        if self.look_at_new_row(table)? {
+            return Err(Error::corrupt(format!("table '{}'", table.name()), "the new row is there already"));
+        }
+        for entry in entries {
+            self.add_entry(table, table.position_of_logged(entry.index)?, entry, new_key.len())?;
+        }
+        if op != RowOp::Delete {
+            self.build_row(on, logged.row, RowSource::Log(large))?;
+            table.note_hidden_key(new_key);
+            table.advance_auto_increment(logged.auto_increment);
+            table.take_auto_increment_to_log();
+        }
+        self.collect_freed(table)?;
+        if commits && self.leaves_nothing() {
+            return self.execute_for_good(on);
+        }
+        self.execute(on)
+    }
+
+    /// As [`run_all`](Self::run_all), without the entries of disabled indexes.
+    fn run_without_disabled(&mut self, on: Target<'_>, request: RowRequest<'_>) -> Result<()> {
+        let is_kept = |index_no: usize| !on.table.is_disabled(index_no);
+        let secondary = request.new_entries().iter().filter(|entry| is_kept(entry.index_no));
+        let secondary = secondary.copied().collect::<Vec<_>>();
+        let old_entries = request.old_entries.iter().filter(|entry| is_kept(entry.index_no));
+        let old_entries = old_entries.copied().collect::<Vec<_>>();
+        let new = request.new.map(|new| NewRow { secondary: &secondary, ..new });
+        self.run_all(on, RowRequest { new, old_entries: &old_entries, ..request })
+    }
+
+    fn run_all(&mut self, on: Target<'_>, request: RowRequest<'_>) -> Result<()> {
+        check_limits(on.table, request.new.as_ref())?;
+        on.table.note_written();
+        self.duplicate = None;
+        let mut key_locks = 0;
+        let done = self.run_until_done(on, &request, &mut key_locks);
+        match done {
+            Ok(()) => forget_locks(on, &request),
+            Err(_) => give_back_key(on, &request, &mut key_locks),
+        }
+        done
+    }
+
+    /// `key_locks` counts the requests for the key of a new row that is not there.
+    fn run_until_done(
+        &mut self,
+        on: Target<'_>,
+        request: &RowRequest<'_>,
+        key_locks: &mut u32,
+    ) -> Result<()> {
+        loop {
+            let before = on.slot.state().undo_no;
+            *key_locks += u32::from(self.lock_rows(on, request)?);
+            let obstacle = match self.attempt(on, request)? {
+                Attempt::Done => return Ok(()),
+                Attempt::Wait(obstacle) => obstacle,
+                Attempt::RollBack(obstacle) => {
+                    reach::mark("row operation rolled back for a range");
+                    rollback::roll_back_to(on.core, on.slot, before, &[], self)?;
+                    obstacle
+                }
+            };
+            if let Obstacle::Range(..) = obstacle {
+                // Whoever has the range may put the row there himself.
+                give_back_key(on, request, key_locks);
+            }
+            self.wait_for(on, obstacle)?;
+            on.check_interrupted()?;
+        }
+    }
+
+    fn attempt(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<Attempt> {
+        let Target { core, slot, table, .. } = on;
+        let _usage = table.use_it()?;
+        let _unique = on.locks.map(|_| core.unique_keys.take(request.unique_keys(table)));
+        self.change.start(request.op, request.old_key, request.new_key());
+        let _standing = self.standing(on);
+        self.read_old_row(table)?;
+        if let Some(new) = &request.new {
+            if let Some(obstacle) = self.check_unique(on, new)? {
+                return Ok(Attempt::Wait(obstacle));
+            }
+        }
+        self.add_entries(table, request)?;
+        if let Some(obstacle) = self.range_of_others(on)? {
+            return Ok(Attempt::Wait(obstacle));
+        }
+        let done = self.build_and_execute(on, request);
+        if done.is_err() && core.health.check().is_ok() {
+            rollback::roll_back_large_values(core, slot, &mut self.unclaimed, &mut self.buffers)?;
+        }
+        done?;
+        match self.range_of_others(on)?.filter(|_| !planted::is_on("rows: do not ask for ranges again")) {
+            Some(obstacle) => Ok(Attempt::RollBack(obstacle)),
+            None => Ok(Attempt::Done),
+        }
+    }
+
+    fn build_and_execute(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<()> {
+        if let Some(new) = &request.new {
+            self.build_row(on, new.row, RowSource::Caller)?;
+        }
+        self.collect_freed(on.table)?;
+        self.execute(on)
+    }
+
+    /// Keeps purge away from the rows of the change.
+    fn standing<'a>(&self, on: Target<'a>) -> Standing<'a> {
+        let Change { op, old_key, new_key, .. } = self.change;
+        let old = (op != RowOp::Insert).then(|| self.change.get(old_key));
+        let new = (op != RowOp::Delete).then(|| self.change.get(new_key));
+        on.core.standings.of_rows(on.table.id(), old, new)
+    }
+}

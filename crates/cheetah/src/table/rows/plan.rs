@@ -1,0 +1,151 @@
+//! Which steps a [`Change`] takes: forward, backward, and at purge; in which order, and what is never removed, says [`super::change`].
+
+use super::change::{rows_of, Change, Held, Paths, Payload, Side, Span, Stamp, Version, Work};
+use crate::base::{planted, Result};
+use crate::format::log_record::RowOp;
+use crate::format::undo_record::{Before, UndoEntry, UndoRow};
+use crate::table::definitions::handle::Table;
+
+/// What becomes of rows and entries that go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Gone {
+    /// They are marked as deleted, for those who still see them.
+    Marked,
+    /// They are removed: nobody sees them, nor takes the operation back.
+    Removed,
+}
+
+impl Change {
+    /// Plans the operation: what was looked at before is still so.
+    pub(crate) fn plan_forward(&mut self, gone: Gone) {
+        let keeps_key = self.keeps_key();
+        let goes = |held: &Held| match gone {
+            Gone::Marked => own(Payload::Before(held.payload), true),
+            Gone::Removed => Work::Remove,
+        };
+        let row = Payload::New(self.row);
+        if keeps_key {
+            self.step(0, Side::Old, self.old_key, own(row, false));
+        } else {
+            if self.op != RowOp::Insert {
+                self.step(0, Side::Old, self.old_key, goes(&self.old));
+            }
+            if self.op != RowOp::Delete {
+                self.step(0, Side::New, self.new_key, put_new(row, self.marked));
+            }
+        }
+        for no in 0..self.entries.len() {
+            let Some(entry) = self.entries.get(no).copied() else { continue };
+            let payload = Payload::New(entry.payload);
+            if self.entry_keeps_key(&entry) {
+                let key = entry.old_key.map_or(Span::default(), |key| key.0);
+                self.step(entry.index_no, Side::Old, key, own(payload, false));
+                continue;
+            }
+            if let Some((key, _)) =
+                entry.old_key.filter(|_| !planted::is_on("index: leave the entry that goes"))
+            {
+                self.step(entry.index_no, Side::Old, key, goes(&entry.old));
+            }
+            if let Some((key, _)) = entry.new_key {
+                self.step(entry.index_no, Side::New, key, put_new(payload, entry.marked));
+            }
+        }
+        self.rows = rows_of(self.op);
+    }
+
+    /// Plans to take `row` back. `is_gone` says of the version of a delete-marked record whether purge has passed it: then
+    /// it is not put back, as nobody would remove it. Indexes that have been dropped are left out.
+    pub(crate) fn plan_backward(
+        &mut self,
+        table: &Table,
+        row: &UndoRow<'_>,
+        is_gone: &dyn Fn(Version) -> bool,
+    ) {
+        let keeps_key = row.op == RowOp::Update && row.new_key.is_empty();
+        self.start(row.op, row.old_key, if keeps_key { row.old_key } else { row.new_key });
+        for entry in &row.entries {
+            if let Some(index_no) = table.position_of(entry.index) {
+                self.plan_entry_backward(index_no, row, entry, is_gone);
+            }
+        }
+        if row.op != RowOp::Delete && !keeps_key {
+            let work = self.take_out(row.marked.as_ref(), is_gone);
+            self.step(0, Side::New, self.new_key, work);
+        }
+        if row.op != RowOp::Insert {
+            let work = self.put_back(&row.old, false);
+            self.step(0, Side::Old, self.old_key, work);
+        }
+        self.rows = -rows_of(row.op);
+    }
+
+    fn plan_entry_backward(
+        &mut self,
+        index_no: usize,
+        row: &UndoRow<'_>,
+        entry: &UndoEntry<'_>,
+        is_gone: &dyn Fn(Version) -> bool,
+    ) {
+        let old = self.put_stored_key(entry.old_key, self.old_key);
+        let new = self.put_stored_key(entry.new_key, self.new_key);
+        let keeps_key = row.op == RowOp::Update && self.get(old) == self.get(new);
+        if row.op != RowOp::Delete && !keeps_key {
+            let work = self.take_out(entry.marked.as_ref(), is_gone);
+            self.step(index_no, Side::New, new, work);
+        }
+        if row.op != RowOp::Insert {
+            let work = self.put_back(&entry.old, false);
+            self.step(index_no, Side::Old, old, work);
+        }
+    }
+
+    /// Takes away what came, and puts back the delete-marked record that was there.
+    fn take_out(&mut self, marked: Option<&Before<'_>>, is_gone: &dyn Fn(Version) -> bool) -> Work {
+        let forgets = planted::is_on("rollback: forget the mark that was there");
+        match marked.filter(|before| !is_gone(before.version) && !forgets) {
+            None => Work::Remove,
+            Some(before) => self.put_back(before, true),
+        }
+    }
+
+    fn put_back(&mut self, before: &Before<'_>, marked: bool) -> Work {
+        let payload = Payload::New(self.put(&[before.payload]));
+        Work::Replace { payload, stamp: Stamp::Of(before.version), marked }
+    }
+
+    /// Starts a purge of what `row` has marked as deleted, for [`plan_removal`](Self::plan_removal).
+    pub(crate) fn start_purge(&mut self, row: &UndoRow<'_>) {
+        self.start(RowOp::Delete, row.old_key, b"");
+    }
+
+    /// Plans to remove the record of the old key of the row, or of an entry of it. `is_dead` is asked about its delete
+    /// mark and version; it must stay so until the change is applied. Outside mini-transactions; may do I/O.
+    pub(crate) fn plan_removal(
+        &mut self,
+        table: &Table,
+        paths: &mut Paths,
+        index_no: usize,
+        entry_key: &[u8],
+        is_dead: impl FnOnce(bool, Version) -> bool,
+    ) -> Result<()> {
+        let key = self.put_stored_key(entry_key, self.old_key);
+        let path = &mut paths.of(table, index_no)?.old;
+        let found = self.look(table.tree(index_no)?, key, path)?;
+        if found.is_some_and(|(marked, held)| is_dead(marked, held.version)) {
+            self.step(index_no, Side::Old, key, Work::Remove);
+        }
+        Ok(())
+    }
+}
+
+fn own(payload: Payload, marked: bool) -> Work {
+    Work::Replace { payload, stamp: Stamp::Own, marked }
+}
+
+fn put_new(payload: Payload, marked: Option<Held>) -> Work {
+    match marked {
+        None => Work::Insert(payload),
+        Some(_) => own(payload, false),
+    }
+}

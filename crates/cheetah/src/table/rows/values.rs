@@ -1,0 +1,125 @@
+//! The stored row that a row operation brings, and its large values: which ones move out of it, which ones are kept, and which ones
+//! die with the row that goes.
+
+use super::large;
+use super::request::Target;
+use super::stored_row::{choose_moves, find_values, rebuild};
+use super::writer::Writer;
+use crate::base::{planted, Error, Result};
+use crate::format::log_record::{LargeSource, RowOp};
+use crate::format::page::max_payload_bytes;
+use crate::format::row::LOCATOR_BYTES;
+use crate::format::row_format_versions::{put_marked, FORMAT_MARK_BYTES};
+use crate::table::definitions::handle::Table;
+use crate::tree::Tree;
+
+/// Where the new row's large values come from.
+#[derive(Clone, Copy)]
+pub(in crate::table) enum RowSource<'a> {
+    /// The caller's row: long values are to be written.
+    Caller,
+    /// A logged row: its values have been written already, or are kept.
+    Log(&'a [LargeSource]),
+}
+
+impl Writer {
+    /// Builds the stored row that comes, writing its large values.
+    pub(in crate::table) fn build_row(
+        &mut self,
+        on: Target<'_>,
+        row: &[u8],
+        source: RowSource<'_>,
+    ) -> Result<()> {
+        let table = on.table;
+        let row_format = table.row_format();
+        find_values(row_format, row, &mut self.values)?;
+        if let RowSource::Caller = source {
+            choose_moves(row_format, row, &mut self.values, row_bytes_max(table))?;
+            for no in 0..self.values.len() {
+                let Some(value) = self.values.get(no).filter(|value| value.moves) else { continue };
+                let bytes = row.get(value.at.clone()).unwrap_or_default();
+                large::write_value(on, &mut self.unclaimed, bytes, &mut self.buffers)?;
+            }
+        }
+        self.large.clear();
+        let external = self.values.iter().filter(|value| value.external || value.moves);
+        match source {
+            RowSource::Caller => self.large.extend(external.map(|value| match value.moves {
+                true => LargeSource::Written,
+                false => LargeSource::Kept,
+            })),
+            RowSource::Log(large) => self.large.extend_from_slice(large),
+        }
+        self.rebuild_row(table, row)
+    }
+
+    /// Puts the row together from the caller's or logged bytes and the locators of this run.
+    fn rebuild_row(&mut self, table: &Table, row: &[u8]) -> Result<()> {
+        let Writer { change, values, old_values, large, unclaimed, .. } = self;
+        let mut sources = large.iter();
+        let mut written = unclaimed.finished.iter();
+        let missing = |detail| Error::corrupt("large values of a row", detail);
+        change.put_row(|out, old_row| {
+            let rebuilt = |out: &mut Vec<u8>| {
+                rebuild(table.row_format(), row, values, out, |no, _| match sources.next() {
+                    Some(LargeSource::Written) => {
+                        let locator =
+                            written.next().ok_or_else(|| missing("a value that was not written"))?;
+                        Ok(locator.as_slice())
+                    }
+                    Some(LargeSource::Kept) => {
+                        let kept = old_values.get(no).filter(|value| value.external);
+                        let kept = kept.and_then(|value| old_row.get(value.at.clone()));
+                        kept.ok_or_else(|| missing("a value to keep that the old row does not have"))
+                    }
+                    None => Err(missing("more references than sources")),
+                })
+            };
+            match planted::is_on("shapes: store rows without the number of their shape") {
+                true => put_marked(&[], out, rebuilt),
+                false => put_marked(table.older_formats(), out, rebuilt),
+            }
+        })
+    }
+
+    /// Lists the large values of the old row that the new one does not keep.
+    pub(in crate::table) fn collect_freed(&mut self, table: &Table) -> Result<()> {
+        self.freed.clear();
+        let Writer { change, values, old_values, large, freed, .. } = self;
+        let old_row = change.held(&change.old);
+        if change.op == RowOp::Delete {
+            values.clear();
+            large.clear();
+        }
+        let mut sources = large.iter();
+        for (no, value) in old_values.iter().enumerate() {
+            let is_large = values.get(no).is_some_and(|new| new.external || new.moves);
+            let keeps = is_large && sources.next() == Some(&LargeSource::Kept);
+            let keeps = keeps && !planted::is_on("rows: leave a kept large value behind");
+            if value.external && !keeps {
+                freed.extend_from_slice(old_row.get(value.at.clone()).unwrap_or_default());
+            }
+        }
+        debug_assert_eq!(freed.len() % LOCATOR_BYTES, 0, "locators of table {}", table.id());
+        Ok(())
+    }
+
+    /// Whether purge has nothing to do with large values once the operation is committed, and nothing else keeps them.
+    pub(in crate::table) fn leaves_nothing(&self) -> bool {
+        self.freed.is_empty() && !self.large.contains(&LargeSource::Written)
+    }
+}
+
+/// Longest stored row of a table: longer ones move values out.
+pub(in crate::table) fn row_bytes_max(table: &Table) -> usize {
+    let tree = table.clustered();
+    let mark = if table.has_older_formats() { FORMAT_MARK_BYTES } else { 0 };
+    max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max) - mark
+}
+
+/// The same of a table that is yet to be created, with pages of `page_bytes` and clustered keys of at most `key_bytes_max`: no value of a
+/// row that is not longer is ever out of line, also when its columns have come and gone.
+pub fn inline_row_bytes(page_bytes: u32, key_bytes_max: usize) -> usize {
+    let class = Tree::class_for(page_bytes, key_bytes_max);
+    class.map_or(0, |class| max_payload_bytes(class.bytes(page_bytes), key_bytes_max) - FORMAT_MARK_BYTES)
+}

@@ -1,0 +1,91 @@
+//! Writes down who is in a deadlock, by the victim, for [`Deadlocks`](super::deadlocks::Deadlocks) to keep.
+
+use super::deadlocks::Report;
+use super::parts::{Core, Counters};
+use crate::base::SessionId;
+use crate::txn::{Deadlock, LockedOn, Owner, TableMode};
+use std::fmt::Write as _;
+
+/// Numbers of transactions that have none of their own, as they have not written, begin here.
+const READERS_FROM: u64 = 1 << 48;
+
+impl Core {
+    /// From now on `later` tells of the sessions of two in a deadlock the one before whom the other one must not be rolled back. The
+    /// first one counts.
+    pub(crate) fn choose_victims(
+        &self,
+        later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
+    ) {
+        let roster = self.roster.clone();
+        self.locks.choose_victims(move |first, second| {
+            roster.with_two_sessions((first, second), |first_session, second_session| {
+                let later = later(first_session, second_session)?;
+                Some(if later == first_session { first } else { second })
+            })
+        });
+    }
+
+    /// Counts a deadlock, and writes down who is in it. By the victim, before it is rolled back.
+    pub(crate) fn note_deadlock(&self) {
+        Counters::add(&self.counters.deadlocks);
+        if let (_, Some(deadlock)) = self.locks.deadlocks() {
+            let text = self.tell_deadlock(&deadlock);
+            self.deadlocks.keep(Report { number: deadlock.number, at_ns: self.clock.now_ns(), text });
+        }
+    }
+
+    /// The number by which views know an owner's transaction.
+    pub(crate) fn number_of(&self, owner: Owner) -> u64 {
+        let txn = self.roster.get(owner).and_then(|entry| entry.txn());
+        txn.map_or(READERS_FROM | owner.0, |txn| txn.0)
+    }
+
+    fn tell_deadlock(&self, deadlock: &Deadlock) -> String {
+        let mut text = String::new();
+        let mut victim_at = 0;
+        for (at, member) in (1..).zip(&deadlock.members) {
+            if member.owner == deadlock.victim {
+                victim_at = at;
+            }
+            let (on, mode) = &member.waits_for;
+            let by = &member.blocked_by;
+            let _ = writeln!(
+                text,
+                "*** ({at}) TRANSACTION: {}, weight {}",
+                self.number_of(member.owner),
+                member.weight
+            );
+            let _ = write!(text, "{}", self.tell_connection(member.owner));
+            let _ = writeln!(text, "*** WAITING FOR: {}", self.tell_lock(on, *mode));
+            let other = self.number_of(by.owner);
+            let _ =
+                writeln!(text, "*** BLOCKED BY: transaction {other}, which {}: {}", by.kind, by.mode.name());
+        }
+        let _ = writeln!(text, "*** WE ROLL BACK TRANSACTION ({victim_at})");
+        text
+    }
+
+    fn tell_connection(&self, owner: Owner) -> String {
+        let connection = self.roster.get(owner).map_or(0, |entry| entry.connection());
+        let described = self.deadlocks.describe.get().filter(|_| connection != 0);
+        let text = described.map_or_else(String::new, |describe| describe(connection));
+        if text.is_empty() || text.ends_with('\n') {
+            return text;
+        }
+        text + "\n"
+    }
+
+    /// A lock with the names of table and index.
+    pub(crate) fn tell_lock(&self, on: &LockedOn, mode: TableMode) -> String {
+        let place = match on {
+            LockedOn::Table(table) => {
+                self.catalog.by_id(*table).map(|table| format!("table {}", table.name()))
+            }
+            row => row.tree().and_then(|tree| self.catalog.by_tree(tree)).map(|(table, index_no)| {
+                let index = table.indexes().get(index_no).map_or("", |index| index.name.as_str());
+                format!("{on}: {index} of table {}", table.name())
+            }),
+        };
+        format!("{} {} on {}", on.kind(), mode.name(), place.unwrap_or_else(|| on.to_string()))
+    }
+}
