@@ -108,8 +108,8 @@ fn a_module_imports_only_from_lower_layers() {
 const STARTERS: &[&str] = &[
     "base/planted.rs",
     "db/threads.rs",
-    "pool/ended_epoch.rs",
-    "pool/write_beside.rs",
+    "pool/writing/ended_epoch.rs",
+    "pool/writing/write_beside.rs",
     "sort/ahead.rs",
     "sort/buffer.rs",
     "sort/filling.rs",

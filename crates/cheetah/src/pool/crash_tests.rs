@@ -1,9 +1,9 @@
 //! Power cuts at every moment of checkpoints, collections and removals: what is found is exactly the epoch that
 //! was last acknowledged, or the one that was being committed.
 
-use super::testing::{Database, TREE};
-use super::{EpochState, PageClass};
 use crate::base::{Config, PageId};
+use crate::pool::testing::{Database, TREE};
+use crate::pool::{EpochState, PageClass};
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::{explore, Image, Plan, SimDisk};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Dropping trees: all their pages are freed by owner, in small mini-transactions, those of several trees in one walk.
 
-use super::Pool;
 use crate::base::{PageId, Result, TreeId};
+use crate::pool::Pool;
 use std::collections::HashSet;
 
 /// Entries of the page table looked at in one step, so that a step stays short when few pages match.
@@ -30,7 +30,7 @@ impl Pool {
     /// Up to `pages_max` pages of a tree, those with the highest numbers, in ascending order: most likely the newest. Only among
     /// the last `looks_max` numbers.
     pub(super) fn newest_pages_of(&self, tree: TreeId, pages_max: usize, looks_max: usize) -> Vec<PageId> {
-        let end = self.pids.lock().end();
+        let end = self.numbers.lock().end();
         let is_of = |pid: &PageId| {
             let entry = self.table.existing(*pid);
             entry.is_some_and(|entry| entry.is_used() && entry.tree() == tree)
@@ -49,7 +49,7 @@ impl Pool {
         from: PageId,
         pages_max: usize,
     ) -> (Vec<PageId>, Option<PageId>) {
-        let end = self.pids.lock().end();
+        let end = self.numbers.lock().end();
         let mut found = Vec::new();
         for number in from.0.max(1)..end.0 {
             if found.len() >= pages_max || number - from.0 >= LOOKS_MAX {

@@ -1,10 +1,10 @@
 //! A pool on a simulated disk, for tests and measurements of the layers above.
 
-use super::Pool;
 use crate::base::{Config, Epoch, Health, SegmentId};
 use crate::durable::Durable;
 use crate::memory::MemoryBudget;
 use crate::page_map::Identity;
+use crate::pool::Pool;
 use crate::segment::Segments;
 use cheetah_io::sim::{SimClock, SimDisk};
 use std::sync::Arc;

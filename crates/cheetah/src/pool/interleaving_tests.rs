@@ -6,23 +6,23 @@ use crate::base::{Epoch, Error, PageId, Result};
 use std::sync::Arc;
 use sync::{check, fails, finds, AtomicU64, Mutex, MutexGuard, Ordering, RwLock};
 
-#[path = "changes.rs"]
+#[path = "mtr/epoch_changes.rs"]
 #[expect(clippy::duplicate_mod, reason = "the engine's own source, over the model checker's primitives")]
 #[expect(dead_code, reason = "the models need a part of it")]
-mod changes;
-#[path = "cut.rs"]
+mod epoch_changes;
+#[path = "writing/epoch_in_writing.rs"]
 #[expect(clippy::duplicate_mod, reason = "as above")]
-mod cut;
-#[path = "doors.rs"]
+mod epoch_in_writing;
+#[path = "mtr/epoch_switch.rs"]
 #[expect(clippy::duplicate_mod, reason = "as above")]
-mod doors;
-#[path = "hand_over.rs"]
+mod epoch_switch;
+#[path = "writing/hand_over.rs"]
 #[expect(clippy::duplicate_mod, reason = "as above")]
 mod hand_over;
 
-use changes::Changes;
-use cut::Cut;
-use doors::Doors;
+use epoch_changes::EpochChanges;
+use epoch_in_writing::EpochInWriting;
+use epoch_switch::EpochSwitch;
 use hand_over::HandOver;
 
 /// The epoch that the page is dirty in at first.
@@ -31,22 +31,22 @@ const NEXT: Epoch = Epoch(2);
 
 /// Two threads act, each in two halves, while the epoch moves on.
 fn act_beside_a_switch() {
-    let doors = Arc::new(Doors::<2>::new(FIRST));
+    let switch = Arc::new(EpochSwitch::<2>::new(FIRST));
     let halves = Arc::new([0, 1].map(|_| [0, 1].map(|_| AtomicU64::new(0))));
     let actors = [0, 1].map(|no| {
-        let (doors, halves) = (Arc::clone(&doors), Arc::clone(&halves));
+        let (switch, halves) = (Arc::clone(&switch), Arc::clone(&halves));
         loom::thread::spawn(move || {
-            let inside = doors.enter(no);
+            let inside = switch.enter(no);
             halves[no][0].store(1, Ordering::Relaxed);
-            assert_eq!(doors.epoch(), *inside, "D1");
+            assert_eq!(switch.epoch(), *inside, "D1");
             halves[no][1].store(1, Ordering::Relaxed);
             *inside
         })
     });
-    let (ended, at_switch) = doors.move_on(|ended| {
+    let (ended, at_switch) = switch.switch(|ended| {
         (ended, [0, 1].map(|no| [0, 1].map(|half| halves[no][half].load(Ordering::Relaxed))))
     });
-    assert_eq!((ended, doors.epoch()), (FIRST, NEXT));
+    assert_eq!((ended, switch.epoch()), (FIRST, NEXT));
     let epochs = actors.map(|actor| actor.join().unwrap());
     assert_eq!(at_switch, epochs.map(|of_mtr| [u64::from(of_mtr == ended); 2]), "D2");
 }
@@ -64,7 +64,7 @@ fn the_model_finds_a_cut_behind_open_doors() {
 /// A checkpoint looks for dirty pages while two are written out, and nothing is changed.
 fn look_for_dirty_pages_while_they_are_written() {
     const PAGE_BYTES: usize = 7;
-    let changes = Arc::new(Changes::with_shards(1));
+    let changes = Arc::new(EpochChanges::with_shards(1));
     let pages = [1, 2].map(PageId);
     pages.iter().for_each(|page| changes.mark_dirty(*page, PAGE_BYTES));
     let writers = pages.map(|page| {
@@ -91,8 +91,8 @@ fn the_model_finds_a_page_that_is_counted_when_it_is_dirty_no_more() {
 
 /// A pool of one page, whose content is a number.
 struct World {
-    doors: Doors<1>,
-    cut: Cut,
+    switch: EpochSwitch<1>,
+    in_writing: EpochInWriting,
     latch: RwLock<u64>,
     dirty: AtomicU64,
     /// Where the images of the epochs are, by the lowest bit; an image is found by its content.
@@ -107,8 +107,8 @@ impl HandOver for World {
     type Entry<'a> = MutexGuard<'a, [Option<u64>; 2]>;
     type Location = u64;
 
-    fn cut(&self) -> &Cut {
-        &self.cut
+    fn in_writing(&self) -> &EpochInWriting {
+        &self.in_writing
     }
 
     fn entry(&self, _: &()) -> Self::Entry<'_> {
@@ -141,11 +141,11 @@ impl HandOver for World {
 
     fn locate(&self, entry: &mut Self::Entry<'_>, _: &(), location: u64, epoch: Epoch) {
         let is_overtaken = entry[(epoch.0 + 1) as usize % 2].is_some();
-        assert!(!is_overtaken || self.cut.writing() != Some(epoch), "C1");
+        assert!(!is_overtaken || self.in_writing.writing() != Some(epoch), "C1");
         entry[epoch.0 as usize % 2] = Some(location);
     }
 
-    fn count_capture(&self) {}
+    fn count_flush_before_modify(&self) {}
 }
 
 impl World {
@@ -156,8 +156,8 @@ impl World {
 
     fn with_latch_of_readers(is_written_out_as_read: bool) -> Arc<Self> {
         Arc::new(Self {
-            doors: Doors::new(FIRST),
-            cut: Cut::default(),
+            switch: EpochSwitch::new(FIRST),
+            in_writing: EpochInWriting::default(),
             latch: RwLock::new(1),
             dirty: AtomicU64::new(FIRST.0),
             moved: Mutex::default(),
@@ -165,9 +165,9 @@ impl World {
         })
     }
 
-    /// Changes the page in a mini-transaction; the epoch of that.
+    /// EpochChanges the page in a mini-transaction; the epoch of that.
     fn change(&self, value: u64) -> Epoch {
-        let inside = self.doors.enter(0);
+        let inside = self.switch.enter(0);
         let mut content = self.latch.write();
         self.before_change(&(), &content, *inside);
         *content = value;
@@ -175,8 +175,8 @@ impl World {
     }
 
     fn begin_checkpoint(&self) -> Epoch {
-        self.doors.move_on(|ended| {
-            self.cut.begin(ended);
+        self.switch.switch(|ended| {
+            self.in_writing.begin(ended);
             ended
         })
     }
@@ -184,22 +184,22 @@ impl World {
     /// Writes the page for an epoch, and commits that; its image, if the epoch has one.
     fn commit(&self, epoch: Epoch) -> Option<u64> {
         self.write_for(&(), epoch).unwrap();
-        assert!(self.cut.take_failure().is_none());
+        assert!(self.in_writing.take_failure().is_none());
         assert_ne!(self.dirty(&()), Some(epoch), "N1");
         let image = self.entry(&())[epoch.0 as usize % 2].take();
-        self.cut.end();
+        self.in_writing.end();
         image
     }
 
     /// Gives a checkpoint up: what it has, belongs to the next epoch.
     fn abandon(&self, epoch: Epoch) {
-        self.cut.fail(Error::Interrupted);
+        self.in_writing.fail(Error::Interrupted);
         self.carry_over(&self.entry(&()), &(), epoch);
         let mut moved = self.entry(&());
         let (old, new) = (epoch.0 as usize % 2, (epoch.0 + 1) as usize % 2);
         moved[new] = moved[new].or(moved[old].take());
         drop(moved);
-        self.cut.end();
+        self.in_writing.end();
     }
 }
 

@@ -1,56 +1,34 @@
 //! The buffer pool: logical pages in memory, and everything that moves them to and from disk.
 //!
-//! A page is addressed by its [`PageId`](crate::base::PageId). The page table says in one place where it is in
-//! memory and where its newest image is on disk. Changes happen inside an [`MiniTransaction`]; a checkpoint switches the
-//! epoch between mini-transactions, so that each epoch contains whole mini-transactions only.
+//! A page is addressed by its [`PageId`](crate::base::PageId). The page table says in one place
+//! where it is in memory and where its newest image is on disk. Changes happen inside a
+//! [`MiniTransaction`]. A checkpoint switches the epoch between mini-transactions, so each epoch
+//! contains whole mini-transactions only.
 //!
-//! Lock order, outermost first: gate, page latches (in the tree's order), one page entry, the sets of an epoch
-//! and the queues of the evictor, the segments. Nobody waits for the gate while holding any of the others.
+//! Rooms: `frames` (pages in memory), `mtr` (mini-transactions and epochs), `reading`, `eviction`,
+//! `images`, `writing` (write-back and the pool's part of a checkpoint), `dictionaries`,
+//! `garbage_collection`, `statistics`. [`Pool`] holds one part for each.
+//!
+//! Lock order, outermost first: gate, page latches (in the tree's order), one page entry, the sets
+//! of an epoch and the queues of the evictor, the segments. Nobody waits for the gate while holding
+//! any of the others.
 
-mod ahead;
-mod buffers;
-mod cached;
-mod changes;
-mod class;
-mod cleaner;
-mod codec;
-mod collect;
-mod counters;
-mod cut;
-mod dictionaries;
-mod dictionary_cache;
-mod dictionary_trials;
-mod doors;
+mod buffer_pool;
+pub(crate) mod dictionaries;
 mod drop_tree;
-mod ended_epoch;
-mod frame;
-mod gate;
-mod hand_over;
-mod image_work;
+mod eviction;
+mod frames;
+mod garbage_collection;
+mod images;
 mod in_memory;
-mod latch_count;
-mod lists;
-mod load;
-mod loads;
-mod pacing;
-mod page_table;
-mod pages;
-mod pids;
-mod queues;
-mod room;
-mod scratch;
-mod stats;
+mod mtr;
+mod reading;
+mod statistics;
 mod trees;
-pub(crate) mod trial;
-mod write_beside;
-mod write_out;
+mod writing;
 
-#[cfg(test)]
-mod ahead_tests;
 #[cfg(test)]
 mod crash_tests;
-#[cfg(test)]
-mod dictionary_tests;
 #[cfg(test)]
 mod interleaving_tests;
 #[cfg(test)]
@@ -62,19 +40,13 @@ mod stress_tests;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use crate::base::sync;
-
 pub use crate::segment::Reserve;
-pub use ahead::REQUEST_PAGES_MAX;
-pub use cached::Cached;
-pub use class::PageClass;
-pub use dictionaries::DictionaryDue;
-pub use dictionary_trials::LentTree;
-pub use ended_epoch::{EndedEpoch, EpochState, WrittenEpoch};
-pub use frame::{PageRef, ReadGuard, WriteGuard};
-pub use gate::MiniTransaction;
-pub use image_work::{ImageWork, IMAGE_BYTES_CLASSES};
-pub use pacing::Pressure;
-pub use pages::Pool;
-pub use stats::{PoolFlow, PoolStats};
+pub use buffer_pool::Pool;
+pub use dictionaries::{DictionaryDue, LentTree};
+pub use frames::{PageClass, PageRef, ReadGuard, WriteGuard};
+pub use images::{ImageWork, IMAGE_BYTES_CLASSES};
+pub use mtr::MiniTransaction;
+pub use reading::REQUEST_PAGES_MAX;
+pub use statistics::{Cached, PoolFlow, PoolStats};
 pub use trees::{PageCounts, TreeBytes, TreeDef};
+pub use writing::{EndedEpoch, EpochState, Pressure, WrittenEpoch};

@@ -2,12 +2,12 @@
 //! fills up. Dictionaries are made, and come and go in memory. After a crash the database is exactly what it was at the cut of the last
 //! committed epoch.
 
-use super::testing::{get, put, value_content, Database, TREE};
-use super::{EpochState, PageClass, PageRef, TreeDef};
 use crate::base::{planted, Config, Error, PageId};
 use crate::format::image::{Compression, Primer};
 use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
+use crate::pool::testing::{get, put, value_content, Database, TREE};
+use crate::pool::{EpochState, PageClass, PageRef, TreeDef};
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
 //! Interleavings that once were, or could be, wrong; each tells what would be lost.
 
-use super::hand_over::HandOver;
-use super::testing::{get, put, value_in, Database, TREE};
-use super::{EpochState, PageClass};
 use crate::base::{planted, statement_threads, Config, Error, PageId, TreeId};
 use crate::format::page::{build_content, PageKind};
 use crate::memory::MemoryUse;
+use crate::pool::testing::{get, put, value_in, Database, TREE};
+use crate::pool::writing::HandOver;
+use crate::pool::{EpochState, PageClass};
 use cheetah_io::sim::{CrashPolicy, Fault, Op};
 use std::collections::HashSet;
 

@@ -1,8 +1,8 @@
 //! Real threads on one small pool: writers, readers, a cleaner, a collector and checkpoints at the same time.
 
-use super::testing::{fill, get, put, value_in, Database, TREE};
-use super::PageClass;
 use crate::base::{Config, PageId};
+use crate::pool::testing::{fill, get, put, value_in, Database, TREE};
+use crate::pool::PageClass;
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,11 @@
 //! A database of pages on a simulated disk, for the tests of the pool and of the layers above.
 
-use super::{EndedEpoch, EpochState, MiniTransaction, PageClass, PageRef, Pool};
 use crate::base::{Config, Epoch, Health, PageId, Result, TreeId};
 use crate::durable::Durable;
 use crate::format::page::{build_content, content_capacity, PageKind, PageView};
 use crate::memory::MemoryBudget;
 use crate::page_map::{MapEntry, MapStore};
+use crate::pool::{EndedEpoch, EpochState, MiniTransaction, PageClass, PageRef, Pool};
 use crate::segment::Segments;
 use cheetah_io::sim::{SimClock, SimDisk};
 use std::collections::BTreeMap;

@@ -1,12 +1,11 @@
 //! What the pool knows about each tree: how its pages are encoded, and how much it occupies.
 
-use super::dictionaries::Version;
-use super::image_work::WorkCounters;
-use super::trial::PAGES_MIN;
-use super::PageClass;
 use crate::base::{Epoch, PageId, TreeId};
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
+use crate::pool::dictionaries::{Version, PAGES_MIN};
+use crate::pool::images::WorkCounters;
+use crate::pool::PageClass;
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -6,7 +6,7 @@
 
 use super::scales::Scales;
 use crate::base::Result;
-use crate::pool::trial::{split, Outcome, Trial, PAGES_MIN, SAMPLE_PAGES};
+use crate::pool::dictionaries::{split_sample, Payoff, TrialDictionary, PAGES_MIN, SAMPLE_PAGES};
 
 /// Bytes of content of one sort that a run may leave here, but for its last page.
 const RUN_BYTES_MAX: usize = 24 << 10;
@@ -71,8 +71,8 @@ impl Sample {
         if pages < PAGES_MIN as f64 || !scales.has_dictionaries(no) {
             return Ok(Beside::NONE);
         }
-        let (mut sources, leaves) = self.leaves.split();
-        let (more, large) = self.large.split();
+        let (mut sources, leaves) = self.leaves.split_sample();
+        let (more, large) = self.large.split_sample();
         sources.extend(more);
         let sampled = sources.len() + leaves.len() + large.len();
         let contents: Vec<_> = sources.iter().map(|page| page.content.as_slice()).collect();
@@ -80,7 +80,7 @@ impl Sample {
         let all_bytes: usize =
             sources.iter().chain(&leaves).chain(&large).map(|page| page.content.len()).sum();
         let sampled_bytes = all_bytes * SAMPLE_PAGES.min(pages as usize) / sampled.max(1);
-        let trial = Trial::of(&contents, sampled_bytes, scales.density(no), scales.page_bytes())?;
+        let trial = TrialDictionary::of(&contents, sampled_bytes, scales.density(no), scales.page_bytes())?;
         let mut weigh = |tested: &[&Weighed]| -> Vec<(usize, usize)> {
             let mut pair = |page: &&Weighed| {
                 (page.bytes[no], scales.bytes_beside(&page.content, no, Some(&trial.primer)))
@@ -89,7 +89,7 @@ impl Sample {
         };
         let (leaves, large) = (weigh(&leaves), weigh(&large));
         let sum = |of: fn(&(usize, usize)) -> usize| leaves.iter().chain(&large).map(of).sum();
-        let outcome = Outcome {
+        let outcome = Payoff {
             before: sum(|pair| pair.0),
             after: sum(|pair| pair.1),
             pages: leaves.len() + large.len(),
@@ -112,8 +112,8 @@ impl Sort {
         }
     }
 
-    fn split(&self) -> (Vec<&Weighed>, Vec<&Weighed>) {
-        split(self.pages.iter())
+    fn split_sample(&self) -> (Vec<&Weighed>, Vec<&Weighed>) {
+        split_sample(self.pages.iter())
     }
 }
 

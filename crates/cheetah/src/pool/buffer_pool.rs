@@ -1,0 +1,189 @@
+//! The pool itself: its rooms side by side. Each room adds methods in its own folder.
+
+use super::dictionaries::Dictionaries;
+use super::eviction::Queues;
+use super::frames::{Buffers, FreePageNumbers, PageClass, PageTable};
+use super::garbage_collection::Collection;
+use super::images::{ImageCounters, ImageWork, Scratch, IMAGE_BYTES_CLASSES};
+use super::mtr::Epochs;
+use super::reading::{ReadAhead, ReadsInProgress};
+use super::statistics::Counters;
+use super::trees::{TreeBytes, TreeDef, Trees};
+use super::writing::{Cleaner, EpochInWriting};
+use crate::base::{Config, Epoch, Health, PageId, TreeId};
+use crate::format::MapEntry;
+use crate::memory::{MemoryBudget, MemoryUse};
+use crate::segment::Segments;
+use cheetah_io::Clock;
+use parking_lot::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
+
+/// See the module [`pool`](super).
+#[derive(Debug)]
+pub struct Pool {
+    pub(super) page_bytes: u32,
+    pub(super) health: Arc<Health>,
+    pub(super) segments: Arc<Segments>,
+    pub(super) memory: Arc<MemoryBudget>,
+    pub(super) buffers: Arc<Buffers>,
+    pub(super) table: PageTable,
+    pub(super) numbers: Mutex<FreePageNumbers>,
+    /// Of the next frame.
+    pub(super) frame_no: AtomicU64,
+    pub(super) trees: Trees,
+    pub(super) dictionaries: Dictionaries,
+    pub(super) epochs: Epochs,
+    pub(super) in_writing: EpochInWriting,
+    pub(super) queues: Queues,
+    pub(super) reads: ReadsInProgress,
+    pub(super) read_ahead: ReadAhead,
+    pub(super) scratch: Scratch,
+    pub(super) counters: Counters,
+    pub(super) images: ImageCounters,
+    pub(super) cleaner: Cleaner,
+    pub(super) collection: Mutex<Collection>,
+}
+
+impl Pool {
+    /// A pool over the pages of the committed epoch, which `entries` lists, each once, in any order. The first
+    /// mini-transactions belong to epoch `first`. `clock` measures how long images take, `memory` counts what the pool uses.
+    pub fn open(
+        config: &Config,
+        health: Arc<Health>,
+        clock: Arc<dyn Clock>,
+        memory: Arc<MemoryBudget>,
+        segments: Arc<Segments>,
+        first: Epoch,
+        entries: impl IntoIterator<Item = (PageId, MapEntry)>,
+    ) -> Arc<Self> {
+        let (table, trees) = (PageTable::new(), Trees::default());
+        let mut used = Vec::new();
+        for (pid, entry) in entries {
+            let guess = PageClass::guess(entry.location.stored_bytes, config.page_bytes);
+            table.entry(pid).open(entry, guess);
+            let tree = trees.get(entry.tree);
+            tree.add_page(guess);
+            tree.add_image(guess, entry.location.stored_bytes);
+            used.push(pid);
+        }
+        used.sort_unstable();
+        memory.set(MemoryUse::PageTable, table.bytes());
+        memory.set(MemoryUse::WriteBuffers, segments.buffer_bytes_max());
+        memory.set(MemoryUse::Rest, memory.shares().rest_bytes());
+        Arc::new(Self {
+            page_bytes: config.page_bytes,
+            health,
+            segments,
+            buffers: Arc::new(Buffers::new(config.page_bytes, memory.clone())),
+            scratch: Scratch::new(&memory, config.page_bytes),
+            dictionaries: Dictionaries::new(&memory),
+            memory,
+            table,
+            frame_no: AtomicU64::new(1),
+            numbers: Mutex::new(FreePageNumbers::new(&used)),
+            trees,
+            epochs: Epochs::new(first),
+            in_writing: EpochInWriting::default(),
+            queues: Queues::default(),
+            reads: ReadsInProgress::default(),
+            read_ahead: ReadAhead::default(),
+            counters: Counters::default(),
+            images: ImageCounters::new(clock),
+            cleaner: Cleaner::default(),
+            collection: Mutex::default(),
+        })
+    }
+
+    /// Bytes of the smallest pages.
+    pub fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    /// Tells how pages of a tree are encoded. Pages of unknown trees are stored as they are.
+    pub fn register_tree(&self, def: TreeDef) {
+        self.trees.register(def);
+    }
+
+    /// Forgets a tree whose pages have all been freed.
+    pub fn forget_tree(&self, tree: TreeId) {
+        self.trees.forget(tree);
+        self.forget_dictionaries(tree);
+    }
+
+    /// What a tree occupies now.
+    pub fn tree_bytes(&self, tree: TreeId) -> TreeBytes {
+        self.trees.get(tree).bytes()
+    }
+
+    /// Images made and read back, for each of [`IMAGE_BYTES_CLASSES`]; the counters start at zero again if `restart`.
+    pub fn image_work(&self, restart: bool) -> [ImageWork; IMAGE_BYTES_CLASSES.len()] {
+        self.images.read(restart)
+    }
+
+    /// As [`image_work`](Self::image_work), of all images of a tree; counted by itself.
+    pub fn tree_image_work(&self, tree: TreeId, restart: bool) -> ImageWork {
+        self.trees.get(tree).work.read(restart)
+    }
+
+    /// Pages of trees that are not `known`.
+    pub fn pages_of_others(&self, known: &dyn Fn(TreeId) -> bool) -> u64 {
+        self.trees.pages_of_others(known)
+    }
+
+    /// The tree that owns a page; `None` when the page is free. No I/O.
+    pub fn owner(&self, pid: PageId) -> Option<TreeId> {
+        let entry = self.table.existing(pid)?;
+        entry.is_used().then(|| entry.tree())
+    }
+
+    /// Of `stored_bytes` bytes in images, the share of those bytes in files that are in no page's newest image: garbage
+    /// collection will give them back, but for headers and gaps.
+    pub fn free_share(&self, stored_bytes: u64) -> u64 {
+        let totals = self.segments.totals();
+        let free_bytes = totals.file_bytes.saturating_sub(totals.live_bytes);
+        let share = u128::from(stored_bytes) * u128::from(free_bytes);
+        share.checked_div(totals.live_bytes.into()).unwrap_or_default() as u64
+    }
+
+    /// Bytes in the files of images, and bytes of the newest images of all pages, those in write buffers included.
+    pub fn file_and_live_bytes(&self) -> (u64, u64) {
+        (self.segments.written_bytes(), self.segments.totals().live_bytes)
+    }
+
+    /// The memory budget of the engine.
+    pub fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.memory
+    }
+
+    /// Names and values of counters and gauges, for status.
+    pub fn status(&self) -> Vec<(&'static str, u64)> {
+        let mut all = self.counters.all();
+        all.extend(self.read_ahead.counts());
+        all.push(("pool_frames", self.queues.frames_count() as u64));
+        all.push(("pool_frame_bytes", self.buffers.in_use() as u64));
+        all.push(("pool_frame_allocations", self.buffers.allocations() as u64));
+        all.push(("pool_frame_bytes_limit", self.memory.frames_limit() as u64));
+        all.push(("pool_dirty_pages", self.dirty_count() as u64));
+        all.push(("pool_dictionaries", self.trees.dictionaries().len() as u64));
+        let files = self.segments.totals();
+        all.push(("segments", files.segments_count));
+        all.push(("segment_bytes", files.file_bytes));
+        all.push(("segment_live_bytes", files.live_bytes));
+        all.push(("memory_bytes_limit", self.memory.limit() as u64));
+        all.push(("memory_bytes", self.memory.total() as u64));
+        all.extend(MemoryUse::ALL.iter().map(|(of, name)| (*name, self.memory.used(*of) as u64)));
+        all
+    }
+
+    /// Whether what the current epoch has to remember takes so much memory that a checkpoint should end it.
+    pub fn remembers_too_much(&self) -> bool {
+        self.changes_of(self.epoch()).moved_bytes() > self.memory.shares().moves_bytes_max()
+    }
+
+    /// Counts the memory of the page table and of the changes.
+    pub(super) fn count_memory(&self) {
+        self.memory.set(MemoryUse::PageTable, self.table.bytes());
+        self.memory.set(MemoryUse::Changes, self.epochs.changes_bytes());
+    }
+}

@@ -1,0 +1,33 @@
+//! Dictionaries: each tree may have content beside which its leaves and large values are
+//! compressed.
+//!
+//! A dictionary is a page of its tree: written, moved and freed as any other. Images name it, so
+//! nothing else is needed to read them. It is made of the tree's own pages, when others of these
+//! show that it pays.
+//!
+//! Invariants
+//!   D1  An image of epoch g names a dictionary that was made in g or before: g has it, whatever
+//!       comes after.
+//!   D2  A dictionary never changes, and goes only with its tree: nobody has to know which images
+//!       name it.
+//!   D3  It is made in one mini-transaction with its entry in the list of its tree, which is part
+//!       of the epoch state, by somebody who keeps the tree from being dropped. So every page is in
+//!       use, and a tree that is being freed gets no more.
+//!   D4  To encode a page takes no I/O and waits for nobody: without the primer in memory, it is
+//!       compressed without it.
+//!   D5  A dictionary is read by a door of its own, and needs no other one: whatever images name,
+//!       no reader waits for itself.
+//!   T1, T2  See `trials`.
+//! Locks     Trials, then making, then the gate. Those of the lists and of the cache are leaves.
+
+mod cache;
+mod payoff;
+#[cfg(test)]
+mod tests;
+mod tree_dictionaries;
+mod trials;
+
+pub(crate) use payoff::{split_sample, Payoff, TrialDictionary, PAGES_MIN, SAMPLE_PAGES};
+pub use tree_dictionaries::DictionaryDue;
+pub(in crate::pool) use tree_dictionaries::{Dictionaries, Version};
+pub use trials::LentTree;

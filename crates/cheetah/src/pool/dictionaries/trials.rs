@@ -1,0 +1,264 @@
+//! When dictionaries are tried, and by whom: a tree's own pages show whether one pays (`payoff`).
+//!
+//! A tree that has grown is noted for the background. That makes the trial when it can keep the tree from being dropped (D3): the table
+//! is in use, or whoever builds the tree has lent it. Who needs the outcome settles it himself.
+//!
+//! Invariants
+//!   T1  No trial of a lent tree outlives its [`LentTree`].
+//!   T2  Whoever has built a tree does not leave before its first trial.
+//! Locks     that of a lent tree, then that of trials; then as the head of the room says.
+
+use super::payoff::{split_sample, Payoff, TrialDictionary, PAGES_MIN, SAMPLE_PAGES, SAMPLE_PAGES_MIN};
+use super::tree_dictionaries::{Due, SHARDS_COUNT};
+use crate::base::{planted, ErrorKind, Result, TreeId, TxnId};
+use crate::format::image::{Compression, Primer};
+use crate::format::page::{is_built, PageView};
+use crate::pool::trees::{TreeDef, TreeState};
+use crate::pool::Pool;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Another one is tried when the tree has grown by this factor; while it has none, when it has doubled.
+pub(in crate::pool) const GROWTH: u64 = 4;
+/// Dictionaries of one tree at most. Old ones stay (D2).
+const VERSIONS_MAX: usize = 8;
+/// A sample is taken among so many of the newest pages of the tree, and has so many bytes of content at most.
+const NEWEST_PAGES: usize = 512;
+/// Page numbers looked at for them, some 20 ms: a tree that nobody has added to for long may get no trial in a huge database.
+const NEWEST_LOOKS_MAX: usize = 1_000_000;
+const SAMPLE_BYTES_MAX: usize = 2 << 20;
+/// The newest pages are gone through in so many rounds, each all over them: one of the largest pages is enough.
+const SAMPLE_ROUNDS: usize = 16;
+
+/// A load goes so many pages ahead of the first trial of its tree.
+const EARLY_PAGES_MAX: u64 = 1024;
+
+/// Trials that are being made, and for whom the background may make them.
+#[derive(Default, Debug)]
+pub(in crate::pool) struct Trials {
+    /// Held over a trial, by tree: it gets no two dictionaries for the same reason.
+    one: [Mutex<()>; SHARDS_COUNT],
+    lent: Mutex<HashMap<TreeId, Arc<Lent>>>,
+}
+
+/// What keeps a lent tree from being dropped, until it is rolled back; locked while the background makes a trial of it.
+pub(in crate::pool) type Lent = Mutex<Option<Arc<dyn Any + Send + Sync>>>;
+
+/// A tree of which the background may make trials although nobody finds it, because somebody is building it. Dropping this takes it back, and waits for a
+/// trial that is being made: some 10 ms, more if memory is full.
+#[derive(Debug)]
+pub struct LentTree {
+    pool: Arc<Pool>,
+    lent: Arc<Lent>,
+}
+
+#[cfg(test)]
+impl LentTree {
+    /// What the background locks.
+    pub(in crate::pool) fn lent(&self) -> Arc<Lent> {
+        Arc::clone(&self.lent)
+    }
+}
+
+impl Drop for LentTree {
+    fn drop(&mut self) {
+        if planted::is_on("pool: keep a tree that was rolled back") {
+            return;
+        }
+        let kept = self.lent.lock().take();
+        self.pool.dictionaries.trials.lent.lock().retain(|_, lent| !Arc::ptr_eq(lent, &self.lent));
+        drop(kept);
+    }
+}
+
+impl Pool {
+    /// Lets the background make trials of a tree until what this returns is dropped. `keeper` keeps it from being dropped (D3), and goes
+    /// then. Drop that outside of mini-transactions and without latches.
+    pub fn lend_tree(self: &Arc<Self>, tree: TreeId, keeper: Arc<dyn Any + Send + Sync>) -> LentTree {
+        let lent = Arc::new(Mutex::new(Some(keeper)));
+        let before = self.dictionaries.trials.lent.lock().insert(tree, Arc::clone(&lent));
+        debug_assert!(before.is_none(), "a tree is built by one");
+        LentTree { pool: Arc::clone(self), lent }
+    }
+
+    /// Makes a trial that is due of a tree that is lent; whether it did, or none if nobody lends it. Blocks, and reads up to 96 pages.
+    pub fn try_lent_tree(&self, tree: TreeId) -> Result<Option<bool>> {
+        let lent = self.dictionaries.trials.lent.lock().get(&tree).cloned();
+        let Some(lent) = lent else { return Ok(None) };
+        let kept = lent.lock();
+        match kept.is_some() {
+            true if self.has_dictionary_due(tree) => self.try_due_dictionary(tree).map(Some),
+            true => Ok(Some(false)),
+            false => Ok(None),
+        }
+    }
+
+    /// Notes when a tree has grown to where a dictionary may pay. Those that a database has for itself get none.
+    pub(in crate::pool) fn note_growth(&self, tree: TreeId, state: &TreeState) {
+        if tree >= TreeId::FIRST_USER && state.note_growth() {
+            self.dictionaries.ask(Due::Trial(tree));
+        }
+    }
+
+    /// Whether the tree has grown since a dictionary was last tried.
+    pub fn has_dictionary_due(&self, tree: TreeId) -> bool {
+        self.trees.get(tree).is_trial_due()
+    }
+
+    /// Whether a dictionary has been tried for the tree since the database was opened, or it has one.
+    pub fn has_tried_dictionary(&self, tree: TreeId) -> bool {
+        self.trees.get(tree).has_tried()
+    }
+
+    /// Whether the tree is large enough for a dictionary, or one has been tried: its pages may be [noted](Self::note_settled) to be written.
+    pub fn may_write_early(&self, tree: TreeId) -> bool {
+        let state = self.trees.get(tree);
+        state.has_tried() || state.awaits_first_trial()
+    }
+
+    /// As [`settle_dictionary`](Self::settle_dictionary), for who has built a tree, unless a trial has been made.
+    pub fn settle_first_dictionary(&self, tree: TreeId) -> Result<()> {
+        match self.trees.get(tree).awaits_first_trial() {
+            true => self.settle_dictionary(tree),
+            false => Ok(()),
+        }
+    }
+
+    /// As [`settle_first_dictionary`](Self::settle_first_dictionary), for who is building one, but only when it is far ahead of its first trial; else it goes on.
+    pub fn settle_late_dictionary(&self, tree: TreeId) -> Result<()> {
+        match self.trees.get(tree).bytes().pages > EARLY_PAGES_MAX {
+            true => self.settle_first_dictionary(tree),
+            false => Ok(()),
+        }
+    }
+
+    /// As [`try_dictionary`](Self::try_dictionary), for those who have other things to do: they do not wait for a trial that others make, and only an
+    /// error that stops the engine is theirs.
+    pub fn try_dictionary_in_passing(&self, tree: TreeId) -> Result<()> {
+        self.unless_fatal(self.try_dictionary_unless_busy(tree))
+    }
+
+    /// Makes the trial that is due before pages are written at once, or waits for who is making it. Errors as of
+    /// [`try_dictionary_in_passing`](Self::try_dictionary_in_passing).
+    pub fn settle_dictionary(&self, tree: TreeId) -> Result<()> {
+        let _one = self.trials_of(tree).lock();
+        match self.has_dictionary_due(tree) {
+            true => self.unless_fatal(self.try_now(tree)),
+            false => Ok(()),
+        }
+    }
+
+    fn unless_fatal(&self, tried: Result<bool>) -> Result<()> {
+        match tried {
+            Err(error) if error.kind() == ErrorKind::Fatal => Err(error),
+            Err(error) => {
+                self.health.background_errors().note("making dictionaries", &error);
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// As [`try_dictionary`](Self::try_dictionary), but `false` when others are making a trial, which may be of another tree.
+    fn try_dictionary_unless_busy(&self, tree: TreeId) -> Result<bool> {
+        let Some(_one) = self.trials_of(tree).try_lock() else { return Ok(false) };
+        self.try_now(tree).map(|_| true)
+    }
+
+    /// Makes a trial that was due; `false` when it is put off because others are making one.
+    pub fn try_due_dictionary(&self, tree: TreeId) -> Result<bool> {
+        let is_done = self.try_dictionary_unless_busy(tree)?;
+        if !is_done {
+            self.dictionaries.ask(Due::Trial(tree));
+        }
+        Ok(is_done)
+    }
+
+    pub(in crate::pool) fn trials_of(&self, tree: TreeId) -> &Mutex<()> {
+        &self.dictionaries.trials.one[tree.0 as usize % SHARDS_COUNT]
+    }
+
+    /// Makes a dictionary of the tree's own pages, if others of them show that it pays; whether it did. The caller keeps the tree
+    /// from being dropped (D3). Outside of mini-transactions and without latches; reads up to 96 pages, one trial of a tree at a time.
+    pub fn try_dictionary(&self, tree: TreeId) -> Result<bool> {
+        let _one = self.trials_of(tree).lock();
+        self.try_now(tree)
+    }
+
+    fn try_now(&self, tree: TreeId) -> Result<bool> {
+        let state = self.trees.get(tree);
+        let pages = state.bytes().pages;
+        state.put_trial_off(pages + PAGES_MIN);
+        let versions = state.dictionary_pages().len();
+        let def = state.def().filter(|def| Primer::suits(def.compression));
+        let def = def.filter(|_| pages >= PAGES_MIN && versions < VERSIONS_MAX);
+        let made = def.map_or(Ok(false), |def| self.trial(&def, &state, pages));
+        state.next_trial_at(match made {
+            Ok(made) => pages * if made || versions > 0 { GROWTH } else { 2 },
+            // It is not tried again with every page.
+            Err(_) => pages + PAGES_MIN,
+        });
+        made
+    }
+
+    /// Contents, before compression, of pages from all over the newest of a tree.
+    fn sample(&self, def: &TreeDef) -> Result<Vec<Vec<u8>>> {
+        let newest = self.newest_pages_of(def.id, NEWEST_PAGES, NEWEST_LOOKS_MAX);
+        let rounds = (0..SAMPLE_ROUNDS).flat_map(|round| newest.iter().skip(round).step_by(SAMPLE_ROUNDS));
+        let (mut contents, mut bytes_count) = (Vec::new(), 0);
+        for pid in rounds.take(SAMPLE_PAGES) {
+            let page = match self.fetch_for_scan(*pid) {
+                Ok(Some(page)) => page,
+                Err(error) if error.kind() == ErrorKind::Fatal => return Err(error),
+                // It is gone, or whoever needs it meets the error.
+                Ok(None) | Err(_) => continue,
+            };
+            let bytes = page.read();
+            if is_built(&bytes) && Primer::serves(PageView::new(&bytes).kind()) {
+                let content = self.scratch.with_workspace(|workspace| {
+                    workspace.content(&bytes, &def.row_format, TxnId(u64::MAX)).to_vec()
+                });
+                bytes_count += content.len();
+                contents.push(content);
+            }
+            if bytes_count > SAMPLE_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(contents)
+    }
+
+    /// Makes a dictionary if it pays for a tree of so many pages.
+    fn trial(&self, def: &TreeDef, state: &TreeState, pages: u64) -> Result<bool> {
+        let contents = self.sample(def)?;
+        if contents.len() < SAMPLE_PAGES_MIN {
+            return Ok(false);
+        }
+        let sampled_bytes = contents.iter().map(Vec::len).sum();
+        let (sources, tested) = split_sample(contents.iter().map(Vec::as_slice));
+        let new = TrialDictionary::of(&sources, sampled_bytes, def.compression, self.page_bytes)?;
+        let now = state.dictionary_in(self.epoch()).map(|page| self.load_primer(def.id, page));
+        // One that cannot be read is of no use; whoever needs it meets the error.
+        let now = now.and_then(|loaded| loaded.ok()?.0);
+        let outcome = Payoff {
+            before: self.images_bytes(&tested, def.compression, now.as_deref()),
+            after: self.images_bytes(&tested, def.compression, Some(&new.primer)),
+            pages: tested.len(),
+            own: self.images_bytes(&[&new.content], def.compression, None),
+        };
+        let pays = outcome.pays(pages, def.compression);
+        if pays {
+            self.add_dictionary(def.id, state, &new.content, new.primer)?;
+        }
+        Ok(pays)
+    }
+
+    fn images_bytes(&self, contents: &[&[u8]], compression: Compression, primer: Option<&Primer>) -> usize {
+        let bytes_of = |content: &&[u8]| {
+            self.scratch.with_workspace(|workspace| workspace.image_bytes(content, compression, primer))
+        };
+        contents.iter().map(bytes_of).sum()
+    }
+}

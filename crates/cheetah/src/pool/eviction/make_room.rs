@@ -1,0 +1,136 @@
+//! Making room: taking frames from the pages that leave. Invariant: R1 at the head of the room.
+
+use super::s3_fifo::Candidate;
+use crate::base::Result;
+use crate::pool::mtr;
+use crate::pool::{PageClass, Pool};
+use crate::segment::Reserve;
+use std::sync::Arc;
+
+/// References to a frame that nobody uses: the page table's and the candidate's.
+const OWN_REFERENCES: usize = 2;
+/// Candidates that a thread which reads a page looks at before it takes a frame beyond the limit.
+const LOOKS_FOR_READ: usize = 16;
+
+/// What became of a candidate.
+enum Fate {
+    Evicted,
+    InUse,
+    Dirty,
+}
+
+impl Pool {
+    /// `Err(DiskFull)` unless everything that is changed in memory fits on the disk and the reserve, or the part asked for,
+    /// stays (H3): only then may a user change more.
+    pub fn check_space(&self, reserve: Reserve) -> Result<()> {
+        self.health.check()?;
+        self.segments.check_space(self.dirty_bytes() as u64, reserve)
+    }
+
+    /// As [`check_space`](Self::check_space) of the whole reserve, for `bytes` that are about to be written to another file of this disk.
+    pub fn take_space(&self, bytes: usize) -> Result<()> {
+        self.health.check()?;
+        self.segments.check_space((self.dirty_bytes() + bytes) as u64, Reserve::Whole)?;
+        self.segments.wrote_beside(bytes as u64);
+        Ok(())
+    }
+
+    /// Evicts pages, writing changed ones, until about `pages` more base pages fit into memory. Call outside of
+    /// mini-transactions and without latches; blocks for I/O. Fails with `DiskFull` when the disk could not hold what is
+    /// changed in memory already.
+    pub fn make_room(&self, pages: usize) -> Result<()> {
+        self.check_space(Reserve::Whole)?;
+        self.make_room_from_reserve(pages)
+    }
+
+    /// As [`make_room`](Self::make_room) for what must succeed on a full disk: rolling back and freeing (H3). It may
+    /// use the reserve; `DiskFull` means that this is gone too.
+    pub fn make_room_from_reserve(&self, pages: usize) -> Result<()> {
+        debug_assert!(!mtr::is_inside(), "writing may take long, which an open mini-transaction must not");
+        let class = PageClass::Base;
+        let bytes = pages * class.bytes(self.page_bytes);
+        if self.buffers.has_room(class, bytes) {
+            return Ok(());
+        }
+        self.evict_until_fits(class, bytes, 2 * self.queues.frames_count())
+    }
+
+    /// Makes room for a page about to be read. Gives up after a few looks: a little too much memory is better than
+    /// a read that waits.
+    pub(in crate::pool) fn make_room_for_read(&self, class: PageClass) -> Result<()> {
+        let bytes = class.bytes(self.page_bytes);
+        if self.buffers.has_room(class, bytes) {
+            return Ok(());
+        }
+        let result = self.evict_until_fits(class, bytes, LOOKS_FOR_READ);
+        if !self.buffers.has_room(class, bytes) {
+            self.counters.overshoots.one();
+        }
+        if self.buffers.excess() > self.memory.frames_limit() / 8 {
+            return result;
+        }
+        Ok(())
+    }
+
+    /// Looks at up to `looks` candidates until `bytes` more of a class fit.
+    pub(in crate::pool) fn evict_until_fits(
+        &self,
+        class: PageClass,
+        bytes: usize,
+        looks: usize,
+    ) -> Result<()> {
+        for _ in 0..looks {
+            if self.buffers.has_room(class, bytes) {
+                return Ok(());
+            }
+            let Some(candidate) = self.queues.candidate() else { continue };
+            let from = candidate.frame.class;
+            self.evict(candidate)?;
+            if from != class {
+                self.buffers.drop_free(from, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Evicts a candidate, after writing it when it is dirty and this thread may take the time.
+    fn evict(&self, candidate: Candidate) -> Result<()> {
+        let mut fate = self.evict_clean(&candidate);
+        let mut written = Ok(true);
+        if matches!(fate, Fate::Dirty) && !mtr::is_inside() {
+            self.counters.foreground_writes.one();
+            written = self.try_write_out(&candidate.frame);
+            if matches!(written, Ok(true)) {
+                fate = self.evict_clean(&candidate);
+            }
+        }
+        if !matches!(fate, Fate::Evicted) {
+            self.queues.put_back(candidate);
+        }
+        written.map(drop)
+    }
+
+    fn evict_clean(&self, candidate: &Candidate) -> Fate {
+        let frame = &candidate.frame;
+        if frame.is_detached() {
+            return Fate::Evicted;
+        }
+        let mut entry = self.table.entry(frame.pid);
+        if frame.is_detached() {
+            return Fate::Evicted;
+        }
+        if Arc::strong_count(frame) > OWN_REFERENCES {
+            return Fate::InUse;
+        }
+        if frame.dirty().is_some() {
+            return Fate::Dirty;
+        }
+        entry.unload();
+        if frame.take_ahead() {
+            self.read_ahead.wasted();
+        }
+        entry.evicted = self.queues.evicted(candidate);
+        self.counters.evictions.one();
+        Fate::Evicted
+    }
+}

@@ -1,0 +1,12 @@
+//! Eviction: which frames leave memory, and making room.
+//!
+//! Invariant
+//!   R1  A frame is given up only when it is clean, in the page table, and referenced by nobody
+//!       else. All three are looked at under the lock of its entry, where alone new references to
+//!       it are made.
+
+mod fifo_lists;
+mod make_room;
+mod s3_fifo;
+
+pub(in crate::pool) use s3_fifo::{EvictionTime, Queues};

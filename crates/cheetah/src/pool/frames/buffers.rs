@@ -1,0 +1,147 @@
+//! The memory of frames: buffers of three sizes, allocated lazily, reused, and really given back when another size
+//! needs the room. Each size has addresses of its own, so that what is given back leaves no holes.
+
+use crate::format::page::PageBuf;
+use crate::memory::{MemoryBudget, MemoryUse};
+use crate::pool::PageClass;
+use cheetah_io::Blocks;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// Part of the limit that free buffers of one class may take from another without being given back.
+const IDLE_PART: usize = 32;
+/// Part of the limit by which racing threads may exceed it: giving back at once what was one too many, only to ask for
+/// it again, would keep the allocator busy.
+const SLACK_PART: usize = 100;
+/// Part of the limit, and buffers, for which there are addresses beyond the limit. More come from the heap.
+const ADDRESSES_PART: usize = 8;
+const ADDRESSES_MORE: usize = 64;
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::pool) struct Buffers {
+    page_bytes: u32,
+    memory: Arc<MemoryBudget>,
+    /// Bytes of buffers that belong to frames.
+    in_use: AtomicUsize,
+    /// Buffers that were not to be had among the free ones.
+    allocations: AtomicUsize,
+    ranges: [Option<Arc<Blocks>>; PageClass::ALL.len()],
+    free: [Mutex<Vec<PageBuf>>; PageClass::ALL.len()],
+}
+
+impl Buffers {
+    pub(in crate::pool) fn new(page_bytes: u32, memory: Arc<MemoryBudget>) -> Self {
+        let range = |class: PageClass| {
+            let bytes = class.bytes(page_bytes);
+            let count = memory.limit() / bytes;
+            Blocks::reserve(bytes, count + count / ADDRESSES_PART + ADDRESSES_MORE)
+        };
+        Self {
+            page_bytes,
+            ranges: PageClass::ALL.map(range),
+            memory,
+            in_use: AtomicUsize::new(0),
+            allocations: AtomicUsize::new(0),
+            free: Default::default(),
+        }
+    }
+
+    /// Whether `bytes` more of a class can be taken within the limit. Gives back what other classes hold idle, if it is
+    /// much.
+    pub(in crate::pool) fn has_room(&self, class: PageClass, bytes: usize) -> bool {
+        let limit = self.memory.frames_limit();
+        if self.in_use() + bytes > limit {
+            return false;
+        }
+        if self.free[class as usize].lock().len() * class.bytes(self.page_bytes) >= bytes {
+            return true;
+        }
+        let idle = self.memory.used(MemoryUse::Frames).saturating_sub(self.in_use());
+        if idle > limit / IDLE_PART {
+            PageClass::ALL
+                .into_iter()
+                .filter(|other| *other != class)
+                .for_each(|other| self.drop_free(other, bytes));
+        }
+        self.memory.used(MemoryUse::Frames) + bytes <= limit
+    }
+
+    /// Bytes by which frames exceed their limit.
+    pub(in crate::pool) fn excess(&self) -> usize {
+        self.in_use().saturating_sub(self.memory.frames_limit())
+    }
+
+    /// Bytes of buffers that belong to frames.
+    pub(in crate::pool) fn in_use(&self) -> usize {
+        self.in_use.load(Relaxed)
+    }
+
+    /// Buffers that were not to be had among the free ones.
+    pub(in crate::pool) fn allocations(&self) -> usize {
+        self.allocations.load(Relaxed)
+    }
+
+    /// A buffer with arbitrary contents. Never waits; whether the limit allows it is the caller's business.
+    pub(in crate::pool) fn take(&self, class: PageClass) -> PageBuf {
+        let bytes = class.bytes(self.page_bytes);
+        self.in_use.fetch_add(bytes, Relaxed);
+        if let Some(buffer) = self.free[class as usize].lock().pop() {
+            return buffer;
+        }
+        self.memory.add(MemoryUse::Frames, bytes);
+        self.allocations.fetch_add(1, Relaxed);
+        let block = self.ranges[class as usize].as_ref().and_then(Blocks::take);
+        block.map_or_else(|| PageBuf::new(bytes), PageBuf::in_block)
+    }
+
+    /// Takes a buffer back.
+    pub(in crate::pool) fn give(&self, class: PageClass, buffer: PageBuf) {
+        self.in_use.fetch_sub(buffer.len(), Relaxed);
+        let limit = self.memory.frames_limit();
+        if self.memory.used(MemoryUse::Frames) > limit + limit / SLACK_PART {
+            self.memory.subtract(MemoryUse::Frames, buffer.len());
+        } else {
+            self.free[class as usize].lock().push(buffer);
+        }
+    }
+
+    /// Really gives back free buffers of a class until `needed` bytes fit into the limit.
+    pub(in crate::pool) fn drop_free(&self, class: PageClass, needed: usize) {
+        let mut free = self.free[class as usize].lock();
+        while self.memory.used(MemoryUse::Frames) + needed > self.memory.frames_limit() {
+            let Some(buffer) = free.pop() else { break };
+            self.memory.subtract(MemoryUse::Frames, buffer.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_buffers_of_one_class_make_room_for_another() {
+        let memory = Arc::new(MemoryBudget::new(4096 + 65));
+        let buffers = Buffers::new(512, memory.clone());
+        let taken: Vec<_> = (0..8).map(|_| buffers.take(PageClass::Base)).collect();
+        assert!(!buffers.has_room(PageClass::Base, 512));
+        taken.into_iter().for_each(|buffer| buffers.give(PageClass::Base, buffer));
+        assert_eq!((memory.used(MemoryUse::Frames), buffers.in_use()), (4096, 0));
+        assert!(buffers.has_room(PageClass::Large, 2048));
+        let large = buffers.take(PageClass::Large);
+        assert_eq!((memory.used(MemoryUse::Frames), buffers.in_use()), (4096, 2048));
+        buffers.give(PageClass::Large, large);
+    }
+
+    #[test]
+    fn what_exceeds_the_limit_is_not_kept() {
+        let memory = Arc::new(MemoryBudget::new(1024 + 16));
+        let buffers = Buffers::new(512, memory.clone());
+        let taken: Vec<_> = (0..3).map(|_| buffers.take(PageClass::Base)).collect();
+        assert_eq!(memory.used(MemoryUse::Frames), 1536, "beyond the limit and its slack");
+        taken.into_iter().for_each(|buffer| buffers.give(PageClass::Base, buffer));
+        assert_eq!(memory.used(MemoryUse::Frames), 1024);
+    }
+}

@@ -1,0 +1,138 @@
+//! A page in memory. Invariants: F1 to F5 at the head of the room.
+
+use super::buffers::Buffers;
+use super::page_class::PageClass;
+use crate::base::{Epoch, PageId, TreeId};
+use crate::format::page::{is_built, PageBuf, PageView};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
+use std::sync::Arc;
+
+/// Uses beyond this count as this many.
+const USES_MAX: u8 = 3;
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::pool) struct Frame {
+    pub(in crate::pool) pid: PageId,
+    pub(in crate::pool) tree: TreeId,
+    pub(in crate::pool) class: PageClass,
+    pub(in crate::pool) bytes_count: usize,
+    /// The latch with the bytes under it.
+    pub(super) bytes: RwLock<PageBuf>,
+    /// Moves with every change; never the same for two contents of a page.
+    pub(super) version: AtomicU64,
+    /// Epoch of the changes that are not written yet; 0 when clean.
+    dirty: AtomicU64,
+    detached: AtomicBool,
+    uses: AtomicU8,
+    /// Read ahead and not fetched since.
+    ahead: AtomicBool,
+    buffers: Arc<Buffers>,
+}
+
+impl Frame {
+    /// `frame_no` is different for every frame of a pool's life.
+    pub(in crate::pool) fn new(
+        pid: PageId,
+        tree: TreeId,
+        class: PageClass,
+        bytes: PageBuf,
+        frame_no: u64,
+        buffers: Arc<Buffers>,
+    ) -> Self {
+        Self {
+            pid,
+            tree,
+            class,
+            bytes_count: bytes.len(),
+            bytes: RwLock::new(bytes),
+            version: AtomicU64::new(frame_no << 32),
+            dirty: AtomicU64::new(0),
+            detached: AtomicBool::new(false),
+            uses: AtomicU8::new(0),
+            ahead: AtomicBool::new(false),
+            buffers,
+        }
+    }
+
+    /// The epoch whose changes are not written yet.
+    pub(in crate::pool) fn dirty(&self) -> Option<Epoch> {
+        match self.dirty.load(Ordering::Acquire) {
+            0 => None,
+            epoch => Some(Epoch(epoch)),
+        }
+    }
+
+    /// See F5.
+    pub(in crate::pool) fn set_dirty(&self, epoch: Option<Epoch>) {
+        self.dirty.store(epoch.map_or(0, |epoch| epoch.0), Ordering::Release);
+    }
+
+    /// Whether the page has been freed.
+    pub(in crate::pool) fn is_detached(&self) -> bool {
+        self.detached.load(Ordering::Acquire)
+    }
+
+    pub(in crate::pool) fn detach(&self) {
+        self.detached.store(true, Ordering::Release);
+    }
+
+    /// The latch that lets readers in, but no writer and nobody else who wants to write the page out.
+    pub(in crate::pool) fn latch_to_write_out(&self) -> RwLockUpgradableReadGuard<'_, PageBuf> {
+        self.bytes.upgradable_read()
+    }
+
+    /// As [`latch_to_write_out`](Self::latch_to_write_out) without waiting.
+    pub(in crate::pool) fn try_latch_to_write_out(&self) -> Option<RwLockUpgradableReadGuard<'_, PageBuf>> {
+        self.bytes.try_upgradable_read()
+    }
+
+    /// The bytes, unless somebody is changing them. Does not wait.
+    pub(in crate::pool) fn try_read(&self) -> Option<RwLockReadGuard<'_, PageBuf>> {
+        self.bytes.try_read()
+    }
+
+    /// Bytes in use of a leaf, unless somebody is changing it; none of other pages. Does not wait.
+    pub(in crate::pool) fn leaf_used_bytes(&self) -> Option<usize> {
+        let bytes = self.bytes.try_read()?;
+        let view = PageView::new(&bytes);
+        (is_built(&bytes) && view.is_leaf() && !view.is_dead()).then(|| view.used_bytes())
+    }
+
+    /// Notes that the page was read before anybody asked for it.
+    pub(in crate::pool) fn set_ahead(&self) {
+        self.ahead.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the page was read ahead; `true` once.
+    pub(in crate::pool) fn take_ahead(&self) -> bool {
+        self.ahead.load(Ordering::Relaxed) && self.ahead.swap(false, Ordering::Relaxed)
+    }
+
+    pub(in crate::pool) fn count_use(&self) {
+        let uses = self.uses.load(Ordering::Relaxed);
+        if uses < USES_MAX {
+            self.uses.store(uses + 1, Ordering::Relaxed);
+        }
+    }
+
+    pub(in crate::pool) fn uses(&self) -> u8 {
+        self.uses.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::pool) fn forget_uses(&self) {
+        self.uses.store(0, Ordering::Relaxed);
+    }
+
+    pub(in crate::pool) fn forget_one_use(&self) {
+        self.uses.store(self.uses().saturating_sub(1), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        let bytes = std::mem::replace(self.bytes.get_mut(), PageBuf::new(0));
+        self.buffers.give(self.class, bytes);
+    }
+}

@@ -1,0 +1,30 @@
+//! Pages in memory: frames with their latches, the page table, free page numbers.
+//!
+//! Invariants
+//!   F1  A frame holds the same page, in the same life of its number, from creation to drop.
+//!   F2  The bytes change only through a [`WriteGuard`]: inside a mini-transaction and under the
+//!       exclusive latch.
+//!   F3  The first change through a guard marks the page dirty in the mini-transaction's epoch and
+//!       moves its version.
+//!   F4  The pool gives up a frame only when nobody else holds a reference to it. A freed page's
+//!       frame lives on for those who do, and cannot be changed any more.
+//!   F5  When `dirty` changes: see `writing`.
+//! A page number that is freed is given out again only after its epoch has committed
+//! (`page_numbers`).
+
+mod allocate;
+mod buffers;
+mod frame;
+mod latch_count;
+mod page_class;
+mod page_guard;
+mod page_numbers;
+mod page_table;
+
+pub(in crate::pool) use buffers::Buffers;
+pub(in crate::pool) use frame::Frame;
+pub(in crate::pool) use latch_count::latches_held;
+pub use page_class::PageClass;
+pub use page_guard::{PageRef, ReadGuard, WriteGuard};
+pub(in crate::pool) use page_numbers::FreePageNumbers;
+pub(in crate::pool) use page_table::{PageEntry, PageTable, Residence};

@@ -1,0 +1,120 @@
+//! References to pages in memory, and the guards through which their bytes are read and changed.
+
+use super::frame::Frame;
+use super::latch_count::LatchToken;
+use super::page_class::PageClass;
+use crate::base::{PageId, TreeId};
+use crate::format::page::PageBuf;
+use crate::pool::writing::HandOver;
+use crate::pool::MiniTransaction;
+use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// A page pinned in memory: it is not evicted while this exists.
+#[derive(Clone, Debug)]
+pub struct PageRef(pub(in crate::pool) Arc<Frame>);
+
+impl PageRef {
+    /// The page.
+    pub fn pid(&self) -> PageId {
+        self.0.pid
+    }
+
+    /// The tree that owns it.
+    pub fn tree(&self) -> TreeId {
+        self.0.tree
+    }
+
+    /// Its size class.
+    pub fn class(&self) -> PageClass {
+        self.0.class
+    }
+
+    /// Moves whenever the content changes, and differs between any two contents of this page number since the pool
+    /// was opened, even if the page was evicted and read again meanwhile.
+    pub fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Acquire)
+    }
+
+    /// Whether the page has been freed. References to it stay readable.
+    pub fn is_freed(&self) -> bool {
+        self.0.is_detached()
+    }
+
+    /// Takes the shared latch; waits for a writer.
+    pub fn read(&self) -> ReadGuard<'_> {
+        ReadGuard { bytes: self.0.bytes.read(), _held: LatchToken::new() }
+    }
+
+    /// Takes the exclusive latch; waits for readers and writers. Nothing is marked as changed until the bytes are
+    /// borrowed mutably; look first (page dead? key in range?) through the shared view.
+    pub fn write<'a>(&'a self, mtr: &'a MiniTransaction<'_>) -> WriteGuard<'a> {
+        WriteGuard {
+            bytes: self.0.bytes.write(),
+            frame: &self.0,
+            mtr,
+            changed: false,
+            _held: LatchToken::new(),
+        }
+    }
+}
+
+/// The bytes of a page under the shared latch.
+#[derive(Debug)]
+pub struct ReadGuard<'a> {
+    bytes: RwLockReadGuard<'a, PageBuf>,
+    _held: LatchToken,
+}
+
+impl Deref for ReadGuard<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The bytes of a page under the exclusive latch.
+#[derive(Debug)]
+pub struct WriteGuard<'a> {
+    bytes: RwLockWriteGuard<'a, PageBuf>,
+    frame: &'a Arc<Frame>,
+    mtr: &'a MiniTransaction<'a>,
+    changed: bool,
+    _held: LatchToken,
+}
+
+impl WriteGuard<'_> {
+    /// The page.
+    pub fn pid(&self) -> PageId {
+        self.frame.pid
+    }
+
+    /// Whether the page has been freed and must not be changed.
+    pub fn is_freed(&self) -> bool {
+        self.frame.is_detached()
+    }
+}
+
+impl Deref for WriteGuard<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for WriteGuard<'_> {
+    /// Marks the page dirty (F3).
+    ///
+    /// # Panics
+    /// When the page has been freed: the change would be lost.
+    fn deref_mut(&mut self) -> &mut [u8] {
+        if !self.changed {
+            self.mtr.pool().before_change(self.frame, &self.bytes, self.mtr.epoch());
+            self.frame.version.fetch_add(1, Ordering::Release);
+            self.changed = true;
+        }
+        &mut self.bytes
+    }
+}

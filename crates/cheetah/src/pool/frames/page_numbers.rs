@@ -1,0 +1,92 @@
+//! Which page numbers are free.
+//!
+//! Invariant
+//!   P1  A number freed in epoch n is given out again only after n has committed (C4). So the changes of one
+//!       epoch never hold two lives of a page, a number in a committed map never means a page of another tree
+//!       than it did when the log since that map was written, and whoever holds an outdated number meets "freed".
+
+use crate::base::{planted, Epoch, PageId};
+
+/// Free page numbers. The free list is derived from the map at open and never stored.
+#[derive(Debug)]
+pub(in crate::pool) struct FreePageNumbers {
+    /// Above all numbers ever given out.
+    next: u64,
+    /// Free in the last committed epoch too; the last is given out first.
+    free: Vec<PageId>,
+    /// Freed since, with the epoch that freed them, ascending.
+    waiting: Vec<(Epoch, Vec<PageId>)>,
+}
+
+impl FreePageNumbers {
+    /// `used` must be sorted.
+    pub(in crate::pool) fn new(used: &[PageId]) -> Self {
+        let mut free = Vec::new();
+        let mut next = 1;
+        for pid in used {
+            free.extend((next..pid.0).map(PageId));
+            next = pid.0 + 1;
+        }
+        free.reverse();
+        Self { next, free, waiting: Vec::new() }
+    }
+
+    pub(in crate::pool) fn take(&mut self) -> PageId {
+        self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            PageId(self.next - 1)
+        })
+    }
+
+    pub(in crate::pool) fn put(&mut self, pid: PageId, epoch: Epoch) {
+        if planted::is_on("pool: reuse a page number at once") {
+            return self.free.push(pid);
+        }
+        match self.waiting.last_mut() {
+            Some((last, pids)) if *last == epoch => pids.push(pid),
+            _ => self.waiting.push((epoch, vec![pid])),
+        }
+    }
+
+    /// Makes reusable what epochs up to `committed` freed.
+    pub(in crate::pool) fn release(&mut self, committed: Epoch) {
+        let free = &mut self.free;
+        self.waiting.retain_mut(|(epoch, pids)| {
+            let waits = *epoch > committed;
+            if !waits {
+                free.append(pids);
+            }
+            waits
+        });
+    }
+
+    /// All numbers below this one have been given out at some time.
+    pub(in crate::pool) fn end(&self) -> PageId {
+        PageId(self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_of_the_map_are_used_before_new_numbers() {
+        let mut pids = FreePageNumbers::new(&[PageId(2), PageId(5)]);
+        let taken: Vec<u64> = (0..5).map(|_| pids.take().0).collect();
+        assert_eq!(taken, [1, 3, 4, 6, 7]);
+    }
+
+    #[test]
+    fn a_freed_number_waits_for_its_epoch_to_commit() {
+        let mut pids = FreePageNumbers::new(&[PageId(1), PageId(2)]);
+        pids.put(PageId(1), Epoch(7));
+        pids.put(PageId(2), Epoch(8));
+        assert_eq!(pids.take(), PageId(3));
+        pids.release(Epoch(7));
+        assert_eq!(pids.take(), PageId(1));
+        assert_eq!(pids.take(), PageId(4));
+        pids.release(Epoch(8));
+        assert_eq!(pids.take(), PageId(2));
+    }
+}

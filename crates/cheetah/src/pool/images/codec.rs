@@ -1,0 +1,56 @@
+//! Between the bytes of a frame and its image on disk: what the pool knows about a page, in the terms of
+//! `format::image`.
+
+use crate::base::{Epoch, Error, PageId, Result, TxnId};
+use crate::format::image::{self, Compression, Encoding, ImageHeader, Primer, Workspace};
+use crate::format::page::{PageKind, PageView};
+use crate::format::row::RowFormatVersion;
+use crate::format::ImageRef;
+use crate::pool::trees::TreeDef;
+use crate::pool::PageClass;
+use crate::segment::Stream;
+
+/// Replaces `image` by that of a page. Pages of trees that are not registered are compressed as they are. Records of
+/// transactions below `freeze_below` lose their version. A definition comes with the dictionary of its tree.
+pub(in crate::pool) fn encode(
+    def: Option<(&TreeDef, Option<&Primer>)>,
+    page: &[u8],
+    pid: PageId,
+    epoch: Epoch,
+    freeze_below: TxnId,
+    workspace: &mut Workspace,
+    image: &mut Vec<u8>,
+) {
+    let opaque = RowFormatVersion::opaque();
+    let how = match def {
+        Some((def, dictionary)) => {
+            Encoding { row_format: &def.row_format, compression: def.compression, freeze_below, dictionary }
+        }
+        None => {
+            let compression = Compression::default();
+            Encoding { row_format: &opaque, compression, freeze_below, dictionary: None }
+        }
+    };
+    workspace.encode(page, pid, epoch, &how, image);
+}
+
+/// The stream of a page's images.
+pub(in crate::pool) fn stream_of(page: &[u8]) -> Stream {
+    match PageView::new(page).kind() {
+        PageKind::Blob => Stream::Blob,
+        _ => Stream::Hot,
+    }
+}
+
+/// The header of an image, which is known to be the one expected from then on, and the class of its page.
+pub(in crate::pool) fn check(
+    image: &[u8],
+    expected: &ImageRef,
+    page_bytes: u32,
+) -> Result<(ImageHeader, PageClass)> {
+    let header = image::check(image, expected)?;
+    let bytes = header.page_bytes;
+    let class = PageClass::of(bytes, page_bytes)
+        .ok_or_else(|| Error::corrupt(expected.to_string(), format!("a page of {bytes} bytes")))?;
+    Ok((header, class))
+}

@@ -1,0 +1,10 @@
+//! Between the bytes of a frame and its image on disk: encoding, decoding, memory for both, and how
+//! long they take.
+
+pub(in crate::pool) mod codec;
+mod image_work;
+mod scratch;
+
+pub(in crate::pool) use image_work::{ImageCounters, WorkCounters};
+pub use image_work::{ImageWork, IMAGE_BYTES_CLASSES};
+pub(in crate::pool) use scratch::Scratch;

@@ -1,0 +1,154 @@
+//! What an epoch that has not committed changes: pages to be written, and locations to be published.
+//!
+//! Invariants: N1 to N3 at the head of the room. Both sets change only under the lock of the page's
+//! entry. `interleaving_tests.rs` goes through this file too.
+
+use super::sync::{AtomicUsize, Mutex, Ordering::Relaxed};
+use crate::base::{planted, PageId};
+use crate::format::MapEntry;
+use std::collections::{HashMap, HashSet};
+
+/// Many, so that the tables are small, and each growth leaves a small hole in the memory of the process.
+const SHARDS_COUNT: usize = 256;
+/// Estimate of the memory of one element of the sets, with the free slots of their tables; and of a move in the list
+/// that a commit makes.
+const ELEMENT_BYTES: usize = 64;
+const COMMIT_BYTES: usize = size_of::<(PageId, Option<MapEntry>)>();
+
+#[derive(Default, Debug)]
+struct Shard {
+    dirty: HashSet<PageId>,
+    moved: HashMap<PageId, Option<MapEntry>>,
+}
+
+/// The changes of one epoch.
+#[derive(Debug)]
+pub(in crate::pool) struct EpochChanges {
+    shards: Box<[Mutex<Shard>]>,
+    dirty_count: AtomicUsize,
+    dirty_bytes: AtomicUsize,
+}
+
+impl Default for EpochChanges {
+    fn default() -> Self {
+        Self::with_shards(SHARDS_COUNT)
+    }
+}
+
+impl EpochChanges {
+    /// None, in so many shards, at least one.
+    pub(in crate::pool) fn with_shards(count: usize) -> Self {
+        let shards = std::iter::repeat_with(Mutex::default).take(count).collect();
+        Self { shards, dirty_count: AtomicUsize::new(0), dirty_bytes: AtomicUsize::new(0) }
+    }
+
+    /// Notes that a page of `bytes` bytes is dirty.
+    pub(in crate::pool) fn mark_dirty(&self, pid: PageId, bytes: usize) {
+        let was_clean = self.with(pid, |shard| {
+            self.dirty_count.fetch_add(1, Relaxed);
+            self.dirty_bytes.fetch_add(bytes, Relaxed);
+            shard.dirty.insert(pid)
+        });
+        debug_assert!(was_clean, "N1: page {pid} is marked dirty once");
+    }
+
+    /// Reverts a [`mark_dirty`](Self::mark_dirty) of the same page.
+    pub(in crate::pool) fn unmark_dirty(&self, pid: PageId, bytes: usize) {
+        let uncount = || {
+            self.dirty_count.fetch_sub(1, Relaxed);
+            self.dirty_bytes.fetch_sub(bytes, Relaxed);
+        };
+        let counts_late = planted::is_on("pool: count a page that is dirty no more");
+        let was = self.with(pid, |shard| {
+            if !counts_late {
+                uncount();
+            }
+            shard.dirty.remove(&pid)
+        });
+        if counts_late {
+            uncount();
+        }
+        debug_assert!(was, "N1: page {pid} was dirty without being known as such");
+    }
+
+    pub(in crate::pool) fn set_moved(&self, pid: PageId, entry: Option<MapEntry>) {
+        self.with(pid, |shard| shard.moved.insert(pid, entry));
+    }
+
+    pub(in crate::pool) fn moved(&self, pid: PageId) -> Option<Option<MapEntry>> {
+        self.with(pid, |shard| shard.moved.get(&pid).copied())
+    }
+
+    /// Pages that are dirty now.
+    pub(in crate::pool) fn dirty_pids(&self) -> Vec<PageId> {
+        self.each(|shard| shard.dirty.iter().copied().collect::<Vec<_>>()).concat()
+    }
+
+    /// Up to about `limit` pages that are dirty now.
+    pub(in crate::pool) fn some_dirty_pids(&self, limit: usize) -> Vec<PageId> {
+        let share = limit.div_ceil(self.shards.len());
+        self.each(|shard| shard.dirty.iter().take(share).copied().collect::<Vec<_>>()).concat()
+    }
+
+    /// Number of dirty pages.
+    pub(in crate::pool) fn dirty_count(&self) -> usize {
+        self.dirty_count.load(Relaxed)
+    }
+
+    /// Bytes of the dirty pages in memory.
+    pub(in crate::pool) fn dirty_bytes(&self) -> usize {
+        self.dirty_bytes.load(Relaxed)
+    }
+
+    /// Whether there are any changes.
+    pub(in crate::pool) fn is_some(&self) -> bool {
+        self.dirty_count() > 0 || self.shards.iter().any(|shard| !shard.lock().moved.is_empty())
+    }
+
+    /// All moves, for the commit. The epoch must not change any more.
+    pub(in crate::pool) fn all_moved(&self) -> Vec<(PageId, Option<MapEntry>)> {
+        let mut moved = Vec::with_capacity(self.each(|shard| shard.moved.len()).iter().sum());
+        self.each(|shard| moved.extend(shard.moved.iter().map(|(pid, entry)| (*pid, *entry))));
+        moved
+    }
+
+    /// Forgets the moves, and keeps most of their memory for the epoch after the next. No page must be dirty.
+    pub(in crate::pool) fn clear(&self) {
+        self.each(|shard| {
+            let count = shard.moved.len();
+            shard.moved.clear();
+            shard.moved.shrink_to(2 * count);
+        });
+    }
+
+    /// Adds the moves of an older epoch that will not commit; newer ones of this epoch win.
+    pub(in crate::pool) fn absorb(&self, older: Vec<(PageId, Option<MapEntry>)>) {
+        for (pid, entry) in older {
+            self.with(pid, |shard| {
+                shard.moved.entry(pid).or_insert(entry);
+            });
+        }
+    }
+
+    /// Estimate of the memory that the moves take, which a commit sets free.
+    pub(in crate::pool) fn moved_bytes(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().moved.len() * (ELEMENT_BYTES + COMMIT_BYTES)).sum()
+    }
+
+    /// Estimate of the memory in use.
+    pub(in crate::pool) fn bytes(&self) -> usize {
+        let of = |shard: &mut Shard| {
+            shard.dirty.capacity() * ELEMENT_BYTES + shard.moved.capacity() * (ELEMENT_BYTES + COMMIT_BYTES)
+        };
+        self.each(of).iter().sum()
+    }
+
+    fn with<T>(&self, pid: PageId, f: impl FnOnce(&mut Shard) -> T) -> T {
+        let shard = self.shards.get(pid.0 as usize % self.shards.len());
+        f(&mut shard.expect("the index is a remainder by their number").lock())
+    }
+
+    fn each<T>(&self, mut f: impl FnMut(&mut Shard) -> T) -> Vec<T> {
+        self.shards.iter().map(|shard| f(&mut shard.lock())).collect()
+    }
+}

@@ -1,0 +1,74 @@
+//! The gate: many mini-transactions at a time, or one epoch switch. Invariants: G1, G2 at the head
+//! of the room.
+
+use super::epoch_switch::{EpochGuard, EpochSwitch};
+use crate::base::Epoch;
+use crate::pool::frames::latches_held;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Shards of the gate: threads spread over them, so that entering does not bounce one cache line.
+const SHARDS_COUNT: usize = 8;
+
+thread_local! {
+    static SHARD: Cell<Option<usize>> = const { Cell::new(None) };
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Gate {
+    switch: EpochSwitch<SHARDS_COUNT>,
+    next_shard: AtomicUsize,
+}
+
+impl Gate {
+    pub(super) fn new(epoch: Epoch) -> Self {
+        Self { switch: EpochSwitch::new(epoch), next_shard: AtomicUsize::new(0) }
+    }
+
+    /// Lets a mini-transaction in; waits while an epoch switch drains. [`leave`] must follow.
+    pub(super) fn enter(&self) -> EpochGuard<'_> {
+        debug_assert_eq!(latches_held(), 0, "G2: the gate is entered before latches are taken");
+        debug_assert!(!INSIDE.get(), "G2: one mini-transaction at a time");
+        let epoch = self.switch.enter(self.shard_no());
+        INSIDE.set(true);
+        epoch
+    }
+
+    /// Waits until no mini-transaction is open, moves on to the next epoch, and runs `at_switch` before any mini-transaction of the
+    /// new epoch starts. `at_switch` gets the epoch that has just ended.
+    pub(super) fn switch_epoch<T>(&self, at_switch: impl FnOnce(Epoch) -> T) -> T {
+        debug_assert_eq!(
+            latches_held(),
+            0,
+            "G2: the epoch switch waits for latches inside mini-transactions"
+        );
+        debug_assert!(!INSIDE.get(), "G2: a mini-transaction cannot wait for itself");
+        self.switch.switch(at_switch)
+    }
+
+    /// The epoch of the mini-transactions that are open, or would be opened, now. Outside of mini-transactions it may be outdated
+    /// by the time it is looked at. Never waits.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.switch.epoch()
+    }
+
+    fn shard_no(&self) -> usize {
+        SHARD.get().unwrap_or_else(|| {
+            let no = self.next_shard.fetch_add(1, Ordering::Relaxed) % SHARDS_COUNT;
+            SHARD.set(Some(no));
+            no
+        })
+    }
+}
+
+/// Whether this thread has a mini-transaction open.
+pub(in crate::pool) fn is_inside() -> bool {
+    INSIDE.get()
+}
+
+/// The mini-transaction of this thread ends.
+pub(super) fn leave() {
+    INSIDE.set(false);
+}

@@ -1,0 +1,197 @@
+//! Fetching pages: from memory, or by reading them. Invariants: L1 to L3 at the head of the room.
+
+use super::page_read::stored_image;
+use crate::base::{Error, PageId, Result};
+use crate::format::ImageRef;
+use crate::pool::eviction::EvictionTime;
+use crate::pool::frames::{Frame, PageEntry, Residence};
+use crate::pool::{PageRef, Pool};
+use std::sync::Arc;
+
+/// What a look at the page table says.
+enum Lookup {
+    Resident(PageRef),
+    Freed,
+    /// By another thread.
+    BeingRead,
+    /// The entry says now that this thread reads it.
+    ReadFrom(ImageRef),
+}
+
+/// Whether a fetch says something about future fetches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::pool) enum Reuse {
+    Likely,
+    Unlikely,
+}
+
+/// A page that this thread reads. Whatever happens, a panic too, those who wait for it go on.
+struct PageRead<'p> {
+    pool: &'p Pool,
+    pid: PageId,
+    /// The entry says what came of the reading.
+    is_settled: bool,
+}
+
+impl Drop for PageRead<'_> {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            let mut entry = self.pool.table.entry(self.pid);
+            if entry.residence() == Residence::BeingRead {
+                entry.unload();
+            }
+        }
+        self.pool.reads.finished(self.pid);
+    }
+}
+
+impl Pool {
+    /// Pins a page, reading it when it is not in memory (blocks for that). `None` when the page has been freed:
+    /// what named it was outdated, start again from the root. `Err(Corruption)` when it cannot be trusted.
+    pub fn fetch(&self, pid: PageId) -> Result<Option<PageRef>> {
+        self.fetch_for(pid, Reuse::Likely)
+    }
+
+    /// Pins a page if it is in memory already; never does I/O.
+    pub fn fetch_resident(&self, pid: PageId) -> Option<PageRef> {
+        self.table.existing(pid)?.frame().cloned().map(PageRef)
+    }
+
+    /// As [`fetch`](Self::fetch), for pages that are not expected to be wanted again soon: a scan must not push
+    /// out what others use.
+    pub fn fetch_for_scan(&self, pid: PageId) -> Result<Option<PageRef>> {
+        self.fetch_for(pid, Reuse::Unlikely)
+    }
+
+    fn fetch_for(&self, pid: PageId, reuse: Reuse) -> Result<Option<PageRef>> {
+        self.counters.requests.one();
+        loop {
+            match self.look_up(pid, reuse)? {
+                Lookup::Resident(page) => return Ok(Some(page)),
+                Lookup::Freed => return Ok(None),
+                Lookup::BeingRead => self.reads.wait_while(pid, || self.is_being_read(pid)),
+                Lookup::ReadFrom(image) => {
+                    let mut reading = PageRead { pool: self, pid, is_settled: false };
+                    let page = self.read_page(image);
+                    reading.is_settled = true;
+                    return page;
+                }
+            }
+        }
+    }
+
+    /// Reads the newest stored image of a page and checks it, whether or not the page is in memory. `Ok` too when there
+    /// is no image (yet).
+    pub fn check_image(&self, pid: PageId) -> Result<()> {
+        loop {
+            let Some(image) = self.newest_image(pid) else { return Ok(()) };
+            let read = self.read_frame(&image);
+            let moved = self.newest_image(pid) != Some(image);
+            if !moved {
+                return read.map(drop);
+            }
+        }
+    }
+
+    fn look_up(&self, pid: PageId, reuse: Reuse) -> Result<Lookup> {
+        let Some(mut entry) = self.table.existing(pid) else { return self.unknown(pid) };
+        Ok(match (entry.residence(), entry.frame()) {
+            (_, Some(frame)) => {
+                if reuse == Reuse::Likely {
+                    frame.count_use();
+                }
+                if frame.take_ahead() {
+                    self.read_ahead.used();
+                }
+                Lookup::Resident(PageRef(frame.clone()))
+            }
+            (Residence::Stored, _) => {
+                entry.start_read();
+                Lookup::ReadFrom(stored_image(pid, &entry))
+            }
+            (Residence::BeingRead, _) => Lookup::BeingRead,
+            (Residence::Free | Residence::Resident, _) => {
+                drop(entry);
+                return self.unknown(pid);
+            }
+        })
+    }
+
+    /// A number without a page: freed by somebody, or never given out, which only a damaged reference explains.
+    fn unknown(&self, pid: PageId) -> Result<Lookup> {
+        if pid != PageId::NONE && pid < self.numbers.lock().end() {
+            return Ok(Lookup::Freed);
+        }
+        Err(Error::corrupt(format!("reference to page {pid}"), "no page ever had this number"))
+    }
+
+    fn is_being_read(&self, pid: PageId) -> bool {
+        self.table.entry(pid).residence() == Residence::BeingRead
+    }
+
+    /// Reads the page; the entry says that this thread does. Starts again when the page was moved meanwhile: its
+    /// old segment may be gone.
+    fn read_page(&self, mut image: ImageRef) -> Result<Option<PageRef>> {
+        loop {
+            let read = self.read_frame(&image);
+            let mut entry = self.table.entry(image.pid);
+            if let Some(frame) = entry.frame() {
+                return Ok(Some(PageRef(frame.clone())));
+            }
+            if entry.residence() == Residence::Free {
+                return Ok(None);
+            }
+            if entry.location() != Some(image.location) {
+                image = stored_image(image.pid, &entry);
+                continue;
+            }
+            match read {
+                Ok(frame) => {
+                    let evicted = entry.evicted;
+                    self.publish(&mut entry, &frame, evicted);
+                    return Ok(Some(PageRef(frame)));
+                }
+                Err(error) => {
+                    entry.unload();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Puts a page that has been read where others find it.
+    pub(in crate::pool) fn publish(&self, entry: &mut PageEntry, frame: &Arc<Frame>, evicted: EvictionTime) {
+        let guess = entry.class();
+        if guess != frame.class {
+            self.trees.get(frame.tree).correct_class(guess, frame.class);
+        }
+        entry.publish(frame.clone());
+        self.queues.add(frame, evicted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Config;
+    use crate::pool::testing::Database;
+    use crate::pool::PageClass;
+    use std::panic::{catch_unwind, AssertUnwindSafe};
+
+    #[test]
+    fn a_panic_of_the_thread_that_reads_a_page_leaves_the_page_to_others() {
+        let db = Database::new(&Config::tiny());
+        let pid = db.add(PageClass::Base, 7);
+        db.checkpoint().unwrap();
+        let disk = db.disk.clone();
+        let db = db.crash(disk);
+        let pool = &db.pool;
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            pool.table.entry(pid).start_read();
+            let _reading = PageRead { pool, pid, is_settled: false };
+            panic!("while the page is read");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(db.value(pid), Some(7));
+    }
+}

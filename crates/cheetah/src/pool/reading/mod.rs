@@ -1,0 +1,19 @@
+//! Page reads: from image to frame, when somebody asks or ahead of that.
+//!
+//! Invariants
+//!   L1  One thread at a time reads a page; the others wait for it.
+//!   L2  A frame is published only if the image it came from is still the newest of its page.
+//!   L3  A page that cannot be read stays unread: the error is the caller's, everything else goes
+//!       on.
+//!   A1 to A4  See `read_ahead`.
+
+mod fetch;
+mod page_read;
+mod read_ahead;
+#[cfg(test)]
+mod read_ahead_tests;
+mod reads_in_progress;
+
+pub(in crate::pool) use read_ahead::ReadAhead;
+pub use read_ahead::REQUEST_PAGES_MAX;
+pub(in crate::pool) use reads_in_progress::ReadsInProgress;

@@ -1,0 +1,131 @@
+//! From image to frame: reading and decoding one page.
+
+use crate::base::{Error, PageId, Result, TreeId};
+use crate::format::page::{is_built, PageBuf, PageKind, PageView};
+use crate::format::ImageRef;
+use crate::pool::frames::{Frame, PageEntry};
+use crate::pool::images::codec;
+use crate::pool::{PageClass, Pool};
+use std::sync::Arc;
+
+/// The image of a page that has no frame.
+pub(in crate::pool) fn stored_image(pid: PageId, entry: &PageEntry) -> ImageRef {
+    entry.image(pid).expect("a page without a frame has an image")
+}
+
+impl Pool {
+    /// Where the newest stored image of a page is, if there is one.
+    pub(super) fn newest_image(&self, pid: PageId) -> Option<ImageRef> {
+        self.table.existing(pid)?.image(pid)
+    }
+
+    /// The content of a dictionary's page, by a door of its own (D5): nobody waits for this reader, and it waits for nobody. `None` when the
+    /// page is gone.
+    pub(in crate::pool) fn read_dictionary(&self, tree: TreeId, pid: PageId) -> Result<Option<Vec<u8>>> {
+        loop {
+            let Some(entry) = self.table.existing(pid).filter(|entry| entry.is_used()) else {
+                return Ok(None);
+            };
+            if entry.tree() != tree {
+                return Err(no_dictionary(pid, tree));
+            }
+            if let Some(frame) = entry.frame().cloned() {
+                drop(entry);
+                // Nobody changes a dictionary: who has this latch has that of another page, perhaps this thread itself.
+                let bytes = frame.try_read().ok_or_else(|| no_dictionary(pid, tree))?;
+                return dictionary_content(&bytes, pid, tree).map(Some);
+            }
+            let image = stored_image(pid, &entry);
+            drop(entry);
+            let read = self.read_dictionary_image(&image);
+            let moved = self.newest_image(pid) != Some(image);
+            if !moved {
+                return read.map(Some);
+            }
+        }
+    }
+
+    fn read_dictionary_image(&self, image: &ImageRef) -> Result<Vec<u8>> {
+        let ImageRef { pid, tree, .. } = *image;
+        self.scratch.with_buffer(|bytes| {
+            let read = self.segments.read_unchecked(image, bytes);
+            read.map_err(|error| name_page(error, image))?;
+            let checked = codec::check(bytes, image, self.page_bytes);
+            let (header, _) = checked.map_err(name_dictionary)?;
+            // Before anything that it may name is asked for.
+            if header.kind != PageKind::Dictionary {
+                return Err(no_dictionary(pid, tree));
+            }
+            let mut page = PageBuf::new(header.page_bytes);
+            let rebuilt = self
+                .scratch
+                .with_workspace(|workspace| workspace.rebuild(&header, bytes, image, None, &mut page));
+            rebuilt.map_err(name_dictionary)?;
+            dictionary_content(&page, pid, tree)
+        })
+    }
+
+    pub(super) fn read_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
+        self.scratch.with_buffer(|bytes| {
+            let read = self.segments.read_unchecked(image, bytes);
+            read.map_err(|error| name_page(error, image))?;
+            self.decode(image, bytes, |class| self.make_room_for_read(class))
+        })
+    }
+
+    /// The frame of the page of `image`. Its bytes, `stored`, may be any. `make_room` is asked for room for the frame.
+    pub(in crate::pool) fn decode(
+        &self,
+        image: &ImageRef,
+        stored: &[u8],
+        make_room: impl FnOnce(PageClass) -> Result<()>,
+    ) -> Result<Arc<Frame>> {
+        self.counters.reads.one();
+        self.counters.read_bytes.add(stored.len() as u64);
+        let (header, class) = codec::check(stored, image, self.page_bytes)?;
+        let dictionary = header.dictionary.map(|name| self.dictionary(image.tree, name.page)).transpose();
+        let dictionary = dictionary.map_err(|error| name_page(error, image))?;
+        make_room(class)?;
+        let mut bytes = self.buffers.take(class);
+        let tree = self.trees.get(image.tree);
+        let decoded = self.scratch.with_workspace(|workspace| {
+            let begin_ns = self.images.begin_ns();
+            let decoded = workspace.rebuild(&header, stored, image, dictionary.as_deref(), &mut bytes);
+            self.images.decoded(&tree, stored.len(), begin_ns);
+            decoded
+        });
+        let frame = self.new_frame(image.pid, image.tree, class, bytes);
+        decoded.map(|()| frame)
+    }
+}
+
+fn dictionary_content(bytes: &[u8], pid: PageId, tree: TreeId) -> Result<Vec<u8>> {
+    let is_one = is_built(bytes) && PageView::new(bytes).kind() == PageKind::Dictionary;
+    match is_one {
+        true => Ok(PageView::new(bytes).content().to_vec()),
+        false => Err(no_dictionary(pid, tree)),
+    }
+}
+
+fn no_dictionary(pid: PageId, tree: TreeId) -> Error {
+    Error::corrupt(format!("dictionary {pid} of tree {tree}"), "the page is none")
+}
+
+/// Adds to an error of a read that it was about a dictionary.
+fn name_dictionary(error: Error) -> Error {
+    match error {
+        Error::Corruption { place, detail } => Error::corrupt(format!("dictionary in {place}"), detail),
+        other => other,
+    }
+}
+
+/// Adds to an error of a read which page it was about.
+fn name_page(error: Error, image: &ImageRef) -> Error {
+    match error {
+        Error::Corruption { place, detail } => Error::corrupt(
+            format!("page {} of tree {}, {}: {place}", image.pid, image.tree, image.location),
+            detail,
+        ),
+        other => other,
+    }
+}

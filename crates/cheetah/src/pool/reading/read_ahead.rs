@@ -1,0 +1,267 @@
+//! Reading ahead: other threads read and decode the pages that a scan is about to want.
+//!
+//! Invariants
+//!   A1  Reading ahead changes nothing but when a page is read. A page that cannot be read, or finds no room, stays as it
+//!       was; whoever needs it reads it, and meets the error.
+//!   A2  It takes room within the limit of frames only, from the pages that would leave next anyway; what was read and
+//!       not fetched yet is at most a small part of the frames; and a page that is read ahead counts as seen for the first
+//!       time, although its scan may have passed it meanwhile. So it pushes out nothing that a scan would not.
+//!   A3  Requests are hints: they are dropped when there are too many, and while no thread serves them. Without threads
+//!       everything is read when it is wanted, in the same order every time.
+//!   A4  A page is marked as loading for as long as a reader has it, as by any other fetch (L1 to L3).
+
+use super::page_read::stored_image;
+use crate::base::{Error, PageId, Result};
+use crate::format::{ImageRef, Location};
+use crate::memory::MemoryUse;
+use crate::pool::eviction::EvictionTime;
+use crate::pool::frames::Residence;
+use crate::pool::{PageClass, Pool};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Pages that one request may name: what one reader takes at a time.
+pub const REQUEST_PAGES_MAX: usize = 16;
+/// Pages that a scan asks for in advance at most: at a gigabyte a second they last for a millisecond, which hides the
+/// latency of the device and lets two readers work on requests of their own.
+const WINDOW_PAGES_MAX: usize = 64;
+/// Requests that wait at most; then the oldest is dropped.
+const REQUESTS_MAX: usize = 16;
+/// Part of the frames' memory that pages read ahead and not fetched may take, for all scans together.
+const FRAMES_PART: usize = 32;
+/// What is read from a file at once at most; less in a small pool.
+const SPAN_BYTES_MAX: usize = 256 << 10;
+/// Pages whose images a reader's buffer has room for in any case: one of the largest that leaves have, and more.
+const SPAN_PAGES_MIN: usize = 4;
+/// Bytes between two images that are read along rather than skipped.
+const GAP_BYTES_MAX: u64 = 4 << 10;
+
+/// See the module.
+#[derive(Default, Debug)]
+pub(in crate::pool) struct ReadAhead {
+    queue: Mutex<Queue>,
+    wanted: Condvar,
+    /// Threads that serve requests.
+    readers: AtomicUsize,
+    read: AtomicU64,
+    used: AtomicU64,
+    wasted: AtomicU64,
+    spans: AtomicU64,
+}
+
+#[derive(Default, Debug)]
+struct Queue {
+    requests: VecDeque<Vec<PageId>>,
+    has_ended: bool,
+}
+
+impl ReadAhead {
+    /// A page that was read ahead has been fetched.
+    pub(in crate::pool) fn used(&self) {
+        self.used.fetch_add(1, Relaxed);
+    }
+
+    /// A page that was read ahead leaves memory, and nobody has fetched it.
+    pub(in crate::pool) fn wasted(&self) {
+        self.wasted.fetch_add(1, Relaxed);
+    }
+
+    /// Pages read ahead that wait in memory to be fetched.
+    fn waiting(&self) -> u64 {
+        self.read.load(Relaxed).saturating_sub(self.used.load(Relaxed) + self.wasted.load(Relaxed))
+    }
+
+    /// Pages read ahead so far, and of them those that left memory without being fetched.
+    pub(in crate::pool) fn read_and_wasted(&self) -> (u64, u64) {
+        (self.read.load(Relaxed), self.wasted.load(Relaxed))
+    }
+
+    /// Names and values, for status.
+    pub(in crate::pool) fn counts(&self) -> [(&'static str, u64); 4] {
+        [
+            ("pool_read_ahead", self.read.load(Relaxed)),
+            ("pool_read_ahead_used", self.used.load(Relaxed)),
+            ("pool_read_ahead_wasted", self.wasted.load(Relaxed)),
+            ("pool_read_ahead_spans", self.spans.load(Relaxed)),
+        ]
+    }
+
+    /// Waits for a request; `None` when there will be none any more.
+    fn next(&self) -> Option<Vec<PageId>> {
+        let mut queue = self.queue.lock();
+        while !queue.has_ended {
+            if let Some(request) = queue.requests.pop_front() {
+                return Some(request);
+            }
+            self.wanted.wait(&mut queue);
+        }
+        None
+    }
+}
+
+impl Pool {
+    /// How many pages a scan may ask for in advance; 0: it need not ask, nobody would read them.
+    pub fn read_ahead_window(&self) -> usize {
+        if self.read_ahead.readers.load(Relaxed) == 0 {
+            return 0;
+        }
+        self.read_ahead_pages_max().min(WINDOW_PAGES_MAX)
+    }
+
+    /// Pages that may wait in memory to be fetched (A2).
+    fn read_ahead_pages_max(&self) -> usize {
+        self.memory.frames_limit() / FRAMES_PART / self.page_bytes as usize
+    }
+
+    /// Whether a page is on disk only, and nobody reads it.
+    fn is_stored(&self, pid: PageId) -> bool {
+        self.table.existing(pid).is_some_and(|entry| entry.residence() == Residence::Stored)
+    }
+
+    /// Says that these pages, at most [`REQUEST_PAGES_MAX`], will be wanted soon. Never waits.
+    pub fn read_ahead(&self, pids: &[PageId]) {
+        debug_assert!(pids.len() <= REQUEST_PAGES_MAX);
+        let wanted: Vec<PageId> = pids.iter().copied().filter(|&pid| self.is_stored(pid)).collect();
+        if wanted.is_empty() || self.read_ahead.waiting() > self.read_ahead_pages_max() as u64 {
+            return;
+        }
+        let mut queue = self.read_ahead.queue.lock();
+        if queue.has_ended {
+            return;
+        }
+        if queue.requests.len() == REQUESTS_MAX {
+            // Most likely its scan has passed those pages.
+            queue.requests.pop_front();
+        }
+        queue.requests.push_back(wanted);
+        drop(queue);
+        self.read_ahead.wanted.notify_one();
+    }
+
+    /// Reads ahead what scans ask for until [`end_read_ahead`](Self::end_read_ahead): the whole of a thread's work.
+    pub fn serve_read_ahead(&self) {
+        let mut bytes = Vec::with_capacity(self.span_bytes_max());
+        self.memory.add(MemoryUse::Scratch, self.span_bytes_max());
+        self.read_ahead.readers.fetch_add(1, Relaxed);
+        while let Some(request) = self.read_ahead.next() {
+            self.read_request(&request, &mut bytes);
+        }
+        self.read_ahead.readers.fetch_sub(1, Relaxed);
+        self.memory.subtract(MemoryUse::Scratch, self.span_bytes_max());
+    }
+
+    fn span_bytes_max(&self) -> usize {
+        let share_bytes = self.memory.shares().read_ahead_bytes_max();
+        share_bytes.clamp(SPAN_PAGES_MIN * self.page_bytes as usize, SPAN_BYTES_MAX)
+    }
+
+    /// Lets threads serve again, after [`end_read_ahead`](Self::end_read_ahead).
+    pub fn begin_read_ahead(&self) {
+        self.read_ahead.queue.lock().has_ended = false;
+    }
+
+    /// Ends the threads that serve; requests that wait are dropped.
+    pub fn end_read_ahead(&self) {
+        let mut queue = self.read_ahead.queue.lock();
+        queue.has_ended = true;
+        queue.requests.clear();
+        self.read_ahead.wanted.notify_all();
+    }
+
+    /// Reads pages that are not in memory, neighbours in a file together.
+    fn read_request(&self, pids: &[PageId], bytes: &mut Vec<u8>) {
+        let mut wanted: Vec<Claim<'_>> = pids.iter().filter_map(|&pid| self.claim(pid)).collect();
+        while !wanted.is_empty() {
+            let count = neighbours_count(&wanted, self.span_bytes_max() as u64);
+            let rest = wanted.split_off(count);
+            self.read_neighbours(wanted, bytes);
+            wanted = rest;
+        }
+    }
+
+    /// Marks a page as being read, if it is on disk only.
+    fn claim(&self, pid: PageId) -> Option<Claim<'_>> {
+        let mut entry = self.table.existing(pid)?;
+        if entry.residence() != Residence::Stored {
+            return None;
+        }
+        entry.start_read();
+        Some(Claim { pool: self, image: stored_image(pid, &entry) })
+    }
+
+    fn read_neighbours(&self, claims: Vec<Claim<'_>>, bytes: &mut Vec<u8>) {
+        let (Some(first), Some(last)) = (claims.first(), claims.last()) else { return };
+        let (first, last) = (first.image.location, last.image.location);
+        // A claim that is dropped gives its page back: it is read, and its error met, by whoever needs it (A1).
+        if !matches!(self.segments.read_span(&first, &last, bytes), Ok(true)) {
+            return;
+        }
+        self.read_ahead.spans.fetch_add(1, Relaxed);
+        for claim in claims {
+            let from = (claim.image.location.offset - first.offset) as usize;
+            let image =
+                bytes.get(from..).and_then(|rest| rest.get(..claim.image.location.stored_bytes as usize));
+            claim.read(image.unwrap_or_default());
+        }
+    }
+
+    /// Makes room as for any other read, but not beyond the limit.
+    fn make_room_ahead(&self, class: PageClass) -> Result<()> {
+        self.make_room_for_read(class)?;
+        if self.buffers.has_room(class, class.bytes(self.page_bytes)) {
+            return Ok(());
+        }
+        Err(Error::Limit { what: "memory for reading ahead", actual: 0, limit: 0 })
+    }
+}
+
+/// How many claims from the first on lie so close behind each other in a file that they are read at once; at least one.
+fn neighbours_count(claims: &[Claim<'_>], span_bytes_max: u64) -> usize {
+    let Some(first) = claims.first() else { return 0 };
+    let start = first.image.location;
+    let pairs = claims.iter().zip(claims.iter().skip(1));
+    let joined = pairs.take_while(|(before, after)| {
+        let (before, after) = (before.image.location, after.image.location);
+        follows(&before, &after) && after.end() - u64::from(start.offset) <= span_bytes_max
+    });
+    1 + joined.count()
+}
+
+fn follows(before: &Location, after: &Location) -> bool {
+    let gap = u64::from(after.offset).checked_sub(before.end());
+    before.segment == after.segment && gap.is_some_and(|gap| gap <= GAP_BYTES_MAX)
+}
+
+/// A page that this thread reads. Whatever happens, the page is not left marked as being read.
+struct Claim<'p> {
+    pool: &'p Pool,
+    image: ImageRef,
+}
+
+impl Claim<'_> {
+    /// Publishes the page of the image with the bytes `stored`, if it still is the newest one of the page.
+    fn read(self, stored: &[u8]) {
+        let pool = self.pool;
+        let Ok(frame) = pool.decode(&self.image, stored, |class| pool.make_room_ahead(class)) else {
+            return;
+        };
+        let mut entry = pool.table.entry(self.image.pid);
+        if entry.residence() == Residence::BeingRead && entry.location() == Some(self.image.location) {
+            frame.set_ahead();
+            pool.publish(&mut entry, &frame, EvictionTime::default());
+            pool.read_ahead.read.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut entry = self.pool.table.entry(self.image.pid);
+        if entry.residence() == Residence::BeingRead {
+            entry.unload();
+        }
+        drop(entry);
+        self.pool.reads.finished(self.image.pid);
+    }
+}

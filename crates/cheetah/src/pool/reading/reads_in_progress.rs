@@ -1,0 +1,27 @@
+//! Where threads wait for a page that another thread is reading.
+
+use crate::base::PageId;
+use parking_lot::{Condvar, Mutex};
+
+const SHARDS_COUNT: usize = 16;
+
+/// See the module.
+#[derive(Default, Debug)]
+pub(in crate::pool) struct ReadsInProgress([(Mutex<()>, Condvar); SHARDS_COUNT]);
+
+impl ReadsInProgress {
+    /// Waits while `is_being_read`, which must become false before [`finished`](Self::finished) is called.
+    pub(in crate::pool) fn wait_while(&self, pid: PageId, is_being_read: impl Fn() -> bool) {
+        let (mutex, changed) = &self.0[pid.0 as usize % SHARDS_COUNT];
+        let mut guard = mutex.lock();
+        while is_being_read() {
+            changed.wait(&mut guard);
+        }
+    }
+
+    pub(in crate::pool) fn finished(&self, pid: PageId) {
+        let (mutex, changed) = &self.0[pid.0 as usize % SHARDS_COUNT];
+        let _guard = mutex.lock();
+        changed.notify_all();
+    }
+}

@@ -1,0 +1,106 @@
+//! Counters for status.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A number that only grows, unless it is [taken](Counter::take).
+#[derive(Default, Debug)]
+pub(in crate::pool) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(in crate::pool) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Relaxed);
+    }
+
+    pub(in crate::pool) fn one(&self) {
+        self.add(1);
+    }
+
+    pub(in crate::pool) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// As [`get`](Self::get); it starts at zero again.
+    pub(in crate::pool) fn take(&self) -> u64 {
+        self.0.swap(0, Relaxed)
+    }
+}
+
+/// A number that grows so often, in so many threads, that one cache line for all of them would slow them down.
+#[derive(Default, Debug)]
+pub(in crate::pool) struct StripedCounter([Stripe; STRIPES_COUNT]);
+
+const STRIPES_COUNT: usize = 16;
+
+#[derive(Default, Debug)]
+#[repr(align(128))]
+struct Stripe(Counter);
+
+impl StripedCounter {
+    pub(in crate::pool) fn one(&self) {
+        thread_local! {
+            static STRIPE: usize = NEXT_STRIPE.fetch_add(1, Relaxed) as usize % STRIPES_COUNT;
+        }
+        static NEXT_STRIPE: AtomicU64 = AtomicU64::new(0);
+        self.0[STRIPE.with(|stripe| *stripe)].0.one();
+    }
+
+    pub(in crate::pool) fn get(&self) -> u64 {
+        self.0.iter().map(|stripe| stripe.0.get()).sum()
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty),* $(,)?) => {
+        /// What the pool has done since it was opened.
+        #[derive(Default, Debug)]
+        pub(in crate::pool) struct Counters { $($(#[$doc])* pub(in crate::pool) $name: $kind),* }
+
+        impl Counters {
+            /// Names and values.
+            pub(in crate::pool) fn all(&self) -> Vec<(&'static str, u64)> {
+                vec![$((concat!("pool_", stringify!($name)), self.$name.get())),*]
+            }
+        }
+    };
+}
+
+counters! {
+    /// Dictionaries prepared to be read with or written with.
+    dictionary_loads: Counter,
+    /// Images written without the dictionary of their tree, as it was not in memory.
+    dictionary_misses: Counter,
+    /// Fetches.
+    requests: StripedCounter,
+    /// Fetches that read an image.
+    reads: Counter,
+    /// Bytes of images read by fetches.
+    read_bytes: Counter,
+    /// New pages.
+    creates: Counter,
+    /// Images written of pages of trees.
+    writes: Counter,
+    /// Bytes of them.
+    written_bytes: Counter,
+    /// Images written of large values.
+    blob_writes: Counter,
+    /// Bytes of them.
+    blob_written_bytes: Counter,
+    /// Images moved by the garbage collection.
+    moves: Counter,
+    /// Bytes of them.
+    moved_bytes: Counter,
+    /// Bytes of pages before they were encoded.
+    encoded_page_bytes: Counter,
+    /// Pages written because a mini-transaction wanted to change them during a checkpoint.
+    captures: Counter,
+    /// Frames given up for others.
+    evictions: Counter,
+    /// Pages that the thread which needed room had to write itself.
+    foreground_writes: Counter,
+    /// Frames allocated beyond the limit.
+    overshoots: Counter,
+    /// Epochs committed.
+    checkpoints: Counter,
+    /// Checkpoints given up; their changes went into the next one.
+    checkpoints_abandoned: Counter,
+}

@@ -1,0 +1,9 @@
+//! The pool in numbers: counters for status, and what is in memory.
+
+mod cached;
+mod counters;
+mod pool_stats;
+
+pub use cached::Cached;
+pub(in crate::pool) use counters::{Counter, Counters};
+pub use pool_stats::{PoolFlow, PoolStats};

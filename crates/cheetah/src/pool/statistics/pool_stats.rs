@@ -1,0 +1,114 @@
+//! The pool in numbers: what is in it, and what has gone through it.
+
+use crate::pool::Pool;
+
+/// What is in the pool at a moment. Memory is counted in pages of the smallest size, pages one by one.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PoolStats {
+    /// Pages that the memory for frames has room for.
+    pub size_pages: u64,
+    /// Pages that still fit before others have to leave.
+    pub free_pages: u64,
+    /// Pages in memory.
+    pub pages: u64,
+    /// Of them those that leave first, unless they are used again.
+    pub leaving_pages: u64,
+    /// Of them those that have changed and are not written.
+    pub dirty_pages: u64,
+    /// What has gone through the pool since it was opened.
+    pub flow: PoolFlow,
+}
+
+/// What has gone through a pool in some time.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PoolFlow {
+    /// Pages asked for.
+    pub gets: u64,
+    /// Pages read, those ahead included.
+    pub reads: u64,
+    /// New pages.
+    pub creates: u64,
+    /// Pages written.
+    pub writes: u64,
+    /// Pages read before anybody asked for them.
+    pub reads_ahead: u64,
+    /// Of them those that left memory without anybody asking.
+    pub ahead_wasted: u64,
+}
+
+impl PoolFlow {
+    /// What has gone through since there was `before`.
+    pub fn since(&self, before: &PoolFlow) -> PoolFlow {
+        PoolFlow {
+            gets: self.gets.saturating_sub(before.gets),
+            reads: self.reads.saturating_sub(before.reads),
+            creates: self.creates.saturating_sub(before.creates),
+            writes: self.writes.saturating_sub(before.writes),
+            reads_ahead: self.reads_ahead.saturating_sub(before.reads_ahead),
+            ahead_wasted: self.ahead_wasted.saturating_sub(before.ahead_wasted),
+        }
+    }
+
+    /// Of a thousand pages that were asked for, how many were in memory; none when nobody asked.
+    pub fn hits_per_1000(&self) -> Option<u64> {
+        let misses = (self.reads * 1000).checked_div(self.gets)?;
+        Some(1000u64.saturating_sub(misses))
+    }
+}
+
+impl Pool {
+    /// See [`PoolStats`]; the numbers are taken one after the other. Does not block.
+    pub fn stats(&self) -> PoolStats {
+        let limit = self.memory.frames_limit();
+        let pages_of = |bytes: usize| (bytes / self.page_bytes as usize) as u64;
+        let (leaving, pages) = self.queues.counts();
+        PoolStats {
+            size_pages: pages_of(limit),
+            free_pages: pages_of(limit.saturating_sub(self.buffers.in_use())),
+            pages: pages as u64,
+            leaving_pages: leaving as u64,
+            dirty_pages: self.dirty_count() as u64,
+            flow: self.flow(),
+        }
+    }
+
+    fn flow(&self) -> PoolFlow {
+        let counters = &self.counters;
+        let (reads_ahead, ahead_wasted) = self.read_ahead.read_and_wasted();
+        PoolFlow {
+            gets: counters.requests.get(),
+            reads: counters.reads.get(),
+            creates: counters.creates.get(),
+            writes: counters.writes.get() + counters.blob_writes.get(),
+            reads_ahead,
+            ahead_wasted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Config;
+    use crate::pool::testing::Database;
+    use crate::pool::PageClass;
+
+    #[test]
+    fn pages_and_what_goes_through_the_pool_are_counted() {
+        let db = Database::new(&Config::tiny());
+        let pids: Vec<_> = (0..4).map(|value| db.add(PageClass::Base, value)).collect();
+        let stats = db.pool.stats();
+        assert_eq!((stats.pages, stats.leaving_pages, stats.dirty_pages), (4, 4, 4));
+        assert_eq!(stats.size_pages - stats.free_pages, 4);
+        db.checkpoint().unwrap();
+        assert_eq!(db.pool.stats().dirty_pages, 0);
+        assert_eq!(db.pool.stats().flow, PoolFlow { creates: 4, writes: 4, ..PoolFlow::default() });
+        let disk = db.disk.clone();
+        let db = db.crash(disk);
+        pids.iter().chain(&pids).for_each(|pid| assert!(db.value(*pid).is_some()));
+        let flow = db.pool.stats().flow;
+        assert_eq!(flow, PoolFlow { gets: 8, reads: 4, ..PoolFlow::default() });
+        assert_eq!(flow.hits_per_1000(), Some(500));
+        assert_eq!(flow.since(&flow).hits_per_1000(), None);
+    }
+}

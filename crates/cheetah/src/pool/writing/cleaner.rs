@@ -1,0 +1,168 @@
+//! The cleaner: writes changed pages in the background, so that threads which need room find clean pages.
+//!
+//! A page is written when it is about to leave memory, and not before: a page that is still being changed would be
+//! written again. So a load writes each page about once. Only when most of the memory is dirty is any page written. Pages that are
+//! settled, as they were built as a whole or left full by ascending keys of a dump, hardly change any more: these are written while the next ones
+//! come, but not before the first dictionary of their tree has been tried. A later change writes them again.
+//!
+//! Locks     `settled` is a leaf: it is taken under latches of pages.
+
+use super::pressure::Pressure;
+use crate::base::{PageId, Result};
+use crate::pool::{PageClass, Pool};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+
+/// Share of the frames that the cleaner keeps free for threads that read: one in fifty.
+const SPARE_SHARE: usize = 50;
+/// Part of the frames that should be clean because they leave next: one in so many.
+const LEAVING_SHARE: usize = 16;
+/// Frames looked at in each queue for such pages, at most: the queues are locked meanwhile.
+const LEAVING_LOOKS_MAX: usize = 512;
+/// Time for which the cleaner catches up at most, in nanoseconds.
+const CATCH_UP_NS: u64 = 1_000_000_000;
+/// Pages written in one step at most.
+const STEP_PAGES_MAX: u64 = 256;
+
+/// Pages of each sort that wait for the cleaner at most; a checkpoint writes the others.
+const SETTLED_PAGES_MAX: usize = 1 << 16;
+/// Part of the frames that the newest large values may take before the cleaner begins with the oldest: those that do not live long are
+/// gone by then.
+const VALUES_KEPT_PART: usize = 32;
+
+/// What the cleaner knows between its steps.
+#[derive(Default, Debug)]
+pub(in crate::pool) struct Cleaner {
+    schedule: Mutex<Schedule>,
+    settled: Mutex<SettledPages>,
+}
+
+/// Pages that will hardly change, so they are written soon.
+#[derive(Default, Debug)]
+struct SettledPages {
+    /// Of trees that are loaded.
+    loaded: VecDeque<PageId>,
+    /// Of large values that transactions have written.
+    values: VecDeque<PageId>,
+}
+
+/// When the cleaner ran, and what it has not spent yet.
+#[derive(Default, Debug)]
+struct Schedule {
+    last_ns: u64,
+    /// In millionths of a page.
+    credit: u64,
+}
+
+impl Schedule {
+    /// Pages due at `now_ns` when `rate` are due a second.
+    fn due(&mut self, now_ns: u64, rate: u64) -> u64 {
+        let elapsed_ns = now_ns.saturating_sub(self.last_ns).min(CATCH_UP_NS);
+        self.last_ns = now_ns;
+        self.credit = (self.credit + rate * elapsed_ns / 1000).min(STEP_PAGES_MAX * 1_000_000);
+        let pages = self.credit / 1_000_000;
+        self.credit -= pages * 1_000_000;
+        pages
+    }
+}
+
+impl Pool {
+    /// One step of the cleaner: writes pages that leave soon, and others when too many are dirty, evicts ahead of need,
+    /// and counts the memory in use. `log_percent` is the log written since the last checkpoint, of what there
+    /// may be. Returns the number of pages written.
+    pub fn clean_step(&self, now_ns: u64, log_percent: u64, io_capacity: u32) -> Result<usize> {
+        self.health.check()?;
+        self.count_memory();
+        let mut written = self.clean_leaving()?;
+        written += self.clean_settled()?;
+        let pressure = self.pressure(log_percent);
+        let due = self.cleaner.schedule.lock().due(now_ns, pressure.cleaner_pages_per_second(io_capacity));
+        if pressure.is_high() {
+            written += self.clean_any(due as usize)?;
+        }
+        self.keep_spare_frames()?;
+        Ok(written)
+    }
+
+    /// What presses now; `log_percent` as in [`clean_step`](Self::clean_step).
+    pub fn pressure(&self, log_percent: u64) -> Pressure {
+        let limit = (self.memory.frames_limit() as u64).max(1);
+        Pressure { dirty_percent: (self.dirty_bytes() as u64 * 100 / limit).min(100), log_percent }
+    }
+
+    /// Writes changed pages that are the next to leave memory, if any must.
+    fn clean_leaving(&self) -> Result<usize> {
+        let share = self.memory.frames_limit() / LEAVING_SHARE;
+        if self.buffers.in_use() + share <= self.memory.frames_limit() {
+            return Ok(0);
+        }
+        let looks = (self.queues.frames_count() / LEAVING_SHARE).min(LEAVING_LOOKS_MAX);
+        let leaving = self.queues.leaving_dirty(looks.max(1));
+        self.write_pages(leaving.into_iter().take(STEP_PAGES_MAX as usize))
+    }
+
+    /// Has the cleaner write pages that a load has built as a whole, or that do not change any more.
+    pub fn note_settled(&self, pages: impl Iterator<Item = PageId>) {
+        let loaded = &mut self.cleaner.settled.lock().loaded;
+        loaded.extend(pages.take(SETTLED_PAGES_MAX - loaded.len()));
+    }
+
+    /// Has the cleaner write pages of a large value, when enough others have come after it.
+    pub fn note_value(&self, pages: impl Iterator<Item = PageId>) {
+        let values = &mut self.cleaner.settled.lock().values;
+        values.extend(pages.take(SETTLED_PAGES_MAX - values.len()));
+    }
+
+    /// Writes some of the pages that are settled. Those that wait for a dictionary go to the end.
+    fn clean_settled(&self) -> Result<usize> {
+        let kept = self.memory.frames_limit() / VALUES_KEPT_PART / self.page_bytes as usize;
+        let mut pages = Vec::new();
+        {
+            let SettledPages { loaded, values } = &mut *self.cleaner.settled.lock();
+            let from_values = values.len().saturating_sub(kept).min(STEP_PAGES_MAX as usize);
+            pages.extend(values.drain(..from_values));
+            pages.extend(loaded.drain(..loaded.len().min(STEP_PAGES_MAX as usize)));
+        }
+        let (early, due): (Vec<_>, Vec<_>) =
+            pages.into_iter().partition(|page| self.waits_for_dictionary(*page));
+        self.note_settled(early.into_iter());
+        self.write_pages(due.into_iter())
+    }
+
+    /// Whether a page has no image yet, and the first dictionary of its tree has still to be tried.
+    fn waits_for_dictionary(&self, page: PageId) -> bool {
+        let (tree, is_due) = {
+            let entry = self.table.entry(page);
+            let is_new = entry.location().is_none() && entry.frame().is_some();
+            (entry.tree(), entry.is_used() && is_new)
+        };
+        let state = self.trees.known(tree).filter(|_| is_due);
+        state.is_some_and(|state| state.awaits_first_trial())
+    }
+
+    /// Writes up to `pages_max` changed pages of the current epoch.
+    fn clean_any(&self, pages_max: usize) -> Result<usize> {
+        let pids = self.changes_of(self.epoch()).some_dirty_pids(pages_max);
+        self.write_pages(pids.into_iter().take(pages_max))
+    }
+
+    /// Writes those of the pages that are dirty and whose latch is free; returns how many.
+    fn write_pages(&self, pids: impl Iterator<Item = PageId>) -> Result<usize> {
+        let mut written = 0;
+        for pid in pids {
+            let frame = self.table.entry(pid).frame().cloned();
+            if let Some(frame) = frame.filter(|frame| frame.dirty().is_some()) {
+                written += usize::from(self.try_write_out(&frame)?);
+            }
+        }
+        Ok(written)
+    }
+
+    /// Evicts until a small share of the frames is free.
+    fn keep_spare_frames(&self) -> Result<()> {
+        let spare = self.memory.frames_limit() / SPARE_SHARE;
+        let pages = (spare / PageClass::Base.bytes(self.page_bytes)).max(1);
+        let spare = pages * PageClass::Base.bytes(self.page_bytes);
+        self.evict_until_fits(PageClass::Base, spare, STEP_PAGES_MAX as usize)
+    }
+}

@@ -1,0 +1,232 @@
+//! Writing the pages of an epoch that has ended: the pool's part of a checkpoint (`checkpoint/`
+//! has the others).
+//!
+//! Steps, each of which the next relies on. The types keep their order.
+//!   1. epoch switch: no mini-transaction is open; the caller takes its state at the same instant;
+//!   2. every page that is dirty in the ended epoch g is written as it was at the epoch switch (see
+//!      `write_out`);
+//!   3. segments are synced: every image that g names is durable; [`WrittenEpoch`] exists;
+//!   4. the caller makes the log durable up to the switch: g never holds what the log lost;
+//!   5. the page map commits g with the caller's state. Now g is the database;
+//!   6. numbers freed in g may be given out again, and segments that only older epochs name are
+//!      removed.
+//!
+//! An epoch that is dropped before 5 is abandoned: its changes stay dirty, or written but not
+//! committed, and belong to the next epoch. A failed sync or a failed commit of the map is fatal
+//! (durable.rs decides that).
+
+use super::hand_over::HandOver;
+use crate::base::{planted, Epoch, Lsn, PageId, Result};
+use crate::format::MapEntry;
+use crate::page_map::{Commit, MapStore};
+use crate::pool::Pool;
+use parking_lot::Mutex;
+use std::cmp::Reverse;
+use std::thread;
+
+/// Pages that one of several threads takes at a time: few, so that images lie about in the order
+/// of their pages.
+const PAGES_PER_TURN: usize = 16;
+/// Pages that are worth another thread: some milliseconds of encoding, for a tenth of one to start
+/// it.
+const PAGES_PER_THREAD_MIN: usize = 32;
+
+/// What the layers above store with an epoch, as it was at the epoch switch.
+#[derive(Clone, Default, Debug)]
+pub struct EpochState {
+    /// Their own bytes; they come back when the database is opened.
+    pub bytes: Vec<u8>,
+    /// Where redo of the log begins.
+    pub log_start: Lsn,
+}
+
+/// An epoch that has ended and is being written. Dropping it abandons the epoch.
+#[derive(Debug)]
+pub struct EndedEpoch<'p> {
+    pool: &'p Pool,
+    epoch: Epoch,
+    /// Pages that were dirty at the epoch switch and have not been looked at yet; the next one last.
+    pages: Vec<PageId>,
+    open: bool,
+}
+
+/// An epoch whose images are all durable. Dropping it abandons the epoch.
+#[derive(Debug)]
+pub struct WrittenEpoch<'p> {
+    ended: EndedEpoch<'p>,
+    moved: Vec<(PageId, Option<MapEntry>)>,
+}
+
+impl Pool {
+    /// Pages that writers have written so far because a checkpoint needed them as they were.
+    pub fn flushes_before_modify(&self) -> u64 {
+        self.counters.captures.get()
+    }
+
+    /// Ends the current epoch. `at_switch` runs while no mini-transaction is open; what it returns
+    /// describes that instant. Waits for open mini-transactions; call without latches and outside
+    /// of mini-transactions.
+    ///
+    /// # Panics
+    /// When another ended epoch is being written.
+    pub fn end_epoch<T>(&self, at_switch: impl FnOnce(Epoch) -> T) -> (EndedEpoch<'_>, T) {
+        let (epoch, state) = self.epochs.switch(|ended| {
+            self.in_writing.begin(ended);
+            (ended, at_switch(ended))
+        });
+        let mut pages = self.changes_of(epoch).dirty_pids();
+        // Taken from the end: the pages of a tree are written together and in ascending order, about that of its keys,
+        // so that a scan reads the file forward, which is what the kernel reads ahead for.
+        pages.sort_by_cached_key(|pid| Reverse((self.table.entry(*pid).tree(), *pid)));
+        (EndedEpoch { pool: self, epoch, pages, open: true }, state)
+    }
+}
+
+impl<'p> EndedEpoch<'p> {
+    /// The epoch being written.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Pages that remain to be looked at.
+    pub fn pages_left(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Writes up to `pages_max` pages; returns how many are left. After an error, drop the epoch.
+    pub fn write_some(&mut self, pages_max: usize) -> Result<usize> {
+        for _ in 0..pages_max.min(self.pages.len()) {
+            if let Some(pid) = self.pages.pop() {
+                self.pool.write_page_of(pid, self.epoch)?;
+            }
+            self.check()?;
+        }
+        Ok(self.pages.len())
+    }
+
+    /// Writes all pages that are left, with up to `threads` threads, this one among them;
+    /// alone if no other can be started. After an error, drop the epoch: nobody has the pages that
+    /// were left.
+    pub fn write_all(&mut self, threads: usize) -> Result<()> {
+        let helpers = (self.pages.len() / PAGES_PER_THREAD_MIN).min(threads.saturating_sub(1));
+        let pages = Mutex::new(std::mem::take(&mut self.pages));
+        thread::scope(|scope| {
+            let help = |_| {
+                let thread = thread::Builder::new().name("cheetah-write".into());
+                // Without it the others do its part.
+                thread.spawn_scoped(scope, || self.write_in_turns(&pages)).ok()
+            };
+            let helpers: Vec<_> = (0..helpers).filter_map(help).collect();
+            let written = self.write_in_turns(&pages);
+            helpers.into_iter().fold(written, |written, helper| match helper.join() {
+                Ok(helped) => written.and(helped),
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+        })
+    }
+
+    /// Takes pages from the end of `pages` and writes them until there are none, or one cannot be written.
+    fn write_in_turns(&self, pages: &Mutex<Vec<PageId>>) -> Result<()> {
+        loop {
+            let turn = {
+                let mut pages = pages.lock();
+                let rest = pages.len().saturating_sub(PAGES_PER_TURN);
+                pages.split_off(rest)
+            };
+            if turn.is_empty() {
+                return Ok(());
+            }
+            let mut write = |pid: &PageId| {
+                self.pool.write_page_of(*pid, self.epoch)?;
+                self.check()
+            };
+            turn.iter().rev().try_for_each(&mut write).inspect_err(|_| pages.lock().clear())?;
+        }
+    }
+
+    /// Makes the images written so far durable, so that little is left for the end: a long sync there makes the commits of
+    /// that moment wait for the disk.
+    pub fn sync_written(&self) -> Result<()> {
+        self.pool.segments.sync()
+    }
+
+    /// Writes what is left and makes all images of the epoch durable. Blocks for I/O.
+    pub fn finish(mut self) -> Result<WrittenEpoch<'p>> {
+        self.write_some(usize::MAX)?;
+        let changes = self.pool.changes_of(self.epoch);
+        self.check()?;
+        assert_eq!(changes.dirty_count(), 0, "N1: a page of the epoch was not written");
+        let moved = changes.all_moved();
+        self.pool.segments.sync()?;
+        Ok(WrittenEpoch { ended: self, moved })
+    }
+
+    /// Fails once a capture has failed: the epoch cannot be written as it was any more.
+    fn check(&self) -> Result<()> {
+        self.pool.in_writing.take_failure().map_or(Ok(()), Err)
+    }
+}
+
+impl WrittenEpoch<'_> {
+    /// Makes the epoch the database, with the state of the epoch switch. The log must be durable up
+    /// to there. Blocks for I/O.
+    pub fn commit(mut self, map: &MapStore, state: &EpochState) -> Result<Epoch> {
+        let Self { ended, moved } = &mut self;
+        map.commit(Commit {
+            epoch: ended.epoch,
+            changes: moved,
+            state: &state.bytes,
+            log_start: state.log_start,
+            next_segment: ended.pool.segments.next_segment(),
+        })?;
+        ended.open = false;
+        ended.pool.committed(ended.epoch);
+        Ok(ended.epoch)
+    }
+}
+
+impl Drop for EndedEpoch<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            self.pool.abandon(self.epoch);
+        }
+    }
+}
+
+impl Pool {
+    /// Writes a page if it is still dirty in `epoch`.
+    fn write_page_of(&self, pid: PageId, epoch: Epoch) -> Result<()> {
+        let frame = self.table.entry(pid).frame().cloned();
+        frame.map_or(Ok(()), |frame| self.write_for(&frame, epoch))
+    }
+
+    fn committed(&self, epoch: Epoch) {
+        self.in_writing.stop();
+        self.changes_of(epoch).clear();
+        self.in_writing.end();
+        self.numbers.lock().release(epoch);
+        self.counters.checkpoints.one();
+        // The epoch is committed whatever becomes of the files: the next checkpoint tries again.
+        let _ = self.segments.remove_dead(epoch);
+    }
+
+    /// Moves everything of `epoch` into the next one. First the dirty pages: afterwards nobody adds moves to
+    /// the old epoch any more, because that takes a page that is dirty in it.
+    fn abandon(&self, epoch: Epoch) {
+        self.in_writing.stop();
+        self.counters.checkpoints_abandoned.one();
+        let next = Epoch(epoch.0 + 1);
+        let (old, new) = (self.changes_of(epoch), self.changes_of(next));
+        for pid in old.dirty_pids() {
+            let entry = self.table.entry(pid);
+            if let Some(frame) = entry.frame() {
+                self.carry_over(&entry, frame, epoch);
+            }
+        }
+        if !planted::is_on("pool: forget the moves of an abandoned checkpoint") {
+            new.absorb(old.all_moved());
+        }
+        old.clear();
+        self.in_writing.end();
+    }
+}

@@ -1,0 +1,53 @@
+//! The checkpoint in progress, if any: which epoch is being written, and whether it can still succeed.
+
+use super::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::base::{Epoch, Error};
+
+/// See the module.
+#[derive(Default, Debug)]
+pub(in crate::pool) struct EpochInWriting {
+    /// 0 when no checkpoint is in progress, or when it has failed.
+    writing: AtomicU64,
+    in_progress: AtomicBool,
+    failure: Mutex<Option<Error>>,
+}
+
+impl EpochInWriting {
+    /// The epoch whose pages must be written as they were at the epoch switch.
+    pub(in crate::pool) fn writing(&self) -> Option<Epoch> {
+        match self.writing.load(Ordering::Acquire) {
+            0 => None,
+            epoch => Some(Epoch(epoch)),
+        }
+    }
+
+    /// An epoch switch has ended `epoch`.
+    pub(in crate::pool) fn begin(&self, epoch: Epoch) {
+        let another = self.in_progress.swap(true, Ordering::AcqRel);
+        assert!(!another, "one checkpoint at a time");
+        self.writing.store(epoch.0, Ordering::Release);
+    }
+
+    /// The checkpoint cannot succeed any more: from now on nothing is captured for it. The first reason is kept.
+    pub(in crate::pool) fn fail(&self, error: Error) {
+        self.failure.lock().get_or_insert(error);
+        self.writing.store(0, Ordering::Release);
+    }
+
+    /// Why the checkpoint failed, if it did and nobody has asked yet.
+    pub(in crate::pool) fn take_failure(&self) -> Option<Error> {
+        self.failure.lock().take()
+    }
+
+    /// From now on nothing is captured.
+    pub(in crate::pool) fn stop(&self) {
+        self.writing.store(0, Ordering::Release);
+    }
+
+    /// The checkpoint is over; another may begin.
+    pub(in crate::pool) fn end(&self) {
+        self.stop();
+        *self.failure.lock() = None;
+        self.in_progress.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,107 @@
+//! The steps by which the changes of a page become its image in the epoch that they belong to, and in
+//! no other.
+//!
+//! Invariants: W2 and F5 at the head of the room. `interleaving_tests.rs` goes through this file too,
+//! over a pool of one page.
+
+use super::epoch_in_writing::EpochInWriting;
+use crate::base::{planted, Epoch, Result};
+
+/// What the steps work on, and the steps.
+pub(in crate::pool) trait HandOver {
+    /// A page in memory.
+    type Page;
+    /// What it has under its latch.
+    type Content: ?Sized;
+    /// The lock of its entry.
+    type Entry<'a>
+    where
+        Self: 'a;
+    /// Where an image is.
+    type Location;
+
+    fn in_writing(&self) -> &EpochInWriting;
+
+    fn entry(&self, page: &Self::Page) -> Self::Entry<'_>;
+
+    /// Runs `f` under the upgradable latch; waits for it.
+    fn with_latch<R>(&self, page: &Self::Page, f: impl FnOnce(&Self::Content) -> R) -> R;
+
+    fn is_freed(&self, page: &Self::Page) -> bool;
+
+    /// The epoch whose changes are not written yet.
+    fn dirty(&self, page: &Self::Page) -> Option<Epoch>;
+
+    /// Makes it dirty in that epoch, and in no other; clean for `None`.
+    fn set_dirty(&self, entry: &Self::Entry<'_>, page: &Self::Page, epoch: Option<Epoch>);
+
+    /// Writes an image.
+    fn append(&self, page: &Self::Page, content: &Self::Content, epoch: Epoch) -> Result<Self::Location>;
+
+    /// The image is the page's newest one of the epoch.
+    fn locate(&self, entry: &mut Self::Entry<'_>, page: &Self::Page, location: Self::Location, epoch: Epoch);
+
+    fn count_flush_before_modify(&self);
+
+    /// Runs under the exclusive latch, before the content changes for the first time under a guard.
+    ///
+    /// # Panics
+    /// When the page has been freed.
+    fn before_change(&self, page: &Self::Page, content: &Self::Content, epoch: Epoch) {
+        if self.dirty(page) == Some(epoch) {
+            return;
+        }
+        if !planted::is_on("pool: skip the capture of a changed page") {
+            self.flush_before_modify(page, content, epoch);
+        }
+        let entry = self.entry(page);
+        assert!(!self.is_freed(page), "F4: a page is changed after it was freed");
+        self.set_dirty(&entry, page, Some(epoch));
+    }
+
+    /// W2: writes the page when it is dirty in the epoch that a checkpoint is writing. When that fails, the
+    /// checkpoint is given up: its changes stay dirty and go into the next one. Under the exclusive or upgradable latch.
+    fn flush_before_modify(&self, page: &Self::Page, content: &Self::Content, epoch: Epoch) {
+        let of_checkpoint = self.dirty(page).is_some_and(|dirty| dirty != epoch);
+        if !of_checkpoint || self.in_writing().writing().is_none() {
+            return;
+        }
+        self.count_flush_before_modify();
+        if let Err(error) = self.write_image(page, content) {
+            self.in_writing().fail(error);
+        }
+    }
+
+    /// Writes an image and marks the page clean; does nothing to a clean one. Under the exclusive or upgradable latch.
+    fn write_image(&self, page: &Self::Page, content: &Self::Content) -> Result<()> {
+        let Some(before) = self.dirty(page) else { return Ok(()) };
+        let location = self.append(page, content, before)?;
+        let mut entry = self.entry(page);
+        // A checkpoint given up meanwhile has moved the page to the next epoch; its content is the same.
+        let now = self.dirty(page).unwrap_or(before);
+        let epoch = if planted::is_on("pool: do not look again whose an image is") { before } else { now };
+        self.locate(&mut entry, page, location, epoch);
+        self.set_dirty(&entry, page, None);
+        Ok(())
+    }
+
+    /// Writes the page if it is dirty. Waits for its latch.
+    fn write_out(&self, page: &Self::Page) -> Result<()> {
+        self.with_latch(page, |content| self.write_image(page, content))
+    }
+
+    /// Writes the page for a checkpoint, if it is still dirty in that epoch.
+    fn write_for(&self, page: &Self::Page, epoch: Epoch) -> Result<()> {
+        match self.dirty(page) == Some(epoch) {
+            true => self.write_out(page),
+            false => Ok(()),
+        }
+    }
+
+    /// The changes of a page in an epoch that is given up belong to the next one.
+    fn carry_over(&self, entry: &Self::Entry<'_>, page: &Self::Page, given_up: Epoch) {
+        if self.dirty(page) == Some(given_up) {
+            self.set_dirty(entry, page, Some(Epoch(given_up.0 + 1)));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! From frame to image: writing pages, and the one place where the location of a page changes.
+//!
+//! Invariants: W1 and W3 at the head of the room; `hand_over` has the order of the steps.
+
+use super::epoch_in_writing::EpochInWriting;
+use super::hand_over::HandOver;
+use crate::base::{planted, Epoch, PageId, Result};
+use crate::format::image::Primer;
+use crate::format::page::{is_built, PageView};
+use crate::format::{Location, MapEntry};
+use crate::pool::frames::{Frame, PageEntry};
+use crate::pool::images::codec;
+use crate::pool::Pool;
+use crate::segment::Stream;
+use parking_lot::MutexGuard;
+use std::sync::Arc;
+
+impl HandOver for Pool {
+    type Page = Arc<Frame>;
+    type Content = [u8];
+    type Entry<'a> = MutexGuard<'a, PageEntry>;
+    type Location = Location;
+
+    fn in_writing(&self) -> &EpochInWriting {
+        &self.in_writing
+    }
+
+    fn entry(&self, frame: &Arc<Frame>) -> MutexGuard<'_, PageEntry> {
+        self.table.entry(frame.pid)
+    }
+
+    fn with_latch<R>(&self, frame: &Arc<Frame>, f: impl FnOnce(&[u8]) -> R) -> R {
+        f(&frame.latch_to_write_out())
+    }
+
+    fn is_freed(&self, frame: &Arc<Frame>) -> bool {
+        frame.is_detached()
+    }
+
+    fn dirty(&self, frame: &Arc<Frame>) -> Option<Epoch> {
+        frame.dirty()
+    }
+
+    fn set_dirty(&self, _: &MutexGuard<'_, PageEntry>, frame: &Arc<Frame>, epoch: Option<Epoch>) {
+        if let Some(before) = frame.dirty() {
+            self.changes_of(before).unmark_dirty(frame.pid, frame.bytes_count);
+        }
+        frame.set_dirty(epoch);
+        if let Some(now) = epoch {
+            self.changes_of(now).mark_dirty(frame.pid, frame.bytes_count);
+        }
+    }
+
+    fn append(&self, frame: &Arc<Frame>, bytes: &[u8], epoch: Epoch) -> Result<Location> {
+        self.append_image(frame, bytes, epoch)
+    }
+
+    fn locate(
+        &self,
+        entry: &mut MutexGuard<'_, PageEntry>,
+        frame: &Arc<Frame>,
+        location: Location,
+        epoch: Epoch,
+    ) {
+        self.install(entry, frame.pid, location, epoch);
+    }
+
+    fn count_flush_before_modify(&self) {
+        self.counters.captures.one();
+    }
+}
+
+impl Pool {
+    /// As [`write_out`](HandOver::write_out); `false` when the latch is not free, or when the page has been allocated but
+    /// the mini-transaction that did so has not built it yet (W3).
+    pub(in crate::pool) fn try_write_out(&self, frame: &Arc<Frame>) -> Result<bool> {
+        let Some(bytes) = frame.try_latch_to_write_out() else { return Ok(false) };
+        if !is_built(&bytes) {
+            return Ok(false);
+        }
+        self.write_image(frame, &bytes)?;
+        Ok(true)
+    }
+
+    fn append_image(&self, frame: &Frame, bytes: &[u8], epoch: Epoch) -> Result<Location> {
+        let tree = self.trees.get(frame.tree);
+        let def = tree.def();
+        let is_planted = planted::is_on("pool: freeze what only the next epoch may");
+        let freeze_below = self.freeze_below(if is_planted { self.epoch() } else { epoch });
+        let dictionary = match Primer::serves(PageView::new(bytes).kind()) {
+            true => self.primer_for(frame.tree, &tree, epoch),
+            false => None,
+        };
+        self.scratch.with_buffer(|image| {
+            self.scratch.with_workspace(|workspace| {
+                let def = def.as_deref().map(|def| (def, dictionary.as_deref()));
+                let begin_ns = self.images.begin_ns();
+                codec::encode(def, bytes, frame.pid, epoch, freeze_below, workspace, image);
+                self.images.encoded(&tree, image.len(), begin_ns);
+            });
+            let stream = codec::stream_of(bytes);
+            let location = self.segments.append(stream, image)?;
+            self.count_write(stream, bytes.len(), image.len());
+            Ok(location)
+        })
+    }
+
+    fn count_write(&self, stream: Stream, page_bytes: usize, image_bytes: usize) {
+        let (writes, bytes) = match stream {
+            Stream::Blob => (&self.counters.blob_writes, &self.counters.blob_written_bytes),
+            _ => (&self.counters.writes, &self.counters.written_bytes),
+        };
+        writes.one();
+        bytes.add(image_bytes as u64);
+        self.counters.encoded_page_bytes.add(page_bytes as u64);
+    }
+
+    /// The only place where a page gets a new location (W1). `content` is the epoch that the image belongs
+    /// to; the image before becomes dead when that epoch commits.
+    pub(in crate::pool) fn install(
+        &self,
+        entry: &mut PageEntry,
+        pid: PageId,
+        location: Location,
+        content: Epoch,
+    ) {
+        if self.in_writing.writing() == Some(content) {
+            let newer = self.changes_of(Epoch(content.0 + 1)).moved(pid);
+            assert!(newer.is_none(), "C1: page {pid} was moved before its changes of an older epoch");
+        }
+        let tree = self.trees.get(entry.tree());
+        let class = entry.class();
+        match entry.set_location(location) {
+            Some(before) => {
+                tree.replace_image(before.stored_bytes, location.stored_bytes);
+                self.segments.release(&before, content);
+            }
+            None => tree.add_image(class, location.stored_bytes),
+        }
+        self.changes_of(content).set_moved(pid, Some(MapEntry { tree: entry.tree(), location }));
+    }
+}
