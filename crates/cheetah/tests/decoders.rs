@@ -105,7 +105,7 @@ fn decoders_survive_mutated_bytes_rows() {
         },
     );
     survive(
-        "RowShape::decode",
+        "RowFormatVersion::decode",
         &[encoded_format()],
         20_000,
         |_| {},
