@@ -4,7 +4,6 @@ Values of engines are compared repeat by repeat: engines took turns within a rep
 disturbed them all, and the ratio of two values of the same repeat says more than that of two medians.
 """
 
-import math
 import statistics
 from dataclasses import dataclass, field
 
@@ -68,13 +67,14 @@ class Found:
     def mean_ratios(self, engine: str, measure: str, base: str) -> list:
         """Of a measure that is a curve: the geometric mean of the ratios at all places that both have, repeat by repeat."""
         places = {at for at, _ in self.curve(engine, measure)} & {at for at, _ in self.curve(base, measure)}
-        logs = {}
+        ratios = {}
         for at in sorted(places):
             above, below = self._by_repeat(engine, measure, at), self._by_repeat(base, measure, at)
             for repeat in above:
                 if below.get(repeat) and above[repeat] > 0:
-                    logs.setdefault(repeat, []).append(math.log(above[repeat] / below[repeat]))
-        return [math.exp(sum(found) / len(found)) for _, found in sorted(logs.items()) if len(found) == len(places)]
+                    ratios.setdefault(repeat, []).append(above[repeat] / below[repeat])
+        return [statistics.geometric_mean(found) for _, found in sorted(ratios.items())
+                if len(found) == len(places)]
 
     def _by_repeat(self, engine: str, measure: str, at: float) -> dict:
         return dict(sorted(self._values.get((engine, measure, at), {}).items()))

@@ -2,8 +2,8 @@
 
 import made
 import pytest
-from cheetah_lab.inputs import sysbench
 from cheetah_lab.model import FAILS, HOLDS, OPEN
+from cheetah_tools import sysbench
 
 NAME = "response_time"
 

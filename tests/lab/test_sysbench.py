@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cheetah_lab import engines
-from cheetah_lab.inputs import sysbench
+from cheetah_tools import sysbench
 from cheetah_tools.say import Failure
 from cheetah_tools.server import PrivateServer
 

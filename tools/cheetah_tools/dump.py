@@ -24,6 +24,7 @@ TOKENS = re.compile(rb"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|`
 UNSUPPORTED_KEY = re.compile(rb"^\s*(FULLTEXT|SPATIAL)\s+(KEY|INDEX)\b", re.I)
 DATABASE_CHOICE = re.compile(rb"^\s*(USE |CREATE DATABASE |/\*!40000 DROP DATABASE |/\*M?!999999)", re.I)
 CHOSEN_DATABASE = re.compile(rb"^\s*USE\s+`?([^`;]+)", re.I)
+LOAD_SECONDS_MAX = 7200
 # Of information_schema.tables: what has rows of its own.
 WITH_ROWS = "table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 
@@ -145,6 +146,20 @@ def load(server, database: str, source, clause: str, label: str = "", total: int
         log = f"\nthe server ended; the end of its log:\n{server.log_tail(20)}" if server.died() else ""
         raise Failure(f"loading into {database} ({clause}) failed:\n{text[-1500:]}{log}")
     return bar.finish() if total else bar.done
+
+
+def feed(server, database: str, script, what: str) -> None:
+    """Run the statements of a file through the ordinary client. Failure with its message, behind
+    `what`."""
+    with open(script, "rb") as source:
+        client = server.client("--binary-mode", database, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            _, complaint = client.communicate(timeout=LOAD_SECONDS_MAX)
+        except BaseException:
+            client.kill()
+            raise
+    if client.returncode != 0:
+        raise Failure(f"{what}: {complaint.decode(errors='replace').strip()[-1500:]}")
 
 
 def base_tables(server, database: str) -> list:

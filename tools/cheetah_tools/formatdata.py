@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import dump, setup
+from . import dump, setup, sysbench
 from .engines import INNODB, equal_memory
 from .paths import SERVER, VAR, shared_data
 from .say import Failure, step
@@ -57,13 +57,7 @@ def prepare(name: str, sysbench_rows: int = SYSBENCH_ROWS) -> Path:
 
 def make_sysbench(server, name: str, rows: int) -> None:
     """sysbench's own table, with random texts, or with those that its old versions wrote."""
-    scripts = SERVER / "usr/share/sysbench"
-    words = [str(SERVER / "usr/bin/sysbench"), f"--mysql-socket={server.socket}", "--mysql-user=root", f"--mysql-db={name}",
-             "--tables=1", f"--table-size={rows}", "--rand-seed=1", str(scripts / "oltp_read_write.lua"), "prepare"]
-    done = subprocess.run(words, env={**setup.library_environment(), "LUA_PATH": f"{scripts}/?.lua"}, text=True,
-                          capture_output=True, check=False)
-    if done.returncode != 0:
-        raise Failure("sysbench prepare:\n" + done.stdout[-1500:] + done.stderr[-1500:])
+    sysbench.prepare(server, name, sysbench.Tables(rows))
     if name == "sysbench_old":
         server.sql(f"UPDATE sbtest1 SET {OLD_ROW}", name)
 

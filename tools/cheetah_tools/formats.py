@@ -17,7 +17,6 @@ import contextlib
 import json
 import re
 import statistics
-import subprocess
 import time
 
 from . import dump, formatdata
@@ -49,7 +48,6 @@ TARGETS = [
     ("load_data", CHEETAH.label, CHEETAH_PLAIN.label, 1.05, formatdata.SETS),
     ("multi_row", CHEETAH.label, CHEETAH_PLAIN.label, 1.05, formatdata.SETS),
 ]
-LOAD_SECONDS_MAX = 7200
 
 
 def run(choice) -> int:
@@ -157,34 +155,9 @@ def load(server, engine, folder, name: str, form: str) -> float:
     script = server.folder / "load.sql"
     formatdata.fit(folder, form, engine.clause(), script)
     started = time.monotonic()
-    feed(server, name, script, f"{name}, {form}, {engine.label}")
-    write_out(server, engine, name)
+    dump.feed(server, name, script, f"{name}, {form}, {engine.label}")
+    engine.write_out(server, name)
     return time.monotonic() - started
-
-
-def feed(server, database: str, script, what: str) -> None:
-    """Run the statements of a file through the ordinary client; Failure with its message. `what`: how the message begins."""
-    with open(script, "rb") as source:
-        client = server.client("--binary-mode", database, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        try:
-            _, complaint = client.communicate(timeout=LOAD_SECONDS_MAX)
-        except BaseException:
-            client.kill()
-            raise
-    if client.returncode != 0:
-        raise Failure(f"{what}: {complaint.decode(errors='replace').strip()[-1500:]}")
-
-
-def write_out(server, engine, name: str) -> None:
-    """Have all pages of the tables written. InnoDB's page cleaner can take seconds to notice that it shall; FOR EXPORT writes at once."""
-    if engine.name != "InnoDB":
-        engine.flush(server)
-        return
-    connection = server.connect(name)
-    with connection.cursor() as cursor:
-        cursor.execute("FLUSH TABLES " + ", ".join(map(dump.quoted, dump.base_tables(server, name))) + " FOR EXPORT")
-        cursor.execute("UNLOCK TABLES")
-    connection.close()
 
 
 def add_indexes(server, engine, folder, name: str):
@@ -193,7 +166,7 @@ def add_indexes(server, engine, folder, name: str):
     started = time.monotonic()
     for statement in statements:
         server.sql(statement, name)
-    write_out(server, engine, name)
+    engine.write_out(server, name)
     return time.monotonic() - started if statements else None
 
 

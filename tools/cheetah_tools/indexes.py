@@ -4,10 +4,8 @@ The table is that of sysbench (id, k, c CHAR(120), pad CHAR(60)) with one more t
 before the next one is added.
 """
 
-import os
 import statistics
 import time
-from pathlib import Path
 
 from .say import step, table
 from .server import PrivateServer, scratch
@@ -57,9 +55,9 @@ def measure(rows: int, repeats: int, rest_seconds: float = REST_SECONDS) -> dict
         for _ in range(repeats):
             for (change, engine), times in found.items():
                 add, drop = CHANGES[change]
-                began, processor = time.monotonic(), processor_seconds(server.process.pid)
+                began, processor = time.monotonic(), server.cpu_seconds()
                 server.sql(f"ALTER TABLE {engine} {add}, ALGORITHM=NOCOPY, LOCK=NONE", "d")
-                times.append((time.monotonic() - began, processor_seconds(server.process.pid) - processor))
+                times.append((time.monotonic() - began, server.cpu_seconds() - processor))
                 server.sql(f"ALTER TABLE {engine} {drop}", "d")
                 time.sleep(rest_seconds)
     finally:
@@ -75,9 +73,3 @@ def fill(server, engine: str, rows: int) -> None:
                f"name VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci) ENGINE={engine}", "d")
     server.sql(f"INSERT INTO {engine} SELECT seq, seq * 2654435761 % 1000003, REPEAT(MD5(seq), 3), MD5(seq * 7), CONCAT('näme', MD5(seq * 11)) "
                f"FROM seq_1_to_{rows}", "d")
-
-
-def processor_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,27 +1,27 @@
-"""`make bench ARGS="--sets oltp"`: sysbench's transactions on Cheetah beside InnoDB; durable commits, all data in memory.
+"""`make bench ARGS="--sets oltp"`: sysbench's transactions on Cheetah beside InnoDB.
 
-Two servers with the same settings hold the same tables, one in each engine; InnoDB's runs without the plugin, as its
-users have it. A *cell* is one workload with one number of connections. The engines take turns cell by cell, and
-whoever begins changes with the repeat. The server that is not measured is stopped by a signal meanwhile: what a cell
-leaves to the background is done, and counted, in later cells of its own engine, and takes nothing from the other's.
+Commits are durable, and all data is in memory. Each engine has a server with the same settings and
+the same tables; InnoDB's runs without the plugin, as its users have it. A *cell* is one workload
+with one number of connections. The engines take turns cell by cell, and whoever begins changes with
+the repeat. A signal stops the servers that are not measured. So what a cell leaves to the
+background is done, and counted, in later cells of its own engine.
 
-Ratios are Cheetah's value through InnoDB's of the same repeat. A cell's ratio is their geometric mean, with Student's
-90 % interval of its logarithm. With `--against OTHER.so`, another build of the plugin takes InnoDB's part.
+Ratios are Cheetah's value through InnoDB's of the same repeat. A cell's ratio is their geometric
+mean, with Student's 90 % interval of its logarithm. With `--against OTHER.so`, another build of the
+plugin takes InnoDB's part.
 """
 
 import contextlib
 import json
-import re
 import statistics
-import subprocess
-import threading
 import time
 from dataclasses import asdict, dataclass
+from statistics import geometric_mean
 
-from . import setup
+from . import sysbench
 from .engines import ALL, CHEETAH, INNODB, available, chosen, equal_memory
-from .paths import SERVER, VAR, show
-from .ratios import LEAST, geometric_mean, interval, paired, report_means, told
+from .paths import VAR, show
+from .ratios import LEAST, interval, paired, report_means, told
 from .say import Failure, note, step, table
 from .server import PrivateServer, scratch
 
@@ -32,8 +32,6 @@ POOL_BYTES = 1 << 30
 LOG_BYTES = 1 << 30
 WARM_SECONDS = 2
 STOP_SECONDS = 1          # for connecting, and for the last transactions to end
-HANGING_SECONDS = 120     # a cell that takes that much longer than it should is a finding
-SCRIPTS = SERVER / "usr/share/sysbench"
 
 
 @dataclass
@@ -48,7 +46,8 @@ class Cell:
 
 @dataclass
 class Measure:
-    """A line of the verdict. `floor`: larger is better; `mean` is what the geometric mean must reach, `cell` each cell."""
+    """A line of the verdict. `floor`: larger is better. The geometric mean must reach `mean`, and
+    each cell `cell`."""
 
     label: str
     field: str
@@ -57,27 +56,31 @@ class Measure:
     cell: float
 
 
-MEASURES = [Measure("transactions a second", "tps", True, 1.0, 0.95), Measure("p99", "p99_ms", False, 1.15, 1.15),
+MEASURES = [Measure("transactions a second", "tps", True, 1.0, 0.95),
+            Measure("p99", "p99_ms", False, 1.15, 1.15),
             Measure("server CPU per query", "cpu_us", False, 1.05, 1.05)]
 
 
 def run(choice) -> int:
     """The part of the bench; 1 when a cell could not be measured."""
-    workloads, connections = choice.workloads.split(","), [int(count) for count in choice.connections.split(",")]
+    workloads = choice.workloads.split(",")
+    connections = [int(count) for count in choice.connections.split(",")]
     unknown = sorted(set(workloads) - set(WORKLOADS))
     if unknown:
         raise Failure(f"no such workload: {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
     cells = [(workload, count) for workload in workloads for count in connections]
     engines = compared(choice)
-    seconds = choice.repeats * len(cells) * len(engines) * (WARM_SECONDS + choice.seconds + STOP_SECONDS)
-    step(f"sysbench: {len(cells)} cells of {WARM_SECONDS} + {choice.seconds} s, {len(engines)} engines, "
-         f"{choice.repeats} repeats: about {seconds / 60:.0f} minutes after loading {choice.rows:,} rows into each")
+    seconds = (choice.repeats * len(cells) * len(engines)
+               * (WARM_SECONDS + choice.seconds + STOP_SECONDS))
+    step(f"sysbench: {len(cells)} cells of {WARM_SECONDS} + {choice.seconds} s, "
+         f"{len(engines)} engines, {choice.repeats} repeats: about {seconds / 60:.0f} minutes "
+         f"after loading {choice.rows:,} rows into each")
     results, failures = figures(cells, choice)
     for other in engines[1:]:
         report(results, cells, engines[0], other, builds=other is choice.before)
     place = VAR / "bench-oltp.json"
-    raw = {f"{workload} {count}": {label: [asdict(cell) for cell in found] for label, found in results[workload, count].items()}
-           for workload, count in results}
+    raw = {f"{workload} {count}": {label: list(map(asdict, found)) for label, found in cell.items()}
+           for (workload, count), cell in results.items()}
     place.write_text(json.dumps(raw, indent=1) + "\n")
     print(f"raw figures: {show(place)}")
     for failure in failures:
@@ -94,17 +97,17 @@ def compared(choice) -> list:
 def figures(cells: list, choice) -> tuple:
     """Load both servers and measure: see `measure_all`."""
     with contextlib.ExitStack() as stack:
-        servers = {engine.label: stack.enter_context(loaded(engine, choice.rows)) for engine in compared(choice)}
+        servers = {engine.label: stack.enter_context(loaded(engine, choice.rows))
+                   for engine in compared(choice)}
         return measure_all(servers, cells, choice)
 
 
 @contextlib.contextmanager
 def loaded(engine, rows: int):
     """A server with sysbench's tables in one engine, all of it in memory."""
-    most = max(CONNECTIONS) + 50
-    options = {**equal_memory(POOL_BYTES), "innodb_log_file_size": LOG_BYTES, "loose_cheetah_log_size_max": LOG_BYTES,
-               "max_connections": most, "thread_cache_size": most, "back_log": most, "max_prepared_stmt_count": 1_000_000,
-               "table_open_cache": most * TABLES + 400, "innodb_lock_wait_timeout": 10, "loose_cheetah_lock_wait_timeout": 10}
+    options = {**equal_memory(POOL_BYTES), "innodb_log_file_size": LOG_BYTES,
+               "loose_cheetah_log_size_max": LOG_BYTES,
+               **sysbench.server_options(max(CONNECTIONS), TABLES)}
     server = PrivateServer(scratch(f"oltp-{engine.label.replace(' ', '-')}"),
                            {**options, **engine.server_options(POOL_BYTES)}, plugin=engine.plugin)
     try:
@@ -119,34 +122,21 @@ def loaded(engine, rows: int):
 
 def load(server, engine, rows: int) -> None:
     """Create and fill the tables, write everything out, and read every index once."""
-    started = time.monotonic()
-    server.sql("CREATE DATABASE sbtest")
-    words = [*sysbench_words(server, rows), f"--threads={TABLES}", f"--mysql-storage-engine={engine.name}", "--rand-seed=1",
-             str(SCRIPTS / "oltp_read_write.lua"), "prepare"]
-    done = subprocess.run(words, env=environment(), text=True, capture_output=True, check=False)
-    if done.returncode != 0:
-        raise Failure("sysbench prepare:\n" + done.stdout[-1500:] + done.stderr[-1500:])
+    started, tables = time.monotonic(), sysbench_tables(rows)
+    sysbench.prepare(server, sysbench.DATABASE, tables, "--rand-type=uniform",
+                     f"--threads={TABLES}", f"--mysql-storage-engine={engine.name}")
     engine.flush(server)
-    for number in range(1, TABLES + 1):
-        server.sql(f"ANALYZE TABLE sbtest{number}", "sbtest")
-        for index in ("PRIMARY", f"k_{number}"):
-            server.sql(f"SELECT COUNT(*), MAX(k + id) FROM sbtest{number} FORCE INDEX ({index}) WHERE k > 0", "sbtest")
+    sysbench.warm(server, tables)
     note(f"{engine.label}: loaded and written out in {time.monotonic() - started:.0f} s")
 
 
-def sysbench_words(server, rows: int) -> list:
-    """The command line's beginning: every script knows these options."""
-    return [str(SERVER / "usr/bin/sysbench"), f"--mysql-socket={server.socket}", "--mysql-user=root", f"--tables={TABLES}",
-            f"--table-size={max(rows // TABLES, 1)}", "--rand-type=uniform", "--percentile=99"]
-
-
-def environment() -> dict:
-    """For sysbench: the private libraries, and where its scripts find one another."""
-    return {**setup.library_environment(), "LUA_PATH": f"{SCRIPTS}/?.lua"}
+def sysbench_tables(rows: int) -> sysbench.Tables:
+    """The tables, with so many rows together."""
+    return sysbench.Tables(max(rows // TABLES, 1), TABLES)
 
 
 def measure_all(servers: dict, cells: list, choice) -> tuple:
-    """Every repeat of every cell: (workload, connections) -> label -> Cells, and what went wrong."""
+    """Every repeat of every cell: (workload, connections) -> label -> Cells; and what failed."""
     results = {cell: {label: [] for label in servers} for cell in cells}
     failures = []
     for repeat in range(choice.repeats):
@@ -160,12 +150,14 @@ def measure_all(servers: dict, cells: list, choice) -> tuple:
                 except Failure as failure:
                     if servers[label].died():
                         raise
-                    failures.append(f"{workload}, {count} connections, {label}, repeat {repeat + 1}: {failure}")
+                    failures.append(f"{workload}, {count} connections, {label}, "
+                                    f"repeat {repeat + 1}: {failure}")
             if len(once) == len(servers):
                 for label, cell in once.items():
                     results[workload, count][label].append(cell)
-            told = "; ".join(f"{label} {cell.tps:,.0f} tps, p99 {cell.p99_ms:,.2f} ms, {cell.cpu_us:.1f} us a query" for label, cell in once.items())
-            note(f"repeat {repeat + 1}, {workload}, {count} connections: {told}")
+            said = "; ".join(f"{label} {cell.tps:,.0f} tps, p99 {cell.p99_ms:,.2f} ms, "
+                             f"{cell.cpu_us:.1f} us a query" for label, cell in once.items())
+            note(f"repeat {repeat + 1}, {workload}, {count} connections: {said}")
     return results, failures
 
 
@@ -183,45 +175,23 @@ def alone(servers: dict, label: str):
 
 
 def measure(server, workload: str, connections: int, choice) -> Cell:
-    """One cell once. sysbench tells all figures when the warm-up is over and forgets them, and tells again at the end: at
-    these two moments the server's processor time is taken."""
-    total = WARM_SECONDS + choice.seconds
-    words = [*sysbench_words(server, choice.rows), f"--threads={connections}", f"--time={total}", f"--report-checkpoints={WARM_SECONDS}",
-             str(SCRIPTS / f"{workload}.lua"), "run"]
-    lines, moments = [], []
-    with subprocess.Popen(words, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        watch = threading.Timer(total + HANGING_SECONDS, process.kill)
-        watch.start()
-        try:
-            for line in process.stdout:
-                if line.startswith("SQL statistics:"):
-                    moments.append(server.cpu_seconds())
-                    lines = []
-                lines.append(line)
-        except BaseException:
-            process.kill()
-            raise
-        finally:
-            watch.cancel()
-    if process.returncode != 0 or len(moments) != 2:
-        raise Failure(f"sysbench ended with status {process.returncode}: " + "".join(lines)[-500:].strip())
-    return parse("".join(lines), moments[1] - moments[0])
+    """One cell once. The server's processor time counts from one of sysbench's reports to the next:
+    the first ends the warm-up, the second the run."""
+    moments = []
+    found = sysbench.run(server, workload, sysbench_tables(choice.rows), connections,
+                         choice.seconds, WARM_SECONDS, seed=0,
+                         on_report=lambda: moments.append(server.cpu_seconds()))
+    if len(moments) != 2:
+        raise Failure(f"sysbench reported {len(moments)} times, not twice")
+    return cell_of(found, moments[1] - moments[0])
 
 
-def parse(text: str, cpu_seconds: float) -> Cell:
-    """Read a report of sysbench. A time without any transaction counts as if the only one had just not ended."""
-    def number(pattern: str) -> float:
-        found = re.search(pattern, text)
-        if not found:
-            raise Failure(f"sysbench's report is not as expected: {text[-500:]}")
-        return float(found.group(1))
-
-    transactions = number(r"transactions: +(\d+) ")
-    if transactions == 0:
-        seconds = number(r"total time: +([\d.]+)s")
+def cell_of(found: sysbench.Result, cpu_seconds: float) -> Cell:
+    """The figures. A time without any transaction counts as if the only one had just not ended."""
+    if found.tps == 0:
+        seconds = found.total_seconds
         return Cell(1 / seconds, seconds * 1000, cpu_seconds * 1e6, 0)
-    return Cell(number(r"transactions: .*\(([\d.]+) per sec"), number(r"99th percentile: +([\d.]+)"),
-                cpu_seconds * 1e6 / number(r"queries: +(\d+) "), number(r"ignored errors: .*\(([\d.]+) per sec"))
+    return Cell(found.tps, found.p99_ms, cpu_seconds * 1e6 / found.queries, found.errors)
 
 
 def cell_ratio(found: dict, field: str, ours=CHEETAH, theirs=INNODB) -> tuple:
@@ -263,9 +233,10 @@ def report(results: dict, cells: list, ours, theirs, builds: bool) -> None:
               [verdict(measure, [cell_ratio(results[cell], measure.field, ours, theirs)
                                  for cell in cells]) for measure in MEASURES])
     groups = {workload: [cell for cell in cells if cell[0] == workload] for workload, _ in cells}
-    report_means(title, {name: {measure.label: [cell_ratios(results[cell], measure.field, ours, theirs)
-                                                for cell in group] for measure in MEASURES}
-                         for name, group in [*groups.items(), ("all cells", cells)]},
+    groups["all cells"] = cells
+    report_means(title, {name: {measure.label: [
+        cell_ratios(results[cell], measure.field, ours, theirs) for cell in group]
+        for measure in MEASURES} for name, group in groups.items()},
                  {measure.label for measure in MEASURES if measure.floor}, judged=builds)
 
 
@@ -274,6 +245,10 @@ def verdict(measure: Measure, ratios: list) -> list:
     mean = geometric_mean([ratio[0] for ratio in ratios])
     sign = ">=" if measure.floor else "<="
     met = mean >= measure.mean if measure.floor else mean <= measure.mean
-    missing = [r for r in ratios if r[1] is not None and (r[2] < measure.cell if measure.floor else r[1] > measure.cell)]
-    told = f"{len(missing)} of {len(ratios)}" if ratios[0][1] is not None else "one repeat: unknown"
-    return [measure.label, f"{mean:.3f}", f"{sign} {measure.mean:.2f}", "met" if met else "MISSED", told, f"{sign} {measure.cell:.2f}"]
+    missing = [(low, high) for _, low, high in ratios if low is not None
+               and (high < measure.cell if measure.floor else low > measure.cell)]
+    misses = f"{len(missing)} of {len(ratios)}"
+    if ratios[0][1] is None:
+        misses = "one repeat: unknown"
+    return [measure.label, f"{mean:.3f}", f"{sign} {measure.mean:.2f}", "met" if met else "MISSED",
+            misses, f"{sign} {measure.cell:.2f}"]

@@ -5,13 +5,14 @@ Means come with Student's 90 % interval of their logarithm.
 """
 
 import math
+import statistics
+from statistics import geometric_mean
 
 from .say import table
 
 SAME = 0.02    # two builds are alike when no geometric mean is worse by more than this
 LEAST = 1e-6   # stands for zero, which has no logarithm
-# Student's t for a two-sided interval of 90 %, by degrees of freedom.
-STUDENT = [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833]
+CERTAIN = 0.90   # of intervals
 
 
 def paired(ours: list, theirs: list) -> list:
@@ -19,20 +20,16 @@ def paired(ours: list, theirs: list) -> list:
     return [max(our, LEAST) / max(their, LEAST) for our, their in zip(ours, theirs)]
 
 
-def geometric_mean(values) -> float:
-    """The geometric mean of values above zero."""
-    return math.exp(math.fsum(map(math.log, values)) / len(values))
-
-
 def interval(values: list) -> tuple:
     """The geometric mean, and the ends of its 90 % interval (None of a single value)."""
     logs = [math.log(value) for value in values]
-    middle = sum(logs) / len(logs)
-    if len(logs) == 1:
-        return math.exp(middle), None, None
-    deviation = math.sqrt(sum((log - middle) ** 2 for log in logs) / (len(logs) - 1))
-    half = STUDENT[min(len(logs) - 1, len(STUDENT)) - 1] * deviation / math.sqrt(len(logs))
-    return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
+    middle = math.exp(statistics.mean(logs))   # exact: equal values have their own mean
+    if len(values) == 1:
+        return middle, None, None
+    from scipy import stats   # takes a second to be loaded; only the environment var/venv has it
+    error = statistics.stdev(logs) / math.sqrt(len(logs))
+    factor = math.exp(stats.t.ppf((1 + CERTAIN) / 2, len(logs) - 1) * error)
+    return middle, middle / factor, middle * factor
 
 
 def told(found: tuple, digits: int = 2) -> str:

@@ -9,12 +9,11 @@ Both engines get the same memory, and settings that put checkpoints off.
 """
 
 import json
-import os
 import threading
 import time
 from dataclasses import dataclass
 
-from .engines import CHEETAH, INNODB, available, equal_memory
+from .engines import CHEETAH, INNODB, available, equal_memory, forget_pages
 from .paths import VAR, show
 from .say import Failure, megabytes, note, step, table
 from .server import PrivateServer, scratch
@@ -92,7 +91,7 @@ def restart(engine, log_bytes: int) -> tuple:
         changes = fill_log(server, engine, log_bytes)
         left = log_to_replay(server, engine)
         server.kill()
-        drop_page_cache(server)
+        forget_pages(file for file in server.data.rglob("*") if file.is_file())
         began = time.monotonic()
         server.start()
         server.sql("SELECT c FROM t0 WHERE id = 1", "d")
@@ -173,7 +172,7 @@ def rollback(engine, rows: int) -> tuple:
         by_kill = answers(server, engine, began, last)
         changed_all(server, engine, rows)
         server.kill()
-        drop_page_cache(server)
+        forget_pages(file for file in server.data.rglob("*") if file.is_file())
         began = time.monotonic()
         server.start()
         ready = time.monotonic() - began
@@ -251,15 +250,6 @@ def check_rolled_back(server, rows: int) -> None:
     for number in (2, rows // 2, rows - 1):
         if server.value(f"SELECT k FROM big WHERE id = {number}", "d") != number * 7919 % 1000003:
             raise Failure(f"row {number} has not been rolled back")
-
-
-def drop_page_cache(server) -> None:
-    """Let the kernel forget all files of a server that is not running."""
-    for file in server.data.rglob("*"):
-        if file.is_file():
-            with open(file, "rb") as handle:
-                os.fsync(handle.fileno())
-                os.posix_fadvise(handle.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def report(lines: list) -> None:

@@ -13,7 +13,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cheetah_tools import dump, engines, formats
+from cheetah_tools import dump, engines
 from cheetah_tools.formatdata import write_dump
 from cheetah_tools.paths import VAR, show
 from cheetah_tools.say import Failure, note, step
@@ -205,7 +205,7 @@ def described(running, kind: str, label: str, place: Path, size: int) -> Input:
     """What a server has of it."""
     if not dump.base_tables(running, DATABASE):
         raise Failure(f"{label} has no tables: give another one")
-    formats.write_out(running, engines.INNODB, DATABASE)
+    engines.INNODB.write_out(running, DATABASE)
     tables = [{**table, "digest": dumps.digest(running, DATABASE, table["name"])} for table in dumps.describe(running, DATABASE) if table["name"] != mediawiki.MARKER]
     mark = hashlib.sha256(json.dumps([[table["name"], table["rows"], table["digest"]] for table in tables]).encode()).hexdigest()[:16]
     made = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

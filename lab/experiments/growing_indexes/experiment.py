@@ -9,7 +9,6 @@ from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
 from cheetah_lab.inputs import purchases
 from cheetah_lab.model import MORE, Experiment, Figure, Measure, Plot, Series, Table, Value
-from cheetah_tools import formats
 
 QUICK_SECONDS, FULL_SECONDS = 10, 20
 QUICK_POOL_BYTES, POOL_BYTES_MIN = 8 << 20, 8 << 20
@@ -191,5 +190,5 @@ def insert(trial, server, variant: Variant):
     fell = fall([rate for _, rate in places])
     if fell:
         yield Value(named("last by first", variant), fell)
-    formats.write_out(server, trial.engine, "shop")
+    trial.engine.write_out(server, "shop")
     yield Value(named("bytes", variant), trial.bytes_at_rest(server, "shop"))

@@ -2,11 +2,10 @@
 
 from cheetah_lab import counters, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
-from cheetah_lab.inputs import sysbench
 from cheetah_lab.model import LESS, MORE, OPEN, Cell, Experiment, Measure, Plot, Series, Table, Value, Verdict
 from cheetah_lab.results import median
 from cheetah_lab.trial import PAGE_CACHE_BYTES
-from cheetah_tools import points
+from cheetah_tools import points, sysbench
 
 QUICK_ROWS = 350_000
 LOAD_POOL_BYTES = 128 << 20

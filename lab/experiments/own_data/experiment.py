@@ -10,7 +10,7 @@ from cheetah_lab.model import LESS, OPEN, Cell, Experiment, Measure, Plot, Table
 from cheetah_lab.numbers import number
 from cheetah_lab.show import bars, cell
 from cheetah_lab.trial import Refused
-from cheetah_tools import dump, formats
+from cheetah_tools import dump
 from cheetah_tools.say import Failure
 
 MEMORY_BYTES = 256 << 20
@@ -62,7 +62,7 @@ class OwnData(Experiment):
                                   dumps.NOT_COMPARED)
             except dumps.Refusal as refusal:
                 raise Refused(f"refuses a row or a table of it: {refusal}; {WITHOUT_THEM}") from refusal
-            formats.write_out(server, trial.engine, own.DATABASE)
+            trial.engine.write_out(server, own.DATABASE)
             yield Value("load_s", time.monotonic() - started)
             yield Value("bytes", trial.bytes_at_rest(server, own.DATABASE))
             yield from table_sizes(server, self.sized())

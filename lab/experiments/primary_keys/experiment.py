@@ -9,7 +9,7 @@ from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
 from cheetah_lab.inputs import purchases
 from cheetah_lab.model import LESS, MORE, Experiment, Measure, Plot, Table, Value
-from cheetah_tools import formats, points
+from cheetah_tools import points
 
 QUICK_ROWS = 80_000
 QUICK_POOL_BYTES, POOL_BYTES_MIN = 8 << 20, 8 << 20
@@ -67,7 +67,7 @@ class PrimaryKeys(Experiment):
                 server.sql("CREATE DATABASE shop")
                 with trial.held(server, "shop", f"insertion, {kind.label}"):
                     yield from insert(trial, server, kind)
-                formats.write_out(server, trial.engine, "shop")
+                trial.engine.write_out(server, "shop")
                 yield Value(f"bytes {kind.name}", trial.bytes_at_rest(server, "shop"))
                 trial.step(f"looking up, {kind.label}")
                 seconds = max(0.1, min(1, trial.scale.factor) * (2 if trial.scale.full else 1))

@@ -2,9 +2,9 @@
 
 from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
-from cheetah_lab.inputs import sysbench
 from cheetah_lab.model import LESS, MORE, Experiment, Measure, Plot, Table, Value
 from cheetah_lab.results import median
+from cheetah_tools import sysbench
 
 QUICK_ROWS = 100_000
 QUICK_SECONDS, FULL_SECONDS = 8, 30

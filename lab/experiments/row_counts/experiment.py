@@ -6,8 +6,8 @@ from contextlib import closing
 
 from cheetah_lab import counters, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
-from cheetah_lab.inputs import sysbench
 from cheetah_lab.model import LESS, Experiment, Measure, Plot, Table, Value
+from cheetah_tools import sysbench
 from cheetah_tools.say import Failure
 
 POOL_BYTES = 128 << 20

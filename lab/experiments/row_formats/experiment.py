@@ -3,11 +3,10 @@
 import time
 
 from cheetah_lab import judge, show
-from cheetah_lab.inputs import sysbench
 from cheetah_lab.model import ABSENT, LESS, MORE, OPEN, Cell, Experiment, Figure, Measure, Plot, Table, Value, Verdict
 from cheetah_lab.numbers import number
 from cheetah_lab.trial import PAGE_CACHE_BYTES
-from cheetah_tools import formats
+from cheetah_tools import dump, sysbench
 
 ROWS, ONE_ROW_ROWS, FULL_BY = 240_000, 30_000, 4
 LOAD_BYTES = 256 << 20
@@ -242,8 +241,8 @@ def load(trial, server, tables) -> float:
     server.sql(definition, sysbench.DATABASE)
     trial.did(definition + ";")
     started = time.monotonic()
-    formats.feed(server, sysbench.DATABASE, script, trial.engine.label)
-    formats.write_out(server, trial.engine, sysbench.DATABASE)
+    dump.feed(server, sysbench.DATABASE, script, trial.engine.label)
+    trial.engine.write_out(server, sysbench.DATABASE)
     trial.did(f"mariadb sbtest < {script.name}   # {tables.rows:,} rows, {tables.batch:,} in each INSERT")
     return time.monotonic() - started
 

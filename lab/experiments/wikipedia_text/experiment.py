@@ -5,7 +5,7 @@ import time
 from cheetah_lab import judge, show
 from cheetah_lab.inputs import texts
 from cheetah_lab.model import LESS, Cell, Experiment, Figure, Measure, Plot, Table, Value
-from cheetah_tools import formats
+from cheetah_tools import dump
 from cheetah_tools.engines import INNODB
 
 TEXT_BYTES = 60_000_000
@@ -57,8 +57,8 @@ class WikipediaText(Experiment):
             with trial.server(MEMORY_BYTES, **options) as server:
                 trial.step("load the source")
                 server.sql(f"CREATE DATABASE {SOURCE}")
-                formats.feed(server, SOURCE, place, "the source")
-                formats.write_out(server, INNODB, SOURCE)
+                dump.feed(server, SOURCE, place, "the source")
+                INNODB.write_out(server, SOURCE)
                 if variant == SETTINGS:
                     yield Value("articles", server.value(f"SELECT COUNT(*) FROM {SOURCE}.text") if texts.from_wikipedia() else 0)
                     yield Value("source_table_bytes", INNODB.bytes_on_disk(server, SOURCE))
@@ -79,7 +79,7 @@ class WikipediaText(Experiment):
         started = time.monotonic()
         server.sql(insert, COPY)
         inserted = time.monotonic()
-        formats.write_out(server, trial.engine, COPY)
+        trial.engine.write_out(server, COPY)
         yield Value(f"{variant}_insert_s", inserted - started)
         yield Value(f"{variant}_s", time.monotonic() - started)
         options = " ".join(f"--{name}={value}" for name, value in VARIANTS[variant].items())

@@ -1,0 +1,244 @@
+"""sysbench's own tables and workloads: sysbench 1.0 of the private server's packages.
+
+`rows_file` writes rows once, by sysbench's random numbers with a fixed seed, under
+`var/lab/inputs`. Two styles: random digits, as sysbench 1.0 writes them, and the texts of
+sysbench 0.4, which are the same in every row (only `k` differs). `prepare` lets sysbench fill the
+tables itself.
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import dump, setup
+from .paths import SERVER, VAR
+from .say import Failure
+
+DATABASE = "sbtest"
+ROWS_OF_INSERT = 1000
+FOLDER = VAR / "lab/inputs"
+PROGRAM = SERVER / "usr/bin/sysbench"
+SCRIPTS = SERVER / "usr/share/sysbench"
+ROWS_SCRIPT = Path(__file__).with_name("sysbench_rows.lua")
+HANGING_SECONDS = 120      # a run that takes that much longer than it should is a finding
+COLUMNS = ("id INT NOT NULL AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, "
+           "c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id)")
+SECOND = re.compile(r"^\[ (\d+)s \] thds: \d+ tps: ([\d.]+) .*? lat \(ms,\d+%\): ([\d.]+) ")
+QUEUE = re.compile(r"^\[ (\d+)s \] queue length: (\d+), concurrency: (\d+)")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """`rows`: of each table. `old`: the texts of sysbench 0.4. `batch`: rows in each INSERT."""
+
+    rows: int
+    tables: int = 1
+    old: bool = False
+    batch: int = ROWS_OF_INSERT
+
+
+@dataclass(frozen=True)
+class Second:
+    """What sysbench says once a second. `p99_ms`: to the end of a transaction, from when it was due
+    (with a rate) or begun."""
+
+    second: int
+    tps: float
+    p99_ms: float
+    queue: int = 0     # transactions that were due and had not begun
+
+
+@dataclass(frozen=True)
+class Result:
+    """A whole run, after it was warm. `tps`: transactions a second, without those that failed.
+    `errors`: deadlocks and lock waits that ran out, each second."""
+
+    tps: float
+    p99_ms: float
+    max_ms: float
+    seconds: list = field(default_factory=list)
+    queries: int = 0
+    errors: float = 0.0
+    total_seconds: float = 0.0
+
+
+def rows_file(tables: Tables) -> Path:
+    """The INSERT statements of all tables, which must exist. Written when absent, and again when
+    what writes them has changed."""
+    options = ["--rand-seed=1", "--rand-type=uniform", f"--tables={tables.tables}",
+               f"--table-size={tables.rows}", f"--batch={tables.batch}",
+               f"--old={'on' if tables.old else 'off'}"]
+    style = "old" if tables.old else "digits"
+    stem = f"sysbench-{style}-{tables.tables}x{tables.rows}-{tables.batch}-"
+    place = FOLDER / f"{stem}{made_of(options)}.sql"
+    if place.exists():
+        return place
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    remove_others(stem)
+    fresh = place.with_suffix(f".new.{os.getpid()}")
+    try:
+        call([str(ROWS_SCRIPT), f"--target={fresh}", *options, "rows"])
+        fresh.rename(place)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return place
+
+
+def environment() -> dict:
+    """The private libraries, and where sysbench's scripts find one another."""
+    return {**setup.library_environment(), "LUA_PATH": f"{SCRIPTS}/?.lua"}
+
+
+def call(words: list) -> None:
+    """Run sysbench to its end; Failure with what it said when it fails."""
+    done = subprocess.run([str(PROGRAM), *words], env=environment(), text=True,
+                          capture_output=True, check=False)
+    if done.returncode != 0:
+        raise Failure(f"sysbench {words[-1]}:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
+
+
+def prepare(server, database: str, tables: Tables, *options) -> None:
+    """Let sysbench create and fill its tables."""
+    server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
+    call([f"--mysql-socket={server.socket}", "--mysql-user=root", f"--mysql-db={database}",
+          f"--tables={tables.tables}", f"--table-size={tables.rows}", "--rand-seed=1", *options,
+          str(SCRIPTS / "oltp_read_write.lua"), "prepare"])
+
+
+def made_of(options: list) -> str:
+    """A short hash of all that determines the rows: the program, the scripts, the options."""
+    found = hashlib.sha256(repr(options).encode())
+    for file in (PROGRAM, SCRIPTS / "oltp_common.lua", ROWS_SCRIPT):
+        found.update(file.read_bytes())
+    return found.hexdigest()[:12]
+
+
+def remove_others(stem: str) -> None:
+    """Remove other rows of the same tables, and what killed processes have left."""
+    for file in FOLDER.glob(f"{stem}*"):
+        pid = file.suffix.removeprefix(".")
+        if not (pid.isdigit() and Path(f"/proc/{pid}").exists()):
+            file.unlink(missing_ok=True)
+
+
+def create_table(number: int, clause: str, key: bool = True) -> str:
+    """The statement for one table; `clause` is what stands behind the closing parenthesis."""
+    index = f", KEY k_{number} (k)" if key else ""
+    return f"CREATE TABLE sbtest{number} ({COLUMNS}{index}) {clause}"
+
+
+def load(server, engine, tables: Tables, key_last: bool = False, key: bool = True) -> float:
+    """Create the tables in database `sbtest` and fill them through the ordinary client; the seconds
+    until all is flushed. `key_last`: the key on `k` is added when the rows are there. Without `key`
+    there is none."""
+    source_file = rows_file(tables)
+    server.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
+    for number in range(1, tables.tables + 1):
+        server.sql(create_table(number, engine.clause(), key and not key_last), DATABASE)
+    started = time.monotonic()
+    dump.feed(server, DATABASE, source_file, f"sysbench's rows into {engine.label}")
+    if key and key_last:
+        for number in range(1, tables.tables + 1):
+            server.sql(f"ALTER TABLE sbtest{number} ADD KEY k_{number} (k)", DATABASE)
+    engine.write_out(server, DATABASE)
+    return time.monotonic() - started
+
+
+def warm(server, tables: Tables) -> None:
+    """Gather statistics, and read every index once."""
+    for number in range(1, tables.tables + 1):
+        server.sql(f"ANALYZE TABLE sbtest{number}", DATABASE)
+        for index in ("PRIMARY", f"k_{number}"):
+            server.sql(f"SELECT COUNT(*), MAX(k + id) FROM sbtest{number} FORCE INDEX ({index}) "
+                       "WHERE k > 0", DATABASE)
+
+
+def server_options(connections: int, tables: int = 1) -> dict:
+    """What a server needs for that many connections; locks are waited for at most ten seconds."""
+    most = connections + 50
+    return {"max_connections": most, "thread_cache_size": most, "back_log": most,
+            "max_prepared_stmt_count": 1_000_000, "table_open_cache": most * tables + 400,
+            "innodb_lock_wait_timeout": 10, "loose_cheetah_lock_wait_timeout": 10,
+            "loose_rocksdb_lock_wait_timeout": 10}
+
+
+def words(workload: str, tables: Tables, connections: int, seconds: int, warm_seconds: int = 0,
+          rate: int = 0, each_second: bool = False, seed: int = 1) -> list:
+    """The options of a run, without those that say where the server is; for `trial.did`, put
+    `sysbench` before them. `seed`: 0 for other random numbers in each run."""
+    found = [workload, f"--tables={tables.tables}", f"--table-size={tables.rows}",
+             "--rand-type=uniform",
+             f"--rand-seed={seed}", "--percentile=99",
+             f"--threads={connections}", f"--time={warm_seconds + seconds}"]
+    found += [f"--rate={rate}"] if rate else []
+    found += ["--report-interval=1"] if each_second else []
+    found += [f"--report-checkpoints={warm_seconds}"] if warm_seconds else []
+    return [*found, "run"]
+
+
+def run(server, workload: str, tables: Tables, connections: int, seconds: int,
+        warm_seconds: int = 0, rate: int = 0, each_second: bool = False, seed: int = 1,
+        on_report=lambda: None) -> Result:
+    """A workload (`oltp_read_write`, `oltp_point_select`, ..) with so many connections; blocks for
+    its time. What happens in the first `warm_seconds` is not counted. `rate`: transactions that are
+    due each second, together; 0: as many as can be. `on_report` is called when sysbench reports:
+    when it is warm, and at the end. Failure when sysbench fails or hangs."""
+    script, *options = words(workload, tables, connections, seconds, warm_seconds, rate,
+                             each_second, seed)
+    lines = []
+    command = [str(PROGRAM), str(SCRIPTS / f"{script}.lua"), f"--mysql-socket={server.socket}",
+               "--mysql-user=root", f"--mysql-db={DATABASE}", *options]
+    with subprocess.Popen(command, env=environment(), text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as process:
+        watch = threading.Timer(warm_seconds + seconds + HANGING_SECONDS, process.kill)
+        watch.start()
+        try:
+            for line in process.stdout:
+                if line.startswith("SQL statistics:"):
+                    on_report()
+                lines.append(line)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            watch.cancel()
+    text = "".join(lines)
+    if "event queue is full" in text:
+        raise Failure(f"sysbench {workload}: {rate} transactions a second are far more than this "
+                      "server does")
+    if process.returncode != 0:
+        raise Failure(f"sysbench {workload} ended with status {process.returncode}: "
+                      f"{text[-1500:].strip()}")
+    return parse(text, warm_seconds)
+
+
+def parse(text: str, warm_seconds: int = 0) -> Result:
+    """Read what sysbench printed: its last report, and the lines of the seconds since the warm-up,
+    which an earlier report ends."""
+    last = text.rpartition("SQL statistics:")[2]
+
+    def number(pattern: str) -> float:
+        found = re.search(pattern, last)
+        if not found:
+            raise Failure(f"sysbench's report is not as expected: {last[-500:]}")
+        return float(found.group(1))
+
+    return Result(number(r"transactions: .*\(([\d.]+) per sec"),
+                  number(r"99th percentile: +([\d.]+)"), number(r"max: +([\d.]+)"),
+                  [second for second in seconds_of(text) if second.second > warm_seconds],
+                  int(number(r"queries: +(\d+) ")), number(r"ignored errors: .*\(([\d.]+) per sec"),
+                  number(r"total time: +([\d.]+)s"))
+
+
+def seconds_of(text: str) -> list:
+    """The lines that sysbench prints each second, as Seconds."""
+    queues = {int(found.group(1)): int(found.group(2))
+              for found in map(QUEUE.match, text.splitlines()) if found}
+    found = [match for match in map(SECOND.match, text.splitlines()) if match]
+    return [Second(int(m.group(1)), float(m.group(2)), float(m.group(3)),
+                   queues.get(int(m.group(1)), 0)) for m in found]
