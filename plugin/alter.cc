@@ -1,10 +1,12 @@
-// SPDX-License-Identifier: GPL-2.0-only
-// ALTER TABLE in place: what of a new definition the engine's rows and indexes fit as they are, and which indexes it builds for it.
+// SPDX-License-Identifier: GPL-2.0-only ALTER TABLE in place: what of a new definition the engine's
+// rows and indexes fit as they are, and which indexes it builds for it.
 //
-// The server asks `check_if_supported_inplace_alter` first. What is answered there decides about ALGORITHM= and LOCK=. Then come
-// `prepare_inplace_alter_table`, `inplace_alter_table` and, with nobody else at the table, `commit_inplace_alter_table`: in that one the engine
-// takes the new definition, of all partitions at once, together with the number that the .frm file has. By that number the
-// server's ddl log finds out after a crash which .frm file belongs to the table (docs/mariadb.md, "DDL and crashes").
+// The server asks `check_if_supported_inplace_alter` first. What is answered there decides about
+// ALGORITHM= and LOCK=. Then come `prepare_inplace_alter_table`, `inplace_alter_table` and, with
+// nobody else at the table, `commit_inplace_alter_table`: in that one the engine takes the new
+// definition, of all partitions at once, together with the number that the .frm file has. By that
+// number the server's ddl log finds out after a crash which .frm file belongs to the table
+// (docs/mariadb.md, "DDL and crashes").
 #include "alter.h"
 
 #include "columns.h"
@@ -47,7 +49,8 @@ class Alteration {
     return change_->handler_flags & (ALTER_ADD_STORED_BASE_COLUMN | ALTER_DROP_STORED_COLUMN | ALTER_STORED_COLUMN_ORDER);
   }
 
-  // Whether the engine is to know the columns by name from now on: once they have changed, for good.
+  // Whether the engine is to know the columns by name from now on: once they have changed, for
+  // good.
   bool has_names() const {
     return changes_columns() || handler_->codec_.has_names(cheetah_table_extra(handler_->engine_table_.get()));
   }
@@ -55,7 +58,8 @@ class Alteration {
   // What the engine makes of the rows that there are; null if columns stay as they are.
   const CheetahNewRows *new_rows() const { return changes_columns() ? &new_rows_.for_engine : nullptr; }
 
-  // Whether rows and clustered index are just what the table has, or the engine can take them for it.
+  // Whether rows and clustered index are just what the table has, or the engine can take them for
+  // it.
   bool fits() const {
     const TableCodec &old = handler_->codec_;
     if (!keeps_primary_key()) return false;
@@ -99,7 +103,8 @@ class Alteration {
   std::string index_name(unsigned index) const { return key(index) == nullptr ? "(hidden)" : key(index)->name.str; }
 
  private:
-  // Whether keys that the table has get other sizes of blocks: those count where the table has none.
+  // Whether keys that the table has get other sizes of blocks: those count where the table has
+  // none.
   bool changes_sizes_of_keys() const {
     for (unsigned i = 0; i < from_.size(); i++) {
       if (key(i) == nullptr || from_[i] == no_index) continue;
@@ -108,7 +113,8 @@ class Alteration {
     return false;
   }
 
-  // Virtual columns are the server's to compute, also those behind UNIQUE .. USING HASH; so is whether periods overlap. IGNORE drops rows.
+  // Virtual columns are the server's to compute, also those behind UNIQUE .. USING HASH; so is
+  // whether periods overlap. IGNORE drops rows.
   bool can_build(unsigned index) const {
     const KEY *added = key(index);
     if (added->algorithm == HA_KEY_ALG_LONG_HASH || added->without_overlaps) return false;
@@ -135,7 +141,8 @@ class Alteration {
     was_.resize(altered_->s->fields);
     for (uint i = 0; i < was_.size(); i++) was_[i] = i;
     if (!changes_columns()) return;
-    // Generated columns are computed from others, and hash columns of long keys are the server's: none of these are to be moved.
+    // Generated columns are computed from others, and hash columns of long keys are the server's:
+    // none of these are to be moved.
     if (altered_->vfield != nullptr || handler_->table->vfield != nullptr ||
         altered_->s->fields != change_->alter_info->create_list.elements) {
       new_rows_.why_unknown = "the table has generated columns or keys USING HASH";
@@ -156,7 +163,8 @@ class Alteration {
                                           moves.vars.data(), new_rows_.defaults.bytes()};
   }
 
-  // Finds what each column was, and puts what new ones have into the record; false if one has nothing that is the same for all rows.
+  // Finds what each column was, and puts what new ones have into the record; false if one has
+  // nothing that is the same for all rows.
   bool find_defaults() {
     memcpy(altered_->record[0], altered_->s->default_values, altered_->s->reclength);
     uint no = 0;
@@ -169,8 +177,8 @@ class Alteration {
     return all_have;
   }
 
-  // Puts what a column that comes has in the rows that there are into the record; false if that is not the same for all rows,
-  // or needs a look at each.
+  // Puts what a column that comes has in the rows that there are into the record; false if that is
+  // not the same for all rows, or needs a look at each.
   bool set_default(Field *field) const {
     if (field->unireg_check == Field::NEXT_NUMBER || field->check_constraint != nullptr) return false;
     constexpr uint same_in_a_statement = VCOL_SESSION_FUNC | VCOL_TIME_FUNC;
@@ -183,8 +191,8 @@ class Alteration {
     return outcome == 0 || outcome == was_shortened_to_a_date_or_time;
   }
 
-  // The server drops and adds every key without a KEY_BLOCK_SIZE of its own when that of the table changes, which says nothing of the key. Returns
-  // which old one it is, if one.
+  // The server drops and adds every key without a KEY_BLOCK_SIZE of its own when that of the table
+  // changes, which says nothing of the key. Returns which old one it is, if one.
   unsigned same_but_block_size(const KEY &added) const {
     // By its definition a hash of one column is like that of another.
     if (added.algorithm == HA_KEY_ALG_LONG_HASH) return no_index;
@@ -251,7 +259,8 @@ struct FreeBuild {
   void operator()(CheetahBuild *build) const { cheetah_free_build(build); }
 };
 
-// Computes the entries of rows in the new indexes. Rows come with their large values in them when an entry needs those.
+// Computes the entries of rows in the new indexes. Rows come with their large values in them when
+// an entry needs those.
 class EntryBuilder final : private LargeValues {
  public:
   explicit EntryBuilder(const Alteration &alteration) : alteration_(alteration) {
@@ -370,7 +379,8 @@ class AlterContext final : public inplace_alter_handler_ctx {
                              format_.compression_level, format_.compression, keeps_format_};
   }
 
-  // Tells the client of the failure. The key that comes twice is that of the row that the engine has refused.
+  // Tells the client of the failure. The key that comes twice is that of the row that the engine
+  // has refused.
   void report(handler *file, int32_t code) {
     if (code != CHEETAH_DUPLICATE_KEY) return file->print_error(handler_error(code, thd_), MYF(0));
     CheetahBytes existing, key, row;
@@ -426,7 +436,8 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   if (alteration.changes_format()) {
-    // Whoever does not ask for it in so many words wants the rows that there are to have the new format.
+    // Whoever does not ask for it in so many words wants the rows that there are to have the new
+    // format.
     auto algorithm = change->alter_info->algorithm(ha_thd());
     bool later_images_only = algorithm == Alter_info::ALTER_TABLE_ALGORITHM_NOCOPY || algorithm == Alter_info::ALTER_TABLE_ALGORITHM_INSTANT;
     if (!later_images_only) {

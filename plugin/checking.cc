@@ -38,7 +38,8 @@ static void report_finding(void *context, CheetahBytes text) {
 
 // Names tables of the same database that the engine has and the server does not know.
 static void report_orphans(THD *thd, const TABLE *table, const std::string &database) {
-  // Temporary tables of any session have none; the server's start drops what a crash leaves of them.
+  // Temporary tables of any session have none; the server's start drops what a crash leaves of
+  // them.
   if (database == "#tmp/") return;
   for (const std::string &name : table_names(database)) {
     if (has_definition(name)) continue;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The C ABI of the Cheetah engine (crates/cheetah-ffi). A test of that crate compares every declaration here with the
-   Rust one.
+/* The C ABI of the Cheetah engine (crates/cheetah-ffi). A test of that crate compares every
+   declaration here with the Rust one.
 
-   Every function that returns int32_t returns a CheetahCode; the message of the last failure of the calling thread is
-   in cheetah_last_error. A panic never crosses: it becomes CHEETAH_PANIC. Bytes that a function returns stay valid until
-   the next call with the same handle. */
+   Every function that returns int32_t returns a CheetahCode; the message of the last failure of the
+   calling thread is in cheetah_last_error. A panic never crosses: it becomes CHEETAH_PANIC. Bytes
+   that a function returns stay valid until the next call with the same handle. */
 #ifndef CHEETAH_H
 #define CHEETAH_H
 
@@ -144,21 +144,24 @@ typedef struct CheetahFormat {
   uint8_t compression;
   uint8_t refused;
 } CheetahFormat;
-/* An index of a new definition: its position so far, or its number among those that were built, from 1. */
+/* An index of a new definition: its position so far, or its number among those that were built,
+   from 1. */
 typedef struct CheetahAlteredIndex {
   CheetahBytes name;
   uint32_t from;
   uint32_t built; /* 0: the table has it already */
 } CheetahAlteredIndex;
 
-/* Neighbouring bits of the NULL bytes, and where they get; bit 0 is the lowest one of the first byte. */
+/* Neighbouring bits of the NULL bytes, and where they get; bit 0 is the lowest one of the first
+   byte. */
 typedef struct CheetahBitRun {
   uint32_t from;
   uint32_t to;
   uint32_t count;
 } CheetahBitRun;
 
-/* Columns of a new definition: how rows are stored from now on, and what becomes of those that there are when they are read. */
+/* Columns of a new definition: how rows are stored from now on, and what becomes of those that
+   there are when they are read. */
 typedef struct CheetahNewRows {
   CheetahRowFormatVersion row_format;
   const CheetahBitRun *bits; /* those that are kept */
@@ -379,7 +382,8 @@ typedef uint8_t (*CheetahInterrupted)(void *context);
 typedef void (*CheetahLockWaits)(uint8_t begins);
 /* Is told that the transaction of one session waits for that of another one. */
 typedef void (*CheetahWaitReport)(void *waiter, void *blocker);
-/* Of two sessions the one whose transaction must commit after the other one's; nullptr if there is no such order. */
+/* Of two sessions the one whose transaction must commit after the other one's; nullptr if there is
+   no such order. */
 typedef void *(*CheetahLaterSession)(void *first, void *second);
 typedef void (*CheetahProgress)(void *context, uint64_t done, uint64_t total);
 typedef void (*CheetahTextSink)(void *context, CheetahBytes text);
@@ -395,10 +399,11 @@ typedef void (*CheetahImageWorkSink)(void *context, const CheetahImageWork *work
 /* Tells the sink for people what the connection of that number does. */
 typedef void (*CheetahDescribe)(void *context, uint64_t connection, CheetahTextSink sink, void *sink_context);
 typedef int32_t (*CheetahExpectedEntries)(void *context, CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink);
-/* Computes the entries of a row in the indexes that are built; CHEETAH_CORRUPTION when the row does not fit. */
+/* Computes the entries of a row in the indexes that are built; CHEETAH_CORRUPTION when the row does
+   not fit. */
 typedef int32_t (*CheetahEntriesOf)(void *context, CheetahBytes key, CheetahBytes row, CheetahBuiltEntries *entries);
-/* Where the parts of a stored key end, counted from the start of `key`; those of the clustered key behind it too. At
-   most `room` numbers; returns how many. */
+/* Where the parts of a stored key end, counted from the start of `key`; those of the clustered key
+   behind it too. At most `room` numbers; returns how many. */
 typedef uint32_t (*CheetahKeyEnds)(void *context, uint32_t index_no, CheetahBytes key, CheetahBytes clustered,
                                    uint32_t *ends, uint32_t room);
 
@@ -414,17 +419,20 @@ void cheetah_set_flush_log_at_commit(CheetahDb *db, uint8_t mode);
 void cheetah_set_io_capacity(CheetahDb *db, uint32_t operations_per_second);
 int32_t cheetah_status(CheetahDb *db, CheetahCounterSink sink, void *context);
 int32_t cheetah_status_text(CheetahDb *db, CheetahTextSink sink, void *context);
-/* The sink hears, from any thread until the database is closed, of what goes wrong where no call could be told. */
+/* The sink hears, from any thread until the database is closed, of what goes wrong where no call
+   could be told. */
 void cheetah_announce_background_errors(CheetahDb *db, CheetahTextSink sink, void *context);
 int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
 
 /* Tables. */
-/* Tells the sink what is wrong with the words; strict: what cannot be meant is refused, not just ignored. */
+/* Tells the sink what is wrong with the words; strict: what cannot be meant is refused, not just
+   ignored. */
 int32_t cheetah_choose_format(const CheetahFormatWords *words, uint8_t strict, CheetahTextSink sink, void *context,
                               CheetahFormat *format);
 uint8_t cheetah_shown_row_format(uint8_t row_format, uint64_t key_block_size);
 int32_t cheetah_create_table(CheetahDb *db, const CheetahTableSpec *spec);
-/* Longest stored row that never has a value out of line, in tables whose clustered keys have at most so many bytes. */
+/* Longest stored row that never has a value out of line, in tables whose clustered keys have at
+   most so many bytes. */
 uint64_t cheetah_inline_row_bytes(uint32_t max_key_bytes);
 int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name);
 /* New definitions of tables: all of them or none. Handles from before are of no more use. */
@@ -437,11 +445,13 @@ uint8_t cheetah_can_change_rows(const CheetahTable *table, const CheetahNewRows 
 /* Whether the last of them has that mark. */
 uint8_t cheetah_has_mark(CheetahDb *db, CheetahBytes name, CheetahBytes mark);
 int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);
-/* Its rows are copies of another table's, whose name it is about to take: older snapshots must not look at it. */
+/* Its rows are copies of another table's, whose name it is about to take: older snapshots must not
+   look at it. */
 int32_t cheetah_note_rebuilt(CheetahDb *db, CheetahBytes name);
 int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name);
 int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **table);
-/* Whether it has been dropped or emptied since, or a load has taken its place: then it is to be opened again. */
+/* Whether it has been dropped or emptied since, or a load has taken its place: then it is to be
+   opened again. */
 uint8_t cheetah_is_dropped(const CheetahTable *table);
 void cheetah_close_table(CheetahTable *table);
 CheetahBytes cheetah_table_extra(const CheetahTable *table);
@@ -450,12 +460,12 @@ uint8_t cheetah_has_room_for_keys(const CheetahTable *table, uint32_t max_key_by
 uint32_t cheetah_max_key_bytes(const CheetahTable *table, uint32_t index_no);
 uint64_t cheetah_row_count(const CheetahTable *table);
 uint64_t cheetah_auto_increment(const CheetahTable *table);
-/* Moves the counter past `used`, to the next number that increment and offset allow. It may go beyond the column's largest
-   number: that is how the server learns that all are used up. */
+/* Moves the counter past `used`, to the next number that increment and offset allow. It may go
+   beyond the column's largest number: that is how the server learns that all are used up. */
 void cheetah_advance_auto_increment(const CheetahTable *table, uint64_t used, uint64_t increment, uint64_t offset);
-/* Takes numbers from the counter, of those that increment and offset allow; `count` is 0 when there are none up to
-   `largest`. Waits for statements that take numbers one after the other; `bulk` makes the transaction one of these until
-   the statement ends. */
+/* Takes numbers from the counter, of those that increment and offset allow; `count` is 0 when there
+   are none up to `largest`. Waits for statements that take numbers one after the other; `bulk`
+   makes the transaction one of these until the statement ends. */
 int32_t cheetah_reserve_auto_increment(CheetahTxn *txn, const CheetahTable *table, uint8_t bulk,
                                        CheetahNumbers *numbers);
 int32_t cheetah_set_auto_increment(CheetahDb *db, const CheetahTable *table, uint64_t next);
@@ -475,13 +485,16 @@ uint64_t cheetah_rows_per_value(const CheetahTable *table, uint32_t index_no, ui
 CheetahTxn *cheetah_begin(CheetahDb *db, CheetahInterrupted interrupted, void *context);
 void cheetah_free_txn(CheetahTxn *txn);
 void cheetah_note_lock_waits(CheetahTxn *txn, CheetahLockWaits waits);
-/* A session is named until the transaction is freed or prepared by name; the report must not wait, nor use the engine. */
+/* A session is named until the transaction is freed or prepared by name; the report must not wait,
+   nor use the engine. */
 void cheetah_report_waits(CheetahTxn *txn, void *session, CheetahWaitReport report);
-/* Of sessions that are named, the earlier one is no victim of a deadlock with the later one. Asked from any thread. */
+/* Of sessions that are named, the earlier one is no victim of a deadlock with the later one. Asked
+   from any thread. */
 void cheetah_choose_victims(CheetahDb *db, CheetahLaterSession later);
 /* Before the transaction's first read or write. */
 int32_t cheetah_set_isolation(CheetahTxn *txn, uint8_t level);
-/* Whether rows that have changed since the snapshot are refused to those who lock or change them. */
+/* Whether rows that have changed since the snapshot are refused to those who lock or change them.
+   */
 void cheetah_set_snapshot_isolation(CheetahTxn *txn, uint8_t is_on);
 void cheetah_set_lock_wait(CheetahTxn *txn, uint64_t timeout_ns);
 int32_t cheetah_take_snapshot(CheetahTxn *txn);
@@ -513,9 +526,9 @@ int32_t cheetah_list_image_work(CheetahDb *db, uint8_t restart, CheetahImageWork
 int32_t cheetah_list_index_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);
 int32_t cheetah_pool_stats(CheetahDb *db, CheetahPoolStats *stats);
 
-/* Two-phase commit. After cheetah_prepare a transaction takes cheetah_commit_ordered (from any thread; cheetah_commit must
-   follow), cheetah_commit, cheetah_rollback, and cheetah_free_txn, which leaves it waiting for one of the two that find it
-   by its XID. */
+/* Two-phase commit. After cheetah_prepare a transaction takes cheetah_commit_ordered (from any
+   thread; cheetah_commit must follow), cheetah_commit, cheetah_rollback, and cheetah_free_txn,
+   which leaves it waiting for one of the two that find it by its XID. */
 int32_t cheetah_prepare(CheetahTxn *txn, const CheetahXid *xid);
 void cheetah_commit_ordered(CheetahTxn *txn);
 uint32_t cheetah_recover(CheetahDb *db, uint32_t count, CheetahXidSink sink, void *context);
@@ -536,20 +549,23 @@ int32_t cheetah_get(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key
 /* Rows that a consistent read finds; CHEETAH_END when only a scan can tell. */
 int32_t cheetah_count(CheetahTxn *txn, const CheetahTable *table, uint64_t *count);
 int32_t cheetah_fetch_large(CheetahTxn *txn, const CheetahTable *table, CheetahBytes locator, CheetahBuffer *value);
-/* Loads: rows of a new table that nobody else sees, or of an empty one that others see, where they come with the commit (`to_commit` 1). `load`
-   becomes null when the table cannot be loaded; a load that is freed before it has ended leaves it empty. A new table is to be opened again behind
-   cheetah_finish_load. After CHEETAH_DUPLICATE_KEY of either
-   cheetah_refused_row tells which row it was. */
+/* Loads: rows of a new table that nobody else sees, or of an empty one that others see, where they
+   come with the commit (`to_commit` 1). `load` becomes null when the table cannot be loaded; a load
+   that is freed before it has ended leaves it empty. A new table is to be opened again behind
+   cheetah_finish_load. After CHEETAH_DUPLICATE_KEY of either cheetah_refused_row tells which row it
+   was. */
 int32_t cheetah_begin_load(CheetahTxn *txn, const CheetahTable *table, uint8_t to_commit, CheetahLoad **load);
 int32_t cheetah_load(CheetahTxn *txn, CheetahLoad *load, const CheetahRow *row);
 int32_t cheetah_finish_load(CheetahTxn *txn, CheetahLoad *load, CheetahProgress progress, void *context);
 void cheetah_refused_row(const CheetahLoad *load, CheetahBytes *key, CheetahBytes *row);
 void cheetah_free_load(CheetahLoad *load);
-/* Indexes that are built while others read and write the table. cheetah_keep_loads_off keeps loads from it to the end of the
-   transaction, and waits for one that is under way, after which it may have to be opened again; cheetah_run_build builds them; cheetah_finish_build locks the table against
-   writers and brings them up to date: until the transaction ends cheetah_alter_tables takes them. After CHEETAH_DUPLICATE_KEY of either the number
-   of the index is one among the new ones, from 1, and cheetah_row_refused_by_build tells which row it was. `with_values`: entries need large
-   values. A build that is freed leaves nothing behind. */
+/* Indexes that are built while others read and write the table. cheetah_keep_loads_off keeps loads
+   from it to the end of the transaction, and waits for one that is under way, after which it may
+   have to be opened again; cheetah_run_build builds them; cheetah_finish_build locks the table
+   against writers and brings them up to date: until the transaction ends cheetah_alter_tables takes
+   them. After CHEETAH_DUPLICATE_KEY of either the number of the index is one among the new ones,
+   from 1, and cheetah_row_refused_by_build tells which row it was. `with_values`: entries need
+   large values. A build that is freed leaves nothing behind. */
 int32_t cheetah_keep_loads_off(CheetahTxn *txn, const CheetahTable *table);
 int32_t cheetah_begin_build(CheetahTxn *txn, const CheetahTable *table, const CheetahIndexSpec *specs, size_t count,
                             uint8_t with_values, CheetahBuild **build);
@@ -560,15 +576,17 @@ void cheetah_add_built_entry(CheetahBuiltEntries *entries, uint32_t index_no, ui
                              CheetahBytes payload);
 void cheetah_row_refused_by_build(const CheetahBuild *build, CheetahBytes *key, CheetahBytes *row);
 void cheetah_free_build(CheetahBuild *build);
-/* Indexes that are not kept for a while: no entries of them are wanted, and they cannot be read. Unique ones stay. Both calls lock the table as a whole, are durable on
-   return, and the table is to be opened again. Enabling builds the indexes from the rows. */
+/* Indexes that are not kept for a while: no entries of them are wanted, and they cannot be read.
+   Unique ones stay. Both calls lock the table as a whole, are durable on return, and the table is
+   to be opened again. Enabling builds the indexes from the rows. */
 uint8_t cheetah_index_is_disabled(const CheetahTable *table, uint32_t index_no);
 int32_t cheetah_disable_indexes(CheetahTxn *txn, const CheetahTable *table, const uint32_t *indexes, size_t count);
 int32_t cheetah_enable_indexes(CheetahTxn *txn, const CheetahTable *table, CheetahExpectedEntries entries, void *context,
                                CheetahProgress progress, void *progress_context);
 
-/* Estimates: what a table like that would weigh. The caller brings runs of neighbours in key order, from places all over each index; the first from
-   its start. `more` becomes 0 when the run is long enough. Rows have their large values in them. */
+/* Estimates: what a table like that would weigh. The caller brings runs of neighbours in key order,
+   from places all over each index; the first from its start. `more` becomes 0 when the run is long
+   enough. Rows have their large values in them. */
 int32_t cheetah_new_estimate(const CheetahDb *db, const CheetahTableSpec *spec, CheetahEstimate **estimate);
 uint32_t cheetah_estimate_runs(const CheetahEstimate *estimate);
 int32_t cheetah_estimate_run(CheetahEstimate *estimate, uint32_t index_no, uint8_t from_start);
@@ -588,7 +606,8 @@ int32_t cheetah_open_cursor(CheetahTxn *txn, const CheetahTable *table, uint32_t
                             uint8_t on_locked, CheetahCursor **cursor);
 void cheetah_close_cursor(CheetahCursor *cursor);
 int32_t cheetah_seek(CheetahCursor *cursor, uint8_t mode, CheetahBytes key, CheetahSeekEnd end, CheetahFound *found);
-/* Whether the current row is as it was committed last, and not locked, as somebody else has it (CHEETAH_LOOK). */
+/* Whether the current row is as it was committed last, and not locked, as somebody else has it
+   (CHEETAH_LOOK). */
 uint8_t cheetah_is_unlocked(const CheetahCursor *cursor);
 /* Once more to such a row, waiting for its lock; to the next one if it has gone. */
 int32_t cheetah_read_again(CheetahCursor *cursor, CheetahFound *found);
@@ -597,7 +616,8 @@ void cheetah_unlock_row(CheetahCursor *cursor);
 /* The calls of next and prev that follow go on behind the end that the last seek was given. */
 void cheetah_forget_end(CheetahCursor *cursor);
 int32_t cheetah_next(CheetahCursor *cursor, CheetahFound *found);
-/* The next row of the clustered index and, when a snapshot is read, rows that follow, at most `room`. */
+/* The next row of the clustered index and, when a snapshot is read, rows that follow, at most
+   `room`. */
 int32_t cheetah_next_rows(CheetahCursor *cursor, CheetahFound *found, size_t room, size_t *count);
 int32_t cheetah_prev(CheetahCursor *cursor, CheetahFound *found);
 int32_t cheetah_current_row(CheetahCursor *cursor, CheetahBuffer *row);

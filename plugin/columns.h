@@ -16,12 +16,14 @@ bool is_fixed_binary(const Field *field);
 // Whether the engine keeps the column at all: everything but virtual columns.
 bool is_stored(const Field *field);
 
-// The bytes of a CHAR, VARCHAR or BLOB whose place in the record is `place`, without padding or length.
+// The bytes of a CHAR, VARCHAR or BLOB whose place in the record is `place`, without padding or
+// length.
 CheetahBytes column_bytes(const Field *field, const uchar *place);
 // Puts such bytes back; a BLOB refers to `value` from then on.
 void set_column_bytes(const Field *field, uchar *place, CheetahBytes value);
 
-// A CHAR, VARCHAR or BLOB as it is in records: what `set_column_bytes` would find out again for every row.
+// A CHAR, VARCHAR or BLOB as it is in records: what `set_column_bytes` would find out again for
+// every row.
 class ColumnPlace {
  public:
   explicit ColumnPlace(const Field *field);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tables come, go, and change their names.
 //
-// The engine's catalog is transactional: each of these calls is done as a whole and durable, or not at all. The
-// server's .frm file is a second place. Its ddl log puts the two together again after a crash; for that, dropping and
-// renaming a table that is not there must answer "no such table" and nothing else (docs/mariadb.md, "DDL and crashes").
+// The engine's catalog is transactional: each of these calls is done as a whole and durable, or not
+// at all. The server's .frm file is a second place. Its ddl log puts the two together again after a
+// crash; for that, dropping and renaming a table that is not there must answer "no such table" and
+// nothing else (docs/mariadb.md, "DDL and crashes").
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
@@ -52,8 +53,8 @@ int ha_cheetah::delete_table(const char *path) {
 // ALTER TABLE has copied the rows into a table whose name says that it is the server's own.
 static bool is_rebuilt(const std::string &name) { return name.compare(name.rfind(FN_LIBCHAR) + 1, 4, "#sql") == 0; }
 
-// After a crash the server repeats renames, those of partitioned tables from the first partition on, or as if the
-// table had no partitions.
+// After a crash the server repeats renames, those of partitioned tables from the first partition
+// on, or as if the table had no partitions.
 int ha_cheetah::rename_table(const char *source, const char *target) {
   std::string from = table_name_of_path(source), to = table_name_of_path(target);
   bool again = !engine.ddl_recovered;

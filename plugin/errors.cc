@@ -39,7 +39,8 @@ static int ends_transaction(THD *thd, int error) {
   return error;
 }
 
-// The server shows only the number of an error of COMMIT or ROLLBACK, so the message is a warning too.
+// The server shows only the number of an error of COMMIT or ROLLBACK, so the message is a warning
+// too.
 static int not_as_asked(THD *thd) {
   log_failure();
   warn(thd, ER_ERROR_DURING_ROLLBACK);

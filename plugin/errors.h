@@ -7,7 +7,8 @@
 
 namespace cheetah {
 
-// Error numbers of our own, for failures that the server has none for; their text is the engine's message.
+// Error numbers of our own, for failures that the server has none for; their text is the engine's
+// message.
 enum OwnError {
   own_error_limit = HA_ERR_LAST + 1,
   own_error_unsupported,
@@ -18,15 +19,16 @@ enum OwnError {
   own_error_last = own_error_rollback
 };
 
-// The handler error for a CheetahCode. Failures whose server message would not say enough get the engine's message as
-// a warning too; failures of storage also go to the error log. Marks the transaction of `thd` for rollback where the
-// engine demands it.
+// The handler error for a CheetahCode. Failures whose server message would not say enough get the
+// engine's message as a warning too; failures of storage also go to the error log. Marks the
+// transaction of `thd` for rollback where the engine demands it.
 int handler_error(int32_t code, THD *thd);
 
 // The text of one of our own error numbers; false for others.
 bool own_error_text(int error, String *text);
 
-// As handler_error, for a rollback of a part of the transaction: when that fails, the server must roll back all of it.
+// As handler_error, for a rollback of a part of the transaction: when that fails, the server must
+// roll back all of it.
 int rollback_error(int32_t code, THD *thd);
 
 // The engine's last message of this thread.

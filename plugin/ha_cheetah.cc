@@ -25,12 +25,14 @@ using namespace cheetah;
 
 ha_cheetah::ha_cheetah(handlerton *hton, TABLE_SHARE *share) : handler(hton, share) {}
 
-// The server asks again whenever a statement locks the table: a read that locks must meet the rows that it counts. Where
-// reads keep nobody from ranges, what the server checks itself (UNIQUE .. USING HASH, WITHOUT OVERLAPS) is checked when the
-// row is there already, so that one of two who write at once finds the other's.
+// The server asks again whenever a statement locks the table: a read that locks must meet the rows
+// that it counts. Where reads keep nobody from ranges, what the server checks itself (UNIQUE ..
+// USING HASH, WITHOUT OVERLAPS) is checked when the row is there already, so that one of two who
+// write at once finds the other's.
 handler::Table_flags ha_cheetah::table_flags() const {
   Table_flags counts = read_ == CHEETAH_READ_CONSISTENT || is_temporary() ? HA_HAS_RECORDS : 0;
-  // A statement repeats elsewhere what it did here only if the ranges that it has read stayed as they were: as InnoDB.
+  // A statement repeats elsewhere what it did here only if the ranges that it has read stayed as
+  // they were: as InnoDB.
   bool ranges_stay = thd_tx_isolation(ha_thd()) > ISO_READ_COMMITTED;
   Table_flags level = ranges_stay ? HA_BINLOG_STMT_CAPABLE : HA_CHECK_UNIQUE_AFTER_WRITE;
   return counts | level | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS | HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER |

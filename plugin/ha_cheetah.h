@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only
-// The handler: one open instance of a table. Each method unpacks, makes one call into the engine, packs the answer,
-// and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc, reads.cc, locking.cc, ddl.cc, alter.cc,
-// loads.cc, keys.cc, numbering.cc, statistics.cc and checking.cc.
+// SPDX-License-Identifier: GPL-2.0-only The handler: one open instance of a table. Each method
+// unpacks, makes one call into the engine, packs the answer, and maps the error. Its methods are in
+// ha_cheetah.cc (open, flags), writes.cc, reads.cc, locking.cc, ddl.cc, alter.cc, loads.cc,
+// keys.cc, numbering.cc, statistics.cc and checking.cc.
 #pragma once
 
 #include "server.h"
@@ -146,8 +146,9 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   bool is_temporary() const;
   void set_read(CheetahRead read);
   CheetahTxn *txn() const { return txn_; }
-  // Whether nobody will write the rows that are read: then only columns that are asked for need be there. The second
-  // handler that looks for duplicates of a row to be written has a read lock, but its table is one that is written.
+  // Whether nobody will write the rows that are read: then only columns that are asked for need be
+  // there. The second handler that looks for duplicates of a row to be written has a read lock, but
+  // its table is one that is written.
   bool reads_only() const { return get_lock_type() == F_RDLCK && table->reginfo.lock_type < TL_FIRST_WRITE; }
   int begin_statement(THD *thd, bool writes);
   void count_use(bool begins);
@@ -254,7 +255,8 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   ulonglong numbered_rows_left_ = 0;  // rows that the statement said it would insert
   ulonglong reserved_up_to_ = 0;      // numbers below are the statement's
 
-  // Rows of a new table, when the server copies into it, and of one that has none: asked for with the first one.
+  // Rows of a new table, when the server copies into it, and of one that has none: asked for with
+  // the first one.
   bool in_bulk_insert_ = false;
   bool copies_ = false;
   bool load_was_asked_ = false;
@@ -264,11 +266,13 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // Of the current scan.
   cheetah::CursorHandle cursor_;
   unsigned cursor_index_ = 0;
-  // `missed`: where the key of the last search would be. `behind`: behind all entries that start with it.
+  // `missed`: where the key of the last search would be. `behind`: behind all entries that start
+  // with it.
   enum class Scan : uchar { none, fresh, on_entry, missed, behind, paused, past_last, past_first } scan_ = Scan::none;
   bool seeks_prefix_ = false;  // the cursor ends behind the entries that start with the key of the last search
   CheetahFound found_ = {};
-  // Rows that the engine has found at once: the current one, and from `run_next_` on those that come next.
+  // Rows that the engine has found at once: the current one, and from `run_next_` on those that
+  // come next.
   bool in_runs_ = false;
   std::vector<CheetahFound> run_;
   size_t run_next_ = 0;

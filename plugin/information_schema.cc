@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only
-// information_schema.CHEETAH_TABLES and CHEETAH_INDEXES: sizes. What the columns mean: docs/statistics.md.
+// SPDX-License-Identifier: GPL-2.0-only information_schema.CHEETAH_TABLES and CHEETAH_INDEXES:
+// sizes. What the columns mean: docs/statistics.md.
 #include "information_schema.h"
 
 #include <sql_acl.h>

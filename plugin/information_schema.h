@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only
-// The engine's tables of information_schema: CHEETAH_TABLES and CHEETAH_INDEXES (information_schema.cc), CHEETAH_TRX,
-// CHEETAH_LOCKS and CHEETAH_LOCK_WAITS (transaction_views.cc), CHEETAH_CMP and its kin (compression_views.cc),
-// CHEETAH_BUFFER_POOL_STATS (pool_view.cc), CHEETAH_COMPRESSION_ESTIMATE (estimate_view.cc).
+// SPDX-License-Identifier: GPL-2.0-only The engine's tables of information_schema: CHEETAH_TABLES
+// and CHEETAH_INDEXES (information_schema.cc), CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS
+// (transaction_views.cc), CHEETAH_CMP and its kin (compression_views.cc), CHEETAH_BUFFER_POOL_STATS
+// (pool_view.cc), CHEETAH_COMPRESSION_ESTIMATE (estimate_view.cc).
 #pragma once
 
 #include "server.h"
@@ -25,8 +25,8 @@ extern st_maria_plugin information_schema_compression_estimate;
 
 extern st_mysql_information_schema view_interface;
 
-// The plugin of a view whose columns and function `init` sets. Constant, as the server's list of plugins is made of it before
-// anything runs.
+// The plugin of a view whose columns and function `init` sets. Constant, as the server's list of
+// plugins is made of it before anything runs.
 constexpr st_maria_plugin describe_view(const char *name, const char *description, int (*init)(void *)) {
   return {MYSQL_INFORMATION_SCHEMA_PLUGIN,
           &view_interface,

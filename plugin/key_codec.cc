@@ -107,7 +107,8 @@ void KeyPart::invert_from(size_t start, Buffer *out) const {
   for (uchar *at = out->data() + start; at < out->data() + out->size(); at++) *at ^= 0xff;
 }
 
-// A CHAR is cut to the key part before its padding goes: behind the part a record need not hold anything sensible.
+// A CHAR is cut to the key part before its padding goes: behind the part a record need not hold
+// anything sensible.
 CheetahBytes KeyPart::text_of(const uchar *place) const {
   if (!is_char(field_)) return column_bytes(field_, place);
   CHARSET_INFO *cs = field_->charset();

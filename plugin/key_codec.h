@@ -10,8 +10,9 @@
 
 namespace cheetah {
 
-// One part of an index key: [NULL flag: 0 NULL, 1 value; only when nullable][value]; all inverted for DESC.
-// The encoding of a part never is a proper prefix of another value's (T3), so parts follow each other directly.
+// One part of an index key: [NULL flag: 0 NULL, 1 value; only when nullable][value]; all inverted
+// for DESC. The encoding of a part never is a proper prefix of another value's (T3), so parts
+// follow each other directly.
 class KeyPart {
  public:
   void init(TABLE *table, const KEY_PART_INFO &part);
@@ -71,20 +72,22 @@ class KeyPart {
   TextOrder text_;
 };
 
-// One index of a table. Stored keys of a secondary index are its parts followed by the clustered key.
+// One index of a table. Stored keys of a secondary index are its parts followed by the clustered
+// key.
 class KeyCodec {
  public:
   // `clustered`: of a secondary index of a table with a primary key, otherwise nullptr.
   void init(TABLE *table, const KEY &key, const KEY *clustered);
 
   void append(const uchar *record, Buffer *scratch, Buffer *out) const;
-  // The parts that `map` names (always a prefix of the key's) of a key image. An extended key goes on with parts of the
-  // clustered key that are not its own.
+  // The parts that `map` names (always a prefix of the key's) of a key image. An extended key goes
+  // on with parts of the clustered key that are not its own.
   void append_image(const uchar *image, key_part_map map, Buffer *scratch, Buffer *out) const;
   // Fills the key's columns of `record`; false when the bytes are not such a key.
   bool decode(CheetahBytes key, uchar *record) const;
   bool has_null(const uchar *record) const;
-  // Ends of the parts of a key, counted from `start` on; of a clustered key, only of those that `other` does not have.
+  // Ends of the parts of a key, counted from `start` on; of a clustered key, only of those that
+  // `other` does not have.
   size_t add_ends(CheetahBytes key, size_t start, const KeyCodec *other, uint32_t *ends, size_t room) const;
   bool unique() const { return unique_; }
   uint max_bytes() const;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // ALTER TABLE .. DISABLE KEYS and ENABLE KEYS, which every dump has around its rows.
 //
-// The engine keeps disabled indexes no more, and builds them again from entries that are computed here, row by row. The server is told by
-// `keys_in_use` of the table's share, and then neither reads such an index nor chooses it for a plan.
+// The engine keeps disabled indexes no more, and builds them again from entries that are computed
+// here, row by row. The server is told by `keys_in_use` of the table's share, and then neither
+// reads such an index nor chooses it for a plan.
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
@@ -45,7 +46,8 @@ int ha_cheetah::indexes_changed(int32_t code) {
 // Not the copy that ALTER TABLE fills, which the server counts among temporary tables, too.
 static bool is_session_table(const std::string &name) { return name.compare(0, 5, "#tmp/") == 0; }
 
-// Partitions would have to change together. Rows of USING HASH are found by the server through the index.
+// Partitions would have to change together. Rows of USING HASH are found by the server through the
+// index.
 int ha_cheetah::disable_indexes(key_map keep, bool persist) {
   if (!persist || is_partition() || is_session_table(name_)) return HA_ERR_WRONG_COMMAND;
   std::vector<uint32_t> indexes;

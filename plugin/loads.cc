@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Loads: the engine gets the rows of a statement together, and says at the end whether all is well.
 //
-// Copies into a new table: the server announces a copy, and asks at its end for an error, for ALTER TABLE and OPTIMIZE by copy and for CREATE
-// TABLE .. SELECT (HA_EXTRA_BEGIN_COPY, HA_EXTRA_END_COPY), as long as duplicates are errors. For partitions that ALTER TABLE adds it announces one too,
-// without a bulk insert, but does not look at the error: these get their rows one by one.
+// Copies into a new table: the server announces a copy, and asks at its end for an error, for ALTER
+// TABLE and OPTIMIZE by copy and for CREATE TABLE .. SELECT (HA_EXTRA_BEGIN_COPY,
+// HA_EXTRA_END_COPY), as long as duplicates are errors. For partitions that ALTER TABLE adds it
+// announces one too, without a bulk insert, but does not look at the error: these get their rows
+// one by one.
 //
-// LOAD DATA and INSERT .. SELECT: the server begins a bulk insert, unless triggers or functions may read the table meanwhile, and looks at the error
-// of its end. Their rows come with the commit, if that is the statement's own and nothing in it reads the table, as RETURNING may. INSERT .. VALUES brings
-// its rows one by one: its length is known, and small beside what a load costs, and each of its values may be computed behind the row before.
+// LOAD DATA and INSERT .. SELECT: the server begins a bulk insert, unless triggers or functions may
+// read the table meanwhile, and looks at the error of its end. Their rows come with the commit, if
+// that is the statement's own and nothing in it reads the table, as RETURNING may. INSERT .. VALUES
+// brings its rows one by one: its length is known, and small beside what a load costs, and each of
+// its values may be computed behind the row before.
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
@@ -37,7 +41,8 @@ int ha_cheetah::end_bulk_insert() {
   return error;
 }
 
-// Whether the statement is its own transaction, and ends at the first duplicate. A replica's is never alone.
+// Whether the statement is its own transaction, and ends at the first duplicate. A replica's is
+// never alone.
 static bool commits_its_rows(THD *thd) {
   int command = thd_sql_command(thd);
   bool inserts = command == SQLCOM_INSERT_SELECT || command == SQLCOM_LOAD;
@@ -52,7 +57,8 @@ static bool is_used_twice(THD *thd, const TABLE *table) {
   return false;
 }
 
-// Rows of a temporary table go with a rollback. A table with a unique key over periods is read by the server for each row.
+// Rows of a temporary table go with a rollback. A table with a unique key over periods is read by
+// the server for each row.
 int ha_cheetah::begin_load() {
   if (!in_bulk_insert_ || load_was_asked_) return 0;
   load_was_asked_ = true;

@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: GPL-2.0-only
-// Statements begin here: which transaction the handler works in, how it reads, and whether it locks the whole table.
+// SPDX-License-Identifier: GPL-2.0-only Statements begin here: which transaction the handler works
+// in, how it reads, and whether it locks the whole table.
 //
-// How a handler reads follows from the command and the server's kind of lock, by InnoDB's rules; docs/mariadb.md,
-// "What a statement locks", has them as a table.
+// How a handler reads follows from the command and the server's kind of lock, by InnoDB's rules;
+// docs/mariadb.md, "What a statement locks", has them as a table.
 //
-// A sequence is changed outside the connection's transaction, as its values must not come back with a rollback: its
-// handler has a transaction of its own, ended after each change and each scan.
+// A sequence is changed outside the connection's transaction, as its values must not come back with
+// a rollback: its handler has a transaction of its own, ended after each change and each scan.
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
@@ -14,8 +14,9 @@
 
 using namespace cheetah;
 
-// Statements that write what they read elsewhere. Where a transaction may see what others commit meanwhile, they read a
-// snapshot; otherwise what they have read must not change before they commit.
+// Statements that write what they read elsewhere. Where a transaction may see what others commit
+// meanwhile, they read a snapshot; otherwise what they have read must not change before they
+// commit.
 static bool writes_what_it_reads(int command) {
   switch (command) {
     case SQLCOM_INSERT_SELECT:
@@ -41,8 +42,8 @@ static bool skips_locked(thr_lock_type lock_type) {
   return lock_type == TL_READ_SKIP_LOCKED || lock_type == TL_WRITE_SKIP_LOCKED;
 }
 
-// Commands that copy a table under a metadata lock, which transactions without a connection do not hold: those that are
-// prepared, and rollbacks that go on in the background.
+// Commands that copy a table under a metadata lock, which transactions without a connection do not
+// hold: those that are prepared, and rollbacks that go on in the background.
 static bool copies_table(int command) {
   switch (command) {
     case SQLCOM_ALTER_TABLE:
@@ -82,8 +83,8 @@ void ha_cheetah::count_use(bool begins) {
   session_->count_table(begins);
 }
 
-// Under LOCK TABLES and in stored functions, tables are locked already, maybe for more than this statement does. A
-// temporary table made since then is not.
+// Under LOCK TABLES and in stored functions, tables are locked already, maybe for more than this
+// statement does. A temporary table made since then is not.
 int ha_cheetah::start_stmt(THD *thd, thr_lock_type lock_type) {
   bool writes = lock_type >= TL_FIRST_WRITE;
   bool plain_select = lock_type == TL_READ && thd_sql_command(thd) == SQLCOM_SELECT;
@@ -93,14 +94,16 @@ int ha_cheetah::start_stmt(THD *thd, thr_lock_type lock_type) {
   return begin_statement(thd, writes);
 }
 
-// A temporary table is the connection's alone, and may have been made, emptied or rebuilt since its snapshot.
+// A temporary table is the connection's alone, and may have been made, emptied or rebuilt since its
+// snapshot.
 bool ha_cheetah::is_temporary() const { return table_share->tmp_table != NO_TMP_TABLE; }
 
 void ha_cheetah::set_read(CheetahRead read) {
   read_ = read == CHEETAH_READ_CONSISTENT && is_temporary() ? CHEETAH_READ_SHARED : read;
 }
 
-// A second handler of the same statement reads as the first one; the server locks it without a kind of lock.
+// A second handler of the same statement reads as the first one; the server locks it without a kind
+// of lock.
 handler *ha_cheetah::clone(const char *name, MEM_ROOT *root) {
   auto *second = static_cast<ha_cheetah *>(handler::clone(name, root));
   if (second == nullptr) return nullptr;
@@ -137,16 +140,17 @@ int ha_cheetah::lock_for_statement(THD *thd, bool writes) {
   return handler_error(cheetah_try_lock_table(txn_, engine_table_.get()), thd);
 }
 
-// A table that nobody else can see needs no locks of rows, nor does one that is copied or checked as a whole. LOCK TABLES
-// locks to the end of the transaction, if that is longer than the statement.
+// A table that nobody else can see needs no locks of rows, nor does one that is copied or checked
+// as a whole. LOCK TABLES locks to the end of the transaction, if that is longer than the
+// statement.
 bool ha_cheetah::locks_whole_table(THD *thd) const {
   int command = thd_sql_command(thd);
   bool locks_tables = command == SQLCOM_LOCK_TABLES && thd_test_options(thd, OPTION_NOT_AUTOCOMMIT);
   return is_temporary() || locks_tables || copies_table(command) || command == SQLCOM_CHECK;
 }
 
-// After LOCK TABLES .. WRITE, as in a dump. Those without a connection may still have locks (prepared transactions, rollbacks in
-// the background), and are waited for row by row.
+// After LOCK TABLES .. WRITE, as in a dump. Those without a connection may still have locks
+// (prepared transactions, rollbacks in the background), and are waited for row by row.
 bool ha_cheetah::is_kept_from_others() const {
   return table->mdl_ticket != nullptr && table->mdl_ticket->has_stronger_or_equal_type(MDL_SHARED_NO_READ_WRITE);
 }

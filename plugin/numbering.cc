@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // AUTO_INCREMENT, with InnoDB's results: the same numbers, and the same gaps.
 //
-// The engine's counter holds the next number to give out. A statement reserves as many numbers as it says it will
-// insert rows; numbers given by hand move the counter past them.
+// The engine's counter holds the next number to give out. A statement reserves as many numbers as
+// it says it will insert rows; numbers given by hand move the counter past them.
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
 
-// As InnoDB's innodb_autoinc_lock_mode = 1: what these insert is not known before, and is to have numbers in a row.
+// As InnoDB's innodb_autoinc_lock_mode = 1: what these insert is not known before, and is to have
+// numbers in a row.
 static bool inserts_in_bulk(THD *thd) {
   int command = thd_sql_command(thd);
   return command == SQLCOM_INSERT_SELECT || command == SQLCOM_REPLACE_SELECT || command == SQLCOM_LOAD;

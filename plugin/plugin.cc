@@ -17,8 +17,8 @@ using namespace cheetah;
 
 static constexpr unsigned version = 0x0001;
 
-// SHOW DATABASES would list the engine's directory otherwise. The server folds this list into its own after it has
-// initialised the plugins of its command line.
+// SHOW DATABASES would list the engine's directory otherwise. The server folds this list into its
+// own after it has initialised the plugins of its command line.
 static void hide_directory() { ignore_db_dirs_append(reinterpret_cast<const char *>(open_config().directory.data)); }
 
 // Called from threads of the engine too.

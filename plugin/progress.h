@@ -11,7 +11,8 @@ inline void report_progress(void *thd, uint64_t done, uint64_t total) {
   thd_progress_report(static_cast<THD *>(thd), done, total);
 }
 
-// Nothing is shown but between its begin and its end, where the server has none of its own around the step.
+// Nothing is shown but between its begin and its end, where the server has none of its own around
+// the step.
 class Progress {
  public:
   explicit Progress(THD *thd) : thd_(thd) { thd_progress_init(thd, 1); }

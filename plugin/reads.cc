@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Scans and lookups.
 //
-// A scan reads an index of the engine through one cursor. Entries of a secondary index carry what is needed to fill
-// the index's columns; the row is fetched only when the statement reads more than those, and after the pushed index
-// condition has passed.
+// A scan reads an index of the engine through one cursor. Entries of a secondary index carry what
+// is needed to fill the index's columns; the row is fetched only when the statement reads more than
+// those, and after the pushed index condition has passed.
 #include "engine.h"
 #include "errors.h"
 #include "ha_cheetah.h"
@@ -61,7 +61,8 @@ int ha_cheetah::move(bool forward) {
   return handler_error(code, ha_thd());
 }
 
-// Table scans of a snapshot go forward only, and nothing that happens meanwhile changes what they find.
+// Table scans of a snapshot go forward only, and nothing that happens meanwhile changes what they
+// find.
 int32_t ha_cheetah::next_rows() {
   if (run_next_ == run_count_) {
     if (run_.empty()) run_.resize(run_rows_max);
@@ -75,8 +76,8 @@ int32_t ha_cheetah::next_rows() {
 
 void ha_cheetah::end_run() { run_next_ = run_count_ = 0; }
 
-// From a paused scan to its next entry; from where a key was missed, or behind what was found, to its neighbour; from behind
-// an end of the index back into it.
+// From a paused scan to its next entry; from where a key was missed, or behind what was found, to
+// its neighbour; from behind an end of the index back into it.
 int ha_cheetah::move_from_outside(bool forward) {
   int error = HA_ERR_END_OF_FILE;
   if (scan_ == Scan::none) return error;
@@ -103,7 +104,8 @@ int ha_cheetah::step(bool forward, uchar *record) {
   return error != 0 ? error : deliver(record, forward);
 }
 
-// Fills `record` from the current entry, or from the next one that passes the pushed index condition.
+// Fills `record` from the current entry, or from the next one that passes the pushed index
+// condition.
 int ha_cheetah::deliver(uchar *record, bool forward) {
   if (cursor_index_ == 0) return deliver_clustered(record);
   for (;;) {
@@ -147,7 +149,8 @@ int ha_cheetah::check_pushed_condition(bool *passed) {
   }
 }
 
-// Fills the columns of the index and of the primary key; false when the entry does not carry them all.
+// Fills the columns of the index and of the primary key; false when the entry does not carry them
+// all.
 bool ha_cheetah::decode_entry(uchar *record) {
   const SecondaryCodec &index = codec_.secondary_of(cursor_index_);
   if (!index.key().decode(found_.key, record)) return false;
@@ -179,7 +182,8 @@ int ha_cheetah::compute_virtual_columns_of_key(uint key_no) {
   return 0;
 }
 
-// "All parts" means those that the image has: parts of the primary key only when the server uses extended keys.
+// "All parts" means those that the image has: parts of the primary key only when the server uses
+// extended keys.
 void ha_cheetah::append_key_image(uint key_no, const uchar *image, key_part_map parts, Buffer *out) {
   uint count = table->actual_n_key_parts(&table->key_info[key_no]);
   codec_.key_of(key_no).append_image(image, parts & make_prev_keypart_map(count), &scratch_, out);
@@ -204,8 +208,9 @@ int ha_cheetah::rnd_init(bool scan) {
   return lock_to_scan();
 }
 
-// BLOBs of the row read last lie in the cursor's memory, and the server may use them until the statement ends (tables
-// with one row are read while the plan is made). So the end of a scan leaves the cursor alone.
+// BLOBs of the row read last lie in the cursor's memory, and the server may use them until the
+// statement ends (tables with one row are read while the plan is made). So the end of a scan leaves
+// the cursor alone.
 int ha_cheetah::rnd_end() {
   scan_ = Scan::none;
   return 0;
@@ -224,7 +229,8 @@ int ha_cheetah::rnd_pos(uchar *record, uchar *position) {
   return decode_row(key, cheetah_buffer_bytes(row_.get()), record);
 }
 
-// A position is the clustered key behind its length, padded with zeroes (the server compares whole positions).
+// A position is the clustered key behind its length, padded with zeroes (the server compares whole
+// positions).
 
 void ha_cheetah::position(const uchar *record) {
   if (codec_.hidden_key()) {
@@ -379,7 +385,8 @@ int ha_cheetah::index_next_same(uchar *record, const uchar *, uint) {
   }
 }
 
-// Key parts that are BLOB prefixes cannot be filled from an entry, and a condition may compare with them.
+// Key parts that are BLOB prefixes cannot be filled from an entry, and a condition may compare with
+// them.
 Item *ha_cheetah::idx_cond_push(uint key_no, Item *condition) {
   if (key_no == table->s->primary_key) return condition;
   for (const KeyPart &part : codec_.key_of(key_no).parts()) {

@@ -10,7 +10,8 @@ namespace cheetah {
 // Single-byte CHAR up to this width, and BINARY up to that, are mostly full: they stay fixed.
 static constexpr uint fixed_char_bytes_max = 8;
 static constexpr uint fixed_binary_bytes_max = 32;
-// A value that is written as it was stays where it is if it is longer: shorter ones are cheaper to write than to look for.
+// A value that is written as it was stays where it is if it is longer: shorter ones are cheaper to
+// write than to look for.
 static constexpr uint kept_value_bytes_min = 255;
 static constexpr uint length_bytes_max = 3;  // of a value that has less than a MiB
 static constexpr uint hidden_key_bytes = 8;
@@ -84,8 +85,9 @@ void RowCodec::add(Field *field, TABLE *table) {
   if (!var) add_fixed(Fixed{field, offset, field->pack_length_in_rec(), null_offset, null_bit});
 }
 
-// The server computes a virtual column when it is wanted, and leaves its bits as they are when it is not: they are to be the same in all
-// rows, as REPLACE compares whole rows, and CHECKSUM TABLE takes all bits in.
+// The server computes a virtual column when it is wanted, and leaves its bits as they are when it
+// is not: they are to be the same in all rows, as REPLACE compares whole rows, and CHECKSUM TABLE
+// takes all bits in.
 void RowCodec::add_unstored(const Field *field, const TABLE *table) {
   auto add = [&](uint offset, uchar bit) {
     bool is_set = table->s->default_values[offset] & bit;
@@ -256,7 +258,8 @@ bool RowCodec::locate(CheetahBytes row, std::vector<Value> *values) const {
   return true;
 }
 
-// A change of the clustered key needs the keys of all indexes, and with them columns that the server has not asked for.
+// A change of the clustered key needs the keys of all indexes, and with them columns that the
+// server has not asked for.
 bool RowCodec::is_wanted(const Field *field, const TABLE *table) const {
   uint no = field->field_index;
   if (bitmap_is_set(table->read_set, no) || bitmap_is_set(table->write_set, no)) return true;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Records of the server as stored rows, and back.
 //
-//   [NULL bytes of the record][fixed-width columns in record format][varints: length << 1 | external][their bytes]
+//   [NULL bytes of the record][fixed-width columns in record format][varints: length << 1 |
+//   external][their bytes]
 //
 // Invariants
-//   R1  Virtual columns are not stored; columns that the clustered key gives back exactly are not stored either.
-//   R2  A fixed-width column that is NULL is stored as it is after `reset` (it compresses, and the server, which compares
-//       whole records, finds a row that it sets to NULL again unchanged).
+//   R1  Virtual columns are not stored; columns that the clustered key gives back exactly are not
+//       stored either.
+//   R2  A fixed-width column that is NULL is stored as it is after `reset` (it compresses, and the
+//       server, which compares whole records, finds a row that it sets to NULL again unchanged).
 //   R3  CHAR is stored without its padding when that can save anything.
-//   R4  An external value (a locator that the engine put in place of a large value) is fetched only when its column
-//       is read, and put back as it is when its column is not written, or written with the same value.
+//   R4  An external value (a locator that the engine put in place of a large value) is fetched only
+//       when its column is read, and put back as it is when its column is not written, or written
+//       with the same value.
 #pragma once
 
 #include "server.h"
@@ -21,7 +24,8 @@
 
 namespace cheetah {
 
-// Where large values come from. `slot` tells columns apart: a value stays valid until its slot is fetched again.
+// Where large values come from. `slot` tells columns apart: a value stays valid until its slot is
+// fetched again.
 class LargeValues {
  public:
   virtual ~LargeValues() = default;
@@ -34,8 +38,8 @@ class RowCodec {
   // `clustered`: nullptr for a table with a hidden key.
   void init(TABLE *table, const KeyCodec *clustered);
 
-  // The stored row of `record`. `old`: the row that it replaces, if any; columns outside `write_set`, and those whose
-  // value is the same, keep the external values they have there.
+  // The stored row of `record`. `old`: the row that it replaces, if any; columns outside
+  // `write_set`, and those whose value is the same, keep the external values they have there.
   struct Old {
     CheetahBytes row{nullptr, 0};
     const uchar *record = nullptr;
@@ -51,19 +55,24 @@ class RowCodec {
 
   // Whether `encode` needs the old row for an update to `record` that writes these columns.
   bool needs_old_row(const uchar *record, const MY_BITMAP *write_set) const;
-  // Whether the engine may have put a value of that column out of line: any of variable length, in a table whose rows can get too long.
+  // Whether the engine may have put a value of that column out of line: any of variable length, in
+  // a table whose rows can get too long.
   bool may_be_large(const Field *field) const { return may_have_large_ && is_var(field); }
-  // Rows of the table may have been stored with other columns than these: what would be in line now may be out of line there.
+  // Rows of the table may have been stored with other columns than these: what would be in line now
+  // may be out of line there.
   void expect_large_if(bool has_older_rows) { may_have_large_ |= has_older_rows; }
   CheetahRowFormatVersion row_format() const;
-  // Whether the columns of the other definition are stored alike: values of variable length may become longer.
+  // Whether the columns of the other definition are stored alike: values of variable length may
+  // become longer.
   bool same_columns(const RowCodec &other) const;
-  // How rows of another definition become rows of this one, column by column; -1 for a column that has come.
+  // How rows of another definition become rows of this one, column by column; -1 for a column that
+  // has come.
   struct Moves {
     std::vector<CheetahBitRun> bits;
     std::vector<int32_t> fixed, vars;
   };
-  // `was`: of each column its number in the other definition, or `no_column`. False when one that stays is stored in another way.
+  // `was`: of each column its number in the other definition, or `no_column`. False when one that
+  // stays is stored in another way.
   bool moves_from(const RowCodec &other, const std::vector<uint> &was, Moves *moves) const;
   static constexpr uint no_column = ~0U;
   // What the table's fingerprint says of the columns.
@@ -131,7 +140,8 @@ class RowCodec {
   const KeyCodec *clustered_ = nullptr;
   std::vector<Fixed> nullable_fixed_;
   std::vector<uint> nullable_places_;  // of nullable_fixed_, in the fixed part
-  // What their columns hold while NULL: the server compares whole records, and resets a column that it sets to NULL.
+  // What their columns hold while NULL: the server compares whole records, and resets a column that
+  // it sets to NULL.
   std::vector<uchar> null_images_;
   std::vector<NullBits> null_bits_;
   std::vector<UnstoredNull> unstored_nulls_;

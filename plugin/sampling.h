@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Rows for an estimate, out of a table of any engine.
 //
-// The clustered index is read from places that are spread over it: by values of the first key column, if that is an integer; otherwise one after
-// the other, for as long as `time_max_us`. Each other index is read from the places of rows that were found so.
+// The clustered index is read from places that are spread over it: by values of the first key
+// column, if that is an integer; otherwise one after the other, for as long as `time_max_us`. Each
+// other index is read from the places of rows that were found so.
 #pragma once
 
 #include "server.h"

@@ -66,8 +66,8 @@ void Session::close(THD *thd) {
 
 static bool in_long_transaction(THD *thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
 
-// READ UNCOMMITTED is READ COMMITTED. A transaction of one statement that locks nothing is serializable when it reads a
-// snapshot.
+// READ UNCOMMITTED is READ COMMITTED. A transaction of one statement that locks nothing is
+// serializable when it reads a snapshot.
 static CheetahIsolation isolation_level(THD *thd) {
   int level = thd_tx_isolation(thd);
   if (level <= ISO_READ_COMMITTED) return CHEETAH_READ_COMMITTED;
@@ -138,7 +138,8 @@ int Session::rollback(THD *thd, bool all) {
   return error;
 }
 
-// The server forgets that a statement was killed before it has the statement rolled back; its error says so still.
+// The server forgets that a statement was killed before it has the statement rolled back; its error
+// says so still.
 static bool was_killed(THD *thd) {
   if (!thd->is_error()) return false;
   uint error = thd->get_stmt_da()->sql_errno();

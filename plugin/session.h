@@ -7,7 +7,8 @@
 
 namespace cheetah {
 
-// Which of two sessions must commit after the other one, as a replica's workers; nullptr for others.
+// Which of two sessions must commit after the other one, as a replica's workers; nullptr for
+// others.
 void *later_session(void *first, void *second);
 
 class Session {
@@ -19,8 +20,8 @@ class Session {
   static void close(THD *thd);
 
   CheetahTxn *txn() { return txn_; }
-  // The key that failed last as a duplicate. Of the connection, as a partitioned table does not always ask the
-  // partition that has met it.
+  // The key that failed last as a duplicate. Of the connection, as a partitioned table does not
+  // always ask the partition that has met it.
   uint duplicate_key_no() const { return duplicate_key_no_; }
   void set_duplicate_key_no(uint key_no) { duplicate_key_no_ = key_no; }
 
@@ -28,7 +29,8 @@ class Session {
   void count_table(bool begins);
   // Tells the server that this statement uses the engine; remembers where the statement began.
   int register_statement(THD *thd);
-  // Takes part in the connection's transaction before a statement uses the engine, so that its savepoints count.
+  // Takes part in the connection's transaction before a statement uses the engine, so that its
+  // savepoints count.
   int join_transaction(THD *thd);
   // START TRANSACTION WITH CONSISTENT SNAPSHOT.
   int take_snapshot(THD *thd);
@@ -51,11 +53,12 @@ class Session {
   uint duplicate_key_no_ = ~0U;
 };
 
-// A transaction that asks and tells the connection of the thread that uses it while it waits; nullptr without memory.
+// A transaction that asks and tells the connection of the thread that uses it while it waits;
+// nullptr without memory.
 CheetahTxn *new_transaction();
 
-// Whether the connection wants the engine to stop what it does; for waits inside the engine. `thd`: a THD, or nullptr for
-// that of the calling thread.
+// Whether the connection wants the engine to stop what it does; for waits inside the engine. `thd`:
+// a THD, or nullptr for that of the calling thread.
 uint8_t interrupted(void *thd);
 
 }  // namespace cheetah

@@ -91,7 +91,8 @@ CheetahConfig open_config() {
                        io_capacity,         static_cast<uint8_t>(flush_log_at_trx_commit)};
 }
 
-// The server knows InnoDB's variable for NOWAIT and WAIT n, not ours; it sets its own one too, for the statement.
+// The server knows InnoDB's variable for NOWAIT and WAIT n, not ours; it sets its own one too, for
+// the statement.
 uint64_t lock_wait_timeout_ns(THD *thd) {
   ulonglong seconds = THDVAR(thd, lock_wait_timeout);
   bool of_statement = !thd->lex->stmt_var_list.is_empty();

@@ -21,7 +21,8 @@ bool snapshot_isolation(THD *thd);
 bool strict_mode(THD *thd);
 // Places of an index that ANALYZE looks at.
 uint32_t stats_persistent_sample_pages();
-// The session's choice for tables that say nothing: a CheetahCompression and its level (0: the codec's own default).
+// The session's choice for tables that say nothing: a CheetahCompression and its level (0: the
+// codec's own default).
 void default_compression(THD *thd, uint8_t *codec, int32_t *level);
 
 }  // namespace cheetah

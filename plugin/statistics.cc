@@ -24,12 +24,14 @@ static bool much_changed(ha_rows before, ha_rows now) {
   return difference > before / size_change_divisor;
 }
 
-// Bytes on disk; before the first checkpoint nothing is there, and pages in memory are all there is to count.
+// Bytes on disk; before the first checkpoint nothing is there, and pages in memory are all there is
+// to count.
 static ulonglong bytes_of_index(const CheetahIndexStats &size) {
   return size.stored_bytes != 0 ? size.stored_bytes : size.logical_bytes;
 }
 
-// Asked of open tables without a statement of theirs, too, since when a load may have taken the place of the table.
+// Asked of open tables without a statement of theirs, too, since when a load may have taken the
+// place of the table.
 int ha_cheetah::info(uint what) {
   int stale = cheetah_is_dropped(engine_table_.get()) ? attach() : 0;
   if (stale != 0) return stale;
@@ -73,7 +75,8 @@ void ha_cheetah::tell_creation() {
   stats.create_time = my_stat(path, &frm, MYF(0)) != nullptr ? frm.st_ctime : 0;
 }
 
-// What ANALYZE TABLE has found; without that, what follows from uniqueness, and the server guesses the rest.
+// What ANALYZE TABLE has found; without that, what follows from uniqueness, and the server guesses
+// the rest.
 void ha_cheetah::set_cardinalities() {
   for (uint key_no = 0; key_no < table->s->keys; key_no++) {
     KEY &key = table->key_info[key_no];
@@ -87,7 +90,8 @@ void ha_cheetah::set_cardinalities() {
   }
 }
 
-// Exact where HA_HAS_RECORDS says so; otherwise an estimate. An error comes again in the scan that follows.
+// Exact where HA_HAS_RECORDS says so; otherwise an estimate. An error comes again in the scan that
+// follows.
 ha_rows ha_cheetah::records() {
   if (read_ != CHEETAH_READ_CONSISTENT) return cheetah_row_count(engine_table_.get());
   uint64_t count = 0;
@@ -96,8 +100,9 @@ ha_rows ha_cheetah::records() {
 
 ha_rows ha_cheetah::estimate_rows_upper_bound() { return cheetah_row_count(engine_table_.get()) + 1; }
 
-// A range of key images becomes a range of stored keys: [low, high). A bound that includes all entries that start
-// with a prefix ends at the first key behind them.
+// A range of key images becomes a range of stored keys:
+// [low, high). A bound that includes all entries that start with a prefix ends at the first key
+// behind them.
 void ha_cheetah::bound(uint key_no, const key_range *range, Buffer *out) {
   out->clear();
   append_key_image(key_no, range->key, range->keypart_map, out);

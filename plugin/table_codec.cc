@@ -6,7 +6,8 @@
 
 namespace cheetah {
 
-// Longer payloads are left out: reading the row costs less than index pages that hold a handful of entries.
+// Longer payloads are left out: reading the row costs less than index pages that hold a handful of
+// entries.
 static constexpr size_t payload_bytes_max = 1500;
 // In a tree whose keys may be that long, a page has less room for what is not key.
 static constexpr uint long_key_bytes = 7000;

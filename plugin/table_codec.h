@@ -18,8 +18,8 @@ class SecondaryCodec {
   void init(TABLE *table, const KEY &key, const KeyCodec *clustered, const KEY *clustered_key);
   const KeyCodec &key() const { return key_; }
 
-  // [1][value]..., a value being [varint length][bytes], one for each column that is not NULL; nothing at all when
-  // that would be longer than an index entry should be.
+  // [1][value]..., a value being [varint length][bytes], one for each column that is not NULL;
+  // nothing at all when that would be longer than an index entry should be.
   void append_payload(const uchar *record, Buffer *out) const;
   // Fills the columns that the entry's keys do not tell. False when the payload has been left out.
   bool decode_payload(CheetahBytes payload, uchar *record) const;
@@ -51,15 +51,15 @@ class TableCodec {
   const SecondaryCodec &secondary_of(uint engine_index) const { return secondaries_[engine_index - 1]; }
   const KeyCodec &key_of(uint key_no) const;
 
-  // Where the parts of a stored key end, counted from the start of `key`; behind the key's own those of the clustered key
-  // that it has not. Their count.
+  // Where the parts of a stored key end, counted from the start of `key`; behind the key's own
+  // those of the clustered key that it has not. Their count.
   uint32_t key_ends(uint engine_index, CheetahBytes key, CheetahBytes clustered, uint32_t *ends, uint32_t room) const;
   // The indexes of the table, the clustered one first, for the engine. Their names are the table's.
   std::vector<CheetahIndexSpec> index_specs(const TABLE *table) const;
   // Bytes that differ whenever rows or keys would be encoded differently.
   void append_fingerprint(Buffer *out) const;
-  // The columns by name. A table whose columns have come, gone or moved in place has them behind its fingerprint, which
-  // may stay the same when columns change places.
+  // The columns by name. A table whose columns have come, gone or moved in place has them behind
+  // its fingerprint, which may stay the same when columns change places.
   static void append_names(const TABLE *table, Buffer *out);
   // Whether the engine's table, which has kept these bytes, is that of the definition.
   bool describes(const TABLE *table, CheetahBytes kept) const;

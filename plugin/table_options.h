@@ -21,15 +21,16 @@ extern ha_create_table_option table_option_list[];
 
 bool same_options(const ha_table_option_struct *mine, const ha_table_option_struct *theirs);
 
-// What a table with this definition is compressed with; warns of words that cannot be meant or have no effect, or refuses
-// them. 0 or an error of the handler.
+// What a table with this definition is compressed with; warns of words that cannot be meant or have
+// no effect, or refuses them. 0 or an error of the handler.
 int choose_format(THD *thd, const TABLE *form, const HA_CREATE_INFO *info, CheetahFormat *format);
 
 // Refuses what cannot be had; says by a warning of every other option that it has no effect.
 // 0 or an error of the handler.
 int check_table_options(THD *thd, const TABLE *form, const HA_CREATE_INFO *info);
 
-// Refuses foreign keys; with foreign_key_checks=0 accepts each with a warning. 0 or an error of the handler.
+// Refuses foreign keys; with foreign_key_checks=0 accepts each with a warning. 0 or an error of the
+// handler.
 int check_foreign_keys(THD *thd);
 
 }  // namespace cheetah

@@ -3,11 +3,12 @@
 
 namespace cheetah {
 
-// Weights that one character can have in the collations of MariaDB (U+FDFA has 18), each of two bytes.
+// Weights that one character can have in the collations of MariaDB (U+FDFA has 18), each of two
+// bytes.
 static constexpr size_t weight_bytes_per_char_max = 40;
 
-// Weights per character that a full column can have. (Collations give up to 18, to characters such as U+FDFA; a key of
-// many of those is refused as too long.)
+// Weights per character that a full column can have. (Collations give up to 18, to characters such
+// as U+FDFA; a key of many of those is refused as too long.)
 static constexpr uint expansion_max = 3;
 
 // Whether memcmp of the values themselves is the collation's order, spaces at the end apart.
@@ -17,7 +18,8 @@ static bool bytes_are_weights(CHARSET_INFO *cs) {
   return cs->mbmaxlen == 1 || (cs->state & MY_CS_UNICODE && cs->mbminlen == 1);
 }
 
-// big5_chinese_ci compares characters by their codes, but its strnxfrm gives strokes, which many characters share.
+// big5_chinese_ci compares characters by their codes, but its strnxfrm gives strokes, which many
+// characters share.
 static bool compares_by_codes(const CHARSET_INFO *cs) {
   return strcmp(cs->coll_name.str, "big5_chinese_ci") == 0 || strcmp(cs->coll_name.str, "big5_chinese_nopad_ci") == 0;
 }
@@ -36,7 +38,8 @@ static size_t append_codes(CHARSET_INFO *cs, const uchar *text, size_t length, u
   return length;
 }
 
-// With one weight per character, a CHAR of a NO PAD collation sorts as if it had PAD SPACE: its width is always the same.
+// With one weight per character, a CHAR of a NO PAD collation sorts as if it had PAD SPACE: its
+// width is always the same.
 static bool pads(const CHARSET_INFO *cs, bool fixed_width) {
   if (cs == &my_charset_bin) return false;
   return !(cs->state & MY_CS_NOPAD) || (fixed_width && cs->uca == nullptr);
@@ -138,7 +141,8 @@ static const uchar *find_weight(const uchar *at, const uchar *end, const uchar *
   return at;
 }
 
-// The first weight from `at` on that is the space's, or `end`. Most collations have weights of one or two bytes, for which memcmp need not be called.
+// The first weight from `at` on that is the space's, or `end`. Most collations have weights of one
+// or two bytes, for which memcmp need not be called.
 const uchar *TextOrder::find_space(const Level &level, const uchar *at, const uchar *end) {
   if (at == end) return end;
   if (level.unit == 1) {
@@ -222,7 +226,8 @@ uint TextOrder::max_bytes() const {
   uint bytes = 0;
   for (uint i = 0; i < level_count_; i++) {
     const Level &level = levels_[i];
-    // A padded weight may be a space's, with its byte; in others zero bytes are doubled, of which two-byte weights have one.
+    // A padded weight may be a space's, with its byte; in others zero bytes are doubled, of which
+    // two-byte weights have one.
     uint weight_bytes = level.pads || level.unit <= 2 ? level.unit + 1 : level.unit * 2;
     bytes += (max_chars_ * expansion + 1) * weight_bytes;
   }

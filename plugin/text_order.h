@@ -13,13 +13,17 @@ namespace cheetah {
 //   T3  No encoding is a proper prefix of another (so parts can be put one after the other).
 //
 // A value becomes its collation weights, level by level, each level ended in one of two ways:
-//   PAD SPACE  Behind the last weight that is not the space's, comparison goes on with spaces for ever. Each space
-//              weight inside is followed by one byte: 0 when the rest sorts before spaces, 2 when after; the end is a
-//              space weight followed by 1. (MyRocks does the same for fixed chunks; here only spaces cost a byte.)
-//   NO PAD     A zero byte is written as 00 FF; the end is 00 00. The server does so for the first level only (so that
-//              letters that differ in nothing but accents are equal where accents do not count), but for a CHAR, whose
-//              spaces up to its full width belong to it, on every level.
-// Collations with weights that cannot be told apart that way are padded to the full width of the column (`whole_`).
+//   PAD SPACE Behind the last weight that is not the space's, comparison goes on with spaces for
+//   ever. Each space
+//              weight inside is followed by one byte: 0 when the rest sorts before spaces, 2 when
+//              after; the end is a space weight followed by 1. (MyRocks does the same for fixed
+//              chunks; here only spaces cost a byte.)
+//   NO PAD A zero byte is written as 00 FF; the end is 00 00. The server does so for the first
+//   level only (so that
+//              letters that differ in nothing but accents are equal where accents do not count),
+//              but for a CHAR, whose spaces up to its full width belong to it, on every level.
+// Collations with weights that cannot be told apart that way are padded to the full width of the
+// column (`whole_`).
 class TextOrder {
  public:
   // `fixed_width`: a CHAR. `max_chars`: what the key part holds; longer values are cut.

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only
-// information_schema.CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS: InnoDB's columns of the same names. Those that mean
-// nothing here, and those of the connection of a transaction without one, are NULL; CHEETAH_TRX has three more at its end. docs/transactions.md, "Views", has them as tables.
+// SPDX-License-Identifier: GPL-2.0-only information_schema.CHEETAH_TRX, CHEETAH_LOCKS and
+// CHEETAH_LOCK_WAITS: InnoDB's columns of the same names. Those that mean nothing here, and those
+// of the connection of a transaction without one, are NULL; CHEETAH_TRX has three more at its end.
+// docs/transactions.md, "Views", has them as tables.
 #include "information_schema.h"
 
 #include <sql_acl.h>
@@ -97,7 +98,8 @@ class TransactionRows : public Rows {
   my_time_t now_;
 };
 
-// What the server knows of who holds it: settings as they are now, and so a statement and its tables.
+// What the server knows of who holds it: settings as they are now, and so a statement and its
+// tables.
 static void write_connection(Rows *rows, const CheetahTxnInfo *txn) {
   Connection connection;
   if (txn->connection == 0 || !find_connection(txn->connection, Show::query_length, &connection)) return;

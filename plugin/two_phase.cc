@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Two-phase commit with the binary log and other engines, and XA.
 //
-// The server prepares all that have written, syncs its binary log once for a group of transactions, calls
-// commit_ordered of each in the order of the log, from whichever thread leads the group, and then commit in the thread
-// of each connection. After a crash it asks what is prepared and decides by what the binary log has. XA PREPARE only
-// prepares; who decides, and when, is the client's affair, who may be gone until then.
+// The server prepares all that have written, syncs its binary log once for a group of transactions,
+// calls commit_ordered of each in the order of the log, from whichever thread leads the group, and
+// then commit in the thread of each connection. After a crash it asks what is prepared and decides
+// by what the binary log has. XA PREPARE only prepares; who decides, and when, is the client's
+// affair, who may be gone until then.
 #include "two_phase.h"
 
 #include "engine.h"
@@ -14,7 +15,8 @@
 
 namespace cheetah {
 
-// Answers to commit_by_xid and rollback_by_xid, as X/Open numbers them; the server's headers do not.
+// Answers to commit_by_xid and rollback_by_xid, as X/Open numbers them; the server's headers do
+// not.
 enum XaAnswer { xa_ok = 0, xa_failed = -3, xa_unknown = -4 };
 
 static CheetahXid cheetah_xid(const XID *xid) {
@@ -73,7 +75,8 @@ static int rollback_by_xid(handlerton *, XID *xid) {
   return end_by_xid(cheetah_rollback_prepared(engine.db, &name));
 }
 
-// When the log cannot be synced the engine has stopped, and the server must keep what its binary log says.
+// When the log cannot be synced the engine has stopped, and the server must keep what its binary
+// log says.
 static void commit_checkpoint_request(void *cookie) {
   if (cheetah_sync_log(engine.db) == CHEETAH_OK) commit_checkpoint_notify_ha(cookie);
 }

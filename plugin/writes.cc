@@ -12,7 +12,8 @@ void ha_cheetah::encode_clustered_key(const uchar *record, Buffer *out) {
   codec_.clustered().append(record, &scratch_, out);
 }
 
-// Entries hold positions in entry_bytes_ until `set_pointers`, as the buffer may move while it grows.
+// Entries hold positions in entry_bytes_ until `set_pointers`, as the buffer may move while it
+// grows.
 void ha_cheetah::add_entry(unsigned engine_index, size_t key_start, size_t payload_start, bool check_unique) {
   CheetahEntry entry;
   entry.index_no = engine_index;
@@ -104,8 +105,9 @@ int ha_cheetah::fetch_old_row(const uchar *new_record, CheetahBytes key, Cheetah
   return 0;
 }
 
-// Adds the new and the old entry of an index when the update changes it; all of them when the clustered key changes.
-// An entry holds the clustered key's columns as they were written, so it may change where the key does not ('AB', 'ab').
+// Adds the new and the old entry of an index when the update changes it; all of them when the
+// clustered key changes. An entry holds the clustered key's columns as they were written, so it may
+// change where the key does not ('AB', 'ab').
 bool ha_cheetah::secondary_changes(unsigned engine_index, const uchar *old_record, const uchar *new_record, bool all) {
   const SecondaryCodec &index = codec_.secondary_of(engine_index);
   if (disabled_[engine_index]) return false;
@@ -133,8 +135,8 @@ bool ha_cheetah::secondary_changes(unsigned engine_index, const uchar *old_recor
   return true;
 }
 
-// When the clustered key changes, every index changes, but the server has computed only the virtual columns of those
-// indexes whose columns are written.
+// When the clustered key changes, every index changes, but the server has computed only the virtual
+// columns of those indexes whose columns are written.
 void ha_cheetah::compute_virtual_key_columns() {
   if (table->vfield == nullptr) return;
   table->update_virtual_fields(this, VCOL_UPDATE_INDEXED);

@@ -1,4 +1,5 @@
-//! The headers of segments, map files and log files with right checksums: refused, or the same when written again.
+//! The headers of segments, map files and log files with right checksums: refused, or the same when
+//! written again.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders stand together")]
 

@@ -1,4 +1,5 @@
-//! Any bytes, given length, checksum and a small header, are an error or a page that passes verification.
+//! Any bytes, given length, checksum and a small header, are an error or a page that passes
+//! verification.
 #![no_main]
 
 use cheetah::base::{PageId, TreeId};
@@ -15,7 +16,8 @@ const TREE: u32 = 16;
 /// The page of the dictionary that images with codec 3 name.
 const DICTIONARY: u64 = 9;
 
-/// An image around `content`: the fuzzer chooses kind, codec, page size and the length before compression.
+/// An image around `content`: the fuzzer chooses kind, codec, page size and the length before
+/// compression.
 fn image_around(choices: &[u8; 6], content: &[u8], dictionary: &Dictionary) -> Vec<u8> {
     let mut image = vec![0; HEADER_BYTES];
     let has_dictionary = choices[1] == 3;

@@ -1,4 +1,5 @@
-//! The reference to a large value, and a number of variable length: refused, or read again as it was when it is written again.
+//! The reference to a large value, and a number of variable length: refused, or read again as it
+//! was when it is written again.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders stand together")]
 

@@ -1,4 +1,5 @@
-//! A row-format version and a row from any bytes: refused, or a row that can be taken apart and put together again.
+//! A row-format version and a row from any bytes: refused, or a row that can be taken apart and put
+//! together again.
 #![no_main]
 
 use cheetah::format::row::{RowFormatVersion, RowView};

@@ -1,7 +1,7 @@
-// Point selects by primary key for a given time: some connections, each with one prepared statement. One connection alone
-// would measure how fast the system wakes threads up, which differs by a factor of two from run to run.
-// Usage: point_select SOCKET DATABASE TABLE KEY_COLUMN KEY_MAX SECONDS CONNECTIONS
-// Prints the number of queries per second, of all connections together.
+// Point selects by primary key for a given time: some connections, each with one prepared
+// statement. One connection alone would measure how fast the system wakes threads up, which differs
+// by a factor of two from run to run. Usage: point_select SOCKET DATABASE TABLE KEY_COLUMN KEY_MAX
+// SECONDS CONNECTIONS Prints the number of queries per second, of all connections together.
 
 #include <mysql.h>
 

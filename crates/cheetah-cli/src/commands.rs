@@ -133,8 +133,8 @@ pub(crate) fn dump(dir: &Path, name: &str, rows_max: u64) -> Outcome {
     Ok(true)
 }
 
-/// A stored row on one line: null bitmap and fixed part as hex, then each variable column; large values as what
-/// and where they are.
+/// A stored row on one line: null bitmap and fixed part as hex, then each variable column; large
+/// values as what and where they are.
 fn write_row(out: &mut impl Write, row: &RowView<'_>) -> io::Result<()> {
     write!(out, "  nulls {}  fixed {}", hex(row.nulls()), hex(row.fixed()))?;
     for value in row.values() {

@@ -1,7 +1,8 @@
 //! `cheetah-cli`: looks at a Cheetah data directory while no server has it open.
 //!
-//! Opening recovers first, exactly as a server does, so what is shown is what a server would serve. The directory
-//! is locked meanwhile; a running server is never disturbed, the tool refuses instead.
+//! Opening recovers first, exactly as a server does, so what is shown is what a server would serve.
+//! The directory is locked meanwhile; a running server is never disturbed, the tool refuses
+//! instead.
 
 mod commands;
 

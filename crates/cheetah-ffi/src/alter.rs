@@ -43,9 +43,11 @@ pub struct CheetahNewRows {
     pub bits: *const CheetahBitRun,
     /// Their number.
     pub bit_count: usize,
-    /// For each fixed column of the row-format version the one that it was; -1 for one that has come.
+    /// For each fixed column of the row-format version the one that it was; -1 for one that has
+    /// come.
     pub fixed: *const i32,
-    /// For each column of variable length of the row-format version the one that it was; -1 for one that has come.
+    /// For each column of variable length of the row-format version the one that it was; -1 for one
+    /// that has come.
     pub vars: *const i32,
     /// A row of the row-format version: what is not kept is as there.
     pub defaults: CheetahBytes,
@@ -99,7 +101,8 @@ pub struct CheetahAlteration {
 }
 
 unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
-    // SAFETY: by the contract of the crate the handle is open, and what is pointed to is initialised.
+    // SAFETY: by the contract of the crate the handle is open, and what is pointed to is
+    // initialised.
     let (table, indexes) = unsafe { (&*from.table, slice(from.indexes, from.index_count)) };
     let index = |index: &CheetahAlteredIndex| AlteredIndex {
         // SAFETY: as above.
@@ -149,7 +152,8 @@ pub unsafe extern "C" fn cheetah_table_fits(
     table: *const CheetahTable,
     row_format: *const CheetahRowFormatVersion,
 ) -> u8 {
-    // SAFETY: by the contract of the crate the handle is open and the row-format version is initialised.
+    // SAFETY: by the contract of the crate the handle is open and the row-format version is
+    // initialised.
     let (table, row_format) = unsafe { (&*table, (&*row_format).get()) };
     value(0, || u8::from(table.table.fits(&row_format)))
 }
@@ -168,7 +172,8 @@ pub unsafe extern "C" fn cheetah_can_change_rows(
     table: *const CheetahTable,
     rows: *const CheetahNewRows,
 ) -> u8 {
-    // SAFETY: by the contract of the crate the handle is open, and what is pointed to is initialised.
+    // SAFETY: by the contract of the crate the handle is open, and what is pointed to is
+    // initialised.
     let (table, rows) = unsafe { (&*table, (&*rows).get()) };
     value(0, || u8::from(table.table.check_new_rows(&rows).is_ok()))
 }

@@ -17,7 +17,8 @@ pub struct CheetahBuild(pub(crate) Build);
 #[derive(Debug)]
 pub struct CheetahBuiltEntries(BuiltEntries);
 
-/// Computes the entries of a row; not `Ok`: the row does not fit the definition, or the statement is to end.
+/// Computes the entries of a row; not `Ok`: the row does not fit the definition, or the statement
+/// is to end.
 pub type CheetahEntriesOf = unsafe extern "C" fn(
     context: *mut c_void,
     key: CheetahBytes,
@@ -49,7 +50,8 @@ fn room_for_keys(table: &Table) -> u32 {
     STORED_KEY_BYTES_MAX.saturating_sub(clustered)
 }
 
-/// Whether keys of so many bytes have room in an index that is built for the table. A copy of the table might have more: it shares anew.
+/// Whether keys of so many bytes have room in an index that is built for the table. A copy of the
+/// table might have more: it shares anew.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_has_room_for_keys(table: *const CheetahTable, max_key_bytes: u32) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -87,7 +89,8 @@ pub unsafe extern "C" fn cheetah_begin_build(
     with_values: u8,
     build: *mut *mut CheetahBuild,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the specifications are initialised.
+    // SAFETY: by the contract of the crate the handles are open and the specifications are
+    // initialised.
     let (txn, table, specs, place) = unsafe { (&mut *txn, &*table, slice(specs, count), &mut *build) };
     *place = std::ptr::null_mut();
     entry(|| {
@@ -116,7 +119,8 @@ pub unsafe extern "C" fn cheetah_run_build(
     entry(|| txn.0.run_build(&mut build.0, &mut entries_of(entries, context), &tell).map(|()| Code::Ok))
 }
 
-/// Locks the table against writers and brings the indexes up to what is there: until the transaction ends, `cheetah_alter_tables` takes them.
+/// Locks the table against writers and brings the indexes up to what is there: until the
+/// transaction ends, `cheetah_alter_tables` takes them.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_finish_build(
     txn: *mut CheetahTxn,
@@ -129,7 +133,8 @@ pub unsafe extern "C" fn cheetah_finish_build(
     entry(|| txn.0.finish_build(&mut build.0, &mut entries_of(entries, context)).map(|()| Code::Ok))
 }
 
-/// Adds an entry of the row at hand, in the index of that number among those that are built, from 1.
+/// Adds an entry of the row at hand, in the index of that number among those that are built, from
+/// 1.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_add_built_entry(
     entries: *mut CheetahBuiltEntries,
@@ -138,7 +143,8 @@ pub unsafe extern "C" fn cheetah_add_built_entry(
     key: CheetahBytes,
     payload: CheetahBytes,
 ) {
-    // SAFETY: by the contract of the crate the place is the one just given, and the bytes are readable.
+    // SAFETY: by the contract of the crate the place is the one just given, and the bytes are
+    // readable.
     let (entries, key, payload) = unsafe { (&mut *entries, key.get(), payload.get()) };
     value((), || entries.0.add(index_no as usize, key, payload, check_unique != 0));
 }

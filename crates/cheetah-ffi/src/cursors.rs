@@ -71,7 +71,8 @@ fn on_locked_of(code: u8) -> Result<OnLocked> {
     })
 }
 
-/// A cursor over an index, on no entry yet. `read`: a `CheetahRead`; `on_locked`: a `CheetahOnLocked`.
+/// A cursor over an index, on no entry yet. `read`: a `CheetahRead`; `on_locked`: a
+/// `CheetahOnLocked`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_cursor(
     txn: *mut CheetahTxn,
@@ -146,7 +147,8 @@ pub unsafe extern "C" fn cheetah_is_unlocked(cursor: *const CheetahCursor) -> u8
     value(0, || u8::from(cursor.cursor.is_unlocked()))
 }
 
-/// Goes once more to a row that is not locked, and waits for its lock; to the next one if it has gone.
+/// Goes once more to a row that is not locked, and waits for its lock; to the next one if it has
+/// gone.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_read_again(cursor: *mut CheetahCursor, found: *mut CheetahFound) -> i32 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -157,7 +159,8 @@ pub unsafe extern "C" fn cheetah_read_again(cursor: *mut CheetahCursor, found: *
     })
 }
 
-/// Gives the lock of the current row back, which does not match: under READ COMMITTED, if nothing else has locked it.
+/// Gives the lock of the current row back, which does not match: under READ COMMITTED, if nothing
+/// else has locked it.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_unlock_row(cursor: *mut CheetahCursor) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -184,8 +187,9 @@ pub unsafe extern "C" fn cheetah_next(cursor: *mut CheetahCursor, found: *mut Ch
     })
 }
 
-/// Moves to the next row of the clustered index, and on to those behind it that can be told at once, of which there is none
-/// unless a snapshot is read: `room` in all, which is at least 1. The cursor is on the last one.
+/// Moves to the next row of the clustered index, and on to those behind it that can be told at
+/// once, of which there is none unless a snapshot is read: `room` in all, which is at least 1. The
+/// cursor is on the last one.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_next_rows(
     cursor: *mut CheetahCursor,
@@ -193,7 +197,8 @@ pub unsafe extern "C" fn cheetah_next_rows(
     room: usize,
     count: *mut usize,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open, and there are as many values as there is room for.
+    // SAFETY: by the contract of the crate the handle is open, and there are as many values as
+    // there is room for.
     let (cursor, found, count) =
         unsafe { (&mut *cursor, std::slice::from_raw_parts_mut(found, room), &mut *count) };
     entry(|| {

@@ -118,7 +118,8 @@ pub unsafe extern "C" fn cheetah_status_text(
 /// A sink and its context, which may be called from any thread.
 struct Listener(CheetahTextSink, *mut c_void);
 
-// SAFETY: by the contract of `cheetah_announce_background_errors` the sink may be called from any thread.
+// SAFETY: by the contract of `cheetah_announce_background_errors` the sink may be called from any
+// thread.
 unsafe impl Send for Listener {}
 // SAFETY: as above.
 unsafe impl Sync for Listener {}
@@ -130,8 +131,8 @@ impl Listener {
     }
 }
 
-/// Tells from now on what goes wrong where no call could be told. The sink is called from any thread, until the database
-/// is closed.
+/// Tells from now on what goes wrong where no call could be told. The sink is called from any
+/// thread, until the database is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_announce_background_errors(
     db: *mut CheetahDb,

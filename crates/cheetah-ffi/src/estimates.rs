@@ -112,7 +112,8 @@ pub unsafe extern "C" fn cheetah_estimate_row(
     row: CheetahBytes,
     more: *mut u8,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open, the bytes are readable and the place is the caller's.
+    // SAFETY: by the contract of the crate the handle is open, the bytes are readable and the place
+    // is the caller's.
     let (estimate, key, row, more) = unsafe { (&mut *estimate, key.get(), row.get(), &mut *more) };
     entry(|| {
         *more = estimate.0.add_row(key, row)?.into();

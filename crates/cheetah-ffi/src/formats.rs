@@ -7,8 +7,8 @@ use cheetah::format::image::{Codec, Compression};
 use cheetah::table::{FormatWords, RowFormat};
 use std::ffi::c_void;
 
-/// Chooses codec and level for a table; tells the sink, as texts for people, what is wrong with the words. `strict`:
-/// what cannot be meant is refused, not just ignored.
+/// Chooses codec and level for a table; tells the sink, as texts for people, what is wrong with the
+/// words. `strict`: what cannot be meant is refused, not just ignored.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_choose_format(
     words: *const CheetahFormatWords,
@@ -33,7 +33,8 @@ pub unsafe extern "C" fn cheetah_choose_format(
     })
 }
 
-/// The `CheetahRowFormat` that is shown for a table with this word behind ROW_FORMAT and this KEY_BLOCK_SIZE.
+/// The `CheetahRowFormat` that is shown for a table with this word behind ROW_FORMAT and this
+/// KEY_BLOCK_SIZE.
 #[no_mangle]
 pub extern "C" fn cheetah_shown_row_format(row_format: u8, key_block_size: u64) -> u8 {
     value(RowFormat::Dynamic as u8, || {

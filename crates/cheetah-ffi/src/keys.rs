@@ -14,7 +14,8 @@ pub unsafe extern "C" fn cheetah_index_is_disabled(table: *const CheetahTable, i
     value(0, || u8::from(table.table.is_disabled(index_no as usize)))
 }
 
-/// Disables indexes, but for unique ones; see `Transaction::disable_indexes`. Afterwards the table is to be opened again.
+/// Disables indexes, but for unique ones; see `Transaction::disable_indexes`. Afterwards the table
+/// is to be opened again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_disable_indexes(
     txn: *mut CheetahTxn,
@@ -30,8 +31,9 @@ pub unsafe extern "C" fn cheetah_disable_indexes(
     })
 }
 
-/// Builds the disabled indexes and enables them, see `Transaction::enable_indexes`; `entries` computes those of a row, `progress` is told now and then how
-/// far it is. Afterwards the table is to be opened again.
+/// Builds the disabled indexes and enables them, see `Transaction::enable_indexes`; `entries`
+/// computes those of a row, `progress` is told now and then how far it is. Afterwards the table is
+/// to be opened again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_enable_indexes(
     txn: *mut CheetahTxn,

@@ -1,13 +1,15 @@
 //! C ABI of the Cheetah engine, for the MariaDB plugin.
 //!
 //! Invariants
-//!   I1  No panic crosses the ABI: every function that calls the engine does so inside [`barrier`]; the others only
-//!       read a value that is there.
-//!   I2  Functions that can fail return a [`types::Code`]; message and duplicate key stay with the thread.
+//!   I1  No panic crosses the ABI: every function that calls the engine does so inside [`barrier`];
+//!       the others only read a value that is there.
+//!   I2  Functions that can fail return a [`types::Code`]; message and duplicate key stay with the
+//!       thread.
 //!   I3  `plugin/cheetah.h` declares exactly what is exported here; a test compares them.
-//! Safety    Callers pass pointers that this library gave out and has not reclaimed, or that point to initialised
-//!           values of the declared type; byte ranges are readable for their whole length. A handle is used by one
-//!           thread at a time; `CheetahDb` and `CheetahTable` may be shared.
+//! Safety    Callers pass pointers that this library gave out and has not reclaimed, or that point
+//!           to initialised values of the declared type; byte ranges are readable for their whole
+//!           length. A handle is used by one thread at a time; `CheetahDb` and `CheetahTable` may
+//!           be shared.
 #![expect(clippy::missing_safety_doc, reason = "one contract for all functions, in the head of the crate")]
 
 mod alter;

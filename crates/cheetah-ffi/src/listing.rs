@@ -196,7 +196,8 @@ pub unsafe extern "C" fn cheetah_list_lock_waits(
 /// What describes connections, and its context; called from any thread.
 struct Describer(CheetahDescribe, *mut c_void);
 
-// SAFETY: by the contract of `cheetah_describe_connections` the function may be called from any thread.
+// SAFETY: by the contract of `cheetah_describe_connections` the function may be called from any
+// thread.
 unsafe impl Send for Describer {}
 // SAFETY: as above.
 unsafe impl Sync for Describer {}
@@ -211,12 +212,14 @@ impl Describer {
 }
 
 unsafe extern "C" fn take_text(context: *mut c_void, text: CheetahBytes) {
-    // SAFETY: `describe` passes its own text, and the bytes are readable by the contract of the crate.
+    // SAFETY: `describe` passes its own text, and the bytes are readable by the contract of the
+    // crate.
     let (to, text) = unsafe { (&mut *context.cast::<String>(), text.text()) };
     to.push_str(&text);
 }
 
-/// Has reports ask `describe`, from any thread until the database is closed, what a connection does.
+/// Has reports ask `describe`, from any thread until the database is closed, what a connection
+/// does.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_describe_connections(
     db: *mut CheetahDb,

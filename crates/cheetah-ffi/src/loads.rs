@@ -12,8 +12,9 @@ use std::ffi::c_void;
 #[derive(Debug)]
 pub struct CheetahLoad(Load);
 
-/// Begins to load a table: that only the caller sees, see `Transaction::begin_load`, or with the commit of the transaction, see
-/// `Transaction::begin_load_to_commit`. `load` becomes null when the table cannot be loaded.
+/// Begins to load a table: that only the caller sees, see `Transaction::begin_load`, or with the
+/// commit of the transaction, see `Transaction::begin_load_to_commit`. `load` becomes null when the
+/// table cannot be loaded.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_load(
     txn: *mut CheetahTxn,
@@ -55,7 +56,8 @@ pub unsafe extern "C" fn cheetah_load(
     })
 }
 
-/// Ends a load; `progress` is told now and then how far it is. Afterwards a table that only the caller sees is to be opened again.
+/// Ends a load; `progress` is told now and then how far it is. Afterwards a table that only the
+/// caller sees is to be opened again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_finish_load(
     txn: *mut CheetahTxn,

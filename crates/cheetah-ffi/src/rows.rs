@@ -21,8 +21,8 @@ thread_local! {
     static LISTS: RefCell<Lists> = RefCell::default();
 }
 
-/// Fills `list` for the duration of the call that it was borrowed for. SAFETY: as for [`CheetahBytes::get`]; the
-/// list must be emptied before the entries' bytes go.
+/// Fills `list` for the duration of the call that it was borrowed for. SAFETY: as for
+/// [`CheetahBytes::get`]; the list must be emptied before the entries' bytes go.
 unsafe fn fill_new(list: &mut Vec<SecondaryEntry<'static>>, entries: &[CheetahEntry]) {
     list.extend(entries.iter().map(|entry| {
         // SAFETY: passed on.

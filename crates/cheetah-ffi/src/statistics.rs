@@ -159,7 +159,8 @@ impl CheetahImageWork {
     }
 }
 
-/// Tells the images made and read back, by their length. The counters start at zero again if `restart` is 1.
+/// Tells the images made and read back, by their length. The counters start at zero again if
+/// `restart` is 1.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_image_work(
     db: *mut CheetahDb,

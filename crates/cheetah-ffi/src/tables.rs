@@ -11,8 +11,8 @@ use cheetah::table::{IndexSpec, Stride, Table, TableSpec};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Longest stored key of the engine's widest tree, whose pages have 32 KiB. The key of a secondary index and the
-/// clustered key behind it share it.
+/// Longest stored key of the engine's widest tree, whose pages have 32 KiB. The key of a secondary
+/// index and the clustered key behind it share it.
 pub(crate) const STORED_KEY_BYTES_MAX: u32 = cheetah::format::page::max_key_bytes(32 << 10) as u32;
 
 /// An open table.
@@ -78,7 +78,8 @@ pub(crate) fn compression(codec: u8, level: i32) -> Result<Compression> {
     })
 }
 
-/// Longest stored row that never has a value out of line, in tables whose clustered keys have at most so many bytes.
+/// Longest stored row that never has a value out of line, in tables whose clustered keys have at
+/// most so many bytes.
 #[no_mangle]
 pub extern "C" fn cheetah_inline_row_bytes(max_key_bytes: u32) -> u64 {
     let key_bytes = max_key_bytes.min(STORED_KEY_BYTES_MAX) as usize;
@@ -144,7 +145,8 @@ pub unsafe extern "C" fn cheetah_open_table(
     })
 }
 
-/// Whether the table has been dropped or emptied since it was opened, or a load has taken its place: then it is to be opened again.
+/// Whether the table has been dropped or emptied since it was opened, or a load has taken its
+/// place: then it is to be opened again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_is_dropped(table: *const CheetahTable) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -191,8 +193,8 @@ pub unsafe extern "C" fn cheetah_auto_increment(table: *const CheetahTable) -> u
     value(0, || table.table.auto_increment())
 }
 
-/// Moves the auto-increment counter past `used`, to the next number that increment and offset allow, unless it is there already;
-/// logged with the table's next change.
+/// Moves the auto-increment counter past `used`, to the next number that increment and offset
+/// allow, unless it is there already; logged with the table's next change.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_advance_auto_increment(
     table: *const CheetahTable,
@@ -271,7 +273,8 @@ pub unsafe extern "C" fn cheetah_records_in_range(
     })
 }
 
-/// Asks the caller for the entries of a row. SAFETY: the function gets the context, for as long as the result is used.
+/// Asks the caller for the entries of a row. SAFETY: the function gets the context, for as long as
+/// the result is used.
 pub(crate) unsafe fn of_row<'t>(
     table: &'t Table,
     expected: CheetahExpectedEntries,
@@ -290,7 +293,8 @@ pub(crate) unsafe fn of_row<'t>(
     }
 }
 
-/// Walks the whole table, compares every index with the entries that `expected` computes, tells what is wrong.
+/// Walks the whole table, compares every index with the entries that `expected` computes, tells
+/// what is wrong.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_table(
     db: *mut CheetahDb,
@@ -325,7 +329,8 @@ pub unsafe extern "C" fn cheetah_expect_entry(
     key: CheetahBytes,
     payload: CheetahBytes,
 ) {
-    // SAFETY: by the contract of the crate the sink is the one just given, and the bytes are readable.
+    // SAFETY: by the contract of the crate the sink is the one just given, and the bytes are
+    // readable.
     let (sink, key, payload) = unsafe { (&mut *sink, key.get(), payload.get()) };
     value((), || {
         let (index_no, key, payload) = (index_no as usize, key.to_vec(), payload.to_vec());
@@ -333,8 +338,9 @@ pub unsafe extern "C" fn cheetah_expect_entry(
     });
 }
 
-/// Takes statistics of all indexes by samples from so many places of each and keeps them; with `again` only if that has been
-/// done before, long ago, and much has changed since. `key_ends` tells where the parts of a key end.
+/// Takes statistics of all indexes by samples from so many places of each and keeps them; with
+/// `again` only if that has been done before, long ago, and much has changed since. `key_ends`
+/// tells where the parts of a key end.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_analyze_table(
     db: *mut CheetahDb,
@@ -349,7 +355,8 @@ pub unsafe extern "C" fn cheetah_analyze_table(
     let mut ends_of = |index_no: usize, key: &[u8], clustered: &[u8], ends: &mut Vec<usize>| {
         let mut found = [0u32; KEY_PARTS_MAX];
         let (key, clustered) = (CheetahBytes::of(key), CheetahBytes::of(clustered));
-        // SAFETY: the caller's function gets the caller's context, and room for as many ends as it is told.
+        // SAFETY: the caller's function gets the caller's context, and room for as many ends as it
+        // is told.
         let count = unsafe {
             key_ends(context, index_no as u32, key, clustered, found.as_mut_ptr(), KEY_PARTS_MAX as u32)
         };
@@ -372,7 +379,8 @@ pub unsafe extern "C" fn cheetah_statistics_version(table: *const CheetahTable) 
     value(0, || table.table.statistics_version())
 }
 
-/// About how many rows have the same values in the first `parts` parts of an index; 0 when that is not known.
+/// About how many rows have the same values in the first `parts` parts of an index; 0 when that is
+/// not known.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rows_per_value(
     table: *const CheetahTable,

@@ -28,7 +28,8 @@ impl Question {
     }
 }
 
-/// Has `waits` called before and after the transaction waits for a lock: see `Transaction::note_waits`.
+/// Has `waits` called before and after the transaction waits for a lock: see
+/// `Transaction::note_waits`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_note_lock_waits(txn: *mut CheetahTxn, waits: CheetahLockWaits) {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -47,13 +48,14 @@ unsafe impl Sync for Report {}
 
 impl Report {
     fn tell(&self, blocker: SessionId) {
-        // SAFETY: both are sessions that callers have named; the engine keeps the blocker's from going meanwhile.
+        // SAFETY: both are sessions that callers have named; the engine keeps the blocker's from
+        // going meanwhile.
         unsafe { self.0(self.1, blocker.0 as *mut c_void) }
     }
 }
 
-/// Names the caller's session for other transactions, and has `report` called with it and with those sessions for which the
-/// transaction waits: see `Transaction::report_waits`.
+/// Names the caller's session for other transactions, and has `report` called with it and with
+/// those sessions for which the transaction waits: see `Transaction::report_waits`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_report_waits(
     txn: *mut CheetahTxn,
@@ -67,22 +69,23 @@ pub unsafe extern "C" fn cheetah_report_waits(
     value((), || txn.0.report_waits(session, move |blocker| report.tell(blocker)));
 }
 
-/// Has `later` asked which of two sessions in a deadlock must commit after the other one, from any thread until the database is
-/// closed: see `Db::choose_victims`.
+/// Has `later` asked which of two sessions in a deadlock must commit after the other one, from any
+/// thread until the database is closed: see `Db::choose_victims`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_choose_victims(db: *mut CheetahDb, later: CheetahLaterSession) {
     // SAFETY: by the contract of the crate the handle is open.
     let db = unsafe { &*db };
     let later = move |first: SessionId, second: SessionId| {
-        // SAFETY: both are sessions that callers have named; the engine keeps them from going meanwhile.
+        // SAFETY: both are sessions that callers have named; the engine keeps them from going
+        // meanwhile.
         let session = unsafe { later(first.0 as *mut c_void, second.0 as *mut c_void) };
         (!session.is_null()).then_some(SessionId(session as u64))
     };
     value((), || db.0.choose_victims(later));
 }
 
-/// A transaction; null after a panic. `interrupted` is asked, as long as the transaction is there: see
-/// `Transaction::interrupt_when`.
+/// A transaction; null after a panic. `interrupted` is asked, as long as the transaction is there:
+/// see `Transaction::interrupt_when`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin(
     db: *mut CheetahDb,
@@ -115,8 +118,8 @@ fn isolation_of(level: u8) -> Result<Isolation> {
     })
 }
 
-/// Sets the isolation level (`CheetahIsolation`) of this transaction and later ones of the handle; before the first read or
-/// write.
+/// Sets the isolation level (`CheetahIsolation`) of this transaction and later ones of the handle;
+/// before the first read or write.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_isolation(txn: *mut CheetahTxn, level: u8) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -127,8 +130,8 @@ pub unsafe extern "C" fn cheetah_set_isolation(txn: *mut CheetahTxn, level: u8) 
     })
 }
 
-/// Sets whether rows that have changed since the transaction's snapshot are refused to those who lock or change them; as
-/// `cheetah_set_isolation`.
+/// Sets whether rows that have changed since the transaction's snapshot are refused to those who
+/// lock or change them; as `cheetah_set_isolation`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_snapshot_isolation(txn: *mut CheetahTxn, is_on: u8) {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -144,7 +147,8 @@ pub unsafe extern "C" fn cheetah_set_lock_wait(txn: *mut CheetahTxn, timeout_ns:
     value((), || txn.0.set_lock_wait(timeout_ns));
 }
 
-/// Fixes now what consistent reads see, where the isolation level fixes it for the whole transaction.
+/// Fixes now what consistent reads see, where the isolation level fixes it for the whole
+/// transaction.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_take_snapshot(txn: *mut CheetahTxn) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -160,7 +164,8 @@ pub unsafe extern "C" fn cheetah_end_statement(txn: *mut CheetahTxn) {
     value((), || txn.0.end_statement());
 }
 
-/// Takes numbers from the table's auto-increment counter; `numbers` says how many, and which they are then.
+/// Takes numbers from the table's auto-increment counter; `numbers` says how many, and which they
+/// are then.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_reserve_auto_increment(
     txn: *mut CheetahTxn,
@@ -218,7 +223,8 @@ pub unsafe extern "C" fn cheetah_rollback_to(
     txn: *mut CheetahTxn,
     savepoint: *const CheetahSavepoint,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open, and the savepoint was made by `cheetah_savepoint`.
+    // SAFETY: by the contract of the crate the handle is open, and the savepoint was made by
+    // `cheetah_savepoint`.
     let (txn, savepoint) = unsafe { (&mut *txn, (*savepoint).words.as_ptr().cast::<Savepoint>().read()) };
     entry(|| txn.0.rollback_to(savepoint).map(|()| Code::Ok))
 }
@@ -231,8 +237,8 @@ pub unsafe extern "C" fn cheetah_holds_locks(txn: *const CheetahTxn) -> u8 {
     value(1, || u8::from(txn.0.holds_locks()))
 }
 
-/// Locks a table until the end of the transaction. `NoSuchTable` when the handle is of a table that has been dropped
-/// or truncated since.
+/// Locks a table until the end of the transaction. `NoSuchTable` when the handle is of a table that
+/// has been dropped or truncated since.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_lock_table(
     txn: *mut CheetahTxn,
@@ -248,7 +254,8 @@ pub unsafe extern "C" fn cheetah_lock_table(
     })
 }
 
-/// Locks a table exclusively until the end of the transaction, unless somebody has to be waited for.
+/// Locks a table exclusively until the end of the transaction, unless somebody has to be waited
+/// for.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_try_lock_table(txn: *mut CheetahTxn, table: *const CheetahTable) -> i32 {
     // SAFETY: by the contract of the crate both handles are open.

@@ -33,26 +33,28 @@ impl CheetahXid {
 /// Takes one XID.
 pub type CheetahXidSink = unsafe extern "C" fn(context: *mut c_void, xid: *const CheetahXid);
 
-/// Promises to commit or roll back as will be decided. Afterwards only what ends the transaction may be called, and freeing
-/// it leaves it waiting.
+/// Promises to commit or roll back as will be decided. Afterwards only what ends the transaction
+/// may be called, and freeing it leaves it waiting.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_prepare(txn: *mut CheetahTxn, xid: *const CheetahXid) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and used by this thread only, and the XID is readable.
+    // SAFETY: by the contract of the crate the handle is open and used by this thread only, and the
+    // XID is readable.
     let (txn, xid) = unsafe { (&mut *txn, (*xid).get()) };
     entry(|| txn.0.prepare(xid?).map(|()| Code::Ok))
 }
 
-/// Commits a prepared transaction in this place of the order of commits, without I/O, from any thread;
-/// `cheetah_commit` must follow, and tells whether it went well.
+/// Commits a prepared transaction in this place of the order of commits, without I/O, from any
+/// thread; `cheetah_commit` must follow, and tells whether it went well.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_commit_ordered(txn: *mut CheetahTxn) {
-    // SAFETY: by the contract of the crate the handle is open, and its own thread waits for this one.
+    // SAFETY: by the contract of the crate the handle is open, and its own thread waits for this
+    // one.
     let txn = unsafe { &mut *txn };
     value((), || txn.0.commit_ordered());
 }
 
-/// Tells the XIDs of at most `count` transactions that were prepared before the database was opened, each only once;
-/// returns how many.
+/// Tells the XIDs of at most `count` transactions that were prepared before the database was
+/// opened, each only once; returns how many.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_recover(
     db: *mut CheetahDb,
@@ -82,7 +84,8 @@ pub unsafe extern "C" fn cheetah_commit_prepared(db: *mut CheetahDb, xid: *const
     entry(|| db.0.commit_prepared(&xid?).map(|()| Code::Ok))
 }
 
-/// Rolls a prepared transaction back that no handle has; `UnknownXid` when there is none of that name.
+/// Rolls a prepared transaction back that no handle has; `UnknownXid` when there is none of that
+/// name.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rollback_prepared(db: *mut CheetahDb, xid: *const CheetahXid) -> i32 {
     // SAFETY: by the contract of the crate the handle is open, and the XID is readable.

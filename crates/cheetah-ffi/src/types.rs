@@ -365,7 +365,8 @@ pub type CheetahInterrupted = unsafe extern "C" fn(context: *mut c_void) -> u8;
 pub type CheetahLockWaits = unsafe extern "C" fn(begins: u8);
 /// Is told that the transaction of one session waits for that of another one.
 pub type CheetahWaitReport = unsafe extern "C" fn(waiter: *mut c_void, blocker: *mut c_void);
-/// Of two sessions the one whose transaction must commit after the other one's; null if there is no such order.
+/// Of two sessions the one whose transaction must commit after the other one's; null if there is no
+/// such order.
 pub type CheetahLaterSession = unsafe extern "C" fn(first: *mut c_void, second: *mut c_void) -> *mut c_void;
 /// Is told how much is done, of how much.
 pub type CheetahProgress = unsafe extern "C" fn(context: *mut c_void, done: u64, total: u64);
@@ -380,8 +381,8 @@ pub type CheetahExpectedEntries = unsafe extern "C" fn(
     row: CheetahBytes,
     sink: *mut crate::CheetahEntrySink,
 ) -> i32;
-/// Tells where the parts of a stored key end, counted from the start of `key`, the clustered key behind it included.
-/// Puts at most `room` numbers into `ends`; their count.
+/// Tells where the parts of a stored key end, counted from the start of `key`, the clustered key
+/// behind it included. Puts at most `room` numbers into `ends`; their count.
 pub type CheetahKeyEnds = unsafe extern "C" fn(
     context: *mut c_void,
     index_no: u32,

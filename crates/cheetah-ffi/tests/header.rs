@@ -1,4 +1,5 @@
-//! `plugin/cheetah.h` declares what this crate exports: names, argument types, struct fields, enum values.
+//! `plugin/cheetah.h` declares what this crate exports: names, argument types, struct fields, enum
+//! values.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -136,7 +137,8 @@ fn the_header_declares_every_function_as_it_is() {
 fn the_header_declares_every_struct_as_it_is() {
     let header = bare(&fs::read_to_string(project("plugin/cheetah.h")).expect("header"));
     let (mut ours, theirs) = (rust_structs(&rust_sources()), c_structs(&header));
-    // C has no word for memory that may be uninitialised, and puts an array's length behind the name.
+    // C has no word for memory that may be uninitialised, and puts an array's length behind the
+    // name.
     ours.remove("CheetahSavepoint");
     let theirs: BTreeMap<_, _> = theirs.into_iter().filter(|(name, _)| name != "CheetahSavepoint").collect();
     assert_eq!(theirs, ours);

@@ -1,13 +1,16 @@
 //! Blocks of memory of one size that go back to the operating system at once when they are dropped.
 //!
-//! An allocator for everything keeps freed memory for later: buffers of several sizes that are traded for one another leave
-//! holes between those in use, which count as memory of the process. Here each size has a range of addresses of its own,
-//! reserved once, and a block that is dropped keeps its addresses only.
+//! An allocator for everything keeps freed memory for later: buffers of several sizes that are
+//! traded for one another leave holes between those in use, which count as memory of the process.
+//! Here each size has a range of addresses of its own, reserved once, and a block that is dropped
+//! keeps its addresses only.
 //!
 //! Invariants
-//!   B1  A block number below `usable` belongs to exactly one [`Block`], or is in `free`, or is at or above `fresh`.
+//!   B1  A block number below `usable` belongs to exactly one [`Block`], or is in `free`, or is at
+//!       or above `fresh`.
 //!   B2  The range stays mapped as long as any of its blocks lives: each holds a reference to it.
-//! Errors    none: a range that cannot be had, or is used up, says so, and the caller takes a block from the heap.
+//! Errors    none: a range that cannot be had, or is used up, says so, and the caller takes a block
+//!           from the heap.
 
 use parking_lot::Mutex;
 use std::fmt;
@@ -15,11 +18,12 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Addresses are made usable in steps of so many bytes, and start at a multiple of them: only what is usable counts where
-/// the system promises memory strictly, or locks all that is mapped. It is the size of a huge page where those are common.
+/// Addresses are made usable in steps of so many bytes, and start at a multiple of them: only what
+/// is usable counts where the system promises memory strictly, or locks all that is mapped. It is
+/// the size of a huge page where those are common.
 const STEP_BYTES: usize = 2 << 20;
-/// From this size on a range gets the memory of a whole step at once, as a huge page if there is one: a step is then less
-/// than 1 % of the range.
+/// From this size on a range gets the memory of a whole step at once, as a huge page if there is
+/// one: a step is then less than 1 % of the range.
 const FILL_BYTES_MIN: usize = 256 << 20;
 
 /// A range of addresses for blocks of one size.
@@ -44,15 +48,16 @@ struct Numbers {
 }
 
 #[expect(unsafe_code, reason = "the range holds a pointer")]
-// SAFETY: the pointer is an address that is never read or written through `Blocks`; numbers change under a lock.
+// SAFETY: the pointer is an address that is never read or written through `Blocks`; numbers change
+// under a lock.
 unsafe impl Send for Blocks {}
 #[expect(unsafe_code, reason = "the range holds a pointer")]
 // SAFETY: as above.
 unsafe impl Sync for Blocks {}
 
 impl Blocks {
-    /// Reserves addresses, but no memory, for `count` blocks. `None` when the system cannot do that, or not for blocks of
-    /// this size.
+    /// Reserves addresses, but no memory, for `count` blocks. `None` when the system cannot do
+    /// that, or not for blocks of this size.
     pub fn reserve(block_bytes: usize, count: usize) -> Option<Arc<Self>> {
         let bytes = block_bytes.checked_mul(count).filter(|bytes| *bytes > 0)?;
         if block_bytes % system::page_bytes()? != 0 || count > u32::MAX as usize {
@@ -139,8 +144,8 @@ impl Deref for Block {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         #[expect(unsafe_code, reason = "the bytes of the block")]
-        // SAFETY: the bytes are this block's alone (B1), mapped (B2) or allocated until it is dropped, and initialised:
-        // the system hands out zeros.
+        // SAFETY: the bytes are this block's alone (B1), mapped (B2) or allocated until it is
+        // dropped, and initialised: the system hands out zeros.
         unsafe {
             self.bytes.as_ref()
         }
@@ -162,7 +167,8 @@ impl Drop for Block {
         match &self.home {
             Some(home) => home.roll_back(self.bytes),
             #[expect(unsafe_code, reason = "back from a pointer to the box that it was")]
-            // SAFETY: a block without a home was made from such a box, and nobody else has freed it.
+            // SAFETY: a block without a home was made from such a box, and nobody else has freed
+            // it.
             None => drop(unsafe { Box::from_raw(self.bytes.as_ptr()) }),
         }
     }
@@ -194,13 +200,14 @@ mod system {
         };
         let mapped = NonNull::new(mapped.ok()?.cast::<u8>())?;
         let before = mapped.as_ptr().align_offset(STEP_BYTES);
-        // SAFETY: `before < STEP_BYTES`, so the start, and the end `bytes` behind it, lie inside the mapping.
+        // SAFETY: `before < STEP_BYTES`, so the start, and the end `bytes` behind it, lie inside
+        // the mapping.
         let (start, end) = unsafe { (mapped.add(before), mapped.add(before + bytes)) };
         unmap(mapped, before);
         unmap(end, STEP_BYTES - before);
-        // Memory that is kept to a limit comes and goes in blocks, not in pages of megabytes. A system without such pages
-        // refuses, which changes nothing.
-        // SAFETY: the advice changes no content and concerns the new mapping only.
+        // Memory that is kept to a limit comes and goes in blocks, not in pages of megabytes. A
+        // system without such pages refuses, which changes nothing. SAFETY: the advice changes no
+        // content and concerns the new mapping only.
         let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxNoHugepage) };
         Some(start)
     }
@@ -212,17 +219,21 @@ mod system {
         unsafe { mprotect(part.as_ptr().cast(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
     }
 
-    /// Brings memory under a block in one go: whoever takes a block writes all of it, and would ask for each page of the
-    /// system by a fault. A system that does not know how leaves it to the faults.
+    /// Brings memory under a block in one go: whoever takes a block writes all of it, and would ask
+    /// for each page of the system by a fault. A system that does not know how leaves it to the
+    /// faults.
     pub(super) fn populate(start: NonNull<u8>, bytes: usize) {
-        // SAFETY: the block lies inside the range, is usable, and has just been taken; its content may be anything.
+        // SAFETY: the block lies inside the range, is usable, and has just been taken; its content
+        // may be anything.
         let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) };
     }
 
-    /// Brings memory under a step, as a huge page if the system has one: zeroing it takes a fraction of the time. No huge page
-    /// is made there later, so what is given back of it does not come back by itself.
+    /// Brings memory under a step, as a huge page if the system has one: zeroing it takes a
+    /// fraction of the time. No huge page is made there later, so what is given back of it does not
+    /// come back by itself.
     pub(super) fn fill(start: NonNull<u8>, offset: usize, bytes: usize) {
-        // SAFETY: the step lies inside the range, is usable, and nobody uses it yet; the advice changes no content.
+        // SAFETY: the step lies inside the range, is usable, and nobody uses it yet; the advice
+        // changes no content.
         let part = unsafe { start.add(offset) };
         let advise = |advice| {
             // SAFETY: as above.
@@ -235,7 +246,8 @@ mod system {
 
     /// The content is lost. Memory that is locked stays, and is used again with the block.
     pub(super) fn give_back(start: NonNull<u8>, offset: usize, bytes: usize) {
-        // SAFETY: the part lies inside the range, and its owner has just given it up: nobody reads or writes it.
+        // SAFETY: the part lies inside the range, and its owner has just given it up: nobody reads
+        // or writes it.
         let _ = unsafe { madvise(start.add(offset).as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
     }
 
@@ -243,7 +255,8 @@ mod system {
         if bytes == 0 {
             return;
         }
-        // SAFETY: these addresses were mapped by `reserve`, and no block of them lives, yet or any more (B2).
+        // SAFETY: these addresses were mapped by `reserve`, and no block of them lives, yet or any
+        // more (B2).
         let _ = unsafe { munmap(start.as_ptr().cast(), bytes) };
     }
 }

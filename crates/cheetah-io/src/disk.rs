@@ -1,9 +1,9 @@
 //! Files and directories as the engine sees them.
 //!
-//! Paths are relative to the root of the disk, with `/` between their parts and without `.` or `..`.
-//! Durability follows POSIX strictly: the contents and length of a file are durable after
-//! [`File::sync_data`]; that a file *exists* under a name is durable only after [`Disk::sync_dir`] of its
-//! directory.
+//! Paths are relative to the root of the disk, with `/` between their parts and without `.` or
+//! `..`. Durability follows POSIX strictly: the contents and length of a file are durable after
+//! [`File::sync_data`]; that a file *exists* under a name is durable only after [`Disk::sync_dir`]
+//! of its directory.
 
 use std::io;
 use std::sync::Arc;
@@ -13,9 +13,11 @@ use std::sync::Arc;
 pub trait File: Send + Sync {
     /// Fills `buf` from `offset`. Fails with `UnexpectedEof` when the file ends before that.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()>;
-    /// Writes all of `buf` at `offset`, growing the file when needed. Not durable until [`File::sync_data`].
+    /// Writes all of `buf` at `offset`, growing the file when needed. Not durable until
+    /// [`File::sync_data`].
     fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()>;
-    /// Makes contents and length durable. A failure means that neither is known any more: never retry.
+    /// Makes contents and length durable. A failure means that neither is known any more: never
+    /// retry.
     fn sync_data(&self) -> io::Result<()>;
     /// Length in bytes.
     fn len(&self) -> io::Result<u64>;
@@ -25,7 +27,8 @@ pub trait File: Send + Sync {
     fn allocate(&self, len: u64) -> io::Result<()>;
     /// Bytes of disk blocks that the file occupies.
     fn allocated_bytes(&self) -> io::Result<u64>;
-    /// Starts writing back dirty bytes of the range without waiting for it; a hint that never fails.
+    /// Starts writing back dirty bytes of the range without waiting for it; a hint that never
+    /// fails.
     fn start_writeback(&self, _offset: u64, _len: u64) {}
 }
 
@@ -34,11 +37,13 @@ pub trait DirLock: Send + Sync {}
 
 /// A directory tree with files.
 pub trait Disk: Send + Sync {
-    /// Creates a file that must not exist yet (`AlreadyExists` otherwise), open for reading and writing.
+    /// Creates a file that must not exist yet (`AlreadyExists` otherwise), open for reading and
+    /// writing.
     fn create(&self, path: &str) -> io::Result<Arc<dyn File>>;
     /// Opens an existing file (`NotFound` otherwise) for reading and writing.
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>>;
-    /// Renames a file, replacing what stands under the new name. Durable after `sync_dir` of the directory.
+    /// Renames a file, replacing what stands under the new name. Durable after `sync_dir` of the
+    /// directory.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file. Open handles stay usable.
     fn unlink(&self, path: &str) -> io::Result<()>;
@@ -48,7 +53,8 @@ pub trait Disk: Send + Sync {
     fn create_dir(&self, dir: &str) -> io::Result<()>;
     /// Makes creations, renames and removals inside `dir` durable. `""` is the root.
     fn sync_dir(&self, dir: &str) -> io::Result<()>;
-    /// Takes the exclusive lock of the disk through the file `path`; `WouldBlock` when another holds it.
+    /// Takes the exclusive lock of the disk through the file `path`; `WouldBlock` when another
+    /// holds it.
     fn lock(&self, path: &str) -> io::Result<Box<dyn DirLock>>;
     /// Bytes that can still be written.
     fn free_bytes(&self) -> io::Result<u64>;

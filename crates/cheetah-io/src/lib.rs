@@ -1,12 +1,12 @@
-//! The outside world of the engine: files and time behind traits, randomness that can be repeated, and memory that goes
-//! back to the system.
+//! The outside world of the engine: files and time behind traits, randomness that can be repeated,
+//! and memory that goes back to the system.
 //!
 //! Invariants
 //!   I1  No other crate of the engine touches files, clocks or randomness.
 //!   I2  Every fault that the tests inject is an implementation or a wrapper of [`Disk`].
 //!
-//! Two implementations of [`Disk`] exist: [`posix`], the real one, and [`sim`], which knows for each file
-//! what is durable and what a power cut may still take away.
+//! Two implementations of [`Disk`] exist: [`posix`], the real one, and [`sim`], which knows for
+//! each file what is durable and what a power cut may still take away.
 
 pub mod blocks;
 pub mod disk;

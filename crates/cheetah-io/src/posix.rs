@@ -1,10 +1,11 @@
 //! The real disk: files under a root directory, through the system calls of a POSIX system.
 //!
 //! Invariants
-//!   I1  A path given by the engine never leaves the root: no empty part, no `.`, no `..`, not absolute.
-//!       (Symbolic links that an administrator made are followed: a log directory may live on another device.)
-//!   I2  `sync_data` and `sync_dir` return only after the kernel reports the data as stable; errors are handed up
-//!       and never retried here.
+//!   I1  A path given by the engine never leaves the root: no empty part, no `.`, no `..`, not
+//!       absolute. (Symbolic links that an administrator made are followed: a log directory may
+//!       live on another device.)
+//!   I2  `sync_data` and `sync_dir` return only after the kernel reports the data as stable; errors
+//!       are handed up and never retried here.
 //! Errors    those of the system, unchanged, so that "no space" and "not found" keep their kind.
 
 use crate::disk::{DirLock, Disk, File};
@@ -27,7 +28,8 @@ pub struct PosixDisk {
 }
 
 impl PosixDisk {
-    /// The disk whose root is `root`, which is created with its missing parents, durably, when it does not exist.
+    /// The disk whose root is `root`, which is created with its missing parents, durably, when it
+    /// does not exist.
     pub fn open(root: &Path) -> io::Result<Self> {
         create_directory(root)?;
         Ok(Self { root: root.canonicalize()? })
@@ -201,8 +203,8 @@ impl PosixFile {
 fn start_writeback(file: &fs::File, offset: u64, len: u64) {
     use std::os::fd::AsRawFd;
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };
-    // SAFETY: the descriptor is open for as long as `file` is borrowed; the call takes no pointers. It only starts
-    // writeback and promises nothing, so its result does not matter.
+    // SAFETY: the descriptor is open for as long as `file` is borrowed; the call takes no pointers.
+    // It only starts writeback and promises nothing, so its result does not matter.
     unsafe {
         libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE);
     }

@@ -1,8 +1,10 @@
-//! Small deterministic randomness: the same seed gives the same numbers on every machine and in every version.
+//! Small deterministic randomness: the same seed gives the same numbers on every machine and in
+//! every version.
 //!
 //! Invariants
 //!   I1  The sequence of a seed never changes: failures are reproduced by seed. (A test pins it.)
-//! Source    Blackman and Vigna, xoshiro256** 1.0, seeded through splitmix64 as they advise. Not for secrets.
+//! Source    Blackman and Vigna, xoshiro256** 1.0, seeded through splitmix64 as they advise. Not
+//!           for secrets.
 
 /// A deterministic random number generator.
 #[derive(Clone, Debug)]
@@ -29,7 +31,8 @@ impl Rng {
         result
     }
 
-    /// Uniform over `0..n`; 0 when `n` is 0. (The bias of the multiplication is below 2^-32 for the sizes in use.)
+    /// Uniform over `0..n`; 0 when `n` is 0. (The bias of the multiplication is below 2^-32 for the
+    /// sizes in use.)
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }

@@ -1,4 +1,5 @@
-//! The fault model of the simulated disk, statement by statement (F1 to F5 of its module head, and the faults).
+//! The fault model of the simulated disk, statement by statement (F1 to F5 of its module head, and
+//! the faults).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cheetah_io::sim::{is_power_cut, CrashPolicy, Effect, Fault, Op, SimDisk};

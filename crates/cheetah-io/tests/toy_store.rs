@@ -1,9 +1,11 @@
-//! A test of the crash harness itself: a toy key-value store with an oracle, and five bugs planted in it, each a
-//! classic of storage engines. The harness must find every one, and nothing in the correct store.
+//! A test of the crash harness itself: a toy key-value store with an oracle, and five bugs planted
+//! in it, each a classic of storage engines. The harness must find every one, and nothing in the
+//! correct store.
 //!
-//! The store: files `toy/<n>` with a header sector {capacity} and records [len u32][sum u32][payload]. The header is
-//! synced only after the file has that capacity; a record is acknowledged after a sync; every few commits a new file
-//! starts. State = all records of all files in order, up to the first that is torn.
+//! The store: files `toy/<n>` with a header sector {capacity} and records
+//! [len u32][sum u32][payload]. The header is synced only after the file has that capacity; a
+//! record is acknowledged after a sync; every few commits a new file starts. State = all records of
+//! all files in order, up to the first that is torn.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cheetah_io::sim::{explore, Failure, Plan, Report, SimDisk};

@@ -1,8 +1,9 @@
 //! Measures page images: how small, how fast. `cargo bench --bench codec [-- LEVEL]`, of Zstandard
 //!
-//! Four kinds of synthetic leaves, filled completely: rows of sysbench, of Linkbench's link table, of an orders table of eleven
-//! columns, entries of a secondary index. Prints for each the ratio image / page (before padding to 64 bytes) and
-//! the time to encode and to decode one page, for no compression (the regrouping alone), LZ4 and Zstandard.
+//! Four kinds of synthetic leaves, filled completely: rows of sysbench, of Linkbench's link table,
+//! of an orders table of eleven columns, entries of a secondary index. Prints for each the ratio
+//! image / page (before padding to 64 bytes) and the time to encode and to decode one page, for no
+//! compression (the regrouping alone), LZ4 and Zstandard.
 
 use cheetah::base::{Epoch, PageId, TreeId, TxnId};
 use cheetah::format::image::{seal, Codec, Compression, Encoding, ImageHeader, Workspace};

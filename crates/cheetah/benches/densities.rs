@@ -2,10 +2,10 @@
 //!
 //! `cargo bench --bench densities -- DIRECTORY [LEVEL ..]`
 //!
-//! DIRECTORY is the `#cheetah` of a server that is stopped. For each index, and for the large values of each table, a sample
-//! of at most 400 pages is encoded and decoded again at each level (-1: LZ4). Bytes are those of the images, headers and
-//! padding included, as parts of the first level's; times are of the processor, for one page. The last lines are the
-//! sums of each database.
+//! DIRECTORY is the `#cheetah` of a server that is stopped. For each index, and for the large
+//! values of each table, a sample of at most 400 pages is encoded and decoded again at each level
+//! (-1: LZ4). Bytes are those of the images, headers and padding included, as parts of the first
+//! level's; times are of the processor, for one page. The last lines are the sums of each database.
 
 use cheetah::base::{Config, Epoch, PageId, Result, TreeId, TxnId};
 use cheetah::db::{Db, Env};
@@ -39,7 +39,8 @@ struct Group {
 }
 
 type Groups = BTreeMap<(TreeId, bool), Group>;
-/// Contents of dictionaries by tree and page. The newest one of a tree has the highest number, as a rule.
+/// Contents of dictionaries by tree and page. The newest one of a tree has the highest number, as a
+/// rule.
 type Dictionaries = BTreeMap<(TreeId, PageId), Vec<u8>>;
 
 fn main() -> Result<()> {
@@ -246,7 +247,8 @@ fn measure(
     }
 }
 
-/// Processor time of `call` for all numbers below `count`, repeated until there is enough of it to be told.
+/// Processor time of `call` for all numbers below `count`, repeated until there is enough of it to
+/// be told.
 fn processor_us_of(count: usize, mut call: impl FnMut(usize)) -> f64 {
     let (start, mut rounds) = (processor_us(), 0.0);
     loop {

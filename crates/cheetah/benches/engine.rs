@@ -1,10 +1,12 @@
 //! Times a whole engine on a real directory, through its public interface.
 //!
-//! `cargo bench --bench engine -- DIR [rows=300000] [texts=2000] [pool_mb=512] [log_mb=1024] [text_file=PATH]`
+//! `cargo bench --bench engine -- DIR [rows=300000] [texts=2000] [pool_mb=512] [log_mb=1024]
+//! [text_file=PATH]`
 //!
-//! Rows are like sysbench's: a number, a number under a secondary index, 120 and 60 characters of random digits. Texts
-//! are pieces of 2 to 60 KB: of a file when one is given, otherwise of generated words. Figures of processor time are
-//! those to compare: of the clock, they depend on what else the machine does. DIR/cheetah-bench is removed first.
+//! Rows are like sysbench's: a number, a number under a secondary index, 120 and 60 characters of
+//! random digits. Texts are pieces of 2 to 60 KB: of a file when one is given, otherwise of
+//! generated words. Figures of processor time are those to compare: of the clock, they depend on
+//! what else the machine does. DIR/cheetah-bench is removed first.
 
 use cheetah::base::{Config, Error, Result};
 use cheetah::db::{Db, Env, Read, SeekMode, Transaction};

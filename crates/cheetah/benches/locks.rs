@@ -1,7 +1,7 @@
 //! What a record lock costs: nanoseconds for a request with its release, and bytes.
 //!
-//! `cargo bench --bench locks`; keys of 8 bytes. Times are of the processor, which other programs disturb
-//! less; bytes are those of the process, beside those that the lock table counts.
+//! `cargo bench --bench locks`; keys of 8 bytes. Times are of the processor, which other programs
+//! disturb less; bytes are those of the process, beside those that the lock table counts.
 
 use cheetah::base::{Result, TreeId};
 use cheetah::txn::{Lock, LockLimits, LockMode, LockTable, Owner, TableMode, Wait};

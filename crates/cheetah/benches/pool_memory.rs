@@ -1,5 +1,6 @@
 //! Measures the memory of a process that works on more pages than fit:
-//! `cargo bench --bench pool_memory -- POOL_MIB DATA_MIB THREADS SECONDS [MIXED]`; with MIXED 1, every 16th page is large.
+//! `cargo bench --bench pool_memory -- POOL_MIB DATA_MIB THREADS SECONDS
+//! [MIXED]`; with MIXED 1, every 16th page is large.
 //!
 //! Prints anonymous memory against the budget, and the rates of reading and writing.
 

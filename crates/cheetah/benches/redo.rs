@@ -1,11 +1,13 @@
 //! Times a startup that has a long log to repeat, on a real directory.
 //!
-//! `cargo bench --bench redo -- DIR write [rows=100000] [changes=1000000] [pool_mb=2048]`, then as often as wanted
-//! `cargo bench --bench redo -- DIR open [threads=0] [pool_mb=2048]`
+//! `cargo bench --bench redo -- DIR write [rows=100000] [changes=1000000]
+//! [pool_mb=2048]`, then as often as wanted `cargo bench --bench redo -- DIR open [threads=0]
+//! [pool_mb=2048]`
 //!
-//! Four threads write, each to a table of its own, what `make bench ARGS="--sets recovery"` writes: updates of 500 neighbours that move
-//! their entries in a secondary index a little, inserts of 500 rows, deletes of 100. The process then ends as in a crash. A startup
-//! changes nothing that the next one would not repeat. DIR/cheetah-redo is removed first by `write`.
+//! Four threads write, each to a table of its own, what `make bench ARGS="--sets recovery"` writes:
+//! updates of 500 neighbours that move their entries in a secondary index a little, inserts of 500
+//! rows, deletes of 100. The process then ends as in a crash. A startup changes nothing that the
+//! next one would not repeat. DIR/cheetah-redo is removed first by `write`.
 
 use cheetah::base::{Config, Error, Result};
 use cheetah::db::{Db, Env, Transaction};

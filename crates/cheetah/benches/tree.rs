@@ -36,7 +36,8 @@ fn create(pool: &Arc<Pool>, id: u32) -> Result<Arc<Tree>> {
     Ok(Arc::new(Tree::create(pool, &mtr, TreeId(id), PageClass::Base, 64)?))
 }
 
-/// Prints nanoseconds per operation: of processor time, which other programs disturb less, and of the clock.
+/// Prints nanoseconds per operation: of processor time, which other programs disturb less, and of
+/// the clock.
 fn time(what: &str, count: u64, run: impl FnOnce() -> Result<()>) -> Result<()> {
     let (start, start_cpu_ns) = (Instant::now(), cpu_ns());
     run()?;

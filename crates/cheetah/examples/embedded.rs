@@ -1,8 +1,9 @@
 //! The engine without a server: a table with two indexes, a crash, a recovery, and the sizes.
 //!
-//! `cargo run --release --example embedded [directory [rows]]` loads the table in a process of its own, which exits in
-//! the middle of a transaction without closing anything. Then it opens the database again, reads by both indexes,
-//! shows that exactly the committed rows are there, and prints what they occupy.
+//! `cargo run --release --example embedded [directory [rows]]` loads the table in a process of its
+//! own, which exits in the middle of a transaction without closing anything. Then it opens the
+//! database again, reads by both indexes, shows that exactly the committed rows are there, and
+//! prints what they occupy.
 
 use cheetah::base::{Config, Error, Result};
 use cheetah::db::{Db, Env, Read, SeekMode};

@@ -2,9 +2,11 @@
 //!
 //! Invariants
 //!   D1  What a barrier covers is durable when it returns `Ok`, whatever the power does afterwards.
-//!   D2  A failed sync stops the engine: it is never retried, and nothing that relies on it is written any more. (The
-//!       kernel reports a lost page once and marks it clean; a second sync would succeed and mean nothing.)
-//!   D3  Which barrier stands between which writes is listed in docs/durability.md, before it is coded.
+//!   D2  A failed sync stops the engine: it is never retried, and nothing that relies on it is
+//!       written any more. (The kernel reports a lost page once and marks it clean; a second sync
+//!       would succeed and mean nothing.)
+//!   D3  Which barrier stands between which writes is listed in docs/durability.md, before it is
+//!       coded.
 //!
 //! Errors    Fatal only.
 
@@ -85,7 +87,8 @@ impl Durable {
         self.pass(Barrier::Log, path, || file.sync_data())
     }
 
-    /// Makes creations, renames and removals in a directory durable; `""` is the root of the database.
+    /// Makes creations, renames and removals in a directory durable; `""` is the root of the
+    /// database.
     pub fn directory_barrier(&self, dir: &str) -> Result<()> {
         self.pass(Barrier::Directory, dir, || self.disk.sync_dir(dir))
     }
@@ -95,7 +98,8 @@ impl Durable {
         *self.trace.lock() = Some(Vec::new());
     }
 
-    /// The barriers passed since the trace was started or last taken, with the file or directory of each.
+    /// The barriers passed since the trace was started or last taken, with the file or directory of
+    /// each.
     pub fn take_trace(&self) -> Vec<(Barrier, String)> {
         self.trace.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }

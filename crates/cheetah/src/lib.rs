@@ -1,10 +1,11 @@
 //! Cheetah: a transactional, compressed B+tree storage engine.
 //!
-//! A [`db::Db`] is a directory with tables. A table has a clustered index, whose entries are the rows, and secondary
-//! indexes, whose entries lead to rows. Keys are bytes that sort as the caller wants them to sort; the engine never
-//! computes one. Rows are bytes whose columns' places the table's [`format::row::RowFormatVersion`] tells, so that pages can
-//! be stored column by column. Everything happens in a [`db::Transaction`]; what is committed survives a crash, what
-//! is not does not.
+//! A [`db::Db`] is a directory with tables. A table has a clustered index, whose entries are the
+//! rows, and secondary indexes, whose entries lead to rows. Keys are bytes that sort as the caller
+//! wants them to sort; the engine never computes one. Rows are bytes whose columns' places the
+//! table's [`format::row::RowFormatVersion`] tells, so that pages can be stored column by column.
+//! Everything happens in a [`db::Transaction`]; what is committed survives a crash, what is not
+//! does not.
 //!
 //! ```
 //! use cheetah::base::Config;
@@ -15,18 +16,19 @@
 //! use std::sync::Arc;
 //!
 //! # fn main() -> cheetah::base::Result<()> {
-//! // A program uses cheetah_io::posix::PosixDisk and cheetah_io::time::RealClock, and start_background_threads.
+//! // A program uses cheetah_io::posix::PosixDisk and cheetah_io::time::RealClock, and
+//! // start_background_threads.
 //! let env = Env { disk: Arc::new(SimDisk::new()), clock: Arc::new(SimClock::default()) };
 //! let db = Db::open(env, Config::default())?;
 //! let index = |name: &str| IndexSpec {
 //!     name: name.into(),
 //!     unique: false,
 //!     max_key_bytes: 32,
-//!     row-format version: RowFormatVersion::opaque(),
+//!     row_format: RowFormatVersion::opaque(),
 //! };
 //! let table = db.create_table(&TableSpec {
 //!     name: "towns".into(),
-//!     row-format version: RowFormatVersion::opaque(),
+//!     row_format: RowFormatVersion::opaque(),
 //!     indexes: vec![index("number"), index("name")],
 //!     compression: Compression::default(),
 //!     hidden_key: false,
@@ -35,8 +37,10 @@
 //! })?;
 //!
 //! let mut txn = db.begin();
-//! let by_name = [SecondaryEntry { index_no: 1, key: b"Ulm\0", payload: b"", check_unique: false }];
-//! txn.insert(&table, &NewRow { key: &7u32.to_be_bytes(), row: b"Ulm, on the Danube", secondary: &by_name })?;
+//! let by_name =
+//!     [SecondaryEntry { index_no: 1, key: b"Ulm\0", payload: b"", check_unique: false }];
+//! let key = 7u32.to_be_bytes();
+//! txn.insert(&table, &NewRow { key: &key, row: b"Ulm, on the Danube", secondary: &by_name })?;
 //! txn.commit()?;
 //!
 //! let mut cursor = txn.cursor(&table, 1, Read::Consistent)?;
@@ -50,8 +54,9 @@
 //! ```
 //!
 //! The layers, lowest first; a module imports only from lower ones (a test reads the `use` lines):
-//! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `pool` < `checkpoint` < `tree` < `txn` < `table` <
-//! `recovery`, `check` < `db`. ARCHITECTURE.md walks through them.
+//! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `pool` <
+//! `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` < `db`. ARCHITECTURE.md walks
+//! through them.
 
 pub mod base;
 mod check;

@@ -1,5 +1,6 @@
-//! Changes of definitions and power cuts: a table has its old definition or its new one, what was acknowledged stays, and rows and indexes
-//! fit whichever it is. What transactions have done before, undo and purge included, means what it did.
+//! Changes of definitions and power cuts: a table has its old definition or its new one, what was
+//! acknowledged stays, and rows and indexes fit whichever it is. What transactions have done
+//! before, undo and purge included, means what it did.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -68,7 +69,8 @@ fn rows_after(steps: u64) -> Rows {
     rows
 }
 
-/// Steps 1, 3 and 5 change rows of "t", 2 and 4 definitions; a transaction of before is open over all of them.
+/// Steps 1, 3 and 5 change rows of "t", 2 and 4 definitions; a transaction of before is open over
+/// all of them.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let (mut txn, mut open_one) = (db.begin(), db.begin());
@@ -213,7 +215,8 @@ fn what_came_before_a_change_is_rolled_back_and_purged_after_it() {
     assert_eq!(contents(&db, &t).unwrap().len() as u64, ROWS);
 }
 
-/// Redo gives the trees of a new table other pages than they had when something that the log does not tell of had pages meanwhile: what the log says of their roots does not count.
+/// Redo gives the trees of a new table other pages than they had when something that the log does
+/// not tell of had pages meanwhile: what the log says of their roots does not count.
 #[test]
 fn a_table_that_is_new_and_changed_is_there_after_a_crash() {
     let disk = SimDisk::new();
@@ -256,7 +259,8 @@ fn a_change_names_indexes_that_there_are_once_and_the_rows_first() {
     assert!(contents(&db, &table).unwrap().len() as u64 == ROWS);
 }
 
-/// Purge goes on in another thread while definitions change: it passes over nothing, so nothing is left in the trees.
+/// Purge goes on in another thread while definitions change: it passes over nothing, so nothing is
+/// left in the trees.
 #[test]
 fn purge_misses_nothing_while_definitions_change() {
     let env = Env { clock: Arc::new(RealClock::default()), ..env(&SimDisk::new()) };

@@ -1,7 +1,9 @@
-//! Bits that flip at rest, anywhere in any file of a database: each is detected or proven harmless. The rows read are never
-//! other than those written, an untouched table stays readable, and nothing panics.
+//! Bits that flip at rest, anywhere in any file of a database: each is detected or proven harmless.
+//! The rows read are never other than those written, an untouched table stays readable, and nothing
+//! panics.
 //!
-//! `CHEETAH_FLIPS` says how many flips to try (4,000 unless set), `CHEETAH_FLIP_SEED` which one to start with.
+//! `CHEETAH_FLIPS` says how many flips to try (4,000 unless set), `CHEETAH_FLIP_SEED` which one to
+//! start with.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -20,8 +22,8 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
 }
 
-/// A database with three tables; half of the last changes are only in the log, which a mark ends: damage to what was
-/// synced last of all looks like a torn end without it (see log/replay.rs).
+/// A database with three tables; half of the last changes are only in the log, which a mark ends:
+/// damage to what was synced last of all looks like a torn end without it (see log/replay.rs).
 fn written() -> (SimDisk, Contents) {
     let (disk, clock) = (SimDisk::new(), SimClock::default());
     let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()) };

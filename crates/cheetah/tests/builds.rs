@@ -1,5 +1,6 @@
-//! Indexes that are built while others write: one equals what CHECK computes from the rows, whatever was written, rolled back and purged meanwhile;
-//! after a power cut it is there as a whole or not at all, and nothing of it is left.
+//! Indexes that are built while others write: one equals what CHECK computes from the rows,
+//! whatever was written, rolled back and purged meanwhile; after a power cut it is there as a whole
+//! or not at all, and nothing of it is left.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -110,7 +111,8 @@ fn start() -> SimDisk {
     disk
 }
 
-/// What others do while the index is built: in the scan, between the rounds, and open over its begin.
+/// What others do while the index is built: in the scan, between the rounds, and open over its
+/// begin.
 fn rows_at_end() -> Rows {
     let mut rows: Rows = (0..ROWS).map(|no| (no, row(no))).collect();
     rows.insert(1, row(1001));
@@ -236,7 +238,8 @@ fn changes_that_nobody_looks_at_are_caught() {
     caught("build: do not look at what has changed");
 }
 
-/// Writers, a purger and a checkpointer go on in threads of their own while indexes are built and dropped again.
+/// Writers, a purger and a checkpointer go on in threads of their own while indexes are built and
+/// dropped again.
 #[test]
 fn an_index_that_is_built_among_writers_equals_one_built_from_the_rows() {
     const KEYS: u64 = 90;
@@ -358,7 +361,8 @@ fn change_one(db: &Db, txn: &mut Transaction, rng: &mut Rng, keys: u64) -> Resul
     }
 }
 
-/// A transaction of before the build ends before its last round, or goes on beyond it: it has written the table, or another one.
+/// A transaction of before the build ends before its last round, or goes on beyond it: it has
+/// written the table, or another one.
 fn builds_beside_a_long_transaction() -> std::result::Result<(), String> {
     for ends in [true, false] {
         let db = open(&SimDisk::new()).unwrap();

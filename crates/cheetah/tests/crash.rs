@@ -1,7 +1,8 @@
-//! Power cuts at every moment of random workloads, and of the recoveries from them: at least 20,000 images.
+//! Power cuts at every moment of random workloads, and of the recoveries from them: at least 20,000
+//! images.
 //!
-//! `CHEETAH_CRASH_IMAGES` says how many images to check at least (20,000 unless set), `CHEETAH_CRASH_SEED` which seed
-//! to start from. A failure prints the command that repeats it.
+//! `CHEETAH_CRASH_IMAGES` says how many images to check at least (20,000 unless set),
+//! `CHEETAH_CRASH_SEED` which seed to start from. A failure prints the command that repeats it.
 
 mod support;
 
@@ -27,7 +28,8 @@ const RARE: [&str; 10] = [
     "undo page freed",
 ];
 
-/// The seed that each thread works on, for whoever dies without a word: a panic inside a mini-transaction aborts.
+/// The seed that each thread works on, for whoever dies without a word: a panic inside a
+/// mini-transaction aborts.
 fn announce_seed_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,7 +1,9 @@
-//! Every decoder of the engine survives any bytes: with an error or a sound value, never with a panic.
+//! Every decoder of the engine survives any bytes: with an error or a sound value, never with a
+//! panic.
 //!
-//! A new decoder gets a function in `common/decoded.rs`, a test here (good samples, and how to repair the checksum after a
-//! mutation), and a target in `fuzz/`, which calls the same function with libFuzzer's bytes.
+//! A new decoder gets a function in `common/decoded.rs`, a test here (good samples, and how to
+//! repair the checksum after a mutation), and a target in `fuzz/`, which calls the same function
+//! with libFuzzer's bytes.
 
 mod common;
 
@@ -153,7 +155,8 @@ fn decoders_survive_mutated_bytes_statistics() {
 /// Two undo pages, no transactions, a table, a dropped tree.
 const STATE_OF_VERSION_1: [u8; 21] = [1, 10, 12, 11, 3, 20, 1, 5, 70, 2, 9, 10, 0, 1, 2, 5, 6, 7, 1, 17, 0];
 
-/// What is stored as a dictionary may begin as one that Zstandard has trained, with tables of its own.
+/// What is stored as a dictionary may begin as one that Zstandard has trained, with tables of its
+/// own.
 #[test]
 fn decoders_survive_mutated_bytes_dictionary() {
     let trained = [&[0x37, 0xa4, 0x30, 0xec, 1, 0, 0, 0][..], &dictionary_content()].concat();

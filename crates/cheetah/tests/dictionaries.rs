@@ -45,7 +45,8 @@ fn insert_part(db: &Db, table: &Arc<Table>, from: u64) -> Result<()> {
     txn.commit()
 }
 
-/// Rows come, the background makes a dictionary and checkpoints, more rows come; then the table goes, and another one is loaded.
+/// Rows come, the background makes a dictionary and checkpoints, more rows come; then the table
+/// goes, and another one is loaded.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -228,7 +229,8 @@ fn a_damaged_dictionary_is_found_and_told_of_and_is_its_tables_trouble() {
     db.checkpoint().unwrap();
 }
 
-/// Redo meets a page that cannot be read without the dictionary: the table is quarantined, all others are served.
+/// Redo meets a page that cannot be read without the dictionary: the table is quarantined, all
+/// others are served.
 #[test]
 fn redo_over_a_damaged_dictionary_quarantines_the_table() {
     let disk = closed();
@@ -298,7 +300,8 @@ fn load(db: &Db, table: &Arc<Table>, keys: impl Iterator<Item = u64>, look: impl
     txn.commit().unwrap();
 }
 
-/// Leaves and large values of the clustered tree on disk: how many name a dictionary, and how many do not.
+/// Leaves and large values of the clustered tree on disk: how many name a dictionary, and how many
+/// do not.
 fn counts(disk: &SimDisk) -> [usize; 2] {
     let mut newest = BTreeMap::new();
     for (_, header) in segments(disk).into_iter().flat_map(|(_, _, images)| images) {
@@ -312,8 +315,8 @@ fn counts(disk: &SimDisk) -> [usize; 2] {
     [named.len(), plain.len()]
 }
 
-/// Nobody writes the first pages before there is a dictionary for them, those of large values included, which come long before the rows
-/// when these have to be sorted.
+/// Nobody writes the first pages before there is a dictionary for them, those of large values
+/// included, which come long before the rows when these have to be sorted.
 #[test]
 fn a_load_makes_a_dictionary_for_all_pages_of_the_tree_that_it_builds() {
     for is_sorted in [true, false] {

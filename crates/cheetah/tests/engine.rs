@@ -103,8 +103,8 @@ fn a_savepoint_rolls_back_what_came_after_it() {
     assert_eq!(check(&db, &table).unwrap(), Ok(2));
 }
 
-/// H6: a row moves to another key and keeps its large value; that is rolled back, and done again and committed. Whether the value is
-/// still there after purge.
+/// H6: a row moves to another key and keeps its large value; that is rolled back, and done again
+/// and committed. Whether the value is still there after purge.
 fn move_a_row_with_its_large_value() -> Result<(), String> {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -191,7 +191,8 @@ fn a_lock_makes_others_wait_and_a_cycle_is_a_deadlock() {
     first.set_lock_wait(u64::MAX);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            // While the other one's short request is queued, this one closes the cycle: then it tries again.
+            // While the other one's short request is queued, this one closes the cycle: then it
+            // tries again.
             while let Err(error) = first.lock_table(&b, LockMode::Exclusive) {
                 assert!(matches!(error, Error::Deadlock), "{error}");
             }

@@ -1,7 +1,9 @@
-//! A device that fails in the middle of random workloads: whatever call fails, once or for ever, the engine answers with an error
-//! (never a panic), and after a power cut what was acknowledged is there.
+//! A device that fails in the middle of random workloads: whatever call fails, once or for ever,
+//! the engine answers with an error (never a panic), and after a power cut what was acknowledged is
+//! there.
 //!
-//! `CHEETAH_FAULTS` says how many faults to try (600 unless set), `CHEETAH_FAULT_SEED` which one to start with.
+//! `CHEETAH_FAULTS` says how many faults to try (600 unless set), `CHEETAH_FAULT_SEED` which one to
+//! start with.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 

@@ -1,5 +1,5 @@
-//! Damage that redo or the rollback of losers meets at a startup: the table is quarantined, now and in every later startup, all
-//! others work, and dropping the table ends it (N3).
+//! Damage that redo or the rollback of losers meets at a startup: the table is quarantined, now and
+//! in every later startup, all others work, and dropping the table ends it (N3).
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -18,8 +18,9 @@ use support::*;
 const STEPS: usize = 50;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// A database with three tables whose pages are in segments. In the log alone are: changes of every row of every table, a
-/// large value that replaces another, and the changes of a transaction that never ended.
+/// A database with three tables whose pages are in segments. In the log alone are: changes of every
+/// row of every table, a large value that replaces another, and the changes of a transaction that
+/// never ended.
 fn written() -> (SimDisk, Contents) {
     written_with(|_| ())
 }
@@ -94,7 +95,8 @@ fn assert_refused<T: std::fmt::Debug>(result: Result<T>, name: &str) {
     assert!(text.contains("drop or truncate it"), "{text}");
 }
 
-/// Tables that are not quarantined hold what they should and can be written; quarantined ones are refused.
+/// Tables that are not quarantined hold what they should and can be written; quarantined ones are
+/// refused.
 fn check_all(db: &Db, contents: &Contents) -> std::result::Result<Vec<String>, String> {
     let quarantined: Vec<String> = db.quarantined_tables().into_iter().map(|(name, _)| name).collect();
     for (name, rows) in contents {
@@ -146,7 +148,8 @@ fn opened(disk: &SimDisk, losers: Losers) -> Result<Db> {
     Ok(db)
 }
 
-/// Opens a damaged database three times, with a power cut after the first time, and drops what is quarantined.
+/// Opens a damaged database three times, with a power cut after the first time, and drops what is
+/// quarantined.
 fn survive(disk: &SimDisk, contents: &Contents, losers: Losers) -> std::result::Result<Vec<String>, String> {
     let db = opened(disk, losers).map_err(|error| format!("it does not open: {error}"))?;
     let quarantined = check_all(&db, contents)?;

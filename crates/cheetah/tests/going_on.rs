@@ -1,6 +1,6 @@
-//! What comes after an error: a device fails once or for a while in a rollback, a commit or a statement, and the engine goes
-//! on. Nobody ever sees what is half rolled back, every table can be used again once the device works, and the next startup
-//! finds what was promised.
+//! What comes after an error: a device fails once or for a while in a rollback, a commit or a
+//! statement, and the engine goes on. Nobody ever sees what is half rolled back, every table can be
+//! used again once the device works, and the next startup finds what was promised.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -76,7 +76,8 @@ impl World {
         self.db.status().into_iter().find(|(other, _)| *other == name).unwrap().1
     }
 
-    /// The table has these rows, other transactions can change it, and so it is after closing and startup.
+    /// The table has these rows, other transactions can change it, and so it is after closing and
+    /// startup.
     fn expect(self, rows: &Rows, what: &str) {
         assert_eq!(self.db.stopped(), None, "{what}");
         let mut txn =
@@ -274,7 +275,8 @@ fn a_delete_that_fills_the_disk_is_refused_and_is_rolled_back_when_there_is_spac
     assert!(refused > 0);
 }
 
-/// Frees are not logged, so only a checkpoint after the last of them gives the space of a dropped table back.
+/// Frees are not logged, so only a checkpoint after the last of them gives the space of a dropped
+/// table back.
 #[test]
 fn an_idle_database_gives_the_space_of_a_dropped_table_back() {
     let World { disk, clock, db: idle, table, .. } = World::new();
@@ -296,8 +298,8 @@ fn an_idle_database_gives_the_space_of_a_dropped_table_back() {
     assert!(disk.calls() - before < 20, "an idle database stays idle: {}", disk.calls() - before);
 }
 
-/// One read or write fails, at every moment there is: of a rollback, of a statement that is rolled back, of a commit, and
-/// of the statements themselves.
+/// One read or write fails, at every moment there is: of a rollback, of a statement that is rolled
+/// back, of a commit, and of the statements themselves.
 #[test]
 fn after_any_single_failure_the_engine_goes_on_with_what_was_promised() {
     let mut unfinished = 0;

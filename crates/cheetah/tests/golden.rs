@@ -1,9 +1,11 @@
-//! The formats on disk stay what they are: bytes of this version, kept in `tests/golden/v4`, are read by every later one,
-//! and are what it writes until a version number is raised. Those of the versions before are in `tests/golden/v1` to `v3`: a database that was not
-//! closed, of version 1 one that was, and the bytes of every format.
+//! The formats on disk stay what they are: bytes of this version, kept in `tests/golden/v4`, are
+//! read by every later one, and are what it writes until a version number is raised. Those of the
+//! versions before are in `tests/golden/v1` to `v3`: a database that was not closed, of version 1
+//! one that was, and the bytes of every format.
 //!
-//! `CHEETAH_BLESS=1 cargo test -p cheetah --test golden -- --test-threads=1` writes the files of this version anew. Do that when a format has got
-//! a new version (then into a folder of its own, and the old one stays), never to make a test pass.
+//! `CHEETAH_BLESS=1 cargo test -p cheetah --test golden -- --test-threads=1` writes the files of
+//! this version anew. Do that when a format has got a new version (then into a folder of its own,
+//! and the old one stays), never to make a test pass.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -49,8 +51,8 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Every format with the bytes that are written for its samples. What libraries compress is left out: another version of
-/// theirs may find a shorter form of the same.
+/// Every format with the bytes that are written for its samples. What libraries compress is left
+/// out: another version of theirs may find a shorter form of the same.
 fn written() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let pages = samples::pages().iter().map(|page| page.to_vec()).collect();
     vec![
@@ -101,8 +103,8 @@ fn every_format_is_written_as_by_the_version_that_introduced_it() {
     assert_eq!(text.lines().count(), golden.lines().count(), "formats come and go with a version");
 }
 
-/// Image format 2 and state format 3, which are written where there are dictionaries. Of what is compressed beside one only the
-/// reading is fixed.
+/// Image format 2 and state format 3, which are written where there are dictionaries. Of what is
+/// compressed beside one only the reading is fixed.
 #[test]
 fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() {
     let path = folder(NOW).with_file_name("dictionaries.txt");
@@ -144,12 +146,14 @@ fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() 
     assert_eq!(state, samples::state_with_dictionaries());
 }
 
-/// What version 2 writes in another way: the state of an epoch, and undo records, which only a state leads to; and what version 1
-/// did not write.
+/// What version 2 writes in another way: the state of an epoch, and undo records, which only a
+/// state leads to; and what version 1 did not write.
 const CHANGED_IN_2: [&str; 3] = ["epoch state", "undo record", "prepare record"];
-/// What version 3 writes in another way: catalog rows, a record of changed definitions in the log, and for that the headers of its files.
+/// What version 3 writes in another way: catalog rows, a record of changed definitions in the log,
+/// and for that the headers of its files.
 const CHANGED_IN_3: [&str; 4] = ["catalog row", "log record", "log frame", "file header"];
-/// What version 4 writes in another way: catalog rows of tables whose rows may have several row-format versions.
+/// What version 4 writes in another way: catalog rows of tables whose rows may have several
+/// row-format versions.
 const CHANGED_IN_4: [&str; 1] = ["catalog row"];
 
 #[test]
@@ -185,7 +189,8 @@ fn unhex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The states of epochs that version 1 has written: one with transactions, and one of an empty database.
+/// The states of epochs that version 1 has written: one with transactions, and one of an empty
+/// database.
 fn old_states() -> Vec<Vec<u8>> {
     read_written(1).lines().filter_map(|line| line.strip_prefix("epoch state: ")).map(unhex).collect()
 }
@@ -270,8 +275,9 @@ fn change_columns(db: &Db, name: &str) {
     }
 }
 
-/// A database that has everything: pages of all kinds, images of all codecs, a log to be replayed with every kind of
-/// record, a transaction to be rolled back, a dropped table whose pages are not free yet.
+/// A database that has everything: pages of all kinds, images of all codecs, a log to be replayed
+/// with every kind of record, a transaction to be rolled back, a dropped table whose pages are not
+/// free yet.
 fn create() -> SimDisk {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -315,7 +321,8 @@ fn create() -> SimDisk {
     disk.crash(CrashPolicy::Everything, 1)
 }
 
-/// The files of a database of that version, as they were left without closing (`database`) or by closing (`closed`).
+/// The files of a database of that version, as they were left without closing (`database`) or by
+/// closing (`closed`).
 fn files(version: u32, name: &str) -> Vec<(String, PathBuf)> {
     let root = folder(version).join(name);
     let list = |folder: &str| {
@@ -402,7 +409,8 @@ fn the_program_that_wrote_the_database_still_writes_one_like_it() {
     assert_contents(&open(&disk).unwrap());
 }
 
-/// Opens and reads everything of a database in which `change` has been done to the file of that name.
+/// Opens and reads everything of a database in which `change` has been done to the file of that
+/// name.
 fn read_all(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
     let disk = golden(NOW, "database");
     let path = disk.paths().into_iter().rfind(|path| path.starts_with(name)).unwrap();
@@ -416,7 +424,8 @@ fn read_all(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> 
     Ok(())
 }
 
-/// Sets the version at `at` of a block at the start of a file, and makes the block's checksum right.
+/// Sets the version at `at` of a block at the start of a file, and makes the block's checksum
+/// right.
 fn raise(bytes: &mut [u8], at: usize, block_bytes: usize) {
     let mut block = bytes[..block_bytes].to_vec();
     block[at] = 9;

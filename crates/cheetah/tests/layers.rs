@@ -1,6 +1,7 @@
 //! The layers of the engine, as ARCHITECTURE.md draws them: a module imports only from lower ones.
 //!
-//! The test reads the source text, so that a new edge shows up as a failing test and not as a review comment.
+//! The test reads the source text, so that a new edge shows up as a failing test and not as a
+//! review comment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,8 @@ fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names that directly follow `crate::` in a text without line breaks; `crate::{a, b::{c, d}}` gives `a` and `b`.
+/// The names that directly follow `crate::` in a text without line breaks; `crate::{a, b::{c, d}}`
+/// gives `a` and `b`.
 fn imported_modules(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     for rest in code.split("crate::").skip(1) {
@@ -104,7 +106,8 @@ fn a_module_imports_only_from_lower_layers() {
     assert!(wrong.is_empty(), "imports against the layers:\n{}", wrong.join("\n"));
 }
 
-/// Those that start threads, as ARCHITECTURE.md says; tests apart, of which `planted.rs` has its own.
+/// Those that start threads, as ARCHITECTURE.md says; tests apart, of which `planted.rs` has its
+/// own.
 const STARTERS: &[&str] = &[
     "base/planted.rs",
     "db/threads.rs",
@@ -195,7 +198,8 @@ fn code_of(file: &Path) -> String {
     code.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
 }
 
-/// The paths of this crate that a piece of code names, as modules and items from the root of the crate, seen from `module`.
+/// The paths of this crate that a piece of code names, as modules and items from the root of the
+/// crate, seen from `module`.
 fn named_paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for (at, _) in code.match_indices("super::").chain(code.match_indices("crate::")) {
@@ -223,7 +227,8 @@ fn named_paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
     paths
 }
 
-/// Which file imports which others; names that a `mod.rs` exports count as those of the file that they come from.
+/// Which file imports which others; names that a `mod.rs` exports count as those of the file that
+/// they come from.
 fn imports() -> std::collections::BTreeMap<String, Vec<String>> {
     use std::collections::BTreeMap;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -233,7 +238,9 @@ fn imports() -> std::collections::BTreeMap<String, Vec<String>> {
     for file in &files {
         let name = file.strip_prefix(&source).expect("file lies under src").with_extension("");
         let mut module = name.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>();
-        module.pop_if(|last| last == "mod" || last == "lib");
+        if module.last().is_some_and(|last| last == "mod" || last == "lib") {
+            module.pop();
+        }
         modules.insert(module, file.clone());
     }
     let mut exports = BTreeMap::new();

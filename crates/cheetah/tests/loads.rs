@@ -1,5 +1,6 @@
-//! Loads and power cuts: a load is there as a whole or not at all, it is there once it was acknowledged, and what a crash leaves of
-//! one belongs to nobody for no longer than other dropped trees do.
+//! Loads and power cuts: a load is there as a whole or not at all, it is there once it was
+//! acknowledged, and what a crash leaves of one belongs to nobody for no longer than other dropped
+//! trees do.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -241,7 +242,8 @@ fn xid() -> Xid {
     Xid::new(1, b"load", b"branch").unwrap()
 }
 
-/// As INSERT .. SELECT into an empty table, with a binary log: loaded, prepared, committed, and work goes on.
+/// As INSERT .. SELECT into an empty table, with a binary log: loaded, prepared, committed, and
+/// work goes on.
 fn workload_to_commit(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -263,7 +265,8 @@ fn workload_to_commit(disk: &SimDisk) {
     std::mem::forget(txn);
 }
 
-/// What must hold in an image: the table is empty, or as loaded, or changed; if the load is prepared, nobody writes the table, and it ends as decided.
+/// What must hold in an image: the table is empty, or as loaded, or changed; if the load is
+/// prepared, nobody writes the table, and it ends as decided.
 fn judge_to_commit(image: &SimDisk, acknowledged: u64, commits: bool) -> std::result::Result<(), String> {
     let text = |error: Error| error.to_string();
     let db = open(image).map_err(|error| format!("the database does not open: {error}"))?;

@@ -1,4 +1,5 @@
-//! Planted bugs of the transactional half: each must be caught by the exploration of power cuts, or by a full disk.
+//! Planted bugs of the transactional half: each must be caught by the exploration of power cuts, or
+//! by a full disk.
 
 mod support;
 

@@ -10,15 +10,12 @@ use std::path::{Path, PathBuf};
 const COLUMNS_MAX: usize = 100;
 /// Source files beside each other.
 const FILES_MAX: usize = 15;
-/// Where lines may still be longer.
-const LONG_LINES_EXEMPT: &[&str] =
-    &["ARCHITECTURE.md", "README.md", "crates", "docs", "fuzz", "lab", "plugin", "tests", "tools"];
+/// Where lines may be longer: `tests/tools/test_docs.py` looks at the documents, tables and all.
+const LONG_LINES_EXEMPT: &[&str] = &["README.md", "docs", "lab", "tests"];
 /// Where more files may still lie beside each other.
 const MANY_FILES_EXEMPT: &[&str] = &[
     "crates/cheetah-ffi/src",
     "crates/cheetah/src/db",
-    "crates/cheetah/src/pool",
-    "crates/cheetah/src/table",
     "crates/cheetah/src/tree",
     "lab/cheetah_lab",
     "plugin",
@@ -61,8 +58,8 @@ fn is_under(path: &Path, folders: &[&str]) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
 }
 
-/// The numbers and lengths of the lines of Markdown that are too long. Lines of output, in fences or
-/// indented by four, and separators of tables may be.
+/// The numbers and lengths of the lines of Markdown that are too long. Lines of output, in fences
+/// or indented by four, and separators of tables may be.
 fn long_lines_of_markdown(text: &str) -> Vec<(usize, usize)> {
     let (mut is_fenced, mut is_indented, mut is_after_blank) = (false, false, true);
     let mut long = Vec::new();

@@ -1,5 +1,6 @@
-//! Redo on several threads leaves what redo on one leaves: random transactions on few keys, written by several threads, with
-//! rollbacks, large values, changes of the catalog, and transactions that are open or prepared when the power goes.
+//! Redo on several threads leaves what redo on one leaves: random transactions on few keys, written
+//! by several threads, with rollbacks, large values, changes of the catalog, and transactions that
+//! are open or prepared when the power goes.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -21,7 +22,8 @@ const WRITERS: u64 = 3;
 const TXNS: u64 = 120;
 const KEYS: u64 = 30;
 
-/// What a startup finds: rows, counts and next numbers of all tables, and the prepared transactions.
+/// What a startup finds: rows, counts and next numbers of all tables, and the prepared
+/// transactions.
 #[derive(PartialEq, Eq, Debug)]
 struct Found {
     tables: BTreeMap<String, (Rows, Option<u64>, u64)>,
@@ -170,7 +172,8 @@ fn find(db: &Db) -> Result<Found> {
     Ok(Found { tables, prepared: db.prepared(), records: status(db, "recovery_log_records") })
 }
 
-/// Opens an image with so many threads; what is there at once must be there when the background is done.
+/// Opens an image with so many threads; what is there at once must be there when the background is
+/// done.
 fn opened(disk: &SimDisk, threads: u32, pool_bytes: u64) -> std::result::Result<Found, String> {
     let disk = disk.snapshot();
     let db = Db::open_early(env(&disk), config(threads, pool_bytes)).map_err(|error| error.to_string())?;
@@ -247,8 +250,9 @@ fn operations_applied_for_good_that_are_rolled_back_are_caught() {
     caught("redo: apply for good what is rolled back", 1);
 }
 
-/// A row is free as soon as it has been rolled back, also when its transaction goes on rolling back. Who waited for it logged
-/// its change at once, and UNDO came behind that: the startup after a crash found other rows than it expected, and quarantined the table.
+/// A row is free as soon as it has been rolled back, also when its transaction goes on rolling
+/// back. Who waited for it logged its change at once, and UNDO came behind that: the startup after
+/// a crash found other rows than it expected, and quarantined the table.
 #[test]
 fn c5_rows_that_are_free_before_undo_is_logged_are_caught() {
     let bug = "rollback: log when the row is free already";

@@ -1,4 +1,5 @@
-//! Columns that come and go while rows stay as they are stored: power cuts, planted bugs, tables without rows, and limits. Whatever else may happen: `row_format_versions_model`.
+//! Columns that come and go while rows stay as they are stored: power cuts, planted bugs, tables
+//! without rows, and limits. Whatever else may happen: `row_format_versions_model`.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -49,7 +50,8 @@ fn start() -> SimDisk {
     disk
 }
 
-/// Step 1 adds a column, 2 writes rows of the new row-format version, 3 drops a column with large values and moves others, 4 writes again, 5 rolls back and purges.
+/// Step 1 adds a column, 2 writes rows of the new row-format version, 3 drops a column with large
+/// values and moves others, 4 writes again, 5 rolls back and purges.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let mut loser = db.begin();
@@ -127,7 +129,8 @@ fn columns_are_old_or_new_after_every_power_cut() {
     assert!(report.images_count > 60, "{report:?}");
 }
 
-/// Runs the workload and looks at what is there once it is done, after a crash that loses nothing, and in the running engine.
+/// Runs the workload and looks at what is there once it is done, after a crash that loses nothing,
+/// and in the running engine.
 fn survives(bug: &'static str) -> bool {
     let bug = plant(bug);
     let disk = start();
@@ -248,7 +251,8 @@ fn rows_that_were_rolled_back_count_as_rows_of_an_older_format() {
     assert_eq!(db.table("t").unwrap().def().older_formats.len(), 1);
 }
 
-/// Before, each column had a run of bits of its own: a page was full of them after a few changes of a table with many columns.
+/// Before, each column had a run of bits of its own: a page was full of them after a few changes of
+/// a table with many columns.
 #[test]
 fn bits_of_many_columns_are_told_in_few_runs() {
     let columns: Vec<Column> = (0..24).map(|no| Column { no, width: if no == 0 { 8 } else { 1 } }).collect();

@@ -1,6 +1,7 @@
-//! Columns that come and go while rows stay as they are stored, against a model: after any changes of columns and rows, rollbacks, snapshots, purge and
-//! crashes, with transactions that stay open or prepared meanwhile, every row has the columns of the definition, with the values that were written or the default
-//! that they came with.
+//! Columns that come and go while rows stay as they are stored, against a model: after any changes
+//! of columns and rows, rollbacks, snapshots, purge and crashes, with transactions that stay open
+//! or prepared meanwhile, every row has the columns of the definition, with the values that were
+//! written or the default that they came with.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -17,8 +18,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::open;
 
-/// A transaction that stays open, or prepared, while columns come and go. What it writes is among the last keys, which nobody else writes
-/// meanwhile.
+/// A transaction that stays open, or prepared, while columns come and go. What it writes is among
+/// the last keys, which nobody else writes meanwhile.
 struct Left {
     /// `None` for one that is prepared and that nobody holds.
     txn: Option<Transaction>,
@@ -47,7 +48,8 @@ struct Model {
     snapshot: Option<(Transaction, Rows)>,
     left: Option<Left>,
     changes: u32,
-    /// Transactions that ended, committed or not, after columns had changed; those among them that were prepared, and that a crash has met so.
+    /// Transactions that ended, committed or not, after columns had changed; those among them that
+    /// were prepared, and that a crash has met so.
     left_over_changes: [u32; 2],
     prepared_over_changes: u32,
     prepared_over_crashes: u32,
@@ -127,7 +129,8 @@ impl Model {
         }
     }
 
-    /// Leaves a transaction open, writes more in the one that is, or prepares it and perhaps lets go of it.
+    /// Leaves a transaction open, writes more in the one that is, or prepares it and perhaps lets
+    /// go of it.
     fn leave_open(&mut self) {
         let (mut txn, mut rows, changes) = match self.left.take() {
             None => (self.db().begin(), self.rows.clone().split_off(&LEFT_KEYS), 0),

@@ -364,7 +364,8 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
     });
 }
 
-/// The first session has done less, and closes the circle: each of the two would make it the victim.
+/// The first session has done less, and closes the circle: each of the two would make it the
+/// victim.
 #[test]
 fn of_two_whose_order_is_known_the_later_one_is_the_victim_of_a_deadlock() {
     for order_is_known in [false, true] {
@@ -409,8 +410,8 @@ fn a_row_that_goes_while_it_is_waited_for_is_given_back_under_read_committed_onl
     }
 }
 
-/// An entry was waited for, so its writer has it by a lock that stays when the change is rolled back. Then somebody else writes it: a scan of the
-/// first one spun on its own lock.
+/// An entry was waited for, so its writer has it by a lock that stays when the change is rolled
+/// back. Then somebody else writes it: a scan of the first one spun on its own lock.
 #[test]
 fn a_scan_waits_for_a_row_whose_entry_is_locked_since_an_own_change_was_rolled_back() {
     let (_db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
@@ -628,7 +629,8 @@ fn a_row_that_is_refused_leaves_its_key_to_others() {
     }
 }
 
-/// What changes the row that it has found by one unique key has not found another one by the keys before.
+/// What changes the row that it has found by one unique key has not found another one by the keys
+/// before.
 #[test]
 fn keys_that_a_refused_row_has_not_found_stay_away_when_the_row_in_the_way_is_changed() {
     for (level, stay_away) in [(Isolation::ReadCommitted, false), (Isolation::RepeatableRead, true)] {
@@ -755,8 +757,8 @@ fn a_search_for_a_key_goes_on_behind_it_when_it_is_to() {
     assert!(waits(add(&mut second, &table, 25)), "what lies between is locked");
 }
 
-/// Lets two threads insert rows with the same unique number again and again; how often both could. Their texts are large: it
-/// takes a while from the look at the unique key to the entry.
+/// Lets two threads insert rows with the same unique number again and again; how often both could.
+/// Their texts are large: it takes a while from the look at the unique key to the entry.
 fn insert_twins(rounds: u64, bug: Option<&'static str>) -> u64 {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -794,8 +796,9 @@ fn h4_a_unique_key_is_given_once_whoever_asks_at_the_same_time() {
     assert!((0..50).any(|_| insert_twins(20, bug) > 0), "the planted bug is found");
 }
 
-/// Reads a range twice in each of `rounds` transactions while another thread inserts into it; how often it was not the same.
-/// The texts are large: it takes a while from the question about ranges to the insert.
+/// Reads a range twice in each of `rounds` transactions while another thread inserts into it; how
+/// often it was not the same. The texts are large: it takes a while from the question about ranges
+/// to the insert.
 fn phantoms(rounds: u64, bug: Option<&'static str>) -> u64 {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -823,7 +826,8 @@ fn phantoms(rounds: u64, bug: Option<&'static str>) -> u64 {
         for _ in 0..rounds {
             let first = scan(&mut txn, &table, Read::Shared, (0, u64::MAX));
             if first.is_ok() {
-                // An insert that was under way when the range was locked is done by then, or has been rolled back and waits.
+                // An insert that was under way when the range was locked is done by then, or has
+                // been rolled back and waits.
                 let before = inserts.load(Relaxed);
                 until("an insert is done or waits", || somebody_waits(&db) || inserts.load(Relaxed) > before);
             }

@@ -1,10 +1,12 @@
-//! The lists of rules and planted bugs in the documents agree with the source: every bug has a test and is told of, every test that is
-//! named is there, and every rule has a test that begins with its name.
+//! The lists of rules and planted bugs in the documents agree with the source: every bug has a test
+//! and is told of, every test that is named is there, and every rule has a test that begins with
+//! its name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Rules of the design that need a test of their own; those that the tables say do not arise are not among them.
+/// Rules of the design that need a test of their own; those that the tables say do not arise are
+/// not among them.
 const RULES: [&str; 23] = [
     "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "c10", "h1", "h2", "h3", "h4", "h5", "h6", "h7",
     "h8", "h9", "m1", "m2", "m3", "m8",

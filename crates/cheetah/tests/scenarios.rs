@@ -1,5 +1,6 @@
-//! Scenarios named after the rules of the design (C4, C5, C10, H1, H2, H3, H5, H9, M10) that the transactional half must
-//! keep: each was a way to lose data or to stop. What breaks them is here or in `planted.rs`.
+//! Scenarios named after the rules of the design (C4, C5, C10, H1, H2, H3, H5, H9, M10) that the
+//! transactional half must keep: each was a way to lose data or to stop. What breaks them is here
+//! or in `planted.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -22,8 +23,8 @@ fn is_caught(name: &'static str, scenario: impl FnOnce() -> Result<(), String>) 
     !matches!(done, Ok(Ok(())))
 }
 
-/// Runs `workload` on a database with one table and cuts power at every moment; `states` are what the table may hold,
-/// by what had been acknowledged at least.
+/// Runs `workload` on a database with one table and cuts power at every moment; `states` are what
+/// the table may hold, by what had been acknowledged at least.
 fn at_every_power_cut(before: &Rows, workload: impl FnOnce(&SimDisk), states: &[Rows]) -> Result<(), String> {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -51,9 +52,10 @@ fn at_every_power_cut(before: &Rows, workload: impl FnOnce(&SimDisk), states: &[
     Ok(())
 }
 
-/// A transaction gets its number before it is known whether its first statement succeeds. If others have come and gone before
-/// its first change, redo meets it after them, when all before them seem to have ended. Versions of rows were dropped for that
-/// when a page was full: the rows looked like old ones that everybody sees, until the background had taken them back.
+/// A transaction gets its number before it is known whether its first statement succeeds. If others
+/// have come and gone before its first change, redo meets it after them, when all before them seem
+/// to have ended. Versions of rows were dropped for that when a page was full: the rows looked like
+/// old ones that everybody sees, until the background had taken them back.
 #[test]
 fn c2_rows_of_a_transaction_that_changes_something_late_are_not_seen_after_a_crash() {
     let disk = SimDisk::new();
@@ -218,7 +220,8 @@ fn c10_purge_leaves_an_entry_alone_that_lives_again() {
     assert!(is_caught("purge: remove what lives again", purge_what_lives_again));
 }
 
-/// C10 (a): it lives again, a snapshot sees that, and it is marked again by somebody else when purge comes for the first mark.
+/// C10 (a): it lives again, a snapshot sees that, and it is marked again by somebody else when
+/// purge comes for the first mark.
 fn purge_what_others_have_marked() -> Result<(), String> {
     let (db, table) = one_named_row();
     let [mut txn, mut keeps, mut old] = [(); 3].map(|()| db.begin());
@@ -244,7 +247,8 @@ fn c10_purge_leaves_a_mark_alone_that_is_anothers() {
     assert!(is_caught("purge: remove others' marks", purge_what_others_have_marked));
 }
 
-/// C10 (b): an entry is marked, a snapshot does not see that; somebody revives it and is rolled back.
+/// C10 (b): an entry is marked, a snapshot does not see that; somebody revives it and is rolled
+/// back.
 fn roll_back_what_had_revived_an_entry() -> Result<(), String> {
     let (db, table) = one_named_row();
     let (mut txn, mut old) = (db.begin(), db.begin());
@@ -299,7 +303,8 @@ fn h1_keys_that_nobody_can_compute_from_the_row_are_right_after_redo() {
     assert!(db.check_table(&table, true).unwrap().is_ok());
 }
 
-/// H2: rows that were inserted before the epoch switch are committed after it, and others not at all. How many there are after a power cut.
+/// H2: rows that were inserted before the epoch switch are committed after it, and others not at
+/// all. How many there are after a power cut.
 fn count_rows_across_an_epoch_switch() -> u64 {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -328,7 +333,8 @@ fn h3_a_rollback_succeeds_on_a_full_disk_and_the_engine_goes_on() {
     support::full_disk::rollback_on_a_full_disk().unwrap();
 }
 
-/// How much log is kept while one transaction stays open, with a change of its own, and another waits for its lock.
+/// How much log is kept while one transaction stays open, with a change of its own, and another
+/// waits for its lock.
 fn log_kept_beside_an_open_transaction() -> u64 {
     let db = open(&SimDisk::new()).unwrap();
     let [held, own, busy] = ["held", "own", "busy"].map(|name| db.create_table(&spec(name)).unwrap());

@@ -1,5 +1,5 @@
-//! Snapshots see what was committed when they were taken, whatever happens afterwards: in random histories against a model, and with
-//! readers and writers in threads of their own.
+//! Snapshots see what was committed when they were taken, whatever happens afterwards: in random
+//! histories against a model, and with readers and writers in threads of their own.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -186,12 +186,14 @@ fn change_some(txn: &mut cheetah::db::Transaction, shared: &Shared, rows: &mut R
     }
 }
 
-/// How many transactions are committed, and how often readers have looked meanwhile, before the writer stops.
+/// How many transactions are committed, and how often readers have looked meanwhile, before the
+/// writer stops.
 const TRANSACTIONS: u64 = 400;
 const LOOKS: u64 = 20;
 
-/// Commits and rolls back until enough was committed beside readers that look: a busy machine may let them run late. Then it waits for a look before
-/// each further transaction: the longer the history grows under a snapshot, the longer takes a look, and there would be no end.
+/// Commits and rolls back until enough was committed beside readers that look: a busy machine may
+/// let them run late. Then it waits for a look before each further transaction: the longer the
+/// history grows under a snapshot, the longer takes a look, and there would be no end.
 fn write(shared: &Shared, readers_look: impl Fn() -> bool) {
     let table = shared.db.table("t").unwrap();
     let mut rng = Rng::new(1);

@@ -1,6 +1,8 @@
-//! Two-phase commit: what is prepared stays so, with its locks, until somebody decides, whatever crashes when (C8, H2, M3).
+//! Two-phase commit: what is prepared stays so, with its locks, until somebody decides, whatever
+//! crashes when (C8, H2, M3).
 //!
-//! The workload acknowledges to the simulated disk what it has been promised; each image of a power cut must then keep it.
+//! The workload acknowledges to the simulated disk what it has been promised; each image of a power
+//! cut must then keep it.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -86,7 +88,8 @@ fn is_locked(db: &Db) -> bool {
     matches!(txn.lock_table(&table, LockMode::Exclusive), Err(Error::LockTimeout))
 }
 
-/// Whether others cannot change the rows that the prepared transaction has changed and added, and can change those beside them (M3).
+/// Whether others cannot change the rows that the prepared transaction has changed and added, and
+/// can change those beside them (M3).
 fn keeps_its_rows(db: &Db) -> bool {
     let table = db.table("t").unwrap();
     let mut txn = db.begin();
@@ -109,7 +112,8 @@ enum Outcome {
     After,
 }
 
-/// Opens an image. A prepared transaction must have its locks, and must end as it is told: `commits`.
+/// Opens an image. A prepared transaction must have its locks, and must end as it is told:
+/// `commits`.
 fn outcome(image: &SimDisk, commits: bool) -> std::result::Result<Outcome, String> {
     let db = open(image).map_err(|error| format!("the database does not open: {error}"))?;
     let waits = match db.prepared().as_slice() {
@@ -142,8 +146,8 @@ fn outcome(image: &SimDisk, commits: bool) -> std::result::Result<Outcome, Strin
     }
 }
 
-/// Runs `workload` and cuts power at every moment, and in some recoveries; `allowed` says which outcomes may be found by
-/// what had been acknowledged.
+/// Runs `workload` and cuts power at every moment, and in some recoveries; `allowed` says which
+/// outcomes may be found by what had been acknowledged.
 fn explore_all(
     workload: impl FnOnce(&SimDisk),
     allowed: impl Fn(u64) -> &'static [Outcome],

@@ -1,5 +1,5 @@
-//! Contents of a simulated file: a length and shared blocks, so that a copy of a disk costs nothing until one of the
-//! two is written.
+//! Contents of a simulated file: a length and shared blocks, so that a copy of a disk costs nothing
+//! until one of the two is written.
 //!
 //! Invariants
 //!   I1  A block that is not present reads as zeroes.

@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 /// A write is atomic per sector of this size, aligned in the file.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// What survives of the unsynced changes. They are numbered as *units*: first every sector of every unsynced write,
-/// then one length outcome for every file whose length has changed, then every change of a directory entry.
+/// What survives of the unsynced changes. They are numbered as *units*: first every sector of every
+/// unsynced write, then one length outcome for every file whose length has changed, then every
+/// change of a directory entry.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum CrashPolicy {
     /// Nothing.
@@ -126,7 +127,8 @@ impl World {
         world
     }
 
-    /// Takes over a directory and, through its entries, those below; what no entry names is gone (F3).
+    /// Takes over a directory and, through its entries, those below; what no entry names is gone
+    /// (F3).
     fn adopt(&mut self, path: &str, survived: &mut BTreeMap<&str, BTreeMap<String, Node>>) {
         let entries = survived.remove(path).unwrap_or_default();
         for (name, node) in &entries {

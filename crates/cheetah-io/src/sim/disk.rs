@@ -3,7 +3,8 @@
 //! Invariants
 //!   I1  Operations that change something are numbered from 0; power is cut between two of them.
 //!   I2  After the power cut every operation fails, with an error that [`is_power_cut`] knows.
-//! Locks     one mutex for the whole disk, held for one operation and never across a call to the outside.
+//! Locks     one mutex for the whole disk, held for one operation and never across a call to the
+//!           outside.
 
 use super::content::Content;
 use super::crash::{sectors, CrashPolicy};
@@ -16,7 +17,8 @@ use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 
-/// A disk in memory. Clones are the same disk; [`SimDisk::snapshot`] and [`SimDisk::crash`] make others.
+/// A disk in memory. Clones are the same disk; [`SimDisk::snapshot`] and [`SimDisk::crash`] make
+/// others.
 #[derive(Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
@@ -93,8 +95,8 @@ impl SimDisk {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// What a power cut now leaves, as a disk of its own without faults, locks or limits. The same policy and seed
-    /// give the same image.
+    /// What a power cut now leaves, as a disk of its own without faults, locks or limits. The same
+    /// policy and seed give the same image.
     pub fn crash(&self, policy: CrashPolicy, seed: u64) -> SimDisk {
         Self::of(self.state.lock().world.crash(policy, seed))
     }
@@ -151,8 +153,8 @@ impl SimDisk {
         self.state.lock().calls
     }
 
-    /// The workload tells what it has been promised, such as the number of its last acknowledged commit. Crash images
-    /// carry it (see [`super::explore`]).
+    /// The workload tells what it has been promised, such as the number of its last acknowledged
+    /// commit. Crash images carry it (see [`super::explore`]).
     pub fn acknowledge(&self, what: u64) {
         self.state.lock().acknowledged = what;
     }
@@ -220,8 +222,8 @@ impl SimDisk {
         self.state.lock().world.paths()
     }
 
-    /// From now on keeps a copy of the disk before every changing operation, but of writes only before every
-    /// `write_every`-th (0: none).
+    /// From now on keeps a copy of the disk before every changing operation, but of writes only
+    /// before every `write_every`-th (0: none).
     pub(super) fn start_recording(&self, write_every: u64) {
         self.state.lock().recorder = Some(Recorder { write_every, writes: 0, points: Vec::new() });
     }
@@ -243,7 +245,8 @@ impl SimDisk {
         Ok(state)
     }
 
-    /// Starts an operation: counts it, writes it down, and decides whether it may go on and what goes wrong.
+    /// Starts an operation: counts it, writes it down, and decides whether it may go on and what
+    /// goes wrong.
     fn begin(&self, op: Op, path: &str, args: std::fmt::Arguments<'_>) -> io::Result<Begun<'_>> {
         let mut state = self.powered()?;
         state.calls += 1;

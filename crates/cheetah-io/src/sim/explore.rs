@@ -1,12 +1,14 @@
-//! Exploration of crashes: run a workload once, cut power at every moment that matters, and check every image.
+//! Exploration of crashes: run a workload once, cut power at every moment that matters, and check
+//! every image.
 //!
-//! A moment lies before each changing operation other than a write (so: at every sync boundary, before and after every
-//! create, rename and unlink), before some of the writes, and at the end. For each moment images are made under all
-//! policies of [`CrashPolicy`]; the check opens the image and compares it with a model. The workload tells with
-//! [`SimDisk::acknowledge`] what it has been promised; the check gets the value of that moment.
+//! A moment lies before each changing operation other than a write (so: at every sync boundary,
+//! before and after every create, rename and unlink), before some of the writes, and at the end.
+//! For each moment images are made under all policies of [`CrashPolicy`]; the check opens the image
+//! and compares it with a model. The workload tells with [`SimDisk::acknowledge`] what it has been
+//! promised; the check gets the value of that moment.
 //!
-//! To cut power during recovery too, call [`explore`] from the check, with the image as the start and the recovery as
-//! the workload.
+//! To cut power during recovery too, call [`explore`] from the check, with the image as the start
+//! and the recovery as the workload.
 
 use super::crash::CrashPolicy;
 use super::disk::{CrashPoint, SimDisk};
@@ -97,10 +99,11 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Runs `workload` on a copy of `start` and `check` on every image of a power cut during it, or after it. Stops at the
-/// first image that `check` refuses or panics on.
+/// Runs `workload` on a copy of `start` and `check` on every image of a power cut during it, or
+/// after it. Stops at the first image that `check` refuses or panics on.
 ///
-/// The workload may fail half-way (it decides whether that is an error); a panic of it is handed on.
+/// The workload may fail half-way (it decides whether that is an error); a panic of it is handed
+/// on.
 pub fn explore(
     plan: &Plan,
     start: &SimDisk,

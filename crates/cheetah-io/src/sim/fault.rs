@@ -40,9 +40,11 @@ pub enum Effect {
     Fail(io::ErrorKind),
     /// Only this many bytes of a write are written, then it fails.
     ShortWrite(usize),
-    /// It succeeds and does nothing: a lost write, a sync that lies. Operations that return a file fail instead.
+    /// It succeeds and does nothing: a lost write, a sync that lies. Operations that return a file
+    /// fail instead.
     Ignore,
-    /// A write succeeds, but the sector of this number (counted within the write) keeps what it had.
+    /// A write succeeds, but the sector of this number (counted within the write) keeps what it
+    /// had.
     StaleSector(usize),
     /// A write succeeds, but lands this many bytes further on (or back, but not before the file).
     Misdirect(i64),

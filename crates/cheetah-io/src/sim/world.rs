@@ -2,7 +2,8 @@
 //!
 //! Invariants
 //!   I1  `current` = `synced` with all of `pending` applied in order, unless a sync failed or lied.
-//!   I2  A file stays as long as it has a current or durable name, a pending name, or an open handle.
+//!   I2  A file stays as long as it has a current or durable name, a pending name, or an open
+//!       handle.
 //!   I3  `used_bytes` counts the files with a current name or an open handle.
 
 use super::content::{pieces, Content, BLOCK_BYTES};
@@ -93,8 +94,8 @@ impl FileState {
         self.pending = Arc::default();
     }
 
-    /// What is durable after a sync that follows a failed one: of the blocks in limbo only those that were written
-    /// again, since only they are dirty again. They leave the limbo.
+    /// What is durable after a sync that follows a failed one: of the blocks in limbo only those
+    /// that were written again, since only they are dirty again. They leave the limbo.
     fn synced_around_limbo(&mut self) -> Content {
         let dirty = blocks(&self.pending);
         let lost = |change: &Change| blocks(std::slice::from_ref(change)).is_disjoint(&dirty);
@@ -109,7 +110,8 @@ impl FileState {
         synced
     }
 
-    /// The sync failed: the kernel has marked the blocks clean, and nobody knows what of them is on the disk.
+    /// The sync failed: the kernel has marked the blocks clean, and nobody knows what of them is on
+    /// the disk.
     pub(super) fn fail_sync(&mut self) {
         let limbo = Arc::make_mut(&mut self.limbo);
         for change in self.pending.iter() {
@@ -169,7 +171,8 @@ impl DirState {
             EntryChange::Unlink { name } => {
                 entries.remove(name);
             }
-            // Every former name goes, also one whose own rename was lost: a file never has two names.
+            // Every former name goes, also one whose own rename was lost: a file never has two
+            // names.
             EntryChange::Rename { to, inode } => {
                 entries.retain(|_, node| *node != Node::File(*inode));
                 entries.insert(to.clone(), Node::File(*inode));

@@ -1,7 +1,9 @@
-//! A client: turns plans into calls of the library, and what these return into operations of a history.
+//! A client: turns plans into calls of the library, and what these return into operations of a
+//! history.
 //!
-//! Whoever calls `advance` decides who comes next. In one thread, a client that finds a row locked does not wait, but tries again when it
-//! comes next, and a read goes on by one row at a time: so all happens in an order that a seed repeats.
+//! Whoever calls `advance` decides who comes next. In one thread, a client that finds a row locked
+//! does not wait, but tries again when it comes next, and a read goes on by one row at a time: so
+//! all happens in an order that a seed repeats.
 
 use crate::history::{Op, Seen, Txn, What};
 use crate::plan::{How, Plan, Reading, Step, Via, GROUP_KEYS};
@@ -17,8 +19,8 @@ const PATIENCE: u32 = 12;
 const LOCK_WAIT_NS: u64 = 2_000_000_000;
 /// Rows that are taken from a leaf at once.
 const ROWS_AT_ONCE: usize = 8;
-/// The index by group and number, whose entries move with every change of a row, and the one by group alone, whose entries stay.
-/// Between them is the unique one by the last value.
+/// The index by group and number, whose entries move with every change of a row, and the one by
+/// group alone, whose entries stay. Between them is the unique one by the last value.
 const BY_NUMBER: usize = 1;
 const BY_GROUP: usize = 3;
 
@@ -117,7 +119,8 @@ impl Client {
         self.txns
     }
 
-    /// One statement, or one row of a read; false when there is no transaction left. An error stops the run.
+    /// One statement, or one row of a read; false when there is no transaction left. An error stops
+    /// the run.
     pub(crate) fn advance(&mut self, run: &Run) -> Result<bool> {
         if self.plan.is_none() {
             self.plan = run.next_plan();
@@ -248,7 +251,8 @@ impl Client {
 
     fn what(&self, is_list: bool, reading: &Reading, mut scan: Scan) -> What {
         let level = self.plan.as_ref().map(|plan| plan.level);
-        // A locking scan that keeps no gaps may miss a row whose value, and with it its place in the index, went down while it waited.
+        // A locking scan that keeps no gaps may miss a row whose value, and with it its place in
+        // the index, went down while it waited.
         let may_miss = matches!(reading.via, Via::Numbers | Via::Covered)
             && reading.lock.is_some()
             && level == Some(Isolation::ReadCommitted);

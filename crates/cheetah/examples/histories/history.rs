@@ -47,7 +47,8 @@ impl fmt::Display for OrNull {
 /// What a statement was.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// A read, and what it saw of each key; `by_index`: of those that it found by a secondary index.
+    /// A read, and what it saw of each key; `by_index`: of those that it found by a secondary
+    /// index.
     Read { locks: bool, by_index: bool, seen: Vec<(u64, Seen)> },
     /// A new value at the end of a list, or of a register; none when the row was deleted.
     Write { key: u64, value: Option<u64> },
@@ -80,7 +81,8 @@ impl fmt::Display for Op {
                 write!(f, "[\"{kind}\",{sent},{answered},[")?;
                 write_all(f, seen.iter().map(|(key, seen)| format!("[{key},{seen}]")))?;
                 let lengths = seen.iter().any(|(_, seen)| matches!(seen, Seen::Length(_)));
-                // An entry that has gone is passed without a look at the row: nothing tells when that was.
+                // An entry that has gone is passed without a look at the row: nothing tells when
+                // that was.
                 let covered = *by_index && seen.iter().any(|(_, seen)| seen.is_nothing());
                 write!(f, "],null,null,{},{lengths},{covered}]", self.undone)
             }

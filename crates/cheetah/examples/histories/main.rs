@@ -1,9 +1,12 @@
-//! Random transactions on the library, and what each of them saw: a history for tests/isolation/checker.py, on one line.
+//! Random transactions on the library, and what each of them saw: a history for
+//! tests/isolation/checker.py, on one line.
 //!
-//! `cargo run --example histories -- --model list --levels "READ COMMITTED,SERIALIZABLE" [--snapshot-isolation] [--bug NAME] [--threads]
-//! [--no-indexes] [--seed 1] [--txns 300]`. With `--bug` the engine does what it must not: tests/isolation/test_planted.py has the names. Clients
-//! take turns in one thread, in an order that the seed repeats; with `--threads` each has its own, and waits for locks. With `--no-indexes`
-//! the table has its clustered index only.
+//! `cargo run --example histories -- --model list --levels "READ COMMITTED,SERIALIZABLE"
+//! [--snapshot-isolation] [--bug NAME] [--threads] [--no-indexes] [--seed 1]
+//! [--txns 300]`. With `--bug` the engine does what it must not: tests/isolation/test_planted.py
+//! has the names. Clients take turns in one thread, in an order that the seed repeats; with
+//! `--threads` each has its own, and waits for locks. With `--no-indexes` the table has its
+//! clustered index only.
 
 mod client;
 mod history;
@@ -219,7 +222,8 @@ fn play_in_threads(db: &Db, run: &Run, clients: Vec<Client>, choice: &Choice) ->
     })
 }
 
-/// Keeps a snapshot that nobody reads, for a while, and then another one: some old versions are purged, and some are not.
+/// Keeps a snapshot that nobody reads, for a while, and then another one: some old versions are
+/// purged, and some are not.
 struct Keeper {
     txn: Transaction,
     until: u64,

@@ -1,7 +1,8 @@
-//! Random transactions, before anybody knows what they will see: as tests/isolation/plans.py makes them for the server.
+//! Random transactions, before anybody knows what they will see: as tests/isolation/plans.py makes
+//! them for the server.
 //!
-//! Keys lie in groups of three. Two groups are in use at a time, and others after some transactions, so that rows are inserted
-//! all the time and lists stay short.
+//! Keys lie in groups of three. Two groups are in use at a time, and others after some
+//! transactions, so that rows are inserted all the time and lists stay short.
 
 use crate::Choice;
 use cheetah::db::{Isolation, LockMode};
@@ -169,7 +170,8 @@ impl Planner {
         Step::Read(Reading { keys, via, lock })
     }
 
-    /// The pattern of a lost update, or of write skew; or of a row that is locked, and stays so when its change is rolled back.
+    /// The pattern of a lost update, or of write skew; or of a row that is locked, and stays so
+    /// when its change is rolled back.
     fn read_then_write(&mut self, steps: &mut Vec<Step>) {
         let lock = self.one_of(&[None, None, Some(LockMode::Exclusive)]);
         let keys = [self.key(), self.key()];
@@ -192,7 +194,8 @@ impl Planner {
         }
     }
 
-    /// A read that finds the row of `key`, wants another one, and gives back what it alone has locked.
+    /// A read that finds the row of `key`, wants another one, and gives back what it alone has
+    /// locked.
     fn pick_beside(&mut self, key: u64, lock: Option<LockMode>) -> Step {
         let first = key / GROUP_KEYS * GROUP_KEYS;
         let mut keys = (first..first + GROUP_KEYS).collect::<Vec<_>>();

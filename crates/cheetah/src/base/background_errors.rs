@@ -1,8 +1,11 @@
-//! What went wrong without stopping the engine, where no statement could be told: in the background, or while tidying up.
+//! What went wrong without stopping the engine, where no statement could be told: in the
+//! background, or while tidying up.
 //!
 //! Invariants
-//!   I1  One entry for each place, its last failure. It goes when the place has done its work again.
-//!   I2  A failure is announced when it is new; the same text again is not, however often the work is repeated.
+//!   I1  One entry for each place, its last failure. It goes when the place has done its work
+//!       again.
+//!   I2  A failure is announced when it is new; the same text again is not, however often the work
+//!       is repeated.
 //! Locks     one mutex, never held while the listener runs.
 
 use super::Error;
@@ -45,7 +48,8 @@ impl BackgroundErrors {
         self.last.lock().iter().map(|(place, text)| (*place, text.clone())).collect()
     }
 
-    /// From now on `listener` hears of every new failure, after those there are. The first listener counts.
+    /// From now on `listener` hears of every new failure, after those there are. The first listener
+    /// counts.
     pub fn announce_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.listener.set(Box::new(listener));
         self.list().iter().for_each(|(place, text)| self.announce(place, text));

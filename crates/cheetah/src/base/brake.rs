@@ -1,4 +1,5 @@
-//! Delays of microseconds: added up in each thread until they are worth a sleep, which itself takes sixty of them.
+//! Delays of microseconds: added up in each thread until they are worth a sleep, which itself takes
+//! sixty of them.
 
 use std::cell::Cell;
 

@@ -5,8 +5,8 @@ use super::{Error, Result};
 /// Settings with which a database is opened. Byte counts unless said otherwise.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Smallest page in memory: a power of two from 512 to 16384. Wide pages are twice, large-value pages up to
-    /// four times as large. Fixed at creation of the database.
+    /// Smallest page in memory: a power of two from 512 to 16384. Wide pages are twice, large-value
+    /// pages up to four times as large. Fixed at creation of the database.
     pub page_bytes: u32,
     /// Size of a segment file. Fixed at creation of the database.
     pub segment_bytes: u64,
@@ -14,17 +14,21 @@ pub struct Config {
     pub buffer_pool_bytes: u64,
     /// Size of one log file.
     pub log_file_bytes: u64,
-    /// A checkpoint starts when a quarter of this has been logged since the last one; writers wait at 95 %.
+    /// A checkpoint starts when a quarter of this has been logged since the last one; writers wait
+    /// at 95 %.
     pub log_bytes_max: u64,
-    /// A checkpoint starts at the latest after this time, in nanoseconds, when anything has changed.
+    /// A checkpoint starts at the latest after this time, in nanoseconds, when anything has
+    /// changed.
     pub checkpoint_interval_ns: u64,
-    /// I/O operations a second that background work may use when nothing presses, until `Db::set_io_capacity`.
+    /// I/O operations a second that background work may use when nothing presses, until
+    /// `Db::set_io_capacity`.
     pub io_capacity: u32,
-    /// Threads that repeat logged operations when a database is opened after a crash, beside the one that reads the log: 0
-    /// for as many as there are processors, at most 8. With 1 the startup starts no thread.
+    /// Threads that repeat logged operations when a database is opened after a crash, beside the
+    /// one that reads the log: 0 for as many as there are processors, at most 8. With 1 the startup
+    /// starts no thread.
     pub redo_threads: u32,
-    /// Ends of transactions by which the oldest snapshot is behind from which on purge looks for what nobody sees between it and
-    /// the newest one.
+    /// Ends of transactions by which the oldest snapshot is behind from which on purge looks for
+    /// what nobody sees between it and the newest one.
     pub old_snapshot_lag: u64,
 }
 
@@ -46,8 +50,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Pages of 512 bytes, a handful of frames, a log that wraps every few KiB: every rare path within a
-    /// thousand operations. For tests.
+    /// Pages of 512 bytes, a handful of frames, a log that wraps every few KiB: every rare path
+    /// within a thousand operations. For tests.
     pub fn tiny() -> Self {
         Self {
             page_bytes: 512,

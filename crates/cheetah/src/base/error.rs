@@ -1,8 +1,8 @@
-//! Errors of the engine. A message says what, where, and what to do; that of a conflict only what, as the caller knows the
-//! row and retries.
+//! Errors of the engine. A message says what, where, and what to do; that of a conflict only what,
+//! as the caller knows the row and retries.
 //!
-//! Callers decide by [`Error::kind`]: a conflict is the transaction's, a limit is the statement's, corruption
-//! is the table's, and a fatal error is the engine's.
+//! Callers decide by [`Error::kind`]: a conflict is the transaction's, a limit is the statement's,
+//! corruption is the table's, and a fatal error is the engine's.
 
 use super::TxnId;
 use std::io;
@@ -17,8 +17,8 @@ pub enum ErrorKind {
     Conflict,
     /// Something is too large, too many, or not supported; the statement fails, the engine goes on.
     Limit,
-    /// Bytes on disk are not what was written; whoever needs them fails, the rest goes on. A startup that needs them
-    /// quarantines the table.
+    /// Bytes on disk are not what was written; whoever needs them fails, the rest goes on. A
+    /// startup that needs them quarantines the table.
     Corruption,
     /// The engine has stopped; nothing works until it is opened again.
     Fatal,
@@ -119,7 +119,8 @@ pub enum Error {
         /// The reason given.
         source: io::Error,
     },
-    /// A rollback has met an error. What it has not reclaimed yet stays locked until the engine has done so.
+    /// A rollback has met an error. What it has not reclaimed yet stays locked until the engine has
+    /// done so.
     #[error(
         "the rollback of transaction {txn} has met an error: {reason}; the rows that it has still to roll back stay \
          locked while the engine goes on trying; if the cause lasts, restart the server, or drop or truncate the table"

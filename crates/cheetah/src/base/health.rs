@@ -1,7 +1,9 @@
-//! The latch that a fatal error closes: afterwards every call fails, until the engine is opened again.
+//! The latch that a fatal error closes: afterwards every call fails, until the engine is opened
+//! again.
 //!
 //! Invariants
-//!   I1  A failed sync is fatal and never retried (the kernel marks pages clean after reporting it once).
+//!   I1  A failed sync is fatal and never retried (the kernel marks pages clean after reporting it
+//!       once).
 //!   I2  The first reason is kept.
 
 use super::{BackgroundErrors, Error, Result};

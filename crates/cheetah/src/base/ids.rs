@@ -54,7 +54,8 @@ id! {
 impl PageId {
     /// No page.
     pub const NONE: PageId = PageId(0);
-    /// The largest page number: what the page table reaches (a petabyte of pages). On disk it has 40 bits.
+    /// The largest page number: what the page table reaches (a petabyte of pages). On disk it has
+    /// 40 bits.
     pub const MAX: PageId = PageId((1 << 36) - 1);
 }
 

@@ -1,12 +1,14 @@
-//! What [`super::sync`] has, over the model checker's primitives. A model includes a source file of the engine once more, with this as
-//! its `sync`, and goes through all orders in which its threads can take their steps, with all that the memory model allows.
-//! They are run by one thread of the system, so a bug that is planted is there for all of them.
+//! What [`super::sync`] has, over the model checker's primitives. A model includes a source file of
+//! the engine once more, with this as its `sync`, and goes through all orders in which its threads
+//! can take their steps, with all that the memory model allows. They are run by one thread of the
+//! system, so a bug that is planted is there for all of them.
 
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::ops::{Deref, DerefMut};
 use std::sync::LockResult;
 
-/// How often a thread is interrupted where it could go on. More takes minutes, and most races need one or two.
+/// How often a thread is interrupted where it could go on. More takes minutes, and most races need
+/// one or two.
 const PREEMPTIONS_MAX: usize = 3;
 
 /// A model with fewer orders than this does not do what it says.
@@ -40,7 +42,8 @@ pub(crate) fn finds(name: &'static str, model: impl Fn() + Send + Sync + 'static
     is_found
 }
 
-/// A guard of the checker's. It is left alone when a model has failed: there is nothing any more that it could be given back to.
+/// A guard of the checker's. It is left alone when a model has failed: there is nothing any more
+/// that it could be given back to.
 #[derive(Debug)]
 pub(crate) struct Guard<G>(Option<G>);
 
@@ -109,7 +112,8 @@ impl Condvar {
     }
 }
 
-/// As parking_lot's: besides readers and writers, one reader at a time that keeps others of its kind out.
+/// As parking_lot's: besides readers and writers, one reader at a time that keeps others of its
+/// kind out.
 #[derive(Debug)]
 pub(crate) struct RwLock<T> {
     upgradable: Mutex<()>,

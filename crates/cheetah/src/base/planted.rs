@@ -1,12 +1,14 @@
-//! Planted bugs: places where a test can make the engine do the wrong thing, to prove that the harness sees it.
+//! Planted bugs: places where a test can make the engine do the wrong thing, to prove that the
+//! harness sees it.
 //!
 //! Invariants
-//!   I1  Without the feature `planted-bugs` every question is the constant `false` and costs nothing. Only the tests
-//!       of this workspace switch the feature on (through a development dependency); no released build does.
-//!   I2  A bug is planted for the thread that plants it and until its guard is dropped, so that tests running side by
-//!       side do not disturb each other.
-//!   I3  Every name has a test that fails when the bug is not caught, and that fails too when the bug was never reached;
-//!       `tests/rules.rs` looks whether it is there.
+//!   I1  Without the feature `planted-bugs` every question is the constant `false` and costs
+//!       nothing. Only the tests of this workspace switch the feature on (through a development
+//!       dependency); no released build does.
+//!   I2  A bug is planted for the thread that plants it and until its guard is dropped, so that
+//!       tests running side by side do not disturb each other.
+//!   I3  Every name has a test that fails when the bug is not caught, and that fails too when the
+//!       bug was never reached; `tests/rules.rs` looks whether it is there.
 
 /// Whether the bug of this name is planted in this thread.
 #[cfg(not(feature = "planted-bugs"))]

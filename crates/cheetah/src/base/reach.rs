@@ -1,7 +1,7 @@
 //! Reach marks: a rare path says that it was taken, and a test asserts that it was.
 //!
-//! A model test that never splits an inner page proves nothing about splitting inner pages. Marks exist in
-//! builds with debug assertions; in release builds [`mark`] is empty.
+//! A model test that never splits an inner page proves nothing about splitting inner pages. Marks
+//! exist in builds with debug assertions; in release builds [`mark`] is empty.
 
 #[cfg(debug_assertions)]
 static MARKS: parking_lot::Mutex<std::collections::BTreeMap<&'static str, u64>> =

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 /// More of them would wait for the disk, and for other statements.
 const STATEMENT_THREADS_MAX: usize = 4;
 
-/// Threads that a step of one statement may use, its own among them: as many as there are processors, and not more than four. They end
-/// before the step does.
+/// Threads that a step of one statement may use, its own among them: as many as there are
+/// processors, and not more than four. They end before the step does.
 pub fn statement_threads() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     let count = || std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,10 +1,13 @@
-//! The name that a coordinator outside gives to a transaction that it has let several parties prepare.
+//! The name that a coordinator outside gives to a transaction that it has let several parties
+//! prepare.
 
 use std::fmt;
 
-/// As X/Open defines it: a format, and a name in two parts (the global transaction, and the branch of it).
+/// As X/Open defines it: a format, and a name in two parts (the global transaction, and the branch
+/// of it).
 ///
-/// As MariaDB, [`names_same`](Xid::names_same) takes two that differ in the format alone for the same.
+/// As MariaDB, [`names_same`](Xid::names_same) takes two that differ in the format alone for the
+/// same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Xid {
     format: u64,

@@ -1,11 +1,13 @@
 //! CHECK: walks every tree of a table and compares them with each other.
 //!
 //! What is proven
-//!   Each tree is sound by itself (see [`Tree::check`](crate::tree::Tree::check)). The clustered tree has as many
-//!   rows as the counter says, every large value that a row refers to can be read, and no page belongs to the
-//!   table without being used. Each secondary tree has as many entries as there are rows, and each entry leads to
-//!   a row. What is marked as deleted counts as gone. With a caller that can compute entries, each has the key and the payload that its row should have; together
-//!   with the equal counts this makes rows and entries match exactly. Disabled indexes are passed by.
+//!   Each tree is sound by itself (see [`Tree::check`](crate::tree::Tree::check)). The clustered
+//!   tree has as many rows as the counter says, every large value that a row refers to can be read,
+//!   and no page belongs to the table without being used. Each secondary tree has as many entries
+//!   as there are rows, and each entry leads to a row. What is marked as deleted counts as gone.
+//!   With a caller that can compute entries, each has the key and the payload that its row should
+//!   have; together with the equal counts this makes rows and entries match exactly. Disabled
+//!   indexes are passed by.
 
 use crate::base::{ErrorKind, PageId, Result, TreeId};
 use crate::format::page::RecordRef;
@@ -114,7 +116,8 @@ fn is_quiet(core: &Core) -> bool {
     core.active.is_empty() && core.undo.is_purged()
 }
 
-/// When it was quiet from before the tree was walked until now, every page that it owns must have been seen.
+/// When it was quiet from before the tree was walked until now, every page that it owns must have
+/// been seen.
 fn check_owned_pages(
     core: &Core,
     table: &Table,
@@ -187,7 +190,8 @@ impl RowWalk<'_> {
         Ok(())
     }
 
-    /// Puts the row with its large values in place into `self.row`, in the newest row-format version; all that are stored are looked at.
+    /// Puts the row with its large values in place into `self.row`, in the newest row-format
+    /// version; all that are stored are looked at.
     fn read_row(&mut self, stored: &[u8]) -> Result<()> {
         let (older, stored) = self.table.format_and_row(stored)?;
         let row_format = older.map_or(self.table.row_format(), |older| &older.row_format);

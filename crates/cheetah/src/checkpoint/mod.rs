@@ -7,8 +7,8 @@
 //!
 //! Invariants
 //!   K1  One checkpoint at a time.
-//!   K2  The log is durable up to the epoch switch before the map commits the epoch: the epoch never
-//!       holds what the log lost.
+//!   K2  The log is durable up to the epoch switch before the map commits the epoch: the epoch
+//!       never holds what the log lost.
 //!   K3  Log is recycled only after the epoch that replaces it has committed.
 //!   P1 to P3  See `pace`.
 //! Locks     `one` is held over a checkpoint, with I/O and waits. Nobody takes it inside a

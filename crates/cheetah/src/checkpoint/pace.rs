@@ -6,8 +6,8 @@
 //!       full disk make the one in progress hurry.
 //!   P2  The checkpoint ends before the log is so full that writers are slowed down, and before
 //!       images that only it lets go take more than twice what it began for.
-//!   P3  Writers do little of its work: a page that changes before its turn is written by the writer
-//!       first. A checkpoint that writers overtake makes no pauses.
+//!   P3  Writers do little of its work: a page that changes before its turn is written by the
+//!       writer first. A checkpoint that writers overtake makes no pauses.
 
 use super::checkpointer::Checkpointer;
 use crate::base::Lsn;
@@ -19,7 +19,8 @@ pub(super) const STEP_PAGES: usize = 16;
 const AIM_LOG_PERCENT: u64 = 50;
 /// Fill of the log from which on there are no pauses; writers are slowed down soon.
 const HURRY_LOG_PERCENT: u64 = 65;
-/// Time that a checkpoint takes at most when there is little to write and the log grows slowly, in seconds.
+/// Time that a checkpoint takes at most when there is little to write and the log grows slowly, in
+/// seconds.
 const SECONDS_MAX: u64 = 30;
 /// Pages that writers flush, for each of those written meanwhile, above which there are no pauses:
 /// one in so many.
@@ -83,7 +84,8 @@ impl<'c> Pace<'c> {
         pressure.checkpoint_pages_per_second(pages_left, seconds_left, parts.io_capacity.load(Relaxed))
     }
 
-    /// P2: seconds until the log is as full as it should be at the end, if it goes on growing as it has.
+    /// P2: seconds until the log is as full as it should be at the end, if it goes on growing as it
+    /// has.
     fn seconds_left(&self, now_ns: u64) -> u64 {
         let elapsed_ms = (now_ns.saturating_sub(self.began_ns) / 1_000_000).max(1);
         let grown_bytes = self.checkpointer.log_end().0.saturating_sub(self.began.0).max(1);

@@ -1,4 +1,5 @@
-//! What goes on behind the statements, as steps: threads loop over them, a simulator interleaves them.
+//! What goes on behind the statements, as steps: threads loop over them, a simulator interleaves
+//! them.
 
 use super::statistics::is_internal;
 use crate::base::{Error, PageId, Result};
@@ -71,7 +72,8 @@ impl Background {
         for _ in 0..DICTIONARIES_PER_STEP {
             let tree = match pool.dictionary_due()? {
                 DictionaryDue::Nothing => return Ok(false),
-                // One for another in each step: more would be gone before a page is written with them.
+                // One for another in each step: more would be gone before a page is written with
+                // them.
                 DictionaryDue::Replaced => return Ok(false),
                 DictionaryDue::Done => continue,
                 DictionaryDue::Trial(tree) => tree,
@@ -117,8 +119,8 @@ impl Background {
         self.noted("rollbacks", self.core.unfinished.step(&self.core))
     }
 
-    /// Frees some of what is no longer needed: what committed transactions have left behind, pages of dropped trees, undo
-    /// pages. An error of one does not keep the others.
+    /// Frees some of what is no longer needed: what committed transactions have left behind, pages
+    /// of dropped trees, undo pages. An error of one does not keep the others.
     pub(super) fn free_step(&self) -> Result<bool> {
         let core = &self.core;
         let mut purged = self.noted("purge", core.purge.step(core, RECORDS_PER_STEP));
@@ -147,8 +149,8 @@ impl Background {
         Ok(true)
     }
 
-    /// Finishes, as far as that goes and does not take long, what transactions have left and what is no longer needed; the
-    /// rest is left to the next startup.
+    /// Finishes, as far as that goes and does not take long, what transactions have left and what
+    /// is no longer needed; the rest is left to the next startup.
     pub(super) fn finish_frees(&self) {
         let core = &self.core;
         let _ = self.noted("rollbacks", core.unfinished.finish_at_close(core).map(|()| true));
@@ -157,8 +159,8 @@ impl Background {
         while core.trim_undo() {}
     }
 
-    /// Passes a result on, after noting an error and what works again. A full disk does not end the background: it goes on
-    /// when there is space.
+    /// Passes a result on, after noting an error and what works again. A full disk does not end the
+    /// background: it goes on when there is space.
     fn noted(&self, place: &'static str, result: Result<bool>) -> Result<bool> {
         let troubles = self.core.health.background_errors();
         match &result {

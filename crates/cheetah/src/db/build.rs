@@ -10,18 +10,20 @@ use std::sync::Arc;
 
 /// Rows read at a time, and between two questions whether the statement is to end.
 const ROWS_PER_STEP: usize = 512;
-/// With fewer changed rows in a round than that the last one is short; rounds after which it is made all the same.
+/// With fewer changed rows in a round than that the last one is short; rounds after which it is
+/// made all the same.
 const ROWS_OF_SHORT_ROUND: u64 = 512;
 const ROUNDS_MAX: usize = 32;
 
-/// Indexes that are being built for a table, see [`Transaction::begin_build`]. Dropping it before a change of the definition
-/// has taken them leaves nothing behind.
+/// Indexes that are being built for a table, see [`Transaction::begin_build`]. Dropping it before a
+/// change of the definition has taken them leaves nothing behind.
 #[derive(Debug)]
 pub struct Build(build::Build);
 
 impl Build {
-    /// Clustered key and stored row, with its large values in it, of the row because of which [`Transaction::run_build`] or
-    /// [`Transaction::finish_build`] has answered `DuplicateKey`; the number of the index there counts the new ones, from 1.
+    /// Clustered key and stored row, with its large values in it, of the row because of which
+    /// [`Transaction::run_build`] or [`Transaction::finish_build`] has answered `DuplicateKey`; the
+    /// number of the index there counts the new ones, from 1.
     pub fn refused(&self) -> Option<(&[u8], &[u8])> {
         self.0.refused().map(|refused| (refused.key.as_slice(), refused.row.as_slice()))
     }
@@ -33,18 +35,21 @@ impl Build {
 }
 
 impl Transaction {
-    /// Keeps loads from the table until this transaction ends: one that is committed meanwhile would put another table into its place, with the definition
-    /// of before. Whoever has many rows for it inserts them like any others. Waits for a load that is under way, after which the table may
-    /// [have moved](Table::has_moved). Errors as of [`lock_table`](Self::lock_table).
+    /// Keeps loads from the table until this transaction ends: one that is committed meanwhile
+    /// would put another table into its place, with the definition of before. Whoever has many rows
+    /// for it inserts them like any others. Waits for a load that is under way, after which the
+    /// table may [have moved](Table::has_moved). Errors as of [`lock_table`](Self::lock_table).
     pub fn keep_loads_off(&mut self, table: &Arc<Table>) -> Result<()> {
         self.catch_up()?;
         self.core.health.check()?;
         self.lock_table_as(table, TableMode::IntentShared)
     }
 
-    /// Begins to build indexes for a table from the rows that are committed now. `with_values`: entries need large values, so rows are handed out
-    /// with them. [Keeps loads off](Self::keep_loads_off) first. `Limit` when there would be too many indexes or too long keys; `Unsupported` when too many
-    /// statements sort already, or this transaction has written: its changes are no rows that others see; `NoSuchTable`.
+    /// Begins to build indexes for a table from the rows that are committed now. `with_values`:
+    /// entries need large values, so rows are handed out with them.
+    /// [Keeps loads off](Self::keep_loads_off) first. `Limit` when there would be too many indexes
+    /// or too long keys; `Unsupported` when too many statements sort already, or this transaction
+    /// has written: its changes are no rows that others see; `NoSuchTable`.
     pub fn begin_build(
         &mut self,
         table: &Arc<Table>,
@@ -60,10 +65,12 @@ impl Transaction {
         build::Build::new(&self.core, table, specs, with_values).map(Build)
     }
 
-    /// Builds them, and brings them up to what is committed at its end, durably; others may write the table meanwhile. Waits before for prepared
-    /// transactions that have locked the table, as [`finish_build`](Self::finish_build) would after all the work: `LockTimeout`. `entries_of` computes the entries of a row.
-    /// `progress` is told now and then how far it is. Takes long, and asks whether to stop, see [`interrupt_when`](Self::interrupt_when).
-    /// `DuplicateKey` when two rows that were committed at the same time have the same unique key; `DiskFull`.
+    /// Builds them, and brings them up to what is committed at its end, durably; others may write
+    /// the table meanwhile. Waits before for prepared transactions that have locked the table, as
+    /// [`finish_build`](Self::finish_build) would after all the work: `LockTimeout`. `entries_of`
+    /// computes the entries of a row. `progress` is told now and then how far it is. Takes long,
+    /// and asks whether to stop, see [`interrupt_when`](Self::interrupt_when). `DuplicateKey` when
+    /// two rows that were committed at the same time have the same unique key; `DiskFull`.
     pub fn run_build(
         &mut self,
         build: &mut Build,
@@ -88,8 +95,10 @@ impl Transaction {
         build.0.make_durable(&self.core)
     }
 
-    /// Locks the table against writers, and brings the indexes up to what is there then, durably: until this transaction ends, a change of the definition may take them.
-    /// Errors as of [`lock_table`](Self::lock_table), [`begin_build`](Self::begin_build) and [`run_build`](Self::run_build).
+    /// Locks the table against writers, and brings the indexes up to what is there then, durably:
+    /// until this transaction ends, a change of the definition may take them. Errors as of
+    /// [`lock_table`](Self::lock_table), [`begin_build`](Self::begin_build) and
+    /// [`run_build`](Self::run_build).
     pub fn finish_build(&mut self, build: &mut Build, entries_of: &mut EntriesOf<'_>) -> Result<()> {
         self.check_has_not_written(build.0.table())?;
         self.lock_table_as(build.0.table(), TableMode::Shared)?;

@@ -1,12 +1,14 @@
 //! A place in an index of a table, as one transaction sees it.
 //!
 //! Invariants
-//!   I1  A consistent cursor stops at what its view sees, in the version that it sees; a locking one at what it has locked;
-//!       one whose table is locked at what is there now. None stops at what is deleted.
-//!       [`Cursor::next_rows`] looks at the rows of a leaf at one moment: those behind the first one may be older than changes that
-//!       their reader's own transaction makes after the call, which is why it takes a snapshot to get more than one.
-//!   I2  Row and payload that belong to the place are in the trees as they are, or in `older`. A row is handed out in the newest row-format version: where rows may
-//!       have several, the one of the place is in `current`.
+//!   I1  A consistent cursor stops at what its view sees, in the version that it sees; a locking
+//!       one at what it has locked; one whose table is locked at what is there now. None stops at
+//!       what is deleted. [`Cursor::next_rows`] looks at the rows of a leaf at one moment: those
+//!       behind the first one may be older than changes that their reader's own transaction makes
+//!       after the call, which is why it takes a snapshot to get more than one.
+//!   I2  Row and payload that belong to the place are in the trees as they are, or in `older`. A
+//!       row is handed out in the newest row-format version: where rows may have several, the one
+//!       of the place is in `current`.
 
 use super::locking_scan::{parts, LockingScan, SeekEnd};
 use super::scan_step::Locking;
@@ -20,10 +22,12 @@ use crate::tree::{self, SeekMode, Step};
 use crate::txn::ReadView;
 use std::sync::Arc;
 
-/// Entries that are not there for a cursor, and that it passes, between two looks whether its statement is to end.
+/// Entries that are not there for a cursor, and that it passes, between two looks whether its
+/// statement is to end.
 const PASSED_PER_LOOK: usize = 256;
 
-/// A place in an index. It sees the changes of its own transaction; a row that goes under it is skipped.
+/// A place in an index. It sees the changes of its own transaction; a row that goes under it is
+/// skipped.
 #[derive(Debug)]
 pub struct Cursor {
     locker: Arc<Locker>,
@@ -78,15 +82,17 @@ impl Cursor {
         self.index_no
     }
 
-    /// Goes to an entry; `false` if there is none such. May do I/O, as may `next` and `prev`; so may they wait for locks,
-    /// with errors as of [`lock_table`](super::Transaction::lock_table), when the cursor locks what it reads. `Interrupted` from any
-    /// cursor that passes many entries which are not there for it.
+    /// Goes to an entry; `false` if there is none such. May do I/O, as may `next` and `prev`; so
+    /// may they wait for locks, with errors as of [`lock_table`](super::Transaction::lock_table),
+    /// when the cursor locks what it reads. `Interrupted` from any cursor that passes many entries
+    /// which are not there for it.
     pub fn seek(&mut self, mode: SeekMode, key: &[u8]) -> Result<bool> {
         self.seek_to(mode, key, SeekEnd::None)
     }
 
-    /// As [`seek`](Self::seek), when only what comes before `end` is wanted: a cursor that locks neither locks nor finds
-    /// anything beyond, also with the calls of `next` or `prev` that follow, until one has answered `false`.
+    /// As [`seek`](Self::seek), when only what comes before `end` is wanted: a cursor that locks
+    /// neither locks nor finds anything beyond, also with the calls of `next` or `prev` that
+    /// follow, until one has answered `false`.
     pub fn seek_to(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
         if let Some(scan) = &mut self.locking {
             let found = scan.seek(mode, key, end)?;
@@ -114,9 +120,10 @@ impl Cursor {
         self.settle(found, true)
     }
 
-    /// As [`next`](Self::next), and on to rows that follow in the same leaf, `rows_max` in all: `take` gets the two parts of the
-    /// key of each, and the row; they lend their bytes until the cursor is used again, the first one's key excepted. Ends before a
-    /// row of which an older version is to be seen. Of the clustered index; gives one row when the newest are read.
+    /// As [`next`](Self::next), and on to rows that follow in the same leaf, `rows_max` in all:
+    /// `take` gets the two parts of the key of each, and the row; they lend their bytes until the
+    /// cursor is used again, the first one's key excepted. Ends before a row of which an older
+    /// version is to be seen. Of the clustered index; gives one row when the newest are read.
     pub fn next_rows(&mut self, rows_max: usize, mut take: impl FnMut(&[u8], &[u8], &[u8])) -> Result<bool> {
         if !self.next()? {
             return Ok(false);
@@ -162,13 +169,14 @@ impl Cursor {
         self.settle(found, false)
     }
 
-    /// Whether the row is as it was committed last, and not locked: somebody else has it ([`OnLocked::Look`](super::OnLocked)).
+    /// Whether the row is as it was committed last, and not locked: somebody else has it
+    /// ([`OnLocked::Look`](super::OnLocked)).
     pub fn is_unlocked(&self) -> bool {
         self.locking.as_ref().is_some_and(|scan| scan.is_unlocked())
     }
 
-    /// Goes once more to a row that is not locked, and waits for its lock; to the next one if it is not there any more.
-    /// Otherwise as [`next`](Self::next).
+    /// Goes once more to a row that is not locked, and waits for its lock; to the next one if it is
+    /// not there any more. Otherwise as [`next`](Self::next).
     pub fn read_again(&mut self) -> Result<bool> {
         match &mut self.locking {
             Some(scan) => {
@@ -179,15 +187,16 @@ impl Cursor {
         }
     }
 
-    /// Gives the lock of the row back on which the cursor is, as the row does not match: under READ COMMITTED, and if
-    /// nothing else in this transaction has locked it.
+    /// Gives the lock of the row back on which the cursor is, as the row does not match: under READ
+    /// COMMITTED, and if nothing else in this transaction has locked it.
     pub fn unlock_row(&mut self) {
         if let Some(scan) = &mut self.locking {
             scan.unlock();
         }
     }
 
-    /// From now on `next` and `prev` go on behind what the last [`seek_to`](Self::seek_to) has asked for.
+    /// From now on `next` and `prev` go on behind what the last [`seek_to`](Self::seek_to) has
+    /// asked for.
     pub fn forget_end(&mut self) {
         if let Some(scan) = &mut self.locking {
             scan.forget_end();

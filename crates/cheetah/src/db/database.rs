@@ -7,8 +7,8 @@ use super::{statistics, Transaction};
 use crate::base::{Config, Health, Result};
 use crate::check::{self, CheckReport, ExpectedEntries};
 use crate::recovery::{self, Cleanup};
-use crate::table::shared::parts::Core;
 use crate::table::definitions::{alter, ddl};
+use crate::table::shared::parts::Core;
 use crate::table::{Alteration, Table, TableSpec};
 use cheetah_io::{Clock, DirLock, Disk};
 use parking_lot::Mutex;
@@ -27,7 +27,8 @@ pub struct Env {
     pub clock: Arc<dyn Clock>,
 }
 
-/// An open database. Clones share it; dropping the last one without [`close`](Db::close) is like a crash.
+/// An open database. Clones share it; dropping the last one without [`close`](Db::close) is like a
+/// crash.
 #[derive(Clone)]
 pub struct Db(pub(super) Arc<Inner>);
 
@@ -64,16 +65,16 @@ impl std::fmt::Debug for Db {
 }
 
 impl Db {
-    /// Opens the database of a directory, creating it when there is none, and recovers it from whatever happened
-    /// last time. Blocks until everything committed is there and nothing else. Sizes that are fixed at creation
-    /// are taken from the database, not from `config`.
+    /// Opens the database of a directory, creating it when there is none, and recovers it from
+    /// whatever happened last time. Blocks until everything committed is there and nothing else.
+    /// Sizes that are fixed at creation are taken from the database, not from `config`.
     pub fn open(env: Env, config: Config) -> Result<Self> {
         Self::open_with(env, &config, Cleanup::Now)
     }
 
-    /// As [`open`](Self::open), but returns as soon as everything committed is there: transactions that were open at a crash
-    /// are rolled back by the background, and until then keep locked what they have changed. For callers who start its
-    /// threads, or run its steps.
+    /// As [`open`](Self::open), but returns as soon as everything committed is there: transactions
+    /// that were open at a crash are rolled back by the background, and until then keep locked what
+    /// they have changed. For callers who start its threads, or run its steps.
     pub fn open_early(env: Env, config: Config) -> Result<Self> {
         Self::open_with(env, &config, Cleanup::Later)
     }
@@ -90,16 +91,17 @@ impl Db {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Ends the threads of the background and makes a checkpoint, so that the next startup has nothing to redo. To be
-    /// called when no transaction is open any more; one that is, or cannot be rolled back now, or not soon, will be rolled back
-    /// after the next startup.
+    /// Ends the threads of the background and makes a checkpoint, so that the next startup has
+    /// nothing to redo. To be called when no transaction is open any more; one that is, or cannot
+    /// be rolled back now, or not soon, will be rolled back after the next startup.
     pub fn close(&self) -> Result<()> {
         self.stop_threads();
         self.0.background.finish_frees();
         self.0.core.checkpoint()
     }
 
-    /// Starts the threads that write, collect, flush and make checkpoints. They end with the database.
+    /// Starts the threads that write, collect, flush and make checkpoints. They end with the
+    /// database.
     pub fn start_background_threads(&self) -> Result<()> {
         let mut threads = self.0.threads.lock();
         if threads.is_none() {
@@ -109,13 +111,14 @@ impl Db {
         Ok(())
     }
 
-    /// One step of everything that the threads would do; whether anything was done. For callers without threads.
+    /// One step of everything that the threads would do; whether anything was done. For callers
+    /// without threads.
     pub fn run_background(&self) -> Result<bool> {
         self.0.background.step()
     }
 
-    /// What a commit waits for, as `innodb_flush_log_at_trx_commit`: 0 nothing, 1 the log is on disk, 2 the log is
-    /// written to its file.
+    /// What a commit waits for, as `innodb_flush_log_at_trx_commit`: 0 nothing, 1 the log is on
+    /// disk, 2 the log is written to its file.
     pub fn set_flush_log_at_commit(&self, mode: u8) {
         self.0.core.flush_mode.store(mode.min(2), Relaxed);
     }
@@ -130,8 +133,8 @@ impl Db {
         ddl::create_table(&self.0.core, spec)
     }
 
-    /// Drops a table. No statement may be using it; its handles answer `NoSuchTable` from now on, and its space is
-    /// given back by the background.
+    /// Drops a table. No statement may be using it; its handles answer `NoSuchTable` from now on,
+    /// and its space is given back by the background.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         ddl::drop_table(&self.0.core, name)
     }
@@ -141,27 +144,29 @@ impl Db {
         ddl::rename_table(&self.0.core, from, to)
     }
 
-    /// As [`rename_table`](Self::rename_table), for a caller that repeats what a crash has interrupted: it is done when
-    /// the table has the new name already.
+    /// As [`rename_table`](Self::rename_table), for a caller that repeats what a crash has
+    /// interrupted: it is done when the table has the new name already.
     pub fn rename_table_again(&self, from: &str, to: &str) -> Result<()> {
         ddl::rename_table_again(&self.0.core, from, to)
     }
 
-    /// Notes that the rows of a table are copies of another one's, whose name it is about to take: snapshots from before now
-    /// are refused it (`TableChanged`), as copies have no older versions.
+    /// Notes that the rows of a table are copies of another one's, whose name it is about to take:
+    /// snapshots from before now are refused it (`TableChanged`), as copies have no older versions.
     pub fn note_rebuilt(&self, name: &str) -> Result<()> {
         let core = &self.0.core;
         core.catalog.by_name(name)?.set_replacing(core.versions.take_stamp());
         Ok(())
     }
 
-    /// Replaces a table by an empty one and returns that. Otherwise as [`drop_table`](Self::drop_table).
+    /// Replaces a table by an empty one and returns that. Otherwise as
+    /// [`drop_table`](Self::drop_table).
     pub fn truncate_table(&self, name: &str) -> Result<Arc<Table>> {
         ddl::truncate_table(&self.0.core, name)
     }
 
-    /// Gives tables new definitions that leave their rows as they are: all of them or none. No statement may be using the tables; their handles answer
-    /// `NoSuchTable` from now on. Blocks for one sync of the log. `Limit` when an index is named that there is not.
+    /// Gives tables new definitions that leave their rows as they are: all of them or none. No
+    /// statement may be using the tables; their handles answer `NoSuchTable` from now on. Blocks
+    /// for one sync of the log. `Limit` when an index is named that there is not.
     pub fn alter_tables(&self, alterations: &[Alteration]) -> Result<()> {
         alter::alter_tables(&self.0.core, alterations)
     }
@@ -171,7 +176,8 @@ impl Db {
         self.0.core.catalog.by_name(name)
     }
 
-    /// The quarantined tables and why they are: they met damage when the database was opened, now or earlier.
+    /// The quarantined tables and why they are: they met damage when the database was opened, now
+    /// or earlier.
     pub fn quarantined_tables(&self) -> Vec<(String, String)> {
         self.0.core.catalog.quarantined()
     }
@@ -191,13 +197,15 @@ impl Db {
         Transaction::new(Arc::clone(&self.0.core))
     }
 
-    /// Walks a whole table and compares its trees with each other. The caller's transaction should have a lock on it.
-    /// `extended` reads every large value too; otherwise only that its pages are there is looked at.
+    /// Walks a whole table and compares its trees with each other. The caller's transaction should
+    /// have a lock on it. `extended` reads every large value too; otherwise only that its pages are
+    /// there is looked at.
     pub fn check_table(&self, table: &Arc<Table>, extended: bool) -> Result<CheckReport> {
         check::check_table(&self.0.core, table.newest(), extended, None)
     }
 
-    /// As [`check_table`](Self::check_table), and compares each row with the index entries that `expected` computes.
+    /// As [`check_table`](Self::check_table), and compares each row with the index entries that
+    /// `expected` computes.
     pub fn check_table_with(
         &self,
         table: &Arc<Table>,
@@ -211,13 +219,14 @@ impl Db {
         self.0.core.checkpoint()
     }
 
-    /// What goes wrong without stopping the engine and without a statement that could be told: places and errors.
+    /// What goes wrong without stopping the engine and without a statement that could be told:
+    /// places and errors.
     pub fn background_errors(&self) -> Vec<(&'static str, String)> {
         self.0.core.health.background_errors().list()
     }
 
-    /// From now on `listener` hears of every new entry of [`troubles`](Self::troubles), and of those there are. The first
-    /// listener counts.
+    /// From now on `listener` hears of every new entry of [`troubles`](Self::troubles), and of
+    /// those there are. The first listener counts.
     pub fn announce_background_errors_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         self.0.core.health.background_errors().announce_to(listener);
     }

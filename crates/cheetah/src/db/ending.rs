@@ -1,4 +1,5 @@
-//! The end of a transaction: commit, rollback, and what becomes of its locks (I2, I3 and I5 of [`super::transaction`]).
+//! The end of a transaction: commit, rollback, and what becomes of its locks (I2, I3 and I5 of
+//! [`super::transaction`]).
 
 use super::Transaction;
 use crate::base::{planted, Error, Result, SessionId, TableId};
@@ -15,10 +16,11 @@ const RECORDS_PURGED_AT_END: usize = 8;
 const UNDO_PAGES_HELPED: usize = 4096;
 
 impl Transaction {
-    /// Commits, and releases all locks. On return the commit is as durable as the flush mode says; after
-    /// [`commit_ordered`](Self::commit_ordered) whoever has decided knows of it, and nothing is waited for. The handle can be
-    /// used for another transaction. `RolledBack`, or an error of [`rollback`](Self::rollback), when the commit was refused;
-    /// after a fatal error the next startup tells the outcome.
+    /// Commits, and releases all locks. On return the commit is as durable as the flush mode says;
+    /// after [`commit_ordered`](Self::commit_ordered) whoever has decided knows of it, and nothing
+    /// is waited for. The handle can be used for another transaction. `RolledBack`, or an error of
+    /// [`rollback`](Self::rollback), when the commit was refused; after a fatal error the next
+    /// startup tells the outcome.
     pub fn commit(&mut self) -> Result<()> {
         if let Err(error) = self.check_loads_have_ended() {
             return Err(self.roll_back_instead(error));
@@ -61,10 +63,11 @@ impl Transaction {
         self.rollback().err().unwrap_or(Error::RolledBack(error.to_string()))
     }
 
-    /// Takes everything back and releases all locks; when that takes long, and the caller has been interrupted, the background
-    /// does so. The handle can be used for another transaction, also after an error: `RollbackUnfinished` when the rollback has met
-    /// one and goes on in the background, with the locks (I3). What
-    /// [`commit_ordered`](Self::commit_ordered) has committed stays so.
+    /// Takes everything back and releases all locks; when that takes long, and the caller has been
+    /// interrupted, the background does so. The handle can be used for another transaction, also
+    /// after an error: `RollbackUnfinished` when the rollback has met one and goes on in the
+    /// background, with the locks (I3). What [`commit_ordered`](Self::commit_ordered) has committed
+    /// stays so.
     pub fn rollback(&mut self) -> Result<()> {
         if self.ordered.is_some() {
             return self.commit();
@@ -90,7 +93,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Leaves a long rollback to the background, with its locks, so that nobody has to wait for it who does not want to.
+    /// Leaves a long rollback to the background, with its locks, so that nobody has to wait for it
+    /// who does not want to.
     fn leave_rollback(&mut self, slot: Arc<Slot>) -> Result<()> {
         self.writer.unclaimed.clear();
         if let Err(error) = prepared::withdraw(&self.core, &slot) {
@@ -112,8 +116,8 @@ impl Transaction {
         unfinished_error(txn, error)
     }
 
-    /// Becomes a new owner, without locks. Returns what the old one is, and the tables that it has locked, for whoever takes
-    /// its transaction over.
+    /// Becomes a new owner, without locks. Returns what the old one is, and the tables that it has
+    /// locked, for whoever takes its transaction over.
     pub(super) fn give_up_locks(&mut self) -> (Listed, Vec<TableId>) {
         self.end_bulk_inserts();
         let core = &self.core;

@@ -15,15 +15,15 @@ pub struct IndexImageWork {
 }
 
 impl Db {
-    /// Images made and read back since the database was opened or the counters were restarted, of all pages, by the bytes
-    /// that they have at most; the last ones are all that are longer than those before. The counters start at zero again if
-    /// `restart`. Does not block.
+    /// Images made and read back since the database was opened or the counters were restarted, of
+    /// all pages, by the bytes that they have at most; the last ones are all that are longer than
+    /// those before. The counters start at zero again if `restart`. Does not block.
     pub fn image_work(&self, restart: bool) -> Vec<(u32, ImageWork)> {
         IMAGE_BYTES_CLASSES.into_iter().zip(self.0.core.pool.image_work(restart)).collect()
     }
 
-    /// As [`image_work`](Self::image_work), of each index of each table, counted by itself; large values are in the first
-    /// index.
+    /// As [`image_work`](Self::image_work), of each index of each table, counted by itself; large
+    /// values are in the first index.
     pub fn image_work_of_indexes(&self, restart: bool) -> Vec<IndexImageWork> {
         let core = &self.0.core;
         let mut list = Vec::new();

@@ -1,4 +1,5 @@
-//! Interval garbage collection: what came and went after an old snapshot goes, what any snapshot sees stays, and nobody's work is lost.
+//! Interval garbage collection: what came and went after an old snapshot goes, what any snapshot
+//! sees stays, and nobody's work is lost.
 
 use super::rollback_tests::env;
 use super::*;
@@ -215,7 +216,8 @@ fn a_queue_leaves_nothing_in_the_trees_though_a_snapshot_is_old() {
     world.end(vec![old], &first_rows());
 }
 
-/// Rows come, a snapshot is taken, others come, and all of them go. The old snapshot, the one in the middle, and what is in the trees.
+/// Rows come, a snapshot is taken, others come, and all of them go. The old snapshot, the one in
+/// the middle, and what is in the trees.
 fn keep_for_the_middle() -> (World, Transaction, Transaction) {
     let world = World::new();
     let old = world.snapshot();
@@ -272,7 +274,8 @@ fn an_indexed_column_that_changes_leaves_the_entries_that_somebody_sees() {
     world.end(vec![old], &with(first_rows(), [(0, KEY + 300)]));
 }
 
-/// A row comes and goes, comes back, is seen, and goes again, before anybody looks for the first time. What is seen.
+/// A row comes and goes, comes back, is seen, and goes again, before anybody looks for the first
+/// time. What is seen.
 fn look_after_a_later_writer() -> Rows {
     let world = World::new();
     let old = world.snapshot();
@@ -401,7 +404,8 @@ fn c4_a_large_value_of_a_row_that_has_gone_is_freed_once_and_by_purge() {
                     world.db.checkpoint().unwrap();
                 }
                 if way > 1 {
-                    // Pages that are freed now and taken again are freed and taken again after the power cut.
+                    // Pages that are freed now and taken again are freed and taken again after the
+                    // power cut.
                     world.commit(|txn| world.insert_long(txn, KEY, 2, 40_000).unwrap());
                 }
                 with(first_rows(), (way > 1).then_some((KEY, 2)))

@@ -20,9 +20,10 @@ pub enum OnLocked {
     Wait,
     /// Passes it, as SKIP LOCKED does.
     Skip,
-    /// Stops at it as it was committed last, without its lock ("semi-consistent read"), where ranges are not locked and the
-    /// row is met on a scan forward of the clustered index: [`Cursor::is_unlocked`](super::Cursor::is_unlocked). Waits for it
-    /// elsewhere, and where the search is for just this key.
+    /// Stops at it as it was committed last, without its lock ("semi-consistent read"), where
+    /// ranges are not locked and the row is met on a scan forward of the clustered index:
+    /// [`Cursor::is_unlocked`](super::Cursor::is_unlocked). Waits for it elsewhere, and where the
+    /// search is for just this key.
     Look,
 }
 
@@ -33,6 +34,7 @@ pub enum Read {
     Consistent,
     /// The newest committed rows, which others may read but not change until the transaction ends.
     Shared,
-    /// The newest committed rows, to be changed: others neither change them nor lock them until the transaction ends.
+    /// The newest committed rows, to be changed: others neither change them nor lock them until the
+    /// transaction ends.
     Exclusive,
 }

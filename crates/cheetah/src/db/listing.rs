@@ -1,7 +1,7 @@
 //! What there is of transactions and locks, for the views of the server and for people.
 //!
-//! Nothing is stopped for it: each transaction and each lock is told as it was at some moment of the listing. What has gone
-//! meanwhile is left out.
+//! Nothing is stopped for it: each transaction and each lock is told as it was at some moment of
+//! the listing. What has gone meanwhile is left out.
 
 use super::{Db, Isolation};
 use crate::base::Xid;
@@ -48,7 +48,8 @@ pub struct TransactionInfo {
     pub id: u64,
     /// What it is about.
     pub state: TransactionState,
-    /// The number that [`Transaction::set_connection`](super::Transaction::set_connection) has given it; 0 when nobody holds it.
+    /// The number that [`Transaction::set_connection`](super::Transaction::set_connection) has
+    /// given it; 0 when nobody holds it.
     pub connection: u64,
     /// For how long it has been open; since the startup of the database if it is older.
     pub age_ns: u64,
@@ -58,7 +59,8 @@ pub struct TransactionInfo {
     pub waits_for: Option<(String, u64)>,
     /// Its undo records: changes of rows, and pieces of large values.
     pub changes: u64,
-    /// Tables that its current statement uses, as the caller has [told](super::Transaction::set_tables_in_use).
+    /// Tables that its current statement uses, as the caller has
+    /// [told](super::Transaction::set_tables_in_use).
     pub tables_in_use: u32,
     /// Tables that it has locked.
     pub tables_locked: u64,
@@ -153,8 +155,8 @@ impl Db {
         list
     }
 
-    /// From now on reports tell of connections what `describe` says of their numbers. It is called by threads of the caller's
-    /// transactions. The first one counts.
+    /// From now on reports tell of connections what `describe` says of their numbers. It is called
+    /// by threads of the caller's transactions. The first one counts.
     pub fn describe_connections(&self, describe: impl Fn(u64) -> String + Send + Sync + 'static) {
         self.0.core.deadlocks.describe_with(Box::new(describe));
     }

@@ -1,4 +1,5 @@
-//! Tests of the listing: every kind of lock and of transaction is told, with its name, whose it is and who waits for it.
+//! Tests of the listing: every kind of lock and of transaction is told, with its name, whose it is
+//! and who waits for it.
 
 use super::*;
 use crate::base::{Config, Error, TreeId, Xid};

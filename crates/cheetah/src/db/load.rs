@@ -1,7 +1,9 @@
-//! Loads through a transaction: rows of a table that nobody has written, many at a time, without undo and log.
+//! Loads through a transaction: rows of a table that nobody has written, many at a time, without
+//! undo and log.
 //!
-//! Those of a new table that nobody else sees go to its own trees. Those of a table that others see go to a shadow one, which takes its place
-//! with the commit ([`crate::table::definitions::shadow`]).
+//! Those of a new table that nobody else sees go to its own trees. Those of a table that others see
+//! go to a shadow one, which takes its place with the commit
+//! ([`crate::table::definitions::shadow`]).
 
 use super::Transaction;
 use crate::base::{Error, Result};
@@ -17,7 +19,8 @@ use std::sync::Arc;
 /// Rows between two notes of how many there are.
 const ROWS_PER_NOTE: u64 = 64;
 
-/// A load of one table, see [`Transaction::begin_load`]. Dropping it before it has ended leaves the table empty.
+/// A load of one table, see [`Transaction::begin_load`]. Dropping it before it has ended leaves the
+/// table empty.
 #[derive(Debug)]
 pub struct Load {
     load: load::Load,
@@ -31,21 +34,22 @@ impl Load {
         Self { load: load::Load::new(table, is_of_transaction), is_of_transaction, rows: 0 }
     }
 
-    /// Clustered key and stored row, with its large values in it, of the row because of which [`Transaction::load`] or
-    /// [`Transaction::finish_load`] has answered `DuplicateKey`.
+    /// Clustered key and stored row, with its large values in it, of the row because of which
+    /// [`Transaction::load`] or [`Transaction::finish_load`] has answered `DuplicateKey`.
     pub fn refused(&self) -> Option<(&[u8], &[u8])> {
         self.load.refused().map(|refused| (refused.key.as_slice(), refused.row.as_slice()))
     }
 }
 
 impl Transaction {
-    /// Begins to load a table; `None` when somebody has written it already, when it is not from this process, or when its columns have
-    /// come and gone.
+    /// Begins to load a table; `None` when somebody has written it already, when it is not from
+    /// this process, or when its columns have come and gone.
     ///
-    /// For a caller who knows that nobody else has use for the table yet, and who will drop it unless the load ends well: rows of a load
-    /// are not rolled back with the transaction, and are seen by everybody once it has ended, but for snapshots from before. Until then
-    /// the transaction must not read or write the table in another way. It has it locked as a whole: errors as of
-    /// [`lock_table`](Self::lock_table).
+    /// For a caller who knows that nobody else has use for the table yet, and who will drop it
+    /// unless the load ends well: rows of a load are not rolled back with the transaction, and are
+    /// seen by everybody once it has ended, but for snapshots from before. Until then the
+    /// transaction must not read or write the table in another way. It has it locked as a whole:
+    /// errors as of [`lock_table`](Self::lock_table).
     pub fn begin_load(&mut self, table: &Arc<Table>) -> Result<Option<Load>> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -56,13 +60,15 @@ impl Transaction {
         Ok(can_load.then(|| Load::new(table, false)))
     }
 
-    /// Begins to load rows of this transaction into a table that others may see; `None` when somebody has written it already, or when it is not from
-    /// this process.
+    /// Begins to load rows of this transaction into a table that others may see; `None` when
+    /// somebody has written it already, or when it is not from this process.
     ///
-    /// The rows are the transaction's like those that it [inserts](Self::insert), but for two things: it does not find them itself before it has
-    /// committed, and no savepoint takes them back, only a rollback. So it is for callers whose transaction does nothing else. When there are many, it
-    /// locks the table as a whole, unless somebody would have to be waited for or has written it since: then they are inserted like any others. A transaction
-    /// whose load has not [ended](Self::finish_load) well does not commit, as rows would be missing.
+    /// The rows are the transaction's like those that it [inserts](Self::insert), but for two
+    /// things: it does not find them itself before it has committed, and no savepoint takes them
+    /// back, only a rollback. So it is for callers whose transaction does nothing else. When there
+    /// are many, it locks the table as a whole, unless somebody would have to be waited for or has
+    /// written it since: then they are inserted like any others. A transaction whose load has not
+    /// [ended](Self::finish_load) well does not commit, as rows would be missing.
     pub fn begin_load_to_commit(&mut self, table: &Arc<Table>) -> Result<Option<Load>> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -75,9 +81,10 @@ impl Transaction {
         Ok(Some(Load::new(table, true)))
     }
 
-    /// Takes a row, which may come in any order. Does I/O now and then. `DuplicateKey`, here or at the end, when another one has a
-    /// unique key of it; `Limit` when key or row are too long; `DiskFull`. After an error the load is over, and the table is empty, or has some
-    /// rows that this transaction has inserted.
+    /// Takes a row, which may come in any order. Does I/O now and then. `DuplicateKey`, here or at
+    /// the end, when another one has a unique key of it; `Limit` when key or row are too long;
+    /// `DiskFull`. After an error the load is over, and the table is empty, or has some rows that
+    /// this transaction has inserted.
     pub fn load(&mut self, load: &mut Load, row: &NewRow<'_>) -> Result<()> {
         let core = Arc::clone(&self.core);
         let Load { load: to, is_of_transaction, rows } = load;
@@ -100,14 +107,18 @@ impl Transaction {
         }
     }
 
-    /// Ends a load; returns the table from which its rows are read from now on: other handles of a new table answer `NoSuchTable`. If there are many rows
-    /// of a new table, they are durable on return; otherwise this transaction has inserted them, or their table waits for its commit. May take long and asks meanwhile whether to stop, see
-    /// [`interrupt_when`](Self::interrupt_when). Errors as of [`load`](Self::load); when the last step fails, the table can only be dropped, emptied or renamed.
+    /// Ends a load; returns the table from which its rows are read from now on: other handles of a
+    /// new table answer `NoSuchTable`. If there are many rows of a new table, they are durable on
+    /// return; otherwise this transaction has inserted them, or their table waits for its commit.
+    /// May take long and asks meanwhile whether to stop, see
+    /// [`interrupt_when`](Self::interrupt_when). Errors as of [`load`](Self::load); when the last
+    /// step fails, the table can only be dropped, emptied or renamed.
     pub fn finish_load(&mut self, load: &mut Load) -> Result<Arc<Table>> {
         self.finish_load_telling(load, &|_, _| ())
     }
 
-    /// As [`finish_load`](Self::finish_load); `progress` is told now and then how many records have been put into their place, of how many.
+    /// As [`finish_load`](Self::finish_load); `progress` is told now and then how many records have
+    /// been put into their place, of how many.
     pub fn finish_load_telling(
         &mut self,
         load: &mut Load,
@@ -152,10 +163,12 @@ impl Transaction {
         shadow::create(&self.core, table, txn)
     }
 
-    /// Stops keeping the entries of the indexes in `which`, but for unique ones, until [`enable_indexes`](Self::enable_indexes): rows are written without them, and no
-    /// cursor reads them. Returns the table to use from now on; other handles answer `NoSuchTable`. Durable on return, whatever becomes of the transaction, which has the table
-    /// locked as a whole: errors as of [`lock_table`](Self::lock_table). `Unsupported` when the transaction has written: what it would roll back
-    /// later is not in these indexes.
+    /// Stops keeping the entries of the indexes in `which`, but for unique ones, until
+    /// [`enable_indexes`](Self::enable_indexes): rows are written without them, and no cursor reads
+    /// them. Returns the table to use from now on; other handles answer `NoSuchTable`. Durable on
+    /// return, whatever becomes of the transaction, which has the table locked as a whole: errors
+    /// as of [`lock_table`](Self::lock_table). `Unsupported` when the transaction has written: what
+    /// it would roll back later is not in these indexes.
     pub fn disable_indexes(&mut self, table: &Arc<Table>, which: &[usize]) -> Result<Arc<Table>> {
         self.catch_up()?;
         self.check_has_not_written(table)?;
@@ -163,9 +176,10 @@ impl Transaction {
         keys::disable(&self.core, table.newest(), which)
     }
 
-    /// Builds the disabled indexes of a table, sorted, from the entries that `entries_of` computes of each row, and keeps them from now on. May take long, and asks
-    /// meanwhile whether to stop. Otherwise as [`disable_indexes`](Self::disable_indexes). After an error they are disabled as before.
-    /// Older snapshots are refused these indexes (`TableChanged`).
+    /// Builds the disabled indexes of a table, sorted, from the entries that `entries_of` computes
+    /// of each row, and keeps them from now on. May take long, and asks meanwhile whether to stop.
+    /// Otherwise as [`disable_indexes`](Self::disable_indexes). After an error they are disabled as
+    /// before. Older snapshots are refused these indexes (`TableChanged`).
     pub fn enable_indexes(
         &mut self,
         table: &Arc<Table>,

@@ -683,7 +683,8 @@ fn an_index_that_is_built_beside_a_load_has_its_rows() {
         more = cursor.next().unwrap();
     }
     assert_eq!(entries, 900);
-    // Nor is it begun, or another definition made, while a load is under way, whose table would go with it.
+    // Nor is it begun, or another definition made, while a load is under way, whose table would go
+    // with it.
     let table = db.create_table(&spec("u")).unwrap();
     load_rows(&mut txn, &table, &all).unwrap();
     let built = add_index(&db, &mut other, &table, || ());

@@ -1,16 +1,19 @@
 //! A scan that locks what it reads: ranges of its index, and the rows.
 //!
-//! Record by record: under the latch of the leaf it sees the next record and asks for its lock, with the range since the last
-//! one; if it has to wait, it looks again afterwards from where it was. From an entry of a secondary index it goes on to
-//! the row, locks that, and makes sure that the entry is still the row's.
+//! Record by record: under the latch of the leaf it sees the next record and asks for its lock,
+//! with the range since the last one; if it has to wait, it looks again afterwards from where it
+//! was. From an entry of a secondary index it goes on to the row, locks that, and makes sure that
+//! the entry is still the row's.
 //!
 //! Invariants
-//!   I1  Where ranges are locked, every key from where the scan began to where it is lies in a range of its owner, and was seen
-//!       under a latch under which the range was locked already or then: nobody has put a record there shadow.
-//!   I2  What it stops at is live, locked, and of a transaction that has committed or is its own: the newest row.
+//!   I1  Where ranges are locked, every key from where the scan began to where it is lies in a
+//!       range of its owner, and was seen under a latch under which the range was locked already or
+//!       then: nobody has put a record there shadow.
+//!   I2  What it stops at is live, locked, and of a transaction that has committed or is its own:
+//!       the newest row.
 //!   I3  It stops at a row without its lock only if it was told to look at such rows, and says so.
-//!   I4  A record that is marked as deleted by a transaction that has ended is passed: nobody can bring it back but by an
-//!       insert, which the range keeps away.
+//!   I4  A record that is marked as deleted by a transaction that has ended is passed: nobody can
+//!       bring it back but by an insert, which the range keeps away.
 
 use super::scan_step::{Asking, Copied, Locking, Met, Step};
 use super::OnLocked;
@@ -136,7 +139,8 @@ impl LockingScan {
         }
     }
 
-    /// Goes to the next entry; `false` at the end, or at the end of what was sought: another call goes beyond that.
+    /// Goes to the next entry; `false` at the end, or at the end of what was sought: another call
+    /// goes beyond that.
     pub(super) fn next(&mut self) -> Result<bool> {
         match self.place {
             Place::Nowhere | Place::End => Ok(false),
@@ -170,7 +174,8 @@ impl LockingScan {
         }
     }
 
-    /// Goes to the row once more that it is on, and waits for its lock; to the next one if it is not there any more.
+    /// Goes to the row once more that it is on, and waits for its lock; to the next one if it is
+    /// not there any more.
     pub(super) fn read_again(&mut self) -> Result<bool> {
         let on_locked = std::mem::replace(&mut self.how.on_locked, OnLocked::Wait);
         let mut from = std::mem::take(&mut self.from);
@@ -339,8 +344,8 @@ impl LockingScan {
         Ok(Step::Landed)
     }
 
-    /// Counts the lock that was waited for when the scan stops at its row; otherwise the row has gone, and where ranges are not
-    /// locked the lock is given back.
+    /// Counts the lock that was waited for when the scan stops at its row; otherwise the row has
+    /// gone, and where ranges are not locked the lock is given back.
     fn settle_awaited(&mut self, is_landed: bool) {
         let Some(awaited) = self.waited_for.take().filter(|_| self.index_no == 0) else { return };
         if is_landed && awaited == self.entry.key {

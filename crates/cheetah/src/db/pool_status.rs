@@ -1,7 +1,7 @@
 //! The buffer pool in InnoDB's words, with rates since the last output of the status.
 //!
-//! As with InnoDB there is one "last output", whoever asked for it; a view that is read in between shows rates since then and
-//! leaves it as it is.
+//! As with InnoDB there is one "last output", whoever asked for it; a view that is read in between
+//! shows rates since then and leaves it as it is.
 
 use super::listing::NS_PER_S;
 use super::Db;
@@ -93,8 +93,8 @@ impl Db {
         PoolStatus { stats, recent: stats.flow.since(before), elapsed_ns }
     }
 
-    /// Over how many seconds an output of the status averages, and what it says of the pool; the next one averages from now
-    /// on.
+    /// Over how many seconds an output of the status averages, and what it says of the pool; the
+    /// next one averages from now on.
     pub(super) fn pool_output(&self) -> (u64, String) {
         let core = &self.0.core;
         let mut last = self.0.last_output.0.lock();

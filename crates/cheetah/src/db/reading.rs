@@ -24,9 +24,9 @@ enum Reading {
 }
 
 impl Transaction {
-    /// Reads the stored row of `key` into `row`, large values as locators; whether there is one. May do I/O, and wait for
-    /// a lock: errors as of [`lock_table`](Self::lock_table), and `RecordChanged` under
-    /// [snapshot isolation](Self::set_snapshot_isolation).
+    /// Reads the stored row of `key` into `row`, large values as locators; whether there is one.
+    /// May do I/O, and wait for a lock: errors as of [`lock_table`](Self::lock_table), and
+    /// `RecordChanged` under [snapshot isolation](Self::set_snapshot_isolation).
     pub fn get(&mut self, table: &Arc<Table>, key: &[u8], read: Read, row: &mut Vec<u8>) -> Result<bool> {
         let (reading, moved) = self.lock_to_read(table, read)?;
         let table = moved.as_ref().unwrap_or(table);
@@ -71,13 +71,14 @@ impl Transaction {
         Ok(is_live)
     }
 
-    /// A cursor over an index, nowhere yet. To be used while this transaction is open. May wait for a lock: errors as of
-    /// [`lock_table`](Self::lock_table).
+    /// A cursor over an index, nowhere yet. To be used while this transaction is open. May wait for
+    /// a lock: errors as of [`lock_table`](Self::lock_table).
     pub fn cursor(&mut self, table: &Arc<Table>, index_no: usize, read: Read) -> Result<Cursor> {
         self.cursor_on(table, index_no, read, OnLocked::Wait)
     }
 
-    /// As [`cursor`](Self::cursor); `on_locked` says what becomes of rows that others have locked, when it locks.
+    /// As [`cursor`](Self::cursor); `on_locked` says what becomes of rows that others have locked,
+    /// when it locks.
     pub fn cursor_on(
         &mut self,
         table: &Arc<Table>,
@@ -109,8 +110,9 @@ impl Transaction {
         }
     }
 
-    /// How many rows a consistent read of the table finds, where that is known without a scan: not where it has to lock them.
-    /// May wait for a lock: errors as of [`lock_table`](Self::lock_table).
+    /// How many rows a consistent read of the table finds, where that is known without a scan: not
+    /// where it has to lock them. May wait for a lock: errors as of
+    /// [`lock_table`](Self::lock_table).
     pub fn count(&mut self, table: &Arc<Table>) -> Result<Option<u64>> {
         let (reading, moved) = self.lock_to_read(table, Read::Consistent)?;
         let Reading::View(view) = reading else { return Ok(None) };
@@ -120,7 +122,8 @@ impl Transaction {
         Ok(view.stamp().and_then(|stamp| table.counts().count(stamp, own)))
     }
 
-    /// Reads a large value into `value`, given its locator from a row that this transaction may read. May do I/O.
+    /// Reads a large value into `value`, given its locator from a row that this transaction may
+    /// read. May do I/O.
     pub fn fetch_large(&self, table: &Arc<Table>, locator: &[u8], value: &mut Vec<u8>) -> Result<()> {
         // A table whose place another one has taken never had rows.
         let table = table.newest();
@@ -129,8 +132,9 @@ impl Transaction {
         large::read_value(&self.core.pool, table.blob_owner(), locator, value)
     }
 
-    /// `TableChanged` for a snapshot that sees `seen`, if that is an empty table whose place a load has taken since, when its transaction has written rows beside the
-    /// loaded ones: these have no versions, so it cannot see the ones without the others.
+    /// `TableChanged` for a snapshot that sees `seen`, if that is an empty table whose place a load
+    /// has taken since, when its transaction has written rows beside the loaded ones: these have no
+    /// versions, so it cannot see the ones without the others.
     fn check_not_written_behind(&self, seen: &Arc<Table>) -> Result<()> {
         let slot = self.slot.as_ref().filter(|_| seen.has_moved());
         match slot.and_then(|slot| slot.rows_of(seen.newest().id())) {
@@ -139,8 +143,9 @@ impl Transaction {
         }
     }
 
-    /// Locks what reading in this way needs besides the rows, or opens the snapshot (I1). Returns with it the table to read if that is
-    /// not `table`, as a load has taken its place, or has done so after the snapshot.
+    /// Locks what reading in this way needs besides the rows, or opens the snapshot (I1). Returns
+    /// with it the table to read if that is not `table`, as a load has taken its place, or has done
+    /// so after the snapshot.
     fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<(Reading, Option<Arc<Table>>)> {
         self.catch_up()?;
         self.core.health.check()?;

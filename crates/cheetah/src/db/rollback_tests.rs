@@ -1,5 +1,5 @@
-//! Tests of rollbacks that are left to the background: the caller goes on at once, nobody sees or changes what is half taken
-//! back, and a crash in the middle changes nothing.
+//! Tests of rollbacks that are left to the background: the caller goes on at once, nobody sees or
+//! changes what is half taken back, and a crash in the middle changes nothing.
 
 use super::*;
 use crate::base::planted::plant;
@@ -269,7 +269,8 @@ fn what_a_long_transaction_has_scanned_is_free_before_its_rollback_is_done() {
     world.finish(|_| ());
 }
 
-/// As after a restart: rows that are to be rolled back are locked by their versions, and nothing else is.
+/// As after a restart: rows that are to be rolled back are locked by their versions, and nothing
+/// else is.
 #[test]
 fn a_table_that_was_locked_as_a_whole_is_free_but_for_its_changed_rows_before_the_rollback_is_done() {
     let world = World::new();

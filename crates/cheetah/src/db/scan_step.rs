@@ -1,4 +1,5 @@
-//! What a locking scan asks for at one place of its index, under the latch of the leaf there. See [`super::locking_scan`].
+//! What a locking scan asks for at one place of its index, under the latch of the leaf there. See
+//! [`super::locking_scan`].
 
 use super::OnLocked;
 use crate::base::{planted, Result, TreeId, TxnId};
@@ -54,7 +55,8 @@ pub(super) struct Copied {
     pub(super) key: Vec<u8>,
     pub(super) flags: RecordFlags,
     pub(super) payload: Vec<u8>,
-    /// How often the lock of the row was asked for and counted for this stop; not at all when an own version is the lock.
+    /// How often the lock of the row was asked for and counted for this stop; not at all when an
+    /// own version is the lock.
     pub(super) granted: u32,
 }
 
@@ -83,8 +85,9 @@ impl Asking<'_> {
         self.lock_range(Lock::Gap { tree: self.tree, range, mode: self.how.mode })
     }
 
-    /// The same, for a range without records of others. It becomes one with what the scan locks before and behind it, so that
-    /// a whole table takes the memory of one range, however many leaves it has.
+    /// The same, for a range without records of others. It becomes one with what the scan locks
+    /// before and behind it, so that a whole table takes the memory of one range, however many
+    /// leaves it has.
     fn lock_passed(&self, range: KeyRange<'_>) -> Result<()> {
         self.lock_range(Lock::Range { tree: self.tree, range, mode: self.how.mode })
     }
@@ -169,8 +172,8 @@ impl Asking<'_> {
         self.locker.ask_behind(holder, place, lock, patience)
     }
 
-    /// Whether records of the index are locked: rows are, and what lies in ranges. An entry without ranges needs no lock, as its
-    /// row tells whose it is.
+    /// Whether records of the index are locked: rows are, and what lies in ranges. An entry without
+    /// ranges needs no lock, as its row tells whose it is.
     fn locks_records(&self) -> bool {
         self.is_clustered || self.how.ranges
     }

@@ -21,14 +21,15 @@ pub struct IndexStats {
     pub leaf_pages: u64,
     /// Bytes of their images on disk.
     pub stored_bytes: u64,
-    /// Bytes that all pages take in memory, that is, uncompressed. Of pages that were not in memory since the startup, the
-    /// size is guessed: of large values that compress well, it is too low.
+    /// Bytes that all pages take in memory, that is, uncompressed. Of pages that were not in memory
+    /// since the startup, the size is guessed: of large values that compress well, it is too low.
     pub logical_bytes: u64,
     /// The same of those pages that have an image.
     pub stored_logical_bytes: u64,
     /// Its share of what in the files is no page's newest image, and will be given back.
     pub free_bytes: u64,
-    /// Its share of the files: stored and free bytes. Those of all together ([`Db::sizes`]) are without what still waits in write buffers.
+    /// Its share of the files: stored and free bytes. Those of all together ([`Db::sizes`]) are
+    /// without what still waits in write buffers.
     pub allocated_bytes: u64,
     /// Levels of the tree.
     pub depth: u64,
@@ -73,7 +74,8 @@ pub struct TableSizes {
     pub auto_increment: u64,
     /// How it is compressed.
     pub compression: Compression,
-    /// Names and sizes of its indexes; the first is the clustered one, to which the large values belong.
+    /// Names and sizes of its indexes; the first is the clustered one, to which the large values
+    /// belong.
     pub indexes: Vec<(String, Sizes)>,
 }
 
@@ -84,8 +86,8 @@ impl Table {
         self.trees().iter().enumerate().map(|(index_no, tree)| index_stats(index_no, tree)).collect()
     }
 
-    /// About how many entries of an index have a stored key from `low` on and before `high`; `None` is the end on
-    /// that side. Reads no page but a root.
+    /// About how many entries of an index have a stored key from `low` on and before `high`; `None`
+    /// is the end on that side. Reads no page but a root.
     pub fn records_in_range(&self, index_no: usize, low: Option<&[u8]>, high: Option<&[u8]>) -> Result<u64> {
         let _usage = self.use_it()?;
         self.tree(index_no)?.count_between(low.unwrap_or_default(), high, self.row_count())
@@ -96,7 +98,8 @@ fn index_stats(index_no: usize, tree: &Arc<Tree>) -> Result<IndexStats> {
     let pool = tree.pool();
     let bytes = pool.tree_bytes(tree.def().id);
     let smallest = tree.def().class;
-    // Large values are in the first index only: pages of others are known to have the size of their tree's.
+    // Large values are in the first index only: pages of others are known to have the size of their
+    // tree's.
     let logical = |counts: PageCounts| match index_no {
         0 => counts.bytes(pool.page_bytes(), smallest),
         _ => counts.total() * smallest.bytes(pool.page_bytes()) as u64,
@@ -114,19 +117,21 @@ fn index_stats(index_no: usize, tree: &Arc<Tree>) -> Result<IndexStats> {
     })
 }
 
-/// What is in the files and belongs to no table: the catalog, the undo log, tables that are being dropped, the page map.
+/// What is in the files and belongs to no table: the catalog, the undo log, tables that are being
+/// dropped, the page map.
 const ENGINE: &str = "#engine";
 
 impl Db {
-    /// Begins to find out what a table like that would weigh, from rows that the caller brings; it need not exist. `Limit` for a table that
-    /// could not be created.
+    /// Begins to find out what a table like that would weigh, from rows that the caller brings; it
+    /// need not exist. `Limit` for a table that could not be created.
     pub fn estimate(&self, spec: &TableSpec) -> Result<Estimate> {
         Estimate::new(&self.0.core, spec)
     }
 
-    /// Sizes of all tables that can be used, by name, the engine's own included, and last [`ENGINE`]'s. Allocated bytes
-    /// of all together are the bytes of the files, logs apart. Reads little from disk, and looks at every entry of the page
-    /// table, one for each page of the database.
+    /// Sizes of all tables that can be used, by name, the engine's own included, and last
+    /// [`ENGINE`]'s. Allocated bytes of all together are the bytes of the files, logs apart. Reads
+    /// little from disk, and looks at every entry of the page table, one for each page of the
+    /// database.
     pub fn sizes(&self) -> Vec<TableSizes> {
         let core = &self.0.core;
         let cached = core.pool.cached();
@@ -146,14 +151,16 @@ impl Db {
             };
             Some((table, sizes))
         };
-        // One that has been dropped meanwhile, or is quarantined, is left out. A name may go from one to another.
+        // One that has been dropped meanwhile, or is quarantined, is left out. A name may go from
+        // one to another.
         let mut found: Vec<_> = core.catalog.ids().into_iter().filter_map(of).collect();
         found.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         share_files(core, found, &cached)
     }
 }
 
-/// Takes the stored bytes once more, of all tables at about the same moment, and shares the files out by them.
+/// Takes the stored bytes once more, of all tables at about the same moment, and shares the files
+/// out by them.
 fn share_files(
     core: &Core,
     found: Vec<(Arc<Table>, TableSizes)>,

@@ -1,8 +1,10 @@
-//! ANALYZE: statistics of indexes are taken, kept with the open table, and written into a table of the engine's own.
+//! ANALYZE: statistics of indexes are taken, kept with the open table, and written into a table of
+//! the engine's own.
 //!
 //! Invariants
-//!   I1  A row of the statistics table belongs to an index by the number of its table and its own there, neither of which is used again: a new one has no
-//!       statistics, a renamed one keeps them, and what a dropped one leaves is removed at the next startup.
+//!   I1  A row of the statistics table belongs to an index by the number of its table and its own
+//!       there, neither of which is used again: a new one has no statistics, a renamed one keeps
+//!       them, and what a dropped one leaves is removed at the next startup.
 //!   I2  Statistics are hints. When they cannot be read, there are none.
 
 use super::{Db, Read, Transaction};
@@ -23,18 +25,19 @@ const ANALYZE_EVERY_NS: u64 = 10_000_000_000;
 const NAME: &str = "#statistics";
 
 impl Db {
-    /// Takes statistics of all indexes of a table by samples from `places` of each and keeps them; durable on return. The
-    /// caller's transaction should have a lock on the table. Reads about so many pages of each index, and a few
-    /// dozen; then up to 96 more, to try dictionaries of what the indexes have now.
+    /// Takes statistics of all indexes of a table by samples from `places` of each and keeps them;
+    /// durable on return. The caller's transaction should have a lock on the table. Reads about so
+    /// many pages of each index, and a few dozen; then up to 96 more, to try dictionaries of what
+    /// the indexes have now.
     pub fn analyze_table(&self, table: &Arc<Table>, places: u32, key_ends: &mut KeyEnds<'_>) -> Result<()> {
         let table = table.newest();
         self.analyze_in(self.begin(), table, places, key_ends)?;
         refresh_dictionaries(&self.0.core, table)
     }
 
-    /// As [`analyze_table`](Self::analyze_table), if that has been done once, the number of rows has changed by a tenth since,
-    /// and nobody has done this in the last ten seconds. Waits for no lock. Returns whether there are new statistics; errors
-    /// mean that there are not (I2).
+    /// As [`analyze_table`](Self::analyze_table), if that has been done once, the number of rows
+    /// has changed by a tenth since, and nobody has done this in the last ten seconds. Waits for no
+    /// lock. Returns whether there are new statistics; errors mean that there are not (I2).
     pub fn analyze_again(&self, table: &Arc<Table>, places: u32, key_ends: &mut KeyEnds<'_>) -> Result<bool> {
         let table = table.newest();
         if !table.statistics_are_old() || !table.may_analyze(self.0.core.clock.now_ns(), ANALYZE_EVERY_NS) {
@@ -88,12 +91,14 @@ impl Db {
     }
 }
 
-/// Whether the table is the engine's own: it gets no dictionaries, as nobody could take them away again.
+/// Whether the table is the engine's own: it gets no dictionaries, as nobody could take them away
+/// again.
 pub(super) fn is_internal(table: &Table) -> bool {
     table.name() == NAME
 }
 
-/// Tries whether dictionaries of what the indexes have now pay. The statistics are there whatever comes of it.
+/// Tries whether dictionaries of what the indexes have now pay. The statistics are there whatever
+/// comes of it.
 fn refresh_dictionaries(core: &Core, table: &Table) -> Result<()> {
     for (_, index) in table.indexes().iter().enumerate().filter(|(no, _)| !table.is_disabled(*no)) {
         // Between two of them the table may be dropped.
@@ -121,11 +126,13 @@ fn write(
     }
 }
 
-/// Gives the open tables their statistics, and removes those of dropped tables. For the startup of a database.
+/// Gives the open tables their statistics, and removes those of dropped tables. For the startup of
+/// a database.
 pub(super) fn load(core: &Arc<Core>) -> Result<()> {
     let Ok(kept) = core.catalog.by_name(NAME) else { return Ok(()) };
     let mut txn = Transaction::new(Arc::clone(core));
-    // What a crash has interrupted may keep a row locked: then its table's are removed another time.
+    // What a crash has interrupted may keep a row locked: then its table's are removed another
+    // time.
     txn.set_lock_wait(0);
     match read(core, &mut txn, &kept).and_then(|()| txn.commit()) {
         Err(Error::LockTimeout) => Ok(()),

@@ -60,14 +60,16 @@ impl Db {
         status
     }
 
-    /// Pages that belong to no table and to nothing that is to be freed: none, unless the engine has a defect.
+    /// Pages that belong to no table and to nothing that is to be freed: none, unless the engine
+    /// has a defect.
     pub fn pages_without_owner(&self) -> u64 {
         let core = &self.0.core;
         let trees = core.catalog.trees();
         core.pool.pages_of_others(&|tree| tree < TreeId::FIRST_USER || trees.contains(&tree))
     }
 
-    /// What the oldest transaction and the oldest snapshot are, and what purge cannot remove because of that one.
+    /// What the oldest transaction and the oldest snapshot are, and what purge cannot remove
+    /// because of that one.
     fn oldest(&self) -> [(&'static str, u64); 3] {
         let core = &self.0.core;
         let open = core.roster.open();
@@ -83,7 +85,8 @@ impl Db {
         ]
     }
 
-    /// The counters as text with headings, for people. Rates in it are averages since it was asked for last.
+    /// The counters as text with headings, for people. Rates in it are averages since it was asked
+    /// for last.
     pub fn status_text(&self) -> String {
         let status = self.status();
         let section = |name: &str| match name {

@@ -37,7 +37,8 @@ impl Stop {
     }
 }
 
-/// Threads that read ahead what scans will want: beside a scan, two keep as many processors busy as most scans can feed.
+/// Threads that read ahead what scans will want: beside a scan, two keep as many processors busy as
+/// most scans can feed.
 const READERS: [&str; 2] = ["cheetah-read-1", "cheetah-read-2"];
 
 /// Threads of a startup at most: one thread reads the log for all of them, and cannot feed more.
@@ -97,16 +98,16 @@ impl Threads {
     }
 }
 
-/// A panic in the background is a broken invariant: nobody works on with what it leaves behind, and nobody waits for ever
-/// for the thread that has ended.
+/// A panic in the background is a broken invariant: nobody works on with what it leaves behind, and
+/// nobody waits for ever for the thread that has ended.
 fn run_or_stop(background: &Background, name: &str, body: impl FnOnce(&Background)) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(background))) {
         background.stop_after_panic(name, panic.as_ref());
     }
 }
 
-/// Loops until asked to stop, or until the engine has stopped. The step has noted its other errors; it is repeated, as
-/// the cause may go.
+/// Loops until asked to stop, or until the engine has stopped. The step has noted its other errors;
+/// it is repeated, as the cause may go.
 fn run(background: &Background, stop: &Stop, step: Step) {
     let mut pause = Duration::ZERO;
     while stop.go_on_after(pause) {

@@ -1,19 +1,23 @@
-//! A transaction: its locks of tables, row operations, and savepoints. Its reads are in [`super::reading`], its end in [`super::ending`].
+//! A transaction: its locks of tables, row operations, and savepoints. Its reads are in
+//! [`super::reading`], its end in [`super::ending`].
 //!
 //! Invariants
-//!   I1  A consistent read takes no lock, except at SERIALIZABLE: it sees what its snapshot has, in the versions that purge keeps
-//!       for it. Row operations and locking reads lock rows, and the table as intending to, unless the whole table is locked so
-//!       already.
-//!   I2  Locks are released when the commit record is in the log, or the rollback is complete; in a rollback ranges before it
-//!       begins, and each row once it is rolled back; counters of numbers at the end of the statement. Whoever reads the
-//!       changes then commits behind that record, so it never outlives them; and transactions on one table can share
-//!       a sync of the log. As InnoDB, a mere reader may see what a power cut still rolls back.
-//!   I3  A rollback that meets an error, or is long and nobody wants to wait for it, keeps its locks: half rolled back rows stay
-//!       out of reach. It goes on in the background, and after the next startup; the handle is free for another transaction.
-//!   I4  A statement that could not be rolled back is rolled back before the transaction does anything else. So an operation
-//!       that has failed has changed nothing, and a savepoint that was come back to is reached.
-//!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up can wait. A commit that
-//!       is refused before is a rollback.
+//!   I1  A consistent read takes no lock, except at SERIALIZABLE: it sees what its snapshot has, in
+//!       the versions that purge keeps for it. Row operations and locking reads lock rows, and the
+//!       table as intending to, unless the whole table is locked so already.
+//!   I2  Locks are released when the commit record is in the log, or the rollback is complete; in a
+//!       rollback ranges before it begins, and each row once it is rolled back; counters of numbers
+//!       at the end of the statement. Whoever reads the changes then commits behind that record, so
+//!       it never outlives them; and transactions on one table can share a sync of the log. As
+//!       InnoDB, a mere reader may see what a power cut still rolls back.
+//!   I3  A rollback that meets an error, or is long and nobody wants to wait for it, keeps its
+//!       locks: half rolled back rows stay out of reach. It goes on in the background, and after
+//!       the next startup; the handle is free for another transaction.
+//!   I4  A statement that could not be rolled back is rolled back before the transaction does
+//!       anything else. So an operation that has failed has changed nothing, and a savepoint that
+//!       was come back to is reached.
+//!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up
+//!       can wait. A commit that is refused before is a rollback.
 
 use super::{Db, Isolation};
 use crate::base::{planted, Error, Lsn, Result, SessionId, TableId, TxnId};
@@ -37,7 +41,8 @@ pub struct Transaction {
     pub(super) locker: Arc<Locker>,
     pub(super) slot: Option<Arc<Slot>>,
     pub(super) view: Arc<ReadView>,
-    /// Tables that it has locked, in the order of their numbers: there are thousands where a table has as many partitions.
+    /// Tables that it has locked, in the order of their numbers: there are thousands where a table
+    /// has as many partitions.
     pub(super) locks: Vec<(TableId, TableMode)>,
     /// What views tell of it.
     pub(super) listed: Listed,
@@ -50,7 +55,8 @@ pub struct Transaction {
     pub(super) writer: Writer,
     /// What comes after this undo record is to be rolled back first (I4).
     pub(super) back_to: Option<u64>,
-    /// Where its COMMIT ends in the log, once that has been logged ahead of [`commit`](Self::commit).
+    /// Where its COMMIT ends in the log, once that has been logged ahead of
+    /// [`commit`](Self::commit).
     pub(super) ordered: Option<Result<Lsn>>,
     /// Loads of rows that come with its commit and that have not ended well.
     pub(super) unended_loads: u32,
@@ -72,13 +78,14 @@ impl std::fmt::Debug for Transaction {
 pub struct Savepoint(u64);
 
 impl Db {
-    /// From now on `later` is asked, when two transactions are in one deadlock whose sessions are named
-    /// ([`report_waits`](Transaction::report_waits)), which of them must commit after the other one: the earlier one is not rolled back,
-    /// whatever each has done. With none, or where sessions are not named, the one with the least work is. `later` is called by any
-    /// thread that asks for a lock; it must not wait, nor use the engine. The first one counts.
+    /// From now on `later` is asked, when two transactions are in one deadlock whose sessions are
+    /// named ([`report_waits`](Transaction::report_waits)), which of them must commit after the
+    /// other one: the earlier one is not rolled back, whatever each has done. With none, or where
+    /// sessions are not named, the one with the least work is. `later` is called by any thread that
+    /// asks for a lock; it must not wait, nor use the engine. The first one counts.
     ///
-    /// Without it a replica that applies in parallel may roll back the first one in line again and again: it is tried again before the
-    /// other one has run on.
+    /// Without it a replica that applies in parallel may roll back the first one in line again and
+    /// again: it is tried again before the other one has run on.
     pub fn choose_victims(
         &self,
         later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
@@ -112,52 +119,58 @@ impl Transaction {
         }
     }
 
-    /// From now on whatever waits, for a lock or for a checkpoint to make room in the log, is tried again, or passes many entries
-    /// that are not there for it, asks `interrupted` now and then, and ends as `Interrupted` when it says so.
+    /// From now on whatever waits, for a lock or for a checkpoint to make room in the log, is tried
+    /// again, or passes many entries that are not there for it, asks `interrupted` now and then,
+    /// and ends as `Interrupted` when it says so.
     pub fn interrupt_when(&mut self, interrupted: impl Fn() -> bool + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.interrupted_by(Arc::new(interrupted)));
     }
 
-    /// Has `waits` called with `true` before the transaction waits for a lock, and with `false` afterwards, by the thread that waits: for
-    /// callers that share threads between transactions.
+    /// Has `waits` called with `true` before the transaction waits for a lock, and with `false`
+    /// afterwards, by the thread that waits: for callers that share threads between transactions.
     pub fn note_waits(&mut self, waits: impl Fn(bool) + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.noted_by(Arc::new(waits)));
     }
 
-    /// Names the session of the caller for other transactions, and has `report` called with the sessions of those for whom
-    /// this transaction waits, as far as they have named theirs, when it begins to wait for a lock and every 50 ms as long as
-    /// it does. A session is not told any more when its transaction has been dropped, or handed over to the background or to
-    /// a coordinator. `report` must not wait, nor use the engine.
+    /// Names the session of the caller for other transactions, and has `report` called with the
+    /// sessions of those for whom this transaction waits, as far as they have named theirs, when it
+    /// begins to wait for a lock and every 50 ms as long as it does. A session is not told any more
+    /// when its transaction has been dropped, or handed over to the background or to a coordinator.
+    /// `report` must not wait, nor use the engine.
     ///
-    /// For callers that know an order in which transactions must commit, such as a replica that applies in parallel: who waits for
-    /// a later one can have that one end. See [`Db::choose_victims`](super::Db::choose_victims), too.
+    /// For callers that know an order in which transactions must commit, such as a replica that
+    /// applies in parallel: who waits for a later one can have that one end. See
+    /// [`Db::choose_victims`](super::Db::choose_victims), too.
     pub fn report_waits(&mut self, session: SessionId, report: impl Fn(SessionId) + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.reported_to(Arc::new(report)));
         self.session = session;
         self.listed.set_session(session);
     }
 
-    /// Sets the isolation level, for this transaction and later ones of this handle. To be called before the transaction
-    /// reads or writes.
+    /// Sets the isolation level, for this transaction and later ones of this handle. To be called
+    /// before the transaction reads or writes.
     pub fn set_isolation(&mut self, level: Isolation) {
         self.isolation = level;
         self.locker.refuse_changed(self.refuses_changed());
         self.listed.set_isolation(level as u8);
     }
 
-    /// Sets the number of the caller's connection, by which [`Db::transactions`](super::Db::transactions) names it.
+    /// Sets the number of the caller's connection, by which
+    /// [`Db::transactions`](super::Db::transactions) names it.
     pub fn set_connection(&mut self, connection: u64) {
         self.listed.set_connection(connection);
     }
 
-    /// Sets how many tables the caller's current statement uses, as [`Db::transactions`](super::Db::transactions) tells it.
+    /// Sets how many tables the caller's current statement uses, as
+    /// [`Db::transactions`](super::Db::transactions) tells it.
     pub fn set_tables_in_use(&mut self, count: u32) {
         self.listed.set_tables_in_use(count);
     }
 
-    /// Whether rows that have changed since the transaction's snapshot are refused to those who lock or change them
-    /// (`RecordChanged`), under an isolation level that fixes the snapshot for the transaction. Off unless this is called;
-    /// otherwise as [`set_isolation`](Self::set_isolation).
+    /// Whether rows that have changed since the transaction's snapshot are refused to those who
+    /// lock or change them (`RecordChanged`), under an isolation level that fixes the snapshot for
+    /// the transaction. Off unless this is called; otherwise as
+    /// [`set_isolation`](Self::set_isolation).
     pub fn set_snapshot_isolation(&mut self, is_on: bool) {
         self.has_snapshot_isolation = is_on;
         self.locker.refuse_changed(self.refuses_changed());
@@ -172,20 +185,22 @@ impl Transaction {
         self.isolation
     }
 
-    /// How long each lock is waited for from now on, in nanoseconds. With 0 nothing is waited for: what others have locked is
-    /// `LockTimeout` at once. 50 seconds unless this is called.
+    /// How long each lock is waited for from now on, in nanoseconds. With 0 nothing is waited for:
+    /// what others have locked is `LockTimeout` at once. 50 seconds unless this is called.
     pub fn set_lock_wait(&mut self, timeout_ns: u64) {
         self.locker.set_wait_ns(timeout_ns);
     }
 
-    /// How a row is locked from now on when an insert or an update is refused because of a unique key that it has:
-    /// exclusively by those who change it then. Shared unless this is called. Where ranges are locked, those keep the unique keys of
-    /// the refused row too that were looked for before and are not there: they would have found another row, or none.
+    /// How a row is locked from now on when an insert or an update is refused because of a unique
+    /// key that it has: exclusively by those who change it then. Shared unless this is called.
+    /// Where ranges are locked, those keep the unique keys of the refused row too that were looked
+    /// for before and are not there: they would have found another row, or none.
     pub fn set_duplicate_lock(&mut self, mode: LockMode) {
         self.duplicates = mode;
     }
 
-    /// Fixes now what consistent reads see, under an isolation level that fixes it for the whole transaction.
+    /// Fixes now what consistent reads see, under an isolation level that fixes it for the whole
+    /// transaction.
     pub fn take_snapshot(&mut self) -> Result<()> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -196,8 +211,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Ends a statement: pages that were kept at hand for it are let go, and so are what it alone was to see and the counters that
-    /// [`reserve_numbers`](Self::reserve_numbers) has locked. The cursors that it has opened are used no more. Does not block.
+    /// Ends a statement: pages that were kept at hand for it are let go, and so are what it alone
+    /// was to see and the counters that [`reserve_numbers`](Self::reserve_numbers) has locked. The
+    /// cursors that it has opened are used no more. Does not block.
     pub fn end_statement(&mut self) {
         self.writer.release();
         self.end_bulk_inserts();
@@ -217,16 +233,18 @@ impl Transaction {
         self.slot.as_ref().map(|slot| slot.txn())
     }
 
-    /// Locks a whole table to the end of the transaction. Waits as set with [`set_lock_wait`](Self::set_lock_wait) and
-    /// [`interrupt_when`](Self::interrupt_when). Errors: `LockTimeout`, `Deadlock`, `Interrupted`, `LockTableFull`, and
-    /// `RollbackUnfinished` instead of the first when a rollback that meets errors was waited for; locks held already stay, and
+    /// Locks a whole table to the end of the transaction. Waits as set with
+    /// [`set_lock_wait`](Self::set_lock_wait) and [`interrupt_when`](Self::interrupt_when). Errors:
+    /// `LockTimeout`, `Deadlock`, `Interrupted`, `LockTableFull`, and `RollbackUnfinished` instead
+    /// of the first when a rollback that meets errors was waited for; locks held already stay, and
     /// after `Deadlock` and `LockTableFull` the transaction is to be rolled back.
     pub fn lock_table(&mut self, table: &Arc<Table>, mode: LockMode) -> Result<()> {
         self.core.health.check()?;
         self.lock_table_as(table, mode.into())
     }
 
-    /// `Unsupported` for a change of the table's indexes when the transaction has written something, in whatever table.
+    /// `Unsupported` for a change of the table's indexes when the transaction has written
+    /// something, in whatever table.
     pub(super) fn check_has_not_written(&self, table: &Table) -> Result<()> {
         let has_written = self.slot.as_ref().is_some_and(|slot| slot.state().undo_no > 0);
         match has_written {
@@ -260,8 +278,8 @@ impl Transaction {
         self.locks.insert(at, (table, mode));
     }
 
-    /// Locks a whole table exclusively to the end of the transaction unless somebody has to be waited for; whether it is locked. Then
-    /// changes of it need no locks of rows.
+    /// Locks a whole table exclusively to the end of the transaction unless somebody has to be
+    /// waited for; whether it is locked. Then changes of it need no locks of rows.
     pub fn try_lock_table(&mut self, table: &Arc<Table>) -> Result<bool> {
         let (table, mode) = (table.newest().id(), TableMode::Exclusive);
         if !self.holds(table, mode) {
@@ -280,9 +298,10 @@ impl Transaction {
         locks.map(|lock| lock.1).any(|held| held.gives(mode))
     }
 
-    /// Takes numbers from the table's auto-increment counter. A statement that does so again and again, for rows that it does
-    /// not count before, has the counter locked to its end if it says that it is `bulk`: its numbers follow each other.
-    /// Waits for others that have; errors as of [`lock_table`](Self::lock_table).
+    /// Takes numbers from the table's auto-increment counter. A statement that does so again and
+    /// again, for rows that it does not count before, has the counter locked to its end if it says
+    /// that it is `bulk`: its numbers follow each other. Waits for others that have; errors as of
+    /// [`lock_table`](Self::lock_table).
     pub fn reserve_numbers(&mut self, table: &Arc<Table>, numbers: &Numbers, bulk: bool) -> Result<Reserved> {
         loop {
             let table = table.newest();
@@ -296,7 +315,8 @@ impl Transaction {
             }
             self.note_begin();
             self.locker.lock_table(table.id(), TableMode::AutoInc)?;
-            // Whoever was waited for may have put another table in its place: the counter to lock is there.
+            // Whoever was waited for may have put another table in its place: the counter to lock
+            // is there.
             if table.has_moved() {
                 self.release_auto_inc(table);
                 continue;
@@ -339,8 +359,8 @@ impl Transaction {
         self.holds(table.id(), mode.into())
     }
 
-    /// Runs a row operation as a writer of the table. When it fails and could not roll back what it has done, that is
-    /// left to do (I4).
+    /// Runs a row operation as a writer of the table. When it fails and could not roll back what it
+    /// has done, that is left to do (I4).
     fn write(&mut self, table: &Arc<Table>, request: RowRequest<'_>) -> Result<()> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -395,17 +415,19 @@ impl Transaction {
         Ok(())
     }
 
-    /// Inserts a row. May do I/O, and wait: for locks of rows and ranges, with errors as of [`lock_table`](Self::lock_table), and
-    /// for room in the log. `DuplicateKey` when a unique key is taken, whose row is locked then; `Limit` when key or row are too
-    /// long. After an error nothing has changed.
+    /// Inserts a row. May do I/O, and wait: for locks of rows and ranges, with errors as of
+    /// [`lock_table`](Self::lock_table), and for room in the log. `DuplicateKey` when a unique key
+    /// is taken, whose row is locked then; `Limit` when key or row are too long. After an error
+    /// nothing has changed.
     pub fn insert(&mut self, table: &Arc<Table>, row: &NewRow<'_>) -> Result<()> {
         self.write(table, RowRequest::insert(row))
     }
 
-    /// Changes the row of `old_key`; the key may change too. `old_entries` are the entries that go, for the same
-    /// indexes in the same order as `new.secondary`: all of them when the key changes, otherwise those that change. A
-    /// value of `new.row` that is external, as in the stored row, is kept. Waits, and errors, as of [`insert`](Self::insert);
-    /// `RowNotFound`, and `RecordChanged` under [snapshot isolation](Self::set_snapshot_isolation).
+    /// Changes the row of `old_key`; the key may change too. `old_entries` are the entries that go,
+    /// for the same indexes in the same order as `new.secondary`: all of them when the key changes,
+    /// otherwise those that change. A value of `new.row` that is external, as in the stored row, is
+    /// kept. Waits, and errors, as of [`insert`](Self::insert); `RowNotFound`, and `RecordChanged`
+    /// under [snapshot isolation](Self::set_snapshot_isolation).
     pub fn update(
         &mut self,
         table: &Arc<Table>,
@@ -416,7 +438,8 @@ impl Transaction {
         self.write(table, RowRequest::update(old_key, new, old_entries))
     }
 
-    /// Deletes the row of `key` with its entries in all secondary indexes. Waits, and errors, as of [`update`](Self::update).
+    /// Deletes the row of `key` with its entries in all secondary indexes. Waits, and errors, as of
+    /// [`update`](Self::update).
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8], old_entries: &[OldEntry<'_>]) -> Result<()> {
         self.write(table, RowRequest::delete(key, old_entries))
     }
@@ -428,8 +451,8 @@ impl Transaction {
         Savepoint(self.back_to.unwrap_or(undo_no))
     }
 
-    /// Rolls back what was done since the savepoint. Locks stay. After `RollbackUnfinished` the transaction goes on with
-    /// this before it does anything else (I4).
+    /// Rolls back what was done since the savepoint. Locks stay. After `RollbackUnfinished` the
+    /// transaction goes on with this before it does anything else (I4).
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let too_few = u64::from(planted::is_on("savepoint: leave the first change"));
         let too_many = u64::from(planted::is_on("savepoint: roll back one change more"));

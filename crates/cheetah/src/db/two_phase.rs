@@ -1,9 +1,11 @@
-//! Two-phase commit: a transaction is prepared here and elsewhere, somebody else decides, and everybody does as decided.
+//! Two-phase commit: a transaction is prepared here and elsewhere, somebody else decides, and
+//! everybody does as decided.
 //!
-//! Order: `prepare`, which the log makes durable; the decision; `commit_ordered`, which takes the transaction's place in the
-//! order of commits and does no I/O; `commit`, which then has nothing left to wait for: after a crash whoever has decided
-//! says so again. Or `rollback`. A transaction that is dropped after `prepare` goes on waiting, with its locks, and so does
-//! one that a startup finds: [`Db::commit_prepared`] and [`Db::rollback_prepared`] end it.
+//! Order: `prepare`, which the log makes durable; the decision; `commit_ordered`, which takes the
+//! transaction's place in the order of commits and does no I/O; `commit`, which then has nothing
+//! left to wait for: after a crash whoever has decided says so again. Or `rollback`. A transaction
+//! that is dropped after `prepare` goes on waiting, with its locks, and so does one that a startup
+//! finds: [`Db::commit_prepared`] and [`Db::rollback_prepared`] end it.
 
 use super::{Db, Transaction};
 use crate::base::{planted, Error, Result, Xid};
@@ -11,10 +13,11 @@ use crate::table::history::prepared;
 use crate::table::history::rollback;
 
 impl Transaction {
-    /// Promises to commit or to roll back, as will be decided, whatever happens until then. On return the promise is as
-    /// durable as the flush mode says. Until it has ended the transaction takes only [`commit_ordered`](Self::commit_ordered),
-    /// `commit`, `rollback`, and being dropped. Nothing to do for one that has written nothing. Errors as of a commit;
-    /// then it is not prepared.
+    /// Promises to commit or to roll back, as will be decided, whatever happens until then. On
+    /// return the promise is as durable as the flush mode says. Until it has ended the transaction
+    /// takes only [`commit_ordered`](Self::commit_ordered), `commit`, `rollback`, and being
+    /// dropped. Nothing to do for one that has written nothing. Errors as of a commit; then it is
+    /// not prepared.
     pub fn prepare(&mut self, xid: Xid) -> Result<()> {
         self.end_statement();
         self.catch_up()?;
@@ -32,10 +35,11 @@ impl Transaction {
         }
     }
 
-    /// Commits a prepared transaction in this place of the order of commits: it is visible, and what is left to
-    /// [`commit`](Self::commit) is to release its locks. From any thread while no other one uses the transaction. Waits for
-    /// no I/O, unless the buffers of the log are full or a load takes its place while the catalog is changed, and does not fail: `commit` tells when the engine has stopped meanwhile.
-    /// Nothing to do for a transaction that is not prepared.
+    /// Commits a prepared transaction in this place of the order of commits: it is visible, and
+    /// what is left to [`commit`](Self::commit) is to release its locks. From any thread while no
+    /// other one uses the transaction. Waits for no I/O, unless the buffers of the log are full or
+    /// a load takes its place while the catalog is changed, and does not fail: `commit` tells when
+    /// the engine has stopped meanwhile. Nothing to do for a transaction that is not prepared.
     pub fn commit_ordered(&mut self) {
         let Some(slot) = self.slot.as_ref().filter(|slot| slot.state().xid.is_some()) else { return };
         self.ordered = Some(rollback::commit_in_place(&self.core, slot));
@@ -58,30 +62,32 @@ impl Transaction {
 }
 
 impl Db {
-    /// The names of the prepared transactions that nobody holds: those that a startup has found, and those that were
-    /// dropped.
+    /// The names of the prepared transactions that nobody holds: those that a startup has found,
+    /// and those that were dropped.
     pub fn prepared(&self) -> Vec<Xid> {
         self.0.core.prepared.xids()
     }
 
-    /// The names of at most `count` transactions that the startup has found prepared, each only once.
+    /// The names of at most `count` transactions that the startup has found prepared, each only
+    /// once.
     pub fn recover(&self, count: usize) -> Vec<Xid> {
         self.0.core.prepared.tell(count)
     }
 
-    /// Commits one of [`prepared`](Self::prepared); durable on return as any commit. `UnknownXid` when none is called so.
+    /// Commits one of [`prepared`](Self::prepared); durable on return as any commit. `UnknownXid`
+    /// when none is called so.
     pub fn commit_prepared(&self, xid: &Xid) -> Result<()> {
         prepared::commit(&self.0.core, xid)
     }
 
-    /// Rolls one of [`prepared`](Self::prepared) back. `UnknownXid` when none is called so; `RollbackUnfinished` when the
-    /// rollback goes on in the background.
+    /// Rolls one of [`prepared`](Self::prepared) back. `UnknownXid` when none is called so;
+    /// `RollbackUnfinished` when the rollback goes on in the background.
     pub fn rollback_prepared(&self, xid: &Xid) -> Result<()> {
         prepared::roll_back(&self.0.core, xid)
     }
 
-    /// Waits until none of [`prepared`](Self::prepared) keeps the table of that name locked: for those who drop or empty
-    /// it. `LockTimeout`, `Interrupted`.
+    /// Waits until none of [`prepared`](Self::prepared) keeps the table of that name locked: for
+    /// those who drop or empty it. `LockTimeout`, `Interrupted`.
     pub fn wait_for_prepared(
         &self,
         table: &str,

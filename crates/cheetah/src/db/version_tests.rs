@@ -1,4 +1,5 @@
-//! Rules about the versions of rows whose violation needs a checkpoint, or a reader, to be stopped in the middle (C2, C6).
+//! Rules about the versions of rows whose violation needs a checkpoint, or a reader, to be stopped
+//! in the middle (C2, C6).
 
 use super::rollback_tests::{env, is_as_committed, row_of, World};
 use super::*;
@@ -8,15 +9,16 @@ use crate::format::page::RecordRef;
 use crate::table::history::visible::{Found, View};
 use cheetah_io::sim::CrashPolicy;
 
-/// C2: a transaction is open at the epoch switch, and commits before its page is written; the power goes before its COMMIT is durable.
-/// Whether nobody sees anything of it.
+/// C2: a transaction is open at the epoch switch, and commits before its page is written; the power
+/// goes before its COMMIT is durable. Whether nobody sees anything of it.
 fn commit_between_epoch_switch_and_write() -> bool {
     let world = World::new();
     world.db.checkpoint().unwrap();
     let core = &world.db.0.core;
     let mut txn = world.db.begin();
     world.update(&mut txn, 7, 2).unwrap();
-    // So that the checkpoint, which makes the log durable up to the epoch switch, has nothing to sync.
+    // So that the checkpoint, which makes the log durable up to the epoch switch, has nothing to
+    // sync.
     core.sync_log(core.log_end()).unwrap();
     world.db.set_flush_log_at_commit(0);
     let mut txn = Some(txn);
@@ -41,8 +43,8 @@ fn c2_an_image_does_not_say_committed_of_what_its_epoch_has_as_open() {
     assert!(!commit_between_epoch_switch_and_write() && bug.reached_count() > 0);
 }
 
-/// C6: a reader has copied a row that a transaction has changed; that is rolled back and, as far as possible, purged before the reader
-/// looks for the older version. What it finds.
+/// C6: a reader has copied a row that a transaction has changed; that is rolled back and, as far as
+/// possible, purged before the reader looks for the older version. What it finds.
 fn look_at_a_copy_of_what_was_rolled_back() -> Result<Vec<u8>> {
     let world = World::new();
     while world.db.run_background().unwrap() {}

@@ -4,7 +4,8 @@ use super::varint;
 use crate::base::Error;
 use std::fmt;
 
-/// What is wrong with bytes that were to be decoded. The caller knows where they are from and adds the place.
+/// What is wrong with bytes that were to be decoded. The caller knows where they are from and adds
+/// the place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Defect {
     what: &'static str,

@@ -1,12 +1,16 @@
 //! Rows of the catalog tree, as bytes: what a table is.
 //!
 //! Invariants
-//!   I1  A definition names its trees and their roots; both are fixed for the life of the table (H9).
+//!   I1  A definition names its trees and their roots; both are fixed for the life of the table
+//!       (H9).
 //!   I2  The first byte is the version of the layout; a newer one is refused with a clear error.
-//!   I3  Log records, undo records and statistics name an index by its number, which it keeps for life and which no other index of the
-//!       table ever gets. Its position among the indexes may change.
-//!   I4  A definition whose rows have one row-format version is written as version 2: only those with several need a reader that knows of them.
-//!   I5  A definition that does not fit one row is cut into pieces under consecutive keys ([`piece_key`]).
+//!   I3  Log records, undo records and statistics name an index by its number, which it keeps for
+//!       life and which no other index of the table ever gets. Its position among the indexes may
+//!       change.
+//!   I4  A definition whose rows have one row-format version is written as version 2: only those
+//!       with several need a reader that knows of them.
+//!   I5  A definition that does not fit one row is cut into pieces under consecutive keys
+//!       ([`piece_key`]).
 //! Layout    docs/format.md, "Catalog rows".
 
 use super::bytes::{check_version, ensure, put_prefixed, Defect, Reader};
@@ -74,7 +78,8 @@ pub struct TableDef {
     pub changes: u32,
     /// The number of the next index (I3).
     pub next_number: u32,
-    /// Its indexes; the first is the clustered one, whose row-format version is the newest one of rows.
+    /// Its indexes; the first is the clustered one, whose row-format version is the newest one of
+    /// rows.
     pub indexes: Vec<IndexDef>,
     /// The row-format versions that older rows may have, each with its position as its number.
     pub older_formats: Vec<OlderFormatVersion>,

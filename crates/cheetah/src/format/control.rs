@@ -1,4 +1,5 @@
-//! The control block: what a database is, and exactly which bytes are its page map. Two copies stand in CONTROL.
+//! The control block: what a database is, and exactly which bytes are its page map. Two copies
+//! stand in CONTROL.
 //!
 //! ```text
 //! offset size
@@ -23,8 +24,8 @@
 //!         ...  zero
 //!   4092    4  CRC-32C of bytes 0..4092
 //! ```
-//! The place of the magic, the version, the feature bits, the sequence and the checksum never changes, so that an old
-//! engine can tell a newer format from damage.
+//! The place of the magic, the version, the feature bits, the sequence and the checksum never
+//! changes, so that an old engine can tell a newer format from damage.
 
 use super::bytes::{ensure, Defect, Reader};
 use crate::base::{Epoch, Lsn, SegmentId};
@@ -64,7 +65,8 @@ pub struct Identity {
     pub incarnation: u64,
 }
 
-/// A run of whole blocks in a map file. The checksums are those of the chain of chunks (see `map_block`).
+/// A run of whole blocks in a map file. The checksums are those of the chain of chunks (see
+/// `map_block`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MapPart {
     /// Number in the file's name.

@@ -5,8 +5,8 @@ use crate::base::{PageId, SegmentId, TreeId};
 /// Images start at multiples of this.
 pub const ALIGN_BYTES: u32 = 64;
 
-/// A place in a segment file, written once and never reused, and the checksum of what was written there: a lost,
-/// stale or misdirected write shows when it is read.
+/// A place in a segment file, written once and never reused, and the checksum of what was written
+/// there: a lost, stale or misdirected write shows when it is read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Location {
     /// The file.
@@ -47,7 +47,8 @@ pub fn address(segment: SegmentId, offset: u32) -> u64 {
     u64::from(segment.0) << 32 | u64::from(offset)
 }
 
-/// An image by name: where it lies, and what the page map says that it is. Whoever reads it checks both.
+/// An image by name: where it lies, and what the page map says that it is. Whoever reads it checks
+/// both.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ImageRef {
     /// The page whose content it is.

@@ -1,10 +1,12 @@
 //! The log on disk: file headers, frames, and sync marks.
 //!
 //! Invariants
-//!   I1  Every frame's checksum goes on from that of the frame before (the *chain*), and the first frame's from the
-//!       checksum of the file's header. So a frame is valid only after exactly the frames that it was written after:
-//!       what a recycled file still holds, or what lies behind a torn frame, never joins the chain again.
-//!   I2  The header names the end and the chain of the file before: two files join only where the first was left.
+//!   I1  Every frame's checksum goes on from that of the frame before (the *chain*), and the first
+//!       frame's from the checksum of the file's header. So a frame is valid only after exactly the
+//!       frames that it was written after: what a recycled file still holds, or what lies behind a
+//!       torn frame, never joins the chain again.
+//!   I2  The header names the end and the chain of the file before: two files join only where the
+//!       first was left.
 //!   I3  The first 12 and the last 4 bytes of a header mean the same in all versions.
 //! Layout    docs/format.md, "Log files".
 //!
@@ -86,8 +88,8 @@ impl FileHeader {
         crc32c::crc32c(&self.encode()[..HEADER_CRC_AT])
     }
 
-    /// Reads the header of the file `place`. A file of a newer version is `Unsupported`, anything else wrong is
-    /// `Corruption`.
+    /// Reads the header of the file `place`. A file of a newer version is `Unsupported`, anything
+    /// else wrong is `Corruption`.
     pub fn decode(bytes: &[u8; HEADER_BYTES], place: &str) -> Result<Self, Error> {
         let (covered, crc) = bytes.split_at(HEADER_CRC_AT);
         let damaged = |defect: Defect| defect.in_place(format!("{place}, header"));
@@ -160,8 +162,8 @@ pub fn put_frame(out: &mut Vec<u8>, chain: u32, kind: u8, body: &[u8]) -> u32 {
     crc
 }
 
-/// A statement in the log about the log: up to where it was durable when this was written. When the chain breaks
-/// before that position, it is damage and not the torn end of a crash.
+/// A statement in the log about the log: up to where it was durable when this was written. When the
+/// chain breaks before that position, it is damage and not the torn end of a crash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SyncMark {
     /// Position of the frame itself, by which a mark is recognised without the chain.
@@ -184,8 +186,8 @@ impl SyncMark {
         body
     }
 
-    /// Finds the marks of the file with this header chain in bytes whose chain is broken. `at` is the position of
-    /// `bytes[0]`. Returns the highest position that they say was durable.
+    /// Finds the marks of the file with this header chain in bytes whose chain is broken. `at` is
+    /// the position of `bytes[0]`. Returns the highest position that they say was durable.
     pub fn search(bytes: &[u8], at: Lsn, file_chain: u32) -> Option<Lsn> {
         let bodies = bytes.windows(MARK_BODY_BYTES).enumerate().skip(FRAME_HEADER_BYTES);
         let marks = bodies.filter_map(|(offset, body)| {

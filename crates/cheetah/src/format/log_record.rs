@@ -1,10 +1,12 @@
-//! Records of the redo log, as bytes: what a row operation, a transaction's end or a table's change was.
+//! Records of the redo log, as bytes: what a row operation, a transaction's end or a table's change
+//! was.
 //!
 //! Invariants
-//!   I1  A record is logical: it names tables and keys, never pages. Replay decides where bytes go (C3, C4).
+//!   I1  A record is logical: it names tables and keys, never pages. Replay decides where bytes go
+//!       (C3, C4).
 //!   I2  Secondary keys are logged as the caller encoded them (H1): replay never computes a key.
-//!   I3  Every record that pushes onto a transaction's undo chain ([`LogRecord::Row`] and `Blob`) is answered
-//!       by at most one [`LogRecord::Undo`], with the number of that push (C5).
+//!   I3  Every record that pushes onto a transaction's undo chain ([`LogRecord::Row`] and `Blob`)
+//!       is answered by at most one [`LogRecord::Undo`], with the number of that push (C5).
 //! Layout    docs/format.md, "Log records".
 
 use super::bytes::{put_prefixed, Defect, Reader};
@@ -52,7 +54,8 @@ pub struct LoggedRow<'a> {
     pub table: TableId,
     /// Clustered key before the operation; empty in an insert.
     pub old_key: &'a [u8],
-    /// Clustered key after the operation; in a log record empty when equal to `old_key`, and in a delete.
+    /// Clustered key after the operation; in a log record empty when equal to `old_key`, and in a
+    /// delete.
     pub new_key: &'a [u8],
     /// The stored row after the operation, large values as references; empty in a delete.
     pub row: &'a [u8],
@@ -91,7 +94,8 @@ pub enum LogRecord<'a> {
     },
     /// The transaction's undo record of this number was rolled back.
     Undo(TxnId, u64),
-    /// The transaction is prepared under that name; without one it is not any more, and will be rolled back.
+    /// The transaction is prepared under that name; without one it is not any more, and will be
+    /// rolled back.
     Prepare(TxnId, Option<Xid>),
     /// The transaction is committed; its place in the order of commits.
     Commit(TxnId, u64),
@@ -105,7 +109,8 @@ pub enum LogRecord<'a> {
     RenameTable(TableId, &'a str),
     /// A table was replaced by an empty one; the bytes of the new catalog row.
     TruncateTable(TableId, &'a [u8]),
-    /// Definitions of tables were changed, all at once; each table with the bytes of its new catalog row.
+    /// Definitions of tables were changed, all at once; each table with the bytes of its new
+    /// catalog row.
     AlterTables(Vec<(TableId, &'a [u8])>),
     /// The next auto-increment value of a table was set.
     AutoIncrement(TableId, u64),
@@ -118,13 +123,14 @@ pub struct Front<'a> {
     pub txn: TxnId,
     /// The table.
     pub table: TableId,
-    /// The clustered keys that a row operation touches: one, and the new one of an update that changes it.
+    /// The clustered keys that a row operation touches: one, and the new one of an update that
+    /// changes it.
     pub keys: [Option<&'a [u8]>; 2],
 }
 
 impl<'a> Front<'a> {
-    /// Reads the front of a record of that kind; `None` if it pushes nothing. Total on any bytes: those behind the front are
-    /// not looked at.
+    /// Reads the front of a record of that kind; `None` if it pushes nothing. Total on any bytes:
+    /// those behind the front are not looked at.
     pub fn decode(kind: u8, body: &'a [u8]) -> Result<Option<Self>> {
         Self::read(kind, &mut Reader::new(body)).map_err(|defect| defect.in_place("log record"))
     }
@@ -206,7 +212,8 @@ impl LogRecord<'_> {
 }
 
 impl<'a> LogRecord<'a> {
-    /// Whether records of that kind push onto a transaction's undo chain; [`Front`] reads what they are about.
+    /// Whether records of that kind push onto a transaction's undo chain; [`Front`] reads what they
+    /// are about.
     pub fn is_operation(kind: u8) -> bool {
         matches!(kind, INSERT | UPDATE | DELETE | BLOB)
     }

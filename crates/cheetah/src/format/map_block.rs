@@ -1,24 +1,25 @@
 //! Files of the page map: a header, then blocks; a block holds one epoch and consists of chunks.
 //!
 //! ```text
-//! file header                                   chunk header
-//! offset size                                   offset size
-//!      0    8  "CHEETMAP"                            0    2  "MC"
-//!      8    4  format version                        2    1  kind: 1 begin, 2 entries, 3 state, 4 end
-//!     12    4  kind: 1 base, 2 log                   3    1  codec: 0 as is, 1 zstd
-//!     16   16  uuid of the database                  4    4  number of entries (kind 2), else 0
-//!     32    8  number of the file                    8    4  bytes of the content
-//!     40    8  incarnation that created it          12    4  bytes stored after this header
-//!     48   12  zero                                 16    4  CRC-32C of: the preceding chunk's CRC, bytes 0..16,
-//!     60    4  CRC-32C of bytes 0..60                        the stored bytes
+//! file header                              chunk header
+//! offset size                              offset size
+//!      0    8  "CHEETMAP"                       0    2  "MC"
+//!      8    4  format version                   2    1  kind: 1 begin, 2 entries, 3 state, 4 end
+//!     12    4  kind: 1 base, 2 log              3    1  codec: 0 as is, 1 zstd
+//!     16   16  uuid of the database             4    4  number of entries (kind 2), else 0
+//!     32    8  number of the file               8    4  bytes of the content
+//!     40    8  incarnation that created it     12    4  bytes stored after this header
+//!     48   12  zero                            16    4  CRC-32C of: the preceding chunk's CRC,
+//!     60    4  CRC-32C of bytes 0..60                   bytes 0..16, the stored bytes
 //! ```
-//! A block is: begin, entries.., state.., end. The CRC of the file header precedes that of the first chunk, so the CRC
-//! of an end vouches for every byte of the file before it. Contents:
+//! A block is: begin, entries.., state.., end. The CRC of the file header precedes that of the
+//! first chunk, so the CRC of an end vouches for every byte of the file before it. Contents:
 //!
 //! ```text
 //! begin    epoch 8, incarnation 8
-//! entries  for each entry varint (page - page before; the first: page); for each varint (tree; 0: the page is gone);
-//!          for each that is not gone: varint segment; varint offset / 64; varint stored bytes; crc 4
+//! entries  for each entry varint (page - page before; the first: page); for each varint (tree; 0:
+//!          the page is gone); for each that is not gone: varint segment; varint offset / 64;
+//!          varint stored bytes; crc 4
 //!          (each a column of its own, in this order; pages ascend)
 //! state    opaque bytes of the layers above; the states of a block's chunks are one string
 //! end      epoch 8, number of entries 8, bytes of state 8
@@ -166,8 +167,8 @@ impl ChunkHeader {
         self.stored_bytes as usize
     }
 
-    /// Checks the whole chunk (`chunk` starts with the header that was parsed) against the chain, and returns what it
-    /// holds in `content`.
+    /// Checks the whole chunk (`chunk` starts with the header that was parsed) against the chain,
+    /// and returns what it holds in `content`.
     pub fn open(&self, chunk: &[u8], crc_before: u32, content: &mut Vec<u8>) -> Result<(), Defect> {
         let (header, stored) = chunk.split_at_checked(CHUNK_HEADER_BYTES).ok_or(Defect::new("ends early"))?;
         ensure(stored.len() == self.stored_bytes(), "ends early")?;

@@ -19,8 +19,8 @@ pub(super) fn text<'a>(fields: &mut Reader<'a>) -> Result<&'a str, Defect> {
     std::str::from_utf8(bytes).map_err(|_| Defect::new("text is not UTF-8"))
 }
 
-/// Appends the bytes of an XID behind their length, which is 0 for none: format u64, length of the global part u8, both
-/// parts.
+/// Appends the bytes of an XID behind their length, which is 0 for none: format u64, length of the
+/// global part u8, both parts.
 pub(super) fn put_xid(out: &mut Vec<u8>, xid: Option<&Xid>) {
     let mut bytes = Vec::new();
     if let Some(xid) = xid {

@@ -1,8 +1,8 @@
 //! The stored row: `[null bitmap][fixed columns][V lengths][V values]`, and what its columns are.
 //!
-//! A length is a varint of `bytes << 1 | external`. An external value is not in the row: a [`Locator`] is, which
-//! tells its root page. The engine does not know types or names of columns, only their places, which is what
-//! compression by column and large values need.
+//! A length is a varint of `bytes << 1 | external`. An external value is not in the row: a
+//! [`Locator`] is, which tells its root page. The engine does not know types or names of columns,
+//! only their places, which is what compression by column and large values need.
 //!
 //! Invariants
 //!   I1  A row parses completely: no byte is left over.
@@ -48,7 +48,8 @@ impl RowFormatVersion {
         self.fixed.iter().map(|&width| usize::from(width)).sum()
     }
 
-    /// Appends the row-format version: `[null bytes][fixed columns][width ...][variable columns]`, all varints.
+    /// Appends the row-format version: `[null bytes][fixed columns][width ...][variable columns]`,
+    /// all varints.
     pub fn encode(&self, out: &mut Vec<u8>) {
         varint::put(out, self.null_bytes.into());
         varint::put(out, self.fixed.len() as u64);
@@ -58,7 +59,8 @@ impl RowFormatVersion {
         varint::put(out, self.var_count.into());
     }
 
-    /// Reads what [`Self::encode`] wrote. Refuses row-format versions beyond the limits of this module.
+    /// Reads what [`Self::encode`] wrote. Refuses row-format versions beyond the limits of this
+    /// module.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Defect> {
         let null_bytes = reader.length(FIXED_BYTES_MAX)? as u16;
         let count = reader.length(COLUMNS_MAX)?;
@@ -135,7 +137,8 @@ pub struct RowView<'a> {
 }
 
 impl<'a> RowView<'a> {
-    /// Checks `row` against `row_format`. With an opaque row-format version any bytes are a row, without columns.
+    /// Checks `row` against `row_format`. With an opaque row-format version any bytes are a row,
+    /// without columns.
     pub fn parse(row_format: &RowFormatVersion, row: &'a [u8]) -> Result<Self, Defect> {
         let mut reader = Reader::new(row);
         if row_format.is_opaque() {
@@ -189,8 +192,8 @@ impl<'a> RowView<'a> {
         self.values().any(|value| value.external)
     }
 
-    /// Appends to `out` the row with other variable values: `replace(i, old)` names the new one, or `None` to keep
-    /// the old. Moves values out of the row and back in.
+    /// Appends to `out` the row with other variable values: `replace(i, old)` names the new one, or
+    /// `None` to keep the old. Moves values out of the row and back in.
     pub fn rewrite<'b>(
         &self,
         out: &mut Vec<u8>,

@@ -1,16 +1,20 @@
-//! Row-format versions that the rows of a table have had: rows stay as they were written when columns come and go, and are put into the
-//! newest row-format version when they are read.
+//! Row-format versions that the rows of a table have had: rows stay as they were written when
+//! columns come and go, and are put into the newest row-format version when they are read.
 //!
-//! A row of the first row-format version is stored as it is. One of a later row-format version has the number of its row-format version in front, in one byte, and if the two
-//! together happen to be a row of the first row-format version too, a zero behind. So rows of before the first change need no mark,
-//! and what tells them apart is that they are rows of the first row-format version: a row parses completely, that is, no row is the beginning of
-//! another one, so of some bytes and the same bytes with one more at most one is a row.
+//! A row of the first row-format version is stored as it is. One of a later row-format version has
+//! the number of its row-format version in front, in one byte, and if the two together happen to be
+//! a row of the first row-format version too, a zero behind. So rows of before the first change
+//! need no mark, and what tells them apart is that they are rows of the first row-format version: a
+//! row parses completely, that is, no row is the beginning of another one, so of some bytes and the
+//! same bytes with one more at most one is a row.
 //!
 //! Invariants
-//!   S1  A stored row is a row of the first row-format version, or begins with the number of another one, never both.
-//!   S2  The number of a row-format version and the row-format version stay what they are as long as the table has them.
-//!   S3  No column of an older row-format version becomes two of the newest one, so no large value gets two owners; what columns that have come
-//!       hold in older rows is in the row.
+//!   S1  A stored row is a row of the first row-format version, or begins with the number of
+//!       another one, never both.
+//!   S2  The number of a row-format version and the row-format version stay what they are as long
+//!       as the table has them.
+//!   S3  No column of an older row-format version becomes two of the newest one, so no large value
+//!       gets two owners; what columns that have come hold in older rows is in the row.
 //!   S4  No row-format version is opaque.
 
 use super::bytes::{ensure, put_prefixed, Defect, Reader};
@@ -20,7 +24,8 @@ use std::ops::Range;
 
 type Parsed<T> = Result<T, Defect>;
 
-/// Most row-format versions of a table, the newest one included: their number has to fit a byte, and a read may have to try them.
+/// Most row-format versions of a table, the newest one included: their number has to fit a byte,
+/// and a read may have to try them.
 pub const FORMAT_VERSIONS_MAX: usize = 64;
 
 /// Most bytes that a row of a later row-format version has besides its columns.
@@ -45,9 +50,11 @@ pub struct BitRun {
 pub struct FormatChange {
     /// Bits of the null bitmap that are kept.
     pub bits: Vec<BitRun>,
-    /// For each fixed column of the other row-format version the one that it was; `None` for one that has come.
+    /// For each fixed column of the other row-format version the one that it was; `None` for one
+    /// that has come.
     pub fixed: Vec<Option<u16>>,
-    /// For each variable column of the other row-format version the one that it was; `None` for one that has come.
+    /// For each variable column of the other row-format version the one that it was; `None` for one
+    /// that has come.
     pub vars: Vec<Option<u16>>,
     /// A row of the other row-format version without external values: what is not kept is as there.
     pub defaults: Vec<u8>,
@@ -63,7 +70,8 @@ pub struct OlderFormatVersion {
 }
 
 impl FormatChange {
-    /// Whether this is a change of rows of row-format version `from` into rows of row-format version `to` (S3).
+    /// Whether this is a change of rows of row-format version `from` into rows of row-format
+    /// version `to` (S3).
     pub fn check(&self, from: &RowFormatVersion, to: &RowFormatVersion) -> Parsed<()> {
         ensure(!from.is_opaque() && !to.is_opaque(), "opaque row-format version among several")?;
         let suits = self.fixed.len() == to.fixed.len() && self.vars.len() == usize::from(to.var_count);
@@ -91,7 +99,8 @@ impl FormatChange {
         Self { bits: join(self.bits), ..self }
     }
 
-    /// Appends the row of row-format version `to` that `row` of row-format version `from` becomes. The change must suit them.
+    /// Appends the row of row-format version `to` that `row` of row-format version `from` becomes.
+    /// The change must suit them.
     pub fn apply(
         &self,
         from: &RowFormatVersion,
@@ -162,8 +171,9 @@ impl FormatChange {
 }
 
 impl OlderFormatVersion {
-    /// Appends `[row_format][number of runs][from, to, count ..][fixed columns][column + 1, or 0 ..][variable columns][column + 1, or 0 ..]`, all varints,
-    /// and the defaults behind their length.
+    /// Appends `[row_format][number of runs][from, to, count ..][fixed columns][column + 1, or 0
+    /// ..][variable columns][column + 1, or 0
+    /// ..]`, all varints, and the defaults behind their length.
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.row_format.encode(out);
         self.change.encode(out);
@@ -178,7 +188,8 @@ impl OlderFormatVersion {
     }
 }
 
-/// Which row-format version a stored row has: its place in `older`, or `None` for the newest one; and where the row is in the stored bytes.
+/// Which row-format version a stored row has: its place in `older`, or `None` for the newest one;
+/// and where the row is in the stored bytes.
 pub fn format_of(
     older: &[OlderFormatVersion],
     newest: &RowFormatVersion,
@@ -197,14 +208,16 @@ pub fn format_of(
     };
     let known = (number < older.len()).then_some(number);
     let Err(defect) = RowView::parse(row_format, row) else { return Ok((known, 1..stored.len())) };
-    // The zero is there only for bytes that would be a row of the first row-format version without it.
+    // The zero is there only for bytes that would be a row of the first row-format version without
+    // it.
     let unpadded =
         stored.strip_suffix(&[PAD]).filter(|stored| RowView::parse(&first.row_format, stored).is_ok());
     let row = unpadded.and_then(|stored| stored.get(1..)).ok_or(defect)?;
     RowView::parse(row_format, row).map(|_| (known, 1..stored.len() - 1))
 }
 
-/// Appends a row of the newest row-format version as it is stored, which `f` appends; where the row is among the appended bytes (S1).
+/// Appends a row of the newest row-format version as it is stored, which `f` appends; where the row
+/// is among the appended bytes (S1).
 pub fn put_marked<E>(
     older: &[OlderFormatVersion],
     out: &mut Vec<u8>,
@@ -224,7 +237,8 @@ pub fn put_marked<E>(
     Ok(1..end)
 }
 
-/// The row-format version that the bytes of stored rows have which are written from now on, number included: for compression by column.
+/// The row-format version that the bytes of stored rows have which are written from now on, number
+/// included: for compression by column.
 pub fn marked_format(older: &[OlderFormatVersion], newest: &RowFormatVersion) -> RowFormatVersion {
     let mark = u16::from(!older.is_empty());
     RowFormatVersion { null_bytes: newest.null_bytes.saturating_add(mark), ..newest.clone() }
@@ -259,7 +273,8 @@ fn copy_bit(from: &[u8], at: u32, to: &mut [u8], place: u32) {
     }
 }
 
-/// Where bits get that `first` and then `next` moves; those that have come in between are in the defaults.
+/// Where bits get that `first` and then `next` moves; those that have come in between are in the
+/// defaults.
 fn bits_through(first: &[BitRun], next: &[BitRun]) -> Vec<BitRun> {
     let mut runs: Vec<BitRun> = Vec::new();
     for (a, b) in next.iter().flat_map(|b| first.iter().map(move |a| (a, b))) {

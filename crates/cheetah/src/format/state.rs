@@ -1,10 +1,11 @@
 //! The state that an epoch of the page map carries: all that recovery needs beside the pages (H2).
 //!
 //! Invariants
-//!   I1  It is taken at the flip, while no mini-transaction runs: it matches the pages of its epoch and the log
-//!       before `lsn` exactly, and nothing behind.
-//!   I2  The first byte is the version of the layout; a newer one is refused with a clear error. So is version 1 with
-//!       transactions in it: their undo records are of a layout that is not read any more.
+//!   I1  It is taken at the flip, while no mini-transaction runs: it matches the pages of its epoch
+//!       and the log before `lsn` exactly, and nothing behind.
+//!   I2  The first byte is the version of the layout; a newer one is refused with a clear error. So
+//!       is version 1 with transactions in it: their undo records are of a layout that is not read
+//!       any more.
 //!   I3  Without dictionaries it is written as version 2, which an older engine reads.
 //! Layout    docs/format.md, "Epoch state".
 
@@ -43,8 +44,8 @@ pub struct TxnState {
 pub struct PurgeState {
     /// All finish records before this place of the undo log are done with.
     pub at: UndoPtr,
-    /// Of the transaction whose finish record is the next: its newest undo record that is not purged. 0 when purge has
-    /// not begun with it.
+    /// Of the transaction whose finish record is the next: its newest undo record that is not
+    /// purged. 0 when purge has not begun with it.
     pub head: UndoPtr,
     /// Number of the record at `head`.
     pub undo_no: u64,
@@ -114,7 +115,8 @@ pub struct State {
     pub dropped_trees: Vec<TreeId>,
     /// Tables that nothing may be done to but dropping and emptying.
     pub quarantined: Vec<QuarantinedTable>,
-    /// Dictionaries of trees, each one's from the oldest to the newest. A dropped tree may have lost its own.
+    /// Dictionaries of trees, each one's from the oldest to the newest. A dropped tree may have
+    /// lost its own.
     pub dictionaries: Vec<(TreeId, PageId)>,
 }
 
@@ -161,7 +163,8 @@ impl State {
         out
     }
 
-    /// Reads a state; total on any bytes. `Unsupported` for a newer version, and for an older one with transactions.
+    /// Reads a state; total on any bytes. `Unsupported` for a newer version, and for an older one
+    /// with transactions.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let (state, left) = Self::read(&mut Reader::new(bytes)).map_err(|defect| defect.in_place(PLACE))?;
         match left {
@@ -233,7 +236,8 @@ impl State {
         Ok(0)
     }
 
-    /// Without transactions nothing in the undo log is needed: purge is at its end. How many there are.
+    /// Without transactions nothing in the undo log is needed: purge is at its end. How many there
+    /// are.
     fn read_old_undo(&mut self, fields: &mut Reader<'_>) -> Parsed<usize> {
         for _ in 0..count(fields)? {
             self.undo_pages.push(UndoPage { page: PageId(fields.varint()?), live: 0 });

@@ -1,4 +1,5 @@
-//! Rows of the statistics table, as bytes: how many different keys an index has, for each number of leading parts.
+//! Rows of the statistics table, as bytes: how many different keys an index has, for each number of
+//! leading parts.
 //!
 //! Layout    docs/format.md, "Statistics".
 
@@ -17,7 +18,8 @@ pub const KEY_BYTES: usize = 6;
 pub struct IndexStatistics {
     /// Rows of the table then.
     pub rows: u64,
-    /// How many different keys there are, judged by the first part alone, by the first two, and so on.
+    /// How many different keys there are, judged by the first part alone, by the first two, and so
+    /// on.
     pub distinct: Vec<u64>,
 }
 

@@ -1,15 +1,17 @@
-//! Records of the undo log, as bytes: how to take one step of a transaction back, what older snapshots see, and that a
-//! transaction has ended.
+//! Records of the undo log, as bytes: how to take one step of a transaction back, what older
+//! snapshots see, and that a transaction has ended.
 //!
 //! Invariants
 //!   I1  A record names its transaction and number; whoever follows a pointer checks both (C6).
-//!   I2  A row record has what every place in the trees that it is about held before, to the bit, with versions: taking
-//!       it back restores just that. Its secondary keys are the caller's (H1).
-//!   I3  `freed` lists the large values that die when the transaction commits; the pages of a blob record die
-//!       when it rolls back. No large value is on both sides (H6).
-//!   I4  A finish record belongs to no chain: its number and its previous record are 0, and no record points to it.
-//! Layout, little-endian: length u32 of the whole record, transaction u64, number u64, previous record of the
-//! transaction u64 (0 = none), then the body; docs/format.md, "Undo log".
+//!   I2  A row record has what every place in the trees that it is about held before, to the bit,
+//!       with versions: taking it back restores just that. Its secondary keys are the caller's
+//!       (H1).
+//!   I3  `freed` lists the large values that die when the transaction commits; the pages of a blob
+//!       record die when it rolls back. No large value is on both sides (H6).
+//!   I4  A finish record belongs to no chain: its number and its previous record are 0, and no
+//!       record points to it.
+//! Layout, little-endian: length u32 of the whole record, transaction u64, number u64, previous
+//! record of the transaction u64 (0 = none), then the body; docs/format.md, "Undo log".
 
 use super::bytes::{ensure, put_prefixed, Defect, Reader};
 use super::log_record::RowOp;
@@ -45,7 +47,8 @@ pub struct Before<'a> {
     pub payload: &'a [u8],
 }
 
-/// What a row operation did to one secondary entry. Keys are the caller's, without the clustered key.
+/// What a row operation did to one secondary entry. Keys are the caller's, without the clustered
+/// key.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct UndoEntry<'a> {
     /// Number of the index in its table.
@@ -73,7 +76,8 @@ pub struct UndoRow<'a> {
     pub new_key: &'a [u8],
     /// The live row that was at `old_key`; nothing for an insert.
     pub old: Before<'a>,
-    /// The delete-marked row that was at the new key, when that is not the old one: inserts, and updates that move.
+    /// The delete-marked row that was at the new key, when that is not the old one: inserts, and
+    /// updates that move.
     pub marked: Option<Before<'a>>,
     /// Locators, one behind the other, of the large values that die at commit.
     pub freed: &'a [u8],
@@ -98,7 +102,8 @@ pub struct UndoBlob<'a> {
     pub index_pages: Vec<PageId>,
 }
 
-/// The end of a transaction that had undo records; in the order of stamps, these are the history list.
+/// The end of a transaction that had undo records; in the order of stamps, these are the history
+/// list.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct UndoFinish {
     /// Its place in the order of ends, commits and aborts alike.
@@ -232,8 +237,8 @@ fn put_place(out: &mut Vec<u8>, keys: [&[u8]; 2], old: Before<'_>, marked: Optio
     }
 }
 
-/// Twice the length of the payload, and 1 more when there is a version; the version; the payload. `shift` is added to the
-/// number, to keep 0 free.
+/// Twice the length of the payload, and 1 more when there is a version; the version; the payload.
+/// `shift` is added to the number, to keep 0 free.
 fn put_before(out: &mut Vec<u8>, shift: u64, before: Before<'_>) {
     let versioned = u64::from(before.version.is_some());
     varint::put(out, shift + 2 * before.payload.len() as u64 + versioned);

@@ -1,7 +1,9 @@
-//! Unsigned integers in 1 to 10 bytes: seven bits a byte, lowest first, the top bit says "more follows".
+//! Unsigned integers in 1 to 10 bytes: seven bits a byte, lowest first, the top bit says "more
+//! follows".
 //!
 //! Invariants
-//!   I1  Each number has exactly one encoding; a longer one is refused, so equal values mean equal bytes.
+//!   I1  Each number has exactly one encoding; a longer one is refused, so equal values mean equal
+//!       bytes.
 
 /// The longest encoding of a `u64`.
 pub const MAX_BYTES: usize = 10;
@@ -38,8 +40,8 @@ pub const fn len(value: u64) -> usize {
     bits.div_ceil(7)
 }
 
-/// The number at the start of `bytes` and the bytes it takes; `None` if it ends early, is not in its shortest
-/// form or exceeds 64 bits.
+/// The number at the start of `bytes` and the bytes it takes; `None` if it ends early, is not in
+/// its shortest form or exceeds 64 bits.
 #[inline]
 pub fn get(bytes: &[u8]) -> Option<(u64, usize)> {
     match bytes.first() {

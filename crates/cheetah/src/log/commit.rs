@@ -50,8 +50,9 @@ impl Log {
         Ok(end)
     }
 
-    /// Called about once a second: makes everything durable that modes 0 and 2 have left, says in the log that it is,
-    /// and prepares a file for when the current one is full. Errors other than Fatal only mean that the disk is full.
+    /// Called about once a second: makes everything durable that modes 0 and 2 have left, says in
+    /// the log that it is, and prepares a file for when the current one is full. Errors other than
+    /// Fatal only mean that the disk is full.
     pub fn background_flush(&self) -> Result<()> {
         self.sync_to(self.end())?;
         if self.mark_idle() {

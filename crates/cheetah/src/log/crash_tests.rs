@@ -1,5 +1,5 @@
-//! Power cuts: whatever they leave, what was acknowledged is replayed, without holes, and what is replayed was
-//! appended in this history. With the planted bugs that must be caught.
+//! Power cuts: whatever they leave, what was acknowledged is replayed, without holes, and what is
+//! replayed was appended in this history. With the planted bugs that must be caught.
 
 use super::tests::{body, read, setup};
 use super::*;
@@ -24,7 +24,8 @@ fn write(log: &Log, disk: &SimDisk, from: u64, count: u64, seed: u64) {
     }
 }
 
-/// The frames in the image: those from 0 on, at least the acknowledged ones, and at most `appended`.
+/// The frames in the image: those from 0 on, at least the acknowledged ones, and at most
+/// `appended`.
 fn check(image: &Image, appended: u64) -> Result<Recovered, String> {
     let (bodies, recovered) = read(&image.disk, Lsn(0), Lsn(0)).map_err(|e| e.to_string())?;
     let count = bodies.len() as u64;
@@ -40,8 +41,9 @@ fn check(image: &Image, appended: u64) -> Result<Recovered, String> {
     }
 }
 
-/// Two lives: one that is cut off anywhere, and one that goes on from there and is cut off again. The second appends
-/// the same frames that the first may have lost, so that a dead frame that comes back looks as it should.
+/// Two lives: one that is cut off anywhere, and one that goes on from there and is cut off again.
+/// The second appends the same frames that the first may have lost, so that a dead frame that comes
+/// back looks as it should.
 fn two_lives(seed: u64) -> Result<Report, Failure> {
     let plan = Plan::quick(seed, 25);
     let mut second_lives = Report::default();
@@ -113,7 +115,8 @@ fn planted_syncing_the_new_file_before_the_old_one_is_caught() {
     catches("log: start a file before the old one is synced");
 }
 
-/// A log whose files are recycled by checkpoints; the position of the last one stands in files of its own.
+/// A log whose files are recycled by checkpoints; the position of the last one stands in files of
+/// its own.
 fn recycling(seed: u64) -> Result<Report, Failure> {
     let workload = |disk: &SimDisk| {
         let (_, recovered) = read(disk, Lsn(0), Lsn(0)).unwrap();
@@ -161,7 +164,8 @@ fn recycled_files_never_bring_back_old_frames() {
 
 #[test]
 fn c9_frames_behind_a_torn_one_stay_dead_after_a_second_crash() {
-    // A is acknowledged; of B and C only C reaches the disk. After the restart the same B is logged again.
+    // A is acknowledged; of B and C only C reaches the disk. After the restart the same B is logged
+    // again.
     let disk = SimDisk::new();
     let log = Log::create(&setup(&disk, 1)).unwrap();
     let a = log.append(1, b"A").unwrap().end;

@@ -1,13 +1,14 @@
 //! Log files: their names, how one comes to be, and where old ones go.
 //!
 //! Invariants
-//!   I1  A file named `<sequence>.log` has a durable header of that sequence. New and recycled files are prepared under
-//!       a reserve name and renamed when their header is durable.
-//!   I2  Letting go of a file needs no sync. A crash may bring it back under its old name, even with the header of the
-//!       file that it became; but its sequence is lower than that of the file with the oldest position needed, where
-//!       replay stops to look, and the next startup lets it go again.
-//!   I3  Reserve files of at least the usual size exist before they are needed, so that a full disk refuses statements
-//!       and not commits (`prepare_reserve`).
+//!   I1  A file named `<sequence>.log` has a durable header of that sequence. New and recycled
+//!       files are prepared under a reserve name and renamed when their header is durable.
+//!   I2  Letting go of a file needs no sync. A crash may bring it back under its old name, even
+//!       with the header of the file that it became; but its sequence is lower than that of the
+//!       file with the oldest position needed, where replay stops to look, and the next startup
+//!       lets it go again.
+//!   I3  Reserve files of at least the usual size exist before they are needed, so that a full disk
+//!       refuses statements and not commits (`prepare_reserve`).
 
 use crate::base::{planted, Error, Lsn, Result};
 use crate::durable::Durable;
@@ -148,7 +149,8 @@ impl Files {
         Ok(ReserveFile { path, bytes })
     }
 
-    /// Starts the file of `header`, with room for `bytes` in all. The caller has made the file before durable (L3).
+    /// Starts the file of `header`, with room for `bytes` in all. The caller has made the file
+    /// before durable (L3).
     pub(super) fn start(&mut self, header: &FileHeader, bytes: u64) -> Result<Arc<dyn File>> {
         let found = self.reserve.iter().position(|reserve| reserve.bytes >= bytes);
         let reserve = match found {
@@ -167,7 +169,8 @@ impl Files {
         self.disk().open(&path).map_err(|e| Error::io("open", &path, e))
     }
 
-    /// Lets go of the files that end at or before `before`; the last one always stays. Returns how many went.
+    /// Lets go of the files that end at or before `before`; the last one always stays. Returns how
+    /// many went.
     pub(super) fn recycle(&mut self, before: Lsn) -> Result<usize> {
         let mut gone_count = 0;
         while self.live.get(1).is_some_and(|next| next.start <= before) {

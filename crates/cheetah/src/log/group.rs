@@ -1,12 +1,13 @@
 //! Group commit: many wait, one syncs for all.
 //!
-//! The first to come syncs (the leader); whoever comes meanwhile waits for it, and the first of those then syncs for
-//! all of them. No timers: a group is what arrived while the sync before was under way.
+//! The first to come syncs (the leader); whoever comes meanwhile waits for it, and the first of
+//! those then syncs for all of them. No timers: a group is what arrived while the sync before was
+//! under way.
 //!
 //! Invariants
 //!   G1  One thread at a time leads.
-//!   G2  Whoever waits is woken when a leadership has ended, also by an error or a panic; then it finds its position durable,
-//!       or leads itself, or fails.
+//!   G2  Whoever waits is woken when a leadership has ended, also by an error or a panic; then it
+//!       finds its position durable, or leads itself, or fails.
 //!   G3  Nobody is told that a position is durable before all that comes before it is.
 //! `interleaving_tests.rs` goes through this file too.
 
@@ -21,7 +22,8 @@ pub(super) struct Group {
     durable_end: AtomicU64,
 }
 
-/// Ends the leadership also when the leader panics, so that the others find out instead of waiting for ever.
+/// Ends the leadership also when the leader panics, so that the others find out instead of waiting
+/// for ever.
 struct Leadership<'a>(&'a Group);
 
 impl Drop for Leadership<'_> {
@@ -54,8 +56,8 @@ impl Group {
         self.durable_end.fetch_max(end.0, Ordering::AcqRel);
     }
 
-    /// Returns when everything before `lsn` is durable. `check` says whether there is any hope; `sync` makes all durable that there
-    /// is, `lsn` included, and returns its end.
+    /// Returns when everything before `lsn` is durable. `check` says whether there is any hope;
+    /// `sync` makes all durable that there is, `lsn` included, and returns its end.
     pub(super) fn sync_to(
         &self,
         lsn: Lsn,

@@ -1,11 +1,13 @@
-//! Reading the log after a restart: which frames there are, and whether some are missing that must be there.
+//! Reading the log after a restart: which frames there are, and whether some are missing that must
+//! be there.
 //!
 //! What is proven
-//!   A log file that ends before its successor starts is damaged (L3). A file missing between two others, or before the
-//!   first, is missed. In the last file, damage is told from the torn end of a crash by a sync mark behind it, and
-//!   by `reach`, the position that the caller knows was durable. Only damage to what was synced last, with neither
-//!   behind it, looks like a torn end.
-//! Errors    Corruption, which names the file; Unsupported for a newer format; whatever the callback returns.
+//!   A log file that ends before its successor starts is damaged (L3). A file missing between two
+//!   others, or before the first, is missed. In the last file, damage is told from the torn end of
+//!   a crash by a sync mark behind it, and by `reach`, the position that the caller knows was
+//!   durable. Only damage to what was synced last, with neither behind it, looks like a torn end.
+//! Errors    Corruption, which names the file; Unsupported for a newer format; whatever the
+//!           callback returns.
 
 use super::files::{path_of, read_header, sequences, LiveFile, DIR};
 use super::frames::{Frame, FrameReader};
@@ -31,8 +33,8 @@ pub struct Recovered {
 
 /// Hands the frames from position `from` on to `apply`, in order, and finds the end of the log.
 ///
-/// `reach` is a position up to which the caller knows the log was durable (at least `from`); a log that ends before it
-/// is damaged. Blocks for I/O.
+/// `reach` is a position up to which the caller knows the log was durable (at least `from`); a log
+/// that ends before it is damaged. Blocks for I/O.
 pub fn replay(
     disk: &dyn Disk,
     database: &[u8; 16],

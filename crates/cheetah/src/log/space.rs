@@ -1,5 +1,5 @@
-//! Room in the log: writers slow down, then wait, before the log outgrows its bound. They do so outside the gate, where
-//! nothing that a checkpoint needs is held.
+//! Room in the log: writers slow down, then wait, before the log outgrows its bound. They do so
+//! outside the gate, where nothing that a checkpoint needs is held.
 
 use super::writer::Log;
 use crate::base::{brake, Error, Lsn, Result};
@@ -7,7 +7,8 @@ use cheetah_io::Clock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// From here on writers are slowed, so that a checkpoint keeps ahead of them and nobody has to stop.
+/// From here on writers are slowed, so that a checkpoint keeps ahead of them and nobody has to
+/// stop.
 const SLOW_PERCENT: u64 = 75;
 /// From here on writers wait. The rest is for those who are past the check already.
 const FULL_PERCENT: u64 = 95;
@@ -51,8 +52,9 @@ impl Log {
 
     /// Waits until there is room. To be called before the gate is entered, never inside.
     ///
-    /// `DiskFull` when there is no space for the file that comes next, `Interrupted` when `interrupted` says so. A
-    /// single-threaded caller looks at [`Log::space`] first and makes a checkpoint itself: nobody else would.
+    /// `DiskFull` when there is no space for the file that comes next, `Interrupted` when
+    /// `interrupted` says so. A single-threaded caller looks at [`Log::space`] first and makes a
+    /// checkpoint itself: nobody else would.
     pub fn wait_for_space(&self, clock: &dyn Clock, interrupted: &dyn Fn() -> bool) -> Result<()> {
         self.health().check()?;
         match self.space() {
@@ -67,8 +69,8 @@ impl Log {
         self.prepare_reserve()
     }
 
-    /// Makes sure that a file waits for when the current one is full; `DiskFull` when there is no space for it. Outside
-    /// the gate; [`wait_for_space`](Self::wait_for_space) does it too.
+    /// Makes sure that a file waits for when the current one is full; `DiskFull` when there is no
+    /// space for it. Outside the gate; [`wait_for_space`](Self::wait_for_space) does it too.
     pub fn prepare_reserve(&self) -> Result<()> {
         if self.reserve_is_ready.load(Ordering::Acquire) {
             return Ok(());
@@ -91,8 +93,9 @@ impl Log {
         Ok(())
     }
 
-    /// Nothing before `before` is needed any more: a checkpoint has committed. Files that end before it are kept for
-    /// reuse or removed, and writers that wait for room go on. Returns how many files went.
+    /// Nothing before `before` is needed any more: a checkpoint has committed. Files that end
+    /// before it are kept for reuse or removed, and writers that wait for room go on. Returns how
+    /// many files went.
     pub fn recycle(&self, before: Lsn) -> Result<usize> {
         self.health().check()?;
         assert!(before <= self.end(), "a checkpoint covers only what has been logged");

@@ -1,7 +1,7 @@
 //! The end of the log in memory: frames that are appended but not yet written to files.
 //!
-//! Where files end is decided here, without I/O: the first frame of a file goes on from the chain of its header, so the
-//! header must be known when the frame is sealed.
+//! Where files end is decided here, without I/O: the first frame of a file goes on from the chain
+//! of its header, so the header must be known when the frame is sealed.
 
 use crate::base::Lsn;
 use crate::format::log_frame::{
@@ -44,7 +44,8 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// The tail behind the header of a file that has just been started, with buffers for so many bytes each.
+    /// The tail behind the header of a file that has just been started, with buffers for so many
+    /// bytes each.
     pub(super) fn new(header: FileHeader, file_bytes: u64, buffer_bytes: usize) -> Self {
         let buffer = || Vec::with_capacity(buffer_bytes + BUFFER_MARGIN_BYTES);
         Self {
@@ -87,8 +88,8 @@ impl Tail {
         self.end
     }
 
-    /// Whether what is buffered must be written before a frame of `body_bytes` comes. A longer one than a buffer comes
-    /// alone.
+    /// Whether what is buffered must be written before a frame of `body_bytes` comes. A longer one
+    /// than a buffer comes alone.
     pub(super) fn is_full_for(&self, body_bytes: usize) -> bool {
         self.has_content() && self.buffered_bytes + FRAME_HEADER_BYTES + body_bytes > self.buffer_bytes
     }
@@ -169,8 +170,8 @@ impl Tail {
         (std::mem::take(&mut self.pieces), self.end)
     }
 
-    /// Rolls back a buffer. One that grew for a long frame, or was needed for a short piece at the end of a file, is not
-    /// kept.
+    /// Rolls back a buffer. One that grew for a long frame, or was needed for a short piece at the
+    /// end of a file, is not kept.
     pub(super) fn give_back(&mut self, mut buffer: Vec<u8>) {
         let size = self.buffer_bytes + BUFFER_MARGIN_BYTES;
         if buffer.capacity() < size || self.spare.len() >= BUFFERS_COUNT {

@@ -255,7 +255,8 @@ fn a_missing_file_is_named() {
         copy.remove(path).unwrap();
         let error = read(&copy, Lsn(0), log.durable_end()).map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corruption);
-        // Of the last file nothing is left that could name it; the position that is missing is named instead.
+        // Of the last file nothing is left that could name it; the position that is missing is
+        // named instead.
         let named = if number + 1 < files.len() { path.clone() } else { log.durable_end().to_string() };
         assert!(error.to_string().contains(&named), "{error}");
     }

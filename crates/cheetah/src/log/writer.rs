@@ -92,7 +92,8 @@ pub struct Log {
     pub(super) group: Group,
     pub(super) recycling: Mutex<()>,
     pub(super) recycled: Condvar,
-    /// Whether a file waits for when the current one is full; asked before every change, so without a lock.
+    /// Whether a file waits for when the current one is full; asked before every change, so without
+    /// a lock.
     pub(super) reserve_is_ready: AtomicBool,
     /// The end of the tail, to be read without its lock.
     end: AtomicU64,
@@ -102,7 +103,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// The log of a new database, in whose directory no log is needed. It starts at position 0 and is durable.
+    /// The log of a new database, in whose directory no log is needed. It starts at position 0 and
+    /// is durable.
     pub fn create(setup: &LogSetup) -> Result<Self> {
         let disk = setup.durable.disk();
         disk.create_dir(DIR).map_err(|e| Error::io("create", DIR, e))?;
@@ -118,8 +120,9 @@ impl Log {
         Self::start(setup, files, sequence, Lsn(0), 0)
     }
 
-    /// Goes on behind what [`super::replay`] has found, in a new file (L4). `oldest_needed` is the position that
-    /// replay started from. Blocks for I/O; when it returns, all that was replayed is durable (L5).
+    /// Goes on behind what [`super::replay`] has found, in a new file (L4). `oldest_needed` is the
+    /// position that replay started from. Blocks for I/O; when it returns, all that was replayed is
+    /// durable (L5).
     pub fn open(setup: &LogSetup, recovered: &Recovered, oldest_needed: Lsn) -> Result<Self> {
         let last = recovered.live.last().map_or(0, |file| file.sequence);
         if setup.identity.incarnation < recovered.incarnation {
@@ -190,7 +193,8 @@ impl Log {
     }
 
     /// Appends a frame; its end is what a commit waits for. Kinds are from 1 to 254, bodies at most
-    /// [`BODY_BYTES_MAX`] long. Blocks only when the buffer is full, for writing it. Fatal when that fails.
+    /// [`BODY_BYTES_MAX`] long. Blocks only when the buffer is full, for writing it. Fatal when
+    /// that fails.
     pub fn append(&self, kind: u8, body: &[u8]) -> Result<Range<Lsn>> {
         assert!(kind != 0 && kind != KIND_SYNC_MARK, "a kind of frame that callers may write");
         if body.len() > BODY_BYTES_MAX {
@@ -211,8 +215,8 @@ impl Log {
         Ok(range)
     }
 
-    /// Writes all that is buffered. Returns the current file and the position up to which all is written. Any failure
-    /// stops the engine: the frames are gone from the buffer.
+    /// Writes all that is buffered. Returns the current file and the position up to which all is
+    /// written. Any failure stops the engine: the frames are gone from the buffer.
     pub(super) fn write_out(&self) -> Result<(Arc<dyn File>, String, Lsn)> {
         let mut writer = self.writer.lock();
         self.health().check()?;
@@ -320,8 +324,8 @@ impl Log {
     }
 }
 
-/// Writes the first `bytes` of a file again as they are, and syncs them (L5). A crash meanwhile changes nothing: every
-/// sector holds the same before and after.
+/// Writes the first `bytes` of a file again as they are, and syncs them (L5). A crash meanwhile
+/// changes nothing: every sector holds the same before and after.
 fn rewrite(durable: &Durable, path: &str, bytes: u64) -> Result<()> {
     let file = durable.disk().open(path).map_err(|e| Error::io("open", path, e))?;
     let mut buffer = vec![0; bytes.min(REWRITE_BYTES) as usize];

@@ -1,8 +1,8 @@
 //! The file CONTROL with its two copies of the control block.
 //!
-//! Which copy counts: the intact one with the higher sequence. Why a damaged copy never hides an epoch: P2 of the
-//! module `page_map`. A write begins with the copy that does not count, if only one does: written over first, the good
-//! one could tear and leave nothing.
+//! Which copy counts: the intact one with the higher sequence. Why a damaged copy never hides an
+//! epoch: P2 of the module `page_map`. A write begins with the copy that does not count, if only
+//! one does: written over first, the good one could tear and leave nothing.
 
 use crate::base::{planted, Error, Result};
 use crate::durable::Durable;
@@ -58,8 +58,8 @@ impl ControlFile {
         Ok(Self { file, sequence: block.sequence, good_copy: 0 })
     }
 
-    /// Writes the block, with a sequence of its own, to the copy that may be bad and then to the other (P2). After an
-    /// error either block may be the one that counts at the next startup.
+    /// Writes the block, with a sequence of its own, to the copy that may be bad and then to the
+    /// other (P2). After an error either block may be the one that counts at the next startup.
     pub(super) fn write(&mut self, durable: &Durable, block: &mut ControlBlock) -> Result<()> {
         self.sequence += 1;
         block.sequence = self.sequence;

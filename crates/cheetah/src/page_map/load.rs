@@ -7,8 +7,8 @@ use crate::format::control::ControlBlock;
 use crate::format::map_block::FileKind;
 use crate::format::MapEntry;
 
-/// The whole map that `control` names, in the order of the files: a later change of a page replaces an earlier one.
-/// Returns the state.
+/// The whole map that `control` names, in the order of the files: a later change of a page replaces
+/// an earlier one. Returns the state.
 pub(super) fn load(
     durable: &Durable,
     control: &ControlBlock,

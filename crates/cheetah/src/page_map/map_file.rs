@@ -39,7 +39,8 @@ pub(super) struct MapFile {
 }
 
 impl MapFile {
-    /// A new file with its header, not durable yet. Returns the checksum with which its chain starts.
+    /// A new file with its header, not durable yet. Returns the checksum with which its chain
+    /// starts.
     pub(super) fn create(durable: &Durable, header: &FileHeader) -> Result<(Self, u32)> {
         let path = path(header.number, header.kind);
         let file = durable.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
@@ -217,7 +218,8 @@ impl PartReader {
         })
     }
 
-    /// The next item; `None` at the end of the part. Corruption when anything is not as it was written.
+    /// The next item; `None` at the end of the part. Corruption when anything is not as it was
+    /// written.
     pub(super) fn next(&mut self) -> Result<Option<Item<'_>>> {
         let at_end = self.at >= self.part.end;
         let goes_on = at_end && planted::is_on("map: apply an orphan block");

@@ -1,7 +1,7 @@
 //! Merging the base and the logs of a map into a new base, with bounded memory.
 //!
-//! The logs are read once for each range of pages: from where the last range ended, as many changes as may be held in
-//! memory. The old base is read once, alongside. Usually one range is enough.
+//! The logs are read once for each range of pages: from where the last range ended, as many changes
+//! as may be held in memory. The old base is read once, alongside. Usually one range is enough.
 //! Rule M5: from files, never from memory.
 
 use super::map_file::{BlockWriter, Item, MapFile, PartReader};
@@ -12,7 +12,8 @@ use crate::format::map_block::{Begin, Change, FileHeader, FileKind, CHUNK_ENTRIE
 use crate::format::MapEntry;
 use std::collections::BTreeMap;
 
-/// Writes the map that `control` names as base file `number`. It is not durable yet. After an error no file is left.
+/// Writes the map that `control` names as base file `number`. It is not durable yet. After an error
+/// no file is left.
 pub(super) fn write_base(
     durable: &Durable,
     control: &ControlBlock,
@@ -77,8 +78,8 @@ impl<'a> Merge<'a> {
         self.writer.finish()
     }
 
-    /// The newest change of every page from `start` on, up to `held_max` pages, and the page with which the next range
-    /// starts, if there is one. Also the newest state.
+    /// The newest change of every page from `start` on, up to `held_max` pages, and the page with
+    /// which the next range starts, if there is one. Also the newest state.
     fn changes_from(&mut self, start: PageId) -> Result<(Changes, Option<PageId>)> {
         let mut changes = BTreeMap::new();
         let mut next: Option<PageId> = None;

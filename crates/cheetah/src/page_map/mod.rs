@@ -1,23 +1,26 @@
 //! The page map on disk: for every page of the last committed epoch, where its image lies.
 //!
-//! Files: CONTROL names, by exact position and checksum, the parts of map files that are the map: at most one base
-//! (`map-<n>.base`, all pages of some epoch) and logs (`map-<n>.log`, a block of changes for each later one).
+//! Files: CONTROL names, by exact position and checksum, the parts of map files that are the map:
+//! at most one base (`map-<n>.base`, all pages of some epoch) and logs (`map-<n>.log`, a block of
+//! changes for each later one).
 //!
 //! Invariants
-//!   P1  An epoch is committed when, and only when, both copies of CONTROL name its block durably. Whoever releases
-//!       what an older epoch needs (log, segments, map files) waits for `commit` to return.
-//!   P2  The copies are written one after the other, each with its barrier, and never the only good one first. So at any
-//!       time at least one copy is intact, and if they differ, the older one is complete: nothing it needs has been
-//!       released (P1). Any one copy may be torn in a commit or damaged later without losing a committed epoch.
-//!   P3  Bytes that CONTROL does not name do not exist (C9): a startup reads up to the exact end, continues in a new
-//!       file, and removes the files that are not named. A file is never written within or before what a copy of CONTROL
-//!       may name.
-//!   P4  Every startup is an incarnation of its own, durable before anything else is written; numbers of epochs
-//!       and files are never reused, not even those of attempts.
+//!   P1  An epoch is committed when, and only when, both copies of CONTROL name its block durably.
+//!       Whoever releases what an older epoch needs (log, segments, map files) waits for `commit`
+//!       to return.
+//!   P2  The copies are written one after the other, each with its barrier, and never the only good
+//!       one first. So at any time at least one copy is intact, and if they differ, the older one
+//!       is complete: nothing it needs has been released (P1). Any one copy may be torn in a commit
+//!       or damaged later without losing a committed epoch.
+//!   P3  Bytes that CONTROL does not name do not exist (C9): a startup reads up to the exact end,
+//!       continues in a new file, and removes the files that are not named. A file is never written
+//!       within or before what a copy of CONTROL may name.
+//!   P4  Every startup is an incarnation of its own, durable before anything else is written;
+//!       numbers of epochs and files are never reused, not even those of attempts.
 //!   P5  A new base is merged from files (M5), never from memory, which is already ahead.
 //!
-//! Errors    Corruption when bytes that CONTROL names are not what was written; DiskFull and Io leave the committed
-//!           epoch as it was; Fatal after a failed sync.
+//! Errors    Corruption when bytes that CONTROL names are not what was written; DiskFull and Io
+//!           leave the committed epoch as it was; Fatal after a failed sync.
 
 mod control_file;
 mod load;

@@ -17,7 +17,8 @@ use std::sync::Arc;
 const LOG_PERCENT_MAX: u64 = 30;
 /// Part of a segment's size that logs may have in any case.
 const LOG_SEGMENT_PART: u64 = 64;
-/// How often the newest state may stand in the logs before a new base is written, when it is what fills them.
+/// How often the newest state may stand in the logs before a new base is written, when it is what
+/// fills them.
 const LOG_STATES_MAX: u64 = 4;
 /// Log files before a new base is written: each startup that commits adds one.
 const LOG_FILES_MAX: usize = 16;
@@ -29,7 +30,8 @@ const MERGE_CHANGE_BYTES: usize = 64;
 pub struct Commit<'a> {
     /// Its number; greater than that of any epoch committed or attempted before.
     pub epoch: Epoch,
-    /// The pages it changes against the last committed epoch, each once, in any order (they get sorted).
+    /// The pages it changes against the last committed epoch, each once, in any order (they get
+    /// sorted).
     pub changes: &'a mut [Change],
     /// Opaque bytes of the layers above; come back from `MapStore::load`.
     pub state: &'a [u8],
@@ -86,8 +88,8 @@ struct OpenLog {
 }
 
 impl MapStore {
-    /// Opens the database on the disk, or creates one with `new_uuid`. A new incarnation is durable on return, and files
-    /// of the map that CONTROL does not name are gone.
+    /// Opens the database on the disk, or creates one with `new_uuid`. A new incarnation is durable
+    /// on return, and files of the map that CONTROL does not name are gone.
     pub fn open(durable: Arc<Durable>, config: &Config, new_uuid: [u8; 16]) -> Result<Opened> {
         let (mut file, mut control) = match ControlFile::open(&durable)? {
             Some(found) => found,
@@ -120,9 +122,10 @@ impl MapStore {
         Ok(Opened { store, identity, config, epoch, first_epoch, log_start, next_segment })
     }
 
-    /// Reads the committed map: calls `visit` for entries and removals of pages, where a later call for a page replaces
-    /// an earlier one. Returns the state of the committed epoch (empty in a new database). Every byte that CONTROL
-    /// names is checked; Corruption means that some is not what was written.
+    /// Reads the committed map: calls `visit` for entries and removals of pages, where a later call
+    /// for a page replaces an earlier one. Returns the state of the committed epoch (empty in a new
+    /// database). Every byte that CONTROL names is checked; Corruption means that some is not what
+    /// was written.
     pub fn load(&self, visit: &mut dyn FnMut(PageId, Option<MapEntry>)) -> Result<Vec<u8>> {
         let control = self.inner.lock().control.clone();
         let state = load::load(&self.durable, &control, visit)?;
@@ -140,9 +143,10 @@ impl MapStore {
         self.inner.lock().control.parts().map(|part| part.end).sum()
     }
 
-    /// Commits an epoch: appends its block, makes it durable, and writes CONTROL. The caller has made durable
-    /// everything that the changes and the state rely on. After `Ok` the epoch is the database. After DiskFull or
-    /// Io the former one still is, as far as anybody may rely on it; the changes must be part of a later commit.
+    /// Commits an epoch: appends its block, makes it durable, and writes CONTROL. The caller has
+    /// made durable everything that the changes and the state rely on. After `Ok` the epoch is the
+    /// database. After DiskFull or Io the former one still is, as far as anybody may rely on it;
+    /// the changes must be part of a later commit.
     ///
     /// # Panics
     /// When the epoch is not greater than the committed one, or a page appears twice.
@@ -163,7 +167,8 @@ impl MapStore {
         control.epoch = commit.epoch;
         control.log_start = commit.log_start;
         control.next_segment = commit.next_segment;
-        // Should this fail, a copy may name the new block: the log stays closed, so that it is never written over (P3).
+        // Should this fail, a copy may name the new block: the log stays closed, so that it is
+        // never written over (P3).
         inner.write_control(&self.durable, control)?;
         if planted::is_on("control: write it before the map is synced") {
             log.file.sync(&self.durable)?;
@@ -227,8 +232,9 @@ impl MapStore {
         inner.log = Some(log);
     }
 
-    /// Writes a new base if the logs have grown enough. To be called after commits, from any thread; commits go on
-    /// meanwhile. Returns whether it wrote one. DiskFull and Io leave the map as it was.
+    /// Writes a new base if the logs have grown enough. To be called after commits, from any
+    /// thread; commits go on meanwhile. Returns whether it wrote one. DiskFull and Io leave the map
+    /// as it was.
     pub fn merge_if_due(&self) -> Result<bool> {
         let _one = self.merging.lock();
         let (merged, number) = {
@@ -279,8 +285,8 @@ impl Inner {
         Ok(())
     }
 
-    /// After a merge: removes files that `before` named and CONTROL names no more. A log of which nothing is left is not
-    /// continued, to give its space back.
+    /// After a merge: removes files that `before` named and CONTROL names no more. A log of which
+    /// nothing is left is not continued, to give its space back.
     fn remove_unused(&mut self, durable: &Durable, before: &ControlBlock) {
         let names = |control: &ControlBlock, file| control.parts().any(|part| part.file == file);
         if self.log.as_ref().is_some_and(|log| !names(&self.control, log.file.number)) {

@@ -46,8 +46,9 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool over the pages of the committed epoch, which `entries` lists, each once, in any order. The first
-    /// mini-transactions belong to epoch `first`. `clock` measures how long images take, `memory` counts what the pool uses.
+    /// A pool over the pages of the committed epoch, which `entries` lists, each once, in any
+    /// order. The first mini-transactions belong to epoch `first`. `clock` measures how long images
+    /// take, `memory` counts what the pool uses.
     pub fn open(
         config: &Config,
         health: Arc<Health>,
@@ -116,7 +117,8 @@ impl Pool {
         self.trees.get(tree).bytes()
     }
 
-    /// Images made and read back, for each of [`IMAGE_BYTES_CLASSES`]; the counters start at zero again if `restart`.
+    /// Images made and read back, for each of [`IMAGE_BYTES_CLASSES`]; the counters start at zero
+    /// again if `restart`.
     pub fn image_work(&self, restart: bool) -> [ImageWork; IMAGE_BYTES_CLASSES.len()] {
         self.images.read(restart)
     }
@@ -137,8 +139,8 @@ impl Pool {
         entry.is_used().then(|| entry.tree())
     }
 
-    /// Of `stored_bytes` bytes in images, the share of those bytes in files that are in no page's newest image: garbage
-    /// collection will give them back, but for headers and gaps.
+    /// Of `stored_bytes` bytes in images, the share of those bytes in files that are in no page's
+    /// newest image: garbage collection will give them back, but for headers and gaps.
     pub fn free_share(&self, stored_bytes: u64) -> u64 {
         let totals = self.segments.totals();
         let free_bytes = totals.file_bytes.saturating_sub(totals.live_bytes);
@@ -146,7 +148,8 @@ impl Pool {
         share.checked_div(totals.live_bytes.into()).unwrap_or_default() as u64
     }
 
-    /// Bytes in the files of images, and bytes of the newest images of all pages, those in write buffers included.
+    /// Bytes in the files of images, and bytes of the newest images of all pages, those in write
+    /// buffers included.
     pub fn file_and_live_bytes(&self) -> (u64, u64) {
         (self.segments.written_bytes(), self.segments.totals().live_bytes)
     }
@@ -176,7 +179,8 @@ impl Pool {
         all
     }
 
-    /// Whether what the current epoch has to remember takes so much memory that a checkpoint should end it.
+    /// Whether what the current epoch has to remember takes so much memory that a checkpoint should
+    /// end it.
     pub fn remembers_too_much(&self) -> bool {
         self.changes_of(self.epoch()).moved_bytes() > self.memory.shares().moves_bytes_max()
     }

@@ -1,5 +1,5 @@
-//! Power cuts at every moment of checkpoints, collections and removals: what is found is exactly the epoch that
-//! was last acknowledged, or the one that was being committed.
+//! Power cuts at every moment of checkpoints, collections and removals: what is found is exactly
+//! the epoch that was last acknowledged, or the one that was being committed.
 
 use crate::base::{Config, PageId};
 use crate::pool::testing::{Database, TREE};
@@ -14,7 +14,8 @@ type Model = BTreeMap<PageId, u64>;
 struct Workload {
     rng: Rng,
     now: Model,
-    /// By the number that is acknowledged after the commit, from 1; it is also the state stored with it.
+    /// By the number that is acknowledged after the commit, from 1; it is also the state stored
+    /// with it.
     cuts: Vec<Model>,
     next_value: u64,
 }

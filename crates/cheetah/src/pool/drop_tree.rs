@@ -1,17 +1,20 @@
-//! Dropping trees: all their pages are freed by owner, in small mini-transactions, those of several trees in one walk.
+//! Dropping trees: all their pages are freed by owner, in small mini-transactions, those of several
+//! trees in one walk.
 
 use crate::base::{PageId, Result, TreeId};
 use crate::pool::Pool;
 use std::collections::HashSet;
 
-/// Entries of the page table looked at in one step, so that a step stays short when few pages match.
+/// Entries of the page table looked at in one step, so that a step stays short when few pages
+/// match.
 const LOOKS_MAX: u64 = 100_000;
 /// Pages freed in one mini-transaction.
 const ACTION_PAGES: usize = 64;
 
 impl Pool {
-    /// Frees up to about `pages_max` pages of `trees`, which nobody uses any more, looking from page number `from`
-    /// upwards. Returns where to go on; `None` when none is left. May be repeated from the start after a crash.
+    /// Frees up to about `pages_max` pages of `trees`, which nobody uses any more, looking from
+    /// page number `from` upwards. Returns where to go on; `None` when none is left. May be
+    /// repeated from the start after a crash.
     pub fn free_trees_step(
         &self,
         trees: &HashSet<TreeId>,
@@ -27,8 +30,8 @@ impl Pool {
         Ok(next)
     }
 
-    /// Up to `pages_max` pages of a tree, those with the highest numbers, in ascending order: most likely the newest. Only among
-    /// the last `looks_max` numbers.
+    /// Up to `pages_max` pages of a tree, those with the highest numbers, in ascending order: most
+    /// likely the newest. Only among the last `looks_max` numbers.
     pub(super) fn newest_pages_of(&self, tree: TreeId, pages_max: usize, looks_max: usize) -> Vec<PageId> {
         let end = self.numbers.lock().end();
         let is_of = |pid: &PageId| {
@@ -41,8 +44,8 @@ impl Pool {
         found
     }
 
-    /// Up to about `pages_max` pages of `trees` from number `from` upwards, in a bounded number of looks, and where
-    /// to go on.
+    /// Up to about `pages_max` pages of `trees` from number `from` upwards, in a bounded number of
+    /// looks, and where to go on.
     pub(super) fn pages_of(
         &self,
         trees: &HashSet<TreeId>,

@@ -1,11 +1,11 @@
 //! Garbage collection: moves the images that are still needed out of segments that are mostly dead.
 //!
 //! Invariants
-//!   C1  A page with unwritten changes, or whose location is not the one that was copied, is not moved: its old
-//!       content must never come after newer content of an older epoch. Looked at again under the lock of the
-//!       entry, inside the mini-transaction that installs the copy.
-//!   I2  The work is coupled to what users write, so that it neither starves nor comes in bursts; at rest it goes
-//!       on until the files are well filled.
+//!   C1  A page with unwritten changes, or whose location is not the one that was copied, is not
+//!       moved: its old content must never come after newer content of an older epoch. Looked at
+//!       again under the lock of the entry, inside the mini-transaction that installs the copy.
+//!   I2  The work is coupled to what users write, so that it neither starves nor comes in bursts;
+//!       at rest it goes on until the files are well filled.
 //!   I3  An image that cannot be read stops the collection of its segment only.
 
 use crate::base::{planted, ErrorKind, PageId, Result, SegmentId};
@@ -14,11 +14,13 @@ use crate::pool::frames::PageEntry;
 use crate::pool::Pool;
 use crate::segment::{fill_target, Stream};
 
-/// For each byte that users write, so many are moved at most while the files are emptier than they should be.
+/// For each byte that users write, so many are moved at most while the files are emptier than they
+/// should be.
 const MOVED_PER_WRITTEN: u64 = 2;
 /// Part of the device's capacity that collection uses at rest: one in four.
 const IDLE_SHARE: u64 = 4;
-/// Entries of the page table looked at in one step, so that nobody waits long for the collection's lock.
+/// Entries of the page table looked at in one step, so that nobody waits long for the collection's
+/// lock.
 const LOOKS_MAX: u64 = 100_000;
 /// Time made up for at most, in nanoseconds.
 const CATCH_UP_NS: u64 = 1_000_000_000;
@@ -36,7 +38,8 @@ pub(super) struct Collection {
     waits_for_commit: bool,
 }
 
-/// A walk over the page table for the images in one segment. The segment is closed: none is added to it meanwhile.
+/// A walk over the page table for the images in one segment. The segment is closed: none is added
+/// to it meanwhile.
 #[derive(Clone, Copy, Debug)]
 struct Listing {
     victim: SegmentId,
@@ -61,9 +64,9 @@ impl Since {
 }
 
 impl Pool {
-    /// One step of the garbage collection: moves what is due since the last step, if the files are emptier than
-    /// they should be under the present load. Returns whether it did anything and should be called again soon. Space is
-    /// given back by later checkpoints.
+    /// One step of the garbage collection: moves what is due since the last step, if the files are
+    /// emptier than they should be under the present load. Returns whether it did anything and
+    /// should be called again soon. Space is given back by later checkpoints.
     pub fn gc_step(&self, now_ns: u64, io_capacity: u32) -> Result<bool> {
         self.health.check()?;
         let mut collection = self.collection.lock();
@@ -87,14 +90,14 @@ impl Pool {
         Ok(moved > 0)
     }
 
-    /// Whether a checkpoint would make something durable that is not, or give space back, or let the collection go on.
-    /// When not, an idle database needs none.
+    /// Whether a checkpoint would make something durable that is not, or give space back, or let
+    /// the collection go on. When not, an idle database needs none.
     pub fn gains_by_checkpoint(&self) -> bool {
         self.changes_of(self.epoch()).is_some() || self.collection.lock().waits_for_commit
     }
 
-    /// Bytes of images written since the startup, less those that are needed. It grows by what is rewritten, moved or
-    /// freed: by how much since a checkpoint is what the next one lets go.
+    /// Bytes of images written since the startup, less those that are needed. It grows by what is
+    /// rewritten, moved or freed: by how much since a checkpoint is what the next one lets go.
     pub fn outdated_bytes(&self) -> i64 {
         let counters = &self.counters;
         let written =
@@ -107,8 +110,8 @@ impl Pool {
         self.segments.totals().live_bytes
     }
 
-    /// Moves images until `budget` bytes are moved, or none of the victim are left: for those who need space now, and
-    /// for tests. Returns the bytes moved.
+    /// Moves images until `budget` bytes are moved, or none of the victim are left: for those who
+    /// need space now, and for tests. Returns the bytes moved.
     pub fn collect(&self, budget: u64) -> Result<u64> {
         let mut collection = self.collection.lock();
         self.list_images(&mut collection, u64::MAX);
@@ -143,8 +146,9 @@ impl Pool {
         Ok(moved)
     }
 
-    /// When nothing is left to be moved: chooses a victim and lists its needed images, with up to `looks_max` looks at the
-    /// page table, in the order in which they lie in the file. Returns whether the list is complete.
+    /// When nothing is left to be moved: chooses a victim and lists its needed images, with up to
+    /// `looks_max` looks at the page table, in the order in which they lie in the file. Returns
+    /// whether the list is complete.
     fn list_images(&self, collection: &mut Collection, looks_max: u64) -> bool {
         if collection.listing.is_none() && collection.images.is_empty() {
             let victim = self.segments.victim();

@@ -10,8 +10,8 @@ use cheetah_io::sim::{SimClock, SimDisk};
 use std::sync::Arc;
 
 impl Pool {
-    /// A pool on a simulated disk of its own, without a page map: pages are evicted and read again, but there is no
-    /// checkpoint.
+    /// A pool on a simulated disk of its own, without a page map: pages are evicted and read again,
+    /// but there is no checkpoint.
     ///
     /// # Panics
     /// When the configuration is not valid.

@@ -1,5 +1,6 @@
-//! The epoch switch, what a checkpoint finds dirty, and the way of changed pages into the epoch that they belong to, by the model
-//! checker: the last on one page with a writer, a cleaner and a checkpoint.
+//! The epoch switch, what a checkpoint finds dirty, and the way of changed pages into the epoch
+//! that they belong to, by the model checker: the last on one page with a writer, a cleaner and a
+//! checkpoint.
 
 use crate::base::model as sync;
 use crate::base::{Epoch, Error, PageId, Result};

@@ -1,6 +1,6 @@
-//! The pool against a model: random mini-transactions, checkpoints that are interleaved with them, crashes, and a disk that
-//! fills up. Dictionaries are made, and come and go in memory. After a crash the database is exactly what it was at the cut of the last
-//! committed epoch.
+//! The pool against a model: random mini-transactions, checkpoints that are interleaved with them,
+//! crashes, and a disk that fills up. Dictionaries are made, and come and go in memory. After a
+//! crash the database is exactly what it was at the cut of the last committed epoch.
 
 use crate::base::{planted, Config, Error, PageId};
 use crate::format::image::{Compression, Primer};

@@ -56,7 +56,8 @@ fn a_freed_page_is_gone_but_old_references_still_read_it() {
     assert_ne!(db.add(PageClass::Base, 2), pid);
 }
 
-/// The evictor may let go of a page between the moment when it is seen to be freed and the end of freeing it.
+/// The evictor may let go of a page between the moment when it is seen to be freed and the end of
+/// freeing it.
 #[test]
 fn a_freed_page_that_the_evictor_has_let_go_of_is_read_by_the_last_reference_and_then_gives_its_memory_back()
 {
@@ -97,7 +98,8 @@ fn many_times_more_pages_than_frames_work() {
     assert!(used <= db.pool.memory().frames_limit() + 4096, "{used}");
 }
 
-/// C1: without its rule the moved old image of P would follow the new one in the map: P loses its changes of g.
+/// C1: without its rule the moved old image of P would follow the new one in the map: P loses its
+/// changes of g.
 fn gc_between_epoch_switch_and_write() -> Result<(), String> {
     let db = database();
     let pids: Vec<_> = (0..200).map(|value| db.add(PageClass::Base, value)).collect();
@@ -191,8 +193,9 @@ fn c4_a_freed_number_waits_for_its_own_epoch() {
     assert!(reuse_after_commit_of_the_epoch_before());
 }
 
-/// C3: pages are written for g and again for g+1 before g commits. No later map names their images of g, the one that
-/// commits does. How many pages of g a crash loses that keeps what was unlinked away.
+/// C3: pages are written for g and again for g+1 before g commits. No later map names their images
+/// of g, the one that commits does. How many pages of g a crash loses that keeps what was unlinked
+/// away.
 fn replace_images_while_they_are_committed() -> usize {
     let db = database();
     let pids: Vec<_> = (0..300).map(|_| db.add(PageClass::Base, 1)).collect();

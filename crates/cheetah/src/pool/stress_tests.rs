@@ -1,4 +1,5 @@
-//! Real threads on one small pool: writers, readers, a cleaner, a collector and checkpoints at the same time.
+//! Real threads on one small pool: writers, readers, a cleaner, a collector and checkpoints at the
+//! same time.
 
 use crate::base::{Config, PageId};
 use crate::pool::testing::{fill, get, put, value_in, Database, TREE};
@@ -10,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const WRITERS: u64 = 3;
 const ACTIONS: u64 = 4000;
 
-/// Each mini-transaction moves one unit from a page to another, so the sum of all pages is constant in every epoch.
+/// Each mini-transaction moves one unit from a page to another, so the sum of all pages is constant
+/// in every epoch.
 fn transfer(db: &Database, pids: &[PageId], rng: &mut Rng) {
     db.pool.make_room(4).unwrap();
     let mut two = [0; 2].map(|_| rng.below(pids.len() as u64) as usize);

@@ -115,7 +115,8 @@ pub(crate) fn get(page: &PageRef) -> u64 {
     value_in(&page.read())
 }
 
-/// Makes a page of content that consists of a value and, so that every byte is checked, of numbers derived from it.
+/// Makes a page of content that consists of a value and, so that every byte is checked, of numbers
+/// derived from it.
 pub(crate) fn fill(bytes: &mut [u8], value: u64) {
     let kind = if value % 3 == 0 { PageKind::Blob } else { PageKind::Undo };
     let content = value_content(value, content_capacity(bytes.len()));

@@ -22,7 +22,8 @@ pub struct TreeDef {
     pub compression: Compression,
 }
 
-/// Numbers of pages by their class. That of a page that was not in memory since the pool was opened is a guess.
+/// Numbers of pages by their class. That of a page that was not in memory since the pool was opened
+/// is a guess.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PageCounts([u64; PageClass::ALL.len()]);
 
@@ -37,7 +38,8 @@ impl PageCounts {
         self.0.iter().take(class as usize + 1).sum()
     }
 
-    /// Bytes of all pages in memory. Those that seem smaller than `smallest` have been guessed wrong: they count as that.
+    /// Bytes of all pages in memory. Those that seem smaller than `smallest` have been guessed
+    /// wrong: they count as that.
     pub fn bytes(&self, page_bytes: u32, smallest: PageClass) -> u64 {
         let bytes = |(class, count): (PageClass, u64)| count * class.max(smallest).bytes(page_bytes) as u64;
         PageClass::ALL.into_iter().zip(self.0).map(bytes).sum()
@@ -75,7 +77,8 @@ impl SharedCounts {
     }
 }
 
-/// A tree's definition, when registered, and its counters. Those of a page change under the lock of its entry.
+/// A tree's definition, when registered, and its counters. Those of a page change under the lock of
+/// its entry.
 #[derive(Debug)]
 pub(super) struct TreeState {
     def: RwLock<Option<Arc<TreeDef>>>,

@@ -3,10 +3,10 @@
 use crate::base::{Error, Result, TableId};
 use crate::format::log_record::{LogRecord, RowOp};
 use crate::format::undo_record::{self, Before, UndoBlob, UndoBody, UndoRow};
-use crate::table::shared::parts::{Core, Need};
 use crate::table::rows::large::{self, LargePiece};
 use crate::table::rows::request::Target;
 use crate::table::rows::writer::{Unclaimed, Writer};
+use crate::table::shared::parts::{Core, Need};
 use crate::table::Table;
 use crate::txn::{start_record, Slot};
 use parking_lot::Mutex;
@@ -77,8 +77,8 @@ impl Applier {
     }
 
     /// Runs `apply` with the transaction's unclaimed large values in place. On a table that is
-    /// quarantined, or must be now, leaves an undo record with nothing to roll back instead, so that
-    /// undo records keep their numbers (I4 of [`super::redo`]).
+    /// quarantined, or must be now, leaves an undo record with nothing to roll back instead, so
+    /// that undo records keep their numbers (I4 of [`super::redo`]).
     fn unless_quarantined(
         &mut self,
         core: &Core,

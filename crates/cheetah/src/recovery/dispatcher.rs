@@ -46,8 +46,8 @@ impl<'l> Dispatcher<'l> {
         Self { workers, pending, keys: vec![JobId::default(); KEYS], keys_reserved, homes: HashMap::new() }
     }
 
-    /// Hands out an operation of a transaction whose last one is `last`; `record` are the kind and body
-    /// of its record. Waits while its worker has too much to do.
+    /// Hands out an operation of a transaction whose last one is `last`; `record` are the kind and
+    /// body of its record. Waits while its worker has too much to do.
     pub(super) fn dispatch(
         &mut self,
         txn: &Arc<Txn>,
@@ -92,8 +92,8 @@ impl<'l> Dispatcher<'l> {
         *home
     }
 
-    /// Puts a batch into its queue. When that is full, puts all other batches into theirs first (I4),
-    /// and waits until no queue is over its limit (I6).
+    /// Puts a batch into its queue. When that is full, puts all other batches into theirs first
+    /// (I4), and waits until no queue is over its limit (I6).
     fn send(&mut self, worker: usize) -> Result<()> {
         self.put(worker);
         if self.workers.batches_count(worker) >= BATCHES_MAX {

@@ -5,8 +5,8 @@
 //! 2. Open the segments, the pool and the state of the last epoch.
 //! 3. Redo; then the log goes on in a new file.
 //! 4. Transactions that have not ended get owners, and their tables are locked.
-//! 5. Roll these transactions back, purge what others have left, and make a checkpoint; or leave all
-//!    of that to the background.
+//! 5. Roll these transactions back, purge what others have left, and make a checkpoint; or leave
+//!    all of that to the background.
 //!
 //! Nobody is served before step 4. So nobody changes a row that is still to be rolled back, and
 //! consistent reads do not see it (S7).
@@ -27,13 +27,13 @@ use crate::pool::{self, Pool};
 use crate::segment::Segments;
 use crate::sort::{SortMemory, TempFiles};
 use crate::table::definitions::catalog::Catalog;
-use crate::table::shared::parts::{Core, Counters};
-use crate::table::shared::deadlocks::Deadlocks;
+use crate::table::definitions::shadow;
 use crate::table::history::prepared_list::Prepared;
 use crate::table::history::purge_state::Purge;
-use crate::table::definitions::shadow;
-use crate::table::shared::purge_latch::Standings;
 use crate::table::history::unfinished_list::Unfinished;
+use crate::table::shared::deadlocks::Deadlocks;
+use crate::table::shared::parts::{Core, Counters};
+use crate::table::shared::purge_latch::Standings;
 use crate::table::shared::unique_keys::UniqueKeys;
 use crate::txn::{Active, LockLimits, LockTable, Roster, UndoLog, UndoStart, Versions};
 use cheetah_io::{Clock, Disk};

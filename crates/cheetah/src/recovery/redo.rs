@@ -1,26 +1,27 @@
 //! Executes the logged operations again, through the ordinary code, on top of an epoch.
 //!
 //! The thread that opens the database reads the log. It applies the records itself, or the
-//! [`super::dispatcher`] hands row operations and pieces of large values out to the [`super::workers`],
-//! which keep the order of what belongs together.
+//! [`super::dispatcher`] hands row operations and pieces of large values out to the
+//! [`super::workers`], which keep the order of what belongs together.
 //!
 //! Invariants
-//!   I1  The epoch and its state are exactly what was there at the state's position in the log. Each
-//!       record from there on is applied once, and after all records before it that it rests on: those
-//!       of its transaction and of its keys, and for everything but row operations all of them. So every
-//!       step finds what it found the first time.
-//!   I2  Nothing is logged, and no epoch is committed before redo is done: a crash on the way starts over
-//!       from the same epoch.
-//!   I3  Undo records are appended as in the first run, maybe to other places; their numbers are the
-//!       same, so UNDO finds its record by number.
-//!   I4  Damage of a page of a table quarantines the table (N3): from then on nothing is done to it, and
-//!       its undo records roll nothing back. All other errors end startup recovery.
-//!   I5  Transactions end in the order of the log: so stamps are those of the first run. An end waits for
-//!       the operations of its transaction only. What comes behind it in the log need not wait for it:
-//!       only purge and readers ask for outcomes, and the purge that redo does comes after.
-//!   I6  A transaction whose commit lies within the [`Window`], with nothing rolled back, leaves no undo
-//!       records, versions and delete marks, unless large values are involved: nobody will ask for them.
-//!       So there are only undo records of others, whose numbers matter (I3).
+//!   I1  The epoch and its state are exactly what was there at the state's position in the log.
+//!       Each record from there on is applied once, and after all records before it that it rests
+//!       on: those of its transaction and of its keys, and for everything but row operations all of
+//!       them. So every step finds what it found the first time.
+//!   I2  Nothing is logged, and no epoch is committed before redo is done: a crash on the way
+//!       starts over from the same epoch.
+//!   I3  Undo records are appended as in the first run, maybe to other places; their numbers are
+//!       the same, so UNDO finds its record by number.
+//!   I4  Damage of a page of a table quarantines the table (N3): from then on nothing is done to
+//!       it, and its undo records roll nothing back. All other errors end startup recovery.
+//!   I5  Transactions end in the order of the log: so stamps are those of the first run. An end
+//!       waits for the operations of its transaction only. What comes behind it in the log need not
+//!       wait for it: only purge and readers ask for outcomes, and the purge that redo does comes
+//!       after.
+//!   I6  A transaction whose commit lies within the [`Window`], with nothing rolled back, leaves no
+//!       undo records, versions and delete marks, unless large values are involved: nobody will ask
+//!       for them. So there are only undo records of others, whose numbers matter (I3).
 
 use super::applier::{table_of, Applier, Txn};
 use super::crew::Crew;
@@ -31,11 +32,11 @@ use crate::base::{planted, reach, Error, Result, TxnId, UndoPtr, Xid};
 use crate::format::catalog::TableDef;
 use crate::format::log_record::{Front, LogRecord};
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
-use crate::table::shared::parts::{Core, Counters};
 use crate::table::definitions::ddl::{self, Ddl};
-use crate::table::rows::writer::Unclaimed;
 use crate::table::history::prepared;
 use crate::table::history::rollback;
+use crate::table::rows::writer::Unclaimed;
+use crate::table::shared::parts::{Core, Counters};
 use crate::txn::{Outcome, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -233,7 +234,8 @@ impl<'l> Redo<'l> {
         Ok(())
     }
 
-    /// Waits until everything that was handed out has been applied if the commit changes the catalog, as loads take their places.
+    /// Waits until everything that was handed out has been applied if the commit changes the
+    /// catalog, as loads take their places.
     fn wait_for_all_of(&mut self, slot: &Slot) -> Result<()> {
         match &mut self.dispatcher {
             Some(dispatcher) if !self.core.catalog.shadow_of(slot.txn()).is_empty() => dispatcher.drain(),
@@ -317,7 +319,8 @@ fn is_promised(slot: &Slot) -> bool {
     slot.state().xid.is_some() && !planted::is_on("recovery: take prepared transactions back")
 }
 
-/// The large values that the newest undo records of a transaction name and no row operation has taken over.
+/// The large values that the newest undo records of a transaction name and no row operation has
+/// taken over.
 fn unclaimed_of(core: &Core, slot: &Slot) -> Result<Unclaimed> {
     let mut unclaimed = Unclaimed::default();
     let state = *slot.state();

@@ -1,16 +1,18 @@
-//! The part of the log that has been read and not applied yet: what lies ahead tells how transactions end.
+//! The part of the log that has been read and not applied yet: what lies ahead tells how
+//! transactions end.
 //!
-//! A transaction whose commit is in the log will not be rolled back. Nobody reads before redo is done,
-//! so nobody asks what its rows were before. So its operations leave no undo records, no versions and
-//! no delete marks: see [`Window::commits`].
+//! A transaction whose commit is in the log will not be rolled back. Nobody reads before redo is
+//! done, so nobody asks what its rows were before. So its operations leave no undo records, no
+//! versions and no delete marks: see [`Window::commits`].
 //!
 //! Invariants
-//!   I1  What the window tells of a transaction is told of all its records: asked before its first record is applied, the window
-//!       has all of them up to the commit.
-//!   I2  Frames come from the reader of the log, which has verified them; whether they are durable does not matter, as they are
-//!       made so before anybody is served, and before an epoch has what redo did.
-//!   I3  Its memory counts in the memory budget, by whole chunks. The chunk that is being filled, one
-//!       sixteenth of the window and a record, does not.
+//!   I1  What the window tells of a transaction is told of all its records: asked before its first
+//!       record is applied, the window has all of them up to the commit.
+//!   I2  Frames come from the reader of the log, which has verified them; whether they are durable
+//!       does not matter, as they are made so before anybody is served, and before an epoch has
+//!       what redo did.
+//!   I3  Its memory counts in the memory budget, by whole chunks. The chunk that is being filled,
+//!       one sixteenth of the window and a record, does not.
 
 use crate::base::{planted, Result, TxnId};
 use crate::format::log_record::LogRecord;
@@ -105,7 +107,8 @@ impl Window {
         self.chunks.pop_front()
     }
 
-    /// Whether a transaction, of which nothing has been applied, is known to commit all that it does (I1).
+    /// Whether a transaction, of which nothing has been applied, is known to commit all that it
+    /// does (I1).
     pub(super) fn commits(&self, txn: TxnId) -> bool {
         let rolls_back_for_good = planted::is_on("redo: apply for good what is rolled back");
         self.ahead.get(&txn).is_some_and(|ahead| (ahead.commits && !ahead.rolls_back) || rolls_back_for_good)

@@ -1,21 +1,23 @@
-//! Redo on several threads: the workers, each a queue with a thread that applies its operations in order.
+//! Redo on several threads: the workers, each a queue with a thread that applies its operations in
+//! order.
 //!
-//! The [`super::dispatcher`] hands out row operations. Those on different clustered keys may be applied
-//! in any order: their entries in secondary indexes differ too, as these end with the clustered key,
-//! and counters only add up. So only this order is kept:
+//! The [`super::dispatcher`] hands out row operations. Those on different clustered keys may be
+//! applied in any order: their entries in secondary indexes differ too, as these end with the
+//! clustered key, and counters only add up. So only this order is kept:
 //!
 //! Invariants
-//!   I1  Operations of one transaction are applied in the order of the log, so that its undo records
-//!       get their numbers.
+//!   I1  Operations of one transaction are applied in the order of the log, so that its undo
+//!       records get their numbers.
 //!   I2  Operations on one clustered key of a table are applied in the order of the log.
-//!   I3  Everything else (the end of a transaction, rolling back, changes of the catalog) is done by the
-//!       thread that reads the log, in the order of the log, after what it rests on. See [`super::redo`].
-//!   I4  Whoever waits for an operation waits for one that comes earlier in the log, and the dispatcher
-//!       keeps no operation back while it waits. So nobody waits in a circle.
+//!   I3  Everything else (the end of a transaction, rolling back, changes of the catalog) is done
+//!       by the thread that reads the log, in the order of the log, after what it rests on. See
+//!       [`super::redo`].
+//!   I4  Whoever waits for an operation waits for one that comes earlier in the log, and the
+//!       dispatcher keeps no operation back while it waits. So nobody waits in a circle.
 //!   I5  After the first failure nothing more is applied, and nobody waits any more.
-//!   I6  A queue has at most [`BATCHES_MAX`] batches and one more. They count in the memory budget; the
-//!       batch that the dispatcher fills for each worker does not. A batch has at most [`BATCH_BYTES`]
-//!       and one record.
+//!   I6  A queue has at most [`BATCHES_MAX`] batches and one more. They count in the memory budget;
+//!       the batch that the dispatcher fills for each worker does not. A batch has at most
+//!       [`BATCH_BYTES`] and one record.
 //! Locks     one mutex for each queue, one for those who wait; each alone, for a moment.
 
 use super::applier::{Applier, Txn};

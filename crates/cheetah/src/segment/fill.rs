@@ -5,9 +5,10 @@ const FILL_BUSY: u64 = 750;
 /// Fill at rest.
 const FILL_IDLE: u64 = 920;
 
-/// The fill (live bytes per 1000 bytes of file) that garbage collection aims at, given what users write, what the
-/// device can write, and the space: under load copying competes with users, at rest space is what matters. When less
-/// than a tenth of the live bytes is free on the disk, space matters under load too.
+/// The fill (live bytes per 1000 bytes of file) that garbage collection aims at, given what users
+/// write, what the device can write, and the space: under load copying competes with users, at rest
+/// space is what matters. When less than a tenth of the live bytes is free on the disk, space
+/// matters under load too.
 pub fn fill_target(
     user_bytes_per_s: u64,
     device_bytes_per_s: u64,
@@ -16,7 +17,8 @@ pub fn fill_target(
 ) -> u64 {
     let device = u128::from(device_bytes_per_s.max(1));
     let range = u128::from(FILL_IDLE - FILL_BUSY);
-    // A device half of which is used by users leaves nothing to spare: each user byte costs about one of collection.
+    // A device half of which is used by users leaves nothing to spare: each user byte costs about
+    // one of collection.
     let by_load = FILL_IDLE - (u128::from(user_bytes_per_s) * 2 * range / device).min(range) as u64;
     let enough = u128::from(live_bytes / 10).max(1);
     let short = enough.saturating_sub(u128::from(disk_free_bytes));

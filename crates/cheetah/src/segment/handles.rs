@@ -1,18 +1,18 @@
 //! A bound on the number of segment files that are open in the operating system.
 //!
 //! Invariants
-//!   I1  A file that is appended to, or not synced yet, keeps its handle: an error that the kernel met while storing it
-//!       must not get lost with the handle.
-//!   I2  Other files are opened when they are read, and at most so many stay open. Those read again lately stay longer
-//!       (second chance).
+//!   I1  A file that is appended to, or not synced yet, keeps its handle: an error that the kernel
+//!       met while storing it must not get lost with the handle.
+//!   I2  Other files are opened when they are read, and at most so many stay open. Those read again
+//!       lately stay longer (second chance).
 
 use super::segment_file::SegmentFile;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Open files that are not appended to: fits the usual limit of 1024 for a process beside what a server has open, and
-/// the hot set of most databases (16 GiB).
+/// Open files that are not appended to: fits the usual limit of 1024 for a process beside what a
+/// server has open, and the hot set of most databases (16 GiB).
 pub(super) const HANDLES_MAX: usize = 256;
 
 /// See the module.
@@ -26,7 +26,8 @@ impl Handles {
         Self { max, queue: Mutex::default() }
     }
 
-    /// Notes a file that has just been opened, or has just become free to be closed; closes others that are too many.
+    /// Notes a file that has just been opened, or has just become free to be closed; closes others
+    /// that are too many.
     pub(super) fn add(&self, file: Arc<SegmentFile>) {
         let mut queue = self.queue.lock();
         queue.push_back(file);

@@ -1,22 +1,27 @@
 //! Segment files: the images of pages, appended and never changed.
 //!
-//! Files are `seg/<number>.seg`; numbers are never reused. Each stream has one open segment, to which it appends through
-//! a write buffer; a segment that is full, or was left by an earlier startup, is sealed and never written again.
+//! Files are `seg/<number>.seg`; numbers are never reused. Each stream has one open segment, to
+//! which it appends through a write buffer; a segment that is full, or was left by an earlier
+//! startup, is sealed and never written again.
 //!
 //! When a segment may be unlinked (rule C3 of docs/durability.md)
-//!   An image is needed by any of: the current map, the map of an epoch being committed, the map of the last
-//!   committed epoch. (The log names no images: large values travel in it as bytes.) Every image is installed in
-//!   the current map before anything else, so one count per segment is enough:
-//!   S1  `append` and `retain` count an image as live; `release(location, g)` ends that, and g is the first epoch
-//!       whose map does not name it: the replacement, or "the page is gone", is in the changes of g.
-//!   S2  Changes of g are never older in content than those of an earlier epoch (C1; the pool's `install`).
-//!   S3  From S1 and S2: no map of an epoch >= g names the image. Maps before the committed one are never read
-//!       again. So a sealed segment without live images is dead once the newest g of its releases has committed, and
-//!       only then is it unlinked.
-//!   S4  At a startup all counts start at zero and nothing is unlinked until the whole map has been retained.
+//!   An image is needed by any of: the current map, the map of an epoch being committed, the map of
+//!   the last committed epoch. (The log names no images: large values travel in it as bytes.) Every
+//!   image is installed in the current map before anything else, so one count per segment is
+//!   enough:
+//!   S1  `append` and `retain` count an image as live; `release(location, g)` ends that, and g is
+//!       the first epoch whose map does not name it: the replacement, or "the page is gone", is in
+//!       the changes of g.
+//!   S2  Changes of g are never older in content than those of an earlier epoch (C1; the pool's
+//!       `install`).
+//!   S3  From S1 and S2: no map of an epoch >= g names the image. Maps before the committed one are
+//!       never read again. So a sealed segment without live images is dead once the newest g of its
+//!       releases has committed, and only then is it unlinked.
+//!   S4  At a startup all counts start at zero and nothing is unlinked until the whole map has been
+//!       retained.
 //!
-//! Victims of garbage collection are taken only among segments sealed before the last committed flip (rule S6 of
-//! docs/durability.md): their images are then older than any epoch in the making.
+//! Victims of garbage collection are taken only among segments sealed before the last committed
+//! flip (rule S6 of docs/durability.md): their images are then older than any epoch in the making.
 
 mod fill;
 mod handles;

@@ -7,8 +7,9 @@ const SECTOR_BYTES: u32 = 4096;
 /// Space that may be left unused to spare a small image a second sector.
 const GAP_BYTES_MAX: u32 = 512;
 
-/// Position of an image of `image_bytes` in a segment that is used up to `end`: aligned, and an image that fits into one
-/// sector does not straddle two, if that leaves a gap of less than 512 bytes.
+/// Position of an image of `image_bytes` in a segment that is used up to `end`: aligned, and an
+/// image that fits into one sector does not straddle two, if that leaves a gap of less than 512
+/// bytes.
 pub(super) fn place(end: u32, image_bytes: u32) -> u32 {
     let aligned = end.next_multiple_of(ALIGN_BYTES);
     let room = SECTOR_BYTES - aligned % SECTOR_BYTES;

@@ -1,5 +1,5 @@
-//! Finding the images of a segment without the page map: for tests, and to salvage a database whose map is lost.
-//! CHECK TABLE does not come here: it reads the images that the page map names.
+//! Finding the images of a segment without the page map: for tests, and to salvage a database whose
+//! map is lost. CHECK TABLE does not come here: it reads the images that the page map names.
 
 use super::segment_file::SegmentFile;
 use super::Location;
@@ -23,8 +23,9 @@ pub struct Image<'a> {
 /// Bytes read at a time; longer than any image.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// Calls `visit` for every intact image in `file`, in the order of their positions, dead ones included. Bytes that are
-/// no intact image (gaps, the torn end of a file that a crash left, damage) are skipped.
+/// Calls `visit` for every intact image in `file`, in the order of their positions, dead ones
+/// included. Bytes that are no intact image (gaps, the torn end of a file that a crash left,
+/// damage) are skipped.
 pub(super) fn scan(
     file: &SegmentFile,
     handle: &dyn File,

@@ -2,8 +2,10 @@
 //!
 //! Invariants
 //!   F1  Bytes `0..buffer.start` are in the file (not necessarily durable), `buffer` follows.
-//!   F2  A failed write leaves the buffer as it was: its images stay readable and are written later.
-//!   F3  A sealed file has no buffer and is never written. Only such a file may be closed and opened again.
+//!   F2  A failed write leaves the buffer as it was: its images stay readable and are written
+//!       later.
+//!   F3  A sealed file has no buffer and is never written. Only such a file may be closed and
+//!       opened again.
 
 use super::Location;
 use crate::base::{Error, Result, SegmentId};
@@ -164,7 +166,8 @@ impl SegmentFile {
         durable.segment_barrier(&*file, &self.path)
     }
 
-    /// The bytes at `location` in `image`, if they are still in the buffer. Corruption when the file ends before them.
+    /// The bytes at `location` in `image`, if they are still in the buffer. Corruption when the
+    /// file ends before them.
     pub(super) fn read_buffer(&self, location: &Location, image: &mut Vec<u8>) -> Result<bool> {
         image.clear();
         let buffer = self.buffer.lock();

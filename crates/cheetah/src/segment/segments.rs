@@ -1,6 +1,7 @@
 //! The segment store: appending, reading, syncing and removing.
 //!
-//! Locks     stream, then buffer of its open file, then table. None is held across a sync; `syncing` is, alone.
+//! Locks     stream, then buffer of its open file, then table. None is held across a sync;
+//!           `syncing` is, alone.
 
 use super::handles::{Handles, HANDLES_MAX};
 use super::segment_file::{self, Buffer, SegmentFile, DIR};
@@ -50,9 +51,9 @@ pub struct Unlinked {
 }
 
 impl Segments {
-    /// Opens the segments of a database. Then comes `retain` for every entry of the map, then `loaded`; until then
-    /// nothing is unlinked. New segments get numbers from `next_segment` on (from CONTROL). Reads the directory and the
-    /// lengths of all files.
+    /// Opens the segments of a database. Then comes `retain` for every entry of the map, then
+    /// `loaded`; until then nothing is unlinked. New segments get numbers from `next_segment` on
+    /// (from CONTROL). Reads the directory and the lengths of all files.
     pub fn open(
         durable: Arc<Durable>,
         config: &Config,
@@ -85,21 +86,23 @@ impl Segments {
         })
     }
 
-    /// Ends the startup: the whole map of epoch `committed` has been retained. Unlinks what it does not name,
-    /// that is what a crash or an interrupted removal has left.
+    /// Ends the startup: the whole map of epoch `committed` has been retained. Unlinks what it does
+    /// not name, that is what a crash or an interrupted removal has left.
     pub fn loaded(&self, committed: Epoch) -> Result<Unlinked> {
         self.loaded.store(true, Ordering::Release);
         self.remove_dead(committed)
     }
 
-    /// Numbers from here on have never been a segment: for CONTROL, read after the `sync` of the epoch.
+    /// Numbers from here on have never been a segment: for CONTROL, read after the `sync` of the
+    /// epoch.
     pub fn next_segment(&self) -> SegmentId {
         SegmentId(self.next_segment.load(Ordering::Acquire))
     }
 
-    /// Appends an image, which gets its own address and checksum, and counts it as live: the caller installs the
-    /// location or releases it. It is readable at once, and durable after `sync`. May write the buffer of the stream
-    /// to its file. Errors: DiskFull and Io leave everything as it was.
+    /// Appends an image, which gets its own address and checksum, and counts it as live: the caller
+    /// installs the location or releases it. It is readable at once, and durable after `sync`. May
+    /// write the buffer of the stream to its file. Errors: DiskFull and Io leave everything as it
+    /// was.
     pub fn append(&self, stream: Stream, image: &mut [u8]) -> Result<Location> {
         self.durable.health().check()?;
         let limit = self.segment_bytes - HEADER_BYTES as u64;
@@ -123,7 +126,8 @@ impl Segments {
         Ok(location)
     }
 
-    /// The open segment of a stream with room for the image; a full one is sealed and a new one created.
+    /// The open segment of a stream with room for the image; a full one is sealed and a new one
+    /// created.
     fn open_segment(
         &self,
         stream: Stream,
@@ -181,8 +185,9 @@ impl Segments {
         Ok(())
     }
 
-    /// Reads an image into `bytes` and checks it against its checksum and its own address. Errors: Corruption when it is
-    /// not what was written. A caller that does not hold the image live must look in the map again first.
+    /// Reads an image into `bytes` and checks it against its checksum and its own address. Errors:
+    /// Corruption when it is not what was written. A caller that does not hold the image live must
+    /// look in the map again first.
     pub fn read(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
         self.read_unchecked(image, bytes)?;
         if !image::is_intact(bytes, image.location.address(), image.location.crc) {
@@ -203,8 +208,9 @@ impl Segments {
         Ok(())
     }
 
-    /// Reads in one go into `bytes` all from the start of image `first` to the end of image `last`, which lies behind it
-    /// in the same segment. `Ok(false)` if that is not all in the file yet: read the images one by one. Nothing is checked.
+    /// Reads in one go into `bytes` all from the start of image `first` to the end of image `last`,
+    /// which lies behind it in the same segment. `Ok(false)` if that is not all in the file yet:
+    /// read the images one by one. Nothing is checked.
     pub fn read_span(&self, first: &Location, last: &Location, bytes: &mut Vec<u8>) -> Result<bool> {
         let file = self.file(first.segment)?;
         if last.end() > file.written_bytes() {
@@ -273,8 +279,9 @@ impl Segments {
         self.table.lock().retain(location);
     }
 
-    /// Ends the life of an image in the maps from `epoch` on: its replacement, or that the page is gone, is among
-    /// the changes of `epoch`; or the image has never been installed (then any epoch, such as 0, will do).
+    /// Ends the life of an image in the maps from `epoch` on: its replacement, or that the page is
+    /// gone, is among the changes of `epoch`; or the image has never been installed (then any
+    /// epoch, such as 0, will do).
     ///
     /// # Panics
     /// When more is released than was live: an image that a map needs could be lost.
@@ -282,8 +289,9 @@ impl Segments {
         self.table.lock().release(location, epoch);
     }
 
-    /// Unlinks segments that no map needs any more (S3), given that `committed` is the last epoch for which
-    /// `MapStore::commit` has returned. A file that cannot be removed does no harm and is tried again by the next call.
+    /// Unlinks segments that no map needs any more (S3), given that `committed` is the last epoch
+    /// for which `MapStore::commit` has returned. A file that cannot be removed does no harm and is
+    /// tried again by the next call.
     pub fn remove_dead(&self, committed: Epoch) -> Result<Unlinked> {
         self.table.lock().committed(committed);
         let mut unlinked = Unlinked::default();
@@ -313,13 +321,14 @@ impl Segments {
         self.table.lock().victim(self.segment_bytes)
     }
 
-    /// Whether more commits would free a segment or make one a victim, even if nothing else happens.
+    /// Whether more commits would free a segment or make one a victim, even if nothing else
+    /// happens.
     pub fn waits_for_commit(&self) -> bool {
         self.table.lock().waits_for_commit()
     }
 
-    /// Closes open segments that are full of garbage, so that they become victims: for times of rest, when they would
-    /// not fill up by themselves. Writes their buffers to the files.
+    /// Closes open segments that are full of garbage, so that they become victims: for times of
+    /// rest, when they would not fill up by themselves. Writes their buffers to the files.
     pub fn seal_sparse(&self) -> Result<()> {
         for stream in &self.streams {
             let mut open = stream.lock();
@@ -342,8 +351,8 @@ impl Segments {
         }
     }
 
-    /// Calls `visit` for every intact image of a segment, dead ones included, in the order of position. Only the map
-    /// says which are live.
+    /// Calls `visit` for every intact image of a segment, dead ones included, in the order of
+    /// position. Only the map says which are live.
     pub fn iterate(&self, segment: SegmentId, visit: &mut dyn FnMut(Image<'_>) -> Result<()>) -> Result<()> {
         let found = self.table.lock().rows.get(&segment).map(|row| (row.file.clone(), row.open, row.end));
         let Some((file, open, end)) = found else { return Ok(()) };
@@ -359,8 +368,8 @@ impl Segments {
         file.map_or(Ok(()), |file| file.check_header(&*self.handle(&file)?, &self.identity.uuid))
     }
 
-    /// `Err(DiskFull)` unless `needed_bytes` can be written and so much of the reserve still stays free. Cheap: the file
-    /// system is asked only now and then.
+    /// `Err(DiskFull)` unless `needed_bytes` can be written and so much of the reserve still stays
+    /// free. Cheap: the file system is asked only now and then.
     pub fn check_space(&self, needed_bytes: u64, reserve: Reserve) -> Result<()> {
         self.space.check(self.durable.disk(), needed_bytes, reserve)
     }

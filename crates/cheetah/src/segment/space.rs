@@ -1,10 +1,12 @@
-//! The guard of free disk space: changes are refused while there is still room to write what was accepted before.
+//! The guard of free disk space: changes are refused while there is still room to write what was
+//! accepted before.
 
 use crate::base::{Error, Result};
 use cheetah_io::Disk;
 use parking_lot::Mutex;
 
-/// The file system is asked again after so many bytes, or a quarter of the reserve: others write on the disk too.
+/// The file system is asked again after so many bytes, or a quarter of the reserve: others write on
+/// the disk too.
 const REFRESH_BYTES_MAX: u64 = 4 << 20;
 /// Least reserve: room for the page map, the log and CONTROL.
 const RESERVE_BYTES_MIN: u64 = 1 << 20;
@@ -31,8 +33,8 @@ struct Known {
     asked: bool,
 }
 
-/// What must stay free of a disk: room for the collector to work in, two segments, but on a small disk no more than a
-/// sixteenth of it.
+/// What must stay free of a disk: room for the collector to work in, two segments, but on a small
+/// disk no more than a sixteenth of it.
 fn reserve_bytes(segment_bytes: u64, disk_bytes: u64) -> u64 {
     let least = RESERVE_BYTES_MIN.min(2 * segment_bytes);
     (2 * segment_bytes).min((disk_bytes / 16).max(least))

@@ -1,4 +1,5 @@
-//! What is known of every segment: lengths, live bytes, and from which epoch on it is needed no more.
+//! What is known of every segment: lengths, live bytes, and from which epoch on it is needed no
+//! more.
 //!
 //! Invariants: S1 to S4 of the module `segment`.
 
@@ -10,9 +11,11 @@ use std::sync::Arc;
 
 /// Sealed segments shorter than this part of the full size are worth merging when there are many.
 const SMALL_PART: u64 = 4;
-/// A segment of which less than this part is dead is not worth moving; gaps between images are about half of that.
+/// A segment of which less than this part is dead is not worth moving; gaps between images are
+/// about half of that.
 const GAIN_PART: u64 = 16;
-/// Garbage in an open segment that is not worth a file of its own, unless segments are small themselves.
+/// Garbage in an open segment that is not worth a file of its own, unless segments are small
+/// themselves.
 const SPARSE_BYTES_MIN: u64 = 256 << 10;
 /// Small segments that are left alone: about those of the last few startups.
 const SMALL_COUNT_MAX: usize = 12;
@@ -58,7 +61,8 @@ pub(super) struct Row {
     pub(super) file: Arc<SegmentFile>,
     pub(super) end: u64,
     pub(super) live_bytes: u64,
-    /// Bytes between images, and the header: no collection saves them. Known for segments of this startup only.
+    /// Bytes between images, and the header: no collection saves them. Known for segments of this
+    /// startup only.
     gap_bytes: u64,
     /// The newest epoch of a release (S3).
     dead_since: Epoch,
@@ -67,7 +71,8 @@ pub(super) struct Row {
     pub(super) unsynced: bool,
     /// Its name is not durable yet.
     pub(super) unnamed: bool,
-    /// Bytes appended to all segments when this one was sealed: the clock by which its age is measured.
+    /// Bytes appended to all segments when this one was sealed: the clock by which its age is
+    /// measured.
     sealed_at: u64,
     /// How many commits there must have been before this segment is a victim.
     victim_from: u64,
@@ -161,8 +166,9 @@ impl Table {
         row.dead_since = row.dead_since.max(epoch);
     }
 
-    /// Notes that nothing is appended to it any more. The epoch switch for the next commit may have happened already, since one
-    /// checkpoint is in progress at a time not that for the next but one: with that commit it may become a victim.
+    /// Notes that nothing is appended to it any more. The epoch switch for the next commit may have
+    /// happened already, since one checkpoint is in progress at a time not that for the next but
+    /// one: with that commit it may become a victim.
     pub(super) fn seal(&mut self, segment: SegmentId) {
         let (sealed_at, victim_from) = (self.appended_bytes, self.commits_count + 2);
         if let Some(row) = self.rows.get_mut(&segment) {
@@ -209,22 +215,24 @@ impl Table {
         best.is_worth_it().then_some(best.file.id)
     }
 
-    /// Whether more commits would free a segment or make one a victim, even if nothing else happens.
+    /// Whether more commits would free a segment or make one a victim, even if nothing else
+    /// happens.
     pub(super) fn waits_for_commit(&self) -> bool {
         let dead = |row: &Row| !row.open && row.live_bytes == 0;
         let later = |row: &Row| row.is_collectable() && row.victim_from > self.commits_count;
         self.rows.values().any(|row| dead(row) || later(row) && row.is_worth_it())
     }
 
-    /// Whether more than a quarter of an open segment is garbage, and enough of it to be worth a file.
+    /// Whether more than a quarter of an open segment is garbage, and enough of it to be worth a
+    /// file.
     pub(super) fn is_sparse(&self, segment: SegmentId, segment_bytes: u64) -> bool {
         let Some(row) = self.rows.get(&segment) else { return false };
         let garbage = row.garbage_bytes();
         garbage > row.end / 4 && garbage >= SPARSE_BYTES_MIN.min(segment_bytes / GAIN_PART)
     }
 
-    /// Cost-benefit of Rosenblum and Ousterhout 1992: space gained, times the time it will stay gained, for the cost of
-    /// reading and writing what is live.
+    /// Cost-benefit of Rosenblum and Ousterhout 1992: space gained, times the time it will stay
+    /// gained, for the cost of reading and writing what is live.
     fn benefit(&self, row: &Row) -> f64 {
         let u = row.live_bytes as f64 / row.end.max(1) as f64;
         let age = (self.appended_bytes - row.sealed_at + 1) as f64;

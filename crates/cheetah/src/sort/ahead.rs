@@ -1,7 +1,8 @@
 //! Sorted records that a thread merges while its caller puts those before them where they go.
 //!
 //! Invariants
-//!   A1  The thread has ended when this has gone, and when this has said that there are no more records, or given an error.
+//!   A1  The thread has ended when this has gone, and when this has said that there are no more
+//!       records, or given an error.
 
 use super::batch::{Batch, Position};
 use super::Merge;

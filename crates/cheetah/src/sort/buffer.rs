@@ -9,9 +9,11 @@ use super::memory::Share;
 use crate::base::{Error, Result};
 use std::ops::Range;
 
-/// Bytes of the key that are compared without looking at it: those behind what all keys have in common.
+/// Bytes of the key that are compared without looking at it: those behind what all keys have in
+/// common.
 const PREFIX_BYTES: usize = 16;
-/// Records whose bytes are fetched together: they come in the order of their keys, and lie in that in which they were added.
+/// Records whose bytes are fetched together: they come in the order of their keys, and lie in that
+/// in which they were added.
 pub(super) const FETCHED_TOGETHER: usize = 64;
 /// Part of a piece that the places of the first records take.
 const FIRST_PLACES_PART: usize = 128;
@@ -61,7 +63,8 @@ impl Buffer {
         self.places.is_empty()
     }
 
-    /// Adds a record, of which key and value come in parts. `false` when there is no room, nor more in the share: not if the buffer is empty.
+    /// Adds a record, of which key and value come in parts. `false` when there is no room, nor more
+    /// in the share: not if the buffer is empty.
     pub(super) fn push(&mut self, share: &mut Share, key: &[&[u8]], value: &[&[u8]]) -> bool {
         let bytes_of = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
         let (key_len, value_len) = (bytes_of(key), bytes_of(value));
@@ -136,8 +139,9 @@ impl Buffer {
         Part { pieces: &self.pieces, places: &mut self.places }
     }
 
-    /// Puts the records of each of so many parts, or fewer, in the order of their keys, each by a thread that ends before this does; the numbers of
-    /// their records. `Io` when a thread cannot be started.
+    /// Puts the records of each of so many parts, or fewer, in the order of their keys, each by a
+    /// thread that ends before this does; the numbers of their records. `Io` when a thread cannot
+    /// be started.
     pub(super) fn sort(&mut self, parts: usize) -> Result<Vec<Range<usize>>> {
         let common = common_bytes(&self.pieces, &self.places);
         let (mut sorted, mut count) = (Vec::new(), 0);
@@ -158,14 +162,16 @@ impl Buffer {
         })
     }
 
-    /// Whether the record of one number is before that of the other one, once [`sort`](Self::sort) has been there.
+    /// Whether the record of one number is before that of the other one, once [`sort`](Self::sort)
+    /// has been there.
     pub(super) fn is_before(&self, one: usize, other: usize) -> bool {
         let (Some(one), Some(other)) = (self.places.get(one), self.places.get(other)) else { return false };
         let key = |place| key_of(&self.pieces, place);
         one.prefix < other.prefix || (one.prefix == other.prefix && key(one) < key(other))
     }
 
-    /// Fetches the bytes of the next records, from this number on: otherwise the processor would wait for those of each one by itself.
+    /// Fetches the bytes of the next records, from this number on: otherwise the processor would
+    /// wait for those of each one by itself.
     pub(super) fn fetch(&self, no: usize) {
         fetch(&self.pieces, &self.places, no);
     }

@@ -3,10 +3,11 @@
 //! Invariants
 //!   F1  Each sorter gets its records in the order in which they were pushed.
 //!   F2  The thread has ended when this has gone, whatever the reason.
-//!   F3  Few records need no thread: it begins with the first ones that are worth it. It ends when memory is full: from then on sorters have threads of
-//!       their own that write.
+//!   F3  Few records need no thread: it begins with the first ones that are worth it. It ends when
+//!       memory is full: from then on sorters have threads of their own that write.
 //! Blocking  [`Filling::push`] waits while two batches are on their way.
-//! Errors    Those of the sorters, at one of the calls that follow; nothing may be pushed after an error.
+//! Errors    Those of the sorters, at one of the calls that follow; nothing may be pushed after an
+//!           error.
 
 use super::batch::{Batch, Position};
 use super::Sorter;
@@ -67,7 +68,8 @@ impl Filling {
         self
     }
 
-    /// Adds a record to the sorter of that number, which must be there. Key and value come in parts.
+    /// Adds a record to the sorter of that number, which must be there. Key and value come in
+    /// parts.
     pub fn push(&mut self, no: usize, key: &[&[u8]], value: &[&[u8]]) -> Result<()> {
         if let Filler::Own(sorters) = &mut self.filler {
             return sorter(sorters, no).push(key, value);

@@ -1,11 +1,15 @@
 //! The memory that all sorters share.
 //!
 //! Invariants
-//!   S1  What all have together stays within the limit, but for what cannot be less: a record longer than a piece, and the
-//!       places of its first records, of each sorter; and eight pieces of records on their way between two threads, once there is a MiB of them, for each pair of threads of a statement.
-//!   S2  Each has one piece for certain, from its beginning; a quarter of the limit is for these. The rest is taken by who comes first, up to
-//!       an even share each: who has more because fewer were there gives back when it has written a run.
-//!   S5  All sorters together have as many threads that write while they take more as one statement may use.
+//!   S1  What all have together stays within the limit, but for what cannot be less: a record
+//!       longer than a piece, and the places of its first records, of each sorter; and eight pieces
+//!       of records on their way between two threads, once there is a MiB of them, for each pair of
+//!       threads of a statement.
+//!   S2  Each has one piece for certain, from its beginning; a quarter of the limit is for these.
+//!       The rest is taken by who comes first, up to an even share each: who has more because fewer
+//!       were there gives back when it has written a run.
+//!   S5  All sorters together have as many threads that write while they take more as one statement
+//!       may use.
 
 use crate::base::statement_threads;
 use crate::memory::{MemoryBudget, MemoryUse};
@@ -18,7 +22,8 @@ const PIECE_BYTES_MAX: usize = 64 << 10;
 const PIECE_PART: usize = 64;
 /// Part of the memory that is for the pieces that sorters have for certain.
 const CERTAIN_PART: usize = 4;
-/// Sorters at a time, as each may have a file open: with those of segments fewer than the usual limit of 1024.
+/// Sorters at a time, as each may have a file open: with those of segments fewer than the usual
+/// limit of 1024.
 const SORTERS_MAX: usize = 256;
 
 /// See the module.
@@ -139,7 +144,8 @@ impl Share {
         true
     }
 
-    /// The right to have a thread write a run meanwhile; `None` when others have as many as there may be.
+    /// The right to have a thread write a run meanwhile; `None` when others have as many as there
+    /// may be.
     pub(super) fn writer(&self) -> Option<Writer> {
         let mut state = self.memory.state.lock();
         if state.writers >= statement_threads() {

@@ -1,4 +1,5 @@
-//! Records in the order of their keys, from memory or from several runs, or as a thread merges them.
+//! Records in the order of their keys, from memory or from several runs, or as a thread merges
+//! them.
 
 use super::ahead::Ahead;
 use super::buffer::{Buffer, FETCHED_TOGETHER};
@@ -31,7 +32,8 @@ struct InMemory {
     _share: Share,
 }
 
-/// The numbers of records in the order of their keys, those that are still to come, and where they have begun.
+/// The numbers of records in the order of their keys, those that are still to come, and where they
+/// have begun.
 struct Sorted {
     start: usize,
     left: Range<usize>,
@@ -73,8 +75,8 @@ impl InMemory {
     }
 }
 
-/// Runs that are read at once. `heap` has the numbers of those that are not at their end, the one with the smallest key first, and
-/// each before those at twice its place and behind that.
+/// Runs that are read at once. `heap` has the numbers of those that are not at their end, the one
+/// with the smallest key first, and each before those at twice its place and behind that.
 pub(super) struct Runs {
     readers: Vec<RunReader>,
     heap: Vec<usize>,

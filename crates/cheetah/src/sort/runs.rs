@@ -1,14 +1,14 @@
 //! Sorted runs in files: blocks of records, compressed, each under a checksum.
 //!
 //! ```text
-//! block:   0 4 bytes of the records   4 4 bytes stored   8 4 crc32c of what is stored   12 . stored
+//! block:   0 4 bytes of the records  4 4 bytes stored  8 4 crc32c of what is stored  12 . stored
 //! stored:  the records, compressed with lz4; as they are if that makes them no shorter
 //! record:  varint bytes of the key, varint bytes of the value, key, value
 //! ```
 //!
 //! Invariants
-//!   R1  A file is unlinked when it has been created: nothing of it is left once nobody has it open. What a crash brings back goes at the
-//!       next startup.
+//!   R1  A file is unlinked when it has been created: nothing of it is left once nobody has it
+//!       open. What a crash brings back goes at the next startup.
 //!   R2  No file is synced: what is in it is of use to the process that has written it only.
 
 use crate::base::{Error, Result};
@@ -44,7 +44,8 @@ impl std::fmt::Debug for TempFiles {
 }
 
 impl TempFiles {
-    /// Removes what an earlier process has left. `space` is asked before so many bytes are written, and may refuse them.
+    /// Removes what an earlier process has left. `space` is asked before so many bytes are written,
+    /// and may refuse them.
     pub fn open(
         durable: Arc<Durable>,
         space: impl Fn(usize) -> Result<()> + Send + Sync + 'static,

@@ -1,10 +1,11 @@
 //! Takes records in any order and gives them back in that of their keys.
 //!
 //! Invariants
-//!   S3  Runs are written with what the buffer holds, and merged with blocks that fit into the same share: in several passes when
-//!       there are too many runs for that.
-//!   S4  A large buffer becomes several runs at first, each in a file of its own, written by as many threads; they end before the call does.
-//!       From then on it is two buffers with half of the memory each: one is written by a thread while the other one is filled.
+//!   S3  Runs are written with what the buffer holds, and merged with blocks that fit into the same
+//!       share: in several passes when there are too many runs for that.
+//!   S4  A large buffer becomes several runs at first, each in a file of its own, written by as
+//!       many threads; they end before the call does. From then on it is two buffers with half of
+//!       the memory each: one is written by a thread while the other one is filled.
 //! Errors    `DiskFull` and `Io` of the files; after an error the sorter is of no more use.
 
 use super::buffer::{Buffer, Part};
@@ -134,7 +135,8 @@ impl Sorter {
         Ok(())
     }
 
-    /// Gives back what is too much, when something has been written; not while the other buffer is still being written.
+    /// Gives back what is too much, when something has been written; not while the other buffer is
+    /// still being written.
     fn give_back(&mut self) {
         let other = match std::mem::replace(&mut self.other, Other::None) {
             Other::None => 0,
@@ -178,7 +180,8 @@ impl Sorter {
         RunFile::create(&self.files, self.block_bytes)
     }
 
-    /// As [`finish`](Self::finish); a thread merges them while the caller takes those that come before.
+    /// As [`finish`](Self::finish); a thread merges them while the caller takes those that come
+    /// before.
     pub fn finish_ahead(self) -> Result<Merge> {
         let batch_bytes = self.batch_bytes();
         self.finish()?.ahead(batch_bytes)
@@ -210,7 +213,8 @@ impl Sorter {
     }
 }
 
-/// Sorts and writes each part as a run of the file beside it; all but one by threads that end before this does.
+/// Sorts and writes each part as a run of the file beside it; all but one by threads that end
+/// before this does.
 fn write_runs(mut parts: Vec<(Part<'_>, &mut RunFile)>) -> Result<Vec<Run>> {
     let Some(own) = parts.pop() else { return Ok(Vec::new()) };
     std::thread::scope(|scope| {

@@ -1,10 +1,12 @@
 //! How many different keys an index has, by samples.
 //!
-//! A small index is walked from end to end. In a larger one, parts with few different values are counted exactly, by
-//! jumping from value to value; for the others, runs of neighbouring entries are looked at in places that are spread
-//! evenly, and the share of neighbours that differ is taken for the whole. The work is bounded, whatever the size.
-//! Source    InnoDB samples whole leaves, 20 of an index, and takes the number of different keys in each; we differ
-//!           in counting few values exactly, which samples judge badly when the values are long runs.
+//! A small index is walked from end to end. In a larger one, parts with few different values are
+//! counted exactly, by jumping from value to value; for the others, runs of neighbouring entries
+//! are looked at in places that are spread evenly, and the share of neighbours that differ is taken
+//! for the whole. The work is bounded, whatever the size.
+//! Source    InnoDB samples whole leaves, 20 of an index, and takes the number of different keys in
+//!           each; we differ in counting few values exactly, which samples judge badly when the
+//!           values are long runs.
 
 use crate::base::Result;
 use crate::format::statistics::IndexStatistics;
@@ -12,13 +14,14 @@ use crate::format::varint;
 use crate::table::Table;
 use crate::tree::{Cursor, SeekMode};
 
-/// Entries looked at in one place: about a leaf. Indexes that have no more than all places together are walked.
+/// Entries looked at in one place: about a leaf. Indexes that have no more than all places together
+/// are walked.
 const RUN_ENTRIES: u64 = 256;
 /// Different values up to which they are counted one by one.
 const JUMPS: u64 = 64;
 
-/// Tells where the parts of a stored key end: number of the index, the caller's key, the clustered key behind it, and
-/// where to put the ends, counted from the start of the caller's key.
+/// Tells where the parts of a stored key end: number of the index, the caller's key, the clustered
+/// key behind it, and where to put the ends, counted from the start of the caller's key.
 pub type KeyEnds<'a> = dyn FnMut(usize, &[u8], &[u8], &mut Vec<usize>) + 'a;
 
 /// Analyzes an index, looking at `places` of it. Blocks for I/O.

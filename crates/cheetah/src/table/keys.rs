@@ -1,13 +1,17 @@
-//! Secondary indexes that are not kept for a while: disabling them, and building them again in one pass.
+//! Secondary indexes that are not kept for a while: disabling them, and building them again in one
+//! pass.
 //!
 //! Invariants
-//!   K1  The definition says which indexes are disabled. From the mini-transaction that logs it nothing is written to their trees, nobody reads them, and CHECK
-//!       passes them by. What they had stays until they are enabled.
+//!   K1  The definition says which indexes are disabled. From the mini-transaction that logs it
+//!       nothing is written to their trees, nobody reads them, and CHECK passes them by. What they
+//!       had stays until they are enabled.
 //!   K2  Clustered and unique indexes are never disabled: they refuse rows.
-//!   K3  An index is enabled with a new tree, built from the rows with the table locked as a whole. Until it is the table's the tree is on the list of
-//!       dropped ones (M10), and it is durable by a checkpoint before the definition that names it is logged.
-//!   K4  It gets a new number: undo records from before name entries of the old tree, and older snapshots are refused an index that is younger (M2), as the
-//!       new tree has entries of the newest rows only.
+//!   K3  An index is enabled with a new tree, built from the rows with the table locked as a whole.
+//!       Until it is the table's the tree is on the list of dropped ones (M10), and it is durable
+//!       by a checkpoint before the definition that names it is logged.
+//!   K4  It gets a new number: undo records from before name entries of the old tree, and older
+//!       snapshots are refused an index that is younger (M2), as the new tree has entries of the
+//!       newest rows only.
 //! docs/durability.md, "Disabled indexes", has the steps and what a crash after each finds.
 
 use crate::base::{planted, reach, Error, Result};
@@ -27,7 +31,8 @@ use std::sync::Arc;
 /// Rows between two questions whether the statement is to end.
 const ROWS_PER_QUESTION: u64 = 512;
 
-/// Disables the indexes in `which`, but for those of K2, of a table that the caller has locked exclusively; the table to use from now on. Durable on return.
+/// Disables the indexes in `which`, but for those of K2, of a table that the caller has locked
+/// exclusively; the table to use from now on. Durable on return.
 pub(crate) fn disable(core: &Core, table: &Arc<Table>, which: &[usize]) -> Result<Arc<Table>> {
     let _ddl = core.catalog.lock_ddl();
     let mut def = definition(core, table)?;
@@ -43,8 +48,9 @@ pub(crate) fn disable(core: &Core, table: &Arc<Table>, which: &[usize]) -> Resul
     }
 }
 
-/// Builds the disabled indexes of a table that the caller has locked exclusively, and enables them; the table to use from now on. Durable on return. After an
-/// error they are disabled as before. `watch` as for a load.
+/// Builds the disabled indexes of a table that the caller has locked exclusively, and enables them;
+/// the table to use from now on. Durable on return. After an error they are disabled as before.
+/// `watch` as for a load.
 pub(crate) fn enable(
     core: &Core,
     table: &Arc<Table>,
@@ -97,7 +103,8 @@ fn alter(core: &Core, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
     core.catalog.by_id(table.id()).ok_or_else(|| Error::NoSuchTable(table.name()))
 }
 
-/// As [`build`]. Rows that came just before are still to be written, by the checkpoint that follows: meanwhile another thread begins with them.
+/// As [`build`]. Rows that came just before are still to be written, by the checkpoint that
+/// follows: meanwhile another thread begins with them.
 fn build_and_write(
     core: &Core,
     table: &Table,
@@ -115,7 +122,8 @@ fn build_and_write(
     }
 }
 
-/// Builds the trees that `built` has for the indexes in `disabled` from the rows of `table`, as many at a time as there is memory for.
+/// Builds the trees that `built` has for the indexes in `disabled` from the rows of `table`, as
+/// many at a time as there is memory for.
 fn build(
     core: &Core,
     table: &Table,

@@ -1,4 +1,5 @@
-//! Tables: what they are, row operations over all their indexes, rollback and purge, loads and builds.
+//! Tables: what they are, row operations over all their indexes, rollback and purge, loads and
+//! builds.
 //!
 //! | folder | holds |
 //! |---|---|

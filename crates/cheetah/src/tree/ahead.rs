@@ -1,11 +1,12 @@
 //! Which leaves a cursor is about to visit, for the pool to read ahead.
 //!
-//! A cursor that has crossed a few leaves in one direction will cross more. Their numbers stand in the inner pages above
-//! the leaves. They are asked for some at a time, more each time, up to the pool's window.
+//! A cursor that has crossed a few leaves in one direction will cross more. Their numbers stand in
+//! the inner pages above the leaves. They are asked for some at a time, more each time, up to the
+//! pool's window.
 //!
 //! Invariants
-//!   I1  All of this is a hint. Leaves may be split or merged in between: the cursor finds its way by itself, and an error
-//!       met here is met again by whoever needs the page.
+//!   I1  All of this is a hint. Leaves may be split or merged in between: the cursor finds its way
+//!       by itself, and an error met here is met again by whoever needs the page.
 //!   I2  While the pool reads nothing ahead, no page is touched.
 
 use super::descend::Target;
@@ -18,7 +19,8 @@ use std::collections::VecDeque;
 const CROSSED_MIN: usize = 2;
 /// Leaves asked for first.
 const WINDOW_MIN: usize = 4;
-/// Leaves reached in a row that had not been asked for, before the list is given up: the tree is not what it was.
+/// Leaves reached in a row that had not been asked for, before the list is given up: the tree is
+/// not what it was.
 const STRANGERS_MAX: usize = 8;
 
 /// Where a cursor goes.
@@ -51,7 +53,8 @@ impl Ahead {
         self.direction = None;
     }
 
-    /// The cursor has crossed to leaf `pid`, behind whose `fence` the next leaf is, unless that is empty.
+    /// The cursor has crossed to leaf `pid`, behind whose `fence` the next leaf is, unless that is
+    /// empty.
     pub(super) fn reached(&mut self, tree: &Tree, direction: Direction, pid: PageId, fence: &[u8]) {
         if self.direction != Some(direction) {
             (self.direction, self.crossed) = (Some(direction), 0);
@@ -104,7 +107,8 @@ impl Ahead {
         }
     }
 
-    /// Learns the numbers of the leaves behind the fence that are under one inner page; `false` if there are none.
+    /// Learns the numbers of the leaves behind the fence that are under one inner page; `false` if
+    /// there are none.
     fn learn(&mut self, tree: &Tree, direction: Direction) -> bool {
         if self.fence.is_empty() {
             return false;
@@ -117,8 +121,8 @@ impl Ahead {
 }
 
 impl Tree {
-    /// Adds to `leaves` those under one inner page that lie behind `fence`, in the order in which a cursor comes to them;
-    /// returns the fence behind them, empty when there is none.
+    /// Adds to `leaves` those under one inner page that lie behind `fence`, in the order in which a
+    /// cursor comes to them; returns the fence behind them, empty when there is none.
     fn leaves_behind(
         &self,
         fence: &[u8],

@@ -1,13 +1,14 @@
 //! Building a tree from records that come in key order.
 //!
-//! Each level collects entries until they fill a page (`packing.rs`), cuts off a page's worth, writes it in a short mini-transaction
-//! and hands its lower fence to the level above. The root is written last: until then the tree is empty for
-//! everybody else.
+//! Each level collects entries until they fill a page (`packing.rs`), cuts off a page's worth,
+//! writes it in a short mini-transaction and hands its lower fence to the level above. The root is
+//! written last: until then the tree is empty for everybody else.
 //!
 //! Invariants
-//!   I1  A page is written once, with its final fences; its right neighbour is allocated in the same mini-transaction.
-//! Errors    After an error, or when dropped unfinished, the pages written so far belong to the tree but are not
-//!           part of it: the caller frees the tree as a whole.
+//!   I1  A page is written once, with its final fences; its right neighbour is allocated in the
+//!       same mini-transaction.
+//! Errors    After an error, or when dropped unfinished, the pages written so far belong to the
+//!           tree but are not part of it: the caller frees the tree as a whole.
 
 use super::handle::Fences;
 use super::modify::Changed;
@@ -54,8 +55,8 @@ impl Tree {
 }
 
 impl Builder {
-    /// Adds a record; its key must be above the last one. `Exists` if it is the same, and nothing is added. May do
-    /// I/O and opens mini-transactions: call it outside of any.
+    /// Adds a record; its key must be above the last one. `Exists` if it is the same, and nothing
+    /// is added. May do I/O and opens mini-transactions: call it outside of any.
     pub fn push(&mut self, key: &[u8], record: RecordRef<'_>) -> Result<Changed> {
         self.tree.check_limits(key, &record)?;
         if self.records > 0 && key <= self.last_key.as_slice() {

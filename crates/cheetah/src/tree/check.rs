@@ -1,7 +1,7 @@
 //! Walking a whole tree and reporting everything that is not as it must be.
 //!
-//! For tests and for CHECK TABLE. Nobody may change the tree meanwhile: each page is looked at once, and what a
-//! split moves in between would be reported.
+//! For tests and for CHECK TABLE. Nobody may change the tree meanwhile: each page is looked at
+//! once, and what a split moves in between would be reported.
 
 use super::Tree;
 use crate::base::{ErrorKind, PageId, Result};
@@ -50,8 +50,8 @@ struct Walk<'a> {
 }
 
 impl Tree {
-    /// Visits every page and calls `on_record` with every record in key order. Blocks for I/O. Damaged pages are
-    /// problems of the report; only errors of the whole engine are errors.
+    /// Visits every page and calls `on_record` with every record in key order. Blocks for I/O.
+    /// Damaged pages are problems of the report; only errors of the whole engine are errors.
     pub fn check(&self, on_record: &mut dyn FnMut(&[u8], RecordRef<'_>)) -> Result<TreeReport> {
         let mut walk = Walk {
             tree: self,

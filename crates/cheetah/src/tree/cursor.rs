@@ -1,13 +1,15 @@
 //! Walking over the records in key order, both ways.
 //!
 //! Invariants
-//!   I1  The cursor works on a private copy of one leaf (of one record, after a seek) and holds no latch between
-//!       calls. The leaf stays pinned; when its version has moved, the copy is taken again and the place found again by key. So changes made
-//!       by the owner of the cursor are seen, a removed record does not come back, and none comes twice.
-//!   I2  Forward, the next leaf must cover the upper fence of the copy; backward, it is found by searching below
-//!       the lower fence of the copy. Both are right whatever was split or merged in between.
-//! Source    OrioleDB copies the rows of a leaf in chunks; a whole leaf is simpler and costs less than a
-//!           microsecond for a hundred rows.
+//!   I1  The cursor works on a private copy of one leaf (of one record, after a seek) and holds no
+//!       latch between calls. The leaf stays pinned; when its version has moved, the copy is taken
+//!       again and the place found again by key. So changes made by the owner of the cursor are
+//!       seen, a removed record does not come back, and none comes twice.
+//!   I2  Forward, the next leaf must cover the upper fence of the copy; backward, it is found by
+//!       searching below the lower fence of the copy. Both are right whatever was split or merged
+//!       in between.
+//! Source    OrioleDB copies the rows of a leaf in chunks; a whole leaf is simpler and costs less
+//!           than a microsecond for a hundred rows.
 
 use super::ahead::{Ahead, Direction};
 use super::descend::{Landing, Target};
@@ -35,7 +37,8 @@ pub enum SeekMode {
 }
 
 impl SeekMode {
-    /// Whether what it looks for is the first one from some place on, and not the last one up to it.
+    /// Whether what it looks for is the first one from some place on, and not the last one up to
+    /// it.
     pub fn is_forward(self) -> bool {
         matches!(self, SeekMode::AtLeast | SeekMode::After | SeekMode::First)
     }
@@ -78,7 +81,8 @@ enum Place {
     End,
 }
 
-/// What the cursor has of a leaf: all of it, or only the record that a seek found. Most seeks want one record.
+/// What the cursor has of a leaf: all of it, or only the record that a seek found. Most seeks want
+/// one record.
 #[derive(Default, Debug)]
 struct LeafCopy {
     source: Option<PageRef>,
@@ -155,7 +159,8 @@ impl Tree {
 }
 
 impl Cursor {
-    /// Goes to a record; `false` if there is none such. Loads pages: may do I/O, as may `next` and `prev`.
+    /// Goes to a record; `false` if there is none such. Loads pages: may do I/O, as may `next` and
+    /// `prev`.
     pub fn seek(&mut self, mode: SeekMode, p: &[u8]) -> Result<bool> {
         self.ahead.stop();
         match mode {
@@ -174,8 +179,8 @@ impl Cursor {
         }
     }
 
-    /// Goes to the next record; `false` at the end. Behind the last record it stays; in front of the first it
-    /// goes there.
+    /// Goes to the next record; `false` at the end. Behind the last record it stays; in front of
+    /// the first it goes there.
     #[expect(clippy::should_implement_trait, reason = "it can fail, goes both ways and lends its record")]
     pub fn next(&mut self) -> Result<bool> {
         match self.place {
@@ -191,8 +196,9 @@ impl Cursor {
         }
     }
 
-    /// Offers `f` the records behind the current one as far as they are in the copy of its leaf: the prefix of their keys,
-    /// the rest of the key, the record. Goes to the last one that is taken, if any.
+    /// Offers `f` the records behind the current one as far as they are in the copy of its leaf:
+    /// the prefix of their keys, the rest of the key, the record. Goes to the last one that is
+    /// taken, if any.
     pub fn run_on(&mut self, mut f: impl FnMut(&[u8], &[u8], RecordRef<'_>) -> Step) {
         if !self.valid() || !self.leaf.whole {
             return;
@@ -406,7 +412,8 @@ fn covers(tree: &Tree, page: &PageView<'_>, target: Target<'_>) -> bool {
     tree.landing(page, Some(0), target) == Landing::Here
 }
 
-/// Runs `f` on the leaf of `target` under its latch: the one that is pinned, or the one that a search finds.
+/// Runs `f` on the leaf of `target` under its latch: the one that is pinned, or the one that a
+/// search finds.
 fn visit<R>(
     tree: &Tree,
     leaf: &mut LeafCopy,

@@ -2,9 +2,9 @@
 //!
 //! Invariants
 //!   I1  A search holds at most one latch, and none while it loads a page.
-//!   I2  What an inner page says about a child may be out of date once its latch is gone. The child itself
-//!       decides: a target above its fences is to the right of it (it was split), anything else that does not
-//!       fit (dead, reused, below the fence) means starting again at the root.
+//!   I2  What an inner page says about a child may be out of date once its latch is gone. The child
+//!       itself decides: a target above its fences is to the right of it (it was split), anything
+//!       else that does not fit (dead, reused, below the fence) means starting again at the root.
 //! Source    Lehman and Yao 1981; we also meet merged pages, which are dead, never forwarded.
 
 use super::stats::add;
@@ -14,7 +14,8 @@ use crate::format::page::{compare_keys, PageView};
 use crate::pool::PageRef;
 use std::cmp::Ordering;
 
-/// Restarts before the pages are called contradictory: each needs another split or merge at the wrong moment.
+/// Restarts before the pages are called contradictory: each needs another split or merge at the
+/// wrong moment.
 const RESTARTS_MAX: usize = 10_000;
 /// Moves to the right on one level before the chain is called a circle.
 const MOVES_MAX: usize = 100_000;
@@ -55,7 +56,8 @@ impl Target<'_> {
         }
     }
 
-    /// Where the target is in a page where it is `Here`: the child to go to, or the number of records before it.
+    /// Where the target is in a page where it is `Here`: the child to go to, or the number of
+    /// records before it.
     pub(super) fn slot_in(&self, page: &PageView<'_>) -> usize {
         match (page.is_leaf(), self) {
             (false, _) => self.child_of(page),
@@ -114,8 +116,8 @@ impl Tree {
         self.with_page(target, 0, trail, f)
     }
 
-    /// As [`with_leaf`](Self::with_leaf), on the page of `target` that is `height` levels above the leaves; on the root if
-    /// the tree is lower.
+    /// As [`with_leaf`](Self::with_leaf), on the page of `target` that is `height` levels above the
+    /// leaves; on the root if the tree is lower.
     pub(super) fn with_page<R>(
         &self,
         target: Target<'_>,
@@ -200,13 +202,14 @@ impl Tree {
         Error::corrupt(format!("tree {} page {page}", self.def.id), detail)
     }
 
-    /// Pins the way from the root to the leaf that covers `key`. Loads pages: may do I/O, so never inside an
-    /// mini-transaction. Costs one latch when the path still ends in that leaf.
+    /// Pins the way from the root to the leaf that covers `key`. Loads pages: may do I/O, so never
+    /// inside an mini-transaction. Costs one latch when the path still ends in that leaf.
     pub fn prepare(&self, key: &[u8], path: &mut Path) -> Result<()> {
         self.with_prepared(key, path, |_| ())
     }
 
-    /// Makes `path` the same as `near` if that leads to the leaf that covers `key`, and `path` does not. No I/O.
+    /// Makes `path` the same as `near` if that leads to the leaf that covers `key`, and `path` does
+    /// not. No I/O.
     pub fn go_near(&self, key: &[u8], path: &mut Path, near: &Path) {
         if !self.covers(path, key) && self.covers(near, key) {
             path.belong_to(self.def.id);

@@ -1,12 +1,13 @@
 //! How many records lie between two keys, reading nothing from disk but the root.
 //!
-//! Both bounds are followed down as far as pages are in memory. In the leaves, if they are reached, the records are
-//! counted exactly; in a leaf that is not in memory a bound lies where its key does between the keys of the leaf's ends.
-//! Where the ways part, the children in between are counted if they are few, and otherwise as many as a sample needs,
-//! evenly spread; those that are not in memory count as much as the others, and if none is there, as an average child.
+//! Both bounds are followed down as far as pages are in memory. In the leaves, if they are reached,
+//! the records are counted exactly; in a leaf that is not in memory a bound lies where its key does
+//! between the keys of the leaf's ends. Where the ways part, the children in between are counted if
+//! they are few, and otherwise as many as a sample needs, evenly spread; those that are not in
+//! memory count as much as the others, and if none is there, as an average child.
 //!
-//! Locks     One latch at a time; children are looked at after their parent's latch is gone, and a page that has
-//!           become something else meanwhile counts as not in memory.
+//! Locks     One latch at a time; children are looked at after their parent's latch is gone, and a
+//!           page that has become something else meanwhile counts as not in memory.
 
 use super::descend::{Landing, Target};
 use super::Tree;
@@ -16,8 +17,8 @@ use std::ops::Range;
 
 /// Records of a leaf or children of an inner page, as long as nothing is known of the tree.
 const COUNT_GUESS: u64 = 64;
-/// Leaves looked at in each part of a range. Leaves whose counts deviate by half from their mean leave the sum of a
-/// sample of so many uncertain by 3 %.
+/// Leaves looked at in each part of a range. Leaves whose counts deviate by half from their mean
+/// leave the sum of a sample of so many uncertain by 3 %.
 const LOOKS_MAX: usize = 256;
 
 /// One page on the way to a bound.
@@ -27,7 +28,8 @@ struct Step {
     level: u8,
     slot: usize,
     count: usize,
-    /// Where the child of `slot` is not in memory: how far in it the bound lies, from 0 to 1, by its ends alone.
+    /// Where the child of `slot` is not in memory: how far in it the bound lies, from 0 to 1, by
+    /// its ends alone.
     within: f64,
 }
 
@@ -38,8 +40,8 @@ impl Step {
 }
 
 impl Tree {
-    /// About how many records have a key with `low <= key < high`; `high` `None` means up to the end. `records` are
-    /// all that the tree has, or about so many. Reads no page but the root.
+    /// About how many records have a key with `low <= key < high`; `high` `None` means up to the
+    /// end. `records` are all that the tree has, or about so many. Reads no page but the root.
     pub fn count_between(&self, low: &[u8], high: Option<&[u8]>, records: u64) -> Result<u64> {
         if high.is_some_and(|high| high <= low) {
             return Ok(0);
@@ -65,13 +67,14 @@ impl Tree {
         })
     }
 
-    /// Its pages, with those of large values that are no larger than its own: all that the pool can tell.
+    /// Its pages, with those of large values that are no larger than its own: all that the pool can
+    /// tell.
     fn pages(&self) -> u64 {
         self.pool.tree_bytes(self.def.id).by_class.up_to(self.def.class)
     }
 
-    /// What pages hold that are not in memory, if all leaves have `records`: so much that a child of the root has its part
-    /// of them.
+    /// What pages hold that are not in memory, if all leaves have `records`: so much that a child
+    /// of the root has its part of them.
     fn estimate(&self, records: u64) -> Result<Estimate<'_>> {
         let leaves = self.leaf_pages_estimate()?.max(1);
         let root = self.root_page()?;
@@ -86,7 +89,8 @@ impl Tree {
         Ok(Estimate { tree: self, leaf_records, children })
     }
 
-    /// Starts the average of children, where no inner page below the root has been seen, from the number of pages.
+    /// Starts the average of children, where no inner page below the root has been seen, from the
+    /// number of pages.
     fn expect_children(&self, root: &PageView<'_>) {
         if root.level() < 2 || self.stats.inner_children.is_known() {
             return;
@@ -140,8 +144,9 @@ impl Tree {
         }
     }
 
-    /// The count of a page in memory and those of its children, spread evenly over `slots`, that are at most `most`; for
-    /// a leaf none. `None` if it is not in memory, or not the page of that level any more.
+    /// The count of a page in memory and those of its children, spread evenly over `slots`, that
+    /// are at most `most`; for a leaf none. `None` if it is not in memory, or not the page of that
+    /// level any more.
     fn resident_children(
         &self,
         pid: PageId,
@@ -176,7 +181,8 @@ impl Estimate<'_> {
     /// Records between the ends of two ways from the root.
     fn between(&self, from: &[Step], to: &[Step]) -> f64 {
         let Some(parted) = from.iter().zip(to).position(|(a, b)| !a.is_at(b)) else {
-            // The same way to the end: an empty range of a leaf, or a part of a page that is not in memory.
+            // The same way to the end: an empty range of a leaf, or a part of a page that is not in
+            // memory.
             return match (from.last(), to.last()) {
                 (Some(a), Some(b)) if a.level > 0 && b.level > 0 => {
                     (b.within - a.within).max(0.0) * self.records_under(a.level - 1)
@@ -232,8 +238,8 @@ impl Estimate<'_> {
         found.unwrap_or_else(|| wanted as f64 * self.records_under(step.level - 1))
     }
 
-    /// Records under the children in `slots` (all of them if `None`) of a page in memory, from up to `looks` looks at
-    /// leaves. `None` if the page is not there.
+    /// Records under the children in `slots` (all of them if `None`) of a page in memory, from up
+    /// to `looks` looks at leaves. `None` if the page is not there.
     fn under(&self, pid: PageId, level: u8, slots: Option<Range<usize>>, looks: usize) -> Option<f64> {
         let (count, children) = self.tree.resident_children(pid, level, slots, looks)?;
         if level == 0 {
@@ -255,7 +261,8 @@ impl Estimate<'_> {
     }
 }
 
-/// Where `target` lies in the child that `step` on this page leads to: 0 at its start, 1 at its end.
+/// Where `target` lies in the child that `step` on this page leads to: 0 at its start, 1 at its
+/// end.
 fn within_child(page: &PageView<'_>, step: &Step, target: Target<'_>) -> f64 {
     let slot = step.slot;
     if page.is_dead() || page.level() != step.level || slot >= page.count() {
@@ -277,7 +284,8 @@ fn within_child(page: &PageView<'_>, step: &Step, target: Target<'_>) -> f64 {
     }
 }
 
-/// Where `key` lies between two keys, by the number that the bytes behind their common beginning are.
+/// Where `key` lies between two keys, by the number that the bytes behind their common beginning
+/// are.
 fn position(low: &[u8], key: &[u8], high: &[u8]) -> f64 {
     let common = low.iter().zip(high).take_while(|(a, b)| a == b).count();
     let number = |bytes: &[u8]| {

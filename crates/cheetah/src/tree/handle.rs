@@ -49,8 +49,8 @@ impl Fences<'_> {
 }
 
 impl Tree {
-    /// Makes an empty tree whose keys have at most `key_bytes_max` bytes; its definition names the root. `Limit` if
-    /// pages of that class cannot hold such keys.
+    /// Makes an empty tree whose keys have at most `key_bytes_max` bytes; its definition names the
+    /// root. `Limit` if pages of that class cannot hold such keys.
     pub fn create(
         pool: &Arc<Pool>,
         mtr: &MiniTransaction<'_>,
@@ -79,7 +79,8 @@ impl Tree {
         })
     }
 
-    /// Whether leaves that are left full, by keys that ascend, are to be written in the background, because a checkpoint is to come soon.
+    /// Whether leaves that are left full, by keys that ascend, are to be written in the background,
+    /// because a checkpoint is to come soon.
     pub(crate) fn write_full_leaves_early(&self, early: bool) {
         self.full_leaves_early.store(early, Relaxed);
     }
@@ -91,7 +92,8 @@ impl Tree {
         }
     }
 
-    /// The smallest class whose pages can hold keys of `key_bytes_max` bytes; `None` if no tree can.
+    /// The smallest class whose pages can hold keys of `key_bytes_max` bytes; `None` if no tree
+    /// can.
     pub fn class_for(page_bytes: u32, key_bytes_max: usize) -> Option<PageClass> {
         if key_bytes_max <= PageClass::Base.bytes(page_bytes) / 8 {
             return Some(PageClass::Base);
@@ -114,13 +116,14 @@ impl Tree {
         self.stats.counts()
     }
 
-    /// Runs `f` on the record of `key`, under the leaf's shared latch: `f` must be short and use no tree. Loads
-    /// pages: may do I/O.
+    /// Runs `f` on the record of `key`, under the leaf's shared latch: `f` must be short and use no
+    /// tree. Loads pages: may do I/O.
     pub fn get<R>(&self, key: &[u8], f: impl FnOnce(RecordRef<'_>) -> R) -> Result<Option<R>> {
         self.with_leaf(Target::Key(key), &mut (), |_, leaf| read(leaf, key, f))
     }
 
-    /// As [`get`](Self::get), but `f` runs also when there is no record: none comes to be while it does.
+    /// As [`get`](Self::get), but `f` runs also when there is no record: none comes to be while it
+    /// does.
     pub fn look<R>(&self, key: &[u8], f: impl FnOnce(Option<RecordRef<'_>>) -> R) -> Result<R> {
         self.with_leaf(Target::Key(key), &mut (), |_, leaf| {
             f(leaf.search(key).ok().map(|slot| leaf.record(slot)))

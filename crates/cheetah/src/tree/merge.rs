@@ -1,12 +1,15 @@
 //! Merging pages that have become small, one pair at a time, and taking a level off the tree.
 //!
 //! Invariants
-//!   I1  A step merges a page into its left neighbour under the same parent, or the only child of the root into
-//!       the root, all under exclusive latches: no search finds a key twice or misses one.
-//!   I2  The page merged away is marked dead, so that whoever was on the way to it starts again, and then freed.
-//!   I3  An empty leaf is merged with any neighbour whose page holds the wider fences; a tree that has lost all
-//!       its records is one page again.
-//! Locks     As for splits: gate, structure mutex, latches. Neighbours are loaded before the gate is entered.
+//!   I1  A step merges a page into its left neighbour under the same parent, or the only child of
+//!       the root into the root, all under exclusive latches: no search finds a key twice or misses
+//!       one.
+//!   I2  The page merged away is marked dead, so that whoever was on the way to it starts again,
+//!       and then freed.
+//!   I3  An empty leaf is merged with any neighbour whose page holds the wider fences; a tree that
+//!       has lost all its records is one page again.
+//! Locks     As for splits: gate, structure mutex, latches. Neighbours are loaded before the gate
+//!           is entered.
 
 use super::stats::add;
 use super::{Path, Tree};
@@ -17,8 +20,8 @@ use crate::pool::{MiniTransaction, PageRef};
 /// Merges that one call does at most; more are left for the next remove.
 const STEPS_MAX: usize = 64;
 
-/// Whether a leaf that has just lost a record should look for a neighbour. A small leaf with full neighbours
-/// would ask after every remove, so it asks only when its count is a power of two.
+/// Whether a leaf that has just lost a record should look for a neighbour. A small leaf with full
+/// neighbours would ask after every remove, so it asks only when its count is a power of two.
 pub(super) fn worth_merging(page: &PageView<'_>) -> bool {
     is_small(page) && (page.count() == 0 || page.count().is_power_of_two())
 }
@@ -29,7 +32,8 @@ fn is_small(page: &PageView<'_>) -> bool {
     page.count() <= few || page.used_bytes() * 5 < page.bytes().len() * 2
 }
 
-/// Bytes that the merged page may have: room is left for inserts, unless a page can be had back for nothing.
+/// Bytes that the merged page may have: room is left for inserts, unless a page can be had back for
+/// nothing.
 fn merged_bytes_max(left: &PageView<'_>, right: &PageView<'_>) -> usize {
     let page_bytes = left.bytes().len();
     match left.count().min(right.count()) {
@@ -40,8 +44,9 @@ fn merged_bytes_max(left: &PageView<'_>, right: &PageView<'_>) -> usize {
 }
 
 impl Tree {
-    /// Merges the leaf of `key`, and pages above it, with neighbours as long as they are small. Call it when a
-    /// remove says so, after its mini-transaction has been left: this opens mini-transactions of its own. Loads pages: may do I/O.
+    /// Merges the leaf of `key`, and pages above it, with neighbours as long as they are small.
+    /// Call it when a remove says so, after its mini-transaction has been left: this opens
+    /// mini-transactions of its own. Loads pages: may do I/O.
     pub fn merge_if_small(&self, path: &mut Path, key: &[u8]) -> Result<()> {
         for _ in 0..STEPS_MAX {
             self.prepare(key, path)?;
@@ -147,7 +152,8 @@ impl Tree {
     }
 }
 
-/// The child that covers `key` with its right neighbour, and with its left one, as far as this page has them.
+/// The child that covers `key` with its right neighbour, and with its left one, as far as this page
+/// has them.
 fn sibling_pairs(parent: &PageView<'_>, key: &[u8]) -> Vec<(PageId, PageId)> {
     let slot = parent.find_child(key);
     let lefts = [Some(slot), slot.checked_sub(1)].into_iter().flatten();

@@ -1,9 +1,10 @@
 //! B-link trees: ordered records in slotted pages of the pool.
 //!
-//! Every operation has two halves. [`Tree::prepare`] goes down and pins the way to the leaf; it may read from
-//! disk. Inside a mini-transaction, [`Tree::insert`], [`Tree::replace`] and [`Tree::remove`] change the leaf, splitting pages
-//! when there is no room; small leaves are merged afterwards, on request. Reading needs no mini-transaction.
-//! docs/tree.md explains the structure, the order of latches, and what differs from the literature.
+//! Every operation has two halves. [`Tree::prepare`] goes down and pins the way to the leaf; it may
+//! read from disk. Inside a mini-transaction, [`Tree::insert`], [`Tree::replace`] and
+//! [`Tree::remove`] change the leaf, splitting pages when there is no room; small leaves are merged
+//! afterwards, on request. Reading needs no mini-transaction. docs/tree.md explains the structure,
+//! the order of latches, and what differs from the literature.
 
 mod ahead;
 mod bulk;

@@ -1,10 +1,11 @@
 //! Changing one record inside a mini-transaction: insert, replace, remove.
 //!
 //! Invariants
-//!   I1  The leaf is checked again under its exclusive latch: between `prepare` and now it may have been split,
-//!       merged or freed. Then the path is corrected, at worst by a new descent inside the mini-transaction.
-//!   I2  A change that finds no room splits first (see [`super::split`]); it fails only with an I/O error, and
-//!       then nothing has been changed.
+//!   I1  The leaf is checked again under its exclusive latch: between `prepare` and now it may have
+//!       been split, merged or freed. Then the path is corrected, at worst by a new descent inside
+//!       the mini-transaction.
+//!   I2  A change that finds no room splits first (see [`super::split`]); it fails only with an I/O
+//!       error, and then nothing has been changed.
 //! Locks     One leaf latch at a time, unless the tree's structure mutex is held.
 
 use super::descend::{Landing, Target};
@@ -84,9 +85,10 @@ impl Write<'_> {
 }
 
 impl Tree {
-    /// Inserts a record unless the key is there. `path` should be prepared for `key`; then there is no I/O but
-    /// the rare read that a race makes necessary. Errors: `Limit` for a key or record that is too long, errors
-    /// of reading and of disk space; after an error nothing has been changed.
+    /// Inserts a record unless the key is there. `path` should be prepared for `key`; then there is
+    /// no I/O but the rare read that a race makes necessary. Errors: `Limit` for a key or record
+    /// that is too long, errors of reading and of disk space; after an error nothing has been
+    /// changed.
     pub fn insert(
         &self,
         mtr: &MiniTransaction<'_>,

@@ -1,8 +1,8 @@
 //! Filling a page with records that come in key order.
 //!
 //! Invariants
-//!   I1  Entries are cut where both neighbours are known, so the upper fence of a page, and with it its prefix and its exact
-//!       size, are known before it is written.
+//!   I1  Entries are cut where both neighbours are known, so the upper fence of a page, and with it
+//!       its prefix and its exact size, are known before it is written.
 
 use super::handle::Fences;
 use crate::base::{TreeId, TxnId, UndoPtr};
@@ -11,7 +11,8 @@ use crate::format::page::{
 };
 use std::ops::Range;
 
-/// How full pages of `page_bytes` get that are built in key order: 15/16, as InnoDB's. The rest is for later inserts.
+/// How full pages of `page_bytes` get that are built in key order: 15/16, as InnoDB's. The rest is
+/// for later inserts.
 pub(crate) fn fill_target(page_bytes: usize) -> usize {
     page_bytes / 16 * 15
 }
@@ -85,13 +86,15 @@ impl Packing {
         HEADER_BYTES + self.low.len() + high.map_or(0, <[u8]>::len) + cells - count * prefix_len
     }
 
-    /// Bytes of a page with all entries, going by the last key for the upper fence that is not known yet.
+    /// Bytes of a page with all entries, going by the last key for the upper fence that is not
+    /// known yet.
     fn expected_bytes(&self) -> usize {
         let last = self.entries.len().checked_sub(1).map(|last| self.key(last));
         self.page_bytes(self.entries.len(), last)
     }
 
-    /// Whether all entries fit into a page of `page_bytes` that nothing follows: it has no upper fence, and so no prefix.
+    /// Whether all entries fit into a page of `page_bytes` that nothing follows: it has no upper
+    /// fence, and so no prefix.
     pub(crate) fn fits_as_last(&self, page_bytes: usize) -> bool {
         self.page_bytes(self.count(), None) <= page_bytes
     }
@@ -101,7 +104,8 @@ impl Packing {
         self.count() > 1 && self.expected_bytes() > bytes_max
     }
 
-    /// The entries that make a page of at most `bytes_max`, as many as possible, with their upper fence.
+    /// The entries that make a page of at most `bytes_max`, as many as possible, with their upper
+    /// fence.
     pub(crate) fn cut(&self, is_leaf: bool, bytes_max: usize) -> (usize, Vec<u8>) {
         let high_of = |count: usize| match is_leaf {
             true => separator_between(self.key(count - 1), self.key(count)),
@@ -112,7 +116,8 @@ impl Packing {
         (count, high_of(count).to_vec())
     }
 
-    /// What remains when the first `count` entries have become a page; `low` was that page's upper fence.
+    /// What remains when the first `count` entries have become a page; `low` was that page's upper
+    /// fence.
     pub(crate) fn rest(&self, count: usize, low: Vec<u8>) -> Self {
         let mut rest = Self::above(low);
         for index in count..self.entries.len() {

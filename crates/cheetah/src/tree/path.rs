@@ -1,8 +1,9 @@
 //! The pinned pages from the root to one leaf.
 //!
-//! A path is the caller's: it is filled by [`Tree::prepare`](super::Tree::prepare) before the gate is entered
-//! and used inside. It keeps its pages pinned until it is prepared for another key or released, so that the
-//! next operation on the same leaf needs no descent. What it pins may be out of date: every use checks again.
+//! A path is the caller's: it is filled by [`Tree::prepare`](super::Tree::prepare) before the gate
+//! is entered and used inside. It keeps its pages pinned until it is prepared for another key or
+//! released, so that the next operation on the same leaf needs no descent. What it pins may be out
+//! of date: every use checks again.
 
 use crate::base::TreeId;
 use crate::pool::PageRef;

@@ -1,15 +1,17 @@
 //! Splitting a page that has no room, one page at a time.
 //!
 //! Invariants
-//!   I1  One step splits one page whose parent has room for the separator, or the root, and posts the separator
-//!       under the same latches. So no page is ever missing in its parent but for the time of those latches, a
-//!       epoch contains whole steps only, and a search has to move right only when it overtook a split.
+//!   I1  One step splits one page whose parent has room for the separator, or the root, and posts
+//!       the separator under the same latches. So no page is ever missing in its parent but for the
+//!       time of those latches, a epoch contains whole steps only, and a search has to move right
+//!       only when it overtook a split.
 //!   I2  All loading is done before the first change of a step; the rest of the step cannot fail.
 //!   I3  The root's page number never changes: its content moves to two new pages below it (H9).
-//! Locks     The structure mutex is taken inside the mini-transaction and never held while entering one. With it held, page
-//!           latches are taken upwards, child before parent; nobody else holds one latch and waits for another.
-//! Source    Graefe, "Modern B-tree techniques" 2011. We do not split several levels at once: a parent without
-//!           room is split in a step of its own first.
+//! Locks     The structure mutex is taken inside the mini-transaction and never held while entering
+//!           one. With it held, page latches are taken upwards, child before parent; nobody else
+//!           holds one latch and waits for another.
+//! Source    Graefe, "Modern B-tree techniques" 2011. We do not split several levels at once: a
+//!           parent without room is split in a step of its own first.
 
 use super::descend::{Landing, Target};
 use super::handle::Fences;
@@ -74,8 +76,8 @@ impl Tree {
         false
     }
 
-    /// Writes if there is room now; otherwise splits one page of the exact `path`, and writes if that was the
-    /// leaf. `None` when another step is needed.
+    /// Writes if there is room now; otherwise splits one page of the exact `path`, and writes if
+    /// that was the leaf. `None` when another step is needed.
     fn split_step(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -114,7 +116,8 @@ impl Tree {
         };
         drop(guard);
         let half = if plan.pending_side == Side::Left { left } else { right };
-        // Another writer may fill the half before it is latched again: then `None`, and there is one more step.
+        // Another writer may fill the half before it is latched again: then `None`, and there is
+        // one more step.
         let changed = write.attempt(&mut half.write(mtr), key).ok();
         if !parents.is_empty() {
             path.pages.pop();
@@ -123,7 +126,8 @@ impl Tree {
         Ok(changed)
     }
 
-    /// Splits the lowest inner page of the exact path whose parent has room for its separator, or the root.
+    /// Splits the lowest inner page of the exact path whose parent has room for its separator, or
+    /// the root.
     fn split_inner(&self, mtr: &MiniTransaction<'_>, pages: &[PageRef], key: &[u8]) {
         for depth in (0..pages.len() - 1).rev() {
             let mut guard = pages[depth].write(mtr);
@@ -196,9 +200,10 @@ fn has_room_for_child(parent: &PageView<'_>, separator: &[u8]) -> bool {
     parent.fits(separator.len(), &RecordRef::frozen(&ANY_CHILD))
 }
 
-/// Halves an inner page by bytes; at the ends of the tree, where keys are likely to come in order, one side stays
-/// full. The nearest place that leaves both sides room is taken: the separator is stored twice more than before,
-/// as upper fence of the left page and as lower fence of the right one.
+/// Halves an inner page by bytes; at the ends of the tree, where keys are likely to come in order,
+/// one side stays full. The nearest place that leaves both sides room is taken: the separator is
+/// stored twice more than before, as upper fence of the left page and as lower fence of the right
+/// one.
 fn plan_inner_split(page: &PageView<'_>, key: &[u8]) -> SplitPlan {
     let count = page.count();
     let child = page.find_child(key);

@@ -1,15 +1,16 @@
 //! Places spread evenly over a tree, for samples.
 //!
-//! Only inner pages are read. A page that is split or merged meanwhile ends the way down early: its place is known
-//! well enough by then.
+//! Only inner pages are read. A page that is split or merged meanwhile ends the way down early: its
+//! place is known well enough by then.
 
 use super::Tree;
 use crate::base::Result;
 use crate::format::page::PageView;
 
 impl Tree {
-    /// `count` keys that cut the tree into pieces with about as many leaves each, in order; the first piece is between
-    /// the start and the first key. Each is the start of a leaf; in a small tree some are the same. May do I/O.
+    /// `count` keys that cut the tree into pieces with about as many leaves each, in order; the
+    /// first piece is between the start and the first key. Each is the start of a leaf; in a small
+    /// tree some are the same. May do I/O.
     pub fn spread_keys(&self, count: usize) -> Result<Vec<Vec<u8>>> {
         (1..=count).map(|n| self.key_at(n as f64 / (count + 1) as f64)).collect()
     }

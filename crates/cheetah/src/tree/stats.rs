@@ -9,7 +9,8 @@ pub(super) struct TreeStats {
     pub(super) merges: AtomicU64,
     pub(super) moves_right: AtomicU64,
     pub(super) restarts: AtomicU64,
-    /// Searches from the root. For tests alone: a counter that every search changes would slow them all.
+    /// Searches from the root. For tests alone: a counter that every search changes would slow them
+    /// all.
     #[cfg(test)]
     pub(super) descents: AtomicU64,
     /// Records of a leaf, as estimates have seen them.

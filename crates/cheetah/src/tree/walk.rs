@@ -1,9 +1,10 @@
 //! Walking record by record under the latch of the leaf: for readers that lock what they see.
 //!
 //! Invariants
-//!   I1  What a step tells is true while the latch is held: between where the step began and what it found there is no
-//!       record.
-//!   I2  A step looks into one leaf only. If it finds no record there, it tells the fence from which the next step goes on.
+//!   I1  What a step tells is true while the latch is held: between where the step began and what
+//!       it found there is no record.
+//!   I2  A step looks into one leaf only. If it finds no record there, it tells the fence from
+//!       which the next step goes on.
 
 use super::ahead::{Ahead, Direction};
 use super::descend::{Landing, Target};
@@ -63,8 +64,8 @@ impl Walk {
         self.page.as_ref().is_some_and(|page| page.version() == self.version)
     }
 
-    /// Lets `f` see, under the latch, what comes first from `key` on, or behind it if `after`. `f` must be short and use no
-    /// tree. Loads pages: may do I/O.
+    /// Lets `f` see, under the latch, what comes first from `key` on, or behind it if `after`. `f`
+    /// must be short and use no tree. Loads pages: may do I/O.
     pub fn forward<R>(&mut self, key: &[u8], after: bool, f: impl FnOnce(Sight<'_>) -> R) -> Result<R> {
         self.visit(Target::Key(key), Direction::Forward, |view, buffer| {
             let slot = match view.search(key) {
@@ -79,13 +80,14 @@ impl Walk {
         })
     }
 
-    /// Tells that the next step goes on from the fence that the last one has met: pages behind it may be read ahead.
+    /// Tells that the next step goes on from the fence that the last one has met: pages behind it
+    /// may be read ahead.
     pub fn cross(&mut self) {
         self.crosses = true;
     }
 
-    /// Lets `f` see, under the latch, what comes last below `key`, or last of all without one. Otherwise as
-    /// [`forward`](Self::forward).
+    /// Lets `f` see, under the latch, what comes last below `key`, or last of all without one.
+    /// Otherwise as [`forward`](Self::forward).
     pub fn backward<R>(&mut self, key: Option<&[u8]>, f: impl FnOnce(Sight<'_>) -> R) -> Result<R> {
         let target = match key {
             Some([]) => return Ok(f(Sight::End)),

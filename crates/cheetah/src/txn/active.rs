@@ -1,11 +1,12 @@
-//! The transactions that have written something and have not ended: where each one's undo records are, and what it has
-//! changed so far. Numbers, outcomes and their order are [`super::Versions`]'.
+//! The transactions that have written something and have not ended: where each one's undo records
+//! are, and what it has changed so far. Numbers, outcomes and their order are [`super::Versions`]'.
 //!
 //! Invariants
-//!   I1  A transaction is listed from before its first undo record until the mini-transaction that appends its finish record. What it
-//!       leaves behind then is purge's, which follows the undo log.
-//!   I2  A slot is locked inside mini-transactions only, or by those who hold nothing else: while no mini-transaction runs, all
-//!       slots can be read (the epoch switch does).
+//!   I1  A transaction is listed from before its first undo record until the mini-transaction that
+//!       appends its finish record. What it leaves behind then is purge's, which follows the undo
+//!       log.
+//!   I2  A slot is locked inside mini-transactions only, or by those who hold nothing else: while
+//!       no mini-transaction runs, all slots can be read (the epoch switch does).
 //! Locks     the list, then one slot; then the undo log's.
 
 use super::Owner;
@@ -21,8 +22,9 @@ use std::sync::Arc;
 pub struct Slot {
     txn: TxnId,
     state: Mutex<TxnState>,
-    /// Whether an undo record may name something that purge has to remove once the transaction has committed. Not part of
-    /// the epoch state: a transaction that comes from there is looked through.
+    /// Whether an undo record may name something that purge has to remove once the transaction has
+    /// committed. Not part of the epoch state: a transaction that comes from there is looked
+    /// through.
     leaves_garbage: AtomicBool,
     /// By how much it has changed the number of rows of tables. Not part of the epoch state either.
     rows: Mutex<BTreeMap<TableId, i64>>,
@@ -141,7 +143,8 @@ impl Active {
         self.len() == 0
     }
 
-    /// The transactions that have appended undo records or promised something; for the epoch switch, when no mini-transaction runs.
+    /// The transactions that have appended undo records or promised something; for the epoch
+    /// switch, when no mini-transaction runs.
     pub fn snapshot(&self) -> Vec<TxnState> {
         let states = self.slots().iter().map(|slot| *slot.state()).collect::<Vec<_>>();
         states.into_iter().filter(|state| state.first != UndoPtr(0) || state.xid.is_some()).collect()

@@ -1,13 +1,16 @@
-//! Who has a transaction: an entry for each handle, so that views can tell of them while they are used.
+//! Who has a transaction: an entry for each handle, so that views can tell of them while they are
+//! used.
 //!
 //! Invariants
-//!   I1  An entry is written without a lock by whoever uses its handle. A view reads values of about one moment: each is
-//!       right by itself, and those of one transaction may be mixed with those of the next one of the same handle.
-//!   I2  What a transaction owns outlives its handle when the background or a coordinator takes it over; the entry goes with it.
-//!   I3  A session is told to others under the lock of its shard, where it is forgotten too: whoever has forgotten it, or dropped
-//!       the handle, knows that nobody uses it any more.
-//! Locks     one shard of the list, for a moment, when a handle comes or goes and by views; two of them in their order, when
-//!           two sessions are told.
+//!   I1  An entry is written without a lock by whoever uses its handle. A view reads values of
+//!       about one moment: each is right by itself, and those of one transaction may be mixed with
+//!       those of the next one of the same handle.
+//!   I2  What a transaction owns outlives its handle when the background or a coordinator takes it
+//!       over; the entry goes with it.
+//!   I3  A session is told to others under the lock of its shard, where it is forgotten too:
+//!       whoever has forgotten it, or dropped the handle, knows that nobody uses it any more.
+//! Locks     one shard of the list, for a moment, when a handle comes or goes and by views; two of
+//!           them in their order, when two sessions are told.
 
 use super::locks::Owner;
 use super::read_view::ReadView;
@@ -51,7 +54,8 @@ pub struct Entry {
     since_ns: AtomicU64,
     /// Since when it waits for a lock; 0 when it does not.
     waits_since_ns: AtomicU64,
-    /// The caller's session, for those who wait; 0 when it has named none. Changed and used under its shard's lock (I3).
+    /// The caller's session, for those who wait; 0 when it has named none. Changed and used under
+    /// its shard's lock (I3).
     session: AtomicU64,
 }
 
@@ -163,7 +167,8 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Names the session of the caller; [`SessionId::NONE`] forgets it, and waits until nobody uses it (I3).
+    /// Names the session of the caller; [`SessionId::NONE`] forgets it, and waits until nobody uses
+    /// it (I3).
     pub fn set_session(&self, session: SessionId) {
         let _shard = shard(&self.list, self.entry.owner).lock();
         self.entry.session.store(session.0, Relaxed);
@@ -219,7 +224,8 @@ impl Roster {
         shard(&self.0, owner).lock().get(&owner.0).cloned()
     }
 
-    /// Calls `f` with the session of an owner, if it has named one; it stays meanwhile (I3). `f` must not wait, nor use the engine.
+    /// Calls `f` with the session of an owner, if it has named one; it stays meanwhile (I3). `f`
+    /// must not wait, nor use the engine.
     pub fn with_session(&self, owner: Owner, f: impl FnOnce(SessionId)) {
         let shard = shard(&self.0, owner).lock();
         if let Some(session) = session(&shard, owner) {
@@ -227,8 +233,8 @@ impl Roster {
         }
     }
 
-    /// What `f` makes of the sessions of two owners, if both have named one; they stay meanwhile (I3). `f` must not wait, nor use the
-    /// engine.
+    /// What `f` makes of the sessions of two owners, if both have named one; they stay meanwhile
+    /// (I3). `f` must not wait, nor use the engine.
     pub fn with_two_sessions<T>(
         &self,
         (first, second): (Owner, Owner),

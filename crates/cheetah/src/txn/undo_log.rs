@@ -1,23 +1,28 @@
-//! The undo log: one stream of bytes in pool pages, appended at its end, cut off at its tail. It is the history list too: at
-//! its end a transaction appends a finish record, and purge follows these.
+//! The undo log: one stream of bytes in pool pages, appended at its end, cut off at its tail. It is
+//! the history list too: at its end a transaction appends a finish record, and purge follows these.
 //!
 //! Invariants
-//!   I1  Append-only: bytes once written are never overwritten, also not when a rollback has taken their records
-//!       back (C6). A rollback moves its transaction's head back and leaves the bytes.
-//!   I2  A pointer is the offset of a byte since the creation of the database, so pointers are never reused.
-//!   I3  A page counts the transactions whose oldest record begins in it and whose finish record purge has not passed: its
-//!       *live* ones. A page goes only from the front, when it counts none and lies wholly before the place of purge. So a
-//!       record stays until its transaction has been passed, whether it was rolled back or not: somebody may still follow a
-//!       pointer to it.
-//!   I4  Directory, counts and the place of purge are part of the epoch state: the epoch switch sees them and the pages of one
-//!       moment, as they change inside mini-transactions only.
-//!   I5  Every read checks the transaction, and the number if it is known. Nobody reads behind the end that it has seen
-//!       under the mutex, so nobody sees part of a record.
-//!   I6  With the last record of a transaction its finish record is passed, in one mini-transaction: a purge that has begun and has
-//!       nothing left to do would look as if it had not begun.
-//! Records are contiguous in the stream and may cross page borders. Page number i of the stream holds the offsets
-//! from i * C, where C is what a page holds.
-//! Locks     one mutex over directory and places, taken inside mini-transactions or for a lookup; page latches come after.
+//!   I1  Append-only: bytes once written are never overwritten, also not when a rollback has taken
+//!       their records back (C6). A rollback moves its transaction's head back and leaves the
+//!       bytes.
+//!   I2  A pointer is the offset of a byte since the creation of the database, so pointers are
+//!       never reused.
+//!   I3  A page counts the transactions whose oldest record begins in it and whose finish record
+//!       purge has not passed: its *live* ones. A page goes only from the front, when it counts
+//!       none and lies wholly before the place of purge. So a record stays until its transaction
+//!       has been passed, whether it was rolled back or not: somebody may still follow a pointer to
+//!       it.
+//!   I4  Directory, counts and the place of purge are part of the epoch state: the epoch switch
+//!       sees them and the pages of one moment, as they change inside mini-transactions only.
+//!   I5  Every read checks the transaction, and the number if it is known. Nobody reads behind the
+//!       end that it has seen under the mutex, so nobody sees part of a record.
+//!   I6  With the last record of a transaction its finish record is passed, in one
+//!       mini-transaction: a purge that has begun and has nothing left to do would look as if it
+//!       had not begun.
+//! Records are contiguous in the stream and may cross page borders. Page number i of the stream
+//! holds the offsets from i * C, where C is what a page holds.
+//! Locks     one mutex over directory and places, taken inside mini-transactions or for a lookup;
+//!           page latches come after.
 
 use crate::base::{planted, reach, Error, PageId, Result, TreeId, TxnId, UndoPtr};
 use crate::format::page::{build_content, content_capacity, PageKind, PageMut, PageView};
@@ -36,7 +41,8 @@ const FIRST_BYTES: [u8; 8] = *b"CHEETAHU";
 /// Pages freed in one mini-transaction when the tail moves: bounds how long an epoch switch waits.
 const FREED_PER_ACTION: usize = 32;
 
-/// Records that one search for a finish record passes over: bounds how long a commit takes that purges a little.
+/// Records that one search for a finish record passes over: bounds how long a commit takes that
+/// purges a little.
 const RECORDS_PER_SEARCH: usize = 2048;
 
 /// Longest record accepted when reading: beyond it the length is damaged.
@@ -123,7 +129,8 @@ impl UndoLog {
         bytes / self.page_capacity as usize + 2
     }
 
-    /// Transactions with records that purge has not passed, those included that have not ended (I3).
+    /// Transactions with records that purge has not passed, those included that have not ended
+    /// (I3).
     pub fn live_count(&self) -> u64 {
         self.stream.lock().live
     }
@@ -134,7 +141,8 @@ impl UndoLog {
         stream.purge.at == stream.end
     }
 
-    /// Appends a record built in `record` as the newest of the transaction, whose state moves on to it. Returns where it is.
+    /// Appends a record built in `record` as the newest of the transaction, whose state moves on to
+    /// it. Returns where it is.
     pub fn append(&self, mtr: &MiniTransaction<'_>, state: &mut TxnState, record: &[u8]) -> UndoPtr {
         let mut stream = self.stream.lock();
         let at = self.append_record(mtr, &mut stream, record);
@@ -152,7 +160,8 @@ impl UndoLog {
         at
     }
 
-    /// Appends the finish record of a transaction that has appended records, as the last thing about it.
+    /// Appends the finish record of a transaction that has appended records, as the last thing
+    /// about it.
     pub fn append_finish(&self, mtr: &MiniTransaction<'_>, txn: TxnId, end: &UndoFinish) {
         let mut record = Vec::with_capacity(undo_record::FINISH_BYTES_MAX);
         undo_record::start(&mut record, txn, 0, UndoPtr(0));
@@ -201,8 +210,8 @@ impl UndoLog {
         page
     }
 
-    /// Reads record number `undo_no` of a transaction at `at` into `record`, head included, and checks whose it is. May do
-    /// I/O.
+    /// Reads record number `undo_no` of a transaction at `at` into `record`, head included, and
+    /// checks whose it is. May do I/O.
     pub fn read(&self, at: UndoPtr, txn: TxnId, undo_no: u64, record: &mut Vec<u8>) -> Result<UndoHead> {
         let head = self.read_version(at, txn, record)?;
         if head.undo_no != undo_no {
@@ -277,8 +286,8 @@ impl UndoLog {
         Ok(page)
     }
 
-    /// Hands the bodies of all records from `at`, where one begins, to `end` to `f`, whosever they are. The caller sees to it that none of them goes. Outside
-    /// mini-transactions; does I/O.
+    /// Hands the bodies of all records from `at`, where one begins, to `end` to `f`, whosever they
+    /// are. The caller sees to it that none of them goes. Outside mini-transactions; does I/O.
     pub fn each_record(
         &self,
         at: UndoPtr,
@@ -301,9 +310,10 @@ impl UndoLog {
         self.stream.lock().purge
     }
 
-    /// Looks for the next finish record that purge has not passed, and reads it into `record`: where the record behind it
-    /// begins, its head and its body. `None` at the end of the log, and when the search is to be continued because it has
-    /// passed over many records: [`has_more_to_search`](Self::has_more_to_search). Outside mini-transactions; may do I/O.
+    /// Looks for the next finish record that purge has not passed, and reads it into `record`:
+    /// where the record behind it begins, its head and its body. `None` at the end of the log, and
+    /// when the search is to be continued because it has passed over many records:
+    /// [`has_more_to_search`](Self::has_more_to_search). Outside mini-transactions; may do I/O.
     pub fn next_finish(&self, record: &mut Vec<u8>) -> Result<Option<(UndoPtr, UndoHead, UndoFinish)>> {
         let mut at = self.searched_to();
         let found = self.search(&mut at, record);
@@ -311,9 +321,10 @@ impl UndoLog {
         found
     }
 
-    /// As [`next_finish`](Self::next_finish), for those who go ahead of purge: from `at` on, but not before the place of purge. `at`
-    /// becomes the place of what is found, or where the search is to be continued, which [`end`](Self::end) tells from the end of
-    /// the log. No record from there on goes before purge has passed it.
+    /// As [`next_finish`](Self::next_finish), for those who go ahead of purge: from `at` on, but
+    /// not before the place of purge. `at` becomes the place of what is found, or where the search
+    /// is to be continued, which [`end`](Self::end) tells from the end of the log. No record from
+    /// there on goes before purge has passed it.
     pub fn finish_from(
         &self,
         at: &mut UndoPtr,
@@ -380,8 +391,8 @@ impl UndoLog {
         stream.purge = purge;
     }
 
-    /// Moves the place of purge behind a finish record: its transaction is done with. `Corruption` when the transaction
-    /// is not among the live ones.
+    /// Moves the place of purge behind a finish record: its transaction is done with. `Corruption`
+    /// when the transaction is not among the live ones.
     pub fn pass(&self, _mtr: &MiniTransaction<'_>, next: UndoPtr, end: &UndoFinish) -> Result<()> {
         let mut stream = self.stream.lock();
         let is_ahead = stream.purge.at < next && next <= stream.end;
@@ -400,7 +411,8 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Frees pages that nobody needs, a bounded number of them; whether there are more. Never inside a mini-transaction.
+    /// Frees pages that nobody needs, a bounded number of them; whether there are more. Never
+    /// inside a mini-transaction.
     pub fn advance_tail(&self) -> bool {
         if !self.stream.lock().has_free_page(self.page_capacity) {
             return false;

@@ -1,5 +1,6 @@
-//! The undo log against a model: random transactions that append, roll back, and end; a purge that stops anywhere;
-//! checkpoints and crashes. No record goes while its transaction is needed, and no page stays that is not.
+//! The undo log against a model: random transactions that append, roll back, and end; a purge that
+//! stops anywhere; checkpoints and crashes. No record goes while its transaction is needed, and no
+//! page stays that is not.
 
 use super::undo_log::{start_record, UndoLog, UndoStart};
 use crate::base::{planted, Config, TableId, TreeId, TxnId, UndoPtr};
@@ -236,7 +237,8 @@ impl Run {
         }
     }
 
-    /// Who goes ahead of purge finds the end of each transaction that has not been passed, and then the end of the log.
+    /// Who goes ahead of purge finds the end of each transaction that has not been passed, and then
+    /// the end of the log.
     fn look_ahead(&self) {
         let (mut at, mut bytes) = (UndoPtr(0), Vec::new());
         let mut ahead = self.now.history.iter();

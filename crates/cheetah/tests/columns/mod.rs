@@ -1,4 +1,5 @@
-//! Tables whose columns come and go, for tests: rows by the numbers of their columns, their stored bytes, and what a database has of them.
+//! Tables whose columns come and go, for tests: rows by the numbers of their columns, their stored
+//! bytes, and what a database has of them.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
 
@@ -191,7 +192,8 @@ pub fn complete(txn: &Transaction, table: &Arc<Table>, columns: &[Column], bytes
     Ok(row)
 }
 
-/// All rows, by the clustered index row by row, in groups, from the secondary index, and by their keys.
+/// All rows, by the clustered index row by row, in groups, from the secondary index, and by their
+/// keys.
 pub fn read_all(txn: &mut Transaction, table: &Arc<Table>, columns: &[Column], how: Read) -> Result<Rows> {
     let mut rows = Rows::new();
     let mut cursor = txn.cursor(table, 0, how)?;

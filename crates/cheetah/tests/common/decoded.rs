@@ -1,7 +1,8 @@
-//! What must hold of any bytes that a decoder accepts: for the tests of decoders on stable, and for the fuzz targets.
+//! What must hold of any bytes that a decoder accepts: for the tests of decoders on stable, and for
+//! the fuzz targets.
 //!
-//! Each function takes any bytes whatever. A refusal is fine; what is accepted is written again and read again, and must
-//! then be the same.
+//! Each function takes any bytes whatever. A refusal is fine; what is accepted is written again and
+//! read again, and must then be the same.
 
 use cheetah::base::{Lsn, PageId, TxnId, UndoPtr};
 use cheetah::format::catalog::{parse_piece_key, piece_key, TableDef};
@@ -79,7 +80,8 @@ pub(crate) fn undo_record(bytes: &[u8]) {
     assert_eq!(undo_record::decode_body(&again[undo_record::HEAD_BYTES..]).ok(), Some(body));
 }
 
-/// Frames of the log, one behind the other from the chain 5 on, and the search for marks where the chain breaks.
+/// Frames of the log, one behind the other from the chain 5 on, and the search for marks where the
+/// chain breaks.
 pub(crate) fn log_frames(bytes: &[u8]) {
     let (mut rest, mut chain) = (bytes, 5);
     while let Some(head) = rest.first_chunk().and_then(log_frame::FrameHead::parse) {

@@ -1,8 +1,8 @@
 //! Fuzzing on stable Rust: deterministic mutations of good bytes, thrown at a decoder.
 //!
-//! Like a coverage-blind libFuzzer, but in every `cargo test`: a decoder that panics, overflows or does not come
-//! back is found by seed. Bytes under a checksum need a `repair` that recomputes it, or nothing behind the
-//! checksum is ever reached.
+//! Like a coverage-blind libFuzzer, but in every `cargo test`: a decoder that panics, overflows or
+//! does not come back is found by seed. Bytes under a checksum need a `repair` that recomputes it,
+//! or nothing behind the checksum is ever reached.
 
 use cheetah_io::rng::Rng;
 use std::panic::{catch_unwind, AssertUnwindSafe};

@@ -188,7 +188,8 @@ pub(crate) fn older_formats() -> Vec<OlderFormatVersion> {
     vec![older(vec![16, newest.fixed[0]], 1), older(vec![3], 2)]
 }
 
-/// A definition of a table, the key of a piece of one, and a definition whose rows may have several row-format versions.
+/// A definition of a table, the key of a piece of one, and a definition whose rows may have several
+/// row-format versions.
 pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
     let index = |tree, name: &str| IndexDef {
         name: name.into(),

@@ -13,7 +13,8 @@ fn database() -> (SimDisk, History, u64) {
     (disk, history, newest)
 }
 
-/// The damaged disk must open with the newest epoch or be refused for a reason; returns whether it was refused.
+/// The damaged disk must open with the newest epoch or be refused for a reason; returns whether it
+/// was refused.
 fn is_refused(disk: &SimDisk, history: &History, newest: u64, what: &str) -> bool {
     match verify(disk, history, newest) {
         Ok(_) => false,

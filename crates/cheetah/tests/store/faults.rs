@@ -9,8 +9,8 @@ use std::io;
 
 const CHECKPOINTS: usize = 6;
 
-/// Like `run`, but goes on after a refusal as the engine does: the epoch is given up and its changes go along with
-/// the next. Returns how often it was refused.
+/// Like `run`, but goes on after a refusal as the engine does: the epoch is given up and its
+/// changes go along with the next. Returns how often it was refused.
 fn run_on(disk: &SimDisk, history: &mut History, seed: u64, acknowledged: &mut u64) -> Result<u64> {
     let mut rng = Rng::new(seed);
     let mut refusals = 0;

@@ -1,4 +1,5 @@
-//! A pool without frames: pages are written as soon as they change. And the history that it must keep.
+//! A pool without frames: pages are written as soon as they change. And the history that it must
+//! keep.
 
 use cheetah::base::{Config, Epoch, Error, Health, Lsn, PageId, Result, TreeId};
 use cheetah::durable::Durable;
@@ -149,7 +150,8 @@ impl Store {
         live.into_iter().try_for_each(|(pid, content)| self.put(pid, content, Stream::Cold))
     }
 
-    /// Ends the epoch: what it holds is written into the history. Changes of an epoch that failed go along.
+    /// Ends the epoch: what it holds is written into the history. Changes of an epoch that failed
+    /// go along.
     pub(crate) fn switch_epoch(&mut self, disk: &SimDisk, rng: &mut Rng, history: &mut History) {
         let len = if rng.chance(0.2) { 3000 } else { rng.below(100) };
         let state = rng.bytes(len as usize);
@@ -188,15 +190,16 @@ impl Store {
     }
 }
 
-/// The epochs of `all` that had been attempted before operation `operation` of the life that added them to
-/// `before`.
+/// The epochs of `all` that had been attempted before operation `operation` of the life that added
+/// them to `before`.
 pub(crate) fn attempted(before: &History, all: &History, operation: u64) -> History {
     let known =
         |number: &u64, snapshot: &Snapshot| before.contains_key(number) || snapshot.attempted_at <= operation;
     all.iter().filter(|(number, s)| known(number, s)).map(|(number, s)| (*number, s.clone())).collect()
 }
 
-/// Opens a disk after whatever happened to it, and says what is wrong with it. Returns the epoch found.
+/// Opens a disk after whatever happened to it, and says what is wrong with it. Returns the epoch
+/// found.
 pub(crate) fn verify(
     disk: &SimDisk,
     history: &History,

@@ -1,4 +1,5 @@
-//! Rows of tables whose indexes come and go: entries are those of the indexes that a table has, known by their names.
+//! Rows of tables whose indexes come and go: entries are those of the indexes that a table has,
+//! known by their names.
 
 use super::*;
 use cheetah::format::catalog::IndexDef;

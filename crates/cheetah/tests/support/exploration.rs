@@ -29,8 +29,8 @@ pub fn start() -> (SimDisk, Contents) {
     (disk, contents)
 }
 
-/// Runs the workload of a seed once and cuts power at some of its moments; checks every image, and cuts power in some
-/// recoveries too.
+/// Runs the workload of a seed once and cuts power at some of its moments; checks every image, and
+/// cuts power in some recoveries too.
 pub fn explore_seed(seed: u64, points_max: usize) -> Result<Report, Failure> {
     let (disk, contents) = start();
     let sessions = 1 + seed as usize % 3;
@@ -52,7 +52,8 @@ pub fn explore_seed(seed: u64, points_max: usize) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Checks an image; before that, now and then, cuts power in its recovery and checks what comes of it.
+/// Checks an image; before that, now and then, cuts power in its recovery and checks what comes of
+/// it.
 fn check_image(image: &Image, versions: &[Version], depth: usize) -> Result<Report, String> {
     let mut deeper = Report::default();
     if depth < DEPTH_MAX && image.seed % 32 == 0 {

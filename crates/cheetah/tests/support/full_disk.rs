@@ -4,8 +4,8 @@ use super::{all_rows, check, insert, open, spec, Row, Rows};
 use cheetah::base::Error;
 use cheetah_io::sim::SimDisk;
 
-/// Fills the disk with one transaction until a row is refused, takes it back, and looks whether everything is as
-/// before; then frees space and goes on. What went wrong, in words.
+/// Fills the disk with one transaction until a row is refused, takes it back, and looks whether
+/// everything is as before; then frees space and goes on. What went wrong, in words.
 pub fn rollback_on_a_full_disk() -> Result<(), String> {
     let disk = SimDisk::new();
     let text = |error: Error| error.to_string();

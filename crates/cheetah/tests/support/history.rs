@@ -1,7 +1,9 @@
-//! Random transactions and snapshots over a database in one thread, and the model that says what each of them sees: the
-//! rows as of the moment at which its snapshot was taken, under those that it has changed itself.
+//! Random transactions and snapshots over a database in one thread, and the model that says what
+//! each of them sees: the rows as of the moment at which its snapshot was taken, under those that
+//! it has changed itself.
 //!
-//! Every row is found by each index in both directions, by its key, and in the count; large values are read.
+//! Every row is found by each index in both directions, by its key, and in the count; large values
+//! are read.
 
 use super::*;
 use cheetah::base::Error;
@@ -25,7 +27,8 @@ pub struct Plan {
     pub steps: u64,
     pub writers: usize,
     pub readers: usize,
-    /// Clustered keys lie below; few, so that they come again. There are not many more numbers, so that they collide.
+    /// Clustered keys lie below; few, so that they come again. There are not many more numbers, so
+    /// that they collide.
     pub keys: u64,
     /// Whether the first of the readers stays open until the database is closed.
     pub keeps_first: bool,
@@ -125,7 +128,8 @@ impl History {
         Ok(())
     }
 
-    /// Opens the database again, after it was closed or after a power cut; what is open is rolled back.
+    /// Opens the database again, after it was closed or after a power cut; what is open is rolled
+    /// back.
     fn reopen(&mut self) -> Result<()> {
         let sessions = self.readers.drain(..).chain(self.writers.drain(..)).collect::<Vec<_>>();
         if self.rng.chance(0.5) {

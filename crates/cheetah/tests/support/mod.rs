@@ -1,4 +1,5 @@
-//! What the tests of the whole engine share: an environment, tables of one row-format version, and rows for them.
+//! What the tests of the whole engine share: an environment, tables of one row-format version, and
+//! rows for them.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
 
@@ -99,7 +100,8 @@ impl Row {
         (row, text_word & 1 == 1)
     }
 
-    /// Keys of its entries in the secondary indexes: the name is ended by a zero, so that none is another's prefix.
+    /// Keys of its entries in the secondary indexes: the name is ended by a zero, so that none is
+    /// another's prefix.
     pub fn keys(&self) -> [Vec<u8>; 2] {
         let mut name = self.name.clone();
         name.push(0);

@@ -1,10 +1,11 @@
 //! A random workload over a database, and the model that says what may be there after a power cut.
 //!
-//! The model is a list of versions: what the database contains after each commit and each change of the catalog, and which
-//! transactions are prepared after each promise of one, in order. The workload acknowledges to the disk the number of the
-//! version that it has been promised. After a power cut the database must be equal to some version from the acknowledged
-//! one on: a whole prefix of what was committed, nothing of what was not; and whatever is decided about the prepared
-//! ones must come true.
+//! The model is a list of versions: what the database contains after each commit and each change of
+//! the catalog, and which transactions are prepared after each promise of one, in order. The
+//! workload acknowledges to the disk the number of the version that it has been promised. After a
+//! power cut the database must be equal to some version from the acknowledged one on: a whole
+//! prefix of what was committed, nothing of what was not; and whatever is decided about the
+//! prepared ones must come true.
 
 use super::*;
 use cheetah::base::{Error, Xid};
@@ -19,7 +20,8 @@ pub type Contents = BTreeMap<String, Rows>;
 pub struct Version {
     /// What is committed.
     contents: Contents,
-    /// The prepared transactions by number: the tables that they have changed, as they are if it is committed.
+    /// The prepared transactions by number: the tables that they have changed, as they are if it is
+    /// committed.
     prepared: BTreeMap<u64, Contents>,
 }
 
@@ -392,7 +394,8 @@ fn session_txn(txn: &mut Transaction) -> &mut Transaction {
     txn
 }
 
-/// The model's answer to an insert or update, which the engine must have given too; on success the model follows.
+/// The model's answer to an insert or update, which the engine must have given too; on success the
+/// model follows.
 fn expect_unique(rows: &mut Rows, old_key: Option<u64>, key: u64, new: &Row, done: Result<()>) -> Result<()> {
     let others = || rows.iter().filter(|(other, _)| Some(**other) != old_key);
     let same_key = others().any(|(other, _)| *other == key);
@@ -414,7 +417,8 @@ fn expect_unique(rows: &mut Rows, old_key: Option<u64>, key: u64, new: &Row, don
     Ok(())
 }
 
-/// After a startup no transaction is left, nothing is to be purged, and the undo log has shrunk to its last page.
+/// After a startup no transaction is left, nothing is to be purged, and the undo log has shrunk to
+/// its last page.
 fn check_undo_is_empty(db: &Db) -> std::result::Result<(), String> {
     let status = db.status();
     for (name, most) in [("transactions_listed", 0), ("transactions_to_purge", 0), ("undo_pages", 1)] {
@@ -426,8 +430,8 @@ fn check_undo_is_empty(db: &Db) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Opens an image, ends the prepared transactions this way or that, and compares it with the versions from `acknowledged`
-/// on. The version found.
+/// Opens an image, ends the prepared transactions this way or that, and compares it with the
+/// versions from `acknowledged` on. The version found.
 pub fn verify(
     disk: &SimDisk,
     versions: &[Version],
@@ -468,8 +472,8 @@ pub fn verify(
     })
 }
 
-/// Opens a database as the server does: with threads that repeat the log, and serving before open transactions are rolled back;
-/// lets the background do so. Consistent reads see nothing of that.
+/// Opens a database as the server does: with threads that repeat the log, and serving before open
+/// transactions are rolled back; lets the background do so. Consistent reads see nothing of that.
 fn opened_early(disk: &SimDisk) -> std::result::Result<Db, String> {
     let go_on = || {
         let db = Db::open_early(env(disk), Config { redo_threads: 3, ..Config::tiny() })?;

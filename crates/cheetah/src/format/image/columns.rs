@@ -1,7 +1,9 @@
-//! Regrouping the bytes of equally wide values: byte planes, and differences of ascending big-endian numbers.
+//! Regrouping the bytes of equally wide values: byte planes, and differences of ascending
+//! big-endian numbers.
 //!
-//! Byte planes put all first bytes together, then all second ones, and so on: the high bytes of numbers are alike,
-//! the low ones are not, and a compressor sees that only when they do not alternate.
+//! Byte planes put all first bytes together, then all second ones, and so on: the high bytes of
+//! numbers are alike, the low ones are not, and a compressor sees that only when they do not
+//! alternate.
 
 /// Widest value that is split into byte planes; wider ones are text or the like and stay together.
 pub(super) const PLANES_MAX: usize = 8;
@@ -86,8 +88,8 @@ pub(super) fn number(value: &[u8], width: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// How many leading bytes of the sorted `keys`, all `width` wide, to store as differences: what takes the fewest
-/// bits, estimated from a sample by the entropy of the byte planes.
+/// How many leading bytes of the sorted `keys`, all `width` wide, to store as differences: what
+/// takes the fewest bits, estimated from a sample by the entropy of the byte planes.
 pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {
     let sample = Sample::new(keys);
     if sample.pairs.is_empty() {

@@ -7,11 +7,14 @@ use zstd::zstd_safe::{CParameter, DCtx};
 
 /// Up to this level Zstandard takes the first match that it finds, whatever it costs.
 const FAST_LEVEL_MAX: i32 = 1;
-/// Shortest match then. Zstandard's own choice for small pages is 5: among digits five repeat by chance all the time, and
-/// to name such a match takes more bits than the digits, and more time to read.
+/// Shortest match then. Zstandard's own choice for small pages is 5: among digits five repeat by
+/// chance all the time, and to name such a match takes more bits than the digits, and more time to
+/// read.
 const FAST_MATCH_BYTES_MIN: u32 = 6;
-/// From this level on content is compressed at the fast level too, and the smaller outcome is taken: it adds a quarter of the time at level 6, a twelfth at 12 (decision 30), and
-/// keeps digits, where the short matches of these levels cost more than they save, from getting larger where denser images are asked for.
+/// From this level on content is compressed at the fast level too, and the smaller outcome is
+/// taken: it adds a quarter of the time at level 6, a twelfth at 12 (decision 30), and keeps
+/// digits, where the short matches of these levels cost more than they save, from getting larger
+/// where denser images are asked for.
 const DENSE_LEVEL_MIN: i32 = 6;
 /// What Zstandard takes to decompress, whatever the level was.
 const DECOMPRESSOR_BYTES: usize = 96 << 10;
@@ -60,8 +63,8 @@ pub struct Compression {
 }
 
 impl Default for Compression {
-    /// Zstandard level 1: on content regrouped by column, others gain a tenth at most, for 7 to 70 times the time
-    /// (docs/innodb.md).
+    /// Zstandard level 1: on content regrouped by column, others gain a tenth at most, for 7 to 70
+    /// times the time (docs/innodb.md).
     fn default() -> Self {
         Self { codec: Codec::Zstd, level: 1 }
     }
@@ -83,8 +86,8 @@ impl Contexts {
     }
 }
 
-/// Appends `raw` to `out` as `wanted` if that saves at least 5 %, plainly otherwise; says which. With a dictionary, what is
-/// not plain is compressed beside it.
+/// Appends `raw` to `out` as `wanted` if that saves at least 5 %, plainly otherwise; says which.
+/// With a dictionary, what is not plain is compressed beside it.
 pub(super) fn compress(
     contexts: &mut Contexts,
     raw: &[u8],
@@ -114,7 +117,8 @@ pub(super) fn compress(
     Codec::None
 }
 
-/// Fills `raw` with what `compress` was given, beside the same dictionary; `raw` has the length it had then.
+/// Fills `raw` with what `compress` was given, beside the same dictionary; `raw` has the length it
+/// had then.
 pub(super) fn decompress(
     contexts: &mut Contexts,
     codec: Codec,
@@ -210,7 +214,8 @@ mod tests {
     use super::*;
     use crate::base::PageId;
 
-    /// Tables of different levels share a compressor; what did not fit before it is set must not matter.
+    /// Tables of different levels share a compressor; what did not fit before it is set must not
+    /// matter.
     #[test]
     fn a_level_gives_the_same_whatever_was_compressed_before() {
         let text: Vec<u8> =
@@ -272,7 +277,8 @@ mod tests {
         }
     }
 
-    /// Content that a dictionary knows takes less beside it, and comes back beside the same one only.
+    /// Content that a dictionary knows takes less beside it, and comes back beside the same one
+    /// only.
     #[test]
     fn a_dictionary_gives_back_what_was_compressed_beside_it() {
         let words = |from: u32| -> Vec<u8> {

@@ -31,8 +31,8 @@ fn read_header(image: &[u8], expected: &ImageRef) -> std::result::Result<ImageHe
 }
 
 impl Workspace {
-    /// Rebuilds in `page` the page of `image`, which must be what the map says and need no dictionary. `page` gets the right
-    /// size; after an error its bytes are unspecified.
+    /// Rebuilds in `page` the page of `image`, which must be what the map says and need no
+    /// dictionary. `page` gets the right size; after an error its bytes are unspecified.
     ///
     /// `Corruption` if anything is wrong, `Unsupported` if a newer version wrote the image.
     pub fn decode(&mut self, image: &[u8], expected: &ImageRef, page: &mut PageBuf) -> Result<ImageHeader> {
@@ -41,8 +41,9 @@ impl Workspace {
         Ok(header)
     }
 
-    /// As [`decode`](Self::decode) for an image that [`check`] has just accepted and given this header of: the checksum
-    /// over all of it is not computed again. `dictionary` is the one that the header names.
+    /// As [`decode`](Self::decode) for an image that [`check`] has just accepted and given this
+    /// header of: the checksum over all of it is not computed again. `dictionary` is the one that
+    /// the header names.
     pub fn rebuild(
         &mut self,
         header: &ImageHeader,

@@ -1,12 +1,15 @@
-//! Dictionaries: content that the pages of a tree are like, put in front of each of them when it is compressed.
+//! Dictionaries: content that the pages of a tree are like, put in front of each of them when it is
+//! compressed.
 //!
-//! A dictionary is made of pieces of pages, as they are. One that Zstandard has trained gains 1 to 3 % more, for 100 ms
-//! (docs/decisions/0030-dictionaries.md).
+//! A dictionary is made of pieces of pages, as they are. One that Zstandard has trained gains 1 to
+//! 3 % more, for 100 ms (docs/decisions/0030-dictionaries.md).
 //!
 //! Invariants
-//!   I1  An image names its dictionary by page and checksum of the content. Beside other content Zstandard may well give other bytes
-//!       of the right length, so this alone keeps a mistake from being taken for data.
-//!   I2  To read takes a [`Dictionary`], which is quickly made and small; to write takes a [`Primer`], which is neither.
+//!   I1  An image names its dictionary by page and checksum of the content. Beside other content
+//!       Zstandard may well give other bytes of the right length, so this alone keeps a mistake
+//!       from being taken for data.
+//!   I2  To read takes a [`Dictionary`], which is quickly made and small; to write takes a
+//!       [`Primer`], which is neither.
 
 use super::compression::{Codec, Compression};
 use crate::base::{Error, PageId, Result};
@@ -17,7 +20,8 @@ use zstd::zstd_safe::{CDict, DDict};
 pub(super) const NAME_BYTES: usize = 9;
 /// Bytes of the pieces of which a dictionary is made.
 const PIECE_BYTES: usize = 1 << 10;
-/// The level where the table asks for no higher one: level 1 looks into a dictionary too seldom to gain from it.
+/// The level where the table asks for no higher one: level 1 looks into a dictionary too seldom to
+/// gain from it.
 const LEVEL_MIN: i32 = 3;
 /// How a trained dictionary begins, with tables that Zstandard would read. Ours never do.
 const TRAINED_MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
@@ -47,7 +51,8 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// The dictionary of that content, in that page. `Corruption` for content that none has, `Limit` when there is no memory.
+    /// The dictionary of that content, in that page. `Corruption` for content that none has,
+    /// `Limit` when there is no memory.
     pub fn new(page: PageId, content: &[u8]) -> Result<Self> {
         let name = DictionaryName::of(page, content)?;
         let decompressor = DDict::try_create(content).ok_or_else(no_memory)?;
@@ -110,7 +115,8 @@ impl Primer {
         compression.codec == Codec::Zstd
     }
 
-    /// Whether one is of any use for pages of this kind: most trees have many of them, and they are alike.
+    /// Whether one is of any use for pages of this kind: most trees have many of them, and they are
+    /// alike.
     pub fn serves(kind: PageKind) -> bool {
         matches!(kind, PageKind::Leaf | PageKind::Blob)
     }
@@ -136,8 +142,8 @@ impl std::fmt::Debug for Primer {
     }
 }
 
-/// Content for a dictionary of at most `bytes_max` bytes: pieces from all over `contents`, which are contents of pages before
-/// compression.
+/// Content for a dictionary of at most `bytes_max` bytes: pieces from all over `contents`, which
+/// are contents of pages before compression.
 pub fn dictionary_of(contents: &[&[u8]], bytes_max: usize) -> Vec<u8> {
     let pieces: Vec<&[u8]> = contents.iter().flat_map(|content| content.chunks(PIECE_BYTES)).collect();
     let all_bytes: usize = contents.iter().map(|content| content.len()).sum();

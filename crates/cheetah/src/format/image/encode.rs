@@ -23,8 +23,8 @@ pub struct Encoding<'a> {
 }
 
 impl Workspace {
-    /// Replaces `image` by the image of `page`, at most [`super::max_image_bytes`] long. It is not sealed yet
-    /// ([`super::seal`]).
+    /// Replaces `image` by the image of `page`, at most [`super::max_image_bytes`] long. It is not
+    /// sealed yet ([`super::seal`]).
     pub fn encode(
         &mut self,
         page: &[u8],

@@ -1,4 +1,5 @@
-//! The header of an image, and sealing: address and checksum, written when the image gets its place.
+//! The header of an image, and sealing: address and checksum, written when the image gets its
+//! place.
 //!
 //! | offset | size | field                                                                    |
 //! |--------|------|--------------------------------------------------------------------------|
@@ -22,7 +23,8 @@
 //! Invariants
 //!   I1  An image names its page and its own address, so a lost or misdirected write shows.
 //!   I2  Every byte is under the checksum.
-//!   I3  What version 1 can say is written as version 1: an older engine reads it. A dictionary names none itself.
+//!   I3  What version 1 can say is written as version 1: an older engine reads it. A dictionary
+//!       names none itself.
 
 use super::compression::Codec;
 use super::dictionary::{DictionaryName, NAME_BYTES};
@@ -68,7 +70,8 @@ pub struct ImageHeader {
 }
 
 impl ImageHeader {
-    /// Writes the header at the start of `image`, which is complete otherwise. It is not sealed yet.
+    /// Writes the header at the start of `image`, which is complete otherwise. It is not sealed
+    /// yet.
     pub(super) fn write(&self, image: &mut [u8]) {
         let padding = image.len() - self.payload_at() - self.payload_bytes;
         image[..4].copy_from_slice(&MAGIC);
@@ -162,8 +165,8 @@ pub(super) fn claimed_version(image: &[u8]) -> Option<u8> {
     image.starts_with(&MAGIC).then(|| image.get(AT_VERSION).copied()).flatten()
 }
 
-/// Writes the image's own address and its checksum into it; returns the checksum. Also gives a copied image its
-/// new address.
+/// Writes the image's own address and its checksum into it; returns the checksum. Also gives a
+/// copied image its new address.
 ///
 /// # Panics
 /// When `image` is shorter than a header.
@@ -174,8 +177,8 @@ pub fn seal(image: &mut [u8], address: u64) -> u32 {
     crc
 }
 
-/// Length, page and checksum that are claimed by what may be the start of an image: for finding images in a file.
-/// Nothing is checked but the magic; see [`is_intact`].
+/// Length, page and checksum that are claimed by what may be the start of an image: for finding
+/// images in a file. Nothing is checked but the magic; see [`is_intact`].
 pub fn glance(start: &[u8]) -> Option<(usize, PageId, u32)> {
     let mut reader = Reader::new(start);
     let is_image = reader.array().ok()? == MAGIC;

@@ -1,6 +1,7 @@
 //! The image of a page on disk: its content regrouped by column, compressed, sealed.
 //!
-//! [`Workspace::encode`] never fails; [`Workspace::decode`] accepts any bytes and gives a page that passes verification, or an error.
+//! [`Workspace::encode`] never fails; [`Workspace::decode`] accepts any bytes and gives a page that
+//! passes verification, or an error.
 
 mod columns;
 mod compression;
@@ -31,8 +32,9 @@ pub const fn max_image_bytes(page_bytes: usize) -> usize {
     (HEADER_BYTES + max_raw_bytes(page_bytes)).next_multiple_of(ALIGN_BYTES)
 }
 
-/// The longest content of an image before compression. A record takes less than in its page, where it has a slot
-/// too; fences and header fields likewise; a row-format version longer than an eighth of the page is left out.
+/// The longest content of an image before compression. A record takes less than in its page, where
+/// it has a slot too; fences and header fields likewise; a row-format version longer than an eighth
+/// of the page is left out.
 const fn max_raw_bytes(page_bytes: usize) -> usize {
     page_bytes + page_bytes / 8
 }

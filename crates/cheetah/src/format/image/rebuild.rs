@@ -1,7 +1,9 @@
-//! The way back: from the content of an image to a page. Total on any bytes; the caller verifies the page.
+//! The way back: from the content of an image to a page. Total on any bytes; the caller verifies
+//! the page.
 //!
-//! First all columns are located in the content and the length of each record becomes known; then the records are
-//! laid out, the first one highest, as if inserted in order; then each column is spread over the records.
+//! First all columns are located in the content and the length of each record becomes known; then
+//! the records are laid out, the first one highest, as if inserted in order; then each column is
+//! spread over the records.
 
 use super::columns::{scatter_planes, DELTA_MAX, KEY_PLANES_MAX, PLANES_MAX};
 use super::transpose::*;
@@ -306,7 +308,8 @@ fn spread_together(bytes: &[u8], width: usize, starts: &[u32], add: usize, page:
     }
 }
 
-/// Sums up differences, which are in byte planes, to big-endian numbers of `width` bytes, at most 8.
+/// Sums up differences, which are in byte planes, to big-endian numbers of `width` bytes, at most
+/// 8.
 fn spread_deltas(planes: &[u8], width: usize, starts: &[u32], page: &mut [u8]) {
     match width {
         1 => spread_deltas_of::<1>(planes, starts, page),

@@ -1,4 +1,5 @@
-//! The content of an image before compression: a page regrouped by column. docs/format.md has the layout.
+//! The content of an image before compression: a page regrouped by column. docs/format.md has the
+//! layout.
 
 use super::columns::{best_delta_width, number, put_planes, DELTA_MAX, KEY_PLANES_MAX, PLANES_MAX};
 use crate::base::{TxnId, UndoPtr};
@@ -80,7 +81,8 @@ fn put_keys(keys: &[&[u8]], out: &mut Vec<u8>) {
     put_planes(out, width - delta_width, keys.iter().map(|key| &key[delta_width..]));
 }
 
-/// The differences of the numbers that the first `width` bytes are, the first one from zero, as byte planes.
+/// The differences of the numbers that the first `width` bytes are, the first one from zero, as
+/// byte planes.
 fn put_deltas(keys: &[&[u8]], width: usize, out: &mut Vec<u8>) {
     let mut previous = 0;
     let difference = |key: &&[u8]| {
@@ -99,7 +101,8 @@ fn put_flags(records: &[RecordRef<'_>], out: &mut Vec<u8>) {
     }
 }
 
-/// Versions that somebody may still ask for: how many, the gaps between their records, the versions as planes.
+/// Versions that somebody may still ask for: how many, the gaps between their records, the versions
+/// as planes.
 fn put_versions(records: &[RecordRef<'_>], freeze_below: TxnId, out: &mut Vec<u8>) {
     let young = |record: &RecordRef<'_>| record.version.filter(|(txn, _)| *txn >= freeze_below);
     let young: Vec<_> =

@@ -1,4 +1,5 @@
-//! Building a page whose records come column by column: first the room for each record, then their bytes.
+//! Building a page whose records come column by column: first the room for each record, then their
+//! bytes.
 
 use super::layout::*;
 use super::write::{NoRoom, PageMut};
@@ -22,8 +23,8 @@ pub(in crate::format) struct Places {
 }
 
 impl PageMut<'_> {
-    /// Gives each record its slot and room, in order, in a page without records, and writes flags and lengths.
-    /// The caller fills in the rest and then calls [`Self::set_heads`].
+    /// Gives each record its slot and room, in order, in a page without records, and writes flags
+    /// and lengths. The caller fills in the rest and then calls [`Self::set_heads`].
     pub(in crate::format) fn lay_out(&mut self, records: &[Outline]) -> Result<Places, NoRoom> {
         let mut places = Places {
             suffixes: Vec::with_capacity(records.len()),

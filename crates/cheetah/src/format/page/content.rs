@@ -9,8 +9,8 @@ pub const fn content_capacity(page_bytes: usize) -> usize {
     page_bytes - HEADER_BYTES
 }
 
-/// Makes `bytes` an empty page of content. `next` is the page that goes on where this one ends, `position` the
-/// place of this page's first content byte in the value or the undo log.
+/// Makes `bytes` an empty page of content. `next` is the page that goes on where this one ends,
+/// `position` the place of this page's first content byte in the value or the undo log.
 pub fn build_content(
     bytes: &mut [u8],
     kind: PageKind,

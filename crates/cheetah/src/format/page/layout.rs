@@ -1,8 +1,8 @@
 //! Where each byte of a page is, and how large keys and records may be.
 //!
 //! ```text
-//! 0            64                                heap_start                                       page end
-//! | header     | slot 0 | slot 1 | ..  -> free <- | .. record | record | high fence | low fence    |
+//! 0        64                             heap_start                                page end
+//! | header | slot 0 | slot 1 | .. -> free <- | .. record | record | high fence | low fence |
 //! ```
 //!
 //! | offset | size | header field                                                             |
@@ -26,14 +26,17 @@
 //! | 40     | 8    | position of the content in its value or in the undo log                  |
 //! | 48     | 16   | zero                                                                     |
 //!
-//! Slot: `[record offset u16][head u32]`; the head is the first four bytes of the key after the prefix, as a
-//! big-endian number, zero-padded, so that most comparisons need no look at the record.
-//! Record: `[flags u8][suffix length varint][suffix][version 12 B when the flag says so][payload length varint]
-//! [payload]`. An inner record's payload is its child's page number, 5 bytes.
+//! Slot: `[record offset u16][head u32]`; the head is the first four bytes of the key after the
+//! prefix, as a big-endian number, zero-padded, so that most comparisons need no look at the
+//! record. Record: `[flags u8][suffix length varint][suffix][version 12 B when the flag says
+//! so][payload length varint] [payload]`. An inner record's payload is its child's page number, 5
+//! bytes.
 //!
 //! Invariants
-//!   I1  Keys ascend strictly; low fence <= key < high fence. An inner page's first key is its low fence.
-//!   I2  The prefix is the longest common one of both fences; it is empty when there is no high fence.
+//!   I1  Keys ascend strictly; low fence <= key < high fence. An inner page's first key is its low
+//!       fence.
+//!   I2  The prefix is the longest common one of both fences; it is empty when there is no high
+//!       fence.
 //!   I3  garbage = heap bytes between heap start and fences - bytes of the records.
 //!   I4  A record that keeps to [`max_cell_bytes`] always finds room after one split.
 
@@ -78,7 +81,8 @@ pub(super) const FLAG_HAS_HIGH: u8 = 2;
 pub(super) const NO_SLOT: u16 = u16::MAX;
 pub(super) const CHILD_BYTES: usize = 5;
 
-/// Everything of a cell but suffix and payload, at its largest: slot, flags, two lengths of up to 3 bytes, version.
+/// Everything of a cell but suffix and payload, at its largest: slot, flags, two lengths of up to 3
+/// bytes, version.
 const CELL_OVERHEAD_MAX: usize = SLOT_BYTES + 1 + 3 + VERSION_BYTES + 3;
 
 /// What a page holds.
@@ -153,7 +157,8 @@ impl RecordFlags {
 pub struct RecordRef<'a> {
     /// Its flags.
     pub flags: RecordFlags,
-    /// Who wrote it last and what was there before; `None` when that no longer matters to anybody ("frozen").
+    /// Who wrote it last and what was there before; `None` when that no longer matters to anybody
+    /// ("frozen").
     pub version: Option<(TxnId, UndoPtr)>,
     /// The stored row or the payload of a secondary entry.
     pub payload: &'a [u8],
@@ -190,7 +195,8 @@ impl PageBuf {
         Self(block)
     }
 
-    /// Gives it `bytes` bytes, keeping the memory when that is its size already. The content is unspecified.
+    /// Gives it `bytes` bytes, keeping the memory when that is its size already. The content is
+    /// unspecified.
     pub fn resize(&mut self, bytes: usize) {
         if self.0.len() != bytes {
             *self = Self::new(bytes);
@@ -231,33 +237,37 @@ impl std::fmt::Debug for PageBuf {
     }
 }
 
-/// The longest key that trees of such pages can hold: 7872 bytes at 32 KiB, 3904 at 16 KiB, 60 at 512 B.
+/// The longest key that trees of such pages can hold: 7872 bytes at 32 KiB, 3904 at 16 KiB, 60 at
+/// 512 B.
 ///
 /// A quarter of the page, less what makes [`max_payload_bytes`] positive even for such keys.
 pub const fn max_key_bytes(page_bytes: usize) -> usize {
     page_bytes / 4 - page_bytes / 128 - 64
 }
 
-/// The largest cell ([`cell_bytes`]) that a tree may hold whose keys have at most `tree_key_bytes_max` bytes.
+/// The largest cell ([`cell_bytes`]) that a tree may hold whose keys have at most
+/// `tree_key_bytes_max` bytes.
 ///
-/// Why a split then always makes room. Let U be the page without its header, K the longest key, R the largest
-/// cell, and R + K <= U/2. Fences and separators are at most K. The content of the page, old record sizes, and
-/// the record to come is T <= (U - low - high) + R. Let the left page take records while they fit next to the
-/// fences low and sep. The first one left over did not fit: left > U - low - sep - R. So the right page needs
-/// T - left + sep + high < (U - low - high + R) - (U - low - sep - R) + sep + high = 2R + 2 sep <= 2 (R + K) <= U.
-/// A split narrows the range, so prefixes only grow and records only shrink. And one record alone always fits:
-/// R + 2K <= U/2 + K <= U.
+/// Why a split then always makes room. Let U be the page without its header, K the longest key, R
+/// the largest cell, and R + K <= U/2. Fences and separators are at most K. The content of the
+/// page, old record sizes, and the record to come is T <= (U - low - high) + R. Let the left page
+/// take records while they fit next to the fences low and sep. The first one left over did not fit:
+/// left > U - low - sep - R. So the right page needs T - left + sep + high < (U - low - high + R) -
+/// (U - low - sep - R) + sep + high = 2R + 2 sep <= 2 (R + K) <= U. A split narrows the range, so
+/// prefixes only grow and records only shrink. And one record alone always fits: R + 2K <= U/2 + K
+/// <= U.
 pub const fn max_cell_bytes(page_bytes: usize, tree_key_bytes_max: usize) -> usize {
     ((page_bytes - HEADER_BYTES) / 2).saturating_sub(tree_key_bytes_max)
 }
 
-/// The largest payload of any record in a tree whose keys have at most `tree_key_bytes_max` bytes; a row whose
-/// stored form is longer must move values to pages of their own.
+/// The largest payload of any record in a tree whose keys have at most `tree_key_bytes_max` bytes;
+/// a row whose stored form is longer must move values to pages of their own.
 pub const fn max_payload_bytes(page_bytes: usize, tree_key_bytes_max: usize) -> usize {
     max_cell_bytes(page_bytes, tree_key_bytes_max).saturating_sub(CELL_OVERHEAD_MAX + tree_key_bytes_max)
 }
 
-/// Bytes that a record of a key of `key_bytes` takes in a page, its slot included, if no prefix is left out.
+/// Bytes that a record of a key of `key_bytes` takes in a page, its slot included, if no prefix is
+/// left out.
 pub fn cell_bytes(key_bytes: usize, record: &RecordRef<'_>) -> usize {
     SLOT_BYTES + record_bytes(key_bytes, record.version.is_some(), record.payload.len())
 }
@@ -275,7 +285,8 @@ pub(in crate::format) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// Orders keys as `Ord` for slices does; most are told apart by their first eight bytes without a call.
+/// Orders keys as `Ord` for slices does; most are told apart by their first eight bytes without a
+/// call.
 #[inline]
 pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
     if let (Some(a), Some(b)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {

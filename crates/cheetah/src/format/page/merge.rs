@@ -4,7 +4,8 @@ use super::layout::*;
 use super::view::PageView;
 use super::write::{build_page, NoRoom};
 
-/// Bytes in use, header included, of a page with the records of `left` and of `right`, its right neighbour.
+/// Bytes in use, header included, of a page with the records of `left` and of `right`, its right
+/// neighbour.
 pub fn merged_bytes(left: PageView<'_>, right: PageView<'_>) -> usize {
     let prefix_len = right.high().map_or(0, |high| common_prefix(left.low(), high));
     let fences = left.low().len() + right.high().map_or(0, <[u8]>::len);

@@ -1,9 +1,10 @@
 //! Splitting a full page in two, the record that did not fit included in the plan.
 //!
-//! The place is the middle by bytes, except for inserts that come in order: when the new key follows the previous
-//! insert of a run (or is beyond the last key of the rightmost page), the left page keeps everything before it
-//! and stays full; the other way round for descending runs. If the wished place leaves one side too full, the
-//! nearest place that works is taken; one exists for records that keep to [`super::max_cell_bytes`].
+//! The place is the middle by bytes, except for inserts that come in order: when the new key
+//! follows the previous insert of a run (or is beyond the last key of the rightmost page), the left
+//! page keeps everything before it and stays full; the other way round for descending runs. If the
+//! wished place leaves one side too full, the nearest place that works is taken; one exists for
+//! records that keep to [`super::max_cell_bytes`].
 
 use super::layout::*;
 use super::view::PageView;
@@ -48,8 +49,8 @@ pub struct SplitPlan {
     pub pending_index: usize,
 }
 
-/// Where to split `page` so that `pending` fits afterwards. `None` if no place does, which means that a record is
-/// larger than [`super::max_cell_bytes`].
+/// Where to split `page` so that `pending` fits afterwards. `None` if no place does, which means
+/// that a record is larger than [`super::max_cell_bytes`].
 pub fn plan_split(page: PageView<'_>, pending: &Pending<'_>) -> Option<SplitPlan> {
     let sequence = Sequence::new(page, pending);
     let count = sequence.count();
@@ -66,8 +67,8 @@ pub fn plan_split(page: PageView<'_>, pending: &Pending<'_>) -> Option<SplitPlan
     })
 }
 
-/// Splits `page` by `plan` into two pages, `right_page` being the number of the right one. The pending record is
-/// not in either yet; it fits where the plan says.
+/// Splits `page` by `plan` into two pages, `right_page` being the number of the right one. The
+/// pending record is not in either yet; it fits where the plan says.
 pub fn split_into(
     page: PageView<'_>,
     plan: &SplitPlan,
@@ -121,7 +122,8 @@ impl<'a> Sequence<'a> {
         (i != self.pending.index).then(|| i - usize::from(new && i > self.pending.index))
     }
 
-    /// Room that record `i` needs on its side. Until a pending replacement is done, the old record needs its own.
+    /// Room that record `i` needs on its side. Until a pending replacement is done, the old record
+    /// needs its own.
     fn bytes_of(&self, i: usize) -> usize {
         if let Some(slot) = self.slot(i) {
             return self.page.cell_bytes(slot);
@@ -167,7 +169,8 @@ impl<'a> Sequence<'a> {
         (below + usize::from(nearer_above)).clamp(1, self.count() - 1)
     }
 
-    /// The key between records `place - 1` and `place`. Inner separators are children's low fences and stay whole.
+    /// The key between records `place - 1` and `place`. Inner separators are children's low fences
+    /// and stay whole.
     fn separator(&self, place: usize) -> Vec<u8> {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         self.key_into(place, &mut right);

@@ -1,4 +1,5 @@
-//! Pages against a `BTreeMap`, splits and merges with keys and records of every size up to the limits.
+//! Pages against a `BTreeMap`, splits and merges with keys and records of every size up to the
+//! limits.
 
 use super::*;
 use crate::base::{PageId, TreeId, TxnId, UndoPtr};
@@ -281,7 +282,8 @@ fn content_pages_hold_what_is_appended() {
     assert_eq!((blob.view().content_position(), blob.view().right()), (1 << 33, PageId(4)));
 }
 
-/// Whatever bytes a page has: `verify` answers, and a page it accepts can be read and changed without a panic.
+/// Whatever bytes a page has: `verify` answers, and a page it accepts can be read and changed
+/// without a panic.
 #[test]
 fn pages_with_mutated_bytes_are_refused_or_usable() {
     let mut accepted = 0;

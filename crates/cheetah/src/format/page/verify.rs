@@ -1,4 +1,5 @@
-//! The complete check of a page's structure: after decoding, and by CHECK TABLE. Total on any bytes.
+//! The complete check of a page's structure: after decoding, and by CHECK TABLE. Total on any
+//! bytes.
 
 use super::layout::*;
 use super::view::{parts_at, PageView};
@@ -8,7 +9,8 @@ use crate::format::bytes::{ensure, Defect};
 type Check = Result<(), Defect>;
 
 impl PageView<'_> {
-    /// `Ok` when the bytes are a page on which all other methods are safe to call and the invariants hold.
+    /// `Ok` when the bytes are a page on which all other methods are safe to call and the
+    /// invariants hold.
     pub fn verify(&self) -> Check {
         self.verify_header()?;
         if !self.kind().is_tree() {
@@ -98,7 +100,8 @@ impl PageView<'_> {
             next_end = at;
         }
         self.verify_ends(previous.map(|(_, suffix)| suffix))?;
-        // Back to back from the top, as a fresh page has them: neither overlaps nor garbage are possible.
+        // Back to back from the top, as a fresh page has them: neither overlaps nor garbage are
+        // possible.
         if in_order && next_end == self.heap_start() {
             return ensure(self.garbage() == 0, "garbage is miscounted");
         }

@@ -198,7 +198,8 @@ impl<'a> PageView<'a> {
         u64_at(self.bytes, AT_CONTENT_POSITION)
     }
 
-    /// Slot of the last insert and the signed length of the run of neighbouring inserts that it ended.
+    /// Slot of the last insert and the signed length of the run of neighbouring inserts that it
+    /// ended.
     pub(super) fn insert_run(&self) -> (Option<usize>, i16) {
         let last = u16_at(self.bytes, AT_LAST_INSERT);
         ((last != NO_SLOT).then_some(usize::from(last)), u16_at(self.bytes, AT_RUN) as i16)

@@ -1,7 +1,7 @@
 //! Changing a page: insert, replace, remove, compact.
 //!
-//! Nothing here splits: when a record does not fit even after compaction the answer is [`NoRoom`], the page is
-//! as it was, and the caller splits ([`super::plan_split`]).
+//! Nothing here splits: when a record does not fit even after compaction the answer is [`NoRoom`],
+//! the page is as it was, and the caller splits ([`super::plan_split`]).
 
 use super::layout::*;
 use super::view::PageView;
@@ -18,10 +18,12 @@ pub struct PageMut<'a> {
     bytes: &'a mut [u8],
 }
 
-/// Makes `bytes` an empty tree page with those fences (`low` empty and `high` `None`: without bound).
+/// Makes `bytes` an empty tree page with those fences (`low` empty and `high` `None`: without
+/// bound).
 ///
 /// # Panics
-/// When the fences do not leave room in the page, or the page is larger than [`TREE_PAGE_BYTES_MAX`].
+/// When the fences do not leave room in the page, or the page is larger than
+/// [`TREE_PAGE_BYTES_MAX`].
 pub fn build_page<'a>(
     bytes: &'a mut [u8],
     kind: PageKind,
@@ -154,8 +156,8 @@ impl<'a> PageMut<'a> {
         self.compact_without(None);
     }
 
-    /// Adds copies of the records `range` of `source` behind all others. Both pages may have different prefixes;
-    /// the keys must belong here.
+    /// Adds copies of the records `range` of `source` behind all others. Both pages may have
+    /// different prefixes; the keys must belong here.
     pub fn copy_range(&mut self, source: PageView<'_>, range: std::ops::Range<usize>) -> Result<(), NoRoom> {
         let ours = self.view().prefix_len();
         let theirs = source.prefix();

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Things of some size by tree and page, within a part of the memory. Those that nobody has used for long go.
+/// Things of some size by tree and page, within a part of the memory. Those that nobody has used
+/// for long go.
 #[derive(Debug)]
 pub(in crate::pool) struct Cache<T> {
     memory: Arc<MemoryBudget>,

@@ -1,14 +1,16 @@
-//! Whether a dictionary pays: it is made of some pages of a sample, and other pages of the sample are
-//! compressed beside it.
+//! Whether a dictionary pays: it is made of some pages of a sample, and other pages of the sample
+//! are compressed beside it.
 //!
-//! Trees do this with their own pages (`trials`), estimates with pages of tables that are not there.
+//! Trees do this with their own pages (`trials`), estimates with pages of tables that are not
+//! there.
 
 use crate::base::{PageId, Result};
 use crate::format::image::{dictionary_of, Compression, Primer};
 use crate::format::page::content_capacity;
 use crate::pool::PageClass;
 
-/// A tree gets its first dictionary when it has so many pages: fewer save less than the dictionary takes.
+/// A tree gets its first dictionary when it has so many pages: fewer save less than the dictionary
+/// takes.
 pub(crate) const PAGES_MIN: u64 = 64;
 /// Pages that a trial looks at.
 pub(crate) const SAMPLE_PAGES: usize = 96;
@@ -18,8 +20,9 @@ pub(crate) const SAMPLE_PAGES_MIN: usize = 24;
 const TESTED_EVERY: usize = 3;
 /// Part of the sampled content that becomes the dictionary.
 const CONTENT_PART: usize = 24;
-/// A dictionary is made if it saves at least this part of the images, and in the whole tree so many times its own size. To compress beside it takes up to
-/// twice the time: without a wish for small images it has to save more (decision 36).
+/// A dictionary is made if it saves at least this part of the images, and in the whole tree so many
+/// times its own size. To compress beside it takes up to twice the time: without a wish for small
+/// images it has to save more (decision 36).
 const SAVED_PERCENT_MIN: usize = 5;
 const SAVED_PERCENT_MIN_IF_DENSE: usize = 3;
 const SAVED_SIZES_MIN: usize = 2;
@@ -54,8 +57,9 @@ pub(crate) fn split_sample<T>(sample: impl Iterator<Item = T>) -> (Vec<T>, Vec<T
 }
 
 impl TrialDictionary {
-    /// Makes a dictionary of `sources`, which are contents of pages before compression. `sampled_bytes`: of these and of the tested ones together.
-    /// `page_bytes`: of the smallest pages.
+    /// Makes a dictionary of `sources`, which are contents of pages before compression.
+    /// `sampled_bytes`: of these and of the tested ones together. `page_bytes`: of the smallest
+    /// pages.
     pub(crate) fn of(
         sources: &[&[u8]],
         sampled_bytes: usize,

@@ -1,4 +1,5 @@
-//! Dictionaries in the life of the pool: when one is made, what crashes leave of it, and what happens without it in memory.
+//! Dictionaries in the life of the pool: when one is made, what crashes leave of it, and what
+//! happens without it in memory.
 
 use crate::base::{planted, Config, Error, PageId, TreeId, TxnId};
 use crate::format::image::{Codec, Compression, Encoding, ImageHeader, Primer, Workspace};
@@ -183,7 +184,8 @@ fn readers_make_nothing_that_only_writers_need() {
     assert!(trees.iter().all(|(_, pids)| names_dictionary(&db, pids[1])));
 }
 
-/// More trees are written in turn than there is memory for: each look at what is due replaces one, and says so.
+/// More trees are written in turn than there is memory for: each look at what is due replaces one,
+/// and says so.
 #[test]
 fn dictionaries_that_push_each_other_out_do_so_one_at_a_time() {
     let (db, trees) = four_trees(&Config::tiny());
@@ -197,7 +199,8 @@ fn dictionaries_that_push_each_other_out_do_so_one_at_a_time() {
     assert!(due.len() >= 3 && due[1..].iter().all(|due| *due == DictionaryDue::Replaced), "{due:?}");
 }
 
-/// A dictionary's page with other content than images name it with: zstd may well make something of it.
+/// A dictionary's page with other content than images name it with: zstd may well make something of
+/// it.
 #[test]
 fn another_dictionary_in_the_place_of_one_is_refused() {
     let db = database();
@@ -234,7 +237,8 @@ fn content_error(db: &Database, pid: PageId) -> String {
     content(db, pid).unwrap_err().to_string()
 }
 
-/// One that cannot be read is asked for once; from then on the one before it is written with, or none.
+/// One that cannot be read is asked for once; from then on the one before it is written with, or
+/// none.
 #[test]
 fn nothing_more_is_written_with_a_damaged_dictionary() {
     let db = database();
@@ -297,7 +301,8 @@ fn more_dictionaries_than_memory_has_room_for_cost_time_and_nothing_else() {
     assert!(db.pool.counters.dictionary_misses.get() >= 4);
 }
 
-/// CHECK compares the pages that it has seen with those that a tree has; a dictionary counts with both or with neither.
+/// CHECK compares the pages that it has seen with those that a tree has; a dictionary counts with
+/// both or with neither.
 #[test]
 fn a_dictionary_is_listed_at_the_moment_at_which_its_page_counts() {
     let db = database();
@@ -353,7 +358,8 @@ fn a_trial_that_is_due_is_put_off_while_others_make_one() {
     assert_eq!(dictionary_pages(&db).len(), 1);
 }
 
-/// Who is about to write all pages does wait, and makes a trial that nobody has begun. Until it has ended, nobody takes it for made.
+/// Who is about to write all pages does wait, and makes a trial that nobody has begun. Until it has
+/// ended, nobody takes it for made.
 #[test]
 fn a_trial_is_settled_by_whoever_needs_its_outcome() {
     let db = database();
@@ -397,7 +403,8 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
     assert!(named * 10 > pids.len() * 9, "{named} of {}", pids.len());
 }
 
-/// The background makes trials of a tree that nobody finds only while its builder keeps it, who waits for the one that is being made.
+/// The background makes trials of a tree that nobody finds only while its builder keeps it, who
+/// waits for the one that is being made.
 #[test]
 fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back() {
     let db = database();
@@ -434,7 +441,8 @@ fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back()
     assert!(bug.reached_count() > 0);
 }
 
-/// Whether the background makes a trial that is due of a tree which nobody builds any more, and which may be dropped.
+/// Whether the background makes a trial that is due of a tree which nobody builds any more, and
+/// which may be dropped.
 fn try_after_building(db: &Database) -> bool {
     let tree = TreeId(TREE.0 + 2);
     drop(db.pool.lend_tree(tree, Arc::new(())));
@@ -489,7 +497,8 @@ fn a_reader_does_not_wait_for_the_latch_of_what_an_image_names() {
     drop(latched);
 }
 
-/// Images name themselves, each other, and a page that is no dictionary; read one by one and by several threads.
+/// Images name themselves, each other, and a page that is no dictionary; read one by one and by
+/// several threads.
 #[test]
 fn whatever_an_image_names_its_reader_ends() {
     for round in 0..3 {
@@ -603,7 +612,8 @@ fn the_next_dictionary_is_tried_when_the_tree_has_grown_and_must_be_better() {
     assert_eq!(dictionary_pages(&db).len(), 2);
 }
 
-/// D1: pages of g are written while g+1 has a dictionary already. An image that names it cannot be read after a crash to g.
+/// D1: pages of g are written while g+1 has a dictionary already. An image that names it cannot be
+/// read after a crash to g.
 fn dictionary_between_epoch_switch_and_write() -> Result<(), Error> {
     // All pages stay in memory until the checkpoint writes them.
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
@@ -627,7 +637,8 @@ fn an_image_names_no_dictionary_of_the_next_epoch() {
     assert!(bug.reached_count() > 0);
 }
 
-/// A checkpoint that is given up after it has written pages beside a dictionary of its epoch: all that counts for the next one.
+/// A checkpoint that is given up after it has written pages beside a dictionary of its epoch: all
+/// that counts for the next one.
 #[test]
 fn a_dictionary_of_an_epoch_that_was_given_up_is_in_the_next() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
@@ -653,8 +664,8 @@ fn names_dictionary(db: &Database, pid: PageId) -> bool {
     ImageHeader::read(&image).unwrap().dictionary.is_some()
 }
 
-/// Between the epoch switch and the commit of an epoch all pages of the tree go, its dictionary first. Until the next one commits, that
-/// epoch can be read.
+/// Between the epoch switch and the commit of an epoch all pages of the tree go, its dictionary
+/// first. Until the next one commits, that epoch can be read.
 #[test]
 fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
@@ -675,7 +686,8 @@ fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     assert_texts(&db, &pids);
 }
 
-/// ALTER gives the table another density, none, and one again: what was written stays readable, and what is written has the density.
+/// ALTER gives the table another density, none, and one again: what was written stays readable, and
+/// what is written has the density.
 #[test]
 fn a_dictionary_serves_whatever_density_its_tree_gets() {
     let db = Database::new(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });

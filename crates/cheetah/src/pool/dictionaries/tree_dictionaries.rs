@@ -58,8 +58,8 @@ pub enum DictionaryDue {
     Done,
     /// The same, but another one had to go from memory: there is no room for all that are in use.
     Replaced,
-    /// The tree has grown. Somebody who keeps it from being dropped should call [`Pool::try_due_dictionary`]; if nobody finds it,
-    /// [`Pool::try_lent_tree`].
+    /// The tree has grown. Somebody who keeps it from being dropped should call
+    /// [`Pool::try_due_dictionary`]; if nobody finds it, [`Pool::try_lent_tree`].
     Trial(TreeId),
 }
 
@@ -107,7 +107,8 @@ impl Pool {
         found
     }
 
-    /// The dictionary in a page of `tree`, from memory or by reading the page. `Corruption` when the page is none, or gone.
+    /// The dictionary in a page of `tree`, from memory or by reading the page. `Corruption` when
+    /// the page is none, or gone.
     pub(in crate::pool) fn dictionary(&self, tree: TreeId, page: PageId) -> Result<Arc<Dictionary>> {
         if let Some(found) = self.dictionaries.to_read.get(tree, page) {
             return Ok(found);
@@ -129,8 +130,8 @@ impl Pool {
         self.read_dictionary(tree, page)?.ok_or_else(gone)
     }
 
-    /// Prepares a dictionary to be written with, unless its tree is not, or no longer, compressed in such a way. Also returns whether others had
-    /// to go from memory for it.
+    /// Prepares a dictionary to be written with, unless its tree is not, or no longer, compressed
+    /// in such a way. Also returns whether others had to go from memory for it.
     pub(in crate::pool) fn load_primer(
         &self,
         tree: TreeId,
@@ -156,8 +157,9 @@ impl Pool {
         Ok((Some(primer), is_crowded))
     }
 
-    /// Prepares to write with the newest dictionaries of trees, as many as there is room for: after a startup nobody else does before pages
-    /// are written. One that cannot be read is asked for again by those who write.
+    /// Prepares to write with the newest dictionaries of trees, as many as there is room for: after
+    /// a startup nobody else does before pages are written. One that cannot be read is asked for
+    /// again by those who write.
     pub fn load_primers(&self) {
         let newest: HashMap<_, _> = self.trees.dictionaries().into_iter().collect();
         for (tree, page) in newest {
@@ -169,13 +171,14 @@ impl Pool {
         }
     }
 
-    /// All dictionaries, each tree's from the oldest to the newest: part of the state of an epoch. For the epoch switch, when
-    /// no mini-transaction runs (D3).
+    /// All dictionaries, each tree's from the oldest to the newest: part of the state of an epoch.
+    /// For the epoch switch, when no mini-transaction runs (D3).
     pub fn dictionaries(&self) -> Vec<(TreeId, PageId)> {
         self.trees.dictionaries()
     }
 
-    /// Takes over the dictionaries that the state of the epoch lists. A tree that was being freed may have lost its own.
+    /// Takes over the dictionaries that the state of the epoch lists. A tree that was being freed
+    /// may have lost its own.
     pub fn adopt_dictionaries(&self, listed: &[(TreeId, PageId)]) {
         for &(tree, page) in listed.iter().filter(|&&(tree, page)| self.owner(page) == Some(tree)) {
             let state = self.trees.get(tree);
@@ -191,13 +194,15 @@ impl Pool {
         (state.dictionary_pages(), state.bytes().pages)
     }
 
-    /// Reads a dictionary of a tree from disk, also if it is in memory. `Corruption` when its page is none.
+    /// Reads a dictionary of a tree from disk, also if it is in memory. `Corruption` when its page
+    /// is none.
     pub fn check_dictionary(&self, tree: TreeId, page: PageId) -> Result<()> {
         self.check_image(page)?;
         self.dictionary(tree, page).map(drop)
     }
 
-    /// Does one thing that is due: a primer that pages were written without is loaded, which blocks; a tree that has grown is returned.
+    /// Does one thing that is due: a primer that pages were written without is loaded, which
+    /// blocks; a tree that has grown is returned.
     pub fn dictionary_due(&self) -> Result<DictionaryDue> {
         let due = self.dictionaries.due.lock().pop_front();
         match due {

@@ -1,7 +1,8 @@
 //! When dictionaries are tried, and by whom: a tree's own pages show whether one pays (`payoff`).
 //!
-//! A tree that has grown is noted for the background. That makes the trial when it can keep the tree from being dropped (D3): the table
-//! is in use, or whoever builds the tree has lent it. Who needs the outcome settles it himself.
+//! A tree that has grown is noted for the background. That makes the trial when it can keep the
+//! tree from being dropped (D3): the table is in use, or whoever builds the tree has lent it. Who
+//! needs the outcome settles it himself.
 //!
 //! Invariants
 //!   T1  No trial of a lent tree outlives its [`LentTree`].
@@ -20,16 +21,20 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Another one is tried when the tree has grown by this factor; while it has none, when it has doubled.
+/// Another one is tried when the tree has grown by this factor; while it has none, when it has
+/// doubled.
 pub(in crate::pool) const GROWTH: u64 = 4;
 /// Dictionaries of one tree at most. Old ones stay (D2).
 const VERSIONS_MAX: usize = 8;
-/// A sample is taken among so many of the newest pages of the tree, and has so many bytes of content at most.
+/// A sample is taken among so many of the newest pages of the tree, and has so many bytes of
+/// content at most.
 const NEWEST_PAGES: usize = 512;
-/// Page numbers looked at for them, some 20 ms: a tree that nobody has added to for long may get no trial in a huge database.
+/// Page numbers looked at for them, some 20 ms: a tree that nobody has added to for long may get no
+/// trial in a huge database.
 const NEWEST_LOOKS_MAX: usize = 1_000_000;
 const SAMPLE_BYTES_MAX: usize = 2 << 20;
-/// The newest pages are gone through in so many rounds, each all over them: one of the largest pages is enough.
+/// The newest pages are gone through in so many rounds, each all over them: one of the largest
+/// pages is enough.
 const SAMPLE_ROUNDS: usize = 16;
 
 /// A load goes so many pages ahead of the first trial of its tree.
@@ -43,11 +48,13 @@ pub(in crate::pool) struct Trials {
     lent: Mutex<HashMap<TreeId, Arc<Lent>>>,
 }
 
-/// What keeps a lent tree from being dropped, until it is rolled back; locked while the background makes a trial of it.
+/// What keeps a lent tree from being dropped, until it is rolled back; locked while the background
+/// makes a trial of it.
 pub(in crate::pool) type Lent = Mutex<Option<Arc<dyn Any + Send + Sync>>>;
 
-/// A tree of which the background may make trials although nobody finds it, because somebody is building it. Dropping this takes it back, and waits for a
-/// trial that is being made: some 10 ms, more if memory is full.
+/// A tree of which the background may make trials although nobody finds it, because somebody is
+/// building it. Dropping this takes it back, and waits for a trial that is being made: some 10 ms,
+/// more if memory is full.
 #[derive(Debug)]
 pub struct LentTree {
     pool: Arc<Pool>,
@@ -74,8 +81,9 @@ impl Drop for LentTree {
 }
 
 impl Pool {
-    /// Lets the background make trials of a tree until what this returns is dropped. `keeper` keeps it from being dropped (D3), and goes
-    /// then. Drop that outside of mini-transactions and without latches.
+    /// Lets the background make trials of a tree until what this returns is dropped. `keeper` keeps
+    /// it from being dropped (D3), and goes then. Drop that outside of mini-transactions and
+    /// without latches.
     pub fn lend_tree(self: &Arc<Self>, tree: TreeId, keeper: Arc<dyn Any + Send + Sync>) -> LentTree {
         let lent = Arc::new(Mutex::new(Some(keeper)));
         let before = self.dictionaries.trials.lent.lock().insert(tree, Arc::clone(&lent));
@@ -83,7 +91,8 @@ impl Pool {
         LentTree { pool: Arc::clone(self), lent }
     }
 
-    /// Makes a trial that is due of a tree that is lent; whether it did, or none if nobody lends it. Blocks, and reads up to 96 pages.
+    /// Makes a trial that is due of a tree that is lent; whether it did, or none if nobody lends
+    /// it. Blocks, and reads up to 96 pages.
     pub fn try_lent_tree(&self, tree: TreeId) -> Result<Option<bool>> {
         let lent = self.dictionaries.trials.lent.lock().get(&tree).cloned();
         let Some(lent) = lent else { return Ok(None) };
@@ -95,7 +104,8 @@ impl Pool {
         }
     }
 
-    /// Notes when a tree has grown to where a dictionary may pay. Those that a database has for itself get none.
+    /// Notes when a tree has grown to where a dictionary may pay. Those that a database has for
+    /// itself get none.
     pub(in crate::pool) fn note_growth(&self, tree: TreeId, state: &TreeState) {
         if tree >= TreeId::FIRST_USER && state.note_growth() {
             self.dictionaries.ask(Due::Trial(tree));
@@ -107,18 +117,21 @@ impl Pool {
         self.trees.get(tree).is_trial_due()
     }
 
-    /// Whether a dictionary has been tried for the tree since the database was opened, or it has one.
+    /// Whether a dictionary has been tried for the tree since the database was opened, or it has
+    /// one.
     pub fn has_tried_dictionary(&self, tree: TreeId) -> bool {
         self.trees.get(tree).has_tried()
     }
 
-    /// Whether the tree is large enough for a dictionary, or one has been tried: its pages may be [noted](Self::note_settled) to be written.
+    /// Whether the tree is large enough for a dictionary, or one has been tried: its pages may be
+    /// [noted](Self::note_settled) to be written.
     pub fn may_write_early(&self, tree: TreeId) -> bool {
         let state = self.trees.get(tree);
         state.has_tried() || state.awaits_first_trial()
     }
 
-    /// As [`settle_dictionary`](Self::settle_dictionary), for who has built a tree, unless a trial has been made.
+    /// As [`settle_dictionary`](Self::settle_dictionary), for who has built a tree, unless a trial
+    /// has been made.
     pub fn settle_first_dictionary(&self, tree: TreeId) -> Result<()> {
         match self.trees.get(tree).awaits_first_trial() {
             true => self.settle_dictionary(tree),
@@ -126,7 +139,8 @@ impl Pool {
         }
     }
 
-    /// As [`settle_first_dictionary`](Self::settle_first_dictionary), for who is building one, but only when it is far ahead of its first trial; else it goes on.
+    /// As [`settle_first_dictionary`](Self::settle_first_dictionary), for who is building one, but
+    /// only when it is far ahead of its first trial; else it goes on.
     pub fn settle_late_dictionary(&self, tree: TreeId) -> Result<()> {
         match self.trees.get(tree).bytes().pages > EARLY_PAGES_MAX {
             true => self.settle_first_dictionary(tree),
@@ -134,14 +148,14 @@ impl Pool {
         }
     }
 
-    /// As [`try_dictionary`](Self::try_dictionary), for those who have other things to do: they do not wait for a trial that others make, and only an
-    /// error that stops the engine is theirs.
+    /// As [`try_dictionary`](Self::try_dictionary), for those who have other things to do: they do
+    /// not wait for a trial that others make, and only an error that stops the engine is theirs.
     pub fn try_dictionary_in_passing(&self, tree: TreeId) -> Result<()> {
         self.unless_fatal(self.try_dictionary_unless_busy(tree))
     }
 
-    /// Makes the trial that is due before pages are written at once, or waits for who is making it. Errors as of
-    /// [`try_dictionary_in_passing`](Self::try_dictionary_in_passing).
+    /// Makes the trial that is due before pages are written at once, or waits for who is making it.
+    /// Errors as of [`try_dictionary_in_passing`](Self::try_dictionary_in_passing).
     pub fn settle_dictionary(&self, tree: TreeId) -> Result<()> {
         let _one = self.trials_of(tree).lock();
         match self.has_dictionary_due(tree) {
@@ -161,7 +175,8 @@ impl Pool {
         }
     }
 
-    /// As [`try_dictionary`](Self::try_dictionary), but `false` when others are making a trial, which may be of another tree.
+    /// As [`try_dictionary`](Self::try_dictionary), but `false` when others are making a trial,
+    /// which may be of another tree.
     fn try_dictionary_unless_busy(&self, tree: TreeId) -> Result<bool> {
         let Some(_one) = self.trials_of(tree).try_lock() else { return Ok(false) };
         self.try_now(tree).map(|_| true)
@@ -180,8 +195,9 @@ impl Pool {
         &self.dictionaries.trials.one[tree.0 as usize % SHARDS_COUNT]
     }
 
-    /// Makes a dictionary of the tree's own pages, if others of them show that it pays; whether it did. The caller keeps the tree
-    /// from being dropped (D3). Outside of mini-transactions and without latches; reads up to 96 pages, one trial of a tree at a time.
+    /// Makes a dictionary of the tree's own pages, if others of them show that it pays; whether it
+    /// did. The caller keeps the tree from being dropped (D3). Outside of mini-transactions and
+    /// without latches; reads up to 96 pages, one trial of a tree at a time.
     pub fn try_dictionary(&self, tree: TreeId) -> Result<bool> {
         let _one = self.trials_of(tree).lock();
         self.try_now(tree)

@@ -1,12 +1,13 @@
 //! The two lists of the evictor, each in the order in which frames were queued.
 //!
-//! Frames of all sizes stand in one order, the oldest is due: what is needed again decides who stays, not its size. A frame
-//! of one size that makes room for another gives its memory back to the system, which takes some microseconds and leaves
-//! no holes (`buffers`).
+//! Frames of all sizes stand in one order, the oldest is due: what is needed again decides who
+//! stays, not its size. A frame of one size that makes room for another gives its memory back to
+//! the system, which takes some microseconds and leaves no holes (`buffers`).
 //!
-//! The lists keep no frame alive: a freed page's memory goes back when the last reference to it goes. Its place here goes when its
-//! turn comes, or, where nothing is evicted, when half of the places are of freed pages: then each frame that is queued has some
-//! places at the front of both lists looked at, and what is in use there queued again, once round.
+//! The lists keep no frame alive: a freed page's memory goes back when the last reference to it
+//! goes. Its place here goes when its turn comes, or, where nothing is evicted, when half of the
+//! places are of freed pages: then each frame that is queued has some places at the front of both
+//! lists looked at, and what is in use there queued again, once round.
 
 use crate::pool::frames::Frame;
 use std::collections::VecDeque;
@@ -40,15 +41,16 @@ struct List {
 pub(in crate::pool) struct FifoLists {
     small: List,
     main: List,
-    /// About how many places are of freed pages; too many when one was freed while the evictor had taken it out.
+    /// About how many places are of freed pages; too many when one was freed while the evictor had
+    /// taken it out.
     freed: usize,
     /// How often to look until every place has been looked at.
     to_look: usize,
 }
 
 impl FifoLists {
-    /// Takes the place to look at next, with its frame unless the page has been freed, and whether it comes from the small list.
-    /// `None` when both are empty.
+    /// Takes the place to look at next, with its frame unless the page has been freed, and whether
+    /// it comes from the small list. `None` when both are empty.
     pub(in crate::pool) fn pop(&mut self) -> Option<(Option<Arc<Frame>>, bool)> {
         let bytes = self.small.bytes + self.main.bytes;
         let small = self.small.bytes * SMALL_SHARE > bytes || self.main.frames.is_empty();

@@ -20,14 +20,15 @@ enum Fate {
 }
 
 impl Pool {
-    /// `Err(DiskFull)` unless everything that is changed in memory fits on the disk and the reserve, or the part asked for,
-    /// stays (H3): only then may a user change more.
+    /// `Err(DiskFull)` unless everything that is changed in memory fits on the disk and the
+    /// reserve, or the part asked for, stays (H3): only then may a user change more.
     pub fn check_space(&self, reserve: Reserve) -> Result<()> {
         self.health.check()?;
         self.segments.check_space(self.dirty_bytes() as u64, reserve)
     }
 
-    /// As [`check_space`](Self::check_space) of the whole reserve, for `bytes` that are about to be written to another file of this disk.
+    /// As [`check_space`](Self::check_space) of the whole reserve, for `bytes` that are about to be
+    /// written to another file of this disk.
     pub fn take_space(&self, bytes: usize) -> Result<()> {
         self.health.check()?;
         self.segments.check_space((self.dirty_bytes() + bytes) as u64, Reserve::Whole)?;
@@ -35,16 +36,16 @@ impl Pool {
         Ok(())
     }
 
-    /// Evicts pages, writing changed ones, until about `pages` more base pages fit into memory. Call outside of
-    /// mini-transactions and without latches; blocks for I/O. Fails with `DiskFull` when the disk could not hold what is
-    /// changed in memory already.
+    /// Evicts pages, writing changed ones, until about `pages` more base pages fit into memory.
+    /// Call outside of mini-transactions and without latches; blocks for I/O. Fails with `DiskFull`
+    /// when the disk could not hold what is changed in memory already.
     pub fn make_room(&self, pages: usize) -> Result<()> {
         self.check_space(Reserve::Whole)?;
         self.make_room_from_reserve(pages)
     }
 
-    /// As [`make_room`](Self::make_room) for what must succeed on a full disk: rolling back and freeing (H3). It may
-    /// use the reserve; `DiskFull` means that this is gone too.
+    /// As [`make_room`](Self::make_room) for what must succeed on a full disk: rolling back and
+    /// freeing (H3). It may use the reserve; `DiskFull` means that this is gone too.
     pub fn make_room_from_reserve(&self, pages: usize) -> Result<()> {
         debug_assert!(!mtr::is_inside(), "writing may take long, which an open mini-transaction must not");
         let class = PageClass::Base;
@@ -55,8 +56,8 @@ impl Pool {
         self.evict_until_fits(class, bytes, 2 * self.queues.frames_count())
     }
 
-    /// Makes room for a page about to be read. Gives up after a few looks: a little too much memory is better than
-    /// a read that waits.
+    /// Makes room for a page about to be read. Gives up after a few looks: a little too much memory
+    /// is better than a read that waits.
     pub(in crate::pool) fn make_room_for_read(&self, class: PageClass) -> Result<()> {
         let bytes = class.bytes(self.page_bytes);
         if self.buffers.has_room(class, bytes) {

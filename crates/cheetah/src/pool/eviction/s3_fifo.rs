@@ -1,12 +1,12 @@
-//! The order in which frames are evicted: the shape of S3-FIFO, so that pages seen once leave before pages seen
-//! again, and a scan passes through a tenth of the pool.
+//! The order in which frames are evicted: the shape of S3-FIFO, so that pages seen once leave
+//! before pages seen again, and a scan passes through a tenth of the pool.
 //!
-//! A page enters the small queue; when it was used again before its turn it moves on to the main queue, where each
-//! further use buys another round. A page read again soon after it left the small queue enters the main queue
-//! directly; when it left is noted in its page table entry, not here.
+//! A page enters the small queue; when it was used again before its turn it moves on to the main
+//! queue, where each further use buys another round. A page read again soon after it left the small
+//! queue enters the main queue directly; when it left is noted in its page table entry, not here.
 //!
-//! Source    Yang et al. 2023, "FIFO queues are all you need for cache eviction". We differ: the ghost queue is a
-//!           coarse time stamp per page.
+//! Source    Yang et al. 2023, "FIFO queues are all you need for cache eviction". We differ: the
+//!           ghost queue is a coarse time stamp per page.
 
 use super::fifo_lists::FifoLists;
 use crate::base::PageId;
@@ -57,7 +57,8 @@ impl Queues {
         }
     }
 
-    /// The next frame to evict, by the rule above; `None` when nothing deserved it within a bounded search.
+    /// The next frame to evict, by the rule above; `None` when nothing deserved it within a bounded
+    /// search.
     pub(in crate::pool) fn candidate(&self) -> Option<Candidate> {
         let mut lists = self.lists.lock();
         for _ in 0..LOOKS_MAX {
@@ -98,15 +99,17 @@ impl Queues {
         }
     }
 
-    /// Pages among the next `looks` of each list that will be evicted when their turn comes, and must be
-    /// written before: changed ones that nobody has used since they were looked at last. The first to leave come first.
+    /// Pages among the next `looks` of each list that will be evicted when their turn comes, and
+    /// must be written before: changed ones that nobody has used since they were looked at last.
+    /// The first to leave come first.
     pub(in crate::pool) fn leaving_dirty(&self, looks: usize) -> Vec<PageId> {
         let lists = self.lists.lock();
         let next = lists.next(looks);
         next.filter(|frame| frame.uses() == 0 && frame.dirty().is_some()).map(|frame| frame.pid).collect()
     }
 
-    /// Places in the small queue, and in both, those of pages that were freed not long ago included.
+    /// Places in the small queue, and in both, those of pages that were freed not long ago
+    /// included.
     pub(in crate::pool) fn counts(&self) -> (usize, usize) {
         let lists = self.lists.lock();
         (lists.small_count(), lists.count())

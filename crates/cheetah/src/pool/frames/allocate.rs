@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 impl Pool {
-    /// A new, zeroed, pinned page of `tree`. Never waits and does no I/O: it may exceed the memory budget by a few
-    /// pages, which [`make_room`](Self::make_room) pays back.
+    /// A new, zeroed, pinned page of `tree`. Never waits and does no I/O: it may exceed the memory
+    /// budget by a few pages, which [`make_room`](Self::make_room) pays back.
     pub fn allocate(&self, mtr: &MiniTransaction<'_>, tree: TreeId, class: PageClass) -> PageRef {
         let pid = self.numbers.lock().take();
         let mut bytes = self.buffers.take(class);
@@ -43,8 +43,8 @@ impl Pool {
         Arc::new(Frame::new(pid, tree, class, bytes, frame_no, self.buffers.clone()))
     }
 
-    /// Frees a page. This thread must not hold its latch; references to it stay valid for reading. The number is
-    /// not used again before the mini-transaction's epoch has committed.
+    /// Frees a page. This thread must not hold its latch; references to it stay valid for reading.
+    /// The number is not used again before the mini-transaction's epoch has committed.
     ///
     /// # Panics
     /// When the page is not allocated.

@@ -1,5 +1,6 @@
-//! The memory of frames: buffers of three sizes, allocated lazily, reused, and really given back when another size
-//! needs the room. Each size has addresses of its own, so that what is given back leaves no holes.
+//! The memory of frames: buffers of three sizes, allocated lazily, reused, and really given back
+//! when another size needs the room. Each size has addresses of its own, so that what is given back
+//! leaves no holes.
 
 use crate::format::page::PageBuf;
 use crate::memory::{MemoryBudget, MemoryUse};
@@ -11,10 +12,11 @@ use std::sync::Arc;
 
 /// Part of the limit that free buffers of one class may take from another without being given back.
 const IDLE_PART: usize = 32;
-/// Part of the limit by which racing threads may exceed it: giving back at once what was one too many, only to ask for
-/// it again, would keep the allocator busy.
+/// Part of the limit by which racing threads may exceed it: giving back at once what was one too
+/// many, only to ask for it again, would keep the allocator busy.
 const SLACK_PART: usize = 100;
-/// Part of the limit, and buffers, for which there are addresses beyond the limit. More come from the heap.
+/// Part of the limit, and buffers, for which there are addresses beyond the limit. More come from
+/// the heap.
 const ADDRESSES_PART: usize = 8;
 const ADDRESSES_MORE: usize = 64;
 
@@ -48,8 +50,8 @@ impl Buffers {
         }
     }
 
-    /// Whether `bytes` more of a class can be taken within the limit. Gives back what other classes hold idle, if it is
-    /// much.
+    /// Whether `bytes` more of a class can be taken within the limit. Gives back what other classes
+    /// hold idle, if it is much.
     pub(in crate::pool) fn has_room(&self, class: PageClass, bytes: usize) -> bool {
         let limit = self.memory.frames_limit();
         if self.in_use() + bytes > limit {
@@ -83,7 +85,8 @@ impl Buffers {
         self.allocations.load(Relaxed)
     }
 
-    /// A buffer with arbitrary contents. Never waits; whether the limit allows it is the caller's business.
+    /// A buffer with arbitrary contents. Never waits; whether the limit allows it is the caller's
+    /// business.
     pub(in crate::pool) fn take(&self, class: PageClass) -> PageBuf {
         let bytes = class.bytes(self.page_bytes);
         self.in_use.fetch_add(bytes, Relaxed);

@@ -78,7 +78,8 @@ impl Frame {
         self.detached.store(true, Ordering::Release);
     }
 
-    /// The latch that lets readers in, but no writer and nobody else who wants to write the page out.
+    /// The latch that lets readers in, but no writer and nobody else who wants to write the page
+    /// out.
     pub(in crate::pool) fn latch_to_write_out(&self) -> RwLockUpgradableReadGuard<'_, PageBuf> {
         self.bytes.upgradable_read()
     }

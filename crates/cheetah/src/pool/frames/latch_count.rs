@@ -1,5 +1,6 @@
-//! Counts the page latches that the current thread holds, in debug builds, so that the gate can refuse to be
-//! entered under one: a thread waiting for the gate with a latch held deadlocks with the drain of an epoch switch.
+//! Counts the page latches that the current thread holds, in debug builds, so that the gate can
+//! refuse to be entered under one: a thread waiting for the gate with a latch held deadlocks with
+//! the drain of an epoch switch.
 
 use std::cell::Cell;
 

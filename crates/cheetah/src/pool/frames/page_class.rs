@@ -26,8 +26,9 @@ impl PageClass {
         Self::ALL.into_iter().find(|class| class.bytes(page_bytes) == bytes)
     }
 
-    /// The class that a page most likely has whose image has `image_bytes` bytes: the page map does not say. Few images are
-    /// longer than their page; of the pages that are longer than the smallest, most are full ones of large values.
+    /// The class that a page most likely has whose image has `image_bytes` bytes: the page map does
+    /// not say. Few images are longer than their page; of the pages that are longer than the
+    /// smallest, most are full ones of large values.
     pub(in crate::pool) fn guess(image_bytes: u32, page_bytes: u32) -> PageClass {
         if image_bytes > page_bytes {
             PageClass::Large

@@ -32,8 +32,8 @@ impl PageRef {
         self.0.class
     }
 
-    /// Moves whenever the content changes, and differs between any two contents of this page number since the pool
-    /// was opened, even if the page was evicted and read again meanwhile.
+    /// Moves whenever the content changes, and differs between any two contents of this page number
+    /// since the pool was opened, even if the page was evicted and read again meanwhile.
     pub fn version(&self) -> u64 {
         self.0.version.load(Ordering::Acquire)
     }
@@ -48,8 +48,9 @@ impl PageRef {
         ReadGuard { bytes: self.0.bytes.read(), _held: LatchToken::new() }
     }
 
-    /// Takes the exclusive latch; waits for readers and writers. Nothing is marked as changed until the bytes are
-    /// borrowed mutably; look first (page dead? key in range?) through the shared view.
+    /// Takes the exclusive latch; waits for readers and writers. Nothing is marked as changed until
+    /// the bytes are borrowed mutably; look first (page dead? key in range?) through the shared
+    /// view.
     pub fn write<'a>(&'a self, mtr: &'a MiniTransaction<'_>) -> WriteGuard<'a> {
         WriteGuard {
             bytes: self.0.bytes.write(),

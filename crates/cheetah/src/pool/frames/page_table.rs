@@ -175,7 +175,8 @@ fn empty_level<T>() -> Level<T> {
     (0..FANOUT).map(|_| OnceLock::new()).collect()
 }
 
-/// Indexes into the three levels; the first is out of range for numbers above [`PageId::MAX`], which damage can name.
+/// Indexes into the three levels; the first is out of range for numbers above [`PageId::MAX`],
+/// which damage can name.
 fn split(pid: PageId) -> (usize, usize, usize) {
     let index = pid.0 as usize;
     (index / FANOUT / FANOUT, index / FANOUT % FANOUT, index % FANOUT)

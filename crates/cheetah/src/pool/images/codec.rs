@@ -1,5 +1,5 @@
-//! Between the bytes of a frame and its image on disk: what the pool knows about a page, in the terms of
-//! `format::image`.
+//! Between the bytes of a frame and its image on disk: what the pool knows about a page, in the
+//! terms of `format::image`.
 
 use crate::base::{Epoch, Error, PageId, Result, TxnId};
 use crate::format::image::{self, Compression, Encoding, ImageHeader, Primer, Workspace};
@@ -10,8 +10,9 @@ use crate::pool::trees::TreeDef;
 use crate::pool::PageClass;
 use crate::segment::Stream;
 
-/// Replaces `image` by that of a page. Pages of trees that are not registered are compressed as they are. Records of
-/// transactions below `freeze_below` lose their version. A definition comes with the dictionary of its tree.
+/// Replaces `image` by that of a page. Pages of trees that are not registered are compressed as
+/// they are. Records of transactions below `freeze_below` lose their version. A definition comes
+/// with the dictionary of its tree.
 pub(in crate::pool) fn encode(
     def: Option<(&TreeDef, Option<&Primer>)>,
     page: &[u8],
@@ -42,7 +43,8 @@ pub(in crate::pool) fn stream_of(page: &[u8]) -> Stream {
     }
 }
 
-/// The header of an image, which is known to be the one expected from then on, and the class of its page.
+/// The header of an image, which is known to be the one expected from then on, and the class of its
+/// page.
 pub(in crate::pool) fn check(
     image: &[u8],
     expected: &ImageRef,

@@ -1,15 +1,16 @@
-//! How many images of pages were made and read back, and how long that took: by the length of the image, and by tree.
+//! How many images of pages were made and read back, and how long that took: by the length of the
+//! image, and by tree.
 //!
-//! What is counted takes some ten microseconds each time. Beside that, two looks at the clock and counters that threads share
-//! are not felt.
+//! What is counted takes some ten microseconds each time. Beside that, two looks at the clock and
+//! counters that threads share are not felt.
 
 use crate::pool::statistics::Counter;
 use crate::pool::trees::TreeState;
 use cheetah_io::Clock;
 use std::sync::Arc;
 
-/// Images are counted together that are no longer than one of these, and longer than the one before; with the last one, all
-/// that are longer.
+/// Images are counted together that are no longer than one of these, and longer than the one
+/// before; with the last one, all that are longer.
 pub const IMAGE_BYTES_CLASSES: [u32; 7] = [1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 
 /// Images made and read back.
@@ -25,8 +26,8 @@ pub struct ImageWork {
     pub decode_ns: u64,
 }
 
-/// The counters of an [`ImageWork`]. They are read and cleared one by one: an image that is made meanwhile may be counted
-/// before, and its time after.
+/// The counters of an [`ImageWork`]. They are read and cleared one by one: an image that is made
+/// meanwhile may be counted before, and its time after.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct WorkCounters {
     encodes: Counter,
@@ -94,7 +95,8 @@ impl ImageCounters {
         tree.work.decoded(ns);
     }
 
-    /// What there is in each of [`IMAGE_BYTES_CLASSES`]; the counters start at zero again if `restart`.
+    /// What there is in each of [`IMAGE_BYTES_CLASSES`]; the counters start at zero again if
+    /// `restart`.
     pub(in crate::pool) fn read(&self, restart: bool) -> [ImageWork; IMAGE_BYTES_CLASSES.len()] {
         std::array::from_fn(|class| self.by_length[class].read(restart))
     }

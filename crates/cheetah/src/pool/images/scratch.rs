@@ -1,8 +1,10 @@
-//! Memory for encoding, decoding and moving images: shared, so that hundreds of threads do not each keep some.
+//! Memory for encoding, decoding and moving images: shared, so that hundreds of threads do not each
+//! keep some.
 //!
-//! Workspaces are few and large: there is a fixed number of them, and a thread that finds none waits. Whoever has one
-//! only computes, so the wait is short, and safe inside mini-transactions and under latches. Buffers, each for the longest image,
-//! are small, but held during I/O: nobody waits for one.
+//! Workspaces are few and large: there is a fixed number of them, and a thread that finds none
+//! waits. Whoever has one only computes, so the wait is short, and safe inside mini-transactions
+//! and under latches. Buffers, each for the longest image, are small, but held during I/O: nobody
+//! waits for one.
 
 use crate::format::image::{max_image_bytes, Workspace};
 use crate::memory::{MemoryBudget, MemoryUse};
@@ -13,7 +15,8 @@ use std::sync::Arc;
 /// Workspaces at least, so that one preempted thread does not hold up all others, and at most.
 const WORKSPACES_MIN: usize = 2;
 const WORKSPACES_MAX: usize = 64;
-/// Estimate of what a workspace takes; one that has met a high level takes more, and that is counted when it comes back.
+/// Estimate of what a workspace takes; one that has met a high level takes more, and that is
+/// counted when it comes back.
 const WORKSPACE_BYTES: usize = 512 << 10;
 /// Buffers kept at least, and at most.
 const BUFFERS_KEPT_MIN: usize = 4;
@@ -100,7 +103,8 @@ impl Scratch {
     }
 }
 
-/// A workspace that goes back whatever happens; one that got lost in a panic would be missed for ever.
+/// A workspace that goes back whatever happens; one that got lost in a panic would be missed for
+/// ever.
 struct Taken<'a> {
     workspace: Workspace,
     counted_bytes: usize,

@@ -1,4 +1,5 @@
-//! What an epoch that has not committed changes: pages to be written, and locations to be published.
+//! What an epoch that has not committed changes: pages to be written, and locations to be
+//! published.
 //!
 //! Invariants: N1 to N3 at the head of the room. Both sets change only under the lock of the page's
 //! entry. `interleaving_tests.rs` goes through this file too.
@@ -8,10 +9,11 @@ use crate::base::{planted, PageId};
 use crate::format::MapEntry;
 use std::collections::{HashMap, HashSet};
 
-/// Many, so that the tables are small, and each growth leaves a small hole in the memory of the process.
+/// Many, so that the tables are small, and each growth leaves a small hole in the memory of the
+/// process.
 const SHARDS_COUNT: usize = 256;
-/// Estimate of the memory of one element of the sets, with the free slots of their tables; and of a move in the list
-/// that a commit makes.
+/// Estimate of the memory of one element of the sets, with the free slots of their tables; and of a
+/// move in the list that a commit makes.
 const ELEMENT_BYTES: usize = 64;
 const COMMIT_BYTES: usize = size_of::<(PageId, Option<MapEntry>)>();
 
@@ -112,7 +114,8 @@ impl EpochChanges {
         moved
     }
 
-    /// Forgets the moves, and keeps most of their memory for the epoch after the next. No page must be dirty.
+    /// Forgets the moves, and keeps most of their memory for the epoch after the next. No page must
+    /// be dirty.
     pub(in crate::pool) fn clear(&self) {
         self.each(|shard| {
             let count = shard.moved.len();

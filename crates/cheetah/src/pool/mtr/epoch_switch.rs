@@ -27,14 +27,15 @@ impl<const COUNT: usize> EpochSwitch<COUNT> {
         Self { shards: std::array::from_fn(|_| Shard(RwLock::new(epoch))), epoch: AtomicU64::new(epoch.0) }
     }
 
-    /// Goes in through a shard, any number counts; waits while the shards are closed, or about to be.
+    /// Goes in through a shard, any number counts; waits while the shards are closed, or about to
+    /// be.
     pub(in crate::pool) fn enter(&self, shard_no: usize) -> EpochGuard<'_> {
         let shard = self.shards.get(shard_no % COUNT).expect("the index is a remainder by their number");
         shard.0.read()
     }
 
-    /// Waits until nobody is inside, moves on to the next epoch, and runs `at_switch`, which gets the
-    /// one that has ended, before anybody goes in.
+    /// Waits until nobody is inside, moves on to the next epoch, and runs `at_switch`, which gets
+    /// the one that has ended, before anybody goes in.
     pub(in crate::pool) fn switch<T>(&self, at_switch: impl FnOnce(Epoch) -> T) -> T {
         let mut closed: Vec<_> = self.shards.iter().map(|shard| shard.0.write()).collect();
         let ended = closed.first().map(|shard| **shard).expect("there is a shard");
@@ -48,8 +49,8 @@ impl<const COUNT: usize> EpochSwitch<COUNT> {
         at_switch(ended)
     }
 
-    /// The epoch of those who are inside, or would go in, now. From outside it may be outdated by the time it is looked at.
-    /// Never waits.
+    /// The epoch of those who are inside, or would go in, now. From outside it may be outdated by
+    /// the time it is looked at. Never waits.
     pub(in crate::pool) fn epoch(&self) -> Epoch {
         Epoch(self.epoch.load(Ordering::Acquire))
     }

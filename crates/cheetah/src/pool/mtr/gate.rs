@@ -36,8 +36,9 @@ impl Gate {
         epoch
     }
 
-    /// Waits until no mini-transaction is open, moves on to the next epoch, and runs `at_switch` before any mini-transaction of the
-    /// new epoch starts. `at_switch` gets the epoch that has just ended.
+    /// Waits until no mini-transaction is open, moves on to the next epoch, and runs `at_switch`
+    /// before any mini-transaction of the new epoch starts. `at_switch` gets the epoch that has
+    /// just ended.
     pub(super) fn switch_epoch<T>(&self, at_switch: impl FnOnce(Epoch) -> T) -> T {
         debug_assert_eq!(
             latches_held(),
@@ -48,8 +49,8 @@ impl Gate {
         self.switch.switch(at_switch)
     }
 
-    /// The epoch of the mini-transactions that are open, or would be opened, now. Outside of mini-transactions it may be outdated
-    /// by the time it is looked at. Never waits.
+    /// The epoch of the mini-transactions that are open, or would be opened, now. Outside of
+    /// mini-transactions it may be outdated by the time it is looked at. Never waits.
     pub(super) fn epoch(&self) -> Epoch {
         self.switch.epoch()
     }

@@ -46,8 +46,9 @@ impl Drop for PageRead<'_> {
 }
 
 impl Pool {
-    /// Pins a page, reading it when it is not in memory (blocks for that). `None` when the page has been freed:
-    /// what named it was outdated, start again from the root. `Err(Corruption)` when it cannot be trusted.
+    /// Pins a page, reading it when it is not in memory (blocks for that). `None` when the page has
+    /// been freed: what named it was outdated, start again from the root. `Err(Corruption)` when it
+    /// cannot be trusted.
     pub fn fetch(&self, pid: PageId) -> Result<Option<PageRef>> {
         self.fetch_for(pid, Reuse::Likely)
     }
@@ -57,8 +58,8 @@ impl Pool {
         self.table.existing(pid)?.frame().cloned().map(PageRef)
     }
 
-    /// As [`fetch`](Self::fetch), for pages that are not expected to be wanted again soon: a scan must not push
-    /// out what others use.
+    /// As [`fetch`](Self::fetch), for pages that are not expected to be wanted again soon: a scan
+    /// must not push out what others use.
     pub fn fetch_for_scan(&self, pid: PageId) -> Result<Option<PageRef>> {
         self.fetch_for(pid, Reuse::Unlikely)
     }
@@ -80,8 +81,8 @@ impl Pool {
         }
     }
 
-    /// Reads the newest stored image of a page and checks it, whether or not the page is in memory. `Ok` too when there
-    /// is no image (yet).
+    /// Reads the newest stored image of a page and checks it, whether or not the page is in memory.
+    /// `Ok` too when there is no image (yet).
     pub fn check_image(&self, pid: PageId) -> Result<()> {
         loop {
             let Some(image) = self.newest_image(pid) else { return Ok(()) };
@@ -117,7 +118,8 @@ impl Pool {
         })
     }
 
-    /// A number without a page: freed by somebody, or never given out, which only a damaged reference explains.
+    /// A number without a page: freed by somebody, or never given out, which only a damaged
+    /// reference explains.
     fn unknown(&self, pid: PageId) -> Result<Lookup> {
         if pid != PageId::NONE && pid < self.numbers.lock().end() {
             return Ok(Lookup::Freed);
@@ -129,8 +131,8 @@ impl Pool {
         self.table.entry(pid).residence() == Residence::BeingRead
     }
 
-    /// Reads the page; the entry says that this thread does. Starts again when the page was moved meanwhile: its
-    /// old segment may be gone.
+    /// Reads the page; the entry says that this thread does. Starts again when the page was moved
+    /// meanwhile: its old segment may be gone.
     fn read_page(&self, mut image: ImageRef) -> Result<Option<PageRef>> {
         loop {
             let read = self.read_frame(&image);

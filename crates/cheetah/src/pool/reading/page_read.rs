@@ -19,8 +19,8 @@ impl Pool {
         self.table.existing(pid)?.image(pid)
     }
 
-    /// The content of a dictionary's page, by a door of its own (D5): nobody waits for this reader, and it waits for nobody. `None` when the
-    /// page is gone.
+    /// The content of a dictionary's page, by a door of its own (D5): nobody waits for this reader,
+    /// and it waits for nobody. `None` when the page is gone.
     pub(in crate::pool) fn read_dictionary(&self, tree: TreeId, pid: PageId) -> Result<Option<Vec<u8>>> {
         loop {
             let Some(entry) = self.table.existing(pid).filter(|entry| entry.is_used()) else {
@@ -31,7 +31,8 @@ impl Pool {
             }
             if let Some(frame) = entry.frame().cloned() {
                 drop(entry);
-                // Nobody changes a dictionary: who has this latch has that of another page, perhaps this thread itself.
+                // Nobody changes a dictionary: who has this latch has that of another page, perhaps
+                // this thread itself.
                 let bytes = frame.try_read().ok_or_else(|| no_dictionary(pid, tree))?;
                 return dictionary_content(&bytes, pid, tree).map(Some);
             }
@@ -73,7 +74,8 @@ impl Pool {
         })
     }
 
-    /// The frame of the page of `image`. Its bytes, `stored`, may be any. `make_room` is asked for room for the frame.
+    /// The frame of the page of `image`. Its bytes, `stored`, may be any. `make_room` is asked for
+    /// room for the frame.
     pub(in crate::pool) fn decode(
         &self,
         image: &ImageRef,

@@ -1,14 +1,16 @@
 //! Reading ahead: other threads read and decode the pages that a scan is about to want.
 //!
 //! Invariants
-//!   A1  Reading ahead changes nothing but when a page is read. A page that cannot be read, or finds no room, stays as it
-//!       was; whoever needs it reads it, and meets the error.
-//!   A2  It takes room within the limit of frames only, from the pages that would leave next anyway; what was read and
-//!       not fetched yet is at most a small part of the frames; and a page that is read ahead counts as seen for the first
-//!       time, although its scan may have passed it meanwhile. So it pushes out nothing that a scan would not.
-//!   A3  Requests are hints: they are dropped when there are too many, and while no thread serves them. Without threads
-//!       everything is read when it is wanted, in the same order every time.
-//!   A4  A page is marked as loading for as long as a reader has it, as by any other fetch (L1 to L3).
+//!   A1  Reading ahead changes nothing but when a page is read. A page that cannot be read, or
+//!       finds no room, stays as it was; whoever needs it reads it, and meets the error.
+//!   A2  It takes room within the limit of frames only, from the pages that would leave next
+//!       anyway; what was read and not fetched yet is at most a small part of the frames; and a
+//!       page that is read ahead counts as seen for the first time, although its scan may have
+//!       passed it meanwhile. So it pushes out nothing that a scan would not.
+//!   A3  Requests are hints: they are dropped when there are too many, and while no thread serves
+//!       them. Without threads everything is read when it is wanted, in the same order every time.
+//!   A4  A page is marked as loading for as long as a reader has it, as by any other fetch (L1 to
+//!       L3).
 
 use super::page_read::stored_image;
 use crate::base::{Error, PageId, Result};
@@ -23,16 +25,19 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Pages that one request may name: what one reader takes at a time.
 pub const REQUEST_PAGES_MAX: usize = 16;
-/// Pages that a scan asks for in advance at most: at a gigabyte a second they last for a millisecond, which hides the
-/// latency of the device and lets two readers work on requests of their own.
+/// Pages that a scan asks for in advance at most: at a gigabyte a second they last for a
+/// millisecond, which hides the latency of the device and lets two readers work on requests of
+/// their own.
 const WINDOW_PAGES_MAX: usize = 64;
 /// Requests that wait at most; then the oldest is dropped.
 const REQUESTS_MAX: usize = 16;
-/// Part of the frames' memory that pages read ahead and not fetched may take, for all scans together.
+/// Part of the frames' memory that pages read ahead and not fetched may take, for all scans
+/// together.
 const FRAMES_PART: usize = 32;
 /// What is read from a file at once at most; less in a small pool.
 const SPAN_BYTES_MAX: usize = 256 << 10;
-/// Pages whose images a reader's buffer has room for in any case: one of the largest that leaves have, and more.
+/// Pages whose images a reader's buffer has room for in any case: one of the largest that leaves
+/// have, and more.
 const SPAN_PAGES_MIN: usize = 4;
 /// Bytes between two images that are read along rather than skipped.
 const GAP_BYTES_MAX: u64 = 4 << 10;
@@ -139,7 +144,8 @@ impl Pool {
         self.read_ahead.wanted.notify_one();
     }
 
-    /// Reads ahead what scans ask for until [`end_read_ahead`](Self::end_read_ahead): the whole of a thread's work.
+    /// Reads ahead what scans ask for until [`end_read_ahead`](Self::end_read_ahead): the whole of
+    /// a thread's work.
     pub fn serve_read_ahead(&self) {
         let mut bytes = Vec::with_capacity(self.span_bytes_max());
         self.memory.add(MemoryUse::Scratch, self.span_bytes_max());
@@ -193,7 +199,8 @@ impl Pool {
     fn read_neighbours(&self, claims: Vec<Claim<'_>>, bytes: &mut Vec<u8>) {
         let (Some(first), Some(last)) = (claims.first(), claims.last()) else { return };
         let (first, last) = (first.image.location, last.image.location);
-        // A claim that is dropped gives its page back: it is read, and its error met, by whoever needs it (A1).
+        // A claim that is dropped gives its page back: it is read, and its error met, by whoever
+        // needs it (A1).
         if !matches!(self.segments.read_span(&first, &last, bytes), Ok(true)) {
             return;
         }
@@ -216,7 +223,8 @@ impl Pool {
     }
 }
 
-/// How many claims from the first on lie so close behind each other in a file that they are read at once; at least one.
+/// How many claims from the first on lie so close behind each other in a file that they are read at
+/// once; at least one.
 fn neighbours_count(claims: &[Claim<'_>], span_bytes_max: u64) -> usize {
     let Some(first) = claims.first() else { return 0 };
     let start = first.image.location;
@@ -240,7 +248,8 @@ struct Claim<'p> {
 }
 
 impl Claim<'_> {
-    /// Publishes the page of the image with the bytes `stored`, if it still is the newest one of the page.
+    /// Publishes the page of the image with the bytes `stored`, if it still is the newest one of
+    /// the page.
     fn read(self, stored: &[u8]) {
         let pool = self.pool;
         let Ok(frame) = pool.decode(&self.image, stored, |class| pool.make_room_ahead(class)) else {

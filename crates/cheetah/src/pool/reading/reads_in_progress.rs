@@ -10,7 +10,8 @@ const SHARDS_COUNT: usize = 16;
 pub(in crate::pool) struct ReadsInProgress([(Mutex<()>, Condvar); SHARDS_COUNT]);
 
 impl ReadsInProgress {
-    /// Waits while `is_being_read`, which must become false before [`finished`](Self::finished) is called.
+    /// Waits while `is_being_read`, which must become false before [`finished`](Self::finished) is
+    /// called.
     pub(in crate::pool) fn wait_while(&self, pid: PageId, is_being_read: impl Fn() -> bool) {
         let (mutex, changed) = &self.0[pid.0 as usize % SHARDS_COUNT];
         let mut guard = mutex.lock();

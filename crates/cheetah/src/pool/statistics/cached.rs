@@ -30,8 +30,8 @@ impl Cached {
 }
 
 impl Pool {
-    /// What of each tree is in memory; trees of which nothing is are left out. Looks at every entry of the page table,
-    /// one for each page of the database; holds nobody up.
+    /// What of each tree is in memory; trees of which nothing is are left out. Looks at every entry
+    /// of the page table, one for each page of the database; holds nobody up.
     pub fn cached(&self) -> HashMap<TreeId, Cached> {
         let end = self.numbers.lock().end();
         let mut trees = HashMap::<_, Cached>::new();

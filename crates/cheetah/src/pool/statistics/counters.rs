@@ -25,7 +25,8 @@ impl Counter {
     }
 }
 
-/// A number that grows so often, in so many threads, that one cache line for all of them would slow them down.
+/// A number that grows so often, in so many threads, that one cache line for all of them would slow
+/// them down.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct StripedCounter([Stripe; STRIPES_COUNT]);
 

@@ -2,7 +2,8 @@
 
 use crate::pool::Pool;
 
-/// What is in the pool at a moment. Memory is counted in pages of the smallest size, pages one by one.
+/// What is in the pool at a moment. Memory is counted in pages of the smallest size, pages one by
+/// one.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PoolStats {
     /// Pages that the memory for frames has room for.

@@ -1,9 +1,12 @@
-//! The cleaner: writes changed pages in the background, so that threads which need room find clean pages.
+//! The cleaner: writes changed pages in the background, so that threads which need room find clean
+//! pages.
 //!
-//! A page is written when it is about to leave memory, and not before: a page that is still being changed would be
-//! written again. So a load writes each page about once. Only when most of the memory is dirty is any page written. Pages that are
-//! settled, as they were built as a whole or left full by ascending keys of a dump, hardly change any more: these are written while the next ones
-//! come, but not before the first dictionary of their tree has been tried. A later change writes them again.
+//! A page is written when it is about to leave memory, and not before: a page that is still being
+//! changed would be written again. So a load writes each page about once. Only when most of the
+//! memory is dirty is any page written. Pages that are settled, as they were built as a whole or
+//! left full by ascending keys of a dump, hardly change any more: these are written while the next
+//! ones come, but not before the first dictionary of their tree has been tried. A later change
+//! writes them again.
 //!
 //! Locks     `settled` is a leaf: it is taken under latches of pages.
 
@@ -26,8 +29,8 @@ const STEP_PAGES_MAX: u64 = 256;
 
 /// Pages of each sort that wait for the cleaner at most; a checkpoint writes the others.
 const SETTLED_PAGES_MAX: usize = 1 << 16;
-/// Part of the frames that the newest large values may take before the cleaner begins with the oldest: those that do not live long are
-/// gone by then.
+/// Part of the frames that the newest large values may take before the cleaner begins with the
+/// oldest: those that do not live long are gone by then.
 const VALUES_KEPT_PART: usize = 32;
 
 /// What the cleaner knows between its steps.
@@ -67,9 +70,9 @@ impl Schedule {
 }
 
 impl Pool {
-    /// One step of the cleaner: writes pages that leave soon, and others when too many are dirty, evicts ahead of need,
-    /// and counts the memory in use. `log_percent` is the log written since the last checkpoint, of what there
-    /// may be. Returns the number of pages written.
+    /// One step of the cleaner: writes pages that leave soon, and others when too many are dirty,
+    /// evicts ahead of need, and counts the memory in use. `log_percent` is the log written since
+    /// the last checkpoint, of what there may be. Returns the number of pages written.
     pub fn clean_step(&self, now_ns: u64, log_percent: u64, io_capacity: u32) -> Result<usize> {
         self.health.check()?;
         self.count_memory();
@@ -101,7 +104,8 @@ impl Pool {
         self.write_pages(leaving.into_iter().take(STEP_PAGES_MAX as usize))
     }
 
-    /// Has the cleaner write pages that a load has built as a whole, or that do not change any more.
+    /// Has the cleaner write pages that a load has built as a whole, or that do not change any
+    /// more.
     pub fn note_settled(&self, pages: impl Iterator<Item = PageId>) {
         let loaded = &mut self.cleaner.settled.lock().loaded;
         loaded.extend(pages.take(SETTLED_PAGES_MAX - loaded.len()));

@@ -45,7 +45,8 @@ pub struct EpochState {
 pub struct EndedEpoch<'p> {
     pool: &'p Pool,
     epoch: Epoch,
-    /// Pages that were dirty at the epoch switch and have not been looked at yet; the next one last.
+    /// Pages that were dirty at the epoch switch and have not been looked at yet; the next one
+    /// last.
     pages: Vec<PageId>,
     open: bool,
 }
@@ -75,8 +76,9 @@ impl Pool {
             (ended, at_switch(ended))
         });
         let mut pages = self.changes_of(epoch).dirty_pids();
-        // Taken from the end: the pages of a tree are written together and in ascending order, about that of its keys,
-        // so that a scan reads the file forward, which is what the kernel reads ahead for.
+        // Taken from the end: the pages of a tree are written together and in ascending order,
+        // about that of its keys, so that a scan reads the file forward, which is what the kernel
+        // reads ahead for.
         pages.sort_by_cached_key(|pid| Reverse((self.table.entry(*pid).tree(), *pid)));
         (EndedEpoch { pool: self, epoch, pages, open: true }, state)
     }
@@ -125,7 +127,8 @@ impl<'p> EndedEpoch<'p> {
         })
     }
 
-    /// Takes pages from the end of `pages` and writes them until there are none, or one cannot be written.
+    /// Takes pages from the end of `pages` and writes them until there are none, or one cannot be
+    /// written.
     fn write_in_turns(&self, pages: &Mutex<Vec<PageId>>) -> Result<()> {
         loop {
             let turn = {
@@ -144,8 +147,8 @@ impl<'p> EndedEpoch<'p> {
         }
     }
 
-    /// Makes the images written so far durable, so that little is left for the end: a long sync there makes the commits of
-    /// that moment wait for the disk.
+    /// Makes the images written so far durable, so that little is left for the end: a long sync
+    /// there makes the commits of that moment wait for the disk.
     pub fn sync_written(&self) -> Result<()> {
         self.pool.segments.sync()
     }
@@ -210,8 +213,8 @@ impl Pool {
         let _ = self.segments.remove_dead(epoch);
     }
 
-    /// Moves everything of `epoch` into the next one. First the dirty pages: afterwards nobody adds moves to
-    /// the old epoch any more, because that takes a page that is dirty in it.
+    /// Moves everything of `epoch` into the next one. First the dirty pages: afterwards nobody adds
+    /// moves to the old epoch any more, because that takes a page that is dirty in it.
     fn abandon(&self, epoch: Epoch) {
         self.in_writing.stop();
         self.counters.checkpoints_abandoned.one();

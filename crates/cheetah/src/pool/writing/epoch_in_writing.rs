@@ -1,4 +1,5 @@
-//! The checkpoint in progress, if any: which epoch is being written, and whether it can still succeed.
+//! The checkpoint in progress, if any: which epoch is being written, and whether it can still
+//! succeed.
 
 use super::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::base::{Epoch, Error};
@@ -28,7 +29,8 @@ impl EpochInWriting {
         self.writing.store(epoch.0, Ordering::Release);
     }
 
-    /// The checkpoint cannot succeed any more: from now on nothing is captured for it. The first reason is kept.
+    /// The checkpoint cannot succeed any more: from now on nothing is captured for it. The first
+    /// reason is kept.
     pub(in crate::pool) fn fail(&self, error: Error) {
         self.failure.lock().get_or_insert(error);
         self.writing.store(0, Ordering::Release);

@@ -1,8 +1,8 @@
-//! The steps by which the changes of a page become its image in the epoch that they belong to, and in
-//! no other.
+//! The steps by which the changes of a page become its image in the epoch that they belong to, and
+//! in no other.
 //!
-//! Invariants: W2 and F5 at the head of the room. `interleaving_tests.rs` goes through this file too,
-//! over a pool of one page.
+//! Invariants: W2 and F5 at the head of the room. `interleaving_tests.rs` goes through this file
+//! too, over a pool of one page.
 
 use super::epoch_in_writing::EpochInWriting;
 use crate::base::{planted, Epoch, Result};
@@ -59,8 +59,9 @@ pub(in crate::pool) trait HandOver {
         self.set_dirty(&entry, page, Some(epoch));
     }
 
-    /// W2: writes the page when it is dirty in the epoch that a checkpoint is writing. When that fails, the
-    /// checkpoint is given up: its changes stay dirty and go into the next one. Under the exclusive or upgradable latch.
+    /// W2: writes the page when it is dirty in the epoch that a checkpoint is writing. When that
+    /// fails, the checkpoint is given up: its changes stay dirty and go into the next one. Under
+    /// the exclusive or upgradable latch.
     fn flush_before_modify(&self, page: &Self::Page, content: &Self::Content, epoch: Epoch) {
         let of_checkpoint = self.dirty(page).is_some_and(|dirty| dirty != epoch);
         if !of_checkpoint || self.in_writing().writing().is_none() {
@@ -72,12 +73,14 @@ pub(in crate::pool) trait HandOver {
         }
     }
 
-    /// Writes an image and marks the page clean; does nothing to a clean one. Under the exclusive or upgradable latch.
+    /// Writes an image and marks the page clean; does nothing to a clean one. Under the exclusive
+    /// or upgradable latch.
     fn write_image(&self, page: &Self::Page, content: &Self::Content) -> Result<()> {
         let Some(before) = self.dirty(page) else { return Ok(()) };
         let location = self.append(page, content, before)?;
         let mut entry = self.entry(page);
-        // A checkpoint given up meanwhile has moved the page to the next epoch; its content is the same.
+        // A checkpoint given up meanwhile has moved the page to the next epoch; its content is the
+        // same.
         let now = self.dirty(page).unwrap_or(before);
         let epoch = if planted::is_on("pool: do not look again whose an image is") { before } else { now };
         self.locate(&mut entry, page, location, epoch);

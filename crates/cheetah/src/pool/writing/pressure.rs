@@ -2,8 +2,8 @@
 //!
 //! Both rise smoothly with the pressure, so that throughput bends and never falls off a cliff.
 
-/// Above this share of dirty pages, in percent of the bytes of the frames, the cleaner has a rate; it is used when the
-/// pressure is high.
+/// Above this share of dirty pages, in percent of the bytes of the frames, the cleaner has a rate;
+/// it is used when the pressure is high.
 const DIRTY_LOW_PERCENT: u64 = 10;
 /// At this share the cleaner uses all the I/O it may, and soon more.
 const PRESSING_PERCENT: u64 = 75;
@@ -45,16 +45,16 @@ impl Pressure {
         }
     }
 
-    /// Pages a second that a checkpoint with `pages_left` writes to end within `seconds_left`, or faster when the
-    /// log or the pool fills up.
+    /// Pages a second that a checkpoint with `pages_left` writes to end within `seconds_left`, or
+    /// faster when the log or the pool fills up.
     pub fn checkpoint_pages_per_second(self, pages_left: usize, seconds_left: u64, io_capacity: u32) -> u64 {
         let in_time = pages_left as u64 * 5 / (4 * seconds_left.max(1));
         let pressed = u64::from(io_capacity) * self.worst() / 50;
         in_time.max(pressed).max(u64::from(io_capacity) / 4)
     }
 
-    /// How long a writer should pause before its next operation, in nanoseconds, because of dirty pages; the log slows
-    /// writers down by itself.
+    /// How long a writer should pause before its next operation, in nanoseconds, because of dirty
+    /// pages; the log slows writers down by itself.
     pub fn delay_ns(self) -> u64 {
         let over = self.dirty_percent.clamp(DELAYING_PERCENT, FULL_PERCENT) - DELAYING_PERCENT;
         let range = FULL_PERCENT - DELAYING_PERCENT;

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 impl Pool {
-    /// Does `work`, and writes meanwhile, on another thread if a statement may have one, changed pages of a tree, so that little of it is left to a
-    /// checkpoint afterwards. In any case it settles what dictionary they are written with, see [`settle_dictionary`](Self::settle_dictionary). The caller
-    /// keeps the tree from being dropped and others from changing it: those pages would be written again. Errors are those of `work`: who needs the pages on
-    /// disk meets the others again.
+    /// Does `work`, and writes meanwhile, on another thread if a statement may have one, changed
+    /// pages of a tree, so that little of it is left to a checkpoint afterwards. In any case it
+    /// settles what dictionary they are written with, see
+    /// [`settle_dictionary`](Self::settle_dictionary). The caller keeps the tree from being dropped
+    /// and others from changing it: those pages would be written again. Errors are those of `work`:
+    /// who needs the pages on disk meets the others again.
     pub fn write_beside<T>(&self, tree: TreeId, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {

@@ -71,8 +71,8 @@ impl HandOver for Pool {
 }
 
 impl Pool {
-    /// As [`write_out`](HandOver::write_out); `false` when the latch is not free, or when the page has been allocated but
-    /// the mini-transaction that did so has not built it yet (W3).
+    /// As [`write_out`](HandOver::write_out); `false` when the latch is not free, or when the page
+    /// has been allocated but the mini-transaction that did so has not built it yet (W3).
     pub(in crate::pool) fn try_write_out(&self, frame: &Arc<Frame>) -> Result<bool> {
         let Some(bytes) = frame.try_latch_to_write_out() else { return Ok(false) };
         if !is_built(&bytes) {
@@ -115,8 +115,8 @@ impl Pool {
         self.counters.encoded_page_bytes.add(page_bytes as u64);
     }
 
-    /// The only place where a page gets a new location (W1). `content` is the epoch that the image belongs
-    /// to; the image before becomes dead when that epoch commits.
+    /// The only place where a page gets a new location (W1). `content` is the epoch that the image
+    /// belongs to; the image before becomes dead when that epoch commits.
     pub(in crate::pool) fn install(
         &self,
         entry: &mut PageEntry,

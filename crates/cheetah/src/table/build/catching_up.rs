@@ -1,6 +1,8 @@
-//! From one snapshot to a later one: what has changed between them changes in the trees (B2), found by the undo log (B3).
+//! From one snapshot to a later one: what has changed between them changes in the trees (B2), found
+//! by the undo log (B3).
 //!
-//! Blocking  Reads the undo log and rows, and writes pages; asks the caller now and then whether to stop.
+//! Blocking  Reads the undo log and rows, and writes pages; asks the caller now and then whether to
+//!           stop.
 
 use super::{open_view, push, shares, unknown, Build, BuiltEntries, EntriesOf, Since};
 use crate::base::{planted, reach, Error, Result};
@@ -22,7 +24,8 @@ const RECORDS_PER_QUESTION: u64 = 256;
 const PAGES_PER_CHANGE: usize = 4;
 
 impl Build {
-    /// Takes the trees from `base` to a snapshot of now, which is `base` afterwards; how many rows were looked at.
+    /// Takes the trees from `base` to a snapshot of now, which is `base` afterwards; how many rows
+    /// were looked at.
     pub(crate) fn catch_up(
         &mut self,
         core: &Core,
@@ -39,7 +42,8 @@ impl Build {
         Ok(count)
     }
 
-    /// The clustered keys of the table that undo records name of those whom `view` sees and `base` does not; others may be among them.
+    /// The clustered keys of the table that undo records name of those whom `view` sees and `base`
+    /// does not; others may be among them.
     fn changed_keys(
         &self,
         core: &Core,
@@ -117,7 +121,8 @@ impl Build {
         Ok(was_there != is_there || (*is_there && before != after))
     }
 
-    /// Removes the entries of the row before, and sorts those of the row after, but for what they have in common.
+    /// Removes the entries of the row before, and sorts those of the row after, but for what they
+    /// have in common.
     fn change(
         &mut self,
         core: &Core,

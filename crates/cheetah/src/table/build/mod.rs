@@ -1,23 +1,30 @@
 //! Indexes that are built while their table is in use: readers and writers go on.
 //!
-//! The index is built from what one snapshot sees of the table: its rows are read, entries are sorted for each index, and trees are built page by page, as
-//! at the end of a load. Then it is taken from that snapshot to a later one, and from that to the next: the undo log of the
-//! time between names every row that may have changed (nobody logs anything for it, and nothing can overflow); where the two
-//! snapshots see different rows, the entries of the one go and those of the other come. The last such round is made when nobody writes: it
-//! leaves the index as one that is built from what is there. Then a checkpoint makes the trees durable, and a change of the
+//! The index is built from what one snapshot sees of the table: its rows are read, entries are
+//! sorted for each index, and trees are built page by page, as at the end of a load. Then it is
+//! taken from that snapshot to a later one, and from that to the next: the undo log of the time
+//! between names every row that may have changed (nobody logs anything for it, and nothing can
+//! overflow); where the two snapshots see different rows, the entries of the one go and those of
+//! the other come. The last such round is made when nobody writes: it leaves the index as one that
+//! is built from what is there. Then a checkpoint makes the trees durable, and a change of the
 //! definition (`alter`) makes them the table's.
 //!
 //! Invariants
-//!   B1  New trees are on the list of dropped trees until they are the table's: a build that ends in any other way, a crash included,
-//!       leaves nothing behind (M10). Nobody else reads or writes them.
-//!   B2  At the end of each round the trees have exactly the entries of the rows that the snapshot `base` sees. All are as if everybody saw them: so a
-//!       snapshot that is older than the change of the definition cannot use the index.
-//!   B3  `since` was read off before `base` was opened, and while `pin` was open: a transaction that `base` does not see, and a later snapshot
-//!       does, has its records behind the end of the undo log then, or was open then and is named with its first record. What has ended since `pin`
-//!       was opened is not purged, so no page from that record on goes.
+//!   B1  New trees are on the list of dropped trees until they are the table's: a build that ends
+//!       in any other way, a crash included, leaves nothing behind (M10). Nobody else reads or
+//!       writes them.
+//!   B2  At the end of each round the trees have exactly the entries of the rows that the snapshot
+//!       `base` sees. All are as if everybody saw them: so a snapshot that is older than the change
+//!       of the definition cannot use the index.
+//!   B3  `since` was read off before `base` was opened, and while `pin` was open: a transaction
+//!       that `base` does not see, and a later snapshot does, has its records behind the end of the
+//!       undo log then, or was open then and is named with its first record. What has ended since
+//!       `pin` was opened is not purged, so no page from that record on goes.
 //!   B4  After an error nothing more is done with the build.
-//! Blocking  All of it reads and writes pages. Only the last round needs a lock: the caller's, on the whole table.
-//! Source    As InnoDB's online ADD INDEX it ends with what has changed meanwhile; that one writes a log of its own for it, which has a limit.
+//! Blocking  All of it reads and writes pages. Only the last round needs a lock: the caller's, on
+//!           the whole table.
+//! Source    As InnoDB's online ADD INDEX it ends with what has changed meanwhile; that one writes
+//!           a log of its own for it, which has a limit.
 
 mod catching_up;
 
@@ -62,7 +69,8 @@ pub(crate) struct BuiltEntry<'a> {
 }
 
 impl BuiltEntries {
-    /// Adds an entry of the new index `index_no`, from 1; otherwise as [`SecondaryEntry`](crate::table::SecondaryEntry).
+    /// Adds an entry of the new index `index_no`, from 1; otherwise as
+    /// [`SecondaryEntry`](crate::table::SecondaryEntry).
     pub fn add(&mut self, index_no: usize, key: &[u8], payload: &[u8], check_unique: bool) {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(key);
@@ -273,7 +281,8 @@ impl Since {
         Self { end, open: open.filter(|(_, first)| *first != UndoPtr(0)).collect() }
     }
 
-    /// From where on the undo log has all records of those whom `view` sees: who is still open is looked for when he has ended.
+    /// From where on the undo log has all records of those whom `view` sees: who is still open is
+    /// looked for when he has ended.
     fn read_from(&self, view: &ReadView) -> UndoPtr {
         if planted::is_on("build: forget who was open") {
             return self.end;

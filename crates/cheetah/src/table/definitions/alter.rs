@@ -1,12 +1,15 @@
-//! Changing definitions of tables that keep their rows as they are: indexes come that were built before ([`crate::table::build`]), go, and change their places and
-//! names, and the caller's own bytes and what later images are compressed with change. Columns come and go too: rows stay as they are stored, and are made
-//! rows of the new definition when they are read ([`crate::table::row_formats`]).
+//! Changing definitions of tables that keep their rows as they are: indexes come that were built
+//! before ([`crate::table::build`]), go, and change their places and names, and the caller's own
+//! bytes and what later images are compressed with change. Columns come and go too: rows stay as
+//! they are stored, and are made rows of the new definition when they are read
+//! ([`crate::table::row_formats`]).
 //!
 //! Invariants
-//!   A1  The new definitions of one call take effect together, by one log record, durable on return: a crash leaves all old ones or all new
-//!       ones.
-//!   A2  A table keeps its number, rows, counters and clustered index, and each index its number and tree: undo records and log records
-//!       of before mean what they did. What they say of an index that has been dropped is passed over.
+//!   A1  The new definitions of one call take effect together, by one log record, durable on
+//!       return: a crash leaves all old ones or all new ones.
+//!   A2  A table keeps its number, rows, counters and clustered index, and each index its number
+//!       and tree: undo records and log records of before mean what they did. What they say of an
+//!       index that has been dropped is passed over.
 //!   A3  Handles from before answer `NoSuchTable`. Open transactions may have changed the table.
 //! docs/durability.md, "Changes of definitions".
 
@@ -26,13 +29,15 @@ use std::sync::Arc;
 pub struct Alteration {
     /// The table.
     pub table: Arc<Table>,
-    /// Its indexes from now on; the first is the clustered one as before. Those that are not named go.
+    /// Its indexes from now on; the first is the clustered one as before. Those that are not named
+    /// go.
     pub indexes: Vec<AlteredIndex>,
     /// Indexes that were built for it.
     pub built: Option<BuiltIndexes>,
     /// Its columns from now on, if these change.
     pub rows: Option<NewRows>,
-    /// How images of its pages are compressed from now on, if that changes; those that there are stay as they are.
+    /// How images of its pages are compressed from now on, if that changes; those that there are
+    /// stay as they are.
     pub compression: Option<Compression>,
     /// The caller's own bytes.
     pub extra: Vec<u8>,
@@ -63,7 +68,8 @@ pub enum IndexFrom {
 pub struct BuiltIndexes(pub(crate) Arc<Table>);
 
 impl Table {
-    /// Whether the stored rows of the table are just what a definition with that row-format version has.
+    /// Whether the stored rows of the table are just what a definition with that row-format version
+    /// has.
     pub fn fits(&self, row_format: &RowFormatVersion) -> bool {
         self.row_format() == row_format
     }

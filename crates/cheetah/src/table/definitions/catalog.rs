@@ -1,12 +1,16 @@
 //! The catalog: which tables there are, in memory and in the catalog tree.
 //!
 //! Invariants
-//!   I1  Tree and memory change inside one mini-transaction; so an epoch has both or neither of any change.
-//!   I2  A name and a number belong to one table; numbers of tables and trees are never given out twice.
-//!   I3  Trees of a dropped table are on the list of dropped trees from the drop to the end of their last page
-//!       (M10), and their pages are freed only when nobody holds a handle of the table any more. So are those of a load until they are
-//!       a table's: what a crash or an error leaves of it goes as they do.
-//! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and outside.
+//!   I1  Tree and memory change inside one mini-transaction; so an epoch has both or neither of any
+//!       change.
+//!   I2  A name and a number belong to one table; numbers of tables and trees are never given out
+//!       twice.
+//!   I3  Trees of a dropped table are on the list of dropped trees from the drop to the end of
+//!       their last page (M10), and their pages are freed only when nobody holds a handle of the
+//!       table any more. So are those of a load until they are a table's: what a crash or an error
+//!       leaves of it goes as they do.
+//! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and
+//!           outside.
 
 use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
 use super::shadow_name;
@@ -44,7 +48,8 @@ struct Tables {
     next_tree: TreeId,
     /// Tables that loads fill for transactions ([`super::shadow`]).
     shadow: BTreeMap<TxnId, Vec<TableId>>,
-    /// Tables whose places others have taken with a commit of that stamp, as older snapshots may need them.
+    /// Tables whose places others have taken with a commit of that stamp, as older snapshots may
+    /// need them.
     replaced: Vec<(u64, Arc<Table>)>,
 }
 
@@ -55,7 +60,8 @@ pub(crate) struct Catalog {
     tree: Arc<Tree>,
     ddl: Mutex<()>,
     tables: RwLock<Tables>,
-    /// How many transactions have shadow tables: most of the time none, and then no commit looks for them.
+    /// How many transactions have shadow tables: most of the time none, and then no commit looks
+    /// for them.
     shadow_count: AtomicUsize,
 }
 
@@ -98,7 +104,8 @@ impl Catalog {
         Self { pool: Arc::clone(pool), tree, ddl: Mutex::new(()), tables: RwLock::new(tables), shadow_count }
     }
 
-    /// Serialises changes of the catalog; to be held from looking to having changed, taken outside mini-transactions.
+    /// Serialises changes of the catalog; to be held from looking to having changed, taken outside
+    /// mini-transactions.
     pub(crate) fn lock_ddl(&self) -> MutexGuard<'_, ()> {
         self.ddl.lock()
     }
@@ -114,7 +121,8 @@ impl Catalog {
         self.tables.read().by_id.get(&id).cloned()
     }
 
-    /// Runs `f` on the table of that number and keeps it from being dropped or changed meanwhile; with `None` when it has been dropped, or is quarantined.
+    /// Runs `f` on the table of that number and keeps it from being dropped or changed meanwhile;
+    /// with `None` when it has been dropped, or is quarantined.
     pub(crate) fn using<T>(&self, id: TableId, f: impl FnOnce(Option<&Arc<Table>>) -> T) -> T {
         loop {
             let Some(table) = self.by_id(id) else { return f(None) };
@@ -226,8 +234,9 @@ impl Catalog {
         Ok(trees)
     }
 
-    /// Creates trees for a load of `table`. They are on the list of dropped ones, and are freed when the returned table, which nobody can find,
-    /// goes; unless [`replace_trees`](Self::replace_trees) makes them the table's.
+    /// Creates trees for a load of `table`. They are on the list of dropped ones, and are freed
+    /// when the returned table, which nobody can find, goes; unless
+    /// [`replace_trees`](Self::replace_trees) makes them the table's.
     pub(crate) fn create_trees_for_load(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -249,8 +258,10 @@ impl Catalog {
         Ok(loaded)
     }
 
-    /// Creates trees for new indexes of `table`. They are on the list of dropped ones, and are freed when the returned table, which nobody can find, goes; unless
-    /// [`alter_table`](Self::alter_table) makes them the table's. Its first index is the clustered one of `table`; the new ones follow.
+    /// Creates trees for new indexes of `table`. They are on the list of dropped ones, and are
+    /// freed when the returned table, which nobody can find, goes; unless
+    /// [`alter_table`](Self::alter_table) makes them the table's. Its first index is the clustered
+    /// one of `table`; the new ones follow.
     pub(crate) fn create_indexes_to_build(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -298,8 +309,8 @@ impl Catalog {
         next
     }
 
-    /// Gives a table the trees of `loaded`, which becomes the handle to find; those that it had take their place on the list of dropped ones. Nobody may be
-    /// working on it.
+    /// Gives a table the trees of `loaded`, which becomes the handle to find; those that it had
+    /// take their place on the list of dropped ones. Nobody may be working on it.
     pub(crate) fn replace_trees(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -339,8 +350,9 @@ impl Catalog {
         Ok(())
     }
 
-    /// Writes into the catalog tree that `loaded`, a shadow table, has the place of `table` from now on. [`put_in_place`](Self::put_in_place) follows
-    /// in the same mini-transaction. The paths are prepared for the two.
+    /// Writes into the catalog tree that `loaded`, a shadow table, has the place of `table` from
+    /// now on. [`put_in_place`](Self::put_in_place) follows in the same mini-transaction. The paths
+    /// are prepared for the two.
     pub(crate) fn write_place(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -354,7 +366,8 @@ impl Catalog {
         self.put_definition(mtr, loaded_path, &TableDef { name: table.name(), ..loaded.def().clone() })
     }
 
-    /// Gives `loaded` the name of `table`, whose trees go once no snapshot needs the table any more and nobody has a handle of it.
+    /// Gives `loaded` the name of `table`, whose trees go once no snapshot needs the table any more
+    /// and nobody has a handle of it.
     pub(crate) fn put_in_place(&self, table: &Arc<Table>, loaded: &Arc<Table>, stamp: u64) {
         let (name, hidden) = (table.name(), loaded.name());
         let mut tables = self.tables.write();
@@ -376,7 +389,8 @@ impl Catalog {
         self.tables.write().replaced.retain(|(stamp, _)| *stamp > horizon);
     }
 
-    /// The shadow tables of a transaction, and those whose places they will take, if these are still there.
+    /// The shadow tables of a transaction, and those whose places they will take, if these are
+    /// still there.
     pub(crate) fn shadow_of(&self, txn: TxnId) -> Vec<(Arc<Table>, Option<Arc<Table>>)> {
         if self.shadow_count.load(Acquire) == 0 {
             return Vec::new();
@@ -425,8 +439,9 @@ impl Catalog {
         Ok(())
     }
 
-    /// Replaces the definition of a table by one with the same number. Trees that it has no more go onto the list of dropped ones; those that it had not,
-    /// which exist, come off it. Nobody may be working on the table; handles from before are of no more use.
+    /// Replaces the definition of a table by one with the same number. Trees that it has no more go
+    /// onto the list of dropped ones; those that it had not, which exist, come off it. Nobody may
+    /// be working on the table; handles from before are of no more use.
     pub(crate) fn alter_table(
         &self,
         mtr: &MiniTransaction<'_>,

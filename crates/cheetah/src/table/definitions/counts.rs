@@ -1,17 +1,22 @@
 //! How many rows of a table a snapshot sees, exactly and without a scan.
 //!
-//! There is a number of rows as of some stamp that all snapshots see, and for each end of a transaction since then its stamp and by how much
-//! it changed the number. A snapshot adds up those at or before its own stamp.
+//! There is a number of rows as of some stamp that all snapshots see, and for each end of a
+//! transaction since then its stamp and by how much it changed the number. A snapshot adds up those
+//! at or before its own stamp.
 //!
 //! Invariants
-//!   I1  What a transaction changes is here before its stamp is published (M1), so whoever sees its rows counts them.
-//!   I2  Two neighbours become one if no snapshot, live or to come, sees the first but not the second, and what all
-//!       snapshots see becomes part of the base. So there are never more than about twice as many as live snapshots, however long the
-//!       oldest of them lasts.
-//!   I3  A transaction that has changed the table counts by what it changed, unless others have committed changes that its snapshot does
-//!       not see: it may have changed just those rows. Then it has to look.
-//! This is not the number of rows in the trees, which an epoch keeps: that one has the rows of open transactions too.
-//! Locks     one mutex for each table, inside that of the commits or alone; the lists of snapshots come after.
+//!   I1  What a transaction changes is here before its stamp is published (M1), so whoever sees its
+//!       rows counts them.
+//!   I2  Two neighbours become one if no snapshot, live or to come, sees the first but not the
+//!       second, and what all snapshots see becomes part of the base. So there are never more than
+//!       about twice as many as live snapshots, however long the oldest of them lasts.
+//!   I3  A transaction that has changed the table counts by what it changed, unless others have
+//!       committed changes that its snapshot does not see: it may have changed just those rows.
+//!       Then it has to look.
+//! This is not the number of rows in the trees, which an epoch keeps: that one has the rows of open
+//! transactions too.
+//! Locks     one mutex for each table, inside that of the commits or alone; the lists of snapshots
+//!           come after.
 
 use crate::txn::Versions;
 use parking_lot::Mutex;
@@ -29,7 +34,8 @@ struct Changes {
     base: i64,
     /// Stamps, rising, and what was changed with each since the one before.
     list: VecDeque<(u64, i64)>,
-    /// The stamp of the last commit that changed the table, also if it left the number of rows as it was.
+    /// The stamp of the last commit that changed the table, also if it left the number of rows as
+    /// it was.
     newest: u64,
     /// How many there may be before they are looked through.
     limit: usize,
@@ -51,7 +57,8 @@ impl Counts {
         changes.list.clear();
     }
 
-    /// Notes what a transaction that commits with `stamp`, which is about to be published, has changed (I1).
+    /// Notes what a transaction that commits with `stamp`, which is about to be published, has
+    /// changed (I1).
     pub(crate) fn add(&self, versions: &Versions, stamp: u64, difference: i64) {
         let mut changes = self.0.lock();
         changes.newest = stamp;
@@ -68,8 +75,9 @@ impl Counts {
         }
     }
 
-    /// The rows that are seen by an open snapshot with that stamp and by its own transaction, which has added `own_difference` if it has
-    /// changed the table. `None` when it has, and only a look at the rows can tell (I3).
+    /// The rows that are seen by an open snapshot with that stamp and by its own transaction, which
+    /// has added `own_difference` if it has changed the table. `None` when it has, and only a look
+    /// at the rows can tell (I3).
     pub(crate) fn count(&self, read_stamp: u64, own_difference: Option<i64>) -> Option<u64> {
         let changes = self.0.lock();
         if own_difference.is_some() && changes.newest > read_stamp {
@@ -100,7 +108,8 @@ impl Changes {
             }
             from = to;
         }
-        // Whoever is not among the live snapshots sees the last of their stamps, and may see any later one.
+        // Whoever is not among the live snapshots sees the last of their stamps, and may see any
+        // later one.
         kept.extend(list.range(from..));
         *list = kept;
         *limit = CHANGES_MIN.max(2 * list.len());

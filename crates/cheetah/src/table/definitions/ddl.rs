@@ -1,15 +1,20 @@
-//! Creating, dropping, renaming, changing and emptying tables: one mini-transaction and one log record each, durable on return. And the end of a load.
+//! Creating, dropping, renaming, changing and emptying tables: one mini-transaction and one log
+//! record each, durable on return. And the end of a load.
 //!
 //! Invariants
-//!   I1  The record is durable before the caller hears of success, whatever the flush mode: the server changes its
-//!       own files next.
-//!   I2  Dropping takes no table lock: the caller sees to it that no statement uses the table. Transactions that
-//!       have changed it may still be open; taking them back skips it.
-//!   I3  An emptied table is a new one under the old name: undo records of the old one must not touch it.
-//!   I4  A changed definition takes effect for all tables of one statement at once. Trees that it brings are whole, and durable, before it is logged.
-//!   I5  A change of columns leaves no row-format version behind that no row has: a table that nobody has written since its creation has one row-format version afterwards,
-//!       as before, so it can be loaded. That is decided when nobody works on it any more.
-//!   I6  The end of a load is the exception to I1: it has no record, and is durable by a checkpoint.
+//!   I1  The record is durable before the caller hears of success, whatever the flush mode: the
+//!       server changes its own files next.
+//!   I2  Dropping takes no table lock: the caller sees to it that no statement uses the table.
+//!       Transactions that have changed it may still be open; taking them back skips it.
+//!   I3  An emptied table is a new one under the old name: undo records of the old one must not
+//!       touch it.
+//!   I4  A changed definition takes effect for all tables of one statement at once. Trees that it
+//!       brings are whole, and durable, before it is logged.
+//!   I5  A change of columns leaves no row-format version behind that no row has: a table that
+//!       nobody has written since its creation has one row-format version afterwards, as before, so
+//!       it can be loaded. That is decided when nobody works on it any more.
+//!   I6  The end of a load is the exception to I1: it has no record, and is durable by a
+//!       checkpoint.
 
 use super::catalog::Catalog;
 use super::handle::{class_of, stored_key_bytes_max, Held, Table};
@@ -45,8 +50,9 @@ pub(crate) enum Ddl {
 }
 
 impl Ddl {
-    /// Makes the new definitions of tables that nobody has written ones of a single row-format version (I5; I6 of tables: there is no row, and no undo record of one).
-    /// Nobody may be working on these tables.
+    /// Makes the new definitions of tables that nobody has written ones of a single row-format
+    /// version (I5; I6 of tables: there is no row, and no undo record of one). Nobody may be
+    /// working on these tables.
     fn leave_out_formats_of_no_row(&mut self) {
         let Ddl::Alter(tables) = self else { return };
         let forgets = planted::is_on("shapes: leave out those of tables with rows");
@@ -122,8 +128,9 @@ pub(crate) fn set_auto_increment(core: &Core, table: &Arc<Table>, next: u64) -> 
     core.sync_log(end)
 }
 
-/// Gives an untouched table the trees that a load has built, with their `rows`, and makes that durable: there is no log record of it. After
-/// an error from then on the table can only be dropped or emptied, or renamed: redo of nothing else would fit an epoch with the load and one without.
+/// Gives an untouched table the trees that a load has built, with their `rows`, and makes that
+/// durable: there is no log record of it. After an error from then on the table can only be dropped
+/// or emptied, or renamed: redo of nothing else would fit an epoch with the load and one without.
 pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table>, rows: u64) -> Result<()> {
     {
         let _ddl = core.catalog.lock_ddl();
@@ -163,7 +170,8 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         Ddl::Create(_) | Ddl::Rename(..) => {}
     }
     let held: Vec<Held<'_>> = altered.iter().map(|table| table.hold_still()).collect();
-    // In redo the record tells which row-format versions there are: it comes from before the startup, and so may rows.
+    // In redo the record tells which row-format versions there are: it comes from before the
+    // startup, and so may rows.
     if !is_redo {
         ddl.leave_out_formats_of_no_row();
     }

@@ -1,23 +1,25 @@
-//! What the words of a table's definition ask of its images: ROW_FORMAT, KEY_BLOCK_SIZE, PAGE_COMPRESSED, COMPRESSION.
+//! What the words of a table's definition ask of its images: ROW_FORMAT, KEY_BLOCK_SIZE,
+//! PAGE_COMPRESSED, COMPRESSION.
 //!
-//! Images have the length that they have, so a word for a size is taken as what it is written for: how small images shall
-//! be. Denser is a higher level of Zstandard: more processor time when a page is written, none when it is read.
-//! docs/innodb.md has the levels and what they cost.
+//! Images have the length that they have, so a word for a size is taken as what it is written for:
+//! how small images shall be. Denser is a higher level of Zstandard: more processor time when a
+//! page is written, none when it is read. docs/innodb.md has the levels and what they cost.
 //!
 //! Invariants
-//!   I1  Codec and level are each told by the first that says something:
-//!       codec  COMPRESSION; a word that asks for density (Zstandard); the session's default.
-//!       level  COMPRESSION_LEVEL; PAGE_COMPRESSION_LEVEL; KEY_BLOCK_SIZE; ROW_FORMAT=COMPRESSED, as KEY_BLOCK_SIZE=8; the
+//!   I1  Codec and level are each told by the first that says something: codec COMPRESSION; a word
+//!       that asks for density (Zstandard); the session's default. level COMPRESSION_LEVEL;
+//!       PAGE_COMPRESSION_LEVEL; KEY_BLOCK_SIZE; ROW_FORMAT=COMPRESSED, as KEY_BLOCK_SIZE=8; the
 //!              smallest KEY_BLOCK_SIZE of an index; the session's default.
-//!   I2  What a table says of itself outweighs what its indexes say: the server leaves the size that a table once had behind
-//!       at its indexes, and ALTER TABLE could not take it back otherwise.
-//!   I3  No word of the table is without effect in silence; sizes of indexes may be, as they come back with every ALTER TABLE
-//!       (I2). Nothing that InnoDB accepts is refused.
+//!   I2  What a table says of itself outweighs what its indexes say: the server leaves the size
+//!       that a table once had behind at its indexes, and ALTER TABLE could not take it back
+//!       otherwise.
+//!   I3  No word of the table is without effect in silence; sizes of indexes may be, as they come
+//!       back with every ALTER TABLE (I2). Nothing that InnoDB accepts is refused.
 
 use crate::format::image::{Codec, Compression};
 
-/// Levels of Zstandard by KEY_BLOCK_SIZE (KiB), largest first; 0 is the codec's default. None between that and 12: they make
-/// images of digits larger (`benches/densities.rs`).
+/// Levels of Zstandard by KEY_BLOCK_SIZE (KiB), largest first; 0 is the codec's default. None
+/// between that and 12: they make images of digits larger (`benches/densities.rs`).
 const DENSITIES: [(u64, i32); 5] = [(16, 0), (8, 0), (4, 12), (2, 15), (1, 19)];
 /// The size that ROW_FORMAT=COMPRESSED means by itself, as with InnoDB.
 const COMPRESSED_SIZE: u64 = 8;
@@ -194,7 +196,8 @@ impl FormatWords<'_> {
     }
 }
 
-/// Every format that a table can be given, the least dense first, with the KEY_BLOCK_SIZE that asks for it.
+/// Every format that a table can be given, the least dense first, with the KEY_BLOCK_SIZE that asks
+/// for it.
 pub(in crate::table) fn offered() -> impl Iterator<Item = (Option<u64>, Compression)> {
     let plain = [Codec::None, Codec::Lz4].map(|codec| (None, Compression { codec, level: 0 }));
     let dense = DENSITIES.iter().skip(1).map(|&(size, level)| {

@@ -1,19 +1,25 @@
 //! An open table: its definition, its trees, and its counters.
 //!
 //! Invariants
-//!   I1  Counters change only inside mini-transactions, together with the rows they count: the epoch switch sees both or neither.
-//!   I2  Whoever works on the table's pages holds `usage` shared; a drop takes it exclusively once, and nobody
-//!       works on the table afterwards. It is never waited for inside a mini-transaction (C7). A change of the definition holds it exclusively until
-//!       the catalog has the handle that replaces this one: who works through the catalog ([`Catalog::using`](super::catalog::Catalog::using)) finds that.
-//!   I3  A quarantined table (N3) lacks changes: nobody works on it, it can only be dropped or replaced. A fence is set while
-//!       the database is opened, and never taken off.
+//!   I1  Counters change only inside mini-transactions, together with the rows they count: the
+//!       epoch switch sees both or neither.
+//!   I2  Whoever works on the table's pages holds `usage` shared; a drop takes it exclusively once,
+//!       and nobody works on the table afterwards. It is never waited for inside a mini-transaction
+//!       (C7). A change of the definition holds it exclusively until the catalog has the handle
+//!       that replaces this one: who works through the catalog
+//!       ([`Catalog::using`](super::catalog::Catalog::using)) finds that.
+//!   I3  A quarantined table (N3) lacks changes: nobody works on it, it can only be dropped or
+//!       replaced. A fence is set while the database is opened, and never taken off.
 //!   I4  A counter of given-out keys never goes back below a key that has been used.
-//!   I5  The stored auto-increment counter counts, also when it is lower than that of the creation: it may have been set
-//!       so. Without one (0) the table is new.
-//!   I6  A table that is untouched has no rows, and no undo record names it: a load may give it other trees (`load`).
-//!   I7  A table whose place another one has taken ([`super::shadow`]) stays as it was, empty, for those who read at snapshots from before;
-//!       all others are led to the other one, and so are its counters: who takes a number looks afterwards whether it counted. If not, he takes one there,
-//!       behind that number: whatever others have taken here before is lower, and the counter there may not have been moved yet.
+//!   I5  The stored auto-increment counter counts, also when it is lower than that of the creation:
+//!       it may have been set so. Without one (0) the table is new.
+//!   I6  A table that is untouched has no rows, and no undo record names it: a load may give it
+//!       other trees (`load`).
+//!   I7  A table whose place another one has taken ([`super::shadow`]) stays as it was, empty, for
+//!       those who read at snapshots from before; all others are led to the other one, and so are
+//!       its counters: who takes a number looks afterwards whether it counted. If not, he takes one
+//!       there, behind that number: whatever others have taken here before is lower, and the
+//!       counter there may not have been moved yet.
 
 use super::counts::Counts;
 use super::numbers::{Numbers, Reserved, Stride};
@@ -29,11 +35,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Statistics are old when the number of rows has changed by one in so many since, and by more than so many rows.
+/// Statistics are old when the number of rows has changed by one in so many since, and by more than
+/// so many rows.
 const CHANGED_PART: u64 = 10;
 const CHANGED_ROWS_MIN: u64 = 16;
 
-/// An open table. Handles are shared; those of a dropped table, and those from before a change of its definition, answer `NoSuchTable`.
+/// An open table. Handles are shared; those of a dropped table, and those from before a change of
+/// its definition, answer `NoSuchTable`.
 #[derive(Debug)]
 pub struct Table {
     def: TableDef,
@@ -54,13 +62,15 @@ struct Life {
     counts: Counts,
     /// Snapshots before this stamp belong to the table that had its name before.
     replaced_at: AtomicU64,
-    /// That one, if it is empty and kept for them, and the one that has taken this one's place (I7).
+    /// That one, if it is empty and kept for them, and the one that has taken this one's place
+    /// (I7).
     before: RwLock<Weak<Table>>,
     successor: OnceLock<Arc<Table>>,
     auto_increment: AtomicU64,
     auto_increment_logged: AtomicU64,
-    /// Statements that take numbers one after the other, with the counter locked. Held, shared, by whoever takes some from the
-    /// counter without its lock, so that none of these begins meanwhile.
+    /// Statements that take numbers one after the other, with the counter locked. Held, shared, by
+    /// whoever takes some from the counter without its lock, so that none of these begins
+    /// meanwhile.
     bulk_inserts: RwLock<u32>,
     hidden_key: AtomicU64,
     /// Nobody has written it since this process has created it.
@@ -120,8 +130,8 @@ impl Table {
         Self { def, trees, life, dropped, statistics, usable_from: BTreeMap::new() }
     }
 
-    /// The same table with another definition, whose trees exist. Snapshots before `stamp` cannot use the indexes that it has not had so far: they
-    /// have no entries of older versions.
+    /// The same table with another definition, whose trees exist. Snapshots before `stamp` cannot
+    /// use the indexes that it has not had so far: they have no entries of older versions.
     pub(crate) fn altered(&self, def: TableDef, trees: Vec<Arc<Tree>>, stamp: u64) -> Self {
         let mut altered = Self::of_life(def, trees, Arc::clone(&self.life));
         let statistics = self.statistics.read();
@@ -157,7 +167,8 @@ impl Table {
         self.def.indexes.iter().position(|index| index.number == number)
     }
 
-    /// As [`position_of`](Self::position_of), for a record of the log, which comes when the table has all indexes that it names.
+    /// As [`position_of`](Self::position_of), for a record of the log, which comes when the table
+    /// has all indexes that it names.
     pub(crate) fn position_of_logged(&self, number: u32) -> Result<usize> {
         let unknown = || {
             let detail =
@@ -222,7 +233,8 @@ impl Table {
         &self.life.counts
     }
 
-    /// Everybody sees the rows that there are: at the end of a startup, when no transaction is open.
+    /// Everybody sees the rows that there are: at the end of a startup, when no transaction is
+    /// open.
     pub(crate) fn settle_count(&self, open_difference: i64) {
         self.life.counts.set(self.row_count().saturating_add_signed(-open_difference));
     }
@@ -239,7 +251,8 @@ impl Table {
         }
     }
 
-    /// Takes the place of `old`, which has no rows, with `rows` rows that everybody sees. Inside a mini-transaction (I1).
+    /// Takes the place of `old`, which has no rows, with `rows` rows that everybody sees. Inside a
+    /// mini-transaction (I1).
     pub(crate) fn take_over(&self, old: &Table, rows: u64) {
         self.note_written();
         self.life.row_count.store(rows, Relaxed);
@@ -248,7 +261,8 @@ impl Table {
         self.life.hidden_key.store(old.life.hidden_key.load(Relaxed), Relaxed);
     }
 
-    /// Notes that it takes the place of another table at `stamp`: older snapshots would miss that one's rows (M2).
+    /// Notes that it takes the place of another table at `stamp`: older snapshots would miss that
+    /// one's rows (M2).
     pub(crate) fn set_replacing(&self, stamp: u64) {
         *self.life.before.write() = Weak::new();
         self.life.replaced_at.store(stamp, Relaxed);
@@ -264,7 +278,8 @@ impl Table {
         }
     }
 
-    /// Lets `loaded` take its place for whoever sees `stamp`, and its counters go on there (I7). Inside the mini-transaction that does so in the catalog.
+    /// Lets `loaded` take its place for whoever sees `stamp`, and its counters go on there (I7).
+    /// Inside the mini-transaction that does so in the catalog.
     pub(crate) fn give_way_to(self: &Arc<Self>, loaded: &Arc<Table>, stamp: u64) {
         loaded.set_replacing(stamp);
         *loaded.life.before.write() = Arc::downgrade(self);
@@ -306,8 +321,8 @@ impl Table {
             .map_or_else(|| self.life.auto_increment.load(Relaxed), |next| next.auto_increment())
     }
 
-    /// Makes `next` the next auto-increment value, unless it is higher already. Durable with the next row operation
-    /// of the table.
+    /// Makes `next` the next auto-increment value, unless it is higher already. Durable with the
+    /// next row operation of the table.
     pub fn advance_auto_increment(&self, next: u64) {
         self.life.auto_increment.fetch_max(next, AcqRel);
         if let Some(successor) = self.life.successor.get() {
@@ -315,13 +330,15 @@ impl Table {
         }
     }
 
-    /// Makes the next auto-increment value the first one of `stride` behind `used`, unless it is higher already. It may go beyond what
-    /// the column can hold: that is how it is seen that all are used up. Durable with the next row operation of the table.
+    /// Makes the next auto-increment value the first one of `stride` behind `used`, unless it is
+    /// higher already. It may go beyond what the column can hold: that is how it is seen that all
+    /// are used up. Durable with the next row operation of the table.
     pub fn advance_auto_increment_past(&self, used: u64, stride: Stride) {
         self.advance_auto_increment(stride.next_after(used));
     }
 
-    /// Takes numbers from the auto-increment counter. Durable with the next row operation of the table.
+    /// Takes numbers from the auto-increment counter. Durable with the next row operation of the
+    /// table.
     pub(crate) fn reserve_numbers(&self, numbers: &Numbers) -> Reserved {
         let mut counter = self.life.auto_increment.load(Relaxed);
         loop {
@@ -337,13 +354,15 @@ impl Table {
         }
     }
 
-    /// As [`reserve_numbers`](Self::reserve_numbers), unless a statement takes numbers that are to follow each other.
+    /// As [`reserve_numbers`](Self::reserve_numbers), unless a statement takes numbers that are to
+    /// follow each other.
     pub(crate) fn reserve_numbers_unless_bulk(&self, numbers: &Numbers) -> Option<Reserved> {
         let bulk_inserts = self.life.bulk_inserts.read();
         (*bulk_inserts == 0).then(|| self.reserve_numbers(numbers))
     }
 
-    /// The table that has taken its place, if one has, with its auto-increment counter at `next` at least (I7).
+    /// The table that has taken its place, if one has, with its auto-increment counter at `next` at
+    /// least (I7).
     fn successor_behind(&self, next: u64) -> Option<&Arc<Table>> {
         self.life.successor.get().inspect(|successor| successor.advance_auto_increment(next))
     }
@@ -381,8 +400,8 @@ impl Table {
         self.newest().is_dropped()
     }
 
-    /// About how many rows have the same values in the first `parts` parts of an index; `None` when it was never
-    /// analyzed.
+    /// About how many rows have the same values in the first `parts` parts of an index; `None` when
+    /// it was never analyzed.
     pub fn rows_per_value(&self, index_no: usize, parts: usize) -> Option<u64> {
         let statistics = self.statistics.read();
         let index = statistics.get(&index_no)?;
@@ -400,8 +419,8 @@ impl Table {
         self.life.statistics_version.load(Relaxed)
     }
 
-    /// Whether there are statistics, but not of all indexes that are kept, or the number of rows has changed by more than a tenth since, and
-    /// by more than a few.
+    /// Whether there are statistics, but not of all indexes that are kept, or the number of rows
+    /// has changed by more than a tenth since, and by more than a few.
     pub(crate) fn statistics_are_old(&self) -> bool {
         let statistics = self.statistics.read();
         let Some(then) = statistics.get(&0).map(|clustered| clustered.rows) else { return false };
@@ -429,8 +448,8 @@ impl Table {
         }
     }
 
-    /// The damage because of which the table is quarantined: met when the database was opened, now or earlier. Reads and
-    /// writes are refused; dropping and emptying the table work.
+    /// The damage because of which the table is quarantined: met when the database was opened, now
+    /// or earlier. Reads and writes are refused; dropping and emptying the table work.
     pub fn fence(&self) -> Option<&str> {
         self.life.fence.get().map(String::as_str)
     }
@@ -452,8 +471,9 @@ impl Table {
         *self.dropped.write() = true;
     }
 
-    /// Waits until nobody works on the table, and lets nobody do so until the guard goes, which has to say whether anybody may do so with this handle
-    /// afterwards. Whoever works on the table does so for moments, and on one table at a time.
+    /// Waits until nobody works on the table, and lets nobody do so until the guard goes, which has
+    /// to say whether anybody may do so with this handle afterwards. Whoever works on the table
+    /// does so for moments, and on one table at a time.
     pub(crate) fn hold_still(&self) -> Held<'_> {
         Held(self.dropped.write())
     }
@@ -493,7 +513,8 @@ impl Table {
         }
     }
 
-    /// The next auto-increment value if it has moved since it was logged last, otherwise 0; it counts as logged now.
+    /// The next auto-increment value if it has moved since it was logged last, otherwise 0; it
+    /// counts as logged now.
     pub(crate) fn take_auto_increment_to_log(&self) -> u64 {
         let next = self.life.auto_increment.load(Relaxed);
         if self.life.auto_increment_logged.fetch_max(next, Relaxed) < next {

@@ -1,7 +1,9 @@
-//! What tables are: the catalog, handles with their counters, changes of definitions, and the formats that rows have had.
+//! What tables are: the catalog, handles with their counters, changes of definitions, and the
+//! formats that rows have had.
 //!
 //! Invariants
-//!   - A definition changes in one mini-transaction with its log record; one change at a time ([`catalog`], [`ddl`]).
+//!   - A definition changes in one mini-transaction with its log record; one change at a time
+//!     ([`catalog`], [`ddl`]).
 //!   - Who works on a table's pages holds its use, so a drop waits for them ([`handle`]).
 //!   - A stored row tells its row-format version by itself ([`row_format_versions`]).
 

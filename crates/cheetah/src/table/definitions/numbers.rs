@@ -5,7 +5,8 @@
 pub struct Stride {
     /// Distance of two values; 0 counts as 1.
     pub increment: u64,
-    /// The value that the first one is, or is a multiple of the increment away from. Beyond the increment it counts as 0.
+    /// The value that the first one is, or is a multiple of the increment away from. Beyond the
+    /// increment it counts as 0.
     pub offset: u64,
 }
 
@@ -52,8 +53,8 @@ impl Stride {
 }
 
 impl Numbers {
-    /// What somebody gets who finds `counter`. The counter may go beyond the largest value: that is how it is seen that all are
-    /// used up.
+    /// What somebody gets who finds `counter`. The counter may go beyond the largest value: that is
+    /// how it is seen that all are used up.
     pub(in crate::table) fn reserve(&self, counter: u64) -> Reserved {
         let fitting = if counter < self.largest { self.stride.first_from(counter) } else { counter };
         let first = if fitting < self.largest { fitting } else { counter };

@@ -1,5 +1,6 @@
-//! Rows of tables whose columns have come and gone ([`crate::format::row_format_versions`]): trees, undo records and buffers of row operations have
-//! them as they were stored; whoever hands one out makes it one of the newest row-format version first.
+//! Rows of tables whose columns have come and gone ([`crate::format::row_format_versions`]): trees,
+//! undo records and buffers of row operations have them as they were stored; whoever hands one out
+//! makes it one of the newest row-format version first.
 
 use super::handle::Table;
 use crate::base::{planted, reach, Error, Result};
@@ -86,8 +87,8 @@ impl Table {
         Ok((older, stored.get(at).unwrap_or_default()))
     }
 
-    /// Finds the values of variable length of a stored row, in the order of the columns of the newest row-format version; behind these, external ones of columns
-    /// that have gone.
+    /// Finds the values of variable length of a stored row, in the order of the columns of the
+    /// newest row-format version; behind these, external ones of columns that have gone.
     pub(crate) fn find_stored_values(&self, stored: &[u8], values: &mut Vec<Value>) -> Result<()> {
         if !self.has_older_formats() {
             return find_values(self.row_format(), stored, values);
@@ -111,14 +112,15 @@ impl Table {
         Ok(())
     }
 
-    /// Whether rows of the table can get other columns without being written anew; `Limit` when they have had too many row-format versions, or rows of the new one
-    /// might not fit.
+    /// Whether rows of the table can get other columns without being written anew; `Limit` when
+    /// they have had too many row-format versions, or rows of the new one might not fit.
     pub fn check_new_rows(&self, rows: &NewRows) -> Result<()> {
         self.definition_with(rows).map(drop)
     }
 
-    /// The definition with other columns: what older rows have had becomes one row-format version more. When the definition changes, a table that nobody has written gets
-    /// none ([`super::ddl`]).
+    /// The definition with other columns: what older rows have had becomes one row-format version
+    /// more. When the definition changes, a table that nobody has written gets none
+    /// ([`super::ddl`]).
     pub(crate) fn definition_with(&self, rows: &NewRows) -> Result<TableDef> {
         let defect = |defect: crate::format::Defect| defect.in_place(self.place_of_rows());
         let row_format = &rows.row_format;

@@ -1,19 +1,25 @@
-//! Tables that loads fill for a transaction, and that take the places of empty ones when it commits.
+//! Tables that loads fill for a transaction, and that take the places of empty ones when it
+//! commits.
 //!
-//! A shadow table is in the catalog like any other, under a name that nobody asks for. It is created, loaded and, if need be, dropped as
-//! any other.
+//! A shadow table is in the catalog like any other, under a name that nobody asks for. It is
+//! created, loaded and, if need be, dropped as any other.
 //!
 //! Invariants
-//!   U1  Its name says to which transaction it belongs, and whose place it will take. So COMMIT needs no other record: whoever executes it,
-//!       also redo, finds in the catalog what belongs to it.
-//!   U2  It takes the place in the mini-transaction that logs COMMIT, before the commit is published: with the rows of the
-//!       transaction, or not at all (I3 of [`crate::table::history::rollback`]).
-//!   U3  It is loaded, and durable by a checkpoint, before PREPARE or COMMIT is logged (L3 of [`crate::table::load`]); both are refused otherwise.
-//!   U4  The table whose place it takes is untouched and locked exclusively by its transaction to the end, also by one that a startup finds
-//!       prepared: nobody has a change in it, or waits for a row of it.
-//!   U5  Those of a transaction that has been rolled back are dropped, by the rollback or else by the next startup, which knows of which
-//!       transactions there may be some: of prepared ones.
-//! Locks     that of the catalog's changes, before the gate, from looking at the places to having taken them.
+//!   U1  Its name says to which transaction it belongs, and whose place it will take. So COMMIT
+//!       needs no other record: whoever executes it, also redo, finds in the catalog what belongs
+//!       to it.
+//!   U2  It takes the place in the mini-transaction that logs COMMIT, before the commit is
+//!       published: with the rows of the transaction, or not at all (I3 of
+//!       [`crate::table::history::rollback`]).
+//!   U3  It is loaded, and durable by a checkpoint, before PREPARE or COMMIT is logged (L3 of
+//!       [`crate::table::load`]); both are refused otherwise.
+//!   U4  The table whose place it takes is untouched and locked exclusively by its transaction to
+//!       the end, also by one that a startup finds prepared: nobody has a change in it, or waits
+//!       for a row of it.
+//!   U5  Those of a transaction that has been rolled back are dropped, by the rollback or else by
+//!       the next startup, which knows of which transactions there may be some: of prepared ones.
+//! Locks     that of the catalog's changes, before the gate, from looking at the places to having
+//!           taken them.
 
 use super::ddl::{self, Ddl, PAGES_OF_CHANGE};
 use super::handle::Table;
@@ -26,8 +32,9 @@ use crate::tree::Path;
 use parking_lot::MutexGuard;
 use std::sync::Arc;
 
-/// Creates a shadow table of the transaction that will take the place of `target`, which it has locked exclusively (U4). None when that is not the table of its
-/// number any more, or the transaction has one for it already.
+/// Creates a shadow table of the transaction that will take the place of `target`, which it has
+/// locked exclusively (U4). None when that is not the table of its number any more, or the
+/// transaction has one for it already.
 pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Option<Arc<Table>>> {
     let _ddl = core.catalog.lock_ddl();
     let is_there = core.catalog.by_id(target.id()).is_some_and(|now| Arc::ptr_eq(&now, target));
@@ -42,7 +49,8 @@ pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Opt
     core.catalog.by_name(&name).map(Some)
 }
 
-/// `Unsupported` when a load of the transaction has not ended well (U3), or it has written in another way where that will take the place (U4): then it can only be rolled back.
+/// `Unsupported` when a load of the transaction has not ended well (U3), or it has written in
+/// another way where that will take the place (U4): then it can only be rolled back.
 pub(in crate::table) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
     let is_whole = |table: &Table| !table.is_untouched() && !table.is_dropped();
     let is_empty = |target: &Option<Arc<Table>>| target.as_ref().is_none_or(|target| target.is_untouched());
@@ -54,7 +62,8 @@ pub(in crate::table) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
     Err(Error::Unsupported { place: format!("transaction {txn}"), detail: detail.into() })
 }
 
-/// `Unsupported` for a change of the definition of a table whose place a shadow one is to take, with the definition of before. The catalog's changes are locked.
+/// `Unsupported` for a change of the definition of a table whose place a shadow one is to take,
+/// with the definition of before. The catalog's changes are locked.
 pub(in crate::table) fn check_not_awaited(core: &Core, table: &Table) -> Result<()> {
     // One that could not be dropped takes no place any more.
     let is_open = |txn: &TxnId| core.active.get(*txn).is_some();
@@ -124,7 +133,8 @@ impl<'c> Places<'c> {
         })
     }
 
-    /// Changes what is in memory, for whoever sees `stamp`: in the same mini-transaction, before that is published.
+    /// Changes what is in memory, for whoever sees `stamp`: in the same mini-transaction, before
+    /// that is published.
     pub(in crate::table) fn take(&self, stamp: u64) {
         for Place { loaded, target, .. } in &self.list {
             let Some(target) = target else { continue };
@@ -135,14 +145,16 @@ impl<'c> Places<'c> {
     }
 }
 
-/// Drops the shadow tables of a transaction that has been rolled back. What cannot be dropped now is left to the next startup (U5).
+/// Drops the shadow tables of a transaction that has been rolled back. What cannot be dropped now
+/// is left to the next startup (U5).
 pub(in crate::table) fn drop_of(core: &Core, txn: TxnId) {
     for (table, _) in core.catalog.shadow_of(txn) {
         core.tidied(ddl::drop_table(core, &table.name()));
     }
 }
 
-/// Drops what a startup finds of transactions that have not promised to commit (U5). The log is open.
+/// Drops what a startup finds of transactions that have not promised to commit (U5). The log is
+/// open.
 pub(crate) fn drop_lost(core: &Core) -> Result<()> {
     let is_promised = |txn: &TxnId| core.active.get(*txn).is_some_and(|slot| slot.state().xid.is_some());
     for txn in core.catalog.shadow_txns().into_iter().filter(|txn| !is_promised(txn)) {

@@ -1,4 +1,5 @@
-//! Names of shadow tables: they say whose the table is, and whose place it takes (U1 of [`super::shadow`]).
+//! Names of shadow tables: they say whose the table is, and whose place it takes (U1 of
+//! [`super::shadow`]).
 
 use crate::base::{TableId, TxnId};
 

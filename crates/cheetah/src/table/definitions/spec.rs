@@ -15,7 +15,8 @@ pub struct TableSpec {
     pub indexes: Vec<IndexSpec>,
     /// How images of its pages are compressed.
     pub compression: Compression,
-    /// Whether clustered keys are numbers from [`Table::next_hidden_key`](crate::table::Table::next_hidden_key).
+    /// Whether clustered keys are numbers from
+    /// [`Table::next_hidden_key`](crate::table::Table::next_hidden_key).
     pub hidden_key: bool,
     /// The first auto-increment value; 0 counts as 1.
     pub auto_increment: u64,
@@ -41,10 +42,11 @@ pub struct IndexSpec {
 pub struct NewRow<'a> {
     /// Its clustered key.
     pub key: &'a [u8],
-    /// The stored row, see [`crate::format::row`]. In an update, a value that is marked external is kept as it is.
+    /// The stored row, see [`crate::format::row`]. In an update, a value that is marked external is
+    /// kept as it is.
     pub row: &'a [u8],
-    /// Its secondary entries: for an insert and for an update that changes the key those of all secondary
-    /// indexes, otherwise those that change; ascending by index.
+    /// Its secondary entries: for an insert and for an update that changes the key those of all
+    /// secondary indexes, otherwise those that change; ascending by index.
     pub secondary: &'a [SecondaryEntry<'a>],
 }
 
@@ -57,7 +59,8 @@ pub struct SecondaryEntry<'a> {
     pub key: &'a [u8],
     /// The caller's own bytes.
     pub payload: &'a [u8],
-    /// Whether another row with that key is refused, if the index is unique; false when a part is NULL.
+    /// Whether another row with that key is refused, if the index is unique; false when a part is
+    /// NULL.
     pub check_unique: bool,
 }
 

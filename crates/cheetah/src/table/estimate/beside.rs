@@ -1,8 +1,9 @@
-//! What dictionaries would save: they are tried on pages of the sample as trees try them on their own.
+//! What dictionaries would save: they are tried on pages of the sample as trees try them on their
+//! own.
 //!
 //! Invariants
-//!   I1  Pages of rows and those of large values are told apart: each sort has its own share, as a sample has another part of each than the
-//!       table has.
+//!   I1  Pages of rows and those of large values are told apart: each sort has its own share, as a
+//!       sample has another part of each than the table has.
 
 use super::scales::Scales;
 use crate::base::Result;
@@ -66,7 +67,8 @@ impl Sample {
         &mut self.large
     }
 
-    /// What a dictionary would make of the images with density `no` in an index of so many pages; nothing when there would be none.
+    /// What a dictionary would make of the images with density `no` in an index of so many pages;
+    /// nothing when there would be none.
     pub(super) fn try_dictionary(&self, scales: &mut Scales, no: usize, pages: f64) -> Result<Beside> {
         if pages < PAGES_MIN as f64 || !scales.has_dictionaries(no) {
             return Ok(Beside::NONE);

@@ -1,14 +1,19 @@
-//! What a table would weigh in each format: a sample of its rows is made into pages and images, as a load would make them.
+//! What a table would weigh in each format: a sample of its rows is made into pages and images, as
+//! a load would make them.
 //!
-//! The rows may come from any engine. The caller brings *runs* of neighbours, in key order, from places all over each index; from the leaf
-//! pages of a run, and the large values beside them, follows how many bytes a row takes there. The total is the mean of all
-//! runs, and its error follows from how runs differ (sampling of clusters with probabilities proportional to their sizes: Cochran,
-//! Sampling Techniques, 3rd edition, 1977, 9A).
+//! The rows may come from any engine. The caller brings *runs* of neighbours, in key order, from
+//! places all over each index; from the leaf pages of a run, and the large values beside them,
+//! follows how many bytes a row takes there. The total is the mean of all runs, and its error
+//! follows from how runs differ (sampling of clusters with probabilities proportional to their
+//! sizes: Cochran, Sampling Techniques, 3rd edition, 1977, 9A).
 //!
 //! Invariants
-//!   I1  Pages and images are made by the code that makes those of tables: what it changes, the estimate does.
-//!   I2  A run that has seen a whole index tells what the index weighs, not what it is thought to weigh: its error is 0.
-//!   I3  Memory does not grow with the table: a page, a run's worth of rows, and a few pages and some numbers for each run are kept.
+//!   I1  Pages and images are made by the code that makes those of tables: what it changes, the
+//!       estimate does.
+//!   I2  A run that has seen a whole index tells what the index weighs, not what it is thought to
+//!       weigh: its error is 0.
+//!   I3  Memory does not grow with the table: a page, a run's worth of rows, and a few pages and
+//!       some numbers for each run are kept.
 //! Errors    After an error the row counts for nothing in the bytes; mean times may have it.
 
 mod beside;
@@ -66,7 +71,8 @@ pub struct Weight {
     pub sampled_rows: u64,
     /// Images of all pages, after a load and without what else a file has.
     pub bytes: u64,
-    /// In 95 of 100 cases `bytes` is wrong by no more, in parts of it, if `rows` is right; `None` when one run cannot tell.
+    /// In 95 of 100 cases `bytes` is wrong by no more, in parts of it, if `rows` is right; `None`
+    /// when one run cannot tell.
     pub error: Option<f64>,
     /// Pages that were made.
     pub pages: u64,
@@ -77,7 +83,8 @@ pub struct Weight {
 }
 
 impl Estimate {
-    /// Begins an estimate for a table like that; its name and compression do not matter. `Limit` for a table that could not be created.
+    /// Begins an estimate for a table like that; its name and compression do not matter. `Limit`
+    /// for a table that could not be created.
     pub(crate) fn new(core: &Arc<Core>, spec: &TableSpec) -> Result<Self> {
         let def = definition(core, spec)?;
         let page_bytes = core.pool.page_bytes();
@@ -101,7 +108,8 @@ impl Estimate {
         RUNS
     }
 
-    /// The next rows or entries of the index are neighbours, from another place than those before. `from_start`: from its start.
+    /// The next rows or entries of the index are neighbours, from another place than those before.
+    /// `from_start`: from its start.
     pub fn start_run(&mut self, index_no: usize, from_start: bool) -> Result<()> {
         let Self { scales, indexes, .. } = self;
         index_of(indexes, index_no)?.start(scales, from_start);
@@ -114,8 +122,9 @@ impl Estimate {
         Ok(())
     }
 
-    /// Takes a row of the run, with its large values in it. Its key is ignored when the engine gives them out. Returns whether the run wants more.
-    /// `Limit` for a row that the table could not have.
+    /// Takes a row of the run, with its large values in it. Its key is ignored when the engine
+    /// gives them out. Returns whether the run wants more. `Limit` for a row that the table could
+    /// not have.
     pub fn add_row(&mut self, key: &[u8], row: &[u8]) -> Result<bool> {
         let hidden = self.rows.to_be_bytes();
         let key = if self.def.hidden_key { hidden.as_slice() } else { key };
@@ -130,8 +139,8 @@ impl Estimate {
         Ok(clustered.add_large(&large, large_pages, large_bytes))
     }
 
-    /// Takes an entry of the run of a secondary index, with the clustered key behind it; that is ignored when the engine gives them out. Returns whether the
-    /// run wants more.
+    /// Takes an entry of the run of a secondary index, with the clustered key behind it; that is
+    /// ignored when the engine gives them out. Returns whether the run wants more.
     pub fn add_entry(
         &mut self,
         index_no: usize,
@@ -149,8 +158,8 @@ impl Estimate {
         index_of(&mut self.indexes, index_no)?.add(&mut self.scales, &stored_key, &stored)
     }
 
-    /// What the table weighs in each format that it can be given, the least dense first. `rows`: how many it has.
-    /// `Limit` when there is no memory to try dictionaries.
+    /// What the table weighs in each format that it can be given, the least dense first. `rows`:
+    /// how many it has. `Limit` when there is no memory to try dictionaries.
     pub fn weigh(&mut self, rows: u64) -> Result<Vec<Weight>> {
         let Self { scales, indexes, .. } = self;
         indexes.iter_mut().for_each(|index| index.finish(scales));
@@ -177,7 +186,8 @@ impl Estimate {
         offered().enumerate().map(weight).collect()
     }
 
-    /// Leaves the stored row in `self.row`; returns what the large values that move out of it weigh, with each density, and how many pages they have.
+    /// Leaves the stored row in `self.row`; returns what the large values that move out of it
+    /// weigh, with each density, and how many pages they have.
     fn build_row(&mut self, row: &[u8]) -> Result<(Vec<f64>, u64)> {
         let Self { core, def, scales, indexes, values, row: stored, rows } = self;
         let row_format = def.indexes.first().map(|index| &index.row_format);

@@ -1,8 +1,8 @@
 //! Runs of neighbours in one index, and what follows from them for the whole of it.
 //!
 //! Invariants
-//!   I1  Whole leaf pages of a run are weighed; the rest of it only if there is none, or if the run has reached the end of the
-//!       index. The rows that were not weighed count as those that were.
+//!   I1  Whole leaf pages of a run are weighed; the rest of it only if there is none, or if the run
+//!       has reached the end of the index. The rows that were not weighed count as those that were.
 
 use super::beside::{Beside, Sample, Share};
 use super::scales::{Scales, TREE};
@@ -12,7 +12,8 @@ use crate::format::page::{max_payload_bytes, PageBuf, PageView, RecordRef};
 use crate::format::row::RowFormatVersion;
 use crate::tree::{fill_target, Fences, Packing};
 
-/// Leaf pages of a run, unless it is one over the whole of a small index: many places tell more than many pages of one.
+/// Leaf pages of a run, unless it is one over the whole of a small index: many places tell more
+/// than many pages of one.
 const PAGES: u32 = 1;
 /// Pages of the first run, which may turn out to be that.
 const PAGES_AT_START: u32 = 8;
@@ -76,7 +77,8 @@ pub(super) struct Total {
 }
 
 impl IndexSample {
-    /// Of an index with leaf pages of that size, keys of at most `key_bytes_max`, and rows of that row-format version.
+    /// Of an index with leaf pages of that size, keys of at most `key_bytes_max`, and rows of that
+    /// row-format version.
     pub(super) fn new(page_bytes: usize, key_bytes_max: usize, row_format: RowFormatVersion) -> Self {
         Self {
             page: PageBuf::new(page_bytes),
@@ -121,8 +123,8 @@ impl IndexSample {
         }
     }
 
-    /// Takes a record; one whose key is not above the last one's ends the run. Returns whether the run wants more. `Limit` for a record that no
-    /// page can hold.
+    /// Takes a record; one whose key is not above the last one's ends the run. Returns whether the
+    /// run wants more. `Limit` for a record that no page can hold.
     pub(super) fn add(&mut self, scales: &mut Scales, key: &[u8], payload: &[u8]) -> Result<bool> {
         check_limit("key length (bytes)", key.len(), self.key_bytes_max)?;
         check_limit(
@@ -147,7 +149,8 @@ impl IndexSample {
         Ok(self.wants_more())
     }
 
-    /// Adds what the large values of the last row weigh, and their pages; returns whether the run wants more.
+    /// Adds what the large values of the last row weigh, and their pages; returns whether the run
+    /// wants more.
     pub(super) fn add_large(&mut self, large: &[f64], pages: u64, row_bytes: u64) -> bool {
         self.large_pages += pages;
         if let Some(run) = &mut self.run {
@@ -194,7 +197,9 @@ impl IndexSample {
         scales.weigh(&self.page, &self.row_format, 1.0, &mut run.leaves, self.sample.leaves());
     }
 
-    /// Weighs the page that is not full; in the middle of an index it would go on, so the overhead of an image counts as far as it is filled. It has no upper fence, and so a shorter prefix: it may be two pages.
+    /// Weighs the page that is not full; in the middle of an index it would go on, so the overhead
+    /// of an image counts as far as it is filled. It has no upper fence, and so a shorter prefix:
+    /// it may be two pages.
     fn weigh_rest(&mut self, scales: &mut Scales) {
         while self.run.as_ref().is_some_and(|run| !run.packing.fits_as_last(self.page.len())) {
             self.cut_page(scales);
@@ -257,7 +262,8 @@ impl IndexSample {
         (leaves + large) * rows as f64
     }
 
-    /// What the pages above the leaf pages of the sample weigh. As those are far from each other, a little too much.
+    /// What the pages above the leaf pages of the sample weigh. As those are far from each other, a
+    /// little too much.
     fn inner_bytes(&mut self, scales: &mut Scales, no: usize) -> f64 {
         self.fences.sort_unstable();
         self.fences.dedup();
@@ -290,8 +296,8 @@ fn check_limit(what: &'static str, actual: usize, limit: usize) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of one row, from the rows and bytes of runs: the mean of their means. A run is as long as its rows are short, so the sum of
-/// all bytes by the sum of all rows would favour short ones.
+/// Bytes of one row, from the rows and bytes of runs: the mean of their means. A run is as long as
+/// its rows are short, so the sum of all bytes by the sum of all rows would favour short ones.
 fn mean(runs: &[(f64, f64)]) -> Total {
     let means: Vec<_> = runs.iter().map(|(rows, bytes)| bytes / rows).collect();
     let count = means.len() as f64;

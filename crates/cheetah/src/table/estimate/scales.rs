@@ -60,7 +60,8 @@ impl Scales {
         Primer::suits(self.densities[no])
     }
 
-    /// Bytes of an image of that content before compression, with density `no` and beside that dictionary.
+    /// Bytes of an image of that content before compression, with density `no` and beside that
+    /// dictionary.
     pub(super) fn bytes_beside(&mut self, content: &[u8], no: usize, dictionary: Option<&Primer>) -> usize {
         self.workspace.image_bytes(content, self.densities[no], dictionary)
     }
@@ -70,7 +71,8 @@ impl Scales {
         self.densities.len()
     }
 
-    /// Adds what a page weighs to the sum of each density, `times` over, and shows it to the sample.
+    /// Adds what a page weighs to the sum of each density, `times` over, and shows it to the
+    /// sample.
     pub(super) fn weigh(
         &mut self,
         page: &[u8],

@@ -1,7 +1,8 @@
-//! Transactions that a startup finds open: what they have changed, and the locks that keep others from it (M3, S7).
+//! Transactions that a startup finds open: what they have changed, and the locks that keep others
+//! from it (M3, S7).
 //!
-//! Their rows are locked by the versions that they have made, as those of any open transaction; their tables are locked again
-//! as for changes, before anybody is served.
+//! Their rows are locked by the versions that they have made, as those of any open transaction;
+//! their tables are locked again as for changes, before anybody is served.
 
 use crate::base::{planted, Result, TableId, UndoPtr};
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
@@ -11,7 +12,8 @@ use crate::table::shared::parts::Core;
 use crate::txn::{Answer, Listed, Lock, Slot, TableMode, Wait};
 use std::collections::BTreeMap;
 
-/// Takes over what the transaction has: an owner for its locks, and the tables that those are on. Reads its undo records.
+/// Takes over what the transaction has: an owner for its locks, and the tables that those are on.
+/// Reads its undo records.
 pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, Vec<TableId>)> {
     let listed = core.list_found(slot);
     let rows = rows_changed(core, slot)?;
@@ -29,8 +31,8 @@ pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, V
     Ok((listed, locks.into_iter().map(|lock| lock.0).collect()))
 }
 
-/// By how much the transaction has changed the number of rows of each table that it has changed: what is not part of a
-/// epoch, and follows from its undo records.
+/// By how much the transaction has changed the number of rows of each table that it has changed:
+/// what is not part of a epoch, and follows from its undo records.
 fn rows_changed(core: &Core, slot: &Slot) -> Result<BTreeMap<TableId, i64>> {
     let state = *slot.state();
     let (mut at, mut undo_no) = (state.head, state.undo_no);

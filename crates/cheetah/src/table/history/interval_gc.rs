@@ -1,37 +1,48 @@
-//! Interval garbage collection: what [`super::purge`] has to leave because of an old snapshot, but nobody sees. It runs ahead of that one, from
-//! finish record to finish record up to the last published stamp, and looks at each record and entry that the transaction has marked as
-//! deleted: which versions lie under the mark, and from which stamp to which each was the newest. When no live snapshot lies within such a
-//! stretch, the record goes at once. So the old snapshot keeps the rows that it sees, and not what came and went after it.
+//! Interval garbage collection: what [`super::purge`] has to leave because of an old snapshot, but
+//! nobody sees. It runs ahead of that one, from finish record to finish record up to the last
+//! published stamp, and looks at each record and entry that the transaction has marked as deleted:
+//! which versions lie under the mark, and from which stamp to which each was the newest. When no
+//! live snapshot lies within such a stretch, the record goes at once. So the old snapshot keeps the
+//! rows that it sees, and not what came and went after it.
 //!
-//! Why nobody misses what goes. Let *t* be the stamp of the mark and *p* the last published stamp, which was read before the slots of the
-//! snapshots were (H7); *t* <= *p*.
-//!   - A snapshot that was not found in a slot is not older than *p*: it sees the mark, or what has come after. It finds no record
-//!     where it would have found one that says that there is none. So does one that is opened while the record goes.
-//!   - One that was found lies in none of the stretches: it sees that the place held nothing, or a mark. As for the one before. Whoever brings the
-//!     key back finds an empty place, and the chain of the new row ends there; none of these snapshots sees more behind it.
-//!   - An entry lies between the operations that brought it and took it, which are those between which the row had its key. So who sees
-//!     a row finds its entry, and the entries of a row that nobody sees are seen by nobody. Entries go before their row, in one mini-transaction, as in purge: what
-//!     `visible.rs` says of the order of reads holds.
-//!   - Whoever has copied a record before it went follows the copy: no undo record goes before purge has passed it, which waits for the
-//!     snapshot.
-//!   - Own changes of open transactions are never under the mark of one that has ended. Locks are on keys, not on records; a place
-//!     without a record is free, as one with a mark whose transaction has ended (I4 of `db/locking_scan.rs`).
-//!   - One difference there is between a mark and nothing: it tells who has changed the place, and snapshot isolation asks for that.
-//!     Marks behind the oldest snapshot whose reader watches for that stay.
+//! Why nobody misses what goes. Let *t* be the stamp of the mark and *p* the last published stamp,
+//! which was read before the slots of the snapshots were (H7); *t* <= *p*.
+//!   - A snapshot that was not found in a slot is not older than *p*: it sees the mark, or what has
+//!     come after. It finds no record where it would have found one that says that there is none.
+//!     So does one that is opened while the record goes.
+//!   - One that was found lies in none of the stretches: it sees that the place held nothing, or a
+//!     mark. As for the one before. Whoever brings the key back finds an empty place, and the chain
+//!     of the new row ends there; none of these snapshots sees more behind it.
+//!   - An entry lies between the operations that brought it and took it, which are those between
+//!     which the row had its key. So who sees a row finds its entry, and the entries of a row that
+//!     nobody sees are seen by nobody. Entries go before their row, in one mini-transaction, as in
+//!     purge: what `visible.rs` says of the order of reads holds.
+//!   - Whoever has copied a record before it went follows the copy: no undo record goes before
+//!     purge has passed it, which waits for the snapshot.
+//!   - Own changes of open transactions are never under the mark of one that has ended. Locks are
+//!     on keys, not on records; a place without a record is free, as one with a mark whose
+//!     transaction has ended (I4 of `db/locking_scan.rs`).
+//!   - One difference there is between a mark and nothing: it tells who has changed the place, and
+//!     snapshot isolation asks for that. Marks behind the oldest snapshot whose reader watches for
+//!     that stay.
 //!
 //! Invariants
-//!   I1  A record goes only while it is just as the operation left it, marked by it. So what somebody has brought back, or marked again, stays;
-//!       so does what an open or prepared transaction has touched. Who works on the row has its standing, as in purge, from looking at
-//!       the place to having changed it. A rollback that puts a mark back leaves it to purge.
-//!   I2  Nothing of this is durable or logged. Purge comes to all of it again, finds what is left, and frees the large values: nobody
-//!       reaches them meanwhile, as undo records of the row lead to them and nothing else. Redo finds either the mark or nothing where the first run found the
-//!       other one, as ever with purge: whoever changes a place without a row takes both.
-//!   I3  Each record is looked at once; and once more when a snapshot that has kept something, and was not the oldest, has gone: from
-//!       the first to the last mark that it has kept. Each record that is looked at for the first time pays for one that is
-//!       looked at again, so all of it costs at most twice one pass over the log, however snapshots come and go.
-//!   I4  It waits for nobody. A row that somebody works on is looked at again later, as if a snapshot had kept it. Purge goes first.
-//!   I5  The stamps of snapshots are looked up in each step, under the lock of purge: so no record that a step follows has been passed.
-//!       Snapshots that go meanwhile are taken for live ones.
+//!   I1  A record goes only while it is just as the operation left it, marked by it. So what
+//!       somebody has brought back, or marked again, stays; so does what an open or prepared
+//!       transaction has touched. Who works on the row has its standing, as in purge, from looking
+//!       at the place to having changed it. A rollback that puts a mark back leaves it to purge.
+//!   I2  Nothing of this is durable or logged. Purge comes to all of it again, finds what is left,
+//!       and frees the large values: nobody reaches them meanwhile, as undo records of the row lead
+//!       to them and nothing else. Redo finds either the mark or nothing where the first run found
+//!       the other one, as ever with purge: whoever changes a place without a row takes both.
+//!   I3  Each record is looked at once; and once more when a snapshot that has kept something, and
+//!       was not the oldest, has gone: from the first to the last mark that it has kept. Each
+//!       record that is looked at for the first time pays for one that is looked at again, so all
+//!       of it costs at most twice one pass over the log, however snapshots come and go.
+//!   I4  It waits for nobody. A row that somebody works on is looked at again later, as if a
+//!       snapshot had kept it. Purge goes first.
+//!   I5  The stamps of snapshots are looked up in each step, under the lock of purge: so no record
+//!       that a step follows has been passed. Snapshots that go meanwhile are taken for live ones.
 //! Locks     those of purge.
 
 use super::interval_state::{IntervalGc, Sight, Stretch, Under, UndoPosition};
@@ -48,8 +59,8 @@ use crate::table::shared::parts::Core;
 use crate::txn::State;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Older versions of a place that are looked at. A place that comes and goes more often before anybody looks is left to purge; it is
-/// one record, whatever the number of its versions.
+/// Older versions of a place that are looked at. A place that comes and goes more often before
+/// anybody looks is left to purge; it is one record, whatever the number of its versions.
 const VERSIONS_MAX: usize = 64;
 
 /// How long it rests after an error.
@@ -62,7 +73,8 @@ struct Tools<'b> {
     sight: &'b mut Sight,
 }
 
-/// Goes on by up to `records` undo records and finish records; whether there is more to do. Outside mini-transactions; does I/O.
+/// Goes on by up to `records` undo records and finish records; whether there is more to do. Outside
+/// mini-transactions; does I/O.
 pub(super) fn step(
     core: &Core,
     between: &mut IntervalGc,
@@ -127,8 +139,8 @@ impl UndoPosition {
         Self { at, under: None }
     }
 
-    /// Goes on up to `to`; whether there is nothing more to look at there now. After an error it goes on behind the transaction in
-    /// which that was met: purge will tell of it.
+    /// Goes on up to `to`; whether there is nothing more to look at there now. After an error it
+    /// goes on behind the transaction in which that was met: purge will tell of it.
     fn go_on(
         &mut self,
         core: &Core,
@@ -180,7 +192,8 @@ impl Tools<'_> {
     }
 }
 
-/// Removes what the operation has marked, as far as it is still so and nobody sees what was there before.
+/// Removes what the operation has marked, as far as it is still so and nobody sees what was there
+/// before.
 fn remove_shadow(
     core: &Core,
     under: &Under,
@@ -241,7 +254,8 @@ struct Spot<'a> {
 type Older = (bool, Version);
 
 impl Spot<'_> {
-    /// What the place held before an operation; nothing, where nothing is told. `Corruption` if the operation was not on this place.
+    /// What the place held before an operation; nothing, where nothing is told. `Corruption` if the
+    /// operation was not on this place.
     fn before(&self, at: UndoPtr, row: &UndoRow<'_>) -> Result<Option<Older>> {
         let new_key = if row.new_key.is_empty() { row.old_key } else { row.new_key };
         let was_here = row.op != RowOp::Insert && row.old_key == self.row_key;
@@ -273,10 +287,12 @@ enum Seen {
 }
 
 impl Sight {
-    /// Looks which snapshots there are, and has looked at again what was kept for those that have gone (I3).
+    /// Looks which snapshots there are, and has looked at again what was kept for those that have
+    /// gone (I3).
     fn look(&mut self, core: &Core) {
         self.up_to = core.versions.live_and_watched(&mut self.live);
-        // No snapshot is older than a horizon (H7): a slot that shows less is about to show another stamp.
+        // No snapshot is older than a horizon (H7): a slot that shows less is about to show another
+        // stamp.
         let horizon = core.purge.horizon();
         self.live.retain(|&stamp| stamp >= horizon);
         if planted::is_on("purge: overlook snapshots in the middle") && self.live.len() > 2 {
@@ -312,7 +328,8 @@ impl Sight {
         self.due = Some(self.due.map_or(at, |due| due.and(at)));
     }
 
-    /// Notes that a live snapshot has kept something; of the oldest it need not be known, as purge goes on when that goes.
+    /// Notes that a live snapshot has kept something; of the oldest it need not be known, as purge
+    /// goes on when that goes.
     fn note_kept(&mut self, by: usize, at: Stretch) {
         let Some(&stamp) = self.live.get(by).filter(|_| by > 0) else { return };
         reach::mark("kept for a snapshot in the middle");
@@ -326,8 +343,8 @@ impl Sight {
         }
     }
 
-    /// Numbers of the indexes in which the operation has marked something under which nobody sees anything. The row's is one of them only if
-    /// those of all its entries are.
+    /// Numbers of the indexes in which the operation has marked something under which nobody sees
+    /// anything. The row's is one of them only if those of all its entries are.
     fn shadow_indexes(
         &mut self,
         core: &Core,
@@ -367,8 +384,8 @@ impl Sight {
         Ok(seen == Seen::ByNobody)
     }
 
-    /// Looks under the mark that the operation `row` has left in `spot`, from version to version, whether a live snapshot sees one
-    /// that is a row. Reads up to [`VERSIONS_MAX`] undo records.
+    /// Looks under the mark that the operation `row` has left in `spot`, from version to version,
+    /// whether a live snapshot sees one that is a row. Reads up to [`VERSIONS_MAX`] undo records.
     fn look_under(
         &mut self,
         core: &Core,
@@ -384,7 +401,8 @@ impl Sight {
             let first = match version.map_or(State::Frozen, |(txn, _)| core.versions.state(txn)) {
                 State::Frozen => 0,
                 State::Committed(stamp) => self.first_that_sees(stamp),
-                // Does not arise: nobody changes what an open transaction has changed, and what is rolled back goes.
+                // Does not arise: nobody changes what an open transaction has changed, and what is
+                // rolled back goes.
                 State::Active | State::Aborted(_) => return Ok(Seen::Perhaps),
             };
             if is_live && first < later {

@@ -1,4 +1,5 @@
-//! What interval garbage collection keeps between its steps: how far it is, and which snapshots there are. See [`super::interval_gc`].
+//! What interval garbage collection keeps between its steps: how far it is, and which snapshots
+//! there are. See [`super::interval_gc`].
 
 use crate::base::{TxnId, UndoPtr};
 
@@ -57,7 +58,8 @@ pub(super) struct Sight {
     pub(super) up_to: u64,
     /// Where snapshots that are not the oldest have kept something; by their stamps.
     pub(super) kept: Vec<(u64, Stretch)>,
-    /// What is to be looked at again (I3), and what is so once something new has been looked at (I4).
+    /// What is to be looked at again (I3), and what is so once something new has been looked at
+    /// (I4).
     pub(super) due: Option<Stretch>,
     pub(super) busy: Option<Stretch>,
     /// An undo record of an older version.

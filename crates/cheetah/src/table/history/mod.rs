@@ -1,9 +1,12 @@
-//! What becomes of changes once they are made: roll back, commit, purge, and the older versions that readers look for.
+//! What becomes of changes once they are made: roll back, commit, purge, and the older versions
+//! that readers look for.
 //!
 //! Invariants
 //!   - One undo record is rolled back by one mini-transaction, which logs that ([`rollback`]).
-//!   - Purge and interval garbage collection remove only what no snapshot sees; one thread at a time ([`purge`], [`interval_gc`]).
-//!   - A transaction that nobody holds keeps its locks until it has ended ([`prepared`], [`unfinished`]).
+//!   - Purge and interval garbage collection remove only what no snapshot sees; one thread at a
+//!     time ([`purge`], [`interval_gc`]).
+//!   - A transaction that nobody holds keeps its locks until it has ended ([`prepared`],
+//!     [`unfinished`]).
 
 pub(crate) mod adopt;
 pub(crate) mod interval_gc;

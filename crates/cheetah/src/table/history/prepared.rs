@@ -1,14 +1,16 @@
-//! Prepared transactions: they have promised to end as somebody else decides, whatever happens until then.
+//! Prepared transactions: they have promised to end as somebody else decides, whatever happens
+//! until then.
 //!
 //! Invariants
-//!   P1  PREPARE is logged in the mini-transaction that gives the transaction its XID, and the XID is part of the epoch
-//!       state: a transaction is prepared in both or in neither (H2).
-//!   P2  A prepared transaction changes nothing. Before it is rolled back its promise is withdrawn, durably, by a record of
-//!       its own: a crash in the middle then finds one that must be rolled back, never the half of one that may still
-//!       be committed.
-//!   P3  One that nobody holds, because its client has gone or the server was started again, is in the list here, with the
-//!       locks of its transaction. Those that a startup finds are there, and their tables locked as for changes, before anybody
-//!       is served (M3); their rows are locked by the versions that they have made, as those of any open transaction.
+//!   P1  PREPARE is logged in the mini-transaction that gives the transaction its XID, and the XID
+//!       is part of the epoch state: a transaction is prepared in both or in neither (H2).
+//!   P2  A prepared transaction changes nothing. Before it is rolled back its promise is withdrawn,
+//!       durably, by a record of its own: a crash in the middle then finds one that must be rolled
+//!       back, never the half of one that may still be committed.
+//!   P3  One that nobody holds, because its client has gone or the server was started again, is in
+//!       the list here, with the locks of its transaction. Those that a startup finds are there,
+//!       and their tables locked as for changes, before anybody is served (M3); their rows are
+//!       locked by the versions that they have made, as those of any open transaction.
 //!   P4  Once prepared, its COMMIT needs no room that is not there: PREPARE has made it.
 //! Locks     the list, for a moment; nothing is taken while it is held.
 
@@ -25,7 +27,8 @@ use crate::table::shared::parts::{Core, Counters, Need};
 use crate::txn::{Listed, Phase, Slot};
 use std::sync::Arc;
 
-/// Prepares the transaction; returns where the log must be durable before that counts. Outside mini-transactions.
+/// Prepares the transaction; returns where the log must be durable before that counts. Outside
+/// mini-transactions.
 pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
     shadow::check_whole(core, slot.txn())?;
     rollback::make_room_to_end(core, slot.txn())?;
@@ -34,8 +37,8 @@ pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
     Ok(end)
 }
 
-/// Withdraws the promise of a transaction that is to be rolled back; nothing for one that has given none (P2). Outside
-/// mini-transactions; blocks as a commit does.
+/// Withdraws the promise of a transaction that is to be rolled back; nothing for one that has given
+/// none (P2). Outside mini-transactions; blocks as a commit does.
 pub(crate) fn withdraw(core: &Core, slot: &Slot) -> Result<()> {
     if slot.state().xid.is_none() || planted::is_on("two-phase: roll back what is still promised") {
         return Ok(());
@@ -58,7 +61,8 @@ pub(crate) fn note(_mtr: &MiniTransaction<'_>, slot: &Slot, xid: Option<Xid>) {
     slot.state().xid = xid;
 }
 
-/// Takes over a prepared transaction that a startup has found, and locks its tables again (P3). May do I/O.
+/// Takes over a prepared transaction that a startup has found, and locks its tables again (P3). May
+/// do I/O.
 pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
     let Some(xid) = slot.state().xid else { return Ok(()) };
     let (listed, tables) = adopt::take_over(core, slot)?;
@@ -67,8 +71,8 @@ pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
     Ok(())
 }
 
-/// Commits the transaction of that name; `UnknownXid` when none that nobody holds is called so. On return the commit is as
-/// durable as the flush mode says.
+/// Commits the transaction of that name; `UnknownXid` when none that nobody holds is called so. On
+/// return the commit is as durable as the flush mode says.
 pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
     let waiting = core.prepared.take(xid)?;
     match rollback::commit(core, &waiting.slot) {
@@ -83,8 +87,9 @@ pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
     }
 }
 
-/// Rolls the transaction of that name back, a long one in the background; `UnknownXid` as for [`commit`], `RollbackUnfinished` when
-/// the rollback has met an error and goes on in the background. Until its end the locks stay.
+/// Rolls the transaction of that name back, a long one in the background; `UnknownXid` as for
+/// [`commit`], `RollbackUnfinished` when the rollback has met an error and goes on in the
+/// background. Until its end the locks stay.
 pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
     let Waiting { slot, listed, .. } = core.prepared.take(xid)?;
     listed.set_phase(Phase::RollingBack);

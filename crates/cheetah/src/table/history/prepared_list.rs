@@ -25,7 +25,8 @@ pub(super) struct Waiting {
     pub(super) slot: Arc<Slot>,
     pub(super) listed: Listed,
     pub(super) tables: Vec<TableId>,
-    /// Whether the coordinator need not be told of it: it has been, or has let it be prepared in this run.
+    /// Whether the coordinator need not be told of it: it has been, or has let it be prepared in
+    /// this run.
     pub(super) is_told: bool,
 }
 
@@ -45,7 +46,8 @@ impl Prepared {
         self.list.lock().iter().map(|waiting| (waiting.xid, waiting.tables.clone())).collect()
     }
 
-    /// The names of at most `count` that were prepared before the last startup and have not been told yet.
+    /// The names of at most `count` that were prepared before the last startup and have not been
+    /// told yet.
     pub(crate) fn tell(&self, count: usize) -> Vec<Xid> {
         let mut list = self.list.lock();
         let untold = list.iter_mut().filter(|waiting| !waiting.is_told).take(count);

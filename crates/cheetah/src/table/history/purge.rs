@@ -1,20 +1,26 @@
-//! Purge: removes what no snapshot can see any more, in the order in which transactions ended. It follows the finish records
-//! of the undo log as far as the horizon allows; those of transactions that were rolled back, and of those that left nothing
-//! behind, it only passes. Of a committed one it takes the chain from its newest record to its oldest: records that it has
-//! marked as deleted go, and the large values that it left behind. What an old snapshot holds up, and nobody sees, goes before that:
-//! [`super::interval_gc`].
+//! Purge: removes what no snapshot can see any more, in the order in which transactions ended. It
+//! follows the finish records of the undo log as far as the horizon allows; those of transactions
+//! that were rolled back, and of those that left nothing behind, it only passes. Of a committed one
+//! it takes the chain from its newest record to its oldest: records that it has marked as deleted
+//! go, and the large values that it left behind. What an old snapshot holds up, and nobody sees,
+//! goes before that: [`super::interval_gc`].
 //!
 //! Invariants
-//!   I1  What is purged and how far purge is change in one mini-transaction, and the latter is part of the epoch state. So large
-//!       values are freed exactly once, whatever crashes in between (C4); to remove a record again does nothing.
-//!   I2  One thread at a time purges, here or between snapshots; whoever finds another at it leaves it to that one.
-//!   I3  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as a whole.
-//!   I4  Damage met at the startup of the database, or in what had ended before, quarantines the table; another error leaves purge where it is, for
-//!       another attempt or the next startup.
-//!   I5  A record goes only while it is marked by the transaction that is purged, or by one that everybody sees (C10).
-//!       Whoever might put it back knows from [`Purge::horizon`], which is set first, that nobody will come for it again.
+//!   I1  What is purged and how far purge is change in one mini-transaction, and the latter is part
+//!       of the epoch state. So large values are freed exactly once, whatever crashes in between
+//!       (C4); to remove a record again does nothing.
+//!   I2  One thread at a time purges, here or between snapshots; whoever finds another at it leaves
+//!       it to that one.
+//!   I3  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as
+//!       a whole.
+//!   I4  Damage met at the startup of the database, or in what had ended before, quarantines the
+//!       table; another error leaves purge where it is, for another attempt or the next startup.
+//!   I5  A record goes only while it is marked by the transaction that is purged, or by one that
+//!       everybody sees (C10). Whoever might put it back knows from [`Purge::horizon`], which is
+//!       set first, that nobody will come for it again.
 //!   I6  Purge waits for nobody: while somebody works on a row, it comes back later.
-//! Locks     `buffers`, over I/O; a row's standing, alone, over the mini-transaction; those of the undo log, for a moment.
+//! Locks     `buffers`, over I/O; a row's standing, alone, over the mini-transaction; those of the
+//!           undo log, for a moment.
 
 use super::interval_gc;
 use super::purge_state::{Budget, Buffers, Purge};
@@ -37,7 +43,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 /// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
 const FREED_PER_ACTION: usize = 64;
 
-/// Records of a step when a database is closed, and steps for which that waits; after the next startup purge goes on.
+/// Records of a step when a database is closed, and steps for which that waits; after the next
+/// startup purge goes on.
 const RECORDS_PER_STEP: usize = 1024;
 const STEPS_AT_CLOSE: usize = 512;
 
@@ -63,7 +70,8 @@ struct Ended {
 }
 
 impl Purge {
-    /// Purges up to `records` undo records and finish records; whether anything was done. Outside mini-transactions; does I/O.
+    /// Purges up to `records` undo records and finish records; whether anything was done. Outside
+    /// mini-transactions; does I/O.
     pub(crate) fn step(&self, core: &Core, records: usize) -> Result<bool> {
         core.health.check()?;
         let Some(mut buffers) = self.buffers.try_lock() else { return Ok(false) };
@@ -71,7 +79,8 @@ impl Purge {
             return Ok(false);
         }
         let horizon = core.versions.horizon();
-        // A slot may show a stamp for a moment that its snapshot then does not take: purge never goes back for that.
+        // A slot may show a stamp for a moment that its snapshot then does not take: purge never
+        // goes back for that.
         self.horizon.fetch_max(horizon, Release);
         core.forget_old_versions();
         core.catalog.forget_replaced(horizon);
@@ -80,8 +89,9 @@ impl Purge {
         done.inspect_err(|_| self.rests_until_ns.store(core.clock.now_ns() + REST_NS, Release))
     }
 
-    /// Looks at up to `records` undo records and finish records of transactions that not all snapshots see, when an old snapshot holds
-    /// purge up, and removes what nobody sees ([`super::interval_gc`]); whether there is more to do. Outside mini-transactions; does I/O.
+    /// Looks at up to `records` undo records and finish records of transactions that not all
+    /// snapshots see, when an old snapshot holds purge up, and removes what nobody sees
+    /// ([`super::interval_gc`]); whether there is more to do. Outside mini-transactions; does I/O.
     pub(crate) fn step_between(&self, core: &Core, records: usize) -> Result<bool> {
         core.health.check()?;
         let Some(mut buffers) = self.buffers.try_lock() else { return Ok(false) };
@@ -91,7 +101,8 @@ impl Purge {
         done
     }
 
-    /// As [`finish`](Self::finish), but leaves what would keep the database from being closed for long.
+    /// As [`finish`](Self::finish), but leaves what would keep the database from being closed for
+    /// long.
     pub(crate) fn finish_at_close(&self, core: &Core) -> Result<()> {
         let mut steps_left = STEPS_AT_CLOSE;
         while steps_left > 0 && self.step(core, RECORDS_PER_STEP)? {
@@ -126,7 +137,8 @@ fn purge_up_to(core: &Core, horizon: u64, budget: &mut Budget, buffers: &mut Buf
     Ok(done)
 }
 
-/// Goes on with one transaction, newest record first; passes it when that was all. False when it has to wait.
+/// Goes on with one transaction, newest record first; passes it when that was all. False when it
+/// has to wait.
 fn purge_transaction(core: &Core, ended: &Ended, budget: &mut Budget, buffers: &mut Buffers) -> Result<bool> {
     let mut at = core.undo.purge_state();
     if at.head == UndoPtr(0) {
@@ -216,8 +228,10 @@ pub(in crate::table) fn marks_entry(row: &UndoRow<'_>, entry: &UndoEntry<'_>) ->
     marks_row(row) || (row.op == RowOp::Update && entry.old_key != entry.new_key)
 }
 
-/// Removes, in the indexes whose numbers `is_wanted` (0 is that of the rows), the entries and the row that the operation has marked as deleted, as far as `is_dead` says so
-/// of delete mark and version. How many have gone. To do it again does nothing, so purge need not move on in the same mini-transaction.
+/// Removes, in the indexes whose numbers `is_wanted` (0 is that of the rows), the entries and the
+/// row that the operation has marked as deleted, as far as `is_dead` says so of delete mark and
+/// version. How many have gone. To do it again does nothing, so purge need not move on in the same
+/// mini-transaction.
 pub(in crate::table) fn remove_marked(
     core: &Core,
     table: &Table,
@@ -256,8 +270,8 @@ fn pass(core: &Core, mtr: &MiniTransaction<'_>, ended: &Ended) -> Result<()> {
     core.must("purging a transaction", core.undo.pass(mtr, ended.next, &ended.end))
 }
 
-/// Notes in the mini-transaction that purges a record that it is done with; with the last one the transaction is passed. Where to go
-/// on, if there is more.
+/// Notes in the mini-transaction that purges a record that it is done with; with the last one the
+/// transaction is passed. Where to go on, if there is more.
 fn note_purged(
     core: &Core,
     mtr: &MiniTransaction<'_>,

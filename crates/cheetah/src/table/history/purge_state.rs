@@ -14,7 +14,8 @@ pub(crate) struct Purge {
     pub(super) buffers: Mutex<Buffers>,
     /// Transactions that ended up to here may be purged (I5).
     pub(super) horizon: AtomicU64,
-    /// It rests until then, after an error: whatever is damaged or unreachable is not read again at each commit.
+    /// It rests until then, after an error: whatever is damaged or unreachable is not read again at
+    /// each commit.
     pub(super) rests_until_ns: AtomicU64,
 }
 

@@ -1,18 +1,24 @@
-//! How transactions end: taking them back, commits, and the finish records that [`super::purge`] follows.
+//! How transactions end: taking them back, commits, and the finish records that [`super::purge`]
+//! follows.
 //!
 //! Invariants
-//!   I1  One undo record is rolled back by one mini-transaction, which also logs UNDO with the record's number (C5). A crash
-//!       in a rollback therefore leaves a transaction with fewer records, never a record half rolled back. UNDO is logged before the
-//!       trees change: from then on the row may be free, and the record of whoever changes it next must come behind.
+//!   I1  One undo record is rolled back by one mini-transaction, which also logs UNDO with the
+//!       record's number (C5). A crash in a rollback therefore leaves a transaction with fewer
+//!       records, never a record half rolled back. UNDO is logged before the trees change: from
+//!       then on the row may be free, and the record of whoever changes it next must come behind.
 //!   I2  ABORT is logged after the last UNDO.
-//!   I3  The end of a transaction is one mini-transaction under the mutex of stamps: COMMIT or ABORT in the log, its finish record in the
-//!       undo log, row counts, and only then is it published (M1). So an epoch has all of it or nothing.
-//!   I4  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as a whole.
-//!   I5  Damage met at the startup of the database, or in what that has left over, quarantines the table; else it leaves the transaction with its locks, for
-//!       another attempt ([`super::unfinished`]) or the next startup.
-//!   I6  Rolled back with its transaction, a row is free. Rolled back alone it stays locked, by a lock in place of the version that
-//!       was one; a row that goes by that is free.
-//!   I7  Merging pages afterwards is no part of the work: it may fail, and the record is rolled back all the same.
+//!   I3  The end of a transaction is one mini-transaction under the mutex of stamps: COMMIT or
+//!       ABORT in the log, its finish record in the undo log, row counts, and only then is it
+//!       published (M1). So an epoch has all of it or nothing.
+//!   I4  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as
+//!       a whole.
+//!   I5  Damage met at the startup of the database, or in what that has left over, quarantines the
+//!       table; else it leaves the transaction with its locks, for another attempt
+//!       ([`super::unfinished`]) or the next startup.
+//!   I6  Rolled back with its transaction, a row is free. Rolled back alone it stays locked, by a
+//!       lock in place of the version that was one; a row that goes by that is free.
+//!   I7  Merging pages afterwards is no part of the work: it may fail, and the record is rolled
+//!       back all the same.
 
 use super::prepared;
 use crate::base::{planted, reach, Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr};
@@ -41,9 +47,9 @@ enum Rows<'a> {
     AreFree,
 }
 
-/// Rolls back everything that the transaction did after its undo record number `undo_no`; it has the tables in `whole` locked
-/// exclusively. `LockTableFull` when there is no room for the locks of the rows (I6): then it has to be rolled back as a whole.
-/// By the transaction's own thread.
+/// Rolls back everything that the transaction did after its undo record number `undo_no`; it has
+/// the tables in `whole` locked exclusively. `LockTableFull` when there is no room for the locks of
+/// the rows (I6): then it has to be rolled back as a whole. By the transaction's own thread.
 pub(crate) fn roll_back_to(
     core: &Core,
     slot: &Arc<Slot>,
@@ -68,8 +74,8 @@ fn undo_down_to(
     Ok(())
 }
 
-/// Takes the whole transaction back. After an error it is as listed as before, with fewer records (I1): whoever holds its
-/// locks keeps them and tries again.
+/// Takes the whole transaction back. After an error it is as listed as before, with fewer records
+/// (I1): whoever holds its locks keeps them and tries again.
 pub(crate) fn roll_back(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
     if planted::is_on("txn: log ABORT before the UNDOs") {
         core.make_room(Need::Back, 0)?;
@@ -79,7 +85,8 @@ pub(crate) fn roll_back(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> R
     Ok(())
 }
 
-/// Takes at most `records` records back, and ends the transaction when that was all; whether it was.
+/// Takes at most `records` records back, and ends the transaction when that was all; whether it
+/// was.
 pub(crate) fn roll_back_some(
     core: &Core,
     slot: &Arc<Slot>,
@@ -100,7 +107,8 @@ pub(crate) fn roll_back_some(
     Ok(true)
 }
 
-/// Ends the transaction in one mini-transaction (I3), which redo repeats without logging. Returns where its record in the log ends.
+/// Ends the transaction in one mini-transaction (I3), which redo repeats without logging. Returns
+/// where its record in the log ends.
 pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
     make_room_to_end(core, slot.txn())?;
     end_in_place(core, slot, outcome)
@@ -363,14 +371,16 @@ pub(crate) fn commit(core: &Core, slot: &Slot) -> Result<Lsn> {
     commit_in_place(core, slot)
 }
 
-/// As [`commit`], in the room that the caller has made: waits for nothing but an epoch switch, and fails only with the engine.
+/// As [`commit`], in the room that the caller has made: waits for nothing but an epoch switch, and
+/// fails only with the engine.
 pub(crate) fn commit_in_place(core: &Core, slot: &Slot) -> Result<Lsn> {
     let end = end_in_place(core, slot, Outcome::Committed)?;
     Counters::add(&core.counters.commits);
     Ok(end)
 }
 
-/// Refuses to free pages that the table does not own: freeing a page twice must not take it from its next owner (C4).
+/// Refuses to free pages that the table does not own: freeing a page twice must not take it from
+/// its next owner (C4).
 pub(crate) fn check_owner<'p>(
     core: &Core,
     owner: TreeId,

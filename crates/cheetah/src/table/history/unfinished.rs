@@ -1,13 +1,15 @@
-//! Rollbacks that go on in the background: those that have met an error, long ones that nobody wants to wait for, and those of
-//! transactions that a startup has found open.
+//! Rollbacks that go on in the background: those that have met an error, long ones that nobody
+//! wants to wait for, and those of transactions that a startup has found open.
 //!
 //! Invariants
-//!   I1  A rollback here keeps its transaction's locks, and with them the versions of rows that it has still to roll back:
-//!       nobody changes those. Consistent reads see nothing of it, as before. Tables that it has locked for changes stay so, and as a
-//!       whole only for a load that is to take their place.
-//!   I2  One thread at a time works on them. One that fails rests for a while, and the others go on.
-//!   I3  Each is in the list of active transactions too, so that every epoch has it: what is here when the database
-//!       is closed, or crashes, is finished by the next startup.
+//!   I1  A rollback here keeps its transaction's locks, and with them the versions of rows that it
+//!       has still to roll back: nobody changes those. Consistent reads see nothing of it, as
+//!       before. Tables that it has locked for changes stay so, and as a whole only for a load that
+//!       is to take their place.
+//!   I2  One thread at a time works on them. One that fails rests for a while, and the others go
+//!       on.
+//!   I3  Each is in the list of active transactions too, so that every epoch has it: what is here
+//!       when the database is closed, or crashes, is finished by the next startup.
 //! Locks     `writer`, over I/O; the list, for a moment.
 
 use super::adopt;
@@ -23,8 +25,8 @@ use std::sync::Arc;
 
 /// Undo records that one step works on.
 const RECORDS_PER_STEP: usize = 256;
-/// Undo records beyond which nobody waits for the rollback of a statement that was killed, or of a client that has gone: a
-/// hundredth of a second or so.
+/// Undo records beyond which nobody waits for the rollback of a statement that was killed, or of a
+/// client that has gone: a hundredth of a second or so.
 const RECORDS_WAITED_FOR: u64 = 1000;
 /// Steps for which a database that is closed waits; the next startup goes on.
 const STEPS_AT_CLOSE: usize = 512;
@@ -43,21 +45,24 @@ impl Unfinished {
         core.has_threads.load(Relaxed) && slot.state().undo_no > RECORDS_WAITED_FOR
     }
 
-    /// Takes over a rollback that is to be done, with the locks of its transaction (I1). What was promised is withdrawn.
+    /// Takes over a rollback that is to be done, with the locks of its transaction (I1). What was
+    /// promised is withdrawn.
     pub(crate) fn add(&self, core: &Core, slot: Arc<Slot>, listed: Listed) {
         reach::mark("rollback left to the background");
         release_whole_tables(core, &slot, &listed);
         self.list.lock().push(Arc::new(Rest::new(slot, listed, false)));
     }
 
-    /// Takes over a transaction that a startup has found open, and locks its tables again (I1). Reads its undo records.
+    /// Takes over a transaction that a startup has found open, and locks its tables again (I1).
+    /// Reads its undo records.
     pub(crate) fn add_found(&self, core: &Core, slot: &Arc<Slot>) -> Result<()> {
         let (listed, _) = adopt::take_over(core, slot)?;
         self.list.lock().push(Arc::new(Rest::new(Arc::clone(slot), listed, true)));
         Ok(())
     }
 
-    /// Works on what is due; whether anything was done. An error of one does not keep the others; the first is returned.
+    /// Works on what is due; whether anything was done. An error of one does not keep the others;
+    /// the first is returned.
     pub(crate) fn step(&self, core: &Core) -> Result<bool> {
         let now_ns = core.clock.now_ns();
         self.work_on(core, |rest| rest.is_due(now_ns))
@@ -68,7 +73,8 @@ impl Unfinished {
         self.finish_within(core, usize::MAX)
     }
 
-    /// As [`finish`](Self::finish), but leaves what would keep the database from being closed for long.
+    /// As [`finish`](Self::finish), but leaves what would keep the database from being closed for
+    /// long.
     pub(crate) fn finish_at_close(&self, core: &Core) -> Result<()> {
         self.finish_within(core, STEPS_AT_CLOSE)
     }

@@ -1,4 +1,5 @@
-//! Rollbacks that are left to the background, and what they have met. What is done with them: [`super::unfinished`].
+//! Rollbacks that are left to the background, and what they have met. What is done with them:
+//! [`super::unfinished`].
 
 use crate::base::TxnId;
 use crate::table::rows::writer::Writer;

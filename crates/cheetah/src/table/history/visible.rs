@@ -1,33 +1,42 @@
-//! Which version of a row, and which entries of an index, a snapshot sees. Pure reading: it takes no lock, and changes
-//! nothing.
+//! Which version of a row, and which entries of an index, a snapshot sees. Pure reading: it takes
+//! no lock, and changes nothing.
 //!
-//! **Rows.** A clustered record names the operation that made it: a transaction, and the undo record that tells what its place held
-//! before. If the snapshot sees the transaction, the record is the row, or says that there is none. Otherwise what was before is asked
-//! the same, and so on. A place of which nothing is told held nothing.
+//! **Rows.** A clustered record names the operation that made it: a transaction, and the undo
+//! record that tells what its place held before. If the snapshot sees the transaction, the record
+//! is the row, or says that there is none. Otherwise what was before is asked the same, and so on.
+//! A place of which nothing is told held nothing.
 //!
-//! **Entries.** An entry names who touched it last, but what it was before would be told by its row's undo record. When that transaction
-//! is *decided*, that is, it is the reader's own or had ended when the snapshot was opened, the entry is as the
-//! snapshot sees it: the rollback of an aborted one has put back what was there before it got its stamp. Otherwise the row decides:
+//! **Entries.** An entry names who touched it last, but what it was before would be told by its
+//! row's undo record. When that transaction is *decided*, that is, it is the reader's own or had
+//! ended when the snapshot was opened, the entry is as the snapshot sees it: the rollback of an
+//! aborted one has put back what was there before it got its stamp. Otherwise the row decides:
 //!
-//!   1. The clustered record is read, and walked to the version that the snapshot sees. No row: no entry.
-//!   2. The oldest operation that is not seen and touched this index knows the key that the entry of the visible row has,
-//!      and its payload: the entry counts if that is its key. (Such an operation has an old key: one that only brings a row
-//!      where none was is the oldest of all only if no row is visible, and any other one comes after the row went, which
-//!      touches every index.)
-//!   3. If no operation that is not seen touched this index, the entry is now as it was for the visible row: it is read again, and its
-//!      delete mark decides. So it is under a change of the reader's own transaction, which hides older ones in the row's
-//!      chain and left the entry alone. If it is not the same entry any more, all starts over.
+//!   1. The clustered record is read, and walked to the version that the snapshot sees. No row: no
+//!      entry.
+//!   2. The oldest operation that is not seen and touched this index knows the key that the entry
+//!      of the visible row has, and its payload: the entry counts if that is its key. (Such an
+//!      operation has an old key: one that only brings a row where none was is the oldest of all
+//!      only if no row is visible, and any other one comes after the row went, which touches every
+//!      index.)
+//!   3. If no operation that is not seen touched this index, the entry is now as it was for the
+//!      visible row: it is read again, and its delete mark decides. So it is under a change of the
+//!      reader's own transaction, which hides older ones in the row's chain and left the entry
+//!      alone. If it is not the same entry any more, all starts over.
 //!
-//! Why the order of the two reads is right: an operation touches the row first and then its entries, and whoever takes it back, or
-//! purges it, goes the other way round. So an operation that was in an entry before the row was read is in the row's chain, or was
-//! rolled back, and then it has gone from the entry before it went from the row: the entry read afterwards does not
-//! show it. Each start over means that somebody else has got on.
+//! Why the order of the two reads is right: an operation touches the row first and then its
+//! entries, and whoever takes it back, or purges it, goes the other way round. So an operation that
+//! was in an entry before the row was read is in the row's chain, or was rolled back, and then it
+//! has gone from the entry before it went from the row: the entry read afterwards does not show it.
+//! Each start over means that somebody else has got on.
 //!
 //! Invariants
-//!   I1  The snapshot was open before the record was copied, and stays open: what it does not see is neither purged nor forgotten
-//!       (H8), and its undo records are there, also those of operations that were rolled back (C6).
-//!   I2  Pointers lead to older records only, so each walk ends; every record must be about this transaction, table and key.
-//!   I3  A key that moves leaves one row for another: each place has its own chain, as the entry's key contains that of the row.
+//!   I1  The snapshot was open before the record was copied, and stays open: what it does not see
+//!       is neither purged nor forgotten (H8), and its undo records are there, also those of
+//!       operations that were rolled back (C6).
+//!   I2  Pointers lead to older records only, so each walk ends; every record must be about this
+//!       transaction, table and key.
+//!   I3  A key that moves leaves one row for another: each place has its own chain, as the entry's
+//!       key contains that of the row.
 
 use crate::base::{planted, reach, Error, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
@@ -116,8 +125,8 @@ impl View<'_> {
         self.walk(key, record, out, |_| ())
     }
 
-    /// Finds out whether an entry is seen: `record`, a copy of the one at `key`, which belongs to the row of `clustered_key`.
-    /// May do I/O.
+    /// Finds out whether an entry is seen: `record`, a copy of the one at `key`, which belongs to
+    /// the row of `clustered_key`. May do I/O.
     pub(crate) fn entry_version(
         self,
         index_no: usize,
@@ -157,7 +166,8 @@ impl View<'_> {
         }
     }
 
-    /// Puts the visible version of the row of `key` into `row`, and returns what is told of its entry in the index.
+    /// Puts the visible version of the row of `key` into `row`, and returns what is told of its
+    /// entry in the index.
     fn ask_row(self, index_no: usize, key: &[u8], row: &mut Vec<u8>) -> Result<Told> {
         let mut newest = Copied::default();
         if self.table.clustered().get(key, |record| newest.take(record))?.is_none() {
@@ -182,8 +192,8 @@ impl View<'_> {
         Ok(told)
     }
 
-    /// Follows the chain of `record`, the newest of `key`, to the version that is seen; `shadow` gets the operations that are not,
-    /// newest first.
+    /// Follows the chain of `record`, the newest of `key`, to the version that is seen; `shadow`
+    /// gets the operations that are not, newest first.
     fn walk(
         self,
         key: &[u8],
@@ -248,7 +258,8 @@ impl View<'_> {
     }
 }
 
-/// Puts the row of `key` into `row`, as `view` sees it or the newest one; whether there is one. May do I/O.
+/// Puts the row of `key` into `row`, as `view` sees it or the newest one; whether there is one. May
+/// do I/O.
 pub(crate) fn read_row(
     core: &Core,
     table: &Table,

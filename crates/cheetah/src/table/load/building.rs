@@ -23,8 +23,8 @@ pub(super) struct Building {
     /// Nobody can find it, and nothing has its trees but the list of dropped ones.
     pub(super) table: Arc<Table>,
     pub(super) clustered: Clustered,
-    /// Of the secondary indexes, in order. Keys are stored keys; a value is one byte, whether the key is to be unique, and the
-    /// stored payload.
+    /// Of the secondary indexes, in order. Keys are stored keys; a value is one byte, whether the
+    /// key is to be unique, and the stored payload.
     pub(super) entries: Vec<Sorter>,
     /// The tree of the rows; large values come to it before them.
     pub(super) lent: LentTree,

@@ -94,7 +94,8 @@ pub(crate) struct IndexBuilds {
 }
 
 impl IndexBuilds {
-    /// For the first of `indexes` of `table`, as many as there is memory for, at least one. Their trees are empty.
+    /// For the first of `indexes` of `table`, as many as there is memory for, at least one. Their
+    /// trees are empty.
     pub(crate) fn new(core: &Core, table: &Arc<Table>, indexes: &[usize]) -> Result<Self> {
         let shares = (1..=indexes.len()).rev().find_map(|count| core.sort_memory.join(count));
         let limit = core.sort_memory.limit() as u64;

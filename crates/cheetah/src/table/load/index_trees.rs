@@ -1,8 +1,9 @@
 //! Trees of secondary indexes from their sorted entries, several at once where they are large.
 //!
 //! Invariants
-//!   L6  What comes of it is what would come of building one after the other: the error of the first index that has one, with its row.
-//!       So who has failed stops those behind, and not those before.
+//!   L6  What comes of it is what would come of building one after the other: the error of the
+//!       first index that has one, with its row. So who has failed stops those behind, and not
+//!       those before.
 //!   L7  Threads that help end before the call does. Only the caller's own asks its `watch`.
 
 use super::{damaged, refuse, Records, Refused, Watch};
@@ -32,7 +33,8 @@ pub(in crate::table) struct Built<'a> {
     pub(in crate::table) view: Option<&'a ReadView>,
 }
 
-/// Builds the trees of indexes, by their numbers, see [`Building`](super::Building). `watch` hears how many entries are in their place, and 0.
+/// Builds the trees of indexes, by their numbers, see [`Building`](super::Building). `watch` hears
+/// how many entries are in their place, and 0.
 pub(in crate::table) fn build_indexes(
     core: &Core,
     built: &Built<'_>,

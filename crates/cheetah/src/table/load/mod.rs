@@ -1,17 +1,20 @@
 //! Loads: a table that nobody else sees gets its rows sorted, page by page, without undo and log.
 //!
-//! The first rows are only kept. If there are no more, they are inserted like any others: what follows costs some syncs. Otherwise new
-//! trees are made for the table. Rows go to the clustered tree at once as long as their keys ascend, or to a sorter, and entries of
-//! each secondary index to a sorter of its own; at the end the trees are built from those. Then one mini-transaction gives
-//! them to the table, and a checkpoint makes them durable.
+//! The first rows are only kept. If there are no more, they are inserted like any others: what
+//! follows costs some syncs. Otherwise new trees are made for the table. Rows go to the clustered
+//! tree at once as long as their keys ascend, or to a sorter, and entries of each secondary index
+//! to a sorter of its own; at the end the trees are built from those. Then one mini-transaction
+//! gives them to the table, and a checkpoint makes them durable.
 //!
 //! Invariants
-//!   L1  New trees are on the list of dropped trees until they are the table's, which is after their last page: a load that
-//!       ends in any other way leaves nothing behind (M10).
+//!   L1  New trees are on the list of dropped trees until they are the table's, which is after
+//!       their last page: a load that ends in any other way leaves nothing behind (M10).
 //!   L2  The table was untouched: no undo record leads into its new trees.
-//!   L3  The caller hears of success after a checkpoint that has the load, and nothing about the table was logged before that but
-//!       its being dropped, emptied or renamed. If there is no such checkpoint, nothing else can be done to the table.
-//!   L4  Memory for rows that are kept and for sorting is counted in shares of [`SortMemory`](crate::sort::SortMemory).
+//!   L3  The caller hears of success after a checkpoint that has the load, and nothing about the
+//!       table was logged before that but its being dropped, emptied or renamed. If there is no
+//!       such checkpoint, nothing else can be done to the table.
+//!   L4  Memory for rows that are kept and for sorting is counted in shares of
+//!       [`SortMemory`](crate::sort::SortMemory).
 //!   L5  After an error nothing more is taken: rows would be missing.
 //! docs/durability.md, "Loads", has the steps and what a crash after each finds.
 
@@ -68,7 +71,8 @@ impl<'a> Records<'a> {
         Self { core, merge, watch, seen: 0 }
     }
 
-    /// Goes to the next one, to the first one at first; `false` at the end. `Interrupted` when the statement is to end.
+    /// Goes to the next one, to the first one at first; `false` at the end. `Interrupted` when the
+    /// statement is to end.
     fn advance(&mut self) -> Result<bool> {
         self.seen += 1;
         if self.seen % RECORDS_PER_QUESTION == 0 {
@@ -121,7 +125,8 @@ enum Stage {
 }
 
 impl Load {
-    /// Of a table that is untouched. A `modest` one leaves half of the sorters to others, who cannot do without as it can.
+    /// Of a table that is untouched. A `modest` one leaves half of the sorters to others, who
+    /// cannot do without as it can.
     pub(crate) fn new(table: &Arc<Table>, is_modest: bool) -> Self {
         let into = Arc::clone(table);
         Self { table: Arc::clone(table), into, is_modest, stage: Stage::New, refused: None }
@@ -148,8 +153,9 @@ impl Load {
         self.refused = Some(Refused { key: row.key.to_vec(), row: row.row.to_vec() });
     }
 
-    /// Takes a row. `DuplicateKey` when it is seen already that its key is there. `begin` is asked once, when there are many rows, for an untouched table,
-    /// locked as a whole, whose trees are to be built; none if that cannot be.
+    /// Takes a row. `DuplicateKey` when it is seen already that its key is there. `begin` is asked
+    /// once, when there are many rows, for an untouched table, locked as a whole, whose trees are
+    /// to be built; none if that cannot be.
     pub(crate) fn add(&mut self, core: &Core, row: &NewRow<'_>, begin: Begin<'_>) -> Result<Taken> {
         let taken = self.try_add(core, row, begin);
         if taken.is_err() {
@@ -194,7 +200,8 @@ impl Load {
         self.stage = Stage::Ended;
     }
 
-    /// Makes the trees and lets them have the rows that were kept; `false` when there is no memory for so many sorters, or no table to build.
+    /// Makes the trees and lets them have the rows that were kept; `false` when there is no memory
+    /// for so many sorters, or no table to build.
     fn begin_building(&mut self, core: &Core, begin: Begin<'_>) -> Result<bool> {
         let Self { table, into, is_modest, stage, refused } = self;
         let Stage::Keeps(kept) = stage else { return Ok(false) };
@@ -208,9 +215,11 @@ impl Load {
         Ok(true)
     }
 
-    /// Ends the load. `None` when nothing is built, and rows that are kept are still to be inserted; otherwise the table as it is from
-    /// now on, durable: handles from before are of no more use. After an error the table is empty, or can only be dropped, emptied or renamed.
-    /// `watch` hears now and then how many of how many records are in their place, and says whether to stop.
+    /// Ends the load. `None` when nothing is built, and rows that are kept are still to be
+    /// inserted; otherwise the table as it is from now on, durable: handles from before are of no
+    /// more use. After an error the table is empty, or can only be dropped, emptied or renamed.
+    /// `watch` hears now and then how many of how many records are in their place, and says whether
+    /// to stop.
     pub(crate) fn finish(&mut self, core: &Core, watch: &Watch<'_>) -> Result<Option<Arc<Table>>> {
         let building = match std::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::Builds(building) => *building,
@@ -241,8 +250,8 @@ impl Load {
     }
 }
 
-/// Refuses the row of `key` because of a unique key of index `index_no` that the row of `existing` has, and notes it in `refused`
-/// with its large values in it.
+/// Refuses the row of `key` because of a unique key of index `index_no` that the row of `existing`
+/// has, and notes it in `refused` with its large values in it.
 pub(in crate::table) fn refuse(
     core: &Core,
     table: &Table,

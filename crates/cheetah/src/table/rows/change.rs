@@ -1,17 +1,23 @@
-//! A row operation in the form in which it is applied to the trees: forward, again at redo, backward, and at purge.
+//! A row operation in the form in which it is applied to the trees: forward, again at redo,
+//! backward, and at purge.
 //!
-//! A change is a list of steps ([`super::plan`]), each of which inserts, replaces or removes one record. Forward the row comes first and
-//! its entries follow; backward and at purge it comes last. So whoever sees an entry that a transaction has
-//! touched finds the row touched too, and whoever finds a row as if never touched finds the entries so (C5).
+//! A change is a list of steps ([`super::plan`]), each of which inserts, replaces or removes one
+//! record. Forward the row comes first and its entries follow; backward and at purge it comes last.
+//! So whoever sees an entry that a transaction has touched finds the row touched too, and whoever
+//! finds a row as if never touched finds the entries so (C5).
 //!
 //! Invariants
-//!   I1  [`apply`] runs inside one mini-transaction and changes clustered tree, secondary trees and row count together.
-//!   I2  Whatever could refuse a part of it was checked before the mini-transaction; a refusal in the middle is a broken
-//!       invariant and stops the engine, for half an operation must not reach an epoch.
+//!   I1  [`apply`] runs inside one mini-transaction and changes clustered tree, secondary trees and
+//!       row count together.
+//!   I2  Whatever could refuse a part of it was checked before the mini-transaction; a refusal in
+//!       the middle is a broken invariant and stops the engine, for half an operation must not
+//!       reach an epoch.
 //!   I3  The buffers are reused: a steady stream of row operations allocates nothing.
-//!   I4  Keys of leaves to merge are pieces of the change that has just been applied: none outlives it.
-//!   I5  A forward change removes nothing: what goes is marked as deleted, for those who still see it, until purge. Only redo removes it
-//!       at once, when it knows that the transaction commits: nobody reads before redo is done.
+//!   I4  Keys of leaves to merge are pieces of the change that has just been applied: none outlives
+//!       it.
+//!   I5  A forward change removes nothing: what goes is marked as deleted, for those who still see
+//!       it, until purge. Only redo removes it at once, when it knows that the transaction commits:
+//!       nobody reads before redo is done.
 
 use crate::base::{Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
@@ -23,7 +29,8 @@ use crate::tree::{Changed, Cursor, Path, Removed, Tree};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Who made a record, and the undo record that tells what was there before; none when everybody sees it.
+/// Who made a record, and the undo record that tells what was there before; none when everybody
+/// sees it.
 pub(crate) type Version = Option<(TxnId, UndoPtr)>;
 
 /// A piece of one of a [`Change`]'s buffers.
@@ -46,7 +53,8 @@ pub(crate) struct Held {
     pub(in crate::table) payload: Span,
 }
 
-/// What becomes of one secondary entry. Keys are stored keys: the caller's part, then the clustered key.
+/// What becomes of one secondary entry. Keys are stored keys: the caller's part, then the clustered
+/// key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryChange {
     pub(crate) index_no: usize,
@@ -113,7 +121,8 @@ pub(crate) struct Change {
     pub(crate) new_key: Span,
     /// The stored row that comes.
     pub(crate) row: Span,
-    /// The same without what tells its row-format version: the log has it so, as redo knows the row-format version.
+    /// The same without what tells its row-format version: the log has it so, as redo knows the
+    /// row-format version.
     pub(crate) bare_row: Span,
     /// The live row at `old_key`.
     pub(crate) old: Held,
@@ -168,7 +177,8 @@ impl Change {
         Span { at, len: self.bytes.len() - at }
     }
 
-    /// Lets `f` append the row that comes as it is stored, looking at the one that goes, and say where in it the row itself is.
+    /// Lets `f` append the row that comes as it is stored, looking at the one that goes, and say
+    /// where in it the row itself is.
     pub(crate) fn put_row(
         &mut self,
         f: impl FnOnce(&mut Vec<u8>, &[u8]) -> Result<Range<usize>>,
@@ -200,8 +210,9 @@ impl Change {
         self.bytes.len() + self.before.len()
     }
 
-    /// Looks at the place of `key` in `tree` and leaves `path` prepared: whether its record is delete-marked, and what it
-    /// holds; `None` when nothing is there. Outside mini-transactions; may do I/O.
+    /// Looks at the place of `key` in `tree` and leaves `path` prepared: whether its record is
+    /// delete-marked, and what it holds; `None` when nothing is there. Outside mini-transactions;
+    /// may do I/O.
     pub(crate) fn look(&mut self, tree: &Tree, key: Span, path: &mut Path) -> Result<Option<(bool, Held)>> {
         let Self { bytes, before, .. } = self;
         let at = before.len();
@@ -212,7 +223,8 @@ impl Change {
         })
     }
 
-    /// As [`look`](Self::look), when the key may lie where `near` leads: that path is tried before a search.
+    /// As [`look`](Self::look), when the key may lie where `near` leads: that path is tried before
+    /// a search.
     pub(crate) fn look_near(
         &mut self,
         tree: &Tree,
@@ -224,7 +236,8 @@ impl Change {
         self.look(tree, key, path)
     }
 
-    /// Adds what becomes of one secondary entry; keys without the clustered key, the payload as stored.
+    /// Adds what becomes of one secondary entry; keys without the clustered key, the payload as
+    /// stored.
     pub(crate) fn add_entry(
         &mut self,
         index_no: usize,
@@ -312,7 +325,8 @@ pub(crate) struct Paths {
     /// The table, and how often its definition had been changed.
     table: (TableId, u32),
     trees: Vec<TreePaths>,
-    /// Leaves to look at once the mini-transaction is left: a tree and a key that was removed from it.
+    /// Leaves to look at once the mini-transaction is left: a tree and a key that was removed from
+    /// it.
     small: Vec<(usize, Span)>,
 }
 
@@ -366,8 +380,8 @@ impl Paths {
         self.trees.get_mut(index_no).ok_or(Error::Limit { what: "index number", actual, limit })
     }
 
-    /// Merges leaves that [`apply`] left small. Outside mini-transactions; may do I/O. An error leaves some of them small, and
-    /// nothing else: the change is done.
+    /// Merges leaves that [`apply`] left small. Outside mini-transactions; may do I/O. An error
+    /// leaves some of them small, and nothing else: the change is done.
     pub(crate) fn merge_small(&mut self, table: &Table, change: &Change) -> Result<()> {
         let mut small = std::mem::take(&mut self.small);
         // I4: none stays, whatever the result.
@@ -388,8 +402,8 @@ pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Resu
     })
 }
 
-/// Applies the change as the operation `own`: its transaction and undo record; none if everybody sees it. An error means that the trees disagree with
-/// it: the caller stops the engine (I2).
+/// Applies the change as the operation `own`: its transaction and undo record; none if everybody
+/// sees it. An error means that the trees disagree with it: the caller stops the engine (I2).
 pub(crate) fn apply(
     mtr: &MiniTransaction<'_>,
     table: &Table,

@@ -1,19 +1,19 @@
 //! Large values: bytes in pages of their own, which a row refers to by a locator.
 //!
-//! A value is written in steps of a few pages. Each step is one mini-transaction: it allocates and fills pages, pushes an
-//! undo record that names them, and logs the bytes. The last step also writes the index pages, a tree of page
-//! numbers over the value's pages, and completes the locator. Then one row operation takes over the finished
-//! values of its transaction, in order.
+//! A value is written in steps of a few pages. Each step is one mini-transaction: it allocates and
+//! fills pages, pushes an undo record that names them, and logs the bytes. The last step also
+//! writes the index pages, a tree of page numbers over the value's pages, and completes the
+//! locator. Then one row operation takes over the finished values of its transaction, in order.
 //!
 //! Invariants
 //!   I1  The log has no page numbers: replay takes the same steps and may use other pages (C4).
-//!   I2  Until its row operation is done, a value belongs to the undo records of its steps; afterwards to the
-//!       row, and taking the row operation back leaves the value to those undo records again. So a crash or a
-//!       rollback at any moment frees each page exactly once.
-//!   I3  The values that an update or delete leaves behind belong to its undo record's `freed` list from the
-//!       commit on (H6). A value is on that list or kept by the new row, never both.
-//!   I4  A locator has the length of the value and the root of its pages; how many levels of index pages lie
-//!       between follows from the length.
+//!   I2  Until its row operation is done, a value belongs to the undo records of its steps;
+//!       afterwards to the row, and taking the row operation back leaves the value to those undo
+//!       records again. So a crash or a rollback at any moment frees each page exactly once.
+//!   I3  The values that an update or delete leaves behind belong to its undo record's `freed` list
+//!       from the commit on (H6). A value is on that list or kept by the new row, never both.
+//!   I4  A locator has the length of the value and the root of its pages; how many levels of index
+//!       pages lie between follows from the length.
 
 use super::request::Target;
 use super::writer::{Buffers, Unclaimed};
@@ -26,7 +26,8 @@ use crate::pool::{MiniTransaction, PageClass, Pool};
 use crate::table::shared::parts::{Core, Counters, Need};
 use crate::txn::{start_record, Slot};
 
-/// Full pages written by one step: bounds how long a mini-transaction takes and how long a log record gets.
+/// Full pages written by one step: bounds how long a mini-transaction takes and how long a log
+/// record gets.
 const PAGES_PER_STEP: usize = 4;
 
 /// Base pages that one step may allocate, those of the index and of the undo log included.
@@ -66,16 +67,18 @@ pub(crate) fn write_value(
     Ok(())
 }
 
-/// Bytes of a value in one step: at most what a quarter of a log file holds. A record longer than a file would need a longer
-/// file, which is not kept ready: on a full disk the log would meet that in the middle of a mini-transaction.
+/// Bytes of a value in one step: at most what a quarter of a log file holds. A record longer than a
+/// file would need a longer file, which is not kept ready: on a full disk the log would meet that
+/// in the middle of a mini-transaction.
 fn step_bytes(core: &Core) -> usize {
     let page_bytes = page_capacity(&core.pool, PageClass::Large);
     let log_pages = core.config.log_file_bytes as usize / 4 / page_bytes;
     log_pages.clamp(1, PAGES_PER_STEP) * page_bytes
 }
 
-/// Writes a whole value of a table that is being loaded, without undo and log: it belongs to `owner`, a tree that is freed as a whole
-/// if the load fails. Returns its locator. Outside mini-transactions.
+/// Writes a whole value of a table that is being loaded, without undo and log: it belongs to
+/// `owner`, a tree that is freed as a whole if the load fails. Returns its locator. Outside
+/// mini-transactions.
 pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result<[u8; LOCATOR_BYTES]> {
     let step_bytes = PAGES_PER_STEP * page_capacity(&core.pool, PageClass::Large);
     let mut pages = Vec::new();
@@ -95,7 +98,8 @@ pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result
     Ok(Locator { value_bytes: value.len() as u64, first_page: root }.encode())
 }
 
-/// Takes one step, for which [`PAGES_NEEDED_PER_STEP`] have been made room; also how redo repeats it.
+/// Takes one step, for which [`PAGES_NEEDED_PER_STEP`] have been made room; also how redo repeats
+/// it.
 pub(crate) fn write_step(
     core: &Core,
     slot: &Slot,
@@ -130,8 +134,8 @@ pub(crate) fn write_step(
     if !planted::is_on("large: keep the pieces out of the log") {
         core.append(&mtr, &buffers.log)?;
     }
-    // The background compresses and writes them beside whoever waits for the log. Those of a table that is too small for a dictionary wait for
-    // the checkpoint.
+    // The background compresses and writes them beside whoever waits for the log. Those of a table
+    // that is too small for a dictionary wait for the checkpoint.
     if core.pool.may_write_early(owner) {
         core.pool.note_value(blob.pages.iter().copied());
     }

@@ -1,12 +1,14 @@
 //! A transaction's locks as row operations and scans ask for them, and its waits.
 //!
 //! Invariants
-//!   I1  Whoever waits for a lock holds nothing but locks: no latch, no use of a table, no standing.
-//!   I2  A record is judged under the latch of its leaf, together with the request for its lock. So a writer that has given
-//!       its lock up for the version it has written is found by that version; and a version whose transaction has ended
-//!       is committed, as what is rolled back has gone from the record before.
-//!   I3  Locks are on rows, that is on clustered keys: whoever changes a row or one of its entries has the row alone. Scans
-//!       lock ranges of the index that they read, besides the rows.
+//!   I1  Whoever waits for a lock holds nothing but locks: no latch, no use of a table, no
+//!       standing.
+//!   I2  A record is judged under the latch of its leaf, together with the request for its lock. So
+//!       a writer that has given its lock up for the version it has written is found by that
+//!       version; and a version whose transaction has ended is committed, as what is rolled back
+//!       has gone from the record before.
+//!   I3  Locks are on rows, that is on clustered keys: whoever changes a row or one of its entries
+//!       has the row alone. Scans lock ranges of the index that they read, besides the rows.
 
 use super::change::Version;
 use crate::base::{planted, Error, Result, SessionId, TableId, TreeId, TxnId};
@@ -68,7 +70,8 @@ pub(crate) enum Patience {
 /// A row that was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Locked {
-    /// It is there, and locked: by one request in this mode, which can be given back, or by its own transaction's version.
+    /// It is there, and locked: by one request in this mode, which can be given back, or by its own
+    /// transaction's version.
     Live(Option<LockMode>),
     /// There is none; its key is locked in the same way.
     Gone(Option<LockMode>),
@@ -188,8 +191,8 @@ impl Locker {
         (self.interrupted)()
     }
 
-    /// `Interrupted` when the caller wants its statement to end: to be asked before something is tried again, and now and then by
-    /// whatever may take long.
+    /// `Interrupted` when the caller wants its statement to end: to be asked before something is
+    /// tried again, and now and then by whatever may take long.
     pub(crate) fn check_interrupted(&self) -> Result<()> {
         match self.is_interrupted() {
             true => Err(Error::Interrupted),
@@ -209,14 +212,15 @@ impl Locker {
         }
     }
 
-    /// Whether rows that have changed since the transaction's snapshot are refused from now on. To be called while that is not open.
+    /// Whether rows that have changed since the transaction's snapshot are refused from now on. To
+    /// be called while that is not open.
     pub(crate) fn refuse_changed(&self, refuses: bool) {
         self.refuses_changed.store(refuses, Relaxed);
         tell_watching(&self.view, refuses);
     }
 
-    /// `RecordChanged` for the version of a row that has been locked, and that the transaction's snapshot does not see, where such
-    /// rows are refused.
+    /// `RecordChanged` for the version of a row that has been locked, and that the transaction's
+    /// snapshot does not see, where such rows are refused.
     pub(crate) fn check_unchanged(&self, version: Version) -> Result<()> {
         let Some((txn, _)) = version.filter(|_| self.refuses_changed.load(Relaxed)) else { return Ok(()) };
         match self.view.stamp() {
@@ -255,9 +259,11 @@ impl Locker {
         })
     }
 
-    /// Asks for `lock`, which is on the record of `key`, whose version is that of another open transaction: that one's lock
-    /// is entered first, if there is going to be a wait for it. Whoever gets it looks again, as the holder may have ended, or let
-    /// go of a row of which it has still an older change to roll back; a record is given back before that, as it counts again.
+    /// Asks for `lock`, which is on the record of `key`, whose version is that of another open
+    /// transaction: that one's lock is entered first, if there is going to be a wait for it.
+    /// Whoever gets it looks again, as the holder may have ended, or let go of a row of which it
+    /// has still an older change to roll back; a record is given back before that, as it counts
+    /// again.
     pub(crate) fn ask_behind(
         &self,
         holder: TxnId,
@@ -282,8 +288,9 @@ impl Locker {
         Ok(asked)
     }
 
-    /// As [`ask_behind`](Self::ask_behind) for a row, which is to be looked at again whatever the lock is. A lock that the caller has
-    /// of it already is given up before: a rollback has let go of the row, and comes to an older change of it.
+    /// As [`ask_behind`](Self::ask_behind) for a row, which is to be looked at again whatever the
+    /// lock is. A lock that the caller has of it already is given up before: a rollback has let go
+    /// of the row, and comes to an older change of it.
     pub(crate) fn ask_behind_for_row(
         &self,
         holder: TxnId,
@@ -314,16 +321,17 @@ impl Locker {
         }
     }
 
-    /// Lets the writer end that was in the way, before the caller looks again. Errors: `Interrupted`, and those of an engine
-    /// that has stopped.
+    /// Lets the writer end that was in the way, before the caller looks again. Errors:
+    /// `Interrupted`, and those of an engine that has stopped.
     pub(crate) fn give_way(&self) -> Result<()> {
         std::thread::yield_now();
         self.core.health.check()?;
         self.check_interrupted()
     }
 
-    /// Waits for the answer to a request. Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and `RollbackUnfinished` instead
-    /// of the first when it was a rollback that meets errors that was waited for.
+    /// Waits for the answer to a request. Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and
+    /// `RollbackUnfinished` instead of the first when it was a rollback that meets errors that was
+    /// waited for.
     pub(crate) fn wait(&self, ticket: &Ticket) -> Result<()> {
         let since_ns = self.core.clock.now_ns();
         self.entry.set_waiting(Some(since_ns));
@@ -386,7 +394,8 @@ impl Locker {
         }
     }
 
-    /// Locks something that needs no look at a record. Waits; errors as of [`ask`](Self::ask) and [`wait`](Self::wait).
+    /// Locks something that needs no look at a record. Waits; errors as of [`ask`](Self::ask) and
+    /// [`wait`](Self::wait).
     pub(crate) fn acquire(&self, lock: Lock<'_>) -> Result<()> {
         match self.ask(lock, Patience::Waits)? {
             Asked::Wait(ticket) => self.wait(&ticket),
@@ -405,14 +414,17 @@ impl Locker {
         Ok(matches!(self.ask(Lock::Table(table, mode), Patience::None)?, Asked::Held))
     }
 
-    /// Locks the row of `key`, in the mode that `mode` chooses once it sees the record; `see` gets the record as it is when
-    /// the lock is held. Leaves `path`, if there is one, prepared for `key` in the clustered tree, unless it has waited. Waits and
-    /// may do I/O; errors as of [`acquire`](Self::acquire) and of `see`.
+    /// Locks the row of `key`, in the mode that `mode` chooses once it sees the record; `see` gets
+    /// the record as it is when the lock is held. Leaves `path`, if there is one, prepared for
+    /// `key` in the clustered tree, unless it has waited. Waits and may do I/O; errors as of
+    /// [`acquire`](Self::acquire) and of `see`.
     ///
-    /// The path stays useful after the latch is gone, and is never trusted. Its pins keep the frames in memory, not the pages as
-    /// they are: others may split, merge, free and reuse them. So whoever uses the path takes the leaf's latch and asks again
-    /// whether the page is alive, of this tree, a leaf, and has the key between its fences; if not, it searches from the root
-    /// ([`Tree::look_prepared`](crate::tree::Tree::look_prepared)). What the record was is not kept at all.
+    /// The path stays useful after the latch is gone, and is never trusted. Its pins keep the
+    /// frames in memory, not the pages as they are: others may split, merge, free and reuse them.
+    /// So whoever uses the path takes the leaf's latch and asks again whether the page is alive, of
+    /// this tree, a leaf, and has the key between its fences; if not, it searches from the root
+    /// ([`Tree::look_prepared`](crate::tree::Tree::look_prepared)). What the record was is not kept
+    /// at all.
     pub(crate) fn lock_row(
         &self,
         table: &Table,

@@ -1,5 +1,6 @@
-//! What a row operation locks, and what it has to wait for: rows of the same key, rows with the same unique key, and ranges that
-//! others have locked. When it does what, and what it holds then, says [`super::operation`].
+//! What a row operation locks, and what it has to wait for: rows of the same key, rows with the
+//! same unique key, and ranges that others have locked. When it does what, and what it holds then,
+//! says [`super::operation`].
 
 use super::locker::{Asked, Locked, Patience, VersionWriter};
 use super::request::{must_be_unique, Locks, RowRequest, Target};
@@ -22,8 +23,9 @@ pub(in crate::table) enum Obstacle {
 }
 
 impl Writer {
-    /// Locks the rows of the old key and of the new one; whether by a request for a new key with no row. Leaves the paths to them
-    /// prepared, so that the operation searches for neither again. Waits, with nothing else held.
+    /// Locks the rows of the old key and of the new one; whether by a request for a new key with no
+    /// row. Leaves the paths to them prepared, so that the operation searches for neither again.
+    /// Waits, with nothing else held.
     pub(in crate::table) fn lock_rows(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<bool> {
         let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(false) };
         let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
@@ -57,7 +59,8 @@ impl Writer {
         }
     }
 
-    /// The first place where the operation puts a record into a range that somebody else has locked.
+    /// The first place where the operation puts a record into a range that somebody else has
+    /// locked.
     pub(in crate::table) fn range_of_others(&self, on: Target<'_>) -> Result<Option<Obstacle>> {
         let (Some(Locks { locker, .. }), change) = (on.locks, &self.change) else { return Ok(None) };
         if planted::is_on("rows: do not ask for ranges") {
@@ -78,7 +81,8 @@ impl Writer {
         Ok(None)
     }
 
-    /// Refuses a row whose unique keys another row has; the row to wait for, where that is not decided.
+    /// Refuses a row whose unique keys another row has; the row to wait for, where that is not
+    /// decided.
     pub(in crate::table) fn check_unique(
         &mut self,
         on: Target<'_>,
@@ -99,7 +103,8 @@ impl Writer {
         Ok(None)
     }
 
-    /// Looks for another row with the unique key of `entry`: `DuplicateKey`, or one that must be locked first to say.
+    /// Looks for another row with the unique key of `entry`: `DuplicateKey`, or one that must be
+    /// locked first to say.
     fn find_same_key(&mut self, on: Target<'_>, entry: &SecondaryEntry<'_>) -> Result<Option<Vec<u8>>> {
         let Writer { change, paths, duplicate, .. } = self;
         let cursor = &mut paths.of(on.table, entry.index_no)?.cursor;
@@ -141,14 +146,16 @@ pub(in crate::table) fn give_back_key(on: Target<'_>, request: &RowRequest<'_>, 
     }
 }
 
-/// Keeps others from the unique keys of a new row that were looked for before that of index `index_no`, and are not there: the caller
-/// changes the row that has that one, which is right as long as none has those. To be called with the place of the row locked,
-/// and the latches of its unique keys.
+/// Keeps others from the unique keys of a new row that were looked for before that of index
+/// `index_no`, and are not there: the caller changes the row that has that one, which is right as
+/// long as none has those. To be called with the place of the row locked, and the latches of its
+/// unique keys.
 pub(in crate::table) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: usize) -> Result<()> {
     let Some(Locks { locker, keeps_absent: true, .. }) = on.locks else { return Ok(()) };
     let mode = LockMode::Shared;
     if !on.table.hidden_key() {
-        // A lock of a record, not of a range: a transaction that does this a million times has room for those.
+        // A lock of a record, not of a range: a transaction that does this a million times has room
+        // for those.
         let tree = on.table.clustered().def().id;
         locker.ask(Lock::Record { tree, key: new.key, mode }, Patience::None)?;
     }

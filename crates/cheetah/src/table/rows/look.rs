@@ -1,5 +1,6 @@
-//! What a row operation looks at before it changes anything: the row that goes, the place of the row that comes, and their
-//! entries. What keeps it so until the mini-transaction says [`super::operation`].
+//! What a row operation looks at before it changes anything: the row that goes, the place of the
+//! row that comes, and their entries. What keeps it so until the mini-transaction says
+//! [`super::operation`].
 
 use super::change::{EntryChange, TreePaths};
 use super::request::RowRequest;

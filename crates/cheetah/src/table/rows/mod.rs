@@ -1,11 +1,14 @@
-//! Row operations: insert, update and delete of a row with all its index entries, and the locks that they need.
+//! Row operations: insert, update and delete of a row with all its index entries, and the locks
+//! that they need.
 //!
-//! A [`request`] says what is asked for. [`operation`] locks the rows ([`locks`], [`locker`]), looks ([`look`]), builds the stored
-//! row ([`values`], [`stored_row`], [`large`]), plans the steps ([`change`], [`plan`]) and runs one mini-transaction ([`mtr`]).
+//! A [`request`] says what is asked for. [`operation`] locks the rows ([`locks`], [`locker`]),
+//! looks ([`look`]), builds the stored row ([`values`], [`stored_row`], [`large`]), plans the steps
+//! ([`change`], [`plan`]) and runs one mini-transaction ([`mtr`]).
 //!
 //! Invariants
 //!   - All that can wait, fail or read comes before the mini-transaction; nothing is refused in it.
-//!   - One mini-transaction changes the row, all its entries, the row count, the undo log and the log, or nothing.
+//!   - One mini-transaction changes the row, all its entries, the row count, the undo log and the
+//!     log, or nothing.
 //!   - Who waits for a lock holds nothing but locks.
 
 pub(crate) mod change;

@@ -1,5 +1,5 @@
-//! The mini-transaction of a row operation: its undo record, the trees with the row count, and its log record, all or nothing (I4 of
-//! [`super::operation`]).
+//! The mini-transaction of a row operation: its undo record, the trees with the row count, and its
+//! log record, all or nothing (I4 of [`super::operation`]).
 
 use super::change;
 use super::plan::Gone;
@@ -17,7 +17,8 @@ use crate::txn::start_record;
 const UNDO_BYTES_MORE: usize = 96;
 
 impl Writer {
-    /// The mini-transaction, for a transaction that commits, when nobody reads: nothing tells what was there before.
+    /// The mini-transaction, for a transaction that commits, when nobody reads: nothing tells what
+    /// was there before.
     pub(in crate::table) fn execute_for_good(&mut self, on: Target<'_>) -> Result<()> {
         let Target { core, slot, table, .. } = on;
         reach::mark("row operation redone for good");

@@ -1,20 +1,25 @@
 //! Insert, update and delete of a row with all its index entries, forward and at redo.
 //!
-//! Order: lock the rows of the old and of the new key, look (old row, old entries, uniqueness, and delete-marked records
-//! where something new comes), write large values, pin every page, make room; then one mini-transaction does it all: undo record, trees
-//! and row count, log record. The locks keep other writers away from the row, and its standing ([`crate::table::shared::purge_latch`]) purge,
-//! so what was looked at still holds in the mini-transaction.
+//! Order: lock the rows of the old and of the new key, look (old row, old entries, uniqueness, and
+//! delete-marked records where something new comes), write large values, pin every page, make room;
+//! then one mini-transaction does it all: undo record, trees and row count, log record. The locks
+//! keep other writers away from the row, and its standing ([`crate::table::shared::purge_latch`])
+//! purge, so what was looked at still holds in the mini-transaction.
 //!
-//! What somebody else has in the way, a row with the same unique key or a locked range, is waited for with nothing held but
-//! locks, and then all begins again. Ranges are asked for before anything is changed, and once more afterwards: a scan that has
-//! locked one in between has not seen what came, so that goes again; a later one sees it.
+//! What somebody else has in the way, a row with the same unique key or a locked range, is waited
+//! for with nothing held but locks, and then all begins again. Ranges are asked for before anything
+//! is changed, and once more afterwards: a scan that has locked one in between has not seen what
+//! came, so that goes again; a later one sees it.
 //!
 //! Invariants
-//!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were written are rolled back.
-//!   I2  Redo runs the same code with the values that the log carries, without uniqueness checks and locks; without undo records too,
-//!       if it knows that the transaction commits.
-//!   I3  Once it is done, its versions are the locks of its rows: those that were asked for are given back.
-//!   I4  The undo record is appended before the trees change: whoever meets the new version finds it.
+//!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were
+//!       written are rolled back.
+//!   I2  Redo runs the same code with the values that the log carries, without uniqueness checks
+//!       and locks; without undo records too, if it knows that the transaction commits.
+//!   I3  Once it is done, its versions are the locks of its rows: those that were asked for are
+//!       given back.
+//!   I4  The undo record is appended before the trees change: whoever meets the new version finds
+//!       it.
 
 use super::change::Change;
 use super::locks::{forget_locks, give_back_key, Obstacle};
@@ -54,7 +59,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Repeats a logged row operation, of a transaction that `commits` for certain or may have to be rolled back.
+    /// Repeats a logged row operation, of a transaction that `commits` for certain or may have to
+    /// be rolled back.
     pub(crate) fn redo(
         &mut self,
         on: Target<'_>,

@@ -1,4 +1,5 @@
-//! Which steps a [`Change`] takes: forward, backward, and at purge; in which order, and what is never removed, says [`super::change`].
+//! Which steps a [`Change`] takes: forward, backward, and at purge; in which order, and what is
+//! never removed, says [`super::change`].
 
 use super::change::{rows_of, Change, Held, Paths, Payload, Side, Span, Stamp, Version, Work};
 use crate::base::{planted, Result};
@@ -54,8 +55,9 @@ impl Change {
         self.rows = rows_of(self.op);
     }
 
-    /// Plans to take `row` back. `is_gone` says of the version of a delete-marked record whether purge has passed it: then
-    /// it is not put back, as nobody would remove it. Indexes that have been dropped are left out.
+    /// Plans to take `row` back. `is_gone` says of the version of a delete-marked record whether
+    /// purge has passed it: then it is not put back, as nobody would remove it. Indexes that have
+    /// been dropped are left out.
     pub(crate) fn plan_backward(
         &mut self,
         table: &Table,
@@ -114,13 +116,15 @@ impl Change {
         Work::Replace { payload, stamp: Stamp::Of(before.version), marked }
     }
 
-    /// Starts a purge of what `row` has marked as deleted, for [`plan_removal`](Self::plan_removal).
+    /// Starts a purge of what `row` has marked as deleted, for
+    /// [`plan_removal`](Self::plan_removal).
     pub(crate) fn start_purge(&mut self, row: &UndoRow<'_>) {
         self.start(RowOp::Delete, row.old_key, b"");
     }
 
-    /// Plans to remove the record of the old key of the row, or of an entry of it. `is_dead` is asked about its delete
-    /// mark and version; it must stay so until the change is applied. Outside mini-transactions; may do I/O.
+    /// Plans to remove the record of the old key of the row, or of an entry of it. `is_dead` is
+    /// asked about its delete mark and version; it must stay so until the change is applied.
+    /// Outside mini-transactions; may do I/O.
     pub(crate) fn plan_removal(
         &mut self,
         table: &Table,

@@ -37,7 +37,8 @@ impl Target<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct Locks<'a> {
     pub(crate) locker: &'a Locker,
-    /// How a row that has the new row's unique key is locked: as the caller needs it for what it does next.
+    /// How a row that has the new row's unique key is locked: as the caller needs it for what it
+    /// does next.
     pub(crate) duplicates: LockMode,
     /// Whether unique keys of a refused row that nobody has stay locked: see
     /// [`row_locks::keep_absent`](super::locks::keep_absent).
@@ -106,7 +107,8 @@ pub(in crate::table) fn must_be_unique(table: &Table, entry: &SecondaryEntry<'_>
     entry.check_unique && table.indexes().get(entry.index_no).is_some_and(|index| index.unique)
 }
 
-/// Refuses keys and payloads that are too long for their trees, so that nothing can be refused in the mini-transaction.
+/// Refuses keys and payloads that are too long for their trees, so that nothing can be refused in
+/// the mini-transaction.
 pub(in crate::table) fn check_limits(table: &Table, new: Option<&NewRow<'_>>) -> Result<()> {
     let Some(new) = new else { return Ok(()) };
     let key_max =

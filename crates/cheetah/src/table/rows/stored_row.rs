@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //!   I1  What is moved out depends on the row and the limit only: replay moves out the same values.
-//!   I2  The largest values go first, and only as many as needed: short values next to each other compress best
-//!       in the leaf.
+//!   I2  The largest values go first, and only as many as needed: short values next to each other
+//!       compress best in the leaf.
 
 use crate::base::{Error, Result};
 use crate::format::bytes::{Defect, Reader};
@@ -98,8 +98,8 @@ pub(crate) fn choose_moves(
     Ok(())
 }
 
-/// Appends to `out` the row with other values: `large(i, value)` gives the locator of value `i` if it is, or gets,
-/// external.
+/// Appends to `out` the row with other values: `large(i, value)` gives the locator of value `i` if
+/// it is, or gets, external.
 pub(crate) fn rebuild<'a>(
     row_format: &RowFormatVersion,
     row: &[u8],

@@ -1,5 +1,5 @@
-//! The stored row that a row operation brings, and its large values: which ones move out of it, which ones are kept, and which ones
-//! die with the row that goes.
+//! The stored row that a row operation brings, and its large values: which ones move out of it,
+//! which ones are kept, and which ones die with the row that goes.
 
 use super::large;
 use super::request::Target;
@@ -104,7 +104,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether purge has nothing to do with large values once the operation is committed, and nothing else keeps them.
+    /// Whether purge has nothing to do with large values once the operation is committed, and
+    /// nothing else keeps them.
     pub(in crate::table) fn leaves_nothing(&self) -> bool {
         self.freed.is_empty() && !self.large.contains(&LargeSource::Written)
     }
@@ -117,8 +118,9 @@ pub(in crate::table) fn row_bytes_max(table: &Table) -> usize {
     max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max) - mark
 }
 
-/// The same of a table that is yet to be created, with pages of `page_bytes` and clustered keys of at most `key_bytes_max`: no value of a
-/// row that is not longer is ever out of line, also when its columns have come and gone.
+/// The same of a table that is yet to be created, with pages of `page_bytes` and clustered keys of
+/// at most `key_bytes_max`: no value of a row that is not longer is ever out of line, also when its
+/// columns have come and gone.
 pub fn inline_row_bytes(page_bytes: u32, key_bytes_max: usize) -> usize {
     let class = Tree::class_for(page_bytes, key_bytes_max);
     class.map_or(0, |class| max_payload_bytes(class.bytes(page_bytes), key_bytes_max) - FORMAT_MARK_BYTES)

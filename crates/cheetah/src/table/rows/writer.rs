@@ -1,4 +1,5 @@
-//! The buffers and pins of one transaction's row operations. What is done with them says [`super::operation`].
+//! The buffers and pins of one transaction's row operations. What is done with them says
+//! [`super::operation`].
 
 use super::change::{Change, Paths};
 use super::stored_row::Value;
@@ -7,7 +8,8 @@ use crate::format::log_record::LargeSource;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::undo_record::UndoBlob;
 
-/// The buffers and pins of one transaction's row operations. Once they have grown, only unique keys allocate per row.
+/// The buffers and pins of one transaction's row operations. Once they have grown, only unique keys
+/// allocate per row.
 #[derive(Default, Debug)]
 pub(crate) struct Writer {
     pub(crate) paths: Paths,

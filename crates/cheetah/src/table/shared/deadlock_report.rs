@@ -1,4 +1,5 @@
-//! Writes down who is in a deadlock, by the victim, for [`Deadlocks`](super::deadlocks::Deadlocks) to keep.
+//! Writes down who is in a deadlock, by the victim, for [`Deadlocks`](super::deadlocks::Deadlocks)
+//! to keep.
 
 use super::deadlocks::Report;
 use super::parts::{Core, Counters};
@@ -10,8 +11,8 @@ use std::fmt::Write as _;
 const READERS_FROM: u64 = 1 << 48;
 
 impl Core {
-    /// From now on `later` tells of the sessions of two in a deadlock the one before whom the other one must not be rolled back. The
-    /// first one counts.
+    /// From now on `later` tells of the sessions of two in a deadlock the one before whom the other
+    /// one must not be rolled back. The first one counts.
     pub(crate) fn choose_victims(
         &self,
         later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,

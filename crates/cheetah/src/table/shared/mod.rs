@@ -2,7 +2,8 @@
 //!
 //! Invariants
 //!   - Nothing here knows how rows are written, rolled back or purged: those import this folder.
-//!   - Latches of this folder are taken before the gate is entered: unique keys first, then the latches that keep purge away.
+//!   - Latches of this folder are taken before the gate is entered: unique keys first, then the
+//!     latches that keep purge away.
 
 pub(crate) mod deadlock_report;
 pub(crate) mod deadlocks;

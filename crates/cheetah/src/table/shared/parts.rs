@@ -1,8 +1,9 @@
 //! What all parts of an open database share.
 //!
 //! Invariants
-//!   I1  A log record is appended inside the mini-transaction that makes the change it describes, so the position of an epoch switch
-//!       in the log separates what its epoch has from what it has not.
+//!   I1  A log record is appended inside the mini-transaction that makes the change it describes,
+//!       so the position of an epoch switch in the log separates what its epoch has from what it
+//!       has not.
 //!   I2  During redo nothing is appended: the records are there already.
 
 use super::deadlocks::Deadlocks;
@@ -53,7 +54,8 @@ pub(crate) struct Core {
     pub(crate) has_threads: Arc<AtomicBool>,
     /// False while the database is being opened.
     pub(crate) is_serving: AtomicBool,
-    /// Transactions with smaller numbers, and ends with smaller stamps, are from before the startup.
+    /// Transactions with smaller numbers, and ends with smaller stamps, are from before the
+    /// startup.
     pub(crate) first_txn: AtomicU64,
     pub(crate) first_stamp: AtomicU64,
     pub(crate) next_owner: AtomicU64,
@@ -139,7 +141,8 @@ impl std::fmt::Debug for Core {
 pub(crate) enum Need {
     /// It brings new data: refused when the disk is full, before anything is changed.
     New,
-    /// It deletes: may use half of the reserve, as it leads to space, but leaves the rest to those who roll back (H3).
+    /// It deletes: may use half of the reserve, as it leads to space, but leaves the rest to those
+    /// who roll back (H3).
     Delete,
     /// It rolls back or gives back: must succeed on a full disk, from the reserve (H3).
     Back,
@@ -160,12 +163,14 @@ impl Core {
         listed
     }
 
-    /// Makes room for `pages` pages in memory and in the log. Outside mini-transactions; may wait and do I/O.
+    /// Makes room for `pages` pages in memory and in the log. Outside mini-transactions; may wait
+    /// and do I/O.
     pub(crate) fn make_room(&self, need: Need, pages: usize) -> Result<()> {
         self.make_room_unless(need, pages, &|| false)
     }
 
-    /// As [`make_room`](Self::make_room), but `Interrupted` when `interrupted` says so while it waits for the log.
+    /// As [`make_room`](Self::make_room), but `Interrupted` when `interrupted` says so while it
+    /// waits for the log.
     pub(crate) fn make_room_unless(
         &self,
         need: Need,
@@ -189,7 +194,8 @@ impl Core {
         }
     }
 
-    /// Whether the disk is full; `DiskFull` when it is too full for this need. During redo everything is let pass.
+    /// Whether the disk is full; `DiskFull` when it is too full for this need. During redo
+    /// everything is let pass.
     fn make_room_in_memory(&self, need: Need, pages: usize) -> Result<bool> {
         if self.log.get().is_none() {
             forgive(Need::Back, self.pool.make_room_from_reserve(pages))?;
@@ -207,7 +213,8 @@ impl Core {
         Ok(is_full)
     }
 
-    /// Holds a writer up a little when most of the memory is dirty: so the cleaner keeps ahead, and nobody has to stop.
+    /// Holds a writer up a little when most of the memory is dirty: so the cleaner keeps ahead, and
+    /// nobody has to stop.
     fn slow_down(&self) {
         let delay_ns = match self.has_threads.load(Relaxed) {
             true => self.pool.pressure(0).delay_ns(),
@@ -218,8 +225,9 @@ impl Core {
         }
     }
 
-    /// Sees to it that a file waits for when the current one of the log is full. What rolls back does not wait for
-    /// room below the log's limit: on a full disk no checkpoint may succeed, and nobody would make room.
+    /// Sees to it that a file waits for when the current one of the log is full. What rolls back
+    /// does not wait for room below the log's limit: on a full disk no checkpoint may succeed, and
+    /// nobody would make room.
     fn find_log_file(&self, log: &Log) -> Result<()> {
         match log.prepare_reserve() {
             // A checkpoint lets go of old files, and those are used again.
@@ -231,8 +239,9 @@ impl Core {
         }
     }
 
-    /// On a full disk, gives space back now and then: images that rolled back pages have replaced go only when a
-    /// checkpoint has committed, and a long rollback would use up the reserve before (H3). Whether the disk is full.
+    /// On a full disk, gives space back now and then: images that rolled back pages have replaced
+    /// go only when a checkpoint has committed, and a long rollback would use up the reserve before
+    /// (H3). Whether the disk is full.
     fn relieve_full_disk(&self) -> Result<bool> {
         if self.pool.check_space(Reserve::Whole).is_ok() {
             return Ok(false);
@@ -257,15 +266,17 @@ impl Core {
         result.map_err(|error| self.health.stop(format!("{what} failed in the middle: {error}")))
     }
 
-    /// Takes the result of tidying up after work that is done: an error is not one of that work, but is told.
+    /// Takes the result of tidying up after work that is done: an error is not one of that work,
+    /// but is told.
     pub(crate) fn tidied(&self, result: Result<()>) {
         if let Err(error) = result {
             self.health.background_errors().note("merging pages", &error);
         }
     }
 
-    /// Quarantines a table that a startup cannot work on: `error` is damage that it met there, or that the background meets in
-    /// what the startup has left to it, `is_left_over` (N3). Any other error comes back.
+    /// Quarantines a table that a startup cannot work on: `error` is damage that it met there, or
+    /// that the background meets in what the startup has left to it, `is_left_over` (N3). Any other
+    /// error comes back.
     pub(crate) fn fence(&self, table: TableId, error: Error, is_left_over: bool) -> Result<()> {
         let is_left_over = is_left_over && !planted::is_on("recovery: quarantine nothing once it serves");
         let is_startup = is_left_over || !self.is_serving.load(Relaxed);
@@ -297,8 +308,8 @@ impl Core {
         self.checkpointer.log_end()
     }
 
-    /// Whether purge has come to the end of a version's transaction, so that it will not come for what that has marked as
-    /// deleted. Asked by whoever has a standing of the row.
+    /// Whether purge has come to the end of a version's transaction, so that it will not come for
+    /// what that has marked as deleted. Asked by whoever has a standing of the row.
     pub(crate) fn is_purged(&self, version: Version) -> bool {
         let Some((txn, _)) = version else { return true };
         match self.versions.state(txn) {
@@ -341,8 +352,8 @@ impl Core {
         self.log.get().map_or(Ok(()), |log| log.commit(lsn, mode))
     }
 
-    /// As [`flush_at_commit`](Self::flush_at_commit), for a commit that somebody else repeats after a power cut, so that
-    /// it need not be durable: mode 2 writes it all the same, as it promises.
+    /// As [`flush_at_commit`](Self::flush_at_commit), for a commit that somebody else repeats after
+    /// a power cut, so that it need not be durable: mode 2 writes it all the same, as it promises.
     pub(crate) fn write_at_commit(&self, lsn: Lsn) -> Result<()> {
         match (self.log.get(), self.flush_mode.load(Relaxed)) {
             (Some(log), 2) => log.commit(lsn, FlushMode::Write),

@@ -1,14 +1,17 @@
 //! Keeps purge away from rows that somebody is about to change.
 //!
-//! A writer looks at what is in the places that its operation will touch, prepares, perhaps waits, and then changes
-//! them in one mini-transaction. Other writers are kept out by locks; purge takes no locks, but removes delete-marked records, which is
-//! just what a writer may have planned to reuse. So whoever looks takes a *standing* of the row, shared, until
-//! the change is done; purge takes it alone, and comes back later when it cannot have it at once.
+//! A writer looks at what is in the places that its operation will touch, prepares, perhaps waits,
+//! and then changes them in one mini-transaction. Other writers are kept out by locks; purge takes
+//! no locks, but removes delete-marked records, which is just what a writer may have planned to
+//! reuse. So whoever looks takes a *standing* of the row, shared, until the change is done; purge
+//! takes it alone, and comes back later when it cannot have it at once.
 //!
 //! Invariants
-//!   I1  Rows share standings by a hash of table and clustered key; entries of secondary indexes belong to their row's.
+//!   I1  Rows share standings by a hash of table and clustered key; entries of secondary indexes
+//!       belong to their row's.
 //!   I2  Purge never waits for a standing: a writer that has one may be waiting for a checkpoint.
-//! Locks     a standing is taken before the gate is entered, with nothing held but table use, locks, and latches of unique keys.
+//! Locks     a standing is taken before the gate is entered, with nothing held but table use,
+//!           locks, and latches of unique keys.
 
 use crate::base::TableId;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -1,12 +1,14 @@
 //! Keeps two writers from adding the same key to a unique index at the same time (H4).
 //!
-//! Entries with one key may lie in two leaves, as the clustered key follows. So whoever looks whether a key is free, and adds
-//! an entry with it then, has the key to itself meanwhile. Afterwards others find the entry, and wait for its row.
+//! Entries with one key may lie in two leaves, as the clustered key follows. So whoever looks
+//! whether a key is free, and adds an entry with it then, has the key to itself meanwhile.
+//! Afterwards others find the entry, and wait for its row.
 //!
 //! Invariants
-//!   I1  Keys share latches by a hash of tree and key, and one writer takes all that it needs at once, in one order.
-//! Locks     a latch is taken before the gate is entered and before standings, with nothing held but table use and locks; no lock
-//!           is waited for while it is held.
+//!   I1  Keys share latches by a hash of tree and key, and one writer takes all that it needs at
+//!       once, in one order.
+//! Locks     a latch is taken before the gate is entered and before standings, with nothing held
+//!           but table use and locks; no lock is waited for while it is held.
 
 use crate::base::{planted, TreeId};
 use parking_lot::{Mutex, MutexGuard};

@@ -14,7 +14,8 @@ const ROUNDS: usize = 12;
 const STEPS_PER_ROUND: u64 = 400;
 const CRASHES: u64 = 4;
 
-/// Changes the tree while a checkpoint writes what it was before; returns what the checkpoint must hold.
+/// Changes the tree while a checkpoint writes what it was before; returns what the checkpoint must
+/// hold.
 fn checkpoint_under_changes(db: &Database, fixture: &mut Fixture, keys: Keys, rng: &mut Rng) -> Model {
     let at_switch = fixture.model.clone();
     let (mut checkpoint, ()) = db.pool.end_epoch(|_| ());

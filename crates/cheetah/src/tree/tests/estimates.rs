@@ -1,5 +1,5 @@
-//! Estimates of ranges: within a tenth at any width where the pages are in memory, near it where they are not, and never
-//! a page read for them.
+//! Estimates of ranges: within a tenth at any width where the pages are in memory, near it where
+//! they are not, and never a page read for them.
 
 use super::fixture::Fixture;
 use crate::base::Config;
@@ -52,8 +52,8 @@ fn filled(shape: Shape, mut fixture: Fixture) -> Fixture {
     fixture
 }
 
-/// The worst error of ranges of all widths that end within the first `part` of the keys, as a part of the truth; one
-/// record more or less is none.
+/// The worst error of ranges of all widths that end within the first `part` of the keys, as a part
+/// of the truth; one record more or less is none.
 fn worst_error(fixture: &Fixture, widths: &[usize], part: f64) -> f64 {
     let keys: Vec<_> = fixture.model.keys().collect();
     let end = (keys.len() as f64 * part) as usize;

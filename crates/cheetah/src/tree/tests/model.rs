@@ -41,8 +41,8 @@ fn random_changes_agree_with_the_model() {
     ]);
 }
 
-/// Average share of a page that is in use. Never quite 1: a page that was rightmost had no common prefix to leave
-/// out, and gains room when it gets its upper fence.
+/// Average share of a page that is in use. Never quite 1: a page that was rightmost had no common
+/// prefix to leave out, and gains room when it gets its upper fence.
 fn fill(fixture: &Fixture) -> f64 {
     let report = fixture.tree.check(&mut |_, _| {}).unwrap();
     report.used_bytes as f64 / report.page_bytes as f64

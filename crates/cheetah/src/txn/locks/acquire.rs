@@ -10,8 +10,10 @@ use super::Owner;
 use crate::base::{Error, Result, TreeId};
 
 impl LockTable {
-    /// Asks for a lock. Does not block. `Deadlock` when the request would close a cycle of waiters and its owner is the one to be
-    /// given up ([`Deadlock::victim`](super::Deadlock::victim)); `LockTableFull` when there is no room for it. After an error the owner has what it had before.
+    /// Asks for a lock. Does not block. `Deadlock` when the request would close a cycle of waiters
+    /// and its owner is the one to be given up ([`Deadlock::victim`](super::Deadlock::victim));
+    /// `LockTableFull` when there is no room for it. After an error the owner has what it had
+    /// before.
     pub fn request(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
         match self.request_once(owner, lock, wait) {
             Err(Error::LockTableFull) => {
@@ -90,7 +92,8 @@ impl LockTable {
         Ok(Answer::Granted)
     }
 
-    /// Withdraws a queued request. None when that is done, or else the answer that it has got meanwhile.
+    /// Withdraws a queued request. None when that is done, or else the answer that it has got
+    /// meanwhile.
     pub fn cancel(&self, ticket: &Ticket) -> Option<Outcome> {
         let mut waits = self.waits.lock();
         if let Some(outcome) = ticket.outcome() {

@@ -1,7 +1,8 @@
 //! The lock table: an owner's many record locks on a tree, without their keys.
 //!
-//! A lock is put among the compressed ones before it is taken from its stripe: in between its owner has it twice, and never
-//! not at all. Only the owner's own requests compress, so that its end does not come meanwhile.
+//! A lock is put among the compressed ones before it is taken from its stripe: in between its owner
+//! has it twice, and never not at all. Only the owner's own requests compress, so that its end does
+//! not come meanwhile.
 
 use super::lock_table::LockTable;
 use super::modes::LockMode;
@@ -15,8 +16,8 @@ impl LockTable {
         self.owners.trees(owner).into_iter().for_each(|tree| self.compress(owner, tree));
     }
 
-    /// Compresses the record locks of `owner` on a tree, but the newest one (which may be unlocked next) and those that
-    /// others have or wait for.
+    /// Compresses the record locks of `owner` on a tree, but the newest one (which may be unlocked
+    /// next) and those that others have or wait for.
     pub(super) fn compress(&self, owner: Owner, tree: TreeId) {
         let points = self.owners.take_points(owner, tree);
         let mode_of =
@@ -42,7 +43,8 @@ impl LockTable {
         shard.in_use.store(trees.len(), Relaxed);
     }
 
-    /// Takes a record that is compressed now from its stripe. One that has become more than it is there stays.
+    /// Takes a record that is compressed now from its stripe. One that has become more than it is
+    /// there stays.
     fn take_point(&self, owner: Owner, hash: u64, mode: LockMode) {
         let mut stripe = self.stripes.lock(hash);
         if stripe.get(hash).is_some_and(|point| point.mode_of(owner) == Some(mode)) {

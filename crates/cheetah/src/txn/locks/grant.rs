@@ -1,11 +1,13 @@
 //! Whether a request can be granted: the rules.
 //!
-//! A request is in conflict with locks of others, and with requests of others that were made before it and wait.
+//! A request is in conflict with locks of others, and with requests of others that were made before
+//! it and wait.
 //! - A record, and the record of a next-key lock, with the same record of others, by the modes.
-//! - A range with nothing of its own: of a next-key lock, only the record at its end counts. Its owner has seen that no
-//!   other one lies in what it adds.
-//! - An insert intention, with ranges of others around the key, and with next-key requests of others for such a range; but not
-//!   with those for that very key who wait for the owner of the intention.
+//! - A range with nothing of its own: of a next-key lock, only the record at its end counts. Its
+//!   owner has seen that no other one lies in what it adds.
+//! - An insert intention, with ranges of others around the key, and with next-key requests of
+//!   others for such a range; but not with those for that very key who wait for the owner of the
+//!   intention.
 //! - A table, with what others have on it, by the modes.
 
 use super::granted::point::{Point, HOLD_BYTES, POINT_BYTES};
@@ -134,7 +136,8 @@ impl Guard<'_> {
 }
 
 impl LockTable {
-    /// Grants a request if that is possible. `LockTableFull` if there is no room, unless it is `Granting`.
+    /// Grants a request if that is possible. `LockTableFull` if there is no room, unless it is
+    /// `Granting`.
     pub(super) fn try_want(&self, owner: Owner, want: &Want, turn: Turn<'_>) -> Result<Tried> {
         match want {
             Want::Table(table, mode) => Ok(self.try_table(owner, (*table, *mode), turn)),

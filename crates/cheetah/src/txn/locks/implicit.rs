@@ -1,4 +1,5 @@
-//! The lock table: implicit locks. Who has written a version of a record has the record, without an entry here.
+//! The lock table: implicit locks. Who has written a version of a record has the record, without an
+//! entry here.
 
 use super::grant::{for_each_holder, HeldAs};
 use super::granted::point::{HOLD_BYTES, POINT_BYTES};
@@ -11,13 +12,15 @@ use super::Owner;
 use crate::base::{planted, Error, Result, TreeId};
 
 impl LockTable {
-    /// Makes the lock explicit that `holder` has on a record through an active version of it, for somebody who wants to
-    /// wait for it. Whether it is there; false when the holder has ended: look at the record again.
+    /// Makes the lock explicit that `holder` has on a record through an active version of it, for
+    /// somebody who wants to wait for it. Whether it is there; false when the holder has ended:
+    /// look at the record again.
     ///
-    /// `is_active` tells whether the version's transaction has neither committed nor rolled back. It is asked after the lock
-    /// was put there, and the lock is taken away again if it has. As the holder leaves that state before it calls
-    /// [`release_all`](Self::release_all), no lock is left behind (M8). It is called under a mutex: it must not wait, nor
-    /// call the lock table. `LockTableFull` if there is no room.
+    /// `is_active` tells whether the version's transaction has neither committed nor rolled back.
+    /// It is asked after the lock was put there, and the lock is taken away again if it has. As the
+    /// holder leaves that state before it calls [`release_all`](Self::release_all), no lock is left
+    /// behind (M8). It is called under a mutex: it must not wait, nor call the lock table.
+    /// `LockTableFull` if there is no room.
     pub fn convert_implicit(
         &self,
         holder: Owner,
@@ -46,8 +49,9 @@ impl LockTable {
         Ok(is_converted)
     }
 
-    /// Puts a lock in the place of a version that `owner` rolls back while its transaction goes on: it keeps the record. To be
-    /// called before that, by the owner's own thread. `LockTableFull` if there is no room, even for compressed locks.
+    /// Puts a lock in the place of a version that `owner` rolls back while its transaction goes on:
+    /// it keeps the record. To be called before that, by the owner's own thread. `LockTableFull` if
+    /// there is no room, even for compressed locks.
     pub fn keep_changed(&self, owner: Owner, tree: TreeId, key: &[u8]) -> Result<()> {
         match self.convert_implicit(owner, tree, key, || true) {
             Err(Error::LockTableFull) => {
@@ -89,7 +93,8 @@ impl LockTable {
         }
         self.memory.check(POINT_BYTES + HOLD_BYTES + request.key.heap_bytes())?;
         if stripe.give(&self.memory, request, holder, exclusive) {
-            // Compressing is left to the holder's own thread: its end may come while another one does it.
+            // Compressing is left to the holder's own thread: its end may come while another one
+            // does it.
             self.owners.add_point(holder, request.tree, request.hash);
         }
         if is_active() || planted::is_on("locks: convert for a holder that has ended") {

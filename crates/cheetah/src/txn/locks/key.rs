@@ -159,7 +159,8 @@ impl KeySpan {
     }
 }
 
-/// A hash of 64 good bits that stands for a key of a tree. Two keys that share one are locked together.
+/// A hash of 64 good bits that stands for a key of a tree. Two keys that share one are locked
+/// together.
 pub(super) fn hash_key(tree: TreeId, key: &[u8]) -> u64 {
     let mut hash = fold(0x9e37_79b9_7f4a_7c15 ^ u64::from(tree.0), 0xd6e8_feb8_6659_fd93 ^ key.len() as u64);
     let mut chunks = key.chunks_exact(8);
@@ -207,7 +208,8 @@ impl std::hash::Hasher for PlainHasher {
 /// Builds such hashers.
 pub(super) type Plain = std::hash::BuildHasherDefault<PlainHasher>;
 
-/// The number of the shard of `hash`, of so many (a power of two); by bits that a hash map uses least.
+/// The number of the shard of `hash`, of so many (a power of two); by bits that a hash map uses
+/// least.
 pub(super) fn shard_index(hash: u64, shards_count: usize) -> usize {
     (hash >> 40) as usize & (shards_count - 1)
 }

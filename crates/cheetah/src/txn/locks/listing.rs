@@ -56,8 +56,8 @@ impl LockTable {
         self.owners.summary(owner)
     }
 
-    /// The locks that somebody has, at most `count_max` of records. Shard after shard: what changes meanwhile may be missing, or
-    /// be there twice.
+    /// The locks that somebody has, at most `count_max` of records. Shard after shard: what changes
+    /// meanwhile may be missing, or be there twice.
     pub fn list_locks(&self, count_max: usize) -> Vec<LockInfo> {
         let mut list = Vec::new();
         let held = |owner, on, mode| LockInfo { owner, on, mode, is_waiting: false };

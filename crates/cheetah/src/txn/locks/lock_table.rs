@@ -16,7 +16,8 @@ use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Shards of what trees have in common; a power of two. The indexes of a table, numbered one after the other, do not meet.
+/// Shards of what trees have in common; a power of two. The indexes of a table, numbered one after
+/// the other, do not meet.
 const TREE_SHARDS_COUNT: usize = 64;
 
 /// Bounds of a lock table.
@@ -40,10 +41,12 @@ impl Default for LockLimits {
 #[repr(align(64))]
 pub(super) struct TreeShard {
     pub(super) trees: RwLock<Trees>,
-    /// How many trees have something in common. Whoever holds a stripe and reads 0 need not look at the trees: what is
-    /// put there afterwards does not bear on the record he asks for, or waits for that stripe.
+    /// How many trees have something in common. Whoever holds a stripe and reads 0 need not look at
+    /// the trees: what is put there afterwards does not bear on the record he asks for, or waits
+    /// for that stripe.
     pub(super) in_use: AtomicUsize,
-    /// How many wait for rows of these trees. Read after something was taken away under `trees`, changed under it.
+    /// How many wait for rows of these trees. Read after something was taken away under `trees`,
+    /// changed under it.
     pub(super) waiters: AtomicUsize,
 }
 
@@ -84,7 +87,8 @@ impl LockTable {
         }
     }
 
-    /// Memory that locks take, and may take, in bytes. Some KiB for each processor are not counted yet.
+    /// Memory that locks take, and may take, in bytes. Some KiB for each processor are not counted
+    /// yet.
     pub fn memory_bytes(&self) -> (usize, usize) {
         (self.memory.used_bytes(), self.memory.limit_bytes())
     }
@@ -110,8 +114,8 @@ impl LockTable {
         self.tree_shard(tree).in_use.store(trees.len(), Relaxed);
     }
 
-    /// Whether somebody may have a range of the tree, or wait for one. Whoever has put a record there and reads no has come
-    /// before any range that was locked without seeing it.
+    /// Whether somebody may have a range of the tree, or wait for one. Whoever has put a record
+    /// there and reads no has come before any range that was locked without seeing it.
     pub fn has_ranges(&self, tree: TreeId) -> bool {
         let shard = self.tree_shard(tree);
         shard.in_use.load(Relaxed) > 0 || shard.waiters.load(Relaxed) > 0

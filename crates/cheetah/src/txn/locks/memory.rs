@@ -1,10 +1,10 @@
 //! The memory of locks, as part of the engine's memory budget.
 //!
 //! Invariants
-//!   I1  At the limit a lock is refused before anything has changed. What a waiter is granted is booked even so:
-//!       the limit can be passed by one lock for each waiter, and not by more.
-//!   I2  Shards book by [`STEP_BYTES`], so that the shared counter is not touched at every lock. It is wrong by at most that
-//!       much for each shard: less than 100 KiB.
+//!   I1  At the limit a lock is refused before anything has changed. What a waiter is granted is
+//!       booked even so: the limit can be passed by one lock for each waiter, and not by more.
+//!   I2  Shards book by [`STEP_BYTES`], so that the shared counter is not touched at every lock. It
+//!       is wrong by at most that much for each shard: less than 100 KiB.
 
 use crate::base::{Error, Result};
 use crate::memory::{MemoryBudget, MemoryUse};
@@ -33,8 +33,8 @@ impl LockMemory {
         self.limit_bytes
     }
 
-    /// Whether less than half of it is in use: room for whatever one range can need, as that is at most a cover for each
-    /// cut that is there.
+    /// Whether less than half of it is in use: room for whatever one range can need, as that is at
+    /// most a cover for each cut that is there.
     pub(super) fn is_half_empty(&self) -> bool {
         self.used_bytes() < self.limit_bytes / 2
     }

@@ -1,20 +1,24 @@
 //! Locks of tables, records and ranges of keys.
 //!
-//! A lock is on a key or between keys, not on a record in a page: a split, a merge, an insert or a purge does not move or
-//! inherit any. Records are told apart by a hash of tree and key; two that share one are locked together.
+//! A lock is on a key or between keys, not on a record in a page: a split, a merge, an insert or a
+//! purge does not move or inherit any. Records are told apart by a hash of tree and key; two that
+//! share one are locked together.
 //!
 //! Invariants
-//!   I1  The table never sleeps: a request is answered, or queued with a [`Ticket`]. Who waits, and how long, is the
-//!       caller's affair, so that a simulator can interleave transactions.
-//!   I2  No two owners are granted the same record in modes that conflict. Who is granted a range with records has only
-//!       asked for the one at its end: he has seen that there is no other in what he adds.
-//!   I3  First come, first served: who is in conflict with an earlier request that waits, waits behind it, unless that one
-//!       waits for him.
-//!   I4  Whoever waits is granted as soon as nothing is in his way; and in each circle of waiters one request has been given
-//!       up, so there is always one whom nothing but a running owner keeps waiting.
+//!   I1  The table never sleeps: a request is answered, or queued with a [`Ticket`]. Who waits, and
+//!       how long, is the caller's affair, so that a simulator can interleave transactions.
+//!   I2  No two owners are granted the same record in modes that conflict. Who is granted a range
+//!       with records has only asked for the one at its end: he has seen that there is no other in
+//!       what he adds.
+//!   I3  First come, first served: who is in conflict with an earlier request that waits, waits
+//!       behind it, unless that one waits for him.
+//!   I4  Whoever waits is granted as soon as nothing is in his way; and in each circle of waiters
+//!       one request has been given up, so there is always one whom nothing but a running owner
+//!       keeps waiting.
 //!   I5  A lock is refused for want of memory before anything has changed.
-//! Locks     `waits` (everybody who starts or ends waiting), a stripe of records, a shard of trees, a shard of owners; or
-//!           `waits`, a shard of tables, a shard of owners. In this order, never across I/O or a wait.
+//! Locks     `waits` (everybody who starts or ends waiting), a stripe of records, a shard of trees,
+//!           a shard of owners; or `waits`, a shard of tables, a shard of owners. In this order,
+//!           never across I/O or a wait.
 //!
 //! What a caller has to do is in docs/transactions.md, "Locks".
 

@@ -20,8 +20,8 @@ enum Freed {
 }
 
 impl LockTable {
-    /// Releases everything that `owner` has, withdraws its queued request, and grants what waited for it. The
-    /// time is proportional to its locks.
+    /// Releases everything that `owner` has, withdraws its queued request, and grants what waited
+    /// for it. The time is proportional to its locks.
     pub fn release_all(&self, owner: Owner) {
         let Some(owned) = self.owners.take(owner) else { return };
         let mut freed = Vec::new();
@@ -69,9 +69,10 @@ impl LockTable {
         }
     }
 
-    /// Releases the ranges of an owner that is being rolled back as a whole: it will not read again what it has read, and has what it
-    /// has changed by its versions, and by locks of records where somebody waits for those. So others need not wait for
-    /// the end of a long rollback of a statement that has scanned a table.
+    /// Releases the ranges of an owner that is being rolled back as a whole: it will not read again
+    /// what it has read, and has what it has changed by its versions, and by locks of records where
+    /// somebody waits for those. So others need not wait for the end of a long rollback of a
+    /// statement that has scanned a table.
     pub fn release_ranges(&self, owner: Owner) {
         let mut freed = Vec::new();
         for (tree, pieces, bytes) in self.owners.take_pieces(owner) {
@@ -86,8 +87,9 @@ impl LockTable {
         self.advance_all(&freed);
     }
 
-    /// Releases whole tables, but for `kept`, of an owner that is being rolled back: X becomes IX, as it has what it has changed by its versions, and S
-    /// goes. So others need not wait for the end of a long rollback.
+    /// Releases whole tables, but for `kept`, of an owner that is being rolled back: X becomes IX,
+    /// as it has what it has changed by its versions, and S goes. So others need not wait for the
+    /// end of a long rollback.
     pub fn release_whole_tables(&self, owner: Owner, kept: &[TableId]) {
         let whole = TableMode::Exclusive.bit() | TableMode::Shared.bit();
         let mut freed = Vec::new();
@@ -107,7 +109,8 @@ impl LockTable {
         self.advance_all(&freed);
     }
 
-    /// Releases one mode of a table before the end of the transaction, as AUTO-INC at the end of a statement.
+    /// Releases one mode of a table before the end of the transaction, as AUTO-INC at the end of a
+    /// statement.
     pub fn release_table(&self, owner: Owner, table: TableId, mode: TableMode) {
         let mut freed = Vec::new();
         if self.free_table(owner, table, mode.bit(), &mut freed) {
@@ -116,9 +119,9 @@ impl LockTable {
         self.advance_all(&freed);
     }
 
-    /// Withdraws one granted request for a record (the row did not match, under READ COMMITTED). The record stays locked
-    /// as earlier requests of the owner have locked it; also when it is in a range, or among compressed locks.
-    /// Whether something was given back.
+    /// Withdraws one granted request for a record (the row did not match, under READ COMMITTED).
+    /// The record stays locked as earlier requests of the owner have locked it; also when it is in
+    /// a range, or among compressed locks. Whether something was given back.
     pub fn unlock_row(&self, owner: Owner, tree: TreeId, key: &[u8], mode: LockMode) -> bool {
         let hash = hash_key(tree, key);
         let taken = self.stripes.lock(hash).withdraw(&self.memory, hash, owner, mode);
@@ -127,9 +130,10 @@ impl LockTable {
         true
     }
 
-    /// Gives the lock of a record back that the owner has changed: its version keeps others off from now on, as they
-    /// turn it into a lock again when they meet it. So a statement that changes millions of rows needs no memory for
-    /// them. The lock stays if somebody waits for it already.
+    /// Gives the lock of a record back that the owner has changed: its version keeps others off
+    /// from now on, as they turn it into a lock again when they meet it. So a statement that
+    /// changes millions of rows needs no memory for them. The lock stays if somebody waits for it
+    /// already.
     pub fn forget_changed(&self, owner: Owner, tree: TreeId, key: &[u8]) {
         let hash = hash_key(tree, key);
         let mut stripe = self.stripes.lock(hash);
@@ -143,7 +147,8 @@ impl LockTable {
         }
     }
 
-    /// Releases a record altogether, whose insertion the owner has rolled back: there is nothing left to wait for.
+    /// Releases a record altogether, whose insertion the owner has rolled back: there is nothing
+    /// left to wait for.
     pub fn release_row(&self, owner: Owner, tree: TreeId, key: &[u8]) {
         let hash = hash_key(tree, key);
         let removed = self.stripes.lock(hash).remove(&self.memory, hash, owner);
@@ -167,8 +172,8 @@ impl LockTable {
         }
     }
 
-    /// Grants what can be granted now. Inserts first: one that has waited longer than a request for its range must not
-    /// find that granted, and one that has not finds it waiting.
+    /// Grants what can be granted now. Inserts first: one that has waited longer than a request for
+    /// its range must not find that granted, and one that has not finds it waiting.
     fn advance(&self, waits: &mut Waits, freed: &[Freed]) {
         let trees = freed.iter().filter_map(|freed| match freed {
             Freed::Tree(tree) => Some(*tree),

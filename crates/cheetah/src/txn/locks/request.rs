@@ -23,8 +23,8 @@ pub enum Lock<'a> {
         /// How.
         mode: LockMode,
     },
-    /// A record and the range that a scan has passed to get to it: nobody puts a record there. The range holds the key and
-    /// touches what the scan has locked already; it becomes one with that.
+    /// A record and the range that a scan has passed to get to it: nobody puts a record there. The
+    /// range holds the key and touches what the scan has locked already; it becomes one with that.
     NextKey {
         /// The index.
         tree: TreeId,
@@ -35,7 +35,8 @@ pub enum Lock<'a> {
         /// How.
         mode: LockMode,
     },
-    /// A range in which nobody puts a record; records in it are not locked. Always granted. The mode is for listings.
+    /// A range in which nobody puts a record; records in it are not locked. Always granted. The
+    /// mode is for listings.
     Gap {
         /// The index.
         tree: TreeId,
@@ -44,8 +45,9 @@ pub enum Lock<'a> {
         /// How.
         mode: LockMode,
     },
-    /// The same, with its records: there is none, or they are the owner's own. Becomes one with what a scan locks by
-    /// [`NextKey`](Self::NextKey) before and behind it. Always granted; the gap only, where others have keys in it.
+    /// The same, with its records: there is none, or they are the owner's own. Becomes one with
+    /// what a scan locks by [`NextKey`](Self::NextKey) before and behind it. Always granted; the
+    /// gap only, where others have keys in it.
     Range {
         /// The index.
         tree: TreeId,
@@ -54,8 +56,8 @@ pub enum Lock<'a> {
         /// How.
         mode: LockMode,
     },
-    /// The intention to put a record there. Waits for the ranges of others in which the key lies, keeps nobody from
-    /// anything, and leaves nothing behind: after a wait, ask again.
+    /// The intention to put a record there. Waits for the ranges of others in which the key lies,
+    /// keeps nobody from anything, and leaves nothing behind: after a wait, ask again.
     InsertIntention {
         /// The index.
         tree: TreeId,
@@ -69,7 +71,8 @@ pub enum Lock<'a> {
 pub enum Wait {
     /// Queue the request.
     Queue {
-        /// Undo records that the owner has written: with its locks they tell how much a deadlock's victim would lose.
+        /// Undo records that the owner has written: with its locks they tell how much a deadlock's
+        /// victim would lose.
         undo_records_count: u64,
     },
     /// Refuse it: NOWAIT and SKIP LOCKED, which differ in what they make of that.

@@ -10,7 +10,8 @@ use std::time::Duration;
 pub enum Outcome {
     /// The lock is held.
     Granted,
-    /// Its owner is the victim of a deadlock: the request is gone, and its transaction has to be rolled back.
+    /// Its owner is the victim of a deadlock: the request is gone, and its transaction has to be
+    /// rolled back.
     Deadlock,
 }
 

@@ -42,7 +42,8 @@ impl Waiter {
         }
     }
 
-    /// Whether nobody behind it in a record's queue can be granted before it, but those who upgrade.
+    /// Whether nobody behind it in a record's queue can be granted before it, but those who
+    /// upgrade.
     pub(super) fn closes_queue(&self) -> bool {
         self.record_mode().is_some() && !self.upgrades
     }
@@ -102,7 +103,8 @@ impl Waits {
         self.queues.range(range).map(|(place, _)| *place).collect()
     }
 
-    /// The first waiter of a queue whose turn is not before `from`; in a closed queue, only those who may pass others.
+    /// The first waiter of a queue whose turn is not before `from`; in a closed queue, only those
+    /// who may pass others.
     pub(super) fn next_waiter(&self, place: QueueKey, from: u64, is_closed: bool) -> Option<&Waiter> {
         let queue = self.queues.get(&place)?;
         let behind = queue.range(queue.partition_point(|waiter| waiter.turn < from)..);
@@ -144,8 +146,9 @@ impl Waits {
         waiter
     }
 
-    /// Whether a waiter before `turn` for the record itself keeps `owner` from it, who has it in `own` mode. One that waits
-    /// for `owner` does not, as it would wait on anyway (as InnoDB since MDEV-34877).
+    /// Whether a waiter before `turn` for the record itself keeps `owner` from it, who has it in
+    /// `own` mode. One that waits for `owner` does not, as it would wait on anyway (as InnoDB since
+    /// MDEV-34877).
     pub(super) fn keeps_from_record(
         &self,
         (place, turn): (QueueKey, u64),
@@ -176,8 +179,9 @@ impl Waits {
         )
     }
 
-    /// Those who wait since before `turn` for a range with records in which the key lies that `owner` wants to insert. Who waits
-    /// for that very key, because `owner` has it in `own` mode, does not count: he would wait on anyway, and will look again.
+    /// Those who wait since before `turn` for a range with records in which the key lies that
+    /// `owner` wants to insert. Who waits for that very key, because `owner` has it in `own` mode,
+    /// does not count: he would wait on anyway, and will look again.
     pub(super) fn next_keys_around<'a>(
         &'a self,
         insert: &'a RowRequest,
@@ -196,7 +200,8 @@ impl Waits {
         })
     }
 
-    /// The waiters before `turn` that keep `owner`, who has the modes in `own`, from the lock of a table.
+    /// The waiters before `turn` that keep `owner`, who has the modes in `own`, from the lock of a
+    /// table.
     pub(super) fn before_in_table(
         &self,
         (table, turn): (TableId, u64),

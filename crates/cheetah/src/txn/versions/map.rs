@@ -1,17 +1,19 @@
-//! The map from transaction numbers to outcomes: 8 bytes for each transaction that some snapshot may still be undecided about, or
-//! much less where the ends of many are the same to all snapshots.
+//! The map from transaction numbers to outcomes: 8 bytes for each transaction that some snapshot
+//! may still be undecided about, or much less where the ends of many are the same to all snapshots.
 //!
 //! Invariants
 //!   I1  A number changes once, from active to an end; only a startup makes a frozen one active.
-//!   I2  All numbers of a missing chunk before the newest are frozen. A chunk goes when all of its transactions have ended at
-//!       or before the horizon (H8), also while older ones are active: one forgotten transaction does not keep the map.
-//!   I3  The newest chunk stays. A number behind it has not been given out: active. No number is given out before all
-//!       shards show its chunk.
-//!   I4  A chunk whose transactions have all ended, with no open snapshot between the first of these ends and the last, is *alike*:
-//!       nobody can tell one end from another, so all count as the last one. No snapshot, and no horizon, comes between them
-//!       later. So an old snapshot keeps a few bytes for thousands of transactions that have ended after it.
-//! Every thread looks through one of several shards, so that readers on many cores do not write to one cache line. A shard is
-//! locked exclusively once for each chunk that comes or goes.
+//!   I2  All numbers of a missing chunk before the newest are frozen. A chunk goes when all of its
+//!       transactions have ended at or before the horizon (H8), also while older ones are active:
+//!       one forgotten transaction does not keep the map.
+//!   I3  The newest chunk stays. A number behind it has not been given out: active. No number is
+//!       given out before all shards show its chunk.
+//!   I4  A chunk whose transactions have all ended, with no open snapshot between the first of
+//!       these ends and the last, is *alike*: nobody can tell one end from another, so all count as
+//!       the last one. No snapshot, and no horizon, comes between them later. So an old snapshot
+//!       keeps a few bytes for thousands of transactions that have ended after it.
+//! Every thread looks through one of several shards, so that readers on many cores do not write to
+//! one cache line. A shard is locked exclusively once for each chunk that comes or goes.
 //! `map_model_tests.rs` goes through this file too.
 
 use super::number::Number;
@@ -86,14 +88,15 @@ impl State {
 #[derive(Debug)]
 enum Words<N> {
     Each(Box<[N]>),
-    /// All have ended with the chunk's newest stamp, as far as anybody can tell (I4); these have been rolled back.
+    /// All have ended with the chunk's newest stamp, as far as anybody can tell (I4); these have
+    /// been rolled back.
     Alike {
         aborted: Box<[u16]>,
     },
 }
 
-/// The outcomes of consecutive transactions. One thread at a time writes: the one that holds the mutex of the commits, or the one
-/// that opens the database.
+/// The outcomes of consecutive transactions. One thread at a time writes: the one that holds the
+/// mutex of the commits, or the one that opens the database.
 #[derive(Debug)]
 pub(super) struct Chunk<N = AtomicU64> {
     no: u64,
@@ -153,8 +156,8 @@ impl<N: Number> Chunk<N> {
         }
     }
 
-    /// The chunk as one whose ends nobody can tell apart, if it is one: `live` has the stamps of all open snapshots, in
-    /// order, and behind them one that all others see (I4).
+    /// The chunk as one whose ends nobody can tell apart, if it is one: `live` has the stamps of
+    /// all open snapshots, in order, and behind them one that all others see (I4).
     fn alike(&self, live: &[u64]) -> Option<Self> {
         let Words::Each(words) = &self.words else { return None };
         if self.active_count.get() != 0 {
@@ -348,7 +351,8 @@ impl Map {
         self.below.store(settled.below, Ordering::Release);
     }
 
-    /// Makes the numbers from `next` on frozen, and `txn`, which is behind them, active; at a startup.
+    /// Makes the numbers from `next` on frozen, and `txn`, which is behind them, active; at a
+    /// startup.
     pub(super) fn skip_to(&self, next: u64, txn: u64) {
         self.extend_to(next);
         let mut directory = self.directory.lock();
@@ -363,9 +367,10 @@ impl Map {
         }
     }
 
-    /// Looks for what has ended at or before `horizon`, drops chunks that are frozen as a whole, and returns
-    /// [`visible_below`](Self::visible_below), at most `next`. Each number is looked at once; whoever comes while somebody looks gets the
-    /// older answer. `live` tells the stamps of open snapshots, as for [`Chunk::alike`].
+    /// Looks for what has ended at or before `horizon`, drops chunks that are frozen as a whole,
+    /// and returns [`visible_below`](Self::visible_below), at most `next`. Each number is looked at
+    /// once; whoever comes while somebody looks gets the older answer. `live` tells the stamps of
+    /// open snapshots, as for [`Chunk::alike`].
     pub(super) fn settle(&self, next: u64, horizon: u64, live: impl FnOnce() -> Vec<u64>) -> u64 {
         let Some(mut settled) = self.settled.try_lock() else { return self.visible_below() };
         let directory = Arc::clone(&self.directory.lock());
@@ -416,7 +421,8 @@ impl Map {
     }
 }
 
-/// The first number from `from` on, before `next`, that is not frozen at `horizon`; `next` if all are.
+/// The first number from `from` on, before `next`, that is not frozen at `horizon`; `next` if all
+/// are.
 fn settled_below(directory: &[Arc<Chunk>], from: u64, next: u64, horizon: u64) -> u64 {
     let mut at = from;
     let passed = directory.partition_point(|chunk| chunk.end() <= from);

@@ -1,5 +1,5 @@
-//! The map of outcomes as a whole by the model checker, with chunks of two transactions and two shards: chunks come while numbers are
-//! given out, and go while a snapshot may ask.
+//! The map of outcomes as a whole by the model checker, with chunks of two transactions and two
+//! shards: chunks come while numbers are given out, and go while a snapshot may ask.
 
 use super::number;
 use super::snapshots::{published_before_slots, register, CLOSED};
@@ -79,7 +79,8 @@ impl World {
     }
 }
 
-/// Two transactions of a chunk that is not there yet start and end, while somebody looks at what they write.
+/// Two transactions of a chunk that is not there yet start and end, while somebody looks at what
+/// they write.
 fn start_beside_each_other() {
     let world = World::new();
     let writers = [0, 1].map(|shard_no| {
@@ -107,7 +108,8 @@ fn the_model_finds_a_number_that_is_given_out_too_early() {
     assert!(finds("versions: give numbers out before all shards show them", start_beside_each_other));
 }
 
-/// A transaction is rolled back, and its chunk is to go, while a snapshot is opened and asks for it.
+/// A transaction is rolled back, and its chunk is to go, while a snapshot is opened and asks for
+/// it.
 fn ask_beside_an_end() {
     let world = World::new();
     world.map.extend_to(2);

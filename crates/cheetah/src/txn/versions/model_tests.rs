@@ -1,4 +1,5 @@
-//! All orders in which the steps of a reader, of a purger and of a commit can happen, with all that the memory model allows.
+//! All orders in which the steps of a reader, of a purger and of a commit can happen, with all that
+//! the memory model allows.
 
 use super::map::{Chunk, ACTIVE};
 use super::number::Number;

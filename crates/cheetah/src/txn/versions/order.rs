@@ -29,8 +29,8 @@ pub(super) struct Shared {
 pub(super) struct Line(pub(super) AtomicU64);
 
 impl Versions {
-    /// Where an epoch left off: all transactions before `next_txn` have ended, except those that are
-    /// [adopted](Self::adopt), and stamps go on at `next_stamp`.
+    /// Where an epoch left off: all transactions before `next_txn` have ended, except those that
+    /// are [adopted](Self::adopt), and stamps go on at `next_stamp`.
     pub fn new(next_txn: TxnId, next_stamp: u64) -> Self {
         let (next_txn, next_stamp) = (next_txn.0.max(1), next_stamp.max(1));
         Self(Arc::new(Shared {
@@ -49,10 +49,10 @@ impl Versions {
         TxnId(txn)
     }
 
-    /// Makes `txn` active: an epoch lists it, or redo meets it in the log. Numbers go on behind it, and those that
-    /// were passed over count as ended. Whether it did so until now: then what was known of
-    /// [versions to forget](Self::visible_below) holds no longer. Only while the database is being opened: by one thread,
-    /// without readers.
+    /// Makes `txn` active: an epoch lists it, or redo meets it in the log. Numbers go on behind it,
+    /// and those that were passed over count as ended. Whether it did so until now: then what was
+    /// known of [versions to forget](Self::visible_below) holds no longer. Only while the database
+    /// is being opened: by one thread, without readers.
     pub fn adopt(&self, txn: TxnId) -> bool {
         let next = self.0.next_txn.0.load(Ordering::Relaxed);
         if txn.0 >= next {
@@ -67,9 +67,10 @@ impl Versions {
         has_ended
     }
 
-    /// Ends a transaction: takes the next stamp, has `publish` do what goes with it (log record, counts), notes the outcome, and
-    /// publishes the stamp. One at a time, so `publish` must be short, and may neither do I/O nor wait. After an error
-    /// of `publish` nothing is published; the caller stops the engine.
+    /// Ends a transaction: takes the next stamp, has `publish` do what goes with it (log record,
+    /// counts), notes the outcome, and publishes the stamp. One at a time, so `publish` must be
+    /// short, and may neither do I/O nor wait. After an error of `publish` nothing is published;
+    /// the caller stops the engine.
     pub fn finish<R>(
         &self,
         txn: TxnId,
@@ -109,7 +110,8 @@ impl Versions {
         self.0.published.0.set(*next_stamp - 1);
     }
 
-    /// Takes a stamp that no transaction has, for a change that snapshots from before must not look at.
+    /// Takes a stamp that no transaction has, for a change that snapshots from before must not look
+    /// at.
     pub fn take_stamp(&self) -> u64 {
         let mut next_stamp = self.0.commits.lock();
         let stamp = *next_stamp;
@@ -135,14 +137,15 @@ impl Versions {
         horizon
     }
 
-    /// Puts the stamps of all live snapshots into `stamps`, in order, each once, and behind them the last published one, which is
-    /// seen by every snapshot that is not among them.
+    /// Puts the stamps of all live snapshots into `stamps`, in order, each once, and behind them
+    /// the last published one, which is seen by every snapshot that is not among them.
     pub fn live_stamps(&self, stamps: &mut Vec<u64>) {
         self.live_and_watched(stamps);
     }
 
-    /// As [`live_stamps`](Self::live_stamps). Returns the stamp behind which somebody [watches](Reader::watch): that of the oldest
-    /// snapshot whose reader does, or the last published one.
+    /// As [`live_stamps`](Self::live_stamps). Returns the stamp behind which somebody
+    /// [watches](Reader::watch): that of the oldest snapshot whose reader does, or the last
+    /// published one.
     pub fn live_and_watched(&self, stamps: &mut Vec<u64>) -> u64 {
         stamps.clear();
         let published = published_before_slots(&self.0.published.0);
@@ -161,8 +164,8 @@ impl Versions {
         unwatched
     }
 
-    /// All smaller transactions have ended at or before the [horizon](Self::horizon): their versions count as frozen.
-    /// Frees what the map has of them; to be called now and then.
+    /// All smaller transactions have ended at or before the [horizon](Self::horizon): their
+    /// versions count as frozen. Frees what the map has of them; to be called now and then.
     pub fn visible_below(&self) -> TxnId {
         let next = self.0.next_txn.0.load(Ordering::Acquire);
         let live = || {

@@ -8,15 +8,16 @@ use crate::base::{planted, reach, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Whoever reads at snapshots, one after the other; kept for as long as possible, as it has a slot of its own. The answers
-/// are those about records that were copied while the snapshot was open.
+/// Whoever reads at snapshots, one after the other; kept for as long as possible, as it has a slot
+/// of its own. The answers are those about records that were copied while the snapshot was open.
 #[derive(Debug)]
 pub struct Reader {
     shared: Arc<Shared>,
     slot: SnapshotSlot,
     /// All smaller transactions were frozen when the snapshot was opened.
     visible_below: AtomicU64,
-    /// The last transaction that had to be looked up, with the answers: neighbours in a leaf are often of one.
+    /// The last transaction that had to be looked up, with the answers: neighbours in a leaf are
+    /// often of one.
     last: AtomicU64,
 }
 
@@ -43,8 +44,9 @@ impl Reader {
         stamp
     }
 
-    /// Sets whether it is to be found out later that a row has been changed after the snapshot, also one that the snapshot never
-    /// sees: so the marks of rows that were deleted after it stay. To be called while no snapshot is open.
+    /// Sets whether it is to be found out later that a row has been changed after the snapshot,
+    /// also one that the snapshot never sees: so the marks of rows that were deleted after it stay.
+    /// To be called while no snapshot is open.
     pub fn watch(&self, watches: bool) {
         self.slot.slot.watches.store(watches, Relaxed);
     }
@@ -60,13 +62,15 @@ impl Reader {
         (stamp != CLOSED).then_some(stamp)
     }
 
-    /// Whether what `txn` did is seen: it is the reader's own transaction, or committed at or before the snapshot.
+    /// Whether what `txn` did is seen: it is the reader's own transaction, or committed at or
+    /// before the snapshot.
     #[inline]
     pub fn sees(&self, txn: TxnId, own: Option<TxnId>) -> bool {
         txn.0 < self.visible_below.load(Relaxed) || is_own(txn, own) || self.answer(txn) & SEES != 0
     }
 
-    /// Whether `txn` is the reader's own transaction or had ended when the snapshot was opened, in whatever way.
+    /// Whether `txn` is the reader's own transaction or had ended when the snapshot was opened, in
+    /// whatever way.
     #[inline]
     pub fn is_decided(&self, txn: TxnId, own: Option<TxnId>) -> bool {
         txn.0 < self.visible_below.load(Relaxed) || is_own(txn, own) || self.answer(txn) & DECIDED != 0

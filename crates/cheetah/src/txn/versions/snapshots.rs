@@ -1,10 +1,13 @@
 //! The snapshots that are open: which stamps somebody still reads at.
 //!
 //! Invariants
-//!   H7  Whoever opens a snapshot writes its stamp to its slot and then looks again whether it is still the last published one;
-//!       whoever wants to know the oldest reads the last published one first, and then the slots. With a fence between the two steps of both, one
-//!       of them sees the other: either the slot is counted, or its stamp is not older than what was published.
-//! Slots are given to readers and used again; each shard has its own list, so that readers that come and go on many cores do not meet.
+//!   H7  Whoever opens a snapshot writes its stamp to its slot and then looks again whether it is
+//!       still the last published one; whoever wants to know the oldest reads the last published
+//!       one first, and then the slots. With a fence between the two steps of both, one of them
+//!       sees the other: either the slot is counted, or its stamp is not older than what was
+//!       published.
+//! Slots are given to readers and used again; each shard has its own list, so that readers that
+//! come and go on many cores do not meet.
 //! Locks     one shard's list, for a moment.
 
 use super::number::Number;
@@ -43,8 +46,8 @@ pub(super) fn published_before_slots<N: Number>(published: &N) -> u64 {
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) stamp: AtomicU64,
-    /// Whether the reader watches for changes after its snapshot. Set while no snapshot is open: whoever reads the stamp of one reads
-    /// what was set before.
+    /// Whether the reader watches for changes after its snapshot. Set while no snapshot is open:
+    /// whoever reads the stamp of one reads what was set before.
     pub(super) watches: AtomicBool,
 }
 
@@ -91,7 +94,8 @@ impl Snapshots {
         self.shard(given.shard_no).lock().free.push(Arc::clone(&given.slot));
     }
 
-    /// Calls `f` with the stamps of all open snapshots, in no order, and whether their readers watch for later changes.
+    /// Calls `f` with the stamps of all open snapshots, in no order, and whether their readers
+    /// watch for later changes.
     pub(super) fn for_each(&self, mut f: impl FnMut(u64, bool)) {
         for shard in &self.shards {
             for slot in &shard.lock().all {

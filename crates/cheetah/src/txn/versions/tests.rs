@@ -1,4 +1,5 @@
-//! Tests of the whole module: numbers, answers, the horizon, what is forgotten, and all of it by many threads at once.
+//! Tests of the whole module: numbers, answers, the horizon, what is forgotten, and all of it by
+//! many threads at once.
 
 use super::number::Number;
 use super::shards::CHUNK_TXNS;
@@ -201,8 +202,8 @@ impl Number for Scripted<'_> {
     fn fence() {}
 }
 
-/// H7: a snapshot has read the stamp 100; before that is in the slot, 200 is published, and the purger finds no snapshot.
-/// Returns the snapshot's stamp and what the purger took for the horizon.
+/// H7: a snapshot has read the stamp 100; before that is in the slot, 200 is published, and the
+/// purger finds no snapshot. Returns the snapshot's stamp and what the purger took for the horizon.
 fn h7() -> (u64, u64) {
     let (published, slot, horizon) = (Cell::new(100), Cell::new(u64::MAX), Cell::new(0));
     let purge = || {
@@ -227,8 +228,8 @@ fn h7_a_snapshot_that_does_not_look_again_is_caught() {
     assert!(bug.reached_count() > 0 && stamp < horizon);
 }
 
-/// H8: a reader has a copy of a leaf with a version of a transaction that has been rolled back since, and many have ended behind it.
-/// What it takes that transaction for.
+/// H8: a reader has a copy of a leaf with a version of a transaction that has been rolled back
+/// since, and many have ended behind it. What it takes that transaction for.
 fn h8() -> (State, bool) {
     let versions = fresh();
     let reader = versions.reader();
@@ -284,7 +285,8 @@ fn a_forgotten_transaction_does_not_keep_the_map() {
     assert_eq!(versions.visible_below(), versions.next_txn());
 }
 
-/// Opens snapshots while transactions end, and compares what each sees with what is known; the bytes of the map at the end.
+/// Opens snapshots while transactions end, and compares what each sees with what is known; the
+/// bytes of the map at the end.
 fn old_snapshots(readers_count: u64) -> Result<usize, String> {
     let (versions, mut rng) = (fresh(), Rng::new(readers_count));
     let (mut ends, mut readers, mut open) = (Vec::new(), Vec::new(), Vec::new());
@@ -351,7 +353,8 @@ const HAMMERED_CHECKS: u64 = 20_000;
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 impl Oracle {
-    /// Lets the threads that look keep up with those that write: none of both may be done before the other has begun.
+    /// Lets the threads that look keep up with those that write: none of both may be done before
+    /// the other has begun.
     fn wait_for_looks(&self, next: TxnId) {
         let deadline = Instant::now() + WAIT_MAX;
         let due = next.0.min(HAMMERED_TXNS) * HAMMERED_CHECKS / HAMMERED_TXNS;

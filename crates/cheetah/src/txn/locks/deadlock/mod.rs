@@ -1,8 +1,8 @@
 //! The lock table: who keeps whom waiting, and what happens when that goes in a circle.
 //!
-//! Looked for whenever somebody starts to wait, from him, and whenever a waiter gets a lock by an implicit one. Nobody
-//! starts or ends waiting meanwhile: all of that happens under the mutex of [`Waits`]. What those hold who wait does
-//! not go away, so a circle that is found is one.
+//! Looked for whenever somebody starts to wait, from him, and whenever a waiter gets a lock by an
+//! implicit one. Nobody starts or ends waiting meanwhile: all of that happens under the mutex of
+//! [`Waits`]. What those hold who wait does not go away, so a circle that is found is one.
 
 pub(super) mod report;
 pub(super) mod victims;
@@ -27,8 +27,9 @@ impl LockTable {
         (waits.deadlocks_count, waits.latest.clone())
     }
 
-    /// From now on `choice` tells of two in a circle the one before whom the other one must not be given up, whatever they have done, or
-    /// none where that does not matter. It is called while both wait; it must not wait, nor use this. The first one counts.
+    /// From now on `choice` tells of two in a circle the one before whom the other one must not be
+    /// given up, whatever they have done, or none where that does not matter. It is called while
+    /// both wait; it must not wait, nor use this. The first one counts.
     pub fn choose_victims(&self, choice: impl Fn(Owner, Owner) -> Option<Owner> + Send + Sync + 'static) {
         let _ = self.chooser.0.set(Box::new(choice));
     }
@@ -48,7 +49,8 @@ impl LockTable {
         is_victim
     }
 
-    /// Circles through `start`, each with its victim. Without these victims no circle is left, and each of them is needed for that.
+    /// Circles through `start`, each with its victim. Without these victims no circle is left, and
+    /// each of them is needed for that.
     fn circles_to_break(&self, waits: &Waits, start: Owner) -> Vec<(Vec<DeadlockMember>, Owner)> {
         let (mut circles, mut victims) = (Vec::new(), Vec::new());
         while let Some(members) = self.circle(waits, start, &victims) {
@@ -134,8 +136,8 @@ impl LockTable {
         self.blockers(waits, waiter).into_iter().map(|blocking| blocking.owner).collect()
     }
 
-    /// For whom a waiter waits, as far as it matters for circles without `victims`: through each that is left out one comes only
-    /// to others that are named.
+    /// For whom a waiter waits, as far as it matters for circles without `victims`: through each
+    /// that is left out one comes only to others that are named.
     fn edges(&self, waits: &Waits, owner: Owner, victims: &[Owner]) -> Vec<Owner> {
         let Some(waiter) = waits.waiter(owner) else { return Vec::new() };
         let Want::Row(request @ RowRequest { want: RowWant::Record(mode) | RowWant::NextKey(mode, _), .. }) =

@@ -12,8 +12,9 @@ pub struct Deadlock {
     pub number: u64,
     /// Each waits for the next one, and the last for the first, who has just begun to wait.
     pub members: Vec<DeadlockMember>,
-    /// Whose request was given up: of those who need not be spared ([`LockTable::choose_victims`]), and of them with the least weight,
-    /// the one who has begun to wait, or else any. Who would be given up for nothing, as another victim is in his circle too, is none.
+    /// Whose request was given up: of those who need not be spared ([`LockTable::choose_victims`]),
+    /// and of them with the least weight, the one who has begun to wait, or else any. Who would be
+    /// given up for nothing, as another victim is in his circle too, is none.
     pub victim: Owner,
 }
 

@@ -1,4 +1,5 @@
-//! What is granted, by what it is on: records by a hash of their keys, ranges of keys, whole tables; and by owner.
+//! What is granted, by what it is on: records by a hash of their keys, ranges of keys, whole
+//! tables; and by owner.
 //!
 //! Nothing here decides whether a lock may be granted; that is [`super::grant`]'s.
 

@@ -10,13 +10,15 @@ use std::collections::HashMap;
 
 /// Shards of owners; that many transactions can take locks at once without meeting here.
 const SHARDS_COUNT: usize = 64;
-/// Owners' lists that a shard keeps for the next ones, so that a short transaction allocates nothing.
+/// Owners' lists that a shard keeps for the next ones, so that a short transaction allocates
+/// nothing.
 const SPARE_COUNT: usize = 8;
 /// Entries up to which such a list is kept.
 const SPARE_ENTRIES: usize = 64;
 /// And that many of them for each.
 const SPARE_TREES: usize = 4;
-/// How far back in its list an unlocked record is looked for; one further back is skipped at the release.
+/// How far back in its list an unlocked record is looked for; one further back is skipped at the
+/// release.
 const UNLOCKED_WITHIN: usize = 8;
 /// Memory of a range in its owner's list.
 pub(crate) fn piece_bytes(piece: &KeySpan) -> usize {

@@ -10,8 +10,9 @@ pub(crate) const POINT_BYTES: usize = (std::mem::size_of::<(u64, Point)>() + 1) 
 /// Memory of an owner of it, with its place in the owner's list.
 pub(crate) const HOLD_BYTES: usize = 16;
 
-/// One owner's lock. It counts how often its owner has asked for it, in each mode, so that a row that an earlier
-/// request has locked too does not go with the last one. A count at its end stays there.
+/// One owner's lock. It counts how often its owner has asked for it, in each mode, so that a row
+/// that an earlier request has locked too does not go with the last one. A count at its end stays
+/// there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Hold {
     pub(crate) owner: Owner,

@@ -1,14 +1,15 @@
 //! The ranges of one tree: which owners have what between two keys.
 //!
-//! A map from the places where something changes ("cuts") to what holds from there to the next one. So a point finds its
-//! ranges by one look-up, and adjacent or overlapping ranges of an owner become one by themselves: a scan of any
-//! length costs two cuts.
+//! A map from the places where something changes ("cuts") to what holds from there to the next one.
+//! So a point finds its ranges by one look-up, and adjacent or overlapping ranges of an owner
+//! become one by themselves: a scan of any length costs two cuts.
 //!
 //! Invariants
 //!   I1  A cut differs from the one before it; before the first one there is nothing.
-//!   I2  In one place each owner stands once, with the highest level it has, in the order of owners.
-//!   I3  In one place no two owners have levels that conflict: where another one has the records, a new range gets the
-//!       gap only.
+//!   I2  In one place each owner stands once, with the highest level it has, in the order of
+//!       owners.
+//!   I3  In one place no two owners have levels that conflict: where another one has the records, a
+//!       new range gets the gap only.
 
 use crate::txn::locks::key::{Cut, KeySpan};
 use crate::txn::locks::modes::Level;
@@ -96,8 +97,8 @@ impl Ranges {
         self.change(span, |covers| covers.retain(|cover| cover.owner != owner));
     }
 
-    /// Moves the end of a range of the same owner and level that ends where the new one begins, if there is nothing else
-    /// in it: the steps of a scan. False when it is not so.
+    /// Moves the end of a range of the same owner and level that ends where the new one begins, if
+    /// there is nothing else in it: the steps of a scan. False when it is not so.
     fn lengthen(&mut self, cover: Cover, span: &KeySpan) -> bool {
         let mut before = self.cuts.range(..=&span.low).rev();
         let is_end = before.next().is_some_and(|(cut, covers)| *cut == span.low && covers.is_empty());

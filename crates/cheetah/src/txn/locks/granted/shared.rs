@@ -1,7 +1,8 @@
-//! What a whole tree has in common: ranges, and the compressed record locks of owners that have very many.
+//! What a whole tree has in common: ranges, and the compressed record locks of owners that have
+//! very many.
 //!
-//! Compressed locks are hashes of keys, as everywhere here, without the keys: 8 bytes each in a set. No neighbour of a
-//! locked key is locked by that.
+//! Compressed locks are hashes of keys, as everywhere here, without the keys: 8 bytes each in a
+//! set. No neighbour of a locked key is locked by that.
 
 use super::ranges::Ranges;
 use crate::base::TreeId;

@@ -1,4 +1,5 @@
-//! Record locks by the hash of tree and key, cut in stripes so that transactions on different records do not meet.
+//! Record locks by the hash of tree and key, cut in stripes so that transactions on different
+//! records do not meet.
 
 use super::point::{Point, HOLD_BYTES, POINT_BYTES};
 use crate::txn::locks::key::{shard_index, Plain};
@@ -58,7 +59,8 @@ impl Stripe {
         is_new
     }
 
-    /// Takes a record from an owner; whether somebody waits for it. None when the owner did not have it.
+    /// Takes a record from an owner; whether somebody waits for it. None when the owner did not
+    /// have it.
     pub(crate) fn remove(&mut self, memory: &LockMemory, hash: u64, owner: Owner) -> Option<bool> {
         let Entry::Occupied(mut entry) = self.points.entry(hash) else { return None };
         if !entry.get_mut().remove(owner) {
@@ -73,8 +75,8 @@ impl Stripe {
         Some(has_waiters)
     }
 
-    /// Withdraws one request for a record. None when the owner loses nothing by that, or else whether it has nothing
-    /// left, and whether somebody waits.
+    /// Withdraws one request for a record. None when the owner loses nothing by that, or else
+    /// whether it has nothing left, and whether somebody waits.
     pub(crate) fn withdraw(
         &mut self,
         memory: &LockMemory,

@@ -12,7 +12,8 @@ const SHARDS_COUNT: usize = 64;
 /// Unused tables that a shard keeps, so that locking a table allocates nothing.
 const UNUSED_COUNT: usize = 16;
 
-/// The locks of one table, and how many wait for it. Counts per mode tell about a conflict without a look at every holder.
+/// The locks of one table, and how many wait for it. Counts per mode tell about a conflict without
+/// a look at every holder.
 #[derive(Default, Debug)]
 pub(crate) struct TableLocks {
     holders: HashMap<Owner, u8, Plain>,

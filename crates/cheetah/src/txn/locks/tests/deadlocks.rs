@@ -163,8 +163,8 @@ fn two_circles_at_once_are_both_broken() {
     assert_eq!(locks.deadlocks().0, 2);
 }
 
-/// D has a record for which C waits, and waits for A itself. When A asks for that record, behind C, it is in two circles: one with C
-/// and D, and one with D alone.
+/// D has a record for which C waits, and waits for A itself. When A asks for that record, behind C,
+/// it is in two circles: one with C and D, and one with D alone.
 #[test]
 fn nobody_is_given_up_whose_circle_another_victim_breaks() {
     for (work_of_a, work_of_d, victim) in [(5, 9, A), (9, 5, D)] {
@@ -186,8 +186,8 @@ fn nobody_is_given_up_whose_circle_another_victim_breaks() {
     }
 }
 
-/// A has the record to read. B wants to change it, C to read it behind B, and then A to change it: it may pass B, who
-/// waits for it, and not C.
+/// A has the record to read. B wants to change it, C to read it behind B, and then A to change it:
+/// it may pass B, who waits for it, and not C.
 #[test]
 fn an_upgrade_behind_a_reader_behind_a_writer_is_a_circle() {
     let locks = LockTable::default();

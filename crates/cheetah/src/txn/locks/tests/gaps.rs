@@ -97,7 +97,8 @@ fn an_empty_index_is_locked_as_a_whole() {
     locks.refuses(B, insert(b"anything"));
 }
 
-/// SELECT ... WHERE id > 100 FOR UPDATE on rows 90 and 102: InnoDB locks the gap from 90 on; here it begins at 100.
+/// SELECT ... WHERE id > 100 FOR UPDATE on rows 90 and 102: InnoDB locks the gap from 90 on; here
+/// it begins at 100.
 #[test]
 fn a_range_begins_where_the_search_began() {
     let locks = LockTable::default();

@@ -47,8 +47,8 @@ fn a_conversion_that_closes_a_circle_of_others_ends_it() {
     assert_eq!((a.outcome(), b.outcome()), (None, Some(Outcome::Deadlock)));
 }
 
-/// The writer of a record ends while others convert its lock: afterwards nothing of it may be left. Its version is the
-/// number in `version`; 0 says that no transaction is active on it.
+/// The writer of a record ends while others convert its lock: afterwards nothing of it may be left.
+/// Its version is the number in `version`; 0 says that no transaction is active on it.
 #[test]
 fn m8_conversions_while_holders_end_leave_nothing_behind() {
     const ROUNDS: u64 = 3000;

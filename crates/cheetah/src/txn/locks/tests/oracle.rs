@@ -65,7 +65,8 @@ impl Oracle {
         }
     }
 
-    /// Those who keep `owner` from what it wants, of holders and of the first `before` of the queue.
+    /// Those who keep `owner` from what it wants, of holders and of the first `before` of the
+    /// queue.
     fn blockers(&self, owner: u64, want: &Want, before: usize) -> Vec<u64> {
         let others = (0..OWNERS).filter(|other| *other != owner);
         let queued = self.queue.iter().take(before).filter(|(other, _)| *other != owner);

@@ -87,7 +87,8 @@ fn nobody_inserts_into_a_range_between_two_looks_at_it() {
         scope.spawn(|| {
             for _ in 0..5000 {
                 let owner = Owner(9);
-                // The latch of a leaf makes the question and the insert one; here, a lock on the record of the scans.
+                // The latch of a leaf makes the question and the insert one; here, a lock on the
+                // record of the scans.
                 while let Ok(Answer::Wait(ticket)) = locks.request(owner, insert(b"15"), QUEUE) {
                     assert!(ticket.wait_ns(60_000_000_000).is_some());
                 }
