@@ -198,7 +198,7 @@ fn a_table_whose_page_recovery_needs_is_quarantined_and_the_rest_works() {
     }
     assert!(
         quarantined_count * 10 > images.len(),
-        "{quarantined_count} of {} epoch switches fence a table",
+        "{quarantined_count} of {} flipped bits quarantine a table",
         images.len()
     );
 }
@@ -218,13 +218,13 @@ fn all_damaged_tables_are_quarantined_at_once() {
 #[test]
 fn power_cuts_while_a_quarantine_is_made_change_nothing() {
     let (disk, contents) = written();
-    let fences = |(path, offset, length): (String, u64, u64)| {
+    let quarantines = |(path, offset, length): (String, u64, u64)| {
         let damaged = disk.snapshot();
         damaged.flip(&path, offset + length / 2, 1).unwrap();
         let quarantined = open(&damaged.snapshot()).unwrap().quarantined_tables();
         quarantined.into_iter().next().map(|(name, _)| (damaged, name))
     };
-    let (disk, name) = images(&disk).into_iter().find_map(fences).expect("some image matters");
+    let (disk, name) = images(&disk).into_iter().find_map(quarantines).expect("some image matters");
     let mut images_count = 0;
     let plan = Plan::quick(1, 60);
     let explored = explore(
@@ -269,7 +269,7 @@ fn a_table_whose_page_only_a_rollback_in_the_background_needs_is_quarantined() {
         assert!(quarantined.len() <= 1, "one page damaged, {quarantined:?} quarantined");
         quarantined_count += quarantined.len();
     }
-    assert!(quarantined_count > 3, "{quarantined_count} epoch switches fence a table");
+    assert!(quarantined_count > 3, "{quarantined_count} flipped bits quarantine a table");
 }
 
 #[test]

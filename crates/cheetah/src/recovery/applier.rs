@@ -91,13 +91,13 @@ impl Applier {
         let slot = &txn.slot;
         let mut unclaimed = txn.unclaimed.lock();
         let undo_no = slot.state().undo_no;
-        if table.fence().is_none() {
+        if table.quarantine_reason().is_none() {
             std::mem::swap(&mut *unclaimed, &mut writer.unclaimed);
             let applied = apply(slot, writer);
             std::mem::swap(&mut *unclaimed, &mut writer.unclaimed);
             match applied {
                 Ok(()) => return Ok(()),
-                Err(error) => core.fence(table.id(), error, true)?,
+                Err(error) => core.quarantine(table.id(), error, true)?,
             }
         }
         unclaimed.clear();

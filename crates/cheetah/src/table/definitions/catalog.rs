@@ -93,7 +93,7 @@ impl Catalog {
         }
         for QuarantinedTable { table, reason } in &state.quarantined {
             let unknown =
-                || Error::corrupt("epoch state", format!("it fences table {table}, which is unknown"));
+                || Error::corrupt("epoch state", format!("it quarantines table {table}, which is unknown"));
             tables.by_id.get(table).ok_or_else(unknown)?.quarantine(reason.clone());
         }
         Ok(Self::with(pool, tree, tables))
@@ -560,7 +560,7 @@ fn dropped_trees(table: &Arc<Table>) -> impl Iterator<Item = Dropped> + '_ {
 }
 
 fn fences(tables: &Tables) -> impl Iterator<Item = (&Arc<Table>, &str)> {
-    tables.by_name.values().filter_map(|table| Some((table, table.fence()?)))
+    tables.by_name.values().filter_map(|table| Some((table, table.quarantine_reason()?)))
 }
 
 /// Tells the pool how the pages of a table are encoded.

@@ -9,7 +9,7 @@
 //!       that replaces this one: who works through the catalog
 //!       ([`Catalog::using`](super::catalog::Catalog::using)) finds that.
 //!   I3  A quarantined table (N3) lacks changes: nobody works on it, it can only be dropped or
-//!       replaced. A fence is set while the database is opened, and never taken off.
+//!       replaced. A quarantine is set while the database is opened, and never taken off.
 //!   I4  A counter of given-out keys never goes back below a key that has been used.
 //!   I5  The stored auto-increment counter counts, also when it is lower than that of the creation:
 //!       it may have been set so. Without one (0) the table is new.
@@ -75,7 +75,7 @@ struct Life {
     hidden_key: AtomicU64,
     /// Nobody has written it since this process has created it.
     untouched: AtomicBool,
-    fence: OnceLock<String>,
+    quarantine: OnceLock<String>,
     statistics_version: AtomicU64,
     /// When somebody last set out to analyze it again; 0 is never.
     analyzed_ns: AtomicU64,
@@ -114,7 +114,7 @@ impl Table {
             bulk_inserts: RwLock::new(0),
             hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
             untouched: AtomicBool::new(true),
-            fence: OnceLock::new(),
+            quarantine: OnceLock::new(),
             statistics_version: AtomicU64::new(0),
             analyzed_ns: AtomicU64::new(0),
         };
@@ -442,7 +442,7 @@ impl Table {
         if *dropped {
             return Err(Error::NoSuchTable(self.name()));
         }
-        match self.fence() {
+        match self.quarantine_reason() {
             None => Ok(Usage(dropped)),
             Some(damage) => Err(self.quarantined(damage)),
         }
@@ -450,8 +450,8 @@ impl Table {
 
     /// The damage because of which the table is quarantined: met when the database was opened, now
     /// or earlier. Reads and writes are refused; dropping and emptying the table work.
-    pub fn fence(&self) -> Option<&str> {
-        self.life.fence.get().map(String::as_str)
+    pub fn quarantine_reason(&self) -> Option<&str> {
+        self.life.quarantine.get().map(String::as_str)
     }
 
     fn quarantined(&self, damage: &str) -> Error {
@@ -463,7 +463,7 @@ impl Table {
 
     /// Fences the table; the first reason counts.
     pub(crate) fn quarantine(&self, damage: String) {
-        let _ = self.life.fence.set(damage);
+        let _ = self.life.quarantine.set(damage);
     }
 
     /// Waits until nobody works on the table, and lets nobody do so again.

@@ -159,10 +159,10 @@ fn purge_transaction(core: &Core, ended: &Ended, budget: &mut Budget, buffers: &
                     core.undo.note_purge(&core.pool.enter(), at);
                     return Ok(false);
                 }
-                // After a fence the record comes again, and is skipped.
+                // After a quarantine the record comes again, and is skipped.
                 Err(error) => {
                     let is_left_over = ended.end.stamp < core.first_stamp.load(Relaxed);
-                    core.fence(row.table, error, is_left_over)?;
+                    core.quarantine(row.table, error, is_left_over)?;
                 }
             },
             _ => at = before(at, &head),

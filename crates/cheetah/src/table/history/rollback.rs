@@ -192,7 +192,7 @@ fn roll_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut 
     if let Err(error) = done {
         let is_left_over = state.txn.0 < core.first_txn.load(Relaxed);
         done = core
-            .fence(table, error, is_left_over)
+            .quarantine(table, error, is_left_over)
             .and_then(|()| leave_record(core, slot, &head, &writer.buffers));
     }
     writer.buffers.undo = record;

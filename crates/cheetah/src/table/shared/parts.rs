@@ -277,7 +277,7 @@ impl Core {
     /// Quarantines a table that a startup cannot work on: `error` is damage that it met there, or
     /// that the background meets in what the startup has left to it, `is_left_over` (N3). Any other
     /// error comes back.
-    pub(crate) fn fence(&self, table: TableId, error: Error, is_left_over: bool) -> Result<()> {
+    pub(crate) fn quarantine(&self, table: TableId, error: Error, is_left_over: bool) -> Result<()> {
         let is_left_over = is_left_over && !planted::is_on("recovery: quarantine nothing once it serves");
         let is_startup = is_left_over || !self.is_serving.load(Relaxed);
         let is_damage = matches!(error, Error::Corruption { .. }) && is_startup;
