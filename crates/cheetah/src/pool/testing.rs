@@ -57,7 +57,7 @@ impl Database {
 
     /// A whole checkpoint.
     pub(crate) fn checkpoint(&self) -> Result<Epoch> {
-        self.checkpoint_of(|| EpochState::default())
+        self.checkpoint_of(EpochState::default)
     }
 
     /// A whole checkpoint that stores the state of the epoch switch.
