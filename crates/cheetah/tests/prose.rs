@@ -15,7 +15,6 @@ const LONG_LINES_EXEMPT: &[&str] = &["README.md", "docs", "lab", "tests"];
 /// Where more files may still lie beside each other.
 const MANY_FILES_EXEMPT: &[&str] = &[
     "crates/cheetah-ffi/src",
-    "crates/cheetah/src/db",
     "crates/cheetah/src/tree",
     "lab/cheetah_lab",
     "plugin",

@@ -1,7 +1,7 @@
 //! What goes on behind the statements, as steps: threads loop over them, a simulator interleaves
 //! them.
 
-use super::statistics::is_internal;
+use super::statistics_table::is_internal;
 use crate::base::{Error, PageId, Result};
 use crate::pool::{DictionaryDue, Pool};
 use crate::table::shared::parts::{Core, Dropping};
@@ -20,18 +20,18 @@ const DICTIONARIES_PER_STEP: usize = 16;
 const PAGES_PER_STEP: usize = 256;
 
 /// The steps of an open database.
-pub(super) struct Background {
+pub(in crate::db) struct Background {
     core: Arc<Core>,
     flushed_at_ns: Mutex<u64>,
 }
 
 impl Background {
-    pub(super) fn new(core: Arc<Core>) -> Self {
+    pub(in crate::db) fn new(core: Arc<Core>) -> Self {
         Self { core, flushed_at_ns: Mutex::new(0) }
     }
 
     /// Stops the engine because a step has panicked.
-    pub(super) fn stop_after_panic(&self, thread: &str, panic: &(dyn Any + Send)) {
+    pub(in crate::db) fn stop_after_panic(&self, thread: &str, panic: &(dyn Any + Send)) {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
         let reason = format!("defect of the engine in thread {thread}, please report it: {text}");
@@ -39,12 +39,12 @@ impl Background {
     }
 
     /// The pool that the steps work on.
-    pub(super) fn pool(&self) -> &Arc<Pool> {
+    pub(in crate::db) fn pool(&self) -> &Arc<Pool> {
         &self.core.pool
     }
 
     /// One step of everything; whether anything was done.
-    pub(super) fn step(&self) -> Result<bool> {
+    pub(in crate::db) fn step(&self) -> Result<bool> {
         let mut done = self.flush_step()?;
         done |= self.clean_step()?;
         done |= self.rollback_step()?;
@@ -55,7 +55,7 @@ impl Background {
     }
 
     /// Makes the log durable about once a second.
-    pub(super) fn flush_step(&self) -> Result<bool> {
+    pub(in crate::db) fn flush_step(&self) -> Result<bool> {
         let now_ns = self.core.clock.now_ns();
         let mut at_ns = self.flushed_at_ns.lock();
         let Some(log) = self.core.log.get() else { return Ok(false) };
@@ -95,7 +95,7 @@ impl Background {
     }
 
     /// Writes dirty pages that are due, and makes the dictionaries for them.
-    pub(super) fn clean_step(&self) -> Result<bool> {
+    pub(in crate::db) fn clean_step(&self) -> Result<bool> {
         let core = &self.core;
         // What goes wrong with these keeps no page from being written.
         let dictionaries = match self.noted("making dictionaries", self.dictionary_step()) {
@@ -108,20 +108,20 @@ impl Background {
     }
 
     /// Moves images out of segments that are mostly dead.
-    pub(super) fn collect_step(&self) -> Result<bool> {
+    pub(in crate::db) fn collect_step(&self) -> Result<bool> {
         let core = &self.core;
         let moved = core.pool.gc_step(core.clock.now_ns(), core.io_capacity.load(Relaxed));
         self.noted("giving space back", moved)
     }
 
     /// Goes on with rollbacks.
-    pub(super) fn rollback_step(&self) -> Result<bool> {
+    pub(in crate::db) fn rollback_step(&self) -> Result<bool> {
         self.noted("rollbacks", self.core.unfinished.step(&self.core))
     }
 
     /// Frees some of what is no longer needed: what committed transactions have left behind, pages
     /// of dropped trees, undo pages. An error of one does not keep the others.
-    pub(super) fn free_step(&self) -> Result<bool> {
+    pub(in crate::db) fn free_step(&self) -> Result<bool> {
         let core = &self.core;
         let mut purged = self.noted("purge", core.purge.step(core, RECORDS_PER_STEP));
         if let Ok(false) = purged {
@@ -151,7 +151,7 @@ impl Background {
 
     /// Finishes, as far as that goes and does not take long, what transactions have left and what
     /// is no longer needed; the rest is left to the next startup.
-    pub(super) fn finish_frees(&self) {
+    pub(in crate::db) fn finish_frees(&self) {
         let core = &self.core;
         let _ = self.noted("rollbacks", core.unfinished.finish_at_close(core).map(|()| true));
         let _ = self.noted("purge", core.purge.finish_at_close(core).map(|()| true));
@@ -175,7 +175,7 @@ impl Background {
     }
 
     /// Makes a checkpoint when one is due.
-    pub(super) fn checkpoint_step(&self) -> Result<bool> {
+    pub(in crate::db) fn checkpoint_step(&self) -> Result<bool> {
         let checkpointer = &self.core.checkpointer;
         if checkpointer.due().is_none() {
             return Ok(false);
@@ -186,12 +186,12 @@ impl Background {
     }
 
     /// From now on nobody waits for a pause of a checkpoint, until [`Self::end_hurry`].
-    pub(super) fn hurry(&self) {
+    pub(in crate::db) fn hurry(&self) {
         self.core.checkpointer.hurry();
     }
 
     /// Ends what [`Self::hurry`] began.
-    pub(super) fn end_hurry(&self) {
+    pub(in crate::db) fn end_hurry(&self) {
         self.core.checkpointer.end_hurry();
     }
 }

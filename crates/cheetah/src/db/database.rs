@@ -1,10 +1,10 @@
 //! An open database.
 
 use super::background::Background;
-use super::pool_status::LastOutput;
+use super::status::LastOutput;
 use super::threads::{crew, Threads};
-use super::{statistics, Transaction};
-use crate::base::{Config, Health, Result};
+use super::{statistics_table, Transaction};
+use crate::base::{Config, Health, Result, SessionId};
 use crate::check::{self, CheckReport, ExpectedEntries};
 use crate::recovery::{self, Cleanup};
 use crate::table::definitions::{alter, ddl};
@@ -30,12 +30,12 @@ pub struct Env {
 /// An open database. Clones share it; dropping the last one without [`close`](Db::close) is like a
 /// crash.
 #[derive(Clone)]
-pub struct Db(pub(super) Arc<Inner>);
+pub struct Db(pub(in crate::db) Arc<Inner>);
 
-pub(super) struct Inner {
-    pub(super) core: Arc<Core>,
-    pub(super) background: Arc<Background>,
-    pub(super) last_output: LastOutput,
+pub(in crate::db) struct Inner {
+    pub(in crate::db) core: Arc<Core>,
+    pub(in crate::db) background: Arc<Background>,
+    pub(in crate::db) last_output: LastOutput,
     threads: Mutex<Option<Threads>>,
     _lock: Box<dyn DirLock>,
 }
@@ -84,7 +84,7 @@ impl Db {
         let uuid = env.clock.unique();
         let crew = crew(config.redo_threads);
         let core = Arc::new(recovery::open(env.disk, env.clock, config, uuid, cleanup, crew)?);
-        statistics::load(&core)?;
+        statistics_table::load(&core)?;
         let background = Arc::new(Background::new(Arc::clone(&core)));
         let last_output = LastOutput::new(core.clock.now_ns());
         let inner = Inner { core, background, last_output, threads: Mutex::new(None), _lock: lock };
@@ -197,6 +197,21 @@ impl Db {
         Transaction::new(Arc::clone(&self.0.core))
     }
 
+    /// From now on `later` is asked, when two transactions are in one deadlock whose sessions are
+    /// named ([`report_waits`](Transaction::report_waits)), which of them must commit after the
+    /// other one: the earlier one is not rolled back, whatever each has done. With none, or where
+    /// sessions are not named, the one with the least work is. `later` is called by any thread that
+    /// asks for a lock; it must not wait, nor use the engine. The first one counts.
+    ///
+    /// Without it a replica that applies in parallel may roll back the first one in line again and
+    /// again: it is tried again before the other one has run on.
+    pub fn choose_victims(
+        &self,
+        later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
+    ) {
+        self.0.core.choose_victims(later);
+    }
+
     /// Walks a whole table and compares its trees with each other. The caller's transaction should
     /// have a lock on it. `extended` reads every large value too; otherwise only that its pages are
     /// there is looked at.
@@ -225,8 +240,9 @@ impl Db {
         self.0.core.health.background_errors().list()
     }
 
-    /// From now on `listener` hears of every new entry of [`troubles`](Self::troubles), and of
-    /// those there are. The first listener counts.
+    /// From now on `listener` hears of every new entry of
+    /// [`background_errors`](Self::background_errors), and of those there are. The first listener
+    /// counts.
     pub fn announce_background_errors_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         self.0.core.health.background_errors().announce_to(listener);
     }

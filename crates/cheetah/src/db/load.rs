@@ -143,7 +143,7 @@ impl Transaction {
     }
 
     /// `Unsupported` when rows of a load would be missing.
-    pub(super) fn check_loads_have_ended(&self) -> Result<()> {
+    pub(in crate::db) fn check_loads_have_ended(&self) -> Result<()> {
         match self.unended_loads {
             0 => Ok(()),
             count => Err(Error::Unsupported {

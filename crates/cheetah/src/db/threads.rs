@@ -14,7 +14,7 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_millis(20);
 
 /// Running threads; dropping ends them and waits for that.
-pub(super) struct Threads {
+pub(in crate::db) struct Threads {
     background: Arc<Background>,
     stop: Arc<Stop>,
     handles: Vec<JoinHandle<()>>,
@@ -45,7 +45,7 @@ const READERS: [&str; 2] = ["cheetah-read-1", "cheetah-read-2"];
 const CREW_MAX: usize = 8;
 
 /// The threads of a startup: `count`, or for 0 as many as there are processors.
-pub(super) fn crew(count: u32) -> Crew {
+pub(in crate::db) fn crew(count: u32) -> Crew {
     let threads = match count {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get).min(CREW_MAX),
         count => count as usize,
@@ -67,7 +67,7 @@ fn run_crew(threads: usize, serve: &(dyn Fn(usize) + Sync), main: &mut dyn FnMut
 type Step = fn(&Background) -> Result<bool>;
 
 impl Threads {
-    pub(super) fn start(background: &Arc<Background>) -> Result<Self> {
+    pub(in crate::db) fn start(background: &Arc<Background>) -> Result<Self> {
         let steps: [(&str, Step); 6] = [
             ("cheetah-clean", Background::clean_step),
             ("cheetah-undo", Background::rollback_step),

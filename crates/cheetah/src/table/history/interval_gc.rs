@@ -21,7 +21,7 @@
 //!     purge has passed it, which waits for the snapshot.
 //!   - Own changes of open transactions are never under the mark of one that has ended. Locks are
 //!     on keys, not on records; a place without a record is free, as one with a mark whose
-//!     transaction has ended (I4 of `db/locking_scan.rs`).
+//!     transaction has ended (I4 of `db/reading/locking_scan.rs`).
 //!   - One difference there is between a mark and nothing: it tells who has changed the place, and
 //!     snapshot isolation asks for that. Marks behind the oldest snapshot whose reader watches for
 //!     that stay.

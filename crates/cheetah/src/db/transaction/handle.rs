@@ -1,5 +1,5 @@
 //! A transaction: its locks of tables, row operations, and savepoints. Its reads are in
-//! [`super::reading`], its end in [`super::ending`].
+//! [`crate::db::reading`], its end in [`super::ending`].
 //!
 //! Invariants
 //!   I1  A consistent read takes no lock, except at SERIALIZABLE: it sees what its snapshot has, in
@@ -19,7 +19,7 @@
 //!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up
 //!       can wait. A commit that is refused before is a rollback.
 
-use super::{Db, Isolation};
+use super::Isolation;
 use crate::base::{planted, Error, Lsn, Result, SessionId, TableId, TxnId};
 use crate::table::history::rollback;
 use crate::table::history::unfinished::unfinished_error;
@@ -37,31 +37,31 @@ use std::sync::Arc;
 
 /// A transaction. Dropping it rolls back what is neither committed nor prepared.
 pub struct Transaction {
-    pub(super) core: Arc<Core>,
-    pub(super) locker: Arc<Locker>,
-    pub(super) slot: Option<Arc<Slot>>,
-    pub(super) view: Arc<ReadView>,
+    pub(in crate::db) core: Arc<Core>,
+    pub(in crate::db) locker: Arc<Locker>,
+    pub(in crate::db) slot: Option<Arc<Slot>>,
+    pub(in crate::db) view: Arc<ReadView>,
     /// Tables that it has locked, in the order of their numbers: there are thousands where a table
     /// has as many partitions.
-    pub(super) locks: Vec<(TableId, TableMode)>,
+    pub(in crate::db) locks: Vec<(TableId, TableMode)>,
     /// What views tell of it.
-    pub(super) listed: Listed,
+    pub(in crate::db) listed: Listed,
     /// By which those know it whom it keeps waiting.
-    pub(super) session: SessionId,
+    pub(in crate::db) session: SessionId,
     /// Tables whose auto-increment counters its statement has locked to its end.
     auto_inc_locks: Vec<Arc<Table>>,
     /// How a row is locked whose unique key a new one has too.
     duplicates: LockMode,
-    pub(super) writer: Writer,
+    pub(in crate::db) writer: Writer,
     /// What comes after this undo record is to be rolled back first (I4).
-    pub(super) back_to: Option<u64>,
+    pub(in crate::db) back_to: Option<u64>,
     /// Where its COMMIT ends in the log, once that has been logged ahead of
     /// [`commit`](Self::commit).
-    pub(super) ordered: Option<Result<Lsn>>,
+    pub(in crate::db) ordered: Option<Result<Lsn>>,
     /// Loads of rows that come with its commit and that have not ended well.
-    pub(super) unended_loads: u32,
-    pub(super) isolation: Isolation,
-    pub(super) has_snapshot_isolation: bool,
+    pub(in crate::db) unended_loads: u32,
+    pub(in crate::db) isolation: Isolation,
+    pub(in crate::db) has_snapshot_isolation: bool,
 }
 
 impl std::fmt::Debug for Transaction {
@@ -77,25 +77,8 @@ impl std::fmt::Debug for Transaction {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Savepoint(u64);
 
-impl Db {
-    /// From now on `later` is asked, when two transactions are in one deadlock whose sessions are
-    /// named ([`report_waits`](Transaction::report_waits)), which of them must commit after the
-    /// other one: the earlier one is not rolled back, whatever each has done. With none, or where
-    /// sessions are not named, the one with the least work is. `later` is called by any thread that
-    /// asks for a lock; it must not wait, nor use the engine. The first one counts.
-    ///
-    /// Without it a replica that applies in parallel may roll back the first one in line again and
-    /// again: it is tried again before the other one has run on.
-    pub fn choose_victims(
-        &self,
-        later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
-    ) {
-        self.0.core.choose_victims(later);
-    }
-}
-
 impl Transaction {
-    pub(super) fn new(core: Arc<Core>) -> Self {
+    pub(in crate::db) fn new(core: Arc<Core>) -> Self {
         let view = Arc::new(ReadView::new(&core.versions));
         let listed = core.roster.enter(core.new_owner(), Some(Arc::clone(&view)));
         listed.set_isolation(Isolation::default() as u8);
@@ -140,7 +123,7 @@ impl Transaction {
     ///
     /// For callers that know an order in which transactions must commit, such as a replica that
     /// applies in parallel: who waits for a later one can have that one end. See
-    /// [`Db::choose_victims`](super::Db::choose_victims), too.
+    /// [`Db::choose_victims`](crate::db::Db::choose_victims), too.
     pub fn report_waits(&mut self, session: SessionId, report: impl Fn(SessionId) + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.reported_to(Arc::new(report)));
         self.session = session;
@@ -156,13 +139,13 @@ impl Transaction {
     }
 
     /// Sets the number of the caller's connection, by which
-    /// [`Db::transactions`](super::Db::transactions) names it.
+    /// [`Db::transactions`](crate::db::Db::transactions) names it.
     pub fn set_connection(&mut self, connection: u64) {
         self.listed.set_connection(connection);
     }
 
     /// Sets how many tables the caller's current statement uses, as
-    /// [`Db::transactions`](super::Db::transactions) tells it.
+    /// [`Db::transactions`](crate::db::Db::transactions) tells it.
     pub fn set_tables_in_use(&mut self, count: u32) {
         self.listed.set_tables_in_use(count);
     }
@@ -245,7 +228,7 @@ impl Transaction {
 
     /// `Unsupported` for a change of the table's indexes when the transaction has written
     /// something, in whatever table.
-    pub(super) fn check_has_not_written(&self, table: &Table) -> Result<()> {
+    pub(in crate::db) fn check_has_not_written(&self, table: &Table) -> Result<()> {
         let has_written = self.slot.as_ref().is_some_and(|slot| slot.state().undo_no > 0);
         match has_written {
             false => Ok(()),
@@ -258,7 +241,7 @@ impl Transaction {
     }
 
     /// Locks the table that has the place of `table` now.
-    pub(super) fn lock_table_as(&mut self, table: &Arc<Table>, mode: TableMode) -> Result<()> {
+    pub(in crate::db) fn lock_table_as(&mut self, table: &Arc<Table>, mode: TableMode) -> Result<()> {
         loop {
             let newest = table.newest();
             if !self.holds(newest.id(), mode) {
@@ -337,7 +320,7 @@ impl Transaction {
         self.core.locks.release_table(self.locker.owner, table.id(), TableMode::AutoInc);
     }
 
-    pub(super) fn end_bulk_inserts(&mut self) {
+    pub(in crate::db) fn end_bulk_inserts(&mut self) {
         for table in std::mem::take(&mut self.auto_inc_locks) {
             table.end_bulk_insert();
             self.release_auto_inc(&table);
@@ -350,12 +333,12 @@ impl Transaction {
     }
 
     /// Notes for views that the transaction does something.
-    pub(super) fn note_begin(&self) {
+    pub(in crate::db) fn note_begin(&self) {
         self.listed.begin(|| self.core.clock.now_ns());
     }
 
     /// Whether the whole table is its own: rows need no locks.
-    pub(super) fn has_whole(&self, table: &Table, mode: LockMode) -> bool {
+    pub(in crate::db) fn has_whole(&self, table: &Table, mode: LockMode) -> bool {
         self.holds(table.id(), mode.into())
     }
 
@@ -385,7 +368,7 @@ impl Transaction {
     }
 
     /// Its place among the open transactions; it gets one when it writes first.
-    pub(super) fn slot(&mut self) -> Arc<Slot> {
+    pub(in crate::db) fn slot(&mut self) -> Arc<Slot> {
         let Self { core, locker, listed, view, slot, .. } = self;
         let slot = slot.get_or_insert_with(|| {
             let slot = core.active.get_or_start(core.versions.start());
@@ -398,11 +381,11 @@ impl Transaction {
     }
 
     /// Rolls back what is left of a statement that could not be rolled back when it failed (I4).
-    pub(super) fn catch_up(&mut self) -> Result<()> {
+    pub(in crate::db) fn catch_up(&mut self) -> Result<()> {
         self.back_to.map_or(Ok(()), |undo_no| self.roll_back_to(undo_no))
     }
 
-    pub(super) fn roll_back_to(&mut self, undo_no: u64) -> Result<()> {
+    pub(in crate::db) fn roll_back_to(&mut self, undo_no: u64) -> Result<()> {
         let Some(slot) = self.slot.clone() else { return Ok(()) };
         let undo_no = self.back_to.map_or(undo_no, |earlier| earlier.min(undo_no));
         self.back_to = Some(undo_no);

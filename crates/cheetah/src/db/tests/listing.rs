@@ -1,8 +1,8 @@
 //! Tests of the listing: every kind of lock and of transaction is told, with its name, whose it is
 //! and who waits for it.
 
-use super::*;
 use crate::base::{Config, Error, TreeId, Xid};
+use crate::db::*;
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::table::{IndexSpec, NewRow, Table, TableSpec};

@@ -1,7 +1,7 @@
 //! Loads of any size and order give the tables that insertions give.
 
-use super::{Db, Env, Load, Read, SeekMode, Transaction};
 use crate::base::{Config, Error, Result};
+use crate::db::{Db, Env, Load, Read, SeekMode, Transaction};
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::format::varint;

@@ -7,8 +7,8 @@
 //! that is dropped after `prepare` goes on waiting, with its locks, and so does one that a startup
 //! finds: [`Db::commit_prepared`] and [`Db::rollback_prepared`] end it.
 
-use super::{Db, Transaction};
 use crate::base::{planted, Error, Result, Xid};
+use crate::db::{Db, Transaction};
 use crate::table::history::prepared;
 use crate::table::history::rollback;
 
@@ -51,7 +51,7 @@ impl Transaction {
     }
 
     /// Lets go of a prepared transaction, which goes on waiting with its locks.
-    pub(super) fn detach(&mut self) {
+    pub(in crate::db) fn detach(&mut self) {
         let Some(slot) = self.slot.take() else { return };
         let xid = slot.state().xid;
         if let Some(xid) = xid {

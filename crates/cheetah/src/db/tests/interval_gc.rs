@@ -1,10 +1,10 @@
 //! Interval garbage collection: what came and went after an old snapshot goes, what any snapshot
 //! sees stays, and nobody's work is lost.
 
-use super::rollback_tests::env;
-use super::*;
+use super::rollback::env;
 use crate::base::planted::plant;
 use crate::base::{Config, Error, Result, Xid};
+use crate::db::*;
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::format::varint;

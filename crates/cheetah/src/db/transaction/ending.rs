@@ -1,8 +1,8 @@
 //! The end of a transaction: commit, rollback, and what becomes of its locks (I2, I3 and I5 of
-//! [`super::transaction`]).
+//! [`super::handle`]).
 
-use super::Transaction;
 use crate::base::{planted, Error, Result, SessionId, TableId};
+use crate::db::Transaction;
 use crate::table::history::prepared;
 use crate::table::history::rollback;
 use crate::table::history::unfinished::unfinished_error;
@@ -118,7 +118,7 @@ impl Transaction {
 
     /// Becomes a new owner, without locks. Returns what the old one is, and the tables that it has
     /// locked, for whoever takes its transaction over.
-    pub(super) fn give_up_locks(&mut self) -> (Listed, Vec<TableId>) {
+    pub(in crate::db) fn give_up_locks(&mut self) -> (Listed, Vec<TableId>) {
         self.end_bulk_inserts();
         let core = &self.core;
         self.view = Arc::new(ReadView::new(&core.versions));

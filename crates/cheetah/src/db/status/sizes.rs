@@ -1,7 +1,7 @@
 //! Sizes of tables and indexes: for views, for SHOW TABLE STATUS, and for the optimizer.
 
-use super::Db;
 use crate::base::{Result, TableId, TreeId};
+use crate::db::Db;
 use crate::format::catalog::IndexDef;
 use crate::format::image::Compression;
 use crate::pool::{Cached, PageClass, PageCounts};

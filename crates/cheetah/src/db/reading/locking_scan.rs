@@ -16,8 +16,8 @@
 //!       bring it back but by an insert, which the range keeps away.
 
 use super::scan_step::{Asking, Copied, Locking, Met, Step};
-use super::OnLocked;
 use crate::base::{planted, Error, Result};
+use crate::db::OnLocked;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::varint;
 use crate::table::history::visible::read_row;
@@ -58,7 +58,7 @@ enum Place {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct LockingScan {
+pub(in crate::db) struct LockingScan {
     locker: Arc<Locker>,
     table: Arc<Table>,
     index_no: usize,
@@ -85,7 +85,7 @@ pub(super) struct LockingScan {
 }
 
 impl LockingScan {
-    pub(super) fn new(
+    pub(in crate::db) fn new(
         locker: &Arc<Locker>,
         table: &Arc<Table>,
         index_no: usize,
@@ -111,7 +111,7 @@ impl LockingScan {
     }
 
     /// Goes to an entry, and no further than `end`; `false` if there is none such.
-    pub(super) fn seek(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
+    pub(in crate::db) fn seek(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
         self.place = Place::Nowhere;
         let above = |key: &[u8]| successor(key);
         let forward = mode.is_forward();
@@ -141,7 +141,7 @@ impl LockingScan {
 
     /// Goes to the next entry; `false` at the end, or at the end of what was sought: another call
     /// goes beyond that.
-    pub(super) fn next(&mut self) -> Result<bool> {
+    pub(in crate::db) fn next(&mut self) -> Result<bool> {
         match self.place {
             Place::Nowhere | Place::End => Ok(false),
             Place::Start => self.forward(Vec::new(), false),
@@ -158,7 +158,7 @@ impl LockingScan {
     }
 
     /// The mirror image of [`next`](Self::next).
-    pub(super) fn prev(&mut self) -> Result<bool> {
+    pub(in crate::db) fn prev(&mut self) -> Result<bool> {
         match self.place {
             Place::Nowhere | Place::Start => Ok(false),
             Place::End => self.backward(None),
@@ -176,7 +176,7 @@ impl LockingScan {
 
     /// Goes to the row once more that it is on, and waits for its lock; to the next one if it is
     /// not there any more.
-    pub(super) fn read_again(&mut self) -> Result<bool> {
+    pub(in crate::db) fn read_again(&mut self) -> Result<bool> {
         let on_locked = std::mem::replace(&mut self.how.on_locked, OnLocked::Wait);
         let mut from = std::mem::take(&mut self.from);
         from.clone_from(&self.entry.key);
@@ -186,7 +186,7 @@ impl LockingScan {
     }
 
     /// Whether it is on a row without its lock.
-    pub(super) fn is_unlocked(&self) -> bool {
+    pub(in crate::db) fn is_unlocked(&self) -> bool {
         self.is_unlocked
     }
 
@@ -391,7 +391,7 @@ impl LockingScan {
     }
 
     /// Gives the lock of the row back that it is on, if ranges are not locked: it does not match.
-    pub(super) fn unlock(&mut self) {
+    pub(in crate::db) fn unlock(&mut self) {
         let granted = std::mem::take(&mut self.entry.granted);
         if self.how.ranges {
             return;
@@ -401,16 +401,16 @@ impl LockingScan {
     }
 
     /// What was sought has no end any more.
-    pub(super) fn forget_end(&mut self) {
+    pub(in crate::db) fn forget_end(&mut self) {
         self.limit = None;
     }
 
-    pub(super) fn valid(&self) -> bool {
+    pub(in crate::db) fn valid(&self) -> bool {
         self.place == Place::On
     }
 
     /// The whole stored key; empty when there is no entry.
-    pub(super) fn key(&self) -> &[u8] {
+    pub(in crate::db) fn key(&self) -> &[u8] {
         if self.valid() {
             &self.entry.key
         } else {
@@ -419,7 +419,7 @@ impl LockingScan {
     }
 
     /// What is stored under the key.
-    pub(super) fn stored(&self) -> &[u8] {
+    pub(in crate::db) fn stored(&self) -> &[u8] {
         if self.valid() {
             &self.entry.payload
         } else {
@@ -428,7 +428,7 @@ impl LockingScan {
     }
 
     /// The stored row.
-    pub(super) fn row(&self) -> &[u8] {
+    pub(in crate::db) fn row(&self) -> &[u8] {
         if self.index_no == 0 {
             self.stored()
         } else {
@@ -438,7 +438,7 @@ impl LockingScan {
 }
 
 /// The caller's part of a stored key, and the clustered key.
-pub(super) fn parts<'k>(index_no: usize, key: &'k [u8], stored: &[u8]) -> (&'k [u8], &'k [u8]) {
+pub(in crate::db) fn parts<'k>(index_no: usize, key: &'k [u8], stored: &[u8]) -> (&'k [u8], &'k [u8]) {
     if index_no == 0 {
         return (key, key);
     }

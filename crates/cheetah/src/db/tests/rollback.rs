@@ -1,9 +1,9 @@
 //! Tests of rollbacks that are left to the background: the caller goes on at once, nobody sees or
 //! changes what is half taken back, and a crash in the middle changes nothing.
 
-use super::*;
 use crate::base::planted::plant;
 use crate::base::{Config, Error, Result, Xid};
+use crate::db::*;
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::table::{IndexSpec, NewRow, Table, TableSpec};
@@ -17,22 +17,22 @@ use std::sync::Arc;
 const ROWS: u64 = 400;
 const MORE: u64 = 2500;
 
-pub(super) struct World {
-    pub(super) disk: SimDisk,
-    pub(super) db: Db,
-    pub(super) table: Arc<Table>,
+pub(in crate::db) struct World {
+    pub(in crate::db) disk: SimDisk,
+    pub(in crate::db) db: Db,
+    pub(in crate::db) table: Arc<Table>,
 }
 
-pub(super) fn env(disk: &SimDisk) -> Env {
+pub(in crate::db) fn env(disk: &SimDisk) -> Env {
     Env { disk: Arc::new(disk.clone()), clock: Arc::new(SimClock::default()) }
 }
 
-pub(super) fn row_of(key: u64, number: u64) -> [u8; 8] {
+pub(in crate::db) fn row_of(key: u64, number: u64) -> [u8; 8] {
     (key ^ number << 32).to_be_bytes()
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    pub(in crate::db) fn new() -> Self {
         let disk = SimDisk::new();
         let db = Db::open(env(&disk), Config::tiny()).unwrap();
         let index = IndexSpec {
@@ -58,12 +58,12 @@ impl World {
         world
     }
 
-    pub(super) fn insert(&self, txn: &mut Transaction, key: u64, number: u64) -> Result<()> {
+    pub(in crate::db) fn insert(&self, txn: &mut Transaction, key: u64, number: u64) -> Result<()> {
         let row = row_of(key, number);
         txn.insert(&self.table, &NewRow { key: &key.to_be_bytes(), row: &row, secondary: &[] })
     }
 
-    pub(super) fn update(&self, txn: &mut Transaction, key: u64, number: u64) -> Result<()> {
+    pub(in crate::db) fn update(&self, txn: &mut Transaction, key: u64, number: u64) -> Result<()> {
         let (row, key) = (row_of(key, number), key.to_be_bytes());
         txn.update(&self.table, &key, &NewRow { key: &key, row: &row, secondary: &[] }, &[])
     }
@@ -126,7 +126,7 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
 }
 
-pub(super) fn is_as_committed(db: &Db, table: &Arc<Table>) -> bool {
+pub(in crate::db) fn is_as_committed(db: &Db, table: &Arc<Table>) -> bool {
     let mut txn = db.begin();
     let mut cursor = txn.cursor(table, 0, Read::Consistent).unwrap();
     let mut found = cursor.seek(SeekMode::First, b"").unwrap();

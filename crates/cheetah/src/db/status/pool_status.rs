@@ -3,25 +3,13 @@
 //! As with InnoDB there is one "last output", whoever asked for it; a view that is read in between
 //! shows rates since then and leaves it as it is.
 
-use super::listing::NS_PER_S;
-use super::Db;
+use super::NS_PER_S;
+use crate::db::Db;
 use crate::pool::{PoolFlow, PoolStats};
-use parking_lot::Mutex;
 use std::fmt::Write as _;
 
 /// A shorter time is taken for this one: rates of next to nothing say nothing.
 const ELAPSED_NS_MIN: u64 = 1_000_000;
-
-/// When the status was put out last, and what had gone through the pool by then.
-#[derive(Debug)]
-pub(super) struct LastOutput(Mutex<(u64, PoolFlow)>);
-
-impl LastOutput {
-    /// There has been none: rates count from now on.
-    pub(super) fn new(now_ns: u64) -> Self {
-        Self(Mutex::new((now_ns, PoolFlow::default())))
-    }
-}
 
 /// The pool, and what has gone through it lately.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,7 +70,7 @@ impl PoolStatus {
 impl Db {
     /// The buffer pool now. Does not block.
     pub fn pool_status(&self) -> PoolStatus {
-        let (at_ns, before) = *self.0.last_output.0.lock();
+        let (at_ns, before) = self.0.last_output.get();
         self.pool_status_since(at_ns, &before)
     }
 
@@ -95,11 +83,12 @@ impl Db {
 
     /// Over how many seconds an output of the status averages, and what it says of the pool; the
     /// next one averages from now on.
-    pub(super) fn pool_output(&self) -> (u64, String) {
+    pub(in crate::db) fn pool_output(&self) -> (u64, String) {
         let core = &self.0.core;
-        let mut last = self.0.last_output.0.lock();
-        let status = self.pool_status_since(last.0, &last.1);
-        *last = (last.0 + status.elapsed_ns, status.stats.flow);
+        let status = self.0.last_output.replace(|at_ns, before| {
+            let status = self.pool_status_since(at_ns, before);
+            (at_ns + status.elapsed_ns, status.stats.flow, status)
+        });
         (status.elapsed_ns / NS_PER_S, status.text(core.pool.memory().total() as u64))
     }
 }

@@ -1,6 +1,6 @@
 //! What compression costs: images made and read back, for the views of the server.
 
-use super::Db;
+use crate::db::Db;
 use crate::pool::{ImageWork, IMAGE_BYTES_CLASSES};
 
 /// The images of an index.

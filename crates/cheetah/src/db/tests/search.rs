@@ -1,7 +1,7 @@
 //! How often row operations search the clustered tree from its root.
 
-use super::rollback_tests::{row_of, World};
-use super::*;
+use super::rollback::{row_of, World};
+use crate::db::*;
 use crate::table::OldEntry;
 
 /// Searches from the root during `operation`, the only one of its statement.

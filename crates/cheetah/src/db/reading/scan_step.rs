@@ -1,8 +1,8 @@
 //! What a locking scan asks for at one place of its index, under the latch of the leaf there. See
 //! [`super::locking_scan`].
 
-use super::OnLocked;
 use crate::base::{planted, Result, TreeId, TxnId};
+use crate::db::OnLocked;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::table::rows::locker::{Asked, Locker, Patience, VersionWriter};
 use crate::txn::{KeyRange, Lock, LockMode, Ticket};
@@ -10,16 +10,16 @@ use std::ops::Bound;
 
 /// How a scan locks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Locking {
-    pub(super) mode: LockMode,
+pub(in crate::db) struct Locking {
+    pub(in crate::db) mode: LockMode,
     /// Whether nobody may put rows between those that it reads.
-    pub(super) ranges: bool,
-    pub(super) on_locked: OnLocked,
+    pub(in crate::db) ranges: bool,
+    pub(in crate::db) on_locked: OnLocked,
 }
 
 /// What came of one step.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(in crate::db) enum Step {
     /// It stops at the record, which has been copied.
     Landed,
     /// The record is none to stop at.
@@ -40,29 +40,29 @@ pub(super) enum Step {
 
 /// A record as it lies in its leaf.
 #[derive(Clone, Copy)]
-pub(super) struct Met<'a> {
-    pub(super) key: &'a [u8],
-    pub(super) record: RecordRef<'a>,
+pub(in crate::db) struct Met<'a> {
+    pub(in crate::db) key: &'a [u8],
+    pub(in crate::db) record: RecordRef<'a>,
     /// What the scan has passed since the record before, up to this one.
-    pub(super) range: KeyRange<'a>,
+    pub(in crate::db) range: KeyRange<'a>,
     /// Whether the range is the record.
-    pub(super) is_alone: bool,
+    pub(in crate::db) is_alone: bool,
 }
 
 /// A record that was copied out of its leaf.
 #[derive(Default, Debug)]
-pub(super) struct Copied {
-    pub(super) key: Vec<u8>,
-    pub(super) flags: RecordFlags,
-    pub(super) payload: Vec<u8>,
+pub(in crate::db) struct Copied {
+    pub(in crate::db) key: Vec<u8>,
+    pub(in crate::db) flags: RecordFlags,
+    pub(in crate::db) payload: Vec<u8>,
     /// How often the lock of the row was asked for and counted for this stop; not at all when an
     /// own version is the lock.
-    pub(super) granted: u32,
+    pub(in crate::db) granted: u32,
 }
 
 impl Copied {
     /// Copies all but the key.
-    pub(super) fn copy(&mut self, record: RecordRef<'_>) {
+    pub(in crate::db) fn copy(&mut self, record: RecordRef<'_>) {
         self.flags = record.flags;
         self.payload.clear();
         self.payload.extend_from_slice(record.payload);
@@ -70,13 +70,13 @@ impl Copied {
 }
 
 /// What one step asks with.
-pub(super) struct Asking<'a> {
-    pub(super) locker: &'a Locker,
-    pub(super) tree: TreeId,
+pub(in crate::db) struct Asking<'a> {
+    pub(in crate::db) locker: &'a Locker,
+    pub(in crate::db) tree: TreeId,
     /// Whether the records are the rows.
-    pub(super) is_clustered: bool,
-    pub(super) how: Locking,
-    pub(super) is_forward: bool,
+    pub(in crate::db) is_clustered: bool,
+    pub(in crate::db) how: Locking,
+    pub(in crate::db) is_forward: bool,
 }
 
 impl Asking<'_> {
@@ -93,7 +93,7 @@ impl Asking<'_> {
     }
 
     /// Locks what is left of a leaf behind its last record, up to where `step` ends.
-    pub(super) fn lock_rest(&self, range: KeyRange<'_>, step: &Step) -> Result<()> {
+    pub(in crate::db) fn lock_rest(&self, range: KeyRange<'_>, step: &Step) -> Result<()> {
         match step {
             Step::Crossed => self.lock_passed(range),
             _ => self.lock_gap(range),
@@ -108,7 +108,7 @@ impl Asking<'_> {
     }
 
     /// Asks for what a record needs, and copies it when the scan may stop there.
-    pub(super) fn judge(&self, mut met: Met<'_>, copied: &mut Copied) -> Result<Step> {
+    pub(in crate::db) fn judge(&self, mut met: Met<'_>, copied: &mut Copied) -> Result<Step> {
         if planted::is_on("scan: leave the gap before a record") {
             met.range = (Bound::Included(met.key), Bound::Included(met.key));
         }

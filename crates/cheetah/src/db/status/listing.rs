@@ -3,8 +3,9 @@
 //! Nothing is stopped for it: each transaction and each lock is told as it was at some moment of
 //! the listing. What has gone meanwhile is left out.
 
-use super::{Db, Isolation};
+use super::NS_PER_S;
 use crate::base::Xid;
+use crate::db::{Db, Isolation};
 use crate::table::shared::parts::Core;
 use crate::txn::{Blocking, BlockingKind, Entry, LockInfo, LockedOn, Owner, Phase, TableMode, WaitInfo};
 use std::collections::HashMap;
@@ -48,7 +49,7 @@ pub struct TransactionInfo {
     pub id: u64,
     /// What it is about.
     pub state: TransactionState,
-    /// The number that [`Transaction::set_connection`](super::Transaction::set_connection) has
+    /// The number that [`Transaction::set_connection`](crate::db::Transaction::set_connection) has
     /// given it; 0 when nobody holds it.
     pub connection: u64,
     /// For how long it has been open; since the startup of the database if it is older.
@@ -60,7 +61,7 @@ pub struct TransactionInfo {
     /// Its undo records: changes of rows, and pieces of large values.
     pub changes: u64,
     /// Tables that its current statement uses, as the caller has
-    /// [told](super::Transaction::set_tables_in_use).
+    /// [told](crate::db::Transaction::set_tables_in_use).
     pub tables_in_use: u32,
     /// Tables that it has locked.
     pub tables_locked: u64,
@@ -297,7 +298,7 @@ fn mode_of(lock: &LockInfo) -> &'static str {
 
 impl TransactionInfo {
     /// A line for people.
-    pub(super) fn text(&self) -> String {
+    pub(in crate::db) fn text(&self) -> String {
         let mut text =
             format!("TRANSACTION {}, {}, {} s", self.id, self.state.name(), self.age_ns / NS_PER_S);
         if self.connection != 0 {
@@ -320,6 +321,3 @@ impl TransactionInfo {
         text
     }
 }
-
-/// Nanoseconds of a second.
-pub(super) const NS_PER_S: u64 = 1_000_000_000;

@@ -46,7 +46,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    pub(super) fn new(
+    pub(in crate::db) fn new(
         locker: &Arc<Locker>,
         table: &Arc<Table>,
         index_no: usize,
@@ -61,7 +61,7 @@ impl Cursor {
     }
 
     /// One that locks what it reads.
-    pub(super) fn locking(
+    pub(in crate::db) fn locking(
         locker: &Arc<Locker>,
         table: &Arc<Table>,
         index_no: usize,
@@ -83,7 +83,8 @@ impl Cursor {
     }
 
     /// Goes to an entry; `false` if there is none such. May do I/O, as may `next` and `prev`; so
-    /// may they wait for locks, with errors as of [`lock_table`](super::Transaction::lock_table),
+    /// may they wait for locks, with errors as of
+    /// [`lock_table`](crate::db::Transaction::lock_table),
     /// when the cursor locks what it reads. `Interrupted` from any cursor that passes many entries
     /// which are not there for it.
     pub fn seek(&mut self, mode: SeekMode, key: &[u8]) -> Result<bool> {
@@ -170,7 +171,7 @@ impl Cursor {
     }
 
     /// Whether the row is as it was committed last, and not locked: somebody else has it
-    /// ([`OnLocked::Look`](super::OnLocked)).
+    /// ([`OnLocked::Look`](crate::db::OnLocked)).
     pub fn is_unlocked(&self) -> bool {
         self.locking.as_ref().is_some_and(|scan| scan.is_unlocked())
     }

@@ -22,8 +22,8 @@ pub enum OnLocked {
     Skip,
     /// Stops at it as it was committed last, without its lock ("semi-consistent read"), where
     /// ranges are not locked and the row is met on a scan forward of the clustered index:
-    /// [`Cursor::is_unlocked`](super::Cursor::is_unlocked). Waits for it elsewhere, and where the
-    /// search is for just this key.
+    /// [`Cursor::is_unlocked`](crate::db::Cursor::is_unlocked). Waits for it elsewhere, and where
+    /// the search is for just this key.
     Look,
 }
 

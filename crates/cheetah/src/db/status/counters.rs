@@ -1,8 +1,8 @@
 //! Counters, for SHOW STATUS and SHOW ENGINE STATUS.
 
-use super::listing::NS_PER_S;
-use super::Db;
+use super::NS_PER_S;
 use crate::base::{TableId, TreeId};
+use crate::db::Db;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

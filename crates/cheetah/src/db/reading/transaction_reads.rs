@@ -1,8 +1,9 @@
-//! Reads of a transaction: what they lock, and what they see (I1 of [`super::transaction`]).
+//! Reads of a transaction: what they lock, and what they see (I1 of
+//! [`crate::db::transaction`]).
 
 use super::scan_step::Locking;
-use super::{Cursor, Isolation, OnLocked, Read, Transaction};
 use crate::base::{planted, Error, Result};
+use crate::db::{Cursor, Isolation, OnLocked, Read, Transaction};
 use crate::format::page::RecordRef;
 use crate::table::history::visible;
 use crate::table::rows::large;

@@ -1,10 +1,10 @@
 //! Rules about the versions of rows whose violation needs a checkpoint, or a reader, to be stopped
 //! in the middle (C2, C6).
 
-use super::rollback_tests::{env, is_as_committed, row_of, World};
-use super::*;
+use super::rollback::{env, is_as_committed, row_of, World};
 use crate::base::planted::plant;
 use crate::base::{Config, Result};
+use crate::db::*;
 use crate::format::page::RecordRef;
 use crate::table::history::visible::{Found, View};
 use cheetah_io::sim::CrashPolicy;

@@ -1,0 +1,10 @@
+//! What a transaction reads: by key, and by cursors over ranges, with locks or by a snapshot.
+//! Invariants of scans with locks: at the head of `locking_scan`.
+
+mod cursor;
+mod locking_scan;
+mod scan_step;
+mod transaction_reads;
+
+pub use cursor::Cursor;
+pub use locking_scan::SeekEnd;

@@ -1,0 +1,97 @@
+//! The table of the engine's own that keeps the statistics of indexes.
+//! Invariants: I1 and I2 at the head of [`super::statistics`].
+
+use super::{Read, Transaction};
+use crate::base::{Error, ErrorKind, Result, TableId};
+use crate::format::catalog::parse_piece_key;
+use crate::format::image::Compression;
+use crate::format::row::RowFormatVersion;
+use crate::format::statistics::{statistics_key, IndexStatistics, KEY_BYTES};
+use crate::table::definitions::ddl;
+use crate::table::shared::parts::Core;
+use crate::table::{IndexSpec, NewRow, Table, TableSpec};
+use crate::tree::SeekMode;
+use std::sync::Arc;
+
+/// Name of the statistics table; no database of the server can be called so.
+const NAME: &str = "#statistics";
+
+/// Whether the table is the engine's own: it gets no dictionaries, as nobody could take them away
+/// again.
+pub(in crate::db) fn is_internal(table: &Table) -> bool {
+    table.name() == NAME
+}
+
+/// The table, which is created when there is none.
+pub(super) fn table(core: &Arc<Core>) -> Result<Arc<Table>> {
+    if let Ok(table) = core.catalog.by_name(NAME) {
+        return Ok(table);
+    }
+    let clustered = IndexSpec {
+        name: "PRIMARY".to_owned(),
+        unique: true,
+        max_key_bytes: KEY_BYTES as u32,
+        row_format: RowFormatVersion::opaque(),
+    };
+    let spec = TableSpec {
+        name: NAME.to_owned(),
+        row_format: RowFormatVersion::opaque(),
+        indexes: vec![clustered],
+        compression: Compression::default(),
+        hidden_key: false,
+        auto_increment: 1,
+        extra: Vec::new(),
+    };
+    // Another connection may have been faster.
+    ddl::create_table(core, &spec).or_else(|_| core.catalog.by_name(NAME))
+}
+
+/// Puts statistics of an index into the table.
+pub(super) fn write(
+    txn: &mut Transaction,
+    kept: &Arc<Table>,
+    table: TableId,
+    number: u16,
+    statistics: &IndexStatistics,
+) -> Result<()> {
+    let key = statistics_key(table, number);
+    let mut row = Vec::new();
+    statistics.encode(&mut row);
+    let new = NewRow { key: &key, row: &row, secondary: &[] };
+    if txn.get(kept, &key, Read::Exclusive, &mut Vec::new())? {
+        txn.update(kept, &key, &new, &[])
+    } else {
+        txn.insert(kept, &new)
+    }
+}
+
+/// Gives the open tables their statistics, and removes those of dropped tables. For the startup of
+/// a database.
+pub(in crate::db) fn load(core: &Arc<Core>) -> Result<()> {
+    let Ok(kept) = core.catalog.by_name(NAME) else { return Ok(()) };
+    let mut txn = Transaction::new(Arc::clone(core));
+    // What a crash has interrupted may keep a row locked: then its table's are removed another
+    // time.
+    txn.set_lock_wait(0);
+    match read(core, &mut txn, &kept).and_then(|()| txn.commit()) {
+        Err(Error::LockTimeout) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::Corruption => Ok(()),
+        result => result,
+    }
+}
+
+fn read(core: &Core, txn: &mut Transaction, kept: &Arc<Table>) -> Result<()> {
+    let mut cursor = txn.cursor(kept, 0, Read::Consistent)?;
+    let mut orphans = Vec::new();
+    let mut found = cursor.seek(SeekMode::First, b"")?;
+    while found {
+        let (id, number) = parse_piece_key(cursor.key())?;
+        let index = core.catalog.by_id(id).and_then(|table| Some((table.position_of(number.into())?, table)));
+        match index {
+            Some((index_no, table)) => table.set_statistics(index_no, IndexStatistics::decode(cursor.row())?),
+            None => orphans.push(cursor.key().to_vec()),
+        }
+        found = cursor.next()?;
+    }
+    orphans.iter().try_for_each(|key| txn.delete(kept, key, &[]))
+}

@@ -1,0 +1,27 @@
+//! When the status was put out last: what the rates of the next output count from.
+
+use crate::pool::PoolFlow;
+use parking_lot::Mutex;
+
+/// When that was, and what had gone through the pool by then.
+#[derive(Debug)]
+pub(in crate::db) struct LastOutput(Mutex<(u64, PoolFlow)>);
+
+impl LastOutput {
+    /// There has been none: rates count from now on.
+    pub(in crate::db) fn new(now_ns: u64) -> Self {
+        Self(Mutex::new((now_ns, PoolFlow::default())))
+    }
+
+    pub(super) fn get(&self) -> (u64, PoolFlow) {
+        *self.0.lock()
+    }
+
+    /// Puts what `output` says of the time and the flow in their place, while others wait.
+    pub(super) fn replace<T>(&self, output: impl FnOnce(u64, &PoolFlow) -> (u64, PoolFlow, T)) -> T {
+        let mut last = self.0.lock();
+        let (at_ns, flow, told) = output(last.0, &last.1);
+        *last = (at_ns, flow);
+        told
+    }
+}

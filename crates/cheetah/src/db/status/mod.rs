@@ -1,0 +1,18 @@
+//! What an open database tells of itself: counters, sizes, transactions and who waits for whom.
+//! Nothing here changes anything.
+
+mod counters;
+mod image_work;
+mod last_output;
+mod listing;
+mod pool_status;
+mod sizes;
+
+pub use image_work::IndexImageWork;
+pub(in crate::db) use last_output::LastOutput;
+pub use listing::{LockEntry, LockWait, TransactionInfo, TransactionState};
+pub use pool_status::PoolStatus;
+pub use sizes::{IndexStats, Sizes, TableSizes};
+
+/// Nanoseconds of a second.
+const NS_PER_S: u64 = 1_000_000_000;

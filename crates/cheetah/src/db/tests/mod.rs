@@ -1,0 +1,8 @@
+//! Whole databases in memory: what transactions, loads and garbage collection promise together.
+
+mod interval_gc;
+mod listing;
+mod load;
+mod rollback;
+mod search;
+mod version;
