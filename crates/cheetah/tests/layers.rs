@@ -167,8 +167,6 @@ fn only_durable_calls_sync() {
 
 /// Files in a circle, at most: they import each other in a loop, so that none can be read alone.
 const CIRCLE_FILES_MAX: usize = 3;
-/// Folders whose circles are still larger.
-const STILL_LARGER: &[&str] = &["pool/"];
 
 /// The paths that a `use` names: `a::{b, c::{d, e}}` gives `a::b`, `a::c::d` and `a::c::e`.
 fn expanded(path: &str) -> Vec<String> {
@@ -304,8 +302,7 @@ fn no_circle_of_files_is_larger_than_three() {
         let circle =
             targets.iter().filter(|target| reached.get(target).is_some_and(|back| back.contains(*file)));
         let circle = circle.cloned().collect::<Vec<_>>();
-        let is_known = STILL_LARGER.iter().any(|folder| circle.iter().all(|file| file.starts_with(folder)));
-        if circle.len() > CIRCLE_FILES_MAX && !is_known {
+        if circle.len() > CIRCLE_FILES_MAX {
             wrong.insert(circle);
         }
     }

@@ -22,12 +22,13 @@
 
 mod cache;
 mod payoff;
+mod registry;
 #[cfg(test)]
 mod tests;
 mod tree_dictionaries;
 mod trials;
 
 pub(crate) use payoff::{split_sample, Payoff, TrialDictionary, PAGES_MIN, SAMPLE_PAGES};
+pub(in crate::pool) use registry::{Dictionaries, Version};
 pub use tree_dictionaries::DictionaryDue;
-pub(in crate::pool) use tree_dictionaries::{Dictionaries, Version};
 pub use trials::LentTree;

@@ -1,53 +1,14 @@
 //! The dictionaries of trees: which one a page is written with, what is in memory of them, and what
 //! is to be done about others. Invariants: D1 to D5 at the head of the room.
 
-use super::cache::Cache;
-use super::trials::{Trials, GROWTH};
+use super::registry::{Due, Version, GROWTH};
 use crate::base::{planted, Epoch, ErrorKind, PageId, Result, TreeId};
 use crate::format::image::{Dictionary, Primer};
 use crate::format::page::{build_content, content_capacity, PageKind};
-use crate::memory::MemoryBudget;
 use crate::pool::trees::TreeState;
 use crate::pool::{PageClass, Pool};
-use parking_lot::Mutex;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Primers to be loaded are not noted when so many are waiting: they are asked for again.
-const LOADS_DUE_MAX: usize = 64;
-/// Those who miss a dictionary prepare it one at a time, by its page.
-pub(in crate::pool) const SHARDS_COUNT: usize = 16;
-
-/// One of a tree's dictionaries.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::pool) struct Version {
-    pub(in crate::pool) page: PageId,
-    /// The epoch that it was made in, or an older one than any that is being written.
-    pub(in crate::pool) made_in: Epoch,
-    /// It could not be read: nothing more is written with it.
-    pub(in crate::pool) is_given_up: bool,
-}
-
-/// What is in memory of the dictionaries, and what is to be done about others.
-#[derive(Debug)]
-pub(in crate::pool) struct Dictionaries {
-    to_read: Cache<Dictionary>,
-    to_write: Cache<Primer>,
-    due: Mutex<VecDeque<Due>>,
-    loading: [Mutex<()>; SHARDS_COUNT],
-    pub(in crate::pool) trials: Trials,
-    /// Held from before a dictionary's page is there until it is listed.
-    making: Mutex<()>,
-}
-
-/// Work for the background.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::pool) enum Due {
-    /// The tree has grown: try whether a dictionary pays.
-    Trial(TreeId),
-    /// Pages are encoded without this dictionary because it is not in memory (D4).
-    Load(TreeId, PageId),
-}
 
 /// What was due of dictionaries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,30 +22,6 @@ pub enum DictionaryDue {
     /// The tree has grown. Somebody who keeps it from being dropped should call
     /// [`Pool::try_due_dictionary`]; if nobody finds it, [`Pool::try_lent_tree`].
     Trial(TreeId),
-}
-
-impl Dictionaries {
-    pub(in crate::pool) fn new(memory: &Arc<MemoryBudget>) -> Self {
-        Self {
-            to_read: Cache::new(memory),
-            to_write: Cache::new(memory),
-            due: Mutex::default(),
-            loading: Default::default(),
-            trials: Trials::default(),
-            making: Mutex::default(),
-        }
-    }
-
-    pub(in crate::pool) fn ask(&self, due: Due) {
-        let mut all = self.due.lock();
-        let is_dropped = matches!(due, Due::Load(..)) && (all.len() >= LOADS_DUE_MAX || all.contains(&due));
-        match due {
-            _ if is_dropped => {}
-            // Pages wait for it.
-            Due::Trial(_) => all.push_front(due),
-            Due::Load(..) => all.push_back(due),
-        }
-    }
 }
 
 impl Pool {
@@ -113,7 +50,7 @@ impl Pool {
         if let Some(found) = self.dictionaries.to_read.get(tree, page) {
             return Ok(found);
         }
-        let _one = self.dictionaries.loading[page.0 as usize % SHARDS_COUNT].lock();
+        let _one = self.dictionaries.load(page);
         if let Some(found) = self.dictionaries.to_read.get(tree, page) {
             return Ok(found);
         }
@@ -189,7 +126,7 @@ impl Pool {
 
     /// The pages of a tree's dictionaries, and how many pages it has at the same moment.
     pub fn dictionaries_and_pages(&self, tree: TreeId) -> (Vec<PageId>, u64) {
-        let _making = self.dictionaries.making.lock();
+        let _making = self.dictionaries.make();
         let state = self.trees.get(tree);
         (state.dictionary_pages(), state.bytes().pages)
     }
@@ -204,8 +141,7 @@ impl Pool {
     /// Does one thing that is due: a primer that pages were written without is loaded, which
     /// blocks; a tree that has grown is returned.
     pub fn dictionary_due(&self) -> Result<DictionaryDue> {
-        let due = self.dictionaries.due.lock().pop_front();
-        match due {
+        match self.dictionaries.take_due() {
             None => Ok(DictionaryDue::Nothing),
             Some(Due::Trial(tree)) => Ok(DictionaryDue::Trial(tree)),
             Some(Due::Load(tree, page)) => match self.load_primer(tree, page) {
@@ -230,7 +166,7 @@ impl Pool {
             .into_iter()
             .find(|class| content_capacity(class.bytes(self.page_bytes)) >= content.len())
             .expect("a dictionary fits the largest page");
-        let _making = self.dictionaries.making.lock();
+        let _making = self.dictionaries.make();
         let mtr = self.enter();
         let page = self.allocate(&mtr, tree, class);
         {

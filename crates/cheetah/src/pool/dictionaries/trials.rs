@@ -10,7 +10,7 @@
 //! Locks     that of a lent tree, then that of trials; then as the head of the room says.
 
 use super::payoff::{split_sample, Payoff, TrialDictionary, PAGES_MIN, SAMPLE_PAGES, SAMPLE_PAGES_MIN};
-use super::tree_dictionaries::{Due, SHARDS_COUNT};
+use super::registry::{Due, Lent, GROWTH};
 use crate::base::{planted, ErrorKind, Result, TreeId, TxnId};
 use crate::format::image::{Compression, Primer};
 use crate::format::page::{is_built, PageView};
@@ -18,12 +18,8 @@ use crate::pool::trees::{TreeDef, TreeState};
 use crate::pool::Pool;
 use parking_lot::Mutex;
 use std::any::Any;
-use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Another one is tried when the tree has grown by this factor; while it has none, when it has
-/// doubled.
-pub(in crate::pool) const GROWTH: u64 = 4;
 /// Dictionaries of one tree at most. Old ones stay (D2).
 const VERSIONS_MAX: usize = 8;
 /// A sample is taken among so many of the newest pages of the tree, and has so many bytes of
@@ -39,18 +35,6 @@ const SAMPLE_ROUNDS: usize = 16;
 
 /// A load goes so many pages ahead of the first trial of its tree.
 const EARLY_PAGES_MAX: u64 = 1024;
-
-/// Trials that are being made, and for whom the background may make them.
-#[derive(Default, Debug)]
-pub(in crate::pool) struct Trials {
-    /// Held over a trial, by tree: it gets no two dictionaries for the same reason.
-    one: [Mutex<()>; SHARDS_COUNT],
-    lent: Mutex<HashMap<TreeId, Arc<Lent>>>,
-}
-
-/// What keeps a lent tree from being dropped, until it is rolled back; locked while the background
-/// makes a trial of it.
-pub(in crate::pool) type Lent = Mutex<Option<Arc<dyn Any + Send + Sync>>>;
 
 /// A tree of which the background may make trials although nobody finds it, because somebody is
 /// building it. Dropping this takes it back, and waits for a trial that is being made: some 10 ms,
@@ -75,7 +59,7 @@ impl Drop for LentTree {
             return;
         }
         let kept = self.lent.lock().take();
-        self.pool.dictionaries.trials.lent.lock().retain(|_, lent| !Arc::ptr_eq(lent, &self.lent));
+        self.pool.dictionaries.return_lent(&self.lent);
         drop(kept);
     }
 }
@@ -86,16 +70,14 @@ impl Pool {
     /// without latches.
     pub fn lend_tree(self: &Arc<Self>, tree: TreeId, keeper: Arc<dyn Any + Send + Sync>) -> LentTree {
         let lent = Arc::new(Mutex::new(Some(keeper)));
-        let before = self.dictionaries.trials.lent.lock().insert(tree, Arc::clone(&lent));
-        debug_assert!(before.is_none(), "a tree is built by one");
+        self.dictionaries.lend(tree, &lent);
         LentTree { pool: Arc::clone(self), lent }
     }
 
     /// Makes a trial that is due of a tree that is lent; whether it did, or none if nobody lends
     /// it. Blocks, and reads up to 96 pages.
     pub fn try_lent_tree(&self, tree: TreeId) -> Result<Option<bool>> {
-        let lent = self.dictionaries.trials.lent.lock().get(&tree).cloned();
-        let Some(lent) = lent else { return Ok(None) };
+        let Some(lent) = self.dictionaries.lent(tree) else { return Ok(None) };
         let kept = lent.lock();
         match kept.is_some() {
             true if self.has_dictionary_due(tree) => self.try_due_dictionary(tree).map(Some),
@@ -192,7 +174,7 @@ impl Pool {
     }
 
     pub(in crate::pool) fn trials_of(&self, tree: TreeId) -> &Mutex<()> {
-        &self.dictionaries.trials.one[tree.0 as usize % SHARDS_COUNT]
+        self.dictionaries.trial_of(tree)
     }
 
     /// Makes a dictionary of the tree's own pages, if others of them show that it pays; whether it

@@ -3,16 +3,15 @@
 //! Both share arrays of two, by the lowest bit of their numbers.
 
 use super::epoch_changes::EpochChanges;
+use super::epoch_switch::EpochGuard;
 use super::gate::Gate;
-use super::mini_transaction::MiniTransaction;
 use crate::base::{Epoch, TxnId};
-use crate::pool::Pool;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// See the module.
 #[derive(Debug)]
 pub(in crate::pool) struct Epochs {
-    pub(super) gate: Gate,
+    gate: Gate,
     changes: [EpochChanges; 2],
     freeze_below: [AtomicU64; 2],
 }
@@ -33,59 +32,40 @@ impl Epochs {
         })
     }
 
+    /// The epoch of the mini-transactions that are open now.
+    pub(super) fn current(&self) -> Epoch {
+        self.gate.epoch()
+    }
+
+    /// Waits while an epoch switch drains. See [`Gate::enter`].
+    pub(super) fn enter(&self) -> EpochGuard<'_> {
+        self.gate.enter()
+    }
+
+    /// Pages that are dirty in either epoch.
+    pub(super) fn dirty_count(&self) -> usize {
+        self.changes.iter().map(EpochChanges::dirty_count).sum()
+    }
+
+    /// Bytes in memory of these pages.
+    pub(super) fn dirty_bytes(&self) -> usize {
+        self.changes.iter().map(EpochChanges::dirty_bytes).sum()
+    }
+
     /// Bytes in memory of what both epochs have changed.
     pub(in crate::pool) fn changes_bytes(&self) -> usize {
         self.changes.iter().map(EpochChanges::bytes).sum()
     }
 
-    fn changes_of(&self, epoch: Epoch) -> &EpochChanges {
+    pub(super) fn changes_of(&self, epoch: Epoch) -> &EpochChanges {
         &self.changes[epoch.0 as usize % 2]
     }
 
-    fn freeze_below(&self, epoch: Epoch) -> TxnId {
+    pub(super) fn freeze_below(&self, epoch: Epoch) -> TxnId {
         TxnId(self.freeze_below[epoch.0 as usize % 2].load(Ordering::Acquire))
     }
 
-    fn set_freeze_below(&self, epoch: Epoch, txn: TxnId) {
+    pub(super) fn set_freeze_below(&self, epoch: Epoch, txn: TxnId) {
         self.freeze_below[epoch.0 as usize % 2].store(txn.0, Ordering::Release);
-    }
-}
-
-impl Pool {
-    /// The epoch of the mini-transactions that are open now.
-    pub fn epoch(&self) -> Epoch {
-        self.epochs.gate.epoch()
-    }
-
-    /// From now on, images of the mini-transaction's epoch and later ones need no versions of
-    /// transactions below `txn`: they have committed, and everybody sees them. An image of an older
-    /// epoch must keep them, because its log may end before their commit (C2).
-    pub fn set_freeze_below(&self, mtr: &MiniTransaction<'_>, txn: TxnId) {
-        self.epochs.set_freeze_below(mtr.epoch(), txn);
-    }
-
-    /// Versions of smaller transactions may go from pages that the mini-transaction changes.
-    pub fn frozen_below(&self, mtr: &MiniTransaction<'_>) -> TxnId {
-        self.freeze_below(mtr.epoch())
-    }
-
-    /// Images of the epoch need no versions of smaller transactions.
-    pub(in crate::pool) fn freeze_below(&self, epoch: Epoch) -> TxnId {
-        self.epochs.freeze_below(epoch)
-    }
-
-    pub(in crate::pool) fn changes_of(&self, epoch: Epoch) -> &EpochChanges {
-        self.epochs.changes_of(epoch)
-    }
-
-    /// Pages that are dirty in any epoch.
-    pub(in crate::pool) fn dirty_count(&self) -> usize {
-        self.epochs.changes.iter().map(EpochChanges::dirty_count).sum()
-    }
-
-    /// Bytes in memory of the pages that are dirty in any epoch. Their images on disk take no more,
-    /// but for a header.
-    pub(in crate::pool) fn dirty_bytes(&self) -> usize {
-        self.epochs.changes.iter().map(EpochChanges::dirty_bytes).sum()
     }
 }

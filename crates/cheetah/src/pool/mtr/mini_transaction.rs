@@ -42,7 +42,7 @@ impl Pool {
     /// Opens a mini-transaction; waits while an epoch switch drains. The thread must hold no page
     /// latch and no other mini-transaction.
     pub fn enter(&self) -> MiniTransaction<'_> {
-        let epoch = self.epochs.gate.enter();
+        let epoch = self.epochs.enter();
         MiniTransaction { pool: self, epoch, opened_unwinding: std::thread::panicking() }
     }
 }

@@ -25,6 +25,7 @@ mod epoch_switch;
 mod epochs;
 mod gate;
 mod mini_transaction;
+mod pool_epochs;
 
 use crate::base::sync;
 

@@ -10,10 +10,11 @@
 mod fetch;
 mod page_read;
 mod read_ahead;
+mod read_ahead_requests;
 #[cfg(test)]
 mod read_ahead_tests;
 mod reads_in_progress;
 
-pub(in crate::pool) use read_ahead::ReadAhead;
 pub use read_ahead::REQUEST_PAGES_MAX;
+pub(in crate::pool) use read_ahead_requests::ReadAhead;
 pub(in crate::pool) use reads_in_progress::ReadsInProgress;

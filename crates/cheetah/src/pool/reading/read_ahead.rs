@@ -19,9 +19,6 @@ use crate::memory::MemoryUse;
 use crate::pool::eviction::EvictionTime;
 use crate::pool::frames::Residence;
 use crate::pool::{PageClass, Pool};
-use parking_lot::{Condvar, Mutex};
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Pages that one request may name: what one reader takes at a time.
 pub const REQUEST_PAGES_MAX: usize = 16;
@@ -29,8 +26,6 @@ pub const REQUEST_PAGES_MAX: usize = 16;
 /// millisecond, which hides the latency of the device and lets two readers work on requests of
 /// their own.
 const WINDOW_PAGES_MAX: usize = 64;
-/// Requests that wait at most; then the oldest is dropped.
-const REQUESTS_MAX: usize = 16;
 /// Part of the frames' memory that pages read ahead and not fetched may take, for all scans
 /// together.
 const FRAMES_PART: usize = 32;
@@ -42,73 +37,10 @@ const SPAN_PAGES_MIN: usize = 4;
 /// Bytes between two images that are read along rather than skipped.
 const GAP_BYTES_MAX: u64 = 4 << 10;
 
-/// See the module.
-#[derive(Default, Debug)]
-pub(in crate::pool) struct ReadAhead {
-    queue: Mutex<Queue>,
-    wanted: Condvar,
-    /// Threads that serve requests.
-    readers: AtomicUsize,
-    read: AtomicU64,
-    used: AtomicU64,
-    wasted: AtomicU64,
-    spans: AtomicU64,
-}
-
-#[derive(Default, Debug)]
-struct Queue {
-    requests: VecDeque<Vec<PageId>>,
-    has_ended: bool,
-}
-
-impl ReadAhead {
-    /// A page that was read ahead has been fetched.
-    pub(in crate::pool) fn used(&self) {
-        self.used.fetch_add(1, Relaxed);
-    }
-
-    /// A page that was read ahead leaves memory, and nobody has fetched it.
-    pub(in crate::pool) fn wasted(&self) {
-        self.wasted.fetch_add(1, Relaxed);
-    }
-
-    /// Pages read ahead that wait in memory to be fetched.
-    fn waiting(&self) -> u64 {
-        self.read.load(Relaxed).saturating_sub(self.used.load(Relaxed) + self.wasted.load(Relaxed))
-    }
-
-    /// Pages read ahead so far, and of them those that left memory without being fetched.
-    pub(in crate::pool) fn read_and_wasted(&self) -> (u64, u64) {
-        (self.read.load(Relaxed), self.wasted.load(Relaxed))
-    }
-
-    /// Names and values, for status.
-    pub(in crate::pool) fn counts(&self) -> [(&'static str, u64); 4] {
-        [
-            ("pool_read_ahead", self.read.load(Relaxed)),
-            ("pool_read_ahead_used", self.used.load(Relaxed)),
-            ("pool_read_ahead_wasted", self.wasted.load(Relaxed)),
-            ("pool_read_ahead_spans", self.spans.load(Relaxed)),
-        ]
-    }
-
-    /// Waits for a request; `None` when there will be none any more.
-    fn next(&self) -> Option<Vec<PageId>> {
-        let mut queue = self.queue.lock();
-        while !queue.has_ended {
-            if let Some(request) = queue.requests.pop_front() {
-                return Some(request);
-            }
-            self.wanted.wait(&mut queue);
-        }
-        None
-    }
-}
-
 impl Pool {
     /// How many pages a scan may ask for in advance; 0: it need not ask, nobody would read them.
     pub fn read_ahead_window(&self) -> usize {
-        if self.read_ahead.readers.load(Relaxed) == 0 {
+        if !self.read_ahead.is_served() {
             return 0;
         }
         self.read_ahead_pages_max().min(WINDOW_PAGES_MAX)
@@ -131,17 +63,7 @@ impl Pool {
         if wanted.is_empty() || self.read_ahead.waiting() > self.read_ahead_pages_max() as u64 {
             return;
         }
-        let mut queue = self.read_ahead.queue.lock();
-        if queue.has_ended {
-            return;
-        }
-        if queue.requests.len() == REQUESTS_MAX {
-            // Most likely its scan has passed those pages.
-            queue.requests.pop_front();
-        }
-        queue.requests.push_back(wanted);
-        drop(queue);
-        self.read_ahead.wanted.notify_one();
+        self.read_ahead.ask(wanted);
     }
 
     /// Reads ahead what scans ask for until [`end_read_ahead`](Self::end_read_ahead): the whole of
@@ -149,11 +71,7 @@ impl Pool {
     pub fn serve_read_ahead(&self) {
         let mut bytes = Vec::with_capacity(self.span_bytes_max());
         self.memory.add(MemoryUse::Scratch, self.span_bytes_max());
-        self.read_ahead.readers.fetch_add(1, Relaxed);
-        while let Some(request) = self.read_ahead.next() {
-            self.read_request(&request, &mut bytes);
-        }
-        self.read_ahead.readers.fetch_sub(1, Relaxed);
+        self.read_ahead.serve(|request| self.read_request(&request, &mut bytes));
         self.memory.subtract(MemoryUse::Scratch, self.span_bytes_max());
     }
 
@@ -164,15 +82,12 @@ impl Pool {
 
     /// Lets threads serve again, after [`end_read_ahead`](Self::end_read_ahead).
     pub fn begin_read_ahead(&self) {
-        self.read_ahead.queue.lock().has_ended = false;
+        self.read_ahead.begin();
     }
 
     /// Ends the threads that serve; requests that wait are dropped.
     pub fn end_read_ahead(&self) {
-        let mut queue = self.read_ahead.queue.lock();
-        queue.has_ended = true;
-        queue.requests.clear();
-        self.read_ahead.wanted.notify_all();
+        self.read_ahead.end();
     }
 
     /// Reads pages that are not in memory, neighbours in a file together.
@@ -204,7 +119,7 @@ impl Pool {
         if !matches!(self.segments.read_span(&first, &last, bytes), Ok(true)) {
             return;
         }
-        self.read_ahead.spans.fetch_add(1, Relaxed);
+        self.read_ahead.read_span();
         for claim in claims {
             let from = (claim.image.location.offset - first.offset) as usize;
             let image =
@@ -259,7 +174,7 @@ impl Claim<'_> {
         if entry.residence() == Residence::BeingRead && entry.location() == Some(self.image.location) {
             frame.set_ahead();
             pool.publish(&mut entry, &frame, EvictionTime::default());
-            pool.read_ahead.read.fetch_add(1, Relaxed);
+            pool.read_ahead.read_page();
         }
     }
 }

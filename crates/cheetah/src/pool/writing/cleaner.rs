@@ -10,11 +10,10 @@
 //!
 //! Locks     `settled` is a leaf: it is taken under latches of pages.
 
+use super::cleaner_work::STEP_PAGES_MAX;
 use super::pressure::Pressure;
 use crate::base::{PageId, Result};
 use crate::pool::{PageClass, Pool};
-use parking_lot::Mutex;
-use std::collections::VecDeque;
 
 /// Share of the frames that the cleaner keeps free for threads that read: one in fifty.
 const SPARE_SHARE: usize = 50;
@@ -22,52 +21,9 @@ const SPARE_SHARE: usize = 50;
 const LEAVING_SHARE: usize = 16;
 /// Frames looked at in each queue for such pages, at most: the queues are locked meanwhile.
 const LEAVING_LOOKS_MAX: usize = 512;
-/// Time for which the cleaner catches up at most, in nanoseconds.
-const CATCH_UP_NS: u64 = 1_000_000_000;
-/// Pages written in one step at most.
-const STEP_PAGES_MAX: u64 = 256;
-
-/// Pages of each sort that wait for the cleaner at most; a checkpoint writes the others.
-const SETTLED_PAGES_MAX: usize = 1 << 16;
 /// Part of the frames that the newest large values may take before the cleaner begins with the
 /// oldest: those that do not live long are gone by then.
 const VALUES_KEPT_PART: usize = 32;
-
-/// What the cleaner knows between its steps.
-#[derive(Default, Debug)]
-pub(in crate::pool) struct Cleaner {
-    schedule: Mutex<Schedule>,
-    settled: Mutex<SettledPages>,
-}
-
-/// Pages that will hardly change, so they are written soon.
-#[derive(Default, Debug)]
-struct SettledPages {
-    /// Of trees that are loaded.
-    loaded: VecDeque<PageId>,
-    /// Of large values that transactions have written.
-    values: VecDeque<PageId>,
-}
-
-/// When the cleaner ran, and what it has not spent yet.
-#[derive(Default, Debug)]
-struct Schedule {
-    last_ns: u64,
-    /// In millionths of a page.
-    credit: u64,
-}
-
-impl Schedule {
-    /// Pages due at `now_ns` when `rate` are due a second.
-    fn due(&mut self, now_ns: u64, rate: u64) -> u64 {
-        let elapsed_ns = now_ns.saturating_sub(self.last_ns).min(CATCH_UP_NS);
-        self.last_ns = now_ns;
-        self.credit = (self.credit + rate * elapsed_ns / 1000).min(STEP_PAGES_MAX * 1_000_000);
-        let pages = self.credit / 1_000_000;
-        self.credit -= pages * 1_000_000;
-        pages
-    }
-}
 
 impl Pool {
     /// One step of the cleaner: writes pages that leave soon, and others when too many are dirty,
@@ -79,7 +35,7 @@ impl Pool {
         let mut written = self.clean_leaving()?;
         written += self.clean_settled()?;
         let pressure = self.pressure(log_percent);
-        let due = self.cleaner.schedule.lock().due(now_ns, pressure.cleaner_pages_per_second(io_capacity));
+        let due = self.cleaner.due(now_ns, pressure.cleaner_pages_per_second(io_capacity));
         if pressure.is_high() {
             written += self.clean_any(due as usize)?;
         }
@@ -107,28 +63,19 @@ impl Pool {
     /// Has the cleaner write pages that a load has built as a whole, or that do not change any
     /// more.
     pub fn note_settled(&self, pages: impl Iterator<Item = PageId>) {
-        let loaded = &mut self.cleaner.settled.lock().loaded;
-        loaded.extend(pages.take(SETTLED_PAGES_MAX - loaded.len()));
+        self.cleaner.note_settled(pages);
     }
 
     /// Has the cleaner write pages of a large value, when enough others have come after it.
     pub fn note_value(&self, pages: impl Iterator<Item = PageId>) {
-        let values = &mut self.cleaner.settled.lock().values;
-        values.extend(pages.take(SETTLED_PAGES_MAX - values.len()));
+        self.cleaner.note_value(pages);
     }
 
     /// Writes some of the pages that are settled. Those that wait for a dictionary go to the end.
     fn clean_settled(&self) -> Result<usize> {
         let kept = self.memory.frames_limit() / VALUES_KEPT_PART / self.page_bytes as usize;
-        let mut pages = Vec::new();
-        {
-            let SettledPages { loaded, values } = &mut *self.cleaner.settled.lock();
-            let from_values = values.len().saturating_sub(kept).min(STEP_PAGES_MAX as usize);
-            pages.extend(values.drain(..from_values));
-            pages.extend(loaded.drain(..loaded.len().min(STEP_PAGES_MAX as usize)));
-        }
-        let (early, due): (Vec<_>, Vec<_>) =
-            pages.into_iter().partition(|page| self.waits_for_dictionary(*page));
+        let pages = self.cleaner.take_settled(kept).into_iter();
+        let (early, due): (Vec<_>, Vec<_>) = pages.partition(|page| self.waits_for_dictionary(*page));
         self.note_settled(early.into_iter());
         self.write_pages(due.into_iter())
     }

@@ -13,6 +13,7 @@
 //!       which at most one thread at a time holds besides readers.
 
 mod cleaner;
+mod cleaner_work;
 mod ended_epoch;
 mod epoch_in_writing;
 mod hand_over;
@@ -22,7 +23,7 @@ mod write_out;
 
 use crate::base::sync;
 
-pub(in crate::pool) use cleaner::Cleaner;
+pub(in crate::pool) use cleaner_work::Cleaner;
 pub use ended_epoch::{EndedEpoch, EpochState, WrittenEpoch};
 pub(in crate::pool) use epoch_in_writing::EpochInWriting;
 pub(in crate::pool) use hand_over::HandOver;

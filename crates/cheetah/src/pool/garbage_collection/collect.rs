@@ -1,68 +1,16 @@
-//! Garbage collection: moves the images that are still needed out of segments that are mostly dead.
-//!
-//! Invariants
-//!   C1  A page with unwritten changes, or whose location is not the one that was copied, is not
-//!       moved: its old content must never come after newer content of an older epoch. Looked at
-//!       again under the lock of the entry, inside the mini-transaction that installs the copy.
-//!   I2  The work is coupled to what users write, so that it neither starves nor comes in bursts;
-//!       at rest it goes on until the files are well filled.
-//!   I3  An image that cannot be read stops the collection of its segment only.
+//! A step of the garbage collection, and what it moves. Invariants: C1, I2 and I3 at the head of
+//! the room.
 
-use crate::base::{planted, ErrorKind, PageId, Result, SegmentId};
+use super::collection::{Collection, Listing};
+use crate::base::{planted, ErrorKind, PageId, Result};
 use crate::format::ImageRef;
 use crate::pool::frames::PageEntry;
 use crate::pool::Pool;
 use crate::segment::{fill_target, Stream};
 
-/// For each byte that users write, so many are moved at most while the files are emptier than they
-/// should be.
-const MOVED_PER_WRITTEN: u64 = 2;
-/// Part of the device's capacity that collection uses at rest: one in four.
-const IDLE_SHARE: u64 = 4;
 /// Entries of the page table looked at in one step, so that nobody waits long for the collection's
 /// lock.
 const LOOKS_MAX: u64 = 100_000;
-/// Time made up for at most, in nanoseconds.
-const CATCH_UP_NS: u64 = 1_000_000_000;
-
-/// What is being collected.
-#[derive(Default, Debug)]
-pub(super) struct Collection {
-    /// What is listed of the victim while it is not complete.
-    listing: Option<Listing>,
-    /// Images of the victim that were needed when they were listed; the next one last.
-    images: Vec<ImageRef>,
-    last_ns: u64,
-    last_written_bytes: u64,
-    /// Segments wait to be removed, or to be old enough to be collected.
-    waits_for_commit: bool,
-}
-
-/// A walk over the page table for the images in one segment. The segment is closed: none is added
-/// to it meanwhile.
-#[derive(Clone, Copy, Debug)]
-struct Listing {
-    victim: SegmentId,
-    next: PageId,
-}
-
-/// What has happened since the last step.
-struct Since {
-    elapsed_ns: u64,
-    written_bytes: u64,
-}
-
-impl Since {
-    fn per_second(&self, bytes: u64) -> u64 {
-        (u128::from(bytes) * 1_000_000_000 / u128::from(self.elapsed_ns.max(1))) as u64
-    }
-
-    fn budget(&self, device_bytes_per_s: u64) -> u64 {
-        let idle = u128::from(device_bytes_per_s / IDLE_SHARE) * u128::from(self.elapsed_ns) / 1_000_000_000;
-        self.written_bytes * MOVED_PER_WRITTEN + idle as u64
-    }
-}
-
 impl Pool {
     /// One step of the garbage collection: moves what is due since the last step, if the files are
     /// emptier than they should be under the present load. Returns whether it did anything and
@@ -70,7 +18,8 @@ impl Pool {
     pub fn gc_step(&self, now_ns: u64, io_capacity: u32) -> Result<bool> {
         self.health.check()?;
         let mut collection = self.collection.lock();
-        let since = self.since(&mut collection, now_ns);
+        let written = self.counters.written_bytes.get() + self.counters.blob_written_bytes.get();
+        let since = collection.since(now_ns, written);
         let device = u64::from(io_capacity) * u64::from(self.page_bytes);
         let totals = self.segments.totals();
         let user = since.per_second(since.written_bytes);
@@ -116,16 +65,6 @@ impl Pool {
         let mut collection = self.collection.lock();
         self.list_images(&mut collection, u64::MAX);
         self.move_images(&mut collection, budget)
-    }
-
-    fn since(&self, collection: &mut Collection, now_ns: u64) -> Since {
-        let written = self.counters.written_bytes.get() + self.counters.blob_written_bytes.get();
-        let since = Since {
-            elapsed_ns: now_ns.saturating_sub(collection.last_ns).min(CATCH_UP_NS),
-            written_bytes: written - collection.last_written_bytes,
-        };
-        (collection.last_ns, collection.last_written_bytes) = (now_ns, written);
-        since
     }
 
     fn move_images(&self, collection: &mut Collection, budget: u64) -> Result<u64> {

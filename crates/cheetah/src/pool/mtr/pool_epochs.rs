@@ -1,0 +1,45 @@
+//! What the pool asks of its two epochs, and tells them.
+
+use super::epoch_changes::EpochChanges;
+use super::mini_transaction::MiniTransaction;
+use crate::base::{Epoch, TxnId};
+use crate::pool::Pool;
+
+impl Pool {
+    /// The epoch of the mini-transactions that are open now.
+    pub fn epoch(&self) -> Epoch {
+        self.epochs.current()
+    }
+
+    /// From now on, images of the mini-transaction's epoch and later ones need no versions of
+    /// transactions below `txn`: they have committed, and everybody sees them. An image of an older
+    /// epoch must keep them, because its log may end before their commit (C2).
+    pub fn set_freeze_below(&self, mtr: &MiniTransaction<'_>, txn: TxnId) {
+        self.epochs.set_freeze_below(mtr.epoch(), txn);
+    }
+
+    /// Versions of smaller transactions may go from pages that the mini-transaction changes.
+    pub fn frozen_below(&self, mtr: &MiniTransaction<'_>) -> TxnId {
+        self.freeze_below(mtr.epoch())
+    }
+
+    /// Images of the epoch need no versions of smaller transactions.
+    pub(in crate::pool) fn freeze_below(&self, epoch: Epoch) -> TxnId {
+        self.epochs.freeze_below(epoch)
+    }
+
+    pub(in crate::pool) fn changes_of(&self, epoch: Epoch) -> &EpochChanges {
+        self.epochs.changes_of(epoch)
+    }
+
+    /// Pages that are dirty in any epoch.
+    pub(in crate::pool) fn dirty_count(&self) -> usize {
+        self.epochs.dirty_count()
+    }
+
+    /// Bytes in memory of the pages that are dirty in any epoch. Their images on disk take no more,
+    /// but for a header.
+    pub(in crate::pool) fn dirty_bytes(&self) -> usize {
+        self.epochs.dirty_bytes()
+    }
+}

@@ -1,0 +1,125 @@
+//! Requests to read ahead: the queue of them, its readers, and its counters. Invariants: A1 to A4
+//! in [`super::read_ahead`].
+
+use crate::base::PageId;
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Requests that wait at most; then the oldest is dropped.
+const REQUESTS_MAX: usize = 16;
+
+/// Requests that wait, the threads that serve them, and what came of them.
+#[derive(Default, Debug)]
+pub(in crate::pool) struct ReadAhead {
+    queue: Mutex<Queue>,
+    wanted: Condvar,
+    /// Threads that serve requests.
+    readers: AtomicUsize,
+    read: AtomicU64,
+    used: AtomicU64,
+    wasted: AtomicU64,
+    spans: AtomicU64,
+}
+
+#[derive(Default, Debug)]
+struct Queue {
+    requests: VecDeque<Vec<PageId>>,
+    has_ended: bool,
+}
+
+impl ReadAhead {
+    /// A page that was read ahead has been fetched.
+    pub(in crate::pool) fn used(&self) {
+        self.used.fetch_add(1, Relaxed);
+    }
+
+    /// A page that was read ahead leaves memory, and nobody has fetched it.
+    pub(in crate::pool) fn wasted(&self) {
+        self.wasted.fetch_add(1, Relaxed);
+    }
+
+    /// Pages read ahead that wait in memory to be fetched.
+    pub(super) fn waiting(&self) -> u64 {
+        self.read.load(Relaxed).saturating_sub(self.used.load(Relaxed) + self.wasted.load(Relaxed))
+    }
+
+    /// Pages read ahead so far, and of them those that left memory without being fetched.
+    pub(in crate::pool) fn read_and_wasted(&self) -> (u64, u64) {
+        (self.read.load(Relaxed), self.wasted.load(Relaxed))
+    }
+
+    /// Names and values, for status.
+    pub(in crate::pool) fn counts(&self) -> [(&'static str, u64); 4] {
+        [
+            ("pool_read_ahead", self.read.load(Relaxed)),
+            ("pool_read_ahead_used", self.used.load(Relaxed)),
+            ("pool_read_ahead_wasted", self.wasted.load(Relaxed)),
+            ("pool_read_ahead_spans", self.spans.load(Relaxed)),
+        ]
+    }
+
+    /// Waits for a request; `None` when there will be none any more.
+    fn next(&self) -> Option<Vec<PageId>> {
+        let mut queue = self.queue.lock();
+        while !queue.has_ended {
+            if let Some(request) = queue.requests.pop_front() {
+                return Some(request);
+            }
+            self.wanted.wait(&mut queue);
+        }
+        None
+    }
+
+    /// Takes a request, and drops the oldest one where there are too many (A3).
+    pub(super) fn ask(&self, wanted: Vec<PageId>) {
+        let mut queue = self.queue.lock();
+        if queue.has_ended {
+            return;
+        }
+        if queue.requests.len() == REQUESTS_MAX {
+            // Most likely its scan has passed those pages.
+            queue.requests.pop_front();
+        }
+        queue.requests.push_back(wanted);
+        drop(queue);
+        self.wanted.notify_one();
+    }
+
+    /// Whether any thread serves.
+    pub(super) fn is_served(&self) -> bool {
+        self.readers.load(Relaxed) > 0
+    }
+
+    /// Gives each request to `read`, until the end.
+    pub(super) fn serve(&self, mut read: impl FnMut(Vec<PageId>)) {
+        self.readers.fetch_add(1, Relaxed);
+        while let Some(request) = self.next() {
+            read(request);
+        }
+        self.readers.fetch_sub(1, Relaxed);
+    }
+
+    /// Threads may serve again, after [`end`](Self::end).
+    pub(super) fn begin(&self) {
+        self.queue.lock().has_ended = false;
+    }
+
+    /// Ends the threads that serve; requests that wait are dropped.
+    pub(super) fn end(&self) {
+        let mut queue = self.queue.lock();
+        queue.has_ended = true;
+        queue.requests.clear();
+        self.wanted.notify_all();
+    }
+
+    /// A span of a file has been read.
+    pub(super) fn read_span(&self) {
+        self.spans.fetch_add(1, Relaxed);
+    }
+
+    /// A page has been read ahead.
+    pub(super) fn read_page(&self) {
+        self.read.fetch_add(1, Relaxed);
+    }
+}

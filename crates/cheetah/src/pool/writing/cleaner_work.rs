@@ -1,0 +1,78 @@
+//! What waits for the cleaner, and when it ran.
+
+use crate::base::PageId;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+
+/// Time for which the cleaner catches up at most, in nanoseconds.
+const CATCH_UP_NS: u64 = 1_000_000_000;
+/// Pages written in one step at most.
+pub(super) const STEP_PAGES_MAX: u64 = 256;
+
+/// Pages of each sort that wait for the cleaner at most; a checkpoint writes the others.
+const SETTLED_PAGES_MAX: usize = 1 << 16;
+
+/// What the cleaner knows between its steps.
+#[derive(Default, Debug)]
+pub(in crate::pool) struct Cleaner {
+    schedule: Mutex<Schedule>,
+    settled: Mutex<SettledPages>,
+}
+
+/// Pages that will hardly change, so they are written soon.
+#[derive(Default, Debug)]
+struct SettledPages {
+    /// Of trees that are loaded.
+    loaded: VecDeque<PageId>,
+    /// Of large values that transactions have written.
+    values: VecDeque<PageId>,
+}
+
+/// When the cleaner ran, and what it has not spent yet.
+#[derive(Default, Debug)]
+struct Schedule {
+    last_ns: u64,
+    /// In millionths of a page.
+    credit: u64,
+}
+
+impl Schedule {
+    /// Pages due at `now_ns` when `rate` are due a second.
+    fn due(&mut self, now_ns: u64, rate: u64) -> u64 {
+        let elapsed_ns = now_ns.saturating_sub(self.last_ns).min(CATCH_UP_NS);
+        self.last_ns = now_ns;
+        self.credit = (self.credit + rate * elapsed_ns / 1000).min(STEP_PAGES_MAX * 1_000_000);
+        let pages = self.credit / 1_000_000;
+        self.credit -= pages * 1_000_000;
+        pages
+    }
+}
+
+impl Cleaner {
+    /// Pages due at `now_ns` when `rate` are due a second.
+    pub(super) fn due(&self, now_ns: u64, rate: u64) -> u64 {
+        self.schedule.lock().due(now_ns, rate)
+    }
+
+    /// Pages that a load has built, or that do not change any more.
+    pub(super) fn note_settled(&self, pages: impl Iterator<Item = PageId>) {
+        let loaded = &mut self.settled.lock().loaded;
+        loaded.extend(pages.take(SETTLED_PAGES_MAX - loaded.len()));
+    }
+
+    /// Pages of a large value.
+    pub(super) fn note_value(&self, pages: impl Iterator<Item = PageId>) {
+        let values = &mut self.settled.lock().values;
+        values.extend(pages.take(SETTLED_PAGES_MAX - values.len()));
+    }
+
+    /// Takes the oldest of the settled pages, at most those of a step of each sort; so many of the
+    /// newest large values stay.
+    pub(super) fn take_settled(&self, values_kept: usize) -> Vec<PageId> {
+        let SettledPages { loaded, values } = &mut *self.settled.lock();
+        let from_values = values.len().saturating_sub(values_kept).min(STEP_PAGES_MAX as usize);
+        let mut pages: Vec<_> = values.drain(..from_values).collect();
+        pages.extend(loaded.drain(..loaded.len().min(STEP_PAGES_MAX as usize)));
+        pages
+    }
+}
