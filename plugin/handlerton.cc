@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The functions of the handlerton: transactions, savepoints, and what concerns the whole engine.
-#include "alter.h"
+#include "ddl/alter.h"
 #include "engine.h"
 #include "errors.h"
-#include "ha_cheetah.h"
-#include "orphans.h"
-#include "session.h"
+#include "handler/ha_cheetah.h"
+#include "ddl/orphans.h"
+#include "transactions/session.h"
 #include "settings.h"
-#include "table_options.h"
-#include "two_phase.h"
+#include "ddl/table_options.h"
+#include "transactions/two_phase.h"
 
 namespace cheetah {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The plugin: startup and closing the engine, and the declarations that the server reads.
-#include "connections.h"
+#include "transactions/connections.h"
 #include "engine.h"
 #include "errors.h"
-#include "information_schema.h"
-#include "orphans.h"
-#include "session.h"
+#include "views/information_schema.h"
+#include "ddl/orphans.h"
+#include "transactions/session.h"
 #include "settings.h"
 #include "status.h"
-#include "two_phase.h"
+#include "transactions/two_phase.h"
 
 // Exported by the server, declared in none of its headers.
 void ignore_db_dirs_append(const char *directory);

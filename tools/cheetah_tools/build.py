@@ -43,7 +43,7 @@ def build() -> Path:
     """Build what is out of date; the plugin's path."""
     version = setup.ensure()["version"]
     BUILD.mkdir(exist_ok=True)
-    sources = sorted((PROJECT / "plugin").glob("*.cc"))
+    sources = sorted((PROJECT / "plugin").rglob("*.cc"))
     if not sources:
         raise Failure("plugin/*.cc: there is no C++ source to build")
     library = rust_library()

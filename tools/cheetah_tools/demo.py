@@ -26,7 +26,7 @@ def main(arguments: list) -> int:
     parser.add_argument("--dump", default="", help="a dump of your own: .sql, .sql.gz or .sql.zst")
     parser.add_argument("--engines", default="", help="only these, by name, separated by commas")
     choice = parser.parse_args(arguments)
-    if any((PROJECT / "plugin").glob("*.cc")):
+    if any((PROJECT / "plugin").rglob("*.cc")):
         build.build()
     setup.ensure()
     path, unpacked = data_of(choice.dump)

@@ -18,7 +18,7 @@ DATABASE = "test"
 
 def up(_arguments=()) -> None:
     """Start the server, with Cheetah when the plugin can be built."""
-    if any((PROJECT / "plugin").glob("*.cc")):
+    if any((PROJECT / "plugin").rglob("*.cc")):
         build.build()
     pid = running_pid()
     if pid:

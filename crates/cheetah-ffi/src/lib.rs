@@ -1,5 +1,8 @@
 //! C ABI of the Cheetah engine, for the MariaDB plugin.
 //!
+//! Many files: one for each group of calls in `plugin/cheetah.h`, and each is read alone; only
+//! `barrier` and `types` serve the others.
+//!
 //! Invariants
 //!   I1  No panic crosses the ABI: every function that calls the engine does so inside [`barrier`];
 //!       the others only read a value that is there.

@@ -7,7 +7,7 @@
 //! the order of latches, and what differs from the literature.
 
 mod ahead;
-mod bulk;
+mod build;
 mod check;
 mod cursor;
 mod descend;
@@ -15,7 +15,6 @@ mod estimate;
 mod handle;
 mod merge;
 mod modify;
-mod packing;
 mod path;
 mod split;
 mod spread;
@@ -24,13 +23,13 @@ mod stats;
 mod tests;
 mod walk;
 
-pub use bulk::Builder;
+pub use build::Builder;
+pub(crate) use build::{fill_target, Packing};
 pub use check::TreeReport;
 pub use cursor::{successor, Cursor, SeekMode, Step};
 pub(crate) use handle::Fences;
 pub use handle::{Tree, TreeDef};
 pub use modify::{Changed, Removed};
-pub(crate) use packing::{fill_target, Packing};
 pub use path::Path;
 pub use stats::TreeCounts;
 pub use walk::{Sight, Walk};

@@ -1,0 +1,170 @@
+//! Building a tree from records that come in key order.
+//!
+//! Each level collects entries until they fill a page (`packing.rs`), cuts off a page's worth,
+//! writes it in a short mini-transaction and hands its lower fence to the level above. The root is
+//! written last: until then the tree is empty for everybody else.
+//!
+//! Invariants
+//!   I1  A page is written once, with its final fences; its right neighbour is allocated in the
+//!       same mini-transaction.
+//! Errors    After an error, or when dropped unfinished, the pages written so far belong to the
+//!           tree but are not part of it: the caller frees the tree as a whole.
+
+use super::packing::{fill_target, Packing};
+use crate::base::{PageId, Result};
+use crate::format::page::{PageView, RecordRef};
+use crate::pool::PageRef;
+use crate::tree::handle::Fences;
+use crate::tree::modify::Changed;
+use crate::tree::Tree;
+use std::sync::Arc;
+
+/// Pages that one step may allocate: the page itself and its right neighbour, on two levels.
+const PAGES_PER_STEP: usize = 4;
+
+/// Fills an empty tree; nobody else may write records to it.
+#[derive(Debug)]
+pub struct Builder {
+    tree: Arc<Tree>,
+    levels: Vec<Level>,
+    last_key: Vec<u8>,
+    records: u64,
+    /// Pages of a tree that is too small for a dictionary so far.
+    early: Vec<PageId>,
+}
+
+/// The unfinished rightmost page of a level.
+#[derive(Default, Debug)]
+struct Level {
+    packing: Packing,
+    /// The page that its left neighbour names already; `None` on the first page of the level.
+    page: Option<PageRef>,
+}
+
+impl Tree {
+    /// A builder for this tree, which must be empty.
+    pub fn builder(self: &Arc<Self>) -> Builder {
+        Builder {
+            tree: Arc::clone(self),
+            levels: vec![Level::default()],
+            last_key: Vec::new(),
+            records: 0,
+            early: Vec::new(),
+        }
+    }
+}
+
+impl Builder {
+    /// Adds a record; its key must be above the last one. `Exists` if it is the same, and nothing
+    /// is added. May do I/O and opens mini-transactions: call it outside of any.
+    pub fn push(&mut self, key: &[u8], record: RecordRef<'_>) -> Result<Changed> {
+        self.tree.check_limits(key, &record)?;
+        if self.records > 0 && key <= self.last_key.as_slice() {
+            if key == self.last_key {
+                return Ok(Changed::Exists);
+            }
+            return Err(self.tree.corrupt(self.tree.def.root, "a rebuild got keys that do not ascend"));
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        self.records += 1;
+        self.add(0, key, &record)?;
+        Ok(Changed::Done)
+    }
+
+    /// The last key that was added; empty before the first.
+    pub fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// Writes what is left and the root; returns the number of records.
+    pub fn finish(mut self) -> Result<u64> {
+        let page_bytes = self.tree.page_bytes();
+        let mut level = 0;
+        loop {
+            while !self.levels[level].packing.fits_as_last(page_bytes) {
+                self.cut_page(level)?;
+            }
+            if self.levels[level].page.is_none() {
+                break;
+            }
+            self.write_last(level)?;
+            level += 1;
+        }
+        // All that is left will be written soon.
+        self.tree.pool.settle_first_dictionary(self.tree.def.id)?;
+        let root = self.tree.root_page()?;
+        {
+            let mtr = self.tree.pool.enter();
+            debug_assert_eq!(PageView::new(&root.read()).count(), 0, "only an empty tree is built");
+            let all = &self.levels[level].packing;
+            all.write(&mut root.write(&mtr), self.tree.def.id, level as u8, all.count(), &Fences::ALL);
+        }
+        self.let_write();
+        Ok(self.records)
+    }
+
+    fn add(&mut self, level: usize, key: &[u8], record: &RecordRef<'_>) -> Result<()> {
+        if self.levels.len() <= level {
+            self.levels.push(Level::default());
+        }
+        self.levels[level].packing.push(key, record);
+        while self.levels[level].packing.overflows(self.target_bytes()) {
+            self.cut_page(level)?;
+        }
+        Ok(())
+    }
+
+    fn target_bytes(&self) -> usize {
+        fill_target(self.tree.page_bytes())
+    }
+
+    /// Writes the first page's worth of the entries of `level`.
+    fn cut_page(&mut self, level: usize) -> Result<()> {
+        let tree = Arc::clone(&self.tree);
+        tree.pool.make_room(PAGES_PER_STEP)?;
+        let Level { packing: full, page } = std::mem::take(&mut self.levels[level]);
+        let (count, high) = full.cut(level == 0, self.target_bytes());
+        let (id, height) = (tree.def.id, level as u8);
+        let page = {
+            let mtr = tree.pool.enter();
+            let page = page.unwrap_or_else(|| tree.pool.allocate(&mtr, id, tree.def.class));
+            let next = tree.pool.allocate(&mtr, id, tree.def.class);
+            let rest = Fences { low: &high, high: None, right: PageId::NONE };
+            full.write(&mut next.write(&mtr), id, height, 0, &rest);
+            let fences = Fences { low: full.low(), high: Some(&high), right: next.pid() };
+            full.write(&mut page.write(&mtr), id, height, count, &fences);
+            self.levels[level] = Level { packing: full.rest(count, high), page: Some(next) };
+            page.pid()
+        };
+        self.post(level, full.low(), page)
+    }
+
+    /// Writes the rightmost page of `level`.
+    fn write_last(&mut self, level: usize) -> Result<()> {
+        let Level { packing: last, page } = std::mem::take(&mut self.levels[level]);
+        let Some(page) = page else { return Ok(()) };
+        {
+            let mtr = self.tree.pool.enter();
+            let fences = Fences { low: last.low(), high: None, right: PageId::NONE };
+            last.write(&mut page.write(&mtr), self.tree.def.id, level as u8, last.count(), &fences);
+        }
+        self.post(level, last.low(), page.pid())
+    }
+
+    fn post(&mut self, level: usize, low: &[u8], page: PageId) -> Result<()> {
+        self.early.push(page);
+        self.tree.pool.settle_late_dictionary(self.tree.def.id)?;
+        if self.tree.pool.may_write_early(self.tree.def.id) {
+            self.let_write();
+        }
+        let child = page.0.to_le_bytes();
+        let low = low.to_vec();
+        self.add(level + 1, &low, &RecordRef::frozen(&child[..5]))
+    }
+
+    /// Has the pages written that were built so far.
+    fn let_write(&mut self) {
+        self.tree.pool.note_settled(self.early.drain(..));
+    }
+}

@@ -1,0 +1,141 @@
+//! Filling a page with records that come in key order.
+//!
+//! Invariants
+//!   I1  Entries are cut where both neighbours are known, so the upper fence of a page, and with it
+//!       its prefix and its exact size, are known before it is written.
+
+use crate::base::{TreeId, TxnId, UndoPtr};
+use crate::format::page::{
+    build_page, cell_bytes, separator_between, PageKind, RecordFlags, RecordRef, HEADER_BYTES,
+};
+use crate::tree::handle::Fences;
+use std::ops::Range;
+
+/// How full pages of `page_bytes` get that are built in key order: 15/16, as InnoDB's. The rest is
+/// for later inserts.
+pub(crate) fn fill_target(page_bytes: usize) -> usize {
+    page_bytes / 16 * 15
+}
+
+/// The entries of a page that is not full yet, or of a little more than a page.
+#[derive(Default, Debug)]
+pub(crate) struct Packing {
+    low: Vec<u8>,
+    entries: Vec<Entry>,
+    bytes: Vec<u8>,
+    /// Sum of the cells with whole keys.
+    cells_bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    key: Range<usize>,
+    payload: Range<usize>,
+    flags: RecordFlags,
+    version: Option<(TxnId, UndoPtr)>,
+}
+
+impl Packing {
+    /// None, of a page with that lower fence.
+    pub(crate) fn above(low: Vec<u8>) -> Self {
+        Self { low, ..Self::default() }
+    }
+
+    /// The lower fence.
+    pub(crate) fn low(&self) -> &[u8] {
+        &self.low
+    }
+
+    /// The number of entries.
+    pub(crate) fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn key(&self, index: usize) -> &[u8] {
+        &self.bytes[self.entries[index].key.clone()]
+    }
+
+    fn record(&self, index: usize) -> RecordRef<'_> {
+        let entry = &self.entries[index];
+        RecordRef { flags: entry.flags, version: entry.version, payload: &self.bytes[entry.payload.clone()] }
+    }
+
+    /// Adds an entry; its key is above all others.
+    pub(crate) fn push(&mut self, key: &[u8], record: &RecordRef<'_>) {
+        let key_at = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let payload_at = self.bytes.len();
+        self.bytes.extend_from_slice(record.payload);
+        self.entries.push(Entry {
+            key: key_at..payload_at,
+            payload: payload_at..self.bytes.len(),
+            flags: record.flags,
+            version: record.version,
+        });
+        self.cells_bytes += cell_bytes(key.len(), record);
+    }
+
+    /// Bytes of a page with the first `count` entries and that upper fence.
+    fn page_bytes(&self, count: usize, high: Option<&[u8]>) -> usize {
+        let prefix_len = high.map_or(0, |high| common_prefix_len(&self.low, high));
+        let cells = if count == self.entries.len() {
+            self.cells_bytes
+        } else {
+            (0..count).map(|index| cell_bytes(self.key(index).len(), &self.record(index))).sum()
+        };
+        HEADER_BYTES + self.low.len() + high.map_or(0, <[u8]>::len) + cells - count * prefix_len
+    }
+
+    /// Bytes of a page with all entries, going by the last key for the upper fence that is not
+    /// known yet.
+    fn expected_bytes(&self) -> usize {
+        let last = self.entries.len().checked_sub(1).map(|last| self.key(last));
+        self.page_bytes(self.entries.len(), last)
+    }
+
+    /// Whether all entries fit into a page of `page_bytes` that nothing follows: it has no upper
+    /// fence, and so no prefix.
+    pub(crate) fn fits_as_last(&self, page_bytes: usize) -> bool {
+        self.page_bytes(self.count(), None) <= page_bytes
+    }
+
+    /// Whether there is more than a page of at most `bytes_max` can hold.
+    pub(crate) fn overflows(&self, bytes_max: usize) -> bool {
+        self.count() > 1 && self.expected_bytes() > bytes_max
+    }
+
+    /// The entries that make a page of at most `bytes_max`, as many as possible, with their upper
+    /// fence.
+    pub(crate) fn cut(&self, is_leaf: bool, bytes_max: usize) -> (usize, Vec<u8>) {
+        let high_of = |count: usize| match is_leaf {
+            true => separator_between(self.key(count - 1), self.key(count)),
+            false => self.key(count),
+        };
+        let fits = |count: &usize| *count == 1 || self.page_bytes(*count, Some(high_of(*count))) <= bytes_max;
+        let count = (1..self.entries.len()).rev().find(fits).unwrap_or(1);
+        (count, high_of(count).to_vec())
+    }
+
+    /// What remains when the first `count` entries have become a page; `low` was that page's upper
+    /// fence.
+    pub(crate) fn rest(&self, count: usize, low: Vec<u8>) -> Self {
+        let mut rest = Self::above(low);
+        for index in count..self.entries.len() {
+            rest.push(self.key(index), &self.record(index));
+        }
+        rest
+    }
+
+    /// Makes `page` a page with the first `count` entries, for which there is room.
+    pub(crate) fn write(&self, page: &mut [u8], tree: TreeId, level: u8, count: usize, fences: &Fences<'_>) {
+        let kind = if level == 0 { PageKind::Leaf } else { PageKind::Inner };
+        let mut page = build_page(page, kind, level, tree, fences.low, fences.high, fences.right);
+        for index in 0..count {
+            page.push(self.key(index), &self.record(index)).expect("I1: the entries were measured");
+        }
+    }
+}
+
+fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: GPL-2.0-only ALTER TABLE in place: what of a new definition the engine's
+// rows and indexes fit as they are, and which indexes it builds for it.
+//
+// The server asks `check_if_supported_inplace_alter` first. What is answered there decides about
+// ALGORITHM= and LOCK=. Then come `prepare_inplace_alter_table`, `inplace_alter_table` and, with
+// nobody else at the table, `commit_inplace_alter_table`: in that one the engine takes the new
+// definition, of all partitions at once, together with the number that the .frm file has. By that
+// number the server's ddl log finds out after a crash which .frm file belongs to the table
+// (docs/mariadb.md, "DDL and crashes").
+#include "ddl/alter.h"
+
+#include "codec/columns.h"
+#include "engine.h"
+#include "errors.h"
+#include "handler/ha_cheetah.h"
+#include "ddl/orphans.h"
+#include "handler/progress.h"
+#include "ddl/table_options.h"
+
+#include <algorithm>
+
+using namespace cheetah;
+
+namespace cheetah {
+
+// Both definitions of a table, and which index of the new one is which of the old one.
+class Alteration {
+ public:
+  Alteration(const ha_cheetah *handler, TABLE *altered, const Alter_inplace_info *change)
+      : handler_(handler), altered_(altered), change_(change) {
+    codec_.init(altered);
+    codec_.row().expect_large_if(cheetah_has_older_rows(handler->engine_table_.get()));
+    find_columns();
+    for (unsigned i = 0; i <= codec_.secondaries().size(); i++) {
+      unsigned from = old_index(i);
+      from_.push_back(from != no_index && same_key(i, from) ? from : no_index);
+    }
+  }
+
+  static constexpr unsigned no_index = ~0U;
+
+  TABLE *altered() const { return altered_; }
+  const TableCodec &codec() const { return codec_; }
+  // Of each index its place in the old definition, or none.
+  const std::vector<unsigned> &from() const { return from_; }
+
+  // Whether columns come, go, or change their places.
+  bool changes_columns() const {
+    return change_->handler_flags & (ALTER_ADD_STORED_BASE_COLUMN | ALTER_DROP_STORED_COLUMN | ALTER_STORED_COLUMN_ORDER);
+  }
+
+  // Whether the engine is to know the columns by name from now on: once they have changed, for
+  // good.
+  bool has_names() const {
+    return changes_columns() || handler_->codec_.has_names(cheetah_table_extra(handler_->engine_table_.get()));
+  }
+
+  // What the engine makes of the rows that there are; null if columns stay as they are.
+  const CheetahNewRows *new_rows() const { return changes_columns() ? &new_rows_.for_engine : nullptr; }
+
+  // Whether rows and clustered index are just what the table has, or the engine can take them for
+  // it.
+  bool fits() const {
+    const TableCodec &old = handler_->codec_;
+    if (!keeps_primary_key()) return false;
+    if (changes_columns()) {
+      if (why_columns_are_copied() != nullptr) return false;
+    } else {
+      CheetahRowFormatVersion row_format = codec_.row().row_format();
+      if (!codec_.row().same_columns(old.row()) || !cheetah_table_fits(handler_->engine_table_.get(), &row_format)) return false;
+    }
+    for (unsigned i = 1; i < from_.size(); i++) {
+      if (from_[i] == 0 || (from_[i] == no_index && !can_build(i))) return false;
+    }
+    return true;
+  }
+
+  bool keeps_primary_key() const { return codec_.hidden_key() == handler_->codec_.hidden_key() && from_[0] == 0; }
+
+  // Null if the engine can take the new columns for the rows that there are.
+  const char *why_columns_are_copied() const {
+    if (new_rows_.why_unknown != nullptr) return new_rows_.why_unknown;
+    if (!keeps_primary_key()) return "the primary key comes, goes or changes";
+    if (builds()) return "the statement that adds or drops columns also has an index built; do that in one of its own";
+    if (cheetah_can_change_rows(handler_->engine_table_.get(), new_rows())) return nullptr;
+    return "too many columns have come and gone since the table was last copied, or its rows get too long";
+  }
+
+  bool builds() const { return std::find(from_.begin(), from_.end(), no_index) != from_.end(); }
+
+  bool changes_format() const {
+    const HA_CREATE_INFO *info = change_->create_info;
+    const TABLE_SHARE *old = handler_->table_share;
+    return !same_options(old->option_struct, info->option_struct) || old->row_type != info->row_type ||
+           old->key_block_size != info->key_block_size || (info->key_block_size == 0 && changes_sizes_of_keys());
+  }
+
+  const KEY *key(unsigned index) const {
+    uint key_no = codec_.key_number(index);
+    return key_no == MAX_KEY ? nullptr : &altered_->key_info[key_no];
+  }
+
+  std::string index_name(unsigned index) const { return key(index) == nullptr ? "(hidden)" : key(index)->name.str; }
+
+ private:
+  // Whether keys that the table has get other sizes of blocks: those count where the table has
+  // none.
+  bool changes_sizes_of_keys() const {
+    for (unsigned i = 0; i < from_.size(); i++) {
+      if (key(i) == nullptr || from_[i] == no_index) continue;
+      if (key(i)->block_size != handler_->table->key_info[handler_->codec_.key_number(from_[i])].block_size) return true;
+    }
+    return false;
+  }
+
+  // Virtual columns are the server's to compute, also those behind UNIQUE .. USING HASH; so is
+  // whether periods overlap. IGNORE drops rows.
+  bool can_build(unsigned index) const {
+    const KEY *added = key(index);
+    if (added->algorithm == HA_KEY_ALG_LONG_HASH || added->without_overlaps) return false;
+    if (change_->ignore && (added->flags & HA_NOSAME)) return false;
+    uint key_bytes = codec_.secondary_of(index).key().max_bytes();
+    if (!cheetah_has_room_for_keys(handler_->engine_table_.get(), key_bytes)) return false;
+    for (const KeyPart &part : codec_.secondary_of(index).key().parts()) {
+      if (!is_stored(part.field())) return false;
+    }
+    return true;
+  }
+
+  bool same_key(unsigned index, unsigned from) const {
+    const TableCodec &old = handler_->codec_;
+    if (index == 0 || from == 0) {
+      if (index != from || codec_.hidden_key() != old.hidden_key()) return false;
+      return codec_.hidden_key() || codec_.clustered().same_encoding(old.clustered(), was_);
+    }
+    return codec_.secondary_of(index).key().same_encoding(old.secondary_of(from).key(), was_);
+  }
+
+  // Which column was which, and what rows become if they come or go.
+  void find_columns() {
+    was_.resize(altered_->s->fields);
+    for (uint i = 0; i < was_.size(); i++) was_[i] = i;
+    if (!changes_columns()) return;
+    // Generated columns are computed from others, and hash columns of long keys are the server's:
+    // none of these are to be moved.
+    if (altered_->vfield != nullptr || handler_->table->vfield != nullptr ||
+        altered_->s->fields != change_->alter_info->create_list.elements) {
+      new_rows_.why_unknown = "the table has generated columns or keys USING HASH";
+      return;
+    }
+    bool have_defaults = find_defaults();
+    RowCodec &row = codec_.row();
+    if (!have_defaults || !row.encode(altered_->record[0], RowCodec::Old{}, altered_->write_set, &new_rows_.defaults)) {
+      new_rows_.why_unknown = "a column that comes is AUTO_INCREMENT, checked, or without one default for all rows";
+      return;
+    }
+    if (!row.moves_from(handler_->codec_.row(), was_, &new_rows_.moves)) {
+      new_rows_.why_unknown = "a column changes its type or NOT NULL, too";
+      return;
+    }
+    const RowCodec::Moves &moves = new_rows_.moves;
+    new_rows_.for_engine = CheetahNewRows{row.row_format(), moves.bits.data(), moves.bits.size(), moves.fixed.data(),
+                                          moves.vars.data(), new_rows_.defaults.bytes()};
+  }
+
+  // Finds what each column was, and puts what new ones have into the record; false if one has
+  // nothing that is the same for all rows.
+  bool find_defaults() {
+    memcpy(altered_->record[0], altered_->s->default_values, altered_->s->reclength);
+    uint no = 0;
+    bool all_have = true;
+    for (Create_field &column : change_->alter_info->create_list) {
+      Field *field = altered_->field[no];
+      was_[no++] = column.field != nullptr ? column.field->field_index : RowCodec::no_column;
+      all_have = all_have && (column.field != nullptr || set_default(field));
+    }
+    return all_have;
+  }
+
+  // Puts what a column that comes has in the rows that there are into the record; false if that is
+  // not the same for all rows, or needs a look at each.
+  bool set_default(Field *field) const {
+    if (field->unireg_check == Field::NEXT_NUMBER || field->check_constraint != nullptr) return false;
+    constexpr uint same_in_a_statement = VCOL_SESSION_FUNC | VCOL_TIME_FUNC;
+    const Virtual_column_info *computed = field->default_value;
+    if (computed != nullptr && (computed->flags & ~same_in_a_statement)) return false;
+    // RAND() counts as a function of the session.
+    if (computed != nullptr && (computed->expr->used_tables() & RAND_TABLE_BIT)) return false;
+    int outcome = field->set_default();
+    constexpr int was_shortened_to_a_date_or_time = 3;
+    return outcome == 0 || outcome == was_shortened_to_a_date_or_time;
+  }
+
+  // The server drops and adds every key without a KEY_BLOCK_SIZE of its own when that of the table
+  // changes, which says nothing of the key. Returns which old one it is, if one.
+  unsigned same_but_block_size(const KEY &added) const {
+    // By its definition a hash of one column is like that of another.
+    if (added.algorithm == HA_KEY_ALG_LONG_HASH) return no_index;
+    for (uint i = 0; i < change_->index_drop_count; i++) {
+      const KEY *old = change_->index_drop_buffer[i];
+      bool same = strcmp(old->name.str, added.name.str) == 0 && old->block_size != added.block_size &&
+                  old->algorithm == added.algorithm && (old->flags & HA_KEYFLAG_MASK) == (added.flags & HA_KEYFLAG_MASK) &&
+                  old->user_defined_key_parts == added.user_defined_key_parts && old->without_overlaps == added.without_overlaps;
+      for (uint part = 0; same && part < added.user_defined_key_parts; part++) {
+        const KEY_PART_INFO &was = old->key_part[part], &is = added.key_part[part];
+        same = was_[is.field->field_index] == was.field->field_index && was.length == is.length &&
+               (was.key_part_flag & HA_REVERSE_SORT) == (is.key_part_flag & HA_REVERSE_SORT);
+      }
+      if (same) return handler_->codec_.engine_index(static_cast<uint>(old - handler_->table->key_info));
+    }
+    return no_index;
+  }
+
+  unsigned old_index(unsigned index) const {
+    uint key_no = codec_.key_number(index);
+    if (key_no == MAX_KEY) return handler_->codec_.hidden_key() ? 0 : no_index;
+    for (uint i = 0; i < change_->index_add_count; i++) {
+      if (change_->index_add_buffer[i] == key_no) return same_but_block_size(altered_->key_info[key_no]);
+    }
+    const char *name = altered_->key_info[key_no].name.str;
+    for (const Alter_inplace_info::Rename_key_pair &pair : change_->rename_keys) {
+      if (strcmp(pair.new_key->name.str, name) != 0) continue;
+      name = pair.old_key->name.str;
+      break;
+    }
+    const TABLE *table = handler_->table;
+    for (uint old = 0; old < table->s->keys; old++) {
+      if (strcmp(table->key_info[old].name.str, name) == 0) return handler_->codec_.engine_index(old);
+    }
+    return no_index;
+  }
+
+  const ha_cheetah *handler_;
+  TABLE *altered_;
+  const Alter_inplace_info *change_;
+  TableCodec codec_;
+  std::vector<unsigned> from_;
+  std::vector<uint> was_;
+  struct {
+    const char *why_unknown = nullptr;
+    RowCodec::Moves moves;
+    Buffer defaults;
+    CheetahNewRows for_engine = {};
+  } new_rows_;
+};
+
+int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong) {
+  std::string name = table_name_of_path(path);
+  CheetahBytes mark{version->str, version->length};
+  if (cheetah_has_mark(engine.db, bytes_of(name), mark)) return 0;
+  std::vector<std::string> partitions = table_names(name + "#P#");
+  for (const std::string &partition : partitions) {
+    if (!cheetah_has_mark(engine.db, bytes_of(partition), mark)) return 1;
+  }
+  return partitions.empty() ? 1 : 0;
+}
+
+struct FreeBuild {
+  void operator()(CheetahBuild *build) const { cheetah_free_build(build); }
+};
+
+// Computes the entries of rows in the new indexes. Rows come with their large values in them when
+// an entry needs those.
+class EntryBuilder final : private LargeValues {
+ public:
+  explicit EntryBuilder(const Alteration &alteration) : alteration_(alteration) {
+    columns_.resize(alteration.altered()->s->fields);
+    const TableCodec &codec = alteration.codec();
+    for (unsigned i = 1; i < alteration.from().size(); i++) {
+      if (alteration.from()[i] != Alteration::no_index) continue;
+      built_.push_back(i);
+      need(codec.secondary_of(i).key());
+    }
+    if (!codec.hidden_key()) need(codec.clustered());
+  }
+
+  const std::vector<unsigned> &built() const { return built_; }
+  bool with_values() const { return with_values_; }
+
+  static int32_t of_row(void *self, CheetahBytes key, CheetahBytes row, CheetahBuiltEntries *entries) {
+    return static_cast<EntryBuilder *>(self)->add(key, row, entries);
+  }
+
+  // Puts the columns of keys into the record.
+  bool decode(CheetahBytes key, CheetahBytes row) {
+    TABLE *table = alteration_.altered();
+    const TableCodec &codec = alteration_.codec();
+    MY_BITMAP *read_set = table->read_set;
+    bitmap_clear_all(&table->tmp_set);
+    for (uint i = 0; i < columns_.size(); i++) {
+      if (columns_[i]) bitmap_set_bit(&table->tmp_set, i);
+    }
+    table->read_set = &table->tmp_set;
+    int error = codec.row().decode(row, table->record[0], table, RowCodec::Columns::read, this);
+    table->read_set = read_set;
+    return error == 0 && (codec.hidden_key() || codec.clustered().decode(key, table->record[0]));
+  }
+
+ private:
+  void need(const KeyCodec &key) {
+    for (const KeyPart &part : key.parts()) {
+      const Field *field = part.field();
+      columns_[field->field_index] = true;
+      with_values_ |= alteration_.codec().row().may_be_large(field);
+    }
+  }
+
+  int32_t add(CheetahBytes key, CheetahBytes row, CheetahBuiltEntries *entries) {
+    if (!decode(key, row)) return CHEETAH_CORRUPTION;
+    const uchar *record = alteration_.altered()->record[0];
+    for (uint32_t no = 0; no < built_.size(); no++) {
+      const SecondaryCodec &index = alteration_.codec().secondary_of(built_[no]);
+      entry_.clear();
+      index.key().append(record, &scratch_, &entry_);
+      size_t payload_start = entry_.size();
+      index.append_payload(record, &entry_);
+      bool unique = index.key().unique() && !index.key().has_null(record);
+      cheetah_add_built_entry(entries, no + 1, unique, entry_.bytes(0, payload_start),
+                              entry_.bytes(payload_start, entry_.size()));
+    }
+    return CHEETAH_OK;
+  }
+
+  int fetch(unsigned, CheetahBytes, CheetahBytes *) override { return HA_ERR_CRASHED; }
+
+  const Alteration &alteration_;
+  std::vector<unsigned> built_;
+  std::vector<bool> columns_;
+  bool with_values_ = false;
+  Buffer scratch_, entry_;
+};
+
+// An ALTER TABLE of one table, or of one partition.
+class AlterContext final : public inplace_alter_handler_ctx {
+ public:
+  AlterContext(const ha_cheetah *handler, TABLE *altered, const Alter_inplace_info *change, CheetahTxn *txn,
+               const CheetahTable *table)
+      : alteration_(handler, altered, change), entries_(alteration_), thd_(altered->in_use), txn_(txn), table_(table) {
+    alteration_.codec().append_fingerprint(&fingerprint_);
+    if (alteration_.has_names()) TableCodec::append_names(altered, &fingerprint_);
+    names_.reserve(alteration_.from().size());
+    uint32_t built = 0;
+    for (unsigned i = 0; i < alteration_.from().size(); i++) {
+      bool kept = alteration_.from()[i] != Alteration::no_index;
+      names_.push_back(alteration_.index_name(i));
+      indexes_.push_back(CheetahAlteredIndex{bytes_of(names_.back()), kept ? alteration_.from()[i] : 0, kept ? 0 : ++built});
+    }
+  }
+
+  const Alteration &alteration() const { return alteration_; }
+  void set_format(const CheetahFormat &format) {
+    format_ = format;
+    keeps_format_ = false;
+  }
+
+  int32_t build() {
+    const std::vector<unsigned> &built = entries_.built();
+    if (built.empty()) return CHEETAH_OK;
+    std::vector<CheetahIndexSpec> specs;
+    for (unsigned i : built) {
+      const KeyCodec &key = alteration_.codec().secondary_of(i).key();
+      specs.push_back(CheetahIndexSpec{bytes_of(names_[i]), key.max_bytes(), key.unique()});
+    }
+    CheetahBuild *build = nullptr;
+    int32_t code = cheetah_begin_build(txn_, table_, specs.data(), specs.size(), entries_.with_values(), &build);
+    build_.reset(build);
+    if (code != CHEETAH_OK) return code;
+    Progress progress(thd_);
+    return cheetah_run_build(txn_, build, EntryBuilder::of_row, &entries_, report_progress, thd_);
+  }
+
+  int32_t finish() {
+    if (!build_) return CHEETAH_OK;
+    return cheetah_finish_build(txn_, build_.get(), EntryBuilder::of_row, &entries_);
+  }
+
+  CheetahAlteration for_engine(CheetahBytes mark) const {
+    return CheetahAlteration{table_, indexes_.data(), indexes_.size(), build_.get(), alteration_.new_rows(), fingerprint_.bytes(), mark,
+                             format_.compression_level, format_.compression, keeps_format_};
+  }
+
+  // Tells the client of the failure. The key that comes twice is that of the row that the engine
+  // has refused.
+  void report(handler *file, int32_t code) {
+    if (code != CHEETAH_DUPLICATE_KEY) return file->print_error(handler_error(code, thd_), MYF(0));
+    CheetahBytes existing, key, row;
+    uint32_t no = 0;
+    cheetah_last_duplicate(&no, &existing);
+    cheetah_row_refused_by_build(build_.get(), &key, &row);
+    bool known = no > 0 && no <= entries_.built().size() && entries_.decode(key, row);
+    const KEY *duplicate = known ? alteration_.key(entries_.built()[no - 1]) : nullptr;
+    print_keydup_error(alteration_.altered(), const_cast<KEY *>(duplicate), MYF(0));
+  }
+
+ private:
+  Alteration alteration_;
+  EntryBuilder entries_;
+  THD *thd_;
+  CheetahTxn *txn_;
+  const CheetahTable *table_;
+  Buffer fingerprint_;
+  std::vector<std::string> names_;
+  std::vector<CheetahAlteredIndex> indexes_;
+  CheetahFormat format_ = {};
+  bool keeps_format_ = true;
+  std::unique_ptr<CheetahBuild, FreeBuild> build_;
+};
+
+}  // namespace cheetah
+
+// Values are stored without padding, so a longer column changes nothing in the rows.
+bool ha_cheetah::can_convert_nocopy(const Field &field, const Column_definition &definition) const {
+  return field.real_type() == MYSQL_TYPE_VARCHAR && definition.type_handler() == field.type_handler() &&
+         definition.charset == field.charset() && definition.compression_method() == nullptr &&
+         definition.length >= field.field_length;
+}
+
+enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *change) {
+  const alter_table_operations in_place =
+      ALTER_COLUMN_DEFAULT | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN | ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE | ALTER_RENAME |
+      ALTER_RENAME_INDEX | ALTER_CHANGE_INDEX_COMMENT | ALTER_INDEX_IGNORABILITY | ALTER_INDEX_ORDER | ALTER_DROP_CHECK_CONSTRAINT |
+      ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX | ALTER_ADD_NON_UNIQUE_NON_PRIM_INDEX |
+      ALTER_ADD_UNIQUE_INDEX | ALTER_ADD_PK_INDEX | ALTER_DROP_PK_INDEX | ALTER_OPTIONS | ALTER_PARTITIONED | ALTER_ADD_STORED_BASE_COLUMN | ALTER_DROP_STORED_COLUMN |
+      ALTER_STORED_COLUMN_ORDER;
+  // The counter may not go below the numbers that there are.
+  bool sets_counter = change->create_info->used_fields & HA_CREATE_USED_AUTO;
+  if ((change->handler_flags & ~in_place) || sets_counter || change->error_if_not_empty || altered->versioned() || is_sequence()) {
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  }
+  Alteration alteration(this, altered, change);
+  if (!alteration.fits()) {
+    if (alteration.changes_columns()) {
+      const char *why = alteration.why_columns_are_copied();
+      change->unsupported_reason = why != nullptr ? why : "an index of the table needs a copy";
+    }
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  }
+  if (alteration.changes_format()) {
+    // Whoever does not ask for it in so many words wants the rows that there are to have the new
+    // format.
+    auto algorithm = change->alter_info->algorithm(ha_thd());
+    bool later_images_only = algorithm == Alter_info::ALTER_TABLE_ALGORITHM_NOCOPY || algorithm == Alter_info::ALTER_TABLE_ALGORITHM_INSTANT;
+    if (!later_images_only) {
+      change->unsupported_reason = "the rows get their new format by a copy, or with ALGORITHM=INSTANT as they are written anew";
+      return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    }
+  }
+  return alteration.builds() ? HA_ALTER_INPLACE_NOCOPY_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
+}
+
+bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *change) {
+  THD *thd = ha_thd();
+  // A transaction without a client may have a load that is to be waited for.
+  int error = handler_error(cheetah_keep_loads_off(txn_, engine_table_.get()), thd);
+  if (error == 0 && cheetah_is_dropped(engine_table_.get())) error = attach();
+  auto *context = new AlterContext(this, altered, change, txn_, engine_table_.get());
+  change->handler_ctx = context;
+  if (context == nullptr) return true;
+  CheetahFormat format = {};
+  bool changes_format = context->alteration().changes_format();
+  if (error == 0) error = changes_format ? choose_format(thd, altered, change->create_info, &format) : 0;
+  if (error == 0) error = check_table_options(thd, altered, change->create_info);
+  if (error != 0) {
+    print_error(error, MYF(0));
+    return true;
+  }
+  if (changes_format) context->set_format(format);
+  return false;
+}
+
+bool ha_cheetah::inplace_alter_table(TABLE *, Alter_inplace_info *change) {
+  auto *context = static_cast<AlterContext *>(change->handler_ctx);
+  int32_t code = context->build();
+  if (code != CHEETAH_OK) context->report(this, code);
+  return code != CHEETAH_OK;
+}
+
+bool ha_cheetah::commit_inplace_alter_table(TABLE *, Alter_inplace_info *change, bool commit) {
+  if (!commit) return false;
+  const LEX_CUSTRING &version = change->create_info->tabledef_version;
+  CheetahBytes mark{version.str, version.length};
+  std::vector<CheetahAlteration> alterations;
+  inplace_alter_handler_ctx *alone[] = {change->handler_ctx, nullptr};
+  inplace_alter_handler_ctx **all = change->group_commit_ctx != nullptr ? change->group_commit_ctx : alone;
+  for (; *all != nullptr; all++) {
+    auto *context = static_cast<AlterContext *>(*all);
+    int32_t code = context->finish();
+    if (code != CHEETAH_OK) {
+      context->report(this, code);
+      return true;
+    }
+    alterations.push_back(context->for_engine(mark));
+  }
+  int error = handler_error(cheetah_alter_tables(engine.db, alterations.data(), alterations.size()), ha_thd());
+  if (error != 0) {
+    print_error(error, MYF(0));
+    return true;
+  }
+  change->group_commit_ctx = nullptr;
+  return false;
+}

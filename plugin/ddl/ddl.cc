@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Tables come, go, and change their names.
+//
+// The engine's catalog is transactional: each of these calls is done as a whole and durable, or not
+// at all. The server's .frm file is a second place. Its ddl log puts the two together again after a
+// crash; for that, dropping and renaming a table that is not there must answer "no such table" and
+// nothing else (docs/mariadb.md, "DDL and crashes").
+#include "engine.h"
+#include "errors.h"
+#include "handler/ha_cheetah.h"
+#include "ddl/orphans.h"
+#include "ddl/table_options.h"
+#include "transactions/two_phase.h"
+
+using namespace cheetah;
+
+static int create_in_engine(THD *thd, const std::string &name, TABLE *form, const HA_CREATE_INFO *info,
+                            const CheetahFormat &format) {
+  TableCodec codec;
+  codec.init(form);
+  std::vector<CheetahIndexSpec> indexes = codec.index_specs(form);
+  Buffer fingerprint;
+  codec.append_fingerprint(&fingerprint);
+  CheetahTableSpec spec = {};
+  spec.name = bytes_of(name);
+  spec.row_format = codec.row().row_format();
+  spec.indexes = indexes.data();
+  spec.index_count = indexes.size();
+  spec.extra = fingerprint.bytes();
+  spec.auto_increment = form->found_next_number_field != nullptr ? info->auto_increment_value : 0;
+  spec.hidden_key = codec.hidden_key();
+  spec.compression = format.compression;
+  spec.compression_level = format.compression_level;
+  return handler_error(cheetah_create_table(engine.db, &spec), thd);
+}
+
+int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
+  THD *thd = ha_thd();
+  CheetahFormat format = {};
+  int error = choose_format(thd, form, info, &format);
+  if (error == 0) error = check_table_options(thd, form, info);
+  if (error == 0) error = check_foreign_keys(thd);
+  if (error == 0) error = create_in_engine(thd, table_name_of_path(path), form, info, format);
+  return error;
+}
+
+int ha_cheetah::delete_table(const char *path) {
+  std::string name = table_name_of_path(path);
+  int error = wait_for_prepared(name, ha_thd());
+  return error != 0 ? error : handler_error(cheetah_drop_table(engine.db, bytes_of(name)), ha_thd());
+}
+
+// ALTER TABLE has copied the rows into a table whose name says that it is the server's own.
+static bool is_rebuilt(const std::string &name) { return name.compare(name.rfind(FN_LIBCHAR) + 1, 4, "#sql") == 0; }
+
+// After a crash the server repeats renames, those of partitioned tables from the first partition
+// on, or as if the table had no partitions.
+int ha_cheetah::rename_table(const char *source, const char *target) {
+  std::string from = table_name_of_path(source), to = table_name_of_path(target);
+  bool again = !engine.ddl_recovered;
+  if (is_rebuilt(from)) cheetah_note_rebuilt(engine.db, bytes_of(from));
+  int error = handler_error(cheetah_rename_table(engine.db, bytes_of(from), bytes_of(to), again), ha_thd());
+  return again && error == HA_ERR_NO_SUCH_TABLE ? rename_all_partitions(from, to) : error;
+}
+
+// SHOW CREATE TABLE and ALTER TABLE keep the counter.
+void ha_cheetah::update_create_info(HA_CREATE_INFO *info) {
+  if ((info->used_fields & HA_CREATE_USED_AUTO) || table->found_next_number_field == nullptr) return;
+  info->auto_increment_value = cheetah_auto_increment(engine_table_.get());
+}
+
+// Asked by EXCHANGE PARTITION, which has compared the columns and indexes already.
+bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *, uint changes) {
+  // The server does not ask which keys of a partition are disabled.
+  return changes == IS_EQUAL_YES && !has_disabled_ ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;
+}

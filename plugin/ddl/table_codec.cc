@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "ddl/table_codec.h"
+
+#include "codec/columns.h"
+#include "engine.h"
+
+namespace cheetah {
+
+// Longer payloads are left out: reading the row costs less than index pages that hold a handful of
+// entries.
+static constexpr size_t payload_bytes_max = 1500;
+// In a tree whose keys may be that long, a page has less room for what is not key.
+static constexpr uint long_key_bytes = 7000;
+static constexpr size_t payload_bytes_max_of_long_keys = 500;
+// Changes with every change of an encoding.
+static constexpr uint encoding_version = 1;
+static constexpr uint hidden_key_bytes = 8;
+
+void SecondaryCodec::init(TABLE *table, const KEY &key, const KeyCodec *clustered, const KEY *clustered_key) {
+  key_.init(table, key, clustered_key);
+  add_irreversible(key_);
+  if (clustered != nullptr) add_irreversible(*clustered);
+  uint stored_key_bytes = key_.max_bytes() + (clustered != nullptr ? clustered->max_bytes() : 0);
+  payload_bytes_max_ = stored_key_bytes > long_key_bytes ? payload_bytes_max_of_long_keys : payload_bytes_max;
+}
+
+void SecondaryCodec::add_irreversible(const KeyCodec &codec) {
+  for (const KeyPart &part : codec.parts()) {
+    if (part.reversible() || !part.whole_column()) continue;
+    bool known = false;
+    for (const KeyPart *kept : kept_) known |= kept->field() == part.field();
+    if (!known) kept_.push_back(&part);
+  }
+}
+
+void SecondaryCodec::append_payload(const uchar *record, Buffer *out) const {
+  if (kept_.empty()) return;
+  size_t start = out->size();
+  out->append_byte(1);
+  for (const KeyPart *part : kept_) {
+    if (part->is_null(record)) continue;
+    CheetahBytes value = part->stored_bytes(record);
+    out->append_varint(value.len);
+    out->append(value.data, value.len);
+  }
+  if (out->size() - start > payload_bytes_max_) out->truncate(start);
+}
+
+bool SecondaryCodec::decode_payload(CheetahBytes payload, uchar *record) const {
+  if (kept_.empty()) return true;
+  if (payload.len == 0) return false;
+  const uchar *at = payload.data + 1, *end = payload.data + payload.len;
+  for (const KeyPart *part : kept_) {
+    if (part->is_null(record)) continue;
+    ulonglong length;
+    if (!read_varint(&at, end, &length) || length > static_cast<ulonglong>(end - at)) return false;
+    part->set_stored_bytes(record, CheetahBytes{at, static_cast<size_t>(length)});
+    at += length;
+  }
+  return true;
+}
+
+void TableCodec::init(TABLE *table) {
+  TABLE_SHARE *share = table->s;
+  clustered_no_ = share->primary_key;
+  key_count_ = share->keys;
+  const KEY *clustered_key = hidden_key() ? nullptr : &table->key_info[clustered_no_];
+  if (!hidden_key()) clustered_.init(table, *clustered_key, nullptr);
+  row_.init(table, hidden_key() ? nullptr : &clustered_);
+  secondaries_.resize(hidden_key() ? key_count_ : key_count_ - 1);
+  uint next = 0;
+  for (uint key_no = 0; key_no < key_count_; key_no++) {
+    if (key_no == clustered_no_) continue;
+    secondaries_[next++].init(table, table->key_info[key_no], hidden_key() ? nullptr : &clustered_, clustered_key);
+  }
+}
+
+uint TableCodec::engine_index(uint key_no) const {
+  if (key_no == clustered_no_) return 0;
+  return key_no < clustered_no_ ? key_no + 1 : key_no;
+}
+
+uint TableCodec::key_number(uint engine_index) const {
+  if (engine_index == 0) return clustered_no_;
+  return engine_index - 1 < clustered_no_ ? engine_index - 1 : engine_index;
+}
+
+const KeyCodec &TableCodec::key_of(uint key_no) const {
+  return key_no == clustered_no_ ? clustered_ : secondary_of(engine_index(key_no)).key();
+}
+
+uint32_t TableCodec::key_ends(uint engine_index, CheetahBytes key, CheetahBytes clustered, uint32_t *ends,
+                              uint32_t room) const {
+  if (engine_index == 0) {
+    return hidden_key() ? 0 : static_cast<uint32_t>(clustered_.add_ends(key, 0, nullptr, ends, room));
+  }
+  const KeyCodec &own = secondary_of(engine_index).key();
+  size_t count = own.add_ends(key, 0, nullptr, ends, room);
+  if (!hidden_key()) count += clustered_.add_ends(clustered, key.len, &own, ends + count, room - count);
+  return static_cast<uint32_t>(count);
+}
+
+static CheetahIndexSpec index_spec(const char *name, const KeyCodec &key, bool unique) {
+  return CheetahIndexSpec{bytes_of(name), key.max_bytes(), unique};
+}
+
+std::vector<CheetahIndexSpec> TableCodec::index_specs(const TABLE *table) const {
+  std::vector<CheetahIndexSpec> indexes;
+  if (hidden_key()) indexes.push_back(CheetahIndexSpec{bytes_of("(hidden)"), hidden_key_bytes, true});
+  else indexes.push_back(index_spec(table->key_info[clustered_no_].name.str, clustered_, true));
+  for (const SecondaryCodec &secondary : secondaries_) {
+    const KeyCodec &key = secondary.key();
+    uint key_no = key_number(static_cast<uint>(indexes.size()));
+    indexes.push_back(index_spec(table->key_info[key_no].name.str, key, key.unique()));
+  }
+  return indexes;
+}
+
+static void describe_key(const KeyCodec &key, Buffer *out) {
+  out->append_varint(key.parts().size() << 1 | key.unique());
+  for (const KeyPart &part : key.parts()) part.describe(out);
+}
+
+void TableCodec::append_fingerprint(Buffer *out) const {
+  out->append_varint(encoding_version);
+  row_.describe(out);
+  out->append_varint(clustered_no_);
+  if (!hidden_key()) describe_key(clustered_, out);
+  for (const SecondaryCodec &secondary : secondaries_) describe_key(secondary.key(), out);
+}
+
+void TableCodec::append_names(const TABLE *table, Buffer *out) {
+  for (Field **field = table->field; *field != nullptr; field++) {
+    const LEX_CSTRING &name = (*field)->field_name;
+    out->append_varint(name.length);
+    out->append(name.str, name.length);
+  }
+}
+
+// As the server compares them: the case of a name may change without a word to the engine.
+static bool has_columns(const TABLE *table, const uchar *names, const uchar *end) {
+  for (Field **field = table->field; *field != nullptr; field++) {
+    ulonglong length;
+    if (!read_varint(&names, end, &length) || length > static_cast<ulonglong>(end - names)) return false;
+    std::string name(reinterpret_cast<const char *>(names), static_cast<size_t>(length));
+    if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()) != 0) return false;
+    names += length;
+  }
+  return names == end;
+}
+
+bool TableCodec::describes(const TABLE *table, CheetahBytes kept) const {
+  Buffer fingerprint;
+  append_fingerprint(&fingerprint);
+  size_t size = fingerprint.size();
+  if (kept.len < size || memcmp(kept.data, fingerprint.data(), size) != 0) return false;
+  return kept.len == size || has_columns(table, kept.data + size, kept.data + kept.len);
+}
+
+bool TableCodec::has_names(CheetahBytes kept) const {
+  Buffer fingerprint;
+  append_fingerprint(&fingerprint);
+  return kept.len > fingerprint.size();
+}
+
+}  // namespace cheetah

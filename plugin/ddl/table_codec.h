@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// How one table of the server lies in the engine: its row, its indexes, and which index is which.
+#pragma once
+
+#include "server.h"
+#include "buffer.h"
+#include "codec/key_codec.h"
+#include "codec/row_codec.h"
+
+#include <vector>
+
+namespace cheetah {
+
+// A secondary index: its key, and the column values that reading only the index needs besides.
+class SecondaryCodec {
+ public:
+  // `clustered`: nullptr for a table with a hidden key.
+  void init(TABLE *table, const KEY &key, const KeyCodec *clustered, const KEY *clustered_key);
+  const KeyCodec &key() const { return key_; }
+
+  // [1][value]..., a value being [varint length][bytes], one for each column that is not NULL;
+  // nothing at all when that would be longer than an index entry should be.
+  void append_payload(const uchar *record, Buffer *out) const;
+  // Fills the columns that the entry's keys do not tell. False when the payload has been left out.
+  bool decode_payload(CheetahBytes payload, uchar *record) const;
+  // Whether `columns` holds a column that is stored in key or payload.
+  bool touches(const MY_BITMAP *columns) const { return key_.touches(columns); }
+
+ private:
+  void add_irreversible(const KeyCodec &codec);
+
+  KeyCodec key_;
+  std::vector<const KeyPart *> kept_;
+  size_t payload_bytes_max_ = 0;
+};
+
+class TableCodec {
+ public:
+  void init(TABLE *table);
+
+  bool hidden_key() const { return clustered_no_ == MAX_KEY; }
+  uint clustered_no() const { return clustered_no_; }
+  const KeyCodec &clustered() const { return clustered_; }
+  RowCodec &row() { return row_; }
+  const RowCodec &row() const { return row_; }
+  const std::vector<SecondaryCodec> &secondaries() const { return secondaries_; }
+
+  // Index 0 of the engine is the clustered one; the others follow in the server's order.
+  uint engine_index(uint key_no) const;
+  uint key_number(uint engine_index) const;
+  const SecondaryCodec &secondary_of(uint engine_index) const { return secondaries_[engine_index - 1]; }
+  const KeyCodec &key_of(uint key_no) const;
+
+  // Where the parts of a stored key end, counted from the start of `key`; behind the key's own
+  // those of the clustered key that it has not. Their count.
+  uint32_t key_ends(uint engine_index, CheetahBytes key, CheetahBytes clustered, uint32_t *ends, uint32_t room) const;
+  // The indexes of the table, the clustered one first, for the engine. Their names are the table's.
+  std::vector<CheetahIndexSpec> index_specs(const TABLE *table) const;
+  // Bytes that differ whenever rows or keys would be encoded differently.
+  void append_fingerprint(Buffer *out) const;
+  // The columns by name. A table whose columns have come, gone or moved in place has them behind
+  // its fingerprint, which may stay the same when columns change places.
+  static void append_names(const TABLE *table, Buffer *out);
+  // Whether the engine's table, which has kept these bytes, is that of the definition.
+  bool describes(const TABLE *table, CheetahBytes kept) const;
+  // Whether there are names in them.
+  bool has_names(CheetahBytes kept) const;
+
+ private:
+  uint clustered_no_ = MAX_KEY;
+  uint key_count_ = 0;
+  KeyCodec clustered_;
+  std::vector<SecondaryCodec> secondaries_;
+  RowCodec row_;
+};
+
+}  // namespace cheetah

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The handler's description of itself, and startup and closing.
+#include "handler/ha_cheetah.h"
+
+#include "engine.h"
+#include "errors.h"
+
+namespace cheetah {
+
+// InnoDB's limits, so that its tables can be moved here as they are.
+static constexpr uint key_bytes_max = 3500;
+static constexpr uint key_part_bytes_max = 3072;
+static constexpr uint ref_length_bytes = 2;
+
+std::string table_name_of_path(const char *path) {
+  if (path[0] == FN_CURLIB && path[1] == FN_LIBCHAR) return path + 2;
+  // A temporary table: its path leads to the server's tmpdir and its name is unique in the process.
+  const char *slash = strrchr(path, FN_LIBCHAR);
+  return std::string("#tmp/") + (slash != nullptr ? slash + 1 : path);
+}
+
+}  // namespace cheetah
+
+using namespace cheetah;
+
+ha_cheetah::ha_cheetah(handlerton *hton, TABLE_SHARE *share) : handler(hton, share) {}
+
+// The server asks again whenever a statement locks the table: a read that locks must meet the rows
+// that it counts. Where reads keep nobody from ranges, what the server checks itself (UNIQUE ..
+// USING HASH, WITHOUT OVERLAPS) is checked when the row is there already, so that one of two who
+// write at once finds the other's.
+handler::Table_flags ha_cheetah::table_flags() const {
+  Table_flags counts = read_ == CHEETAH_READ_CONSISTENT || is_temporary() ? HA_HAS_RECORDS : 0;
+  // A statement repeats elsewhere what it did here only if the ranges that it has read stayed as
+  // they were: as InnoDB.
+  bool ranges_stay = thd_tx_isolation(ha_thd()) > ISO_READ_COMMITTED;
+  Table_flags level = ranges_stay ? HA_BINLOG_STMT_CAPABLE : HA_CHECK_UNIQUE_AFTER_WRITE;
+  return counts | level | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS | HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER |
+         HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION | HA_PRIMARY_KEY_IN_READ_INDEX |
+         HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_TABLE_SCAN_ON_INDEX |
+         HA_DUPLICATE_POS | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
+         HA_CAN_SKIP_LOCKED | HA_CONCURRENT_OPTIMIZE | HA_CAN_TABLES_WITHOUT_ROLLBACK;
+}
+
+ulong ha_cheetah::index_flags(uint key_no, uint, bool) const {
+  ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
+  return flags | (key_no == table_share->primary_key ? HA_CLUSTERED_INDEX : HA_DO_INDEX_COND_PUSHDOWN);
+}
+
+uint ha_cheetah::max_supported_key_length() const { return key_bytes_max; }
+
+uint ha_cheetah::max_supported_key_part_length() const { return key_part_bytes_max; }
+
+// What SHOW TABLE STATUS shows as the row format: the word of the definition.
+enum row_type ha_cheetah::get_row_type() const {
+  if (table_share == nullptr) return ROW_TYPE_DYNAMIC;
+  return static_cast<enum row_type>(
+      cheetah_shown_row_format(static_cast<uint8_t>(table_share->row_type), table_share->key_block_size));
+}
+
+my_bool ha_cheetah::register_query_cache_table(THD *, const char *, uint, qc_engine_callback *callback, ulonglong *) {
+  *callback = nullptr;
+  return false;
+}
+
+bool ha_cheetah::get_error_message(int error, String *text) {
+  own_error_text(error, text);
+  return error == own_error_reported;
+}
+
+// Takes hold of the engine's table, and refuses one that was made for another definition.
+int ha_cheetah::attach() {
+  CheetahTable *table_handle = nullptr;
+  int error = handler_error(cheetah_open_table(engine.db, bytes_of(name_), &table_handle), ha_thd());
+  if (error != 0) return error;
+  engine_table_.reset(table_handle);
+  codec_.row().expect_large_if(cheetah_has_older_rows(table_handle));
+  look_for_disabled_indexes();
+  if (!codec_.describes(table, cheetah_table_extra(table_handle))) {
+    sql_print_error("CHEETAH: the .frm file of table '%s' and the engine's catalog describe different tables; restore "
+                    "the .frm file that belongs to the table",
+                    name_.c_str());
+    return HA_ERR_TABLE_DEF_CHANGED;
+  }
+  return 0;
+}
+
+int ha_cheetah::open(const char *path, int, uint) {
+  name_ = table_name_of_path(path);
+  codec_.init(table);
+  int error = attach();
+  if (error != 0) return error;
+  row_.reset(cheetah_new_buffer());
+  old_row_.reset(cheetah_new_buffer());
+  key_used_on_scan = table->s->primary_key;
+  ref_length = ref_length_bytes + cheetah_max_key_bytes(engine_table_.get(), 0);
+  return info(HA_STATUS_CONST | HA_STATUS_VARIABLE | HA_STATUS_OPEN);
+}
+
+int ha_cheetah::close() {
+  cursor_.reset();
+  abandon_load();
+  private_txn_.reset();
+  engine_table_.reset();
+  return 0;
+}
+
+int ha_cheetah::reset() {
+  cursor_.reset();
+  abandon_load();
+  scan_ = Scan::none;
+  ignores_duplicates_ = changes_duplicates_ = tries_semi_consistent_ = read_unlocked_ = false;
+  large_values_.clear();
+  return 0;
+}
+
+int ha_cheetah::extra(enum ha_extra_function operation) {
+  switch (operation) {
+    case HA_EXTRA_IGNORE_DUP_KEY: ignores_duplicates_ = true; break;
+    case HA_EXTRA_WRITE_CAN_REPLACE:
+    case HA_EXTRA_INSERT_WITH_UPDATE: changes_duplicates_ = true; break;
+    case HA_EXTRA_NO_IGNORE_DUP_KEY: ignores_duplicates_ = changes_duplicates_ = false; break;
+    case HA_EXTRA_WRITE_CANNOT_REPLACE: changes_duplicates_ = false; break;
+    case HA_EXTRA_BEGIN_COPY: copies_ = true; break;
+    case HA_EXTRA_END_COPY: return finish_load();
+    case HA_EXTRA_ABORT_COPY: abandon_load(); break;
+    default: break;
+  }
+  return 0;
+}
+
+// LargeValues: one buffer for each column that has had a large value in this statement.
+int ha_cheetah::fetch(unsigned slot, CheetahBytes locator, CheetahBytes *value) {
+  if (slot >= large_values_.size()) large_values_.resize(slot + 1);
+  RowBuffer &buffer = large_values_[slot];
+  if (!buffer) buffer.reset(cheetah_new_buffer());
+  int32_t code = cheetah_fetch_large(txn_, engine_table_.get(), locator, buffer.get());
+  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  *value = cheetah_buffer_bytes(buffer.get());
+  return 0;
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only The handler: one open instance of a table. Each method
+// unpacks, makes one call into the engine, packs the answer, and maps the error. Its methods are in
+// ha_cheetah.cc (open, flags), writes.cc, reads.cc, locking.cc, ddl.cc, alter.cc, loads.cc,
+// keys.cc, numbering.cc, statistics.cc and checking.cc.
+#pragma once
+
+#include "server.h"
+#include "buffer.h"
+#include "cheetah.h"
+#include "transactions/session.h"
+#include "ddl/table_codec.h"
+
+#include <memory>
+#include <string>
+
+namespace cheetah {
+
+class Alteration;
+
+// The engine's name of the table with that path ("./db/table" becomes "db/table").
+std::string table_name_of_path(const char *path);
+
+struct CloseTable {
+  void operator()(CheetahTable *table) const { cheetah_close_table(table); }
+};
+struct CloseCursor {
+  void operator()(CheetahCursor *cursor) const { cheetah_close_cursor(cursor); }
+};
+struct FreeBuffer {
+  void operator()(CheetahBuffer *buffer) const { cheetah_free_buffer(buffer); }
+};
+struct FreeLoad {
+  void operator()(CheetahLoad *load) const { cheetah_free_load(load); }
+};
+struct FreeTxn {
+  void operator()(CheetahTxn *txn) const { cheetah_free_txn(txn); }
+};
+using TableHandle = std::unique_ptr<CheetahTable, CloseTable>;
+using CursorHandle = std::unique_ptr<CheetahCursor, CloseCursor>;
+using RowBuffer = std::unique_ptr<CheetahBuffer, FreeBuffer>;
+using LoadHandle = std::unique_ptr<CheetahLoad, FreeLoad>;
+using TxnHandle = std::unique_ptr<CheetahTxn, FreeTxn>;
+
+}  // namespace cheetah
+
+class ha_cheetah final : public handler, private cheetah::LargeValues {
+ public:
+  ha_cheetah(handlerton *hton, TABLE_SHARE *share);
+
+  // What the engine can do.
+  Table_flags table_flags() const override;
+  ulong index_flags(uint key_no, uint part, bool all_parts) const override;
+  const char *index_type(uint) override { return "BTREE"; }
+  uint max_supported_keys() const override { return MAX_KEY; }
+  uint max_supported_key_parts() const override { return MAX_REF_PARTS; }
+  uint max_supported_key_length() const override;
+  uint max_supported_key_part_length() const override;
+  enum row_type get_row_type() const override;
+  const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
+  uint8 table_cache_type() override { return HA_CACHE_TBL_NOCACHE; }
+  my_bool register_query_cache_table(THD *, const char *, uint, qc_engine_callback *callback, ulonglong *) override;
+  bool get_error_message(int error, String *text) override;
+
+  // Startup.
+  int open(const char *path, int mode, uint test_if_locked) override;
+  int close() override;
+  int reset() override;
+  int extra(enum ha_extra_function operation) override;
+
+  // Locks and statements.
+  THR_LOCK_DATA **store_lock(THD *thd, THR_LOCK_DATA **to, enum thr_lock_type lock_type) override;
+  uint lock_count() const override { return 0; }
+  int external_lock(THD *thd, int lock_type) override;
+  int start_stmt(THD *thd, thr_lock_type lock_type) override;
+  handler *clone(const char *name, MEM_ROOT *root) override;
+  void init_table_handle_for_HANDLER() override { set_read(CHEETAH_READ_CONSISTENT); }
+
+  // Rows.
+  int write_row(const uchar *record) override;
+  int update_row(const uchar *old_record, const uchar *new_record) override;
+  int delete_row(const uchar *record) override;
+  int truncate() override;
+  void start_bulk_insert(ha_rows rows, uint flags) override;
+  int end_bulk_insert() override;
+  int delete_all_rows() override { return HA_ERR_WRONG_COMMAND; }
+  void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
+                          ulonglong *reserved) override;
+  int reset_auto_increment(ulonglong value) override;
+
+  // Scans.
+  int rnd_init(bool scan) override;
+  int rnd_end() override;
+  int rnd_next(uchar *record) override;
+  int rnd_pos(uchar *record, uchar *position) override;
+  void position(const uchar *record) override;
+  int cmp_ref(const uchar *left, const uchar *right) override;
+  int index_init(uint key_no, bool sorted) override;
+  int index_end() override;
+  int index_read_map(uchar *record, const uchar *key, key_part_map parts, enum ha_rkey_function find) override;
+  int index_read_last_map(uchar *record, const uchar *key, key_part_map parts) override;
+  int index_next(uchar *record) override;
+  int index_prev(uchar *record) override;
+  int index_first(uchar *record) override;
+  int index_last(uchar *record) override;
+  int index_next_same(uchar *record, const uchar *key, uint length) override;
+  int read_range_first(const key_range *start, const key_range *end, bool equal, bool sorted) override;
+  void unlock_row() override;
+  bool was_semi_consistent_read() override { return read_unlocked_; }
+  void try_semi_consistent_read(bool yes) override;
+  Item *idx_cond_push(uint key_no, Item *condition) override;
+
+  // Statistics and costs.
+  int info(uint what) override;
+  ha_rows records() override;
+  ha_rows estimate_rows_upper_bound() override;
+  ha_rows records_in_range(uint key_no, const key_range *low, const key_range *high, page_range *pages) override;
+  double scan_time() override;
+  double keyread_time(uint key_no, uint ranges, ha_rows rows) override;
+  double read_time(uint key_no, uint ranges, ha_rows rows) override;
+
+  // Definition.
+  int create(const char *path, TABLE *form, HA_CREATE_INFO *info) override;
+  int delete_table(const char *path) override;
+  int rename_table(const char *source, const char *target) override;
+  void update_create_info(HA_CREATE_INFO *info) override;
+  bool can_convert_nocopy(const Field &field, const Column_definition &definition) const override;
+  enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *change) override;
+  bool prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *change) override;
+  bool inplace_alter_table(TABLE *altered, Alter_inplace_info *change) override;
+  bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *change, bool commit) override;
+  bool check_if_incompatible_data(HA_CREATE_INFO *info, uint changes) override;
+
+  // Maintenance.
+  int check(THD *thd, HA_CHECK_OPT *options) override;
+  int analyze(THD *thd, HA_CHECK_OPT *options) override;
+  int optimize(THD *thd, HA_CHECK_OPT *options) override;
+  int repair(THD *thd, HA_CHECK_OPT *options) override;
+  bool check_and_repair(THD *) override { return true; }
+  int disable_indexes(key_map keep, bool persist) override;
+  int enable_indexes(key_map, bool persist) override;
+  int indexes_are_disabled() override { return has_disabled_; }
+
+ private:
+  // locking.cc
+  bool is_sequence() const;
+  bool is_temporary() const;
+  void set_read(CheetahRead read);
+  CheetahTxn *txn() const { return txn_; }
+  // Whether nobody will write the rows that are read: then only columns that are asked for need be
+  // there. The second handler that looks for duplicates of a row to be written has a read lock, but
+  // its table is one that is written.
+  bool reads_only() const { return get_lock_type() == F_RDLCK && table->reginfo.lock_type < TL_FIRST_WRITE; }
+  int begin_statement(THD *thd, bool writes);
+  void count_use(bool begins);
+  bool locks_whole_table(THD *thd) const;
+  bool is_kept_from_others() const;
+  int lock_for_statement(THD *thd, bool writes);
+  int lock_engine_table(bool exclusive);
+  int lock_to_scan();
+  int use_private_transaction(THD *thd);
+  int end_private_transaction();
+
+  // ha_cheetah.cc
+  int attach();
+  int fetch(unsigned slot, CheetahBytes locator, CheetahBytes *value) override;
+
+  // writes.cc
+  void encode_clustered_key(const uchar *record, cheetah::Buffer *out);
+  void encode_secondaries(const uchar *record, bool check_unique);
+  void add_entry(unsigned engine_index, size_t key_start, size_t payload_start, bool check_unique);
+  bool writes_clustered_columns() const;
+  bool secondary_changes(unsigned engine_index, const uchar *old_record, const uchar *new_record, bool all);
+  void compute_virtual_key_columns();
+  bool replaces_by_same_row(const cheetah::RowCodec::Old &old);
+  int fetch_old_row(const uchar *new_record, CheetahBytes key, CheetahBytes *row);
+  int write_failed(int32_t code);
+  void set_pointers();
+
+  // loads.cc
+  int begin_load();
+  int finish_load();
+  void abandon_load();
+  int load_failed(const CheetahLoad *load, int32_t code);
+  int show_refused_row(const CheetahLoad *load);
+
+  // numbering.cc
+  void note_inserted_number(const uchar *record, bool duplicate);
+  void note_updated_number(const uchar *old_record, const uchar *new_record);
+
+  // reads.cc
+  int open_cursor(unsigned engine_index);
+  int seek(uint8_t mode, CheetahBytes key, CheetahSeekEnd end = {CHEETAH_NO_END, {nullptr, 0}});
+  CheetahSeekEnd end_of_range();
+  int seek_and_deliver(uint8_t mode, CheetahBytes key, bool forward, uchar *record);
+  int step(bool forward, uchar *record);
+  int move(bool forward);
+  int move_from_outside(bool forward);
+  int32_t next_rows();
+  void end_run();
+  void pause_scan();
+  int deliver(uchar *record, bool forward);
+  int deliver_clustered(uchar *record);
+  int deliver_secondary(uchar *record, bool *passed);
+  int check_pushed_condition(bool *passed);
+  bool decode_entry(uchar *record);
+  void append_key_image(uint key_no, const uchar *image, key_part_map parts, cheetah::Buffer *out);
+  bool entry_starts_with(const cheetah::Buffer &prefix) const;
+  int read_row_of_entry(uchar *record);
+  int decode_row(CheetahBytes key, CheetahBytes row, uchar *record);
+  int compute_virtual_columns_of_key(uint key_no);
+  void remember_position(CheetahBytes clustered_key);
+  void store_ref(CheetahBytes clustered_key, uchar *place) const;
+  static CheetahBytes ref_key(const uchar *place);
+
+  // alter.cc
+  friend class cheetah::Alteration;
+
+  // keys.cc
+  void look_for_disabled_indexes();
+  void tell_keys_in_use();
+  int indexes_changed(int32_t code);
+  bool is_partition() const;
+
+  // statistics.cc
+  int refresh_sizes();
+  void renew_cardinalities();
+  void set_cardinalities();
+  void tell_creation();
+  void bound(uint key_no, const key_range *range, cheetah::Buffer *out);
+
+  // checking.cc
+  int cross_check(THD *thd);
+
+  cheetah::TableCodec codec_;
+  cheetah::TableHandle engine_table_;
+  std::string name_;
+  // Indexes of the engine whose entries are not wanted for now.
+  std::vector<bool> disabled_;
+  bool has_disabled_ = false;
+
+  // Of the current statement.
+  cheetah::Session *session_ = nullptr;
+  CheetahTxn *txn_ = nullptr;
+  bool locks_when_scanned_ = false;  // a copy is read: as a whole, once a scan begins
+  bool is_counted_ = false;  // among the tables that the connection uses
+  CheetahRead read_ = CHEETAH_READ_CONSISTENT;
+  CheetahRead locked_read_ = CHEETAH_READ_EXCLUSIVE;  // what the server has locked the table for
+  cheetah::TxnHandle private_txn_;
+  bool changes_duplicates_ = false;  // REPLACE and ON DUPLICATE KEY UPDATE: the row with a taken unique key is changed
+  bool skips_locked_ = false;           // SKIP LOCKED
+  bool tries_semi_consistent_ = false;  // rows that others have locked are looked at as they were committed last
+  bool read_unlocked_ = false;          // the row read last was such a one
+  bool in_range_read_ = false;       // `end_range` belongs to the search that is made
+  int numbering_error_ = 0;
+  ulonglong numbered_rows_left_ = 0;  // rows that the statement said it would insert
+  ulonglong reserved_up_to_ = 0;      // numbers below are the statement's
+
+  // Rows of a new table, when the server copies into it, and of one that has none: asked for with
+  // the first one.
+  bool in_bulk_insert_ = false;
+  bool copies_ = false;
+  bool load_was_asked_ = false;
+  bool ignores_duplicates_ = false;  // IGNORE, REPLACE and ON DUPLICATE KEY UPDATE: the statement goes on after a duplicate
+  cheetah::LoadHandle load_;
+
+  // Of the current scan.
+  cheetah::CursorHandle cursor_;
+  unsigned cursor_index_ = 0;
+  // `missed`: where the key of the last search would be. `behind`: behind all entries that start
+  // with it.
+  enum class Scan : uchar { none, fresh, on_entry, missed, behind, paused, past_last, past_first } scan_ = Scan::none;
+  bool seeks_prefix_ = false;  // the cursor ends behind the entries that start with the key of the last search
+  CheetahFound found_ = {};
+  // Rows that the engine has found at once: the current one, and from `run_next_` on those that
+  // come next.
+  bool in_runs_ = false;
+  std::vector<CheetahFound> run_;
+  size_t run_next_ = 0;
+  size_t run_count_ = 0;
+  cheetah::Buffer saved_key_;    // stored key of the current entry of a paused scan
+  cheetah::Buffer current_key_;  // clustered key of the row read last, in a table with a hidden key
+  cheetah::RowBuffer row_;       // row read by a key of its own
+  cheetah::Buffer search_key_;
+  cheetah::Buffer end_key_;
+
+  // Reused from row to row.
+  cheetah::Buffer scratch_;
+  cheetah::Buffer key_;
+  cheetah::Buffer old_key_;
+  cheetah::Buffer row_image_;
+  cheetah::Buffer entry_bytes_;
+  std::vector<CheetahEntry> entries_;
+  std::vector<CheetahEntry> old_entries_;
+  cheetah::RowBuffer old_row_;
+  std::vector<cheetah::RowBuffer> large_values_;
+
+  // Sizes as of the last look at them.
+  std::vector<CheetahIndexStats> sizes_;
+  ha_rows sized_rows_ = 0;
+  uint64_t statistics_version_ = 0;
+};

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// ALTER TABLE .. DISABLE KEYS and ENABLE KEYS, which every dump has around its rows.
+//
+// The engine keeps disabled indexes no more, and builds them again from entries that are computed
+// here, row by row. The server is told by `keys_in_use` of the table's share, and then neither
+// reads such an index nor chooses it for a plan.
+#include "engine.h"
+#include "errors.h"
+#include "handler/ha_cheetah.h"
+#include "handler/progress.h"
+#include "codec/row_entries.h"
+
+using namespace cheetah;
+
+// Asked of the engine when the handler takes hold of the table.
+void ha_cheetah::look_for_disabled_indexes() {
+  has_disabled_ = false;
+  disabled_.assign(codec_.secondaries().size() + 1, false);
+  for (size_t i = 1; i < disabled_.size(); i++) {
+    disabled_[i] = cheetah_index_is_disabled(engine_table_.get(), static_cast<uint32_t>(i)) != 0;
+    has_disabled_ |= disabled_[i];
+  }
+}
+
+// As MyISAM does.
+void ha_cheetah::tell_keys_in_use() {
+  key_map in_use;
+  in_use.init(0);
+  in_use.set_prefix(table_share->keys);
+  for (uint key_no = 0; key_no < table_share->keys; key_no++) {
+    if (disabled_[codec_.engine_index(key_no)]) in_use.clear_bit(key_no);
+  }
+  if (table_share->keys_in_use == in_use) return;
+  bool shared = table_share->tmp_table == NO_TMP_TABLE;
+  if (shared) mysql_mutex_lock(&table_share->LOCK_share);
+  table_share->keys_in_use = in_use;
+  if (shared) mysql_mutex_unlock(&table_share->LOCK_share);
+}
+
+int ha_cheetah::indexes_changed(int32_t code) {
+  int error = handler_error(code, ha_thd());
+  if (error == 0) error = attach();
+  return error == 0 ? info(HA_STATUS_CONST | HA_STATUS_VARIABLE) : error;
+}
+
+// Not the copy that ALTER TABLE fills, which the server counts among temporary tables, too.
+static bool is_session_table(const std::string &name) { return name.compare(0, 5, "#tmp/") == 0; }
+
+// Partitions would have to change together. Rows of USING HASH are found by the server through the
+// index.
+int ha_cheetah::disable_indexes(key_map keep, bool persist) {
+  if (!persist || is_partition() || is_session_table(name_)) return HA_ERR_WRONG_COMMAND;
+  std::vector<uint32_t> indexes;
+  for (uint key_no = 0; key_no < table_share->keys; key_no++) {
+    if (keep.is_set(key_no) || table->key_info[key_no].algorithm == HA_KEY_ALG_LONG_HASH) continue;
+    if (key_no != codec_.clustered_no()) indexes.push_back(codec_.engine_index(key_no));
+  }
+  return indexes_changed(cheetah_disable_indexes(txn_, engine_table_.get(), indexes.data(), indexes.size()));
+}
+
+int ha_cheetah::enable_indexes(key_map, bool persist) {
+  if (!persist || is_partition() || is_session_table(name_)) return HA_ERR_WRONG_COMMAND;
+  MY_BITMAP *saved = table->read_set;
+  table->use_all_columns();
+  RowEntries entries(table, &codec_, this, disabled_);
+  Progress progress(ha_thd());
+  int32_t code = cheetah_enable_indexes(txn_, engine_table_.get(), RowEntries::of_row, &entries, report_progress, ha_thd());
+  table->column_bitmaps_set(saved, table->write_set);
+  return indexes_changed(code);
+}
+
+// Partitions are tables of the engine, whose names say so.
+bool ha_cheetah::is_partition() const { return name_.find("#P#") != std::string::npos || name_.find("#p#") != std::string::npos; }

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Scans and lookups.
+//
+// A scan reads an index of the engine through one cursor. Entries of a secondary index carry what
+// is needed to fill the index's columns; the row is fetched only when the statement reads more than
+// those, and after the pushed index condition has passed.
+#include "engine.h"
+#include "errors.h"
+#include "handler/ha_cheetah.h"
+
+#include <algorithm>
+
+using namespace cheetah;
+
+static constexpr CheetahBytes no_key{nullptr, 0};
+// Rows asked for at once: more than most leaves have.
+static constexpr size_t run_rows_max = 128;
+
+int ha_cheetah::open_cursor(unsigned engine_index) {
+  CheetahCursor *cursor = nullptr;
+  cursor_.reset();
+  CheetahOnLocked on_locked = skips_locked_ ? CHEETAH_SKIP : tries_semi_consistent_ ? CHEETAH_LOOK : CHEETAH_WAIT;
+  int32_t code = cheetah_open_cursor(txn_, engine_table_.get(), engine_index, read_, on_locked, &cursor);
+  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  cursor_.reset(cursor);
+  cursor_index_ = engine_index;
+  return 0;
+}
+
+int ha_cheetah::seek(uint8_t mode, CheetahBytes key, CheetahSeekEnd end) {
+  if (!cursor_ || scan_ >= Scan::paused) {
+    int error = open_cursor(cursor_index_);
+    if (error != 0) return error;
+  }
+  end_run();
+  seeks_prefix_ = end.kind == CHEETAH_END_OF_PREFIX;
+  int32_t code = cheetah_seek(cursor_.get(), mode, key, end, &found_);
+  scan_ = code == CHEETAH_OK ? Scan::on_entry : Scan::none;
+  read_unlocked_ = code == CHEETAH_OK && tries_semi_consistent_ && cheetah_is_unlocked(cursor_.get());
+  return handler_error(code, ha_thd());
+}
+
+int ha_cheetah::seek_and_deliver(uint8_t mode, CheetahBytes key, bool forward, uchar *record) {
+  int error = seek(mode, key);
+  return error != 0 ? error : deliver(record, forward);
+}
+
+int ha_cheetah::move(bool forward) {
+  if (scan_ != Scan::on_entry) return move_from_outside(forward);
+  bool again = read_unlocked_;
+  read_unlocked_ = false;
+  int32_t code = again     ? cheetah_read_again(cursor_.get(), &found_)
+                 : in_runs_  ? next_rows()
+                 : forward ? cheetah_next(cursor_.get(), &found_)
+                           : cheetah_prev(cursor_.get(), &found_);
+  if (code == CHEETAH_OK) {
+    read_unlocked_ = tries_semi_consistent_ && cheetah_is_unlocked(cursor_.get());
+    return 0;
+  }
+  scan_ = forward ? Scan::past_last : Scan::past_first;
+  return handler_error(code, ha_thd());
+}
+
+// Table scans of a snapshot go forward only, and nothing that happens meanwhile changes what they
+// find.
+int32_t ha_cheetah::next_rows() {
+  if (run_next_ == run_count_) {
+    if (run_.empty()) run_.resize(run_rows_max);
+    end_run();
+    int32_t code = cheetah_next_rows(cursor_.get(), run_.data(), run_.size(), &run_count_);
+    if (code != CHEETAH_OK) return code;
+  }
+  found_ = run_[run_next_++];
+  return CHEETAH_OK;
+}
+
+void ha_cheetah::end_run() { run_next_ = run_count_ = 0; }
+
+// From a paused scan to its next entry; from where a key was missed, or behind what was found, to
+// its neighbour; from behind an end of the index back into it.
+int ha_cheetah::move_from_outside(bool forward) {
+  int error = HA_ERR_END_OF_FILE;
+  if (scan_ == Scan::none) return error;
+  if (scan_ == Scan::missed) error = seek(forward ? CHEETAH_AT_LEAST : CHEETAH_BEFORE, search_key_.bytes());
+  if (scan_ == Scan::behind) error = seek(forward ? CHEETAH_AFTER : CHEETAH_AT_MOST, search_key_.bytes());
+  if (scan_ == Scan::paused) error = seek(forward ? CHEETAH_AFTER : CHEETAH_BEFORE, saved_key_.bytes());
+  if (scan_ == Scan::past_last && !forward) error = seek(CHEETAH_LAST, no_key);
+  if (scan_ == Scan::past_first && forward) error = seek(CHEETAH_FIRST, no_key);
+  if (error != 0) scan_ = forward ? Scan::past_last : Scan::past_first;
+  return error;
+}
+
+// HANDLER goes on with a scan after its transaction has ended, and the cursor with it.
+void ha_cheetah::pause_scan() {
+  if (scan_ != Scan::on_entry) return;
+  saved_key_.clear();
+  saved_key_.append(found_.key.data, found_.key.len);
+  if (cursor_index_ != 0) saved_key_.append(found_.clustered.data, found_.clustered.len);
+  scan_ = Scan::paused;
+}
+
+int ha_cheetah::step(bool forward, uchar *record) {
+  int error = move(forward);
+  return error != 0 ? error : deliver(record, forward);
+}
+
+// Fills `record` from the current entry, or from the next one that passes the pushed index
+// condition.
+int ha_cheetah::deliver(uchar *record, bool forward) {
+  if (cursor_index_ == 0) return deliver_clustered(record);
+  for (;;) {
+    bool passed = true;
+    int error = deliver_secondary(record, &passed);
+    if (error != 0 || passed) return error;
+    unlock_row();
+    error = move(forward);
+    if (error != 0) return error;
+  }
+}
+
+int ha_cheetah::deliver_clustered(uchar *record) {
+  remember_position(found_.key);
+  return decode_row(found_.key, found_.value, record);
+}
+
+int ha_cheetah::deliver_secondary(uchar *record, bool *passed) {
+  bool conditional = pushed_idx_cond != nullptr && pushed_idx_cond_keyno == active_index;
+  bool only_index = keyread_enabled() && keyread == active_index;
+  bool decoded = (conditional || only_index) && decode_entry(record);
+  if (conditional && decoded) {
+    int error = check_pushed_condition(passed);
+    if (error != 0 || !*passed) return error;
+  }
+  remember_position(found_.clustered);
+  if (only_index && decoded) return 0;
+  int error = read_row_of_entry(record);
+  if (error == 0 && only_index) error = compute_virtual_columns_of_key(active_index);
+  if (error == 0 && conditional && !decoded) error = check_pushed_condition(passed);
+  return error;
+}
+
+int ha_cheetah::check_pushed_condition(bool *passed) {
+  switch (handler_index_cond_check(this)) {
+    case CHECK_POS: *passed = true; return 0;
+    case CHECK_NEG: *passed = false; return 0;
+    case CHECK_OUT_OF_RANGE: return HA_ERR_END_OF_FILE;
+    case CHECK_ABORTED_BY_USER: return HA_ERR_ABORTED_BY_USER;
+    default: return HA_ERR_INTERNAL_ERROR;
+  }
+}
+
+// Fills the columns of the index and of the primary key; false when the entry does not carry them
+// all.
+bool ha_cheetah::decode_entry(uchar *record) {
+  const SecondaryCodec &index = codec_.secondary_of(cursor_index_);
+  if (!index.key().decode(found_.key, record)) return false;
+  if (!codec_.hidden_key() && !codec_.clustered().decode(found_.clustered, record)) return false;
+  return index.decode_payload(found_.value, record);
+}
+
+int ha_cheetah::read_row_of_entry(uchar *record) {
+  int32_t code = cheetah_current_row(cursor_.get(), row_.get());
+  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  return decode_row(found_.clustered, cheetah_buffer_bytes(row_.get()), record);
+}
+
+int ha_cheetah::decode_row(CheetahBytes key, CheetahBytes row, uchar *record) {
+  RowCodec::Columns columns = reads_only() ? RowCodec::Columns::read : RowCodec::Columns::all;
+  int error = codec_.row().decode(row, record, table, columns, this);
+  if (error != 0 || codec_.hidden_key()) return error;
+  return codec_.clustered().decode(key, record) ? 0 : HA_ERR_CRASHED;
+}
+
+// The server leaves virtual columns to the engine while it reads only the index.
+int ha_cheetah::compute_virtual_columns_of_key(uint key_no) {
+  for (const KeyPart &part : codec_.key_of(key_no).parts()) {
+    Field *field = part.field();
+    if (field->vcol_info != nullptr && !field->stored_in_db() && table->update_virtual_field(field, false)) {
+      return HA_ERR_INTERNAL_ERROR;
+    }
+  }
+  return 0;
+}
+
+// "All parts" means those that the image has: parts of the primary key only when the server uses
+// extended keys.
+void ha_cheetah::append_key_image(uint key_no, const uchar *image, key_part_map parts, Buffer *out) {
+  uint count = table->actual_n_key_parts(&table->key_info[key_no]);
+  codec_.key_of(key_no).append_image(image, parts & make_prev_keypart_map(count), &scratch_, out);
+}
+
+bool ha_cheetah::entry_starts_with(const Buffer &prefix) const {
+  size_t own = std::min(prefix.size(), found_.key.len), behind = prefix.size() - own;
+  if (memcmp(found_.key.data, prefix.data(), own) != 0) return false;
+  if (behind == 0) return true;
+  // The prefix of an extended key goes on with the clustered key.
+  return cursor_index_ != 0 && behind <= found_.clustered.len &&
+         memcmp(found_.clustered.data, prefix.data() + own, behind) == 0;
+}
+
+// Table scans.
+
+int ha_cheetah::rnd_init(bool scan) {
+  cursor_.reset();
+  cursor_index_ = 0;
+  scan_ = Scan::fresh;
+  in_runs_ = scan && read_ == CHEETAH_READ_CONSISTENT && reads_only() && thd_sql_command(ha_thd()) == SQLCOM_SELECT;
+  return lock_to_scan();
+}
+
+// BLOBs of the row read last lie in the cursor's memory, and the server may use them until the
+// statement ends (tables with one row are read while the plan is made). So the end of a scan leaves
+// the cursor alone.
+int ha_cheetah::rnd_end() {
+  scan_ = Scan::none;
+  return 0;
+}
+
+int ha_cheetah::rnd_next(uchar *record) {
+  if (scan_ == Scan::fresh) return seek_and_deliver(CHEETAH_FIRST, no_key, true, record);
+  return step(true, record);
+}
+
+int ha_cheetah::rnd_pos(uchar *record, uchar *position) {
+  CheetahBytes key = ref_key(position);
+  int32_t code = cheetah_get(txn_, engine_table_.get(), key, read_, row_.get());
+  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  remember_position(key);
+  return decode_row(key, cheetah_buffer_bytes(row_.get()), record);
+}
+
+// A position is the clustered key behind its length, padded with zeroes (the server compares whole
+// positions).
+
+void ha_cheetah::position(const uchar *record) {
+  if (codec_.hidden_key()) {
+    store_ref(current_key_.bytes(), ref);
+    return;
+  }
+  key_.clear();
+  codec_.clustered().append(record, &scratch_, &key_);
+  store_ref(key_.bytes(), ref);
+}
+
+void ha_cheetah::store_ref(CheetahBytes clustered_key, uchar *place) const {
+  size_t room = ref_length - 2;
+  size_t length = clustered_key.len < room ? clustered_key.len : room;
+  int2store(place, static_cast<uint16>(length));
+  memcpy(place + 2, clustered_key.data, length);
+  memset(place + 2 + length, 0, room - length);
+}
+
+CheetahBytes ha_cheetah::ref_key(const uchar *place) { return CheetahBytes{place + 2, uint2korr(place)}; }
+
+int ha_cheetah::cmp_ref(const uchar *left, const uchar *right) {
+  CheetahBytes a = ref_key(left), b = ref_key(right);
+  int order = memcmp(a.data, b.data, a.len < b.len ? a.len : b.len);
+  if (order != 0) return order;
+  return a.len < b.len ? -1 : a.len > b.len;
+}
+
+// With a hidden key the record does not tell which row it is.
+void ha_cheetah::remember_position(CheetahBytes clustered_key) {
+  if (codec_.hidden_key()) current_key_.assign(clustered_key);
+}
+
+// Index scans.
+
+int ha_cheetah::index_init(uint key_no, bool) {
+  active_index = key_no;
+  cursor_.reset();
+  cursor_index_ = codec_.engine_index(key_no);
+  if (disabled_[cursor_index_]) return HA_ERR_WRONG_INDEX;
+  scan_ = Scan::none;
+  in_runs_ = false;
+  return lock_to_scan();
+}
+
+int ha_cheetah::index_end() {
+  active_index = MAX_KEY;
+  scan_ = Scan::none;
+  return 0;
+}
+
+struct Search {
+  uint8_t mode;
+  bool forward;  // which way to go on from entries that the pushed condition refuses
+  bool same;     // the entry must start with the key
+};
+
+static Search search_for(enum ha_rkey_function find) {
+  switch (find) {
+    case HA_READ_KEY_OR_NEXT: return {CHEETAH_AT_LEAST, true, false};
+    case HA_READ_AFTER_KEY: return {CHEETAH_AFTER, true, false};
+    case HA_READ_BEFORE_KEY: return {CHEETAH_BEFORE, false, false};
+    case HA_READ_KEY_OR_PREV:
+    case HA_READ_PREFIX_LAST_OR_PREV: return {CHEETAH_AT_MOST, false, false};
+    case HA_READ_PREFIX_LAST: return {CHEETAH_AT_MOST, false, true};
+    default: return {CHEETAH_AT_LEAST, true, true};
+  }
+}
+
+int ha_cheetah::index_read_map(uchar *record, const uchar *key, key_part_map parts, enum ha_rkey_function find) {
+  Search search = search_for(find);
+  search_key_.clear();
+  append_key_image(active_index, key, parts, &search_key_);
+  CheetahSeekEnd end = search.same ? CheetahSeekEnd{CHEETAH_END_OF_PREFIX, no_key} : end_of_range();
+  int error = seek(search.mode, search_key_.bytes(), end);
+  if (search.same && error == HA_ERR_END_OF_FILE) scan_ = Scan::missed;
+  while (error == 0) {
+    if (search.same && !entry_starts_with(search_key_)) {
+      scan_ = Scan::missed;
+      return HA_ERR_KEY_NOT_FOUND;
+    }
+    bool passed = true;
+    error = cursor_index_ == 0 ? deliver_clustered(record) : deliver_secondary(record, &passed);
+    if (error != 0 || passed) break;
+    unlock_row();
+    error = move(search.forward);
+  }
+  return error == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : error;
+}
+
+int ha_cheetah::index_read_last_map(uchar *record, const uchar *key, key_part_map parts) {
+  return index_read_map(record, key, parts, HA_READ_PREFIX_LAST);
+}
+
+// Also after an exact search: loose index scans and HANDLER go on behind what was sought.
+int ha_cheetah::index_next(uchar *record) {
+  if (seeks_prefix_ && scan_ == Scan::on_entry) cheetah_forget_end(cursor_.get());
+  seeks_prefix_ = false;
+  return step(true, record);
+}
+
+int ha_cheetah::index_prev(uchar *record) { return step(false, record); }
+
+int ha_cheetah::index_first(uchar *record) {
+  int error = seek(CHEETAH_FIRST, no_key, end_of_range());
+  return error != 0 ? error : deliver(record, true);
+}
+
+int ha_cheetah::index_last(uchar *record) { return seek_and_deliver(CHEETAH_LAST, no_key, false, record); }
+
+int ha_cheetah::read_range_first(const key_range *start, const key_range *end, bool equal, bool sorted) {
+  in_range_read_ = true;
+  int error = handler::read_range_first(start, end, equal, sorted);
+  in_range_read_ = false;
+  return error;
+}
+
+// What lies behind the range is not to be locked.
+CheetahSeekEnd ha_cheetah::end_of_range() {
+  if (!in_range_read_ || end_range == nullptr) return {CHEETAH_NO_END, no_key};
+  end_key_.clear();
+  append_key_image(active_index, end_range->key, end_range->keypart_map, &end_key_);
+  bool below = end_range->flag == HA_READ_BEFORE_KEY;
+  return {static_cast<uint8_t>(below ? CHEETAH_END_BELOW : CHEETAH_END_UP_TO), end_key_.bytes()};
+}
+
+// UPDATE looks at locked rows as they were committed last, and asks for those again that match.
+void ha_cheetah::try_semi_consistent_read(bool yes) {
+  tries_semi_consistent_ = yes && read_ == CHEETAH_READ_EXCLUSIVE && thd_tx_isolation(ha_thd()) <= ISO_READ_COMMITTED;
+}
+
+// The row read last does not match.
+void ha_cheetah::unlock_row() {
+  if (read_unlocked_) {
+    read_unlocked_ = false;
+    return;
+  }
+  if (scan_ == Scan::on_entry && read_ != CHEETAH_READ_CONSISTENT) cheetah_unlock_row(cursor_.get());
+}
+
+// The key is the one of the last index_read_map.
+int ha_cheetah::index_next_same(uchar *record, const uchar *, uint) {
+  for (;;) {
+    int error = move(true);
+    if (error == 0 && !entry_starts_with(search_key_)) error = HA_ERR_END_OF_FILE;
+    if (error == HA_ERR_END_OF_FILE) scan_ = Scan::behind;
+    if (error != 0) return error;
+    bool passed = true;
+    error = cursor_index_ == 0 ? deliver_clustered(record) : deliver_secondary(record, &passed);
+    if (error != 0 || passed) return error;
+    unlock_row();
+  }
+}
+
+// Key parts that are BLOB prefixes cannot be filled from an entry, and a condition may compare with
+// them.
+Item *ha_cheetah::idx_cond_push(uint key_no, Item *condition) {
+  if (key_no == table->s->primary_key) return condition;
+  for (const KeyPart &part : codec_.key_of(key_no).parts()) {
+    if (!part.whole_column()) return condition;
+  }
+  pushed_idx_cond = condition;
+  pushed_idx_cond_keyno = key_no;
+  in_range_check_pushed_down = true;
+  return nullptr;
+}

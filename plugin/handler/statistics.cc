@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the optimizer and SHOW TABLE STATUS ask: counts are exact, sizes are the bytes on disk.
+#include "engine.h"
+#include "errors.h"
+#include "handler/ha_cheetah.h"
+
+#include <algorithm>
+
+using namespace cheetah;
+
+// The optimizer's costs are in units of this; InnoDB's page size, so that plans are alike.
+static constexpr ulonglong cost_page_bytes = 16384;
+// Sizes are looked up again when the number of rows has changed by more than one in so many.
+static constexpr ha_rows size_change_divisor = 16;
+
+int ha_cheetah::refresh_sizes() {
+  sizes_.resize(codec_.secondaries().size() + 1);
+  sized_rows_ = cheetah_row_count(engine_table_.get());
+  return handler_error(cheetah_index_stats(engine_table_.get(), sizes_.data(), sizes_.size()), ha_thd());
+}
+
+static bool much_changed(ha_rows before, ha_rows now) {
+  ha_rows difference = before < now ? now - before : before - now;
+  return difference > before / size_change_divisor;
+}
+
+// Bytes on disk; before the first checkpoint nothing is there, and pages in memory are all there is
+// to count.
+static ulonglong bytes_of_index(const CheetahIndexStats &size) {
+  return size.stored_bytes != 0 ? size.stored_bytes : size.logical_bytes;
+}
+
+// Asked of open tables without a statement of theirs, too, since when a load may have taken the
+// place of the table.
+int ha_cheetah::info(uint what) {
+  int stale = cheetah_is_dropped(engine_table_.get()) ? attach() : 0;
+  if (stale != 0) return stale;
+  Session *session = Session::existing(ha_thd());
+  if ((what & HA_STATUS_ERRKEY) && session != nullptr) errkey = session->duplicate_key_no();
+  if (what & HA_STATUS_AUTO) stats.auto_increment_value = cheetah_auto_increment(engine_table_.get());
+  if (!(what & (HA_STATUS_VARIABLE | HA_STATUS_CONST))) return 0;
+  ha_rows rows = cheetah_row_count(engine_table_.get());
+  if (sizes_.empty() || (what & HA_STATUS_TIME) || much_changed(sized_rows_, rows)) {
+    int error = refresh_sizes();
+    if (error != 0) return error;
+  }
+  if (what & HA_STATUS_TIME) tell_creation();
+  // The optimizer takes 0 for a promise, but looks before the table is locked.
+  bool for_display = what & (HA_STATUS_TIME | HA_STATUS_OPEN);
+  stats.records = rows == 0 && !for_display ? 1 : rows;
+  stats.deleted = 0;
+  stats.data_file_length = bytes_of_index(sizes_[0]);
+  stats.index_file_length = 0;
+  for (size_t i = 1; i < sizes_.size(); i++) stats.index_file_length += bytes_of_index(sizes_[i]);
+  stats.delete_length = 0;
+  for (const CheetahIndexStats &size : sizes_) stats.delete_length += size.free_bytes;
+  stats.block_size = cost_page_bytes;
+  // People divide the length by that of a row; the optimizer asks for the length of what it reads.
+  ulonglong length = what & HA_STATUS_TIME ? stats.data_file_length : sizes_[0].logical_bytes;
+  stats.mean_rec_length = rows == 0 ? 0 : static_cast<ulong>(length / rows);
+  stats.mrr_length_per_rec = ref_length + sizeof(void *);
+  if (what & HA_STATUS_CONST) {
+    set_cardinalities();
+    if (!is_partition()) tell_keys_in_use();
+  }
+  if (what & HA_STATUS_VARIABLE) renew_cardinalities();
+  return 0;
+}
+
+// As InnoDB: when the definition was written last.
+void ha_cheetah::tell_creation() {
+  char path[FN_REFLEN];
+  strxnmov(path, sizeof path - 1, table->s->normalized_path.str, reg_ext, NullS);
+  MY_STAT frm;
+  stats.create_time = my_stat(path, &frm, MYF(0)) != nullptr ? frm.st_ctime : 0;
+}
+
+// What ANALYZE TABLE has found; without that, what follows from uniqueness, and the server guesses
+// the rest.
+void ha_cheetah::set_cardinalities() {
+  for (uint key_no = 0; key_no < table->s->keys; key_no++) {
+    KEY &key = table->key_info[key_no];
+    if (key.rec_per_key == nullptr) continue;
+    for (uint part = 0; part < key.ext_key_parts; part++) {
+      key.rec_per_key[part] = static_cast<ulong>(
+          cheetah_rows_per_value(engine_table_.get(), codec_.engine_index(key_no), part + 1));
+    }
+    bool unique = key_no == codec_.clustered_no() || ((key.flags & HA_NOSAME) && !(key.flags & HA_NULL_PART_KEY));
+    if (unique) key.rec_per_key[key.user_defined_key_parts - 1] = 1;
+  }
+}
+
+// Exact where HA_HAS_RECORDS says so; otherwise an estimate. An error comes again in the scan that
+// follows.
+ha_rows ha_cheetah::records() {
+  if (read_ != CHEETAH_READ_CONSISTENT) return cheetah_row_count(engine_table_.get());
+  uint64_t count = 0;
+  return cheetah_count(txn_, engine_table_.get(), &count) == CHEETAH_OK ? count : HA_POS_ERROR;
+}
+
+ha_rows ha_cheetah::estimate_rows_upper_bound() { return cheetah_row_count(engine_table_.get()) + 1; }
+
+// A range of key images becomes a range of stored keys:
+// [low, high). A bound that includes all entries that start with a prefix ends at the first key
+// behind them.
+void ha_cheetah::bound(uint key_no, const key_range *range, Buffer *out) {
+  out->clear();
+  append_key_image(key_no, range->key, range->keypart_map, out);
+  if (range->flag == HA_READ_AFTER_KEY) out->append_byte(0xff);
+}
+
+ha_rows ha_cheetah::records_in_range(uint key_no, const key_range *low, const key_range *high, page_range *) {
+  if (low != nullptr) bound(key_no, low, &key_);
+  if (high != nullptr) bound(key_no, high, &old_key_);
+  CheetahBytes from = key_.bytes(), to = old_key_.bytes();
+  uint64_t count = 0;
+  int32_t code = cheetah_records_in_range(engine_table_.get(), codec_.engine_index(key_no),
+                                          low != nullptr ? &from : nullptr, high != nullptr ? &to : nullptr, &count);
+  if (code != CHEETAH_OK) return HA_POS_ERROR;
+  // The optimizer takes 0 for a promise.
+  return count == 0 ? 1 : count;
+}
+
+// As InnoDB: pages of the clustered index, at least one.
+double ha_cheetah::scan_time() {
+  if (sizes_.empty()) return handler::scan_time();
+  return static_cast<double>(std::max<ulonglong>(sizes_[0].logical_bytes / cost_page_bytes, 1));
+}
+
+// The server asks with the answer of records(), whatever that is.
+double ha_cheetah::keyread_time(uint key_no, uint ranges, ha_rows rows) {
+  return handler::keyread_time(key_no, ranges, rows == HA_POS_ERROR ? stats.records : rows);
+}
+
+double ha_cheetah::read_time(uint key_no, uint ranges, ha_rows rows) {
+  if (key_no != table->s->primary_key) return handler::read_time(key_no, ranges, rows);
+  ha_rows total = estimate_rows_upper_bound();
+  if (total < rows) return scan_time();
+  return ranges + static_cast<double>(rows) / static_cast<double>(total) * scan_time();
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "transactions/session.h"
+
+#include <memory>
+
+#include "engine.h"
+#include "errors.h"
+#include "settings.h"
+
+// The server exports them without declaring them to plugins.
+extern "C" int thd_rpl_deadlock_check(MYSQL_THD thd, MYSQL_THD other_thd);
+extern "C" int thd_deadlock_victim_preference(const MYSQL_THD first, const MYSQL_THD second);
+
+namespace cheetah {
+
+Session *Session::existing(THD *thd) { return static_cast<Session *>(thd_get_ha_data(thd, engine.hton)); }
+
+// The server ends the one who is waited for if it is to commit after the one who waits.
+static void report_wait(void *waiter, void *blocker) {
+  thd_rpl_deadlock_check(static_cast<THD *>(waiter), static_cast<THD *>(blocker));
+}
+
+void *later_session(void *first, void *second) {
+  int preference = thd_deadlock_victim_preference(static_cast<THD *>(first), static_cast<THD *>(second));
+  if (preference == 0) return nullptr;
+  return preference < 0 ? first : second;
+}
+
+// A pool of threads starts another one meanwhile: the connection that is waited for must get on.
+static void note_lock_wait(uint8_t begins) {
+  if (begins != 0) {
+    thd_wait_begin(nullptr, THD_WAIT_ROW_LOCK);
+  } else {
+    thd_wait_end(nullptr);
+  }
+}
+
+CheetahTxn *new_transaction() {
+  CheetahTxn *txn = cheetah_begin(engine.db, interrupted, nullptr);
+  if (txn != nullptr) cheetah_note_lock_waits(txn, note_lock_wait);
+  return txn;
+}
+
+Session *Session::of(THD *thd) {
+  Session *session = existing(thd);
+  if (session != nullptr) return session;
+  CheetahTxn *txn = new_transaction();
+  if (txn == nullptr) return nullptr;
+  std::unique_ptr<Session> fresh(new (std::nothrow) Session(txn));
+  if (!fresh) {
+    cheetah_free_txn(txn);
+    return nullptr;
+  }
+  cheetah_set_connection(txn, thd_get_thread_id(thd));
+  if (thd->slave_thread) cheetah_report_waits(txn, thd, report_wait);
+  thd_set_ha_data(thd, engine.hton, fresh.get());
+  return fresh.release();
+}
+
+void Session::close(THD *thd) {
+  std::unique_ptr<Session> session(existing(thd));
+  if (!session) return;
+  cheetah_free_txn(session->txn_);
+  thd_set_ha_data(thd, engine.hton, nullptr);
+}
+
+static bool in_long_transaction(THD *thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
+
+// READ UNCOMMITTED is READ COMMITTED. A transaction of one statement that locks nothing is
+// serializable when it reads a snapshot.
+static CheetahIsolation isolation_level(THD *thd) {
+  int level = thd_tx_isolation(thd);
+  if (level <= ISO_READ_COMMITTED) return CHEETAH_READ_COMMITTED;
+  if (level == ISO_SERIALIZABLE && in_long_transaction(thd)) return CHEETAH_SERIALIZABLE;
+  return CHEETAH_REPEATABLE_READ;
+}
+
+int Session::begin_transaction(THD *thd) {
+  if (in_transaction_) return 0;
+  in_transaction_ = true;
+  cheetah_set_snapshot_isolation(txn_, snapshot_isolation(thd));
+  return handler_error(cheetah_set_isolation(txn_, isolation_level(thd)), thd);
+}
+
+void Session::count_table(bool begins) {
+  tables_in_use_ = begins ? tables_in_use_ + 1 : tables_in_use_ - 1;
+  cheetah_set_tables_in_use(txn_, tables_in_use_);
+}
+
+int Session::register_statement(THD *thd) {
+  trans_register_ha(thd, false, engine.hton, 0);
+  if (in_long_transaction(thd)) trans_register_ha(thd, true, engine.hton, 0);
+  if (in_statement_) return 0;
+  in_statement_ = true;
+  cheetah_set_lock_wait(txn_, lock_wait_timeout_ns(thd));
+  statement_start_ = cheetah_savepoint(txn_);
+  return begin_transaction(thd);
+}
+
+int Session::join_transaction(THD *thd) {
+  trans_register_ha(thd, true, engine.hton, 0);
+  return begin_transaction(thd);
+}
+
+int Session::take_snapshot(THD *thd) {
+  int error = join_transaction(thd);
+  return error != 0 ? error : handler_error(cheetah_take_snapshot(txn_), thd);
+}
+
+void Session::end_statement() {
+  in_statement_ = false;
+  cheetah_end_statement(txn_);
+}
+
+bool Session::ends_transaction(THD *thd, bool all) { return all || !in_long_transaction(thd); }
+
+int Session::end_transaction(THD *thd, bool commit) {
+  in_statement_ = in_transaction_ = false;
+  return handler_error(commit ? cheetah_commit(txn_) : cheetah_rollback(txn_), thd);
+}
+
+int Session::commit(THD *thd, bool all) {
+  if (ends_transaction(thd, all)) return end_transaction(thd, true);
+  end_statement();
+  return 0;
+}
+
+int Session::rollback(THD *thd, bool all) {
+  if (ends_transaction(thd, all)) return end_transaction(thd, false);
+  if (!in_statement_) return 0;
+  // The connection ends: the transaction goes as a whole, and nobody waits for that.
+  if (thd->killed >= KILL_CONNECTION) {
+    thd->mark_transaction_to_rollback(true);
+    return end_transaction(thd, false);
+  }
+  int error = rollback_error(cheetah_rollback_to(txn_, &statement_start_), thd);
+  end_statement();
+  return error;
+}
+
+// The server forgets that a statement was killed before it has the statement rolled back; its error
+// says so still.
+static bool was_killed(THD *thd) {
+  if (!thd->is_error()) return false;
+  uint error = thd->get_stmt_da()->sql_errno();
+  return error == ER_QUERY_INTERRUPTED || error == ER_STATEMENT_TIMEOUT;
+}
+
+// LIMIT ROWS EXAMINED ends a scan as if it was killed, and what was found till then counts.
+static bool is_killed(THD *thd) { return thd_kill_level(thd) != THD_IS_NOT_KILLED && thd->killed != ABORT_QUERY; }
+
+uint8_t interrupted(void *context) {
+  THD *thd = context != nullptr ? static_cast<THD *>(context) : current_thd;
+  return thd != nullptr && (is_killed(thd) || was_killed(thd));
+}
+
+}  // namespace cheetah

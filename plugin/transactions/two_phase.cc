@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Two-phase commit with the binary log and other engines, and XA.
+//
+// The server prepares all that have written, syncs its binary log once for a group of transactions,
+// calls commit_ordered of each in the order of the log, from whichever thread leads the group, and
+// then commit in the thread of each connection. After a crash it asks what is prepared and decides
+// by what the binary log has. XA PREPARE only prepares; who decides, and when, is the client's
+// affair, who may be gone until then.
+#include "transactions/two_phase.h"
+
+#include "engine.h"
+#include "errors.h"
+#include "transactions/session.h"
+#include "settings.h"
+
+namespace cheetah {
+
+// Answers to commit_by_xid and rollback_by_xid, as X/Open numbers them; the server's headers do
+// not.
+enum XaAnswer { xa_ok = 0, xa_failed = -3, xa_unknown = -4 };
+
+static CheetahXid cheetah_xid(const XID *xid) {
+  const auto *name = reinterpret_cast<const uint8_t *>(xid->data);
+  auto global = static_cast<size_t>(xid->gtrid_length), branch = static_cast<size_t>(xid->bqual_length);
+  return CheetahXid{static_cast<uint64_t>(xid->formatID), {name, global}, {name + global, branch}};
+}
+
+static int prepare(handlerton *, THD *thd, bool all) {
+  Session *session = Session::existing(thd);
+  if (session == nullptr || !Session::ends_transaction(thd, all)) return 0;
+  CheetahXid xid = cheetah_xid(thd->get_xid());
+  return handler_error(cheetah_prepare(session->txn(), &xid), thd);
+}
+
+static void commit_ordered(handlerton *, THD *thd, bool) {
+  Session *session = Session::existing(thd);
+  if (session != nullptr) cheetah_commit_ordered(session->txn());
+}
+
+struct XidList {
+  XID *next;
+};
+
+static void add_xid(void *context, const CheetahXid *xid) {
+  auto *list = static_cast<XidList *>(context);
+  list->next->set(static_cast<long>(xid->format), reinterpret_cast<const char *>(xid->global.data),
+                  static_cast<long>(xid->global.len), reinterpret_cast<const char *>(xid->branch.data),
+                  static_cast<long>(xid->branch.len));
+  list->next++;
+}
+
+static int recover(handlerton *, XID *xids, uint count) {
+  XidList list{xids};
+  return static_cast<int>(cheetah_recover(engine.db, count, add_xid, &list));
+}
+
+// The server asks every engine, and looks only at the errors that have been reported.
+static int end_by_xid(int32_t code) {
+  if (code == CHEETAH_OK) return xa_ok;
+  if (code == CHEETAH_UNKNOWN_XID) return xa_unknown;
+  handler_error(code, current_thd);
+  // The rollback goes on in the background: the decision stands.
+  if (code == CHEETAH_ROLLBACK) return xa_ok;
+  my_error(ER_XAER_RMERR, MYF(0));
+  return xa_failed;
+}
+
+static int commit_by_xid(handlerton *, XID *xid) {
+  CheetahXid name = cheetah_xid(xid);
+  return end_by_xid(cheetah_commit_prepared(engine.db, &name));
+}
+
+static int rollback_by_xid(handlerton *, XID *xid) {
+  CheetahXid name = cheetah_xid(xid);
+  return end_by_xid(cheetah_rollback_prepared(engine.db, &name));
+}
+
+// When the log cannot be synced the engine has stopped, and the server must keep what its binary
+// log says.
+static void commit_checkpoint_request(void *cookie) {
+  if (cheetah_sync_log(engine.db) == CHEETAH_OK) commit_checkpoint_notify_ha(cookie);
+}
+
+void set_two_phase(handlerton *hton) {
+  hton->prepare = prepare;
+  hton->commit_ordered = commit_ordered;
+  hton->recover = recover;
+  hton->commit_by_xid = commit_by_xid;
+  hton->rollback_by_xid = rollback_by_xid;
+  hton->commit_checkpoint_request = commit_checkpoint_request;
+}
+
+static void ignore_xid(void *, const CheetahXid *) {}
+
+void warn_of_untold_prepared() {
+  if (!mysqld_server_started) return;
+  unsigned count = cheetah_recover(engine.db, ~0U, ignore_xid, nullptr);
+  if (count == 0) return;
+  sql_print_warning("CHEETAH: %u prepared transactions keep the rows that they have changed locked, and the server asks for "
+                    "such only while it starts: load the plugin in its configuration and start it again, then end them (XA RECOVER)",
+                    count);
+}
+
+int wait_for_prepared(const std::string &name, THD *thd) {
+  // The server finishes a statement that a crash has interrupted: it had waited already.
+  if (thd == nullptr || !engine.ddl_recovered) return 0;
+  uint64_t timeout_ns = lock_wait_timeout_ns(thd);
+  return handler_error(cheetah_wait_for_prepared(engine.db, bytes_of(name), timeout_ns, interrupted, thd), thd);
+}
+
+bool takes_part_in_two_phase() { return engine.hton->prepare != nullptr; }
+
+}  // namespace cheetah
