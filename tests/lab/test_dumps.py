@@ -12,7 +12,7 @@ from cheetah_lab import engines, room, trial as trial_module
 from cheetah_lab.inputs import dumps, own
 from cheetah_lab.model import FAILS, HOLDS, OPEN, Scale
 from cheetah_lab.trial import Refused, Trial
-from cheetah_tools import dump, engines
+from cheetah_tools import dump, engines as tools_engines
 from cheetah_tools.formatdata import write_dump
 from cheetah_tools.paths import shared_data
 from cheetah_tools.say import Failure
@@ -233,7 +233,7 @@ def test_tables_that_keep_their_history_are_compared_too(server, inputs, tmp_pat
     for statement in ("INSERT INTO kept VALUES (1, 'a'), (2, 'b')", "UPDATE kept SET t = 'c' WHERE n = 1", "INSERT INTO shown (n) VALUES (1), (2), (3)"):
         server.sql(statement, "versioned")
     assert dump.base_tables(server, "versioned") == ["kept", "plain", "shown"] == list(dump.checksums(server, "versioned"))
-    engines.INNODB.write_out(server, "versioned")
+    tools_engines.INNODB.write_out(server, "versioned")
     place = tmp_path / "d.sql"
     write_dump(server, "versioned", place, "--default-character-set=utf8mb4")
     found = made.experiment(NAME)

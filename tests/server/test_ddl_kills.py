@@ -8,6 +8,7 @@ removes them.
 
 import re
 import threading
+import time
 
 import pymysql
 import pytest
@@ -126,18 +127,24 @@ def test_a_statement_that_is_killed_while_it_loads_leaves_nothing(server, rng, r
     server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(100)) ENGINE=CHEETAH", "d")
     server.sql("INSERT INTO t SELECT seq, CONCAT(seq * 7919 % 60013, REPEAT('z', 40)) "
                "FROM seq_1_to_60000", "d")
-    killed = 0
-    for number in range(2 * rounds):
-        statement = ["ALTER TABLE t ADD UNIQUE b (b)", "CREATE TABLE u (KEY (b)) ENGINE=CHEETAH "
-                     "SELECT b, a FROM t ORDER BY b"][number % 2]
+    killed, statements = 0, {
+        "ALTER TABLE t ADD UNIQUE b (b)": "ALTER TABLE t DROP INDEX b",
+        "CREATE TABLE u (KEY (b)) ENGINE=CHEETAH SELECT b, a FROM t ORDER BY b": "DROP TABLE u"}
+    seconds = {}
+    for statement, undo in statements.items():
+        began = time.monotonic()
+        server.sql(statement, "d")
+        seconds[statement] = time.monotonic() - began
+        server.sql(undo, "d")
+    for statement in [*statements] * rounds:
         connection = server.connect("d")
-        killer = threading.Timer(rng.uniform(0.01, 0.8), server.sql,
+        killer = threading.Timer(rng.uniform(0, seconds[statement]), server.sql,
                                  [f"KILL QUERY {connection.thread_id()}"])
         killer.start()
         try:
             with connection.cursor() as cursor:
                 cursor.execute(statement)
-                cursor.execute("ALTER TABLE t DROP INDEX b" if number % 2 == 0 else "DROP TABLE u")
+                cursor.execute(statements[statement])
         except pymysql.MySQLError as failure:
             assert failure.args[0] in (1317, 1927, 1028)
             killed += 1
