@@ -19,7 +19,7 @@ def test_throughput_is_measured():
 
 
 def test_restarts_and_rollbacks_are_measured():
-    """4 MB of log, and 3,000 rows that the crash and KILL take back."""
+    """4 MB of log, and 3,000 rows that the crash and KILL roll back."""
     for engine in (CHEETAH, INNODB):
         assert min(recovery.restart(engine, 4 << 20)) > 0, "nothing was measured"
         for found in recovery.rollback(engine, 3000):

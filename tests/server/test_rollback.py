@@ -1,5 +1,5 @@
 """Rollbacks of large transactions go on in the background: after KILL, when a client vanishes, and
-after a crash the server answers at once, and nobody sees what is still to be taken back.
+after a crash the server answers at once, and nobody sees what is still to be rolled back.
 
 `make servertests ARGS="rollback --large"` takes 2,000,000 rows instead of 100,000.
 """
@@ -65,7 +65,7 @@ def took(function) -> tuple:
 def finish(server, before: tuple) -> float:
     """Wait for the rollback, looking at the table all the while; seconds."""
     def is_done():
-        assert contents(server) == before, "a consistent read sees what is taken back"
+        assert contents(server) == before, "a consistent read sees what is rolled back"
         return server.status("Cheetah_rollbacks_unfinished") == 0
     _, seconds = took(lambda: wait_until(is_done, "the rollback is not done", 600))
     check_table(server, "d.t")
@@ -81,7 +81,7 @@ KILLS = [("QUERY", "in the middle", False, True), ("QUERY", "in the middle", Tru
 
 
 def test_what_is_killed_in_a_large_transaction_returns_at_once(filled):
-    """The next statements are answered while the rows are taken back."""
+    """The next statements are answered while the rows are rolled back."""
     server, count, before = filled
     for kill in KILLS:
         while not kill_update(server, count, before, *kill):
@@ -93,7 +93,7 @@ def test_what_is_killed_in_a_large_transaction_returns_at_once(filled):
 
 def kill_update(server, count: int, before: tuple, what: str, when: str, in_transaction: bool,
                 at_once: bool) -> bool:
-    """One of KILLS; whether there was still something to take back when the killed one was gone,
+    """One of KILLS; whether there was still something to roll back when the killed one was gone,
     where nobody has to wait for that."""
     keeper = server.connect("d", autocommit=False)
     if when == "in the middle":
@@ -122,7 +122,7 @@ def kill_update(server, count: int, before: tuple, what: str, when: str, in_tran
             cursor.execute("ROLLBACK")
     (rows, asked), (_, wrote) = took(lambda: contents(server)), took(
         lambda: server.sql("REPLACE INTO d.other VALUES (1)"))
-    assert rows == before, "a consistent read sees what is taken back"
+    assert rows == before, "a consistent read sees what is rolled back"
     done = finish(server, before)
     note(f"KILL {what} {when}, {'in' if in_transaction else 'without'} a transaction, after "
          f"{reached} rows: {seconds:.2f} s until it was gone, "
@@ -161,11 +161,11 @@ def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(fil
                           "FROM information_schema.cheetah_trx "
                           "JOIN information_schema.cheetah_locks ON lock_trx_id = trx_id")
         rows, asked = took(lambda: contents(server))
-        assert rows == before, "a consistent read sees what is taken back"
+        assert rows == before, "a consistent read sees what is rolled back"
         in_the_middle = server.status("Cheetah_rollbacks_unfinished") == 1
         # Once more in the middle of it.
         crash(server)
-        assert contents(server) == before, "a consistent read sees what is taken back"
+        assert contents(server) == before, "a consistent read sees what is rolled back"
         done = finish(server, before)
         counted = server.status("Cheetah_recovery_transactions_rolled_back")
         if (in_the_middle and counted == 1) or count >= ROWS_MAX:
@@ -173,23 +173,23 @@ def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(fil
         # A busy machine has taken all of it back before it could be asked, or killed.
         count, before = twice_as_many(server, count)
     assert unfinished == 1 and in_the_middle, \
-        "nothing was left to take back: the test proves nothing"
+        "nothing was left to roll back: the test proves nothing"
     assert ("ROLLING BACK", 0, 1, "`d`.`t`") in told, f"the views tell {told}"
     assert server.value("SELECT COUNT(*) FROM d.other") == 1, "a committed row is missing"
     assert counted == 1, "the rollback is not counted"
-    note(f"{count} rows to take back: {opened:.2f} s until the server answered, "
+    note(f"{count} rows to roll back: {opened:.2f} s until the server answered, "
          f"{asked:.2f} s for a "
          f"read of all rows, then {done:.1f} s for the rollback")
 
 
 def test_closing_does_not_wait_for_a_long_rollback(filled):
-    """What is not taken back when the server ends is taken back after the next start."""
+    """What is not rolled back when the server ends is rolled back after the next start."""
     server, _, before = filled
     connection, thread, _ = begin_update(server)
     thread.join(600)
     _, seconds = took(server.stop)
     connection.close()
     server.start()
-    assert contents(server) == before, "a consistent read sees what is taken back"
+    assert contents(server) == before, "a consistent read sees what is rolled back"
     done = finish(server, before)
     note(f"{seconds:.2f} s to stop, {done:.1f} s for the rest of the rollback")

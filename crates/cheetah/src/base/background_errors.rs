@@ -69,17 +69,17 @@ mod tests {
 
     #[test]
     fn a_failure_is_announced_once_until_the_place_works_again() {
-        let troubles = BackgroundErrors::default();
+        let errors = BackgroundErrors::default();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let error = || Error::corrupt("page 7", "bad checksum");
-        troubles.note("checkpoint", &error());
+        errors.note("checkpoint", &error());
         let sink = Arc::clone(&heard);
-        troubles.announce_to(move |text| sink.lock().push(text.to_owned()));
-        troubles.note("checkpoint", &error());
+        errors.announce_to(move |text| sink.lock().push(text.to_owned()));
+        errors.note("checkpoint", &error());
         assert_eq!(*heard.lock(), ["checkpoint: corruption in page 7: bad checksum"]);
-        troubles.clear("checkpoint");
-        assert!(troubles.list().is_empty());
-        troubles.note("checkpoint", &error());
-        assert_eq!((heard.lock().len(), troubles.list().len()), (2, 1));
+        errors.clear("checkpoint");
+        assert!(errors.list().is_empty());
+        errors.note("checkpoint", &error());
+        assert_eq!((heard.lock().len(), errors.list().len()), (2, 1));
     }
 }

@@ -162,11 +162,11 @@ impl Background {
     /// Passes a result on, after noting an error and what works again. A full disk does not end the
     /// background: it goes on when there is space.
     fn noted(&self, place: &'static str, result: Result<bool>) -> Result<bool> {
-        let troubles = self.core.health.background_errors();
+        let errors = self.core.health.background_errors();
         match &result {
-            Ok(true) => troubles.clear(place),
+            Ok(true) => errors.clear(place),
             Ok(false) | Err(Error::Fatal(_)) => {}
-            Err(error) => troubles.note(place, error),
+            Err(error) => errors.note(place, error),
         }
         match result {
             Err(Error::DiskFull(_)) => Ok(false),

@@ -234,7 +234,7 @@ fn an_image_of_an_epoch_is_as_the_page_was_at_its_end() {
 
 #[test]
 fn the_model_finds_a_page_that_is_changed_before_it_is_captured() {
-    assert!(finds("pool: skip the capture of a changed page", write_beside_a_checkpoint));
+    assert!(finds("pool: skip flush before modify", write_beside_a_checkpoint));
 }
 
 #[test]

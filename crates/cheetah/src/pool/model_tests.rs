@@ -279,8 +279,8 @@ fn is_caught(bug: &'static str) -> bool {
 fn the_model_catches_planted_bugs() {
     for bug in [
         "pool: forget the moves of an abandoned checkpoint",
-        "pool: skip the capture of a changed page",
-        "pool: skip the capture of a freed page",
+        "pool: skip flush before modify",
+        "pool: skip flush before free",
         "pool: name a dictionary of the next epoch",
     ] {
         assert!(is_caught(bug), "{bug}");

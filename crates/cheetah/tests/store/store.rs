@@ -18,7 +18,7 @@ const PAGES: u64 = 40;
 pub(crate) struct Snapshot {
     pages: BTreeMap<PageId, Vec<u8>>,
     state: Vec<u8>,
-    /// How many changes the disk had seen when the epoch was flipped.
+    /// How many changes the disk had seen at the epoch switch.
     pub(crate) attempted_at: u64,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn config() -> Config {
     Config { segment_bytes: 8 << 10, ..Config::tiny() }
 }
 
-/// An epoch between its flip and its commit.
+/// An epoch between its switch and its commit.
 struct Frozen {
     epoch: Epoch,
     changes: BTreeMap<PageId, Option<MapEntry>>,
@@ -167,7 +167,7 @@ impl Store {
         self.epoch = Epoch(self.epoch.0 + 1);
     }
 
-    /// Commits the epoch that has been flipped; returns its number.
+    /// Commits the epoch that has ended; returns its number.
     pub(crate) fn commit(&mut self) -> Result<u64> {
         let frozen = self.frozen.as_ref().expect("an epoch switch came before");
         self.segments.sync()?;

@@ -1,5 +1,5 @@
 //! Tests of rollbacks that are left to the background: the caller goes on at once, nobody sees or
-//! changes what is half taken back, and a crash in the middle changes nothing.
+//! changes what is half rolled back, and a crash in the middle changes nothing.
 
 use crate::base::planted::plant;
 use crate::base::{Config, Error, Result, Xid};

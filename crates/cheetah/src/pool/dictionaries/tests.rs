@@ -573,8 +573,8 @@ fn an_error_of_a_trial_is_told_and_not_passed_on() {
     db.disk.set_space(Some(db.disk.used_bytes()));
     assert!(matches!(db.pool.try_dictionary(TREE), Err(Error::DiskFull(_))));
     db.pool.try_dictionary_in_passing(TREE).unwrap();
-    let troubles = db.pool.health.background_errors().list();
-    assert!(troubles.iter().any(|(place, _)| *place == "making dictionaries"), "{troubles:?}");
+    let errors = db.pool.health.background_errors().list();
+    assert!(errors.iter().any(|(place, _)| *place == "making dictionaries"), "{errors:?}");
     assert!(dictionary_pages(&db).is_empty());
     db.disk.set_space(None);
     assert!(db.pool.try_dictionary(TREE).unwrap());

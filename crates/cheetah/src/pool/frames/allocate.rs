@@ -57,7 +57,7 @@ impl Pool {
         let frame = self.table.entry(pid).frame().cloned();
         let latch = frame.as_ref().map(|frame| frame.latch_to_write_out());
         if let (Some(frame), Some(bytes)) = (&frame, &latch) {
-            if !planted::is_on("pool: skip the capture of a freed page") {
+            if !planted::is_on("pool: skip flush before free") {
                 self.flush_before_modify(frame, bytes, epoch);
             }
         }

@@ -61,7 +61,7 @@ mod tests {
         let mtr = db.pool.enter();
         let before = mtr.epoch();
         std::thread::scope(|scope| {
-            let flip = scope.spawn(|| {
+            let switch = scope.spawn(|| {
                 db.pool.epochs.switch(|ended| {
                     assert!(!open.load(Ordering::SeqCst), "G1");
                     ended
@@ -72,7 +72,7 @@ mod tests {
             }
             open.store(false, Ordering::SeqCst);
             drop(mtr);
-            assert_eq!(flip.join().unwrap(), before);
+            assert_eq!(switch.join().unwrap(), before);
         });
         assert_eq!(db.pool.enter().epoch().0, before.0 + 1);
     }

@@ -164,7 +164,7 @@ impl<'p> EndedEpoch<'p> {
         Ok(WrittenEpoch { ended: self, moved })
     }
 
-    /// Fails once a capture has failed: the epoch cannot be written as it was any more.
+    /// Fails once a flush before modify has failed: the epoch cannot be written as it was any more.
     fn check(&self) -> Result<()> {
         self.pool.in_writing.take_failure().map_or(Ok(()), Err)
     }

@@ -29,7 +29,7 @@ impl EpochInWriting {
         self.writing.store(epoch.0, Ordering::Release);
     }
 
-    /// The checkpoint cannot succeed any more: from now on nothing is captured for it. The first
+    /// The checkpoint cannot succeed any more: from now on no page is flushed for it before it changes. The first
     /// reason is kept.
     pub(in crate::pool) fn fail(&self, error: Error) {
         self.failure.lock().get_or_insert(error);
@@ -41,7 +41,7 @@ impl EpochInWriting {
         self.failure.lock().take()
     }
 
-    /// From now on nothing is captured.
+    /// From now on no page is flushed before it changes.
     pub(in crate::pool) fn stop(&self) {
         self.writing.store(0, Ordering::Release);
     }

@@ -51,7 +51,7 @@ pub(in crate::pool) trait HandOver {
         if self.dirty(page) == Some(epoch) {
             return;
         }
-        if !planted::is_on("pool: skip the capture of a changed page") {
+        if !planted::is_on("pool: skip flush before modify") {
             self.flush_before_modify(page, content, epoch);
         }
         let entry = self.entry(page);
