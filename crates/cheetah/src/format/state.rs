@@ -1,8 +1,8 @@
 //! The state that an epoch of the page map carries: all that recovery needs beside the pages (H2).
 //!
 //! Invariants
-//!   I1  It is taken at the epoch switch, while no mini-transaction runs: it matches the pages of its epoch
-//!       and the log before `lsn` exactly, and nothing behind.
+//!   I1  It is taken at the epoch switch, while no mini-transaction runs: it matches the pages of
+//!       its epoch and the log before `lsn` exactly, and nothing behind.
 //!   I2  The first byte is the version of the layout; a newer one is refused with a clear error. So
 //!       is version 1 with transactions in it: their undo records are of a layout that is not read
 //!       any more.
@@ -24,7 +24,8 @@ const OLD_VERSION: u8 = 1;
 
 const PLACE: &str = "epoch state";
 
-/// A transaction that had undo records at the epoch switch, and had neither committed nor been rolled back.
+/// A transaction that had undo records at the epoch switch, and had neither committed nor been
+/// rolled back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TxnState {
     /// The transaction.

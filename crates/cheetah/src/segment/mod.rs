@@ -21,7 +21,8 @@
 //!       retained.
 //!
 //! Victims of garbage collection are taken only among segments sealed before the last committed
-//! epoch switch (rule S6 of docs/durability.md): their images are then older than any epoch in the making.
+//! epoch switch (rule S6 of docs/durability.md): their images are then older than any epoch in the
+//! making.
 
 mod fill;
 mod handles;

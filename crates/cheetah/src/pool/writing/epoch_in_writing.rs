@@ -29,8 +29,8 @@ impl EpochInWriting {
         self.writing.store(epoch.0, Ordering::Release);
     }
 
-    /// The checkpoint cannot succeed any more: from now on no page is flushed for it before it changes. The first
-    /// reason is kept.
+    /// The checkpoint cannot succeed any more: from now on no page is flushed for it before it
+    /// changes. The first reason is kept.
     pub(in crate::pool) fn fail(&self, error: Error) {
         self.failure.lock().get_or_insert(error);
         self.writing.store(0, Ordering::Release);
