@@ -31,6 +31,11 @@ impl Health {
         Error::Fatal(reason.clone())
     }
 
+    /// Stops the engine when `result` is an error: it leaves a mini-transaction half done.
+    pub fn must<T>(&self, what: &str, result: Result<T>) -> Result<T> {
+        result.map_err(|error| self.stop(format!("{what} failed in the middle: {error}")))
+    }
+
     /// What goes wrong without stopping the engine.
     pub fn background_errors(&self) -> &BackgroundErrors {
         &self.background_errors

@@ -113,7 +113,7 @@ fn check_rows(
 
 /// Whether no transaction is around and nothing is to be purged.
 fn is_quiet(core: &Core) -> bool {
-    core.active.is_empty() && core.undo.is_purged()
+    core.transactions.active.is_empty() && core.transactions.undo.is_purged()
 }
 
 /// When it was quiet from before the tree was walked until now, every page that it owns must have

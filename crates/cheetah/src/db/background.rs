@@ -4,10 +4,10 @@
 use super::statistics_table::is_internal;
 use crate::base::{Error, PageId, Result};
 use crate::pool::{DictionaryDue, Pool};
-use crate::table::shared::parts::{Core, Dropping};
+use crate::table::shared::parts::Core;
+use crate::table::shared::Dropping;
 use parking_lot::Mutex;
 use std::any::Any;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 /// How often the log is made durable when commits do not do it.
@@ -58,7 +58,7 @@ impl Background {
     pub(in crate::db) fn flush_step(&self) -> Result<bool> {
         let now_ns = self.core.clock.now_ns();
         let mut at_ns = self.flushed_at_ns.lock();
-        let Some(log) = self.core.log.get() else { return Ok(false) };
+        let Some(log) = self.core.journal.log() else { return Ok(false) };
         if now_ns.saturating_sub(*at_ns) < FLUSH_EVERY_NS {
             return Ok(false);
         }
@@ -102,7 +102,7 @@ impl Background {
             Err(fatal @ Error::Fatal(_)) => return Err(fatal),
             done => done.unwrap_or(false),
         };
-        let capacity = core.io_capacity.load(Relaxed);
+        let capacity = core.pace.io_capacity();
         let written = core.pool.clean_step(core.clock.now_ns(), core.checkpointer.log_percent(), capacity);
         Ok(self.noted("writing changed pages", written.map(|pages| pages > 0))? || dictionaries)
     }
@@ -110,7 +110,7 @@ impl Background {
     /// Moves images out of segments that are mostly dead.
     pub(in crate::db) fn collect_step(&self) -> Result<bool> {
         let core = &self.core;
-        let moved = core.pool.gc_step(core.clock.now_ns(), core.io_capacity.load(Relaxed));
+        let moved = core.pool.gc_step(core.clock.now_ns(), core.pace.io_capacity());
         self.noted("giving space back", moved)
     }
 

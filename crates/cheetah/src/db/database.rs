@@ -12,7 +12,6 @@ use crate::table::shared::parts::Core;
 use crate::table::{Alteration, Table, TableSpec};
 use cheetah_io::{Clock, DirLock, Disk};
 use parking_lot::Mutex;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 /// File whose lock keeps a second process out.
@@ -105,7 +104,7 @@ impl Db {
     pub fn start_background_threads(&self) -> Result<()> {
         let mut threads = self.0.threads.lock();
         if threads.is_none() {
-            self.0.core.has_threads.store(true, Relaxed);
+            self.0.core.pace.set_has_threads(true);
             *threads = Some(Threads::start(&self.0.background)?);
         }
         Ok(())
@@ -120,12 +119,12 @@ impl Db {
     /// What a commit waits for, as `innodb_flush_log_at_trx_commit`: 0 nothing, 1 the log is on
     /// disk, 2 the log is written to its file.
     pub fn set_flush_log_at_commit(&self, mode: u8) {
-        self.0.core.flush_mode.store(mode.min(2), Relaxed);
+        self.0.core.journal.set_flush_mode(mode.min(2));
     }
 
     /// I/O operations a second that the background may use when nothing presses.
     pub fn set_io_capacity(&self, operations_per_second: u32) {
-        self.0.core.io_capacity.store(operations_per_second.max(1), Relaxed);
+        self.0.core.pace.set_io_capacity(operations_per_second.max(1));
     }
 
     /// Creates a table; durable on return, as all changes of the catalog.
@@ -154,7 +153,7 @@ impl Db {
     /// snapshots from before now are refused it (`TableChanged`), as copies have no older versions.
     pub fn note_rebuilt(&self, name: &str) -> Result<()> {
         let core = &self.0.core;
-        core.catalog.by_name(name)?.set_replacing(core.versions.take_stamp());
+        core.catalog.by_name(name)?.set_replacing(core.transactions.versions.take_stamp());
         Ok(())
     }
 
@@ -260,7 +259,7 @@ impl Db {
     fn stop_threads(&self) {
         let threads = self.0.threads.lock().take();
         drop(threads);
-        self.0.core.has_threads.store(false, Relaxed);
+        self.0.core.pace.set_has_threads(false);
     }
 }
 

@@ -142,7 +142,6 @@ mod tests {
     use crate::format::row::RowFormatVersion;
     use crate::table::{IndexSpec, NewRow, TableSpec};
     use cheetah_io::sim::{SimClock, SimDisk};
-    use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
     fn a_panic_of_a_step_stops_the_engine_with_its_message() {
@@ -174,7 +173,7 @@ mod tests {
             extra: Vec::new(),
         };
         let table = db.create_table(&spec).unwrap();
-        db.0.core.has_threads.store(true, Relaxed);
+        db.0.core.pace.set_has_threads(true);
         let mut txn = db.begin();
         txn.interrupt_when(|| true);
         let refused = (0..100_000u64).find_map(|key| {
@@ -182,7 +181,7 @@ mod tests {
             txn.insert(&table, &NewRow { key: &key, row: &key, secondary: &[] }).err()
         });
         assert!(matches!(refused, Some(Error::Interrupted)), "{refused:?}");
-        db.0.core.has_threads.store(false, Relaxed);
+        db.0.core.pace.set_has_threads(false);
         txn.rollback().unwrap();
     }
 }

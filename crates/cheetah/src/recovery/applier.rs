@@ -6,7 +6,8 @@ use crate::format::undo_record::{self, Before, UndoBlob, UndoBody, UndoRow};
 use crate::table::rows::large::{self, LargePiece};
 use crate::table::rows::request::Target;
 use crate::table::rows::writer::{Unclaimed, Writer};
-use crate::table::shared::parts::{Core, Need};
+use crate::table::shared::parts::Core;
+use crate::table::shared::room::Need;
 use crate::table::Table;
 use crate::txn::{start_record, Slot};
 use parking_lot::Mutex;
@@ -108,9 +109,9 @@ impl Applier {
         start_record(&slot.state(), record);
         undo_record::put_body(record, placeholder);
         undo_record::finish(record);
-        core.make_room(Need::Back, core.undo.pages_needed(record.len()))?;
+        core.make_room(Need::Back, core.transactions.undo.pages_needed(record.len()))?;
         let mtr = core.pool.enter();
-        core.undo.append(&mtr, &mut slot.state(), record);
+        core.transactions.undo.append(&mtr, &mut slot.state(), record);
         Ok(())
     }
 }

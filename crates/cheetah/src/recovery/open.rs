@@ -31,15 +31,17 @@ use crate::table::definitions::shadow;
 use crate::table::history::prepared_list::Prepared;
 use crate::table::history::purge_state::Purge;
 use crate::table::history::unfinished_list::Unfinished;
+use crate::table::shared::counters::Counters;
 use crate::table::shared::deadlocks::Deadlocks;
-use crate::table::shared::parts::{Core, Counters};
-use crate::table::shared::purge_latch::Standings;
+use crate::table::shared::parts::Core;
+use crate::table::shared::purge_latch::PurgeLatches;
+use crate::table::shared::room::StepsOnFullDisk;
 use crate::table::shared::unique_keys::UniqueKeys;
-use crate::txn::{Active, LockLimits, LockTable, Roster, UndoLog, UndoStart, Versions};
+use crate::table::shared::{Journal, Pace, Sorting, Startup, Transactions};
+use crate::txn::{Active, LockLimits, LockTable, UndoLog, UndoStart, Versions};
 use cheetah_io::{Clock, Disk};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// When open transactions are rolled back, and what others have left is purged.
@@ -94,7 +96,7 @@ pub(crate) fn open(
         _ => parts.recover(&State::decode(&state)?, cleanup, crew)?,
     };
     core.checkpointer.startup_has_ended();
-    core.is_serving.store(true, Relaxed);
+    core.startup.end();
     Ok(core)
 }
 
@@ -138,7 +140,7 @@ impl Parts {
         start_log(&core, Log::open(&setup, &recovered, state.lsn)?);
         redo::finish(&core)?;
         shadow::drop_lost(&core)?;
-        core.catalog.settle_counts(&core.active.slots());
+        core.catalog.settle_counts(&core.transactions.active.slots());
         match cleanup {
             Cleanup::Now => finish(&core)?,
             // Each startup adds a file to the map, and there may be only so many.
@@ -161,47 +163,40 @@ impl Parts {
             }
         }
         let log = Arc::new(OnceLock::new());
-        let has_threads = Arc::new(AtomicBool::new(false));
-        let io_capacity = Arc::new(AtomicU32::new(self.config.io_capacity));
+        let pace = Pace::new(self.config.io_capacity);
+        let (has_threads, io_capacity) = pace.shared();
         let parts = CheckpointParts {
             health: Arc::clone(&self.health),
             clock: Arc::clone(&self.clock),
             pool: Arc::clone(&self.pool),
             map: self.store,
             log: Arc::clone(&log),
-            has_threads: Arc::clone(&has_threads),
-            io_capacity: Arc::clone(&io_capacity),
+            has_threads,
+            io_capacity,
             log_bytes_max: self.config.log_bytes_max,
             interval_ns: self.config.checkpoint_interval_ns,
         };
+        let undo = UndoLog::open(Arc::clone(&self.pool), start)?;
+        let sort_memory = SortMemory::new(Arc::clone(self.pool.memory()));
         Ok(Core {
+            journal: Journal::new(log, Arc::clone(&self.health)),
             health: self.health,
             clock: self.clock,
-            log,
             checkpointer: Checkpointer::new(parts, state.lsn),
-            active: Active::new(&state.txns),
-            versions,
-            undo: UndoLog::open(Arc::clone(&self.pool), start)?,
+            transactions: Transactions::new(Active::new(&state.txns), versions, undo),
             locks: LockTable::counted(lock_limits(self.pool.memory()), Arc::clone(self.pool.memory())),
-            roster: Roster::default(),
             deadlocks: Deadlocks::default(),
             catalog,
             counters: Counters::default(),
-            flush_mode: AtomicU8::new(1),
-            has_threads,
-            is_serving: AtomicBool::new(false),
-            first_txn: AtomicU64::new(0),
-            first_stamp: AtomicU64::new(0),
-            next_owner: AtomicU64::new(1),
-            steps_on_full_disk: AtomicU64::new(0),
-            io_capacity,
+            startup: Startup::default(),
+            pace,
+            steps_on_full_disk: StepsOnFullDisk::default(),
             unfinished: Unfinished::default(),
             prepared: Prepared::default(),
             purge: Purge::default(),
-            standings: Standings::default(),
+            purge_latches: PurgeLatches::default(),
             unique_keys: UniqueKeys::default(),
-            sort_memory: SortMemory::new(Arc::clone(self.pool.memory())),
-            temp_files: temp_files(self.durable, &self.pool)?,
+            sorting: Sorting::new(sort_memory, temp_files(self.durable, &self.pool)?),
             dropping: Mutex::default(),
             pool: self.pool,
             config: self.config,
@@ -229,7 +224,7 @@ fn finish(core: &Core) -> Result<()> {
 /// From now on changes are logged.
 fn start_log(core: &Core, log: Log) {
     core.pool.memory().set(MemoryUse::Log, log.buffer_bytes_max());
-    let _ = core.log.set(log);
+    core.journal.start(log);
 }
 
 /// Tells the pool how pages of the catalog and of the undo log are encoded.

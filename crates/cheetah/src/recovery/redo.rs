@@ -36,7 +36,8 @@ use crate::table::definitions::ddl::{self, Ddl};
 use crate::table::history::prepared;
 use crate::table::history::rollback;
 use crate::table::rows::writer::Unclaimed;
-use crate::table::shared::parts::{Core, Counters};
+use crate::table::shared::counters::Counters;
+use crate::table::shared::parts::Core;
 use crate::txn::{Outcome, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -95,7 +96,7 @@ pub(super) fn run<T>(core: &Core, crew: Crew, read: impl FnOnce(&mut Redo<'_>) -
 impl<'l> Redo<'l> {
     fn new(core: &'l Core, dispatcher: Option<Dispatcher<'l>>) -> Result<Self> {
         let mut open = HashMap::new();
-        core.active.for_each(|slot| {
+        core.transactions.active.for_each(|slot| {
             let txn = Txn::new(Arc::clone(slot), false, unclaimed_of(core, slot)?);
             open.insert(slot.txn(), Open { txn, last: JobId::default() });
             Ok(())
@@ -225,7 +226,7 @@ impl<'l> Redo<'l> {
                 Transition::Prepare(xid) => prepared::note(&self.core.pool.enter(), &txn.slot, xid),
                 Transition::Commit(stamp) => {
                     self.wait_for_all_of(&txn.slot)?;
-                    self.core.versions.note_stamp(stamp.saturating_sub(1));
+                    self.core.transactions.versions.note_stamp(stamp.saturating_sub(1));
                     self.end(&txn.slot, Outcome::Committed)?;
                 }
                 Transition::Abort => self.abort(&txn.slot)?,
@@ -265,7 +266,7 @@ impl<'l> Redo<'l> {
         let core = self.core;
         rollback::end(core, slot, outcome)?;
         self.ended += 1;
-        let undo_bytes = core.undo.pages_count() * core.config.page_bytes as usize;
+        let undo_bytes = core.transactions.undo.pages_count() * core.config.page_bytes as usize;
         if undo_bytes > core.pool.memory().frames_limit() / UNDO_PART {
             reach::mark("redo purges");
             core.purge.step(core, RECORDS_PURGED_AT_END)?;
@@ -285,12 +286,12 @@ fn open_txn<'o>(
     txn: TxnId,
 ) -> &'o mut Open {
     open.entry(txn).or_insert_with(|| {
-        if core.versions.adopt(txn) {
+        if core.transactions.versions.adopt(txn) {
             reach::mark("redo meets a transaction after later ones have ended");
             core.forget_old_versions();
         }
         let commits = window.commits(txn);
-        let txn = Txn::new(core.active.get_or_start(txn), commits, Unclaimed::default());
+        let txn = Txn::new(core.transactions.active.get_or_start(txn), commits, Unclaimed::default());
         Open { txn, last: JobId::default() }
     })
 }
@@ -298,10 +299,10 @@ fn open_txn<'o>(
 /// Hands each transaction that has not ended to whoever goes on with it. The log is open now.
 pub(super) fn finish(core: &Core) -> Result<()> {
     core.purge.step(core, 1)?;
-    if core.undo.purge_state().head != UndoPtr(0) {
+    if core.transactions.undo.purge_state().head != UndoPtr(0) {
         reach::mark("frees of a committed transaction finished at open");
     }
-    for slot in core.active.slots() {
+    for slot in core.transactions.active.slots() {
         if is_promised(&slot) {
             reach::mark("prepared transaction found at open");
             prepared::recover(core, &slot)?;
@@ -310,7 +311,7 @@ pub(super) fn finish(core: &Core) -> Result<()> {
         reach::mark("loser rolled back");
         core.unfinished.add_found(core, &slot)?;
     }
-    core.note_startup();
+    core.startup.note(&core.transactions.versions);
     Ok(())
 }
 
@@ -328,7 +329,7 @@ fn unclaimed_of(core: &Core, slot: &Slot) -> Result<Unclaimed> {
     let mut records = Vec::new();
     while at != UndoPtr(0) {
         let mut record = Vec::new();
-        let head = core.undo.read(at, state.txn, undo_no, &mut record)?;
+        let head = core.transactions.undo.read(at, state.txn, undo_no, &mut record)?;
         if !matches!(decode_body(record.get(HEAD_BYTES..).unwrap_or_default())?, UndoBody::Blob(_)) {
             break;
         }

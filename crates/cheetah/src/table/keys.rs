@@ -23,9 +23,9 @@ use crate::table::definitions::spec::ExpectedEntries;
 use crate::table::load::{IndexBuilds, Watch};
 use crate::table::rows::large;
 use crate::table::rows::stored_row::{find_values, inline_row, Value};
-use crate::table::shared::parts::{Core, Need};
+use crate::table::shared::parts::Core;
+use crate::table::shared::room::Need;
 use crate::tree::SeekMode;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 /// Rows between two questions whether the statement is to end.
@@ -116,7 +116,7 @@ fn build_and_write(
     let _usage = table.use_it()?;
     let tree = table.clustered().def().id;
     let mut build = || build(core, table, built, disabled, entries_of, watch);
-    match core.has_threads.load(Relaxed) {
+    match core.pace.has_threads() {
         true => core.pool.write_beside(tree, build),
         false => build().and_then(|()| core.pool.settle_dictionary(tree)),
     }

@@ -46,7 +46,7 @@ impl SeekMode {
 
 /// What becomes of a record that [`Cursor::run_on`] offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum Offered {
     /// The cursor goes to it, and on.
     Take,
     /// The cursor passes it.
@@ -199,7 +199,7 @@ impl Cursor {
     /// Offers `f` the records behind the current one as far as they are in the copy of its leaf:
     /// the prefix of their keys, the rest of the key, the record. Goes to the last one that is
     /// taken, if any.
-    pub fn run_on(&mut self, mut f: impl FnMut(&[u8], &[u8], RecordRef<'_>) -> Step) {
+    pub fn run_on(&mut self, mut f: impl FnMut(&[u8], &[u8], RecordRef<'_>) -> Offered) {
         if !self.valid() || !self.leaf.whole {
             return;
         }
@@ -209,9 +209,9 @@ impl Cursor {
         for slot in self.slot + 1..view.count() {
             let (suffix, record) = view.entry(slot);
             match f(prefix, suffix, record) {
-                Step::Take => last = slot,
-                Step::Pass => {}
-                Step::Stop => break,
+                Offered::Take => last = slot,
+                Offered::Pass => {}
+                Offered::Stop => break,
             }
         }
         if last > self.slot {

@@ -26,7 +26,7 @@ mod walk;
 pub use build::Builder;
 pub(crate) use build::{fill_target, Packing};
 pub use check::TreeReport;
-pub use cursor::{successor, Cursor, SeekMode, Step};
+pub use cursor::{successor, Cursor, Offered, SeekMode};
 pub(crate) use handle::Fences;
 pub use handle::{Tree, TreeDef};
 pub use modify::{Changed, Removed};

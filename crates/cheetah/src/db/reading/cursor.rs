@@ -18,7 +18,7 @@ use crate::format::varint;
 use crate::table::history::visible::{read_row, EntryFound, EntryVersion, Found, View};
 use crate::table::rows::locker::Locker;
 use crate::table::Table;
-use crate::tree::{self, SeekMode, Step};
+use crate::tree::{self, Offered, SeekMode};
 use crate::txn::ReadView;
 use std::sync::Arc;
 
@@ -139,18 +139,18 @@ impl Cursor {
             Some(true) if rows < rows_max => {
                 rows += 1;
                 take(prefix, suffix, record.payload);
-                Step::Take
+                Offered::Take
             }
-            Some(false) => Step::Pass,
-            Some(true) => Step::Stop,
+            Some(false) => Offered::Pass,
+            Some(true) => Offered::Stop,
             None if planted::is_on("cursor: do not look back within a leaf") && !record.is_marked() => {
                 rows += 1;
                 take(prefix, suffix, record.payload);
-                Step::Take
+                Offered::Take
             }
             None => {
                 reach::mark("rows of a leaf end at an older version");
-                Step::Stop
+                Offered::Stop
             }
         });
         if rows > 1 {

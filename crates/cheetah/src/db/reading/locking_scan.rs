@@ -15,7 +15,7 @@
 //!   I4  A record that is marked as deleted by a transaction that has ended is passed: nobody can
 //!       bring it back but by an insert, which the range keeps away.
 
-use super::scan_step::{Asking, Copied, Locking, Met, Step};
+use super::scan_step::{Asking, Copied, Locking, Met, ScanStep};
 use crate::base::{planted, Error, Result};
 use crate::db::OnLocked;
 use crate::format::page::{RecordFlags, RecordRef};
@@ -197,12 +197,12 @@ impl LockingScan {
         loop {
             let step = self.step_forward(after, crossed)?;
             (after, crossed) = match self.settle(step)? {
-                Step::Landed => return Ok(true),
-                Step::Passed => (true, crossed),
-                Step::Crossed => (false, true),
-                Step::Limit => return Ok(self.stop(Place::Before)),
-                Step::End => return Ok(self.stop(Place::End)),
-                Step::Again | Step::Wait(_) | Step::Refused | Step::TimedOut => continue,
+                ScanStep::Landed => return Ok(true),
+                ScanStep::Passed => (true, crossed),
+                ScanStep::Crossed => (false, true),
+                ScanStep::Limit => return Ok(self.stop(Place::Before)),
+                ScanStep::End => return Ok(self.stop(Place::End)),
+                ScanStep::Again | ScanStep::Wait(_) | ScanStep::Refused | ScanStep::TimedOut => continue,
             };
             std::mem::swap(&mut self.from, &mut self.next);
         }
@@ -215,11 +215,11 @@ impl LockingScan {
         loop {
             let step = self.step_backward(is_bounded)?;
             match self.settle(step)? {
-                Step::Landed => return Ok(true),
-                Step::Passed | Step::Crossed => is_bounded = true,
-                Step::Limit => return Ok(self.stop(Place::Before)),
-                Step::End => return Ok(self.stop(Place::Start)),
-                Step::Again | Step::Wait(_) | Step::Refused | Step::TimedOut => continue,
+                ScanStep::Landed => return Ok(true),
+                ScanStep::Passed | ScanStep::Crossed => is_bounded = true,
+                ScanStep::Limit => return Ok(self.stop(Place::Before)),
+                ScanStep::End => return Ok(self.stop(Place::Start)),
+                ScanStep::Again | ScanStep::Wait(_) | ScanStep::Refused | ScanStep::TimedOut => continue,
             }
             std::mem::swap(&mut self.from, &mut self.next);
         }
@@ -241,7 +241,7 @@ impl LockingScan {
         false
     }
 
-    fn step_forward(&mut self, after: bool, crossed: bool) -> Result<Step> {
+    fn step_forward(&mut self, after: bool, crossed: bool) -> Result<ScanStep> {
         let Self { locker, index_no, how, walk, from, next, limit, entry, table, .. } = self;
         let _usage = table.use_it()?;
         let (tree, is_clustered, how) = (walk.tree().def().id, *index_no == 0, *how);
@@ -257,9 +257,9 @@ impl LockingScan {
                     return asking.judge(Met { key, record, range, is_alone }, entry);
                 }
                 Sight::Fence(fence) if limit.is_none_or(|limit| fence < limit) => {
-                    (Some(fence), Step::Crossed)
+                    (Some(fence), ScanStep::Crossed)
                 }
-                _ => (limit, if limit.is_some() { Step::Limit } else { Step::End }),
+                _ => (limit, if limit.is_some() { ScanStep::Limit } else { ScanStep::End }),
             };
             next.clear();
             next.extend_from_slice(end.unwrap_or_default());
@@ -270,7 +270,7 @@ impl LockingScan {
         })?
     }
 
-    fn step_backward(&mut self, is_bounded: bool) -> Result<Step> {
+    fn step_backward(&mut self, is_bounded: bool) -> Result<ScanStep> {
         let Self { locker, index_no, how, walk, from, next, limit, entry, table, .. } = self;
         let _usage = table.use_it()?;
         let (tree, is_clustered, how) = (walk.tree().def().id, *index_no == 0, *how);
@@ -287,9 +287,9 @@ impl LockingScan {
                     return asking.judge(Met { key, record, range, is_alone: false }, entry);
                 }
                 Sight::Fence(fence) if limit.is_none_or(|limit| fence > limit) => {
-                    (Some(fence), Step::Crossed)
+                    (Some(fence), ScanStep::Crossed)
                 }
-                _ => (limit, if limit.is_some() { Step::Limit } else { Step::End }),
+                _ => (limit, if limit.is_some() { ScanStep::Limit } else { ScanStep::End }),
             };
             next.clear();
             next.extend_from_slice(end.unwrap_or_default());
@@ -299,49 +299,51 @@ impl LockingScan {
     }
 
     /// Does what a step asks for outside the latch. `Again` and its like: the same step once more.
-    fn settle(&mut self, step: Step) -> Result<Step> {
+    fn settle(&mut self, step: ScanStep) -> Result<ScanStep> {
         let step = match step {
-            Step::Landed if self.index_no != 0 => self.lock_row()?,
+            ScanStep::Landed if self.index_no != 0 => self.lock_row()?,
             other => other,
         };
-        let step = if matches!(step, Step::Refused) { self.pass_locked()? } else { step };
+        let step = if matches!(step, ScanStep::Refused) { self.pass_locked()? } else { step };
         match &step {
-            Step::Landed => {
+            ScanStep::Landed => {
                 self.place = Place::On;
                 self.settle_awaited(!self.is_unlocked);
             }
-            Step::Crossed => {
+            ScanStep::Crossed => {
                 self.locker.check_interrupted()?;
                 self.walk.cross();
                 self.settle_awaited(false);
             }
-            Step::Again => self.locker.give_way()?,
-            Step::Wait(ticket) => {
+            ScanStep::Again => self.locker.give_way()?,
+            ScanStep::Wait(ticket) => {
                 self.locker.wait(ticket)?;
                 self.waited_for = Some(self.next.clone());
             }
-            Step::TimedOut => return Err(self.locker.timeout(&[])),
-            Step::Passed | Step::Refused | Step::Limit | Step::End => self.settle_awaited(false),
+            ScanStep::TimedOut => return Err(self.locker.timeout(&[])),
+            ScanStep::Passed | ScanStep::Refused | ScanStep::Limit | ScanStep::End => {
+                self.settle_awaited(false)
+            }
         }
         Ok(step)
     }
 
     /// Somebody else has locked the record of `next`: passes it, or looks at it.
-    fn pass_locked(&mut self) -> Result<Step> {
+    fn pass_locked(&mut self) -> Result<ScanStep> {
         if self.how.on_locked == OnLocked::Skip {
-            return Ok(Step::Passed);
+            return Ok(ScanStep::Passed);
         }
         let Self { locker, table, next, entry, unlocked_view, .. } = self;
         let _usage = table.use_it()?;
-        let view = unlocked_view.insert(ReadView::new(&locker.core.versions));
+        let view = unlocked_view.insert(ReadView::new(&locker.core.transactions.versions));
         view.open();
         if !read_row(&locker.core, table, next, Some(view), &mut entry.payload)? {
-            return Ok(Step::Passed);
+            return Ok(ScanStep::Passed);
         }
         entry.key.clone_from(next);
         (entry.granted, entry.flags) = (0, RecordFlags::NONE);
         self.is_unlocked = true;
-        Ok(Step::Landed)
+        Ok(ScanStep::Landed)
     }
 
     /// Counts the lock that was waited for when the scan stops at its row; otherwise the row has
@@ -356,7 +358,7 @@ impl LockingScan {
     }
 
     /// Locks the row of the entry (I2).
-    fn lock_row(&mut self) -> Result<Step> {
+    fn lock_row(&mut self) -> Result<ScanStep> {
         let (_, clustered) = parts(self.index_no, &self.entry.key, &self.entry.payload);
         let Self { locker, how, row, table, .. } = self;
         let see = |record: RecordRef<'_>| {
@@ -366,18 +368,18 @@ impl LockingScan {
         };
         let patience = if how.on_locked == OnLocked::Skip { Patience::None } else { Patience::Waits };
         let locked = locker.lock_row(table, clustered, None, patience, |_| how.mode, see)?;
-        let (Locked::Live(by) | Locked::Gone(by)) = locked else { return Ok(Step::Refused) };
+        let (Locked::Live(by) | Locked::Gone(by)) = locked else { return Ok(ScanStep::Refused) };
         self.entry.granted = u32::from(by.is_some());
         let is_marked = self.entry.flags == RecordFlags::DELETE_MARKED;
         if (is_marked || !self.walk.is_current()) && !self.look_again()? {
             self.unlock();
-            return Ok(Step::Passed);
+            return Ok(ScanStep::Passed);
         }
         if let Locked::Gone(_) = locked {
             let place = format!("index {} of table '{}'", self.index_no, self.table.name());
             return Err(Error::corrupt(place, "an entry leads to no row; run CHECK TABLE"));
         }
-        Ok(Step::Landed)
+        Ok(ScanStep::Landed)
     }
 
     /// Copies the entry again, whose row is locked; whether it is still there.

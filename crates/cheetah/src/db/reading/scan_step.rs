@@ -19,7 +19,7 @@ pub(in crate::db) struct Locking {
 
 /// What came of one step.
 #[derive(Debug)]
-pub(in crate::db) enum Step {
+pub(in crate::db) enum ScanStep {
     /// It stops at the record, which has been copied.
     Landed,
     /// The record is none to stop at.
@@ -93,9 +93,9 @@ impl Asking<'_> {
     }
 
     /// Locks what is left of a leaf behind its last record, up to where `step` ends.
-    pub(in crate::db) fn lock_rest(&self, range: KeyRange<'_>, step: &Step) -> Result<()> {
+    pub(in crate::db) fn lock_rest(&self, range: KeyRange<'_>, step: &ScanStep) -> Result<()> {
         match step {
-            Step::Crossed => self.lock_passed(range),
+            ScanStep::Crossed => self.lock_passed(range),
             _ => self.lock_gap(range),
         }
     }
@@ -108,7 +108,7 @@ impl Asking<'_> {
     }
 
     /// Asks for what a record needs, and copies it when the scan may stop there.
-    pub(in crate::db) fn judge(&self, mut met: Met<'_>, copied: &mut Copied) -> Result<Step> {
+    pub(in crate::db) fn judge(&self, mut met: Met<'_>, copied: &mut Copied) -> Result<ScanStep> {
         if planted::is_on("scan: leave the gap before a record") {
             met.range = (Bound::Included(met.key), Bound::Included(met.key));
         }
@@ -117,7 +117,7 @@ impl Asking<'_> {
         if met.record.is_marked() {
             match writer {
                 VersionWriter::Other(_) if !planted::is_on("scan: pass rows whose deletion is open") => {}
-                VersionWriter::Other(_) => return Ok(Step::Passed),
+                VersionWriter::Other(_) => return Ok(ScanStep::Passed),
                 VersionWriter::Own | VersionWriter::Ended => return self.pass_deleted(&met),
             }
         }
@@ -140,20 +140,20 @@ impl Asking<'_> {
                 copied.key.clear();
                 copied.key.extend_from_slice(met.key);
                 copied.copy(met.record);
-                Step::Landed
+                ScanStep::Landed
             }
-            Asked::Again => Step::Again,
-            Asked::Wait(ticket) => Step::Wait(ticket),
-            Asked::Refused if patience == Patience::Waits => Step::TimedOut,
-            Asked::Refused => Step::Refused,
+            Asked::Again => ScanStep::Again,
+            Asked::Wait(ticket) => ScanStep::Wait(ticket),
+            Asked::Refused if patience == Patience::Waits => ScanStep::TimedOut,
+            Asked::Refused => ScanStep::Refused,
         })
     }
 
     /// Passes a record that is marked as deleted, for good or by the scan's own transaction.
-    fn pass_deleted(&self, met: &Met<'_>) -> Result<Step> {
+    fn pass_deleted(&self, met: &Met<'_>) -> Result<ScanStep> {
         self.lock_gap(met.range)?;
         self.check_unchanged(met)?;
-        Ok(Step::Passed)
+        Ok(ScanStep::Passed)
     }
 
     /// Asks for a record that another open transaction has written.

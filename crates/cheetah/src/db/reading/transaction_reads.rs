@@ -8,7 +8,7 @@ use crate::format::page::RecordRef;
 use crate::table::history::visible;
 use crate::table::rows::large;
 use crate::table::rows::locker::{Locked, Patience};
-use crate::table::shared::parts::Counters;
+use crate::table::shared::counters::Counters;
 use crate::table::Table;
 use crate::txn::{Lock, LockMode, ReadView, TableMode};
 use std::ops::Bound;

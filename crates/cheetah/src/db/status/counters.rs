@@ -33,19 +33,19 @@ impl Db {
             ("deadlocks", count(&own.deadlocks)),
             ("recovery_log_records", count(&own.log_records_replayed)),
             ("recovery_transactions_rolled_back", count(&own.transactions_recovered)),
-            ("transactions_listed", core.active.len() as u64),
+            ("transactions_listed", core.transactions.active.len() as u64),
             ("transactions_to_purge", core.to_purge_count()),
             ("purged_between_snapshots", count(&own.purged_between_snapshots)),
-            ("transactions_prepared", core.active.prepared_count() as u64),
+            ("transactions_prepared", core.transactions.active.prepared_count() as u64),
             ("rollbacks_unfinished", core.unfinished.rollbacks_count() as u64),
             ("troubles", core.health.background_errors().list().len() as u64),
-            ("undo_pages", core.undo.pages_count() as u64),
+            ("undo_pages", core.transactions.undo.pages_count() as u64),
             ("dropped_trees", core.catalog.dropped_trees_count() as u64),
             ("tables", core.catalog.names().len() as u64),
             ("tables_fenced", core.catalog.quarantined().len() as u64),
         ];
         status.extend(self.oldest());
-        if let Some(log) = core.log.get() {
+        if let Some(log) = core.journal.log() {
             let log = log.status();
             status.extend([
                 ("log_position", log.end.0),
@@ -72,12 +72,12 @@ impl Db {
     /// because of that one.
     fn oldest(&self) -> [(&'static str, u64); 3] {
         let core = &self.0.core;
-        let open = core.roster.open();
+        let open = core.transactions.roster.open();
         let since_ns = open.iter().map(|entry| entry.since_ns()).min();
         let age_ns = since_ns.map_or(0, |since_ns| core.clock.now_ns().saturating_sub(since_ns));
         let snapshots = open.iter().filter_map(|entry| entry.stamp());
         let oldest = snapshots.clone().min();
-        let kept = oldest.map_or(0, |stamp| core.versions.published().saturating_sub(stamp));
+        let kept = oldest.map_or(0, |stamp| core.transactions.versions.published().saturating_sub(stamp));
         [
             ("transaction_oldest_seconds", age_ns / NS_PER_S),
             ("snapshots_open", snapshots.count() as u64),

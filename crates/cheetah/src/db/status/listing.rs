@@ -117,7 +117,12 @@ impl Db {
         let core = &self.0.core;
         let waits = core.locks.list_waits();
         let requests = waits.iter().map(|wait| (wait.owner, wait.request())).collect::<HashMap<_, _>>();
-        core.roster.open().iter().map(|entry| describe(core, entry, requests.get(&entry.owner()))).collect()
+        core.transactions
+            .roster
+            .open()
+            .iter()
+            .map(|entry| describe(core, entry, requests.get(&entry.owner())))
+            .collect()
     }
 
     /// The locks that somebody has or waits for. Of locks of records, at most 100,000 and those in
@@ -164,7 +169,7 @@ impl Db {
 }
 
 fn describe(core: &Core, entry: &Entry, request: Option<&LockInfo>) -> TransactionInfo {
-    let slot = entry.txn().and_then(|txn| core.active.get(txn));
+    let slot = entry.txn().and_then(|txn| core.transactions.active.get(txn));
     let state = slot.as_ref().map(|slot| *slot.state()).unwrap_or_default();
     let locks = core.locks.summary(entry.owner());
     let now_ns = core.clock.now_ns();
@@ -193,8 +198,10 @@ fn describe(core: &Core, entry: &Entry, request: Option<&LockInfo>) -> Transacti
         records_locked: locks.records as u64,
         locks: (locks.tables + locks.records + locks.ranges) as u64,
         lock_bytes: locks.bytes as u64,
-        kept_from_purge: entry.stamp().map_or(0, |stamp| core.versions.published().saturating_sub(stamp)),
-        undo_bytes: if first == 0 { 0 } else { core.undo.end().0.saturating_sub(first) },
+        kept_from_purge: entry
+            .stamp()
+            .map_or(0, |stamp| core.transactions.versions.published().saturating_sub(stamp)),
+        undo_bytes: if first == 0 { 0 } else { core.transactions.undo.end().0.saturating_sub(first) },
         xid: state.xid,
     }
 }

@@ -347,10 +347,10 @@ fn a_row_that_somebody_works_on_is_looked_at_again_later() {
     let old = world.snapshot();
     world.come_and_go(KEY, 1);
     let core = &world.db.0.core;
-    let standing = core.standings.of_rows(world.table.id(), Some(&KEY.to_be_bytes()), None);
+    let latch = core.purge_latches.of_rows(world.table.id(), Some(&KEY.to_be_bytes()), None);
     world.rest();
     assert_eq!(world.records(), [ROWS as usize + 1; 2]);
-    drop(standing);
+    drop(latch);
     world.come_and_go(KEY + 1, 1);
     world.rest();
     assert_eq!(world.records(), [ROWS as usize; 2]);

@@ -10,7 +10,6 @@ use crate::table::{IndexSpec, NewRow, Table, TableSpec};
 use crate::txn::{Answer, Lock, Wait};
 use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
 use std::ops::Bound::Unbounded;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 /// Rows that are committed, and those that a long transaction adds or changes.
@@ -78,9 +77,9 @@ impl World {
 
     /// Runs `end` as if threads were there to go on with what it leaves.
     fn with_threads<T>(&self, end: impl FnOnce() -> T) -> T {
-        self.db.0.core.has_threads.store(true, Relaxed);
+        self.db.0.core.pace.set_has_threads(true);
         let result = end();
-        self.db.0.core.has_threads.store(false, Relaxed);
+        self.db.0.core.pace.set_has_threads(false);
         result
     }
 

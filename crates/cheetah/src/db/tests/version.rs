@@ -19,7 +19,7 @@ fn commit_between_epoch_switch_and_write() -> bool {
     world.update(&mut txn, 7, 2).unwrap();
     // So that the checkpoint, which makes the log durable up to the epoch switch, has nothing to
     // sync.
-    core.sync_log(core.log_end()).unwrap();
+    core.journal.sync(core.journal.end()).unwrap();
     world.db.set_flush_log_at_commit(0);
     let mut txn = Some(txn);
     let mut commit = |pages_left: usize| {
@@ -49,7 +49,7 @@ fn look_at_a_copy_of_what_was_rolled_back() -> Result<Vec<u8>> {
     let world = World::new();
     while world.db.run_background().unwrap() {}
     let core = &world.db.0.core;
-    let reader = core.versions.reader();
+    let reader = core.transactions.versions.reader();
     reader.open();
     let mut txn = world.db.begin();
     world.update(&mut txn, 7, 2).unwrap();

@@ -7,7 +7,6 @@ use crate::table::history::prepared;
 use crate::table::history::rollback;
 use crate::table::history::unfinished::unfinished_error;
 use crate::txn::{Listed, Phase, ReadView, Slot};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 /// Undo records that a transaction purges at its end, when it does.
@@ -45,8 +44,8 @@ impl Transaction {
             self.view.end();
             self.release_locks();
             match is_ordered {
-                true => self.core.write_at_commit(end)?,
-                false => self.core.flush_at_commit(end)?,
+                true => self.core.journal.write_at_commit(end)?,
+                false => self.core.journal.flush_at_commit(end)?,
             }
             self.clean_up();
         }
@@ -121,8 +120,9 @@ impl Transaction {
     pub(in crate::db) fn give_up_locks(&mut self) -> (Listed, Vec<TableId>) {
         self.end_bulk_inserts();
         let core = &self.core;
-        self.view = Arc::new(ReadView::new(&core.versions));
-        let listed = core.roster.enter(core.new_owner(), Some(Arc::clone(&self.view)));
+        self.view = Arc::new(ReadView::new(&core.transactions.versions));
+        let listed =
+            core.transactions.roster.enter(core.transactions.new_owner(), Some(Arc::clone(&self.view)));
         self.locker = Arc::new(self.locker.successor(&self.view, listed.entry()));
         listed.set_connection(self.listed.connection());
         listed.set_tables_in_use(self.listed.tables_in_use());
@@ -146,7 +146,7 @@ impl Transaction {
     /// Purges a little when the background does not keep up, or is not there (I5).
     fn clean_up(&self) {
         let core = &self.core;
-        if !core.has_threads.load(Relaxed) || core.undo.pages_count() >= UNDO_PAGES_HELPED {
+        if !core.pace.has_threads() || core.transactions.undo.pages_count() >= UNDO_PAGES_HELPED {
             let _ = core.purge.step(core, RECORDS_PURGED_AT_END);
             core.trim_undo();
         }

@@ -79,8 +79,8 @@ pub struct Savepoint(u64);
 
 impl Transaction {
     pub(in crate::db) fn new(core: Arc<Core>) -> Self {
-        let view = Arc::new(ReadView::new(&core.versions));
-        let listed = core.roster.enter(core.new_owner(), Some(Arc::clone(&view)));
+        let view = Arc::new(ReadView::new(&core.transactions.versions));
+        let listed = core.transactions.roster.enter(core.transactions.new_owner(), Some(Arc::clone(&view)));
         listed.set_isolation(Isolation::default() as u8);
         let locker = Arc::new(Locker::new(&core, &view, listed.entry()));
         Self {
@@ -371,7 +371,7 @@ impl Transaction {
     pub(in crate::db) fn slot(&mut self) -> Arc<Slot> {
         let Self { core, locker, listed, view, slot, .. } = self;
         let slot = slot.get_or_insert_with(|| {
-            let slot = core.active.get_or_start(core.versions.start());
+            let slot = core.transactions.active.get_or_start(core.transactions.versions.start());
             slot.belong_to(locker.owner);
             view.belong_to(slot.txn());
             listed.set_txn(slot.txn());

@@ -29,7 +29,7 @@ impl Transaction {
                 let end = prepared::prepare(&self.core, &slot, xid)?;
                 match planted::is_on("two-phase: return before PREPARE is durable") {
                     true => Ok(()),
-                    false => self.core.flush_at_commit(end),
+                    false => self.core.journal.flush_at_commit(end),
                 }
             }
         }
@@ -103,7 +103,7 @@ impl Db {
 
     /// Makes all durable that has been committed so far, in any flush mode. Blocks for I/O.
     pub fn sync_log(&self) -> Result<()> {
-        self.0.core.sync_log(self.0.core.log_end())
+        self.0.core.journal.sync(self.0.core.journal.end())
     }
 }
 

@@ -13,7 +13,8 @@ use crate::format::varint;
 use crate::sort::Sorter;
 use crate::table::history::visible::read_row;
 use crate::table::load::{refuse, Watch};
-use crate::table::shared::parts::{Core, Need};
+use crate::table::shared::parts::Core;
+use crate::table::shared::room::Need;
 use crate::tree::{Changed, Path, Removed, SeekMode, Tree};
 use crate::txn::ReadView;
 use std::sync::Arc;
@@ -50,25 +51,29 @@ impl Build {
         view: &ReadView,
         questions: &mut Questions<'_, '_>,
     ) -> Result<Sorter> {
-        let mut keys = Sorter::new(&core.temp_files, shares(core, 1)?.pop().expect("one was asked for"));
+        let mut keys = core.sorting.sorter(shares(core, 1)?.pop().expect("one was asked for"));
         if planted::is_on("build: do not look at what has changed") {
             return Ok(keys);
         }
         let id = self.table.id();
-        core.undo.each_record(self.since.read_from(view), core.undo.end(), |body| {
-            questions.next()?;
-            let UndoBody::Row(row) = decode_body(body)? else { return Ok(()) };
-            if row.table != id {
-                return Ok(());
-            }
-            if row.op != RowOp::Insert {
-                keys.push(&[row.old_key], &[])?;
-            }
-            match row.op == RowOp::Insert || !row.new_key.is_empty() {
-                true => keys.push(&[row.new_key], &[]),
-                false => Ok(()),
-            }
-        })?;
+        core.transactions.undo.each_record(
+            self.since.read_from(view),
+            core.transactions.undo.end(),
+            |body| {
+                questions.next()?;
+                let UndoBody::Row(row) = decode_body(body)? else { return Ok(()) };
+                if row.table != id {
+                    return Ok(());
+                }
+                if row.op != RowOp::Insert {
+                    keys.push(&[row.old_key], &[])?;
+                }
+                match row.op == RowOp::Insert || !row.new_key.is_empty() {
+                    true => keys.push(&[row.new_key], &[]),
+                    false => Ok(()),
+                }
+            },
+        )?;
         Ok(keys)
     }
 
@@ -82,7 +87,7 @@ impl Build {
     ) -> Result<u64> {
         let mut coming = Vec::new();
         for share in shares(core, self.built.indexes().len() - 1)? {
-            coming.push(Sorter::new(&core.temp_files, share));
+            coming.push(core.sorting.sorter(share));
         }
         let (mut keys, mut last, mut count) = (keys.finish()?, None, 0);
         let mut buffers = Buffers::default();

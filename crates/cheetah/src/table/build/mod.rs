@@ -37,7 +37,8 @@ use crate::table::definitions::spec::IndexSpec;
 use crate::table::load::{build_indexes, Built, Refused, Watch};
 use crate::table::rows::large;
 use crate::table::rows::stored_row::{find_values, inline_row, Value};
-use crate::table::shared::parts::{Core, Need};
+use crate::table::shared::parts::Core;
+use crate::table::shared::room::Need;
 use crate::txn::ReadView;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -137,7 +138,7 @@ impl Build {
         let shares = shares(core, specs.len())?;
         core.make_room(Need::New, specs.len())?;
         let built = core.catalog.create_indexes_to_build(&core.pool.enter(), table, specs)?;
-        let sorter = |share| Sorter::new(&core.temp_files, share);
+        let sorter = |share| core.sorting.sorter(share);
         let pin = open_view(core);
         let since = Since::now(core);
         Ok(Self {
@@ -260,7 +261,7 @@ impl Build {
 }
 
 fn open_view(core: &Core) -> Arc<ReadView> {
-    let view = ReadView::new(&core.versions);
+    let view = ReadView::new(&core.transactions.versions);
     view.open();
     Arc::new(view)
 }
@@ -276,8 +277,8 @@ struct Since {
 impl Since {
     fn now(core: &Core) -> Self {
         // In this order: who has no record yet when he is asked will append behind the end.
-        let end = core.undo.end();
-        let open = core.active.slots().into_iter().map(|slot| (slot.txn(), slot.state().first));
+        let end = core.transactions.undo.end();
+        let open = core.transactions.active.slots().into_iter().map(|slot| (slot.txn(), slot.state().first));
         Self { end, open: open.filter(|(_, first)| *first != UndoPtr(0)).collect() }
     }
 
@@ -305,7 +306,7 @@ fn push(
 }
 
 fn shares(core: &Core, count: usize) -> Result<Vec<Share>> {
-    core.sort_memory.join(count).ok_or_else(no_memory)
+    core.sorting.memory().join(count).ok_or_else(no_memory)
 }
 
 fn no_memory() -> Error {

@@ -17,14 +17,15 @@
 //!       checkpoint.
 
 use super::catalog::Catalog;
-use super::handle::{class_of, stored_key_bytes_max, Held, Table};
+use super::handle::{class_of, stored_key_bytes_max, StillTable, Table};
 use super::shadow_name;
 use super::spec::{IndexSpec, TableSpec};
 use crate::base::{planted, reach, Error, PageId, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
 use crate::format::log_record::LogRecord;
 use crate::pool::MiniTransaction;
-use crate::table::shared::parts::{Core, Need};
+use crate::table::shared::parts::Core;
+use crate::table::shared::room::Need;
 use crate::tree::Path;
 use std::sync::Arc;
 
@@ -123,9 +124,9 @@ pub(crate) fn set_auto_increment(core: &Core, table: &Arc<Table>, next: u64) -> 
     let end = {
         let mtr = core.pool.enter();
         table.set_auto_increment(next);
-        core.append(&mtr, &record)?
+        core.journal.append(&mtr, &record)?
     };
-    core.sync_log(end)
+    core.journal.sync(end)
 }
 
 /// Gives an untouched table the trees that a load has built, with their `rows`, and makes that
@@ -143,8 +144,8 @@ pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table
         table.mark_dropped();
         let mtr = core.pool.enter();
         loaded.take_over(table, rows);
-        loaded.set_replacing(core.versions.take_stamp());
-        core.must("the end of a load", core.catalog.replace_trees(&mtr, &mut path, table, loaded))?;
+        loaded.set_replacing(core.transactions.versions.take_stamp());
+        core.health.must("the end of a load", core.catalog.replace_trees(&mtr, &mut path, table, loaded))?;
     }
     if planted::is_on("load: return before the checkpoint") {
         return Ok(());
@@ -155,7 +156,7 @@ pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table
 /// Makes the change; also how redo repeats it.
 pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     let need = if matches!(ddl, Ddl::Create(_)) { Need::New } else { Need::Back };
-    let is_redo = core.log.get().is_none();
+    let is_redo = core.journal.log().is_none();
     if is_redo {
         reach::mark("catalog change redone");
     }
@@ -169,7 +170,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         Ddl::Alter(tables) => altered.extend(tables.iter().map(|(table, _)| Arc::clone(table))),
         Ddl::Create(_) | Ddl::Rename(..) => {}
     }
-    let held: Vec<Held<'_>> = altered.iter().map(|table| table.hold_still()).collect();
+    let held: Vec<StillTable<'_>> = altered.iter().map(|table| table.hold_still()).collect();
     // In redo the record tells which row-format versions there are: it comes from before the
     // startup, and so may rows.
     if !is_redo {
@@ -179,14 +180,14 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     encode(&ddl, &mut record);
     let end = {
         let mtr = core.pool.enter();
-        core.must("a change of the catalog", apply(core, &mtr, &mut paths, &ddl))?;
-        core.append(&mtr, &record)?
+        core.health.must("a change of the catalog", apply(core, &mtr, &mut paths, &ddl))?;
+        core.journal.append(&mtr, &record)?
     };
-    held.into_iter().for_each(Held::replaced);
+    held.into_iter().for_each(StillTable::replaced);
     if planted::is_on("ddl: return before the log is durable") {
         return Ok(());
     }
-    core.sync_log(end)
+    core.journal.sync(end)
 }
 
 /// The tables whose definitions change, and the pages that the mini-transaction may allocate.
@@ -204,7 +205,7 @@ fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
 /// `paths`: one for each table whose definition changes.
 fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: &Ddl) -> Result<()> {
     if let Ddl::Alter(tables) = ddl {
-        let stamp = core.versions.take_stamp();
+        let stamp = core.transactions.versions.take_stamp();
         let mut altered = tables.iter().zip(paths);
         return altered
             .try_for_each(|((table, def), path)| core.catalog.alter_table(mtr, path, table, def, stamp));
@@ -220,7 +221,7 @@ fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: &Ddl) 
         Ddl::Truncate(table, def) => {
             core.catalog.drop_table(mtr, path, table)?;
             let table = core.catalog.create_table(mtr, path, def.clone())?;
-            table.set_replacing(core.versions.take_stamp());
+            table.set_replacing(core.transactions.versions.take_stamp());
         }
     }
     Ok(())

@@ -46,7 +46,7 @@ const CHANGED_ROWS_MIN: u64 = 16;
 pub struct Table {
     def: TableDef,
     trees: Vec<Arc<Tree>>,
-    life: Arc<Life>,
+    lasting: Arc<LastingState>,
     dropped: RwLock<bool>,
     /// Of each index that has been analyzed.
     statistics: RwLock<BTreeMap<usize, IndexStatistics>>,
@@ -56,7 +56,7 @@ pub struct Table {
 
 /// What a table keeps when its definition changes.
 #[derive(Debug)]
-struct Life {
+struct LastingState {
     name: RwLock<String>,
     row_count: AtomicU64,
     counts: Counts,
@@ -87,9 +87,9 @@ pub(crate) struct Usage<'t>(#[expect(dead_code, reason = "held, not read")] RwLo
 
 /// Keeps everybody from working on a table, see [`Table::hold_still`].
 #[derive(Debug)]
-pub(crate) struct Held<'t>(RwLockWriteGuard<'t, bool>);
+pub(crate) struct StillTable<'t>(RwLockWriteGuard<'t, bool>);
 
-impl Held<'_> {
+impl StillTable<'_> {
     /// The handle is of no more use: another one has taken its place.
     pub(crate) fn replaced(mut self) {
         *self.0 = true;
@@ -102,7 +102,7 @@ impl Table {
         // I5: the definition's value is that of the creation.
         let first =
             if counters.auto_increment > 0 { counters.auto_increment } else { def.auto_increment.max(1) };
-        let life = Life {
+        let lasting = LastingState {
             name: RwLock::new(def.name.clone()),
             row_count: AtomicU64::new(counters.row_count),
             counts: Counts::new(counters.row_count),
@@ -118,22 +118,22 @@ impl Table {
             statistics_version: AtomicU64::new(0),
             analyzed_ns: AtomicU64::new(0),
         };
-        Self::of_life(def, trees, Arc::new(life))
+        Self::with_state(def, trees, Arc::new(lasting))
     }
 
-    fn of_life(def: TableDef, trees: Vec<Arc<Tree>>, life: Arc<Life>) -> Self {
+    fn with_state(def: TableDef, trees: Vec<Arc<Tree>>, lasting: Arc<LastingState>) -> Self {
         // Rows come now, and a checkpoint at the end of ENABLE KEYS.
         if let Some(rows) = trees.first() {
             rows.write_full_leaves_early(def.indexes.iter().any(|index| index.disabled));
         }
         let (dropped, statistics) = (RwLock::new(false), RwLock::default());
-        Self { def, trees, life, dropped, statistics, usable_from: BTreeMap::new() }
+        Self { def, trees, lasting, dropped, statistics, usable_from: BTreeMap::new() }
     }
 
     /// The same table with another definition, whose trees exist. Snapshots before `stamp` cannot
     /// use the indexes that it has not had so far: they have no entries of older versions.
     pub(crate) fn altered(&self, def: TableDef, trees: Vec<Arc<Tree>>, stamp: u64) -> Self {
-        let mut altered = Self::of_life(def, trees, Arc::clone(&self.life));
+        let mut altered = Self::with_state(def, trees, Arc::clone(&self.lasting));
         let statistics = self.statistics.read();
         for (index_no, index) in altered.def.indexes.iter().enumerate() {
             let before = self.position_of(index.number);
@@ -185,7 +185,7 @@ impl Table {
 
     /// Its name now.
     pub fn name(&self) -> String {
-        self.life.name.read().clone()
+        self.lasting.name.read().clone()
     }
 
     /// The caller's own bytes.
@@ -225,29 +225,29 @@ impl Table {
 
     /// Its rows, those of open transactions included.
     pub fn row_count(&self) -> u64 {
-        self.life.row_count.load(Relaxed)
+        self.lasting.row_count.load(Relaxed)
     }
 
     /// Its rows as snapshots see them.
     pub(crate) fn counts(&self) -> &Counts {
-        &self.life.counts
+        &self.lasting.counts
     }
 
     /// Everybody sees the rows that there are: at the end of a startup, when no transaction is
     /// open.
     pub(crate) fn settle_count(&self, open_difference: i64) {
-        self.life.counts.set(self.row_count().saturating_add_signed(-open_difference));
+        self.lasting.counts.set(self.row_count().saturating_add_signed(-open_difference));
     }
 
     /// Whether nobody has written the table since its creation, by this process.
     pub(crate) fn is_untouched(&self) -> bool {
-        self.life.untouched.load(Relaxed)
+        self.lasting.untouched.load(Relaxed)
     }
 
     /// Notes that somebody writes the table, or may have done so before the startup.
     pub(crate) fn note_written(&self) {
         if self.is_untouched() {
-            self.life.untouched.store(false, Relaxed);
+            self.lasting.untouched.store(false, Relaxed);
         }
     }
 
@@ -255,23 +255,23 @@ impl Table {
     /// mini-transaction (I1).
     pub(crate) fn take_over(&self, old: &Table, rows: u64) {
         self.note_written();
-        self.life.row_count.store(rows, Relaxed);
-        self.life.counts.set(rows);
+        self.lasting.row_count.store(rows, Relaxed);
+        self.lasting.counts.set(rows);
         self.set_auto_increment(old.auto_increment());
-        self.life.hidden_key.store(old.life.hidden_key.load(Relaxed), Relaxed);
+        self.lasting.hidden_key.store(old.lasting.hidden_key.load(Relaxed), Relaxed);
     }
 
     /// Notes that it takes the place of another table at `stamp`: older snapshots would miss that
     /// one's rows (M2).
     pub(crate) fn set_replacing(&self, stamp: u64) {
-        *self.life.before.write() = Weak::new();
-        self.life.replaced_at.store(stamp, Relaxed);
+        *self.lasting.before.write() = Weak::new();
+        self.lasting.replaced_at.store(stamp, Relaxed);
     }
 
     /// `TableChanged` for a snapshot from before the table took the place of another one.
     pub(crate) fn check_not_replaced_since(&self, stamp: Option<u64>) -> Result<()> {
         match stamp.filter(|_| !planted::is_on("table: show it to older snapshots")) {
-            Some(stamp) if stamp < self.life.replaced_at.load(Relaxed) => {
+            Some(stamp) if stamp < self.lasting.replaced_at.load(Relaxed) => {
                 Err(Error::TableChanged(self.name()))
             }
             _ => Ok(()),
@@ -282,50 +282,50 @@ impl Table {
     /// Inside the mini-transaction that does so in the catalog.
     pub(crate) fn give_way_to(self: &Arc<Self>, loaded: &Arc<Table>, stamp: u64) {
         loaded.set_replacing(stamp);
-        *loaded.life.before.write() = Arc::downgrade(self);
-        let _ = self.life.successor.set(Arc::clone(loaded));
-        loaded.advance_auto_increment(self.life.auto_increment.fetch_add(0, AcqRel));
-        loaded.life.hidden_key.fetch_max(self.life.hidden_key.fetch_add(0, AcqRel), AcqRel);
+        *loaded.lasting.before.write() = Arc::downgrade(self);
+        let _ = self.lasting.successor.set(Arc::clone(loaded));
+        loaded.advance_auto_increment(self.lasting.auto_increment.fetch_add(0, AcqRel));
+        loaded.lasting.hidden_key.fetch_max(self.lasting.hidden_key.fetch_add(0, AcqRel), AcqRel);
     }
 
     /// The table that has its place now: the one to lock and to write.
     pub(crate) fn newest(self: &Arc<Self>) -> &Arc<Self> {
-        self.life.successor.get().map_or(self, Self::newest)
+        self.lasting.successor.get().map_or(self, Self::newest)
     }
 
     /// Whether another one has taken its place: a new handle is to be had.
     pub fn has_moved(&self) -> bool {
-        self.life.successor.get().is_some()
+        self.lasting.successor.get().is_some()
     }
 
     /// Whether that one has taken its place.
     pub(crate) fn has_given_way_to(&self, table: &Table) -> bool {
-        self.life.successor.get().is_some_and(|next| Arc::ptr_eq(&next.life, &table.life))
+        self.lasting.successor.get().is_some_and(|next| Arc::ptr_eq(&next.lasting, &table.lasting))
     }
 
     /// The table that a snapshot of `stamp` sees in place of this one, if it is another (I7).
     pub(crate) fn seen_at(&self, stamp: Option<u64>) -> Option<Arc<Table>> {
-        let sees = |table: &Table| stamp.is_none_or(|stamp| stamp >= table.life.replaced_at.load(Relaxed));
-        match self.life.successor.get() {
+        let sees = |table: &Table| stamp.is_none_or(|stamp| stamp >= table.lasting.replaced_at.load(Relaxed));
+        match self.lasting.successor.get() {
             Some(next) => sees(next).then(|| Arc::clone(next)),
             None if sees(self) => None,
-            None => self.life.before.read().upgrade(),
+            None => self.lasting.before.read().upgrade(),
         }
     }
 
     /// The next auto-increment value.
     pub fn auto_increment(&self) -> u64 {
-        self.life
+        self.lasting
             .successor
             .get()
-            .map_or_else(|| self.life.auto_increment.load(Relaxed), |next| next.auto_increment())
+            .map_or_else(|| self.lasting.auto_increment.load(Relaxed), |next| next.auto_increment())
     }
 
     /// Makes `next` the next auto-increment value, unless it is higher already. Durable with the
     /// next row operation of the table.
     pub fn advance_auto_increment(&self, next: u64) {
-        self.life.auto_increment.fetch_max(next, AcqRel);
-        if let Some(successor) = self.life.successor.get() {
+        self.lasting.auto_increment.fetch_max(next, AcqRel);
+        if let Some(successor) = self.lasting.successor.get() {
             successor.advance_auto_increment(next);
         }
     }
@@ -340,10 +340,10 @@ impl Table {
     /// Takes numbers from the auto-increment counter. Durable with the next row operation of the
     /// table.
     pub(crate) fn reserve_numbers(&self, numbers: &Numbers) -> Reserved {
-        let mut counter = self.life.auto_increment.load(Relaxed);
+        let mut counter = self.lasting.auto_increment.load(Relaxed);
         loop {
             let reserved = numbers.reserve(counter);
-            match self.life.auto_increment.compare_exchange_weak(counter, reserved.next, AcqRel, Relaxed) {
+            match self.lasting.auto_increment.compare_exchange_weak(counter, reserved.next, AcqRel, Relaxed) {
                 Ok(_) => {
                     break self
                         .successor_behind(reserved.next)
@@ -357,34 +357,34 @@ impl Table {
     /// As [`reserve_numbers`](Self::reserve_numbers), unless a statement takes numbers that are to
     /// follow each other.
     pub(crate) fn reserve_numbers_unless_bulk(&self, numbers: &Numbers) -> Option<Reserved> {
-        let bulk_inserts = self.life.bulk_inserts.read();
+        let bulk_inserts = self.lasting.bulk_inserts.read();
         (*bulk_inserts == 0).then(|| self.reserve_numbers(numbers))
     }
 
     /// The table that has taken its place, if one has, with its auto-increment counter at `next` at
     /// least (I7).
     fn successor_behind(&self, next: u64) -> Option<&Arc<Table>> {
-        self.life.successor.get().inspect(|successor| successor.advance_auto_increment(next))
+        self.lasting.successor.get().inspect(|successor| successor.advance_auto_increment(next))
     }
 
     /// Keeps numbers for those who lock the counter, of whom the caller is one, until
     /// [`end_bulk_insert`](Self::end_bulk_insert).
     pub(crate) fn begin_bulk_insert(&self) {
-        *self.life.bulk_inserts.write() += 1;
+        *self.lasting.bulk_inserts.write() += 1;
     }
 
     /// See [`begin_bulk_insert`](Self::begin_bulk_insert).
     pub(crate) fn end_bulk_insert(&self) {
-        *self.life.bulk_inserts.write() -= 1;
+        *self.lasting.bulk_inserts.write() -= 1;
     }
 
     /// A new clustered key for a table without one of its own.
     pub fn next_hidden_key(&self) -> [u8; 8] {
-        let key = self.life.hidden_key.fetch_add(1, AcqRel);
-        match self.life.successor.get() {
+        let key = self.lasting.hidden_key.fetch_add(1, AcqRel);
+        match self.lasting.successor.get() {
             None => key.to_be_bytes(),
             Some(next) => {
-                next.life.hidden_key.fetch_max(key + 1, AcqRel);
+                next.lasting.hidden_key.fetch_max(key + 1, AcqRel);
                 next.next_hidden_key()
             }
         }
@@ -411,12 +411,12 @@ impl Table {
 
     pub(crate) fn set_statistics(&self, index_no: usize, statistics: IndexStatistics) {
         self.statistics.write().insert(index_no, statistics);
-        self.life.statistics_version.fetch_add(1, Relaxed);
+        self.lasting.statistics_version.fetch_add(1, Relaxed);
     }
 
     /// How often statistics of an index have been set since the startup.
     pub fn statistics_version(&self) -> u64 {
-        self.life.statistics_version.load(Relaxed)
+        self.lasting.statistics_version.load(Relaxed)
     }
 
     /// Whether there are statistics, but not of all indexes that are kept, or the number of rows
@@ -431,9 +431,9 @@ impl Table {
 
     /// Whether nobody has asked this in the last `every_ns`; then the caller shall analyze.
     pub(crate) fn may_analyze(&self, now_ns: u64, every_ns: u64) -> bool {
-        let last = self.life.analyzed_ns.load(Relaxed);
+        let last = self.lasting.analyzed_ns.load(Relaxed);
         let is_due = last == 0 || now_ns.saturating_sub(last) >= every_ns;
-        is_due && self.life.analyzed_ns.compare_exchange(last, now_ns.max(1), Relaxed, Relaxed).is_ok()
+        is_due && self.lasting.analyzed_ns.compare_exchange(last, now_ns.max(1), Relaxed, Relaxed).is_ok()
     }
 
     /// Keeps the table from being dropped while it is worked on. `Corruption` if it is quarantined.
@@ -451,7 +451,7 @@ impl Table {
     /// The damage because of which the table is quarantined: met when the database was opened, now
     /// or earlier. Reads and writes are refused; dropping and emptying the table work.
     pub fn quarantine_reason(&self) -> Option<&str> {
-        self.life.quarantine.get().map(String::as_str)
+        self.lasting.quarantine.get().map(String::as_str)
     }
 
     fn quarantined(&self, damage: &str) -> Error {
@@ -463,7 +463,7 @@ impl Table {
 
     /// Fences the table; the first reason counts.
     pub(crate) fn quarantine(&self, damage: String) {
-        let _ = self.life.quarantine.set(damage);
+        let _ = self.lasting.quarantine.set(damage);
     }
 
     /// Waits until nobody works on the table, and lets nobody do so again.
@@ -474,12 +474,12 @@ impl Table {
     /// Waits until nobody works on the table, and lets nobody do so until the guard goes, which has
     /// to say whether anybody may do so with this handle afterwards. Whoever works on the table
     /// does so for moments, and on one table at a time.
-    pub(crate) fn hold_still(&self) -> Held<'_> {
-        Held(self.dropped.write())
+    pub(crate) fn hold_still(&self) -> StillTable<'_> {
+        StillTable(self.dropped.write())
     }
 
     pub(crate) fn rename(&self, name: &str) {
-        name.clone_into(&mut self.life.name.write());
+        name.clone_into(&mut self.lasting.name.write());
     }
 
     pub(crate) fn trees(&self) -> &[Arc<Tree>] {
@@ -507,17 +507,17 @@ impl Table {
 
     pub(crate) fn count_rows(&self, difference: i64) {
         if difference >= 0 {
-            self.life.row_count.fetch_add(difference.unsigned_abs(), Relaxed);
+            self.lasting.row_count.fetch_add(difference.unsigned_abs(), Relaxed);
         } else {
-            self.life.row_count.fetch_sub(difference.unsigned_abs(), Relaxed);
+            self.lasting.row_count.fetch_sub(difference.unsigned_abs(), Relaxed);
         }
     }
 
     /// The next auto-increment value if it has moved since it was logged last, otherwise 0; it
     /// counts as logged now.
     pub(crate) fn take_auto_increment_to_log(&self) -> u64 {
-        let next = self.life.auto_increment.load(Relaxed);
-        if self.life.auto_increment_logged.fetch_max(next, Relaxed) < next {
+        let next = self.lasting.auto_increment.load(Relaxed);
+        if self.lasting.auto_increment_logged.fetch_max(next, Relaxed) < next {
             next
         } else {
             0
@@ -526,14 +526,14 @@ impl Table {
 
     /// Sets the next auto-increment value as logged.
     pub(crate) fn set_auto_increment(&self, next: u64) {
-        self.life.auto_increment.store(next, Relaxed);
-        self.life.auto_increment_logged.store(next, Relaxed);
+        self.lasting.auto_increment.store(next, Relaxed);
+        self.lasting.auto_increment_logged.store(next, Relaxed);
     }
 
     /// Notes a clustered key that redo meets, so that a hidden key is not given out again.
     pub(crate) fn note_hidden_key(&self, key: &[u8]) {
         if let (true, Ok(key)) = (self.def.hidden_key, <[u8; 8]>::try_from(key)) {
-            self.life.hidden_key.fetch_max(u64::from_be_bytes(key).saturating_add(1), Relaxed);
+            self.lasting.hidden_key.fetch_max(u64::from_be_bytes(key).saturating_add(1), Relaxed);
         }
     }
 
@@ -543,7 +543,7 @@ impl Table {
             table: self.id(),
             row_count: self.row_count(),
             auto_increment: self.auto_increment(),
-            hidden_key: self.life.hidden_key.load(Relaxed),
+            hidden_key: self.lasting.hidden_key.load(Relaxed),
         }
     }
 }

@@ -66,7 +66,7 @@ pub(in crate::table) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
 /// with the definition of before. The catalog's changes are locked.
 pub(in crate::table) fn check_not_awaited(core: &Core, table: &Table) -> Result<()> {
     // One that could not be dropped takes no place any more.
-    let is_open = |txn: &TxnId| core.active.get(*txn).is_some();
+    let is_open = |txn: &TxnId| core.transactions.active.get(*txn).is_some();
     match core.catalog.loaders_of(table.id()).iter().any(is_open) {
         false => Ok(()),
         true => Err(Error::Unsupported {
@@ -156,7 +156,8 @@ pub(in crate::table) fn drop_of(core: &Core, txn: TxnId) {
 /// Drops what a startup finds of transactions that have not promised to commit (U5). The log is
 /// open.
 pub(crate) fn drop_lost(core: &Core) -> Result<()> {
-    let is_promised = |txn: &TxnId| core.active.get(*txn).is_some_and(|slot| slot.state().xid.is_some());
+    let is_promised =
+        |txn: &TxnId| core.transactions.active.get(*txn).is_some_and(|slot| slot.state().xid.is_some());
     for txn in core.catalog.shadow_txns().into_iter().filter(|txn| !is_promised(txn)) {
         if planted::is_on("load: keep what a startup finds of one") {
             continue;

@@ -39,7 +39,7 @@ fn rows_changed(core: &Core, slot: &Slot) -> Result<BTreeMap<TableId, i64>> {
     let mut tables = BTreeMap::new();
     let mut record = Vec::new();
     while at != UndoPtr(0) {
-        let head = core.undo.read(at, state.txn, undo_no, &mut record)?;
+        let head = core.transactions.undo.read(at, state.txn, undo_no, &mut record)?;
         let body = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())?;
         if let Some(table) = body.table() {
             *tables.entry(table).or_default() += rows_of(&body);

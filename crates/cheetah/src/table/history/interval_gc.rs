@@ -29,8 +29,9 @@
 //! Invariants
 //!   I1  A record goes only while it is just as the operation left it, marked by it. So what
 //!       somebody has brought back, or marked again, stays; so does what an open or prepared
-//!       transaction has touched. Who works on the row has its standing, as in purge, from looking
-//!       at the place to having changed it. A rollback that puts a mark back leaves it to purge.
+//!       transaction has touched. Who works on the row has its purge latch, as in purge, from
+//!       looking at the place to having changed it. A rollback that puts a mark back leaves it to
+//!       purge.
 //!   I2  Nothing of this is durable or logged. Purge comes to all of it again, finds what is left,
 //!       and frees the large values: nobody reaches them meanwhile, as undo records of the row lead
 //!       to them and nothing else. Redo finds either the mark or nothing where the first run found
@@ -148,13 +149,15 @@ impl UndoPosition {
         budget: &mut Budget,
         tools: &mut Tools<'_>,
     ) -> Result<bool> {
-        if self.at < core.undo.searched_to() {
-            *self = Self::of(core.undo.searched_to());
+        if self.at < core.transactions.undo.searched_to() {
+            *self = Self::of(core.transactions.undo.searched_to());
         }
         while budget.records > 0 {
             let Some(under) = self.under else {
-                let Some((next, head, end)) = core.undo.finish_from(&mut self.at, tools.record)? else {
-                    return Ok(self.at >= to.min(core.undo.end()));
+                let Some((next, head, end)) =
+                    core.transactions.undo.finish_from(&mut self.at, tools.record)?
+                else {
+                    return Ok(self.at >= to.min(core.transactions.undo.end()));
                 };
                 if self.at >= to || end.stamp > tools.sight.up_to {
                     return Ok(true);
@@ -181,7 +184,7 @@ impl UndoPosition {
 impl Tools<'_> {
     /// Looks at the next record of a transaction; where to go on.
     fn look_at(&mut self, core: &Core, under: &Under, budget: &mut Budget) -> Result<Under> {
-        let head = core.undo.read(under.head, under.by, under.undo_no, self.record)?;
+        let head = core.transactions.undo.read(under.head, under.by, under.undo_no, self.record)?;
         match decode_body(self.record.get(HEAD_BYTES..).unwrap_or_default())? {
             UndoBody::Row(row) if row.op != RowOp::Insert => {
                 remove_shadow(core, under, &row, self.writer, self.sight, budget)?;
@@ -221,7 +224,7 @@ fn remove_shadow_of(
     if shadow.is_empty() {
         return Ok(());
     }
-    let Some(standing) = core.standings.for_purge(table.id(), row.old_key) else {
+    let Some(latch) = core.purge_latches.for_purge(table.id(), row.old_key) else {
         sight.busy = Some(sight.busy.map_or(under.finish, |busy| busy.and(under.finish)));
         return Ok(());
     };
@@ -231,7 +234,7 @@ fn remove_shadow_of(
         marked && (version == by || planted::is_on("purge: take a later mark for its own"))
     };
     let removed = remove_marked(core, table, row, writer, |index| shadow.contains(&index), is_dead)?;
-    drop(standing);
+    drop(latch);
     if removed > 0 {
         reach::mark("marked records purged between snapshots");
         core.counters.purged_between_snapshots.fetch_add(removed as u64, Relaxed);
@@ -290,7 +293,7 @@ impl Sight {
     /// Looks which snapshots there are, and has looked at again what was kept for those that have
     /// gone (I3).
     fn look(&mut self, core: &Core) {
-        self.up_to = core.versions.live_and_watched(&mut self.live);
+        self.up_to = core.transactions.versions.live_and_watched(&mut self.live);
         // No snapshot is older than a horizon (H7): a slot that shows less is about to show another
         // stamp.
         let horizon = core.purge.horizon();
@@ -298,7 +301,7 @@ impl Sight {
         if planted::is_on("purge: overlook snapshots in the middle") && self.live.len() > 2 {
             self.live.drain(1..self.live.len() - 1);
         }
-        let passed = core.undo.searched_to();
+        let passed = core.transactions.undo.searched_to();
         let Self { live, kept, due, .. } = self;
         kept.retain(|(stamp, stretch)| {
             let is_live = live.binary_search(stamp).is_ok();
@@ -398,7 +401,8 @@ impl Sight {
         let mut older = spot.before(newer_at, row)?;
         for _ in 0..VERSIONS_MAX {
             let Some((is_live, version)) = older else { return Ok(Seen::ByNobody) };
-            let first = match version.map_or(State::Frozen, |(txn, _)| core.versions.state(txn)) {
+            let first = match version.map_or(State::Frozen, |(txn, _)| core.transactions.versions.state(txn))
+            {
                 State::Frozen => 0,
                 State::Committed(stamp) => self.first_that_sees(stamp),
                 // Does not arise: nobody changes what an open transaction has changed, and what is
@@ -417,7 +421,7 @@ impl Sight {
                 return Err(not_of(at, "it leads to a newer one"));
             }
             budget.take_one();
-            core.undo.read_version(at, txn, &mut self.older)?;
+            core.transactions.undo.read_version(at, txn, &mut self.older)?;
             let body = decode_body(self.older.get(HEAD_BYTES..).unwrap_or_default())?;
             let UndoBody::Row(row) = &body else { return Err(not_of(at, "it is not about a row")) };
             older = spot.before(at, row)?;

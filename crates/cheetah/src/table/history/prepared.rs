@@ -23,7 +23,9 @@ use crate::format::log_record::LogRecord;
 use crate::pool::MiniTransaction;
 use crate::table::definitions::shadow;
 use crate::table::rows::writer::Writer;
-use crate::table::shared::parts::{Core, Counters, Need};
+use crate::table::shared::counters::Counters;
+use crate::table::shared::parts::Core;
+use crate::table::shared::room::Need;
 use crate::txn::{Listed, Phase, Slot};
 use std::sync::Arc;
 
@@ -45,7 +47,7 @@ pub(crate) fn withdraw(core: &Core, slot: &Slot) -> Result<()> {
     }
     core.make_room(Need::Back, 0)?;
     let end = log(core, slot, None)?;
-    core.flush_at_commit(end)
+    core.journal.flush_at_commit(end)
 }
 
 fn log(core: &Core, slot: &Slot, xid: Option<Xid>) -> Result<Lsn> {
@@ -53,7 +55,7 @@ fn log(core: &Core, slot: &Slot, xid: Option<Xid>) -> Result<Lsn> {
     LogRecord::Prepare(slot.txn(), xid).encode(&mut record);
     let mtr = core.pool.enter();
     note(&mtr, slot, xid);
-    core.append(&mtr, &record)
+    core.journal.append(&mtr, &record)
 }
 
 /// What PREPARE changes; also how redo repeats it (P1).
@@ -82,7 +84,7 @@ pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
         }
         Ok(end) => {
             release(core, &waiting.listed);
-            core.flush_at_commit(end)
+            core.journal.flush_at_commit(end)
         }
     }
 }

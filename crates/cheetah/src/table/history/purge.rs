@@ -19,8 +19,8 @@
 //!       everybody sees (C10). Whoever might put it back knows from [`Purge::horizon`], which is
 //!       set first, that nobody will come for it again.
 //!   I6  Purge waits for nobody: while somebody works on a row, it comes back later.
-//! Locks     `buffers`, over I/O; a row's standing, alone, over the mini-transaction; those of the
-//!           undo log, for a moment.
+//! Locks     `buffers`, over I/O; a row's purge latch, alone, over the mini-transaction; those of
+//!           the undo log, for a moment.
 
 use super::interval_gc;
 use super::purge_state::{Budget, Buffers, Purge};
@@ -37,8 +37,9 @@ use crate::table::definitions::handle::Table;
 use crate::table::rows::change::{self, Version};
 use crate::table::rows::large;
 use crate::table::rows::writer::Writer;
-use crate::table::shared::parts::{Core, Need};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::table::shared::parts::Core;
+use crate::table::shared::room::Need;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 /// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
 const FREED_PER_ACTION: usize = 64;
@@ -78,7 +79,7 @@ impl Purge {
         if core.clock.now_ns() < self.rests_until_ns.load(Acquire) {
             return Ok(false);
         }
-        let horizon = core.versions.horizon();
+        let horizon = core.transactions.versions.horizon();
         // A slot may show a stamp for a moment that its snapshot then does not take: purge never
         // goes back for that.
         self.horizon.fetch_max(horizon, Release);
@@ -121,8 +122,8 @@ impl Purge {
 fn purge_up_to(core: &Core, horizon: u64, budget: &mut Budget, buffers: &mut Buffers) -> Result<bool> {
     let mut done = false;
     while budget.take_one() {
-        let Some((next, head, end)) = core.undo.next_finish(&mut buffers.record)? else {
-            return Ok(done || core.undo.has_more_to_search());
+        let Some((next, head, end)) = core.transactions.undo.next_finish(&mut buffers.record)? else {
+            return Ok(done || core.transactions.undo.has_more_to_search());
         };
         if end.stamp > horizon && !planted::is_on("purge: do not look at snapshots") {
             reach::mark("purge held up by a snapshot");
@@ -140,28 +141,28 @@ fn purge_up_to(core: &Core, horizon: u64, budget: &mut Budget, buffers: &mut Buf
 /// Goes on with one transaction, newest record first; passes it when that was all. False when it
 /// has to wait.
 fn purge_transaction(core: &Core, ended: &Ended, budget: &mut Budget, buffers: &mut Buffers) -> Result<bool> {
-    let mut at = core.undo.purge_state();
+    let mut at = core.transactions.undo.purge_state();
     if at.head == UndoPtr(0) {
         (at.head, at.undo_no) = (ended.end.head, ended.end.undo_no);
     }
     let Buffers { record, writer, .. } = buffers;
     while at.head != UndoPtr(0) {
         if !budget.take_one() {
-            core.undo.note_purge(&core.pool.enter(), at);
+            core.transactions.undo.note_purge(&core.pool.enter(), at);
             return Ok(true);
         }
-        let head = core.undo.read(at.head, ended.txn, at.undo_no, record)?;
+        let head = core.transactions.undo.read(at.head, ended.txn, at.undo_no, record)?;
         match decode_body(record.get(HEAD_BYTES..).unwrap_or_default())? {
             UndoBody::Row(row) => match purge_row(core, ended, at, &head, &row, writer) {
                 Ok(Purged::GoOn(on)) => at = on,
                 Ok(Purged::Passed) => return Ok(true),
                 Ok(Purged::Busy) => {
-                    core.undo.note_purge(&core.pool.enter(), at);
+                    core.transactions.undo.note_purge(&core.pool.enter(), at);
                     return Ok(false);
                 }
                 // After a quarantine the record comes again, and is skipped.
                 Err(error) => {
-                    let is_left_over = ended.end.stamp < core.first_stamp.load(Relaxed);
+                    let is_left_over = core.startup.ended_before(ended.end.stamp);
                     core.quarantine(row.table, error, is_left_over)?;
                 }
             },
@@ -197,7 +198,7 @@ fn purge_row_of(
     writer: &mut Writer,
 ) -> Result<Purged> {
     if row.op != RowOp::Insert && at.freed_pages == 0 {
-        let Some(standing) = core.standings.for_purge(table.id(), row.old_key) else {
+        let Some(latch) = core.purge_latches.for_purge(table.id(), row.old_key) else {
             return Ok(Purged::Busy);
         };
         let is_dead = |marked: bool, version: Version| {
@@ -209,7 +210,7 @@ fn purge_row_of(
         if remove_marked(core, table, row, writer, |_| true, is_dead)? > 0 {
             reach::mark("marked records purged");
         }
-        drop(standing);
+        drop(latch);
         core.tidied(writer.paths.merge_small(table, &writer.change));
     }
     match row.freed.is_empty() {
@@ -257,7 +258,7 @@ pub(in crate::table) fn remove_marked(
     change::prepare(table, change, paths)?;
     core.make_room(Need::Back, 4 * change.steps_count())?;
     let mtr = core.pool.enter();
-    core.must("purging a row", change::apply(&mtr, table, change, paths, None))?;
+    core.health.must("purging a row", change::apply(&mtr, table, change, paths, None))?;
     Ok(change.steps_count())
 }
 
@@ -267,7 +268,7 @@ fn before(at: PurgeState, head: &UndoHead) -> PurgeState {
 }
 
 fn pass(core: &Core, mtr: &MiniTransaction<'_>, ended: &Ended) -> Result<()> {
-    core.must("purging a transaction", core.undo.pass(mtr, ended.next, &ended.end))
+    core.health.must("purging a transaction", core.transactions.undo.pass(mtr, ended.next, &ended.end))
 }
 
 /// Notes in the mini-transaction that purges a record that it is done with; with the last one the
@@ -283,7 +284,7 @@ fn note_purged(
     if at.head == UndoPtr(0) {
         return pass(core, mtr, ended).map(|()| Purged::Passed);
     }
-    core.undo.note_purge(mtr, at);
+    core.transactions.undo.note_purge(mtr, at);
     Ok(Purged::GoOn(at))
 }
 
@@ -320,6 +321,6 @@ fn free_of_record(
             index.iter().for_each(|&page| core.pool.free(&mtr, page));
             return note_purged(core, &mtr, ended, at, head);
         }
-        core.undo.note_purge(&mtr, at);
+        core.transactions.undo.note_purge(&mtr, at);
     }
 }

@@ -32,9 +32,10 @@ use crate::table::definitions::handle::Table;
 use crate::table::definitions::shadow::{self, Places};
 use crate::table::rows::change;
 use crate::table::rows::writer::{Buffers, Unclaimed, Writer};
-use crate::table::shared::parts::{Core, Counters, Need};
+use crate::table::shared::counters::Counters;
+use crate::table::shared::parts::Core;
+use crate::table::shared::room::Need;
 use crate::txn::{Outcome, Slot};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 /// What becomes of the locks of rows that are rolled back (I6).
@@ -116,7 +117,7 @@ pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
 
 /// Makes room for the end of a transaction. Outside mini-transactions; may wait and do I/O.
 pub(crate) fn make_room_to_end(core: &Core, txn: TxnId) -> Result<()> {
-    let pages = core.undo.pages_needed(FINISH_BYTES_MAX) + shadow::pages_needed(core, txn);
+    let pages = core.transactions.undo.pages_needed(FINISH_BYTES_MAX) + shadow::pages_needed(core, txn);
     core.make_room(Need::Back, pages)
 }
 
@@ -125,12 +126,12 @@ fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
         Outcome::Committed => Places::prepare(core, slot.txn()),
         Outcome::Aborted => Ok(None),
     };
-    let mut places = core.must("looking for the places of loads", places)?;
+    let mut places = core.health.must("looking for the places of loads", places)?;
     let mtr = core.pool.enter();
     if let Some(places) = &mut places {
-        core.must("giving loads their places", places.write(&mtr))?;
+        core.health.must("giving loads their places", places.write(&mtr))?;
     }
-    let end = core.versions.finish(slot.txn(), outcome, |stamp| {
+    let end = core.transactions.versions.finish(slot.txn(), outcome, |stamp| {
         let end = match outcome {
             Outcome::Committed => append(core, &mtr, &LogRecord::Commit(slot.txn(), stamp))?,
             Outcome::Aborted => append(core, &mtr, &LogRecord::Abort(slot.txn()))?,
@@ -140,19 +141,19 @@ fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
             places.take(stamp);
         }
         if outcome == Outcome::Committed {
-            core.catalog.count_committed(&core.versions, slot, stamp);
+            core.catalog.count_committed(&core.transactions.versions, slot, stamp);
         }
         Ok(end)
     });
     slot.state().xid = None;
-    core.active.finish(slot.txn());
-    core.must("the end of a transaction", end)
+    core.transactions.active.finish(slot.txn());
+    core.health.must("the end of a transaction", end)
 }
 
 fn append(core: &Core, mtr: &MiniTransaction<'_>, record: &LogRecord<'_>) -> Result<Lsn> {
     let mut bytes = Vec::with_capacity(24);
     record.encode(&mut bytes);
-    core.append(mtr, &bytes)
+    core.journal.append(mtr, &bytes)
 }
 
 /// What purge will meet. A transaction that leaves nothing behind has no chain there.
@@ -163,7 +164,11 @@ fn append_finish(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, stamp: u64
         committed && slot.leaves_garbage() && !planted::is_on("txn: forget the large values left behind");
     let (head, undo_no) = if leaves_garbage { (head, undo_no) } else { (UndoPtr(0), 0) };
     if first != UndoPtr(0) {
-        core.undo.append_finish(mtr, txn, &UndoFinish { stamp, committed, head, first, undo_no });
+        core.transactions.undo.append_finish(
+            mtr,
+            txn,
+            &UndoFinish { stamp, committed, head, first, undo_no },
+        );
     }
 }
 
@@ -175,7 +180,7 @@ pub(crate) fn roll_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer)
 fn roll_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut Writer) -> Result<()> {
     let state = *slot.state();
     let mut record = std::mem::take(&mut writer.buffers.undo);
-    let head = core.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
+    let head = core.transactions.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
     let body = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())?;
     encode_undo_record(&state, &mut writer.buffers);
     let no_step =
@@ -190,7 +195,7 @@ fn roll_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut 
         UndoBody::Finish(_) => Err(no_step()),
     };
     if let Err(error) = done {
-        let is_left_over = state.txn.0 < core.first_txn.load(Relaxed);
+        let is_left_over = core.startup.began_before(state.txn);
         done = core
             .quarantine(table, error, is_left_over)
             .and_then(|()| leave_record(core, slot, &head, &writer.buffers));
@@ -213,7 +218,7 @@ pub(crate) fn roll_back_large_values(
             return Ok(());
         }
         let mut record = std::mem::take(&mut buffers.undo);
-        let head = core.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
+        let head = core.transactions.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
         let UndoBody::Blob(blob) = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())? else {
             return Ok(());
         };
@@ -261,12 +266,12 @@ fn roll_back_row_of(
             core.locks.keep_changed(owner, tree, key)?;
         }
     }
-    let standing = core.standings.of_rows(row.table, old, new);
+    let latch = core.purge_latches.of_rows(row.table, old, new);
     writer.change.plan_backward(table, row, &|version| core.is_purged(version));
     change::prepare(table, &writer.change, &mut writer.paths)?;
     core.make_room(Need::Back, 4 * writer.change.steps_count())?;
     apply_backward(core, slot, head, table, writer)?;
-    drop(standing);
+    drop(latch);
     if let Some((owner, tree)) = locks {
         let is_own = row.marked.as_ref().is_some_and(is_by_own);
         let are_free = rows == Rows::AreFree || planted::is_on("savepoint: let go of what is rolled back");
@@ -293,7 +298,7 @@ fn apply_backward(
     }
     let own = (head.txn, UndoPtr(0));
     let applied = change::apply(&mtr, table, &writer.change, &mut writer.paths, Some(own));
-    core.must("a rollback", applied)?;
+    core.health.must("a rollback", applied)?;
     slot.count_rows(table.id(), writer.change.rows());
     if logs_late {
         std::thread::yield_now();
@@ -347,7 +352,7 @@ fn leave_record(core: &Core, slot: &Slot, head: &UndoHead, buffers: &Buffers) ->
 /// Logs that the newest record is rolled back (I1).
 fn log_undo(core: &Core, mtr: &MiniTransaction<'_>, buffers: &Buffers) -> Result<()> {
     if !planted::is_on("txn: roll back without logging it") {
-        core.append(mtr, &buffers.log)?;
+        core.journal.append(mtr, &buffers.log)?;
     }
     Ok(())
 }

@@ -18,9 +18,9 @@ use super::unfinished_list::{Rest, Unfinished};
 use crate::base::{reach, Error, Result, TxnId};
 use crate::table::definitions::shadow;
 use crate::table::rows::writer::Writer;
-use crate::table::shared::parts::{Core, Counters};
+use crate::table::shared::counters::Counters;
+use crate::table::shared::parts::Core;
 use crate::txn::{Listed, Slot};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 /// Undo records that one step works on.
@@ -42,7 +42,7 @@ impl Unfinished {
 
     /// Whether the rollback of a transaction is long, and there is somebody here to do it.
     pub(crate) fn should_take(&self, core: &Core, slot: &Slot) -> bool {
-        core.has_threads.load(Relaxed) && slot.state().undo_no > RECORDS_WAITED_FOR
+        core.pace.has_threads() && slot.state().undo_no > RECORDS_WAITED_FOR
     }
 
     /// Takes over a rollback that is to be done, with the locks of its transaction (I1). What was

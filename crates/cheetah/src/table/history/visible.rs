@@ -212,7 +212,7 @@ impl View<'_> {
                 return Ok(Found::Absent);
             }
             reach::mark("older version looked for");
-            self.core.undo.read_version(at, txn, &mut bytes)?;
+            self.core.transactions.undo.read_version(at, txn, &mut bytes)?;
             let body = decode_body(bytes.get(HEAD_BYTES..).unwrap_or_default())?;
             let UndoBody::Row(row) = &body else { return Err(not_of(at, "it is not about a row")) };
             let (is_live, before) = match self.before(key, at, row)? {

@@ -12,7 +12,8 @@ use crate::table::definitions::spec::{NewRow, SecondaryEntry};
 use crate::table::rows::large;
 use crate::table::rows::stored_row::{choose_moves, find_values, rebuild, Value};
 use crate::table::rows::values::row_bytes_max;
-use crate::table::shared::parts::{Core, Need};
+use crate::table::shared::parts::Core;
+use crate::table::shared::room::Need;
 use crate::tree::{Builder, Changed};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ impl Building {
     pub(super) fn new(core: &Core, table: &Table, mut shares: Vec<Share>, ascends: bool) -> Result<Self> {
         core.make_room(Need::New, table.indexes().len())?;
         let table = core.catalog.create_trees_for_load(&core.pool.enter(), table)?;
-        let sorter = |share| Sorter::new(&core.temp_files, share);
+        let sorter = |share| core.sorting.sorter(share);
         let sorter_of_rows = sorter(shares.pop().expect("there is a share for each index"));
         let clustered = match ascends {
             true => Clustered::Ascends {

@@ -8,7 +8,8 @@ use crate::format::page::RecordRef;
 use crate::format::varint;
 use crate::sort::Sorter;
 use crate::table::definitions::handle::Table;
-use crate::table::shared::parts::{Core, Need};
+use crate::table::shared::parts::Core;
+use crate::table::shared::room::Need;
 use crate::tree::{Changed, Path};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -97,10 +98,10 @@ impl IndexBuilds {
     /// For the first of `indexes` of `table`, as many as there is memory for, at least one. Their
     /// trees are empty.
     pub(crate) fn new(core: &Core, table: &Arc<Table>, indexes: &[usize]) -> Result<Self> {
-        let shares = (1..=indexes.len()).rev().find_map(|count| core.sort_memory.join(count));
-        let limit = core.sort_memory.limit() as u64;
+        let shares = (1..=indexes.len()).rev().find_map(|count| core.sorting.memory().join(count));
+        let limit = core.sorting.memory().limit() as u64;
         let no_memory = Error::Limit { what: "memory for sorting (bytes)", actual: limit, limit };
-        let sorters = shares.ok_or(no_memory)?.into_iter().map(|share| Sorter::new(&core.temp_files, share));
+        let sorters = shares.ok_or(no_memory)?.into_iter().map(|share| core.sorting.sorter(share));
         let sorters = indexes.iter().copied().zip(sorters).collect();
         Ok(Self { table: Arc::clone(table), sorters, entries: 0 })
     }

@@ -31,7 +31,8 @@ use crate::table::definitions::spec::NewRow;
 use crate::table::rows::large;
 use crate::table::rows::request::check_limits;
 use crate::table::rows::stored_row::{find_values, inline_row};
-use crate::table::shared::parts::{Core, Counters};
+use crate::table::shared::counters::Counters;
+use crate::table::shared::parts::Core;
 use building::Building;
 pub(crate) use finishing::IndexBuilds;
 pub(in crate::table) use index_trees::{build_indexes, Built};
@@ -134,8 +135,8 @@ impl Load {
 
     fn join(core: &Core, count: usize, is_modest: bool) -> Option<Vec<Share>> {
         match is_modest {
-            true => core.sort_memory.join_leaving_half(count),
-            false => core.sort_memory.join(count),
+            true => core.sorting.memory().join_leaving_half(count),
+            false => core.sorting.memory().join(count),
         }
     }
 
@@ -169,7 +170,7 @@ impl Load {
         if let Stage::New = self.stage {
             self.stage = match Self::join(core, 1, self.is_modest).and_then(|mut shares| shares.pop()) {
                 None => Stage::Inserts,
-                Some(share) => Stage::Keeps(Kept::new(core.sort_memory.limit(), share)),
+                Some(share) => Stage::Keeps(Kept::new(core.sorting.memory().limit(), share)),
             };
         }
         if let Stage::Keeps(kept) = &mut self.stage {

@@ -35,12 +35,12 @@ pub(crate) type Version = Option<(TxnId, UndoPtr)>;
 
 /// A piece of one of a [`Change`]'s buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Span {
+pub(crate) struct BufferRange {
     at: usize,
     len: usize,
 }
 
-impl Span {
+impl BufferRange {
     fn of(self, bytes: &[u8]) -> &[u8] {
         bytes.get(self.at..self.at + self.len).expect("a span lies inside its buffer")
     }
@@ -48,9 +48,9 @@ impl Span {
 
 /// What a place in a tree holds before the change; its payload lies in the buffer `before`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Held {
+pub(crate) struct FoundRecord {
     pub(in crate::table) version: Version,
-    pub(in crate::table) payload: Span,
+    pub(in crate::table) payload: BufferRange,
 }
 
 /// What becomes of one secondary entry. Keys are stored keys: the caller's part, then the clustered
@@ -59,15 +59,15 @@ pub(crate) struct Held {
 pub(crate) struct EntryChange {
     pub(crate) index_no: usize,
     /// The entry that goes, and how long the caller's part of its key is.
-    pub(crate) old_key: Option<(Span, usize)>,
+    pub(crate) old_key: Option<(BufferRange, usize)>,
     /// The entry that comes, and how long the caller's part of its key is.
-    pub(crate) new_key: Option<(Span, usize)>,
+    pub(crate) new_key: Option<(BufferRange, usize)>,
     /// The stored payload of the entry that comes.
-    pub(crate) payload: Span,
+    pub(crate) payload: BufferRange,
     /// The live entry at `old_key`.
-    pub(crate) old: Held,
+    pub(crate) old: FoundRecord,
     /// The delete-marked entry at `new_key`.
-    pub(crate) marked: Option<Held>,
+    pub(crate) marked: Option<FoundRecord>,
 }
 
 /// Which of a tree's two paths a step uses.
@@ -80,8 +80,8 @@ pub(in crate::table) enum Side {
 /// Where the payload of a record comes from.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::table) enum Payload {
-    New(Span),
-    Before(Span),
+    New(BufferRange),
+    Before(BufferRange),
 }
 
 /// Whose version a record gets.
@@ -107,7 +107,7 @@ pub(in crate::table) enum Work {
 struct Step {
     index_no: usize,
     side: Side,
-    key: Span,
+    key: BufferRange,
     work: Work,
 }
 
@@ -117,17 +117,17 @@ pub(crate) struct Change {
     pub(crate) op: RowOp,
     bytes: Vec<u8>,
     before: Vec<u8>,
-    pub(crate) old_key: Span,
-    pub(crate) new_key: Span,
+    pub(crate) old_key: BufferRange,
+    pub(crate) new_key: BufferRange,
     /// The stored row that comes.
-    pub(crate) row: Span,
+    pub(crate) row: BufferRange,
     /// The same without what tells its row-format version: the log has it so, as redo knows the
     /// row-format version.
-    pub(crate) bare_row: Span,
+    pub(crate) bare_row: BufferRange,
     /// The live row at `old_key`.
-    pub(crate) old: Held,
+    pub(crate) old: FoundRecord,
     /// The delete-marked row at `new_key`, unless that is `old_key`.
-    pub(crate) marked: Option<Held>,
+    pub(crate) marked: Option<FoundRecord>,
     pub(crate) entries: Vec<EntryChange>,
     steps: Vec<Step>,
     /// Rows that come, less those that go.
@@ -136,7 +136,7 @@ pub(crate) struct Change {
 
 impl Default for Change {
     fn default() -> Self {
-        let none = Span::default();
+        let none = BufferRange::default();
         Self {
             op: RowOp::Insert,
             bytes: Vec::new(),
@@ -145,7 +145,7 @@ impl Default for Change {
             new_key: none,
             row: none,
             bare_row: none,
-            old: Held::default(),
+            old: FoundRecord::default(),
             marked: None,
             entries: Vec::new(),
             steps: Vec::new(),
@@ -163,18 +163,18 @@ impl Change {
         self.entries.clear();
         self.steps.clear();
         self.rows = 0;
-        (self.row, self.bare_row) = (Span::default(), Span::default());
-        self.old = Held::default();
+        (self.row, self.bare_row) = (BufferRange::default(), BufferRange::default());
+        self.old = FoundRecord::default();
         self.marked = None;
         self.old_key = self.put(&[old_key]);
         self.new_key = self.put(&[new_key]);
     }
 
     /// Copies `parts`, one behind the other.
-    pub(crate) fn put(&mut self, parts: &[&[u8]]) -> Span {
+    pub(crate) fn put(&mut self, parts: &[&[u8]]) -> BufferRange {
         let at = self.bytes.len();
         parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
-        Span { at, len: self.bytes.len() - at }
+        BufferRange { at, len: self.bytes.len() - at }
     }
 
     /// Lets `f` append the row that comes as it is stored, looking at the one that goes, and say
@@ -185,23 +185,23 @@ impl Change {
     ) -> Result<()> {
         let at = self.bytes.len();
         let bare = f(&mut self.bytes, self.old.payload.of(&self.before))?;
-        self.row = Span { at, len: self.bytes.len() - at };
-        self.bare_row = Span { at: at + bare.start, len: bare.len() };
+        self.row = BufferRange { at, len: self.bytes.len() - at };
+        self.bare_row = BufferRange { at: at + bare.start, len: bare.len() };
         Ok(())
     }
 
     /// The bytes of a span.
-    pub(crate) fn get(&self, span: Span) -> &[u8] {
+    pub(crate) fn get(&self, span: BufferRange) -> &[u8] {
         span.of(&self.bytes)
     }
 
     /// The payload that a place holds before.
-    pub(crate) fn held(&self, held: &Held) -> &[u8] {
+    pub(crate) fn held(&self, held: &FoundRecord) -> &[u8] {
         held.payload.of(&self.before)
     }
 
     /// What a place holds before, as an undo record has it.
-    pub(crate) fn before_of(&self, held: &Held) -> Before<'_> {
+    pub(crate) fn before_of(&self, held: &FoundRecord) -> Before<'_> {
         Before { version: held.version, payload: self.held(held) }
     }
 
@@ -213,13 +213,18 @@ impl Change {
     /// Looks at the place of `key` in `tree` and leaves `path` prepared: whether its record is
     /// delete-marked, and what it holds; `None` when nothing is there. Outside mini-transactions;
     /// may do I/O.
-    pub(crate) fn look(&mut self, tree: &Tree, key: Span, path: &mut Path) -> Result<Option<(bool, Held)>> {
+    pub(crate) fn look(
+        &mut self,
+        tree: &Tree,
+        key: BufferRange,
+        path: &mut Path,
+    ) -> Result<Option<(bool, FoundRecord)>> {
         let Self { bytes, before, .. } = self;
         let at = before.len();
         tree.get_prepared(key.of(bytes), path, |record| {
             before.extend_from_slice(record.payload);
-            let payload = Span { at, len: record.payload.len() };
-            (record.is_marked(), Held { version: record.version, payload })
+            let payload = BufferRange { at, len: record.payload.len() };
+            (record.is_marked(), FoundRecord { version: record.version, payload })
         })
     }
 
@@ -228,10 +233,10 @@ impl Change {
     pub(crate) fn look_near(
         &mut self,
         tree: &Tree,
-        key: Span,
+        key: BufferRange,
         path: &mut Path,
         near: &Path,
-    ) -> Result<Option<(bool, Held)>> {
+    ) -> Result<Option<(bool, FoundRecord)>> {
         tree.go_near(key.of(&self.bytes), path, near);
         self.look(tree, key, path)
     }
@@ -248,20 +253,20 @@ impl Change {
         let old_key = old_key.map(|key| (self.put_stored_key(key, self.old_key), key.len()));
         let new_key = new_key.map(|key| (self.put_stored_key(key, self.new_key), key.len()));
         let payload = self.put(payload);
-        let (old, marked) = (Held::default(), None);
+        let (old, marked) = (FoundRecord::default(), None);
         self.entries.push(EntryChange { index_no, old_key, new_key, payload, old, marked });
         self.entries.last_mut().expect("just added")
     }
 
-    pub(in crate::table) fn put_stored_key(&mut self, key: &[u8], clustered: Span) -> Span {
+    pub(in crate::table) fn put_stored_key(&mut self, key: &[u8], clustered: BufferRange) -> BufferRange {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_within(clustered.at..clustered.at + clustered.len);
-        Span { at, len: self.bytes.len() - at }
+        BufferRange { at, len: self.bytes.len() - at }
     }
 
     /// The caller's part of a stored key; empty for none.
-    pub(crate) fn caller_key(&self, key: Option<(Span, usize)>) -> &[u8] {
+    pub(crate) fn caller_key(&self, key: Option<(BufferRange, usize)>) -> &[u8] {
         key.and_then(|(span, len)| self.get(span).get(..len)).unwrap_or_default()
     }
 
@@ -298,7 +303,7 @@ impl Change {
         self.rows
     }
 
-    pub(in crate::table) fn step(&mut self, index_no: usize, side: Side, key: Span, work: Work) {
+    pub(in crate::table) fn step(&mut self, index_no: usize, side: Side, key: BufferRange, work: Work) {
         self.steps.push(Step { index_no, side, key, work });
     }
 
@@ -327,7 +332,7 @@ pub(crate) struct Paths {
     trees: Vec<TreePaths>,
     /// Leaves to look at once the mini-transaction is left: a tree and a key that was removed from
     /// it.
-    small: Vec<(usize, Span)>,
+    small: Vec<(usize, BufferRange)>,
 }
 
 /// The paths into one tree.

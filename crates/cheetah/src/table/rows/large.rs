@@ -23,7 +23,9 @@ use crate::format::page::{build_content, content_capacity, PageKind, PageView};
 use crate::format::row::{Locator, LOCATOR_BYTES};
 use crate::format::undo_record::{self, UndoBlob};
 use crate::pool::{MiniTransaction, PageClass, Pool};
-use crate::table::shared::parts::{Core, Counters, Need};
+use crate::table::shared::counters::Counters;
+use crate::table::shared::parts::Core;
+use crate::table::shared::room::Need;
 use crate::txn::{start_record, Slot};
 
 /// Full pages written by one step: bounds how long a mini-transaction takes and how long a log
@@ -130,9 +132,9 @@ pub(crate) fn write_step(
     start_record(&state, &mut buffers.undo);
     undo_record::put_blob(&mut buffers.undo, &blob);
     undo_record::finish(&mut buffers.undo);
-    core.undo.append(&mtr, &mut state, &buffers.undo);
+    core.transactions.undo.append(&mtr, &mut state, &buffers.undo);
     if !planted::is_on("large: keep the pieces out of the log") {
-        core.append(&mtr, &buffers.log)?;
+        core.journal.append(&mtr, &buffers.log)?;
     }
     // The background compresses and writes them beside whoever waits for the log. Those of a table
     // that is too small for a dictionary wait for the checkpoint.

@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //!   I1  Whoever waits for a lock holds nothing but locks: no latch, no use of a table, no
-//!       standing.
+//!       purge latch.
 //!   I2  A record is judged under the latch of its leaf, together with the request for its lock. So
 //!       a writer that has given its lock up for the version it has written is found by that
 //!       version; and a version whose transaction has ended is committed, as what is rolled back
@@ -14,7 +14,8 @@ use super::change::Version;
 use crate::base::{planted, Error, Result, SessionId, TableId, TreeId, TxnId};
 use crate::format::page::RecordRef;
 use crate::table::definitions::handle::Table;
-use crate::table::shared::parts::{Core, Counters};
+use crate::table::shared::counters::Counters;
+use crate::table::shared::parts::Core;
 use crate::tree::Path;
 use crate::txn::{
     Answer, Entry, Lock, LockMode, LockOutcome, Owner, ReadView, State, TableMode, Ticket, Wait,
@@ -206,7 +207,7 @@ impl Locker {
         if self.view.own() == Some(txn) {
             return VersionWriter::Own;
         }
-        match self.core.versions.state(txn) {
+        match self.core.transactions.versions.state(txn) {
             State::Active => VersionWriter::Other(txn),
             State::Committed(_) | State::Aborted(_) | State::Frozen => VersionWriter::Ended,
         }
@@ -271,9 +272,9 @@ impl Locker {
         lock: Lock<'_>,
         patience: Patience,
     ) -> Result<Asked> {
-        let slot = self.core.active.get(holder);
+        let slot = self.core.transactions.active.get(holder);
         let Some(owner) = slot.and_then(|slot| slot.owner()) else { return Ok(Asked::Again) };
-        let is_active = || self.core.versions.state(holder) == State::Active;
+        let is_active = || self.core.transactions.versions.state(holder) == State::Active;
         if !self.is_patient(patience) {
             return Ok(if is_active() { Asked::Refused } else { Asked::Again });
         }
@@ -369,7 +370,7 @@ impl Locker {
     fn report_blockers(&self) {
         let Some(report) = &self.report else { return };
         for blocker in self.core.locks.blockers_of(self.owner) {
-            self.core.roster.with_session(blocker, |session| report(session));
+            self.core.transactions.roster.with_session(blocker, |session| report(session));
         }
     }
 

@@ -10,7 +10,7 @@ use crate::format::log_record::{encode_row, LoggedEntry, LoggedRow, RowOp};
 use crate::format::undo_record::{self, RowParts, UndoEntry};
 use crate::format::varint;
 use crate::table::definitions::handle::Table;
-use crate::table::shared::parts::Need;
+use crate::table::shared::room::Need;
 use crate::txn::start_record;
 
 /// Bytes of an undo record beside keys and rows, for the row and for each entry.
@@ -28,7 +28,7 @@ impl Writer {
         {
             let mtr = core.pool.enter();
             let applied = change::apply(&mtr, table, &self.change, &mut self.paths, None);
-            core.must("a row operation", applied)?;
+            core.health.must("a row operation", applied)?;
             slot.count_rows(table.id(), self.change.rows());
         }
         self.unclaimed.clear();
@@ -43,22 +43,22 @@ impl Writer {
         change::prepare(table, &self.change, &mut self.paths)?;
         let undo_bytes = self.change.bytes_len() + UNDO_BYTES_MORE * (self.change.entries.len() + 1);
         let need = if self.change.op == RowOp::Delete { Need::Delete } else { Need::New };
-        let pages = 4 * (self.change.entries.len() + 1) + core.undo.pages_needed(undo_bytes);
+        let pages = 4 * (self.change.entries.len() + 1) + core.transactions.undo.pages_needed(undo_bytes);
         core.make_room_unless(need, pages, interrupted)?;
         {
             let mtr = core.pool.enter();
             let mut state = slot.state();
             start_record(&state, &mut self.buffers.undo);
             self.encode_undo(table);
-            let undo = core.undo.append(&mtr, &mut state, &self.buffers.undo);
+            let undo = core.transactions.undo.append(&mtr, &mut state, &self.buffers.undo);
             let own = Some((slot.txn(), undo));
             let applied = change::apply(&mtr, table, &self.change, &mut self.paths, own);
-            core.must("a row operation", applied)?;
+            core.health.must("a row operation", applied)?;
             slot.count_rows(table.id(), self.change.rows());
             let auto_increment = table.take_auto_increment_to_log();
-            if core.log.get().is_some() {
+            if core.journal.log().is_some() {
                 self.encode_log(slot.txn(), table, auto_increment);
-                core.append(&mtr, &self.buffers.log)?;
+                core.journal.append(&mtr, &self.buffers.log)?;
             }
         }
         if self.change.leaves_garbage() || !self.freed.is_empty() {

@@ -3,8 +3,9 @@
 //! Order: lock the rows of the old and of the new key, look (old row, old entries, uniqueness, and
 //! delete-marked records where something new comes), write large values, pin every page, make room;
 //! then one mini-transaction does it all: undo record, trees and row count, log record. The locks
-//! keep other writers away from the row, and its standing ([`crate::table::shared::purge_latch`])
-//! purge, so what was looked at still holds in the mini-transaction.
+//! keep other writers away from the row, and its purge latch
+//! ([`crate::table::shared::purge_latch`]) purge, so what was looked at still holds in the
+//! mini-transaction.
 //!
 //! What somebody else has in the way, a row with the same unique key or a locked range, is waited
 //! for with nothing held but locks, and then all begins again. Ranges are asked for before anything
@@ -30,8 +31,8 @@ use crate::base::{planted, reach, Error, Result};
 use crate::format::log_record::{LargeSource, LoggedEntry, LoggedRow, RowOp};
 use crate::table::definitions::spec::NewRow;
 use crate::table::history::rollback;
-use crate::table::shared::parts::Counters;
-use crate::table::shared::purge_latch::Standing;
+use crate::table::shared::counters::Counters;
+use crate::table::shared::purge_latch::PurgeLatch;
 
 /// What came of an attempt.
 #[derive(Debug)]
@@ -76,7 +77,7 @@ impl Writer {
         let new_key =
             if op == RowOp::Update && logged.new_key.is_empty() { logged.old_key } else { logged.new_key };
         self.change.start(op, logged.old_key, new_key);
-        let _standing = self.standing(on);
+        let _latch = self.purge_latch(on);
         self.read_old_row(table)?;
         if self.look_at_new_row(table)? {
             return Err(Error::corrupt(format!("table '{}'", table.name()), "the new row is there already"));
@@ -154,7 +155,7 @@ impl Writer {
         let _usage = table.use_it()?;
         let _unique = on.locks.map(|_| core.unique_keys.take(request.unique_keys(table)));
         self.change.start(request.op, request.old_key, request.new_key());
-        let _standing = self.standing(on);
+        let _latch = self.purge_latch(on);
         self.read_old_row(table)?;
         if let Some(new) = &request.new {
             if let Some(obstacle) = self.check_unique(on, new)? {
@@ -185,10 +186,10 @@ impl Writer {
     }
 
     /// Keeps purge away from the rows of the change.
-    fn standing<'a>(&self, on: Target<'a>) -> Standing<'a> {
+    fn purge_latch<'a>(&self, on: Target<'a>) -> PurgeLatch<'a> {
         let Change { op, old_key, new_key, .. } = self.change;
         let old = (op != RowOp::Insert).then(|| self.change.get(old_key));
         let new = (op != RowOp::Delete).then(|| self.change.get(new_key));
-        on.core.standings.of_rows(on.table.id(), old, new)
+        on.core.purge_latches.of_rows(on.table.id(), old, new)
     }
 }

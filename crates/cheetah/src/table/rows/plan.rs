@@ -1,7 +1,7 @@
 //! Which steps a [`Change`] takes: forward, backward, and at purge; in which order, and what is
 //! never removed, says [`super::change`].
 
-use super::change::{rows_of, Change, Held, Paths, Payload, Side, Span, Stamp, Version, Work};
+use super::change::{rows_of, BufferRange, Change, FoundRecord, Paths, Payload, Side, Stamp, Version, Work};
 use crate::base::{planted, Result};
 use crate::format::log_record::RowOp;
 use crate::format::undo_record::{Before, UndoEntry, UndoRow};
@@ -20,7 +20,7 @@ impl Change {
     /// Plans the operation: what was looked at before is still so.
     pub(crate) fn plan_forward(&mut self, gone: Gone) {
         let keeps_key = self.keeps_key();
-        let goes = |held: &Held| match gone {
+        let goes = |held: &FoundRecord| match gone {
             Gone::Marked => own(Payload::Before(held.payload), true),
             Gone::Removed => Work::Remove,
         };
@@ -39,7 +39,7 @@ impl Change {
             let Some(entry) = self.entries.get(no).copied() else { continue };
             let payload = Payload::New(entry.payload);
             if self.entry_keeps_key(&entry) {
-                let key = entry.old_key.map_or(Span::default(), |key| key.0);
+                let key = entry.old_key.map_or(BufferRange::default(), |key| key.0);
                 self.step(entry.index_no, Side::Old, key, own(payload, false));
                 continue;
             }
@@ -147,7 +147,7 @@ fn own(payload: Payload, marked: bool) -> Work {
     Work::Replace { payload, stamp: Stamp::Own, marked }
 }
 
-fn put_new(payload: Payload, marked: Option<Held>) -> Work {
+fn put_new(payload: Payload, marked: Option<FoundRecord>) -> Work {
     match marked {
         None => Work::Insert(payload),
         Some(_) => own(payload, false),

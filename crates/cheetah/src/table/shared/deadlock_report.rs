@@ -1,8 +1,9 @@
 //! Writes down who is in a deadlock, by the victim, for [`Deadlocks`](super::deadlocks::Deadlocks)
 //! to keep.
 
+use super::counters::Counters;
 use super::deadlocks::Report;
-use super::parts::{Core, Counters};
+use super::parts::Core;
 use crate::base::SessionId;
 use crate::txn::{Deadlock, LockedOn, Owner, TableMode};
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ impl Core {
         &self,
         later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
     ) {
-        let roster = self.roster.clone();
+        let roster = self.transactions.roster.clone();
         self.locks.choose_victims(move |first, second| {
             roster.with_two_sessions((first, second), |first_session, second_session| {
                 let later = later(first_session, second_session)?;
@@ -37,7 +38,7 @@ impl Core {
 
     /// The number by which views know an owner's transaction.
     pub(crate) fn number_of(&self, owner: Owner) -> u64 {
-        let txn = self.roster.get(owner).and_then(|entry| entry.txn());
+        let txn = self.transactions.roster.get(owner).and_then(|entry| entry.txn());
         txn.map_or(READERS_FROM | owner.0, |txn| txn.0)
     }
 
@@ -67,7 +68,7 @@ impl Core {
     }
 
     fn tell_connection(&self, owner: Owner) -> String {
-        let connection = self.roster.get(owner).map_or(0, |entry| entry.connection());
+        let connection = self.transactions.roster.get(owner).map_or(0, |entry| entry.connection());
         let described = self.deadlocks.describe.get().filter(|_| connection != 0);
         let text = described.map_or_else(String::new, |describe| describe(connection));
         if text.is_empty() || text.ends_with('\n') {

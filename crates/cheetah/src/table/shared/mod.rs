@@ -5,8 +5,23 @@
 //!   - Latches of this folder are taken before the gate is entered: unique keys first, then the
 //!     latches that keep purge away.
 
+pub(crate) mod counters;
 pub(crate) mod deadlock_report;
 pub(crate) mod deadlocks;
+mod dropping;
+mod journal;
+mod pace;
 pub(crate) mod parts;
 pub(crate) mod purge_latch;
+pub(crate) mod room;
+mod sorting;
+mod startup;
+mod transactions;
 pub(crate) mod unique_keys;
+
+pub(crate) use dropping::Dropping;
+pub(crate) use journal::Journal;
+pub(crate) use pace::Pace;
+pub(crate) use sorting::Sorting;
+pub(crate) use startup::Startup;
+pub(crate) use transactions::Transactions;

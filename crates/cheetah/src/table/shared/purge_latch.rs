@@ -3,14 +3,15 @@
 //! A writer looks at what is in the places that its operation will touch, prepares, perhaps waits,
 //! and then changes them in one mini-transaction. Other writers are kept out by locks; purge takes
 //! no locks, but removes delete-marked records, which is just what a writer may have planned to
-//! reuse. So whoever looks takes a *standing* of the row, shared, until the change is done; purge
-//! takes it alone, and comes back later when it cannot have it at once.
+//! reuse. So whoever looks takes a *purge latch* of the row, shared, until the change is done;
+//! purge takes it alone, and comes back later when it cannot have it at once.
 //!
 //! Invariants
-//!   I1  Rows share standings by a hash of table and clustered key; entries of secondary indexes
-//!       belong to their row's.
-//!   I2  Purge never waits for a standing: a writer that has one may be waiting for a checkpoint.
-//! Locks     a standing is taken before the gate is entered, with nothing held but table use,
+//!   I1  Rows share purge latches by a hash of table and clustered key; entries of secondary
+//!       indexes belong to their row's.
+//!   I2  Purge never waits for a purge latch: a writer that has one may be waiting for a
+//!       checkpoint.
+//! Locks     a purge latch is taken before the gate is entered, with nothing held but table use,
 //!           locks, and latches of unique keys.
 
 use crate::base::TableId;
@@ -19,31 +20,32 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 const SHARDS: usize = 256;
 
-/// The standings of all rows.
+/// The purge latches of all rows.
 #[derive(Debug)]
-pub(crate) struct Standings(Vec<RwLock<()>>);
+pub(crate) struct PurgeLatches(Vec<RwLock<()>>);
 
 /// Purge stays away from two rows while this is held.
 #[derive(Debug)]
-pub(crate) struct Standing<'s>(
+pub(crate) struct PurgeLatch<'s>(
     #[expect(dead_code, reason = "held, not read")] [Option<RwLockReadGuard<'s, ()>>; 2],
 );
 
-impl Default for Standings {
+impl Default for PurgeLatches {
     fn default() -> Self {
         Self((0..SHARDS).map(|_| RwLock::new(())).collect())
     }
 }
 
-impl Standings {
-    /// The standing of the rows of a table with these keys. Waits for purge to be done with a row.
-    pub(crate) fn of_rows(&self, table: TableId, one: Option<&[u8]>, other: Option<&[u8]>) -> Standing<'_> {
+impl PurgeLatches {
+    /// The purge latch of the rows of a table with these keys. Waits for purge to be done with a
+    /// row.
+    pub(crate) fn of_rows(&self, table: TableId, one: Option<&[u8]>, other: Option<&[u8]>) -> PurgeLatch<'_> {
         // Recursive: both may be in one shard.
         let take = |key: &[u8]| self.0.get(shard(table, key)).map(RwLock::read_recursive);
-        Standing([one.and_then(take), other.filter(|_| one != other).and_then(take)])
+        PurgeLatch([one.and_then(take), other.filter(|_| one != other).and_then(take)])
     }
 
-    /// The standing of a row for purge alone; `None` while somebody has it.
+    /// The purge latch of a row for purge alone; `None` while somebody has it.
     pub(crate) fn for_purge(&self, table: TableId, key: &[u8]) -> Option<RwLockWriteGuard<'_, ()>> {
         self.0.get(shard(table, key)).and_then(RwLock::try_write)
     }
@@ -62,17 +64,17 @@ mod tests {
 
     #[test]
     fn purge_stays_away_from_rows_that_are_looked_at() {
-        let standings = Standings::default();
-        let standing = standings.of_rows(T, Some(b"a"), Some(b"b"));
-        assert!(standings.for_purge(T, b"a").is_none() && standings.for_purge(T, b"b").is_none());
-        drop(standing);
-        assert!(standings.for_purge(T, b"a").is_some());
+        let latches = PurgeLatches::default();
+        let latch = latches.of_rows(T, Some(b"a"), Some(b"b"));
+        assert!(latches.for_purge(T, b"a").is_none() && latches.for_purge(T, b"b").is_none());
+        drop(latch);
+        assert!(latches.for_purge(T, b"a").is_some());
     }
 
     #[test]
-    fn a_row_that_keeps_its_key_and_rows_of_one_shard_need_no_second_standing() {
-        let standings = Standings::default();
-        let _twice = (standings.of_rows(T, Some(b"a"), Some(b"a")), standings.of_rows(T, Some(b"a"), None));
-        assert!(standings.for_purge(T, b"a").is_none());
+    fn a_row_that_keeps_its_key_and_rows_of_one_shard_need_no_second_latch() {
+        let latches = PurgeLatches::default();
+        let _twice = (latches.of_rows(T, Some(b"a"), Some(b"a")), latches.of_rows(T, Some(b"a"), None));
+        assert!(latches.for_purge(T, b"a").is_none());
     }
 }

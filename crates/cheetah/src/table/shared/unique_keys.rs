@@ -7,8 +7,8 @@
 //! Invariants
 //!   I1  Keys share latches by a hash of tree and key, and one writer takes all that it needs at
 //!       once, in one order.
-//! Locks     a latch is taken before the gate is entered and before standings, with nothing held
-//!           but table use and locks; no lock is waited for while it is held.
+//! Locks     a latch is taken before the gate is entered and before purge latches, with nothing
+//!           held but table use and locks; no lock is waited for while it is held.
 
 use crate::base::{planted, TreeId};
 use parking_lot::{Mutex, MutexGuard};

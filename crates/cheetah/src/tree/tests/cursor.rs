@@ -1,7 +1,7 @@
 //! Cursors against the model, also while their owner changes the tree.
 
 use super::fixture::{payload, Fixture, Keys, Model};
-use crate::tree::{Cursor, SeekMode, Step};
+use crate::tree::{Cursor, Offered, SeekMode};
 use cheetah_io::rng::Rng;
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -98,12 +98,12 @@ fn a_run_takes_what_it_wants_of_the_rest_of_a_leaf() {
                     ([prefix, suffix].concat().as_slice(), record.payload),
                     (&expected.0[..], &expected.1[..])
                 );
-                let step =
-                    [Step::Take, Step::Take, Step::Take, Step::Pass, Step::Stop][rng.below(5) as usize];
+                let step = [Offered::Take, Offered::Take, Offered::Take, Offered::Pass, Offered::Stop]
+                    [rng.below(5) as usize];
                 match step {
-                    Step::Take => (taken, passed) = (taken + passed + 1, 0),
-                    Step::Pass => passed += 1,
-                    Step::Stop => {}
+                    Offered::Take => (taken, passed) = (taken + passed + 1, 0),
+                    Offered::Pass => passed += 1,
+                    Offered::Stop => {}
                 }
                 step
             });

@@ -1,0 +1,45 @@
+//! What has happened since the database was opened, counted.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What has happened since the database was opened.
+#[derive(Default, Debug)]
+pub(crate) struct Counters {
+    pub(crate) rows_inserted: AtomicU64,
+    pub(crate) rows_updated: AtomicU64,
+    pub(crate) rows_deleted: AtomicU64,
+    pub(crate) rows_read: AtomicU64,
+    pub(crate) commits: AtomicU64,
+    pub(crate) rollbacks: AtomicU64,
+    pub(crate) prepares: AtomicU64,
+    pub(crate) rows_rolled_back: AtomicU64,
+    pub(crate) large_values_written: AtomicU64,
+    /// Deleted rows, and entries, that were removed though an old snapshot held purge up.
+    pub(crate) purged_between_snapshots: AtomicU64,
+    /// Requests that have waited, for how long together, and the longest.
+    pub(crate) lock_waits: AtomicU64,
+    pub(crate) lock_wait_ns: AtomicU64,
+    pub(crate) lock_wait_ns_max: AtomicU64,
+    pub(crate) deadlocks: AtomicU64,
+    pub(crate) lock_timeouts: AtomicU64,
+    /// Tables whose trees were built by loads, their rows, and what was written to sort them.
+    pub(crate) loads: AtomicU64,
+    pub(crate) loaded_rows: AtomicU64,
+    pub(crate) load_spilled_bytes: AtomicU64,
+    pub(crate) log_records_replayed: AtomicU64,
+    pub(crate) transactions_recovered: AtomicU64,
+}
+
+impl Counters {
+    /// Adds one.
+    pub(crate) fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a wait for a lock that has ended.
+    pub(crate) fn add_lock_wait(&self, ns: u64) {
+        Self::add(&self.lock_waits);
+        self.lock_wait_ns.fetch_add(ns, Relaxed);
+        self.lock_wait_ns_max.fetch_max(ns, Relaxed);
+    }
+}

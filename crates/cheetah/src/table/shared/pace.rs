@@ -1,0 +1,43 @@
+//! What the background may use, and whether there is one.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// Shared with the checkpoints.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    has_threads: Arc<AtomicBool>,
+    io_capacity: Arc<AtomicU32>,
+}
+
+impl Pace {
+    /// Without threads, and with so many I/O operations a second.
+    pub(crate) fn new(io_capacity: u32) -> Self {
+        Self { has_threads: Arc::default(), io_capacity: Arc::new(AtomicU32::new(io_capacity)) }
+    }
+
+    /// Whether threads of the background are there, to make a checkpoint when writers wait for one.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.has_threads.load(Relaxed)
+    }
+
+    /// Says whether they are.
+    pub(crate) fn set_has_threads(&self, has_threads: bool) {
+        self.has_threads.store(has_threads, Relaxed);
+    }
+
+    /// I/O operations a second that the background may use when nothing presses.
+    pub(crate) fn io_capacity(&self) -> u32 {
+        self.io_capacity.load(Relaxed)
+    }
+
+    /// Sets them.
+    pub(crate) fn set_io_capacity(&self, operations_per_second: u32) {
+        self.io_capacity.store(operations_per_second, Relaxed);
+    }
+
+    /// Both, as the checkpoints read them.
+    pub(crate) fn shared(&self) -> (Arc<AtomicBool>, Arc<AtomicU32>) {
+        (Arc::clone(&self.has_threads), Arc::clone(&self.io_capacity))
+    }
+}

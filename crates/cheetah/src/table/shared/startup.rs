@@ -1,0 +1,41 @@
+//! What is from before the startup, and whether that is still going on.
+
+use crate::base::TxnId;
+use crate::txn::Versions;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Transactions with smaller numbers, and ends with smaller stamps, are from before the startup.
+#[derive(Default, Debug)]
+pub(crate) struct Startup {
+    first_txn: AtomicU64,
+    first_stamp: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl Startup {
+    /// Everything up to now is from before the startup.
+    pub(crate) fn note(&self, versions: &Versions) {
+        self.first_txn.store(versions.next_txn().0, Relaxed);
+        self.first_stamp.store(versions.next_stamp(), Relaxed);
+    }
+
+    /// The database serves from now on.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Relaxed);
+    }
+
+    /// Whether the database serves.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Relaxed)
+    }
+
+    /// Whether a transaction began before the startup.
+    pub(crate) fn began_before(&self, txn: TxnId) -> bool {
+        txn.0 < self.first_txn.load(Relaxed)
+    }
+
+    /// Whether a transaction that has ended with that stamp did so before the startup.
+    pub(crate) fn ended_before(&self, stamp: u64) -> bool {
+        stamp < self.first_stamp.load(Relaxed)
+    }
+}

@@ -1,0 +1,25 @@
+//! The parts that know transactions: which are open, which versions are seen, what undoes them.
+
+use crate::txn::{Active, Owner, Roster, UndoLog, Versions};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// See the module. Each part keeps its own invariants.
+pub(crate) struct Transactions {
+    pub(crate) active: Active,
+    pub(crate) versions: Versions,
+    pub(crate) undo: UndoLog,
+    /// Who has a transaction.
+    pub(crate) roster: Roster,
+    next_owner: AtomicU64,
+}
+
+impl Transactions {
+    pub(crate) fn new(active: Active, versions: Versions, undo: UndoLog) -> Self {
+        Self { active, versions, undo, roster: Roster::default(), next_owner: AtomicU64::new(1) }
+    }
+
+    /// A new owner of locks.
+    pub(crate) fn new_owner(&self) -> Owner {
+        Owner(self.next_owner.fetch_add(1, Relaxed))
+    }
+}
