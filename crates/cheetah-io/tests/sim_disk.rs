@@ -250,3 +250,22 @@ fn a_snapshot_and_its_original_go_separate_ways() {
     assert_eq!(copy.contents("a").unwrap()[..8], *b"unsynced");
     assert_eq!(after(&copy, CrashPolicy::SyncedOnly, 0).unwrap(), [1; 2048]);
 }
+
+#[test]
+fn an_operation_is_held_before_it_takes_effect_while_others_go_on() {
+    let (disk, file) = disk();
+    let other = disk.create("b").unwrap();
+    std::thread::scope(|scope| {
+        let hold = disk.hold(Op::Write, "a");
+        let held = scope.spawn(|| file.write_at(0, b"held"));
+        hold.wait_until_reached();
+        other.write_at(0, b"other").unwrap();
+        file.write_at(10, b"second").unwrap();
+        assert_eq!(disk.contents("a").unwrap()[..4], [1; 4]);
+        drop(hold);
+        held.join().unwrap().unwrap();
+        assert_eq!(disk.contents("a").unwrap()[..4], *b"held");
+    });
+    drop(disk.hold(Op::Write, "a"));
+    file.write_at(0, b"nobody holds this").unwrap();
+}

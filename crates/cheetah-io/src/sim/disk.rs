@@ -4,11 +4,12 @@
 //!   I1  Operations that change something are numbered from 0; power is cut between two of them.
 //!   I2  After the power cut every operation fails, with an error that [`is_power_cut`] knows.
 //! Locks     one mutex for the whole disk, held for one operation and never across a call to the
-//!           outside.
+//!           outside, nor while an operation is held ([`Hold`]).
 
 use super::content::Content;
 use super::crash::{sectors, CrashPolicy};
 use super::fault::{Effect, Fault, Faults, Op};
+use super::hold::{Held, Hold};
 use super::world::{error, Inode, World};
 use crate::disk::{DirLock, Disk, File};
 use parking_lot::Mutex;
@@ -42,6 +43,7 @@ struct State {
     world: World,
     locks: BTreeSet<String>,
     faults: Faults,
+    holds: Vec<Arc<Held>>,
     calls: u64,
     changes: u64,
     cut_at: u64,
@@ -84,6 +86,7 @@ impl SimDisk {
             world,
             locks: BTreeSet::new(),
             faults: Faults::default(),
+            holds: Vec::new(),
             calls: 0,
             changes: 0,
             cut_at: u64::MAX,
@@ -121,6 +124,14 @@ impl SimDisk {
     /// Removes all faults; what they did stays.
     pub fn clear_faults(&self) {
         self.state.lock().faults.clear();
+    }
+
+    /// Holds the next operation of this kind on a path that contains `path`, before it takes
+    /// effect; others go on.
+    pub fn hold(&self, op: Op, path: &str) -> Hold {
+        let (hold, held) = Hold::new(op, path);
+        self.state.lock().holds.push(held);
+        hold
     }
 
     /// How many operations have met a fault.
@@ -249,6 +260,11 @@ impl SimDisk {
     /// goes wrong.
     fn begin(&self, op: Op, path: &str, args: std::fmt::Arguments<'_>) -> io::Result<Begun<'_>> {
         let mut state = self.powered()?;
+        if let Some(held) = state.held(op, path) {
+            drop(state);
+            held.wait();
+            state = self.powered()?;
+        }
         state.calls += 1;
         let changes = state.changes;
         if let Some(trace) = &mut state.trace {
@@ -283,6 +299,12 @@ impl State {
     fn crash_point(&self, before: String) -> CrashPoint {
         let (operation, acknowledged) = (self.changes, self.acknowledged);
         CrashPoint { operation, before, acknowledged, world: self.world.clone() }
+    }
+
+    /// The hold that the operation has to wait for.
+    fn held(&mut self, op: Op, path: &str) -> Option<Arc<Held>> {
+        self.holds.retain(|held| held.is_pending());
+        self.holds.iter().find(|held| held.takes(op, path)).cloned()
     }
 
     fn record(&mut self, op: Op, path: &str) {

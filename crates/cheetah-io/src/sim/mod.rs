@@ -32,6 +32,7 @@ mod crash;
 mod disk;
 mod explore;
 mod fault;
+mod hold;
 mod world;
 
 pub use clock::SimClock;
@@ -39,3 +40,4 @@ pub use crash::CrashPolicy;
 pub use disk::{is_power_cut, SimDisk};
 pub use explore::{explore, Failure, Image, Plan, Report};
 pub use fault::{Effect, Fault, Op};
+pub use hold::Hold;

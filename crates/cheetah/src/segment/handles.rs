@@ -29,17 +29,24 @@ impl Handles {
     /// Notes a file that has just been opened, or has just become free to be closed; closes others
     /// that are too many.
     pub(super) fn add(&self, file: Arc<SegmentFile>) {
+        self.queue.lock().push_back(file);
+        while let Some(file) = self.take_one_too_many() {
+            file.close();
+        }
+    }
+
+    /// The file to be closed next, if too many are open.
+    fn take_one_too_many(&self) -> Option<Arc<SegmentFile>> {
         let mut queue = self.queue.lock();
-        queue.push_back(file);
         // Each pass over the queue takes a second chance away, so this ends.
         while queue.len() > self.max {
-            let Some(oldest) = queue.pop_front() else { break };
-            if oldest.take_used() {
-                queue.push_back(oldest);
-            } else {
-                oldest.close();
+            let oldest = queue.pop_front()?;
+            if !oldest.take_used() {
+                return Some(oldest);
             }
+            queue.push_back(oldest);
         }
+        None
     }
 
     /// Forgets a file that is gone.

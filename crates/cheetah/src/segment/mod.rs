@@ -1,8 +1,8 @@
 //! Segment files: the images of pages, appended and never changed.
 //!
 //! Files are `seg/<number>.seg`; numbers are never reused. Each stream has one open segment, to
-//! which it appends through a write buffer; a segment that is full, or was left by an earlier
-//! startup, is sealed and never written again.
+//! which it appends; what is not in the file yet is the *tail* of the stream. A segment that is
+//! full, or was left by an earlier startup, is sealed and never written again.
 //!
 //! When a segment may be unlinked (rule C3 of docs/durability.md)
 //!   An image is needed by any of: the current map, the map of an epoch being committed, the map of
@@ -20,20 +20,31 @@
 //!   S4  At a startup all counts start at zero and nothing is unlinked until the whole map has been
 //!       retained.
 //!
+//! What readers, writers and a sync may rely on while the tail goes to its file: T1 to T7 of
+//! docs/durability.md, at the head of `tail`.
+//!
 //! Victims of garbage collection are taken only among segments sealed before the last committed
 //! epoch switch (rule S6 of docs/durability.md): their images are then older than any epoch in the
 //! making.
 
+mod append;
 mod fill;
 mod handles;
+#[cfg(test)]
+mod interleaving_tests;
 mod placement;
 mod scan;
 mod segment_file;
 mod segments;
 mod space;
 mod table;
+mod tail;
+#[cfg(test)]
+mod tail_tests;
 #[cfg(test)]
 mod tests;
+
+use crate::base::sync;
 
 pub use crate::format::{ImageRef, Location, MapEntry};
 pub use fill::fill_target;

@@ -1,62 +1,43 @@
-//! One segment file: its bytes on disk, and the newest of them that are still in the write buffer.
+//! One segment file: what is in it, and the open file.
 //!
 //! Invariants
-//!   F1  Bytes `0..buffer.start` are in the file (not necessarily durable), `buffer` follows.
-//!   F2  A failed write leaves the buffer as it was: its images stay readable and are written
-//!       later.
-//!   F3  A sealed file has no buffer and is never written. Only such a file may be closed and
-//!       opened again.
+//!   F1  Bytes `0..written_bytes` are in the file (not necessarily durable); what follows is in the
+//!       tail of its stream.
+//!   F2  A sealed file has nothing in the tail and is never written. Only such a file may be closed
+//!       and opened again.
+//! Locks     `handle`, to copy or change it; never across I/O (T7).
 
-use super::Location;
+use super::tail::TailFile;
+use super::{Location, Stream};
 use crate::base::{Error, Result, SegmentId};
 use crate::durable::Durable;
-use crate::format::control::Identity;
 use crate::format::segment_header::{SegmentHeader, HEADER_BYTES};
 use cheetah_io::File;
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 use std::io::ErrorKind;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
 /// See the module.
 pub(super) struct SegmentFile {
     pub(super) id: SegmentId,
     pub(super) path: String,
-    pub(super) buffer: Mutex<Buffer>,
+    /// Whose tail has its last bytes; none has those of files of an earlier startup.
+    pub(super) stream: Option<Stream>,
+    written_bytes: AtomicU32,
     /// The open file, if it is open.
-    handle: Mutex<Option<Arc<dyn File>>>,
+    handle: RwLock<Option<Arc<dyn File>>>,
     /// Read since `take_used`.
     used: AtomicBool,
 }
 
-/// Bytes that are not in the file yet.
-#[derive(Default)]
-pub(super) struct Buffer {
-    start: u32,
-    bytes: Vec<u8>,
-}
-
-impl Buffer {
-    /// Position after the last byte.
-    pub(super) fn end(&self) -> u32 {
-        self.start + self.bytes.len() as u32
+impl TailFile for Arc<SegmentFile> {
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self, other)
     }
 
-    /// Bytes held.
-    pub(super) fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Adds `image` at `offset`, at or after the end; the gap is zero.
-    pub(super) fn put(&mut self, offset: u32, image: &[u8]) {
-        assert!(offset >= self.end(), "F1: segments are appended to");
-        self.bytes.resize((offset - self.start) as usize, 0);
-        self.bytes.extend_from_slice(image);
-    }
-
-    fn image(&self, location: &Location) -> Option<&[u8]> {
-        let from = location.offset.checked_sub(self.start)? as usize;
-        self.bytes.get(from..)?.get(..location.stored_bytes as usize)
+    fn set_written_bytes(&self, bytes: u32) {
+        self.written_bytes.store(bytes, Ordering::Release);
     }
 }
 
@@ -75,22 +56,11 @@ pub(super) fn parse_name(name: &str) -> Option<SegmentId> {
 }
 
 impl SegmentFile {
-    /// A new file with its header in the buffer, which is to use the memory of `bytes`.
-    pub(super) fn create(
-        durable: &Durable,
-        id: SegmentId,
-        identity: &Identity,
-        stream: u8,
-        mut bytes: Vec<u8>,
-    ) -> Result<Self> {
+    /// A new file, empty and open.
+    pub(super) fn create(durable: &Durable, id: SegmentId, stream: Stream) -> Result<Self> {
         let path = path(id);
         let file = durable.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
-        let header =
-            SegmentHeader { uuid: identity.uuid, segment: id, incarnation: identity.incarnation, stream };
-        bytes.clear();
-        bytes.extend_from_slice(&header.encode());
-        let buffer = Mutex::new(Buffer { start: 0, bytes });
-        Ok(Self { id, path, buffer, handle: Mutex::new(Some(file)), used: AtomicBool::new(false) })
+        Ok(Self::new(id, path, Some(stream), 0, Some(file)))
     }
 
     /// An existing file, sealed, and its length. It is opened again when it is read.
@@ -98,24 +68,42 @@ impl SegmentFile {
         let path = path(id);
         let file = durable.disk().open(&path).map_err(|e| Error::io("open", &path, e))?;
         let bytes = file.len().map_err(|e| Error::io("length", &path, e))?;
-        let start = u32::try_from(bytes).map_err(|_| Error::corrupt(&path, "longer than any segment"))?;
-        let buffer = Mutex::new(Buffer { start, bytes: Vec::new() });
-        Ok((Self { id, path, buffer, handle: Mutex::new(None), used: AtomicBool::new(false) }, bytes))
+        let written = u32::try_from(bytes).map_err(|_| Error::corrupt(&path, "longer than any segment"))?;
+        Ok((Self::new(id, path, None, written, None), bytes))
     }
 
-    /// The open file; the second value says whether it had to be opened.
+    fn new(
+        id: SegmentId,
+        path: String,
+        stream: Option<Stream>,
+        written_bytes: u32,
+        handle: Option<Arc<dyn File>>,
+    ) -> Self {
+        let (written_bytes, used) = (AtomicU32::new(written_bytes), AtomicBool::new(false));
+        Self { id, path, stream, written_bytes, handle: RwLock::new(handle), used }
+    }
+
+    /// The open file; the second value says whether it had to be opened, and is true for one of
+    /// those who did that at the same time.
     pub(super) fn opened(&self, durable: &Durable) -> Result<(Arc<dyn File>, bool)> {
-        self.used.store(true, Ordering::Relaxed);
-        let mut handle = self.handle.lock();
-        if let Some(file) = handle.as_ref() {
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        if let Some(file) = self.handle.read().as_ref() {
             return Ok((file.clone(), false));
         }
         let file = durable.disk().open(&self.path).map_err(|e| match e.kind() {
             ErrorKind::NotFound => Error::corrupt(&self.path, "the page map names it, but it is missing"),
             _ => Error::io("open", &self.path, e),
         })?;
-        *handle = Some(file.clone());
-        Ok((file, true))
+        let mut handle = self.handle.write();
+        match handle.as_ref() {
+            Some(other) => Ok((other.clone(), false)),
+            None => {
+                *handle = Some(file.clone());
+                Ok((file, true))
+            }
+        }
     }
 
     /// Whether it was read since the last call.
@@ -125,7 +113,8 @@ impl SegmentFile {
 
     /// Closes the file, once those that use it just now are done.
     pub(super) fn close(&self) {
-        *self.handle.lock() = None;
+        let closed = self.handle.write().take();
+        drop(closed);
     }
 
     /// Checks that the file is what its name says.
@@ -139,25 +128,13 @@ impl SegmentFile {
         Ok(())
     }
 
-    /// Writes the buffer to the file. True if there was anything to write.
-    pub(super) fn write_out(&self, durable: &Durable, buffer: &mut Buffer) -> Result<bool> {
-        if buffer.bytes.is_empty() {
-            return Ok(false);
-        }
+    /// Writes bytes at `start`, and starts to bring them to the device.
+    pub(super) fn write_at(&self, durable: &Durable, start: u32, bytes: &[u8]) -> Result<()> {
         let (file, _) = self.opened(durable)?;
-        let start = u64::from(buffer.start);
-        file.write_at(start, &buffer.bytes).map_err(|e| Error::io("write", &self.path, e))?;
-        file.start_writeback(start, buffer.bytes.len() as u64);
-        buffer.start = buffer.end();
-        buffer.bytes.clear();
-        Ok(true)
-    }
-
-    /// Takes the memory of the buffer, which is empty.
-    pub(super) fn take_buffer(&self) -> Vec<u8> {
-        let mut buffer = self.buffer.lock();
-        debug_assert!(buffer.bytes.is_empty(), "F3");
-        std::mem::take(&mut buffer.bytes)
+        let start = u64::from(start);
+        file.write_at(start, bytes).map_err(|e| Error::io("write", &self.path, e))?;
+        file.start_writeback(start, bytes.len() as u64);
+        Ok(())
     }
 
     /// Makes what has been written out durable.
@@ -166,23 +143,14 @@ impl SegmentFile {
         durable.segment_barrier(&*file, &self.path)
     }
 
-    /// The bytes at `location` in `image`, if they are still in the buffer. Corruption when the
-    /// file ends before them.
-    pub(super) fn read_buffer(&self, location: &Location, image: &mut Vec<u8>) -> Result<bool> {
-        image.clear();
-        let buffer = self.buffer.lock();
-        if location.end() > u64::from(buffer.end()) {
-            let detail = format!("image at {} lies beyond the end at {}", location.offset, buffer.end());
-            return Err(Error::corrupt(&self.path, detail));
-        }
-        let found = buffer.image(location);
-        found.inspect(|bytes| image.extend_from_slice(bytes));
-        Ok(found.is_some())
-    }
-
     /// Bytes that are in the file (F1).
     pub(super) fn written_bytes(&self) -> u64 {
-        self.buffer.lock().start.into()
+        self.written_bytes.load(Ordering::Acquire).into()
+    }
+
+    /// Whether all bytes at `location` are in the file.
+    pub(super) fn has(&self, location: &Location) -> bool {
+        location.end() <= self.written_bytes()
     }
 
     /// Bytes of the file itself.

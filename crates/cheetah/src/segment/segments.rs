@@ -1,41 +1,42 @@
-//! The segment store: appending, reading, syncing and removing.
+//! The segment store: reading, syncing and removing; `append` is beside it.
 //!
-//! Locks     stream, then buffer of its open file, then table. None is held across a sync;
-//!           `syncing` is, alone.
+//! Locks     a stream's line of appends, then its tail, then `table`; `files` alone. Readers take
+//!           `files`, and the tail's for what is not in a file yet; none of these two, nor `table`,
+//!           is held across I/O (T7). `syncing` is, alone, and the line while a segment is created
+//!           or a write is tried again.
 
+use super::append::OpenStream;
 use super::handles::{Handles, HANDLES_MAX};
-use super::segment_file::{self, Buffer, SegmentFile, DIR};
+use super::segment_file::{self, SegmentFile, DIR};
 use super::space::{Reserve, Space};
 use super::table::{SegmentStat, Table, Totals};
-use super::{placement, scan, Image, ImageRef, Location, Stream};
+use super::{scan, Image, ImageRef, Location, Stream};
 use crate::base::{planted, Config, Epoch, Error, Result, SegmentId};
 use crate::durable::Durable;
 use crate::format::control::Identity;
 use crate::format::image;
-use crate::format::segment_header::HEADER_BYTES;
 use crate::memory::Shares;
 use cheetah_io::File;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
-/// A segment number takes 27 bits.
-const SEGMENT_MAX: u32 = (1 << 27) - 1;
-/// The largest write buffer of a stream.
-const BUFFER_BYTES_MAX: usize = 1 << 20;
+/// The largest tail of a stream, both halves together.
+const TAIL_BYTES_MAX: usize = 1 << 20;
 
 /// All segments of a database. Every method may be called from any thread.
 pub struct Segments {
-    durable: Arc<Durable>,
-    identity: Identity,
-    segment_bytes: u64,
-    buffer_bytes: usize,
-    space: Space,
-    next_segment: AtomicU32,
-    streams: [Mutex<Option<Arc<SegmentFile>>>; 3],
-    /// Memory of write buffers for the files that come next.
-    spare_buffers: Mutex<Vec<Vec<u8>>>,
-    table: Mutex<Table>,
+    pub(super) durable: Arc<Durable>,
+    pub(super) identity: Identity,
+    pub(super) segment_bytes: u64,
+    half_bytes: usize,
+    pub(super) space: Space,
+    pub(super) next_segment: AtomicU32,
+    pub(super) streams: [OpenStream; 3],
+    pub(super) table: Mutex<Table>,
+    /// The files of the table, for readers.
+    pub(super) files: RwLock<BTreeMap<SegmentId, Arc<SegmentFile>>>,
     handles: Handles,
     syncing: Mutex<()>,
     /// The whole map has been retained (S4).
@@ -61,25 +62,28 @@ impl Segments {
         next_segment: SegmentId,
     ) -> Result<Self> {
         let mut table = Table::default();
+        let mut files = BTreeMap::new();
         let mut next = next_segment.0.max(1);
         for id in segment_ids(&durable)? {
             let (file, bytes) = SegmentFile::existing(&durable, id)?;
-            table.add_sealed(Arc::new(file), bytes);
+            let file = Arc::new(file);
+            files.insert(id, file.clone());
+            table.add_sealed(file, bytes);
             next = next.max(id.0 + 1);
         }
         let space = Space::new(durable.disk(), config.segment_bytes, table.totals().file_bytes)?;
         let share_bytes = Shares::of(config.buffer_pool_bytes).write_buffers_bytes_max();
-        let buffer_bytes = BUFFER_BYTES_MAX.min(share_bytes / Stream::ALL.len());
+        let half_bytes = TAIL_BYTES_MAX.min(share_bytes / Stream::ALL.len()) / 2;
         Ok(Self {
             durable,
             identity,
             segment_bytes: config.segment_bytes,
-            buffer_bytes,
+            half_bytes,
             space,
             next_segment: AtomicU32::new(next),
-            streams: Default::default(),
-            spare_buffers: Mutex::default(),
+            streams: Stream::ALL.map(|_| OpenStream::new(half_bytes)),
             table: Mutex::new(table),
+            files: RwLock::new(files),
             handles: Handles::new(HANDLES_MAX),
             syncing: Mutex::new(()),
             loaded: AtomicBool::new(false),
@@ -99,92 +103,6 @@ impl Segments {
         SegmentId(self.next_segment.load(Ordering::Acquire))
     }
 
-    /// Appends an image, which gets its own address and checksum, and counts it as live: the caller
-    /// installs the location or releases it. It is readable at once, and durable after `sync`. May
-    /// write the buffer of the stream to its file. Errors: DiskFull and Io leave everything as it
-    /// was.
-    pub fn append(&self, stream: Stream, image: &mut [u8]) -> Result<Location> {
-        self.durable.health().check()?;
-        let limit = self.segment_bytes - HEADER_BYTES as u64;
-        if image.len() as u64 > limit {
-            return Err(Error::Limit { what: "bytes of an image", actual: image.len() as u64, limit });
-        }
-        let image_bytes = image.len() as u32;
-        let mut open = self.streams[stream as usize].lock();
-        let file = self.open_segment(stream, &mut open, image_bytes)?;
-        let mut buffer = file.buffer.lock();
-        let offset = placement::place(buffer.end(), image_bytes);
-        let grown = buffer.len() + (offset - buffer.end()) as usize + image.len();
-        if grown > self.buffer_bytes {
-            self.write_out(&file, &mut buffer)?;
-        }
-        let address = crate::format::location::address(file.id, offset);
-        let crc = image::seal(image, address);
-        let location = Location { segment: file.id, offset, stored_bytes: image_bytes, crc };
-        buffer.put(offset, image);
-        self.table.lock().appended(&location);
-        Ok(location)
-    }
-
-    /// The open segment of a stream with room for the image; a full one is sealed and a new one
-    /// created.
-    fn open_segment(
-        &self,
-        stream: Stream,
-        open: &mut Option<Arc<SegmentFile>>,
-        image_bytes: u32,
-    ) -> Result<Arc<SegmentFile>> {
-        if let Some(file) = open.as_ref() {
-            let mut buffer = file.buffer.lock();
-            let offset = placement::place(buffer.end(), image_bytes);
-            if u64::from(offset) + u64::from(image_bytes) <= self.segment_bytes {
-                drop(buffer);
-                return Ok(file.clone());
-            }
-            self.write_out(file, &mut buffer)?;
-        }
-        if let Some(full) = open.take() {
-            self.seal(&full);
-        }
-        let file = Arc::new(self.create(stream)?);
-        self.table.lock().add_open(file.clone());
-        *open = Some(file.clone());
-        Ok(file)
-    }
-
-    fn create(&self, stream: Stream) -> Result<SegmentFile> {
-        // Claimed even if the creation fails: numbers are never reused.
-        let id = self.next_segment.fetch_add(1, Ordering::AcqRel);
-        if id > SEGMENT_MAX {
-            return Err(Error::Limit {
-                what: "segments ever created",
-                actual: id.into(),
-                limit: SEGMENT_MAX.into(),
-            });
-        }
-        let spare = self.spare_buffers.lock().pop();
-        let buffer = spare.unwrap_or_else(|| Vec::with_capacity(self.buffer_bytes));
-        SegmentFile::create(&self.durable, SegmentId(id), &self.identity, stream as u8, buffer)
-    }
-
-    fn seal(&self, file: &SegmentFile) {
-        let mut buffer = file.take_buffer();
-        buffer.shrink_to(self.buffer_bytes);
-        self.spare_buffers.lock().push(buffer);
-        self.table.lock().seal(file.id);
-    }
-
-    fn write_out(&self, file: &SegmentFile, buffer: &mut Buffer) -> Result<()> {
-        let bytes = buffer.len() as u64;
-        if file.write_out(&self.durable, buffer)? {
-            self.space.wrote(bytes);
-            if let Some(row) = self.table.lock().rows.get_mut(&file.id) {
-                row.unsynced = true;
-            }
-        }
-        Ok(())
-    }
-
     /// Reads an image into `bytes` and checks it against its checksum and its own address. Errors:
     /// Corruption when it is not what was written. A caller that does not hold the image live must
     /// look in the map again first.
@@ -200,12 +118,28 @@ impl Segments {
     pub fn read_unchecked(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
         let location = &image.location;
         let file = self.file(location.segment)?;
-        if !file.read_buffer(location, bytes)? {
-            let handle = self.handle(&file)?;
-            bytes.resize(location.stored_bytes as usize, 0);
-            file.read_at(&*handle, u64::from(location.offset), bytes)?;
+        bytes.clear();
+        if !file.has(location) && self.read_tail(&file, location, bytes)? {
+            return Ok(());
         }
-        Ok(())
+        let handle = self.handle(&file)?;
+        bytes.resize(location.stored_bytes as usize, 0);
+        file.read_at(&*handle, u64::from(location.offset), bytes)
+    }
+
+    /// Adds the bytes at `location` to `bytes`, if the tail has them; if it has not, the file does
+    /// (T1). Corruption when neither has.
+    fn read_tail(&self, file: &Arc<SegmentFile>, location: &Location, bytes: &mut Vec<u8>) -> Result<bool> {
+        let len = location.stored_bytes as usize;
+        let tail = file.stream.map(|stream| &self.stream(stream).tail);
+        if tail.is_some_and(|tail| tail.copy(file, location.offset, len, bytes)) {
+            return Ok(true);
+        }
+        if file.has(location) {
+            return Ok(false);
+        }
+        let detail = format!("no image at {} was ever appended", location.offset);
+        Err(Error::corrupt(&file.path, detail))
     }
 
     /// Reads in one go into `bytes` all from the start of image `first` to the end of image `last`,
@@ -213,7 +147,7 @@ impl Segments {
     /// read the images one by one. Nothing is checked.
     pub fn read_span(&self, first: &Location, last: &Location, bytes: &mut Vec<u8>) -> Result<bool> {
         let file = self.file(first.segment)?;
-        if last.end() > file.written_bytes() {
+        if !file.has(last) {
             return Ok(false);
         }
         let handle = self.handle(&file)?;
@@ -224,7 +158,7 @@ impl Segments {
 
     fn file(&self, segment: SegmentId) -> Result<Arc<SegmentFile>> {
         self.durable.health().check()?;
-        let file = self.table.lock().rows.get(&segment).map(|row| row.file.clone());
+        let file = self.files.read().get(&segment).cloned();
         file.ok_or_else(|| {
             let path = segment_file::path(segment);
             Error::corrupt(path, "the page map names it, but it is missing")
@@ -243,10 +177,8 @@ impl Segments {
     /// Makes every image appended before the call durable, with the names of the files.
     pub fn sync(&self) -> Result<()> {
         let _one = self.syncing.lock();
-        for stream in &self.streams {
-            if let Some(file) = stream.lock().as_ref() {
-                self.write_out(file, &mut file.buffer.lock())?;
-            }
+        for stream in Stream::ALL {
+            self.write_tail(stream)?;
         }
         let (files, names) = self.take_unsynced();
         for file in files {
@@ -308,6 +240,7 @@ impl Segments {
                 }
                 _ => {}
             }
+            self.files.write().remove(&file.id);
             let row = self.table.lock().rows.remove(&file.id);
             self.handles.remove(&file);
             unlinked.files_count += 1;
@@ -327,23 +260,6 @@ impl Segments {
         self.table.lock().waits_for_commit()
     }
 
-    /// Closes open segments that are full of garbage, so that they become victims: for times of
-    /// rest, when they would not fill up by themselves. Writes their buffers to the files.
-    pub fn seal_sparse(&self) -> Result<()> {
-        for stream in &self.streams {
-            let mut open = stream.lock();
-            let Some(file) = open.as_ref() else { continue };
-            if !self.table.lock().is_sparse(file.id, self.segment_bytes) {
-                continue;
-            }
-            self.write_out(file, &mut file.buffer.lock())?;
-            if let Some(sparse) = open.take() {
-                self.seal(&sparse);
-            }
-        }
-        Ok(())
-    }
-
     /// Takes a segment out of the choice of victims: it could not be emptied (damaged images).
     pub fn quarantine(&self, segment: SegmentId) {
         if let Some(row) = self.table.lock().rows.get_mut(&segment) {
@@ -354,17 +270,17 @@ impl Segments {
     /// Calls `visit` for every intact image of a segment, dead ones included, in the order of
     /// position. Only the map says which are live.
     pub fn iterate(&self, segment: SegmentId, visit: &mut dyn FnMut(Image<'_>) -> Result<()>) -> Result<()> {
-        let found = self.table.lock().rows.get(&segment).map(|row| (row.file.clone(), row.open, row.end));
-        let Some((file, open, end)) = found else { return Ok(()) };
-        if open {
-            self.write_out(&file, &mut file.buffer.lock())?;
+        let found = self.table.lock().rows.get(&segment).map(|row| (row.file.clone(), row.end));
+        let Some((file, end)) = found else { return Ok(()) };
+        if let (Some(stream), true) = (file.stream, file.written_bytes() < end) {
+            self.write_tail(stream)?;
         }
         scan::scan(&file, &*self.handle(&file)?, end, visit)
     }
 
     /// Checks that a segment's file says of itself what its name says: for the check of a database.
     pub fn check_header(&self, segment: SegmentId) -> Result<()> {
-        let file = self.table.lock().rows.get(&segment).map(|row| row.file.clone());
+        let file = self.files.read().get(&segment).cloned();
         file.map_or(Ok(()), |file| file.check_header(&*self.handle(&file)?, &self.identity.uuid))
     }
 
@@ -386,13 +302,12 @@ impl Segments {
 
     /// Memory that the write buffers take at most.
     pub fn buffer_bytes_max(&self) -> usize {
-        self.buffer_bytes * Stream::ALL.len()
+        2 * self.half_bytes * Stream::ALL.len()
     }
 
     /// Bytes that are in the files; what is in write buffers is still to come.
     pub fn written_bytes(&self) -> u64 {
-        let files: Vec<_> = self.table.lock().rows.values().map(|row| row.file.clone()).collect();
-        files.iter().map(|file| file.written_bytes()).sum()
+        self.files.read().values().map(|file| file.written_bytes()).sum()
     }
 
     /// Sums over all segments.

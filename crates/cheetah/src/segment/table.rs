@@ -150,6 +150,13 @@ impl Table {
         }
     }
 
+    /// Notes bytes written to a file, for the next sync.
+    pub(super) fn wrote(&mut self, segment: SegmentId) {
+        if let Some(row) = self.rows.get_mut(&segment) {
+            row.unsynced = true;
+        }
+    }
+
     /// Counts an image as live.
     pub(super) fn retain(&mut self, location: &Location) {
         if let Some(row) = self.rows.get_mut(&location.segment) {

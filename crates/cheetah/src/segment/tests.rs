@@ -14,9 +14,13 @@ fn config() -> Config {
 }
 
 fn open(disk: &SimDisk, next_segment: u32) -> Segments {
+    open_with(disk, &config(), next_segment)
+}
+
+pub(super) fn open_with(disk: &SimDisk, config: &Config, next_segment: u32) -> Segments {
     let durable = Arc::new(Durable::new(Arc::new(disk.clone()), Arc::new(Health::default())));
     let identity = Identity { uuid: [7; 16], incarnation: 1 };
-    Segments::open(durable, &config(), identity, SegmentId(next_segment)).unwrap()
+    Segments::open(durable, config, identity, SegmentId(next_segment)).unwrap()
 }
 
 fn open_empty(disk: &SimDisk) -> Segments {
@@ -33,12 +37,12 @@ fn image(pid: u64, bytes: usize) -> Vec<u8> {
     image
 }
 
-fn append(segments: &Segments, pid: u64, bytes: usize) -> Result<(Location, Vec<u8>)> {
+pub(super) fn append(segments: &Segments, pid: u64, bytes: usize) -> Result<(Location, Vec<u8>)> {
     let mut image = image(pid, bytes);
     Ok((segments.append(Stream::Hot, &mut image)?, image))
 }
 
-fn read(segments: &Segments, location: &Location) -> Result<Vec<u8>> {
+pub(super) fn read(segments: &Segments, location: &Location) -> Result<Vec<u8>> {
     let mut image = Vec::new();
     let image_ref = ImageRef { pid: PageId(1), tree: TreeId::FIRST_USER, location: *location };
     segments.read(&image_ref, &mut image)?;

@@ -1,0 +1,192 @@
+//! Appending: where an image goes, and the writes that make room for the next ones.
+
+use super::segment_file::SegmentFile;
+use super::tail::{End, Put, Tail, Write};
+use super::{placement, Location, Segments, Stream};
+use crate::base::{planted, Error, Result, SegmentId};
+use crate::format::image;
+use crate::format::location::address;
+use crate::format::segment_header::{SegmentHeader, HEADER_BYTES};
+use parking_lot::Mutex;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// A segment number takes 27 bits.
+const SEGMENT_MAX: u32 = (1 << 27) - 1;
+
+/// One stream: the segment that it appends to, and what of it is not in the file yet.
+pub(super) struct OpenStream {
+    /// Appends of a stream stand in line here.
+    open: Mutex<Option<OpenSegment>>,
+    pub(super) tail: Tail<Arc<SegmentFile>>,
+}
+
+struct OpenSegment {
+    file: Arc<SegmentFile>,
+    /// Position after the last image.
+    end: u32,
+}
+
+/// A write of a half that the caller does when it has let go of its locks.
+type Later<'t> = Option<Write<'t, Arc<SegmentFile>>>;
+
+impl OpenStream {
+    /// Nothing is open yet.
+    pub(super) fn new(half_bytes: usize) -> Self {
+        Self { open: Mutex::default(), tail: Tail::new(half_bytes) }
+    }
+}
+
+impl Segments {
+    /// Appends an image, which gets its own address and checksum, and counts it as live: the caller
+    /// installs the location or releases it. It is readable at once, and durable after `sync`. May
+    /// write half of the stream's tail to its file. Errors: DiskFull and Io leave everything as it
+    /// was.
+    pub fn append(&self, stream: Stream, image: &mut [u8]) -> Result<Location> {
+        self.durable.health().check()?;
+        let limit = self.segment_bytes - HEADER_BYTES as u64;
+        if image.len() as u64 > limit {
+            return Err(Error::Limit { what: "bytes of an image", actual: image.len() as u64, limit });
+        }
+        let mut open = self.stream(stream).open.lock();
+        let (location, write) = self.append_to(stream, &mut open, image)?;
+        self.table.lock().appended(&location);
+        drop(open);
+        if let Some(write) = write {
+            // The image has its place. Should the write fail, the half stays full, and those get
+            // the error who need the room or the sync (T4).
+            let _kept = self.write(write);
+        }
+        Ok(location)
+    }
+
+    fn append_to<'t>(
+        &'t self,
+        stream: Stream,
+        open: &mut Option<OpenSegment>,
+        image: &mut [u8],
+    ) -> Result<(Location, Later<'t>)> {
+        let image_bytes = image.len() as u32;
+        if let Some(segment) = open.as_mut() {
+            let offset = placement::place(segment.end, image_bytes);
+            if u64::from(offset) + u64::from(image_bytes) <= self.segment_bytes {
+                let location = seal(image, segment.file.id, offset);
+                let write = self.put(stream, offset, image)?;
+                segment.end = offset + image_bytes;
+                return Ok((location, write));
+            }
+        }
+        let write = self.end_segment(stream, open)?;
+        let file = Arc::new(self.create(stream)?);
+        let offset = placement::place(HEADER_BYTES as u32, image_bytes);
+        let location = seal(image, file.id, offset);
+        self.files.write().insert(file.id, file.clone());
+        self.table.lock().add_open(file.clone());
+        self.stream(stream).tail.start(file.clone(), &self.header(&file, stream), offset, image);
+        *open = Some(OpenSegment { file, end: offset + image_bytes });
+        Ok((location, write))
+    }
+
+    fn put(&self, stream: Stream, offset: u32, image: &[u8]) -> Result<Later<'_>> {
+        loop {
+            match self.stream(stream).tail.put(offset, image) {
+                Put::Done(write) => return Ok(write),
+                Put::After(write) => self.write(write)?,
+            }
+        }
+    }
+
+    /// Ends the open segment of a stream, if there is one. It is sealed with its last write (T6).
+    fn end_segment(&self, stream: Stream, open: &mut Option<OpenSegment>) -> Result<Later<'_>> {
+        let Some(segment) = open.as_ref() else { return Ok(None) };
+        let file = segment.file.clone();
+        let ended = loop {
+            match self.stream(stream).tail.end() {
+                End::After(write) => self.write(write)?,
+                ended => break ended,
+            }
+        };
+        *open = None;
+        if planted::is_on("segment: seal before the last half is written") {
+            self.table.lock().seal(file.id);
+        }
+        match ended {
+            End::Last(write) => Ok(write),
+            _ => {
+                self.table.lock().seal(file.id);
+                Ok(None)
+            }
+        }
+    }
+
+    fn create(&self, stream: Stream) -> Result<SegmentFile> {
+        // Claimed even if the creation fails: numbers are never reused.
+        let id = self.next_segment.fetch_add(1, Ordering::AcqRel);
+        if id > SEGMENT_MAX {
+            return Err(Error::Limit {
+                what: "segments ever created",
+                actual: id.into(),
+                limit: SEGMENT_MAX.into(),
+            });
+        }
+        SegmentFile::create(&self.durable, SegmentId(id), stream)
+    }
+
+    fn header(&self, file: &SegmentFile, stream: Stream) -> [u8; HEADER_BYTES] {
+        let (uuid, incarnation) = (self.identity.uuid, self.identity.incarnation);
+        SegmentHeader { uuid, segment: file.id, incarnation, stream: stream as u8 }.encode()
+    }
+
+    /// Writes the full half of a tail; without locks that readers take (T7).
+    pub(super) fn write(&self, write: Write<'_, Arc<SegmentFile>>) -> Result<()> {
+        let ended = write.run(|file, start, bytes| {
+            file.write_at(&self.durable, start, bytes)?;
+            self.space.wrote(bytes.len() as u64);
+            self.table.lock().wrote(file.id);
+            Ok(())
+        })?;
+        if let Some(file) = ended {
+            self.table.lock().seal(file.id);
+        }
+        Ok(())
+    }
+
+    /// Writes all to the files that was appended to the stream before the call.
+    pub(super) fn write_tail(&self, stream: Stream) -> Result<()> {
+        let tail = &self.stream(stream).tail;
+        let goal = tail.goal();
+        while let Some(write) = tail.next_write(goal) {
+            self.write(write)?;
+        }
+        Ok(())
+    }
+
+    /// Closes open segments that are full of garbage, so that they become victims: for times of
+    /// rest, when they would not fill up by themselves. Writes their tails to the files.
+    pub fn seal_sparse(&self) -> Result<()> {
+        for stream in Stream::ALL {
+            let mut open = self.stream(stream).open.lock();
+            let is_sparse =
+                |segment: &OpenSegment| self.table.lock().is_sparse(segment.file.id, self.segment_bytes);
+            if !open.as_ref().is_some_and(is_sparse) {
+                continue;
+            }
+            let write = self.end_segment(stream, &mut open)?;
+            drop(open);
+            if let Some(write) = write {
+                self.write(write)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn stream(&self, stream: Stream) -> &OpenStream {
+        &self.streams[stream as usize]
+    }
+}
+
+/// Gives an image its address and checksum.
+fn seal(image: &mut [u8], segment: SegmentId, offset: u32) -> Location {
+    let crc = image::seal(image, address(segment, offset));
+    Location { segment, offset, stored_bytes: image.len() as u32, crc }
+}

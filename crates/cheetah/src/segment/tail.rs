@@ -1,0 +1,326 @@
+//! The end of a stream that is not in its file yet: one half is filled while the full one is
+//! written.
+//!
+//! Invariants (T1 to T7 of docs/durability.md)
+//!   T1  A byte that was appended is in its file, in the full half, or in the half being filled;
+//!       those of a file lie in this order.
+//!   T2  A full half does not change until it is written. Only the thread that writes it has it
+//!       besides the tail, and lets go of it before the half counts as written.
+//!   T3  A half counts as written when its bytes are in the file and the file is noted for the next
+//!       sync, not before: from then on readers go to the file.
+//!   T4  One thread at a time writes. A half whose write failed stays full; whoever needs it in the
+//!       file writes it again, or gets the error.
+//!   T5  A sync does, or waits for, the write of everything that was put before it.
+//!   T6  With the last half of a segment its writer learns that the segment is to be sealed.
+//! Locks     `halves`, for copying an image in or out; never across I/O (T7).
+//! `interleaving_tests.rs` goes through this file too.
+
+use super::sync::{Condvar, Mutex};
+use crate::base::{planted, Result};
+use std::sync::Arc;
+
+/// A segment file, as the tail sees it.
+pub(super) trait TailFile: Clone {
+    /// Whether both are the same file.
+    fn is(&self, other: &Self) -> bool;
+
+    /// Says how many bytes count as written: readers of these come to the file.
+    fn set_written_bytes(&self, bytes: u32);
+}
+
+/// See the module.
+pub(super) struct Tail<F> {
+    half_bytes: usize,
+    halves: Mutex<Halves<F>>,
+    /// A write has ended, well or not.
+    write_ended: Condvar,
+}
+
+struct Halves<F> {
+    filling: Half<F>,
+    /// Has no bytes when all before `filling` is in the file.
+    full: Half<F>,
+    is_being_written: bool,
+    /// The segment of `full` ends with it.
+    is_last: bool,
+    /// Halves that have become full, ever.
+    full_count: u64,
+    /// Halves that were written, ever.
+    written_count: u64,
+}
+
+struct Half<F> {
+    file: Option<F>,
+    /// Position in the file.
+    start: u32,
+    bytes: Arc<Vec<u8>>,
+}
+
+impl<F: TailFile> Half<F> {
+    fn empty() -> Self {
+        Self { file: None, start: 0, bytes: Arc::default() }
+    }
+
+    fn end(&self) -> u32 {
+        self.start + self.bytes.len() as u32
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// An empty half takes an image of any length.
+    fn has_room(&self, offset: u32, image: &[u8], half_bytes: usize) -> bool {
+        self.is_empty() || (offset - self.start) as usize + image.len() <= half_bytes
+    }
+
+    fn bytes_mut(&mut self) -> &mut Vec<u8> {
+        Arc::get_mut(&mut self.bytes).expect("T2: a half changes only while nobody writes it")
+    }
+
+    /// Adds bytes at `offset`, at or after the end; the gap is zero.
+    fn push(&mut self, offset: u32, bytes: &[u8]) {
+        assert!(offset >= self.end(), "T1: segments are appended to");
+        let gap_end = (offset - self.start) as usize;
+        let half = self.bytes_mut();
+        half.resize(gap_end, 0);
+        half.extend_from_slice(bytes);
+    }
+
+    fn part(&self, file: &F, offset: u32, len: usize) -> Option<&[u8]> {
+        self.file.as_ref().filter(|mine| mine.is(file))?;
+        let from = offset.checked_sub(self.start)? as usize;
+        self.bytes.get(from..)?.get(..len)
+    }
+}
+
+impl<F: TailFile> Halves<F> {
+    /// The half being filled is full, and the other one is filled from where it ends.
+    fn switch(&mut self) {
+        std::mem::swap(&mut self.filling, &mut self.full);
+        self.filling.file = self.full.file.clone();
+        self.filling.start = self.full.end();
+        self.full_count += 1;
+    }
+
+    /// The full half counts as written. True if its segment ends with it.
+    fn written(&mut self, half_bytes: usize) -> bool {
+        let end = self.full.end();
+        self.full.bytes_mut().clear();
+        // One image may have been longer than a half.
+        self.full.bytes_mut().shrink_to(half_bytes);
+        if let Some(file) = self.full.file.take() {
+            file.set_written_bytes(end);
+        }
+        self.written_count += 1;
+        std::mem::take(&mut self.is_last)
+    }
+}
+
+/// What became of an image that was to be put.
+pub(super) enum Put<'t, F: TailFile> {
+    /// It is in the tail. The write is then for the caller, who first lets go of its locks.
+    Done(Option<Write<'t, F>>),
+    /// It is not: there is no room before this write, which has failed once.
+    After(Write<'t, F>),
+}
+
+/// What became of a segment that was to end.
+pub(super) enum End<'t, F: TailFile> {
+    /// All of it is in its file.
+    Written,
+    /// The tail has the rest, and seals it with its write; that is for the caller, if it is given
+    /// it.
+    Last(Option<Write<'t, F>>),
+    /// It has not ended: first this write, which has failed once, must be done.
+    After(Write<'t, F>),
+}
+
+impl<F: TailFile> Tail<F> {
+    /// An empty tail whose halves have so many bytes each. They are allocated when they are needed,
+    /// and kept.
+    pub(super) fn new(half_bytes: usize) -> Self {
+        let halves = Halves {
+            filling: Half::empty(),
+            full: Half::empty(),
+            is_being_written: false,
+            is_last: false,
+            full_count: 0,
+            written_count: 0,
+        };
+        Self { half_bytes, halves: Mutex::new(halves), write_ended: Condvar::default() }
+    }
+
+    /// Starts a segment with its header and its first image. One at a time starts, ends or puts;
+    /// the segment before has ended.
+    pub(super) fn start(&self, file: F, header: &[u8], offset: u32, image: &[u8]) {
+        let mut halves = self.halves.lock();
+        let filling = &mut halves.filling;
+        assert!(filling.is_empty(), "T1: the segment before has ended");
+        (filling.file, filling.start) = (Some(file), 0);
+        let missing_bytes = self.half_bytes.saturating_sub(filling.bytes.capacity());
+        filling.bytes_mut().reserve_exact(missing_bytes);
+        filling.push(0, header);
+        filling.push(offset, image);
+    }
+
+    /// Puts an image at `offset`, behind all that was put before. Waits for a write that is under
+    /// way, if that half is needed.
+    pub(super) fn put(&self, offset: u32, image: &[u8]) -> Put<'_, F> {
+        let mut halves = self.halves.lock();
+        loop {
+            if halves.filling.has_room(offset, image, self.half_bytes) {
+                halves.filling.push(offset, image);
+                return Put::Done(None);
+            }
+            let is_writing = halves.is_being_written;
+            if is_writing && !planted::is_on("segment: fill the half that is being written") {
+                self.write_ended.wait(&mut halves);
+                continue;
+            }
+            if !is_writing && !halves.full.is_empty() {
+                return Put::After(self.begin_write(&mut halves));
+            }
+            halves.switch();
+            halves.filling.push(offset, image);
+            return Put::Done(Some(self.begin_write(&mut halves)));
+        }
+    }
+
+    /// Ends the segment that is appended to. Waits as `put` does.
+    pub(super) fn end(&self) -> End<'_, F> {
+        let mut halves = self.halves.lock();
+        loop {
+            if halves.filling.is_empty() {
+                halves.filling.file = None;
+                if halves.full.is_empty() {
+                    return End::Written;
+                }
+                halves.is_last = true;
+                return End::Last(None);
+            }
+            if halves.is_being_written {
+                self.write_ended.wait(&mut halves);
+                continue;
+            }
+            if !halves.full.is_empty() {
+                return End::After(self.begin_write(&mut halves));
+            }
+            halves.switch();
+            halves.filling.file = None;
+            halves.is_last = true;
+            return End::Last(Some(self.begin_write(&mut halves)));
+        }
+    }
+
+    /// What [`next_write`](Self::next_write) is to be asked for, so that all that was put before is
+    /// written.
+    pub(super) fn goal(&self) -> u64 {
+        let halves = self.halves.lock();
+        halves.full_count + u64::from(!halves.filling.is_empty())
+    }
+
+    /// The next write on the way to `goal`; `None` when all that belongs to it is in the file.
+    /// Waits for a write that is under way (T5).
+    pub(super) fn next_write(&self, goal: u64) -> Option<Write<'_, F>> {
+        let mut halves = self.halves.lock();
+        while halves.written_count < goal {
+            if !halves.is_being_written {
+                if halves.full.is_empty() {
+                    halves.switch();
+                }
+                return Some(self.begin_write(&mut halves));
+            }
+            if planted::is_on("segment: sync without the half that is being written") {
+                break;
+            }
+            self.write_ended.wait(&mut halves);
+        }
+        None
+    }
+
+    /// Adds the bytes at `offset` of `file` to `image`, if the tail has them; false if not.
+    pub(super) fn copy(&self, file: &F, offset: u32, len: usize, image: &mut Vec<u8>) -> bool {
+        let halves = self.halves.lock();
+        let filling = halves.filling.part(file, offset, len);
+        let full = || match planted::is_on("segment: read past the full half") {
+            true => None,
+            false => halves.full.part(file, offset, len),
+        };
+        let found = filling.or_else(full);
+        found.inspect(|bytes| image.extend_from_slice(bytes));
+        found.is_some()
+    }
+
+    /// Memory that the halves keep.
+    #[cfg(test)]
+    pub(super) fn kept_bytes(&self) -> usize {
+        let halves = self.halves.lock();
+        halves.filling.bytes.capacity() + halves.full.bytes.capacity()
+    }
+
+    fn begin_write(&self, halves: &mut Halves<F>) -> Write<'_, F> {
+        halves.is_being_written = true;
+        let Half { file, start, bytes } = &halves.full;
+        let file = file.clone().expect("T1: bytes belong to a file");
+        Write { tail: self, file, start: *start, bytes: Some(Arc::clone(bytes)) }
+    }
+}
+
+/// The right and the duty to write the full half. A write that is dropped has failed (T4).
+#[must_use = "nobody else writes as long as this lives"]
+pub(super) struct Write<'t, F: TailFile> {
+    tail: &'t Tail<F>,
+    file: F,
+    start: u32,
+    /// Gone when the write has ended.
+    bytes: Option<Arc<Vec<u8>>>,
+}
+
+impl<F: TailFile> Write<'_, F> {
+    /// Writes by `write`, which is told the file, the position in it and the bytes, and which notes
+    /// the file for the next sync (T3). Returns the file if its segment is to be sealed now (T6).
+    pub(super) fn run(mut self, write: impl FnOnce(&F, u32, &[u8]) -> Result<()>) -> Result<Option<F>> {
+        if planted::is_on("segment: count a half as written before it is") {
+            return self.run_too_late(write);
+        }
+        let is_under_lock = planted::is_on("segment: write a half under the lock of readers");
+        let lock = is_under_lock.then(|| self.tail.halves.lock());
+        let result = write(&self.file, self.start, self.bytes());
+        drop(lock);
+        if !planted::is_on("segment: take a failed write for done") {
+            result?;
+        }
+        Ok(self.ended(true).then(|| self.file.clone()))
+    }
+
+    fn run_too_late(mut self, write: impl FnOnce(&F, u32, &[u8]) -> Result<()>) -> Result<Option<F>> {
+        let bytes = self.bytes().to_vec();
+        let is_last = self.ended(true);
+        write(&self.file, self.start, &bytes)?;
+        Ok(is_last.then(|| self.file.clone()))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref().map_or(&[], |bytes| bytes)
+    }
+
+    /// Ends the write. True if the half counts as written, and its segment ends with it.
+    fn ended(&mut self, is_written: bool) -> bool {
+        // Before somebody fills the half again (T2).
+        self.bytes = None;
+        let mut halves = self.tail.halves.lock();
+        halves.is_being_written = false;
+        let is_last = is_written && halves.written(self.tail.half_bytes);
+        self.tail.write_ended.notify_all();
+        is_last
+    }
+}
+
+impl<F: TailFile> Drop for Write<'_, F> {
+    fn drop(&mut self) {
+        if self.bytes.is_some() {
+            self.ended(false);
+        }
+    }
+}
