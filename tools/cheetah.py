@@ -22,6 +22,7 @@ COMMANDS = {
     "big": "big:main",
     "isolation": "isolation:main",
     "lab": "lab:main",
+    "lock": "lock:main",
     "pytest": "environment:pytest",
     "test": "testall:main",
     "deb": "package:deb",

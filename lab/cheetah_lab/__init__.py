@@ -1,4 +1,6 @@
-"""The lab: experiments that measure storage engines side by side, and the pages that show what was found.
+"""The lab: experiments that measure storage engines side by side, and the pages that show it.
+
+Many files: small layers, in the order of this list.
 
 model        what an experiment is, what it yields, and what it shows: plain data, no I/O
 numbers      how values are written: with a unit that people read, and with their spread
