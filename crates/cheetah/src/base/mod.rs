@@ -4,6 +4,7 @@ mod background_errors;
 pub mod brake;
 pub mod config;
 pub mod error;
+pub(crate) mod hash;
 pub mod health;
 pub mod ids;
 #[cfg(test)]

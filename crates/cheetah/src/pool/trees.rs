@@ -1,5 +1,6 @@
 //! What the pool knows about each tree: how its pages are encoded, and how much it occupies.
 
+use crate::base::hash::FastMap;
 use crate::base::{Epoch, PageId, TreeId};
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
@@ -7,7 +8,6 @@ use crate::pool::dictionaries::{Version, PAGES_MIN};
 use crate::pool::images::WorkCounters;
 use crate::pool::PageClass;
 use parking_lot::RwLock;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -218,7 +218,7 @@ impl TreeState {
 
 /// All trees that own pages or are registered.
 #[derive(Default, Debug)]
-pub(super) struct Trees(RwLock<HashMap<TreeId, Arc<TreeState>>>);
+pub(super) struct Trees(RwLock<FastMap<TreeId, Arc<TreeState>>>);
 
 impl Trees {
     /// The state of a tree, created when it is new.

@@ -4,11 +4,10 @@
 
 use super::applier::Txn;
 use super::workers::{Batch, Job, JobId, Workers, BATCHES_MAX, BATCH_BYTES};
+use crate::base::hash::{hash_key, shard_index, FastMap};
 use crate::base::{planted, Result, TableId};
 use crate::format::log_record::Front;
 use crate::memory::{MemoryUse, Reservation};
-use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 /// Operations that go into a queue together at most.
@@ -16,7 +15,8 @@ const BATCH_JOBS: usize = 64;
 /// A table's operations stay with the worker that has its pages at hand, unless another one has so
 /// much less to do.
 const SLACK_JOBS: u64 = 64;
-/// Hash values by which keys are told apart. Equal ones only make operations wait that need not.
+/// Hash values by which keys are told apart; a power of two. Equal ones only make operations wait
+/// that need not.
 const KEYS: usize = 1 << 16;
 
 /// See the module. Dropping it closes the queues.
@@ -29,7 +29,7 @@ pub(super) struct Dispatcher<'l> {
     #[expect(dead_code, reason = "held, not read")]
     keys_reserved: Reservation,
     /// The worker of the last operations on a table.
-    homes: HashMap<TableId, usize>,
+    homes: FastMap<TableId, usize>,
 }
 
 #[derive(Default)]
@@ -43,7 +43,13 @@ impl<'l> Dispatcher<'l> {
     pub(super) fn new(workers: &'l Workers<'l>, count: usize) -> Self {
         let pending = std::iter::repeat_with(Pending::default).take(count).collect();
         let keys_reserved = workers.core.pool.memory().reserve(MemoryUse::Redo, KEYS * size_of::<JobId>());
-        Self { workers, pending, keys: vec![JobId::default(); KEYS], keys_reserved, homes: HashMap::new() }
+        Self {
+            workers,
+            pending,
+            keys: vec![JobId::default(); KEYS],
+            keys_reserved,
+            homes: FastMap::default(),
+        }
     }
 
     /// Hands out an operation of a transaction whose last one is `last`; `record` are the kind and
@@ -142,6 +148,5 @@ impl Drop for Dispatcher<'_> {
 }
 
 fn hash(table: TableId, key: &[u8]) -> usize {
-    let hasher = BuildHasherDefault::<DefaultHasher>::default();
-    hasher.hash_one((table.0, key)) as usize % KEYS
+    shard_index(hash_key(table.0, key), KEYS)
 }

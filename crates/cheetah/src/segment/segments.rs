@@ -11,6 +11,7 @@ use super::segment_file::{self, SegmentFile, DIR};
 use super::space::{Reserve, Space};
 use super::table::{SegmentStat, Table, Totals};
 use super::{scan, Image, ImageRef, Location, Stream};
+use crate::base::hash::FastMap;
 use crate::base::{planted, Config, Epoch, Error, Result, SegmentId};
 use crate::durable::Durable;
 use crate::format::control::Identity;
@@ -18,7 +19,6 @@ use crate::format::image;
 use crate::memory::Shares;
 use cheetah_io::File;
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub struct Segments {
     pub(super) streams: [OpenStream; 3],
     pub(super) table: Mutex<Table>,
     /// The files of the table, for readers.
-    pub(super) files: RwLock<BTreeMap<SegmentId, Arc<SegmentFile>>>,
+    pub(super) files: RwLock<FastMap<SegmentId, Arc<SegmentFile>>>,
     handles: Handles,
     syncing: Mutex<()>,
     /// The whole map has been retained (S4).
@@ -62,7 +62,7 @@ impl Segments {
         next_segment: SegmentId,
     ) -> Result<Self> {
         let mut table = Table::default();
-        let mut files = BTreeMap::new();
+        let mut files = FastMap::default();
         let mut next = next_segment.0.max(1);
         for id in segment_ids(&durable)? {
             let (file, bytes) = SegmentFile::existing(&durable, id)?;

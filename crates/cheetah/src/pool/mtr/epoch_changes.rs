@@ -5,9 +5,9 @@
 //! entry. `interleaving_tests.rs` goes through this file too.
 
 use super::sync::{AtomicUsize, Mutex, Ordering::Relaxed};
+use crate::base::hash::{FastMap, FastSet};
 use crate::base::{planted, PageId};
 use crate::format::MapEntry;
-use std::collections::{HashMap, HashSet};
 
 /// Many, so that the tables are small, and each growth leaves a small hole in the memory of the
 /// process.
@@ -19,8 +19,8 @@ const COMMIT_BYTES: usize = size_of::<(PageId, Option<MapEntry>)>();
 
 #[derive(Default, Debug)]
 struct Shard {
-    dirty: HashSet<PageId>,
-    moved: HashMap<PageId, Option<MapEntry>>,
+    dirty: FastSet<PageId>,
+    moved: FastMap<PageId, Option<MapEntry>>,
 }
 
 /// The changes of one epoch.

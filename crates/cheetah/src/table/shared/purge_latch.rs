@@ -14,10 +14,11 @@
 //! Locks     a purge latch is taken before the gate is entered, with nothing held but table use,
 //!           locks, and latches of unique keys.
 
+use crate::base::hash::{hash_key, shard_index};
 use crate::base::TableId;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
+/// A power of two.
 const SHARDS: usize = 256;
 
 /// The purge latches of all rows.
@@ -52,8 +53,7 @@ impl PurgeLatches {
 }
 
 fn shard(table: TableId, key: &[u8]) -> usize {
-    let hasher = BuildHasherDefault::<DefaultHasher>::default();
-    hasher.hash_one((table.0, key)) as usize % SHARDS
+    shard_index(hash_key(table.0, key), SHARDS)
 }
 
 #[cfg(test)]

@@ -10,10 +10,11 @@
 //! Locks     a latch is taken before the gate is entered and before purge latches, with nothing
 //!           held but table use and locks; no lock is waited for while it is held.
 
+use crate::base::hash::{hash_key, shard_index};
 use crate::base::{planted, TreeId};
 use parking_lot::{Mutex, MutexGuard};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
+/// A power of two.
 const SHARDS: usize = 1024;
 
 /// The latches of all keys of unique indexes.
@@ -44,8 +45,7 @@ impl UniqueKeys {
 }
 
 fn shard(tree: TreeId, key: &[u8]) -> usize {
-    let hasher = BuildHasherDefault::<DefaultHasher>::default();
-    hasher.hash_one((tree.0, key)) as usize % SHARDS
+    shard_index(hash_key(tree.0, key), SHARDS)
 }
 
 #[cfg(test)]

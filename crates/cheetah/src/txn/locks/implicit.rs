@@ -4,11 +4,12 @@
 use super::grant::{for_each_holder, HeldAs};
 use super::granted::point::{HOLD_BYTES, POINT_BYTES};
 use super::granted::stripe::Stripe;
-use super::key::{hash_key, KeyBytes};
+use super::key::KeyBytes;
 use super::lock_table::LockTable;
 use super::modes::LockMode;
 use super::request::{RowRequest, RowWant};
 use super::Owner;
+use crate::base::hash::hash_key;
 use crate::base::{planted, Error, Result, TreeId};
 
 impl LockTable {
@@ -28,7 +29,7 @@ impl LockTable {
         key: &[u8],
         is_active: impl Fn() -> bool,
     ) -> Result<bool> {
-        let (hash, key) = (hash_key(tree, key), KeyBytes::new(key));
+        let (hash, key) = (hash_key(tree.0, key), KeyBytes::new(key));
         let request = RowRequest { tree, hash, key, want: RowWant::Record(LockMode::Exclusive) };
         let mut stripe = self.stripes.lock(hash);
         if stripe.get(hash).is_none_or(|point| point.waiters_count == 0) {

@@ -1,6 +1,5 @@
 //! Keys and the places between them.
 
-use crate::base::TreeId;
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Bound;
@@ -157,64 +156,4 @@ impl KeySpan {
     pub(super) fn heap_bytes(&self) -> usize {
         self.low.heap_bytes() + self.high.heap_bytes()
     }
-}
-
-/// A hash of 64 good bits that stands for a key of a tree. Two keys that share one are locked
-/// together.
-pub(super) fn hash_key(tree: TreeId, key: &[u8]) -> u64 {
-    let mut hash = fold(0x9e37_79b9_7f4a_7c15 ^ u64::from(tree.0), 0xd6e8_feb8_6659_fd93 ^ key.len() as u64);
-    let mut chunks = key.chunks_exact(8);
-    for chunk in &mut chunks {
-        hash = fold(hash ^ word(chunk), 0xa076_1d64_78bd_642f);
-    }
-    fold(hash ^ word(chunks.remainder()), 0xe703_7ed1_a0b4_28db)
-}
-
-fn word(bytes: &[u8]) -> u64 {
-    match <[u8; 8]>::try_from(bytes) {
-        Ok(bytes) => u64::from_le_bytes(bytes),
-        Err(_) => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-    }
-}
-
-/// Both halves of the product, so that every bit of the input reaches every bit of the result.
-fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    (product as u64 ^ (product >> 64) as u64).wrapping_add(a.rotate_left(32))
-}
-
-/// Hasher for numbers, which a multiplication mixes well enough.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct PlainHasher(u64);
-
-impl std::hash::Hasher for PlainHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = hash_key(TreeId(0), bytes);
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.0 = mix(u64::from(number));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = mix(number);
-    }
-}
-
-/// Builds such hashers.
-pub(super) type Plain = std::hash::BuildHasherDefault<PlainHasher>;
-
-/// The number of the shard of `hash`, of so many (a power of two); by bits that a hash map uses
-/// least.
-pub(super) fn shard_index(hash: u64, shards_count: usize) -> usize {
-    (hash >> 40) as usize & (shards_count - 1)
-}
-
-/// Spreads small numbers over 64 bits.
-pub(super) fn mix(number: u64) -> u64 {
-    number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

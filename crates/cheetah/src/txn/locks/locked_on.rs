@@ -1,9 +1,10 @@
 //! What a lock is on, as views and reports tell it.
 
 use super::deadlock::report::BlockingKind;
-use super::key::{hash_key, write_hex, KeyBytes, KeySpan};
+use super::key::{write_hex, KeyBytes, KeySpan};
 use super::modes::TableMode;
 use super::request::{RowRequest, RowWant, Want};
+use crate::base::hash::hash_key;
 use crate::base::{TableId, TreeId};
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -76,10 +77,10 @@ impl LockedOn {
     pub fn hash(&self) -> u64 {
         match self {
             LockedOn::Table(table) => u64::from(table.0),
-            LockedOn::Record { tree, key } => hash_key(*tree, key),
+            LockedOn::Record { tree, key } => hash_key(tree.0, key),
             LockedOn::Records { tree, .. } => u64::from(tree.0),
             LockedOn::Range { tree, .. } | LockedOn::Insert { tree, .. } => {
-                hash_key(*tree, self.to_string().as_bytes())
+                hash_key(tree.0, self.to_string().as_bytes())
             }
         }
     }

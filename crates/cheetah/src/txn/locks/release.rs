@@ -3,13 +3,13 @@
 use super::grant::{Tried, Turn};
 use super::granted::owners::OnTree;
 use super::granted::tables::forget_if_unused;
-use super::key::hash_key;
 use super::lock_table::LockTable;
 use super::modes::{LockMode, TableMode};
 use super::request::{QueueKey, RowRequest, RowWant, Want};
 use super::ticket::Outcome;
 use super::waits::{Waiter, Waits};
 use super::Owner;
+use crate::base::hash::hash_key;
 use crate::base::{TableId, TreeId};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -123,7 +123,7 @@ impl LockTable {
     /// The record stays locked as earlier requests of the owner have locked it; also when it is in
     /// a range, or among compressed locks. Whether something was given back.
     pub fn unlock_row(&self, owner: Owner, tree: TreeId, key: &[u8], mode: LockMode) -> bool {
-        let hash = hash_key(tree, key);
+        let hash = hash_key(tree.0, key);
         let taken = self.stripes.lock(hash).withdraw(&self.memory, hash, owner, mode);
         let Some((is_last, has_waiters)) = taken else { return false };
         self.after_record(owner, (tree, hash), is_last, has_waiters);
@@ -135,7 +135,7 @@ impl LockTable {
     /// changes millions of rows needs no memory for them. The lock stays if somebody waits for it
     /// already.
     pub fn forget_changed(&self, owner: Owner, tree: TreeId, key: &[u8]) {
-        let hash = hash_key(tree, key);
+        let hash = hash_key(tree.0, key);
         let mut stripe = self.stripes.lock(hash);
         if stripe.get(hash).is_none_or(|point| point.waiters_count > 0) {
             return;
@@ -150,7 +150,7 @@ impl LockTable {
     /// Releases a record altogether, whose insertion the owner has rolled back: there is nothing
     /// left to wait for.
     pub fn release_row(&self, owner: Owner, tree: TreeId, key: &[u8]) {
-        let hash = hash_key(tree, key);
+        let hash = hash_key(tree.0, key);
         let removed = self.stripes.lock(hash).remove(&self.memory, hash, owner);
         if let Some(has_waiters) = removed {
             self.after_record(owner, (tree, hash), true, has_waiters);

@@ -1,8 +1,9 @@
 //! Requests: what can be locked, how a request is made, and what the lock table makes of it.
 
-use super::key::{hash_key, KeyBytes, KeySpan};
+use super::key::{KeyBytes, KeySpan};
 use super::modes::{LockMode, TableMode};
 use super::ticket::Ticket;
+use crate::base::hash::hash_key;
 use crate::base::{TableId, TreeId};
 use std::ops::Bound;
 
@@ -150,7 +151,7 @@ impl Want {
 /// The part of a request that others can block; None for ranges without records.
 pub(super) fn wanted(lock: Lock<'_>) -> Option<Want> {
     let row = |tree, key, want| {
-        Want::Row(RowRequest { tree, hash: hash_key(tree, key), key: KeyBytes::new(key), want })
+        Want::Row(RowRequest { tree, hash: hash_key(tree.0, key), key: KeyBytes::new(key), want })
     };
     Some(match lock {
         Lock::Gap { .. } | Lock::Range { .. } => return None,

@@ -5,8 +5,9 @@ use super::modes::{LockMode, TableMode};
 use super::request::{QueueKey, RowRequest, RowWant, Want};
 use super::ticket::Slot;
 use super::Owner;
+use crate::base::hash::FastMap;
 use crate::base::{TableId, TreeId};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// A queued request.
@@ -53,7 +54,7 @@ impl Waiter {
 #[derive(Default, Debug)]
 pub(super) struct Waits {
     queues: BTreeMap<QueueKey, VecDeque<Waiter>>,
-    waiting: HashMap<Owner, (QueueKey, u64)>,
+    waiting: FastMap<Owner, (QueueKey, u64)>,
     next_turn: u64,
     /// How many deadlocks there were, and the latest.
     pub(super) deadlocks_count: u64,

@@ -2,11 +2,11 @@
 
 use super::point::{HOLD_BYTES, POINT_BYTES};
 use super::shared::COMPRESSED_BYTES;
+use crate::base::hash::{hash_number, shard_index, FastMap};
 use crate::base::{TableId, TreeId};
-use crate::txn::locks::key::{mix, shard_index, KeySpan, Plain};
+use crate::txn::locks::key::KeySpan;
 use crate::txn::locks::Owner;
 use parking_lot::Mutex;
-use std::collections::HashMap;
 
 /// Shards of owners; that many transactions can take locks at once without meeting here.
 const SHARDS_COUNT: usize = 64;
@@ -128,7 +128,7 @@ fn lengthen(pieces: &mut [KeySpan], piece: &KeySpan) -> bool {
 
 #[derive(Default, Debug)]
 struct Shard {
-    owners: HashMap<Owner, Box<Owned>, Plain>,
+    owners: FastMap<Owner, Box<Owned>>,
     #[expect(clippy::vec_box, reason = "they come from the map and go back there, by a move of a pointer")]
     spare: Vec<Box<Owned>>,
 }
@@ -153,7 +153,9 @@ impl Owners {
     }
 
     fn shard(&self, owner: Owner) -> &Mutex<Shard> {
-        self.shards.get(shard_index(mix(owner.0), SHARDS_COUNT)).expect("the index is masked by their number")
+        self.shards
+            .get(shard_index(hash_number(owner.0), SHARDS_COUNT))
+            .expect("the index is masked by their number")
     }
 
     /// Lists a record's lock; whether compressing them is worth while now.

@@ -5,12 +5,12 @@
 //! set. No neighbour of a locked key is locked by that.
 
 use super::ranges::Ranges;
+use crate::base::hash::{FastMap, FastSet};
 use crate::base::TreeId;
-use crate::txn::locks::key::{KeySpan, Plain};
+use crate::txn::locks::key::KeySpan;
 use crate::txn::locks::memory::{LockMemory, Share};
 use crate::txn::locks::modes::{Level, LockMode};
 use crate::txn::locks::Owner;
-use std::collections::{HashMap, HashSet};
 
 /// Memory of a hash in its set, which is three quarters full on average.
 pub(crate) const COMPRESSED_BYTES: usize = (std::mem::size_of::<u64>() + 1) * 4 / 3;
@@ -19,13 +19,13 @@ pub(crate) const COMPRESSED_BYTES: usize = (std::mem::size_of::<u64>() + 1) * 4 
 #[derive(Debug)]
 pub(crate) struct Compressed {
     pub(crate) owner: Owner,
-    shared: HashSet<u64, Plain>,
-    exclusive: HashSet<u64, Plain>,
+    shared: FastSet<u64>,
+    exclusive: FastSet<u64>,
 }
 
 impl Compressed {
     fn new(owner: Owner) -> Self {
-        Self { owner, shared: HashSet::default(), exclusive: HashSet::default() }
+        Self { owner, shared: FastSet::default(), exclusive: FastSet::default() }
     }
 
     pub(crate) fn mode_of(&self, hash: u64) -> Option<LockMode> {
@@ -68,7 +68,7 @@ impl TreeShared {
 /// The trees of one shard.
 #[derive(Default, Debug)]
 pub(crate) struct Trees {
-    trees: HashMap<TreeId, TreeShared, Plain>,
+    trees: FastMap<TreeId, TreeShared>,
     share: Share,
 }
 

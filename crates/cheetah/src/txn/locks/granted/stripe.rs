@@ -2,13 +2,13 @@
 //! records do not meet.
 
 use super::point::{Point, HOLD_BYTES, POINT_BYTES};
-use crate::txn::locks::key::{shard_index, Plain};
+use crate::base::hash::{shard_index, FastMap};
 use crate::txn::locks::memory::{LockMemory, Share};
 use crate::txn::locks::modes::LockMode;
 use crate::txn::locks::request::RowRequest;
 use crate::txn::locks::Owner;
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::hash_map::{Entry, HashMap};
+use std::collections::hash_map::Entry;
 
 /// Stripes; a power of two.
 const STRIPES_COUNT: usize = 256;
@@ -19,7 +19,7 @@ const SHRUNK_ABOVE: usize = 512;
 #[derive(Default, Debug)]
 #[repr(align(64))]
 pub(crate) struct Stripe {
-    points: HashMap<u64, Point, Plain>,
+    points: FastMap<u64, Point>,
     share: Share,
 }
 

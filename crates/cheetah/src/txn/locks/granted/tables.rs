@@ -1,11 +1,10 @@
 //! The locks of tables.
 
+use crate::base::hash::FastMap;
 use crate::base::TableId;
-use crate::txn::locks::key::Plain;
 use crate::txn::locks::modes::TableMode;
 use crate::txn::locks::Owner;
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::HashMap;
 
 /// Shards of tables.
 const SHARDS_COUNT: usize = 64;
@@ -16,7 +15,7 @@ const UNUSED_COUNT: usize = 16;
 /// a look at every holder.
 #[derive(Default, Debug)]
 pub(crate) struct TableLocks {
-    holders: HashMap<Owner, u8, Plain>,
+    holders: FastMap<Owner, u8>,
     counts: [u32; TableMode::ALL.len()],
     pub(crate) waiters_count: u32,
 }
@@ -81,7 +80,7 @@ impl TableLocks {
 }
 
 /// The tables of one shard.
-pub(crate) type TableShard = HashMap<TableId, TableLocks, Plain>;
+pub(crate) type TableShard = FastMap<TableId, TableLocks>;
 
 /// The locks of all tables.
 #[derive(Debug)]

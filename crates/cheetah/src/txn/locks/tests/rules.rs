@@ -159,7 +159,8 @@ fn keys_of_any_length_are_told_apart() {
 
 #[test]
 fn hashes_of_neighbouring_keys_differ_in_all_bits_that_matter() {
-    let hashes = (0..200_000u64).map(|n| key::hash_key(I, &n.to_be_bytes())).collect::<Vec<_>>();
+    let hashes =
+        (0..200_000u64).map(|n| crate::base::hash::hash_key(I.0, &n.to_be_bytes())).collect::<Vec<_>>();
     let distinct = hashes.iter().collect::<std::collections::HashSet<_>>();
     assert_eq!(distinct.len(), hashes.len());
     for bits in [0, 8, 32, 40, 56] {
