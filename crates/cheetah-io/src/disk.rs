@@ -8,11 +8,36 @@
 use std::io;
 use std::sync::Arc;
 
+/// One of several reads.
+#[derive(Debug)]
+pub struct ReadRequest<'b> {
+    /// Where in the file.
+    pub offset: u64,
+    /// What is to be filled.
+    pub bytes: &'b mut [u8],
+    /// How it went, as of [`File::read_at`].
+    pub result: io::Result<()>,
+}
+
+impl<'b> ReadRequest<'b> {
+    /// A read that is still to come.
+    pub fn new(offset: u64, bytes: &'b mut [u8]) -> Self {
+        Self { offset, bytes, result: Ok(()) }
+    }
+}
+
 /// An open file. All methods block for the I/O that they do.
 #[expect(clippy::len_without_is_empty, reason = "a length that can fail has no use for it")]
 pub trait File: Send + Sync {
     /// Fills `buf` from `offset`. Fails with `UnexpectedEof` when the file ends before that.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()>;
+    /// Does several reads, in any order, and returns when all have ended. Each has a result of its
+    /// own: one that fails keeps none of the others from its bytes.
+    fn read_many(&self, reads: &mut [ReadRequest<'_>]) {
+        for read in reads {
+            read.result = self.read_at(read.offset, read.bytes);
+        }
+    }
     /// Writes all of `buf` at `offset`, growing the file when needed. Not durable until
     /// [`File::sync_data`].
     fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()>;

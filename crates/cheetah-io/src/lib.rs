@@ -8,6 +8,7 @@
 //! Two implementations of [`Disk`] exist: [`posix`], the real one, and [`sim`], which knows for
 //! each file what is durable and what a power cut may still take away.
 
+pub mod aligned;
 pub mod blocks;
 pub mod disk;
 pub mod posix;
@@ -15,7 +16,8 @@ pub mod rng;
 pub mod sim;
 pub mod time;
 
+pub use aligned::AlignedBytes;
 pub use blocks::{Block, Blocks};
-pub use disk::{DirLock, Disk, File};
+pub use disk::{DirLock, Disk, File, ReadRequest};
 pub use rng::Rng;
 pub use time::Clock;

@@ -262,6 +262,21 @@ mod tests {
     }
 
     #[test]
+    fn several_reads_have_results_of_their_own() {
+        use crate::disk::ReadRequest;
+        let (_folder, disk) = disk("many");
+        let file = disk.create("a").unwrap();
+        file.write_at(0, b"0123456789").unwrap();
+        let mut buffers = [[0; 3]; 3];
+        let reads = [7, 8, 0].into_iter().zip(&mut buffers);
+        let mut reads: Vec<_> = reads.map(|(offset, buffer)| ReadRequest::new(offset, buffer)).collect();
+        file.read_many(&mut reads);
+        let results: Vec<_> = reads.iter().map(|read| read.result.is_ok()).collect();
+        assert_eq!(results, [true, false, true]);
+        assert_eq!((&buffers[0], &buffers[2]), (b"789", b"012"));
+    }
+
+    #[test]
     fn allocate_grows_and_never_shrinks() {
         let (_folder, disk) = disk("allocate");
         let file = disk.create("a").unwrap();

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cheetah_io::sim::{is_power_cut, CrashPolicy, Effect, Fault, Op, SimDisk};
-use cheetah_io::{Disk, File};
+use cheetah_io::{Disk, File, ReadRequest};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -268,4 +268,35 @@ fn an_operation_is_held_before_it_takes_effect_while_others_go_on() {
     });
     drop(disk.hold(Op::Write, "a"));
     file.write_at(0, b"nobody holds this").unwrap();
+}
+
+#[test]
+fn of_several_reads_each_meets_its_own_fault() {
+    let (disk, file) = disk();
+    file.write_at(0, b"first").unwrap();
+    file.write_at(1000, b"third").unwrap();
+    disk.inject(Fault::on(Op::Read).after(1));
+    disk.inject(Fault::on(Op::Read).after(4).effect(Effect::FlipRead(0, 0)));
+    let calls = disk.calls();
+    let mut buffers = [[0; 5]; 5];
+    let offsets = [0, 100, 1000, 2046, 200];
+    let reads = offsets.into_iter().zip(&mut buffers);
+    let mut reads: Vec<_> = reads.map(|(offset, buffer)| ReadRequest::new(offset, buffer)).collect();
+    file.read_many(&mut reads);
+    let results: Vec<_> = reads.iter().map(|read| read.result.as_ref().err().map(|e| e.kind())).collect();
+    assert_eq!(results, [None, Some(ErrorKind::Other), None, Some(ErrorKind::UnexpectedEof), None]);
+    assert_eq!((&buffers[0], &buffers[2], buffers[4]), (b"first", b"third", [0, 1, 1, 1, 1]));
+    assert_eq!((disk.calls() - calls, disk.read_batches()), (5, 1));
+    file.read_many(&mut []);
+    assert_eq!(disk.read_batches(), 2);
+}
+
+#[test]
+fn no_read_of_several_gets_bytes_once_power_is_cut() {
+    let (disk, file) = disk();
+    disk.power_cut_at(disk.operations());
+    let mut buffers = [[0; 5]; 2];
+    let mut reads: Vec<_> = buffers.iter_mut().map(|buffer| ReadRequest::new(0, buffer)).collect();
+    file.read_many(&mut reads);
+    assert!(reads.iter().all(|read| read.result.as_ref().is_err_and(is_power_cut)));
 }

@@ -11,7 +11,7 @@ use super::crash::{sectors, CrashPolicy};
 use super::fault::{Effect, Fault, Faults, Op};
 use super::hold::{Held, Hold};
 use super::world::{error, Inode, World};
-use crate::disk::{DirLock, Disk, File};
+use crate::disk::{DirLock, Disk, File, ReadRequest};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -45,6 +45,7 @@ struct State {
     faults: Faults,
     holds: Vec<Arc<Held>>,
     calls: u64,
+    batches: u64,
     changes: u64,
     cut_at: u64,
     space_bytes: Option<u64>,
@@ -88,6 +89,7 @@ impl SimDisk {
             faults: Faults::default(),
             holds: Vec::new(),
             calls: 0,
+            batches: 0,
             changes: 0,
             cut_at: u64::MAX,
             space_bytes: None,
@@ -162,6 +164,11 @@ impl SimDisk {
     /// How many operations of any kind there have been.
     pub fn calls(&self) -> u64 {
         self.state.lock().calls
+    }
+
+    /// How many calls of `read_many` there have been. Each read of these is an operation as well.
+    pub fn read_batches(&self) -> u64 {
+        self.state.lock().batches
     }
 
     /// The workload tells what it has been promised, such as the number of its last acknowledged
@@ -460,6 +467,14 @@ impl File for SimFile {
             buf[byte] ^= 1 << (bit % 8);
         }
         Ok(())
+    }
+
+    /// One after the other, so that the same calls meet the same faults.
+    fn read_many(&self, reads: &mut [ReadRequest<'_>]) {
+        self.disk.state.lock().batches += 1;
+        for read in reads {
+            read.result = self.read_at(read.offset, read.bytes);
+        }
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
