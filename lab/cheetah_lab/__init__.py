@@ -22,5 +22,6 @@ sections     from the trials of a run to what its page shows
 compare      two runs: what moved beyond the noise; comparison writes it down
 cli          the commands
 
-A module imports from those above it. Experiments use the first eight, inputs/, and the project's own tools (cheetah_tools).
+A module imports from those above it. Experiments use the first eight, inputs/, and the project's
+own tools (cheetah_tools).
 """

@@ -81,7 +81,8 @@ def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked
 
 
 def check_words(given: list) -> None:
-    """Failure for an input that cannot be one, before anything takes time: `given` has (kind, words)."""
+    """Failure for an input that cannot be one, before anything takes time: `given` has (kind,
+    words)."""
     for kind, said in given:
         if kind == "live":
             live_server.parse(said)
@@ -100,7 +101,8 @@ def say_before(chosen: list, keys: list, scale: Scale, asked: tuple) -> None:
 
 
 def show_page(found: store.Run) -> None:
-    """Write a run's page, and say where it is. Failure when it cannot be written; the values are kept."""
+    """Write a run's page, and say where it is. Failure when it cannot be written; the values are
+    kept."""
     try:
         place = sections.page(found)
     except Exception as error:
@@ -125,7 +127,8 @@ def page(runs: Path, name: str) -> None:
 @click.option("--experiment", "names", multiple=True, help="Only this one: fewer lines need less certainty; may be given several times.")
 @click.pass_obj
 def compare(runs: Path, first: str, second: str, names: tuple) -> None:
-    """What moved beyond the noise between two runs (names or folders); of a run and itself: between its odd and its even repeats, of which it needs four."""
+    """What moved beyond the noise between two runs (names or folders); of a run and itself: between
+    its odd and its even repeats, of which it needs four."""
     from . import compare as comparing, comparison   # scipy takes a second to be loaded
     found = comparing.compare(*comparing.sides(store.named(runs, first), store.named(runs, second), names))
     place = runs.parent / "comparisons" / f"{Path(first).name}--{Path(second).name}"
@@ -150,7 +153,8 @@ def listed(runs: Path) -> None:
 
 
 def main() -> None:
-    """Run a command; exit status 1 for a Failure, 2 for words that are not understood, 130 for Ctrl-C."""
+    """Run a command; exit status 1 for a Failure, 2 for words that are not understood, 130 for
+    Ctrl-C."""
     say.run_main(_run)
 
 

@@ -1,14 +1,16 @@
 """Two runs, or the two halves of one: what moved beyond the noise.
 
-For each experiment, engine and measure (and place on a curve): the ratio of the geometric means, Welch's t-test on the
-logarithms, and Holm's correction over the lines of the experiment (but those that never vary and are alike). A line *moved* when its
-corrected p is below P_MAX and the ratio differs from one by more than FLOOR. Values that are not above zero have no logarithm: they
-are compared as they are.
+For each experiment, engine and measure (and place on a curve): the ratio of the geometric means,
+Welch's t-test on the logarithms, and Holm's correction over the lines of the experiment (but those
+that never vary and are alike). A line *moved* when its corrected p is below P_MAX and the ratio
+differs from one by more than FLOOR. Values that are not above zero have no logarithm: they are
+compared as they are.
 
-Values that never vary on either side (bytes) have no spread for a test. Noise may have two levels (a page more, or none): each of five
-repeats here has the one and each there the other once in 512 times at most, of three repeats once in 32. That is the p of a difference,
-and it is corrected like the others: five repeats are enough in an experiment where up to five lines vary or differ, six where 20 do,
-seven where 81 do.
+Values that never vary on either side (bytes) have no spread for a test. Noise may have two levels
+(a page more, or none): each of five repeats here has the one and each there the other once in 512
+times at most, of three repeats once in 32. That is the p of a difference, and it is corrected like
+the others: five repeats are enough in an experiment where up to five lines vary or differ, six
+where 20 do, seven where 81 do.
 """
 
 import math
@@ -49,8 +51,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Line:
-    """One measure of one engine (at one place of a curve) on both sides. `ratio`: second through first; None when there is none.
-    `p` is corrected; None when there are too few repeats. `verdict`: better, worse, moved, or empty."""
+    """One measure of one engine (at one place of a curve) on both sides. `ratio`: second through
+    first; None when there is none. `p` is corrected; None when there are too few repeats.
+    `verdict`: better, worse, moved, or empty."""
 
     experiment: str
     engine: str
@@ -67,7 +70,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All lines; what only one side has (side -> keys), and the settings that differ: (name, first, second)."""
+    """All lines; what only one side has (side -> keys), and the settings that differ: (name, first,
+    second)."""
 
     first: Side
     second: Side
@@ -81,8 +85,8 @@ class Comparison:
 
 
 def sides(first: store.Run, second: store.Run, names: tuple = ()) -> tuple:
-    """Both runs; of a run and itself the odd and the even repeats, so that what drifts drifts in both (Failure when these are too few).
-    `names`: of experiments, all unless given."""
+    """Both runs; of a run and itself the odd and the even repeats, so that what drifts drifts in
+    both (Failure when these are too few). `names`: of experiments, all unless given."""
     ours, theirs = ([trial for trial in run.trials() if trial["experiment"] in names or not names] for run in (first, second))
     if first.folder.resolve() != second.folder.resolve():
         return Side(first.name, first.about, ours), Side(second.name, second.about, theirs)
@@ -94,7 +98,8 @@ def sides(first: store.Run, second: store.Run, names: tuple = ()) -> tuple:
 
 
 def compare(first: Side, second: Side) -> Comparison:
-    """Every measure that both have. Failure when there is none, or when they were measured at different sizes or on different inputs."""
+    """Every measure that both have. Failure when there is none, or when they were measured at
+    different sizes or on different inputs."""
     inputs = [side.about["asked"].get("input") or {} for side in (first, second)]
     if inputs[0].get("mark") != inputs[1].get("mark"):
         said = "; ".join(f"{side.name}: {given.get('label') or 'the rows that the experiments make'}" for side, given in zip((first, second), inputs))
@@ -155,12 +160,14 @@ def exact(first: list, second: list) -> bool:
 
 
 def unsure(line: Line) -> bool:
-    """Whether its values never vary and differ, but of too few repeats to be taken for more than noise."""
+    """Whether its values never vary and differ, but of too few repeats to be taken for more than
+    noise."""
     return not line.verdict and line.p is not None and exact(line.first, line.second) and differs(line.first, line.second)
 
 
 def p_of(first: list, second: list):
-    """How likely it is that noise alone sets the two so far apart; None when there are too few values to say."""
+    """How likely it is that noise alone sets the two so far apart; None when there are too few
+    values to say."""
     if min(len(first), len(second)) < REPEATS_MIN:
         return None
     if exact(first, second):
@@ -174,8 +181,9 @@ def p_of(first: list, second: list):
 
 
 def visible(found: Comparison):
-    """The change that half of the lines would have shown about nine times in ten (MISSED_MAX): a ratio above one; None when there is no
-    noise to go by. Of three repeats it is rather three times in four, for then the spread is hardly known."""
+    """The change that half of the lines would have shown about nine times in ten (MISSED_MAX): a
+    ratio above one; None when there is no noise to go by. Of three repeats it is rather three times
+    in four, for then the spread is hardly known."""
     seen = []
     for experiment in dict.fromkeys(line.experiment for line in found.lines):
         noisy = [line for line in found.lines if line.experiment == experiment and line.p is not None and min(*line.first, *line.second) > 0
@@ -184,14 +192,16 @@ def visible(found: Comparison):
             parts = [statistics.variance([math.log(value) for value in values]) / len(values) for values in (line.first, line.second)]
             error = math.sqrt(sum(parts))
             freedom = sum(parts) ** 2 / sum(part ** 2 / (len(values) - 1) for part, values in zip(parts, (line.first, line.second)))
-            # A change of just the critical value is missed half the time, for noise takes from it as often as it adds to it.
+            # A change of just the critical value is missed half the time, for noise takes from it
+            # as often as it adds to it.
             critical = stats.t.isf(P_MAX / len(noisy) / 2, freedom)
             seen.append(math.exp(min(special.nctdtrinc(freedom, MISSED_MAX, critical) * error, 700)))
     return max(statistics.median(seen), 1 + FLOOR) if seen else None
 
 
 def holm(tests: dict) -> dict:
-    """p by key, corrected for their number: the chance that any line of noise is taken for a difference stays below P_MAX."""
+    """p by key, corrected for their number: the chance that any line of noise is taken for a
+    difference stays below P_MAX."""
     corrected, least = {}, 0.0
     for rank, key in enumerate(sorted(tests, key=tests.get)):
         least = max(least, min(1.0, tests[key] * (len(tests) - rank)))
@@ -200,7 +210,8 @@ def holm(tests: dict) -> dict:
 
 
 def differing(first: dict, second: dict) -> list:
-    """Settings, machine and versions in which two runs differ: (name, first, second). The input is one, where it came from may differ."""
+    """Settings, machine and versions in which two runs differ: (name, first, second). The input is
+    one, where it came from may differ."""
     ours, theirs = ({**flat({name: value for name, value in about["asked"].items() if name != "input"}), "plugin": about["plugin"],
                      "code of the lab": about["code"], **flat(about["machine"]), **flat(about["versions"]), "memory group": about["memory_group"],
                      **{f"table of {key}": engine["table"] for key, engine in about["engines"].items()}} for about in (first, second))

@@ -1,4 +1,5 @@
-"""The engines that the lab compares, by key. The words stand behind the closing parenthesis of CREATE TABLE."""
+"""The engines that the lab compares, by key. The words stand behind the closing parenthesis of
+CREATE TABLE."""
 
 from dataclasses import dataclass
 
@@ -7,7 +8,8 @@ from cheetah_tools import engines as base
 
 @dataclass(frozen=True)
 class LabEngine:
-    """One column of a comparison: how its tables are declared, and how its server is set up, flushed and measured."""
+    """One column of a comparison: how its tables are declared, and how its server is set up,
+    flushed and measured."""
 
     key: str
     label: str

@@ -1,4 +1,5 @@
-"""The experiments that there are: folders with `experiment.toml` (about) and `experiment.py` (a subclass of model.Experiment)."""
+"""The experiments that there are: folders with `experiment.toml` (about) and `experiment.py` (a
+subclass of model.Experiment)."""
 
 import importlib.util
 import os
@@ -22,7 +23,8 @@ def names() -> list:
 
 
 def load(chosen: list = ()) -> list:
-    """The chosen experiments, all when none is; Failure for a name that is not there and for a folder that is not whole."""
+    """The chosen experiments, all when none is; Failure for a name that is not there and for a
+    folder that is not whole."""
     known = names()
     unknown = [name for name in chosen if name not in known]
     if unknown:

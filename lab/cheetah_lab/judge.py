@@ -1,7 +1,7 @@
 """From ratios of all repeats to a verdict: is the whole 90 % interval where the claim wants it?
 
-A claim holds when the interval lies within the bounds, it does not when the interval lies outside, and otherwise nothing
-is decided. One repeat has no interval, so it decides nothing.
+A claim holds when the interval lies within the bounds, it does not when the interval lies outside,
+and otherwise nothing is decided. One repeat has no interval, so it decides nothing.
 """
 
 import math
@@ -10,13 +10,14 @@ from cheetah_tools.ratios import interval
 
 from .model import FAILS, HOLDS, OPEN, Verdict
 
-# "No longer", "no slower", "no worse", "no impact" on a time: up to a twentieth more is the same, for an engine differs by about that from
-# itself. Sizes do not vary so: "no larger" means 1.
+# "No longer", "no slower", "no worse", "no impact" on a time: up to a twentieth more is the same,
+# for an engine differs by about that from itself. Sizes do not vary so: "no larger" means 1.
 NO_LONGER = 1.05
 
 
 def within(claim: str, what: str, ratios: list, low: float = 0, high: float = math.inf) -> Verdict:
-    """Whether what `ratios` estimate lies between `low` and `high`. `what`: how the ratio is called in the reason."""
+    """Whether what `ratios` estimate lies between `low` and `high`. `what`: how the ratio is called
+    in the reason."""
     if not ratios:
         return Verdict(claim, OPEN, f"{what}: not measured")
     if len(ratios) > 1 and min(ratios) <= 0:    # no logarithms, so no interval: all repeats have to agree
@@ -31,7 +32,8 @@ def within(claim: str, what: str, ratios: list, low: float = 0, high: float = ma
 
 
 def at_most(claim: str, what: str, values: list, limit: float) -> Verdict:
-    """Whether values that may be zero (errors, pages) stay below a limit: decided by two repeats or more that all agree."""
+    """Whether values that may be zero (errors, pages) stay below a limit: decided by two repeats or
+    more that all agree."""
     if not values:
         return Verdict(claim, OPEN, f"{what}: not measured")
     why = f"{what}: {number(min(values))} to {number(max(values))}, wanted {bounds(0, limit)}"

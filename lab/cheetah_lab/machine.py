@@ -1,4 +1,5 @@
-"""What a run was measured on: the machine, the versions of what took part, and what the plugin and the lab's code were."""
+"""What a run was measured on: the machine, the versions of what took part, and what the plugin and
+the lab's code were."""
 
 import hashlib
 import os
@@ -35,7 +36,8 @@ def versions() -> dict:
 
 
 def commit() -> str:
-    """The commit that is checked out, with `+` when something differs from it; empty outside of a repository."""
+    """The commit that is checked out, with `+` when something differs from it; empty outside of a
+    repository."""
     def git(*words):
         return subprocess.run(["git", "-C", str(PROJECT), *words], text=True, capture_output=True, check=False)
     try:
@@ -51,7 +53,8 @@ def plugin() -> str:
 
 
 def plugin_file() -> tuple:
-    """What changes whenever the plugin is written (inode, size, time), for a look that does not read it; empty when it was not built."""
+    """What changes whenever the plugin is written (inode, size, time), for a look that does not
+    read it; empty when it was not built."""
     try:
         found = PLUGIN.stat()
     except FileNotFoundError:
@@ -60,7 +63,8 @@ def plugin_file() -> tuple:
 
 
 def code(experiments: Path) -> str:
-    """Hash of all that measures: the lab, the experiments in that folder, the tools, and the load generator's source."""
+    """Hash of all that measures: the lab, the experiments in that folder, the tools, and the load
+    generator's source."""
     total = hashlib.sha256()
     for top in [*(PROJECT / name for name in CODE), experiments]:
         for file in sorted(top.rglob("*")):
@@ -71,7 +75,8 @@ def code(experiments: Path) -> str:
 
 
 def memory_group() -> str:
-    """The version of the memory cgroups that hold servers to their memory, page cache included; "none" where none is to be had."""
+    """The version of the memory cgroups that hold servers to their memory, page cache included;
+    "none" where none is to be had."""
     group = cgroup.make(1 << 30)
     if not group:
         return "none"
@@ -95,7 +100,8 @@ def _system() -> str:
 
 
 def _file_system(place: Path) -> str:
-    """The type of the file system that a folder lies on: the mount with the longest path above it."""
+    """The type of the file system that a folder lies on: the mount with the longest path above it.
+    """
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     above = [(len(words[1]), words[2]) for words in mounts if place == Path(words[1]) or Path(words[1]) in place.parents]
     return max(above)[1] if above else ""

@@ -1,8 +1,12 @@
-"""What an experiment is, what it measures, and what it shows. Plain data: nothing here runs anything.
+"""What an experiment is, what it measures, and what it shows. Plain data: nothing here runs
+anything.
 
-A *run* is a set of experiments. An experiment is repeated; in each repeat every engine has one *trial*. A trial yields
-*values*, each of a *measure* that the experiment declares. From the values of all repeats the experiment makes plots,
-tables, the documents' figures, and verdicts. Whatever is shown has all repeats in it, so that its spread can be shown.
+A *run* is a set of experiments. An experiment is repeated; in each repeat every engine has one
+*trial*. A trial yields
+*values*, each of a *measure* that the experiment declares. From the values of all repeats the
+    experiment makes plots,
+tables, the documents' figures, and verdicts. Whatever is shown has all repeats in it, so that its
+spread can be shown.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +17,8 @@ ABSENT = "–"                               # where there is no value
 
 @dataclass(frozen=True)
 class Measure:
-    """A kind of figure. `unit`: one of s, ms, us, bytes, 1/s, rows, pages, ratio, or the empty string for a count."""
+    """A kind of figure. `unit`: one of s, ms, us, bytes, 1/s, rows, pages, ratio, or the empty
+    string for a count."""
 
     key: str
     label: str
@@ -23,7 +28,8 @@ class Measure:
 
 @dataclass(frozen=True)
 class Value:
-    """One figure of one trial. `at`: where on the horizontal axis, for measures that are curves (connections, rows, a second)."""
+    """One figure of one trial. `at`: where on the horizontal axis, for measures that are curves
+    (connections, rows, a second)."""
 
     measure: str
     value: float
@@ -32,8 +38,9 @@ class Value:
 
 @dataclass(frozen=True)
 class Scale:
-    """How large the experiments are. `factor` 1.0 is the quick run; `full` asks for all engines and numbers of
-    connections; some experiments then have more rows, more variants or longer phases, too."""
+    """How large the experiments are. `factor` 1.0 is the quick run; `full` asks for all engines and
+    numbers of connections; some experiments then have more rows, more variants or longer phases,
+    too."""
 
     factor: float = 1.0
     full: bool = False
@@ -46,8 +53,9 @@ class Scale:
 
 @dataclass(frozen=True)
 class Series:
-    """A line or a group of bars. `points`: (x, values of all repeats); x is a number in lines, a word in bars.
-    `engine`: the key of the engine that was measured, which gives the colour; empty: computed, not measured."""
+    """A line or a group of bars. `points`: (x, values of all repeats); x is a number in lines, a
+    word in bars. `engine`: the key of the engine that was measured, which gives the colour; empty:
+    computed, not measured."""
 
     label: str
     points: list
@@ -90,8 +98,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the documents beside what was measured here. `document`: the number as the document has it, or None for
-    a curve or a claim; `key` is that of the list of figures: "W1 8K". Values are those of all repeats."""
+    """A figure of the documents beside what was measured here. `document`: the number as the
+    document has it, or None for a curve or a claim; `key` is that of the list of figures: "W1 8K".
+    Values are those of all repeats."""
 
     key: str
     what: str
@@ -107,7 +116,8 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the code says of a claim: `outcome` is HOLDS, FAILS or OPEN (too much noise, or not measured); `why` has the figures."""
+    """What the code says of a claim: `outcome` is HOLDS, FAILS or OPEN (too much noise, or not
+    measured); `why` has the figures."""
 
     claim: str
     outcome: str
@@ -115,12 +125,15 @@ class Verdict:
 
 
 class Experiment:
-    """Base of all experiments: a folder in `experiments/` with `experiment.toml` and a subclass in `experiment.py`.
+    """Base of all experiments: a folder in `experiments/` with `experiment.toml` and a subclass in
+    `experiment.py`.
 
-    `experiment.toml` has: title, question, method, document (title, author and date of the source, as far as it says; empty for none), quotes (a list), [claims] (what the document, or we,
-    say, by the key that `verdicts` has for it), [room] (bytes of disk that one trial of one engine takes at factor 1; if it makes files that
-    stay for the next run, also input_bytes), and [time] (seconds of such a trial; extra_seconds, if given, of one whose engine is there for
-    the documents' figures only).
+    `experiment.toml` has: title, question, method, document (title, author and date of the source,
+    as far as it says; empty for none), quotes (a list), [claims] (what the document, or we, say, by
+    the key that `verdicts` has for it), [room] (bytes of disk that one trial of one engine takes at
+    factor 1; if it makes files that stay for the next run, also input_bytes), and [time] (seconds
+    of such a trial; extra_seconds, if given, of one whose engine is there for the documents'
+    figures only).
     """
 
     measures: list = []       # of Measure
@@ -132,15 +145,18 @@ class Experiment:
         self.name, self.about = name, about
 
     def engines(self, chosen: list, scale: Scale) -> list:
-        """Keys of the engines (see `engines`) that have a trial: the chosen ones, and what the document itself compares."""
+        """Keys of the engines (see `engines`) that have a trial: the chosen ones, and what the
+        document itself compares."""
         return list(chosen)
 
     def skip(self) -> str:
-        """Why this machine cannot run the experiment (a data set is absent), or the empty string."""
+        """Why this machine cannot run the experiment (a data set is absent), or the empty string.
+        """
         return ""
 
     def room_bytes(self, scale: Scale) -> int:
-        """Bytes of disk that one trial takes, beside an empty server; what `experiment.toml` says unless told otherwise."""
+        """Bytes of disk that one trial takes, beside an empty server; what `experiment.toml` says
+        unless told otherwise."""
         return round(self.about["room"]["bytes"] * scale.factor)
 
     def input_bytes(self, scale: Scale) -> int:
@@ -152,7 +168,8 @@ class Experiment:
         return self.about.get("method", "")
 
     def run(self, trial):
-        """One engine in one repeat: a generator of Values. Blocks for the time of the trial; starts and stops servers."""
+        """One engine in one repeat: a generator of Values. Blocks for the time of the trial; starts
+        and stops servers."""
         raise NotImplementedError
 
     def plots(self, results) -> list:

@@ -8,7 +8,8 @@ from .model import ABSENT
 ONE_REPEAT = "one repeat"
 BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (0, "B"))
 TIMES = ((1, "s"), (1e-3, "ms"), (0, "µs"))
-# By unit: what one of it is in the base that its names are given for, and these names from the largest on.
+# By unit: what one of it is in the base that its names are given for, and these names from the
+# largest on.
 SCALED = {"bytes": (1, BYTES), "s": (1, TIMES), "ms": (1e-3, TIMES), "us": (1e-6, TIMES)}
 SUFFIXES = {"1/s": "/s", "rows": "", "pages": "", "ratio": "", "%": " %", "": ""}
 UNITS = (*SCALED, *SUFFIXES)
@@ -37,7 +38,8 @@ def number(value, unit: str) -> str:
 
 
 def digits(value: float, unit: str, like: float = None) -> str:
-    """Without its unit; in the unit, and with as many places behind the point, in which `like` (or itself) is written."""
+    """Without its unit; in the unit, and with as many places behind the point, in which `like` (or
+    itself) is written."""
     like = value if like is None else like
     by = divisor(like, unit)
     value, size = value / by, abs(like / by)
@@ -47,7 +49,8 @@ def digits(value: float, unit: str, like: float = None) -> str:
 
 
 def places(size: float, unit: str) -> int:
-    """Digits behind the point: three that count; counts have none, and ratios two unless they are small."""
+    """Digits behind the point: three that count; counts have none, and ratios two unless they are
+    small."""
     if size == 0 or size >= 100 or (unit in ("rows", "pages") and size >= 10):
         return 0
     if unit == "ratio" and size >= 0.1:

@@ -1,4 +1,5 @@
-"""What a person sees of a run: a bar with an estimate of the time left on a terminal, a line for each trial otherwise."""
+"""What a person sees of a run: a bar with an estimate of the time left on a terminal, a line for
+each trial otherwise."""
 
 import time
 
@@ -12,8 +13,9 @@ START_SECONDS = 1        # of a server: what a trial takes at any scale
 
 
 class Estimate:
-    """Seconds of trials: measured ones where there are any, else what experiment.toml says, corrected by what the other
-    trials of the experiment (or of the run) took beside what theirs say."""
+    """Seconds of trials: measured ones where there are any, else what experiment.toml says,
+    corrected by what the other trials of the experiment (or of the run) took beside what theirs
+    say."""
 
     def __init__(self, factor: float):
         self.factor = factor
@@ -42,7 +44,8 @@ class Estimate:
 
 
 class Progress:
-    """The run as it goes. A context; in it `begin` and `end` frame each trial, `step` says what it does."""
+    """The run as it goes. A context; in it `begin` and `end` frame each trial, `step` says what it
+    does."""
 
     def __init__(self, planned: list, estimate: Estimate, console: Console = None):
         """`planned`: the trials to come (run.Planned)."""

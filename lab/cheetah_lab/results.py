@@ -1,7 +1,8 @@
 """The values of one experiment, as the experiment and the report look at them.
 
-Values of engines are compared repeat by repeat: engines took turns within a repeat, so what disturbed the machine then
-disturbed them all, and the ratio of two values of the same repeat says more than that of two medians.
+Values of engines are compared repeat by repeat: engines took turns within a repeat, so what
+disturbed the machine then disturbed them all, and the ratio of two values of the same repeat says
+more than that of two medians.
 """
 
 import statistics
@@ -9,7 +10,8 @@ from dataclasses import dataclass, field
 
 
 class Found:
-    """What the trials of one experiment yielded. `trials`: dicts with engine, repeat and values ([measure, value, at])."""
+    """What the trials of one experiment yielded. `trials`: dicts with engine, repeat and values
+    ([measure, value, at])."""
 
     def __init__(self, trials: list, engines: dict):
         """`engines`: key -> engines.LabEngine, in the order in which they are shown."""
@@ -47,7 +49,8 @@ class Found:
         return [above[repeat] / below[repeat] for repeat in above if below.get(repeat)]
 
     def together(self, *places) -> list:
-        """`places`: (engine, measure, x). For each repeat that has all of them: their values, in this order."""
+        """`places`: (engine, measure, x). For each repeat that has all of them: their values, in
+        this order."""
         found = [self._by_repeat(*place) for place in places]
         return [tuple(values[repeat] for values in found) for repeat in found[0] if all(repeat in values for values in found)]
 
@@ -57,7 +60,8 @@ class Found:
         return [value / min(found[repeat] for found in below) for repeat, value in above.items() if all(found.get(repeat) for found in below)]
 
     def median_ratios(self, engine: str, measure: str, base: str, places: list) -> list:
-        """Of a measure that is a curve: the median of the ratios at these places, of each repeat in which both have all of them."""
+        """Of a measure that is a curve: the median of the ratios at these places, of each repeat in
+        which both have all of them."""
         made = []
         for values in self.together(*((key, measure, at) for at in places for key in (engine, base))) if places else ():
             ratios = [value / below for value, below in zip(values[::2], values[1::2]) if below]
@@ -65,7 +69,8 @@ class Found:
         return made
 
     def mean_ratios(self, engine: str, measure: str, base: str) -> list:
-        """Of a measure that is a curve: the geometric mean of the ratios at all places that both have, repeat by repeat."""
+        """Of a measure that is a curve: the geometric mean of the ratios at all places that both
+        have, repeat by repeat."""
         places = {at for at, _ in self.curve(engine, measure)} & {at for at, _ in self.curve(base, measure)}
         ratios = {}
         for at in sorted(places):
@@ -87,8 +92,9 @@ def median(values: list) -> float:
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment of a run, as the report shows it. `problems`: engine -> why it has no (or not all) values; `commands`: engine ->
-    what a person would type; `trials`: the lines of trials.jsonl, failed and refused ones too; `remarks`: engine -> what to know of its values."""
+    """One experiment of a run, as the report shows it. `problems`: engine -> why it has no (or not
+    all) values; `commands`: engine -> what a person would type; `trials`: the lines of
+    trials.jsonl, failed and refused ones too; `remarks`: engine -> what to know of its values."""
 
     experiment: object
     found: Found

@@ -9,14 +9,16 @@ from cheetah_tools.say import Failure
 from .model import Scale
 from .numbers import number
 
-# An empty server with its logs (InnoDB's has 256 MiB, Cheetah's segments come and go), and what the machine itself shall keep.
+# An empty server with its logs (InnoDB's has 256 MiB, Cheetah's segments come and go), and what the
+# machine itself shall keep.
 SERVER_BYTES = 700 << 20
 KEEP_BYTES = 256 << 20
 SCALES = (100, 50, 20, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 
 def check(experiments: list, scale: Scale, place: Path) -> None:
-    """Failure when the free bytes of `place` do not suffice; says what is needed, what there is, and which scale would fit."""
+    """Failure when the free bytes of `place` do not suffice; says what is needed, what there is,
+    and which scale would fit."""
     free = shutil.disk_usage(place).free - KEEP_BYTES
     if needed(experiments, scale) <= free:
         return

@@ -1,7 +1,7 @@
 """A run: its trials, in which order, one after the other; each is kept as it ends.
 
-Repeat by repeat, experiment by experiment, the engines take turns, and whoever begins changes with the repeat. What disturbs
-the machine for a while so meets every engine, and shows as spread.
+Repeat by repeat, experiment by experiment, the engines take turns, and whoever begins changes with
+the repeat. What disturbs the machine for a while so meets every engine, and shows as spread.
 """
 
 import contextlib
@@ -46,7 +46,8 @@ class Planned:
 
 
 def plan(chosen: list, asked: list, scale: Scale) -> list:
-    """All trials of a run, in order; `chosen`: experiments that this machine can run, `asked`: keys of engines."""
+    """All trials of a run, in order; `chosen`: experiments that this machine can run, `asked`: keys
+    of engines."""
     trials = []
     for repeat in range(scale.repeats):
         for experiment in chosen:
@@ -57,8 +58,8 @@ def plan(chosen: list, asked: list, scale: Scale) -> list:
 
 
 def describe(chosen: list, asked: list, scale: Scale, inputs: dict = None, named: dict = None) -> dict:
-    """What run.json says at the beginning, apart from the name. `inputs`: what else was given, and changes what is measured;
-    `named`: experiments and engines as far as the user has named them."""
+    """What run.json says at the beginning, apart from the name. `inputs`: what else was given, and
+    changes what is measured; `named`: experiments and engines as far as the user has named them."""
     return {
         "begun": now(), "ended": None, "named": named or {},
         "asked": {"experiments": [experiment.name for experiment in chosen], "engines": asked, "factor": scale.factor, "full": scale.full,
@@ -72,7 +73,8 @@ def describe(chosen: list, asked: list, scale: Scale, inputs: dict = None, named
 
 
 def find(runs: Path, about: dict, name: str, fresh: bool) -> store.Run:
-    """The run to go on with (the newest unfinished one that is the same), or a new one; Failure for a name that is taken."""
+    """The run to go on with (the newest unfinished one that is the same), or a new one; Failure for
+    a name that is taken."""
     if name and (runs / name).exists():
         run = store.named(runs, name)
         if fresh or not run.same(about):
@@ -95,8 +97,9 @@ def new_name(runs: Path) -> str:
 
 
 def execute(run: store.Run, chosen: list, asked: list, scale: Scale) -> int:
-    """Run what is not there yet; how many of that failed. KeyboardInterrupt passes when all was cleaned up; so does Failure when the
-    plugin is no longer that of the run: a trial during which it was replaced is not kept. Blocks to the end."""
+    """Run what is not there yet; how many of that failed. KeyboardInterrupt passes when all was
+    cleaned up; so does Failure when the plugin is no longer that of the run: a trial during which
+    it was replaced is not kept. Blocks to the end."""
     able = [experiment for experiment in chosen if not experiment.skip()]
     for experiment in chosen:
         if experiment.skip():
@@ -123,7 +126,8 @@ def execute(run: store.Run, chosen: list, asked: list, scale: Scale) -> int:
 
 
 def same_plugin(run: store.Run, file) -> tuple:
-    """The state of the plugin's file, for the next look (`file`: that of the look before, None at the first). Failure when it is not the run's."""
+    """The state of the plugin's file, for the next look (`file`: that of the look before, None at
+    the first). Failure when it is not the run's."""
     state = machine.plugin_file()
     if state != file and machine.plugin() != run.about["plugin"]:
         raise Failure(f"{show(PLUGIN)} was replaced while the run {run.name} was going on (by make build or make test?): "
@@ -133,7 +137,8 @@ def same_plugin(run: store.Run, file) -> tuple:
 
 
 def learnt(trials: list, able: list, scale: Scale) -> tuple:
-    """What the trials of a run tell of those to come: how long they take, and (experiment, engine) -> why one was refused."""
+    """What the trials of a run tell of those to come: how long they take, and (experiment, engine)
+    -> why one was refused."""
     estimate, by_name = Estimate(scale.factor), {experiment.name: experiment for experiment in able}
     for trial in trials:
         if trial["experiment"] in by_name and "values" in trial:
@@ -176,7 +181,8 @@ def keep_traceback(errors: Path, what: str) -> None:
 
 
 def values_of(experiment: Experiment, trial: Trial) -> list:
-    """[measure, value, at] of all that a trial yields; Failure for what its experiment does not declare, or is no number."""
+    """[measure, value, at] of all that a trial yields; Failure for what its experiment does not
+    declare, or is no number."""
     known = {measure.key for measure in experiment.measures}
     values = []
     with contextlib.closing(experiment.run(trial)) as found:
@@ -190,7 +196,8 @@ def values_of(experiment: Experiment, trial: Trial) -> list:
 
 @contextlib.contextmanager
 def cleaned():
-    """A folder for servers. At the end, however it comes, nothing is left of what the trials made: folders, processes, groups."""
+    """A folder for servers. At the end, however it comes, nothing is left of what the trials made:
+    folders, processes, groups."""
     sweep()
     folder = scratch("lab")
     short = Path(tempfile.mkdtemp(prefix=f"cheetah-lab-{os.getpid()}-"))
@@ -207,7 +214,8 @@ def cleaned():
 
 
 def sweep() -> None:
-    """Delete what runs that were killed have left: groups, folders of sockets. (Their servers ended with them.)"""
+    """Delete what runs that were killed have left: groups, folders of sockets. (Their servers ended
+    with them.)"""
     cgroup.sweep()
     for left in Path(tempfile.gettempdir()).glob("cheetah-lab-*"):
         owner = left.name.split("-")[2]
@@ -217,7 +225,8 @@ def sweep() -> None:
 
 @contextlib.contextmanager
 def one_interrupt():
-    """The first Ctrl-C or SIGTERM raises KeyboardInterrupt; those that come while its consequences are cleaned up are too many."""
+    """The first Ctrl-C or SIGTERM raises KeyboardInterrupt; those that come while its consequences
+    are cleaned up are too many."""
     def interrupted(*_):
         for number in handlers:
             signal.signal(number, signal.SIG_IGN)

@@ -11,7 +11,8 @@ def figure(found, key: str, what: str, document: float, unit: str, values) -> Fi
 
 
 def others(found, values, engines: list) -> dict:
-    """For the last column of a figure: label -> values of those of `engines` that have any. `values`: engine key -> values of all repeats."""
+    """For the last column of a figure: label -> values of those of `engines` that have any.
+    `values`: engine key -> values of all repeats."""
     return {found.label(engine): values(engine) for engine in engines if engine in found.engines and values(engine)}
 
 

@@ -1,17 +1,23 @@
 """A run on disk: the folder `var/lab/runs/NAME`.
 
-run.json      what the run is: name, begun, ended (or null), asked (what --full, --scale .. said, with all experiments and engines that it
-              means), named (those that the user has named), experiments (in order, with the engines of each and why one is skipped),
-              engines, plugin and code (hashes), machine, versions, memory_group
-trials.jsonl  one line for each trial as it ended: experiment, engine, repeat, chosen, values, seconds, commands, remarks, limited (by a memory
-              cgroup; null: no server started), held (what was measured so: phase, and bytes: on_disk, cache, page_cache, page_cache_most, own); with
-              `refused` or `failed` (the reason) in place of values that are not there
+run.json      what the run is: name, begun, ended (or null), asked (what --full, --scale .. said,
+              with all experiments and engines that it
+              means), named (those that the user has named), experiments (in order, with the engines
+              of each and why one is skipped), engines, plugin and code (hashes), machine, versions,
+              memory_group
+trials.jsonl  one line for each trial as it ended: experiment, engine, repeat, chosen, values,
+              seconds, commands, remarks, limited (by a memory
+              cgroup; null: no server started), held (what was measured so: phase, and bytes:
+              on_disk, cache, page_cache, page_cache_most, own); with `refused` or `failed` (the
+              reason) in place of values that are not there
 errors.log    tracebacks of trials that failed by an error nobody foresaw
 
 Invariants
-  S1  A line is whole and synced before the next trial begins; what a kill tore off the last line is cut off.
+  S1  A line is whole and synced before the next trial begins; what a kill tore off the last line is
+      cut off.
   S2  run.json is there whole or not at all.
-  S3  Of lines with the same experiment, engine and repeat the last one counts: what failed is tried again when a run goes on.
+  S3  Of lines with the same experiment, engine and repeat the last one counts: what failed is tried
+      again when a run goes on.
 """
 
 import contextlib
@@ -44,7 +50,8 @@ class Run:
         replace(self.folder / "run.json", json.dumps(self.about, indent=1) + "\n")
 
     def append(self, trial: dict) -> None:
-        """Keep a trial (S1). Failure when it cannot be written, ValueError for values that JSON does not have."""
+        """Keep a trial (S1). Failure when it cannot be written, ValueError for values that JSON
+        does not have."""
         line, place = json.dumps(trial, allow_nan=False).encode() + b"\n", self.folder / "trials.jsonl"
         try:
             with open(place, "ab") as file:
@@ -76,7 +83,8 @@ class Run:
 
 
 def replace(place: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all (S2), after a power cut, too. Failure when it cannot be written."""
+    """Write a file so that it is there whole or not at all (S2), after a power cut, too. Failure
+    when it cannot be written."""
     fresh = place.with_name(place.name + ".new")
     try:
         with open(fresh, "w", encoding="utf-8") as file:

@@ -1,8 +1,10 @@
-"""One engine in one repeat of one experiment: servers of its own, with the memory and the promises that all have.
+"""One engine in one repeat of one experiment: servers of its own, with the memory and the promises
+that all have.
 
-All engines read and write through the page cache. While an experiment prepares (bulk loads, merges, sorts), a memory cgroup limits page cache
-and all else loosely. What it measures past the cache it measures `held`: the page cache is then small, and the same for every engine, as the
-engine's own cache is. So all have the same memory to keep data in, whatever else they need.
+All engines read and write through the page cache. While an experiment prepares (bulk loads, merges,
+sorts), a memory cgroup limits page cache and all else loosely. What it measures past the cache it
+measures `held`: the page cache is then small, and the same for every engine, as the engine's own
+cache is. So all have the same memory to keep data in, whatever else they need.
 """
 
 import contextlib
@@ -21,14 +23,16 @@ LOOSE_BYTES = 384 << 20         # beside the cache, while not held
 PAGE_CACHE_BYTES = 16 << 20     # while held
 REST_SECONDS_MAX = 60
 THROUGH_PAGE_CACHE = {"innodb_flush_method": "fsync"}
-# InnoDB keeps so many pages free for what comes next. Its default of 1536 is little of a large server's cache, and more than all of a small one.
+# InnoDB keeps so many pages free for what comes next. Its default of 1536 is little of a large
+# server's cache, and more than all of a small one.
 FREE_PAGES_MIN = {"innodb_lru_scan_depth": 100}
 ROCKSDB_THROUGH_PAGE_CACHE = {"rocksdb_use_direct_reads": 0, "rocksdb_use_direct_io_for_flush_and_compaction": 0}
 PROGRAMS = [SERVER / "usr/sbin/mariadbd", SERVER / "usr/lib/mysql/plugin/ha_rocksdb.so", PLUGIN]
 
 
 class Refused(Exception):
-    """The engine is not to be had here, or refuses the tables of the experiment; says why. Its column shows the reason."""
+    """The engine is not to be had here, or refuses the tables of the experiment; says why. Its
+    column shows the reason."""
 
 
 @dataclass
@@ -44,7 +48,8 @@ class Memory:
             self.group.limit(self.cache_bytes + LOOSE_BYTES)
 
     def held(self):
-        """For a block, the page cache that all engines have; what it was is in the dictionary that this gives, once the block has ended."""
+        """For a block, the page cache that all engines have; what it was is in the dictionary that
+        this gives, once the block has ended."""
         return self.group.held(PAGE_CACHE_BYTES) if self.group else contextlib.nullcontext({})
 
     def check(self) -> None:
@@ -71,8 +76,8 @@ class Trial:
 
     @property
     def page_cache_bytes(self):
-        """To what the page cache is held where that is asked for; None when no memory cgroup is to be had, so that all is in memory that fits there.
-        Known once a server has started."""
+        """To what the page cache is held where that is asked for; None when no memory cgroup is to
+        be had, so that all is in memory that fits there. Known once a server has started."""
         return PAGE_CACHE_BYTES if self.limited else None
 
     @property
@@ -91,8 +96,8 @@ class Trial:
 
     @contextlib.contextmanager
     def server(self, memory_bytes: int, **options):
-        """A started server for this engine with a cache of `memory_bytes`; stopped and removed at the end of the block.
-        Refused when it does not have the engine."""
+        """A started server for this engine with a cache of `memory_bytes`; stopped and removed at
+        the end of the block. Refused when it does not have the engine."""
         if self.family in setup.absent():
             raise Refused(f"{self.family} is not on this machine: {setup.absent()[self.family]}")
         self._servers += 1
@@ -129,7 +134,8 @@ class Trial:
             raise Refused(f"this server does not have the engine {self.engine.name}")
 
     def restart(self, server, memory_bytes: int, **options) -> None:
-        """Stop the server, and start it on the same data with another cache, and with these options alone; it is not held. Blocks."""
+        """Stop the server, and start it on the same data with another cache, and with these options
+        alone; it is not held. Blocks."""
         server.stop()
         memory = self._memory[server]
         memory.cache_bytes = memory_bytes
@@ -139,9 +145,10 @@ class Trial:
 
     @contextlib.contextmanager
     def held(self, server, database: str, phase: str):
-        """For the block, the server's page cache is small: what fits neither there nor into the engine's cache comes from the disk. At the end
-        the bytes of the tables are noted for the page, and the memory that there was for them. Without a memory cgroup nothing is held, and noted as such.
-        Blocks for a sync of the machine, and some seconds at the end."""
+        """For the block, the server's page cache is small: what fits neither there nor into the
+        engine's cache comes from the disk. At the end the bytes of the tables are noted for the
+        page, and the memory that there was for them. Without a memory cgroup nothing is held, and
+        noted as such. Blocks for a sync of the machine, and some seconds at the end."""
         memory = self._memory[server]
         with memory.held() as seen:
             yield
@@ -152,12 +159,13 @@ class Trial:
                                  "page_cache_most": seen.get("most"), "own": own_bytes})
 
     def _data_bytes(self, server, database: str) -> int:
-        """Bytes on disk of the tables; of Cheetah without old images, which come and go with checkpoints."""
+        """Bytes on disk of the tables; of Cheetah without old images, which come and go with
+        checkpoints."""
         return server.status("Cheetah_segment_live_bytes") if self.family == "Cheetah" else self.engine.bytes_on_disk(server, database)
 
     def bytes_at_rest(self, server, database: str) -> int:
-        """Bytes on disk of the tables, once all is written out, and what was replaced has gone (some seconds). When that takes too long, a remark
-        says so, with what was not at rest."""
+        """Bytes on disk of the tables, once all is written out, and what was replaced has gone
+        (some seconds). When that takes too long, a remark says so, with what was not at rest."""
         self.engine.settle(server)
         deadline, before = time.monotonic() + REST_SECONDS_MAX, -1
         while (now := self.engine.bytes_on_disk(server, database)) != before or self._has_remains(server):
@@ -172,7 +180,8 @@ class Trial:
         return now
 
     def _has_remains(self, server) -> bool:
-        """Whether most of Cheetah's file is old images, which checkpoints remove; they come by themselves, but seconds apart."""
+        """Whether most of Cheetah's file is old images, which checkpoints remove; they come by
+        themselves, but seconds apart."""
         return self.family == "Cheetah" and server.status("Cheetah_segment_live_bytes") < server.status("Cheetah_segment_bytes") / 2
 
     def _settings(self, memory_bytes: int, options: dict) -> dict:

@@ -1,7 +1,7 @@
 """Column types and their random values, as SQL text.
 
-Values come from small pools, so that duplicates, equal-but-different strings (case, accents, trailing spaces) and
-bounds turn up often.
+Values come from small pools, so that duplicates, equal-but-different strings (case, accents,
+trailing spaces) and bounds turn up often.
 """
 
 COLLATIONS = [
@@ -50,7 +50,8 @@ class Column:
         return self._literal(rng)
 
     def plain(self, rng) -> str:
-        """A literal to compare with: never NULL, DEFAULT or unfit (those would warn once per row read)."""
+        """A literal to compare with: never NULL, DEFAULT or unfit (those would warn once per row
+        read)."""
         return self._literal(rng)
 
     def definition(self) -> str:

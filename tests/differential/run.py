@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Differential test: the same random statements on an InnoDB twin and a Cheetah twin, in one server.
+"""Differential test: the same random statements on an InnoDB twin and a Cheetah twin, in one
+server.
 
-A round has its own seed, its own tables and 500 statements; a difference ends the round and prints one line that
-replays it, and the round's statements are left in a file. `--plant` changes a row of one twin behind the test's
-back: it must then fail, which proves that it can.
+A round has its own seed, its own tables and 500 statements; a difference ends the round and prints
+one line that replays it, and the round's statements are left in a file. `--plant` changes a row of
+one twin behind the test's back: it must then fail, which proves that it can.
 """
 
 import argparse
@@ -78,7 +79,8 @@ class Round:
             statement.apply()
 
     def compare_tables(self) -> None:
-        """Whole contents, counts, and what CHECK says. (CHECKSUM TABLE also sums the undefined bits of a NULL BIT.)"""
+        """Whole contents, counts, and what CHECK says. (CHECKSUM TABLE also sums the undefined bits
+        of a NULL BIT.)"""
         for table in self.generator.tables:
             for text in (f"SELECT {self.generator.columns_of(table)} FROM {table.name}",
                          f"SELECT COUNT(*) FROM {table.name}", f"CHECK TABLE {table.name}"):

@@ -1,7 +1,8 @@
 """Random statements whose outcome does not depend on the plan the optimiser takes.
 
-Where the order of rows matters (LIMIT, changes of unique columns, IGNORE, REPLACE .. SELECT), the statement carries an
-ORDER BY without ties. Floating sums, MIN of case-insensitive text and the like are left out or made definite.
+Where the order of rows matters (LIMIT, changes of unique columns, IGNORE, REPLACE .. SELECT), the
+statement carries an ORDER BY without ties. Floating sums, MIN of case-insensitive text and the like
+are left out or made definite.
 """
 
 from collections import namedtuple
@@ -139,7 +140,8 @@ class Generator:
         columns = [c for c in table.stored() if rng.random() < 0.93 and not (c.auto_increment and rng.random() < 0.7)]
         if not columns:
             return "() VALUES ()"
-        # Numbers given and numbers made in one statement leave gaps of a size that is the engine's own affair.
+        # Numbers given and numbers made in one statement leave gaps of a size that is the engine's
+        # own affair.
         made = rng.random() < 0.5
         rows = ["(" + ", ".join(self.cell(c, made) for c in columns) + ")" for _ in range(rng.choice([1, 1, 1, 2, 3, 5, 5, 30]))]
         return "(" + ", ".join(f"`{c.name}`" for c in columns) + ") VALUES " + ", ".join(rows)
@@ -183,7 +185,8 @@ class Generator:
         taken = ", ".join(f"`{c.name}`" for _, c in pairs)
         text = (f"{verb} {target.name} ({into}) SELECT {taken} FROM {source.name} "
                 f"WHERE {self.where(source)} ORDER BY {source.order()} LIMIT {rng.randint(1, 12)}")
-        # How many numbers an unknown count of rows reserves is the engine's affair too: start from a given one.
+        # How many numbers an unknown count of rows reserves is the engine's affair too: start from
+        # a given one.
         self.insert_id += 20
         return [Statement(f"SET insert_id = {self.insert_id}"), Statement(text)]
 
@@ -315,7 +318,8 @@ class Generator:
         if column.family in ("integer", "decimal", "temporal", "bytes", "bit", "float"):
             wanted += [f"MIN(`{column.name}`)", f"MAX(`{column.name}`)", f"COUNT(DISTINCT `{column.name}`)"]
         if column.family == "text":
-            # Of two strings that compare equal either one may be the smallest: their weights are the same.
+            # Of two strings that compare equal either one may be the smallest: their weights are
+            # the same.
             wanted += [f"HEX(WEIGHT_STRING(LEFT(MIN(`{column.name}`), 5)))"]
         picked = ", ".join(rng.sample(wanted, rng.randint(1, min(3, len(wanted)))))
         text = f"SELECT {picked} FROM {table.name}"
@@ -336,7 +340,8 @@ class Generator:
                          f"{right.name} AS y ON {on} WHERE {self.where(left, 'x')}")
 
     def handler(self):
-        """HANDLER reads in primary key order. (After the end each engine stands where it likes: so one way only.)"""
+        """HANDLER reads in primary key order. (After the end each engine stands where it likes: so
+        one way only.)"""
         table = self.table()
         if not table.primary or table.options:
             return None

@@ -135,6 +135,7 @@ def add_options(rng, table: Table) -> None:
     """Partitions now and then, where the primary key allows them."""
     whole = len(table.primary) == 1 and table.primary[0].family == "integer"
     others = any(i.unique for i in table.indexes)
-    # The partitioning function is refused for columns of other types, and every unique key would have to contain it.
+    # The partitioning function is refused for columns of other types, and every unique key would
+    # have to contain it.
     if whole and not others and not any(c.family == "geometry" for c in table.columns) and rng.random() < 0.12:
         table.options = f" PARTITION BY HASH (`{table.primary[0].name}`) PARTITIONS 3"

@@ -1,4 +1,5 @@
-"""Runs each statement on two databases of one server, each with its own default engine, and compares the outcomes."""
+"""Runs each statement on two databases of one server, each with its own default engine, and
+compares the outcomes."""
 
 import sys
 from pathlib import Path

@@ -1,33 +1,41 @@
 #!/usr/bin/env python3
-"""Checks histories of list appends and registers for what the isolation level of each transaction forbids.
+"""Checks histories of list appends and registers for what the isolation level of each transaction
+forbids.
 
-The order of versions. A list tells it: every append is unique, and the list at the end is their order (Kingsbury and
-Alvaro, "Elle", VLDB 2020). Registers have unique values; their order follows from the writers' locks: the answer to a
-write lies inside the time for which its transaction held the row, and these times must not overlap.
+The order of versions. A list tells it: every append is unique, and the list at the end is their
+order (Kingsbury and Alvaro, "Elle", VLDB 2020). Registers have unique values; their order follows
+from the writers' locks: the answer to a write lies inside the time for which its transaction held
+the row, and these times must not overlap.
 
-The graph. Nodes are *events*: the end of a transaction (C), the moment of a snapshot (S), a locking read of a row (L), a
-write (W). Edges say "earlier", and each follows from what was seen:
+The graph. Nodes are *events*: the end of a transaction (C), the moment of a snapshot (S), a locking
+read of a row (L), a write (W). Edges say "earlier", and each follows from what was seen:
     ww  C(writer of version i) before C(writer of version i + 1), and before that one's W
     wr  C(writer of the version read) before S, or L
-    rw  S, or L, before C(writer of the next version); as locks are held to the end, also C(reader) before that
+    rw  S, or L, before C(writer of the next version); as locks are held to the end, also C(reader)
+        before that
     po  events of a transaction before its C
     rt  what was answered before something was sent (real time)
 A cycle is what no engine can have done that keeps the promises of the levels, which are
-    READ COMMITTED    every statement reads from one snapshot of its own, taken while it runs (PL-2 of Adya, and more)
-    REPEATABLE READ   all consistent reads are from one snapshot, taken at the first (or at START TRANSACTION WITH CONSISTENT
-                      SNAPSHOT); writes and locking reads go to the newest version, so lost updates, write skew and read
-                      skew between a read and a write are *allowed*, as in InnoDB ("snapshot reads": Adya's PL-2+ for
-                      reads). With snapshot isolation, ww and wr edges of writes and locking reads also lead to S: first
-                      committer wins, PL-SI with real time. Locking reads of a secondary index alone are left out:
+    READ COMMITTED    every statement reads from one snapshot of its own, taken while it runs (PL-2
+                      of Adya, and more)
+    REPEATABLE READ   all consistent reads are from one snapshot, taken at the first (or at START
+                      TRANSACTION WITH CONSISTENT
+                      SNAPSHOT); writes and locking reads go to the newest version, so lost updates,
+                      write skew and read skew between a read and a write are *allowed*, as in
+                      InnoDB ("snapshot reads": Adya's PL-2+ for reads). With snapshot isolation, ww
+                      and wr edges of writes and locking reads also lead to S: first committer wins,
+                      PL-SI with real time. Locking reads of a secondary index alone are left out:
                       InnoDB does not look at the row and so does not notice that it has changed
     SERIALIZABLE      reads lock, absent rows too: PL-3 with real time (strict)
     READ UNCOMMITTED  checked as READ COMMITTED, unless the engine reads dirty; then its writes only
-Cycles get the name of the anomaly that they are: G0 (ww), G1c (ww and wr), G-single (one rw; "lost update" when it is two
-transactions and one key), G2-item (more); "-realtime" when only the clock closes them.
+Cycles get the name of the anomaly that they are: G0 (ww), G1c (ww and wr), G-single (one rw; "lost
+update" when it is two transactions and one key), G2-item (more); "-realtime" when only the clock
+closes them.
 
-Without the graph: aborted read (G1a), intermediate read (G1b), dirty write, lost and duplicate appends, order of a list that
-is none, values from nowhere, and internal consistency: a transaction sees its own writes, and after ROLLBACK TO SAVEPOINT
-does not. Only a key that the transaction has written may show more than its snapshot did.
+Without the graph: aborted read (G1a), intermediate read (G1b), dirty write, lost and duplicate
+appends, order of a list that is none, values from nowhere, and internal consistency: a transaction
+sees its own writes, and after ROLLBACK TO SAVEPOINT does not. Only a key that the transaction has
+written may show more than its snapshot did.
 """
 
 import sys
@@ -127,7 +135,8 @@ class Events:
                 self.graph.edge(end, self.ends[after.number], "rw", key)
 
     def first_committer_wins(self, txn, before, key, kind: str, locks: bool = True) -> None:
-        """Under snapshot isolation, what is written or locked must have been visible in the snapshot."""
+        """Under snapshot isolation, what is written or locked must have been visible in the
+        snapshot."""
         if locks and self.history.snapshot_isolation and txn.level == REPEATABLE and not txn.autocommit:
             for snapshot in self.snapshots.get(txn.number, [])[:1]:
                 self.graph.edge(self.ends[before.number], snapshot, kind, key)
@@ -153,7 +162,8 @@ class Events:
                 self.graph.edge(self.ends[before.number], self.ends[after.number], "ww", key)
 
     def add_real_time(self) -> None:
-        """A chain of instants; what was answered before an instant precedes what was sent after it."""
+        """A chain of instants; what was answered before an instant precedes what was sent after it.
+        """
         moments = sorted({moment for _, sent, answered in self.times for moment in (sent, answered)})
         instants = {moment: self.graph.node(("time", moment)) for moment in moments}
         for earlier, later in zip(moments, moments[1:]):

@@ -4,7 +4,8 @@ from cheetah_tools.say import Failure
 from history import ABORTED, COMMITTED, LOCKING, Op, READ, SNAPSHOT, Txn, WRITE
 from plans import BACK, COUNT_STEP, KEYS_PER_GROUP, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WRITE_STEP
 
-# The index moves with every append and has the length itself; a register's value is unique as the index says.
+# The index moves with every append and has the length itself; a register's value is unique as the
+# index says.
 LISTS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, len INT NOT NULL, val TEXT NOT NULL, pad MEDIUMTEXT NOT NULL, "
          "KEY g (grp, len)) CHARSET latin1")
 REGISTERS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT NOT NULL, pad MEDIUMTEXT NOT NULL, "
@@ -109,8 +110,8 @@ class Client:
         return answer
 
     def back(self, plan):
-        """ROLLBACK TO SAVEPOINT. An engine that was not in use at the savepoint is rolled back as a whole by the server, and
-        another transaction of the engine begins."""
+        """ROLLBACK TO SAVEPOINT. An engine that was not in use at the savepoint is rolled back as a
+        whole by the server, and another transaction of the engine begins."""
         answer = yield "ROLLBACK TO SAVEPOINT s"
         if self.saved is not None:
             for op in self.txn.ops[self.saved:]:
@@ -143,14 +144,16 @@ class Client:
             for row in outcome.rows:
                 self.expect_whole(row)
         lengths = self.lists and covered
-        # A locking scan that keeps no gaps may miss a row whose value, and with it its place in the index, went down while it waited.
+        # A locking scan that keeps no gaps may miss a row whose value, and with it its place in the
+        # index, went down while it waited.
         by_index = step.via in ("group", "covered")
         may_miss = not self.lists and step.lock and by_index and self.level in ("READ COMMITTED", "READ UNCOMMITTED")
         seen = {key: self.value(rows.get(key), lengths) for key in step.keys if key in rows or not may_miss}
         self.txn.ops.append(Op(LOCKING if step.lock else READ, sent, answered, seen=seen, lengths=lengths, covered=covered))
 
     def note_count(self, outcome, sent, answered) -> None:
-        """Both ways of counting must agree, as one statement has one snapshot; it is the transaction's, as that of every read."""
+        """Both ways of counting must agree, as one statement has one snapshot; it is the
+        transaction's, as that of every read."""
         if outcome.error:
             return
         self.txn.ops.append(Op(READ, sent, answered, seen={}))
@@ -159,7 +162,8 @@ class Client:
             raise Unexpected(f"COUNT(*) and an index disagree at {self.level}: {outcome.rows}")
 
     def pad(self, value) -> str:
-        """SQL of what a row holds besides its value: the last value again and again, up to tens of kilobytes."""
+        """SQL of what a row holds besides its value: the last value again and again, up to tens of
+        kilobytes."""
         return f"REPEAT('{value},', {self.run.copies})"
 
     def expect_whole(self, row) -> None:

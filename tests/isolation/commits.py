@@ -1,14 +1,19 @@
-"""One engine's run of a script, judged by itself: is it what its transactions do one after the other?
+"""One engine's run of a script, judged by itself: is it what its transactions do one after the
+other?
 
-From REPEATABLE READ on, whatever a statement reads with a lock, changes or does not find stays so until its transaction ends. So the committed
-transactions, executed one after the other in the order of their commits, must give the same results, and the same table in the end. This holds whatever
-the other engine does, so it bounds what a reason may excuse. Left out, as nothing keeps it as it was, is what was rolled back: with its transaction, to a
-savepoint, or because it has waited in vain. What SKIP LOCKED passes may be missing.
+From REPEATABLE READ on, whatever a statement reads with a lock, changes or does not find stays so
+until its transaction ends. So the committed transactions, executed one after the other in the order
+of their commits, must give the same results, and the same table in the end. This holds whatever the
+other engine does, so it bounds what a reason may excuse. Left out, as nothing keeps it as it was,
+is what was rolled back: with its transaction, to a savepoint, or because it has waited in vain.
+What SKIP LOCKED passes may be missing.
 
-A consistent read of REPEATABLE READ, and one outside of transactions, is executed where its snapshot was taken. Where that is not certain (its
-transaction had locked something before), or the transaction may see changes of its own, it is left out.
+A consistent read of REPEATABLE READ, and one outside of transactions, is executed where its
+snapshot was taken. Where that is not certain (its transaction had locked something before), or the
+transaction may see changes of its own, it is left out.
 
-Sessions that go on at one step may commit in any order behind the one that lets them: one of them has to fit. At READ COMMITTED no order of whole transactions is promised.
+Sessions that go on at one step may commit in any order behind the one that lets them: one of them
+has to fit. At READ COMMITTED no order of whole transactions is promised.
 """
 
 from itertools import islice
@@ -21,8 +26,9 @@ ORDERS_MAX = 200   # of a run that may have come about in more nothing is said
 
 
 class Unit:
-    """What happened at one moment of the order: statements with their outcomes. `number`: the step of the script at which it came about. `leads`: by
-    that step itself, a transaction's end, so that others that it has let go on came later."""
+    """What happened at one moment of the order: statements with their outcomes. `number`: the step
+    of the script at which it came about. `leads`: by that step itself, a transaction's end, so that
+    others that it has let go on came later."""
 
     def __init__(self, number: int, name: str, entries: list, leads: bool = False):
         self.number, self.name, self.entries, self.leads = number, name, entries, leads
@@ -98,7 +104,8 @@ def answered(entries: list):
 
 
 def orders(found: list):
-    """The units in each order that they may have come about in: those of one step in any, but each session's as they are."""
+    """The units in each order that they may have come about in: those of one step in any, but each
+    session's as they are."""
     if not found:
         yield []
         return
@@ -122,8 +129,8 @@ def merged(together: list):
 
 
 def unexplained(entries: list, final: tuple, level: str, execute) -> str:
-    """What no order of the commits explains; nothing if one does. `execute(texts)` runs statements one after the other on a fresh table: their outcomes,
-    and the table at the end."""
+    """What no order of the commits explains; nothing if one does. `execute(texts)` runs statements
+    one after the other on a fresh table: their outcomes, and the table at the end."""
     if level not in ("REPEATABLE READ", "SERIALIZABLE"):
         return ""
     possible, first = list(islice(orders(units(entries, level)), ORDERS_MAX + 1)), ""
@@ -146,7 +153,8 @@ def misfit(order: list, final: tuple, execute) -> str:
 
 
 def agrees(entry, outcome) -> bool:
-    """Whether a statement has done what it does alone; a read that passes locked rows may have passed some."""
+    """Whether a statement has done what it does alone; a read that passes locked rows may have
+    passed some."""
     if " SKIP LOCKED" in entry.text and entry.outcome.rows is not None and outcome.rows is not None:
         return set(entry.outcome.rows) <= set(outcome.rows)
     return entry.outcome.key() == outcome.key()

@@ -1,7 +1,8 @@
-"""differences.tsv: where Cheetah is known to behave otherwise than InnoDB, line by line with a reason.
+"""differences.tsv: where Cheetah is known to behave otherwise than InnoDB, line by line with a
+reason.
 
-The list is exact: a difference that is not in it is a failure, and so is a line without a difference. It is meant to
-shrink; what stays in the end are differences that were chosen.
+The list is exact: a difference that is not in it is a failure, and so is a line without a
+difference. It is meant to shrink; what stays in the end are differences that were chosen.
 """
 
 from pathlib import Path
@@ -19,7 +20,8 @@ class Differences:
         self.listed = dict(line.split("\t")[1:3] for line in self.lines if line.startswith(suite + "\t"))
 
     def judge(self, found: dict, whole: set) -> dict:
-        """What is wrong with `found` (case -> reason, or nothing when unexplained) among the cases `whole` that were run."""
+        """What is wrong with `found` (case -> reason, or nothing when unexplained) among the cases
+        `whole` that were run."""
         wrong = {}
         for case, reason in found.items():
             if case not in self.listed:
@@ -32,7 +34,8 @@ class Differences:
         return wrong
 
     def replace(self, found: dict) -> None:
-        """Write the lines anew. A reason that a person wrote stays as long as its case differs and nothing else explains it."""
+        """Write the lines anew. A reason that a person wrote stays as long as its case differs and
+        nothing else explains it."""
         kept = {case: reason or self.listed.get(case, "") for case, reason in found.items()}
         kept = {case: reason for case, reason in kept.items() if reason}
         self.lines = [line for line in self.lines if not line.startswith(self.suite + "\t")]

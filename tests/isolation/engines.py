@@ -1,14 +1,17 @@
-"""What the engines of a server can do, found out by asking them, and the reasons for which Cheetah may differ today.
+"""What the engines of a server can do, found out by asking them, and the reasons for which Cheetah
+may differ today.
 
-`Features` plays tiny scripts: does a reader wait for an open writer, do writers of two different rows wait for each
-other, does START TRANSACTION WITH CONSISTENT SNAPSHOT take a snapshot? From the answers follows which differences are to be
-expected; none is expected that the answers do not imply.
+`Features` plays tiny scripts: does a reader wait for an open writer, do writers of two different
+rows wait for each other, does START TRANSACTION WITH CONSISTENT SNAPSHOT take a snapshot? From the
+answers follows which differences are to be expected; none is expected that the answers do not
+imply.
 """
 
 from sessions import Play
 
 INNODB, CHEETAH = "InnoDB", "CHEETAH"
-# A reason of differences.tsv and of the comparison of interleavings; those of locks are in reasons.py.
+# A reason of differences.tsv and of the comparison of interleavings; those of locks are in
+# reasons.py.
 READ_UNCOMMITTED = "read-uncommitted"
 
 
@@ -28,7 +31,8 @@ class Features:
         return [False, True] if f"{engine.lower()}_snapshot_isolation" in self.variables else [False]
 
     def explain(self, level: str, mine) -> str:
-        """Why Cheetah's step `mine` may differ from InnoDB's, locks aside: a reason of differences.tsv, or nothing."""
+        """Why Cheetah's step `mine` may differ from InnoDB's, locks aside: a reason of
+        differences.tsv, or nothing."""
         if level == "READ UNCOMMITTED" and not self.readers_wait and reads(mine.text):
             return READ_UNCOMMITTED
         return ""
@@ -40,7 +44,8 @@ class Features:
                 + ("" if self.snapshot_at_start[CHEETAH] else ", no snapshot at the start of a transaction"))
 
     def _snapshot_at_start(self, engine: str) -> bool:
-        """Whether START TRANSACTION WITH CONSISTENT SNAPSHOT keeps out what is committed after it."""
+        """Whether START TRANSACTION WITH CONSISTENT SNAPSHOT keeps out what is committed after it.
+        """
         entries = self._probe([("a", "START TRANSACTION WITH CONSISTENT SNAPSHOT"), ("b", "UPDATE probe SET v = 1 WHERE id = 1"), ("b", "COMMIT"),
                                ("a", "SELECT v FROM probe WHERE id = 1")], engine)
         return entries[3].outcome.rows == ((0,),)

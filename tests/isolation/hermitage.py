@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Hermitage's scenarios at all four levels, with snapshot isolation off and on, on InnoDB and on Cheetah in one server.
+"""Hermitage's scenarios at all four levels, with snapshot isolation off and on, on InnoDB and on
+Cheetah in one server.
 
-Every step is compared: rows, changed rows, errors, waits, and what goes on when. A cell that differs must stand in
-differences.tsv with its reason, and what stands there must differ: the list is exact. Cheetah must never show an anomaly
-that InnoDB prevents, listed or not. Where a list and a document follow from the run, `--write` writes both: the lines in
-differences.tsv and the section "Hermitage" of docs/transactions.md.
+Every step is compared: rows, changed rows, errors, waits, and what goes on when. A cell that
+differs must stand in differences.tsv with its reason, and what stands there must differ: the list
+is exact. Cheetah must never show an anomaly that InnoDB prevents, listed or not. Where a list and a
+document follow from the run, `--write` writes both: the lines in differences.tsv and the section
+"Hermitage" of docs/transactions.md.
 
     python3 tests/isolation/hermitage.py [--only P4] [--trace] [--write]
 """
@@ -113,7 +115,8 @@ class Grid:
         return [pair for pair in self.pairs() if self.cells[(*pair, INNODB)].key() != self.cells[(*pair, CHEETAH)].key()]
 
     def judge(self, listed: Differences, choice) -> list:
-        """What is wrong: anomalies of Cheetah alone, differences that are not listed, listed ones that are none."""
+        """What is wrong: anomalies of Cheetah alone, differences that are not listed, listed ones
+        that are none."""
         failures = []
         for pair in self.pairs():
             if self.cells[(*pair, CHEETAH)].anomaly and not self.allowed(pair):
@@ -131,7 +134,8 @@ class Grid:
         return failures
 
     def allowed(self, pair: tuple) -> bool:
-        """Whether InnoDB shows the anomaly at this level. READ UNCOMMITTED is READ COMMITTED in Cheetah, and a dirty read may prevent one."""
+        """Whether InnoDB shows the anomaly at this level. READ UNCOMMITTED is READ COMMITTED in
+        Cheetah, and a dirty read may prevent one."""
         levels = [pair[1], "READ COMMITTED"] if pair[1] == "READ UNCOMMITTED" else [pair[1]]
         return any(self.cells[pair[0], level, pair[2], INNODB].anomaly for level in levels)
 

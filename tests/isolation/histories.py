@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Random transactions of many connections, what each saw, and the checker's word on it.
 
-A history has its own seed, model (lists or registers), level (or a mixture of levels) and number of clients. One thread
-drives all connections, so that times are numbers of one counter. A history with a problem is kept under var/isolation/
-and checked again with `python3 tests/isolation/checker.py FILE`.
+A history has its own seed, model (lists or registers), level (or a mixture of levels) and number of
+clients. One thread drives all connections, so that times are numbers of one counter. A history with
+a problem is kept under var/isolation/ and checked again with `python3 tests/isolation/checker.py
+FILE`.
 
     python3 tests/isolation/histories.py [--engine InnoDB] [--histories 20] [--txns 2000] [--seed 1]
 """
@@ -30,7 +31,8 @@ from plans import Planner  # noqa: E402
 from sessions import LEVELS, OPTIONS, Session  # noqa: E402
 
 SILENCE_SECONDS = 120
-# A small pool and a small log: pages leave memory, and checkpoints follow each other, while versions are read.
+# A small pool and a small log: pages leave memory, and checkpoints follow each other, while
+# versions are read.
 SMALL = {"loose_cheetah_buffer_pool_size": "8M", "loose_cheetah_log_file_size": "1M", "loose_cheetah_log_size_max": "8M"}
 MIXED = LEVELS[1:]
 # Model, levels, clients, snapshot isolation: each in turn.

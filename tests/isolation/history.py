@@ -1,7 +1,8 @@
-"""A history: what clients did and saw, in a form that can be kept in a file and checked again (`checker.py FILE`).
+"""A history: what clients did and saw, in a form that can be kept in a file and checked again
+(`checker.py FILE`).
 
-Times are numbers from one counter, taken when a statement is sent and when its answer is there; what the server did for
-it happened in between.
+Times are numbers from one counter, taken when a statement is sent and when its answer is there;
+what the server did for it happened in between.
 """
 
 import gzip

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Random scripts of several sessions, step by step on an InnoDB table and on a Cheetah table: results, waits, errors alike?
+"""Random scripts of several sessions, step by step on an InnoDB table and on a Cheetah table:
+results, waits, errors alike?
 
-A step that waits is left waiting; what goes on, and when, is compared too. A script ends at its first difference: it has a
-reason (reasons.py), or it is a failure, which is made as short as it gets and printed with its seed. Scripts that InnoDB itself
-plays in two ways are left out and counted. Cheetah's run as a whole, differences or not, must be what its transactions do in the order of
-their commits (commits.py). `--plant` leaves a row out of one table: then it must fail, which proves that it can.
+A step that waits is left waiting; what goes on, and when, is compared too. A script ends at its
+first difference: it has a reason (reasons.py), or it is a failure, which is made as short as it
+gets and printed with its seed. Scripts that InnoDB itself plays in two ways are left out and
+counted. Cheetah's run as a whole, differences or not, must be what its transactions do in the order
+of their commits (commits.py). `--plant` leaves a row out of one table: then it must fail, which
+proves that it can.
 
     python3 tests/isolation/interleavings.py [--scripts 150] [--seed 1] [--show]
 """
@@ -65,7 +68,8 @@ class Stage:
         self.alone = Session(server, "alone", fresh_database(server, "play_alone"))
         for text in (f"{TABLE} ENGINE={INNODB}", ROWS):
             self.alone.must(text)
-        # As long as it is open nothing is purged: what is locked does not depend on how far the purge has come.
+        # As long as it is open nothing is purged: what is locked does not depend on how far the
+        # purge has come.
         self.keeper = Session(server, "keeper", "")
 
     def session(self, engine: str, name: str) -> Session:
@@ -84,7 +88,8 @@ class Stage:
         return Played(play.entries, self.contents(engine))
 
     def execute(self, texts: list) -> tuple:
-        """Statements one after the other, on a table of InnoDB as it is when a script begins: their outcomes, and the table at the end."""
+        """Statements one after the other, on a table of InnoDB as it is when a script begins: their
+        outcomes, and the table at the end."""
         self.alone.must("BEGIN")
         outcomes = [self.alone.ask(text) for text in texts]
         table = self.alone.must("SELECT * FROM t FORCE INDEX (PRIMARY) ORDER BY id").rows
@@ -108,8 +113,9 @@ class Stage:
         return sessions
 
     def look(self, script: Script, engine: str, number: int, deadlocks: bool, victims=()) -> Look:
-        """Who waits at a step of the script. With `deadlocks`, those that come about there are left standing (InnoDB) or told (Cheetah);
-        what is deferred behind a statement that ends in one (`victims`) is left out."""
+        """Who waits at a step of the script. With `deadlocks`, those that come about there are left
+        standing (InnoDB) or told (Cheetah); what is deferred behind a statement that ends in one
+        (`victims`) is left out."""
         sessions = self.begin(script, engine)
         play, states, plans = Play(sessions, script.impatient), [], []
         for at, step in enumerate(play.steps(script.steps)):
@@ -140,8 +146,8 @@ class Stage:
         return self.root.must(f"SELECT * FROM {self.databases[engine]}.t").rows
 
     def plan(self, text: str) -> tuple:
-        """How the server would go about a statement on the table that was made last: type of access, index. Nothing when it would have
-        to lock a row for that."""
+        """How the server would go about a statement on the table that was made last: type of
+        access, index. Nothing when it would have to lock a row for that."""
         explained = self.root.ask(f"EXPLAIN {text}") if text.startswith(("SELECT", "UPDATE", "DELETE")) else None
         return (explained.rows[0][3], explained.rows[0][5]) if explained and explained.rows else ()
 
@@ -176,7 +182,8 @@ class Stage:
 
 
 class Comparison:
-    """Both engines' runs of one script, and what to say of them. `is_ordered`: no two sessions are meant to go on at once."""
+    """Both engines' runs of one script, and what to say of them. `is_ordered`: no two sessions are
+    meant to go on at once."""
 
     def __init__(self, stage: Stage, script: Script, is_ordered: bool = False):
         self.script, self.is_ordered = script, is_ordered
@@ -210,7 +217,8 @@ class Comparison:
         return reason or self.victims_one_by_one(stage, difference, theirs, ours) or self.rows_passed(stage, mine, other) or self.order(stage, difference)
 
     def victims_one_by_one(self, stage: Stage, difference: Difference, theirs: Look, ours: Look) -> str:
-        """The reason of a deadlock that only InnoDB has, if all is explained once its victim has been rolled back before, and does what it has done here."""
+        """The reason of a deadlock that only InnoDB has, if all is explained once its victim has
+        been rolled back before, and does what it has done here."""
         is_possible = difference.victims_differ() and self.number < len(self.script.steps)
         for victim in difference.victims_of_theirs_only() if is_possible else ():
             reason = difference.explain_victim(victim, theirs, ours)
@@ -228,14 +236,16 @@ class Comparison:
         return ""
 
     def is_all_by_victims(self, stage: Stage, difference: Difference) -> bool:
-        """Whether only one engine ends a deadlock, and both agree once what that one has given up is not asked for."""
+        """Whether only one engine ends a deadlock, and both agree once what that one has given up
+        is not asked for."""
         victims = difference.victims_of_one()
         steps = [step for n, step in enumerate(self.script.steps[:self.number + 1])
                  if not any(step[0] == victim.name and n >= victim.number for victim in victims)]
         return bool(victims and steps) and not self.is_ordered and not Comparison(stage, self.script.with_steps(steps), is_ordered=True).fails()
 
     def rows_passed(self, stage: Stage, mine, other) -> str:
-        """Why a read that passes locked rows passes others here than there: the reason of each, when it is read alone and waited for."""
+        """Why a read that passes locked rows passes others here than there: the reason of each,
+        when it is read alone and waited for."""
         if " SKIP LOCKED" not in mine.text or any(e.outcome is None or e.outcome.rows is None for e in (mine, other)):
             return ""
         reasons = []
@@ -257,7 +267,8 @@ class Comparison:
         return ORDER if done == [True, True] else ""
 
     def fails(self) -> bool:
-        """Whether there is a difference without a reason, or a run that no order of commits explains."""
+        """Whether there is a difference without a reason, or a run that no order of commits
+        explains."""
         return bool(self.unexplained) or (self.number is not None and not self.reason)
 
     def text(self) -> str:

@@ -1,8 +1,10 @@
-"""Several sessions go on at once: is a difference a matter of which of them came first, and of nothing else?
+"""Several sessions go on at once: is a difference a matter of which of them came first, and of
+nothing else?
 
-A step that ends a transaction may let several others go on. Which one gets a lock first is left to the threads of the server, so
-the two engines may differ by chance. The script is played again in each order: the statements that waited, and what was deferred behind
-them, are sent after that step, one after the other.
+A step that ends a transaction may let several others go on. Which one gets a lock first is left to
+the threads of the server, so the two engines may differ by chance. The script is played again in
+each order: the statements that waited, and what was deferred behind them, are sent after that step,
+one after the other.
 """
 
 from itertools import permutations
@@ -13,7 +15,8 @@ RACERS_MAX = 3
 
 
 def racers(entries: list, number: int, left_out: set) -> list:
-    """Steps of each session's first statement without an answer when step `number` came, but those `left_out`."""
+    """Steps of each session's first statement without an answer when step `number` came, but those
+    `left_out`."""
     answered = {entry.number for step in entries[:number] for entry in step.woke}
     waiting = {}   # session -> its first step without an answer
     for entry in entries[:number]:
@@ -23,9 +26,10 @@ def racers(entries: list, number: int, left_out: set) -> list:
 
 
 def done_in_an_order(number: int, played: list, compare) -> list:
-    """Of each engine, whether it has done what it does in one of the orders of the statements that waited at step `number`; nothing unless both agree in
-    every order. `played`: all entries of each engine, and what was answered at that step. `compare(steps)` plays both. Whom both have ended in a deadlock at
-    that step is rolled back before it."""
+    """Of each engine, whether it has done what it does in one of the orders of the statements that
+    waited at step `number`; nothing unless both agree in every order. `played`: all entries of each
+    engine, and what was answered at that step. `compare(steps)` plays both. Whom both have ended in
+    a deadlock at that step is rolled back before it."""
     entries, answers = played[0][0], [answers for _, answers in played]
     texts = [(entry.name, entry.text) for entry in entries]   # with the ROLLBACKs at the end
     victims = common_victims(number, *answers)
@@ -49,13 +53,15 @@ def done_in_an_order(number: int, played: list, compare) -> list:
 
 
 def common_victims(number: int, mine: dict, other: dict) -> list:
-    """What both engines have ended in a deadlock at step `number`, where it had waited when that came."""
+    """What both engines have ended in a deadlock at step `number`, where it had waited when that
+    came."""
     ended = [mine[n] for n in mine.keys() & other.keys() if mine[n].outcome.error == other[n].outcome.error == DEADLOCK and n != number]
     return [victim for victim in ended if not any(e.name == victim.name and n < victim.number for side in (mine, other) for n, e in side.items())]
 
 
 def ordered(texts: list, number: int, order: tuple) -> list:
-    """Numbers of the steps up to `number`, with those of the sessions in `order` that waited sent behind it."""
+    """Numbers of the steps up to `number`, with those of the sessions in `order` that waited sent
+    behind it."""
     late = {texts[n][0]: n for n in order}
     behind = [n for n in range(number) if texts[n][0] in late and n > late[texts[n][0]]]
     before = [n for n in range(number + 1) if n not in order and n not in behind]

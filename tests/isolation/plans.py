@@ -1,8 +1,8 @@
 """Random transactions as plans: what a client will do, before anybody knows what it will see.
 
-The same plans drive the server (histories.py) and the model that plants anomalies (simulator.py). Keys live in groups of
-three; two or three groups are in use at a time, and one that was written often enough is left for a new one, so that rows
-are inserted all the time and lists stay short.
+The same plans drive the server (histories.py) and the model that plants anomalies (simulator.py).
+Keys live in groups of three; two or three groups are in use at a time, and one that was written
+often enough is left for a new one, so that rows are inserted all the time and lists stay short.
 """
 
 import random
@@ -66,7 +66,8 @@ class Planner:
         return self.read(self.rng.choice(["", "", "", "share", "update"])) if roll < 0.5 else self.write(self.key())
 
     def read(self, lock: str) -> Step:
-        """One key, some keys, a group by the primary key or by an index, whole or covered by the index."""
+        """One key, some keys, a group by the primary key or by an index, whole or covered by the
+        index."""
         via = self.rng.choice(["id", "id", "ids", "range", "group", "covered"])
         group = self.rng.choice(self.groups)
         keys = [group * KEYS_PER_GROUP + n for n in range(KEYS_PER_GROUP)]

@@ -1,37 +1,58 @@
 """Why Cheetah may let a session wait that InnoDB lets go on, or the other way round.
 
-A difference of locks is played once more, up to its step, and the engine that lets somebody wait is asked for whom, and for
-what; InnoDB's deadlocks are left standing for that. A reason holds if the statements so far agree with it:
+A difference of locks is played once more, up to its step, and the engine that lets somebody wait is
+asked for whom, and for what; InnoDB's deadlocks are left standing for that. A reason holds if the
+statements so far agree with it:
 
-- precise-ranges: InnoDB waits for a record, or because of a gap, for which one of the two has not asked: it lies behind or
-  beside the keys of its search. Or Cheetah waits for a record that SKIP LOCKED has not passed here, as it lay behind another's range only.
-- duplicate-row: a row that has the unique key of one that is to come. InnoDB locks the entry of the unique index with its gap,
-  Cheetah the row; and Cheetah looks at all unique keys before it asks for a place for the row. What ON DUPLICATE KEY UPDATE has not
-  found before that row Cheetah locks, InnoDB the gap.
-- covering: a read with shared locks that needs the index only. Cheetah locks the row, InnoDB the entry.
-- upgrade: who has a row asks for more of it while others wait for it. In Cheetah he passes them, in InnoDB they are a deadlock.
-- kept: InnoDB at READ COMMITTED keeps a row that it has waited for, even if it does not match; Cheetah gives it back.
-- deleted: a row, or an entry, whose deletion has been committed before the one who has locked it came. InnoDB locks it as long as
+- precise-ranges: InnoDB waits for a record, or because of a gap, for which one of the two has not
+    asked: it lies behind or
+  beside the keys of its search. Or Cheetah waits for a record that SKIP LOCKED has not passed here,
+  as it lay behind another's range only.
+- duplicate-row: a row that has the unique key of one that is to come. InnoDB locks the entry of the
+    unique index with its gap,
+  Cheetah the row; and Cheetah looks at all unique keys before it asks for a place for the row. What
+  ON DUPLICATE KEY UPDATE has not found before that row Cheetah locks, InnoDB the gap.
+- covering: a read with shared locks that needs the index only. Cheetah locks the row, InnoDB the
+    entry.
+- upgrade: who has a row asks for more of it while others wait for it. In Cheetah he passes them, in
+    InnoDB they are a deadlock.
+- kept: InnoDB at READ COMMITTED keeps a row that it has waited for, even if it does not match;
+    Cheetah gives it back.
+- deleted: a row, or an entry, whose deletion has been committed before the one who has locked it
+    came. InnoDB locks it as long as
   it is not purged, Cheetah passes it, and locks the range around it where ranges are locked.
-- entry: InnoDB waits for an entry whose row its holder did not get: he waits for that, or has waited in vain. Cheetah locks no entries.
-- reinsert: a record comes back whose deletion is not purged. InnoDB changes that one, Cheetah asks for the place like any insert.
-- plan: the server reads one of the two statements' tables by another access, as it is estimated otherwise. Nothing follows for the engines:
+- entry: InnoDB waits for an entry whose row its holder did not get: he waits for that, or has
+    waited in vain. Cheetah locks no entries.
+- reinsert: a record comes back whose deletion is not purged. InnoDB changes that one, Cheetah asks
+    for the place like any insert.
+- plan: the server reads one of the two statements' tables by another access, as it is estimated
+    otherwise. Nothing follows for the engines:
   such a script says nothing from this step on, and interleavings.py bounds how many may.
-- gone: two have waited for a record that is there no more. InnoDB lets both go on, Cheetah the first, and the second when that one has ended.
-- place: in a deadlock of InnoDB somebody waits for a row whose insert waits for a range of a secondary index. InnoDB has put the row in its place before
+- gone: two have waited for a record that is there no more. InnoDB lets both go on, Cheetah the
+    first, and the second when that one has ended.
+- place: in a deadlock of InnoDB somebody waits for a row whose insert waits for a range of a
+    secondary index. InnoDB has put the row in its place before
   that, Cheetah puts nothing before it may put all.
-- order: several sessions go on at once, and one of them is a little earlier than the other one here or there. The script is played again with
-  their statements one after the other, in every order (orders.py): the engines have to agree in each, and each of them has to have done here
-  what it does in one of them. Whom both end in a deadlock meanwhile, in the same statement, is rolled back before that.
-- meanwhile: at READ COMMITTED somebody has waited within a scan, and a row has come, or moved, before the record that was waited for. Cheetah looks again from where
-  it was and finds it, InnoDB does not. The statement sent once the wait is over has to give in both what it has given here.
-- victim: both end a deadlock at this step, at the cost of another transaction or statement; the victim of each is in the other one's circle.
-  Or InnoDB ends one more in a circle in which both end somebody, which is enough for Cheetah.
-  (What else happens follows from that, further deadlocks included.) Where both have a victim in common and one of them has another one, that
-  one's circle must have a reason of those above. Where each has one of its own, InnoDB's must have such a circle, and the script with that
-  one rolled back before the step, in which the engines have to do what they have done here, be alike or have a reason itself.
-Who waits for somebody that waits himself, for something else on the other engine and with a reason, waits for that reason.
-A read that passes locked rows waits for none: each row that it has passed on one side only is read alone, and waited for, and has to have a reason.
+- order: several sessions go on at once, and one of them is a little earlier than the other one here
+    or there. The script is played again with
+  their statements one after the other, in every order (orders.py): the engines have to agree in
+  each, and each of them has to have done here what it does in one of them. Whom both end in a
+  deadlock meanwhile, in the same statement, is rolled back before that.
+- meanwhile: at READ COMMITTED somebody has waited within a scan, and a row has come, or moved,
+    before the record that was waited for. Cheetah looks again from where
+  it was and finds it, InnoDB does not. The statement sent once the wait is over has to give in both
+  what it has given here.
+- victim: both end a deadlock at this step, at the cost of another transaction or statement; the
+    victim of each is in the other one's circle.
+  Or InnoDB ends one more in a circle in which both end somebody, which is enough for Cheetah. (What
+  else happens follows from that, further deadlocks included.) Where both have a victim in common
+  and one of them has another one, that one's circle must have a reason of those above. Where each
+  has one of its own, InnoDB's must have such a circle, and the script with that one rolled back
+  before the step, in which the engines have to do what they have done here, be alike or have a
+  reason itself.
+Who waits for somebody that waits himself, for something else on the other engine and with a reason,
+waits for that reason. A read that passes locked rows waits for none: each row that it has passed on
+one side only is read alone, and waited for, and has to have a reason.
 """
 
 from engines import CHEETAH, ends, INNODB
@@ -44,8 +65,8 @@ DEADLOCK, TIMEOUT = 1213, 1205
 
 
 class Look:
-    """One engine at the step that differs: who waits, every state of the table so far, the plan of each step, the steps, and what was
-    under way in each session."""
+    """One engine at the step that differs: who waits, every state of the table so far, the plan of
+    each step, the steps, and what was under way in each session."""
 
     def __init__(self, waits: list, states: list, plans: list, entries: list, under_way: dict):
         self.waits, self.states, self.plans, self.entries, self.under_way = waits, states, plans, entries, under_way
@@ -69,11 +90,13 @@ class Difference:
         self.blocked_here = self.stopped(self.mine, self.other)   # the other way round
 
     def stopped(self, theirs: dict, ours: dict) -> set:
-        """Sessions that wait, have waited in vain, or pass more locked rows, among `theirs`, and not among `ours`."""
+        """Sessions that wait, have waited in vain, or pass more locked rows, among `theirs`, and
+        not among `ours`."""
         return {e.name for n, e in ours.items() if not vain(e) and (n not in theirs or vain(theirs[n]) or passes(theirs[n], e))}
 
     def is_of_locks(self) -> bool:
-        """Whether a lock was waited for on one side only, and nothing that answered on both sides answered otherwise."""
+        """Whether a lock was waited for on one side only, and nothing that answered on both sides
+        answered otherwise."""
         victims = self.deadlocked(self.mine) ^ self.deadlocked(self.other)   # their transactions have gone
         for number in self.mine.keys() & self.other.keys():
             mine, other = self.mine[number], self.other[number]
@@ -131,13 +154,15 @@ class Difference:
         return next((reason for reason in found if reason), "")
 
     def has_come_meanwhile(self, entries: list) -> bool:
-        """Whether each statement that has given something else here has waited while another session may have put a row where it looks."""
+        """Whether each statement that has given something else here has waited while another
+        session may have put a row where it looks."""
         unlike = [n for n in self.mine.keys() & self.other.keys() if self.mine[n].outcome.key() != self.other[n].outcome.key()]
         return self.level == "READ COMMITTED" and bool(unlike) and all(self.meets(Statement(entries[n].text), entries[n + 1:self.number + 1], entries[n].name) for n in unlike)
 
     @staticmethod
     def meets(asking: Statement, entries: list, name: str) -> bool:
-        """Whether one of these statements, of others than `name`, may put a row where the statement looks."""
+        """Whether one of these statements, of others than `name`, may put a row where the statement
+        looks."""
         others = [Statement(entry.text) for step in entries for entry in (step, *step.woke) if entry.name != name]
         return any((other.row and asking.finds(other.row)) or (other.sets and other.changes(asking.index)) for other in others if asking.index)
 
@@ -147,8 +172,9 @@ class Difference:
         self.waits_here, self.rows_there = ours.waits, theirs.states[-1] if theirs.states else ()
 
     def judge_behind(self, wait, look: Look, there: Look, judge_there) -> str:
-        """Whether the one who is waited for has come further with the statement that he waits in himself than on the other engine, which has him wait
-        for something else with a reason. He must have the record by that statement only."""
+        """Whether the one who is waited for has come further with the statement that he waits in
+        himself than on the other engine, which has him wait for something else with a reason. He
+        must have the record by that statement only."""
         here, elsewhere = look.under_way.get(wait.blocker), there.under_way.get(wait.blocker)
         versions = self.versions(wait, look.states)
         holding = [s for s in self.statements_of(wait.blocker, look) if self.touches([s], versions)]
@@ -163,7 +189,8 @@ class Difference:
         return [e for e in self.other.values() if e.outcome.error == DEADLOCK and e.name not in self.deadlocked(self.mine)]
 
     def explain_victim(self, victim, theirs: Look, ours: Look) -> str:
-        """Why InnoDB ended a transaction in a deadlock that is none in Cheetah, whatever else the two ended."""
+        """Why InnoDB ended a transaction in a deadlock that is none in Cheetah, whatever else the
+        two ended."""
         self.compare(theirs, ours)
         return self.reason_of_circle(theirs, ours, self.judge_circle, {victim.name})
 
@@ -172,7 +199,8 @@ class Difference:
         return self.judge_theirs(wait, look) or self.judge_entry(wait, look) or self.judge_place(wait, look)
 
     def judge_place(self, wait, look: Look) -> str:
-        """Whether the row of an insert is waited for that itself waits for a range, here too: InnoDB has put it in its place before."""
+        """Whether the row of an insert is waited for that itself waits for a range, here too:
+        InnoDB has put it in its place before."""
         under_way = look.under_way.get(wait.blocker)
         row = Statement(under_way.text).row if under_way else None
         waits_for_range = any(own.waiter == wait.blocker and own.inserts for own in self.waits_here)
@@ -184,14 +212,16 @@ class Difference:
         return PLAN if any(s.number in self.other_plans for s in held) else ""
 
     def reason_of_circle(self, look: Look, other: Look, judge, victims: set) -> str:
-        """Why there is a wait in the deadlocks of these victims on one engine that the other one does not have."""
+        """Why there is a wait in the deadlocks of these victims on one engine that the other one
+        does not have."""
         reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in circle(look.waits, victims)
                    if not any(wait.is_as(there) for there in other.waits)]
         return next((reason for reason in reasons if reason), "")
 
     @staticmethod
     def reason_of_no_circle(look: Look, other: Look, judge, victims: set) -> str:
-        """Why somebody who is in a deadlock of these victims on the other engine has waited for something else here."""
+        """Why somebody who is in a deadlock of these victims on the other engine has waited for
+        something else here."""
         members = {wait.waiter for wait in circle(other.waits, victims)}
         elsewhere = [wait for wait in look.waits if wait.waiter in members and not any(wait.is_as(there) for there in other.waits)]
         return next((reason for reason in (judge(wait, look) for wait in elsewhere) if reason), "")
@@ -248,14 +278,16 @@ class Difference:
 
     @staticmethod
     def asks_for(asking: Statement, wait, versions: list) -> bool:
-        """Whether a statement has to do with a record. One in the index of its search it meets there by its value, whatever values the row has had."""
+        """Whether a statement has to do with a record. One in the index of its search it meets
+        there by its value, whatever values the row has had."""
         if asking.index == wait.index and not asking.changes(wait.index):
             return asking.reads(wait.index, wait.value) or any(asking.checks(row) for row in versions)
         return Difference.touches([asking], versions)
 
     @staticmethod
     def is_next(statement: Statement, wait, look: Look) -> bool:
-        """Whether the record is the first one behind a range that the statement has read by the same index."""
+        """Whether the record is the first one behind a range that the statement has read by the
+        same index."""
         if statement.is_vain or statement.index != wait.index:
             return False
         values = [comparable(row[KEYS[wait.index]]) for row in look.states[statement.number]]
@@ -264,7 +296,8 @@ class Difference:
 
     @staticmethod
     def is_behind_one_that_went(wait, asking: Statement, look: Look) -> bool:
-        """Whether a unique value that is to come has been there and has gone, and the entry behind it is waited for."""
+        """Whether a unique value that is to come has been there and has gone, and the entry behind
+        it is waited for."""
         if wait.index != "u" or asking.index == "u":
             return False
         values = asking.puts("u", look.states)
@@ -273,7 +306,8 @@ class Difference:
         return wait.value not in values and any(value in gone and value < wait.value for value in values)
 
     def judge_entry(self, wait, look: Look) -> str:
-        """Why somebody who has a row waits for one of its entries in InnoDB: who has that has not had the row. In Cheetah he has it."""
+        """Why somebody who has a row waits for one of its entries in InnoDB: who has that has not
+        had the row. In Cheetah he has it."""
         versions = self.versions(wait, look.states)
         holding = [s for s in self.statements_of(wait.blocker, look) if self.touches([s], versions) and not s.is_vain]
         if wait.index == "PRIMARY" or not holding or not all(s.is_covered() or self.only_checks([s], versions) for s in holding):
@@ -324,19 +358,22 @@ class Difference:
         return DUPLICATE_ROW if self.only_checks([asking], versions) else ""
 
     def has_gone(self, wait, look: Look) -> bool:
-        """Whether both have waited for a record that this step has taken away, and the first of them has gone on."""
+        """Whether both have waited for a record that this step has taken away, and the first of
+        them has gone on."""
         is_there = any(wait.is_on(row) for row in (*look.states[-1], *self.rows_there))
         went_on = any(entry.name == wait.blocker and n != self.number for n, entry in self.mine.items())
         return went_on and not is_there and not wait.inserts and look.under_way[wait.waiter].number < self.number
 
     def was_passed(self, statement: Statement, wait, look: Look) -> bool:
-        """Whether InnoDB has passed the record as locked, and Cheetah has not: it lay behind a range of another open transaction."""
+        """Whether InnoDB has passed the record as locked, and Cheetah has not: it lay behind a
+        range of another open transaction."""
         others = {entry.name for entry in look.entries} - {wait.blocker}
         earlier = [s for name in others for s in self.statements_of(name, look) if s.number < statement.number]
         return " SKIP LOCKED" in statement.text and any(self.is_next(s, wait, look) for s in earlier)
 
     def has_missed(self, statement: Statement, wait, look: Look) -> bool:
-        """Whether ON DUPLICATE KEY UPDATE has not found this primary key, and the row by its other unique key; Cheetah locks what it has not found."""
+        """Whether ON DUPLICATE KEY UPDATE has not found this primary key, and the row by its other
+        unique key; Cheetah locks what it has not found."""
         if self.level == "READ COMMITTED" or " ON DUPLICATE" not in statement.text or wait.index != "PRIMARY" or statement.row[0] != wait.value:
             return False
         there = look.states[statement.number]
@@ -344,7 +381,8 @@ class Difference:
 
     @staticmethod
     def is_to_come(statement: Statement, wait, look: Look) -> bool:
-        """Whether the one who is waited for is on his way to the record with this statement, and waits at an earlier one of the index himself."""
+        """Whether the one who is waited for is on his way to the record with this statement, and
+        waits at an earlier one of the index himself."""
         under_way = look.under_way.get(wait.blocker)
         if under_way is None or under_way.number != statement.number or " DESC" in statement.text or "MAX(" in statement.text:
             return False
@@ -364,7 +402,8 @@ class Difference:
 
 
 def circle(waits: list, members=()) -> list:
-    """Those waits of which others come back; with `members`, only where one of them waits in the same circle."""
+    """Those waits of which others come back; with `members`, only where one of them waits in the
+    same circle."""
     def reaches(start: str, goal: str, seen: set) -> bool:
         if start == goal:
             return True

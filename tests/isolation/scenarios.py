@@ -1,8 +1,10 @@
-"""Hermitage's scenarios (Martin Kleppmann, github.com/ept/hermitage, mysql.md): who says what, and when it is an anomaly.
+"""Hermitage's scenarios (Martin Kleppmann, github.com/ept/hermitage, mysql.md): who says what, and
+when it is an anomaly.
 
-Each is a script over `test (id INT PRIMARY KEY, value INT)` with the rows (1, 10), (2, 20), and a function that looks at
-what came of it. An anomaly is there only when the transactions concerned committed: an error of one of them prevents it.
-Names after Adya (PL-2, PL-2.99, PL-3), OTV and PMP after Bailis et al., "Highly Available Transactions".
+Each is a script over `test (id INT PRIMARY KEY, value INT)` with the rows (1, 10), (2, 20), and a
+function that looks at what came of it. An anomaly is there only when the transactions concerned
+committed: an error of one of them prevents it. Names after Adya (PL-2, PL-2.99, PL-3), OTV and PMP
+after Bailis et al., "Highly Available Transactions".
 """
 
 TABLE = "CREATE TABLE test (id INT PRIMARY KEY, value INT)"

@@ -1,8 +1,8 @@
 """Random scripts of two to four sessions on one table, from a seed.
 
-The table has rows with gaps between them, an index with equal values, a unique index, an index on texts that are equal to it in
-upper and lower case, and a column without an index.
-Every read and update names its index, so that both engines lock along the same one.
+The table has rows with gaps between them, an index with equal values, a unique index, an index on
+texts that are equal to it in upper and lower case, and a column without an index. Every read and
+update names its index, so that both engines lock along the same one.
 """
 
 import random

@@ -1,8 +1,10 @@
-"""Sessions of one server that are stepped by hand: a statement is sent, and it answers or is seen to wait.
+"""Sessions of one server that are stepped by hand: a statement is sent, and it answers or is seen
+to wait.
 
-Waiting is observed, not guessed from the clock: the connection's thread in the server sleeps (state S in /proc) and was
-not switched to between several looks. A thread that computes or waits for a processor is R, one that waits for the disk
-D. So nothing here depends on an engine's own report, and a statement that is slow is not taken for one that waits.
+Waiting is observed, not guessed from the clock: the connection's thread in the server sleeps (state
+S in /proc) and was not switched to between several looks. A thread that computes or waits for a
+processor is R, one that waits for the disk D. So nothing here depends on an engine's own report,
+and a statement that is slow is not taken for one that waits.
 """
 
 import select
@@ -99,7 +101,8 @@ class Session:
         return outcome
 
     def sleep_mark(self):
-        """Something that stays equal as long as the server's thread sleeps; None when it does not."""
+        """Something that stays equal as long as the server's thread sleeps; None when it does not.
+        """
         state = switches = None
         for line in self.status_file.read_text().splitlines():
             if line.startswith("State:"):
@@ -117,7 +120,8 @@ class Session:
 
 
 def settle(sessions) -> list:
-    """Wait until every session with a statement under way has answered or sleeps; (session, outcome) in order of arrival."""
+    """Wait until every session with a statement under way has answered or sleeps; (session,
+    outcome) in order of arrival."""
     answered, marks = [], {}
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
@@ -164,7 +168,8 @@ class Entry:
 
 
 class Play:
-    """Runs a script of (session, statement) steps. A step of a session that waits is deferred until its session goes on."""
+    """Runs a script of (session, statement) steps. A step of a session that waits is deferred until
+    its session goes on."""
 
     def __init__(self, sessions: dict, impatient=()):
         self.sessions = sessions
@@ -189,7 +194,8 @@ class Play:
         return self.entries
 
     def advance(self, cause: Entry) -> None:
-        """Send what can be sent until everything answered or waits; note what happened under `cause`."""
+        """Send what can be sent until everything answered or waits; note what happened under
+        `cause`."""
         while True:
             free = [name for name, queue in self.queues.items() if queue and not self.sessions[name].pending]
             if not free:
@@ -223,7 +229,8 @@ class Play:
             cause.woke.append(entry)
 
     def steps(self, steps: list):
-        """These, and then ROLLBACK for session by session as they are free; what is deferred then is dropped."""
+        """These, and then ROLLBACK for session by session as they are free; what is deferred then
+        is dropped."""
         yield from steps
         for queue in self.queues.values():
             queue.clear()

@@ -1,7 +1,8 @@
-"""A small engine that behaves as the levels promise, except for one planted bug: what the checker is tested with.
+"""A small engine that behaves as the levels promise, except for one planted bug: what the checker
+is tested with.
 
-Versions with stamps, row locks, snapshots; clients are advanced one phase at a time (send, act, answer) by a seed, so that
-statements overlap. A bug strikes with a probability each time it could.
+Versions with stamps, row locks, snapshots; clients are advanced one phase at a time (send, act,
+answer) by a seed, so that statements overlap. A bug strikes with a probability each time it could.
 """
 
 import random
@@ -176,7 +177,8 @@ class Store:
             self.unlock(txn, key)
 
     def first_committer_wins(self, txn: int, keys) -> None:
-        """Under snapshot isolation, a row changed after the snapshot cannot be written or locked."""
+        """Under snapshot isolation, a row changed after the snapshot cannot be written or locked.
+        """
         if self.snapshot_isolation and txn in self.snapshots and not self.bug.startswith("first committer does not win"):
             if any(self.versions.get(key, [(0, None)])[-1][0] > self.snapshots[txn] for key in keys):
                 raise Conflict

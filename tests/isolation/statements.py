@@ -1,7 +1,8 @@
-"""What the statements of scripts.py ask for: which part of which index, which rows they may touch, what they put where.
+"""What the statements of scripts.py ask for: which part of which index, which rows they may touch,
+what they put where.
 
-Only texts that `Generator` makes are understood. An answer that depends on rows is given for every state of the table that
-the play has seen, so it is rather too much than too little.
+Only texts that `Generator` makes are understood. An answer that depends on rows is given for every
+state of the table that the play has seen, so it is rather too much than too little.
 """
 
 import re
@@ -41,7 +42,8 @@ class Statement:
         self.sets = (sets[1], sets[2]) if sets else None
 
     def alone(self, row: tuple) -> str:
-        """The text of a read that passes locked rows, for one row that it returns, and waits for."""
+        """The text of a read that passes locked rows, for one row that it returns, and waits for.
+        """
         condition = f"id = {row[0]}"
         if self.index != "PRIMARY":
             value = row[1] if len(row) == 2 else row[KEYS[self.index]]
@@ -74,7 +76,8 @@ class Statement:
         return self.is_shared_read() and self.index not in ("", "PRIMARY") and not self.text.startswith("SELECT *")
 
     def changes(self, index: str) -> bool:
-        """Whether it puts records into an index, or takes some out of it that its search has not found there."""
+        """Whether it puts records into an index, or takes some out of it that its search has not
+        found there."""
         if not self.sets:
             return bool(self.row)
         return self.sets[0] == "id" or COLUMNS[self.sets[0]] == KEYS[index]

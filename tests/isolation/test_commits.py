@@ -16,7 +16,8 @@ def execute(texts: list) -> tuple:
 
 
 def run(*lines: tuple) -> list:
-    """Entries of a run. A line is (session, text, what it has given), or (.., step that has let it go on) in addition."""
+    """Entries of a run. A line is (session, text, what it has given), or (.., step that has let it
+    go on) in addition."""
     entries = []
     for number, (name, text, given, *cause) in enumerate(lines):
         made = Entry(number, name, text)

@@ -21,7 +21,8 @@ class Side:
 
 
 class Comparison:
-    """Two engines that do the same, as the first one of the two statements finds one row, and the other one none."""
+    """Two engines that do the same, as the first one of the two statements finds one row, and the
+    other one none."""
 
     def __init__(self, texts: list, fails: bool):
         found = [Outcome(affected=int(at == texts.index(("a", "WAIT")) and at < texts.index(("b", "WAIT")))) for at in range(len(texts))]

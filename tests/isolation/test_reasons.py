@@ -23,7 +23,8 @@ class TestOneWaits:
     """`c` has row 40, whose k was 8 at first, and changes it to 12; `b` asks for k from 5 to 9."""
 
     def reason(self, value: int) -> str:
-        """Why `b` waits in InnoDB for the record of row 40 with that value, which it had when `c` came, and does not here."""
+        """Why `b` waits in InnoDB for the record of row 40 with that value, which it had when `c`
+        came, and does not here."""
         text = "UPDATE t FORCE INDEX (k) SET v = v + 10 WHERE k BETWEEN 5 AND 9"
         before = [entry(0, "c", "BEGIN"), entry(1, "c", "UPDATE t FORCE INDEX (u) SET k = 12 WHERE u IS NULL")]
         theirs, ours = entry(2, "b", text, waits=True), entry(2, "b", text)
@@ -40,7 +41,8 @@ class TestOneWaits:
 
 class TestKeysThatWereMissed:
     def reason(self, level: str, u: int) -> str:
-        """Why `b` waits here for the key 28, which `a` has not found, and for row 10, which has u = 10."""
+        """Why `b` waits here for the key 28, which `a` has not found, and for row 10, which has u =
+        10."""
         upsert, text = f"INSERT INTO t VALUES (28, 0, {u}, 0, 'g0') ON DUPLICATE KEY UPDATE v = v + 10", "SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id = 28 FOR UPDATE"
         before = [entry(0, "a", "BEGIN"), entry(1, "a", upsert)]
         theirs, ours = entry(2, "b", text), entry(2, "b", text, waits=True)
@@ -58,7 +60,8 @@ class TestKeysThatWereMissed:
 
 class TestSomebodyHasComeFurther:
     def reason(self, held: str) -> str:
-        """Why `b`, who has row 30 by `held`, waits here for row 40 of `a`, who waits for row 50 here, and in InnoDB for row 40 behind b's range."""
+        """Why `b`, who has row 30 by `held`, waits here for row 40 of `a`, who waits for row 50
+        here, and in InnoDB for row 40 behind b's range."""
         waiting = entry(2, "a", "SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id >= 40 FOR UPDATE", waits=True)
         before = [entry(0, "b", "BEGIN"), entry(1, "b", held), waiting]
         text = "SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id = 40 FOR UPDATE"
@@ -76,7 +79,8 @@ class TestSomebodyHasComeFurther:
 
 
 class TestOneVictimMore:
-    """At one step both engines end a deadlock of `a` and `d`; InnoDB another one of `c` and `d`, too."""
+    """At one step both engines end a deadlock of `a` and `d`; InnoDB another one of `c` and `d`,
+    too."""
 
     def reason(self, place_of_c: int, ended=("ac", "a")) -> str:
         """`d` waits for row 10 because of `c`, who waits for d's row `place_of_c`."""
@@ -105,7 +109,8 @@ class TestOneVictimMore:
 
 class TestRowsThatCameMeanwhile:
     def found(self, level: str, text: str) -> bool:
-        """Whether `a` may have found another row here when it went on, as `c` has done this while it waited."""
+        """Whether `a` may have found another row here when it went on, as `c` has done this while
+        it waited."""
         steps = [entry(0, "a", "DELETE t FROM t FORCE INDEX (PRIMARY) WHERE id < 30", waits=True), entry(1, "c", text), entry(2, "c", "COMMIT")]
         sides = []
         for affected in (3, 4):

@@ -1,4 +1,5 @@
-"""Which version of a key a read saw, and who wrote the versions around it; with everything that is wrong without a graph."""
+"""Which version of a key a read saw, and who wrote the versions around it; with everything that is
+wrong without a graph."""
 
 from collections import defaultdict
 
@@ -6,7 +7,8 @@ from history import ABORTED, COMMITTED, LOCKING, READ, WRITE
 
 
 def own_writes_at(txn, place: int, key) -> list:
-    """Values the transaction had written to `key` before its operation `place` and not rolled back by then."""
+    """Values the transaction had written to `key` before its operation `place` and not rolled back
+    by then."""
     return [op.value for op in txn.ops[:place] if op.kind == WRITE and op.key == key and op.active_at(place)]
 
 
@@ -91,7 +93,8 @@ class ListVersions(Versions):
                     self.problem("G0", f"{txn.name()}'s appends {values} to key {key} are mixed with others: {self.final[key]}")
 
     def agrees(self, txn, key, seen, own: list, lengths: bool) -> bool:
-        """The list ends with the own appends, and what is before them is what they were appended to."""
+        """The list ends with the own appends, and what is before them is what they were appended
+        to."""
         final = self.final.get(key, [])
         if lengths:
             length = seen - len(own)
@@ -148,7 +151,8 @@ class ListVersions(Versions):
 
 
 class Version:
-    """A register's value, from one writer; None stands for "not there", and its writer for the beginning."""
+    """A register's value, from one writer; None stands for "not there", and its writer for the
+    beginning."""
 
     def __init__(self, value, writer):
         self.value, self.writer = value, writer
@@ -170,7 +174,8 @@ class RegisterVersions(Versions):
         self.check_internal()
 
     def add_holds(self, txn, holds) -> None:
-        """For how long a transaction had each row. A row whose insertion was rolled back to a savepoint is let go with it."""
+        """For how long a transaction had each row. A row whose insertion was rolled back to a
+        savepoint is let go with it."""
         first = {}
         for op in txn.ops:
             if op.kind != WRITE:

@@ -17,8 +17,9 @@ HOLDS_LOCKS = " WHERE bt.trx_rows_locked > 0"   # InnoDB's readers have all the 
 
 
 class Wait:
-    """A session waits for another one: for the record with `value` in `index`, of the row `row` (None when the engine does not
-    tell); or, when `inserts`, to put one before that. `shared`: it asks for a shared lock; `held_shared`: the other one is known to have one."""
+    """A session waits for another one: for the record with `value` in `index`, of the row `row`
+    (None when the engine does not tell); or, when `inserts`, to put one before that. `shared`: it
+    asks for a shared lock; `held_shared`: the other one is known to have one."""
 
     def __init__(self, waiter: str, blocker: str, index: str, mode: str, inserts: bool, value, row, held: str = ""):
         self.waiter, self.blocker, self.index, self.shared, self.inserts = waiter, blocker, index, mode.startswith("S"), inserts

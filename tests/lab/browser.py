@@ -55,7 +55,8 @@ def requested(driver) -> list:
 
 
 def check(driver, page: Path) -> None:
-    """All that a run's page owes its reader: what every page does, and every plot of report.json with its series and labels."""
+    """All that a run's page owes its reader: what every page does, and every plot of report.json
+    with its series and labels."""
     told = json.loads((page.parent / "report.json").read_text())
     check_page(driver, page)
     visit(driver, page)
@@ -64,7 +65,8 @@ def check(driver, page: Path) -> None:
 
 
 def check_page(driver, page: Path) -> None:
-    """What every page owes its reader: nothing from outside, no errors, to be read in each theme, on paper and in a narrow window."""
+    """What every page owes its reader: nothing from outside, no errors, to be read in each theme,
+    on paper and in a narrow window."""
     visit(driver, page)
     outside = [address for address in requested(driver) if not address.startswith(("data:", page.as_uri()))]
     assert not outside, f"the page asked for {outside}"
@@ -84,7 +86,8 @@ def check_page(driver, page: Path) -> None:
 
 
 def check_plot(driver, plot: dict) -> None:
-    """Each series is drawn, and named; axes have their words; texts are visible and do not lie on each other."""
+    """Each series is drawn, and named; axes have their words; texts are visible and do not lie on
+    each other."""
     from cheetah_lab.report.plots import axis_label, gid
     svg = driver.find_element("css selector", f'svg[aria-labelledby^="{plot["id"]}--title"]')
     assert svg.rect["width"] > 250 and svg.rect["height"] > 50, plot["id"]

@@ -1,4 +1,5 @@
-"""Writes MediaWiki's export format as MediaWiki's own XmlDumpWriter does, from plain dicts. Knows nothing of the importer."""
+"""Writes MediaWiki's export format as MediaWiki's own XmlDumpWriter does, from plain dicts. Knows
+nothing of the importer."""
 
 import bz2
 import gzip
@@ -48,7 +49,8 @@ def page(said: dict, version: str) -> str:
 
 
 def revision(said: dict, version: str) -> str:
-    """`said`: id, parent, timestamp, user (name, id) or an IP, minor, comment, text (bytes or None: deleted)."""
+    """`said`: id, parent, timestamp, user (name, id) or an IP, minor, comment, text (bytes or None:
+    deleted)."""
     text, content = said["text"], said["text"] or b""
     lines = ["    <revision>", f"      <id>{said['id']}</id>"]
     if said["parent"]:

@@ -1,4 +1,5 @@
-"""Tests of the blog shard: the same bytes from the same seed, text that compresses like text, bodies as COMPRESS() makes them."""
+"""Tests of the blog shard: the same bytes from the same seed, text that compresses like text,
+bodies as COMPRESS() makes them."""
 
 import random
 import re

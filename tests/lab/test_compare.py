@@ -1,4 +1,5 @@
-"""Tests of comparisons: known numbers, values without spread, and that two runs of the same do not differ but a planted difference shows."""
+"""Tests of comparisons: known numbers, values without spread, and that two runs of the same do not
+differ but a planted difference shows."""
 
 import dataclasses
 import json
@@ -35,8 +36,9 @@ def one(first: list, second: list, measure: str = "seconds") -> compare.Line:
 
 
 def test_welch_on_known_numbers():
-    # Logarithms 1, 2, 3 and 5, 7, 9: means 2 and 7, squared errors of the means 1/3 and 4/3, so t = 5 / sqrt(5/3) = 3.873 with
-    # (5/3)^2 / ((1/9 + 16/9) / 2) = 50/17 degrees of freedom: between p = 0.0305 (3 degrees) and 0.0607 (2 degrees).
+    # Logarithms 1, 2, 3 and 5, 7, 9: means 2 and 7, squared errors of the means 1/3 and 4/3, so t =
+    # 5 / sqrt(5/3) = 3.873 with (5/3)^2 / ((1/9 + 16/9) / 2) = 50/17 degrees of freedom: between p
+    # = 0.0305 (3 degrees) and 0.0607 (2 degrees).
     first, second = [[math.exp(value) for value in values] for values in ((1, 2, 3), (5, 7, 9))]
     p = compare.p_of(first, second)
     assert p == pytest.approx(2 * stats.t.sf(5 / math.sqrt(5 / 3), 50 / 17), rel=1e-9) and 0.0305 < p < 0.0607
@@ -86,7 +88,8 @@ def test_values_without_spread_are_corrected_as_the_others_are():
     def moved(lines: int, repeats: int) -> int:
         made = [side(name, **{f"curve_{at}": [value] * repeats for at in range(lines)}) for name, value in (("a", 1.0), ("b", 2.0))]
         return len(compare.compare(*made).moved())
-    # Two levels of noise give each of them once in 512 times: five of these lines stay below P_MAX, six do not.
+    # Two levels of noise give each of them once in 512 times: five of these lines stay below P_MAX,
+    # six do not.
     assert [moved(5, 5), moved(6, 5), moved(20, 6), moved(21, 6)] == [5, 0, 20, 0]
     found = compare.compare(side("a", bytes=[1] * 3, count=[2] * 3), side("b", bytes=[5] * 3, count=[2] * 3))
     assert comparison.conclusion(found) == "no difference shown in 2 measures; too few repeats to be certain of 1 with a difference but no spread"
@@ -206,7 +209,8 @@ def real(lab: Lab, name: str, repeats: int) -> store.Run:
 
 
 def test_the_same_twice_makes_no_difference_and_a_planted_one_shows():
-    # Fixed values with the spread of real ones: the same numbers on every machine, so no false alarm can come.
+    # Fixed values with the spread of real ones: the same numbers on every machine, so no false
+    # alarm can come.
     rng = random.Random(5)
     halves = [{"bytes": [5e6] * 6, "count": [rng.choice((70, 71)) for _ in range(6)],
                **{f"curve_{at}": [at * rng.lognormvariate(0, 0.05) for _ in range(6)] for at in range(1, 30)}} for _ in range(2)]
@@ -225,8 +229,9 @@ def test_real_runs_differ_in_what_was_planted(tmp_path, monkeypatch):
     first = real(lab, "first", 6)
     status, output = lab.call("compare", "first", "first")
     assert status == 0 and " 3 measures" in output, output
-    # Of its odd and its even repeats, so that a load beside the test meets both. Noise alone gives the times a p below 0.01 once in a hundred
-    # times, which is too often for a test: this one asks for 0.0001. Rows are always the same.
+    # Of its odd and its even repeats, so that a load beside the test meets both. Noise alone gives
+    # the times a p below 0.01 once in a hundred times, which is too often for a test: this one asks
+    # for 0.0001. Rows are always the same.
     lines = {line.measure: line for line in compare.compare(*compare.sides(first, first)).lines}
     assert lines["seconds"].p > 0.0001 and not lines["rows"].verdict and not lines["bytes"].verdict, lines
 

@@ -1,4 +1,5 @@
-"""Tests of what a dump can hold: all kinds of types, names and bytes, in every engine; and of dumps without comments."""
+"""Tests of what a dump can hold: all kinds of types, names and bytes, in every engine; and of dumps
+without comments."""
 
 import pytest
 from cheetah_lab.engines import ALL

@@ -1,4 +1,5 @@
-"""Tests of dump files, and of the experiment that loads them: what is not whole or not as it says is refused, and engines are told apart."""
+"""Tests of dump files, and of the experiment that loads them: what is not whole or not as it says
+is refused, and engines are told apart."""
 
 import shutil
 import tracemalloc
@@ -193,7 +194,8 @@ def test_statements_of_a_dump_reach_no_file(server, tmp_path):
 
 
 def test_what_a_dump_makes_reaches_no_file_either(server, tmp_path):
-    """Routines and triggers act with the rights of whom they name as definer; they are the loader's."""
+    """Routines and triggers act with the rights of whom they name as definer; they are the
+    loader's."""
     secret, target, place = tmp_path / "secret", tmp_path / "written", tmp_path / "d.sql"
     secret.write_text("a secret\n")
     tmp_path.chmod(0o777)

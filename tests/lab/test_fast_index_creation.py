@@ -1,4 +1,5 @@
-"""Tests of the experiment with cases 1 to 4: its figures from made-up times, and one tiny real trial."""
+"""Tests of the experiment with cases 1 to 4: its figures from made-up times, and one tiny real
+trial."""
 
 import made
 from cheetah_lab.model import FAILS, HOLDS, OPEN

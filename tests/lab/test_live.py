@@ -1,4 +1,5 @@
-"""Tests of tables of a live server: what is copied is what it has, and nothing is written there. The server is a private one."""
+"""Tests of tables of a live server: what is copied is what it has, and nothing is written there.
+The server is a private one."""
 
 import os
 import re
@@ -17,7 +18,8 @@ from labs import children, until
 
 OPTIONS = {"innodb_log_file_size": "64M", "innodb_buffer_pool_size": "64M", "innodb_flush_log_at_trx_commit": 2, "innodb_flush_method": "nosync"}
 SECRET = 'a "b\\c\' # ü'
-# Statements that change nothing: reads, settings of the session, the transaction's begin and its places to go back to. (UNLOCK: of no locks.)
+# Statements that change nothing: reads, settings of the session, the transaction's begin and its
+# places to go back to. (UNLOCK: of no locks.)
 READS = re.compile(r"(/\*M?!\d+ )?(SELECT (?!.*(INTO OUTFILE|FOR UPDATE|IN SHARE MODE))|SHOW|SET (?!.*\bGLOBAL\b)|START TRANSACTION.*CONSISTENT SNAPSHOT|SAVEPOINT|"
                    r"ROLLBACK TO SAVEPOINT|RELEASE SAVEPOINT|UNLOCK TABLES$|USE )", re.I)
 

@@ -1,4 +1,5 @@
-"""Tests of MediaWiki's XML dumps: every byte arrives, an import that was killed goes on, and what is not whole is not taken."""
+"""Tests of MediaWiki's XML dumps: every byte arrives, an import that was killed goes on, and what
+is not whole is not taken."""
 
 import os
 import random
@@ -82,7 +83,8 @@ def test_every_hard_case_of_the_sample_arrives(server, database):
 
 
 def source_rows(server, name, bytes_max):
-    """Pages of a shared data set, as the writer wants them; revisions that the set does not have are made up, the same each time."""
+    """Pages of a shared data set, as the writer wants them; revisions that the set does not have
+    are made up, the same each time."""
     place = shared_data() / f"{name}.sql.zst"
     if not place.exists():
         pytest.skip(f"the shared data sets are not there: {place.name}")
@@ -111,7 +113,8 @@ def place_of_beginning(target, place, bytes_max):
 
 
 def as_pages(rows, rng):
-    """Every page with its text, its comment and its time as the newest revision, and older ones that begin as the text does."""
+    """Every page with its text, its comment and its time as the newest revision, and older ones
+    that begin as the text does."""
     pages = []
     for ident, ns, title, is_redirect, latest, text, comment, timestamp, parent in rows:
         name = export.NAMESPACES[ns] if ns in export.NAMESPACES else None

@@ -1,4 +1,5 @@
-"""Tests of the experiment with row formats: figures and verdicts from made-up values, and one tiny real trial."""
+"""Tests of the experiment with row formats: figures and verdicts from made-up values, and one tiny
+real trial."""
 
 import made
 from cheetah_lab.model import FAILS, HOLDS, OPEN
@@ -23,7 +24,8 @@ def form(load_s, size, status, compressions=0, succeeded=0, cached=(), overflow=
     return values
 
 
-# InnoDB as the document found it; what its pictures say of throughput; a Cheetah that keeps its claims.
+# InnoDB as the document found it; what its pictures say of throughput; a Cheetah that keeps its
+# claims.
 VALUES = {
     "innodb-compact": form(1698, 2300, 2384), "innodb-dynamic": form(1675, 2300, 2384, cached=(400, 1000, 800), overflow=(100, 300, 200)),
     "innodb-8k": form(1786, 1200, 2384, 446198, 445598, cached=(380, 950, 760), overflow=(200, 300, 400)), "innodb-4k": form(2203, 592, 2409, 1091421, 1012917),
@@ -59,7 +61,8 @@ def test_the_documents_own_values_keep_its_claims():
 
 
 def test_sizes_of_small_tables_decide_nothing():
-    """Their files have more room beside the table than in it; times and counts are told all the same."""
+    """Their files have more room beside the table than in it; times and counts are told all the
+    same."""
     values = {engine: {**measures, "rows": [24_000] * 3} for engine, measures in VALUES.items()}
     outcomes = made.outcomes(made.results(values), NAME)
     assert [claim for claim, outcome in outcomes.items() if outcome == OPEN and "throughput" not in claim] and set(outcomes.values()) == {HOLDS, OPEN}

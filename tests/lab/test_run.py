@@ -1,4 +1,5 @@
-"""Tests of runs: their order, what is kept when they are stopped or killed, and what they say of what cannot be run."""
+"""Tests of runs: their order, what is kept when they are stopped or killed, and what they say of
+what cannot be run."""
 
 import json
 import signal
@@ -74,7 +75,8 @@ def test_a_run_that_was_killed_goes_on_where_it_was(lab):
 
 
 def test_what_a_user_may_not_expect_is_said_before(lab, capsys):
-    """One repeat makes no page; a document's own engines take part; a run of three repeats has no two halves to compare."""
+    """One repeat makes no page; a document's own engines take part; a run of three repeats has no
+    two halves to compare."""
     lab.write("counts", COUNT)
     status, output = lab.run(repeats=1)
     assert status == 0 and output.index("there will be no page") < output.index("measured"), output

@@ -1,4 +1,5 @@
-"""Tests of the texts for the Wikipedia experiment: from a dump of articles, and from an archive of text files."""
+"""Tests of the texts for the Wikipedia experiment: from a dump of articles, and from an archive of
+text files."""
 
 import io
 import shutil

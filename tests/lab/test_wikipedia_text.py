@@ -1,4 +1,5 @@
-"""Tests of the experiment with Wikipedia's texts: its figures from made-up values, and one tiny real trial."""
+"""Tests of the experiment with Wikipedia's texts: its figures from made-up values, and one tiny
+real trial."""
 
 import made
 import pytest
@@ -12,7 +13,8 @@ GB = 1_000_000_000
 
 
 def table(seconds, size, insert=0.9, durable=1.0):
-    """The values of one engine in three repeats. `insert`: the statement's share; `durable`: how much longer without the settings."""
+    """The values of one engine in three repeats. `insert`: the statement's share; `durable`: how
+    much longer without the settings."""
     slower = (1, 1.01, 1.02)
     return {"source_bytes": [63 * GB] * 3, "source_table_bytes": [63_472_402_432] * 3, "bytes": [size] * 3,
             "settings_s": [seconds * by for by in slower], "settings_insert_s": [seconds * by * insert for by in slower],

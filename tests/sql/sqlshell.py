@@ -1,4 +1,5 @@
-"""Steps of an SQL script that plain SQL cannot express: `--! shell NAME`. Each gives the lines to compare."""
+"""Steps of an SQL script that plain SQL cannot express: `--! shell NAME`. Each gives the lines to
+compare."""
 
 import subprocess
 

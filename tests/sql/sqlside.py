@@ -1,4 +1,5 @@
-"""One run of an SQL script on one engine: connections, statements, and a record of everything a client can see."""
+"""One run of an SQL script on one engine: connections, statements, and a record of everything a
+client can see."""
 
 import re
 import threading
@@ -92,7 +93,8 @@ class Side:
         self.records.append(record(sent, self.engine, *answer.result()))
 
     def wait(self, step) -> None:
-        """Until the query says so; on a connection of its own, so that it disturbs no transaction."""
+        """Until the query says so; on a connection of its own, so that it disturbs no transaction.
+        """
         query = self.fill(step.text)
         deadline = time.monotonic() + WAIT_SECONDS
         while not int(self.server.value(query) or 0):

@@ -1,8 +1,8 @@
 """A private view of the machine's package archives.
 
-The machine's own apt sources are copied into `var/apt` with source packages switched on, so that nothing of the
-machine's package set-up changes and no archive is named here: proxies, keys and credentials are the machine's.
-Works without root, and where `apt-get update` was never run.
+The machine's own apt sources are copied into `var/apt` with source packages switched on, so that
+nothing of the machine's package set-up changes and no archive is named here: proxies, keys and
+credentials are the machine's. Works without root, and where `apt-get update` was never run.
 """
 
 import os
@@ -45,7 +45,8 @@ class Archive:
                           "this set-up needs a Debian 12 machine with apt sources")
         done = self._run("apt-get", "update", "-q")
         if done.returncode != 0:
-            # One broken third-party source must not stop us: what is missing shows when it is asked for.
+            # One broken third-party source must not stop us: what is missing shows when it is asked
+            # for.
             note("some package sources could not be read; trying with the rest")
             note(last_lines(done.stderr, 3))
 
@@ -56,7 +57,8 @@ class Archive:
         return list(dict.fromkeys(found))
 
     def download(self, packages: list, folder: Path) -> list:
-        """Fetch .deb files (`name` or `name=version`) into `folder`; Failure when any cannot be had."""
+        """Fetch .deb files (`name` or `name=version`) into `folder`; Failure when any cannot be
+        had."""
         folder.mkdir(parents=True, exist_ok=True)
         before = set(folder.iterdir())
         done = self._run("apt-get", "download", "-q", *packages, cwd=folder)
@@ -86,7 +88,8 @@ def last_lines(text: str, count: int) -> str:
 
 
 def copy_sources(target: Path) -> int:
-    """Write every enabled source of the machine into `target` with its source packages on; how many files."""
+    """Write every enabled source of the machine into `target` with its source packages on; how many
+    files."""
     files = [MACHINE_SOURCES / "sources.list", *sorted((MACHINE_SOURCES / "sources.list.d").glob("*"))]
     written = 0
     for number, file in enumerate(files):
@@ -104,7 +107,8 @@ def copy_sources(target: Path) -> int:
 
 
 def one_line_sources(text: str) -> str:
-    """`deb ...` lines, each with its `deb-src` twin; media that are not on the network are left out."""
+    """`deb ...` lines, each with its `deb-src` twin; media that are not on the network are left
+    out."""
     kept = []
     for line in text.splitlines():
         words = line.split("#")[0].strip()

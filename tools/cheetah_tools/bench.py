@@ -1,7 +1,8 @@
 """`make bench`: Cheetah beside InnoDB, uncompressed and KEY_BLOCK_SIZE=8, under one memory limit.
 
-Engines take turns within each repeat, each on a server and data folder of its own, so that a slow minute of the
-machine hits all of them. Bytes on disk are taken once, after a flush and a minute of rest: they do not vary.
+Engines take turns within each repeat, each on a server and data folder of its own, so that a slow
+minute of the machine hits all of them. Bytes on disk are taken once, after a flush and a minute of
+rest: they do not vary.
 """
 
 import argparse
@@ -137,7 +138,8 @@ def plain_dump(name: str):
 
 
 def sysbench_dump(place) -> None:
-    """sysbench's table: digits in groups, and a secondary index on an integer with a bell-shaped distribution."""
+    """sysbench's table: digits in groups, and a secondary index on an integer with a bell-shaped
+    distribution."""
     rng = random.Random(1)
     fresh = place.with_suffix(".new")
     with open(fresh, "w") as out:

@@ -1,7 +1,8 @@
-"""`make big`: a table much larger than memory, and whether the server's anonymous memory keeps to the limit.
+"""`make big`: a table much larger than memory, and whether the server's anonymous memory keeps to
+the limit.
 
-The measure: anonymous memory of the server while it loads, looks up and scans, less that of the same server when idle
-without the engine. It may exceed `cheetah_buffer_pool_size` by 5 %.
+The measure: anonymous memory of the server while it loads, looks up and scans, less that of the
+same server when idle without the engine. It may exceed `cheetah_buffer_pool_size` by 5 %.
 """
 
 import argparse
@@ -19,7 +20,8 @@ BATCH_ROWS = 20_000
 LOOKUPS = 2000
 OPTIONS = {"innodb_buffer_pool_size": "16M", "performance_schema": "OFF", "query_cache_size": 0,
            "innodb_flush_log_at_trx_commit": 0, "loose_cheetah_flush_log_at_trx_commit": 2}
-# Words differ by row, so that pages differ; most of a row repeats, so that 5 GB do not fill the disk.
+# Words differ by row, so that pages differ; most of a row repeats, so that 5 GB do not fill the
+# disk.
 ROW = f"SELECT {{first}} + seq, (({{first}} + seq) * 2654435761) % 1000003, RPAD(MD5({{first}} + seq), {ROW_BYTES - 20}, MD5(seq)) FROM seq_1_to_{{count}}"
 
 
@@ -63,8 +65,8 @@ def main(arguments: list) -> int:
 
 
 def idle_bytes() -> int:
-    """Anonymous memory of the same server without the engine, idle after a statement that stores nothing: caches of other
-    engines must not count as the server's own."""
+    """Anonymous memory of the same server without the engine, idle after a statement that stores
+    nothing: caches of other engines must not count as the server's own."""
     server = PrivateServer(scratch("big-idle"), OPTIONS, plugin=False)
     with server:
         server.sql("SELECT COUNT(*) FROM information_schema.tables")

@@ -1,4 +1,5 @@
-"""Build `build/ha_cheetah.so`: the Rust static library and the C++ shim, linked for the private server's exact version.
+"""Build `build/ha_cheetah.so`: the Rust static library and the C++ shim, linked for the private
+server's exact version.
 
 Incremental: cargo decides about the Rust part, dependency files (-MMD) about the C++ part.
 """
@@ -17,7 +18,8 @@ from .say import Failure, step
 
 FLAGS = ["-std=gnu++17", "-fPIC", "-O2", "-g1", "-DDBUG_OFF", "-DMYSQL_DYNAMIC_PLUGIN", "-DHAVE_CONFIG_H",
          "-Wall", "-Wextra", "-Wno-unused-parameter", "-ffunction-sections", "-fdata-sections"]
-# The size of the class that every plugin shares with the server, per release; wrong flags give another one.
+# The size of the class that every plugin shares with the server, per release; wrong flags give
+# another one.
 SIZE_OF_THD = {"10.11.18": 27312}
 # Without `*_service` the plugin loads and crashes at the first service call.
 EXPORTS = "{ global: _maria_plugin_*; _maria_sizeof_*; *_service; local: *; };\n"
@@ -66,7 +68,8 @@ def rust_library() -> Path:
 
 
 def include_flags() -> list:
-    """Private headers first, the distribution's public ones last: both have files of the same name."""
+    """Private headers first, the distribution's public ones last: both have files of the same name.
+    """
     private = [HEADERS / "include", HEADERS / "sql", HEADERS / "wsrep-lib/include", HEADERS / "wsrep-lib/wsrep-API/v26"]
     public = SERVER / "usr/include/mariadb/server"
     ordered = [*private, public, public / "private"]

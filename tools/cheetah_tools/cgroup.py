@@ -1,7 +1,8 @@
-"""A memory cgroup for a server, page cache included, where this machine lets us have one (v1 or v2).
+"""A memory cgroup for a server, page cache included, where this machine lets us have one (v1 or
+v2).
 
-Nothing in it is swapped out. Programs that the caller has read before are not counted: the kernel charges a page to whoever
-reads it first.
+Nothing in it is swapped out. Programs that the caller has read before are not counted: the kernel
+charges a page to whoever reads it first.
 """
 
 import contextlib
@@ -49,12 +50,13 @@ class MemoryGroup:
         return self._number(self._first("memory.oom_control", "memory.events").name, "oom_kill")
 
     def own_bytes(self) -> int:
-        """Bytes that count and are no page cache: programs' own memory, and the kernel's for them."""
+        """Bytes that count and are no page cache: programs' own memory, and the kernel's for them.
+        """
         return max(0, self.usage() - self.file_bytes())
 
     def limit(self, limit_bytes: int) -> None:
-        """Change the limit, of a running server, too. What the page cache has beyond it goes; Failure when the rest does not fit. Blocks while
-        the kernel writes out."""
+        """Change the limit, of a running server, too. What the page cache has beyond it goes;
+        Failure when the rest does not fit. Blocks while the kernel writes out."""
         if self.own_bytes() >= limit_bytes:          # v2 would kill for it
             raise Failure(f"{limit_bytes >> 20} MiB are too little memory for this server: it has {self.own_bytes() >> 20} MiB of its own")
         if self.usage() > limit_bytes:
@@ -72,8 +74,9 @@ class MemoryGroup:
 
     @contextlib.contextmanager
     def held(self, page_cache_bytes: int):
-        """For the block, keep the page cache to so many bytes, as `page_cache` says; what that saw is in the dictionary that this gives, once the block
-        has ended. Begins with a sync of the whole machine. Failure when nothing could be kept."""
+        """For the block, keep the page cache to so many bytes, as `page_cache` says; what that saw
+        is in the dictionary that this gives, once the block has ended. Begins with a sync of the
+        whole machine. Failure when nothing could be kept."""
         seen = {}
         os.sync()   # dirty pages cannot go
         keeper = subprocess.Popen([sys.executable, "-B", "-m", "cheetah_tools.page_cache", str(self.folder), str(page_cache_bytes), str(self._limit_bytes())],

@@ -1,6 +1,7 @@
 """The demonstration's data: every text file of the MariaDB source package, as a dump.
 
-One file is one row of MediaWiki's table `text`; a second table describes the files under several indexes.
+One file is one row of MediaWiki's table `text`; a second table describes the files under several
+indexes.
 """
 
 import tarfile

@@ -1,6 +1,8 @@
-"""`make demo`: real text in InnoDB, InnoDB KEY_BLOCK_SIZE=8 and Cheetah, one server, equal memory; then kill -9.
+"""`make demo`: real text in InnoDB, InnoDB KEY_BLOCK_SIZE=8 and Cheetah, one server, equal memory;
+then kill -9.
 
-Without an argument the data is every text file of the MariaDB source package; `--dump FILE` takes a dump of your own.
+Without an argument the data is every text file of the MariaDB source package; `--dump FILE` takes a
+dump of your own.
 """
 
 import argparse
@@ -121,7 +123,8 @@ def keyed_table(server, database: str):
 
 
 def read_rows(server, database: str, target: tuple, keys: list) -> tuple:
-    """Whole rows by primary key, one at a time: the seconds it took, and a checksum of all that was read."""
+    """Whole rows by primary key, one at a time: the seconds it took, and a checksum of all that was
+    read."""
     name, columns = target
     condition = " AND ".join(f"{column} = %s" for column in columns.split(","))
     connection = server.connect(database)

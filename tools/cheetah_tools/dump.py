@@ -1,7 +1,9 @@
-"""Dumps: reading them (plain, .gz, .zst), fitting them to an engine, loading them through the ordinary client.
+"""Dumps: reading them (plain, .gz, .zst), fitting them to an engine, loading them through the
+ordinary client.
 
-FULLTEXT and SPATIAL keys are taken out, since Cheetah has none yet; so are statements that choose a database. A dump of several databases is
-refused, as tables of the same name would take each other's place.
+FULLTEXT and SPATIAL keys are taken out, since Cheetah has none yet; so are statements that choose a
+database. A dump of several databases is refused, as tables of the same name would take each other's
+place.
 """
 
 import gzip
@@ -18,7 +20,8 @@ from .say import Failure, Progress
 ENGINE_WORDS = re.compile(rb"ENGINE\s*=\s*\w+", re.I)
 LAYOUT_WORDS = re.compile(rb"\s(ROW_FORMAT|KEY_BLOCK_SIZE)\s*=\s*\w+|\s`?(PAGE_COMPRESSED|ENCRYPTED|ENCRYPTION_KEY_ID)`?\s*=\s*[^\s,;)]+"
                           rb"|\s(DATA|INDEX)\s+DIRECTORY\s*=\s*'(?:[^'\\]|\\.|'')*'", re.I)
-# What may have to go from a definition, wherever it stands; and the tokens of a statement, strings and comments whole.
+# What may have to go from a definition, wherever it stands; and the tokens of a statement, strings
+# and comments whole.
 KEY_WORDS = re.compile(rb"\b(FULLTEXT|SPATIAL|FOREIGN)\b", re.I)
 TOKENS = re.compile(rb"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|/\*.*?\*/|(?:--\s|#)[^\n]*|[(),]", re.S)
 UNSUPPORTED_KEY = re.compile(rb"^\s*(FULLTEXT|SPATIAL)\s+(KEY|INDEX)\b", re.I)
@@ -38,7 +41,8 @@ def open_dump(path: Path):
         return gzip.open(path, "rb")
     if path.suffix == ".zst":
         tool = shutil.which("zstd") or str(SERVER / "usr/bin/zstd")
-        # Of a file that was cut off it writes what is there: whoever reads looks at its status then.
+        # Of a file that was cut off it writes what is there: whoever reads looks at its status
+        # then.
         return subprocess.Popen([tool, "-dc", "--long=27", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if path.suffix == ".sql":
         return open(path, "rb")
@@ -64,7 +68,8 @@ def unpack(path: Path, target: Path) -> None:
 
 
 def lines_for(source, clause: str, without: re.Pattern | None = UNSUPPORTED_KEY):
-    """The dump's lines with every table declared by `clause`. `without`: lines that definitions lose, or None."""
+    """The dump's lines with every table declared by `clause`. `without`: lines that definitions
+    lose, or None."""
     definition, databases = None, []
     for line in source:
         if definition is not None:
@@ -96,7 +101,8 @@ def fit_table(lines: list, clause: str, without: re.Pattern | None = UNSUPPORTED
     columns = [line for line in lines[:end] if not (without and without.match(line))]
     if 0 < len(columns) < end:
         columns[-1] = re.sub(rb",(\s*)$", rb"\1", columns[-1])
-    # The first mention is the table's; later ones stand in partitions, where only the engine's bare name may be.
+    # The first mention is the table's; later ones stand in partitions, where only the engine's bare
+    # name may be.
     mentions = iter([clause.encode()])
     bare = clause.split()[0].encode()
     tail = ENGINE_WORDS.sub(lambda _: next(mentions, bare), LAYOUT_WORDS.sub(b"", b"".join(lines[end:])))
@@ -106,7 +112,8 @@ def fit_table(lines: list, clause: str, without: re.Pattern | None = UNSUPPORTED
 
 
 def definition_lines(statement: bytes) -> list:
-    """A CREATE TABLE statement as mariadb-dump breaks it into lines: each column and key, and the closing parenthesis, on its own."""
+    """A CREATE TABLE statement as mariadb-dump breaks it into lines: each column and key, and the
+    closing parenthesis, on its own."""
     depth, breaks = 0, []
     for token in TOKENS.finditer(statement):
         depth += (token[0] == b"(") - (token[0] == b")")
@@ -122,7 +129,8 @@ def definition_lines(statement: bytes) -> list:
 
 
 def load(server, database: str, source, clause: str, label: str = "", total: int = 0) -> float:
-    """Feed a dump to the `mariadb` client; the seconds it took. Failure with the client's message."""
+    """Feed a dump to the `mariadb` client; the seconds it took. Failure with the client's message.
+    """
     server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     client = server.client("--binary-mode", database, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     messages = io.BytesIO()

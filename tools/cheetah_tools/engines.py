@@ -57,7 +57,8 @@ class Engine:
         """Have the engine do at once what it is told by hand to make its files small."""
 
     def data_files(self, server, database: str) -> list:
-        """The files that hold the tables of `database`, logs apart. Cheetah keeps all tables of a server in one store."""
+        """The files that hold the tables of `database`, logs apart. Cheetah keeps all tables of a
+        server in one store."""
         if self.name == "CHEETAH":
             return [f for f in (server.data / "#cheetah").rglob("*") if f.is_file() and not is_log(f)]
         return [f for f in (server.data / database).glob("*.ibd")]
@@ -73,11 +74,12 @@ class Engine:
 
 
 class MyRocks(Engine):
-    """RocksDB as its users set it up: LZ4 above, zstd in the lowest level. Without partitioned index and filters it
-    collapses in a small cache."""
+    """RocksDB as its users set it up: LZ4 above, zstd in the lowest level. Without partitioned
+    index and filters it collapses in a small cache."""
 
     def server_options(self, memory_bytes: int) -> dict:
-        """A quarter of the memory for memtables, the rest for the block cache; durable commits, direct I/O."""
+        """A quarter of the memory for memtables, the rest for the block cache; durable commits,
+        direct I/O."""
         layout = ("compression=kLZ4Compression;bottommost_compression=kZSTD;level_compaction_dynamic_level_bytes=true;"
                   f"write_buffer_size={memory_bytes // 8};"
                   "block_based_table_factory={cache_index_and_filter_blocks=1;filter_policy=bloomfilter:10:false;"

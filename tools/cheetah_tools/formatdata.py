@@ -1,7 +1,9 @@
-"""The data of `make bench ARGS="--sets formats"`, in every form in which people load it; made once, by mariadb-dump.
+"""The data of `make bench ARGS="--sets formats"`, in every form in which people load it; made once,
+by mariadb-dump.
 
-Each set is a folder: `dump.sql` (what mariadb-dump writes), `rows.sql` (with one row in each INSERT), `NAME.txt` for
-LOAD DATA. `fit` turns a form into the statements for one engine, with secondary indexes or without.
+Each set is a folder: `dump.sql` (what mariadb-dump writes), `rows.sql` (with one row in each
+INSERT), `NAME.txt` for LOAD DATA. `fit` turns a form into the statements for one engine, with
+secondary indexes or without.
 """
 
 import re
@@ -89,7 +91,8 @@ def fit(folder: Path, form: str, clause: str, target: Path) -> None:
 
 
 def index_statements(folder: Path) -> list:
-    """The ALTER TABLE statements that add what `load_data` leaves out: all secondary indexes of a table in one."""
+    """The ALTER TABLE statements that add what `load_data` leaves out: all secondary indexes of a
+    table in one."""
     found = []
     for table in definitions(folder):
         keys = [SECONDARY_KEY.match(line).group(1) for line in table if SECONDARY_KEY.match(line)]

@@ -1,16 +1,21 @@
-"""`make bench ARGS="--sets formats"`: formats and loads side by side: InnoDB in four formats, MyRocks, Cheetah in three.
+"""`make bench ARGS="--sets formats"`: formats and loads side by side: InnoDB in four formats,
+MyRocks, Cheetah in three.
 
-Every engine runs in a private server of its own with the same memory, with durable commits. Within each repeat the
-engines take turns, and whoever begins changes with the repeat.
+Every engine runs in a private server of its own with the same memory, with durable commits. Within
+each repeat the engines take turns, and whoever begins changes with the repeat.
 
-bytes      allocated blocks of the data files, logs apart, of an unchanged dump that was loaded, flushed, and left alone
-           for `--rest` seconds; the servers of a set rest together. MyRocks is compacted by hand before.
-load_data  LOAD DATA into tables without secondary indexes, until flushed; foreign_key_checks and unique_checks are off,
+bytes      allocated blocks of the data files, logs apart, of an unchanged dump that was loaded,
+           flushed, and left alone
+           for `--rest` seconds; the servers of a set rest together. MyRocks is compacted by hand
+           before.
+load_data  LOAD DATA into tables without secondary indexes, until flushed; foreign_key_checks and
+           unique_checks are off,
            with which InnoDB is fastest.
 add_index  what follows: ALTER TABLE with all secondary indexes of a table at once, until flushed.
 multi_row  mariadb-dump's file without secondary indexes, until flushed.
 dump       mariadb-dump's file as it is, until flushed.
-one_row    the same with one row in each INSERT, each a durable transaction; the first rows of each table.
+one_row    the same with one row in each INSERT, each a durable transaction; the first rows of each
+           table.
 """
 
 import contextlib

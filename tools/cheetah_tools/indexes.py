@@ -1,7 +1,8 @@
-"""`make bench ARGS="--sets indexes"`: how long ADD INDEX takes in place, and how much of the processor, beside InnoDB in the same server.
+"""`make bench ARGS="--sets indexes"`: how long ADD INDEX takes in place, and how much of the
+processor, beside InnoDB in the same server.
 
-The table is that of sysbench (id, k, c CHAR(120), pad CHAR(60)) with one more text column in utf8mb4. Engines take turns; an index is dropped again
-before the next one is added.
+The table is that of sysbench (id, k, c CHAR(120), pad CHAR(60)) with one more text column in
+utf8mb4. Engines take turns; an index is dropped again before the next one is added.
 """
 
 import statistics

@@ -1,4 +1,5 @@
-"""`make isolation`: the suites of tests/isolation, one after the other; each brings its own server."""
+"""`make isolation`: the suites of tests/isolation, one after the other; each brings its own server.
+"""
 
 import argparse
 import subprocess

@@ -1,8 +1,9 @@
-"""Writers with a journal of what was acknowledged, and the check that a crashed server kept exactly that.
+"""Writers with a journal of what was acknowledged, and the check that a crashed server kept exactly
+that.
 
-Each writer changes its own keys in a few shared tables. It knows the committed state (all commits that were
-acknowledged) and the one transaction whose commit had no answer yet. After a crash the table must hold the committed
-state, or that plus the whole open transaction: nothing else.
+Each writer changes its own keys in a few shared tables. It knows the committed state (all commits
+that were acknowledged) and the one transaction whose commit had no answer yet. After a crash the
+table must hold the committed state, or that plus the whole open transaction: nothing else.
 """
 
 import random
@@ -26,7 +27,8 @@ def create_tables(server, database: str, clause: str) -> None:
 
 
 class Writer(threading.Thread):
-    """One connection that inserts, updates and deletes until told to stop or until the server is gone."""
+    """One connection that inserts, updates and deletes until told to stop or until the server is
+    gone."""
 
     def __init__(self, server, database: str, number: int, seed: int, committed: dict = None):
         super().__init__(daemon=True)
@@ -110,7 +112,8 @@ def apply(state: dict, changes: dict) -> None:
 
 
 def read_back(server, database: str) -> dict:
-    """What the tables hold: writer -> {(table, k): (version, crc)}; every index must tell the same."""
+    """What the tables hold: writer -> {(table, k): (version, crc)}; every index must tell the same.
+    """
     found = {}
     for name in TABLES:
         rows = server.sql(f"SELECT writer, k, version, word, body FROM {name} FORCE INDEX (PRIMARY)", database)
@@ -129,7 +132,8 @@ def read_back(server, database: str) -> dict:
 
 
 def verify(writers: list, found: dict) -> tuple:
-    """Compare; the number of acknowledged rows. Each writer's state becomes what the server kept."""
+    """Compare; the number of acknowledged rows. Each writer's state becomes what the server kept.
+    """
     rows = extra = 0
     for writer in writers:
         kept = found.get(writer.number, {})

@@ -1,9 +1,11 @@
-"""MariaDB's own test suites, InnoDB first, then Cheetah: what passes on InnoDB must pass here or be listed.
+"""MariaDB's own test suites, InnoDB first, then Cheetah: what passes on InnoDB must pass here or be
+listed.
 
-The suites run from a tree of symlinks under `var/mtr`; only the four suites we run are copied, so that their results
-can be refreshed. The results of `storage_engine` that MariaDB ships are stale in 10.11, so InnoDB's own output, taken
-from this very server, is what Cheetah is compared with; a second InnoDB run must agree with it first. The other
-suites keep the results that were shipped. Exceptions are in tests/mtr/expected.tsv: test, reason.
+The suites run from a tree of symlinks under `var/mtr`; only the four suites we run are copied, so
+that their results can be refreshed. The results of `storage_engine` that MariaDB ships are stale in
+10.11, so InnoDB's own output, taken from this very server, is what Cheetah is compared with; a
+second InnoDB run must agree with it first. The other suites keep the results that were shipped.
+Exceptions are in tests/mtr/expected.tsv: test, reason.
 """
 
 import argparse
@@ -48,7 +50,8 @@ def main(arguments: list) -> int:
 
 
 def chosen(name: str, choice) -> bool:
-    """Whether this run takes the test; the quick one leaves listed ones out, some of which wait long to fail."""
+    """Whether this run takes the test; the quick one leaves listed ones out, some of which wait
+    long to fail."""
     return (not choice.quick or SUBSET.match(name) and name not in expected()) and (not choice.only or re.search(choice.only, name))
 
 
@@ -77,9 +80,11 @@ def expected() -> dict:
 
 
 def baseline(fresh: bool) -> list:
-    """The tests that InnoDB passes. Its own output of suite storage_engine is recorded first, where it is not at hand.
+    """The tests that InnoDB passes. Its own output of suite storage_engine is recorded first, where
+    it is not at hand.
 
-    For a release in tests/mtr the names are known; for another one, or when `fresh`, every suite runs on InnoDB.
+    For a release in tests/mtr the names are known; for another one, or when `fresh`, every suite
+    runs on InnoDB.
     """
     state = setup.ensure()
     marker, known = TREE / "recorded", EXPECTED.with_name(f"innodb-{state['version']}.txt")
@@ -110,7 +115,8 @@ def build_tree() -> None:
     shutil.rmtree(TREE, ignore_errors=True)
     source = SERVER / "usr/share/mysql"
     (TEST_ROOT / "suite").mkdir(parents=True)
-    # The driver wants one folder of plugin suites; the real ones would add overlays of other engines.
+    # The driver wants one folder of plugin suites; the real ones would add overlays of other
+    # engines.
     (TEST_ROOT / "plugin/cheetah").mkdir(parents=True)
     (TREE / "lib/mysql").mkdir(parents=True)
     (TREE / "bin").symlink_to(SERVER / "usr/bin")
@@ -183,7 +189,8 @@ def run_suites(engine: str, suites=(), names=(), label="run", more=()) -> dict:
 
 
 def unprivileged(words: list, folders: list, output) -> None:
-    """Run the driver as `nobody` when we are root (some tests expect refusals that root never meets)."""
+    """Run the driver as `nobody` when we are root (some tests expect refusals that root never
+    meets)."""
     environment = {**setup.library_environment(), "HOME": str(folders[0])}
     options = {}
     if os.geteuid() == 0 and reachable(TEST_ROOT):
@@ -206,7 +213,8 @@ def reachable(folder: Path) -> bool:
 
 
 def parse(text: str) -> dict:
-    """The results in the driver's output; a test with several combinations passes when all of them do."""
+    """The results in the driver's output; a test with several combinations passes when all of them
+    do."""
     results = {}
     for line in text.splitlines():
         found = RESULT_LINE.match(line)

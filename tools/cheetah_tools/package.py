@@ -1,4 +1,5 @@
-"""`make deb` and `make install`: the plugin for a distribution's server of exactly the version it was built for."""
+"""`make deb` and `make install`: the plugin for a distribution's server of exactly the version it
+was built for."""
 
 import os
 import shutil
@@ -61,13 +62,15 @@ def copyright_text() -> str:
 
 
 def maintainer() -> str:
-    """Who answers for the package: whoever builds it, as Debian's tools take that from the environment."""
+    """Who answers for the package: whoever builds it, as Debian's tools take that from the
+    environment."""
     name, address = os.environ.get("DEBFULLNAME", "The Cheetah authors"), os.environ.get("DEBEMAIL")
     return f"{name} <{address}>" if address else name
 
 
 def install(_arguments=()) -> None:
-    """Copy the plugin to the installed server's plugin folder, if that server is of the right version."""
+    """Copy the plugin to the installed server's plugin folder, if that server is of the right
+    version."""
     wanted = setup.ensure()["package_version"]
     found = installed_version()
     if found != wanted:

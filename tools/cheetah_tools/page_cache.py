@@ -1,10 +1,12 @@
-"""Keeps the page cache of a memory cgroup small, in a process of its own: `python3 -m cheetah_tools.page_cache GROUP BYTES LIMIT`.
+"""Keeps the page cache of a memory cgroup small, in a process of its own: `python3 -m
+cheetah_tools.page_cache GROUP BYTES LIMIT`.
 
-What there is beyond BYTES goes, fifty times a second, until standard input ends. It prints a line after the first time, and at the end what it saw
-before each cut, as JSON:
-`median` and `most` (bytes of page cache), `cuts`, and `failed` (those after which more was left: dirty pages cannot go at once).
-The kernel does it when a limit is set below the usage, which holds for this moment alone: a limit that low would also kill the
-programs of the group, or fail their reads, when their own memory grows. LIMIT is what the group has otherwise (v1).
+What there is beyond BYTES goes, fifty times a second, until standard input ends. It prints a line
+after the first time, and at the end what it saw before each cut, as JSON: `median` and `most`
+(bytes of page cache), `cuts`, and `failed` (those after which more was left: dirty pages cannot go
+at once). The kernel does it when a limit is set below the usage, which holds for this moment alone:
+a limit that low would also kill the programs of the group, or fail their reads, when their own
+memory grows. LIMIT is what the group has otherwise (v1).
 """
 
 import json

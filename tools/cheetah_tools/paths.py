@@ -1,4 +1,5 @@
-"""Where things are. Everything the tools make lies under `var/` (or `$CHEETAH_VAR`) and `build/`."""
+"""Where things are. Everything the tools make lies under `var/` (or `$CHEETAH_VAR`) and `build/`.
+"""
 
 import os
 from pathlib import Path

@@ -1,9 +1,13 @@
-"""`make bench ARGS="--sets recovery"`: how long a crash, or the end of a large transaction, keeps others waiting; beside InnoDB.
+"""`make bench ARGS="--sets recovery"`: how long a crash, or the end of a large transaction, keeps
+others waiting; beside InnoDB.
 
-1. Restart: kill -9 when so much log would have to be replayed, the page cache dropped, and the time from starting the
+1. Restart: kill -9 when so much log would have to be replayed, the page cache dropped, and the time
+from starting the
    server to the first answer about a table.
-2. Rollback: an UPDATE that has changed all rows but one stands still in a function and is killed, with KILL and with
-   kill -9; the time until statements of others on the same table are answered, each on a connection of its own.
+2. Rollback: an UPDATE that has changed all rows but one stands still in a function and is killed,
+with KILL and with
+   kill -9; the time until statements of others on the same table are answered, each on a connection
+   of its own.
 
 Both engines get the same memory, and settings that put checkpoints off.
 """
@@ -38,7 +42,8 @@ UNBOUND = {"UPDATE of a changed row"}   # waits for the rollback of that row, wh
 
 @dataclass
 class Line:
-    """A line of the report: what was measured, seconds by engine, and what is wanted of Cheetah (None: nothing)."""
+    """A line of the report: what was measured, seconds by engine, and what is wanted of Cheetah
+    (None: nothing)."""
 
     what: str
     seconds: dict
@@ -81,7 +86,8 @@ def started(engine) -> PrivateServer:
 
 
 def restart(engine, log_bytes: int) -> tuple:
-    """Seconds to the first answer after a crash with that much log to replay, and how many changed rows the log holds."""
+    """Seconds to the first answer after a crash with that much log to replay, and how many changed
+    rows the log holds."""
     server = started(engine)
     try:
         for number in range(TABLES):
@@ -185,8 +191,8 @@ def rollback(engine, rows: int) -> tuple:
 
 
 def changed_all(server, engine, rows: int) -> int:
-    """Begin an UPDATE on a connection of its own and wait until it has changed all rows but the last, where it stands still;
-    the connection's number."""
+    """Begin an UPDATE on a connection of its own and wait until it has changed all rows but the
+    last, where it stands still; the connection's number."""
     import pymysql
     connection = server.connect("d")
     with connection.cursor() as cursor:
@@ -212,7 +218,8 @@ def changed_all(server, engine, rows: int) -> int:
 
 
 def answers(server, engine, began: float, last: int) -> dict:
-    """All statements at once: what -> seconds since `began`; and when everything was rolled back."""
+    """All statements at once: what -> seconds since `began`; and when everything was rolled back.
+    """
     found, failures = {}, []
 
     def ask(what: str, statement: str):
@@ -246,7 +253,8 @@ def rolled_back(server, engine) -> bool:
 
 
 def check_rolled_back(server, rows: int) -> None:
-    """The first and the last of the changed rows are as they were, but for what others have written."""
+    """The first and the last of the changed rows are as they were, but for what others have
+    written."""
     for number in (2, rows // 2, rows - 1):
         if server.value(f"SELECT k FROM big WHERE id = {number}", "d") != number * 7919 % 1000003:
             raise Failure(f"row {number} has not been rolled back")

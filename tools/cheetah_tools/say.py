@@ -1,4 +1,5 @@
-"""What people see: steps, failures, tables, a progress bar. Short lines, plain text when not on a terminal."""
+"""What people see: steps, failures, tables, a progress bar. Short lines, plain text when not on a
+terminal."""
 
 import os
 import signal
@@ -21,7 +22,8 @@ def note(text: str) -> None:
 
 
 class PatientOutput:
-    """Standard output that goes on without a reader (`make up | head -1`): what was begun is finished."""
+    """Standard output that goes on without a reader (`make up | head -1`): what was begun is
+    finished."""
 
     def __init__(self, inner):
         self._inner = inner
@@ -51,7 +53,8 @@ class PatientOutput:
 
 
 def run_main(main) -> None:
-    """Run a command: exit status 1 and one message for a Failure, 130 for Ctrl-C (servers are stopped by their owners)."""
+    """Run a command: exit status 1 and one message for a Failure, 130 for Ctrl-C (servers are
+    stopped by their owners)."""
     # A terminate request takes the same way out as Ctrl-C, so that private servers are stopped.
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     sys.stdout = PatientOutput(sys.stdout)

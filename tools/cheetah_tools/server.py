@@ -1,7 +1,9 @@
-"""A private MariaDB server: own data, socket, configuration and plugin folder; no network port unless a test asks for one.
+"""A private MariaDB server: own data, socket, configuration and plugin folder; no network port
+unless a test asks for one.
 
-Works as root and without. Everything is stopped by process id, never by name. A server started with `with` ends with
-its block, on Ctrl-C too; should the tool itself be killed, the kernel ends the server.
+Works as root and without. Everything is stopped by process id, never by name. A server started with
+`with` ends with its block, on Ctrl-C too; should the tool itself be killed, the kernel ends the
+server.
 """
 
 import ctypes
@@ -29,7 +31,8 @@ PR_SET_PDEATHSIG = 1
 
 
 class PrivateServer:
-    """One server process on one data folder; may be started, stopped and killed any number of times."""
+    """One server process on one data folder; may be started, stopped and killed any number of
+    times."""
 
     def __init__(self, folder: Path, options: dict = None, plugin=True, cgroup: Path = None):
         """`folder` is made when absent. `options` are lines of my.cnf (value None: a bare word).
@@ -112,7 +115,8 @@ class PrivateServer:
         return connect(self.socket, database, **more)
 
     def sql(self, statement: str, database: str = "") -> list:
-        """Run one statement on a connection of its own; its rows. Failure when the server refuses it or dies."""
+        """Run one statement on a connection of its own; its rows. Failure when the server refuses
+        it or dies."""
         import pymysql
         try:
             connection = self.connect(database)
@@ -237,12 +241,14 @@ class PrivateServer:
 
 
 def end_with_parent() -> None:
-    """For `preexec_fn`: the kernel ends the new process when the one that started it ends, however that happens."""
+    """For `preexec_fn`: the kernel ends the new process when the one that started it ends, however
+    that happens."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def connect(socket: Path, database: str = "", **more):
-    """A PyMySQL connection through a socket; without TLS, for which each connection would read all certificates of the machine."""
+    """A PyMySQL connection through a socket; without TLS, for which each connection would read all
+    certificates of the machine."""
     import pymysql
     settings = {"autocommit": True, "charset": "utf8mb4", "read_timeout": 3600, "max_allowed_packet": 256 << 20, "ssl_disabled": True, **more}
     return pymysql.connect(unix_socket=str(socket), user="root", database=database or None, **settings)
@@ -309,7 +315,8 @@ def template() -> Path:
 
 
 def scratch(name: str) -> Path:
-    """An empty folder for one run of a test: `var/tmp/NAME-PID`. Folders of runs that have ended go now."""
+    """An empty folder for one run of a test: `var/tmp/NAME-PID`. Folders of runs that have ended go
+    now."""
     root = VAR / "tmp"
     for old in root.glob(f"{name}-*"):
         pid = old.name.removeprefix(f"{name}-")

@@ -1,9 +1,10 @@
-"""Set-up: a MariaDB of one exact version, unpacked under `var/`, with the private headers a plugin needs.
+"""Set-up: a MariaDB of one exact version, unpacked under `var/`, with the private headers a plugin
+needs.
 
-A storage engine loads only into the very version it was built for, and Debian may offer a newer binary than it has
-source for. So the newest 10.11 release is taken whose binary AND source can really be downloaded; every package is
-fetched with that exact version. Each part is made beside its place and renamed, so an interrupted run starts that
-part again and a finished one costs nothing.
+A storage engine loads only into the very version it was built for, and Debian may offer a newer
+binary than it has source for. So the newest 10.11 release is taken whose binary AND source can
+really be downloaded; every package is fetched with that exact version. Each part is made beside its
+place and renamed, so an interrupted run starts that part again and a finished one costs nothing.
 """
 
 import hashlib
@@ -25,14 +26,16 @@ MARIADB_PACKAGES = [
     "mariadb-server-core", "mariadb-server", "mariadb-client-core", "mariadb-client", "mariadb-common", "libmariadb3",
     "libmariadb-dev", "libmariadbd-dev", "mariadb-test", "mariadb-test-data", "mariadb-backup",
 ]
-# Libraries a bare machine lacks, the database driver of the tools, zstd for dumps, and sysbench for `make bench`.
+# Libraries a bare machine lacks, the database driver of the tools, zstd for dumps, and sysbench for
+# `make bench`.
 OTHER_PACKAGES = [
     "liburing2", "libaio1", "libnuma1", "libpmem1", "libdaxctl1",
     "libndctl6", "liblzo2-2", "libpcre2-posix3", "libconfig-inifiles-perl", "python3-pymysql", "zstd",
     "sysbench", "libluajit-5.1-2", "libpq5",
 ]
-# What is only compared with, or only reads a kind of file: set-up goes on without it, and `absent` says why it is not
-# there. Name: packages (those of MariaDB's release first), and what they are for.
+# What is only compared with, or only reads a kind of file: set-up goes on without it, and `absent`
+# says why it is not there. Name: packages (those of MariaDB's release first), and what they are
+# for.
 OPTIONAL = {
     "MyRocks": (["mariadb-plugin-rocksdb"], ["librocksdb7.8", "libsnappy1v5", "libgflags2.2"], "usr/lib/mysql/plugin/ha_rocksdb.so"),
     "7-Zip": ([], ["p7zip"], "usr/lib/p7zip/7zr"),
@@ -73,7 +76,8 @@ def main(_arguments=()) -> None:
 
 
 def ensure() -> dict:
-    """Make sure that the private server is there; what was installed, as a dictionary with `version`."""
+    """Make sure that the private server is there; what was installed, as a dictionary with
+    `version`."""
     wanted = recipe()
     if STAMP.exists():
         state = json.loads(STAMP.read_text())

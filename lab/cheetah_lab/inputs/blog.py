@@ -1,8 +1,10 @@
-"""A shard of a blog search: posts with author, title, address and text, under several secondary indexes, as a dump.
+"""A shard of a blog search: posts with author, title, address and text, under several secondary
+indexes, as a dump.
 
-The words are made up; how often they come follows Zipf's law, as in natural language, so that the texts compress about as
-English does. The same seed gives the same bytes. The dump is written as mariadb-dump writes it, with all that it says
-before and after the rows of a table: unique_checks = 0, LOCK TABLES, DISABLE KEYS.
+The words are made up; how often they come follows Zipf's law, as in natural language, so that the
+texts compress about as English does. The same seed gives the same bytes. The dump is written as
+mariadb-dump writes it, with all that it says before and after the rows of a table: unique_checks =
+0, LOCK TABLES, DISABLE KEYS.
 """
 
 import hashlib
@@ -45,7 +47,8 @@ FIRST_TIME, SPAN_SECONDS = 1_199_145_600, 110 * 86_400   # 2008 until the docume
 
 
 def vocabulary() -> list:
-    """The words in the share that each has of texts: as many times in a list of SLOTS as its rank gives it."""
+    """The words in the share that each has of texts: as many times in a list of SLOTS as its rank
+    gives it."""
     rng, words = random.Random(2008), {}
     while len(words) < WORDS:
         length = 1 + sum(len(words) > rank for rank in (90, 700, 5000)) + rng.choice((0, 0, 1))
@@ -64,8 +67,8 @@ class Posts:
     """The posts of one seed, one after the other."""
 
     def __init__(self, rng: random.Random, compressed: bool = False, four_byte: bool = False):
-        """`compressed`: bodies are what MariaDB's COMPRESS() makes of them. `four_byte`: titles and bodies have characters
-        that only utf8mb4 has room for."""
+        """`compressed`: bodies are what MariaDB's COMPRESS() makes of them. `four_byte`: titles and
+        bodies have characters that only utf8mb4 has room for."""
         self.rng, self.compressed, self.mark = rng, compressed, " \U0001f406" if four_byte else ""
         self.words = vocabulary()
         self.authors = [self.text(2).title() for _ in range(400)]
@@ -89,7 +92,8 @@ class Posts:
             int(rng.paretovariate(0.9)) - 1 if rng.random() < 0.7 else 0, self.body(body.encode()))
 
     def body(self, text: bytes) -> bytes:
-        """The text as a literal, as it is or as COMPRESS() makes it: the length, then what zlib gives."""
+        """The text as a literal, as it is or as COMPRESS() makes it: the length, then what zlib
+        gives."""
         if self.compressed:
             return b"_binary '%s'" % escaped(struct.pack("<I", len(text)) + zlib.compress(text)).replace(b"\0", b"\\0")
         return b"'%s'" % text

@@ -1,7 +1,9 @@
-"""Dump files of mariadb-dump and mysqldump: fed to a server's client, with every table declared for an engine.
+"""Dump files of mariadb-dump and mysqldump: fed to a server's client, with every table declared for
+an engine.
 
-An engine's column says which types or keys it does not have. Trials leave out, for every engine alike, keys that some engines lack (`NOT_COMPARED`);
-which ones they are is said. A dump that is cut off, has several databases or another encoding than it says is a Failure.
+An engine's column says which types or keys it does not have. Trials leave out, for every engine
+alike, keys that some engines lack (`NOT_COMPARED`); which ones they are is said. A dump that is cut
+off, has several databases or another encoding than it says is a Failure.
 """
 
 import os
@@ -25,8 +27,9 @@ HEAD_LINES = 5
 COMPLAINT_CHARACTERS = 1500
 SAID_BYTES = 1 << 16    # of what a program says, as much is looked at at once
 LOADER = "lab_loader"   # loads dumps: a user that may do everything in their database, and has no right to the server's files and settings
-# Warnings about values that did not arrive as they are in the dump: wrong bytes, out of range, cut off.
-# Who made a view, a trigger or a routine: what these do is done with the rights of that user, who might have some to files.
+# Warnings about values that did not arrive as they are in the dump: wrong bytes, out of range, cut
+# off. Who made a view, a trigger or a routine: what these do is done with the rights of that user,
+# who might have some to files.
 DEFINED = re.compile(rb"\s*(?:/\*M?!\d*\s*)?(?:CREATE|ALTER|DEFINER)\b")
 WORD = rb"(?:`(?:[^`]|``)*`|'[^']*'|\"[^\"]*\"|[\w.%$-]+)"
 DEFINER = re.compile(rb"\bDEFINER\s*=\s*" + WORD + rb"(?:\s*@\s*" + WORD + rb")?(?:\s*\(\s*\))?\s*", re.I)
@@ -35,16 +38,19 @@ HINTS = {
     "GTID_PURGED": "dump it again with --set-gtid-purged=OFF", "Unknown collation": "the dump is of a newer server: replace that collation in it by one of MariaDB's",
     "max_allowed_packet": "a row is larger than 256 MB", "You have an error in your SQL syntax": "is the file the whole, unchanged output of mariadb-dump?",
 }
-# Lines of definitions that trials leave out, for every engine: FULLTEXT and SPATIAL keys, and foreign keys.
+# Lines of definitions that trials leave out, for every engine: FULLTEXT and SPATIAL keys, and
+# foreign keys.
 NOT_COMPARED = re.compile(rb"^\s*(?:(?P<kind>FULLTEXT|SPATIAL)\s+(?:KEY|INDEX)\b\s*(?:`(?P<key>(?:[^`]|``)+)`)?"
                           rb"|(?:CONSTRAINT\s+`(?:[^`]|``)+`\s+)?(?P<foreign>FOREIGN)\s+KEY\b)", re.I)
 KEYS_NAMED = 5
-# The server's errors that say that an engine cannot have a table or a row, not that something went wrong.
+# The server's errors that say that an engine cannot have a table or a row, not that something went
+# wrong.
 REFUSALS = re.compile(r"ERROR (1031|1071|1112|1118|1178|1214|1235|1252|1286|1464|1478|4161)\b.*")
 
 
 class Lines:
-    """The lines of a dump, unpacked; iterating ends with a Failure when the dump is not whole. `bytes`: what was unpacked."""
+    """The lines of a dump, unpacked; iterating ends with a Failure when the dump is not whole.
+    `bytes`: what was unpacked."""
 
     def __init__(self, path: Path, on_progress=lambda done, size: None):
         """`on_progress` is told bytes of the file that were read, and its size."""
@@ -69,8 +75,10 @@ class Lines:
 
 
 def load(server, database: str, path: Path, clause: str, on_progress=lambda done, size: None, without: re.Pattern | None = None) -> int:
-    """Feed a dump to the client, all tables declared by `clause`, `without` some lines of definitions; bytes of SQL. Blocks. Refusal when the server says that it does not
-    take such a table or row; Failure for everything else, also for values that the server changed. Statements of a dump reach no file of this machine."""
+    """Feed a dump to the client, all tables declared by `clause`, `without` some lines of
+    definitions; bytes of SQL. Blocks. Refusal when the server says that it does not take such a
+    table or row; Failure for everything else, also for values that the server changed. Statements
+    of a dump reach no file of this machine."""
     make_loader(server, database)
     lines = Lines(path, on_progress)
     with tempfile.TemporaryFile() as complaints:
@@ -103,19 +111,22 @@ def load(server, database: str, path: Path, clause: str, on_progress=lambda done
 
 
 def make_loader(server, database: str) -> None:
-    """The database, and the user that loads a dump into it, and has rights there alone: whatever the dump makes does no more, either."""
+    """The database, and the user that loads a dump into it, and has rights there alone: whatever
+    the dump makes does no more, either."""
     for statement in (f"CREATE DATABASE IF NOT EXISTS `{database}`", f"CREATE USER IF NOT EXISTS {LOADER}@localhost",
                       f"GRANT ALL ON `{database}`.* TO {LOADER}@localhost", f"GRANT BINLOG ADMIN ON *.* TO {LOADER}@localhost"):
         server.sql(statement)
 
 
 def without_definer(line: bytes) -> bytes:
-    """A line of a definition that names nobody as its maker: the loader is. Rows are left as they are."""
+    """A line of a definition that names nobody as its maker: the loader is. Rows are left as they
+    are."""
     return DEFINER.sub(b"", line) if DEFINED.match(line) else line
 
 
 class Lost(threading.Thread):
-    """Reads all that a client says, and keeps how many values were lost by it, and what is said of the first."""
+    """Reads all that a client says, and keeps how many values were lost by it, and what is said of
+    the first."""
 
     def __init__(self, stream):
         """Begins at once; `join` it before looking at `count` and `first`."""
@@ -134,7 +145,8 @@ class Lost(threading.Thread):
 
 
 def unpacked(path: Path, folder: Path, on_progress=lambda done, size: None) -> Path:
-    """The dump itself, when it is not packed, or its content in a file of this folder, written to the disk. Blocks."""
+    """The dump itself, when it is not packed, or its content in a file of this folder, written to
+    the disk. Blocks."""
     if not packed.checked(path):
         return path
     target = folder / "unpacked.sql"
@@ -182,7 +194,8 @@ def describe(server, database: str) -> list:
 
 
 def digest(server, database: str, table: str) -> str:
-    """Tells contents apart by their values alone; CHECKSUM TABLE changes with ROW_FORMAT, too, when a table has no columns of variable length."""
+    """Tells contents apart by their values alone; CHECKSUM TABLE changes with ROW_FORMAT, too, when
+    a table has no columns of variable length."""
     # When a row of a versioned table began and ended is of the server that it is on.
     names = [name for name, made in server.sql("SELECT column_name, generation_expression FROM information_schema.columns "
                                                f"WHERE table_schema = '{database}' AND table_name = {live.literal(table)} ORDER BY ordinal_position")
@@ -193,7 +206,8 @@ def digest(server, database: str, table: str) -> str:
 
 
 def refused_tables(server, tables: list, clause: str) -> dict:
-    """Tables (of `describe`) that cannot be declared by `clause`, without `NOT_COMPARED`, and why. Leaves nothing behind."""
+    """Tables (of `describe`) that cannot be declared by `clause`, without `NOT_COMPARED`, and why.
+    Leaves nothing behind."""
     server.sql("CREATE DATABASE lab_probe")
     why = {}
     with server.connect("lab_probe") as connection:
@@ -209,7 +223,8 @@ def refused_tables(server, tables: list, clause: str) -> dict:
 
 
 def not_compared(tables: list) -> str:
-    """In words, what of `tables` (of `describe`) is left out for every engine; the empty string when it is nothing."""
+    """In words, what of `tables` (of `describe`) is left out for every engine; the empty string
+    when it is nothing."""
     keys, foreign = [], 0
     for table in tables:
         for found in filter(None, map(NOT_COMPARED.match, table["create"].encode().splitlines())):
@@ -223,7 +238,8 @@ def not_compared(tables: list) -> str:
 
 
 def differences(server, database: str, tables: list) -> list:
-    """In words, where the database has other tables, rows or contents than `tables` (of `describe`, each with its `digest`)."""
+    """In words, where the database has other tables, rows or contents than `tables` (of `describe`,
+    each with its `digest`)."""
     here, said = {table["name"]: table for table in describe(server, database)}, []
     for table in tables:
         name, found = table["name"], here.get(table["name"])

@@ -1,8 +1,10 @@
-"""Tables of a live server, read only: `mariadb-dump --single-transaction` writes them to a file, which then is a dump like others.
+"""Tables of a live server, read only: `mariadb-dump --single-transaction` writes them to a file,
+which then is a dump like others.
 
-The server is given SELECT, SHOW and one transaction's consistent view; nothing is locked, nothing is written there. (Tables of engines
-without transactions are read as they are at that moment.) The password comes from the environment, and goes to the programs in
-a file in memory: no list of processes shows it, and nothing of it comes to a disk.
+The server is given SELECT, SHOW and one transaction's consistent view; nothing is locked, nothing
+is written there. (Tables of engines without transactions are read as they are at that moment.) The
+password comes from the environment, and goes to the programs in a file in memory: no list of
+processes shows it, and nothing of it comes to a disk.
 """
 
 import contextlib
@@ -47,7 +49,8 @@ class Live:
 
 
 def parse(words: str) -> Live:
-    """Words such as EXAMPLE; Failure for those that are not understood. A piece without = belongs to the one before (tables)."""
+    """Words such as EXAMPLE; Failure for those that are not understood. A piece without = belongs
+    to the one before (tables)."""
     said = {}
     for piece in (piece.strip() for piece in words.split(",")):
         key, equals, value = piece.partition("=")
@@ -77,8 +80,8 @@ def option_value(value) -> str:
 
 @contextlib.contextmanager
 def options_file(live: Live):
-    """A my.cnf in memory, for this user alone: its path for programs that get `pass_fds` of its number, and that number. It goes with the
-    block, and with the process, however that ends."""
+    """A my.cnf in memory, for this user alone: its path for programs that get `pass_fds` of its
+    number, and that number. It goes with the block, and with the process, however that ends."""
     number = os.memfd_create("my.cnf")
     try:
         os.fchmod(number, 0o600)     # the programs ignore one that others could write
@@ -94,7 +97,8 @@ def words(program: str, options: str, *more) -> list:
 
 
 def ask(live: Live, query: str) -> list:
-    """Rows of a query, as lists of texts, in a session that cannot write; Failure when the server cannot be reached, or refuses."""
+    """Rows of a query, as lists of texts, in a session that cannot write; Failure when the server
+    cannot be reached, or refuses."""
     with options_file(live) as (options, number):
         command = words("mariadb", options, "--init-command=SET SESSION TRANSACTION READ ONLY", "--batch", "--skip-column-names", "-e", query)
         done = subprocess.run(command, env=setup.library_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
@@ -105,7 +109,8 @@ def ask(live: Live, query: str) -> list:
 
 
 def size(live: Live) -> int:
-    """Bytes of the tables as their server counts them; Failure when it cannot be reached, or has not all of them."""
+    """Bytes of the tables as their server counts them; Failure when it cannot be reached, or has
+    not all of them."""
     rows = ask(live, f"SELECT table_name, data_length + index_length {OF_TABLES} AND table_schema = {literal(live.database)}")
     sizes = {name: int(count) if count.isdigit() else 0 for name, count in rows}
     missing = [name for name in live.tables if name not in sizes]
@@ -123,7 +128,8 @@ def without_transactions(live: Live) -> list:
 
 
 def fetch(live: Live, target: Path, expected: int = 0, on_progress=lambda done, size: None) -> None:
-    """Write the dump to `target`: there whole, or not at all. Blocks; `on_progress` is told its bytes so far, and the `expected` ones."""
+    """Write the dump to `target`: there whole, or not at all. Blocks; `on_progress` is told its
+    bytes so far, and the `expected` ones."""
     fresh = target.with_name(target.name + ".new")
     loose = without_transactions(live)
     if loose:

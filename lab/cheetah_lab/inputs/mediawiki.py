@@ -1,10 +1,13 @@
-"""MediaWiki's XML dumps into MediaWiki's tables: page, revision, text (and slots, when a revision has more than its main one).
+"""MediaWiki's XML dumps into MediaWiki's tables: page, revision, text (and slots, when a revision
+has more than its main one).
 
-The tables are those of MediaWiki before it split comments and actors off, with every column that a dump can fill. What a dump does
-not have is made from what it has, the same each time: page_random from the id, page_touched from the newest revision.
+The tables are those of MediaWiki before it split comments and actors off, with every column that a
+dump can fill. What a dump does not have is made from what it has, the same each time: page_random
+from the id, page_touched from the newest revision.
 
-Pages are inserted in transactions, each with the place that was reached (table `lab_import`), so that an import that ended
-at any moment goes on behind the last page that was whole; until it is finished, `lab_import` says so.
+Pages are inserted in transactions, each with the place that was reached (table `lab_import`), so
+that an import that ended at any moment goes on behind the last page that was whole; until it is
+finished, `lab_import` says so.
 """
 
 import hashlib
@@ -25,7 +28,8 @@ IDENTITY_BYTES = 1 << 20
 DELETED_TEXT, DELETED_COMMENT, DELETED_USER = 1, 2, 4     # bits of rev_deleted
 FRACTION = 0.6180339887498949                             # its multiples lie evenly between 0 and 1
 MARKER = "lab_import"
-# The key on titles is not unique here, unlike in MediaWiki: a page that was moved while the dump was written is in it twice.
+# The key on titles is not unique here, unlike in MediaWiki: a page that was moved while the dump
+# was written is in it twice.
 TABLES = {
     "page": """
   page_id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, page_namespace int NOT NULL, page_title varbinary(255) NOT NULL,
@@ -60,13 +64,14 @@ def check(path: Path) -> None:
 
 
 def goes_on_after(failure: Failure) -> bool:
-    """Whether the same import can go on after this: the server failed it, not the content of the file."""
+    """Whether the same import can go on after this: the server failed it, not the content of the
+    file."""
     return isinstance(failure.__cause__, (pymysql.OperationalError, pymysql.InternalError))
 
 
 class Import:
-    """One dump into one database. `pages`, `revisions`, `texts`: what is committed; `ignored`: elements without a column, and how many;
-    `doubts`: those of mediaxml.Reader."""
+    """One dump into one database. `pages`, `revisions`, `texts`: what is committed; `ignored`:
+    elements without a column, and how many; `doubts`: those of mediaxml.Reader."""
 
     def __init__(self, server, database: str, path: Path, on_progress=lambda done, size, pages: None, commit_bytes: int = COMMIT_BYTES):
         """`on_progress` is told bytes of the file that were read, its size, and pages."""
@@ -75,7 +80,8 @@ class Import:
         self.ignored, self.doubts, self._slots = {}, {}, False
 
     def run(self) -> None:
-        """Import, or go on. Blocks. Failure for a dump that is not whole or not right; what was committed stays, not finished."""
+        """Import, or go on. Blocks. Failure for a dump that is not whole or not right; what was
+        committed stays, not finished."""
         self.server.sql(f"CREATE DATABASE IF NOT EXISTS `{self.database}`")
         self.connection = self.server.connect(self.database, autocommit=False)
         try:

@@ -1,10 +1,13 @@
-"""MediaWiki's export format (0.3 to 0.11), read as a stream: one revision at a time, never the whole.
+"""MediaWiki's export format (0.3 to 0.11), read as a stream: one revision at a time, never the
+whole.
 
-What comes out: `SiteInfo` once, for each page a `Page`, its `Revision`s, and `PageEnd`. All characters are kept: those between
-the tags of a text, blanks and newlines at its ends, and what entities stand for; CR, too, which other readers of XML drop.
-Whatever is wrong is a Failure with the byte and the page. But for two things that whole dumps have, and that are counted: MediaWiki
-writes an element without content for a text that its storage has lost, and brings texts into Unicode's form NFC, so that those of
-old versions no longer have the SHA-1 that is written beside them. (Damaged files show by their packing's checksums.)
+What comes out: `SiteInfo` once, for each page a `Page`, its `Revision`s, and `PageEnd`. All
+characters are kept: those between the tags of a text, blanks and newlines at its ends, and what
+entities stand for; CR, too, which other readers of XML drop. Whatever is wrong is a Failure with
+the byte and the page. But for two things that whole dumps have, and that are counted: MediaWiki
+writes an element without content for a text that its storage has lost, and brings texts into
+Unicode's form NFC, so that those of old versions no longer have the SHA-1 that is written beside
+them. (Damaged files show by their packing's checksums.)
 """
 
 import hashlib
@@ -21,7 +24,8 @@ DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 SHA1_DIGITS = 31
 STUBS_MAX = 1000                    # texts that may be absent before there is one
 ABSENT, OTHER = "texts are not in the dump, though they are not deleted", "texts do not have the SHA-1 that the dump says"
-# What stands in for characters that XML cannot hold; the sha1 of such a text is that of another one.
+# What stands in for characters that XML cannot hold; the sha1 of such a text is that of another
+# one.
 REPLACED = "\N{REPLACEMENT CHARACTER}".encode()
 
 
@@ -35,7 +39,8 @@ class SiteInfo:
 
 @dataclass
 class Page:
-    """The title is as in the dump: with the namespace's name and with blanks. `redirect` is None when it is no redirect."""
+    """The title is as in the dump: with the namespace's name and with blanks. `redirect` is None
+    when it is no redirect."""
 
     title: str = ""
     ns: int = 0
@@ -63,7 +68,8 @@ class Slot:
 
 @dataclass
 class Revision:
-    """`timestamp` is as in the dump: 2001-01-15T13:15:00Z. `slots`: the main one first. `user` and `comment` are None when they are deleted."""
+    """`timestamp` is as in the dump: 2001-01-15T13:15:00Z. `slots`: the main one first. `user` and
+    `comment` are None when they are deleted."""
 
     id: int = 0
     parent: int = None
@@ -83,8 +89,8 @@ class PageEnd:
 
 
 class Reader:
-    """Iterates over what a stream of bytes has. `page`: the one that is being read; `position`: bytes that were parsed;
-    `doubts`: ABSENT or OTHER -> how many, and the first of them."""
+    """Iterates over what a stream of bytes has. `page`: the one that is being read; `position`:
+    bytes that were parsed; `doubts`: ABSENT or OTHER -> how many, and the first of them."""
 
     def __init__(self, source, name: str):
         """`source` has read(); `name`: how people know the file."""
@@ -121,7 +127,8 @@ class Reader:
             raise self._stub()
 
     def _with_returns(self, chunk: bytes) -> bytes:
-        """CR as an entity, between the first element's tags: MediaWiki writes those of texts as they are."""
+        """CR as an entity, between the first element's tags: MediaWiki writes those of texts as
+        they are."""
         begin = 0 if self._path else max(chunk.find(b"<siteinfo"), 0) or max(chunk.find(b"<page"), 0) or len(chunk)
         end = chunk.find(b"</mediawiki>")
         end = len(chunk) if end < 0 else end
@@ -274,7 +281,8 @@ class Reader:
             raise self.wrong(f"{what} is {text[:40]!r}, wanted a number") from failure
 
     def _check(self, revision: Revision) -> None:
-        """The texts against what the dump says of them; those with characters that were replaced have another SHA-1 for sure."""
+        """The texts against what the dump says of them; those with characters that were replaced
+        have another SHA-1 for sure."""
         for slot in revision.slots:
             said = slot.sha1 or (revision.sha1 if len(revision.slots) == 1 else "")
             if slot.text is None:

@@ -1,7 +1,9 @@
-"""A user's own tables, made ready for a run: whatever they came as (a dump, MediaWiki's XML, a live server), a dump that was loaded once.
+"""A user's own tables, made ready for a run: whatever they came as (a dump, MediaWiki's XML, a live
+server), a dump that was loaded once.
 
-Each input has a folder in `var/lab/inputs`: the dump (unless the user's own file is one), and `input.json`, written last, with the
-tables, their rows and checksums. What was made ready once is not made again; an import of XML goes on where it ended.
+Each input has a folder in `var/lab/inputs`: the dump (unless the user's own file is one), and
+`input.json`, written last, with the tables, their rows and checksums. What was made ready once is
+not made again; an import of XML goes on where it ended.
 """
 
 import contextlib
@@ -35,8 +37,9 @@ WANTED = 'give DUMP=file, XML=file or LIVE="host=..,database=.."'
 
 @dataclass(frozen=True)
 class Input:
-    """`dump`: the file to load. `label`: how people know it. `tables`: of dumps.describe, with `digest`. `sql_bytes`: unpacked; `innodb_bytes`: loaded into
-    InnoDB DYNAMIC. `mark` changes with the contents."""
+    """`dump`: the file to load. `label`: how people know it. `tables`: of dumps.describe, with
+    `digest`. `sql_bytes`: unpacked; `innodb_bytes`: loaded into InnoDB DYNAMIC. `mark` changes with
+    the contents."""
 
     kind: str
     label: str
@@ -57,7 +60,8 @@ class Input:
 
 
 def prepare(kind: str, given: str) -> Input:
-    """`kind`: dump, xml or live; `given`: the file, or the words of `live`. Blocks. Failure for an input that is not right, and for no room."""
+    """`kind`: dump, xml or live; `given`: the file, or the words of `live`. Blocks. Failure for an
+    input that is not right, and for no room."""
     source = live.parse(given) if kind == "live" else Path(given).expanduser().resolve()
     if kind != "live":
         packed.checked(source)
@@ -94,7 +98,8 @@ def undone(folder: Path, kind: str):
 
 
 def experiments_for(found: list, given: list, named: bool) -> list:
-    """Which experiments a run has: with an input those that want one, without it all others, unless they were named. `given`: (kind, words)."""
+    """Which experiments a run has: with an input those that want one, without it all others, unless
+    they were named. `given`: (kind, words)."""
     if len(given) > 1:
         raise Failure(f"DUMP, XML and LIVE: one of them, not {' and '.join(kind.upper() for kind, _ in given)}")
     chosen = [experiment for experiment in found if named and not given or experiment.wants_input == bool(given)]
@@ -106,7 +111,8 @@ def experiments_for(found: list, given: list, named: bool) -> list:
 
 
 def give(chosen: list, given: list) -> dict:
-    """Make the input ready, and hand it to the experiments that want one; what the run's description says of it. Blocks."""
+    """Make the input ready, and hand it to the experiments that want one; what the run's
+    description says of it. Blocks."""
     if not given:
         return {}
     made = prepare(*given[0])
@@ -159,8 +165,8 @@ def from_dump(folder: Path, place: Path, kind: str, label: str) -> Input:
 
 
 def from_xml(folder: Path, place: Path) -> Input:
-    """Import it into a server that stays until it is finished, and dump that. When the file's content is wrong nothing stays: once it is mended, it is
-    another input."""
+    """Import it into a server that stays until it is finished, and dump that. When the file's
+    content is wrong nothing stays: once it is mended, it is another input."""
     target, importing = folder / "dump.sql", False
     try:
         with server(folder) as running:

@@ -1,7 +1,9 @@
-"""Files that a user brings, packed or not: .gz, .bz2 (of many streams, too), .xz, .zst, .7z, read as one stream of bytes.
+"""Files that a user brings, packed or not: .gz, .bz2 (of many streams, too), .xz, .zst, .7z, read
+as one stream of bytes.
 
-Python reads the first three itself; zstd and 7-Zip are programs, whose place in the file the kernel tells. A file that is cut
-off or damaged is a Failure at the byte where it shows; it never looks like a shorter file that is whole.
+Python reads the first three itself; zstd and 7-Zip are programs, whose place in the file the kernel
+tells. A file that is cut off or damaged is a Failure at the byte where it shows; it never looks
+like a shorter file that is whole.
 """
 
 import bz2
@@ -32,7 +34,8 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Packed(io.RawIOBase):
-    """The unpacked bytes of a file. `done()` of `size` bytes of the file are read; `position` bytes have come out."""
+    """The unpacked bytes of a file. `done()` of `size` bytes of the file are read; `position` bytes
+    have come out."""
 
     def __init__(self, path: Path):
         """Failure when the file cannot be opened, is empty, or is not what its name says."""
@@ -106,7 +109,8 @@ def opened(path: Path) -> io.BufferedReader:
 
 
 def checked(path: Path) -> str:
-    """How the file is packed: a suffix, or the empty string. Failure for a file that its name or its first bytes deny."""
+    """How the file is packed: a suffix, or the empty string. Failure for a file that its name or
+    its first bytes deny."""
     try:
         with open(path, "rb") as file:
             head = file.read(8)
@@ -124,7 +128,8 @@ def checked(path: Path) -> str:
 
 
 def expected_bytes(path: Path) -> int:
-    """About how much content a file has; exactly where the archive says it. Failure for an archive of several files."""
+    """About how much content a file has; exactly where the archive says it. Failure for an archive
+    of several files."""
     kind, size = checked(path), path.stat().st_size
     if kind != ".7z":
         return size * UNPACKED[kind]
@@ -149,7 +154,8 @@ def zstd() -> str:
 
 
 def seven_zip() -> str:
-    """The program that unpacks .7z: the one that set-up unpacked, or the machine's. Failure when there is none."""
+    """The program that unpacks .7z: the one that set-up unpacked, or the machine's. Failure when
+    there is none."""
     private = SERVER / "usr/lib/p7zip/7zr"
     found = str(private) if private.exists() else shutil.which("7zr") or shutil.which("7z")
     if not found:

@@ -1,4 +1,5 @@
-"""Rows of the insert benchmark (iibench): purchases, with three secondary indexes into which every row goes somewhere else.
+"""Rows of the insert benchmark (iibench): purchases, with three secondary indexes into which every
+row goes somewhere else.
 
 The rows are those of a seed: every engine gets the same, in the same order.
 """
@@ -14,21 +15,24 @@ OPENING = datetime(2013, 10, 28, 16, 12, 4)   # the first purchase; a second lat
 SECONDARY_KEYS = ["KEY marketsegment (price, customerid)", "KEY registersegment (cashregisterid, price, customerid)",
                   "KEY pdc (price, dateandtime, customerid)"]
 PREPARED_BATCHES = 8
-# By cache and page cache: a table larger than that has outgrown them. A tenth more, as the server has some of its own in its cache.
+# By cache and page cache: a table larger than that has outgrown them. A tenth more, as the server
+# has some of its own in its cache.
 OUTGROWN_BY = 1.1
 COLUMNS = ("dateandtime DATETIME NOT NULL, cashregisterid INT NOT NULL, customerid INT NOT NULL, productid INT NOT NULL, price FLOAT NOT NULL, "
            "data VARCHAR(40) NOT NULL")
 
 
 def create_table(clause: str, keys: list = tuple(SECONDARY_KEYS), primary_key: str = "transactionid BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY") -> str:
-    """The statement. `clause` stands behind the closing parenthesis; `primary_key`: a column with its key, or nothing."""
+    """The statement. `clause` stands behind the closing parenthesis; `primary_key`: a column with
+    its key, or nothing."""
     parts = [part for part in (primary_key, COLUMNS, *keys) if part]
     return f"CREATE TABLE purchases ({', '.join(parts)}) {clause}"
 
 
 def batches(count: int, rows: int = ROWS_OF_BATCH, seed: int = 1, first_column=None):
-    """`count` INSERT statements of so many rows. `first_column`: for tables with a column before those of all: a function of a
-    random.Random that returns its value as SQL. The other columns are the same with it and without."""
+    """`count` INSERT statements of so many rows. `first_column`: for tables with a column before
+    those of all: a function of a random.Random that returns its value as SQL. The other columns are
+    the same with it and without."""
     rng, first = random.Random(seed), random.Random(f"{seed} first")
     names = "" if first_column else " (dateandtime, cashregisterid, customerid, productid, price, data)"
     for number in range(count):
@@ -38,7 +42,8 @@ def batches(count: int, rows: int = ROWS_OF_BATCH, seed: int = 1, first_column=N
 
 
 def row(rng: random.Random, when: str) -> str:
-    """The columns that all tables have. No two rows have the same `data`, but by a chance of one in 2^80."""
+    """The columns that all tables have. No two rows have the same `data`, but by a chance of one in
+    2^80."""
     customer = int(rng.random() * CUSTOMERS)
     price = (rng.random() * PRICE_MAX + customer) / 100
     return f"{when}, {int(rng.random() * CASH_REGISTERS)}, {customer}, {int(rng.random() * PRODUCTS)}, {price:.2f}, '{rng.getrandbits(80):020x}'"

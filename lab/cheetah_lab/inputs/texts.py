@@ -1,8 +1,9 @@
 """Real text for the Wikipedia experiment: rows of MediaWiki's table `text`, as a dump.
 
-From the shared data set of Wikipedia articles where it lies beside the project, otherwise every text file of the MariaDB
-source package (a file is a row), which compresses better than articles do. Either gives the same rows each time; a small
-dump is the beginning of a large one, and what there is ends it.
+From the shared data set of Wikipedia articles where it lies beside the project, otherwise every
+text file of the MariaDB source package (a file is a row), which compresses better than articles do.
+Either gives the same rows each time; a small dump is the beginning of a large one, and what there
+is ends it.
 """
 
 import itertools
@@ -46,7 +47,8 @@ def rows():
 
 
 def wikipedia_rows(place):
-    """The rows of the table `text` of a dump with one row in each line, as mariadb-dump 10.11 writes it."""
+    """The rows of the table `text` of a dump with one row in each line, as mariadb-dump 10.11
+    writes it."""
     source = dump.open_dump(place)
     try:
         inside = False
@@ -74,7 +76,8 @@ def source_rows(place):
 
 
 def write_dump(target, bytes_max: int) -> int:
-    """Write CREATE TABLE `text` and rows until there are `bytes_max` bytes, or no more rows; the bytes of the rows."""
+    """Write CREATE TABLE `text` and rows until there are `bytes_max` bytes, or no more rows; the
+    bytes of the rows."""
     written = 0
     with open(target, "wb") as out:
         out.write(f"SET NAMES utf8mb4;\nCREATE TABLE `text` ({COLUMNS}) ENGINE=InnoDB;\n".encode())

@@ -1,6 +1,8 @@
-"""What people see of a run: one HTML page that needs nothing else, the same as Markdown and JSON, and each plot as SVG.
+"""What people see of a run: one HTML page that needs nothing else, the same as Markdown and JSON,
+and each plot as SVG.
 
-plots      matplotlib's SVG, with colours that the page or the file itself gives, so that it reads in light, dark and print
+plots      matplotlib's SVG, with colours that the page or the file itself gives, so that it reads
+           in light, dark and print
 markdown   text of a user's in Markdown
 page       the HTML page, and the Markdown twin; base.html.j2 is the frame of every page
 content    the JSON twin: all that the page shows, and the values behind it
@@ -13,8 +15,9 @@ from . import content, page, plots
 
 
 def write(folder: Path, run: dict, sections: list) -> Path:
-    """Write index.html, report.md, report.json and plots/*.svg into the folder; the page's path. `run`: what
-    run.json says; `sections`: of `results.Section`. ValueError for values that are no numbers."""
+    """Write index.html, report.md, report.json and plots/*.svg into the folder; the page's path.
+    `run`: what run.json says; `sections`: of `results.Section`. ValueError for values that are no
+    numbers."""
     told = content.collect(run, sections)
     drawings = folder / "plots"
     drawings.mkdir(parents=True, exist_ok=True)

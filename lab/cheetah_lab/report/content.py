@@ -1,4 +1,5 @@
-"""All that a page shows, as plain dictionaries: the JSON twin, and what the page and the Markdown are made of."""
+"""All that a page shows, as plain dictionaries: the JSON twin, and what the page and the Markdown
+are made of."""
 
 import json
 
@@ -49,7 +50,8 @@ HELD = ("on_disk", "cache", "page_cache", "page_cache_most", "own")
 
 
 def memory(section) -> list:
-    """What each engine had on disk beside the memory for it, where that was held. At most one table; Markdown has it, too."""
+    """What each engine had on disk beside the memory for it, where that was held. At most one
+    table; Markdown has it, too."""
     found, phases = section.found, {}
     for trial in section.trials:
         for held in trial.get("held", []) if "values" in trial else []:
@@ -69,7 +71,8 @@ def told(phases: list, key: str) -> Cell:
 
 
 def of_plot(name: str, plot) -> dict:
-    """A plot with what can be shown of it: of a series that was measured, points of at least two repeats."""
+    """A plot with what can be shown of it: of a series that was measured, points of at least two
+    repeats."""
     series = []
     for line in plot.series:
         computed = not line.engine

@@ -1,10 +1,12 @@
-"""Text of a user's (names, values, reasons) in Markdown: it shows as it is, whatever signs are in it."""
+"""Text of a user's (names, values, reasons) in Markdown: it shows as it is, whatever signs are in
+it."""
 
 import re
 
 from markupsafe import Markup
 
-# What would begin code, emphasis, a deletion, a formula, a link, a cell or a tag. Markdown leaves a "_" within a word alone.
+# What would begin code, emphasis, a deletion, a formula, a link, a cell or a tag. Markdown leaves a
+# "_" within a word alone.
 SIGNS = re.compile(r"[\\`*~$\[\]|<>&]|(?<!\w)_|_(?!\w)")
 ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 LINE_END = re.compile(r"\r\n?|\n")   # a line ends at a \r alone as well

@@ -24,7 +24,8 @@ def html(told: dict) -> str:
 
 
 def rendered(template: str, said: dict) -> str:
-    """A page of base.html.j2: nothing is fetched from outside, and it reads in light, dark and print."""
+    """A page of base.html.j2: nothing is fetched from outside, and it reads in light, dark and
+    print."""
     return environment(True).get_template(template).render(**said, style=Markup((HERE / "style.css").read_text()), light=plots.variables(False),
                                                            dark=plots.variables(True))
 
@@ -35,7 +36,8 @@ def markdown(told: dict) -> str:
 
 
 def environment(html: bool) -> jinja2.Environment:
-    """Templates of this folder, in which every value is escaped for HTML, or for Markdown; a name that is not there is an error."""
+    """Templates of this folder, in which every value is escaped for HTML, or for Markdown; a name
+    that is not there is an error."""
     made = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=html,
                               finalize=None if html else escaped)
     made.filters |= {"breakable": breakable, "cell": in_a_line, "raw": as_it_is}
@@ -43,7 +45,8 @@ def environment(html: bool) -> jinja2.Environment:
 
 
 def breakable(text) -> Markup:
-    """Text that a narrow column may break within a range and within a name of many words, but not within a number."""
+    """Text that a narrow column may break within a range and within a name of many words, but not
+    within a number."""
     return Markup.escape(text).replace("..", Markup("..<wbr>")).replace("_", Markup("_<wbr>"))
 
 
@@ -57,7 +60,8 @@ def context(told: dict) -> dict:
 
 
 def command(asked: dict, named: dict) -> str:
-    """What a person types to make this run again: `named` has the experiments, the engines and the run, as far as they were."""
+    """What a person types to make this run again: `named` has the experiments, the engines and the
+    run, as far as they were."""
     words = ["make lab"]
     words += ["FULL=1"] if asked.get("full") else []
     words += [f"SCALE={asked['factor']:g}"] if asked.get("factor", 1) != 1 else []
@@ -78,7 +82,8 @@ def facts(told: dict) -> list:
 
 
 def memory(limited: dict) -> str:
-    """What of a server's memory was limited, in how many trials; the one place of the page that says so."""
+    """What of a server's memory was limited, in how many trials; the one place of the page that
+    says so."""
     trials = sum(limited.values())
     if not limited["yes"]:
         return "not limited: no memory cgroup can be had here; what an engine does not find in its cache may come from the page cache"
@@ -96,12 +101,14 @@ def engines(run: dict) -> list:
 
 
 def shared(told: dict) -> list:
-    """Labels of others than InnoDB and Cheetah in the table of the documents' figures, in the order in which they come."""
+    """Labels of others than InnoDB and Cheetah in the table of the documents' figures, in the order
+    in which they come."""
     return list(dict.fromkeys(label for figure in told["figures"] for label in figure["others"]))
 
 
 def headed(label: str) -> str:
-    """Such a label at the head of a column. Beside figures of the documents' own words an engine may stand as it is without them."""
+    """Such a label at the head of a column. Beside figures of the documents' own words an engine
+    may stand as it is without them."""
     return f"{label} by default" if label in ("Cheetah", "InnoDB DYNAMIC") else label
 
 

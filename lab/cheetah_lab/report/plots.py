@@ -1,8 +1,9 @@
 """Plots as SVG that take their colours from where they stand.
 
-matplotlib draws with colours that mean roles (text, grid, an engine); in the SVG these become `currentColor` and CSS
-variables. The page sets the variables; a plot that stands alone brings them along. Text stays text. The mark of a series is
-the median, a band or a line around it goes from the smallest to the largest of all repeats.
+matplotlib draws with colours that mean roles (text, grid, an engine); in the SVG these become
+`currentColor` and CSS variables. The page sets the variables; a plot that stands alone brings them
+along. Text stays text. The mark of a series is the median, a band or a line around it goes from the
+smallest to the largest of all repeats.
 """
 
 import html
@@ -19,7 +20,8 @@ from .. import numbers
 
 WIDTH_INCHES = 8.2
 TEXT, GRID = "#0a0a01", "#0a0a02"
-# By engine: the colour on light and on dark. Families are near each other; neighbours in a plot differ in lightness, too.
+# By engine: the colour on light and on dark. Families are near each other; neighbours in a plot
+# differ in lightness, too.
 PALETTE = {
     "innodb-compact": ("#1a2f6b", "#a9bdf5"), "innodb-dynamic": ("#3b5bb5", "#7f9df0"), "innodb-16k": ("#5b8fd6", "#5b8fd6"),
     "innodb-8k": ("#2a93b8", "#5cc4e6"), "innodb-4k": ("#177a76", "#4fc1bb"), "innodb-holes": ("#7b5aa6", "#b79be0"),
@@ -32,7 +34,8 @@ ROLES = {name: f"#0b00{number:02x}" for number, name in enumerate(PALETTE)}
 MARKERS = dict(zip(PALETTE, "osDv^<>PXdphs"))
 DASHES = ["-", (0, (4, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2))]
 PLACES_NAMED_MAX = 12
-# A logarithmic axis names powers of ten; a short one would have a single name then, and names 2 and 5 of each, too.
+# A logarithmic axis names powers of ten; a short one would have a single name then, and names 2 and
+# 5 of each, too.
 LOG_STEPS, FEW_DECADES = {False: (1,), True: (1, 2, 5)}, 2.5
 SETTINGS = {"svg.fonttype": "none", "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 10, "text.color": TEXT,
             "axes.labelcolor": TEXT, "xtick.color": TEXT, "ytick.color": TEXT, "axes.edgecolor": TEXT, "axes.spines.top": False,
@@ -40,7 +43,8 @@ SETTINGS = {"svg.fonttype": "none", "font.family": "sans-serif", "font.sans-seri
 
 
 def draw(plot: dict) -> str:
-    """The SVG of a plot (`content.of_plot`), for a page that sets the colours; empty when it has no series."""
+    """The SVG of a plot (`content.of_plot`), for a page that sets the colours; empty when it has no
+    series."""
     if not plot["series"]:
         return ""
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": plot["id"]}):
@@ -109,7 +113,8 @@ def set_places(axes, places: list, log: bool) -> None:
 
 
 def bars(plot: dict):
-    """Horizontal bars, a group for each word: median, with a line from the smallest to the largest, and the median in figures."""
+    """Horizontal bars, a group for each word: median, with a line from the smallest to the largest,
+    and the median in figures."""
     words = list(dict.fromkeys(x for series in plot["series"] for x, _ in series["points"]))
     chosen = styled(plot["series"])
     figure, axes = new_figure(0.75 + 0.27 * len(words) * (len(chosen) + 0.8) + 0.26 * ((len(chosen) + 2) // 3))
@@ -218,7 +223,8 @@ def variables(dark: bool) -> str:
 
 
 def standalone(svg: str) -> str:
-    """The drawing with its own colours and size, for a README: it follows the reader's choice of light or dark."""
+    """The drawing with its own colours and size, for a README: it follows the reader's choice of
+    light or dark."""
     style = f"<style>svg {{ color: #1c2128; {variables(False)} }} @media (prefers-color-scheme: dark) {{ svg {{ color: #e6e8eb; {variables(True)} }} }}</style>"
     width, height = size(svg)
     svg = svg.replace('class="plot"', f'width="{width}" height="{height}"', 1)

@@ -1,4 +1,5 @@
-"""Cases 1 to 4 of the document: a dump with several secondary indexes, loaded with them and before them, compressed and not."""
+"""Cases 1 to 4 of the document: a dump with several secondary indexes, loaded with them and before
+them, compressed and not."""
 
 from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
@@ -100,7 +101,8 @@ class FastIndexCreation(Experiment):
                   if any(results.values(engine, f"{prefix}all_s") for engine in results.engines))]
 
     def as_documented(self, results, title, cases):
-        """Load time and size with their ratios to case 1 of InnoDB: there, in InnoDB here, in Cheetah here."""
+        """Load time and size with their ratios to case 1 of InnoDB: there, in InnoDB here, in
+        Cheetah here."""
         head = ["Test", "document: s", "ratio", "MB", "ratio"]
         head += [f"{name}: {what}" for name in ("InnoDB", "Cheetah") for what in ("time", "ratio", "size", "ratio")]
         rows = []

@@ -20,7 +20,8 @@ FIFTHS = 5
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to insert. `engines`: families that have it; empty: all. `full`: only in a full run."""
+    """One way to insert. `engines`: families that have it; empty: all. `full`: only in a full run.
+    """
 
     name: str
     label: str
@@ -87,7 +88,8 @@ class GrowingIndexes(Experiment):
         return made
 
     def figures(self, results) -> list:
-        """W11, without change buffering in InnoDB and with it: curves in the document, so without numbers. At as many rows for all."""
+        """W11, without change buffering in InnoDB and with it: curves in the document, so without
+        numbers. At as many rows for all."""
         rows = equal_rows(results)
         what = "rows a second into growing indexes: last fifth by first fifth of the same rows" + (f" ({rows:,.0f})" if rows else "")
         buffered = fall_within(results, INNODB, rows, VARIANTS[1])
@@ -116,20 +118,22 @@ def is_large(rows: float, cache_bytes: float) -> bool:
 
 
 def past_cache(results, measured: tuple, base: tuple) -> list:
-    """Rows by rows, each (engine, measure), repeat by repeat, of repeats in which both tables got much larger than the cache. None where no
-    page cache was held: there all may be in memory."""
+    """Rows by rows, each (engine, measure), repeat by repeat, of repeats in which both tables got
+    much larger than the cache. None where no page cache was held: there all may be in memory."""
     tries = results.together((*measured, None), (*base, None), (measured[0], "cache", None))
     return [rows / others for rows, others, cache in tries if is_large(min(rows, others), cache)]
 
 
 def fall(rates: list):
-    """Of rates of steps of as many rows each: that of the last fifth by that of the first; None of a single step."""
+    """Of rates of steps of as many rows each: that of the last fifth by that of the first; None of
+    a single step."""
     fifth = max(1, len(rates) // FIFTHS)
     return statistics.harmonic_mean(rates[-fifth:]) / statistics.harmonic_mean(rates[:fifth]) if len(rates) > 1 else None
 
 
 def outgrown(results, engine: str) -> list:
-    """How the rate fell over all rows that the engine inserted, of repeats in which the table got much larger than the cache."""
+    """How the rate fell over all rows that the engine inserted, of repeats in which the table got
+    much larger than the cache."""
     tries = results.together(*((engine, measure, None) for measure in ("last by first", "rows", "cache")))
     return [fell for fell, rows, cache in tries if is_large(rows, cache)]
 
@@ -147,7 +151,8 @@ def equal_rows(results) -> float:
 
 
 def fall_within(results, engine: str, rows: float, variant: Variant = VARIANTS[0]) -> list:
-    """How the rate fell within so many rows, repeat by repeat; empty when the engine did not insert them, or the cache holds them."""
+    """How the rate fell within so many rows, repeat by repeat; empty when the engine did not insert
+    them, or the cache holds them."""
     measure, caches = named("rate", variant), results.values(engine, "cache")
     steps = reached(results, engine, measure)
     if not caches or not steps or steps[-1] < rows or not is_large(rows, max(caches)):

@@ -1,4 +1,5 @@
-"""Point selects over the size of the cache: throughput and pages read, beside the document's arithmetic; W14."""
+"""Point selects over the size of the cache: throughput and pages read, beside the document's
+arithmetic; W14."""
 
 from cheetah_lab import counters, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
@@ -9,7 +10,8 @@ from cheetah_tools import points, sysbench
 
 QUICK_ROWS = 350_000
 LOAD_POOL_BYTES = 128 << 20
-# A row takes 226 bytes of InnoDB's leaves; a little more, and three and a half megabytes, are for what else the cache has to hold and to keep free.
+# A row takes 226 bytes of InnoDB's leaves; a little more, and three and a half megabytes, are for
+# what else the cache has to hold and to keep free.
 EVERYTHING_BYTES_OF_ROW, EVERYTHING_BYTES_BESIDE = 229, 7 << 19
 EVERYTHING_READS_MAX = 20  # in 1000 selects: with more, what should have held everything did not
 ROWS_MIN = 40_000
@@ -29,7 +31,8 @@ def served(rate_in_memory: float, reads_per_query: float, iops: float) -> float:
 
 
 def predicted_reads(share: float) -> float:
-    """Pages read for each select of an equally likely key, with a cache for a share of the leaves."""
+    """Pages read for each select of an equally likely key, with a cache for a share of the leaves.
+    """
     return max(0.0, 1 - share)
 
 
@@ -89,7 +92,8 @@ class LessMemory(Experiment):
         return [Table("Pages read in 1000 selects", head, reads), Table("Selects a second", head, rates), Table(TABLE, head, slow)]
 
     def figures(self, results) -> list:
-        """W14: what was read by what the arithmetic says. The document reckons, and does not measure: so without its numbers."""
+        """W14: what was read by what the arithmetic says. The document reckons, and does not
+        measure: so without its numbers."""
         return [show.figure(results, f"W14 {share:g}", f"pages read with {share:g} of the memory ({said} in the document), by the arithmetic", None, "ratio",
                             lambda engine, share=share: [pages / (1000 * predicted_reads(share)) for pages in results.values(engine, "reads", share)]
                             if not overflowed(results) else [])
@@ -115,7 +119,8 @@ class LessMemory(Experiment):
 
 
 def overflowed(results) -> str:
-    """Why nothing follows from the shares: InnoDB read pages with what should have held all of them. Empty where it did not."""
+    """Why nothing follows from the shares: InnoDB read pages with what should have held all of
+    them. Empty where it did not."""
     pages = max(results.values(INNODB, "reads", 1.0), default=0)
     return f"InnoDB read {pages:.0f} pages in 1000 selects with the memory that should hold everything" if pages > EVERYTHING_READS_MAX else ""
 

@@ -19,7 +19,8 @@ TABLES_SIZED = 20       # those with the most rows
 SMALL_SQL_BYTES = 16_000_000      # below, files and the server's start weigh more than tables
 OF_TABLE = "bytes of "  # how the measure of a table's size begins
 WITHOUT_THEM = "to measure the others with it, give a dump without such tables (mariadb-dump --ignore-table=database.table)"
-# What a trial takes beside what InnoDB DYNAMIC does: MyRocks merges everything into new files, logs come and go.
+# What a trial takes beside what InnoDB DYNAMIC does: MyRocks merges everything into new files, logs
+# come and go.
 ROOM_BY_INNODB = 2.5
 
 

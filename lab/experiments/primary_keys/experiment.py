@@ -1,4 +1,5 @@
-"""The same rows with a primary key by sequence, by GUID, and with none: insertion, size, look-ups."""
+"""The same rows with a primary key by sequence, by GUID, and with none: insertion, size, look-ups.
+"""
 
 import time
 import uuid
@@ -21,7 +22,8 @@ LOOK_UP = "SELECT * FROM purchases WHERE customerid = ?"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of primary key. `column`: its definition; `value`: what an INSERT has for it, of a random.Random."""
+    """A kind of primary key. `column`: its definition; `value`: what an INSERT has for it, of a
+    random.Random."""
 
     name: str
     label: str
@@ -109,7 +111,8 @@ class PrimaryKeys(Experiment):
 
 
 def outgrown(results, engine: str) -> bool:
-    """Whether the table with a GUID has outgrown cache and page cache; not where no page cache was held."""
+    """Whether the table with a GUID has outgrown cache and page cache; not where no page cache was
+    held."""
     rows, caches = results.curve(engine, "rate guid"), results.values(engine, "cache")
     return bool(rows and caches) and rows[-1][0] * GUID_ROW_BYTES > purchases.OUTGROWN_BY * max(caches)
 

@@ -128,7 +128,8 @@ def ask(trial, connection, statement: str, times: int = TIMES) -> tuple:
 
 
 def purge(trial, server) -> None:
-    """Wait until InnoDB and Cheetah have removed the deleted rows; MyRocks does when it compacts, and says nothing of it. Blocks."""
+    """Wait until InnoDB and Cheetah have removed the deleted rows; MyRocks does when it compacts,
+    and says nothing of it. Blocks."""
     if trial.family == "InnoDB":
         wait = "SET GLOBAL innodb_max_purge_lag_wait = 0"
         trial.did(wait)

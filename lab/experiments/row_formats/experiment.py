@@ -1,4 +1,5 @@
-"""sysbench's old table in the row formats: load, size, table status, compression statistics, throughput with two caches."""
+"""sysbench's old table in the row formats: load, size, table status, compression statistics,
+throughput with two caches."""
 
 import time
 
@@ -10,8 +11,9 @@ from cheetah_tools import dump, sysbench
 
 ROWS, ONE_ROW_ROWS, FULL_BY = 240_000, 30_000, 4
 LOAD_BYTES = 256 << 20
-# Of a row in InnoDB, uncompressed, with its key: twice that holds everything; a fifth (page cache included) is what the document's 512 MB were
-# to its 2.3 GB. The smallest cache and the page cache are two fifths of the table at scale 1.
+# Of a row in InnoDB, uncompressed, with its key: twice that holds everything; a fifth (page cache
+# included) is what the document's 512 MB were to its 2.3 GB. The smallest cache and the page cache
+# are two fifths of the table at scale 1.
 ROW_BYTES, CACHED_BY, OVERFLOW_BY, POOL_BYTES_MIN = 270, 2, 0.21, 8 << 20
 OVERFLOW_MOST = 0.5   # a cache and a page cache for more of the table than that (together they have 24 MiB at least) are none that overflow
 SMALL_BYTES = 16_000_000   # of rows in InnoDB: below, files have more room beside the table than in it
@@ -59,7 +61,8 @@ class RowFormats(Experiment):
         return super().input_bytes(scale) * (FULL_BY if scale.full else 1)
 
     def run(self, trial):
-        """Load time in a server, all else of the document's table in another, random digits in a third."""
+        """Load time in a server, all else of the document's table in another, random digits in a
+        third."""
         rows = trial.scale.of(ROWS * (FULL_BY if trial.scale.full else 1), 2000)
         with trial.server(LOAD_BYTES, **LAZY_LOG) as server:
             trial.step("load, one row in each INSERT")
@@ -110,7 +113,8 @@ class RowFormats(Experiment):
                   for cache, said in CACHES.items() if show.lines(results, f"tps_{cache}"))]
 
     def tables(self, results):
-        """As the document has them: load and size, table status, compression statistics; then throughput."""
+        """As the document has them: load and size, table status, compression statistics; then
+        throughput."""
         return [self.load_and_size(results), self.status(results), self.statistics(results),
                 *(self.rates(results, cache) for cache in CACHES if any(results.curve(engine, f"tps_{cache}") for engine in results.engines))]
 
@@ -137,7 +141,8 @@ class RowFormats(Experiment):
         return Table("SHOW TABLE STATUS", ["format", "Data_length", "Index_length", "both by the size on disk"], rows)
 
     def statistics(self, results):
-        """V1, V2: by size of pages; Cheetah's images have any length, and the size is the one into which they would have fitted."""
+        """V1, V2: by size of pages; Cheetah's images have any length, and the size is the one into
+        which they would have fitted."""
         rows = [[Cell(f"document: {name}"), *(Cell(f"{number:,}") for number in numbers), Cell(f"{1 - numbers[2] / numbers[1]:.2%}")]
                 for name, numbers in DOCUMENT_STATISTICS.items()]
         for engine in results.engines:
@@ -225,7 +230,8 @@ def most(results, measure: str) -> str:
 
 
 def caches(rows: int) -> dict:
-    """Bytes of each cache that throughput is measured with. Too few rows for the smallest cache to overflow: without that one."""
+    """Bytes of each cache that throughput is measured with. Too few rows for the smallest cache to
+    overflow: without that one."""
     table_bytes = rows * ROW_BYTES
     found = {"cached": max(POOL_BYTES_MIN, round(table_bytes * CACHED_BY)),
              "overflow": max(POOL_BYTES_MIN, round(table_bytes * OVERFLOW_BY) - PAGE_CACHE_BYTES)}
@@ -258,7 +264,8 @@ def table_status(trial, server):
 
 
 def compression(trial, server):
-    """What the engine counted since the server started, by size of pages and together; nothing of engines without such a view."""
+    """What the engine counted since the server started, by size of pages and together; nothing of
+    engines without such a view."""
     if trial.family not in VIEWS:
         return
     micros = trial.family == "Cheetah"

@@ -47,7 +47,8 @@ class WikipediaText(Experiment):
         return texts.missing()
 
     def run(self, trial):
-        """One table; with the document's settings, and without them for a chosen engine: each in a server of its own."""
+        """One table; with the document's settings, and without them for a chosen engine: each in a
+        server of its own."""
         trial.folder.mkdir(parents=True, exist_ok=True)
         place = trial.folder / "text.sql"
         yield Value("source_bytes", texts.write_dump(place, trial.scale.of(TEXT_BYTES, 20_000)))
@@ -68,7 +69,8 @@ class WikipediaText(Experiment):
                     yield Value("bytes", trial.bytes_at_rest(server, COPY))
 
     def copy(self, trial, server, variant):
-        """One INSERT .. SELECT from a source that is in memory and written out, by a server that has just started."""
+        """One INSERT .. SELECT from a source that is in memory and written out, by a server that
+        has just started."""
         trial.step(f"INSERT .. SELECT {SAID[variant]}")
         server.sql(f"SELECT SUM(LENGTH(old_text)) FROM {SOURCE}.text")
         name = table_name(trial.lab_engine.key)
@@ -150,7 +152,8 @@ class WikipediaText(Experiment):
 
 
 def pools(trial) -> dict:
-    """Options that divide the memory: the source is in InnoDB, so an engine that is not InnoDB has one half, and InnoDB the other."""
+    """Options that divide the memory: the source is in InnoDB, so an engine that is not InnoDB has
+    one half, and InnoDB the other."""
     if trial.family == "InnoDB":
         return {}
     half, whole = trial.engine.server_options(MEMORY_BYTES // 2), trial.engine.server_options(MEMORY_BYTES)
