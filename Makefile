@@ -19,13 +19,13 @@ demo:  ; @$(CHEETAH) demo $(if $(DUMP),--dump "$(DUMP)")   ## the main job: real
 test: setup ; @$(CHEETAH) test   ## every check and test; the last line is the sum
 bench: build ; @$(CHEETAH) bench $(ARGS)   ## bytes, load, scan, point selects and transactions beside InnoDB (ARGS="--sets oltp")
 crash: build ; @$(CHEETAH) pytest tests/server/test_crash.py -s --rounds $(or $(ROUNDS),8) $(if $(SEED),--seed $(SEED))   ## kill -9 a loaded server ROUNDS times
-big: build ; @$(CHEETAH) big $(ARGS)   ## a table of 5 GB in a pool of 64 MB: is the memory limit kept?
+big: build ; @$(CHEETAH) pytest tests/server/test_pool_memory.py -s --large   ## a table of 5 GB in a pool of 64 MB: is the memory limit kept?
 check-data: build ; @$(CHEETAH) pytest tests/server/test_data_sets.py -s --large   ## load the data sets beside the project, compare checksums
 suites: build ; @$(CHEETAH) suites $(ARGS)   ## MariaDB's own suites, on InnoDB and Cheetah
 differential: build ; @python3 tests/differential/run.py $(ARGS)   ## random statements beside InnoDB (ARGS="--seed 7")
 sqltests: build ; @$(CHEETAH) pytest tests/sql $(ARGS)   ## the scripts of tests/sql, on InnoDB and Cheetah (ARGS="NAME ..")
 servertests: build ; @$(CHEETAH) pytest tests/server $(ARGS)   ## kills in DDL and under load, damaged files, full disk, memory (ARGS="--large", "tpcc --rounds 50")
-isolation: build ; @$(CHEETAH) isolation $(if $(LONG),--long) $(ARGS)   ## Hermitage, random histories and interleavings beside InnoDB (LONG=1: 200 histories of 10,000)
+isolation: build ; @$(CHEETAH) pytest tests/isolation/test_engines.py -s $(if $(LONG),--large) $(ARGS)   ## Hermitage, random histories and interleavings beside InnoDB (LONG=1: 200 histories of 10,000)
 fuzz:   ## every decoder under libFuzzer, FUZZ_SECONDS each (needs a nightly compiler and cargo-fuzz)
 	@cd fuzz && for target in $$(cargo +nightly fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=$(or $(FUZZ_SECONDS),60) -timeout=5 -malloc_limit_mb=128 || exit 1; done
 lab:   ; @$(CHEETAH) lab run --build $(LAB)   ## the documents' experiments side by side, as a page; FULL=1, EXPERIMENT=name, SCALE=0.1, ENGINES="..", REPEATS, DUMP, XML, LIVE

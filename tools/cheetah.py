@@ -19,8 +19,6 @@ COMMANDS = {
     "suites": "mtr:main",
     "demo": "demo:main",
     "bench": "bench:main",
-    "big": "big:main",
-    "isolation": "isolation:main",
     "lab": "lab:main",
     "lock": "lock:main",
     "pytest": "environment:pytest",

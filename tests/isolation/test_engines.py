@@ -1,21 +1,21 @@
-"""The suites beside InnoDB in their short form; `make isolation` takes other options."""
+"""The suites beside InnoDB; their long form is `make isolation LONG=1`."""
 
 import hermitage
 import histories
 import interleavings
-from cheetah_tools.isolation import SHORT
 
 
 def test_hermitage():
-    assert hermitage.main(SHORT["hermitage"]) == 0
+    assert hermitage.main([]) == 0
 
 
-def test_histories():
-    assert histories.main(SHORT["histories"]) == 0
+def test_histories(large):
+    count, txns = (200, 10000) if large else (20, 2000)
+    assert histories.main([f"--histories={count}", f"--txns={txns}"]) == 0
 
 
-def test_interleavings():
-    assert interleavings.main(SHORT["interleavings"]) == 0
+def test_interleavings(large):
+    assert interleavings.main(["--scripts", "5000" if large else "100"]) == 0
 
 
 def test_interleavings_find_a_planted_difference(capsys):

@@ -24,7 +24,13 @@ def test_memory_stays_within_the_limit(server, new_server, large):
                    "CONCAT(SHA2(seq, 512), SHA2(RAND(), 512), SHA2(seq, 512)) "
                    f"FROM seq_1_to_{rows_per_batch}", "d")
     phases.append(("loading", peak.take()))
-    assert server.value("SELECT COUNT(*) FROM d.t") == batches * rows_per_batch, "rows are missing"
+    rows = batches * rows_per_batch
+    assert server.value("SELECT COUNT(*) FROM d.t") == rows, "rows are missing"
+    for key in range(1, rows, rows // 200):
+        found = server.value("SELECT LEFT(l, 128) = SHA2(c, 512) FROM d.t "
+                             f"WHERE a >= {key} ORDER BY a LIMIT 1")
+        assert found == 1, f"the row at {key} is wrong"
+    phases.append(("looking up", peak.take()))
     for label, statement in (("scanning", "SELECT SUM(CRC32(l)) FROM d.t"),
                              ("updating", "UPDATE d.t SET c = c + 1 WHERE a % 50 = 0"),
                              ("deleting", "DELETE FROM d.t WHERE a % 70 = 0"),

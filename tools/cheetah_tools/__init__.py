@@ -12,5 +12,5 @@ server, cgroup, page_cache, stuck   a server, its memory, and what it hangs on
 engines, dump, sysbench, corpus, formatdata, points   what is measured, and with what
 ledger           writers, and what a crash must leave of their work
 ratios           repeats and their means
-bench with oltp, formats, indexes, recovery, big   the benchmarks
+bench with oltp, formats, indexes, recovery   the benchmarks
 """
