@@ -89,8 +89,7 @@ def module_server(request):
 
 @pytest.fixture
 def pair(module_server):
-    """A server with both engines, InnoDB and CHEETAH; started again if a test before has ended it.
-    """
+    """A server with InnoDB and CHEETAH; started again if a test before has ended it."""
     if module_server.process is None or module_server.died():
         module_server.process = None
         module_server.start()

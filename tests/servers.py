@@ -19,8 +19,7 @@ numbers = itertools.count()
 
 
 def make(options: dict = None, plugin: bool = True, folder=None) -> PrivateServer:
-    """A server that is not started yet, with small pools and logs unless `options` say otherwise.
-    """
+    """A server, not started yet, with small pools and logs unless `options` say otherwise."""
     server = PrivateServer(folder or scratch(f"server-{next(numbers)}"),
                            {**OPTIONS, **(options or {})}, plugin)
     made.append(server)
@@ -75,8 +74,7 @@ def is_gone(failure: Exception) -> bool:
 
 
 def kill_under(server, clients: list, seconds: float) -> None:
-    """kill -9, when the clients have worked for so long. Nothing else may have gone wrong with
-    them."""
+    """kill -9, when the clients have worked for so long, without anything else going wrong."""
     for client in clients:
         client.start()
     time.sleep(seconds)

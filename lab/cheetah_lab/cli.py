@@ -81,8 +81,7 @@ def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked
 
 
 def check_words(given: list) -> None:
-    """Failure for an input that cannot be one, before anything takes time: `given` has (kind,
-    words)."""
+    """Failure for an input that cannot be one, at once. `given`: (kind, words)."""
     for kind, said in given:
         if kind == "live":
             live_server.parse(said)
@@ -101,8 +100,7 @@ def say_before(chosen: list, keys: list, scale: Scale, asked: tuple) -> None:
 
 
 def show_page(found: store.Run) -> None:
-    """Write a run's page, and say where it is. Failure when it cannot be written; the values are
-    kept."""
+    """Write a run's page, and say where it is. Failure when it cannot; the values are kept."""
     try:
         place = sections.page(found)
     except Exception as error:
@@ -153,8 +151,7 @@ def listed(runs: Path) -> None:
 
 
 def main() -> None:
-    """Run a command; exit status 1 for a Failure, 2 for words that are not understood, 130 for
-    Ctrl-C."""
+    """Run a command; exit status 1 for a Failure, 2 for unknown words, 130 for Ctrl-C."""
     say.run_main(_run)
 
 

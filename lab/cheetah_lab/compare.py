@@ -70,7 +70,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All lines; what only one side has (side -> keys), and the settings that differ: (name, first,
+    """All lines; what only one side has (side -> keys), and settings that differ: (name, first,
     second)."""
 
     first: Side
@@ -160,14 +160,12 @@ def exact(first: list, second: list) -> bool:
 
 
 def unsure(line: Line) -> bool:
-    """Whether its values never vary and differ, but of too few repeats to be taken for more than
-    noise."""
+    """Whether its values never vary and differ, but in too few repeats for more than noise."""
     return not line.verdict and line.p is not None and exact(line.first, line.second) and differs(line.first, line.second)
 
 
 def p_of(first: list, second: list):
-    """How likely it is that noise alone sets the two so far apart; None when there are too few
-    values to say."""
+    """How likely it is that noise alone sets the two so far apart; None of too few values."""
     if min(len(first), len(second)) < REPEATS_MIN:
         return None
     if exact(first, second):

@@ -28,8 +28,7 @@ def write(found: Comparison, place: Path) -> Path:
 
 
 def show(found: Comparison) -> None:
-    """Print what differs before, then the lines (of many only those that moved), then what follows.
-    """
+    """Print what differs before, the lines (of many only those that moved), and what follows."""
     for text in warnings(found):
         print(text)
     lines = found.lines if len(found.lines) <= SHOWN_MAX else found.moved()
@@ -59,8 +58,7 @@ def conclusion(found: Comparison) -> str:
 
 
 def warnings(found: Comparison) -> list:
-    """What a reader must know before the figures: settings that differ, and what only one side has.
-    """
+    """What a reader must know first: settings that differ, and what only one side has."""
     told = [f"{name} differs: {first if first not in (None, '') else 'not said'} | {second if second not in (None, '') else 'not said'}"
             for name, first, second in found.settings]
     for side, keys in found.alone.items():
@@ -89,8 +87,7 @@ def as_markdown(found: Comparison) -> str:
 
 
 def html(found: Comparison) -> str:
-    """All of it as a page: first what moved, then every line by experiment, the moved ones marked.
-    """
+    """All of it as a page: what moved, then every line by experiment, the moved ones marked."""
     tables = {name: [line for line in found.lines if line.experiment == name] for name in dict.fromkeys(line.experiment for line in found.lines)}
     return page.rendered("comparison.html.j2", {"first": found.first, "second": found.second, "conclusion": conclusion(found), "warnings": warnings(found),
                                                 "moved": found.moved(), "tables": tables, "row": row, "head": HEAD, "classes": CLASSES, "how": HOW,

@@ -16,8 +16,8 @@ NO_LONGER = 1.05
 
 
 def within(claim: str, what: str, ratios: list, low: float = 0, high: float = math.inf) -> Verdict:
-    """Whether what `ratios` estimate lies between `low` and `high`. `what`: how the ratio is called
-    in the reason."""
+    """Whether what `ratios` estimate lies between `low` and `high`. `what`: the ratio's name in the
+    reason."""
     if not ratios:
         return Verdict(claim, OPEN, f"{what}: not measured")
     if len(ratios) > 1 and min(ratios) <= 0:    # no logarithms, so no interval: all repeats have to agree

@@ -36,7 +36,7 @@ def versions() -> dict:
 
 
 def commit() -> str:
-    """The commit that is checked out, with `+` when something differs from it; empty outside of a
+    """The commit that is checked out, with `+` when something differs; empty outside of a
     repository."""
     def git(*words):
         return subprocess.run(["git", "-C", str(PROJECT), *words], text=True, capture_output=True, check=False)
@@ -100,8 +100,7 @@ def _system() -> str:
 
 
 def _file_system(place: Path) -> str:
-    """The type of the file system that a folder lies on: the mount with the longest path above it.
-    """
+    """The type of the file system of a folder: that of the mount with the longest path above it."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     above = [(len(words[1]), words[2]) for words in mounts if place == Path(words[1]) or Path(words[1]) in place.parents]
     return max(above)[1] if above else ""

@@ -150,8 +150,7 @@ class Experiment:
         return list(chosen)
 
     def skip(self) -> str:
-        """Why this machine cannot run the experiment (a data set is absent), or the empty string.
-        """
+        """Why this machine cannot run the experiment (a data set is absent); else empty."""
         return ""
 
     def room_bytes(self, scale: Scale) -> int:
@@ -168,8 +167,8 @@ class Experiment:
         return self.about.get("method", "")
 
     def run(self, trial):
-        """One engine in one repeat: a generator of Values. Blocks for the time of the trial; starts
-        and stops servers."""
+        """One engine in one repeat: a generator of Values. Blocks for its time; starts and stops
+        servers."""
         raise NotImplementedError
 
     def plots(self, results) -> list:

@@ -49,8 +49,7 @@ def digits(value: float, unit: str, like: float = None) -> str:
 
 
 def places(size: float, unit: str) -> int:
-    """Digits behind the point: three that count; counts have none, and ratios two unless they are
-    small."""
+    """Digits behind the point: three that count; counts have none, ratios two unless small."""
     if size == 0 or size >= 100 or (unit in ("rows", "pages") and size >= 10):
         return 0
     if unit == "ratio" and size >= 0.1:

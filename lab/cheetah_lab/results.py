@@ -49,8 +49,8 @@ class Found:
         return [above[repeat] / below[repeat] for repeat in above if below.get(repeat)]
 
     def together(self, *places) -> list:
-        """`places`: (engine, measure, x). For each repeat that has all of them: their values, in
-        this order."""
+        """`places`: (engine, measure, x). For each repeat with all of them: the values, in this
+        order."""
         found = [self._by_repeat(*place) for place in places]
         return [tuple(values[repeat] for values in found) for repeat in found[0] if all(repeat in values for values in found)]
 

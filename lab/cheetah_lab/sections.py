@@ -19,8 +19,7 @@ def page(run: Run) -> Path | None:
 
 
 def sections(run: Run) -> list:
-    """A section for each experiment of the run that this lab still has; of those that were skipped,
-    too."""
+    """A section for each experiment of the run that this lab still has, skipped ones too."""
     trials = run.trials()
     names = [name for name in run.about["experiments"] if name in experiments.names()]
     return [section(experiment, [trial for trial in trials if trial["experiment"] == experiment.name], run.about)

@@ -51,7 +51,7 @@ class Run:
 
     def append(self, trial: dict) -> None:
         """Keep a trial (S1). Failure when it cannot be written, ValueError for values that JSON
-        does not have."""
+        lacks."""
         line, place = json.dumps(trial, allow_nan=False).encode() + b"\n", self.folder / "trials.jsonl"
         try:
             with open(place, "ab") as file:

@@ -159,8 +159,7 @@ class Trial:
                                  "page_cache_most": seen.get("most"), "own": own_bytes})
 
     def _data_bytes(self, server, database: str) -> int:
-        """Bytes on disk of the tables; of Cheetah without old images, which come and go with
-        checkpoints."""
+        """Bytes on disk of the tables; of Cheetah without old images, which checkpoints remove."""
         return server.status("Cheetah_segment_live_bytes") if self.family == "Cheetah" else self.engine.bytes_on_disk(server, database)
 
     def bytes_at_rest(self, server, database: str) -> int:

@@ -50,8 +50,7 @@ class Column:
         return self._literal(rng)
 
     def plain(self, rng) -> str:
-        """A literal to compare with: never NULL, DEFAULT or unfit (those would warn once per row
-        read)."""
+        """A literal to compare with: never NULL, DEFAULT or unfit (those warn for each row)."""
         return self._literal(rng)
 
     def definition(self) -> str:

@@ -135,8 +135,7 @@ class Events:
                 self.graph.edge(end, self.ends[after.number], "rw", key)
 
     def first_committer_wins(self, txn, before, key, kind: str, locks: bool = True) -> None:
-        """Under snapshot isolation, what is written or locked must have been visible in the
-        snapshot."""
+        """Under snapshot isolation, what is written or locked must be in the snapshot."""
         if locks and self.history.snapshot_isolation and txn.level == REPEATABLE and not txn.autocommit:
             for snapshot in self.snapshots.get(txn.number, [])[:1]:
                 self.graph.edge(self.ends[before.number], snapshot, kind, key)
@@ -162,8 +161,7 @@ class Events:
                 self.graph.edge(self.ends[before.number], self.ends[after.number], "ww", key)
 
     def add_real_time(self) -> None:
-        """A chain of instants; what was answered before an instant precedes what was sent after it.
-        """
+        """A chain of instants: what was answered before one precedes what was sent after it."""
         moments = sorted({moment for _, sent, answered in self.times for moment in (sent, answered)})
         instants = {moment: self.graph.node(("time", moment)) for moment in moments}
         for earlier, later in zip(moments, moments[1:]):

@@ -153,8 +153,7 @@ def misfit(order: list, final: tuple, execute) -> str:
 
 
 def agrees(entry, outcome) -> bool:
-    """Whether a statement has done what it does alone; a read that passes locked rows may have
-    passed some."""
+    """Whether a statement has done what it does alone; one that skips locked rows may skip some."""
     if " SKIP LOCKED" in entry.text and entry.outcome.rows is not None and outcome.rows is not None:
         return set(entry.outcome.rows) <= set(outcome.rows)
     return entry.outcome.key() == outcome.key()

@@ -44,8 +44,7 @@ class Features:
                 + ("" if self.snapshot_at_start[CHEETAH] else ", no snapshot at the start of a transaction"))
 
     def _snapshot_at_start(self, engine: str) -> bool:
-        """Whether START TRANSACTION WITH CONSISTENT SNAPSHOT keeps out what is committed after it.
-        """
+        """Whether START TRANSACTION WITH CONSISTENT SNAPSHOT hides later commits."""
         entries = self._probe([("a", "START TRANSACTION WITH CONSISTENT SNAPSHOT"), ("b", "UPDATE probe SET v = 1 WHERE id = 1"), ("b", "COMMIT"),
                                ("a", "SELECT v FROM probe WHERE id = 1")], engine)
         return entries[3].outcome.rows == ((0,),)

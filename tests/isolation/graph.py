@@ -61,8 +61,7 @@ class Graph:
         return found
 
     def shortest_cycle(self, component: set, starts) -> list:
-        """The shortest cycle inside the component through one of the nodes `starts`; a list of
-        nodes."""
+        """The shortest cycle inside the component through one of `starts`; a list of nodes."""
         best = []
         for start in starts:
             cycle = self._cycle_through(start, component)

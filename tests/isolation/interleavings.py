@@ -267,8 +267,7 @@ class Comparison:
         return ORDER if done == [True, True] else ""
 
     def fails(self) -> bool:
-        """Whether there is a difference without a reason, or a run that no order of commits
-        explains."""
+        """Whether there is a difference without a reason, or a run that no order explains."""
         return bool(self.unexplained) or (self.number is not None and not self.reason)
 
     def text(self) -> str:

@@ -53,8 +53,7 @@ def done_in_an_order(number: int, played: list, compare) -> list:
 
 
 def common_victims(number: int, mine: dict, other: dict) -> list:
-    """What both engines have ended in a deadlock at step `number`, where it had waited when that
-    came."""
+    """What both engines ended in a deadlock at step `number`, where it waited by then."""
     ended = [mine[n] for n in mine.keys() & other.keys() if mine[n].outcome.error == other[n].outcome.error == DEADLOCK and n != number]
     return [victim for victim in ended if not any(e.name == victim.name and n < victim.number for side in (mine, other) for n, e in side.items())]
 

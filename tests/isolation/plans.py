@@ -66,8 +66,7 @@ class Planner:
         return self.read(self.rng.choice(["", "", "", "share", "update"])) if roll < 0.5 else self.write(self.key())
 
     def read(self, lock: str) -> Step:
-        """One key, some keys, a group by the primary key or by an index, whole or covered by the
-        index."""
+        """One key, some keys, a group by the primary key or an index, whole or covered."""
         via = self.rng.choice(["id", "id", "ids", "range", "group", "covered"])
         group = self.rng.choice(self.groups)
         keys = [group * KEYS_PER_GROUP + n for n in range(KEYS_PER_GROUP)]

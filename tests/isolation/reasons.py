@@ -90,8 +90,7 @@ class Difference:
         self.blocked_here = self.stopped(self.mine, self.other)   # the other way round
 
     def stopped(self, theirs: dict, ours: dict) -> set:
-        """Sessions that wait, have waited in vain, or pass more locked rows, among `theirs`, and
-        not among `ours`."""
+        """Sessions that wait, waited in vain, or pass more locked rows, only in `theirs`."""
         return {e.name for n, e in ours.items() if not vain(e) and (n not in theirs or vain(theirs[n]) or passes(theirs[n], e))}
 
     def is_of_locks(self) -> bool:
@@ -161,8 +160,7 @@ class Difference:
 
     @staticmethod
     def meets(asking: Statement, entries: list, name: str) -> bool:
-        """Whether one of these statements, of others than `name`, may put a row where the statement
-        looks."""
+        """Whether one of these statements, of others than `name`, may put a row where it looks."""
         others = [Statement(entry.text) for step in entries for entry in (step, *step.woke) if entry.name != name]
         return any((other.row and asking.finds(other.row)) or (other.sets and other.changes(asking.index)) for other in others if asking.index)
 
@@ -189,8 +187,7 @@ class Difference:
         return [e for e in self.other.values() if e.outcome.error == DEADLOCK and e.name not in self.deadlocked(self.mine)]
 
     def explain_victim(self, victim, theirs: Look, ours: Look) -> str:
-        """Why InnoDB ended a transaction in a deadlock that is none in Cheetah, whatever else the
-        two ended."""
+        """Why InnoDB ended a transaction in a deadlock that is none in Cheetah."""
         self.compare(theirs, ours)
         return self.reason_of_circle(theirs, ours, self.judge_circle, {victim.name})
 

@@ -101,8 +101,7 @@ class Session:
         return outcome
 
     def sleep_mark(self):
-        """Something that stays equal as long as the server's thread sleeps; None when it does not.
-        """
+        """Something that stays equal while the server's thread sleeps; None when it does not."""
         state = switches = None
         for line in self.status_file.read_text().splitlines():
             if line.startswith("State:"):
@@ -194,8 +193,7 @@ class Play:
         return self.entries
 
     def advance(self, cause: Entry) -> None:
-        """Send what can be sent until everything answered or waits; note what happened under
-        `cause`."""
+        """Send what can be sent until everything answered or waits; note it under `cause`."""
         while True:
             free = [name for name, queue in self.queues.items() if queue and not self.sessions[name].pending]
             if not free:

@@ -177,8 +177,7 @@ class Store:
             self.unlock(txn, key)
 
     def first_committer_wins(self, txn: int, keys) -> None:
-        """Under snapshot isolation, a row changed after the snapshot cannot be written or locked.
-        """
+        """Under snapshot isolation, a row changed since cannot be written or locked."""
         if self.snapshot_isolation and txn in self.snapshots and not self.bug.startswith("first committer does not win"):
             if any(self.versions.get(key, [(0, None)])[-1][0] > self.snapshots[txn] for key in keys):
                 raise Conflict

@@ -42,8 +42,7 @@ class Statement:
         self.sets = (sets[1], sets[2]) if sets else None
 
     def alone(self, row: tuple) -> str:
-        """The text of a read that passes locked rows, for one row that it returns, and waits for.
-        """
+        """The text of a read that skips locked rows, for one that it returns, and waits for."""
         condition = f"id = {row[0]}"
         if self.index != "PRIMARY":
             value = row[1] if len(row) == 2 else row[KEYS[self.index]]

@@ -109,8 +109,7 @@ class TestOneVictimMore:
 
 class TestRowsThatCameMeanwhile:
     def found(self, level: str, text: str) -> bool:
-        """Whether `a` may have found another row here when it went on, as `c` has done this while
-        it waited."""
+        """Whether `a` may have found another row when it went on, for what `c` did meanwhile."""
         steps = [entry(0, "a", "DELETE t FROM t FORCE INDEX (PRIMARY) WHERE id < 30", waits=True), entry(1, "c", text), entry(2, "c", "COMMIT")]
         sides = []
         for affected in (3, 4):

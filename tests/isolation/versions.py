@@ -93,8 +93,7 @@ class ListVersions(Versions):
                     self.problem("G0", f"{txn.name()}'s appends {values} to key {key} are mixed with others: {self.final[key]}")
 
     def agrees(self, txn, key, seen, own: list, lengths: bool) -> bool:
-        """The list ends with the own appends, and what is before them is what they were appended
-        to."""
+        """The list ends with the own appends, behind what they were appended to."""
         final = self.final.get(key, [])
         if lengths:
             length = seen - len(own)

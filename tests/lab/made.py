@@ -1,5 +1,4 @@
-"""For tests of experiments: the experiment itself, results that are made up, and tiny real trials.
-"""
+"""For tests of experiments: the experiment, results that are made up, tiny real trials."""
 
 import sys
 from pathlib import Path
@@ -35,8 +34,7 @@ def results(values: dict) -> Found:
 
 
 def tiny(name: str, folder: Path, engine: str, factor: float = 0.01, chosen: bool = True, full: bool = False) -> tuple:
-    """A real trial, as small as can be: its trial and its values. Skips when the engine is not
-    here."""
+    """A real trial, as small as can be, and its values. Skips when the engine is not here."""
     trial = Trial(ALL[engine], Scale(factor, full), 0, chosen, folder / "trial")
     try:
         values = list(experiment(name).run(trial))

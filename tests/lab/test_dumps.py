@@ -194,8 +194,7 @@ def test_statements_of_a_dump_reach_no_file(server, tmp_path):
 
 
 def test_what_a_dump_makes_reaches_no_file_either(server, tmp_path):
-    """Routines and triggers act with the rights of whom they name as definer; they are the
-    loader's."""
+    """Routines and triggers act with the rights of their definer: the loader."""
     secret, target, place = tmp_path / "secret", tmp_path / "written", tmp_path / "d.sql"
     secret.write_text("a secret\n")
     tmp_path.chmod(0o777)

@@ -28,8 +28,7 @@ needs_group = pytest.mark.skipif(not GROUP, reason="no memory cgroup can be had 
 @needs_group
 @pytest.mark.parametrize("engine", ["innodb-dynamic", "cheetah", "myrocks"])
 def test_the_page_cache_of_a_held_server_stays_small(tmp_path, engine):
-    """Much more is written and read than may stay; the server lives, and may have more afterwards.
-    """
+    """Much more is written and read than may stay; the server lives, and may have more later."""
     made = trial.Trial(engines.ALL[engine], Scale(), 0, True, tmp_path)
     try:
         with made.server(CACHE_BYTES) as server:

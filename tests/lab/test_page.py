@@ -23,8 +23,7 @@ RUN = {
 
 
 class Curves(Experiment):
-    """Plots of both kinds, with words that are hard to escape, and numbers that must not be shown.
-    """
+    """Plots of both kinds, with words hard to escape, and numbers that must not be shown."""
 
     measures = [Measure("tps", "transactions", "1/s"), Measure("size", "size", "bytes"), Measure("once", "measured once", "s")]
 
@@ -93,8 +92,7 @@ def test_a_browser_shows_the_tables(driver, place):
 
 
 def test_what_a_page_must_not_be_is_noticed(driver, place, tmp_path):
-    """The check of pages finds a plot that lacks a series or a label, and a request to the outside.
-    """
+    """The check finds a plot that lacks a series or a label, and a request to the outside."""
     text = place.read_text()
     (tmp_path / "report.json").write_text((place.parent / "report.json").read_text())
     for broken, why in ((text.replace('curves-tps--series-myrocks"', 'gone"'), "series-myrocks"),

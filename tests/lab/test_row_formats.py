@@ -61,8 +61,7 @@ def test_the_documents_own_values_keep_its_claims():
 
 
 def test_sizes_of_small_tables_decide_nothing():
-    """Their files have more room beside the table than in it; times and counts are told all the
-    same."""
+    """Their files have more room beside the table than in it; times and counts are told."""
     values = {engine: {**measures, "rows": [24_000] * 3} for engine, measures in VALUES.items()}
     outcomes = made.outcomes(made.results(values), NAME)
     assert [claim for claim, outcome in outcomes.items() if outcome == OPEN and "throughput" not in claim] and set(outcomes.values()) == {HOLDS, OPEN}

@@ -1,5 +1,4 @@
-"""COUNT(*), which reads no row, agrees with reading all rows, in every snapshot and after crashes.
-"""
+"""COUNT(*), which reads no row, agrees with all rows, in every snapshot and after crashes."""
 
 import random
 import threading

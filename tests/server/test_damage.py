@@ -204,8 +204,7 @@ def test_plugin_missing_at_drop_leaves_a_named_orphan(prepared):
 
 
 def test_old_frm_file_is_refused(server):
-    """The .frm file of before a change of columns comes back: it fits the rows, but names differ.
-    """
+    """The .frm file of before a change of columns comes back: it fits, but names differ."""
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT, c INT) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.t VALUES (1, 10, 100), (2, 20, 200)")
     place = server.data / "d" / "t.frm"

@@ -16,8 +16,7 @@ OPTIONS = {"loose_cheetah_buffer_pool_size": POOL_BYTES, "loose_cheetah_log_file
 
 
 def test_all_rows_of_a_table_change_in_one_transaction(server, new_server, large):
-    """Each is rolled back, then committed; others see all or nothing; memory stays within the
-    limit."""
+    """Each is rolled back, then committed; others see all or nothing; memory is limited."""
     count = 20000000 if large else 200000
     total = count * (count + 1) // 2
     base = idle_bytes(new_server, OPTIONS)

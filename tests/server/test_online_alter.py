@@ -114,8 +114,7 @@ def test_older_snapshots_and_open_transactions(server):
 
 
 def kill_build(server, statement: str) -> int:
-    """Kill a statement once it shows progress; the number of its error, 0 if it had ended before.
-    """
+    """Kill a statement once it shows progress; its error's number, 0 if it had ended."""
     worker, outcome = server.connect("d"), []
 
     def run():

@@ -62,8 +62,7 @@ def fill(server, rows: int) -> None:
 
 @pytest.mark.options({}, large={"loose_cheetah_buffer_pool_size": "256M"})
 def test_space_comes_back_by_itself(server, large):
-    """Of rows all over a table, of an index, of all rows; --large: of a table's end and a table,
-    too."""
+    """Of rows all over a table, of an index, of all; --large: of a table's end, of a table."""
     rows = LARGE_ROWS if large else ROWS
     statements = [("DELETE FROM t WHERE id % 5 <> 0", LEFT_MAX),
                   ("ALTER TABLE t DROP INDEX g", 0.8), ("TRUNCATE TABLE t", LEFT_MAX / 2)]

@@ -109,8 +109,7 @@ def test_V1_images_that_are_made_and_read_are_counted_with_their_times(server):
 
 
 def test_V2_no_page_fails_to_compress(server):
-    """Digits by chance, and bytes that nothing compresses, with every codec: no image has failed.
-    """
+    """Random digits, and bytes that nothing compresses, with every codec: no image fails."""
     for codec in ("zstd", "lz4", "none"):
         server.sql(f"CREATE TABLE d.noise_{codec} (a INT PRIMARY KEY, b VARBINARY(2000)) "
                    f"ENGINE=CHEETAH COMPRESSION='{codec}'")

@@ -93,8 +93,7 @@ class Side:
         self.records.append(record(sent, self.engine, *answer.result()))
 
     def wait(self, step) -> None:
-        """Until the query says so; on a connection of its own, so that it disturbs no transaction.
-        """
+        """Until the query says so; on its own connection, so that it disturbs no transaction."""
         query = self.fill(step.text)
         deadline = time.monotonic() + WAIT_SECONDS
         while not int(self.server.value(query) or 0):

@@ -1,5 +1,4 @@
-"""Tests of the throughput bench: how sysbench's report is read, and what follows from the figures.
-"""
+"""Tests of the throughput bench: how sysbench's report is read, and what follows from it."""
 
 import sys
 import unittest

@@ -57,8 +57,7 @@ class Archive:
         return list(dict.fromkeys(found))
 
     def download(self, packages: list, folder: Path) -> list:
-        """Fetch .deb files (`name` or `name=version`) into `folder`; Failure when any cannot be
-        had."""
+        """Fetch .deb files (`name` or `name=version`) into `folder`; Failure if any is missing."""
         folder.mkdir(parents=True, exist_ok=True)
         before = set(folder.iterdir())
         done = self._run("apt-get", "download", "-q", *packages, cwd=folder)
@@ -88,8 +87,7 @@ def last_lines(text: str, count: int) -> str:
 
 
 def copy_sources(target: Path) -> int:
-    """Write every enabled source of the machine into `target` with its source packages on; how many
-    files."""
+    """Write every enabled source of the machine into `target` with its sources; how many files."""
     files = [MACHINE_SOURCES / "sources.list", *sorted((MACHINE_SOURCES / "sources.list.d").glob("*"))]
     written = 0
     for number, file in enumerate(files):
@@ -107,8 +105,7 @@ def copy_sources(target: Path) -> int:
 
 
 def one_line_sources(text: str) -> str:
-    """`deb ...` lines, each with its `deb-src` twin; media that are not on the network are left
-    out."""
+    """`deb ...` lines, each with its `deb-src` twin; without media that are not on the network."""
     kept = []
     for line in text.splitlines():
         words = line.split("#")[0].strip()

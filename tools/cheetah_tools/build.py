@@ -68,8 +68,7 @@ def rust_library() -> Path:
 
 
 def include_flags() -> list:
-    """Private headers first, the distribution's public ones last: both have files of the same name.
-    """
+    """Private headers first, the distribution's last: both have files of the same name."""
     private = [HEADERS / "include", HEADERS / "sql", HEADERS / "wsrep-lib/include", HEADERS / "wsrep-lib/wsrep-API/v26"]
     public = SERVER / "usr/include/mariadb/server"
     ordered = [*private, public, public / "private"]

@@ -50,8 +50,7 @@ class MemoryGroup:
         return self._number(self._first("memory.oom_control", "memory.events").name, "oom_kill")
 
     def own_bytes(self) -> int:
-        """Bytes that count and are no page cache: programs' own memory, and the kernel's for them.
-        """
+        """Bytes that count, without page cache: programs' own memory, and the kernel's for them."""
         return max(0, self.usage() - self.file_bytes())
 
     def limit(self, limit_bytes: int) -> None:

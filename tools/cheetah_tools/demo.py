@@ -123,8 +123,7 @@ def keyed_table(server, database: str):
 
 
 def read_rows(server, database: str, target: tuple, keys: list) -> tuple:
-    """Whole rows by primary key, one at a time: the seconds it took, and a checksum of all that was
-    read."""
+    """Whole rows by primary key, one by one: the seconds, and a checksum of all."""
     name, columns = target
     condition = " AND ".join(f"{column} = %s" for column in columns.split(","))
     connection = server.connect(database)

@@ -68,8 +68,7 @@ def unpack(path: Path, target: Path) -> None:
 
 
 def lines_for(source, clause: str, without: re.Pattern | None = UNSUPPORTED_KEY):
-    """The dump's lines with every table declared by `clause`. `without`: lines that definitions
-    lose, or None."""
+    """The dump's lines with every table declared by `clause`. `without`: lines that go, or None."""
     definition, databases = None, []
     for line in source:
         if definition is not None:
@@ -129,8 +128,7 @@ def definition_lines(statement: bytes) -> list:
 
 
 def load(server, database: str, source, clause: str, label: str = "", total: int = 0) -> float:
-    """Feed a dump to the `mariadb` client; the seconds it took. Failure with the client's message.
-    """
+    """Feed a dump to the `mariadb` client; the seconds. Failure with the client's message."""
     server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     client = server.client("--binary-mode", database, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     messages = io.BytesIO()
@@ -157,8 +155,7 @@ def load(server, database: str, source, clause: str, label: str = "", total: int
 
 
 def feed(server, database: str, script, what: str) -> None:
-    """Run the statements of a file through the ordinary client. Failure with its message, behind
-    `what`."""
+    """Run a file through the ordinary client. Failure: `what`, and its message."""
     with open(script, "rb") as source:
         client = server.client("--binary-mode", database, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:

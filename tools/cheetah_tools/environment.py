@@ -36,8 +36,7 @@ def hand_over(words: list) -> None:
 
 
 def ensure(tests: bool = False) -> Path:
-    """The environment's interpreter, with everything installed; may download. Failure if it cannot.
-    """
+    """The environment's interpreter, with all installed; may download. Failure if it cannot."""
     if sys.version_info < PYTHON_LEAST:
         raise Failure(f"needed: Python {PYTHON_LEAST[0]}.{PYTHON_LEAST[1]} or newer; "
                       f"this is {sys.version.split()[0]} ({sys.executable})")
@@ -50,8 +49,7 @@ def ensure(tests: bool = False) -> Path:
 
 
 def make() -> None:
-    """Make the environment beside its place, and rename it. What is run in it has no absolute path.
-    """
+    """Make the environment beside its place, and rename it: nothing in it has absolute paths."""
     have_venv()
     fresh = PLACE.with_name("venv.new")
     shutil.rmtree(fresh, ignore_errors=True)

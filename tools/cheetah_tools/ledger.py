@@ -27,8 +27,7 @@ def create_tables(server, database: str, clause: str) -> None:
 
 
 class Writer(threading.Thread):
-    """One connection that inserts, updates and deletes until told to stop or until the server is
-    gone."""
+    """One connection that inserts, updates and deletes until told to stop."""
 
     def __init__(self, server, database: str, number: int, seed: int, committed: dict = None):
         super().__init__(daemon=True)
@@ -112,8 +111,7 @@ def apply(state: dict, changes: dict) -> None:
 
 
 def read_back(server, database: str) -> dict:
-    """What the tables hold: writer -> {(table, k): (version, crc)}; every index must tell the same.
-    """
+    """What the tables hold: writer -> {(table, k): (version, crc)}; all indexes must agree."""
     found = {}
     for name in TABLES:
         rows = server.sql(f"SELECT writer, k, version, word, body FROM {name} FORCE INDEX (PRIMARY)", database)
@@ -132,8 +130,7 @@ def read_back(server, database: str) -> dict:
 
 
 def verify(writers: list, found: dict) -> tuple:
-    """Compare; the number of acknowledged rows. Each writer's state becomes what the server kept.
-    """
+    """Compare; the number of acknowledged rows. Writers' states become what the server kept."""
     rows = extra = 0
     for writer in writers:
         kept = found.get(writer.number, {})

@@ -189,8 +189,7 @@ def run_suites(engine: str, suites=(), names=(), label="run", more=()) -> dict:
 
 
 def unprivileged(words: list, folders: list, output) -> None:
-    """Run the driver as `nobody` when we are root (some tests expect refusals that root never
-    meets)."""
+    """Run the driver as `nobody` when we are root (root never meets some refusals)."""
     environment = {**setup.library_environment(), "HOME": str(folders[0])}
     options = {}
     if os.geteuid() == 0 and reachable(TEST_ROOT):
@@ -213,8 +212,7 @@ def reachable(folder: Path) -> bool:
 
 
 def parse(text: str) -> dict:
-    """The results in the driver's output; a test with several combinations passes when all of them
-    do."""
+    """The results in the driver's output; a test of several combinations passes when all do."""
     results = {}
     for line in text.splitlines():
         found = RESULT_LINE.match(line)

@@ -62,15 +62,13 @@ def copyright_text() -> str:
 
 
 def maintainer() -> str:
-    """Who answers for the package: whoever builds it, as Debian's tools take that from the
-    environment."""
+    """Who answers for the package: whoever builds it, as Debian's tools know from variables."""
     name, address = os.environ.get("DEBFULLNAME", "The Cheetah authors"), os.environ.get("DEBEMAIL")
     return f"{name} <{address}>" if address else name
 
 
 def install(_arguments=()) -> None:
-    """Copy the plugin to the installed server's plugin folder, if that server is of the right
-    version."""
+    """Copy the plugin to the installed server's folder, if that is of the right version."""
     wanted = setup.ensure()["package_version"]
     found = installed_version()
     if found != wanted:

@@ -1,5 +1,4 @@
-"""Where things are. Everything the tools make lies under `var/` (or `$CHEETAH_VAR`) and `build/`.
-"""
+"""Where things are. What the tools make lies under `var/` (or `$CHEETAH_VAR`) and `build/`."""
 
 import os
 from pathlib import Path

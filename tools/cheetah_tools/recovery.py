@@ -218,8 +218,7 @@ def changed_all(server, engine, rows: int) -> int:
 
 
 def answers(server, engine, began: float, last: int) -> dict:
-    """All statements at once: what -> seconds since `began`; and when everything was rolled back.
-    """
+    """All statements at once: what -> seconds since `began`; and when all was rolled back."""
     found, failures = {}, []
 
     def ask(what: str, statement: str):
@@ -253,8 +252,7 @@ def rolled_back(server, engine) -> bool:
 
 
 def check_rolled_back(server, rows: int) -> None:
-    """The first and the last of the changed rows are as they were, but for what others have
-    written."""
+    """The first and the last of the changed rows are as before, but for what others wrote."""
     for number in (2, rows // 2, rows - 1):
         if server.value(f"SELECT k FROM big WHERE id = {number}", "d") != number * 7919 % 1000003:
             raise Failure(f"row {number} has not been rolled back")

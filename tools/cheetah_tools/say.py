@@ -22,8 +22,7 @@ def note(text: str) -> None:
 
 
 class PatientOutput:
-    """Standard output that goes on without a reader (`make up | head -1`): what was begun is
-    finished."""
+    """Standard output that goes on without a reader (`make up | head -1`)."""
 
     def __init__(self, inner):
         self._inner = inner

@@ -31,8 +31,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class PrivateServer:
-    """One server process on one data folder; may be started, stopped and killed any number of
-    times."""
+    """One server process on one data folder; started, stopped and killed at will."""
 
     def __init__(self, folder: Path, options: dict = None, plugin=True, cgroup: Path = None):
         """`folder` is made when absent. `options` are lines of my.cnf (value None: a bare word).
@@ -115,8 +114,8 @@ class PrivateServer:
         return connect(self.socket, database, **more)
 
     def sql(self, statement: str, database: str = "") -> list:
-        """Run one statement on a connection of its own; its rows. Failure when the server refuses
-        it or dies."""
+        """Run one statement on a connection of its own; its rows. Failure when that refuses it or
+        dies."""
         import pymysql
         try:
             connection = self.connect(database)

@@ -76,8 +76,7 @@ def main(_arguments=()) -> None:
 
 
 def ensure() -> dict:
-    """Make sure that the private server is there; what was installed, as a dictionary with
-    `version`."""
+    """Make sure that the private server is there; what was installed (`version`, ..)."""
     wanted = recipe()
     if STAMP.exists():
         state = json.loads(STAMP.read_text())

@@ -139,8 +139,7 @@ def log_of(step: Step) -> Path:
 
 
 def failures(text: str) -> list:
-    """The lines of an output that say what failed, each with the two behind it; at most a screen.
-    """
+    """The lines of an output that say what failed, each with two more; a screen at most."""
     lines = [line for line in text.splitlines() if line.strip()]
     told = [lines[at:at + 3] for at, line in enumerate(lines) if FAILURE.search(line)]
     return [line[:300] for group in told for line in group][:FAILURE_LINES_MAX]

@@ -47,8 +47,7 @@ FIRST_TIME, SPAN_SECONDS = 1_199_145_600, 110 * 86_400   # 2008 until the docume
 
 
 def vocabulary() -> list:
-    """The words in the share that each has of texts: as many times in a list of SLOTS as its rank
-    gives it."""
+    """The words by their share of texts: as often in a list of SLOTS as its rank says."""
     rng, words = random.Random(2008), {}
     while len(words) < WORDS:
         length = 1 + sum(len(words) > rank for rank in (90, 700, 5000)) + rng.choice((0, 0, 1))
@@ -92,8 +91,7 @@ class Posts:
             int(rng.paretovariate(0.9)) - 1 if rng.random() < 0.7 else 0, self.body(body.encode()))
 
     def body(self, text: bytes) -> bytes:
-        """The text as a literal, as it is or as COMPRESS() makes it: the length, then what zlib
-        gives."""
+        """The text as a literal, as it is or as by COMPRESS(): the length, then what zlib gives."""
         if self.compressed:
             return b"_binary '%s'" % escaped(struct.pack("<I", len(text)) + zlib.compress(text)).replace(b"\0", b"\\0")
         return b"'%s'" % text

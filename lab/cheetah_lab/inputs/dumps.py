@@ -119,14 +119,13 @@ def make_loader(server, database: str) -> None:
 
 
 def without_definer(line: bytes) -> bytes:
-    """A line of a definition that names nobody as its maker: the loader is. Rows are left as they
-    are."""
+    """A line of a definition that names nobody as its maker: the loader is. Rows stay."""
     return DEFINER.sub(b"", line) if DEFINED.match(line) else line
 
 
 class Lost(threading.Thread):
-    """Reads all that a client says, and keeps how many values were lost by it, and what is said of
-    the first."""
+    """Reads all that a client says, and keeps how many values it lost, and what is said of the
+    first."""
 
     def __init__(self, stream):
         """Begins at once; `join` it before looking at `count` and `first`."""

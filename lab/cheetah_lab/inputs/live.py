@@ -109,8 +109,8 @@ def ask(live: Live, query: str) -> list:
 
 
 def size(live: Live) -> int:
-    """Bytes of the tables as their server counts them; Failure when it cannot be reached, or has
-    not all of them."""
+    """Bytes of the tables as their server counts them; Failure when it is out of reach, or lacks
+    any."""
     rows = ask(live, f"SELECT table_name, data_length + index_length {OF_TABLES} AND table_schema = {literal(live.database)}")
     sizes = {name: int(count) if count.isdigit() else 0 for name, count in rows}
     missing = [name for name in live.tables if name not in sizes]

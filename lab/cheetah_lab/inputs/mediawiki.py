@@ -64,8 +64,7 @@ def check(path: Path) -> None:
 
 
 def goes_on_after(failure: Failure) -> bool:
-    """Whether the same import can go on after this: the server failed it, not the content of the
-    file."""
+    """Whether the same import can go on after this: the server failed it, not the file."""
     return isinstance(failure.__cause__, (pymysql.OperationalError, pymysql.InternalError))
 
 

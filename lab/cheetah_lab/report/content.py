@@ -1,5 +1,4 @@
-"""All that a page shows, as plain dictionaries: the JSON twin, and what the page and the Markdown
-are made of."""
+"""All that a page shows, as plain dictionaries: for JSON, the page and Markdown."""
 
 import json
 
@@ -71,8 +70,7 @@ def told(phases: list, key: str) -> Cell:
 
 
 def of_plot(name: str, plot) -> dict:
-    """A plot with what can be shown of it: of a series that was measured, points of at least two
-    repeats."""
+    """A plot with what can be shown of it: of measured series, points of two repeats or more."""
     series = []
     for line in plot.series:
         computed = not line.engine

@@ -24,8 +24,7 @@ def html(told: dict) -> str:
 
 
 def rendered(template: str, said: dict) -> str:
-    """A page of base.html.j2: nothing is fetched from outside, and it reads in light, dark and
-    print."""
+    """A page of base.html.j2: nothing comes from outside; it reads in light, dark and print."""
     return environment(True).get_template(template).render(**said, style=Markup((HERE / "style.css").read_text()), light=plots.variables(False),
                                                            dark=plots.variables(True))
 
@@ -82,8 +81,7 @@ def facts(told: dict) -> list:
 
 
 def memory(limited: dict) -> str:
-    """What of a server's memory was limited, in how many trials; the one place of the page that
-    says so."""
+    """What of a server's memory was limited, in how many trials; nothing else says so."""
     trials = sum(limited.values())
     if not limited["yes"]:
         return "not limited: no memory cgroup can be had here; what an engine does not find in its cache may come from the page cache"

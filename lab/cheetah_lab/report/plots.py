@@ -43,8 +43,7 @@ SETTINGS = {"svg.fonttype": "none", "font.family": "sans-serif", "font.sans-seri
 
 
 def draw(plot: dict) -> str:
-    """The SVG of a plot (`content.of_plot`), for a page that sets the colours; empty when it has no
-    series."""
+    """The SVG of a plot (`content.of_plot`), for a page that sets colours; empty without series."""
     if not plot["series"]:
         return ""
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": plot["id"]}):

@@ -20,8 +20,7 @@ FIFTHS = 5
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to insert. `engines`: families that have it; empty: all. `full`: only in a full run.
-    """
+    """One way to insert. `engines`: families that have it, or all. `full`: only in a full run."""
 
     name: str
     label: str

@@ -31,8 +31,7 @@ def served(rate_in_memory: float, reads_per_query: float, iops: float) -> float:
 
 
 def predicted_reads(share: float) -> float:
-    """Pages read for each select of an equally likely key, with a cache for a share of the leaves.
-    """
+    """Pages read a select, of equally likely keys, with a cache for a share of the leaves."""
     return max(0.0, 1 - share)
 
 

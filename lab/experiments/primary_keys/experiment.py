@@ -1,5 +1,4 @@
-"""The same rows with a primary key by sequence, by GUID, and with none: insertion, size, look-ups.
-"""
+"""The same rows with a key by sequence, by GUID, and with none: insertion, size, look-ups."""
 
 import time
 import uuid

@@ -1,5 +1,4 @@
-"""Response time of sysbench's transactions at a fixed rate, second by second, while pages are
-written out."""
+"""Response time of sysbench's transactions at a fixed rate, while pages are written."""
 
 from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH, INNODB

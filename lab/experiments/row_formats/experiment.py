@@ -61,8 +61,7 @@ class RowFormats(Experiment):
         return super().input_bytes(scale) * (FULL_BY if scale.full else 1)
 
     def run(self, trial):
-        """Load time in a server, all else of the document's table in another, random digits in a
-        third."""
+        """Load time in a server, the rest of the document's table in another, digits in a third."""
         rows = trial.scale.of(ROWS * (FULL_BY if trial.scale.full else 1), 2000)
         with trial.server(LOAD_BYTES, **LAZY_LOG) as server:
             trial.step("load, one row in each INSERT")
