@@ -17,7 +17,7 @@ use crate::durable::Durable;
 use crate::format::control::Identity;
 use crate::format::image;
 use crate::memory::Shares;
-use cheetah_io::File;
+use cheetah_io::{AlignedBytes, File};
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
@@ -145,13 +145,13 @@ impl Segments {
     /// Reads in one go into `bytes` all from the start of image `first` to the end of image `last`,
     /// which lies behind it in the same segment. `Ok(false)` if that is not all in the file yet:
     /// read the images one by one. Nothing is checked.
-    pub fn read_span(&self, first: &Location, last: &Location, bytes: &mut Vec<u8>) -> Result<bool> {
+    pub fn read_span(&self, first: &Location, last: &Location, bytes: &mut AlignedBytes) -> Result<bool> {
         let file = self.file(first.segment)?;
         if !file.has(last) {
             return Ok(false);
         }
         let handle = self.handle(&file)?;
-        bytes.resize((last.end() - u64::from(first.offset)) as usize, 0);
+        bytes.resize((last.end() - u64::from(first.offset)) as usize);
         file.read_at(&*handle, u64::from(first.offset), bytes)?;
         Ok(true)
     }
@@ -302,7 +302,7 @@ impl Segments {
 
     /// Memory that the write buffers take at most.
     pub fn buffer_bytes_max(&self) -> usize {
-        2 * self.half_bytes * Stream::ALL.len()
+        2 * AlignedBytes::memory_bytes(self.half_bytes) * Stream::ALL.len()
     }
 
     /// Bytes that are in the files; what is in write buffers is still to come.

@@ -17,6 +17,7 @@
 
 use super::sync::{Condvar, Mutex};
 use crate::base::{planted, Result};
+use cheetah_io::AlignedBytes;
 use std::sync::Arc;
 
 /// A segment file, as the tail sees it.
@@ -53,7 +54,7 @@ struct Half<F> {
     file: Option<F>,
     /// Position in the file.
     start: u32,
-    bytes: Arc<Vec<u8>>,
+    bytes: Arc<AlignedBytes>,
 }
 
 impl<F: TailFile> Half<F> {
@@ -74,7 +75,7 @@ impl<F: TailFile> Half<F> {
         self.is_empty() || (offset - self.start) as usize + image.len() <= half_bytes
     }
 
-    fn bytes_mut(&mut self) -> &mut Vec<u8> {
+    fn bytes_mut(&mut self) -> &mut AlignedBytes {
         Arc::get_mut(&mut self.bytes).expect("T2: a half changes only while nobody writes it")
     }
 
@@ -83,7 +84,7 @@ impl<F: TailFile> Half<F> {
         assert!(offset >= self.end(), "T1: segments are appended to");
         let gap_end = (offset - self.start) as usize;
         let half = self.bytes_mut();
-        half.resize(gap_end, 0);
+        half.resize(gap_end);
         half.extend_from_slice(bytes);
     }
 
@@ -96,8 +97,9 @@ impl<F: TailFile> Half<F> {
 
 impl<F: TailFile> Halves<F> {
     /// The half being filled is full, and the other one is filled from where it ends.
-    fn switch(&mut self) {
+    fn switch(&mut self, half_bytes: usize) {
         std::mem::swap(&mut self.filling, &mut self.full);
+        self.filling.bytes_mut().reserve(half_bytes);
         self.filling.file = self.full.file.clone();
         self.filling.start = self.full.end();
         self.full_count += 1;
@@ -137,8 +139,8 @@ pub(super) enum End<'t, F: TailFile> {
 }
 
 impl<F: TailFile> Tail<F> {
-    /// An empty tail whose halves have so many bytes each. They are allocated when they are needed,
-    /// and kept.
+    /// An empty tail whose halves have so many bytes each, aligned for I/O. They are allocated when
+    /// they are needed, and kept.
     pub(super) fn new(half_bytes: usize) -> Self {
         let halves = Halves {
             filling: Half::empty(),
@@ -158,8 +160,7 @@ impl<F: TailFile> Tail<F> {
         let filling = &mut halves.filling;
         assert!(filling.is_empty(), "T1: the segment before has ended");
         (filling.file, filling.start) = (Some(file), 0);
-        let missing_bytes = self.half_bytes.saturating_sub(filling.bytes.capacity());
-        filling.bytes_mut().reserve_exact(missing_bytes);
+        filling.bytes_mut().reserve(self.half_bytes);
         filling.push(0, header);
         filling.push(offset, image);
     }
@@ -181,7 +182,7 @@ impl<F: TailFile> Tail<F> {
             if !is_writing && !halves.full.is_empty() {
                 return Put::After(self.begin_write(&mut halves));
             }
-            halves.switch();
+            halves.switch(self.half_bytes);
             halves.filling.push(offset, image);
             return Put::Done(Some(self.begin_write(&mut halves)));
         }
@@ -206,7 +207,7 @@ impl<F: TailFile> Tail<F> {
             if !halves.full.is_empty() {
                 return End::After(self.begin_write(&mut halves));
             }
-            halves.switch();
+            halves.switch(self.half_bytes);
             halves.filling.file = None;
             halves.is_last = true;
             return End::Last(Some(self.begin_write(&mut halves)));
@@ -227,7 +228,7 @@ impl<F: TailFile> Tail<F> {
         while halves.written_count < goal {
             if !halves.is_being_written {
                 if halves.full.is_empty() {
-                    halves.switch();
+                    halves.switch(self.half_bytes);
                 }
                 return Some(self.begin_write(&mut halves));
             }
@@ -274,7 +275,7 @@ pub(super) struct Write<'t, F: TailFile> {
     file: F,
     start: u32,
     /// Gone when the write has ended.
-    bytes: Option<Arc<Vec<u8>>>,
+    bytes: Option<Arc<AlignedBytes>>,
 }
 
 impl<F: TailFile> Write<'_, F> {

@@ -7,6 +7,7 @@ use super::Location;
 use crate::base::planted::plant;
 use crate::base::{Config, Epoch, Result, SegmentId};
 use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op, SimDisk};
+use cheetah_io::AlignedBytes;
 use std::io::ErrorKind;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -83,7 +84,7 @@ fn goes_on_beside_a_write(bug: Option<(Who, &'static str)>, limit: Duration) -> 
             let beside: Vec<_> =
                 (2000..2005).map(|pid| append(segments, pid, IMAGE_BYTES).unwrap()).collect();
             let (first, last) = (flushed[0].0, flushed[4].0);
-            let has_span = segments.read_span(&first, &last, &mut Vec::new()).unwrap();
+            let has_span = segments.read_span(&first, &last, &mut AlignedBytes::default()).unwrap();
             let images = [&flushed[..], &in_full_half, &beside];
             let _ = done.send(has_span && images.iter().all(|images| all_are_readable(segments, images)));
         });

@@ -19,6 +19,7 @@ use crate::memory::MemoryUse;
 use crate::pool::eviction::EvictionTime;
 use crate::pool::frames::Residence;
 use crate::pool::{PageClass, Pool};
+use cheetah_io::AlignedBytes;
 
 /// Pages that one request may name: what one reader takes at a time.
 pub const REQUEST_PAGES_MAX: usize = 16;
@@ -69,10 +70,11 @@ impl Pool {
     /// Reads ahead what scans ask for until [`end_read_ahead`](Self::end_read_ahead): the whole of
     /// a thread's work.
     pub fn serve_read_ahead(&self) {
-        let mut bytes = Vec::with_capacity(self.span_bytes_max());
-        self.memory.add(MemoryUse::Scratch, self.span_bytes_max());
+        let mut bytes = AlignedBytes::with_capacity(self.span_bytes_max());
+        let memory_bytes = AlignedBytes::memory_bytes(self.span_bytes_max());
+        self.memory.add(MemoryUse::Scratch, memory_bytes);
         self.read_ahead.serve(|request| self.read_request(&request, &mut bytes));
-        self.memory.subtract(MemoryUse::Scratch, self.span_bytes_max());
+        self.memory.subtract(MemoryUse::Scratch, memory_bytes);
     }
 
     fn span_bytes_max(&self) -> usize {
@@ -91,7 +93,7 @@ impl Pool {
     }
 
     /// Reads pages that are not in memory, neighbours in a file together.
-    fn read_request(&self, pids: &[PageId], bytes: &mut Vec<u8>) {
+    fn read_request(&self, pids: &[PageId], bytes: &mut AlignedBytes) {
         let mut wanted: Vec<Claim<'_>> = pids.iter().filter_map(|&pid| self.claim(pid)).collect();
         while !wanted.is_empty() {
             let count = neighbours_count(&wanted, self.span_bytes_max() as u64);
@@ -111,7 +113,7 @@ impl Pool {
         Some(Claim { pool: self, image: stored_image(pid, &entry) })
     }
 
-    fn read_neighbours(&self, claims: Vec<Claim<'_>>, bytes: &mut Vec<u8>) {
+    fn read_neighbours(&self, claims: Vec<Claim<'_>>, bytes: &mut AlignedBytes) {
         let (Some(first), Some(last)) = (claims.first(), claims.last()) else { return };
         let (first, last) = (first.image.location, last.image.location);
         // A claim that is dropped gives its page back: it is read, and its error met, by whoever
