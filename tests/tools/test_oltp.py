@@ -1,7 +1,7 @@
 """Tests of the throughput bench: how sysbench's report is read, and what follows from it."""
 
 import pytest
-from cheetah_tools import oltp, ratios, sysbench
+from cheetah_tools import bench, oltp, ratios, sysbench
 from cheetah_tools.say import Failure
 
 REPORT = """SQL statistics:
@@ -52,3 +52,25 @@ def test_the_interval_is_that_of_student():
     (TPS, [(1.2, None, None)], ["met", "one repeat: unknown"])])
 def test_a_cell_misses_when_its_whole_interval_does(measure, cells, verdict):
     assert oltp.verdict(measure, cells)[3:5] == verdict
+
+
+def test_the_median_is_that_of_the_last_histogram():
+    histogram = """Latency histogram (values are in milliseconds)
+       value  ------------- distribution ------------- count
+       0.100 |**                                       {few}
+       0.200 |**************************************** 60
+       1.500 |                                         30
+
+"""
+    text = histogram.format(few=900) + histogram.format(few=10) + REPORT.format(count=1, rate="1.0")
+    assert sysbench.parse(text).p50_ms == 0.2
+    assert sysbench.parse(REPORT.format(count=1, rate="1.0")).p50_ms == 0
+
+
+def test_cells_are_the_usual_ones_unless_told():
+    choice = bench.choose([])
+    assert oltp.chosen_cells(choice, ["a"], [1, 2]) == (["a"], [1, 2])
+    choice = bench.choose(["--workloads", "b,c", "--connections", "7"])
+    assert oltp.chosen_cells(choice, ["b", "c"], [1]) == (["b", "c"], [7])
+    with pytest.raises(Failure, match="no such workload: c"):
+        oltp.chosen_cells(choice, ["b"], [1])

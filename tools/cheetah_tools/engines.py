@@ -64,8 +64,12 @@ class Engine:
         return [f for f in (server.data / database).glob("*.ibd")]
 
     def bytes_on_disk(self, server, database: str) -> int:
-        """Allocated blocks of the data files."""
+        """Allocated blocks of the data files, once all is written."""
         os.sync()
+        return self.allocated_bytes(server, database)
+
+    def allocated_bytes(self, server, database: str) -> int:
+        """Allocated blocks of the data files now."""
         return sum(allocated(f) for f in self.data_files(server, database))
 
     def drop_page_cache(self, server, database: str) -> None:

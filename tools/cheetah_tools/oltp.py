@@ -63,11 +63,7 @@ MEASURES = [Measure("transactions a second", "tps", True, 1.0, 0.95),
 
 def run(choice) -> int:
     """The part of the bench; 1 when a cell could not be measured."""
-    workloads = choice.workloads.split(",")
-    connections = [int(count) for count in choice.connections.split(",")]
-    unknown = sorted(set(workloads) - set(WORKLOADS))
-    if unknown:
-        raise Failure(f"no such workload: {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
+    workloads, connections = chosen_cells(choice, WORKLOADS, CONNECTIONS)
     cells = [(workload, count) for workload in workloads for count in connections]
     engines = compared(choice)
     seconds = (choice.repeats * len(cells) * len(engines)
@@ -86,6 +82,15 @@ def run(choice) -> int:
     for failure in failures:
         print(f"not measured: {failure}")
     return 1 if failures else 0
+
+
+def chosen_cells(choice, workloads: list, connections: list) -> tuple:
+    """The workloads and the numbers of connections that were asked for; usually all of these."""
+    asked = workloads if choice.workloads == "all" else choice.workloads.split(",")
+    unknown = sorted(set(asked) - set(workloads))
+    if unknown:
+        raise Failure(f"no such workload: {', '.join(unknown)}; there are {', '.join(workloads)}")
+    return asked, list(map(int, choice.connections.split(","))) if choice.connections else connections
 
 
 def compared(choice) -> list:

@@ -160,6 +160,12 @@ class PrivateServer:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def device_bytes(self) -> tuple:
+        """Bytes that were read from the device for the process, and written by it, so far."""
+        lines = Path(f"/proc/{self.process.pid}/io").read_text().splitlines()
+        found = dict(line.split(": ") for line in lines)
+        return int(found["read_bytes"]), int(found["write_bytes"])
+
     def pause(self) -> None:
         """Let the process stand still until `resume`; it must not be asked to stop meanwhile."""
         self.process.send_signal(signal.SIGSTOP)

@@ -29,6 +29,7 @@ HANGING_SECONDS = 120      # a run that takes that much longer than it should is
 COLUMNS = ("id INT NOT NULL AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, "
            "c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id)")
 SECOND = re.compile(r"^\[ (\d+)s \] thds: \d+ tps: ([\d.]+) .*? lat \(ms,\d+%\): ([\d.]+) ")
+BUCKET = re.compile(r"^ +([\d.]+) \|\**\s+(\d+)$", re.MULTILINE)
 QUEUE = re.compile(r"^\[ (\d+)s \] queue length: (\d+), concurrency: (\d+)")
 
 
@@ -65,6 +66,7 @@ class Result:
     queries: int = 0
     errors: float = 0.0
     total_seconds: float = 0.0
+    p50_ms: float = 0.0   # with a histogram only
 
 
 def rows_file(tables: Tables) -> Path:
@@ -168,7 +170,7 @@ def server_options(connections: int, tables: int = 1) -> dict:
 
 
 def words(workload: str, tables: Tables, connections: int, seconds: int, warm_seconds: int = 0,
-          rate: int = 0, each_second: bool = False, seed: int = 1) -> list:
+          rate: int = 0, each_second: bool = False, seed: int = 1, histogram: bool = False) -> list:
     """The options of a run, without those that say where the server is; for `trial.did`, put
     `sysbench` before them. `seed`: 0 for other random numbers in each run."""
     found = [workload, f"--tables={tables.tables}", f"--table-size={tables.rows}",
@@ -178,18 +180,20 @@ def words(workload: str, tables: Tables, connections: int, seconds: int, warm_se
     found += [f"--rate={rate}"] if rate else []
     found += ["--report-interval=1"] if each_second else []
     found += [f"--report-checkpoints={warm_seconds}"] if warm_seconds else []
+    found += ["--histogram=on"] if histogram else []
     return [*found, "run"]
 
 
 def run(server, workload: str, tables: Tables, connections: int, seconds: int,
         warm_seconds: int = 0, rate: int = 0, each_second: bool = False, seed: int = 1,
-        on_report=lambda: None) -> Result:
+        histogram: bool = False, on_report=lambda: None) -> Result:
     """A workload (`oltp_read_write`, `oltp_point_select`, ..) with so many connections; blocks for
     its time. What happens in the first `warm_seconds` is not counted. `rate`: transactions that are
     due each second, together; 0: as many as can be. `on_report` is called when sysbench reports:
-    when it is warm, and at the end. Failure when sysbench fails or hangs."""
+    when it is warm, and at the end. `histogram`: also the median, of the whole run. Failure when
+    sysbench fails or hangs."""
     script, *options = words(workload, tables, connections, seconds, warm_seconds, rate,
-                             each_second, seed)
+                             each_second, seed, histogram)
     lines = []
     command = [str(PROGRAM), str(SCRIPTS / f"{script}.lua"), f"--mysql-socket={server.socket}",
                "--mysql-user=root", f"--mysql-db={DATABASE}", *options]
@@ -232,7 +236,19 @@ def parse(text: str, warm_seconds: int = 0) -> Result:
                   number(r"99th percentile: +([\d.]+)"), number(r"max: +([\d.]+)"),
                   [second for second in seconds_of(text) if second.second > warm_seconds],
                   int(number(r"queries: +(\d+) ")), number(r"ignored errors: .*\(([\d.]+) per sec"),
-                  number(r"total time: +([\d.]+)s"))
+                  number(r"total time: +([\d.]+)s"), median_of(text))
+
+
+def median_of(text: str) -> float:
+    """The median of the last histogram, in milliseconds; 0 when there is none."""
+    counts = [(float(found.group(1)), int(found.group(2)))
+              for found in BUCKET.finditer(text.rpartition("Latency histogram")[2])]
+    half = sum(count for _, count in counts) / 2
+    for bound, count in counts:
+        half -= count
+        if half <= 0:
+            return bound
+    return 0.0
 
 
 def seconds_of(text: str) -> list:
