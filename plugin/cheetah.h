@@ -490,7 +490,7 @@ void cheetah_note_lock_waits(CheetahTxn *txn, CheetahLockWaits waits);
 void cheetah_report_waits(CheetahTxn *txn, void *session, CheetahWaitReport report);
 /* Of sessions that are named, the earlier one is no victim of a deadlock with the later one. Asked
    from any thread. */
-void cheetah_choose_victims(CheetahDb *db, CheetahLaterSession later);
+void cheetah_set_victim_choice(CheetahDb *db, CheetahLaterSession later);
 /* Before the transaction's first read or write. */
 int32_t cheetah_set_isolation(CheetahTxn *txn, uint8_t level);
 /* Whether rows that have changed since the snapshot are refused to those who lock or change them.

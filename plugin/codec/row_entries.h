@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only The index entries that a stored row should have, computed
-// for the engine, which has no collations and no expressions.
+// SPDX-License-Identifier: GPL-2.0-only
+// The index entries that a stored row should have, computed for the engine, which has no collations
+// and no expressions.
 #pragma once
 
 #include "server.h"

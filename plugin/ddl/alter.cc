@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only ALTER TABLE in place: what of a new definition the engine's
-// rows and indexes fit as they are, and which indexes it builds for it.
+// SPDX-License-Identifier: GPL-2.0-only
+// ALTER TABLE in place: what of a new definition the engine's rows and indexes fit as they are, and
+// which indexes it builds for it.
 //
 // The server asks `check_if_supported_inplace_alter` first. What is answered there decides about
 // ALGORITHM= and LOCK=. Then come `prepare_inplace_alter_table`, `inplace_alter_table` and, with

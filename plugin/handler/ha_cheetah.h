@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: GPL-2.0-only The handler: one open instance of a table. Each method
-// unpacks, makes one call into the engine, packs the answer, and maps the error. Its methods are in
-// ha_cheetah.cc (open, flags), writes.cc, reads.cc, locking.cc, ddl.cc, alter.cc, loads.cc,
-// keys.cc, numbering.cc, statistics.cc and checking.cc.
+// SPDX-License-Identifier: GPL-2.0-only
+// The handler: one open instance of a table. Each method unpacks, makes one call into the engine,
+// packs the answer, and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc,
+// reads.cc, locking.cc, loads.cc, keys.cc, numbering.cc, statistics.cc and checking.cc, and in
+// ../ddl: ddl.cc and alter.cc.
 #pragma once
 
 #include "server.h"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only Statements begin here: which transaction the handler works
-// in, how it reads, and whether it locks the whole table.
+// SPDX-License-Identifier: GPL-2.0-only
+// Statements begin here: which transaction the handler works in, how it reads, and whether it locks
+// the whole table.
 //
 // How a handler reads follows from the command and the server's kind of lock, by InnoDB's rules;
 // docs/mariadb.md, "What a statement locks", has them as a table.

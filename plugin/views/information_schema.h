@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only The engine's tables of information_schema: CHEETAH_TABLES
-// and CHEETAH_INDEXES (information_schema.cc), CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS
+// SPDX-License-Identifier: GPL-2.0-only
+// The engine's tables of information_schema: CHEETAH_TABLES and CHEETAH_INDEXES
+// (information_schema.cc), CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS
 // (transaction_views.cc), CHEETAH_CMP and its kin (compression_views.cc), CHEETAH_BUFFER_POOL_STATS
 // (pool_view.cc), CHEETAH_COMPRESSION_ESTIMATE (estimate_view.cc).
 #pragma once

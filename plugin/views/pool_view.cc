@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only information_schema.CHEETAH_BUFFER_POOL_STATS: InnoDB's
-// columns of the same view; those that mean nothing here are NULL.
+// SPDX-License-Identifier: GPL-2.0-only
+// information_schema.CHEETAH_BUFFER_POOL_STATS: InnoDB's columns of the same view; those that mean
+// nothing here are NULL.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>

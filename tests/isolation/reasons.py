@@ -43,11 +43,11 @@ statements so far agree with it:
   it was and finds it, InnoDB does not. The statement sent once the wait is over has to give in both
   what it has given here.
 - victim: both end a deadlock at this step, at the cost of another transaction or statement; the
-    victim of each is in the other one's circle.
-  Or InnoDB ends one more in a circle in which both end somebody, which is enough for Cheetah. (What
+    victim of each is in the other one's cycle.
+  Or InnoDB ends one more in a cycle in which both end somebody, which is enough for Cheetah. (What
   else happens follows from that, further deadlocks included.) Where both have a victim in common
-  and one of them has another one, that one's circle must have a reason of those above. Where each
-  has one of its own, InnoDB's must have such a circle, and the script with that one rolled back
+  and one of them has another one, that one's cycle must have a reason of those above. Where each
+  has one of its own, InnoDB's must have such a cycle, and the script with that one rolled back
   before the step, in which the engines have to do what they have done here, be alike or have a
   reason itself.
 Who waits for somebody that waits himself, for something else on the other engine and with a reason,
@@ -130,11 +130,11 @@ class Difference:
         """The reason, or nothing. `before` looks at an engine one step earlier."""
         mine, other = self.deadlocked(self.mine), self.deadlocked(self.other)
         if self.victims_differ():
-            circles = [{wait.waiter for wait in circle(look.waits)} for look in (theirs, ours)]
-            if (mine - other or mine) & circles[0] and (other - mine or other) & circles[1]:
+            cycles = [{wait.waiter for wait in cycle(look.waits)} for look in (theirs, ours)]
+            if (mine - other or mine) & cycles[0] and (other - mine or other) & cycles[1]:
                 return VICTIM
-            if mine < other and all({wait.waiter for wait in circle(theirs.waits, {victim})} & mine for victim in other - mine):
-                return VICTIM   # both have ended somebody in these circles; that would have been enough
+            if mine < other and all({wait.waiter for wait in cycle(theirs.waits, {victim})} & mine for victim in other - mine):
+                return VICTIM   # both have ended somebody in these cycles; that would have been enough
             if not (mine < other or other < mine):
                 return ""   # see explain_victim
         self.compare(theirs, ours)
@@ -145,11 +145,11 @@ class Difference:
                 reasons = [judge(wait, look) or self.judge_plans(wait, look) or self.judge_behind(wait, look, *there) for wait in look.waits if wait.waiter == name]
                 found.append(reasons[0] if reasons and all(reasons) else "")
         if other > mine:
-            found.append(self.reason_of_circle(theirs, ours, self.judge_circle, other - mine))
-            found.append(self.reason_of_no_circle(before(CHEETAH), theirs, self.judge_ours, other - mine) if before and self.number else "")
+            found.append(self.reason_of_cycle(theirs, ours, self.judge_cycle, other - mine))
+            found.append(self.reason_of_no_cycle(before(CHEETAH), theirs, self.judge_ours, other - mine) if before and self.number else "")
         if mine > other:
-            found.append(self.reason_of_circle(ours, theirs, self.judge_ours, mine - other))
-            found.append(self.reason_of_no_circle(before(INNODB), ours, self.judge_theirs, mine - other) if before and self.number else "")
+            found.append(self.reason_of_cycle(ours, theirs, self.judge_ours, mine - other))
+            found.append(self.reason_of_no_cycle(before(INNODB), ours, self.judge_theirs, mine - other) if before and self.number else "")
         return next((reason for reason in found if reason), "")
 
     def has_come_meanwhile(self, entries: list) -> bool:
@@ -189,9 +189,9 @@ class Difference:
     def explain_victim(self, victim, theirs: Look, ours: Look) -> str:
         """Why InnoDB ended a transaction in a deadlock that is none in Cheetah."""
         self.compare(theirs, ours)
-        return self.reason_of_circle(theirs, ours, self.judge_circle, {victim.name})
+        return self.reason_of_cycle(theirs, ours, self.judge_cycle, {victim.name})
 
-    def judge_circle(self, wait, look: Look) -> str:
+    def judge_cycle(self, wait, look: Look) -> str:
         """Why there is a wait in a deadlock of InnoDB that is none in Cheetah."""
         return self.judge_theirs(wait, look) or self.judge_entry(wait, look) or self.judge_place(wait, look)
 
@@ -208,18 +208,18 @@ class Difference:
         held = self.statements_of(wait.blocker, look) + self.statements_of(wait.waiter, look)
         return PLAN if any(s.number in self.other_plans for s in held) else ""
 
-    def reason_of_circle(self, look: Look, other: Look, judge, victims: set) -> str:
+    def reason_of_cycle(self, look: Look, other: Look, judge, victims: set) -> str:
         """Why there is a wait in the deadlocks of these victims on one engine that the other one
         does not have."""
-        reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in circle(look.waits, victims)
+        reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in cycle(look.waits, victims)
                    if not any(wait.is_as(there) for there in other.waits)]
         return next((reason for reason in reasons if reason), "")
 
     @staticmethod
-    def reason_of_no_circle(look: Look, other: Look, judge, victims: set) -> str:
+    def reason_of_no_cycle(look: Look, other: Look, judge, victims: set) -> str:
         """Why somebody who is in a deadlock of these victims on the other engine has waited for
         something else here."""
-        members = {wait.waiter for wait in circle(other.waits, victims)}
+        members = {wait.waiter for wait in cycle(other.waits, victims)}
         elsewhere = [wait for wait in look.waits if wait.waiter in members and not any(wait.is_as(there) for there in other.waits)]
         return next((reason for reason in (judge(wait, look) for wait in elsewhere) if reason), "")
 
@@ -398,9 +398,9 @@ class Difference:
         return bool(found) and not any(s.finds(row) for s in found for row in versions)
 
 
-def circle(waits: list, members=()) -> list:
+def cycle(waits: list, members=()) -> list:
     """Those waits of which others come back; with `members`, only where one of them waits in the
-    same circle."""
+    same cycle."""
     def reaches(start: str, goal: str, seen: set) -> bool:
         if start == goal:
             return True

@@ -87,7 +87,7 @@ class TestOrders:
 
 
 class TestVictims:
-    def test_a_victim_must_be_in_the_circle_of_the_other_engine(self):
+    def test_a_victim_must_be_in_the_cycle_of_the_other_engine(self):
         for waits, expected in (([("a", "b"), ("b", "a")], VICTIM), ([("a", "c"), ("c", "a")], "")):
             step, sides = entry(6), []
             for victim in (3, 4):

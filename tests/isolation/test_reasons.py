@@ -97,7 +97,7 @@ class TestOneVictimMore:
         ours = look([*both, Wait("d", "a", "PRIMARY", "X", False, 48, 48)], states, [*before, sides[1]], insert, sides[1])
         return Difference(LEVEL, sides[1], sides[0]).explain(theirs, ours)
 
-    def test_its_circle_must_have_a_reason(self):
+    def test_its_cycle_must_have_a_reason(self):
         assert self.reason(10) == UPGRADE
 
     def test_it_needs_none_when_the_common_victim_is_in_it(self):

@@ -67,7 +67,7 @@ def cheetah_waits(root, sessions: dict) -> list:
 
 
 def cheetah_deadlock(root, sessions: dict) -> list:
-    """The circle of the latest one."""
+    """The cycle of the latest one."""
     text = root.must("SHOW ENGINE CHEETAH STATUS").rows[0][2].partition("LATEST DETECTED DEADLOCK")[2].partition("WE ROLL BACK")[0]
     found = [MEMBER.search(member).groups() for member in text.split("*** (")[1:]]
     names, numbers = names_of(sessions), {number: int(thread) for number, thread, *_ in found}

@@ -26,7 +26,7 @@ pub struct CheetahSizes {
     pub stored_bytes: u64,
     /// The share of what in the files will be given back.
     pub free_bytes: u64,
-    /// The share of the files, without what still waits in write buffers.
+    /// The share of the files, without what still waits in tails.
     pub allocated_bytes: u64,
     /// Bytes of pages in memory.
     pub cached_bytes: u64,

@@ -70,9 +70,9 @@ pub unsafe extern "C" fn cheetah_report_waits(
 }
 
 /// Has `later` asked which of two sessions in a deadlock must commit after the other one, from any
-/// thread until the database is closed: see `Db::choose_victims`.
+/// thread until the database is closed: see `Db::set_victim_choice`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_choose_victims(db: *mut CheetahDb, later: CheetahLaterSession) {
+pub unsafe extern "C" fn cheetah_set_victim_choice(db: *mut CheetahDb, later: CheetahLaterSession) {
     // SAFETY: by the contract of the crate the handle is open.
     let db = unsafe { &*db };
     let later = move |first: SessionId, second: SessionId| {
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn cheetah_choose_victims(db: *mut CheetahDb, later: Cheet
         let session = unsafe { later(first.0 as *mut c_void, second.0 as *mut c_void) };
         (!session.is_null()).then_some(SessionId(session as u64))
     };
-    value((), || db.0.choose_victims(later));
+    value((), || db.0.set_victim_choice(later));
 }
 
 /// A transaction; null after a panic. `interrupted` is asked, as long as the transaction is there:

@@ -47,7 +47,7 @@ fn run(
     let durable = Arc::new(Durable::new(Arc::new(PosixDisk::open(root)?), health.clone()));
     let opened = MapStore::open(durable.clone(), &config, [1; 16])?;
     let segments = Arc::new(Segments::open(durable, &config, opened.identity, opened.next_segment)?);
-    segments.loaded(opened.epoch)?;
+    segments.end_startup(opened.epoch)?;
     let clock = Arc::new(RealClock::default());
     let memory = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
     let pool = Pool::open(&config, health, clock, memory, segments, opened.first_epoch, []);

@@ -23,7 +23,7 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 /// A database with three tables; half of the last changes are only in the log, which a mark ends:
-/// damage to what was synced last of all looks like a torn end without it (see log/replay.rs).
+/// damage to what was synced last of all looks like a torn end without it (see log/read.rs).
 fn written() -> (SimDisk, Contents) {
     let (disk, clock) = (SimDisk::new(), SimClock::default());
     let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()) };

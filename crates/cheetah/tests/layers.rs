@@ -165,8 +165,8 @@ fn only_durable_calls_sync() {
     }
 }
 
-/// Files in a circle, at most: they import each other in a loop, so that none can be read alone.
-const CIRCLE_FILES_MAX: usize = 3;
+/// Files in a cycle, at most: they import each other in a loop, so that none can be read alone.
+const CYCLE_FILES_MAX: usize = 3;
 
 /// The paths that a `use` names: `a::{b, c::{d, e}}` gives `a::b`, `a::c::d` and `a::c::e`.
 fn expanded(path: &str) -> Vec<String> {
@@ -284,7 +284,7 @@ fn imports() -> std::collections::BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn no_circle_of_files_is_larger_than_three() {
+fn no_cycle_of_files_is_larger_than_three() {
     let imports = imports();
     assert!(imports.values().flatten().count() > 500, "the test no longer finds imports");
     let reached_from = |file: &String| {
@@ -299,12 +299,12 @@ fn no_circle_of_files_is_larger_than_three() {
         imports.keys().map(|file| (file, reached_from(file))).collect::<std::collections::BTreeMap<_, _>>();
     let mut wrong = std::collections::BTreeSet::new();
     for (file, targets) in &reached {
-        let circle =
+        let cycle =
             targets.iter().filter(|target| reached.get(target).is_some_and(|back| back.contains(*file)));
-        let circle = circle.cloned().collect::<Vec<_>>();
-        if circle.len() > CIRCLE_FILES_MAX {
-            wrong.insert(circle);
+        let cycle = cycle.cloned().collect::<Vec<_>>();
+        if cycle.len() > CYCLE_FILES_MAX {
+            wrong.insert(cycle);
         }
     }
-    assert!(wrong.is_empty(), "circles of more than {CIRCLE_FILES_MAX} files: {wrong:#?}");
+    assert!(wrong.is_empty(), "cycles of more than {CYCLE_FILES_MAX} files: {wrong:#?}");
 }

@@ -146,27 +146,27 @@ fn survives(bug: &'static str) -> bool {
 
 #[test]
 fn a_row_whose_format_is_not_told_is_noticed() {
-    assert!(!survives("shapes: store rows without the number of their shape"));
+    assert!(!survives("row-format version: store rows without its number"));
 }
 
 #[test]
 fn a_row_that_is_handed_out_in_an_older_format_is_noticed() {
-    assert!(!survives("shapes: hand out rows of older shapes"));
+    assert!(!survives("row-format version: hand out rows of older ones"));
 }
 
 #[test]
 fn a_definition_that_is_logged_without_its_older_formats_is_noticed() {
-    assert!(!survives("shapes: log a definition without its older shapes"));
+    assert!(!survives("row-format version: log a definition without its older ones"));
 }
 
 #[test]
 fn formats_that_are_left_out_though_there_are_rows_are_noticed() {
-    assert!(!survives("shapes: leave out those of tables with rows"));
+    assert!(!survives("row-format version: leave out those of tables with rows"));
 }
 
 #[test]
 fn large_values_that_columns_leave_behind_are_noticed() {
-    assert!(!survives("shapes: forget large values of columns that have gone"));
+    assert!(!survives("row-format version: forget large values of columns that have gone"));
 }
 
 #[test]

@@ -303,7 +303,7 @@ impl Model {
 
 #[test]
 fn rows_have_the_columns_of_the_definition_whatever_happened() {
-    let older = reach::count("row of an older shape");
+    let older = reach::count("row of an older row-format version");
     let (mut changes, mut left, mut prepared) = (0, [0; 2], [0; 2]);
     for seed in 0..60 {
         let mut model = Model::new(seed);
@@ -316,5 +316,5 @@ fn rows_have_the_columns_of_the_definition_whatever_happened() {
     assert!(changes > 400, "{changes}");
     assert!(left.iter().all(|&count| count > 20), "{left:?}");
     assert!(prepared.iter().all(|&count| count > 15), "{prepared:?}");
-    assert!(reach::count("row of an older shape") > older + 1000);
+    assert!(reach::count("row of an older row-format version") > older + 1000);
 }

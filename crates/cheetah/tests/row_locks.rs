@@ -364,13 +364,13 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
     });
 }
 
-/// The first session has done less, and closes the circle: each of the two would make it the
+/// The first session has done less, and closes the cycle: each of the two would make it the
 /// victim.
 #[test]
 fn of_two_whose_order_is_known_the_later_one_is_the_victim_of_a_deadlock() {
     for order_is_known in [false, true] {
         let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
-        db.choose_victims(move |one, other| order_is_known.then(|| one.max(other)));
+        db.set_victim_choice(move |one, other| order_is_known.then(|| one.max(other)));
         first.report_waits(SessionId(1), |_| ());
         second.report_waits(SessionId(2), |_| ());
         first.set_lock_wait(60_000_000_000);

@@ -90,7 +90,7 @@ fn what_tables_occupy_and_what_is_free_adds_up_to_the_files() {
 
 /// They are live, but not in the files yet.
 #[test]
-fn images_that_wait_in_write_buffers_are_not_in_the_files() {
+fn images_that_wait_in_tails_are_not_in_the_files() {
     let disk = SimDisk::new();
     let config = Config {
         buffer_pool_bytes: 1 << 20,

@@ -312,7 +312,7 @@ fn h2_an_epoch_that_forgets_xids_is_caught() {
 
 #[test]
 fn a_recovery_that_rolls_back_what_is_prepared_is_caught() {
-    caught("recovery: take prepared transactions back", || explore_preparing(false));
+    caught("recovery: roll prepared transactions back", || explore_preparing(false));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What every layer shares: identifiers, errors, configuration, and the health of the engine.
+//! What every layer shares: identifiers, errors, configuration, the health of the engine, hashing
+//! and delays; and what tests hook into: `planted`, `reach`, `sync` and `model`.
 
 mod background_errors;
 pub mod brake;

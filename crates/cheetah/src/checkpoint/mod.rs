@@ -13,8 +13,8 @@
 //!   P1 to P3  See `pace`.
 //! Locks     `one` is held over a checkpoint, with I/O and waits. Nobody takes it inside a
 //!           mini-transaction or under a latch.
-//! Errors    A checkpoint that fails before the map commits is abandoned; its changes belong to the
-//!           next one. A failed sync, or a failed commit of the map, is fatal.
+//! Errors    A failed sync is fatal (durable.rs). After any other failure, before or in the commit
+//!           of the map, the epoch is abandoned; its changes belong to the next one.
 
 mod checkpointer;
 mod due;

@@ -204,11 +204,11 @@ impl Db {
     ///
     /// Without it a replica that applies in parallel may roll back the first one in line again and
     /// again: it is tried again before the other one has run on.
-    pub fn choose_victims(
+    pub fn set_victim_choice(
         &self,
         later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
     ) {
-        self.0.core.choose_victims(later);
+        self.0.core.set_victim_choice(later);
     }
 
     /// Walks a whole table and compares its trees with each other. The caller's transaction should

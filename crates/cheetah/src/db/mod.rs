@@ -1,7 +1,8 @@
 //! The public interface: a database, its transactions, and cursors over its tables.
 //!
-//! Rooms: `transaction`, `reading`, `status`. The background's work is in `background`, its
-//! threads in `threads`.
+//! Rooms: `transaction`, `reading`, `status`. `database` opens and closes it; `load`, `build` and
+//! `statistics_table` are calls of their own. The background's work is in `background`, its threads
+//! in `threads`.
 
 mod background;
 mod build;

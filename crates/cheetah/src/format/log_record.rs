@@ -4,7 +4,7 @@
 //! Invariants
 //!   I1  A record is logical: it names tables and keys, never pages. Replay decides where bytes go
 //!       (C3, C4).
-//!   I2  Secondary keys are logged as the caller encoded them (H1): replay never computes a key.
+//!   I2  Secondary keys are logged as the caller encoded them (H1): redo never computes a key.
 //!   I3  Every record that pushes onto a transaction's undo chain ([`LogRecord::Row`] and `Blob`)
 //!       is answered by at most one [`LogRecord::Undo`], with the number of that push (C5).
 //! Layout    docs/format.md, "Log records".
@@ -14,7 +14,7 @@ use super::record_fields::{count, number_u32, put_xid, text, xid};
 use super::varint;
 use crate::base::{Result, TableId, TxnId, Xid};
 
-/// Where replay finds a large value of a logged row.
+/// Where redo finds a large value of a logged row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LargeSource {
     /// The same column of the row before this operation.

@@ -5,7 +5,7 @@
 //!       files are prepared under a reserve name and renamed when their header is durable.
 //!   I2  Letting go of a file needs no sync. A crash may bring it back under its old name, even
 //!       with the header of the file that it became; but its sequence is lower than that of the
-//!       file with the oldest position needed, where replay stops to look, and the next startup
+//!       file with the oldest position needed, where reading stops to look, and the next startup
 //!       lets it go again.
 //!   I3  Reserve files of at least the usual size exist before they are needed, so that a full disk
 //!       refuses statements and not commits (`prepare_reserve`).

@@ -9,7 +9,7 @@
 //!   G2  Whoever waits is woken when a leadership has ended, also by an error or a panic; then it
 //!       finds its position durable, or leads itself, or fails.
 //!   G3  Nobody is told that a position is durable before all that comes before it is.
-//! `interleaving_tests.rs` goes through this file too.
+//! `interleaving_tests.rs` compiles this file again over loom.
 
 use super::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::base::{planted, Lsn, Result};

@@ -4,8 +4,7 @@
 //! Invariants
 //!   L1  An [`Lsn`](crate::base::Lsn) is a byte position in the stream of frames since the creation
 //!       of the database; headers of files do not count, and there are no gaps.
-//!   L2  What `sync_to` has confirmed is replayed after any crash, and everything before it: no
-//!       holes.
+//!   L2  What `sync_to` has confirmed is read after any crash, and everything before it: no holes.
 //!   L3  A file gets the name of a log file only after the file before it is durable to its end,
 //!       and its own header is. So a log file that ends before its successor starts is damaged, not
 //!       torn.
@@ -21,7 +20,7 @@ mod commit;
 mod files;
 mod frames;
 mod group;
-mod replay;
+mod read;
 mod space;
 mod tail;
 mod writer;
@@ -37,6 +36,6 @@ use crate::base::sync;
 
 pub use commit::FlushMode;
 pub use frames::Frame;
-pub use replay::{replay, Recovered};
+pub use read::{read_from, Recovered};
 pub use space::Space;
 pub use writer::{Log, LogSetup, LogStatus};

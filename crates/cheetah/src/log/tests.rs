@@ -33,7 +33,7 @@ pub(super) fn body(number: u64) -> Vec<u8> {
 /// Bodies of the frames from `from` on, with their positions.
 pub(super) fn read(disk: &SimDisk, from: Lsn, reach: Lsn) -> Result<(Vec<Vec<u8>>, Recovered)> {
     let mut bodies = Vec::new();
-    let recovered = replay(disk, &DATABASE, from, reach, |frame| {
+    let recovered = read_from(disk, &DATABASE, from, reach, |frame| {
         bodies.push(frame.body.to_vec());
         Ok(())
     })?;
@@ -65,7 +65,7 @@ fn frames_come_back_in_order_over_many_files_and_startups() {
 }
 
 #[test]
-fn replay_starts_at_any_frame_and_nowhere_else() {
+fn reading_starts_at_any_frame_and_nowhere_else() {
     let disk = SimDisk::new();
     let log = Log::create(&setup(&disk, 1)).unwrap();
     let starts: Vec<Lsn> = (0..40).map(|n| log.append(7, &body(n)).unwrap().start).collect();
@@ -92,7 +92,7 @@ fn frames_tell_their_kind_and_position() {
     log.append(10, b"").unwrap();
     log.sync_to(log.end()).unwrap();
     let mut seen = Vec::new();
-    replay(&disk, &DATABASE, Lsn(0), Lsn(0), |f| {
+    read_from(&disk, &DATABASE, Lsn(0), Lsn(0), |f| {
         seen.push((f.start.0, f.end.0, f.kind, f.body.to_vec()));
         Ok(())
     })
@@ -309,7 +309,7 @@ fn a_log_of_a_newer_version_or_another_database_is_refused() {
     let newer = disk.snapshot();
     newer.overwrite(path, 0, &header).unwrap();
     assert!(matches!(read(&newer, Lsn(0), Lsn(0)), Err(Error::Unsupported { .. })));
-    let other = replay(&disk, &[6; 16], Lsn(0), Lsn(0), |_| Ok(()));
+    let other = read_from(&disk, &[6; 16], Lsn(0), Lsn(0), |_| Ok(()));
     assert_eq!(other.unwrap_err().kind(), ErrorKind::Corruption);
 }
 
@@ -420,7 +420,7 @@ fn the_log_works_on_a_real_disk() {
     append_all(&log, 0..100);
     log.background_flush().unwrap();
     let mut bodies = Vec::new();
-    let recovered = replay(durable.disk(), &DATABASE, Lsn(0), log.durable_end(), |frame| {
+    let recovered = read_from(durable.disk(), &DATABASE, Lsn(0), log.durable_end(), |frame| {
         bodies.push(frame.body.to_vec());
         Ok(())
     })

@@ -2,7 +2,7 @@
 
 use super::files::{path_of, sequences, Files, DIR};
 use super::group::Group;
-use super::replay::Recovered;
+use super::read::Recovered;
 use super::tail::{Piece, Tail, BUFFERS_COUNT, BUFFER_MARGIN_BYTES};
 use crate::base::{planted, Config, Error, Health, Lsn, Result};
 use crate::durable::Durable;
@@ -120,9 +120,9 @@ impl Log {
         Self::start(setup, files, sequence, Lsn(0), 0)
     }
 
-    /// Goes on behind what [`super::replay`] has found, in a new file (L4). `oldest_needed` is the
-    /// position that replay started from. Blocks for I/O; when it returns, all that was replayed is
-    /// durable (L5).
+    /// Goes on behind what [`super::read_from`] has found, in a new file (L4). `oldest_needed` is
+    /// the position that the reading started from. Blocks for I/O; when it returns, all that was
+    /// read is durable (L5).
     pub fn open(setup: &LogSetup, recovered: &Recovered, oldest_needed: Lsn) -> Result<Self> {
         let last = recovered.live.last().map_or(0, |file| file.sequence);
         if setup.identity.incarnation < recovered.incarnation {

@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub enum MemoryUse {
     /// Page frames, in use and free.
     Frames,
+    /// Images of pages that have no frame.
+    Images,
     /// The page table.
     PageTable,
     /// Which pages changed in the epochs that have not committed.
     Changes,
-    /// Write buffers of the segments.
-    WriteBuffers,
+    /// Tails of the streams: what is not in a segment file yet.
+    Tails,
     /// The log buffers.
     Log,
     /// Encoding and decoding of images.
@@ -33,11 +35,12 @@ pub enum MemoryUse {
 
 impl MemoryUse {
     /// All uses with the names under which status shows them.
-    pub const ALL: [(MemoryUse, &'static str); 11] = [
+    pub const ALL: [(MemoryUse, &'static str); 12] = [
         (MemoryUse::Frames, "memory_frames_bytes"),
+        (MemoryUse::Images, "memory_images_bytes"),
         (MemoryUse::PageTable, "memory_page_table_bytes"),
         (MemoryUse::Changes, "memory_changes_bytes"),
-        (MemoryUse::WriteBuffers, "memory_write_buffers_bytes"),
+        (MemoryUse::Tails, "memory_write_buffers_bytes"),
         (MemoryUse::Log, "memory_log_bytes"),
         (MemoryUse::Scratch, "memory_scratch_bytes"),
         (MemoryUse::Locks, "memory_locks_bytes"),
@@ -98,8 +101,18 @@ impl MemoryBudget {
 
     /// Most that the bytes of frames may take now (M2).
     pub fn frames_limit(&self) -> usize {
-        let total = self.total();
-        self.shares.frames_bytes_max(total - self.used(MemoryUse::Frames).min(total))
+        self.pages_limit().saturating_sub(self.used(MemoryUse::Images))
+    }
+
+    /// Most that images of pages without frames may take now.
+    pub fn images_limit(&self) -> usize {
+        self.shares.images_bytes_max(self.pages_limit())
+    }
+
+    /// Most that frames and images may take together.
+    fn pages_limit(&self) -> usize {
+        let of_pages = self.used(MemoryUse::Frames) + self.used(MemoryUse::Images);
+        self.shares.pages_bytes_max(self.total().saturating_sub(of_pages))
     }
 }
 

@@ -2,6 +2,8 @@
 
 /// Part of the memory of frames that their descriptors and the allocator take.
 const DESCRIPTORS_PART: usize = 64;
+/// Of the memory of frames, what images of pages without frames may take.
+const IMAGES_PERCENT: usize = 65;
 /// For what is not counted one by one, and its most.
 const REST_PART: usize = 16;
 const REST_BYTES_MAX: usize = 64 << 20;
@@ -13,8 +15,8 @@ const SORT_PART: usize = 8;
 /// For each of the two buffers of the log. Longer writes than the second amount gain nothing.
 const LOG_BUFFER_PART: usize = 64;
 const LOG_BUFFER_BYTES_MAX: usize = 8 << 20;
-/// For all write buffers of the segments.
-const WRITE_BUFFERS_PART: usize = 16;
+/// For the tails of all streams.
+const TAILS_PART: usize = 16;
 /// For the changes that a merge of the page map holds.
 const MAP_MERGE_PART: usize = 64;
 /// For the part of the log that startup recovery looks ahead into, and its limits.
@@ -51,11 +53,16 @@ impl Shares {
         self.total_bytes
     }
 
-    /// Most that the bytes of frames may take when all other uses take `others_bytes` (M2). A small
-    /// part is left for their descriptors.
-    pub fn frames_bytes_max(self, others_bytes: usize) -> usize {
+    /// Most that the bytes of frames and images may take when all other uses take `others_bytes`
+    /// (M2). A small part is left for their descriptors.
+    pub fn pages_bytes_max(self, others_bytes: usize) -> usize {
         let available = self.total_bytes.saturating_sub(others_bytes).max(self.total_bytes / 2);
         available - available / DESCRIPTORS_PART
+    }
+
+    /// Most that images of pages without frames may take of `pages_bytes` for frames and images.
+    pub fn images_bytes_max(self, pages_bytes: usize) -> usize {
+        pages_bytes * IMAGES_PERCENT / 100
     }
 
     /// What is set aside for all that is not counted one by one.
@@ -78,9 +85,9 @@ impl Shares {
         (self.total_bytes / LOG_BUFFER_PART).min(LOG_BUFFER_BYTES_MAX)
     }
 
-    /// Most that all write buffers of segments may take.
-    pub fn write_buffers_bytes_max(self) -> usize {
-        self.total_bytes / WRITE_BUFFERS_PART
+    /// Most that the tails of all streams may take.
+    pub fn tails_bytes_max(self) -> usize {
+        self.total_bytes / TAILS_PART
     }
 
     /// Most that a merge of the page map may hold.

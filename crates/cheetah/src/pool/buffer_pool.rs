@@ -4,7 +4,7 @@ use super::dictionaries::Dictionaries;
 use super::eviction::Queues;
 use super::frames::{Buffers, FreePageNumbers, PageClass, PageTable};
 use super::garbage_collection::Collection;
-use super::images::{ImageCounters, ImageWork, Scratch, IMAGE_BYTES_CLASSES};
+use super::images::{ImageCache, ImageCounters, ImageWork, Scratch, IMAGE_BYTES_CLASSES};
 use super::mtr::Epochs;
 use super::reading::{ReadAhead, ReadsInProgress};
 use super::statistics::Counters;
@@ -41,6 +41,7 @@ pub struct Pool {
     pub(super) scratch: Scratch,
     pub(super) counters: Counters,
     pub(super) images: ImageCounters,
+    pub(super) image_cache: ImageCache,
     pub(super) cleaner: Cleaner,
     pub(super) collection: Mutex<Collection>,
 }
@@ -70,7 +71,7 @@ impl Pool {
         }
         used.sort_unstable();
         memory.set(MemoryUse::PageTable, table.bytes());
-        memory.set(MemoryUse::WriteBuffers, segments.buffer_bytes_max());
+        memory.set(MemoryUse::Tails, segments.tail_bytes_max());
         memory.set(MemoryUse::Rest, memory.shares().rest_bytes());
         Arc::new(Self {
             page_bytes: config.page_bytes,
@@ -78,6 +79,7 @@ impl Pool {
             segments,
             buffers: Arc::new(Buffers::new(config.page_bytes, memory.clone())),
             scratch: Scratch::new(&memory, config.page_bytes),
+            image_cache: ImageCache::new(&memory, config.page_bytes),
             dictionaries: Dictionaries::new(&memory),
             memory,
             table,
@@ -163,6 +165,7 @@ impl Pool {
     pub fn status(&self) -> Vec<(&'static str, u64)> {
         let mut all = self.counters.all();
         all.extend(self.read_ahead.counts());
+        all.extend(self.image_cache.counts());
         all.push(("pool_frames", self.queues.frames_count() as u64));
         all.push(("pool_frame_bytes", self.buffers.in_use() as u64));
         all.push(("pool_frame_allocations", self.buffers.allocations() as u64));

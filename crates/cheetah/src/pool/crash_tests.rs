@@ -16,13 +16,13 @@ struct Workload {
     now: Model,
     /// By the number that is acknowledged after the commit, from 1; it is also the state stored
     /// with it.
-    cuts: Vec<Model>,
+    at_switches: Vec<Model>,
     next_value: u64,
 }
 
 impl Workload {
     fn new(seed: u64) -> Self {
-        Self { rng: Rng::new(seed), now: Model::new(), cuts: vec![Model::new()], next_value: 0 }
+        Self { rng: Rng::new(seed), now: Model::new(), at_switches: vec![Model::new()], next_value: 0 }
     }
 
     fn change(&mut self, db: &Database) {
@@ -46,8 +46,8 @@ impl Workload {
 
     /// A checkpoint in steps, with changes and collection in between.
     fn checkpoint(&mut self, db: &Database) {
-        self.cuts.push(self.now.clone());
-        let number = self.cuts.len() as u64 - 1;
+        self.at_switches.push(self.now.clone());
+        let number = self.at_switches.len() as u64 - 1;
         let state = EpochState { bytes: number.to_le_bytes().to_vec(), ..EpochState::default() };
         let (mut checkpoint, ()) = db.pool.end_epoch(|_| ());
         while checkpoint.write_some(8).unwrap() > 0 {
@@ -68,13 +68,13 @@ impl Workload {
     }
 }
 
-fn check(image: &Image, cuts: &[Model]) -> Result<(), String> {
+fn check(image: &Image, at_switches: &[Model]) -> Result<(), String> {
     let db = Database::open(&Config::tiny(), image.disk.snapshot());
     let state = db.state.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     if state != image.acknowledged && state != image.acknowledged + 1 {
         return Err(format!("{} was acknowledged, found {state}", image.acknowledged));
     }
-    let expected = &cuts[state as usize];
+    let expected = &at_switches[state as usize];
     let pages = db.pool.tree_bytes(TREE).pages;
     if pages != expected.len() as u64 {
         return Err(format!("{pages} pages instead of {}", expected.len()));
@@ -96,7 +96,7 @@ fn every_power_cut_leaves_a_whole_epoch() {
         all.run(&SimDisk::new());
         let plan = Plan { write_every: 6, ..Plan::quick(seed, 150) };
         let workload = |disk: &SimDisk| Workload::new(seed).run(disk);
-        let report = explore(&plan, &SimDisk::new(), workload, |image| check(image, &all.cuts));
+        let report = explore(&plan, &SimDisk::new(), workload, |image| check(image, &all.at_switches));
         images += report.unwrap_or_else(|failure| panic!("seed {seed}: {failure}")).images_count;
     }
     assert!(images > 500, "{images}");

@@ -1,4 +1,5 @@
-//! A pool on a simulated disk, for tests and measurements of the layers above.
+//! A pool on a simulated disk without page map or checkpoints: for benches, and for tests of the
+//! layers above.
 
 use crate::base::{Config, Epoch, Health, SegmentId};
 use crate::durable::Durable;

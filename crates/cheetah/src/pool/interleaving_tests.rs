@@ -39,7 +39,7 @@ fn act_beside_a_switch() {
         loom::thread::spawn(move || {
             let inside = switch.enter(no);
             halves[no][0].store(1, Ordering::Relaxed);
-            assert_eq!(switch.epoch(), *inside, "D1");
+            assert_eq!(switch.epoch(), *inside, "G1");
             halves[no][1].store(1, Ordering::Relaxed);
             *inside
         })
@@ -49,17 +49,17 @@ fn act_beside_a_switch() {
     });
     assert_eq!((ended, switch.epoch()), (FIRST, NEXT));
     let epochs = actors.map(|actor| actor.join().unwrap());
-    assert_eq!(at_switch, epochs.map(|of_mtr| [u64::from(of_mtr == ended); 2]), "D2");
+    assert_eq!(at_switch, epochs.map(|of_mtr| [u64::from(of_mtr == ended); 2]), "G4");
 }
 
 #[test]
-fn a_cut_has_all_of_the_mini_transactions_of_its_epoch_and_nothing_of_others() {
+fn an_epoch_switch_has_all_of_the_mini_transactions_of_its_epoch_and_nothing_of_others() {
     check(act_beside_a_switch);
 }
 
 #[test]
-fn the_model_finds_a_cut_behind_open_doors() {
-    assert!(finds("pool: open the doors before the cut", act_beside_a_switch));
+fn the_model_finds_mini_transactions_let_in_before_the_epoch_switch() {
+    assert!(finds("pool: let mini-transactions in before the epoch switch", act_beside_a_switch));
 }
 
 /// A checkpoint looks for dirty pages while two are written out, and nothing is changed.
@@ -74,10 +74,10 @@ fn look_for_dirty_pages_while_they_are_written() {
     });
     for _ in 0..2 {
         let known = changes.dirty_pids().len();
-        assert!(changes.dirty_count() <= known, "N3");
+        assert!(changes.dirty_count() <= known, "E3");
     }
     writers.into_iter().for_each(|writer| writer.join().unwrap());
-    assert_eq!((changes.dirty_pids().len(), changes.dirty_count(), changes.dirty_bytes()), (0, 0, 0), "N3");
+    assert_eq!((changes.dirty_pids().len(), changes.dirty_count(), changes.dirty_bytes()), (0, 0, 0), "E3");
 }
 
 #[test]
@@ -186,7 +186,7 @@ impl World {
     fn commit(&self, epoch: Epoch) -> Option<u64> {
         self.write_for(&(), epoch).unwrap();
         assert!(self.in_writing.take_failure().is_none());
-        assert_ne!(self.dirty(&()), Some(epoch), "N1");
+        assert_ne!(self.dirty(&()), Some(epoch), "E1");
         let image = self.entry(&())[epoch.0 as usize % 2].take();
         self.in_writing.end();
         image
@@ -233,7 +233,7 @@ fn an_image_of_an_epoch_is_as_the_page_was_at_its_end() {
 }
 
 #[test]
-fn the_model_finds_a_page_that_is_changed_before_it_is_captured() {
+fn the_model_finds_a_page_that_is_changed_before_it_is_flushed() {
     assert!(finds("pool: skip flush before modify", write_beside_a_checkpoint));
 }
 

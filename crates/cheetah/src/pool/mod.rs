@@ -7,11 +7,15 @@
 //!
 //! Rooms: `frames` (pages in memory), `mtr` (mini-transactions and epochs), `reading`, `eviction`,
 //! `images`, `writing` (write-back and the pool's part of a checkpoint), `dictionaries`,
-//! `garbage_collection`, `statistics`. [`Pool`] holds one part for each.
+//! `garbage_collection`, `statistics`. Beside them: `trees` (what the pool knows of each tree) and
+//! `drop_tree`. [`Pool`] holds the parts of all.
 //!
-//! Lock order, outermost first: gate, page latches (in the tree's order), one page entry, the sets
-//! of an epoch and the queues of the evictor, the segments. Nobody waits for the gate while holding
-//! any of the others.
+//! Of transactions the pool knows one number: versions below it are left out of images.
+//!
+//! Lock order, outermost first: garbage collection (`collection`) or a dictionary's trial and
+//! making; gate; page latches (in the tree's order); one page entry; the changes of an epoch, the
+//! eviction queues, free page numbers; segments. Nobody waits for the gate with a lock or latch
+//! that stands behind it.
 
 mod buffer_pool;
 pub(crate) mod dictionaries;
@@ -46,7 +50,7 @@ pub use dictionaries::{DictionaryDue, LentTree};
 pub use frames::{PageClass, PageRef, ReadGuard, WriteGuard};
 pub use images::{ImageWork, IMAGE_BYTES_CLASSES};
 pub use mtr::MiniTransaction;
-pub use reading::REQUEST_PAGES_MAX;
+pub use reading::{Fetched, REQUEST_PAGES_MAX};
 pub use statistics::{Cached, PoolFlow, PoolStats};
 pub use trees::{PageCounts, TreeBytes, TreeDef};
 pub use writing::{EndedEpoch, EpochState, Pressure, WrittenEpoch};

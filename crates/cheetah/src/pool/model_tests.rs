@@ -1,6 +1,6 @@
 //! The pool against a model: random mini-transactions, checkpoints that are interleaved with them,
 //! crashes, and a disk that fills up. Dictionaries are made, and come and go in memory. After a
-//! crash the database is exactly what it was at the cut of the last committed epoch.
+//! crash the database is exactly what it was at the end of the last committed epoch.
 
 use crate::base::{planted, Config, Error, PageId};
 use crate::format::image::{Compression, Primer};
@@ -20,7 +20,7 @@ type Model = BTreeMap<PageId, u64>;
 struct Run {
     db: Option<Database>,
     rng: Rng,
-    /// The database now, and at the last committed cut.
+    /// The database now, and at the last committed epoch switch.
     now: Model,
     committed: Model,
     /// The dictionaries of the committed epoch.
@@ -180,7 +180,7 @@ impl Run {
         let pool = self.db().pool.clone();
         let (mut checkpoint, state) = pool.end_epoch(|_| state(self.db()));
         let dictionaries = state.dictionaries.iter().map(|(_, page)| *page).collect();
-        let cut = EpochState { bytes: state.encode(), ..EpochState::default() };
+        let epoch_state = EpochState { bytes: state.encode(), ..EpochState::default() };
         loop {
             match checkpoint.write_some(self.rng.below(20) as usize) {
                 Ok(0) => break,
@@ -194,7 +194,7 @@ impl Run {
                 return;
             }
         }
-        match checkpoint.commit(&self.db().map, &cut) {
+        match checkpoint.commit(&self.db().map, &epoch_state) {
             Ok(_) => {
                 self.committed = at_switch;
                 self.committed_dictionaries = dictionaries;

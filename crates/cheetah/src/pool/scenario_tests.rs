@@ -145,7 +145,7 @@ fn change_between_epoch_switch_and_write() -> Option<u64> {
 }
 
 #[test]
-fn a_page_is_captured_before_it_changes_in_the_next_epoch() {
+fn a_page_is_flushed_before_it_changes_in_the_next_epoch() {
     assert_eq!(change_between_epoch_switch_and_write(), Some(2));
     let _bug = planted::plant("pool: skip flush before modify");
     assert_ne!(change_between_epoch_switch_and_write(), Some(2));
@@ -165,7 +165,7 @@ fn free_between_epoch_switch_and_write() -> Option<u64> {
 }
 
 #[test]
-fn c6_a_page_is_captured_before_it_is_freed_in_the_next_epoch() {
+fn c6_a_page_is_flushed_before_it_is_freed_in_the_next_epoch() {
     assert_eq!(free_between_epoch_switch_and_write(), Some(1));
     let _bug = planted::plant("pool: skip flush before free");
     assert_ne!(free_between_epoch_switch_and_write(), Some(1));

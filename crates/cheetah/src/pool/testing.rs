@@ -1,4 +1,5 @@
-//! A database of pages on a simulated disk, for the tests of the pool and of the layers above.
+//! A database of pages on a simulated disk with page map, checkpoints and power cuts: for the tests
+//! of the pool and of the layers above.
 
 use crate::base::{Config, Epoch, Health, PageId, Result, TreeId};
 use crate::durable::Durable;
@@ -43,7 +44,7 @@ impl Database {
         };
         let state = opened.store.load(visit).unwrap();
         entries.values().for_each(|entry| segments.retain(&entry.location));
-        segments.loaded(opened.epoch).unwrap();
+        segments.end_startup(opened.epoch).unwrap();
         let clock = Arc::new(SimClock::default());
         let memory = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
         let pool = Pool::open(config, health, clock, memory, Arc::new(segments), opened.first_epoch, entries);

@@ -1,9 +1,9 @@
 //! Startup recovery: the last epoch, the log since then, and what to do with transactions that have
 //! not ended.
 //!
-//! `open` wires the engine and loads the epoch. `redo` reads the log, looking ahead in a `window`,
-//! and applies it: by an `applier` of its own, or through the `dispatcher` to the `workers`, which
-//! run on the threads of a `crew`.
+//! `open` creates a database or loads its epoch, and wires the engine. `redo` reads the log,
+//! looking ahead in a `window`, and applies it: by an `applier` of its own, or through the
+//! `dispatcher` to the `workers`, which run on the threads of a `crew`.
 
 mod applier;
 mod crew;

@@ -1,15 +1,16 @@
 //! Startup recovery: opens a database, and creates it when there is none.
 //!
 //! The steps, in order:
-//! 1. Lock the directory; open the page map and the control file. A new incarnation is durable now.
+//! 1. Open the page map and the control file; the caller has locked the directory. A new
+//!    incarnation is durable now.
 //! 2. Open the segments, the pool and the state of the last epoch.
 //! 3. Redo; then the log goes on in a new file.
 //! 4. Transactions that have not ended get owners, and their tables are locked.
 //! 5. Roll these transactions back, purge what others have left, and make a checkpoint; or leave
 //!    all of that to the background.
 //!
-//! Nobody is served before step 4. So nobody changes a row that is still to be rolled back, and
-//! consistent reads do not see it (S7).
+//! Nobody is served before step 4 is done. So nobody changes a row that is still to be rolled back,
+//! and consistent reads do not see it (S7).
 
 use super::crew::Crew;
 use super::redo;
@@ -20,7 +21,7 @@ use crate::format::image::Compression;
 use crate::format::location::MapEntry;
 use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
-use crate::log::{replay, Log, LogSetup};
+use crate::log::{self, Log, LogSetup};
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::page_map::{MapStore, Opened};
 use crate::pool::{self, Pool};
@@ -87,7 +88,7 @@ pub(crate) fn open(
         entries,
     );
     drop(entries_memory);
-    segments.loaded(epoch)?;
+    segments.end_startup(epoch)?;
     register_own_trees(&pool);
     let setup = LogSetup::new(&config, Arc::clone(&durable), identity);
     let parts = Parts { health, durable, clock, config, pool, store, setup };
@@ -135,7 +136,7 @@ impl Parts {
         let core = self.assemble(state, catalog)?;
         let recovered = redo::run(&core, crew, |redo| {
             let (disk, uuid) = (durable.disk(), &setup.identity.uuid);
-            replay(disk, uuid, state.lsn, state.lsn, |frame| redo.add(frame.kind, frame.body))
+            log::read_from(disk, uuid, state.lsn, state.lsn, |frame| redo.add(frame.kind, frame.body))
         })?;
         start_log(&core, Log::open(&setup, &recovered, state.lsn)?);
         redo::finish(&core)?;

@@ -34,7 +34,7 @@ use crate::format::log_record::{Front, LogRecord};
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
 use crate::table::definitions::ddl::{self, Ddl};
 use crate::table::history::prepared;
-use crate::table::history::rollback;
+use crate::table::history::{end, rollback};
 use crate::table::rows::writer::Unclaimed;
 use crate::table::shared::counters::Counters;
 use crate::table::shared::parts::Core;
@@ -264,7 +264,7 @@ impl<'l> Redo<'l> {
 
     fn end(&mut self, slot: &Slot, outcome: Outcome) -> Result<()> {
         let core = self.core;
-        rollback::end(core, slot, outcome)?;
+        end::end(core, slot, outcome)?;
         self.ended += 1;
         let undo_bytes = core.transactions.undo.pages_count() * core.config.page_bytes as usize;
         if undo_bytes > core.pool.memory().frames_limit() / UNDO_PART {
@@ -317,7 +317,7 @@ pub(super) fn finish(core: &Core) -> Result<()> {
 
 /// Whether somebody else decides how the transaction ends.
 fn is_promised(slot: &Slot) -> bool {
-    slot.state().xid.is_some() && !planted::is_on("recovery: take prepared transactions back")
+    slot.state().xid.is_some() && !planted::is_on("recovery: roll prepared transactions back")
 }
 
 /// The large values that the newest undo records of a transaction name and no row operation has

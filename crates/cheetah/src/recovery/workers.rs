@@ -13,7 +13,7 @@
 //!       by the thread that reads the log, in the order of the log, after what it rests on. See
 //!       [`super::redo`].
 //!   I4  Whoever waits for an operation waits for one that comes earlier in the log, and the
-//!       dispatcher keeps no operation back while it waits. So nobody waits in a circle.
+//!       dispatcher keeps no operation back while it waits. So waits form no cycle.
 //!   I5  After the first failure nothing more is applied, and nobody waits any more.
 //!   I6  A queue has at most [`BATCHES_MAX`] batches and one more. They count in the memory budget;
 //!       the batch that the dispatcher fills for each worker does not. A batch has at most

@@ -28,7 +28,7 @@ struct OpenSegment {
 }
 
 /// A write of a half that the caller does when it has let go of its locks.
-type Later<'t> = Option<Write<'t, Arc<SegmentFile>>>;
+type PendingWrite<'t> = Option<Write<'t, Arc<SegmentFile>>>;
 
 impl OpenStream {
     /// Nothing is open yet.
@@ -40,8 +40,8 @@ impl OpenStream {
 impl Segments {
     /// Appends an image, which gets its own address and checksum, and counts it as live: the caller
     /// installs the location or releases it. It is readable at once, and durable after `sync`. May
-    /// write half of the stream's tail to its file. Errors: DiskFull and Io leave everything as it
-    /// was.
+    /// write half of the stream's tail to its file. After DiskFull or Io no image has been added;
+    /// the open segment may have ended.
     pub fn append(&self, stream: Stream, image: &mut [u8]) -> Result<Location> {
         self.durable.health().check()?;
         let limit = self.segment_bytes - HEADER_BYTES as u64;
@@ -60,14 +60,14 @@ impl Segments {
         Ok(location)
     }
 
-    fn append_to<'t>(
-        &'t self,
+    fn append_to(
+        &self,
         stream: Stream,
         open: &mut Option<OpenSegment>,
         image: &mut [u8],
-    ) -> Result<(Location, Later<'t>)> {
-        let image_bytes = image.len() as u32;
+    ) -> Result<(Location, PendingWrite<'_>)> {
         if let Some(segment) = open.as_mut() {
+            let image_bytes = image.len() as u32;
             let offset = placement::place(segment.end, image_bytes);
             if u64::from(offset) + u64::from(image_bytes) <= self.segment_bytes {
                 let location = seal(image, segment.file.id, offset);
@@ -76,7 +76,18 @@ impl Segments {
                 return Ok((location, write));
             }
         }
+        self.start_segment(stream, open, image)
+    }
+
+    /// Appends the image to a new segment, after it has ended the open one.
+    fn start_segment(
+        &self,
+        stream: Stream,
+        open: &mut Option<OpenSegment>,
+        image: &mut [u8],
+    ) -> Result<(Location, PendingWrite<'_>)> {
         let write = self.end_segment(stream, open)?;
+        let image_bytes = image.len() as u32;
         let file = Arc::new(self.create(stream)?);
         let offset = placement::place(HEADER_BYTES as u32, image_bytes);
         let location = seal(image, file.id, offset);
@@ -87,7 +98,7 @@ impl Segments {
         Ok((location, write))
     }
 
-    fn put(&self, stream: Stream, offset: u32, image: &[u8]) -> Result<Later<'_>> {
+    fn put(&self, stream: Stream, offset: u32, image: &[u8]) -> Result<PendingWrite<'_>> {
         loop {
             match self.stream(stream).tail.put(offset, image) {
                 Put::Done(write) => return Ok(write),
@@ -97,7 +108,7 @@ impl Segments {
     }
 
     /// Ends the open segment of a stream, if there is one. It is sealed with its last write (T6).
-    fn end_segment(&self, stream: Stream, open: &mut Option<OpenSegment>) -> Result<Later<'_>> {
+    fn end_segment(&self, stream: Stream, open: &mut Option<OpenSegment>) -> Result<PendingWrite<'_>> {
         let Some(segment) = open.as_ref() else { return Ok(None) };
         let file = segment.file.clone();
         let ended = loop {
@@ -140,7 +151,7 @@ impl Segments {
     /// Writes the full half of a tail; without locks that readers take (T7).
     pub(super) fn write(&self, write: Write<'_, Arc<SegmentFile>>) -> Result<()> {
         let ended = write.run(|file, start, bytes| {
-            file.write_at(&self.durable, start, bytes)?;
+            file.write_at(start, bytes)?;
             self.space.wrote(bytes.len() as u64);
             self.table.lock().wrote(file.id);
             Ok(())

@@ -1,4 +1,5 @@
 //! The tail of a stream by the model checker: appends, reads and syncs while halves go to the file.
+//! `World` repeats the calls of `append.rs`, which is not run here.
 
 use crate::base::model as sync;
 use crate::base::{Error, Result};

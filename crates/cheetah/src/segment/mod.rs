@@ -1,8 +1,9 @@
 //! Segment files: the images of pages, appended and never changed.
 //!
-//! Files are `seg/<number>.seg`; numbers are never reused. Each stream has one open segment, to
-//! which it appends; what is not in the file yet is the *tail* of the stream. A segment that is
-//! full, or was left by an earlier startup, is sealed and never written again.
+//! Files are `seg/<number>.seg`; numbers are never reused. There are three streams, by what dies
+//! together ([`Stream`]). Each stream appends to one segment. What is not in a file yet is the
+//! *tail* of the stream. A segment is sealed when its last bytes are in its file (T6); one of an
+//! earlier startup is sealed from the beginning. A sealed segment is never written.
 //!
 //! When a segment may be unlinked (rule C3 of docs/durability.md)
 //!   An image is needed by any of: the current map, the map of an epoch being committed, the map of
@@ -56,7 +57,7 @@ pub use table::{SegmentStat, Totals};
 /// What kind of images a segment takes. Images that die together should lie together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stream {
-    /// Pages written by checkpoints and evictions.
+    /// All other images: of pages as they are written.
     Hot = 0,
     /// Images that garbage collection has moved.
     Cold = 1,

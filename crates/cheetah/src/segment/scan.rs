@@ -1,5 +1,4 @@
-//! Finding the images of a segment without the page map: for tests, and to salvage a database whose
-//! map is lost. CHECK TABLE does not come here: it reads the images that the page map names.
+//! Finds the images of a segment without the page map, for tests.
 
 use super::segment_file::SegmentFile;
 use super::Location;

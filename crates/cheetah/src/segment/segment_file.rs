@@ -11,7 +11,6 @@ use super::tail::TailFile;
 use super::{Location, Stream};
 use crate::base::{Error, Result, SegmentId};
 use crate::durable::Durable;
-use crate::format::segment_header::{SegmentHeader, HEADER_BYTES};
 use cheetah_io::File;
 use parking_lot::RwLock;
 use std::io::ErrorKind;
@@ -27,7 +26,7 @@ pub(super) struct SegmentFile {
     written_bytes: AtomicU32,
     /// The open file, if it is open.
     handle: RwLock<Option<Arc<dyn File>>>,
-    /// Read since `take_used`.
+    /// Asked for since `take_used`.
     used: AtomicBool,
 }
 
@@ -47,6 +46,11 @@ pub(super) const DIR: &str = "seg";
 /// Name of a segment's file.
 pub(super) fn path(id: SegmentId) -> String {
     format!("{DIR}/{:08}.seg", id.0)
+}
+
+/// Says that there is no such file.
+pub(super) fn missing(path: &str) -> Error {
+    Error::corrupt(path, "the segment file is missing")
 }
 
 /// The segment that a file name stands for.
@@ -83,8 +87,8 @@ impl SegmentFile {
         Self { id, path, stream, written_bytes, handle: RwLock::new(handle), used }
     }
 
-    /// The open file; the second value says whether it had to be opened, and is true for one of
-    /// those who did that at the same time.
+    /// The open file, and whether this call opened it; of several that do so at once, one gets
+    /// `true`.
     pub(super) fn opened(&self, durable: &Durable) -> Result<(Arc<dyn File>, bool)> {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
@@ -93,7 +97,7 @@ impl SegmentFile {
             return Ok((file.clone(), false));
         }
         let file = durable.disk().open(&self.path).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => Error::corrupt(&self.path, "the page map names it, but it is missing"),
+            ErrorKind::NotFound => missing(&self.path),
             _ => Error::io("open", &self.path, e),
         })?;
         let mut handle = self.handle.write();
@@ -106,7 +110,7 @@ impl SegmentFile {
         }
     }
 
-    /// Whether it was read since the last call.
+    /// Whether it was asked for since the last call.
     pub(super) fn take_used(&self) -> bool {
         self.used.swap(false, Ordering::Relaxed)
     }
@@ -117,20 +121,15 @@ impl SegmentFile {
         drop(closed);
     }
 
-    /// Checks that the file is what its name says.
-    pub(super) fn check_header(&self, file: &dyn File, uuid: &[u8; 16]) -> Result<()> {
-        let mut bytes = [0; HEADER_BYTES];
-        self.read_at(file, 0, &mut bytes)?;
-        let header = SegmentHeader::decode(&bytes).map_err(|defect| defect.in_place(&self.path))?;
-        if header.segment != self.id || &header.uuid != uuid {
-            return Err(Error::corrupt(&self.path, "belongs to another database or another place"));
-        }
-        Ok(())
+    /// The file of a segment that is written to, or not synced yet.
+    fn kept_open(&self) -> Arc<dyn File> {
+        let handle = self.handle.read();
+        Arc::clone(handle.as_ref().expect("I1 of handles: a file that is written or unsynced stays open"))
     }
 
     /// Writes bytes at `start`, and starts to bring them to the device.
-    pub(super) fn write_at(&self, durable: &Durable, start: u32, bytes: &[u8]) -> Result<()> {
-        let (file, _) = self.opened(durable)?;
+    pub(super) fn write_at(&self, start: u32, bytes: &[u8]) -> Result<()> {
+        let file = self.kept_open();
         let start = u64::from(start);
         file.write_at(start, bytes).map_err(|e| Error::io("write", &self.path, e))?;
         file.start_writeback(start, bytes.len() as u64);
@@ -139,7 +138,7 @@ impl SegmentFile {
 
     /// Makes what has been written out durable.
     pub(super) fn sync(&self, durable: &Durable) -> Result<()> {
-        let (file, _) = self.opened(durable)?;
+        let file = self.kept_open();
         durable.segment_barrier(&*file, &self.path)
     }
 
@@ -153,7 +152,7 @@ impl SegmentFile {
         location.end() <= self.written_bytes()
     }
 
-    /// Bytes of the file itself.
+    /// Reads from the file. Corruption when it ends early.
     pub(super) fn read_at(&self, file: &dyn File, offset: u64, bytes: &mut [u8]) -> Result<()> {
         file.read_at(offset, bytes).map_err(|e| match e.kind() {
             ErrorKind::UnexpectedEof => Error::corrupt(&self.path, "the file ends early"),

@@ -1,9 +1,11 @@
 //! The segment store: reading, syncing and removing; `append` is beside it.
 //!
-//! Locks     a stream's line of appends, then its tail, then `table`; `files` alone. Readers take
-//!           `files`, and the tail's for what is not in a file yet; none of these two, nor `table`,
-//!           is held across I/O (T7). `syncing` is, alone, and the line while a segment is created
-//!           or a write is tried again.
+//! Locks, outermost first
+//!   `syncing`               one sync, I/O included.
+//!   `open` of a stream      one append; across I/O only while a segment is created or a failed
+//!                           write is repeated.
+//!   `halves`, `table`, `files`, `handle`, `handles`: one at a time, never across I/O (T7).
+//!   `space`                 as these, but it asks the file system.
 
 use super::append::OpenStream;
 use super::handles::{Handles, HANDLES_MAX};
@@ -38,9 +40,11 @@ pub struct Segments {
     /// The files of the table, for readers.
     pub(super) files: RwLock<FastMap<SegmentId, Arc<SegmentFile>>>,
     handles: Handles,
+    /// One sync at a time: `take_unsynced` clears the marks before the files are synced, so a
+    /// second sync would return too early.
     syncing: Mutex<()>,
     /// The whole map has been retained (S4).
-    loaded: AtomicBool,
+    is_map_retained: AtomicBool,
 }
 
 /// What a removal of dead segments has freed.
@@ -53,8 +57,8 @@ pub struct Unlinked {
 
 impl Segments {
     /// Opens the segments of a database. Then comes `retain` for every entry of the map, then
-    /// `loaded`; until then nothing is unlinked. New segments get numbers from `next_segment` on
-    /// (from CONTROL). Reads the directory and the lengths of all files.
+    /// `end_startup`; until then nothing is unlinked. New segments get numbers from `next_segment`
+    /// on (from CONTROL). Reads the directory and the lengths of all files.
     pub fn open(
         durable: Arc<Durable>,
         config: &Config,
@@ -72,7 +76,7 @@ impl Segments {
             next = next.max(id.0 + 1);
         }
         let space = Space::new(durable.disk(), config.segment_bytes, table.totals().file_bytes)?;
-        let share_bytes = Shares::of(config.buffer_pool_bytes).write_buffers_bytes_max();
+        let share_bytes = Shares::of(config.buffer_pool_bytes).tails_bytes_max();
         let half_bytes = TAIL_BYTES_MAX.min(share_bytes / Stream::ALL.len()) / 2;
         Ok(Self {
             durable,
@@ -86,14 +90,14 @@ impl Segments {
             files: RwLock::new(files),
             handles: Handles::new(HANDLES_MAX),
             syncing: Mutex::new(()),
-            loaded: AtomicBool::new(false),
+            is_map_retained: AtomicBool::new(false),
         })
     }
 
     /// Ends the startup: the whole map of epoch `committed` has been retained. Unlinks what it does
     /// not name, that is what a crash or an interrupted removal has left.
-    pub fn loaded(&self, committed: Epoch) -> Result<Unlinked> {
-        self.loaded.store(true, Ordering::Release);
+    pub fn end_startup(&self, committed: Epoch) -> Result<Unlinked> {
+        self.is_map_retained.store(true, Ordering::Release);
         self.remove_dead(committed)
     }
 
@@ -104,8 +108,8 @@ impl Segments {
     }
 
     /// Reads an image into `bytes` and checks it against its checksum and its own address. Errors:
-    /// Corruption when it is not what was written. A caller that does not hold the image live must
-    /// look in the map again first.
+    /// Corruption when it is not what was written. If the image may have been released meanwhile,
+    /// an error may mean only that: look in the map again before reporting damage.
     pub fn read(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
         self.read_unchecked(image, bytes)?;
         if !image::is_intact(bytes, image.location.address(), image.location.crc) {
@@ -159,10 +163,7 @@ impl Segments {
     fn file(&self, segment: SegmentId) -> Result<Arc<SegmentFile>> {
         self.durable.health().check()?;
         let file = self.files.read().get(&segment).cloned();
-        file.ok_or_else(|| {
-            let path = segment_file::path(segment);
-            Error::corrupt(path, "the page map names it, but it is missing")
-        })
+        file.ok_or_else(|| segment_file::missing(&segment_file::path(segment)))
     }
 
     /// The open file; may close others.
@@ -227,7 +228,7 @@ impl Segments {
     pub fn remove_dead(&self, committed: Epoch) -> Result<Unlinked> {
         self.table.lock().committed(committed);
         let mut unlinked = Unlinked::default();
-        if !self.loaded.load(Ordering::Acquire) {
+        if !self.is_map_retained.load(Ordering::Acquire) {
             return Ok(unlinked);
         }
         let dead = self.table.lock().dead(planted::is_on("segment: unlink an epoch too early"));
@@ -268,7 +269,7 @@ impl Segments {
     }
 
     /// Calls `visit` for every intact image of a segment, dead ones included, in the order of
-    /// position. Only the map says which are live.
+    /// position: for tests. Only the map says which are live.
     pub fn iterate(&self, segment: SegmentId, visit: &mut dyn FnMut(Image<'_>) -> Result<()>) -> Result<()> {
         let found = self.table.lock().rows.get(&segment).map(|row| (row.file.clone(), row.end));
         let Some((file, end)) = found else { return Ok(()) };
@@ -276,12 +277,6 @@ impl Segments {
             self.write_tail(stream)?;
         }
         scan::scan(&file, &*self.handle(&file)?, end, visit)
-    }
-
-    /// Checks that a segment's file says of itself what its name says: for the check of a database.
-    pub fn check_header(&self, segment: SegmentId) -> Result<()> {
-        let file = self.files.read().get(&segment).cloned();
-        file.map_or(Ok(()), |file| file.check_header(&*self.handle(&file)?, &self.identity.uuid))
     }
 
     /// `Err(DiskFull)` unless `needed_bytes` can be written and so much of the reserve still stays
@@ -300,12 +295,12 @@ impl Segments {
         self.durable.disk().free_bytes().map_err(|e| Error::io("free space", "", e))
     }
 
-    /// Memory that the write buffers take at most.
-    pub fn buffer_bytes_max(&self) -> usize {
+    /// Memory of all tails, unless an image is longer than a half.
+    pub fn tail_bytes_max(&self) -> usize {
         2 * AlignedBytes::memory_bytes(self.half_bytes) * Stream::ALL.len()
     }
 
-    /// Bytes that are in the files; what is in write buffers is still to come.
+    /// Bytes that are in the files; what is in tails is still to come.
     pub fn written_bytes(&self) -> u64 {
         self.files.read().values().map(|file| file.written_bytes()).sum()
     }

@@ -142,19 +142,17 @@ impl Table {
 
     /// Notes an image appended, and counts it as live.
     pub(super) fn appended(&mut self, location: &Location) {
-        if let Some(row) = self.rows.get_mut(&location.segment) {
-            self.appended_bytes += location.end().saturating_sub(row.end);
-            row.gap_bytes += u64::from(location.offset).saturating_sub(row.end);
-            row.end = location.end();
-            row.live_bytes += u64::from(location.stored_bytes);
-        }
+        let row = self.rows.get_mut(&location.segment).expect("T3: a segment in use is in the table");
+        self.appended_bytes += location.end().saturating_sub(row.end);
+        row.gap_bytes += u64::from(location.offset).saturating_sub(row.end);
+        row.end = location.end();
+        row.live_bytes += u64::from(location.stored_bytes);
     }
 
     /// Notes bytes written to a file, for the next sync.
     pub(super) fn wrote(&mut self, segment: SegmentId) {
-        if let Some(row) = self.rows.get_mut(&segment) {
-            row.unsynced = true;
-        }
+        let row = self.rows.get_mut(&segment).expect("T3: a segment in use is in the table");
+        row.unsynced = true;
     }
 
     /// Counts an image as live.
@@ -173,16 +171,15 @@ impl Table {
         row.dead_since = row.dead_since.max(epoch);
     }
 
-    /// Notes that nothing is appended to it any more. The epoch switch for the next commit may have
-    /// happened already, since one checkpoint is in progress at a time not that for the next but
-    /// one: with that commit it may become a victim.
+    /// Notes that nothing is appended any more. The next commit may be of an epoch that had already
+    /// ended by now. The one after it cannot be, as checkpoints do not overlap. So the segment may
+    /// be a victim after two more commits.
     pub(super) fn seal(&mut self, segment: SegmentId) {
         let (sealed_at, victim_from) = (self.appended_bytes, self.commits_count + 2);
-        if let Some(row) = self.rows.get_mut(&segment) {
-            row.open = false;
-            row.sealed_at = sealed_at;
-            row.victim_from = victim_from;
-        }
+        let row = self.rows.get_mut(&segment).expect("T3: a segment in use is in the table");
+        row.open = false;
+        row.sealed_at = sealed_at;
+        row.victim_from = victim_from;
     }
 
     /// Files that have become sealed and synced since the last call.

@@ -13,7 +13,7 @@
 //!   T5  A sync does, or waits for, the write of everything that was put before it.
 //!   T6  With the last half of a segment its writer learns that the segment is to be sealed.
 //! Locks     `halves`, for copying an image in or out; never across I/O (T7).
-//! `interleaving_tests.rs` goes through this file too.
+//! `interleaving_tests.rs` compiles this file again over loom.
 
 use super::sync::{Condvar, Mutex};
 use crate::base::{planted, Result};
@@ -106,14 +106,12 @@ impl<F: TailFile> Halves<F> {
     }
 
     /// The full half counts as written. True if its segment ends with it.
-    fn written(&mut self, half_bytes: usize) -> bool {
+    fn finish_write(&mut self, half_bytes: usize) -> bool {
         let end = self.full.end();
         self.full.bytes_mut().clear();
         // One image may have been longer than a half.
         self.full.bytes_mut().shrink_to(half_bytes);
-        if let Some(file) = self.full.file.take() {
-            file.set_written_bytes(end);
-        }
+        self.full.file.take().expect("T1: bytes belong to a file").set_written_bytes(end);
         self.written_count += 1;
         std::mem::take(&mut self.is_last)
     }
@@ -121,9 +119,11 @@ impl<F: TailFile> Halves<F> {
 
 /// What became of an image that was to be put.
 pub(super) enum Put<'t, F: TailFile> {
-    /// It is in the tail. The write is then for the caller, who first lets go of its locks.
+    /// The image is in the tail. If a half became full, the caller gets its write, and does it
+    /// after it has released its locks.
     Done(Option<Write<'t, F>>),
-    /// It is not: there is no room before this write, which has failed once.
+    /// The image is not in the tail: both halves are full. The caller repeats this failed write,
+    /// and puts again.
     After(Write<'t, F>),
 }
 
@@ -131,8 +131,8 @@ pub(super) enum Put<'t, F: TailFile> {
 pub(super) enum End<'t, F: TailFile> {
     /// All of it is in its file.
     Written,
-    /// The tail has the rest, and seals it with its write; that is for the caller, if it is given
-    /// it.
+    /// The last half is full and not in the file yet. Whoever writes it seals the segment: the
+    /// caller if it gets the write, otherwise whoever is writing or writes it again.
     Last(Option<Write<'t, F>>),
     /// It has not ended: first this write, which has failed once, must be done.
     After(Write<'t, F>),
@@ -153,8 +153,8 @@ impl<F: TailFile> Tail<F> {
         Self { half_bytes, halves: Mutex::new(halves), write_ended: Condvar::default() }
     }
 
-    /// Starts a segment with its header and its first image. One at a time starts, ends or puts;
-    /// the segment before has ended.
+    /// Starts a segment with its header and its first image. The segment before has ended. The lock
+    /// of the stream (`open`) keeps out other calls of `start`, `put` and `end`.
     pub(super) fn start(&self, file: F, header: &[u8], offset: u32, image: &[u8]) {
         let mut halves = self.halves.lock();
         let filling = &mut halves.filling;
@@ -214,8 +214,7 @@ impl<F: TailFile> Tail<F> {
         }
     }
 
-    /// What [`next_write`](Self::next_write) is to be asked for, so that all that was put before is
-    /// written.
+    /// Halves that must have been written before all that was put so far is in the file.
     pub(super) fn goal(&self) -> u64 {
         let halves = self.halves.lock();
         halves.full_count + u64::from(!halves.filling.is_empty())
@@ -283,7 +282,7 @@ impl<F: TailFile> Write<'_, F> {
     /// the file for the next sync (T3). Returns the file if its segment is to be sealed now (T6).
     pub(super) fn run(mut self, write: impl FnOnce(&F, u32, &[u8]) -> Result<()>) -> Result<Option<F>> {
         if planted::is_on("segment: count a half as written before it is") {
-            return self.run_too_late(write);
+            return self.run_counting_early(write);
         }
         let is_under_lock = planted::is_on("segment: write a half under the lock of readers");
         let lock = is_under_lock.then(|| self.tail.halves.lock());
@@ -292,27 +291,27 @@ impl<F: TailFile> Write<'_, F> {
         if !planted::is_on("segment: take a failed write for done") {
             result?;
         }
-        Ok(self.ended(true).then(|| self.file.clone()))
+        Ok(self.finish(true).then(|| self.file.clone()))
     }
 
-    fn run_too_late(mut self, write: impl FnOnce(&F, u32, &[u8]) -> Result<()>) -> Result<Option<F>> {
+    fn run_counting_early(mut self, write: impl FnOnce(&F, u32, &[u8]) -> Result<()>) -> Result<Option<F>> {
         let bytes = self.bytes().to_vec();
-        let is_last = self.ended(true);
+        let is_last = self.finish(true);
         write(&self.file, self.start, &bytes)?;
         Ok(is_last.then(|| self.file.clone()))
     }
 
     fn bytes(&self) -> &[u8] {
-        self.bytes.as_ref().map_or(&[], |bytes| bytes)
+        self.bytes.as_ref().expect("T2: a write has its half until it ends")
     }
 
     /// Ends the write. True if the half counts as written, and its segment ends with it.
-    fn ended(&mut self, is_written: bool) -> bool {
+    fn finish(&mut self, is_written: bool) -> bool {
         // Before somebody fills the half again (T2).
         self.bytes = None;
         let mut halves = self.tail.halves.lock();
         halves.is_being_written = false;
-        let is_last = is_written && halves.written(self.tail.half_bytes);
+        let is_last = is_written && halves.finish_write(self.tail.half_bytes);
         self.tail.write_ended.notify_all();
         is_last
     }
@@ -321,7 +320,7 @@ impl<F: TailFile> Write<'_, F> {
 impl<F: TailFile> Drop for Write<'_, F> {
     fn drop(&mut self) {
         if self.bytes.is_some() {
-            self.ended(false);
+            self.finish(false);
         }
     }
 }

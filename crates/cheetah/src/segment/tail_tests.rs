@@ -24,7 +24,7 @@ const IMAGE_BYTES: usize = 1000;
 fn open() -> (SimDisk, Segments) {
     let disk = SimDisk::new();
     let segments = open_with(&disk, &config(), 1);
-    segments.loaded(Epoch(0)).unwrap();
+    segments.end_startup(Epoch(0)).unwrap();
     (disk, segments)
 }
 
@@ -258,5 +258,5 @@ fn a_long_image_does_not_keep_the_memory_of_its_half() {
     segments.sync().unwrap();
     assert!(all_are_durable(&disk, &images));
     let kept_bytes: usize = segments.streams.iter().map(|stream| stream.tail.kept_bytes()).sum();
-    assert!(kept_bytes <= segments.buffer_bytes_max() / 3, "{kept_bytes}");
+    assert!(kept_bytes <= segments.tail_bytes_max() / 3, "{kept_bytes}");
 }

@@ -9,6 +9,9 @@
 //! | [`history`] | roll back, prepared transactions, purge, older versions |
 //! | [`load`], [`build`] | trees that are filled sorted: bulk loads, indexes built under writers |
 //! | [`estimate`] | what a table of another engine would weigh |
+//! | [`analyze`], [`keys`] | statistics of indexes by samples; indexes not kept for a while |
+//!
+//! The order is for reading, not of imports.
 
 pub(crate) mod analyze;
 pub(crate) mod build;

@@ -4,7 +4,8 @@
 //!   I1  The cursor works on a private copy of one leaf (of one record, after a seek) and holds no
 //!       latch between calls. The leaf stays pinned; when its version has moved, the copy is taken
 //!       again and the place found again by key. So changes made by the owner of the cursor are
-//!       seen, a removed record does not come back, and none comes twice.
+//!       seen, a removed record does not come back, and none comes twice. A record out of an image
+//!       has no leaf to pin: it is as it was when the search began.
 //!   I2  Forward, the next leaf must cover the upper fence of the copy; backward, it is found by
 //!       searching below the lower fence of the copy. Both are right whatever was split or merged
 //!       in between.
@@ -13,9 +14,11 @@
 
 use super::ahead::{Ahead, Direction};
 use super::descend::{Landing, Target};
+use super::point::{Point, StoredRecord};
 use super::Tree;
-use crate::base::{PageId, Result, TxnId, UndoPtr};
-use crate::format::page::{PageView, RecordFlags, RecordRef};
+use crate::base::{PageId, Result};
+use crate::format::page::{PageView, RecordCopy, RecordRef};
+use crate::format::ImageRef;
 use crate::pool::PageRef;
 use std::sync::Arc;
 
@@ -87,18 +90,13 @@ enum Place {
 struct LeafCopy {
     source: Option<PageRef>,
     version: u64,
+    /// Without a source: the image that the record is out of.
+    image: Option<ImageRef>,
     /// The whole leaf, if `whole`.
     bytes: Vec<u8>,
     whole: bool,
     /// The record, if not.
     record: RecordCopy,
-}
-
-#[derive(Default, Debug)]
-struct RecordCopy {
-    flags: RecordFlags,
-    version: Option<(TxnId, UndoPtr)>,
-    payload: Vec<u8>,
 }
 
 impl LeafCopy {
@@ -114,10 +112,33 @@ impl LeafCopy {
     fn take_record(&mut self, page: &PageRef, view: &PageView<'_>, slot: usize) {
         self.note_source(page);
         self.whole = false;
-        let record = view.record(slot);
-        (self.record.flags, self.record.version) = (record.flags, record.version);
-        self.record.payload.clear();
-        self.record.payload.extend_from_slice(record.payload);
+        self.record.take(view.record(slot));
+    }
+
+    /// Takes a record out of the image of its leaf.
+    fn take_stored(&mut self, stored: StoredRecord) {
+        (self.source, self.image) = (None, Some(stored.image));
+        self.whole = false;
+        self.record = stored.record;
+    }
+
+    /// Copies the first record of `page` from `key` on, and its key to `current`; the whole leaf if
+    /// there is none in it. Returns the slot. The latch of the page is held.
+    fn take_at_least(
+        &mut self,
+        page: &PageRef,
+        view: &PageView<'_>,
+        key: &[u8],
+        current: &mut Vec<u8>,
+    ) -> usize {
+        let (Ok(slot) | Err(slot)) = view.search(key);
+        if slot < view.count() {
+            self.take_record(page, view, slot);
+            view.key_into(slot, current);
+        } else {
+            self.take(page, view);
+        }
+        slot
     }
 
     fn note_source(&mut self, page: &PageRef) {
@@ -133,8 +154,7 @@ impl LeafCopy {
         if self.whole {
             return self.view().record(slot);
         }
-        let RecordCopy { flags, version, payload } = &self.record;
-        RecordRef { flags: *flags, version: *version, payload }
+        self.record.as_ref()
     }
 
     /// Whether the whole leaf is here as it is now.
@@ -252,7 +272,11 @@ impl Cursor {
 
     /// Whether the leaf has stayed as it was when the cursor came to the record.
     pub fn is_fresh(&self) -> bool {
-        self.leaf.source.as_ref().is_some_and(|page| page.version() == self.leaf.version)
+        match (&self.leaf.source, &self.leaf.image) {
+            (Some(page), _) => page.version() == self.leaf.version,
+            (None, Some(image)) => self.tree.pool.is_unloaded(image),
+            (None, None) => false,
+        }
     }
 
     /// The tree.
@@ -262,7 +286,7 @@ impl Cursor {
 
     /// Forgets the place and unpins the leaf; buffers are kept for the next use.
     pub fn release(&mut self) {
-        self.leaf.source = None;
+        (self.leaf.source, self.leaf.image) = (None, None);
         self.place = Place::Nowhere;
     }
 
@@ -274,15 +298,38 @@ impl Cursor {
         self.place = Place::Nowhere;
         let (leaf, current) = (&mut self.leaf, &mut self.key);
         let slot = visit(&self.tree, leaf, Target::Key(key), |leaf, page, view| {
-            let (Ok(slot) | Err(slot)) = view.search(key);
-            if slot < view.count() {
-                leaf.take_record(page, view, slot);
-                view.key_into(slot, current);
-            } else {
-                leaf.take(page, view);
-            }
-            slot
+            leaf.take_at_least(page, view, key, current)
         })?;
+        self.settle_at(slot)
+    }
+
+    /// Goes to the record of `key`, or to the next one if there is none, as
+    /// [`seek`](Self::seek) does. A leaf that is not in memory may stay so: for who wants this one
+    /// record.
+    pub fn seek_point(&mut self, key: &[u8]) -> Result<bool> {
+        self.ahead.stop();
+        let is_pinned = |page: &PageRef| covers(&self.tree, &PageView::new(&page.read()), Target::Key(key));
+        if self.leaf.source.as_ref().is_some_and(is_pinned) {
+            return self.seek_at_least(key);
+        }
+        self.place = Place::Nowhere;
+        let (leaf, current) = (&mut self.leaf, &mut self.key);
+        let found = self.tree.point(key, |page, view| leaf.take_at_least(page, view, key, current))?;
+        match found {
+            Point::Page(slot) => self.settle_at(slot),
+            Point::Stored(stored) => {
+                self.leaf.take_stored(stored);
+                self.key.clear();
+                self.key.extend_from_slice(key);
+                self.slot = 0;
+                self.place = Place::At;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Stops at `slot` of what was taken: of the whole leaf, or of the record alone.
+    fn settle_at(&mut self, slot: usize) -> Result<bool> {
         if self.leaf.whole {
             return self.settle_forward(slot);
         }

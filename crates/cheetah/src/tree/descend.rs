@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 /// Restarts before the pages are called contradictory: each needs another split or merge at the
 /// wrong moment.
 const RESTARTS_MAX: usize = 10_000;
-/// Moves to the right on one level before the chain is called a circle.
+/// Moves to the right on one level before the chain is called a cycle.
 const MOVES_MAX: usize = 100_000;
 
 /// Where a search is going.
@@ -40,14 +40,15 @@ pub(super) enum Landing {
 }
 
 impl Target<'_> {
-    /// Where the target is, seen from a page of this tree.
-    pub(super) fn seen_from(&self, page: &PageView<'_>) -> Landing {
-        let low = |key| compare_keys(page.low(), key);
-        let high = |key| page.high().map_or(Ordering::Less, |high| compare_keys(key, high));
+    /// Where the target is, seen from a page of this tree with these fences.
+    pub(super) fn seen_from(&self, low: &[u8], high: Option<&[u8]>) -> Landing {
+        let is_rightmost = high.is_none();
+        let low = |key| compare_keys(low, key);
+        let high = |key| high.map_or(Ordering::Less, |high| compare_keys(key, high));
         let (above_low, below_high) = match self {
             Target::Key(key) => (low(key).is_le(), high(key).is_lt()),
             Target::Below(key) => (low(key).is_lt(), high(key).is_le()),
-            Target::Last => (true, page.high().is_none()),
+            Target::Last => (true, is_rightmost),
         };
         match (above_low, below_high) {
             (false, _) => Landing::Lost,
@@ -180,7 +181,7 @@ impl Tree {
         if page.is_dead() || page.tree() != self.def.id || level.is_some_and(|level| level != page.level()) {
             return Landing::Lost;
         }
-        target.seen_from(page)
+        target.seen_from(page.low(), page.high())
     }
 
     pub(super) fn right_of(&self, page: &PageView<'_>, moves: usize) -> Result<PageId> {
@@ -202,8 +203,9 @@ impl Tree {
         Error::corrupt(format!("tree {} page {page}", self.def.id), detail)
     }
 
-    /// Pins the way from the root to the leaf that covers `key`. Loads pages: may do I/O, so never
-    /// inside an mini-transaction. Costs one latch when the path still ends in that leaf.
+    /// Pins the way from the root to the leaf that covers `key`. Loads pages: call it before the
+    /// mini-transaction. Inside, only a change whose path has become wrong comes here. Costs one
+    /// latch when the path still ends in that leaf.
     pub fn prepare(&self, key: &[u8], path: &mut Path) -> Result<()> {
         self.with_prepared(key, path, |_| ())
     }

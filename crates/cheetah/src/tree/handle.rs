@@ -1,6 +1,7 @@
 //! One B-link tree: its identity, its limits, and reading one record.
 
 use super::descend::Target;
+use super::point::Point;
 use super::stats::{TreeCounts, TreeStats};
 use super::Path;
 use crate::base::{Error, PageId, Result, TreeId};
@@ -116,10 +117,15 @@ impl Tree {
         self.stats.counts()
     }
 
-    /// Runs `f` on the record of `key`, under the leaf's shared latch: `f` must be short and use no
-    /// tree. Loads pages: may do I/O.
+    /// Runs `f` on the record of `key`, as it is at some moment of this call: `f` must be short and
+    /// use no tree. May do I/O; a leaf that is not in memory may stay so.
     pub fn get<R>(&self, key: &[u8], f: impl FnOnce(RecordRef<'_>) -> R) -> Result<Option<R>> {
-        self.with_leaf(Target::Key(key), &mut (), |_, leaf| read(leaf, key, f))
+        let mut f = Some(f);
+        let found = self.point(key, |_, leaf| read(leaf, key, f.take()?))?;
+        Ok(match found {
+            Point::Page(read) => read,
+            Point::Stored(stored) => f.map(|f| f(stored.record.as_ref())),
+        })
     }
 
     /// As [`get`](Self::get), but `f` runs also when there is no record: none comes to be while it

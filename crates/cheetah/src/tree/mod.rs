@@ -16,6 +16,7 @@ mod handle;
 mod merge;
 mod modify;
 mod path;
+mod point;
 mod split;
 mod spread;
 mod stats;

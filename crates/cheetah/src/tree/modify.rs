@@ -4,8 +4,8 @@
 //!   I1  The leaf is checked again under its exclusive latch: between `prepare` and now it may have
 //!       been split, merged or freed. Then the path is corrected, at worst by a new descent inside
 //!       the mini-transaction.
-//!   I2  A change that finds no room splits first (see [`super::split`]); it fails only with an I/O
-//!       error, and then nothing has been changed.
+//!   I2  A change that finds no room splits first (see [`super::split`]); it fails only with Limit
+//!       or with an error of reading, and then no record has changed.
 //! Locks     One leaf latch at a time, unless the tree's structure mutex is held.
 
 use super::descend::{Landing, Target};

@@ -3,7 +3,7 @@
 //! Invariants
 //!   I1  One step splits one page whose parent has room for the separator, or the root, and posts
 //!       the separator under the same latches. So no page is ever missing in its parent but for the
-//!       time of those latches, a epoch contains whole steps only, and a search has to move right
+//!       time of those latches, an epoch contains whole steps only, and a search has to move right
 //!       only when it overtook a split.
 //!   I2  All loading is done before the first change of a step; the rest of the step cannot fail.
 //!   I3  The root's page number never changes: its content moves to two new pages below it (H9).

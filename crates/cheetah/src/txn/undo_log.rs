@@ -1,5 +1,6 @@
-//! The undo log: one stream of bytes in pool pages, appended at its end, cut off at its tail. It is
-//! the history list too: at its end a transaction appends a finish record, and purge follows these.
+//! The undo log: one stream of bytes in pool pages, appended at its end, freed at its oldest end.
+//! It is the history list too: at its end a transaction appends a finish record, and purge follows
+//! these.
 //!
 //! Invariants
 //!   I1  Append-only: bytes once written are never overwritten, also not when a rollback has taken
@@ -38,8 +39,8 @@ use std::sync::Arc;
 /// What stands before the first record: offset 0 means "none", so no record may start there.
 const FIRST_BYTES: [u8; 8] = *b"CHEETAHU";
 
-/// Pages freed in one mini-transaction when the tail moves: bounds how long an epoch switch waits.
-const FREED_PER_ACTION: usize = 32;
+/// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
+const FREED_PER_STEP: usize = 32;
 
 /// Records that one search for a finish record passes over: bounds how long a commit takes that
 /// purges a little.
@@ -413,13 +414,13 @@ impl UndoLog {
 
     /// Frees pages that nobody needs, a bounded number of them; whether there are more. Never
     /// inside a mini-transaction.
-    pub fn advance_tail(&self) -> bool {
+    pub fn free_oldest_pages(&self) -> bool {
         if !self.stream.lock().has_free_page(self.page_capacity) {
             return false;
         }
         let mtr = self.pool.enter();
         let mut stream = self.stream.lock();
-        for _ in 0..FREED_PER_ACTION {
+        for _ in 0..FREED_PER_STEP {
             if !stream.has_free_page(self.page_capacity) {
                 return false;
             }

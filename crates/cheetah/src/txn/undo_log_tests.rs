@@ -232,7 +232,7 @@ impl Run {
                 let records = self.rng.below(40);
                 self.purge(records);
             }
-            6 => drop(self.log.advance_tail()),
+            6 => drop(self.log.free_oldest_pages()),
             _ => self.append(),
         }
     }
@@ -258,13 +258,13 @@ impl Run {
     /// Everything that somebody may need is there, everything else is gone.
     fn compare(&self) {
         self.look_ahead();
-        while self.log.advance_tail() {}
+        while self.log.free_oldest_pages() {}
         let ended = self.now.history.iter().map(|ended| &ended.txn);
         let needed = self.now.active.iter().chain(ended).filter(|txn| txn.state.first != UndoPtr(0));
         let mut bytes = Vec::new();
-        let (mut live, mut tail) = (0, self.log.purge_state().at);
+        let (mut live, mut oldest) = (0, self.log.purge_state().at);
         for txn in needed {
-            (live, tail) = (live + 1, tail.min(txn.state.first));
+            (live, oldest) = (live + 1, oldest.min(txn.state.first));
             for record in &txn.appended {
                 let head = self.log.read_version(record.at, txn.state.txn, &mut bytes).unwrap();
                 assert_is(&bytes, &head, record);
@@ -272,7 +272,7 @@ impl Run {
         }
         let there = self.log.snapshot();
         let page_bytes = content_capacity(PageClass::Base.bytes(self.db().pool.page_bytes())) as u64;
-        assert_eq!(there.first_page, tail.0 / page_bytes, "the tail is where it can be");
+        assert_eq!(there.first_page, oldest.0 / page_bytes, "all is freed that can be");
         assert_eq!(self.log.live_count(), live);
         assert_eq!(there.pages.iter().map(|page| page.live).sum::<u64>(), live);
         assert_eq!(self.db().pool.tree_bytes(TreeId::UNDO).pages, there.pages.len() as u64);

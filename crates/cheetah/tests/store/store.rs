@@ -67,7 +67,7 @@ impl Store {
         let (identity, next_segment) = (opened.identity, opened.next_segment);
         let segments = Segments::open(durable.clone(), &opened.config, identity, next_segment)?;
         entries.values().for_each(|entry| segments.retain(&entry.location));
-        segments.loaded(opened.epoch)?;
+        segments.end_startup(opened.epoch)?;
         let mut store = Store {
             durable,
             map: opened.store,

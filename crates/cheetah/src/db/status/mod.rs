@@ -1,5 +1,5 @@
 //! What an open database tells of itself: counters, sizes, transactions and who waits for whom.
-//! Nothing here changes anything.
+//! Nothing here changes data. Only counters may be restarted, and the base of rates moves.
 
 mod counters;
 mod image_work;

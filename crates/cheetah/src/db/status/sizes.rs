@@ -29,7 +29,7 @@ pub struct IndexStats {
     /// Its share of what in the files is no page's newest image, and will be given back.
     pub free_bytes: u64,
     /// Its share of the files: stored and free bytes. Those of all together ([`Db::sizes`]) are
-    /// without what still waits in write buffers.
+    /// without what still waits in tails.
     pub allocated_bytes: u64,
     /// Levels of the tree.
     pub depth: u64,

@@ -4,8 +4,8 @@
 use crate::base::{planted, Error, Result, SessionId, TableId};
 use crate::db::Transaction;
 use crate::table::history::prepared;
-use crate::table::history::rollback;
 use crate::table::history::unfinished::unfinished_error;
+use crate::table::history::{end, rollback};
 use crate::txn::{Listed, Phase, ReadView, Slot};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Transaction {
                     let undo_no = slot.state().undo_no;
                     self.roll_back_to(undo_no.saturating_sub(1))?;
                 }
-                self.catch_up().and_then(|()| rollback::commit(&self.core, &slot))
+                self.catch_up().and_then(|()| end::commit(&self.core, &slot))
             };
             let end = match ordered.unwrap_or_else(log) {
                 Ok(end) => end,

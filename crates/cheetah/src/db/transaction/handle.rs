@@ -123,7 +123,7 @@ impl Transaction {
     ///
     /// For callers that know an order in which transactions must commit, such as a replica that
     /// applies in parallel: who waits for a later one can have that one end. See
-    /// [`Db::choose_victims`](crate::db::Db::choose_victims), too.
+    /// [`Db::set_victim_choice`](crate::db::Db::set_victim_choice), too.
     pub fn report_waits(&mut self, session: SessionId, report: impl Fn(SessionId) + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.reported_to(Arc::new(report)));
         self.session = session;

@@ -9,8 +9,8 @@
 
 use crate::base::{planted, Error, Result, Xid};
 use crate::db::{Db, Transaction};
+use crate::table::history::end;
 use crate::table::history::prepared;
-use crate::table::history::rollback;
 
 impl Transaction {
     /// Promises to commit or to roll back, as will be decided, whatever happens until then. On
@@ -42,7 +42,7 @@ impl Transaction {
     /// the engine has stopped meanwhile. Nothing to do for a transaction that is not prepared.
     pub fn commit_ordered(&mut self) {
         let Some(slot) = self.slot.as_ref().filter(|slot| slot.state().xid.is_some()) else { return };
-        self.ordered = Some(rollback::commit_in_place(&self.core, slot));
+        self.ordered = Some(end::commit_in_place(&self.core, slot));
     }
 
     /// Whether it waits for a decision.

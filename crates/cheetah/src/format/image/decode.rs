@@ -63,12 +63,7 @@ impl Workspace {
         dictionary: Option<&Dictionary>,
         page: &mut PageBuf,
     ) -> std::result::Result<(), Defect> {
-        ensure(header.dictionary == dictionary.map(Dictionary::name), "not the dictionary of the image")?;
-        let fits_kind = !header.kind.is_tree() || header.page_bytes < PAGE_BYTES_MAX;
-        ensure(fits_kind, "tree page larger than 32 KiB")?;
-        let Self { raw, contexts } = self;
-        raw.resize(header.raw_bytes, 0);
-        decompress(contexts, header.codec, dictionary, header.payload(image), raw)?;
+        let raw = self.decompress(header, image, dictionary)?;
         page.resize(header.page_bytes);
         if header.kind.is_tree() {
             rebuild::tree_page(raw, header.kind, header.tree, page)?;
@@ -76,5 +71,21 @@ impl Workspace {
             rebuild::content_page(raw, header.kind, header.tree, page)?;
         }
         PageView::new(page).verify()
+    }
+
+    /// The content of an image. `dictionary` is the one that the header names.
+    pub(super) fn decompress(
+        &mut self,
+        header: &ImageHeader,
+        image: &[u8],
+        dictionary: Option<&Dictionary>,
+    ) -> std::result::Result<&[u8], Defect> {
+        ensure(header.dictionary == dictionary.map(Dictionary::name), "not the dictionary of the image")?;
+        let fits_kind = !header.kind.is_tree() || header.page_bytes < PAGE_BYTES_MAX;
+        ensure(fits_kind, "tree page larger than 32 KiB")?;
+        let Self { raw, contexts } = self;
+        raw.resize(header.raw_bytes, 0);
+        decompress(contexts, header.codec, dictionary, header.payload(image), raw)?;
+        Ok(raw)
     }
 }

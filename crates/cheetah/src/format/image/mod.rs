@@ -8,17 +8,20 @@ mod compression;
 mod decode;
 mod dictionary;
 mod encode;
+mod find;
 mod header;
 mod rebuild;
 #[cfg(test)]
 mod tests;
 mod transpose;
+mod tree_content;
 mod workspace;
 
 pub use compression::{Codec, Compression};
 pub use decode::check;
 pub use dictionary::{dictionary_of, Dictionary, DictionaryName, Primer};
 pub use encode::Encoding;
+pub use find::LeafImage;
 pub use header::{glance, is_intact, seal, ImageHeader, FORMAT_VERSION, HEADER_BYTES};
 pub use workspace::Workspace;
 

@@ -1,22 +1,17 @@
 //! The way back: from the content of an image to a page. Total on any bytes; the caller verifies
 //! the page.
 //!
-//! First all columns are located in the content and the length of each record becomes known; then
-//! the records are laid out, the first one highest, as if inserted in order; then each column is
-//! spread over the records.
+//! First all columns are located in the content ([`TreeContent`]) and the length of each record
+//! becomes known; then the records are laid out, the first one highest, as if inserted in order;
+//! then each column is spread over the records.
 
-use super::columns::{scatter_planes, DELTA_MAX, KEY_PLANES_MAX, PLANES_MAX};
-use super::transpose::*;
+use super::columns::{scatter_planes, PLANES_MAX};
+use super::transpose::FLAG_DEAD;
+use super::tree_content::{Keys, Parsed, Payloads, Rows, TreeContent};
 use crate::base::{PageId, TreeId};
 use crate::format::bytes::{ensure, Defect, Reader};
-use crate::format::page::{
-    build_content, build_page, Outline, PageKind, RecordFlags, HEADER_BYTES, PAGE_BYTES_MAX, SLOT_BYTES,
-    VERSION_BYTES,
-};
-use crate::format::row::{split_length, RowFormatVersion, LOCATOR_BYTES};
+use crate::format::page::{build_content, build_page, Outline, PageKind, VERSION_BYTES};
 use crate::format::varint;
-
-type Parsed<T> = Result<T, Defect>;
 
 /// Builds a blob or undo page from its content.
 pub(super) fn content_page(raw: &[u8], kind: PageKind, tree: TreeId, page: &mut [u8]) -> Parsed<()> {
@@ -35,26 +30,12 @@ pub(super) fn content_page(raw: &[u8], kind: PageKind, tree: TreeId, page: &mut 
 
 /// Builds a leaf or inner page from its content.
 pub(super) fn tree_page(raw: &[u8], kind: PageKind, tree: TreeId, page: &mut [u8]) -> Parsed<()> {
-    let mut reader = Reader::new(raw);
-    let (level, flags) = (reader.u8()?, reader.u8()?);
-    ensure(flags & !(FLAG_DEAD | FLAG_HAS_HIGH) == 0, "unknown page flags")?;
-    let right = PageId(reader.varint()?);
-    let count = reader.length(page.len() / SLOT_BYTES)?;
-    let low = reader.prefixed(page.len())?;
-    let high = if flags & FLAG_HAS_HIGH != 0 { Some(reader.prefixed(page.len())?) } else { None };
-    let fences_fit = low.len() + high.map_or(0, <[u8]>::len) <= page.len() - HEADER_BYTES;
-    ensure(fences_fit, "fences longer than their page")?;
-    ensure(high.is_none_or(|high| low < high), "low fence not below the high one")?;
-
-    let keys = Keys::parse(&mut reader, count)?;
-    let flag_bytes = parse_flags(&mut reader, count)?;
-    let versions = Versions::parse(&mut reader, count)?;
-    let payloads = Payloads::parse(&mut reader, count)?;
-    reader.finish()?;
-    let mut outlines = Vec::with_capacity(count);
-    for i in 0..count {
+    let content = TreeContent::parse(raw, page.len())?;
+    let TreeContent { level, is_dead, right, low, high, keys, versions, payloads, .. } = &content;
+    let mut outlines = Vec::with_capacity(content.count);
+    for i in 0..content.count {
         outlines.push(Outline {
-            flags: flags_of(flag_bytes, i)?,
+            flags: content.flags(i)?,
             versioned: false,
             suffix_bytes: keys.length(i),
             payload_bytes: payloads.length(i),
@@ -62,8 +43,8 @@ pub(super) fn tree_page(raw: &[u8], kind: PageKind, tree: TreeId, page: &mut [u8
     }
     versions.rows.iter().for_each(|&i| outlines[i].versioned = true);
 
-    let mut target = build_page(page, kind, level, tree, low, high, right);
-    if flags & FLAG_DEAD != 0 {
+    let mut target = build_page(page, kind, *level, tree, low, *high, *right);
+    if *is_dead {
         target.set_dead();
     }
     let places = target.lay_out(&outlines).map_err(|_| Defect::new("records longer than their page"))?;
@@ -75,86 +56,7 @@ pub(super) fn tree_page(raw: &[u8], kind: PageKind, tree: TreeId, page: &mut [u8
     Ok(())
 }
 
-/// One byte each, or none when all are ordinary.
-fn parse_flags<'a>(reader: &mut Reader<'a>, count: usize) -> Parsed<&'a [u8]> {
-    match reader.u8()? {
-        0 => Ok(&[]),
-        1 => reader.take(count),
-        _ => Err(Defect::new("unknown form of record flags")),
-    }
-}
-
-fn flags_of(bytes: &[u8], i: usize) -> Parsed<RecordFlags> {
-    let bits = bytes.get(i).copied().unwrap_or(0);
-    RecordFlags::from_bits(bits).ok_or(Defect::at("unknown flags of record", i))
-}
-
-/// `count` lengths, and their sum.
-fn parse_lengths(reader: &mut Reader<'_>, count: usize) -> Parsed<(Vec<u32>, usize)> {
-    let mut lengths = Vec::with_capacity(count);
-    let mut total = 0;
-    for _ in 0..count {
-        let length = reader.length(PAGE_BYTES_MAX)?;
-        total += length;
-        lengths.push(length as u32);
-    }
-    Ok((lengths, total))
-}
-
-/// The records that have a version, ascending, and the planes of those.
-struct Versions<'a> {
-    rows: Vec<usize>,
-    planes: &'a [u8],
-}
-
-impl<'a> Versions<'a> {
-    fn parse(reader: &mut Reader<'a>, count: usize) -> Parsed<Self> {
-        let versions = reader.length(count)?;
-        let mut rows = Vec::with_capacity(versions);
-        let mut next = 0;
-        for _ in 0..versions {
-            let row = next + reader.length(count)?;
-            ensure(row < count, "version of a record that is not there")?;
-            rows.push(row);
-            next = row + 1;
-        }
-        Ok(Self { rows, planes: reader.take(versions * VERSION_BYTES)? })
-    }
-}
-
-/// Where the suffixes are in the content.
-enum Keys<'a> {
-    Varying { lengths: Vec<u32>, bytes: &'a [u8] },
-    Together { width: usize, bytes: &'a [u8] },
-    Planes { width: usize, delta_width: usize, deltas: &'a [u8], planes: &'a [u8] },
-}
-
-impl<'a> Keys<'a> {
-    fn parse(reader: &mut Reader<'a>, count: usize) -> Parsed<Self> {
-        let mode = reader.u8()?;
-        if mode == KEYS_VARYING {
-            let (lengths, total) = parse_lengths(reader, count)?;
-            return Ok(Keys::Varying { lengths, bytes: reader.take(total)? });
-        }
-        let width = reader.length(PAGE_BYTES_MAX)?;
-        if mode == KEYS_TOGETHER {
-            return Ok(Keys::Together { width, bytes: reader.take(width * count)? });
-        }
-        ensure(mode == KEYS_PLANES && width <= KEY_PLANES_MAX, "unknown form of keys")?;
-        let delta_width = usize::from(reader.u8()?);
-        ensure(delta_width <= width.min(DELTA_MAX), "impossible width of differences")?;
-        let deltas = reader.take(delta_width * count)?;
-        let planes = reader.take((width - delta_width) * count)?;
-        Ok(Keys::Planes { width, delta_width, deltas, planes })
-    }
-
-    fn length(&self, i: usize) -> usize {
-        match self {
-            Keys::Varying { lengths, .. } => lengths.get(i).map_or(0, |&length| length as usize),
-            Keys::Together { width, .. } | Keys::Planes { width, .. } => *width,
-        }
-    }
-
+impl Keys<'_> {
     fn spread(&self, starts: &[u32], page: &mut [u8]) {
         match self {
             Keys::Varying { lengths, bytes } => spread_varying(bytes, lengths, starts, page),
@@ -167,42 +69,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Where the payloads are in the content.
-enum Payloads<'a> {
-    Varying { lengths: Vec<u32>, bytes: &'a [u8] },
-    Together { width: usize, bytes: &'a [u8] },
-    Planes { width: usize, planes: &'a [u8] },
-    Rows(Rows<'a>),
-}
-
-impl<'a> Payloads<'a> {
-    fn parse(reader: &mut Reader<'a>, count: usize) -> Parsed<Self> {
-        match reader.u8()? {
-            PAYLOADS_VARYING => {
-                let (lengths, total) = parse_lengths(reader, count)?;
-                Ok(Payloads::Varying { lengths, bytes: reader.take(total)? })
-            }
-            PAYLOADS_TOGETHER => {
-                let width = reader.length(PAGE_BYTES_MAX)?;
-                Ok(Payloads::Together { width, bytes: reader.take(width * count)? })
-            }
-            PAYLOADS_PLANES => {
-                let width = reader.length(PLANES_MAX)?;
-                Ok(Payloads::Planes { width, planes: reader.take(width * count)? })
-            }
-            PAYLOADS_ROWS => Ok(Payloads::Rows(Rows::parse(reader, count)?)),
-            _ => Err(Defect::new("unknown form of payloads")),
-        }
-    }
-
-    fn length(&self, i: usize) -> usize {
-        match self {
-            Payloads::Varying { lengths, .. } => lengths.get(i).map_or(0, |&length| length as usize),
-            Payloads::Together { width, .. } | Payloads::Planes { width, .. } => *width,
-            Payloads::Rows(rows) => rows.lengths.get(i).copied().unwrap_or(0),
-        }
-    }
-
+impl Payloads<'_> {
     fn spread(&self, starts: &[u32], page: &mut [u8]) {
         match self {
             Payloads::Varying { lengths, bytes } => spread_varying(bytes, lengths, starts, page),
@@ -213,42 +80,7 @@ impl<'a> Payloads<'a> {
     }
 }
 
-/// Rows of one row-format version, column by column.
-struct Rows<'a> {
-    row_format: RowFormatVersion,
-    nulls: &'a [u8],
-    fixed: &'a [u8],
-    /// Encoded lengths of all values, column by column.
-    value_lengths: Vec<u32>,
-    values: &'a [u8],
-    /// Bytes of each row.
-    lengths: Vec<usize>,
-}
-
-impl<'a> Rows<'a> {
-    fn parse(reader: &mut Reader<'a>, count: usize) -> Parsed<Self> {
-        let row_format = RowFormatVersion::decode(reader)?;
-        let nulls = reader.take(usize::from(row_format.null_bytes) * count)?;
-        let fixed = reader.take(row_format.fixed_bytes() * count)?;
-        let values_count = count * usize::from(row_format.var_count);
-        ensure(values_count <= reader.rest().len(), "fewer lengths than values")?;
-        let mut value_lengths = Vec::with_capacity(values_count);
-        let mut lengths = vec![usize::from(row_format.null_bytes) + row_format.fixed_bytes(); count];
-        let mut total = 0;
-        for _ in 0..row_format.var_count {
-            for length in &mut lengths {
-                let encoded = reader.length(2 * PAGE_BYTES_MAX)? as u64;
-                let (bytes, external) = split_length(encoded);
-                let plausible = !external || bytes == LOCATOR_BYTES as u64;
-                ensure(plausible, "locator of the wrong length")?;
-                *length += varint::len(encoded) + bytes as usize;
-                total += bytes as usize;
-                value_lengths.push(encoded as u32);
-            }
-        }
-        Ok(Self { row_format, nulls, fixed, value_lengths, values: reader.take(total)?, lengths })
-    }
-
+impl Rows<'_> {
     fn spread(&self, starts: &[u32], page: &mut [u8]) {
         let nulls_width = usize::from(self.row_format.null_bytes);
         scatter_planes(self.nulls, nulls_width, starts, 0, page);

@@ -1,7 +1,7 @@
 //! Images of random pages give the same page back; damaged ones are found.
 
 use super::*;
-use crate::base::{Epoch, Error, ErrorKind, PageId, TreeId, TxnId, UndoPtr};
+use crate::base::{Epoch, Error, ErrorKind, PageId, Result, TreeId, TxnId, UndoPtr};
 use crate::format::page::*;
 use crate::format::row::{build_row, Locator, VarValue};
 use crate::format::{ImageRef, Location};
@@ -187,6 +187,53 @@ fn a_page_comes_back_from_its_image() {
     }
 }
 
+/// What the image of a leaf says of `key`.
+fn found(
+    workspace: &mut Workspace,
+    image: &[u8],
+    expected: &ImageRef,
+    key: &[u8],
+) -> Result<Option<RecordCopy>> {
+    let header = check(image, expected)?;
+    workspace.look_into(&header, image, expected, None, |leaf| leaf.find(key))
+}
+
+#[test]
+fn every_record_is_found_in_the_image_of_its_leaf_and_no_other() {
+    let mut workspace = Workspace::default();
+    let mut looks = 0;
+    for seed in 0..300 {
+        let mut rng = Rng::new(seed);
+        let page = any_page(&mut rng);
+        let page = PageView::new(&page);
+        let freeze_below = TxnId(rng.below(3) * 400);
+        let (image, expected) = image_of(&mut rng, page.bytes(), freeze_below);
+        let mut find = |key: &[u8]| found(&mut workspace, &image, &expected, key).unwrap();
+        if !page.kind().is_tree() || !page.is_leaf() {
+            assert_eq!(find(b"anything"), None);
+            continue;
+        }
+        for i in (0..page.count()).step_by(1 + rng.below(3) as usize) {
+            let mut record = page.record(i);
+            record.version = record.version.filter(|(txn, _)| *txn >= freeze_below);
+            let key = page.key(i);
+            assert_eq!(find(&key).as_ref().map(RecordCopy::as_ref), Some(record), "seed {seed}, record {i}");
+            for other in [&key[..key.len() - 1], &[&key[..], b"\0"].concat()] {
+                assert_eq!(find(other).is_some(), page.search(other).is_ok(), "seed {seed}, record {i}");
+            }
+            looks += 1;
+        }
+        let header = check(&image, &expected).unwrap();
+        let fences = workspace.look_into(&header, &image, &expected, None, |leaf| {
+            assert_eq!((leaf.low(), leaf.high()), (page.low(), page.high()));
+            assert_eq!((leaf.right(), leaf.is_dead(), leaf.tree()), (page.right(), page.is_dead(), TREE));
+            Ok(Some(()))
+        });
+        assert_eq!(fences.unwrap(), Some(()));
+    }
+    assert!(looks > 5000, "{looks}");
+}
+
 #[test]
 fn a_full_page_of_versions_and_long_lengths_stays_within_the_image_limit() {
     let mut bytes = PageBuf::new(512);
@@ -263,6 +310,9 @@ fn damage_under_a_right_checksum_never_panics() {
         let page = any_page(&mut rng);
         let (image, expected) = image_of(&mut rng, &page, TxnId(0));
         let mut back = PageBuf::new(512);
+        let view = PageView::new(&page);
+        let is_leaf = view.kind().is_tree() && view.is_leaf() && view.count() > 0;
+        let some_key = if is_leaf { view.key(view.count() / 2) } else { Vec::new() };
         for _ in 0..100 {
             let mut damaged = image.clone();
             for _ in 0..=rng.below(3) {
@@ -273,6 +323,7 @@ fn damage_under_a_right_checksum_never_panics() {
             }
             let mut expected = expected;
             expected.location.crc = seal(&mut damaged, ADDRESS);
+            let _ = found(&mut Workspace::default(), &damaged, &expected, &some_key);
             if Workspace::default().decode(&damaged, &expected, &mut back).is_ok() {
                 assert_eq!(PageView::new(&back).verify(), Ok(()));
                 accepted += 1;

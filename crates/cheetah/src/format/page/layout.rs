@@ -176,6 +176,31 @@ impl<'a> RecordRef<'a> {
     }
 }
 
+/// A record without its key, copied out of its page.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct RecordCopy {
+    /// See [`RecordRef::flags`].
+    pub flags: RecordFlags,
+    /// See [`RecordRef::version`].
+    pub version: Option<(TxnId, UndoPtr)>,
+    /// See [`RecordRef::payload`].
+    pub payload: Vec<u8>,
+}
+
+impl RecordCopy {
+    /// Becomes a copy of `record`, in the memory that it has.
+    pub fn take(&mut self, record: RecordRef<'_>) {
+        (self.flags, self.version) = (record.flags, record.version);
+        self.payload.clear();
+        self.payload.extend_from_slice(record.payload);
+    }
+
+    /// The record.
+    pub fn as_ref(&self) -> RecordRef<'_> {
+        RecordRef { flags: self.flags, version: self.version, payload: &self.payload }
+    }
+}
+
 /// The bytes of one page.
 pub struct PageBuf(Block);
 

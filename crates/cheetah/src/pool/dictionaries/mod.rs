@@ -10,13 +10,13 @@
 //!       comes after.
 //!   D2  A dictionary never changes, and goes only with its tree: nobody has to know which images
 //!       name it.
-//!   D3  It is made in one mini-transaction with its entry in the list of its tree, which is part
-//!       of the epoch state, by somebody who keeps the tree from being dropped. So every page is in
-//!       use, and a tree that is being freed gets no more.
-//!   D4  To encode a page takes no I/O and waits for nobody: without the primer in memory, it is
-//!       compressed without it.
-//!   D5  A dictionary is read by a door of its own, and needs no other one: whatever images name,
-//!       no reader waits for itself.
+//!   D3  A dictionary is made in one mini-transaction with its entry in the list of its tree, which
+//!       is in the epoch state, by somebody who keeps the tree from being dropped. So no epoch has
+//!       a dictionary page without its entry, and no dropped tree gets one.
+//!   D4  Encoding a page does no I/O and waits for nobody: if the dictionary is not in memory, the
+//!       page is compressed without it.
+//!   D5  `read_dictionary` waits for no other reader and needs no other dictionary. So damaged
+//!       images that name each other cannot make a reader wait for itself.
 //!   T1, T2  See `trials`.
 //! Locks     Trials, then making, then the gate. Those of the lists and of the cache are leaves.
 

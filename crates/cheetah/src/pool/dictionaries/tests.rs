@@ -82,13 +82,13 @@ fn assert_texts(db: &Database, pids: &[PageId]) {
     }
 }
 
-fn cut(db: &Database) -> EpochState {
+fn epoch_state(db: &Database) -> EpochState {
     let state = State { dictionaries: db.pool.dictionaries(), ..State::default() };
     EpochState { bytes: state.encode(), ..EpochState::default() }
 }
 
 fn checkpoint(db: &Database) {
-    db.checkpoint_of(|| cut(db)).unwrap();
+    db.checkpoint_of(|| epoch_state(db)).unwrap();
 }
 
 /// Opens what a power cut leaves, as recovery does.
@@ -620,7 +620,7 @@ fn dictionary_between_epoch_switch_and_write() -> Result<(), Error> {
     register(&db, Codec::Zstd);
     let pids = add_all(&db, TREE, text);
     let pool = db.pool.clone();
-    let (checkpoint, state) = pool.end_epoch(|_| cut(&db));
+    let (checkpoint, state) = pool.end_epoch(|_| epoch_state(&db));
     assert!(db.pool.try_dictionary(TREE).unwrap());
     checkpoint.commit(&db.map, &state).unwrap();
     let db = after_power_cut(db);
@@ -645,7 +645,7 @@ fn a_dictionary_of_an_epoch_that_was_given_up_is_in_the_next() {
     register(&db, Codec::Zstd);
     let pids = add_all(&db, TREE, text);
     assert!(db.pool.try_dictionary(TREE).unwrap());
-    let (mut given_up, _) = db.pool.end_epoch(|_| cut(&db));
+    let (mut given_up, _) = db.pool.end_epoch(|_| epoch_state(&db));
     assert!(given_up.write_some(100).unwrap() > 0);
     drop(given_up);
     let named = |db: &Database| pids.iter().filter(|pid| names_dictionary(db, **pid)).count();
@@ -673,7 +673,7 @@ fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     let pids = add_all(&db, TREE, text);
     assert!(db.pool.try_dictionary(TREE).unwrap());
     let pool = db.pool.clone();
-    let (mut checkpoint, state) = pool.end_epoch(|_| cut(&db));
+    let (mut checkpoint, state) = pool.end_epoch(|_| epoch_state(&db));
     checkpoint.write_some(30).unwrap();
     dictionary_pages(&db).iter().chain(&pids).for_each(|pid| db.free(*pid));
     db.pool.forget_tree(TREE);

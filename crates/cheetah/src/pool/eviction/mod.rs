@@ -1,5 +1,8 @@
 //! Eviction: which frames leave memory, and making room.
 //!
+//! The cleaner has usually written a changed page before its turn. Where it has not, a thread that
+//! makes room outside of mini-transactions writes the page itself.
+//!
 //! Invariant
 //!   R1  A frame is given up only when it is clean, in the page table, and referenced by nobody
 //!       else. All three are looked at under the lock of its entry, where alone new references to

@@ -48,7 +48,7 @@ pub(in crate::pool) struct Candidate {
 impl Queues {
     /// Adds a frame that has just come to life.
     pub(in crate::pool) fn add(&self, frame: &Arc<Frame>, evicted: EvictionTime) {
-        let soon = evicted.0 != 0 && self.now().0.wrapping_sub(evicted.0) < SOON_EIGHTHS;
+        let soon = self.is_soon(evicted);
         let mut lists = self.lists.lock();
         if soon {
             lists.push_main(frame);
@@ -86,17 +86,29 @@ impl Queues {
 
     /// Notes an eviction; the result is kept in the page's entry.
     pub(in crate::pool) fn evicted(&self, candidate: &Candidate) -> EvictionTime {
+        let time = self.passed();
+        if candidate.from_small {
+            time
+        } else {
+            EvictionTime::default()
+        }
+    }
+
+    /// Counts a page that is read without a frame as if it had had one for an instant; the result
+    /// is kept in the page's entry.
+    pub(in crate::pool) fn passed(&self) -> EvictionTime {
         let eighth = (self.frames_count() / 8).max(1);
         let mut clock = self.clock.lock();
         clock.evictions += 1;
         if clock.time.0 == 0 || clock.evictions >= eighth {
             *clock = Turnover { time: EvictionTime(clock.time.0.wrapping_add(1).max(1)), evictions: 0 };
         }
-        if candidate.from_small {
-            clock.time
-        } else {
-            EvictionTime::default()
-        }
+        clock.time
+    }
+
+    /// Whether a page that left at `evicted` did so less than a turnover ago.
+    pub(in crate::pool) fn is_soon(&self, evicted: EvictionTime) -> bool {
+        evicted.0 != 0 && self.now().0.wrapping_sub(evicted.0) < SOON_EIGHTHS
     }
 
     /// Pages among the next `looks` of each list that will be evicted when their turn comes, and

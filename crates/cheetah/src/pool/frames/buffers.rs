@@ -15,6 +15,8 @@ const IDLE_PART: usize = 32;
 /// Part of the limit by which racing threads may exceed it: giving back at once what was one too
 /// many, only to ask for it again, would keep the allocator busy.
 const SLACK_PART: usize = 100;
+/// Part of the limit that is free when nothing has to leave for what comes next.
+const FREE_PART: usize = 6;
 /// Part of the limit, and buffers, for which there are addresses beyond the limit. More come from
 /// the heap.
 const ADDRESSES_PART: usize = 8;
@@ -68,6 +70,13 @@ impl Buffers {
                 .for_each(|other| self.drop_free(other, bytes));
         }
         self.memory.used(MemoryUse::Frames) + bytes <= limit
+    }
+
+    /// Whether so little is free that a page which comes soon costs another one. Writers keep a
+    /// little free at all times.
+    pub(in crate::pool) fn is_nearly_full(&self) -> bool {
+        let limit = self.memory.frames_limit();
+        self.in_use() > limit - limit / FREE_PART
     }
 
     /// Bytes by which frames exceed their limit.

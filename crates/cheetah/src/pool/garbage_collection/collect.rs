@@ -8,8 +8,8 @@ use crate::pool::frames::PageEntry;
 use crate::pool::Pool;
 use crate::segment::{fill_target, Stream};
 
-/// Entries of the page table looked at in one step, so that nobody waits long for the collection's
-/// lock.
+/// Entries of the page table looked at in one step, so that one step is short; moving holds the
+/// lock for longer.
 const LOOKS_MAX: u64 = 100_000;
 impl Pool {
     /// One step of the garbage collection: moves what is due since the last step, if the files are
@@ -114,10 +114,15 @@ impl Pool {
         if !is_movable(&self.table.entry(image.pid), image) {
             return Ok(0);
         }
-        let to = self.scratch.with_buffer(|bytes| {
+        let copied = self.scratch.with_buffer(|bytes| {
             self.segments.read(image, bytes)?;
             self.segments.append(Stream::Cold, bytes)
-        })?;
+        });
+        let to = match copied {
+            // Replaced meanwhile: its segment may be gone.
+            Err(_) if self.table.entry(image.pid).location() != Some(image.location) => return Ok(0),
+            copied => copied?,
+        };
         let mtr = self.enter();
         let mut entry = self.table.entry(image.pid);
         if is_movable(&entry, image) {

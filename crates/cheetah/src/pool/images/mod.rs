@@ -2,9 +2,11 @@
 //! long they take.
 
 pub(in crate::pool) mod codec;
+mod image_cache;
 mod image_work;
 mod scratch;
 
+pub(in crate::pool) use image_cache::ImageCache;
 pub(in crate::pool) use image_work::{ImageCounters, WorkCounters};
 pub use image_work::{ImageWork, IMAGE_BYTES_CLASSES};
 pub(in crate::pool) use scratch::Scratch;

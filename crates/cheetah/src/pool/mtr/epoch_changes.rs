@@ -1,8 +1,9 @@
 //! What an epoch that has not committed changes: pages to be written, and locations to be
 //! published.
 //!
-//! Invariants: N1 to N3 at the head of the room. Both sets change only under the lock of the page's
-//! entry. `interleaving_tests.rs` goes through this file too.
+//! Invariants: E1 to E3 at the head of the room. Both change under the lock of the page's entry,
+//! except in `absorb` and `clear`, when nobody adds to the older epoch.
+//! `interleaving_tests.rs` compiles this file again over loom.
 
 use super::sync::{AtomicUsize, Mutex, Ordering::Relaxed};
 use crate::base::hash::{FastMap, FastSet};
@@ -51,7 +52,7 @@ impl EpochChanges {
             self.dirty_bytes.fetch_add(bytes, Relaxed);
             shard.dirty.insert(pid)
         });
-        debug_assert!(was_clean, "N1: page {pid} is marked dirty once");
+        debug_assert!(was_clean, "E1: page {pid} is marked dirty once");
     }
 
     /// Reverts a [`mark_dirty`](Self::mark_dirty) of the same page.
@@ -70,7 +71,7 @@ impl EpochChanges {
         if counts_late {
             uncount();
         }
-        debug_assert!(was, "N1: page {pid} was dirty without being known as such");
+        debug_assert!(was, "E1: page {pid} was dirty without being known as such");
     }
 
     pub(in crate::pool) fn set_moved(&self, pid: PageId, entry: Option<MapEntry>) {

@@ -1,7 +1,8 @@
 //! The sharded switch from one epoch to the next: many are inside at a time, each through one of
 //! several shards; or somebody has closed all shards and moves the epoch on.
 //!
-//! Invariants: D1, D2 at the head of the room. `interleaving_tests.rs` goes through this file too.
+//! Invariants: G1, G4 at the head of the room. `interleaving_tests.rs` compiles this file again
+//! over loom.
 
 use super::sync::{AtomicU64, Ordering, RwLock, RwLockReadGuard};
 use crate::base::{planted, Epoch};
@@ -43,7 +44,7 @@ impl<const COUNT: usize> EpochSwitch<COUNT> {
             **shard = Epoch(ended.0 + 1);
         }
         self.epoch.store(ended.0 + 1, Ordering::Release);
-        if planted::is_on("pool: open the doors before the cut") {
+        if planted::is_on("pool: let mini-transactions in before the epoch switch") {
             closed.clear();
         }
         at_switch(ended)

@@ -1,5 +1,5 @@
-//! The gate: many mini-transactions at a time, or one epoch switch. Invariants: G1, G2 at the head
-//! of the room.
+//! The gate: many mini-transactions at a time, or one epoch switch. Invariants: G1, G2 and G4 at
+//! the head of the room.
 
 use super::epoch_switch::{EpochGuard, EpochSwitch};
 use crate::base::Epoch;

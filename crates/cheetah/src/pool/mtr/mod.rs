@@ -9,14 +9,13 @@
 //!       checkpoint. A mini-transaction that a thread opens while it unwinds already (a transaction
 //!       is dropped, and rolls back) is like any other. A second panic inside of it aborts the
 //!       process by the rules of the language.
-//!   D1  (`epoch_switch`) The epoch is constant while anybody is inside.
-//!   D2  At the switch, all is done that anybody has begun inside before, and nothing has begun
-//!       that comes after it.
-//!   N1  (`epoch_changes`) A page whose frame is dirty in epoch n is in `dirty` of n, and nowhere
+//!   G4  (`epoch_switch`) When `at_switch` runs, every mini-transaction of the ended epoch is over
+//!       and none of the next has begun.
+//!   E1  (`epoch_changes`) A page whose frame is dirty in epoch n is in `dirty` of n, and nowhere
 //!       else.
-//!   N2  `moved` of n holds, for each page whose newest image of n is written, that image; `None`
+//!   E2  `moved` of n holds, for each page whose newest image of n is written, that image; `None`
 //!       for a page that n has freed.
-//!   N3  The counts change with the sets, under the shard's lock: a page seen clean is already
+//!   E3  The counts change with the sets, under the shard's lock: a page seen clean is already
 //!       uncounted. A checkpoint does not look for such a page, and must find nothing left at its
 //!       end.
 

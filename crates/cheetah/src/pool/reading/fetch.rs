@@ -6,16 +6,17 @@ use crate::format::ImageRef;
 use crate::pool::eviction::EvictionTime;
 use crate::pool::frames::{Frame, PageEntry, Residence};
 use crate::pool::{PageRef, Pool};
+use parking_lot::MutexGuard;
 use std::sync::Arc;
 
 /// What a look at the page table says.
-enum Lookup {
+pub(super) enum Lookup<'p> {
     Resident(PageRef),
     Freed,
     /// By another thread.
     BeingRead,
-    /// The entry says now that this thread reads it.
-    ReadFrom(ImageRef),
+    /// The page has an image and no frame; its entry.
+    Stored(MutexGuard<'p, PageEntry>),
 }
 
 /// Whether a fetch says something about future fetches.
@@ -71,7 +72,10 @@ impl Pool {
                 Lookup::Resident(page) => return Ok(Some(page)),
                 Lookup::Freed => return Ok(None),
                 Lookup::BeingRead => self.reads.wait_while(pid, || self.is_being_read(pid)),
-                Lookup::ReadFrom(image) => {
+                Lookup::Stored(mut entry) => {
+                    let image = stored_image(pid, &entry);
+                    entry.start_read();
+                    drop(entry);
                     let mut reading = PageRead { pool: self, pid, is_settled: false };
                     let page = self.read_page(image);
                     reading.is_settled = true;
@@ -86,7 +90,7 @@ impl Pool {
     pub fn check_image(&self, pid: PageId) -> Result<()> {
         loop {
             let Some(image) = self.newest_image(pid) else { return Ok(()) };
-            let read = self.read_frame(&image);
+            let read = self.read_stored_frame(&image);
             let moved = self.newest_image(pid) != Some(image);
             if !moved {
                 return read.map(drop);
@@ -94,8 +98,8 @@ impl Pool {
         }
     }
 
-    fn look_up(&self, pid: PageId, reuse: Reuse) -> Result<Lookup> {
-        let Some(mut entry) = self.table.existing(pid) else { return self.unknown(pid) };
+    pub(super) fn look_up(&self, pid: PageId, reuse: Reuse) -> Result<Lookup<'_>> {
+        let Some(entry) = self.table.existing(pid) else { return self.unknown(pid) };
         Ok(match (entry.residence(), entry.frame()) {
             (_, Some(frame)) => {
                 if reuse == Reuse::Likely {
@@ -106,10 +110,7 @@ impl Pool {
                 }
                 Lookup::Resident(PageRef(frame.clone()))
             }
-            (Residence::Stored, _) => {
-                entry.start_read();
-                Lookup::ReadFrom(stored_image(pid, &entry))
-            }
+            (Residence::Stored, _) => Lookup::Stored(entry),
             (Residence::BeingRead, _) => Lookup::BeingRead,
             (Residence::Free | Residence::Resident, _) => {
                 drop(entry);
@@ -120,7 +121,7 @@ impl Pool {
 
     /// A number without a page: freed by somebody, or never given out, which only a damaged
     /// reference explains.
-    fn unknown(&self, pid: PageId) -> Result<Lookup> {
+    fn unknown(&self, pid: PageId) -> Result<Lookup<'_>> {
         if pid != PageId::NONE && pid < self.numbers.lock().end() {
             return Ok(Lookup::Freed);
         }

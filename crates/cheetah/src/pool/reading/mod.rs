@@ -1,4 +1,5 @@
-//! Page reads: from image to frame, when somebody asks or ahead of that.
+//! Page reads: from image to frame, when somebody asks or ahead of that; and single records out of
+//! images.
 //!
 //! Invariants
 //!   L1  One thread at a time reads a page; the others wait for it.
@@ -8,6 +9,7 @@
 //!   A1 to A4  See `read_ahead`.
 
 mod fetch;
+mod look;
 mod page_read;
 mod read_ahead;
 mod read_ahead_requests;
@@ -15,6 +17,7 @@ mod read_ahead_requests;
 mod read_ahead_tests;
 mod reads_in_progress;
 
+pub use look::Fetched;
 pub use read_ahead::REQUEST_PAGES_MAX;
 pub(in crate::pool) use read_ahead_requests::ReadAhead;
 pub(in crate::pool) use reads_in_progress::ReadsInProgress;

@@ -1,6 +1,7 @@
 //! From image to frame: reading and decoding one page.
 
 use crate::base::{Error, PageId, Result, TreeId};
+use crate::format::image::{Dictionary, ImageHeader};
 use crate::format::page::{is_built, PageBuf, PageKind, PageView};
 use crate::format::ImageRef;
 use crate::pool::frames::{Frame, PageEntry};
@@ -19,8 +20,8 @@ impl Pool {
         self.table.existing(pid)?.image(pid)
     }
 
-    /// The content of a dictionary's page, by a door of its own (D5): nobody waits for this reader,
-    /// and it waits for nobody. `None` when the page is gone.
+    /// The content of a dictionary's page. Waits for no other reader, and none waits for this one
+    /// (D5). `None` when the page is gone.
     pub(in crate::pool) fn read_dictionary(&self, tree: TreeId, pid: PageId) -> Result<Option<Vec<u8>>> {
         loop {
             let Some(entry) = self.table.existing(pid).filter(|entry| entry.is_used()) else {
@@ -68,10 +69,50 @@ impl Pool {
 
     pub(super) fn read_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
         self.scratch.with_buffer(|bytes| {
-            let read = self.segments.read_unchecked(image, bytes);
-            read.map_err(|error| name_page(error, image))?;
+            self.read_image(image, bytes)?;
             self.decode(image, bytes, |class| self.make_room_for_read(class))
         })
+    }
+
+    /// As [`read_frame`](Self::read_frame) of what is on disk, whatever is in memory.
+    pub(super) fn read_stored_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
+        self.scratch.with_buffer(|bytes| {
+            self.read_stored_image(image, bytes)?;
+            self.decode(image, bytes, |class| self.make_room_for_read(class))
+        })
+    }
+
+    /// Puts the bytes of an image, which may be any, into an empty buffer; whether they were read
+    /// from disk, and not found in the cache.
+    pub(super) fn read_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<bool> {
+        if self.image_cache.get(image, bytes) {
+            return Ok(false);
+        }
+        self.read_stored_image(image, bytes)?;
+        Ok(true)
+    }
+
+    fn read_stored_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
+        let read = self.segments.read_unchecked(image, bytes);
+        read.map_err(|error| name_page(error, image))?;
+        self.count_read(bytes.len());
+        Ok(())
+    }
+
+    /// Counts an image that was read from disk.
+    pub(super) fn count_read(&self, stored_bytes: usize) {
+        self.counters.reads.one();
+        self.counters.read_bytes.add(stored_bytes as u64);
+    }
+
+    /// The dictionary that an image names. May do I/O.
+    pub(super) fn dictionary_of(
+        &self,
+        header: &ImageHeader,
+        image: &ImageRef,
+    ) -> Result<Option<Arc<Dictionary>>> {
+        let dictionary = header.dictionary.map(|name| self.dictionary(image.tree, name.page)).transpose();
+        dictionary.map_err(|error| name_page(error, image))
     }
 
     /// The frame of the page of `image`. Its bytes, `stored`, may be any. `make_room` is asked for
@@ -82,11 +123,8 @@ impl Pool {
         stored: &[u8],
         make_room: impl FnOnce(PageClass) -> Result<()>,
     ) -> Result<Arc<Frame>> {
-        self.counters.reads.one();
-        self.counters.read_bytes.add(stored.len() as u64);
         let (header, class) = codec::check(stored, image, self.page_bytes)?;
-        let dictionary = header.dictionary.map(|name| self.dictionary(image.tree, name.page)).transpose();
-        let dictionary = dictionary.map_err(|error| name_page(error, image))?;
+        let dictionary = self.dictionary_of(&header, image)?;
         make_room(class)?;
         let mut bytes = self.buffers.take(class);
         let tree = self.trees.get(image.tree);

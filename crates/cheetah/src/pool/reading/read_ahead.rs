@@ -169,6 +169,7 @@ impl Claim<'_> {
     /// the page.
     fn read(self, stored: &[u8]) {
         let pool = self.pool;
+        pool.count_read(stored.len());
         let Ok(frame) = pool.decode(&self.image, stored, |class| pool.make_room_ahead(class)) else {
             return;
         };

@@ -50,8 +50,18 @@ impl StripedCounter {
     }
 }
 
+/// The name that status shows of a counter: its own, or one that users have known for longer.
+macro_rules! status_name {
+    ($name:ident) => {
+        concat!("pool_", stringify!($name))
+    };
+    ($name:ident $status:literal) => {
+        $status
+    };
+}
+
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident: $kind:ty),* $(,)?) => {
+    ($($(#[$doc:meta])* $name:ident $(as $status:literal)?: $kind:ty),* $(,)?) => {
         /// What the pool has done since it was opened.
         #[derive(Default, Debug)]
         pub(in crate::pool) struct Counters { $($(#[$doc])* pub(in crate::pool) $name: $kind),* }
@@ -59,7 +69,7 @@ macro_rules! counters {
         impl Counters {
             /// Names and values.
             pub(in crate::pool) fn all(&self) -> Vec<(&'static str, u64)> {
-                vec![$((concat!("pool_", stringify!($name)), self.$name.get())),*]
+                vec![$((status_name!($name $($status)?), self.$name.get())),*]
             }
         }
     };
@@ -72,10 +82,12 @@ counters! {
     dictionary_misses: Counter,
     /// Fetches.
     requests: StripedCounter,
-    /// Fetches that read an image.
+    /// Images read from disk.
     reads: Counter,
-    /// Bytes of images read by fetches.
+    /// Bytes of them.
     read_bytes: Counter,
+    /// Fetches that took one record out of an image, and made no frame.
+    looks: Counter,
     /// New pages.
     creates: Counter,
     /// Images written of pages of trees.
@@ -93,7 +105,7 @@ counters! {
     /// Bytes of pages before they were encoded.
     encoded_page_bytes: Counter,
     /// Pages written because a mini-transaction wanted to change them during a checkpoint.
-    captures: Counter,
+    flushes_before_modify as "pool_captures": Counter,
     /// Frames given up for others.
     evictions: Counter,
     /// Pages that the thread which needed room had to write itself.

@@ -6,7 +6,8 @@
 //! memory is dirty is any page written. Pages that are settled, as they were built as a whole or
 //! left full by ascending keys of a dump, hardly change any more: these are written while the next
 //! ones come, but not before the first dictionary of their tree has been tried. A later change
-//! writes them again.
+//! writes them again. Parts of large values are written early too, once enough others have come
+//! after them.
 //!
 //! Locks     `settled` is a leaf: it is taken under latches of pages.
 

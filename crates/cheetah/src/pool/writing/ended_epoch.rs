@@ -12,8 +12,8 @@
 //!      removed.
 //!
 //! An epoch that is dropped before 5 is abandoned: its changes stay dirty, or written but not
-//! committed, and belong to the next epoch. A failed sync or a failed commit of the map is fatal
-//! (durable.rs decides that).
+//! committed, and belong to the next epoch. So it is when the commit of the map fails; a failed
+//! sync is fatal (durable.rs).
 
 use super::hand_over::HandOver;
 use crate::base::{planted, Epoch, Lsn, PageId, Result};
@@ -61,7 +61,7 @@ pub struct WrittenEpoch<'p> {
 impl Pool {
     /// Pages that writers have written so far because a checkpoint needed them as they were.
     pub fn flushes_before_modify(&self) -> u64 {
-        self.counters.captures.get()
+        self.counters.flushes_before_modify.get()
     }
 
     /// Ends the current epoch. `at_switch` runs while no mini-transaction is open; what it returns
@@ -158,7 +158,7 @@ impl<'p> EndedEpoch<'p> {
         self.write_some(usize::MAX)?;
         let changes = self.pool.changes_of(self.epoch);
         self.check()?;
-        assert_eq!(changes.dirty_count(), 0, "N1: a page of the epoch was not written");
+        assert_eq!(changes.dirty_count(), 0, "E1: a page of the epoch was not written");
         let moved = changes.all_moved();
         self.pool.segments.sync()?;
         Ok(WrittenEpoch { ended: self, moved })

@@ -1,8 +1,8 @@
 //! The steps by which the changes of a page become its image in the epoch that they belong to, and
 //! in no other.
 //!
-//! Invariants: W2 and F5 at the head of the room. `interleaving_tests.rs` goes through this file
-//! too, over a pool of one page.
+//! Invariants: W2 and F5 at the head of the room. `interleaving_tests.rs` compiles this file again
+//! over loom, with a pool of one page.
 
 use super::epoch_in_writing::EpochInWriting;
 use crate::base::{planted, Epoch, Result};

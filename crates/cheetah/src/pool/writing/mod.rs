@@ -3,14 +3,15 @@
 //! Invariants
 //!   W1  (C1) Locations and the moves of an epoch change only in `install` and `free`, under the
 //!       lock of the page's entry. An epoch's move of a page is never older in content than that of
-//!       the epoch before.
+//!       the epoch before. `abandon` hands the moves of an epoch on to the next when nobody can add
+//!       any.
 //!   W2  Flush before modify: a page that is dirty in the epoch being written is written before it
 //!       changes. Nobody sees an image of epoch n with a change of n+1 in it.
 //!   W3  Between being allocated and being built a page is dirty and all zero. Only threads that
 //!       write pages of the current epoch meet it: an epoch that has ended has built all its pages.
-//!   F5  A page becomes dirty, clean, or dirty in another epoch under the lock of its entry; from
-//!       clean to dirty only under the exclusive latch, to clean only under the upgradable one,
-//!       which at most one thread at a time holds besides readers.
+//!   F5  A page becomes dirty, clean, or dirty in another epoch under the lock of its entry: from
+//!       clean to dirty under the exclusive latch, to clean under the exclusive or the upgradable
+//!       one.
 
 mod cleaner;
 mod cleaner_work;

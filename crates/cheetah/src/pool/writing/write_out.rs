@@ -66,7 +66,7 @@ impl HandOver for Pool {
     }
 
     fn count_flush_before_modify(&self) {
-        self.counters.captures.one();
+        self.counters.flushes_before_modify.one();
     }
 }
 
@@ -134,6 +134,7 @@ impl Pool {
             Some(before) => {
                 tree.replace_image(before.stored_bytes, location.stored_bytes);
                 self.segments.release(&before, content);
+                self.image_cache.forget(pid);
             }
             None => tree.add_image(class, location.stored_bytes),
         }

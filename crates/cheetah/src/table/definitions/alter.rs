@@ -2,7 +2,7 @@
 //! before ([`crate::table::build`]), go, and change their places and names, and the caller's own
 //! bytes and what later images are compressed with change. Columns come and go too: rows stay as
 //! they are stored, and are made rows of the new definition when they are read
-//! ([`crate::table::row_formats`]).
+//! ([`super::row_format_versions`]).
 //!
 //! Invariants
 //!   A1  The new definitions of one call take effect together, by one log record, durable on

@@ -56,7 +56,7 @@ impl Ddl {
     /// working on these tables.
     fn leave_out_formats_of_no_row(&mut self) {
         let Ddl::Alter(tables) = self else { return };
-        let forgets = planted::is_on("shapes: leave out those of tables with rows");
+        let forgets = planted::is_on("row-format version: leave out those of tables with rows");
         for (_, def) in tables.iter_mut().filter(|(table, _)| forgets || table.is_untouched()) {
             def.older_formats.clear();
         }
@@ -239,7 +239,7 @@ fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
         Ddl::Alter(tables) => {
             let encoded = |(table, def): &(Arc<Table>, TableDef)| {
                 let mut bytes = Vec::new();
-                match planted::is_on("shapes: log a definition without its older shapes") {
+                match planted::is_on("row-format version: log a definition without its older ones") {
                     true => TableDef { older_formats: Vec::new(), ..def.clone() }.encode(&mut bytes),
                     false => def.encode(&mut bytes),
                 }

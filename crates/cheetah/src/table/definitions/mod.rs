@@ -1,5 +1,5 @@
-//! What tables are: the catalog, handles with their counters, changes of definitions, and the
-//! formats that rows have had.
+//! What tables are: the catalog, handles with their counters, changes of definitions, formats that
+//! rows have had, row counts and auto-increment values, and shadow tables, which loads fill.
 //!
 //! Invariants
 //!   - A definition changes in one mini-transaction with its log record; one change at a time

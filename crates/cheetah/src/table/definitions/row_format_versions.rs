@@ -67,11 +67,13 @@ impl Table {
         row: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let Some(older) = older.filter(|_| !planted::is_on("shapes: hand out rows of older shapes")) else {
+        let Some(older) =
+            older.filter(|_| !planted::is_on("row-format version: hand out rows of older ones"))
+        else {
             out.extend_from_slice(row);
             return Ok(());
         };
-        reach::mark("row of an older shape");
+        reach::mark("row of an older row-format version");
         let changed = older.change.apply(&older.row_format, self.row_format(), row, out);
         changed.map_err(|defect| defect.in_place(self.place_of_rows()))
     }
@@ -106,9 +108,9 @@ impl Table {
             values.push(kept.unwrap_or(Value { at: 0..0, external: false, moves: false }));
         }
         let gone = left.into_iter().flatten().filter(|value| value.external);
-        values.extend(
-            gone.filter(|_| !planted::is_on("shapes: forget large values of columns that have gone")),
-        );
+        values.extend(gone.filter(|_| {
+            !planted::is_on("row-format version: forget large values of columns that have gone")
+        }));
         Ok(())
     }
 

@@ -149,7 +149,7 @@ impl<'c> Places<'c> {
 /// is left to the next startup (U5).
 pub(in crate::table) fn drop_of(core: &Core, txn: TxnId) {
     for (table, _) in core.catalog.shadow_of(txn) {
-        core.tidied(ddl::drop_table(core, &table.name()));
+        core.note_cleanup("dropping shadow tables", ddl::drop_table(core, &table.name()));
     }
 }
 

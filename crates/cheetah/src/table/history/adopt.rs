@@ -32,7 +32,7 @@ pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, V
 }
 
 /// By how much the transaction has changed the number of rows of each table that it has changed:
-/// what is not part of a epoch, and follows from its undo records.
+/// what is not part of an epoch, and follows from its undo records.
 fn rows_changed(core: &Core, slot: &Slot) -> Result<BTreeMap<TableId, i64>> {
     let state = *slot.state();
     let (mut at, mut undo_no) = (state.head, state.undo_no);

@@ -238,7 +238,7 @@ fn remove_shadow_of(
     if removed > 0 {
         reach::mark("marked records purged between snapshots");
         core.counters.purged_between_snapshots.fetch_add(removed as u64, Relaxed);
-        core.tidied(writer.paths.merge_small(table, &writer.change));
+        core.note_merge(writer.paths.merge_small(table, &writer.change));
     }
     Ok(())
 }

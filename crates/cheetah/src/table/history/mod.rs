@@ -1,5 +1,5 @@
-//! What becomes of changes once they are made: roll back, commit, purge, and the older versions
-//! that readers look for.
+//! What becomes of changes once they are made: commit ([`end`]), rollback, purge, and the older
+//! versions that readers look for.
 //!
 //! Invariants
 //!   - One undo record is rolled back by one mini-transaction, which logs that ([`rollback`]).
@@ -9,6 +9,7 @@
 //!     [`unfinished`]).
 
 pub(crate) mod adopt;
+pub(crate) mod end;
 pub(crate) mod interval_gc;
 pub(crate) mod interval_state;
 pub(crate) mod prepared;

@@ -16,8 +16,8 @@
 
 use super::adopt;
 use super::prepared_list::Waiting;
-use super::rollback;
 use super::unfinished::unfinished_error;
+use super::{end, rollback};
 use crate::base::{planted, Lsn, Result, Xid};
 use crate::format::log_record::LogRecord;
 use crate::pool::MiniTransaction;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// mini-transactions.
 pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
     shadow::check_whole(core, slot.txn())?;
-    rollback::make_room_to_end(core, slot.txn())?;
+    end::make_room_to_end(core, slot.txn())?;
     let end = log(core, slot, Some(xid))?;
     Counters::add(&core.counters.prepares);
     Ok(end)
@@ -77,7 +77,7 @@ pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
 /// return the commit is as durable as the flush mode says.
 pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
     let waiting = core.prepared.take(xid)?;
-    match rollback::commit(core, &waiting.slot) {
+    match end::commit(core, &waiting.slot) {
         Err(error) => {
             core.prepared.put_back(waiting);
             Err(error)

@@ -24,7 +24,6 @@
 
 use super::interval_gc;
 use super::purge_state::{Budget, Buffers, Purge};
-use super::rollback::check_owner;
 use crate::base::{planted, reach, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::row::LOCATOR_BYTES;
@@ -42,7 +41,7 @@ use crate::table::shared::room::Need;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 /// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
-const FREED_PER_ACTION: usize = 64;
+const FREED_PER_STEP: usize = 64;
 
 /// Records of a step when a database is closed, and steps for which that waits; after the next
 /// startup purge goes on.
@@ -211,7 +210,7 @@ fn purge_row_of(
             reach::mark("marked records purged");
         }
         drop(latch);
-        core.tidied(writer.paths.merge_small(table, &writer.change));
+        core.note_merge(writer.paths.merge_small(table, &writer.change));
     }
     match row.freed.is_empty() {
         true => Ok(Purged::GoOn(before(at, head))),
@@ -302,13 +301,13 @@ fn free_of_record(
         large::pages_of(&core.pool, table.blob_owner(), locator, &mut data, &mut index)?;
     }
     let already_free = at.freed_pages as usize;
-    check_owner(core, table.blob_owner(), data.iter().skip(already_free).chain(&index))?;
+    large::check_owner(core, table.blob_owner(), data.iter().skip(already_free).chain(&index))?;
     reach::mark("large value left behind freed");
     loop {
-        core.make_room(Need::Back, FREED_PER_ACTION)?;
+        core.make_room(Need::Back, FREED_PER_STEP)?;
         let mtr = core.pool.enter();
         let from = (at.freed_pages as usize).min(data.len());
-        let to = (from + FREED_PER_ACTION).min(data.len());
+        let to = (from + FREED_PER_STEP).min(data.len());
         if planted::is_on("txn: free large values before noting it") {
             data.iter().chain(&index).for_each(|&page| core.pool.free(&mtr, page));
             drop(mtr);

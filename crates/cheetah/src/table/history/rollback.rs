@@ -1,5 +1,4 @@
-//! How transactions end: taking them back, commits, and the finish records that [`super::purge`]
-//! follows.
+//! Rolling back: a whole transaction, to a savepoint, or what one statement did.
 //!
 //! Invariants
 //!   I1  One undo record is rolled back by one mini-transaction, which also logs UNDO with the
@@ -7,30 +6,27 @@
 //!       records, never a record half rolled back. UNDO is logged before the trees change: from
 //!       then on the row may be free, and the record of whoever changes it next must come behind.
 //!   I2  ABORT is logged after the last UNDO.
-//!   I3  The end of a transaction is one mini-transaction under the mutex of stamps: COMMIT or
-//!       ABORT in the log, its finish record in the undo log, row counts, and only then is it
-//!       published (M1). So an epoch has all of it or nothing.
-//!   I4  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as
+//!   I3  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as
 //!       a whole.
-//!   I5  Damage met at the startup of the database, or in what that has left over, quarantines the
+//!   I4  Damage met at the startup of the database, or in what that has left over, quarantines the
 //!       table; else it leaves the transaction with its locks, for another attempt
 //!       ([`super::unfinished`]) or the next startup.
-//!   I6  Rolled back with its transaction, a row is free. Rolled back alone it stays locked, by a
+//!   I5  Rolled back with its transaction, a row is free. Rolled back alone it stays locked, by a
 //!       lock in place of the version that was one; a row that goes by that is free.
-//!   I7  Merging pages afterwards is no part of the work: it may fail, and the record is rolled
+//!   I6  Merging pages afterwards is no part of the work: it may fail, and the record is rolled
 //!       back all the same.
 
+use super::end::{append, end};
 use super::prepared;
-use crate::base::{planted, reach, Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr};
+use crate::base::{planted, reach, Error, PageId, Result, TableId, UndoPtr};
 use crate::format::log_record::{LogRecord, RowOp};
 use crate::format::state::TxnState;
-use crate::format::undo_record::{
-    decode_body, Before, UndoBody, UndoFinish, UndoHead, UndoRow, FINISH_BYTES_MAX, HEAD_BYTES,
-};
+use crate::format::undo_record::{decode_body, Before, UndoBody, UndoHead, UndoRow, HEAD_BYTES};
 use crate::pool::MiniTransaction;
 use crate::table::definitions::handle::Table;
-use crate::table::definitions::shadow::{self, Places};
+use crate::table::definitions::shadow;
 use crate::table::rows::change;
+use crate::table::rows::large;
 use crate::table::rows::writer::{Buffers, Unclaimed, Writer};
 use crate::table::shared::counters::Counters;
 use crate::table::shared::parts::Core;
@@ -38,7 +34,7 @@ use crate::table::shared::room::Need;
 use crate::txn::{Outcome, Slot};
 use std::sync::Arc;
 
-/// What becomes of the locks of rows that are rolled back (I6).
+/// What becomes of the locks of rows that are rolled back (I5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rows<'a> {
     /// Those of tables that are locked as a whole need none.
@@ -50,7 +46,7 @@ enum Rows<'a> {
 
 /// Rolls back everything that the transaction did after its undo record number `undo_no`; it has
 /// the tables in `whole` locked exclusively. `LockTableFull` when there is no room for the locks of
-/// the rows (I6): then it has to be rolled back as a whole. By the transaction's own thread.
+/// the rows (I5): then it has to be rolled back as a whole. By the transaction's own thread.
 pub(crate) fn roll_back_to(
     core: &Core,
     slot: &Arc<Slot>,
@@ -106,70 +102,6 @@ pub(crate) fn roll_back_some(
     shadow::drop_of(core, slot.txn());
     Counters::add(&core.counters.rollbacks);
     Ok(true)
-}
-
-/// Ends the transaction in one mini-transaction (I3), which redo repeats without logging. Returns
-/// where its record in the log ends.
-pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
-    make_room_to_end(core, slot.txn())?;
-    end_in_place(core, slot, outcome)
-}
-
-/// Makes room for the end of a transaction. Outside mini-transactions; may wait and do I/O.
-pub(crate) fn make_room_to_end(core: &Core, txn: TxnId) -> Result<()> {
-    let pages = core.transactions.undo.pages_needed(FINISH_BYTES_MAX) + shadow::pages_needed(core, txn);
-    core.make_room(Need::Back, pages)
-}
-
-fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
-    let places = match outcome {
-        Outcome::Committed => Places::prepare(core, slot.txn()),
-        Outcome::Aborted => Ok(None),
-    };
-    let mut places = core.health.must("looking for the places of loads", places)?;
-    let mtr = core.pool.enter();
-    if let Some(places) = &mut places {
-        core.health.must("giving loads their places", places.write(&mtr))?;
-    }
-    let end = core.transactions.versions.finish(slot.txn(), outcome, |stamp| {
-        let end = match outcome {
-            Outcome::Committed => append(core, &mtr, &LogRecord::Commit(slot.txn(), stamp))?,
-            Outcome::Aborted => append(core, &mtr, &LogRecord::Abort(slot.txn()))?,
-        };
-        append_finish(core, &mtr, slot, stamp, outcome);
-        if let Some(places) = &places {
-            places.take(stamp);
-        }
-        if outcome == Outcome::Committed {
-            core.catalog.count_committed(&core.transactions.versions, slot, stamp);
-        }
-        Ok(end)
-    });
-    slot.state().xid = None;
-    core.transactions.active.finish(slot.txn());
-    core.health.must("the end of a transaction", end)
-}
-
-fn append(core: &Core, mtr: &MiniTransaction<'_>, record: &LogRecord<'_>) -> Result<Lsn> {
-    let mut bytes = Vec::with_capacity(24);
-    record.encode(&mut bytes);
-    core.journal.append(mtr, &bytes)
-}
-
-/// What purge will meet. A transaction that leaves nothing behind has no chain there.
-fn append_finish(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, stamp: u64, outcome: Outcome) {
-    let TxnState { txn, head, first, undo_no, .. } = *slot.state();
-    let committed = outcome == Outcome::Committed;
-    let leaves_garbage =
-        committed && slot.leaves_garbage() && !planted::is_on("txn: forget the large values left behind");
-    let (head, undo_no) = if leaves_garbage { (head, undo_no) } else { (UndoPtr(0), 0) };
-    if first != UndoPtr(0) {
-        core.transactions.undo.append_finish(
-            mtr,
-            txn,
-            &UndoFinish { stamp, committed, head, first, undo_no },
-        );
-    }
 }
 
 /// Takes the newest undo record back; also how redo repeats an UNDO.
@@ -279,7 +211,7 @@ fn roll_back_row_of(
         freed.for_each(|key| core.locks.release_row(owner, tree, key));
     }
     Counters::add(&core.counters.rows_rolled_back);
-    core.tidied(writer.paths.merge_small(table, &writer.change));
+    core.note_merge(writer.paths.merge_small(table, &writer.change));
     Ok(())
 }
 
@@ -330,7 +262,7 @@ fn roll_back_pages_of(
     pages: &[PageId],
     buffers: &Buffers,
 ) -> Result<()> {
-    check_owner(core, table.blob_owner(), pages)?;
+    large::check_owner(core, table.blob_owner(), pages)?;
     reach::mark("large value rolled back");
     core.make_room(Need::Back, pages.len())?;
     let mtr = core.pool.enter();
@@ -361,42 +293,4 @@ fn log_undo(core: &Core, mtr: &MiniTransaction<'_>, buffers: &Buffers) -> Result
 fn step_back(state: &mut TxnState, head: &UndoHead) {
     state.head = head.prev;
     state.undo_no -= 1;
-}
-
-/// Commits. Returns where the log must be durable before the commit may be acknowledged.
-pub(crate) fn commit(core: &Core, slot: &Slot) -> Result<Lsn> {
-    if slot.state().xid.is_none() {
-        shadow::check_whole(core, slot.txn())?;
-    }
-    let room = make_room_to_end(core, slot.txn());
-    // A prepared one has its room, and may not be refused.
-    if slot.state().xid.is_none() {
-        room?;
-    }
-    commit_in_place(core, slot)
-}
-
-/// As [`commit`], in the room that the caller has made: waits for nothing but an epoch switch, and
-/// fails only with the engine.
-pub(crate) fn commit_in_place(core: &Core, slot: &Slot) -> Result<Lsn> {
-    let end = end_in_place(core, slot, Outcome::Committed)?;
-    Counters::add(&core.counters.commits);
-    Ok(end)
-}
-
-/// Refuses to free pages that the table does not own: freeing a page twice must not take it from
-/// its next owner (C4).
-pub(crate) fn check_owner<'p>(
-    core: &Core,
-    owner: TreeId,
-    pages: impl IntoIterator<Item = &'p PageId>,
-) -> Result<()> {
-    let stranger = |page: &&PageId| core.pool.owner(**page) != Some(owner);
-    match pages.into_iter().find(stranger) {
-        None => Ok(()),
-        Some(page) => {
-            let detail = "a large value to free names it, but it is not the table's";
-            Err(Error::corrupt(format!("page {page}"), detail))
-        }
-    }
 }

@@ -40,7 +40,7 @@
 
 use crate::base::{planted, reach, Error, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
-use crate::format::page::{RecordFlags, RecordRef};
+use crate::format::page::{RecordCopy, RecordRef};
 use crate::format::undo_record::{decode_body, Before, UndoBody, UndoRow, HEAD_BYTES};
 use crate::table::definitions::handle::Table;
 use crate::table::shared::parts::Core;
@@ -88,26 +88,6 @@ pub(crate) struct EntryVersion {
     pub(crate) payload: Vec<u8>,
 }
 
-/// A record that was copied out of its page.
-#[derive(Default, Debug)]
-struct Copied {
-    flags: RecordFlags,
-    version: Option<(TxnId, UndoPtr)>,
-    payload: Vec<u8>,
-}
-
-impl Copied {
-    fn take(&mut self, record: RecordRef<'_>) {
-        (self.flags, self.version) = (record.flags, record.version);
-        self.payload.clear();
-        self.payload.extend_from_slice(record.payload);
-    }
-
-    fn as_ref(&self) -> RecordRef<'_> {
-        RecordRef { flags: self.flags, version: self.version, payload: &self.payload }
-    }
-}
-
 /// What a row says of its entry in an index.
 #[derive(Debug)]
 enum Told {
@@ -140,7 +120,7 @@ impl View<'_> {
         }
         reach::mark("entry asks its row");
         let tree = self.table.tree(index_no)?;
-        let mut entry = Copied::default();
+        let mut entry = RecordCopy::default();
         entry.take(record);
         loop {
             match self.ask_row(index_no, clustered_key, &mut out.row)? {
@@ -169,7 +149,7 @@ impl View<'_> {
     /// Puts the visible version of the row of `key` into `row`, and returns what is told of its
     /// entry in the index.
     fn ask_row(self, index_no: usize, key: &[u8], row: &mut Vec<u8>) -> Result<Told> {
-        let mut newest = Copied::default();
+        let mut newest = RecordCopy::default();
         if self.table.clustered().get(key, |record| newest.take(record))?.is_none() {
             return Ok(Told::NoRow);
         }

@@ -385,17 +385,18 @@ impl Paths {
         self.trees.get_mut(index_no).ok_or(Error::Limit { what: "index number", actual, limit })
     }
 
-    /// Merges leaves that [`apply`] left small. Outside mini-transactions; may do I/O. An error
-    /// leaves some of them small, and nothing else: the change is done.
-    pub(crate) fn merge_small(&mut self, table: &Table, change: &Change) -> Result<()> {
+    /// Merges leaves that [`apply`] left small; whether there were any. Outside mini-transactions;
+    /// may do I/O. An error leaves some of them small, and nothing else: the change is done.
+    pub(crate) fn merge_small(&mut self, table: &Table, change: &Change) -> Result<bool> {
         let mut small = std::mem::take(&mut self.small);
+        let any = !small.is_empty();
         // I4: none stays, whatever the result.
         let merged = small.drain(..).rev().try_for_each(|(index_no, key)| {
             let tree = table.tree(index_no)?;
             tree.merge_if_small(&mut self.of(table, index_no)?.old, change.get(key))
         });
         self.small = small;
-        merged
+        merged.map(|()| any)
     }
 }
 

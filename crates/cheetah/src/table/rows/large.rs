@@ -6,7 +6,7 @@
 //! locator. Then one row operation takes over the finished values of its transaction, in order.
 //!
 //! Invariants
-//!   I1  The log has no page numbers: replay takes the same steps and may use other pages (C4).
+//!   I1  The log has no page numbers: redo takes the same steps and may use other pages (C4).
 //!   I2  Until its row operation is done, a value belongs to the undo records of its steps;
 //!       afterwards to the row, and taking the row operation back leaves the value to those undo
 //!       records again. So a crash or a rollback at any moment frees each page exactly once.
@@ -303,4 +303,21 @@ fn parse_locator(pool: &Pool, bytes: &[u8]) -> Result<Locator> {
 
 fn damaged(page: PageId, detail: &str) -> Error {
     Error::corrupt(format!("large value, page {page}"), detail)
+}
+
+/// Refuses to free pages that the table does not own: freeing a page twice must not take it from
+/// its next owner (C4).
+pub(crate) fn check_owner<'p>(
+    core: &Core,
+    owner: TreeId,
+    pages: impl IntoIterator<Item = &'p PageId>,
+) -> Result<()> {
+    let stranger = |page: &&PageId| core.pool.owner(**page) != Some(owner);
+    match pages.into_iter().find(stranger) {
+        None => Ok(()),
+        Some(page) => {
+            let detail = "a large value to free names it, but it is not the table's";
+            Err(Error::corrupt(format!("page {page}"), detail))
+        }
+    }
 }

@@ -32,7 +32,7 @@ impl Writer {
             slot.count_rows(table.id(), self.change.rows());
         }
         self.unclaimed.clear();
-        core.tidied(self.paths.merge_small(table, &self.change));
+        core.note_merge(self.paths.merge_small(table, &self.change));
         Ok(())
     }
 
@@ -66,7 +66,7 @@ impl Writer {
         }
         self.unclaimed.clear();
         // The row operation is done: pages that stay small are no error of it.
-        core.tidied(self.paths.merge_small(table, &self.change));
+        core.note_merge(self.paths.merge_small(table, &self.change));
         Ok(())
     }
 

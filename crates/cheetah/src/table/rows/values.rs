@@ -75,7 +75,7 @@ impl Writer {
                     None => Err(missing("more references than sources")),
                 })
             };
-            match planted::is_on("shapes: store rows without the number of their shape") {
+            match planted::is_on("row-format version: store rows without its number") {
                 true => put_marked(&[], out, rebuilt),
                 false => put_marked(table.older_formats(), out, rebuilt),
             }

@@ -12,14 +12,15 @@ use std::fmt::Write as _;
 const READERS_FROM: u64 = 1 << 48;
 
 impl Core {
-    /// From now on `later` tells of the sessions of two in a deadlock the one before whom the other
-    /// one must not be rolled back. The first one counts.
-    pub(crate) fn choose_victims(
+    /// Sets which session a deadlock must spare. Of two sessions in one deadlock, `later` names the
+    /// one that must commit after the other; the other is not rolled back. Only the first call
+    /// counts.
+    pub(crate) fn set_victim_choice(
         &self,
         later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
     ) {
         let roster = self.transactions.roster.clone();
-        self.locks.choose_victims(move |first, second| {
+        self.locks.set_victim_choice(move |first, second| {
             roster.with_two_sessions((first, second), |first_session, second_session| {
                 let later = later(first_session, second_session)?;
                 Some(if later == first_session { first } else { second })

@@ -1,7 +1,8 @@
 //! What all parts of an open database share.
 //!
 //! Invariants
-//!   - Nothing here knows how rows are written, rolled back or purged: those import this folder.
+//!   - Nothing here calls what writes, rolls back or purges rows: those import this folder. Only
+//!     `parts` names their types, as [`parts::Core`] holds one of each.
 //!   - Latches of this folder are taken before the gate is entered: unique keys first, then the
 //!     latches that keep purge away.
 

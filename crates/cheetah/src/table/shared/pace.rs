@@ -1,4 +1,4 @@
-//! What the background may use, and whether there is one.
+//! Limits of background work, which settings and threads change.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;

@@ -67,11 +67,18 @@ impl Core {
         listed
     }
 
-    /// Takes the result of tidying up after work that is done: an error is not one of that work,
-    /// but is told.
-    pub(crate) fn tidied(&self, result: Result<()>) {
-        if let Err(error) = result {
-            self.health.background_errors().note("merging pages", &error);
+    /// Notes how the merges after a row operation ended. Most have none to do.
+    pub(crate) fn note_merge(&self, result: Result<bool>) {
+        if !matches!(result, Ok(false)) {
+            self.note_cleanup("merging pages", result.map(drop));
+        }
+    }
+
+    /// Notes how the clean-up after an operation ended. Its error is not one of that operation.
+    pub(crate) fn note_cleanup(&self, work: &'static str, result: Result<()>) {
+        match result {
+            Ok(()) => self.health.background_errors().clear(work),
+            Err(error) => self.health.background_errors().note(work, &error),
         }
     }
 
@@ -126,7 +133,7 @@ impl Core {
 
     /// Frees undo pages that no transaction needs; whether there may be more.
     pub(crate) fn trim_undo(&self) -> bool {
-        self.transactions.undo.advance_tail()
+        self.transactions.undo.free_oldest_pages()
     }
 }
 

@@ -42,13 +42,17 @@ impl PurgeLatches {
     /// row.
     pub(crate) fn of_rows(&self, table: TableId, one: Option<&[u8]>, other: Option<&[u8]>) -> PurgeLatch<'_> {
         // Recursive: both may be in one shard.
-        let take = |key: &[u8]| self.0.get(shard(table, key)).map(RwLock::read_recursive);
-        PurgeLatch([one.and_then(take), other.filter(|_| one != other).and_then(take)])
+        let take = |key: &[u8]| self.latch(table, key).read_recursive();
+        PurgeLatch([one.map(take), other.filter(|_| one != other).map(take)])
     }
 
     /// The purge latch of a row for purge alone; `None` while somebody has it.
     pub(crate) fn for_purge(&self, table: TableId, key: &[u8]) -> Option<RwLockWriteGuard<'_, ()>> {
-        self.0.get(shard(table, key)).and_then(RwLock::try_write)
+        self.latch(table, key).try_write()
+    }
+
+    fn latch(&self, table: TableId, key: &[u8]) -> &RwLock<()> {
+        self.0.get(shard(table, key)).expect("the index is a remainder by their number")
     }
 }
 

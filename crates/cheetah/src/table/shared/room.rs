@@ -18,8 +18,8 @@ const STEPS_BETWEEN_RELIEFS: u64 = 32;
 pub(crate) struct StepsOnFullDisk(AtomicU64);
 
 impl StepsOnFullDisk {
-    /// Counts one; whether it is one that gives space back.
-    fn is_relief_due(&self) -> bool {
+    /// Counts a step; true when it should give space back.
+    fn count_step(&self) -> bool {
         self.0.fetch_add(1, Relaxed) % STEPS_BETWEEN_RELIEFS == 0
     }
 }
@@ -53,10 +53,14 @@ impl Core {
     ) -> Result<()> {
         self.health.check()?;
         let need = if planted::is_on("txn: roll back only with space") { Need::New } else { need };
-        let is_full = self.make_room_in_memory(need, pages)?;
+        let is_full = self.relieve_disk(need)?;
+        self.make_room_in_memory(need, pages)?;
         let Some(log) = self.journal.log() else { return Ok(()) };
         if log.space() == Space::Full && !self.pace.has_threads() {
-            forgive(need, self.checkpoint())?;
+            match need {
+                Need::New => self.checkpoint()?,
+                Need::Delete | Need::Back => ignore_disk_full(self.checkpoint())?,
+            }
         }
         match need {
             Need::New => {
@@ -68,23 +72,32 @@ impl Core {
         }
     }
 
-    /// Whether the disk is full; `DiskFull` when it is too full for this need. During redo
-    /// everything is let pass.
-    fn make_room_in_memory(&self, need: Need, pages: usize) -> Result<bool> {
-        if self.journal.log().is_none() {
-            forgive(Need::Back, self.pool.make_room_from_reserve(pages))?;
+    /// On a full disk, gives space back now and then: images that rolled back pages have replaced
+    /// go only when a checkpoint has committed, and a long rollback would use up the reserve before
+    /// (H3). Whether the disk is full; `DiskFull` when it is too full for this need. New data finds
+    /// that out with its room in memory; during redo everything is let pass.
+    fn relieve_disk(&self, need: Need) -> Result<bool> {
+        let is_redo = self.journal.log().is_none();
+        if is_redo || need == Need::New || self.pool.check_space(Reserve::Whole).is_ok() {
             return Ok(false);
         }
-        if need == Need::New {
-            self.pool.make_room(pages)?;
-            return Ok(false);
+        if self.steps_on_full_disk.count_step() {
+            ignore_disk_full(self.checkpoint())?;
+            ignore_disk_full(self.pool.collect(self.config.segment_bytes).map(drop))?;
+            ignore_disk_full(self.checkpoint())?;
         }
-        let is_full = self.relieve_full_disk()?;
-        if need == Need::Delete && is_full {
+        if need == Need::Delete {
             self.pool.check_space(Reserve::Half)?;
         }
-        forgive(Need::Back, self.pool.make_room_from_reserve(pages))?;
-        Ok(is_full)
+        Ok(true)
+    }
+
+    fn make_room_in_memory(&self, need: Need, pages: usize) -> Result<()> {
+        let is_redo = self.journal.log().is_none();
+        match need {
+            Need::New if !is_redo => self.pool.make_room(pages),
+            _ => ignore_disk_full(self.pool.make_room_from_reserve(pages)),
+        }
     }
 
     /// Holds a writer up a little when most of the memory is dirty: so the cleaner keeps ahead, and
@@ -106,32 +119,17 @@ impl Core {
         match log.prepare_reserve() {
             // A checkpoint lets go of old files, and those are used again.
             Err(Error::DiskFull(_)) => {
-                forgive(Need::Back, self.checkpoint())?;
-                forgive(Need::Back, log.prepare_reserve())
+                ignore_disk_full(self.checkpoint())?;
+                ignore_disk_full(log.prepare_reserve())
             }
             other => other,
         }
     }
-
-    /// On a full disk, gives space back now and then: images that rolled back pages have replaced
-    /// go only when a checkpoint has committed, and a long rollback would use up the reserve before
-    /// (H3). Whether the disk is full.
-    fn relieve_full_disk(&self) -> Result<bool> {
-        if self.pool.check_space(Reserve::Whole).is_ok() {
-            return Ok(false);
-        }
-        if self.steps_on_full_disk.is_relief_due() {
-            forgive(Need::Back, self.checkpoint())?;
-            forgive(Need::Back, self.pool.collect(self.config.segment_bytes).map(drop))?;
-            forgive(Need::Back, self.checkpoint())?;
-        }
-        Ok(true)
-    }
 }
 
-fn forgive(need: Need, result: Result<()>) -> Result<()> {
+fn ignore_disk_full(result: Result<()>) -> Result<()> {
     match result {
-        Err(Error::DiskFull(_)) if need != Need::New => Ok(()),
+        Err(Error::DiskFull(_)) => Ok(()),
         other => other,
     }
 }

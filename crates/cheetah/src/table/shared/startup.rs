@@ -1,4 +1,4 @@
-//! What is from before the startup, and whether that is still going on.
+//! The startup as a boundary: which transactions began or ended before it.
 
 use crate::base::TxnId;
 use crate::txn::Versions;

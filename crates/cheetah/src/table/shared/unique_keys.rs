@@ -1,8 +1,9 @@
 //! Keeps two writers from adding the same key to a unique index at the same time (H4).
 //!
-//! Entries with one key may lie in two leaves, as the clustered key follows. So whoever looks
-//! whether a key is free, and adds an entry with it then, has the key to itself meanwhile.
-//! Afterwards others find the entry, and wait for its row.
+//! Two entries with one key end with different clustered keys, so they may lie in different leaves
+//! and no page latch covers both. A writer therefore holds the latch of a key from the check that
+//! it is free until its entry is there. Afterwards others find the entry, and wait for the lock of
+//! its row.
 //!
 //! Invariants
 //!   I1  Keys share latches by a hash of tree and key, and one writer takes all that it needs at
@@ -40,7 +41,8 @@ impl UniqueKeys {
         }
         shards.sort_unstable();
         shards.dedup();
-        UniqueGuard(shards.into_iter().filter_map(|at| self.0.get(at)).map(Mutex::lock).collect())
+        let lock = |at| self.0.get(at).map(Mutex::lock).expect("the index is a remainder by their number");
+        UniqueGuard(shards.into_iter().map(lock).collect())
     }
 }
 

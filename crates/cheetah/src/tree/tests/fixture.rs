@@ -3,7 +3,7 @@
 use crate::base::{reach, Config, TreeId};
 use crate::format::page::RecordRef;
 use crate::pool::{PageClass, Pool};
-use crate::tree::{Changed, Path, Removed, Tree, TreeDef};
+use crate::tree::{Changed, Cursor, Path, Removed, Tree, TreeDef};
 use cheetah_io::rng::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,6 +79,7 @@ impl Fixture {
     pub(super) fn step(&mut self, keys: Keys, inserts_of_ten: u64, rng: &mut Rng) {
         let key = self.some_key(keys, rng);
         match rng.below(12) {
+            10 if rng.chance(0.5) => self.seek_point(&mut self.tree.cursor(), &key, rng.chance(0.5)),
             10 => self.get(&key),
             11 => self.replace(&key, &payload(rng)),
             dice if dice < inserts_of_ten => self.insert(&keys.draw(rng), &payload(rng)),
@@ -116,8 +117,31 @@ impl Fixture {
     }
 
     pub(super) fn get(&self, key: &[u8]) {
-        let found = self.tree.get(key, |record| record.payload.to_vec()).unwrap();
-        assert_eq!(found.as_ref(), self.model.get(key));
+        assert_eq!(self.found(key).as_ref(), self.model.get(key));
+    }
+
+    pub(super) fn found(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.tree.get(key, |record| record.payload.to_vec()).unwrap()
+    }
+
+    /// Goes to a key as to a point, and on from there.
+    pub(super) fn seek_point(&self, cursor: &mut Cursor, key: &[u8], forward: bool) {
+        let is_there = cursor.seek_point(key).unwrap();
+        let mut expected = self.model.range(key.to_vec()..);
+        let at = |cursor: &Cursor| Some((cursor.key().to_vec(), cursor.record()?.payload.to_vec()));
+        let of_model = |found: Option<(&Vec<u8>, &Vec<u8>)>| found.map(|(k, p)| (k.clone(), p.clone()));
+        assert_eq!(at(cursor), of_model(expected.next()));
+        assert_eq!(is_there, cursor.valid());
+        assert!(!is_there || cursor.is_fresh(), "nobody else is here");
+        if !is_there {
+            return;
+        }
+        let here = cursor.key().to_vec();
+        let next = match forward {
+            true => (cursor.next().unwrap(), expected.next()),
+            false => (cursor.prev().unwrap(), self.model.range(..here).next_back()),
+        };
+        assert_eq!((at(cursor), next.0), (of_model(next.1), next.1.is_some()));
     }
 
     /// The tree is sound and holds what the model holds.

@@ -1,7 +1,9 @@
 //! Single-threaded changes against the model.
 
-use super::fixture::{assert_reached, Fixture, Keys};
+use super::fixture::{assert_reached, payload, Fixture, Keys};
+use crate::base::planted::plant;
 use cheetah_io::rng::Rng;
+use std::collections::BTreeMap;
 
 const STEPS: usize = 12_000;
 
@@ -38,7 +40,49 @@ fn random_changes_agree_with_the_model() {
         "merge_leaf",
         "merge_inner",
         "collapse_root",
+        "record out of an image",
     ]);
+}
+
+/// A cursor that is used again, in a tree of which a part is in memory.
+#[test]
+fn points_are_found_wherever_their_leaves_are() {
+    for keys in Keys::ALL {
+        let mut rng = Rng::new(7);
+        let mut fixture = Fixture::tiny();
+        let mut cursor = fixture.tree.cursor();
+        for _ in 0..STEPS {
+            fixture.insert(&keys.draw(&mut rng), &[7; 60]);
+        }
+        for step in 0..STEPS {
+            let key = fixture.some_key(keys, &mut rng);
+            match step % 3 {
+                0 => fixture.insert(&keys.draw(&mut rng), b"0123456789"),
+                1 => fixture.seek_point(&mut cursor, &key, rng.chance(0.5)),
+                _ => fixture.get(&key),
+            }
+            if rng.chance(0.1) {
+                cursor.release();
+            }
+        }
+        let status: BTreeMap<_, _> = fixture.pool.status().into_iter().collect();
+        assert!(status["pool_looks"] > 100, "{keys:?}: {}", status["pool_looks"]);
+        assert!(status["pool_reads"] > status["pool_looks"], "what is read again gets a frame");
+    }
+}
+
+#[test]
+fn looking_into_images_of_pages_in_memory_is_found() {
+    let _bug = plant("pool: look into the image of a page in memory");
+    let mut rng = Rng::new(1);
+    let mut fixture = Fixture::tiny();
+    let mut is_wrong = |fixture: &mut Fixture| {
+        let key = fixture.some_key(Keys::Short, &mut rng);
+        fixture.replace(&key, &payload(&mut rng));
+        fixture.insert(&Keys::Short.draw(&mut rng), b"0123456789");
+        fixture.found(&key).as_ref() != fixture.model.get(&key)
+    };
+    assert!((0..STEPS).any(|_| is_wrong(&mut fixture)));
 }
 
 /// Average share of a page that is in use. Never quite 1: a page that was rightmost had no common

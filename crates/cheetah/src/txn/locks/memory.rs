@@ -2,15 +2,15 @@
 //!
 //! Invariants
 //!   I1  At the limit a lock is refused before anything has changed. What a waiter is granted is
-//!       booked even so: the limit can be passed by one lock for each waiter, and not by more.
-//!   I2  Shards book by [`STEP_BYTES`], so that the shared counter is not touched at every lock. It
-//!       is wrong by at most that much for each shard: less than 100 KiB.
+//!       reserved even so: the limit can be passed by one lock for each waiter, and not by more.
+//!   I2  Shards reserve by [`STEP_BYTES`], so that the shared counter is not touched at every lock.
+//!       It is wrong by at most that much for each shard: less than 100 KiB.
 
 use crate::base::{Error, Result};
 use crate::memory::{MemoryBudget, MemoryUse};
 use std::sync::Arc;
 
-/// What a shard may have taken or given back without booking it.
+/// What a shard may have taken or given back without reserving it.
 const STEP_BYTES: usize = 256;
 
 /// See the module.
@@ -52,31 +52,31 @@ impl LockMemory {
 #[derive(Default, Debug)]
 pub(super) struct Share {
     bytes: usize,
-    booked_bytes: usize,
+    reserved_bytes: usize,
 }
 
 impl Share {
     pub(super) fn add(&mut self, memory: &LockMemory, bytes: usize) {
         self.bytes += bytes;
-        if self.bytes >= self.booked_bytes + STEP_BYTES {
-            self.book(memory);
+        if self.bytes >= self.reserved_bytes + STEP_BYTES {
+            self.reserve(memory);
         }
     }
 
     pub(super) fn subtract(&mut self, memory: &LockMemory, bytes: usize) {
         debug_assert!(bytes <= self.bytes, "{bytes} of {}", self.bytes);
         self.bytes = self.bytes.saturating_sub(bytes);
-        if self.bytes + STEP_BYTES <= self.booked_bytes || self.bytes == 0 {
-            self.book(memory);
+        if self.bytes + STEP_BYTES <= self.reserved_bytes || self.bytes == 0 {
+            self.reserve(memory);
         }
     }
 
-    fn book(&mut self, memory: &LockMemory) {
-        if self.bytes >= self.booked_bytes {
-            memory.budget.add(MemoryUse::Locks, self.bytes - self.booked_bytes);
+    fn reserve(&mut self, memory: &LockMemory) {
+        if self.bytes >= self.reserved_bytes {
+            memory.budget.add(MemoryUse::Locks, self.bytes - self.reserved_bytes);
         } else {
-            memory.budget.subtract(MemoryUse::Locks, self.booked_bytes - self.bytes);
+            memory.budget.subtract(MemoryUse::Locks, self.reserved_bytes - self.bytes);
         }
-        self.booked_bytes = self.bytes;
+        self.reserved_bytes = self.bytes;
     }
 }

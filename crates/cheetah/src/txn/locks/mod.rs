@@ -12,7 +12,7 @@
 //!       what he adds.
 //!   I3  First come, first served: who is in conflict with an earlier request that waits, waits
 //!       behind it, unless that one waits for him.
-//!   I4  Whoever waits is granted as soon as nothing is in his way; and in each circle of waiters
+//!   I4  Whoever waits is granted as soon as nothing is in his way; and in each cycle of waiters
 //!       one request has been given up, so there is always one whom nothing but a running owner
 //!       keeps waiting.
 //!   I5  A lock is refused for want of memory before anything has changed.

@@ -14,7 +14,7 @@
 //!       keeps a few bytes for thousands of transactions that have ended after it.
 //! Every thread looks through one of several shards, so that readers on many cores do not write to
 //! one cache line. A shard is locked exclusively once for each chunk that comes or goes.
-//! `map_model_tests.rs` goes through this file too.
+//! `map_model_tests.rs` compiles this file again over loom.
 
 use super::number::Number;
 use super::shards::{shard_no, CHUNK_TXNS, SHARDS_COUNT};

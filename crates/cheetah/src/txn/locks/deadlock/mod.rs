@@ -1,8 +1,8 @@
-//! The lock table: who keeps whom waiting, and what happens when that goes in a circle.
+//! The lock table: who keeps whom waiting, and what happens when the waits form a cycle.
 //!
 //! Looked for whenever somebody starts to wait, from him, and whenever a waiter gets a lock by an
 //! implicit one. Nobody starts or ends waiting meanwhile: all of that happens under the mutex of
-//! [`Waits`]. What those hold who wait does not go away, so a circle that is found is one.
+//! [`Waits`]. What those hold who wait does not go away, so a cycle that is found is one.
 
 pub(super) mod report;
 pub(super) mod victims;
@@ -27,18 +27,19 @@ impl LockTable {
         (waits.deadlocks_count, waits.latest.clone())
     }
 
-    /// From now on `choice` tells of two in a circle the one before whom the other one must not be
-    /// given up, whatever they have done, or none where that does not matter. It is called while
-    /// both wait; it must not wait, nor use this. The first one counts.
-    pub fn choose_victims(&self, choice: impl Fn(Owner, Owner) -> Option<Owner> + Send + Sync + 'static) {
+    /// Sets which owner a deadlock must spare. Of two in one deadlock, `choice` names the one that
+    /// must commit after the other, if that matters; the other is not given up, whatever it has
+    /// done. It is called while both wait; it must not wait, nor use this. Only the first call
+    /// counts.
+    pub fn set_victim_choice(&self, choice: impl Fn(Owner, Owner) -> Option<Owner> + Send + Sync + 'static) {
         let _ = self.chooser.0.set(Box::new(choice));
     }
 
-    /// Breaks all circles in which the waiter `start` is. Whether he was a victim himself.
+    /// Breaks all cycles in which the waiter `start` is. Whether he was a victim himself.
     pub(super) fn resolve_deadlocks(&self, waits: &mut Waits, start: Owner) -> bool {
-        let circles = self.circles_to_break(waits, start);
-        let is_victim = circles.iter().any(|(_, victim)| *victim == start);
-        for (members, victim) in circles {
+        let cycles = self.cycles_to_break(waits, start);
+        let is_victim = cycles.iter().any(|(_, victim)| *victim == start);
+        for (members, victim) in cycles {
             reach::mark(if victim == start { "locks: victim asks" } else { "locks: victim waits" });
             waits.deadlocks_count += 1;
             waits.latest = Some(Deadlock { number: waits.deadlocks_count, members, victim });
@@ -49,31 +50,31 @@ impl LockTable {
         is_victim
     }
 
-    /// Circles through `start`, each with its victim. Without these victims no circle is left, and
+    /// Cycles through `start`, each with its victim. Without these victims no cycle is left, and
     /// each of them is needed for that.
-    fn circles_to_break(&self, waits: &Waits, start: Owner) -> Vec<(Vec<DeadlockMember>, Owner)> {
-        let (mut circles, mut victims) = (Vec::new(), Vec::new());
-        while let Some(members) = self.circle(waits, start, &victims) {
+    fn cycles_to_break(&self, waits: &Waits, start: Owner) -> Vec<(Vec<DeadlockMember>, Owner)> {
+        let (mut cycles, mut victims) = (Vec::new(), Vec::new());
+        while let Some(members) = self.cycle(waits, start, &victims) {
             let Some(victim) = self.victim(&members) else { break };
             if victim == start {
                 // He is in all of them.
                 return vec![(members, victim)];
             }
             victims.push(victim);
-            circles.push((members, victim));
+            cycles.push((members, victim));
         }
-        circles.retain(|(_, victim)| {
+        cycles.retain(|(_, victim)| {
             let others = victims.iter().copied().filter(|other| other != victim).collect::<Vec<_>>();
-            let is_needed = self.circle(waits, start, &others).is_some();
+            let is_needed = self.cycle(waits, start, &others).is_some();
             if !is_needed {
                 victims = others;
             }
             is_needed
         });
-        circles
+        cycles
     }
 
-    /// Who of a circle is given up.
+    /// Who of a cycle is given up.
     fn victim(&self, members: &[DeadlockMember]) -> Option<Owner> {
         let is_spared = |member: &&DeadlockMember| {
             members.iter().any(|other| self.chooser.spares(member.owner, other.owner))
@@ -85,8 +86,8 @@ impl LockTable {
             .or_else(|| lightest(&mut members.iter()))
     }
 
-    /// A circle of waiters through `start`, who comes first, and through none of `victims`.
-    fn circle(&self, waits: &Waits, start: Owner, victims: &[Owner]) -> Option<Vec<DeadlockMember>> {
+    /// A cycle of waiters through `start`, who comes first, and through none of `victims`.
+    fn cycle(&self, waits: &Waits, start: Owner, victims: &[Owner]) -> Option<Vec<DeadlockMember>> {
         let mut path = vec![(start, self.edges(waits, start, victims))];
         let mut seen = HashSet::new();
         while let Some((_, rest)) = path.last_mut() {
@@ -136,7 +137,7 @@ impl LockTable {
         self.blockers(waits, waiter).into_iter().map(|blocking| blocking.owner).collect()
     }
 
-    /// For whom a waiter waits, as far as it matters for circles without `victims`: through each
+    /// For whom a waiter waits, as far as it matters for cycles without `victims`: through each
     /// that is left out one comes only to others that are named.
     fn edges(&self, waits: &Waits, owner: Owner, victims: &[Owner]) -> Vec<Owner> {
         let Some(waiter) = waits.waiter(owner) else { return Vec::new() };

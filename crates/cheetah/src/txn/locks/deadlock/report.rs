@@ -5,20 +5,21 @@ use crate::txn::locks::modes::TableMode;
 use crate::txn::locks::Owner;
 use std::fmt;
 
-/// A circle of waiters, as it was found.
+/// A cycle of waiters, as it was found.
 #[derive(Clone, Debug)]
 pub struct Deadlock {
     /// Its number, counted from the start.
     pub number: u64,
     /// Each waits for the next one, and the last for the first, who has just begun to wait.
     pub members: Vec<DeadlockMember>,
-    /// Whose request was given up: of those who need not be spared ([`LockTable::choose_victims`]),
-    /// and of them with the least weight, the one who has begun to wait, or else any. Who would be
-    /// given up for nothing, as another victim is in his circle too, is none.
+    /// Whose request was given up: of those who need not be spared
+    /// ([`LockTable::set_victim_choice`]), and of them with the least weight, the one who has begun
+    /// to wait, or else any. Who would be given up for nothing, as another victim is in his cycle
+    /// too, is none.
     pub victim: Owner,
 }
 
-/// One who waits in a circle.
+/// One who waits in a cycle.
 #[derive(Clone, Debug)]
 pub struct DeadlockMember {
     /// Who.

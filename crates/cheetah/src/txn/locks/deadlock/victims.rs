@@ -4,7 +4,7 @@ use crate::txn::locks::Owner;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// See `LockTable::choose_victims`.
+/// See `LockTable::set_victim_choice`.
 type Choice = Box<dyn Fn(Owner, Owner) -> Option<Owner> + Send + Sync>;
 
 /// The caller's choice, if it has made one.

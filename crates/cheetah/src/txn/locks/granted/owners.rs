@@ -46,7 +46,7 @@ pub(crate) struct OnTree {
     pub(crate) points: Vec<u64>,
     /// Together they cover all its ranges.
     pub(crate) pieces: Vec<KeySpan>,
-    /// Memory that was booked for them.
+    /// Memory that was reserved for them.
     pub(crate) pieces_bytes: usize,
     pub(crate) is_compressed: bool,
     /// How many points make a compression worth while.
@@ -188,7 +188,7 @@ impl Owners {
         });
     }
 
-    /// Lists a range. Returns the memory to be booked for that.
+    /// Lists a range. Returns the memory to be reserved for that.
     pub(crate) fn add_piece(&self, owner: Owner, tree: TreeId, piece: &KeySpan) -> usize {
         self.with(owner, |owned| {
             let Some(on) = owned.on(tree, self.compress_at) else { return 0 };
@@ -265,7 +265,7 @@ impl Owners {
         })
     }
 
-    /// The listed ranges with the memory booked for them, taken off the list.
+    /// The listed ranges with the memory reserved for them, taken off the list.
     pub(crate) fn take_pieces(&self, owner: Owner) -> Vec<(TreeId, Vec<KeySpan>, usize)> {
         let mut shard = self.shard(owner).lock();
         let trees = shard.owners.get_mut(&owner).into_iter().flat_map(|owned| &mut owned.trees);

@@ -86,7 +86,7 @@ impl Trees {
         self.trees.len()
     }
 
-    /// Gives an owner a range, and books it with what its owner's list took for it.
+    /// Gives an owner a range, and reserves it with what its owner's list took for it.
     pub(crate) fn add_range(
         &mut self,
         memory: &LockMemory,

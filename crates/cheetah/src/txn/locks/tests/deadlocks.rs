@@ -1,4 +1,4 @@
-//! Circles of waiters.
+//! Cycles of waiters.
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn who_must_be_spared_is_no_victim_however_little_he_has_done() {
         for latest in 0..count {
             let (locks, tickets) = chain(count, |n| n);
             // The order of those up to `latest` is known, and they have done least.
-            locks.choose_victims(move |first, second| {
+            locks.set_victim_choice(move |first, second| {
                 let later = first.0.max(second.0);
                 (later <= latest).then_some(Owner(later))
             });
@@ -78,7 +78,7 @@ fn locks_count_as_work() {
 }
 
 #[test]
-fn a_circle_over_a_table_a_record_and_a_gap_is_found() {
+fn a_cycle_over_a_table_a_record_and_a_gap_is_found() {
     let locks = LockTable::default();
     locks.grants(A, table(TableMode::Exclusive));
     locks.grants(B, record(b"10", X));
@@ -111,7 +111,7 @@ fn two_upgrades_are_a_deadlock_of_the_second() {
 }
 
 #[test]
-fn a_circle_through_an_earlier_request_is_found() {
+fn a_cycle_through_an_earlier_request_is_found() {
     let locks = LockTable::default();
     locks.grants(A, record(b"1", S));
     locks.grants(C, record(b"2", X));
@@ -148,7 +148,7 @@ fn a_victim_that_waited_lets_those_behind_it_go_on() {
 }
 
 #[test]
-fn two_circles_at_once_are_both_broken() {
+fn two_cycles_at_once_are_both_broken() {
     let locks = LockTable::default();
     locks.grants(A, record(b"a", X));
     locks.grants(B, record(b"k", S));
@@ -164,9 +164,9 @@ fn two_circles_at_once_are_both_broken() {
 }
 
 /// D has a record for which C waits, and waits for A itself. When A asks for that record, behind C,
-/// it is in two circles: one with C and D, and one with D alone.
+/// it is in two cycles: one with C and D, and one with D alone.
 #[test]
-fn nobody_is_given_up_whose_circle_another_victim_breaks() {
+fn nobody_is_given_up_whose_cycle_another_victim_breaks() {
     for (work_of_a, work_of_d, victim) in [(5, 9, A), (9, 5, D)] {
         let locks = LockTable::default();
         locks.grants(D, record(b"k", X));
@@ -179,7 +179,7 @@ fn nobody_is_given_up_whose_circle_another_victim_breaks() {
             let _waiting = locks.queues(A, record(b"k", X), work_of_a);
             assert_eq!(middle.outcome(), Some(Outcome::Deadlock));
         }
-        assert_eq!(behind.outcome(), None, "C is in a circle with D, and D or A goes");
+        assert_eq!(behind.outcome(), None, "C is in a cycle with D, and D or A goes");
         assert_eq!((locks.deadlocks().0, locks.deadlocks().1.unwrap().victim), (1, victim));
         locks.release_all(victim);
         assert_eq!((middle.is_granted(), behind.is_granted()), (victim == A, victim == D));
@@ -189,7 +189,7 @@ fn nobody_is_given_up_whose_circle_another_victim_breaks() {
 /// A has the record to read. B wants to change it, C to read it behind B, and then A to change it:
 /// it may pass B, who waits for it, and not C.
 #[test]
-fn an_upgrade_behind_a_reader_behind_a_writer_is_a_circle() {
+fn an_upgrade_behind_a_reader_behind_a_writer_is_a_cycle() {
     let locks = LockTable::default();
     locks.grants(A, record(b"k", S));
     let (writer, reader) = (locks.queues(B, record(b"k", X), 9), locks.queues(C, record(b"k", S), 9));

@@ -37,7 +37,7 @@ fn m8_a_conversion_that_does_not_look_again_is_caught() {
 }
 
 #[test]
-fn a_conversion_that_closes_a_circle_of_others_ends_it() {
+fn a_conversion_that_closes_a_cycle_of_others_ends_it() {
     let locks = LockTable::default();
     locks.grants(C, record(b"k", S));
     locks.grants(B, record(b"b", X));

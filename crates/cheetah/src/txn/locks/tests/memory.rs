@@ -104,18 +104,18 @@ fn many_ranges_are_bounded_too() {
 }
 
 #[test]
-fn the_memory_of_locks_is_in_the_book_of_the_engine_and_comes_back() {
-    let book = Arc::new(MemoryBudget::new(1 << 20));
+fn the_memory_of_locks_is_in_the_budget_of_the_engine_and_comes_back() {
+    let budget = Arc::new(MemoryBudget::new(1 << 20));
     let limits = LockLimits { bytes_max: 1 << 18, compress_at: 100 };
-    let locks = LockTable::counted(limits, Arc::clone(&book));
+    let locks = LockTable::counted(limits, Arc::clone(&budget));
     let refused = (0..1 << 20)
         .find_map(|n| locks.request(A, record(&key(n), X), QUEUE).err().map(|error| (n, error)))
         .unwrap();
     assert!(matches!(refused.1, Error::LockTableFull) && refused.0 > 10_000, "{refused:?}");
-    let used = book.used(MemoryUse::Locks);
+    let used = budget.used(MemoryUse::Locks);
     assert!((limits.bytes_max - 1024..limits.bytes_max + 1024).contains(&used), "{used}");
-    assert_eq!((book.total(), locks.memory_bytes()), (used, (used, limits.bytes_max)));
+    assert_eq!((budget.total(), locks.memory_bytes()), (used, (used, limits.bytes_max)));
     locks.release_all(A);
-    assert_eq!(book.total(), 0);
+    assert_eq!(budget.total(), 0);
     locks.is_clean();
 }

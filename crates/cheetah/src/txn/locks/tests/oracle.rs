@@ -181,7 +181,7 @@ impl Oracle {
     }
 
     /// Whether `owner` waits for itself in the end.
-    fn is_in_circle(&self, owner: u64) -> bool {
+    fn is_in_cycle(&self, owner: u64) -> bool {
         let edges = |of: u64| {
             let at = self.queue.iter().position(|(other, _)| *other == of);
             at.map_or_else(Vec::new, |at| self.blockers(of, &self.queue[at].1, at))
@@ -318,7 +318,7 @@ impl Both {
             }
             (Err(Error::Deadlock), false) => {
                 self.oracle.queue.push((owner, want));
-                assert!(self.oracle.is_in_circle(owner), "{owner} is in a circle by {want:?}");
+                assert!(self.oracle.is_in_cycle(owner), "{owner} is in a cycle by {want:?}");
                 self.note_victims(owner);
                 self.oracle.queue.retain(|(other, _)| *other != owner);
                 self.oracle.advance();
@@ -329,14 +329,14 @@ impl Both {
         }
     }
 
-    /// Follows what the table has done about circles through those who wait.
+    /// Follows what the table has done about cycles through those who wait.
     fn note_victims(&mut self, owner: u64) {
         let is_victim = |ticket: &Ticket| ticket.outcome() == Some(Outcome::Deadlock);
         let victims = self.tickets.iter().filter(|(_, ticket)| is_victim(ticket)).map(|(of, _)| *of);
         let victims = victims.filter(|of| self.oracle.queue.iter().any(|(other, _)| other == of));
         let victims = victims.collect::<Vec<_>>();
         for victim in &victims {
-            assert!(self.oracle.is_in_circle(*victim), "{victim} was in a circle, {owner} has closed one");
+            assert!(self.oracle.is_in_cycle(*victim), "{victim} was in a cycle, {owner} has closed one");
         }
         self.oracle.queue.retain(|(other, _)| !victims.contains(other));
         self.oracle.advance();
@@ -412,8 +412,8 @@ impl Both {
             }
             outcome.is_none()
         });
-        let circle = self.oracle.queue.iter().find(|(owner, _)| self.oracle.is_in_circle(*owner));
-        assert!(circle.is_none(), "a circle is left: {:?}", self.oracle);
+        let cycle = self.oracle.queue.iter().find(|(owner, _)| self.oracle.is_in_cycle(*owner));
+        assert!(cycle.is_none(), "a cycle is left: {:?}", self.oracle);
         if !self.compresses {
             self.compare_listing();
         }

@@ -16,7 +16,7 @@ use crate::format::log_frame::{FileHeader, KIND_SYNC_MARK};
 use cheetah_io::{Disk, File};
 use std::sync::Arc;
 
-/// What replay has found; [`super::Log::open`] goes on from there.
+/// What [`read_from`] has found; [`super::Log::open`] goes on from there.
 #[derive(Debug)]
 pub struct Recovered {
     /// The end of the log.
@@ -35,7 +35,7 @@ pub struct Recovered {
 ///
 /// `reach` is a position up to which the caller knows the log was durable (at least `from`); a log
 /// that ends before it is damaged. Blocks for I/O.
-pub fn replay(
+pub fn read_from(
     disk: &dyn Disk,
     database: &[u8; 16],
     from: Lsn,

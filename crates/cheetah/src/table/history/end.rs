@@ -1,0 +1,104 @@
+//! How a transaction ends: COMMIT or ABORT in the log, and the finish record that
+//! [`super::purge`] follows.
+//!
+//! Invariants
+//!   I1  The end of a transaction is one mini-transaction under the mutex of stamps: COMMIT or
+//!       ABORT in the log, its finish record in the undo log, row counts, and only then is it
+//!       published (M1). So an epoch has all of it or nothing.
+
+use crate::base::{planted, Lsn, Result, TxnId, UndoPtr};
+use crate::format::log_record::LogRecord;
+use crate::format::state::TxnState;
+use crate::format::undo_record::{UndoFinish, FINISH_BYTES_MAX};
+use crate::pool::MiniTransaction;
+use crate::table::definitions::shadow::{self, Places};
+use crate::table::shared::counters::Counters;
+use crate::table::shared::parts::Core;
+use crate::table::shared::room::Need;
+use crate::txn::{Outcome, Slot};
+
+/// Commits. Returns where the log must be durable before the commit may be acknowledged.
+pub(crate) fn commit(core: &Core, slot: &Slot) -> Result<Lsn> {
+    if slot.state().xid.is_none() {
+        shadow::check_whole(core, slot.txn())?;
+    }
+    let room = make_room_to_end(core, slot.txn());
+    // A prepared one has its room, and may not be refused.
+    if slot.state().xid.is_none() {
+        room?;
+    }
+    commit_in_place(core, slot)
+}
+
+/// As [`commit`], in the room that the caller has made: waits for nothing but an epoch switch, and
+/// fails only with the engine.
+pub(crate) fn commit_in_place(core: &Core, slot: &Slot) -> Result<Lsn> {
+    let end = end_in_place(core, slot, Outcome::Committed)?;
+    Counters::add(&core.counters.commits);
+    Ok(end)
+}
+
+/// Ends the transaction in one mini-transaction (I1), which redo repeats without logging. Returns
+/// where its record in the log ends.
+pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
+    make_room_to_end(core, slot.txn())?;
+    end_in_place(core, slot, outcome)
+}
+
+/// Makes room for the end of a transaction. Outside mini-transactions; may wait and do I/O.
+pub(crate) fn make_room_to_end(core: &Core, txn: TxnId) -> Result<()> {
+    let pages = core.transactions.undo.pages_needed(FINISH_BYTES_MAX) + shadow::pages_needed(core, txn);
+    core.make_room(Need::Back, pages)
+}
+
+fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
+    let places = match outcome {
+        Outcome::Committed => Places::prepare(core, slot.txn()),
+        Outcome::Aborted => Ok(None),
+    };
+    let mut places = core.health.must("looking for the places of loads", places)?;
+    let mtr = core.pool.enter();
+    if let Some(places) = &mut places {
+        core.health.must("giving loads their places", places.write(&mtr))?;
+    }
+    let end = core.transactions.versions.finish(slot.txn(), outcome, |stamp| {
+        let end = match outcome {
+            Outcome::Committed => append(core, &mtr, &LogRecord::Commit(slot.txn(), stamp))?,
+            Outcome::Aborted => append(core, &mtr, &LogRecord::Abort(slot.txn()))?,
+        };
+        append_finish(core, &mtr, slot, stamp, outcome);
+        if let Some(places) = &places {
+            places.take(stamp);
+        }
+        if outcome == Outcome::Committed {
+            core.catalog.count_committed(&core.transactions.versions, slot, stamp);
+        }
+        Ok(end)
+    });
+    slot.state().xid = None;
+    core.transactions.active.finish(slot.txn());
+    core.health.must("the end of a transaction", end)
+}
+
+/// Logs what has no row.
+pub(super) fn append(core: &Core, mtr: &MiniTransaction<'_>, record: &LogRecord<'_>) -> Result<Lsn> {
+    let mut bytes = Vec::with_capacity(24);
+    record.encode(&mut bytes);
+    core.journal.append(mtr, &bytes)
+}
+
+/// What purge will meet. A transaction that leaves nothing behind has no chain there.
+fn append_finish(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, stamp: u64, outcome: Outcome) {
+    let TxnState { txn, head, first, undo_no, .. } = *slot.state();
+    let committed = outcome == Outcome::Committed;
+    let leaves_garbage =
+        committed && slot.leaves_garbage() && !planted::is_on("txn: forget the large values left behind");
+    let (head, undo_no) = if leaves_garbage { (head, undo_no) } else { (UndoPtr(0), 0) };
+    if first != UndoPtr(0) {
+        core.transactions.undo.append_finish(
+            mtr,
+            txn,
+            &UndoFinish { stamp, committed, head, first, undo_no },
+        );
+    }
+}

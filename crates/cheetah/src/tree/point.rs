@@ -1,0 +1,82 @@
+//! Finding one record whose leaf may not be in memory, and may stay so.
+//!
+//! Invariant
+//!   I1  A record out of an image is the record of its key at some moment of the search: the leaf
+//!       had no frame then, so its newest image was the page. What the image says of its fences,
+//!       its tree, and whether it is dead, is asked as of a page.
+
+use super::descend::{Landing, Target};
+use super::Tree;
+use crate::base::{reach, PageId, Result};
+use crate::format::image::LeafImage;
+use crate::format::page::{PageView, RecordCopy};
+use crate::format::ImageRef;
+use crate::pool::{Fetched, PageRef};
+
+/// A record out of the image of its leaf.
+pub(super) struct StoredRecord {
+    pub(super) record: RecordCopy,
+    pub(super) image: ImageRef,
+}
+
+/// What a search for one record came to.
+pub(super) enum Point<R> {
+    /// What was made of the leaf.
+    Page(R),
+    Stored(StoredRecord),
+}
+
+/// What lies above the leaf of a key: a page that names it, or nothing, as the root is the leaf.
+enum Above<R> {
+    Child(PageId),
+    Leaf(R),
+}
+
+impl Tree {
+    /// Looks for the record of `key`, in the image of its leaf if that is not in memory. Runs
+    /// `on_page` on the leaf under its latch instead if it is, if it had better be, or if its image
+    /// does not have the record. May do I/O.
+    pub(super) fn point<R>(
+        &self,
+        key: &[u8],
+        on_page: impl FnOnce(&PageRef, &PageView<'_>) -> R,
+    ) -> Result<Point<R>> {
+        let target = Target::Key(key);
+        let mut on_page = Some(on_page);
+        let mut see = |page: &PageRef, view: &PageView<'_>| {
+            on_page.take().map(|on_page| on_page(page, view)).expect("one leaf is seen")
+        };
+        let above = self.with_page(target, 1, &mut (), |page, view| match view.is_leaf() {
+            true => Above::Leaf(see(page, view)),
+            false => Above::Child(view.child(target.slot_in(view))),
+        })?;
+        let leaf = match above {
+            Above::Leaf(seen) => return Ok(Point::Page(seen)),
+            Above::Child(leaf) => leaf,
+        };
+        let fetched = self.pool.fetch_or_look(leaf, |leaf| match self.is_leaf_image_of(leaf, target) {
+            true => leaf.find(key),
+            false => Ok(None),
+        })?;
+        match fetched {
+            Fetched::Looked(record, image) => {
+                reach::mark("record out of an image");
+                return Ok(Point::Stored(StoredRecord { record, image }));
+            }
+            Fetched::Page(page) => {
+                let guard = page.read();
+                let view = PageView::new(&guard);
+                if self.landing(&view, Some(0), target) == Landing::Here {
+                    return Ok(Point::Page(see(&page, &view)));
+                }
+            }
+            Fetched::Freed => {}
+        }
+        self.with_leaf(target, &mut (), see).map(Point::Page)
+    }
+
+    fn is_leaf_image_of(&self, leaf: &LeafImage<'_>, target: Target<'_>) -> bool {
+        let is_ours = !leaf.is_dead() && leaf.tree() == self.def.id;
+        is_ours && target.seen_from(leaf.low(), leaf.high()) == Landing::Here
+    }
+}
