@@ -207,12 +207,13 @@ enum CheetahOnLocked {
   CHEETAH_LOOK = 2  /* stops at it as it was committed last: semi-consistent reads, under READ COMMITTED */
 };
 
-/* Where a cursor that locks goes no further. The last two forward only. */
+/* Where a cursor that locks goes no further. Those with a key of their own forward only. */
 enum CheetahSeekEndKind {
   CHEETAH_NO_END = 0,
   CHEETAH_END_OF_PREFIX = 1, /* with the keys that begin with the one that is sought */
   CHEETAH_END_BELOW = 2,     /* before `key` */
-  CHEETAH_END_UP_TO = 3      /* with the keys that begin with `key` */
+  CHEETAH_END_UP_TO = 3,     /* with the keys that begin with `key` */
+  CHEETAH_END_OF_ROW = 4     /* as the first, for a whole key of the clustered index */
 };
 
 typedef struct CheetahSeekEnd {

@@ -192,6 +192,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int open_cursor(unsigned engine_index);
   int seek(uint8_t mode, CheetahBytes key, CheetahSeekEnd end = {CHEETAH_NO_END, {nullptr, 0}});
   CheetahSeekEnd end_of_range();
+  uint8_t end_of_same(key_part_map parts) const;
   int seek_and_deliver(uint8_t mode, CheetahBytes key, bool forward, uchar *record);
   int step(bool forward, uchar *record);
   int move(bool forward);

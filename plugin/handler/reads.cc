@@ -33,7 +33,7 @@ int ha_cheetah::seek(uint8_t mode, CheetahBytes key, CheetahSeekEnd end) {
     if (error != 0) return error;
   }
   end_run();
-  seeks_prefix_ = end.kind == CHEETAH_END_OF_PREFIX;
+  seeks_prefix_ = end.kind == CHEETAH_END_OF_PREFIX || end.kind == CHEETAH_END_OF_ROW;
   int32_t code = cheetah_seek(cursor_.get(), mode, key, end, &found_);
   scan_ = code == CHEETAH_OK ? Scan::on_entry : Scan::none;
   read_unlocked_ = code == CHEETAH_OK && tries_semi_consistent_ && cheetah_is_unlocked(cursor_.get());
@@ -304,7 +304,7 @@ int ha_cheetah::index_read_map(uchar *record, const uchar *key, key_part_map par
   Search search = search_for(find);
   search_key_.clear();
   append_key_image(active_index, key, parts, &search_key_);
-  CheetahSeekEnd end = search.same ? CheetahSeekEnd{CHEETAH_END_OF_PREFIX, no_key} : end_of_range();
+  CheetahSeekEnd end = search.same ? CheetahSeekEnd{end_of_same(parts), no_key} : end_of_range();
   int error = seek(search.mode, search_key_.bytes(), end);
   if (search.same && error == HA_ERR_END_OF_FILE) scan_ = Scan::missed;
   while (error == 0) {
@@ -346,6 +346,13 @@ int ha_cheetah::read_range_first(const key_range *start, const key_range *end, b
   int error = handler::read_range_first(start, end, equal, sorted);
   in_range_read_ = false;
   return error;
+}
+
+// Where the entries that begin with these parts of a key end.
+uint8_t ha_cheetah::end_of_same(key_part_map parts) const {
+  key_part_map whole = make_prev_keypart_map(table->key_info[active_index].user_defined_key_parts);
+  bool is_row = active_index == table->s->primary_key && (parts & whole) == whole;
+  return is_row ? CHEETAH_END_OF_ROW : CHEETAH_END_OF_PREFIX;
 }
 
 // What lies behind the range is not to be locked.

@@ -118,7 +118,8 @@ fn end_of(kind: u8, key: &[u8]) -> Result<SeekEnd<'_>> {
         1 => SeekEnd::Prefix,
         2 => SeekEnd::Below(key),
         3 => SeekEnd::UpTo(key),
-        _ => return Err(Error::Limit { what: "kind of the end of a seek", actual: kind.into(), limit: 3 }),
+        4 => SeekEnd::Row,
+        _ => return Err(Error::Limit { what: "kind of the end of a seek", actual: kind.into(), limit: 4 }),
     })
 }
 
@@ -234,8 +235,8 @@ mod tests {
     fn unknown_codes_of_a_seek_are_refused() {
         assert!((0..=5).all(|mode| mode_of(mode).is_ok()));
         assert!(mode_of(6).is_err());
-        assert!((0..=3).all(|kind| end_of(kind, b"a").is_ok()));
-        assert!(end_of(4, b"a").is_err());
+        assert!((0..=4).all(|kind| end_of(kind, b"a").is_ok()));
+        assert!(end_of(5, b"a").is_err());
         assert!((0..=2).all(|code| on_locked_of(code).is_ok()));
         assert!(on_locked_of(3).is_err());
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub enum MemoryUse {
     /// Page frames, in use and free.
     Frames,
-    /// Images of pages that have no frame.
+    /// Images that looks have read.
     Images,
     /// The page table.
     PageTable,
@@ -101,10 +101,13 @@ impl MemoryBudget {
 
     /// Most that the bytes of frames may take now (M2).
     pub fn frames_limit(&self) -> usize {
-        self.pages_limit().saturating_sub(self.used(MemoryUse::Images))
+        let pages_bytes = self.pages_limit();
+        // What images have beyond their share, they are about to give back.
+        let images_bytes = self.shares.images_bytes_max(pages_bytes);
+        pages_bytes - self.used(MemoryUse::Images).min(images_bytes)
     }
 
-    /// Most that images of pages without frames may take now.
+    /// Most that images may take now.
     pub fn images_limit(&self) -> usize {
         self.shares.images_bytes_max(self.pages_limit())
     }

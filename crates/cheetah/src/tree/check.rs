@@ -101,7 +101,7 @@ impl Walk<'_> {
     }
 
     fn copy_of(&mut self, page: PageId) -> Result<Option<Vec<u8>>> {
-        let loaded = match self.tree.pool.fetch_for_scan(page) {
+        let loaded = match self.tree.pool.fetch_to_check(page) {
             Err(error) if error.kind() == ErrorKind::Fatal => return Err(error),
             Err(error) => {
                 self.problem(page, error.to_string());

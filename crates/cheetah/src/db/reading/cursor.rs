@@ -101,9 +101,8 @@ impl Cursor {
         }
         let found = {
             let _usage = self.table.use_it()?;
-            // The key of one row: what follows in its leaf is hardly asked for.
             match (self.index_no, mode, end) {
-                (0, SeekMode::AtLeast, SeekEnd::Prefix) => self.inner.seek_point(key)?,
+                (0, SeekMode::AtLeast, SeekEnd::Row) => self.inner.seek_point(key)?,
                 _ => self.inner.seek(mode, key)?,
             }
         };

@@ -36,6 +36,9 @@ pub enum SeekEnd<'a> {
     None,
     /// With the keys that begin with the one that was sought.
     Prefix,
+    /// As [`Prefix`](Self::Prefix), for a whole key of the clustered index: with the row that has
+    /// it.
+    Row,
     /// Before this key; forward only.
     Below(&'a [u8]),
     /// With the keys that begin with this one; forward only.
@@ -118,8 +121,8 @@ impl LockingScan {
         self.is_forward = forward;
         self.limit = match (end, forward) {
             (SeekEnd::None, _) => None,
-            (SeekEnd::Prefix, true) => above(key),
-            (SeekEnd::Prefix, false) => Some(key.to_vec()),
+            (SeekEnd::Prefix | SeekEnd::Row, true) => above(key),
+            (SeekEnd::Prefix | SeekEnd::Row, false) => Some(key.to_vec()),
             (SeekEnd::Below(end), _) => Some(end.to_vec()),
             (SeekEnd::UpTo(end), _) => above(end),
         };

@@ -7,7 +7,7 @@ use super::dictionary::Dictionary;
 use super::header::ImageHeader;
 use super::tree_content::{Keys, Parsed, Payloads, Rows, TreeContent};
 use super::workspace::Workspace;
-use crate::base::{self, PageId, TreeId, TxnId, UndoPtr};
+use crate::base::{self, TreeId, TxnId, UndoPtr};
 use crate::format::bytes::{Defect, Reader};
 use crate::format::page::{common_prefix, RecordCopy, VERSION_BYTES};
 use crate::format::varint;
@@ -81,11 +81,6 @@ impl<'a> LeafImage<'a> {
     /// Its high fence; `None` for the rightmost leaf.
     pub fn high(&self) -> Option<&'a [u8]> {
         self.content.high
-    }
-
-    /// Its right neighbour.
-    pub fn right(&self) -> PageId {
-        self.content.right
     }
 
     /// The record of `key`, if there is one.

@@ -3,7 +3,8 @@
 //!
 //! A page enters the small queue; when it was used again before its turn it moves on to the main
 //! queue, where each further use buys another round. A page read again soon after it left the small
-//! queue enters the main queue directly; when it left is noted in its page table entry, not here.
+//! queue enters the main queue directly; when it left is noted in its page table entry, not here. A
+//! page whose image was looked into counts as one that has come and left at that moment.
 //!
 //! Source    Yang et al. 2023, "FIFO queues are all you need for cache eviction". We differ: the
 //!           ghost queue is a coarse time stamp per page.
@@ -19,7 +20,7 @@ const SOON_EIGHTHS: u16 = 8;
 /// Frames looked at before a search for a victim gives up.
 const LOOKS_MAX: usize = 64;
 
-/// When a page was evicted, in eighths of a turnover of the pool; 0 when it has not been.
+/// When a page was evicted, or its image looked into, in eighths of a turnover of the pool; 0 when it has not been.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::pool) struct EvictionTime(u16);
 

@@ -1,47 +1,76 @@
-//! Images of pages that are not in memory, as they are on disk: the cache below the frames.
+//! Images that looks have read from disk: the cache below the frames.
 //!
 //! An image takes a third or less of its page, so the same memory holds several times as many
-//! pages. It has been verified on its way in, and is decompressed each time it is used.
+//! pages. It has been verified on its way in, and is decompressed each time it is used. A page that
+//! gets a frame later may still have its image here.
 //!
 //! The memory is a ring of chunks for each shard: images are appended, and the oldest chunk makes
-//! room as a whole. What was used in it since is appended once more, up to a part of a chunk. So
-//! there is no list to keep in order, and no hole between images.
+//! room as a whole. What was used in it since stays at its beginning, up to a part of it. So there
+//! is no list to keep in order, and no hole between images.
 //!
 //! Invariants
 //!   I1  An image is found by its page and its location alone. Locations are never given out twice,
 //!       so what is found for the newest location of a page is its newest image.
-//!   I2  Chunks are taken only while frames are evicted, and take at most a share of the memory of
-//!       frames ([`MemoryBudget::images_limit`]).
-//! Locks     one mutex for each shard; nothing is taken under it but the memory budget.
+//!   I2  Chunks are taken only while frames are nearly full, and take at most a share of the memory
+//!       of frames ([`MemoryBudget::images_limit`]). When that falls, chunks go in the next step of
+//!       the cleaner.
+//!   I3  Images that nobody uses while frames are evicted give way to frames.
+//! Locks     one mutex for each shard; nothing is taken under it but the memory budget and the
+//!           memory of chunks.
 
 use crate::base::hash::{hash_number, shard_index, FastMap};
 use crate::base::PageId;
 use crate::format::image::max_image_bytes;
+use crate::format::page::PageBuf;
 use crate::format::{ImageRef, Location};
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::pool::statistics::Counter;
 use crate::pool::PageClass;
+use cheetah_io::Blocks;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-const SHARDS: usize = 8;
-/// Chunks that each shard has at most when its share is used up, if they can be as large as that.
-const CHUNKS_OF_SHARD: usize = 16;
+/// Shards, unless memory is so small that their chunks would not hold an image.
+const SHARDS_MAX: usize = 8;
+/// Chunks that each shard has at most, about, if all memory is the engine's.
+const CHUNKS_OF_SHARD: usize = 32;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
-/// Of a chunk that goes, the part that may be kept.
+/// Chunks of so many bytes begin and end with pages of the system, so that their memory can go back
+/// to it.
+const CHUNK_STEP: usize = 4096;
+/// Of a chunk that makes room, the part that may be kept.
 const KEPT_PART: usize = 3;
-/// What the map takes for each image, about.
-const PLACE_BYTES: usize = 48;
+/// What the map and the chunk's list take for each image, about.
+const PLACE_BYTES: usize = 80;
+/// Images are in use when one is found for so many frames that are evicted.
+const EVICTIONS_PER_HIT: u64 = 16;
+/// Chunks of unused images go each time so many parts of the frames have been evicted.
+const TURNOVER_PARTS: u64 = 8;
 
 /// See the module.
 #[derive(Debug)]
 pub(in crate::pool) struct ImageCache {
     shards: Vec<Mutex<Shard>>,
-    chunk_bytes: usize,
+    source: ChunkSource,
     memory: Arc<MemoryBudget>,
     hits: Counter,
     misses: Counter,
+    seen: Mutex<Seen>,
+}
+
+/// What was counted when it was last asked whether images are used.
+#[derive(Default, Debug)]
+struct Seen {
+    hits: u64,
+    evictions: u64,
+}
+
+/// Where chunks come from.
+#[derive(Debug)]
+struct ChunkSource {
+    chunk_bytes: usize,
+    blocks: Option<Arc<Blocks>>,
 }
 
 /// Chunks, oldest first, and where the images in them are.
@@ -56,7 +85,9 @@ struct Shard {
 /// A piece of memory that images are appended to.
 #[derive(Debug)]
 struct Chunk {
-    bytes: Vec<u8>,
+    memory: PageBuf,
+    used_bytes: usize,
+    /// Whose images were appended; some are here no more.
     pages: Vec<PageId>,
 }
 
@@ -72,41 +103,67 @@ struct Place {
 impl ImageCache {
     /// An empty cache.
     pub(in crate::pool) fn new(memory: &Arc<MemoryBudget>, page_bytes: u32) -> Self {
-        let image_bytes_max = max_image_bytes(PageClass::Wide.bytes(page_bytes));
-        let share = memory.shares().total_bytes() / SHARDS / CHUNKS_OF_SHARD / 2;
+        let image_bytes_max = max_image_bytes(PageClass::Base.bytes(page_bytes));
+        let total_bytes = memory.shares().total_bytes();
+        let shards = (total_bytes / CHUNKS_OF_SHARD / image_bytes_max).clamp(1, SHARDS_MAX);
+        let share = total_bytes / CHUNKS_OF_SHARD / shards;
+        let mut chunk_bytes = share.clamp(image_bytes_max, CHUNK_BYTES_MAX);
+        if chunk_bytes > CHUNK_STEP {
+            chunk_bytes = chunk_bytes.next_multiple_of(CHUNK_STEP);
+        }
+        let blocks = Blocks::reserve(chunk_bytes, total_bytes / chunk_bytes + shards);
         Self {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            chunk_bytes: share.clamp(image_bytes_max, CHUNK_BYTES_MAX.max(image_bytes_max)),
+            shards: (0..shards).map(|_| Mutex::default()).collect(),
+            source: ChunkSource { chunk_bytes, blocks },
             memory: Arc::clone(memory),
             hits: Counter::default(),
             misses: Counter::default(),
+            seen: Mutex::default(),
         }
     }
 
-    /// Copies an image to the end of `bytes`, if it is here.
-    pub(in crate::pool) fn get(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> bool {
-        let found = self.shard(image.pid).lock().get(image, bytes);
+    /// Copies an image to the end of `bytes`, if it is here. `for_look`: it is used without a
+    /// frame, so it should stay.
+    pub(in crate::pool) fn get(&self, image: &ImageRef, for_look: bool, bytes: &mut Vec<u8>) -> bool {
+        let found = self.shard(image.pid).lock().get(image, for_look, bytes);
         if found { &self.hits } else { &self.misses }.one();
         found
     }
 
     /// Keeps a verified image. What is oldest goes for it.
     pub(in crate::pool) fn put(&self, image: &ImageRef, bytes: &[u8]) {
-        let limit = self.memory.images_limit() / SHARDS;
-        let mut shard = self.shard(image.pid).lock();
-        let before = shard.memory_bytes(self.chunk_bytes);
-        if shard.make_room(bytes.len(), self.chunk_bytes, limit) {
-            shard.append(image.pid, image.location, bytes);
-        }
-        self.count(before, shard.memory_bytes(self.chunk_bytes));
+        let limit = self.memory.images_limit() / self.shards.len();
+        self.change(self.shard(image.pid), |shard| {
+            if shard.make_room(bytes.len(), &self.source, limit) {
+                shard.append(image.pid, image.location, bytes);
+            }
+        });
     }
 
-    /// Forgets the image of a page, which has another now, or none.
+    /// Forgets the image of a page, which has another now.
     pub(in crate::pool) fn forget(&self, pid: PageId) {
-        let mut shard = self.shard(pid).lock();
-        let before = shard.memory_bytes(self.chunk_bytes);
-        if shard.places.remove(&pid.0).is_some() {
-            self.count(before, shard.memory_bytes(self.chunk_bytes));
+        self.change(self.shard(pid), |shard| {
+            shard.places.remove(&pid.0);
+            if shard.places.is_empty() {
+                shard.clear();
+            }
+        });
+    }
+
+    /// Gives memory back that images may take no longer (I2), or that frames need more (I3):
+    /// `evictions` is the number of frames evicted so far, `frames` that of those in memory.
+    pub(in crate::pool) fn give_way(&self, evictions: u64, frames: usize) {
+        let limit = self.memory.images_limit() / self.shards.len();
+        let are_unused = self.are_unused(evictions, frames as u64);
+        for shard in &self.shards {
+            self.change(shard, |shard| {
+                if are_unused {
+                    shard.drop_oldest();
+                }
+                while shard.memory_bytes(self.source.chunk_bytes) > limit {
+                    shard.drop_oldest();
+                }
+            });
         }
     }
 
@@ -115,24 +172,50 @@ impl ImageCache {
         [("pool_image_hits", self.hits.get()), ("pool_image_misses", self.misses.get())]
     }
 
+    /// Whether a part of the frames has been evicted since the last time that it had, and hardly an
+    /// image was found meanwhile.
+    fn are_unused(&self, evictions: u64, frames: u64) -> bool {
+        let mut seen = self.seen.lock();
+        let evicted = evictions - seen.evictions;
+        if evicted < (frames / TURNOVER_PARTS).max(1) {
+            return false;
+        }
+        let now = Seen { hits: self.hits.get(), evictions };
+        let found = now.hits - std::mem::replace(&mut *seen, now).hits;
+        found < evicted.div_ceil(EVICTIONS_PER_HIT)
+    }
+
     fn shard(&self, pid: PageId) -> &Mutex<Shard> {
-        let shard = self.shards.get(shard_index(hash_number(pid.0), SHARDS));
+        let shard = self.shards.get(shard_index(hash_number(pid.0), self.shards.len()));
         shard.expect("the index is a remainder by their number")
     }
 
-    fn count(&self, before: usize, after: usize) {
+    /// Changes a shard, and counts the memory that it has then.
+    fn change(&self, shard: &Mutex<Shard>, change: impl FnOnce(&mut Shard)) {
+        let mut shard = shard.lock();
+        let before = shard.memory_bytes(self.source.chunk_bytes);
+        change(&mut shard);
+        let after = shard.memory_bytes(self.source.chunk_bytes);
         self.memory.add(MemoryUse::Images, after.saturating_sub(before));
         self.memory.subtract(MemoryUse::Images, before.saturating_sub(after));
     }
 }
 
+impl ChunkSource {
+    fn chunk(&self) -> Chunk {
+        let block = self.blocks.as_ref().and_then(Blocks::take);
+        let memory = block.map_or_else(|| PageBuf::new(self.chunk_bytes), PageBuf::in_block);
+        Chunk { memory, used_bytes: 0, pages: Vec::new() }
+    }
+}
+
 impl Shard {
-    fn get(&mut self, image: &ImageRef, bytes: &mut Vec<u8>) -> bool {
+    fn get(&mut self, image: &ImageRef, for_look: bool, bytes: &mut Vec<u8>) -> bool {
         let Some(place) = self.places.get_mut(&image.pid.0) else { return false };
         if place.location != image.location {
             return false;
         }
-        place.is_used = true;
+        place.is_used |= for_look;
         let place = *place;
         let stored = self.bytes_of(&place).expect("a place is in a chunk that is here");
         bytes.extend_from_slice(stored);
@@ -141,64 +224,90 @@ impl Shard {
 
     fn bytes_of(&self, place: &Place) -> Option<&[u8]> {
         let chunk = self.chunks.get(place.chunk.checked_sub(self.first)? as usize)?;
-        chunk.bytes.get(place.start..place.start + place.location.stored_bytes as usize)
+        chunk.memory.get(place.start..place.start + place.location.stored_bytes as usize)
     }
 
-    /// Whether `bytes` more fit: into the newest chunk, a new one, or one that was the oldest.
-    fn make_room(&mut self, bytes: usize, chunk_bytes: usize, limit: usize) -> bool {
-        if limit < chunk_bytes {
-            while self.drop_oldest().is_some() {}
-        }
+    /// Whether `bytes` more fit: into the newest chunk, a new one, or the oldest, which begins anew.
+    fn make_room(&mut self, bytes: usize, source: &ChunkSource, limit: usize) -> bool {
+        let chunk_bytes = source.chunk_bytes;
         if bytes > chunk_bytes || limit < chunk_bytes {
             return false;
         }
         if self.fits(bytes) {
             return true;
         }
-        let mut dropped = None;
-        while self.memory_bytes(chunk_bytes) + chunk_bytes > limit {
-            let Some(oldest) = self.drop_oldest() else { break };
-            dropped = Some(oldest);
+        while self.memory_bytes(chunk_bytes) > limit {
+            self.drop_oldest();
         }
-        self.chunks.push_back(Chunk { bytes: Vec::with_capacity(chunk_bytes), pages: Vec::new() });
-        let Some((old, used)) = dropped else { return true };
-        let mut left = chunk_bytes / KEPT_PART;
-        for (pid, place) in used {
-            let length = place.location.stored_bytes as usize;
-            let Some(less) = left.checked_sub(length) else { break };
-            left = less;
-            let stored = old.bytes.get(place.start..place.start + length);
-            self.append(pid, place.location, stored.expect("a place is in its chunk"));
+        if self.memory_bytes(chunk_bytes) + chunk_bytes <= limit {
+            self.chunks.push_back(source.chunk());
+        } else if !self.renew_oldest(chunk_bytes / KEPT_PART) {
+            return false;
         }
         self.fits(bytes)
     }
 
-    /// Takes the oldest chunk out, with the images in it that were used.
-    fn drop_oldest(&mut self) -> Option<(Chunk, Vec<(PageId, Place)>)> {
-        let chunk = self.chunks.pop_front()?;
-        let mut used = Vec::new();
-        for pid in &chunk.pages {
-            let is_here = |place: &&Place| place.chunk == self.first;
-            let Some(place) = self.places.get(&pid.0).filter(is_here).copied() else { continue };
-            self.places.remove(&pid.0);
-            if place.is_used {
-                used.push((*pid, place));
+    /// Makes the oldest chunk the newest: with the images in it that were used, up to `kept_bytes`
+    /// of them. `false` if there is none.
+    fn renew_oldest(&mut self, kept_bytes: usize) -> bool {
+        let Some((mut chunk, used)) = self.take_oldest() else { return false };
+        chunk.used_bytes = 0;
+        chunk.pages.clear();
+        let number = self.first + self.chunks.len() as u64;
+        for (pid, place) in used {
+            let (start, length) = (chunk.used_bytes, place.location.stored_bytes as usize);
+            if start + length > kept_bytes {
+                break;
             }
+            chunk.memory.copy_within(place.start..place.start + length, start);
+            chunk.used_bytes += length;
+            chunk.pages.push(pid);
+            self.places.insert(pid.0, Place { chunk: number, start, is_used: false, ..place });
         }
+        self.chunks.push_back(chunk);
+        true
+    }
+
+    fn drop_oldest(&mut self) {
+        drop(self.take_oldest());
+    }
+
+    /// Takes the oldest chunk out, with the images in it that were used, in their order.
+    fn take_oldest(&mut self) -> Option<(Chunk, Vec<(PageId, Place)>)> {
+        let chunk = self.chunks.pop_front()?;
+        let number = self.first;
         self.first += 1;
+        let places = &mut self.places;
+        let mut take = |pid: &PageId| {
+            let place = *places.get(&pid.0).filter(|place| place.chunk == number)?;
+            places.remove(&pid.0);
+            place.is_used.then_some((*pid, place))
+        };
+        let mut used = chunk.pages.iter().filter_map(&mut take).collect::<Vec<_>>();
+        // A page may have come twice.
+        used.sort_unstable_by_key(|(_, place)| place.start);
         Some((chunk, used))
     }
 
+    /// Drops all chunks.
+    fn clear(&mut self) {
+        self.first += self.chunks.len() as u64;
+        self.chunks.clear();
+        self.places = FastMap::default();
+    }
+
     fn fits(&self, bytes: usize) -> bool {
-        self.chunks.back().is_some_and(|chunk| chunk.bytes.len() + bytes <= chunk.bytes.capacity())
+        self.chunks.back().is_some_and(|chunk| chunk.used_bytes + bytes <= chunk.memory.len())
     }
 
     /// Appends to the newest chunk, where it fits.
     fn append(&mut self, pid: PageId, location: Location, bytes: &[u8]) {
         let next = self.first + self.chunks.len() as u64;
         let Some(newest) = self.chunks.back_mut() else { return };
-        let place = Place { location, chunk: next - 1, start: newest.bytes.len(), is_used: false };
-        newest.bytes.extend_from_slice(bytes);
+        let place = Place { location, chunk: next - 1, start: newest.used_bytes, is_used: false };
+        let target = newest.memory.get_mut(place.start..place.start + bytes.len());
+        target.expect("the caller has made room").copy_from_slice(bytes);
+        newest.used_bytes += bytes.len();
         newest.pages.push(pid);
         self.places.insert(pid.0, place);
     }
@@ -227,7 +336,7 @@ mod tests {
 
     fn found(cache: &ImageCache, image: &ImageRef) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
-        cache.get(image, &mut bytes).then_some(bytes)
+        cache.get(image, true, &mut bytes).then_some(bytes)
     }
 
     /// What is found is what was put for that location, and memory stays within the limit.
@@ -288,9 +397,51 @@ mod tests {
     #[test]
     fn an_image_that_is_longer_than_a_chunk_is_not_kept() {
         let cache = cache(MEMORY_BYTES);
-        let bytes = vec![7; cache.chunk_bytes + 64];
+        let bytes = vec![7; cache.source.chunk_bytes + 64];
         let long = image(1, 1, bytes.len());
         cache.put(&long, &bytes);
         assert_eq!((found(&cache, &long), cache.memory.used(MemoryUse::Images)), (None, 0));
+    }
+
+    #[test]
+    fn images_give_way_when_others_need_the_memory() {
+        let cache = cache(MEMORY_BYTES);
+        let bytes = vec![7; 2048];
+        (0..3000).for_each(|pid| cache.put(&image(pid, 1, bytes.len()), &bytes));
+        let used = cache.memory.used(MemoryUse::Images);
+        assert!(used > cache.memory.images_limit() * 3 / 4, "{used}");
+        let frames_limit = cache.memory.frames_limit();
+        cache.memory.set(MemoryUse::Locks, MEMORY_BYTES as usize);
+        assert!(cache.memory.frames_limit() > 0 && cache.memory.frames_limit() < frames_limit);
+        cache.give_way(0, 100);
+        assert!(cache.memory.used(MemoryUse::Images) <= cache.memory.images_limit());
+    }
+
+    #[test]
+    fn images_give_way_to_frames_when_nobody_uses_them() {
+        let cache = cache(MEMORY_BYTES);
+        let bytes = vec![7; 2048];
+        (0..3000).for_each(|pid| cache.put(&image(pid, 1, bytes.len()), &bytes));
+        let kept = image(2999, 1, bytes.len());
+        let mut evictions = 0;
+        for _ in 0..100 {
+            evictions += 16;
+            assert!(found(&cache, &kept).is_some());
+            cache.give_way(evictions, 100);
+        }
+        let used = cache.memory.used(MemoryUse::Images);
+        cache.give_way(evictions, 100);
+        assert_eq!(cache.memory.used(MemoryUse::Images), used, "nothing was evicted");
+        (0..100).for_each(|step| cache.give_way(evictions + 16 * step, 100));
+        assert_eq!(cache.memory.used(MemoryUse::Images), 0);
+    }
+
+    #[test]
+    fn memory_of_images_that_were_replaced_comes_back() {
+        let cache = cache(MEMORY_BYTES);
+        let bytes = vec![7; 2048];
+        (0..3000).for_each(|pid| cache.put(&image(pid, 1, bytes.len()), &bytes));
+        (0..3000).for_each(|pid| cache.forget(PageId(pid)));
+        assert_eq!(cache.memory.used(MemoryUse::Images), 0);
     }
 }

@@ -6,7 +6,7 @@
 //! had had one and lost it. While there is much room, every read makes a frame.
 
 use super::fetch::{Lookup, Reuse};
-use crate::base::{planted, PageId, Result};
+use crate::base::{planted, reach, PageId, Result};
 use crate::format::bytes::Defect;
 use crate::format::image::LeafImage;
 use crate::format::page::RecordCopy;
@@ -35,18 +35,23 @@ impl Pool {
         pid: PageId,
         look: impl FnOnce(&LeafImage<'_>) -> std::result::Result<Option<RecordCopy>, Defect>,
     ) -> Result<Fetched> {
-        self.counters.requests.one();
         let image = match self.look_up(pid, Reuse::Likely)? {
             Lookup::Resident(_) if planted::is_on("pool: look into the image of a page in memory") => {
                 self.newest_image(pid)
             }
-            Lookup::Resident(page) => return Ok(Fetched::Page(page)),
+            Lookup::Resident(page) => {
+                self.counters.requests.one();
+                return Ok(Fetched::Page(page));
+            }
             Lookup::Freed => return Ok(Fetched::Freed),
             Lookup::BeingRead => None,
-            Lookup::Stored(mut entry) => self.pass(pid, &mut entry),
+            Lookup::Stored(entry) => self.image_to_look_into(pid, &entry),
         };
         if let Some(image) = image {
             if let Some(record) = self.look(&image, look)? {
+                self.counters.requests.one();
+                self.counters.looks.one();
+                self.table.entry(pid).evicted = self.queues.passed();
                 return Ok(Fetched::Looked(record, image));
             }
         }
@@ -60,14 +65,11 @@ impl Pool {
         entry.residence() == Residence::Stored && entry.image(image.pid) == Some(*image)
     }
 
-    /// The image of a page that is not in memory and should not come there for one record, which is
-    /// noted.
-    fn pass(&self, pid: PageId, entry: &mut PageEntry) -> Option<ImageRef> {
-        if !self.buffers.is_nearly_full() || self.queues.is_soon(entry.evicted) {
-            return None;
-        }
-        entry.evicted = self.queues.passed();
-        entry.image(pid)
+    /// The image of a page that is not in memory, unless it had better come there: while there is
+    /// much room, or when it was wanted not long ago.
+    fn image_to_look_into(&self, pid: PageId, entry: &PageEntry) -> Option<ImageRef> {
+        let has_frame_to_come = !self.buffers.is_nearly_full() || self.queues.is_soon(entry.evicted);
+        entry.image(pid).filter(|_| !has_frame_to_come)
     }
 
     fn look(
@@ -76,20 +78,43 @@ impl Pool {
         look: impl FnOnce(&LeafImage<'_>) -> std::result::Result<Option<RecordCopy>, Defect>,
     ) -> Result<Option<RecordCopy>> {
         self.scratch.with_buffer(|bytes| {
-            let is_new = match self.read_image(image, bytes) {
+            let is_new = match self.read_image(image, true, bytes) {
                 // Replaced meanwhile: its segment may be gone.
-                Err(_) if !self.is_unloaded(image) => return Ok(None),
+                Err(_) if !self.is_unloaded(image) => {
+                    reach::mark("image gone before it was looked into");
+                    return Ok(None);
+                }
                 read => read?,
             };
             let (header, _) = codec::check(bytes, image, self.page_bytes)?;
-            if is_new {
+            let dictionary = self.dictionary_of(&header, image)?;
+            let found = self.scratch.with_workspace(|workspace| {
+                workspace.look_into(&header, bytes, image, dictionary.as_deref(), look)
+            })?;
+            if is_new && found.is_some() {
                 self.image_cache.put(image, bytes);
             }
-            let dictionary = self.dictionary_of(&header, image)?;
-            self.counters.looks.one();
-            self.scratch.with_workspace(|workspace| {
-                workspace.look_into(&header, bytes, image, dictionary.as_deref(), look)
-            })
+            Ok(found)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::{reach, Config};
+    use crate::pool::testing::Database;
+    use crate::pool::PageClass;
+
+    #[test]
+    fn an_image_that_was_damaged_in_memory_is_read_again() {
+        let db = Database::new(&Config::tiny());
+        let pid = db.add(PageClass::Base, 7);
+        db.checkpoint().unwrap();
+        let disk = db.disk.clone();
+        let db = db.crash(disk);
+        let image = db.pool.newest_image(pid).unwrap();
+        db.pool.image_cache.put(&image, &vec![7; image.location.stored_bytes as usize]);
+        assert_eq!(db.value(pid), Some(7));
+        assert!(reach::count("image damaged in memory") > 0);
     }
 }

@@ -1,6 +1,6 @@
 //! From image to frame: reading and decoding one page.
 
-use crate::base::{Error, PageId, Result, TreeId};
+use crate::base::{reach, Error, PageId, Result, TreeId};
 use crate::format::image::{Dictionary, ImageHeader};
 use crate::format::page::{is_built, PageBuf, PageKind, PageView};
 use crate::format::ImageRef;
@@ -69,7 +69,7 @@ impl Pool {
 
     pub(super) fn read_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
         self.scratch.with_buffer(|bytes| {
-            self.read_image(image, bytes)?;
+            self.read_image(image, false, bytes)?;
             self.decode(image, bytes, |class| self.make_room_for_read(class))
         })
     }
@@ -83,10 +83,17 @@ impl Pool {
     }
 
     /// Puts the bytes of an image, which may be any, into an empty buffer; whether they were read
-    /// from disk, and not found in the cache.
-    pub(super) fn read_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<bool> {
-        if self.image_cache.get(image, bytes) {
-            return Ok(false);
+    /// from disk, and not found in the cache. `for_look` as of [`ImageCache::get`].
+    ///
+    /// [`ImageCache::get`]: crate::pool::images::ImageCache::get
+    pub(super) fn read_image(&self, image: &ImageRef, for_look: bool, bytes: &mut Vec<u8>) -> Result<bool> {
+        if self.image_cache.get(image, for_look, bytes) {
+            if codec::check(bytes, image, self.page_bytes).is_ok() {
+                return Ok(false);
+            }
+            reach::mark("image damaged in memory");
+            self.image_cache.forget(image.pid);
+            bytes.clear();
         }
         self.read_stored_image(image, bytes)?;
         Ok(true)
