@@ -23,7 +23,7 @@
 //!       it.
 
 use super::change::Change;
-use super::locks::{forget_locks, give_back_key, Obstacle};
+use super::operation_locks::{forget_locks, give_back_key, Obstacle};
 use super::request::{check_limits, RowRequest, Target};
 use super::values::RowSource;
 use super::writer::Writer;
