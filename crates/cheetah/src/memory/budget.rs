@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub enum MemoryUse {
     /// Page frames, in use and free.
     Frames,
-    /// Images of pages that have no frame.
+    /// The image cache: images of leaves that were looked into.
     Images,
     /// The page table.
     PageTable,
@@ -104,7 +104,7 @@ impl MemoryBudget {
         self.pages_limit().saturating_sub(self.used(MemoryUse::Images))
     }
 
-    /// Most that images of pages without frames may take now.
+    /// Most that the image cache may take now.
     pub fn images_limit(&self) -> usize {
         self.shares.images_bytes_max(self.pages_limit())
     }

@@ -8,8 +8,8 @@
 //!   M1  All uses together stay within `buffer_pool_bytes`. Exceptions: frames allocated inside
 //!       mini-transactions, a page read that finds no room in a few looks, and M2's half when the
 //!       other uses take more than the rest. The pool's `make_room` pays the first two back.
-//!   M2  Frames, and images of pages without frames, take what the other uses leave, but never less
-//!       than half. A pool that gives memory to the page table of a huge database still works.
+//!   M2  Frames and the image cache take what the other uses leave, but never less than half. A
+//!       pool that gives memory to the page table of a huge database still works.
 
 mod budget;
 mod reservation;

@@ -1,8 +1,8 @@
-//! Which part of the budget each use gets. Frames get the remainder.
+//! Which part of the budget each use gets. Frames and the image cache get the remainder.
 
 /// Part of the memory of frames that their descriptors and the allocator take.
 const DESCRIPTORS_PART: usize = 64;
-/// Of the memory of frames, what images of pages without frames may take.
+/// Of the memory of frames and images, what the image cache may take.
 const IMAGES_PERCENT: usize = 65;
 /// For what is not counted one by one, and its most.
 const REST_PART: usize = 16;
@@ -60,7 +60,7 @@ impl Shares {
         available - available / DESCRIPTORS_PART
     }
 
-    /// Most that images of pages without frames may take of `pages_bytes` for frames and images.
+    /// Most that the image cache may take of `pages_bytes` for frames and images.
     pub fn images_bytes_max(self, pages_bytes: usize) -> usize {
         pages_bytes * IMAGES_PERCENT / 100
     }

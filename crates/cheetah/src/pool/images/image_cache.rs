@@ -1,4 +1,5 @@
-//! Images of pages that are not in memory, as they are on disk: the cache below the frames.
+//! The image cache: images of leaves that were looked into, as they are on disk. Only `look` puts
+//! them in; a read that makes a frame finds them here too, and leaves them.
 //!
 //! An image takes a third or less of its page, so the same memory holds several times as many
 //! pages. It has been verified on its way in, and is decompressed each time it is used.
@@ -10,8 +11,9 @@
 //! Invariants
 //!   I1  An image is found by its page and its location alone. Locations are never given out twice,
 //!       so what is found for the newest location of a page is its newest image.
-//!   I2  Chunks are taken only while frames are evicted, and take at most a share of the memory of
-//!       frames ([`MemoryBudget::images_limit`]).
+//!   I2  Images are put here only where frames are nearly full (`Buffers::is_nearly_full`), and
+//!       chunks are taken up to a share of the memory of frames and images
+//!       ([`MemoryBudget::images_limit`]).
 //! Locks     one mutex for each shard; nothing is taken under it but the memory budget.
 
 use crate::base::hash::{hash_number, shard_index, FastMap};
@@ -101,7 +103,8 @@ impl ImageCache {
         self.count(before, shard.memory_bytes(self.chunk_bytes));
     }
 
-    /// Forgets the image of a page, which has another now, or none.
+    /// Forgets the image of a page, which has another now. That of a page that was freed stays
+    /// until its chunk goes: nobody asks for it again (I1).
     pub(in crate::pool) fn forget(&self, pid: PageId) {
         let mut shard = self.shard(pid).lock();
         let before = shard.memory_bytes(self.chunk_bytes);

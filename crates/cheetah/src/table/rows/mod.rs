@@ -6,10 +6,15 @@
 //! plans the steps ([`change`], [`plan`]) and runs one mini-transaction ([`mtr`]).
 //!
 //! Invariants
-//!   - All that can wait, fail or read comes before the mini-transaction; nothing is refused in it.
+//!   - All that can be refused, and all waits for other transactions, for room and for the log's
+//!     space, come before the mini-transaction. Inside it a path that has become stale is searched
+//!     again, which may read; a full buffer of the log is written, and so may be the image of a
+//!     page that the ended epoch needs. None of that waits for anybody who waits for the gate. An
+//!     error there stops the engine.
 //!   - One mini-transaction changes the row, all its entries, the row count, the undo log and the
 //!     log, or nothing.
-//!   - Who waits for a lock holds nothing but locks.
+//!   - Who waits for a lock holds locks, and at most pins of the paths of its own operation: no
+//!     latch, no use of a table, no purge latch.
 
 pub(crate) mod change;
 pub(crate) mod large;
