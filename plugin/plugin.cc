@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The plugin: startup and closing the engine, and the declarations that the server reads.
+// The plugin: opening and closing the engine, and the declarations that the server reads.
 #include "transactions/connections.h"
 #include "engine.h"
 #include "errors.h"

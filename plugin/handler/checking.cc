@@ -4,7 +4,7 @@
 #include "errors.h"
 #include "handler/ha_cheetah.h"
 #include "ddl/orphans.h"
-#include "codec/row_entries.h"
+#include "handler/row_entries.h"
 #include "settings.h"
 
 using namespace cheetah;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The handler's description of itself, and startup and closing.
+// The handler's description of itself, and opening and closing.
 #include "handler/ha_cheetah.h"
 
 #include "engine.h"

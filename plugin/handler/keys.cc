@@ -8,7 +8,7 @@
 #include "errors.h"
 #include "handler/ha_cheetah.h"
 #include "handler/progress.h"
-#include "codec/row_entries.h"
+#include "handler/row_entries.h"
 
 using namespace cheetah;
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from cheetah_tools import apt, dump, ledger, mtr, say, setup
+from cheetah_tools import apt, demo, dump, ledger, mtr, say, setup
 from cheetah_tools.paths import PROJECT
 from cheetah_tools.say import Failure
 
@@ -141,3 +141,10 @@ def test_a_reader_that_goes_does_not_stop_the_work():
     for text in ("unread", "unread too"):
         print(text, file=out, flush=True)
     out.close()
+
+
+def test_the_demo_counts_what_is_there():
+    assert demo.what_is_there(2692, 1) == (
+        "all 2692 expected rows are there, and no others (one commit without an answer was kept whole)")
+    assert demo.what_is_there(2, 3).endswith("no others (3 commits without an answer were kept whole)")
+    assert demo.what_is_there(1, 0) == "the one expected row is there, and no others"

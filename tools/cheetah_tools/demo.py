@@ -177,5 +177,13 @@ def survive(server, engine) -> None:
     ready = time.monotonic() - started
     rows, unanswered = ledger.verify(writers, ledger.read_back(server, database))
     note(f"{acknowledged} transactions were acknowledged before the kill; the server was back after {ready:.1f} s")
-    note(f"all {rows} rows that they left are there and nothing else (many transactions only update)" +
-         (f" ({unanswered} commits without an answer were kept whole)" if unanswered else ""))
+    note(what_is_there(rows, unanswered))
+
+
+def what_is_there(rows: int, unanswered: int) -> str:
+    """What the restart has left: the expected rows, and commits that nobody had an answer to."""
+    found = "the one expected row is there, and no others" if rows == 1 else f"all {rows} expected rows are there, and no others"
+    if unanswered == 0:
+        return found
+    kept = "one commit without an answer was" if unanswered == 1 else f"{unanswered} commits without an answer were"
+    return f"{found} ({kept} kept whole)"

@@ -1,4 +1,4 @@
-//! Tables: creating, dropping, startup, counting, checking.
+//! Tables: creating, dropping, opening, counting, checking, statistics, estimates of ranges.
 
 use crate::barrier::{entry, value};
 use crate::types::*;

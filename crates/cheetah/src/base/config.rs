@@ -10,7 +10,7 @@ pub struct Config {
     pub page_bytes: u32,
     /// Size of a segment file. Fixed at creation of the database.
     pub segment_bytes: u64,
-    /// Memory for page frames, write buffers and the log buffer together.
+    /// Memory of the engine (`memory`).
     pub buffer_pool_bytes: u64,
     /// Size of one log file.
     pub log_file_bytes: u64,

@@ -1,9 +1,10 @@
 //! Checkpoints: when one is due, how fast it goes, and its steps in order.
 //!
-//! A checkpoint makes everything up to the epoch switch part of the database without the log. The
-//! pool writes the pages (`pool`'s `EndedEpoch`); this layer decides, paces, makes the log durable,
-//! commits the page map and lets the old log go. The one thing that comes from above is the state
-//! at the switch ([`StateAtSwitch`]).
+//! A checkpoint makes everything up to the epoch switch part of the database without the log. This
+//! layer decides and paces, merges the files of the page map first where they are too many, makes
+//! the log durable, and lets the old log go. The pool writes the pages (`EndedEpoch`) and commits
+//! the page map (`WrittenEpoch::commit`). The one thing that comes from above is the state at the
+//! switch ([`StateAtSwitch`]).
 //!
 //! Invariants
 //!   K1  One checkpoint at a time.

@@ -1,8 +1,9 @@
 //! The public interface: a database, its transactions, and cursors over its tables.
 //!
 //! Rooms: `transaction`, `reading`, `status`. `database` opens and closes it; `load`, `build` and
-//! `statistics_table` are calls of their own. The background's work is in `background`, its threads
-//! in `threads`.
+//! `statistics` are calls of their own. `statistics_table` is the engine's own table, in which
+//! statistics of indexes are kept. The background's work is in `background`, its threads in
+//! `threads`.
 
 mod background;
 mod build;

@@ -170,7 +170,7 @@ impl Tail {
         (std::mem::take(&mut self.pieces), self.end)
     }
 
-    /// Rolls back a buffer. One that grew for a long frame, or was needed for a short piece at the
+    /// Takes back a buffer. One that grew for a long frame, or was needed for a short piece at the
     /// end of a file, is not kept.
     pub(super) fn give_back(&mut self, mut buffer: Vec<u8>) {
         let size = self.buffer_bytes + BUFFER_MARGIN_BYTES;

@@ -219,7 +219,7 @@ impl MapStore {
         Ok(())
     }
 
-    /// After a failure before CONTROL was touched: rolls back what was written of the block.
+    /// After a failure before CONTROL was touched: takes back what was written of the block.
     fn give_up_block(&self, inner: &mut Inner, log: OpenLog, is_new: bool) {
         if self.durable.health().check().is_err() {
             return;

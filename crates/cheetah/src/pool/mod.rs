@@ -8,7 +8,7 @@
 //! Rooms: `frames` (pages in memory), `mtr` (mini-transactions and epochs), `reading`, `eviction`,
 //! `images`, `writing` (write-back and the pool's part of a checkpoint), `dictionaries`,
 //! `garbage_collection`, `statistics`. Beside them: `trees` (what the pool knows of each tree) and
-//! `drop_tree`. [`Pool`] holds the parts of all.
+//! `drop_tree`. [`Pool`] holds the parts of all. The order is for reading, not of imports.
 //!
 //! Of transactions the pool knows one number: versions below it are left out of images.
 //!

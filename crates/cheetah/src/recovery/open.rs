@@ -5,9 +5,10 @@
 //!    incarnation is durable now.
 //! 2. Open the segments, the pool and the state of the last epoch.
 //! 3. Redo; then the log goes on in a new file.
-//! 4. Transactions that have not ended get owners, and their tables are locked.
-//! 5. Roll these transactions back, purge what others have left, and make a checkpoint; or leave
-//!    all of that to the background.
+//! 4. Transactions that have not ended get owners, and their tables are locked. Shadow tables of
+//!    those that are not prepared are dropped.
+//! 5. Roll back those that are not prepared, purge what others have left, and make a checkpoint; or
+//!    leave all of that to the background.
 //!
 //! Nobody is served before step 4 is done. So nobody changes a row that is still to be rolled back,
 //! and consistent reads do not see it (S7).

@@ -95,7 +95,7 @@ impl Sorter {
     /// Makes room: what is in the buffer is written, or being written, afterwards.
     fn spill(&mut self) -> Result<()> {
         reach::mark("sorter spilled");
-        self.roll_back()?;
+        self.take_back()?;
         match (std::mem::replace(&mut self.other, Other::None), self.share.writer()) {
             (Other::Empty(other), Some(writer)) => {
                 let full = std::mem::replace(&mut self.buffer, other);
@@ -118,7 +118,7 @@ impl Sorter {
     }
 
     /// Waits for the buffer that is being written, which is empty afterwards.
-    fn roll_back(&mut self) -> Result<()> {
+    fn take_back(&mut self) -> Result<()> {
         let writing = match std::mem::replace(&mut self.other, Other::None) {
             Other::Full(writing) => writing,
             other => {
@@ -201,7 +201,7 @@ impl Sorter {
         if !self.buffer.is_empty() {
             self.write_now()?;
         }
-        self.roll_back()?;
+        self.take_back()?;
         let Self { files, share, buffer, other, mut runs, block_bytes, .. } = self;
         drop((buffer, other));
         let runs_max = (share.bytes() / (BLOCKS_PER_RUN * block_bytes)).max(2);

@@ -209,7 +209,7 @@ impl Estimate<'_> {
             0 => step.count.saturating_sub(step.slot) as f64,
             _ => self.children(step, step.slot + 1..step.count),
         });
-        below.sum::<f64>() + self.shadow(way, |step| 1.0 - step.within)
+        below.sum::<f64>() + self.unseen(way, |step| 1.0 - step.within)
     }
 
     /// Records from the start of the child that the first page of `way` leads to, up to its end.
@@ -218,11 +218,11 @@ impl Estimate<'_> {
             0 => step.slot as f64,
             _ => self.children(step, 0..step.slot),
         });
-        below.sum::<f64>() + self.shadow(way, |step| step.within)
+        below.sum::<f64>() + self.unseen(way, |step| step.within)
     }
 
     /// The part of the page that comes next on `way` and is not in memory.
-    fn shadow(&self, way: &[Step], part: impl Fn(&Step) -> f64) -> f64 {
+    fn unseen(&self, way: &[Step], part: impl Fn(&Step) -> f64) -> f64 {
         way.last()
             .filter(|step| step.level > 0)
             .map_or(0.0, |step| part(step) * self.records_under(step.level - 1))

@@ -1,4 +1,8 @@
 //! Transactions without their tables: identities, locks, the undo log, and who sees what.
+//!
+//! Rooms: `locks` (of tables, records and ranges of keys), `versions` (what became of each
+//! transaction, and which snapshot sees it). Beside them: `active` and `roster` (transactions that
+//! have not ended, and all handles), `read_view`, `undo_log`.
 
 mod active;
 mod locks;

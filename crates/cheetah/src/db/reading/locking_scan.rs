@@ -8,7 +8,7 @@
 //! Invariants
 //!   I1  Where ranges are locked, every key from where the scan began to where it is lies in a
 //!       range of its owner, and was seen under a latch under which the range was locked already or
-//!       then: nobody has put a record there shadow.
+//!       then: nobody has put a record there unseen.
 //!   I2  What it stops at is live, locked, and of a transaction that has committed or is its own:
 //!       the newest row.
 //!   I3  It stops at a row without its lock only if it was told to look at such rows, and says so.

@@ -2,7 +2,8 @@
 //! everybody does as decided.
 //!
 //! Order: `prepare`, which the log makes durable; the decision; `commit_ordered`, which takes the
-//! transaction's place in the order of commits and does no I/O; `commit`, which then has nothing
+//! transaction's place in the order of commits, with no I/O but what a mini-transaction must do (a
+//! full buffer of the log, a page that the ended epoch needs); `commit`, which then has nothing
 //! left to wait for: after a crash whoever has decided says so again. Or `rollback`. A transaction
 //! that is dropped after `prepare` goes on waiting, with its locks, and so does one that a startup
 //! finds: [`Db::commit_prepared`] and [`Db::rollback_prepared`] end it.

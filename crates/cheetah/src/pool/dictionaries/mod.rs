@@ -3,7 +3,7 @@
 //!
 //! A dictionary is a page of its tree: written, moved and freed as any other. Images name it, so
 //! nothing else is needed to read them. It is made of the tree's own pages, when others of these
-//! show that it pays.
+//! show that it pays: `payoff` judges that, and has `format/image/dictionary.rs` make the content.
 //!
 //! Invariants
 //!   D1  An image of epoch g names a dictionary that was made in g or before: g has it, whatever

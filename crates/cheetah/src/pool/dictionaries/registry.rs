@@ -58,7 +58,7 @@ struct Trials {
     lent: Mutex<HashMap<TreeId, Arc<Lent>>>,
 }
 
-/// What keeps a lent tree from being dropped, until it is rolled back; locked while the background
+/// What keeps a lent tree from being dropped, until it is taken back; locked while the background
 /// makes a trial of it.
 pub(in crate::pool) type Lent = Mutex<Option<Arc<dyn Any + Send + Sync>>>;
 

@@ -425,18 +425,18 @@ fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back()
     let of_background = lent.lent();
     let under_way = of_background.lock();
     std::thread::scope(|scope| {
-        let rolls_back = scope.spawn(|| drop(lent));
+        let takes_back = scope.spawn(|| drop(lent));
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert!(
-            !rolls_back.is_finished() && Arc::strong_count(&keeper) == 2,
+            !takes_back.is_finished() && Arc::strong_count(&keeper) == 2,
             "the tree has gone under a trial"
         );
         drop(others);
         drop(under_way);
     });
     assert_eq!(Arc::strong_count(&keeper), 1);
-    assert!(!try_after_building(&db), "it was rolled back");
-    let bug = planted::plant("pool: keep a tree that was rolled back");
+    assert!(!try_after_building(&db), "it was taken back");
+    let bug = planted::plant("pool: keep a tree that was taken back");
     assert!(try_after_building(&db));
     assert!(bug.reached_count() > 0);
 }

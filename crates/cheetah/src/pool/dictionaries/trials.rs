@@ -55,7 +55,7 @@ impl LentTree {
 
 impl Drop for LentTree {
     fn drop(&mut self) {
-        if planted::is_on("pool: keep a tree that was rolled back") {
+        if planted::is_on("pool: keep a tree that was taken back") {
             return;
         }
         let kept = self.lent.lock().take();

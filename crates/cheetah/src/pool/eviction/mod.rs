@@ -5,8 +5,9 @@
 //!
 //! Invariant
 //!   R1  A frame is given up only when it is clean, in the page table, and referenced by nobody
-//!       else. All three are looked at under the lock of its entry, where alone new references to
-//!       it are made.
+//!       else. All three are looked at under the lock of its entry, where new references to it are
+//!       made. Only `FifoLists` makes others, by `upgrade` under the lock of the queues; and of a
+//!       candidate it makes none, as that has been taken out of the lists.
 
 mod fifo_lists;
 mod make_room;

@@ -1,5 +1,5 @@
-//! Between the bytes of a frame and its image on disk: encoding, decoding, memory for both, and how
-//! long they take.
+//! Between the bytes of a frame and its image on disk: encoding, decoding, memory for both, how
+//! long they take, and the cache of images.
 
 pub(in crate::pool) mod codec;
 mod image_cache;

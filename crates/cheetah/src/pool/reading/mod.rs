@@ -2,7 +2,9 @@
 //! images.
 //!
 //! Invariants
-//!   L1  One thread at a time reads a page; the others wait for it.
+//!   L1  One thread at a time reads a page into its frame; others who want that wait for it. Looks,
+//!       reads of dictionaries and `check_image` read an image without claiming the page, and
+//!       publish no frame.
 //!   L2  A frame is published only if the image it came from is still the newest of its page.
 //!   L3  A page that cannot be read stays unread: the error is the caller's, everything else goes
 //!       on.

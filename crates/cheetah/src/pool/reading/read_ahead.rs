@@ -9,8 +9,8 @@
 //!       passed it meanwhile. So it pushes out nothing that a scan would not.
 //!   A3  Requests are hints: they are dropped when there are too many, and while no thread serves
 //!       them. Without threads everything is read when it is wanted, in the same order every time.
-//!   A4  A page is marked as loading for as long as a reader has it, as by any other fetch (L1 to
-//!       L3).
+//!   A4  A page is marked as being read for as long as a reader has it, as by any other fetch (L1
+//!       to L3).
 
 use super::page_read::stored_image;
 use crate::base::{Error, PageId, Result};

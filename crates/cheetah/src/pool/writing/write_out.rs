@@ -1,4 +1,5 @@
-//! From frame to image: writing pages, and the one place where the location of a page changes.
+//! From frame to image: writing pages, and the one place where a page gets a new location. (`free`
+//! in `frames/allocate.rs` ends the location of a page that goes.)
 //!
 //! Invariants: W1 and W3 at the head of the room; `hand_over` has the order of the steps.
 

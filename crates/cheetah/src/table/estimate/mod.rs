@@ -16,7 +16,7 @@
 //!       some numbers for each run are kept.
 //! Errors    After an error the row counts for nothing in the bytes; mean times may have it.
 
-mod beside;
+mod dictionary_saving;
 mod run;
 mod scales;
 

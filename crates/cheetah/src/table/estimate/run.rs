@@ -4,7 +4,7 @@
 //!   I1  Whole leaf pages of a run are weighed; the rest of it only if there is none, or if the run
 //!       has reached the end of the index. The rows that were not weighed count as those that were.
 
-use super::beside::{Beside, Sample, Share};
+use super::dictionary_saving::{Beside, Sample, Share};
 use super::scales::{Scales, TREE};
 use crate::base::{Error, PageId, Result};
 use crate::format::image::{ALIGN_BYTES, HEADER_BYTES};

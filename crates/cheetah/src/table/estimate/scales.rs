@@ -1,6 +1,6 @@
 //! Weighing pages: their images with each density, and the time that those take.
 
-use super::beside::Sort;
+use super::dictionary_saving::Sort;
 use crate::base::{Epoch, PageId, TreeId, TxnId};
 use crate::format::image::{seal, Compression, Encoding, Primer, Workspace, ALIGN_BYTES};
 use crate::format::page::{build_content, PageBuf, PageKind};

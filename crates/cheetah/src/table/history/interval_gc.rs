@@ -187,7 +187,7 @@ impl Tools<'_> {
         let head = core.transactions.undo.read(under.head, under.by, under.undo_no, self.record)?;
         match decode_body(self.record.get(HEAD_BYTES..).unwrap_or_default())? {
             UndoBody::Row(row) if row.op != RowOp::Insert => {
-                remove_shadow(core, under, &row, self.writer, self.sight, budget)?;
+                remove_unseen(core, under, &row, self.writer, self.sight, budget)?;
             }
             _ => {}
         }
@@ -197,7 +197,7 @@ impl Tools<'_> {
 
 /// Removes what the operation has marked, as far as it is still so and nobody sees what was there
 /// before.
-fn remove_shadow(
+fn remove_unseen(
     core: &Core,
     under: &Under,
     row: &UndoRow<'_>,
@@ -206,12 +206,12 @@ fn remove_shadow(
     budget: &mut Budget,
 ) -> Result<()> {
     core.catalog.using(row.table, |table| match table {
-        Some(table) => remove_shadow_of(core, table, under, row, writer, sight, budget),
+        Some(table) => remove_unseen_of(core, table, under, row, writer, sight, budget),
         None => Ok(()),
     })
 }
 
-fn remove_shadow_of(
+fn remove_unseen_of(
     core: &Core,
     table: &Table,
     under: &Under,
@@ -220,8 +220,8 @@ fn remove_shadow_of(
     sight: &mut Sight,
     budget: &mut Budget,
 ) -> Result<()> {
-    let shadow = sight.shadow_indexes(core, under, row, budget)?;
-    if shadow.is_empty() {
+    let unseen = sight.unseen_indexes(core, under, row, budget)?;
+    if unseen.is_empty() {
         return Ok(());
     }
     let Some(latch) = core.purge_latches.for_purge(table.id(), row.old_key) else {
@@ -233,7 +233,7 @@ fn remove_shadow_of(
     let is_dead = |marked: bool, version: Version| {
         marked && (version == by || planted::is_on("purge: take a later mark for its own"))
     };
-    let removed = remove_marked(core, table, row, writer, |index| shadow.contains(&index), is_dead)?;
+    let removed = remove_marked(core, table, row, writer, |index| unseen.contains(&index), is_dead)?;
     drop(latch);
     if removed > 0 {
         reach::mark("marked records purged between snapshots");
@@ -348,31 +348,31 @@ impl Sight {
 
     /// Numbers of the indexes in which the operation has marked something under which nobody sees
     /// anything. The row's is one of them only if those of all its entries are.
-    fn shadow_indexes(
+    fn unseen_indexes(
         &mut self,
         core: &Core,
         under: &Under,
         row: &UndoRow<'_>,
         budget: &mut Budget,
     ) -> Result<Vec<u32>> {
-        let mut shadow = Vec::new();
+        let mut unseen = Vec::new();
         let mut spot = Spot { table: row.table, row_key: row.old_key, entry: None };
         let mut are_all = true;
         for entry in row.entries.iter().filter(|entry| marks_entry(row, entry)) {
             spot.entry = Some((entry.index, entry.old_key));
-            match self.is_shadow(core, spot, under, row, budget)? {
-                true => shadow.push(entry.index),
+            match self.is_unseen(core, spot, under, row, budget)? {
+                true => unseen.push(entry.index),
                 false => are_all = false,
             }
         }
         spot.entry = None;
-        if are_all && marks_row(row) && self.is_shadow(core, spot, under, row, budget)? {
-            shadow.push(0);
+        if are_all && marks_row(row) && self.is_unseen(core, spot, under, row, budget)? {
+            unseen.push(0);
         }
-        Ok(shadow)
+        Ok(unseen)
     }
 
-    fn is_shadow(
+    fn is_unseen(
         &mut self,
         core: &Core,
         spot: Spot<'_>,

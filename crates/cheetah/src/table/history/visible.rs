@@ -172,16 +172,16 @@ impl View<'_> {
         Ok(told)
     }
 
-    /// Follows the chain of `record`, the newest of `key`, to the version that is seen; `shadow`
+    /// Follows the chain of `record`, the newest of `key`, to the version that is seen; `unseen`
     /// gets the operations that are not, newest first.
     fn walk(
         self,
         key: &[u8],
         record: RecordRef<'_>,
         out: &mut Vec<u8>,
-        mut shadow: impl FnMut(&UndoRow<'_>),
+        mut unseen: impl FnMut(&UndoRow<'_>),
     ) -> Result<Found> {
-        let Some(mut version) = self.shadow(record.version) else {
+        let Some(mut version) = self.unseen(record.version) else {
             let is_gone = record.is_marked() && !planted::is_on("visible: do not look at delete marks");
             return Ok(if is_gone { Found::Absent } else { Found::AsIs });
         };
@@ -199,9 +199,9 @@ impl View<'_> {
                 Some(before) => before,
                 None => return Ok(Found::Absent),
             };
-            shadow(row);
+            unseen(row);
             let goes_on = !planted::is_on("visible: go back one version only");
-            match self.shadow(before.version).filter(|_| goes_on) {
+            match self.unseen(before.version).filter(|_| goes_on) {
                 Some((_, older)) if older >= at => return Err(not_of(at, "it leads to a newer one")),
                 Some(older) => version = older,
                 None if is_live || planted::is_on("visible: take a deleted version for a row") => {
@@ -229,7 +229,7 @@ impl View<'_> {
     }
 
     /// The version, unless the snapshot sees it.
-    fn shadow(self, version: Option<(TxnId, UndoPtr)>) -> Option<(TxnId, UndoPtr)> {
+    fn unseen(self, version: Option<(TxnId, UndoPtr)>) -> Option<(TxnId, UndoPtr)> {
         version.filter(|(txn, _)| !self.reader.sees(*txn, self.own))
     }
 

@@ -1,8 +1,9 @@
 //! A transaction's locks as row operations and scans ask for them, and its waits.
 //!
 //! Invariants
-//!   I1  Whoever waits for a lock holds nothing but locks: no latch, no use of a table, no
-//!       purge latch.
+//!   I1  Whoever waits for a lock holds no latch, no use of a table and no purge latch; only locks,
+//!       and pins at most: [`Locker::lock_row`] gives up those of its own path, and a row operation
+//!       keeps those of its other paths ([`super::operation`]).
 //!   I2  A record is judged under the latch of its leaf, together with the request for its lock. So
 //!       a writer that has given its lock up for the version it has written is found by that
 //!       version; and a version whose transaction has ended is committed, as what is rolled back
@@ -445,7 +446,7 @@ impl Locker {
             match look.asked {
                 Asked::Held => break look.locked((look.writer != VersionWriter::Own).then_some(look.mode)),
                 Asked::Wait(ref ticket) => {
-                    // I1: no pin either; there may be thousands that wait.
+                    // No pin of this path either; there may be thousands that wait.
                     path.iter_mut().for_each(|path| path.release());
                     self.wait(ticket)?;
                     waited_for = Some(look.mode);

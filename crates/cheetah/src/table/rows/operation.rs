@@ -8,9 +8,10 @@
 //! mini-transaction.
 //!
 //! What somebody else has in the way, a row with the same unique key or a locked range, is waited
-//! for with nothing held but locks, and then all begins again. Ranges are asked for before anything
-//! is changed, and once more afterwards: a scan that has locked one in between has not seen what
-//! came, so that goes again; a later one sees it.
+//! for without latches, and then all begins again. Held meanwhile are locks, and the pins of the
+//! paths that the attempt has searched: useful hints when it begins again, no more. Ranges are
+//! asked for before anything is changed, and once more afterwards: a scan that has locked one in
+//! between has not seen what came, so that goes again; a later one sees it.
 //!
 //! Invariants
 //!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were
@@ -23,7 +24,7 @@
 //!       it.
 
 use super::change::Change;
-use super::locks::{forget_locks, give_back_key, Obstacle};
+use super::operation_locks::{forget_locks, give_back_key, Obstacle};
 use super::request::{check_limits, RowRequest, Target};
 use super::values::RowSource;
 use super::writer::Writer;

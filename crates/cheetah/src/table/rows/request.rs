@@ -41,7 +41,7 @@ pub(crate) struct Locks<'a> {
     /// does next.
     pub(crate) duplicates: LockMode,
     /// Whether unique keys of a refused row that nobody has stay locked: see
-    /// [`row_locks::keep_absent`](super::locks::keep_absent).
+    /// [`operation_locks::keep_absent`](super::operation_locks::keep_absent).
     pub(crate) keeps_absent: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The parts of an open database, side by side, and what takes several of them.
+//! The parts of an open database, side by side, and what takes several of them: so [`Core`] is what
+//! gives a checkpoint its [`StateAtSwitch`].
 
 use super::counters::Counters;
 use super::deadlocks::Deadlocks;

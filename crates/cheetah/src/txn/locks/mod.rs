@@ -23,13 +23,13 @@
 //! What a caller has to do is in docs/transactions.md, "Locks".
 
 mod acquire;
-mod compress;
 mod deadlock;
 mod grant;
 mod granted;
 mod implicit;
 mod key;
 mod listing;
+mod lock_compression;
 mod lock_table;
 mod locked_on;
 mod memory;

@@ -1,4 +1,5 @@
-//! Requests: what can be locked, how a request is made, and what the lock table makes of it.
+//! Requests: what can be locked, what to do when somebody is in the way, and what the lock table
+//! answers. They are made in [`super::acquire`].
 
 use super::key::{KeyBytes, KeySpan};
 use super::modes::{LockMode, TableMode};

@@ -69,8 +69,9 @@ impl Versions {
 
     /// Ends a transaction: takes the next stamp, has `publish` do what goes with it (log record,
     /// counts), notes the outcome, and publishes the stamp. One at a time, so `publish` must be
-    /// short, and may neither do I/O nor wait. After an error of `publish` nothing is published;
-    /// the caller stops the engine.
+    /// short, and may wait for nobody who waits for this. It does I/O only where a mini-transaction
+    /// must: for a full buffer of the log, or a page that the ended epoch needs. After an error of
+    /// `publish` nothing is published; the caller stops the engine.
     pub fn finish<R>(
         &self,
         txn: TxnId,

@@ -25,7 +25,7 @@ pub(in crate::table) enum Obstacle {
 impl Writer {
     /// Locks the rows of the old key and of the new one; whether by a request for a new key with no
     /// row. Leaves the paths to them prepared, so that the operation searches for neither again.
-    /// Waits, with nothing else held.
+    /// Waits, with no latch held (I1 of [`super::locker`]).
     pub(in crate::table) fn lock_rows(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<bool> {
         let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(false) };
         let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
