@@ -20,7 +20,8 @@ const SOON_EIGHTHS: u16 = 8;
 /// Frames looked at before a search for a victim gives up.
 const LOOKS_MAX: usize = 64;
 
-/// When a page was evicted, or its image looked into, in eighths of a turnover of the pool; 0 when it has not been.
+/// When a page was evicted, or its image looked into, in eighths of a turnover of the pool; 0 when
+/// it has not been.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::pool) struct EvictionTime(u16);
 

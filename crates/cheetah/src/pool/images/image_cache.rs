@@ -227,7 +227,8 @@ impl Shard {
         chunk.memory.get(place.start..place.start + place.location.stored_bytes as usize)
     }
 
-    /// Whether `bytes` more fit: into the newest chunk, a new one, or the oldest, which begins anew.
+    /// Whether `bytes` more fit: into the newest chunk, a new one, or the oldest, which begins
+    /// anew.
     fn make_room(&mut self, bytes: usize, source: &ChunkSource, limit: usize) -> bool {
         let chunk_bytes = source.chunk_bytes;
         if bytes > chunk_bytes || limit < chunk_bytes {

@@ -65,8 +65,8 @@ impl Pool {
         self.fetch_for(pid, Reuse::Unlikely)
     }
 
-    /// As [`fetch_for_scan`](Self::fetch_for_scan), but what has no frame is read from disk, whatever
-    /// is in memory.
+    /// As [`fetch_for_scan`](Self::fetch_for_scan), but what has no frame is read from disk,
+    /// whatever is in memory.
     pub fn fetch_to_check(&self, pid: PageId) -> Result<Option<PageRef>> {
         self.image_cache.forget(pid);
         self.fetch_for_scan(pid)

@@ -28,8 +28,9 @@ const VALUES_KEPT_PART: usize = 32;
 
 impl Pool {
     /// One step of the cleaner: writes pages that leave soon, and others when too many are dirty,
-    /// evicts ahead of need, takes memory from images, and counts what is in use. `log_percent` is the log written since
-    /// the last checkpoint, of what there may be. Returns the number of pages written.
+    /// evicts ahead of need, takes memory from images, and counts what is in use. `log_percent` is
+    /// the log written since the last checkpoint, of what there may be. Returns the number of pages
+    /// written.
     pub fn clean_step(&self, now_ns: u64, log_percent: u64, io_capacity: u32) -> Result<usize> {
         self.health.check()?;
         self.count_memory();
