@@ -37,6 +37,11 @@ fn old_plan(seed: u64) -> Plan {
     Plan { keeps_first: true, ..if seed % 2 == 0 { dense_plan(seed) } else { plan(seed) } }
 }
 
+/// Tables much larger than the memory, so that entries of new rows wait for their leaves.
+fn large_plan(seed: u64) -> Plan {
+    Plan { steps: 6000, keys: 2000, keeps_first: seed % 2 == 0, ..plan(seed) }
+}
+
 fn histories() -> u64 {
     std::env::var("CHEETAH_HISTORIES").ok().and_then(|count| count.parse().ok()).unwrap_or(HISTORIES)
 }
@@ -47,7 +52,12 @@ fn every_read_of_every_snapshot_equals_the_model() {
         let done = catch_unwind(AssertUnwindSafe(|| History::new(plan).unwrap().run().unwrap()));
         assert!(done.is_ok(), "{plan:?}");
     }
+    for plan in (1..=histories().div_ceil(8)).map(large_plan) {
+        let done = catch_unwind(AssertUnwindSafe(|| History::new(plan).unwrap().run().unwrap()));
+        assert!(done.is_ok(), "{plan:?}");
+    }
     for mark in [
+        "entry buffered",
         "older version looked for",
         "several rows at once",
         "rows of a leaf end at an older version",

@@ -122,6 +122,12 @@ impl Db {
         self.0.core.journal.set_flush_mode(mode.min(2));
     }
 
+    /// Sets whether entries of secondary indexes that come with a new row may wait in memory for a
+    /// leaf that is not there. Those that wait go on waiting.
+    pub fn set_buffering(&self, is_on: bool) {
+        self.0.core.pool.set_buffering(is_on);
+    }
+
     /// I/O operations a second that the background may use when nothing presses.
     pub fn set_io_capacity(&self, operations_per_second: u32) {
         self.0.core.pace.set_io_capacity(operations_per_second.max(1));

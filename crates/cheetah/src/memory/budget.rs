@@ -10,6 +10,8 @@ pub enum MemoryUse {
     Frames,
     /// Images that looks have read.
     Images,
+    /// Entries that wait for a leaf which is not in memory.
+    Buffered,
     /// The page table.
     PageTable,
     /// Which pages changed in the epochs that have not committed.
@@ -35,9 +37,10 @@ pub enum MemoryUse {
 
 impl MemoryUse {
     /// All uses with the names under which status shows them.
-    pub const ALL: [(MemoryUse, &'static str); 12] = [
+    pub const ALL: [(MemoryUse, &'static str); 13] = [
         (MemoryUse::Frames, "memory_frames_bytes"),
         (MemoryUse::Images, "memory_images_bytes"),
+        (MemoryUse::Buffered, "memory_buffered_bytes"),
         (MemoryUse::PageTable, "memory_page_table_bytes"),
         (MemoryUse::Changes, "memory_changes_bytes"),
         (MemoryUse::Tails, "memory_write_buffers_bytes"),
@@ -101,7 +104,7 @@ impl MemoryBudget {
 
     /// Most that the bytes of frames may take now (M2).
     pub fn frames_limit(&self) -> usize {
-        let pages_bytes = self.pages_limit();
+        let pages_bytes = self.frames_and_images_limit();
         // What images have beyond their share, they are about to give back.
         let images_bytes = self.shares.images_bytes_max(pages_bytes);
         pages_bytes - self.used(MemoryUse::Images).min(images_bytes)
@@ -109,12 +112,24 @@ impl MemoryBudget {
 
     /// Most that images may take now.
     pub fn images_limit(&self) -> usize {
-        self.shares.images_bytes_max(self.pages_limit())
+        self.shares.images_bytes_max(self.frames_and_images_limit())
     }
 
-    /// Most that frames and images may take together.
+    /// Most that buffered entries may take now.
+    pub fn buffered_limit(&self) -> usize {
+        self.shares.buffered_bytes_max(self.pages_limit())
+    }
+
+    fn frames_and_images_limit(&self) -> usize {
+        let pages_bytes = self.pages_limit();
+        let buffered_bytes_max = self.shares.buffered_bytes_max(pages_bytes);
+        pages_bytes - self.used(MemoryUse::Buffered).min(buffered_bytes_max)
+    }
+
+    /// Most that frames, images and buffered entries may take together.
     fn pages_limit(&self) -> usize {
-        let of_pages = self.used(MemoryUse::Frames) + self.used(MemoryUse::Images);
+        let of_pages =
+            self.used(MemoryUse::Frames) + self.used(MemoryUse::Images) + self.used(MemoryUse::Buffered);
         self.shares.pages_bytes_max(self.total().saturating_sub(of_pages))
     }
 }

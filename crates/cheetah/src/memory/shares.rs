@@ -4,6 +4,8 @@
 const DESCRIPTORS_PART: usize = 64;
 /// Of the memory of frames and images, what images may take.
 const IMAGES_PERCENT: usize = 65;
+/// Of the memory of frames and images, the part that entries may take which wait for their leaf.
+const BUFFERED_PART: usize = 2;
 /// For what is not counted one by one, and its most.
 const REST_PART: usize = 16;
 const REST_BYTES_MAX: usize = 64 << 20;
@@ -63,6 +65,11 @@ impl Shares {
     /// Most that images may take of `pages_bytes` for frames and images.
     pub fn images_bytes_max(self, pages_bytes: usize) -> usize {
         pages_bytes * IMAGES_PERCENT / 100
+    }
+
+    /// Most that entries which wait for their leaf may take of `pages_bytes`.
+    pub fn buffered_bytes_max(self, pages_bytes: usize) -> usize {
+        pages_bytes / BUFFERED_PART
     }
 
     /// What is set aside for all that is not counted one by one.

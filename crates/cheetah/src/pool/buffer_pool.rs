@@ -1,5 +1,6 @@
 //! The pool itself: its rooms side by side. Each room adds methods in its own folder.
 
+use super::buffering::Buffering;
 use super::dictionaries::Dictionaries;
 use super::eviction::Queues;
 use super::frames::{Buffers, FreePageNumbers, PageClass, PageTable};
@@ -42,6 +43,7 @@ pub struct Pool {
     pub(super) counters: Counters,
     pub(super) images: ImageCounters,
     pub(super) image_cache: ImageCache,
+    pub(super) buffering: Buffering,
     pub(super) cleaner: Cleaner,
     pub(super) collection: Mutex<Collection>,
 }
@@ -80,6 +82,7 @@ impl Pool {
             buffers: Arc::new(Buffers::new(config.page_bytes, memory.clone())),
             scratch: Scratch::new(&memory, config.page_bytes),
             image_cache: ImageCache::new(&memory, config.page_bytes),
+            buffering: Buffering::new(&memory, config.buffers_inserts),
             dictionaries: Dictionaries::new(&memory),
             memory,
             table,
@@ -166,6 +169,7 @@ impl Pool {
         let mut all = self.counters.all();
         all.extend(self.read_ahead.counts());
         all.extend(self.image_cache.counts());
+        all.extend(self.buffering.counts());
         all.push(("pool_frames", self.queues.frames_count() as u64));
         all.push(("pool_frame_bytes", self.buffers.in_use() as u64));
         all.push(("pool_frame_allocations", self.buffers.allocations() as u64));

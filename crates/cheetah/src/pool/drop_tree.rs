@@ -24,6 +24,10 @@ impl Pool {
         self.health.check()?;
         let (pids, next) = self.pages_of(trees, from, pages_max);
         for batch in pids.chunks(ACTION_PAGES) {
+            // Not inside, where reading holds up an epoch switch (B7).
+            batch.iter().for_each(|pid| {
+                self.settle_buffered(*pid);
+            });
             let mtr = self.enter();
             batch.iter().for_each(|pid| self.free(&mtr, *pid));
         }

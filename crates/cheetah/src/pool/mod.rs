@@ -6,7 +6,8 @@
 //! contains whole mini-transactions only.
 //!
 //! Rooms: `frames` (pages in memory), `mtr` (mini-transactions and epochs), `reading`, `eviction`,
-//! `images`, `writing` (write-back and the pool's part of a checkpoint), `dictionaries`,
+//! `images`, `buffering` (entries that wait for a
+//! leaf), `writing` (write-back and the pool's part of a checkpoint), `dictionaries`,
 //! `garbage_collection`, `statistics`. Beside them: `trees` (what the pool knows of each tree) and
 //! `drop_tree`. [`Pool`] holds the parts of all. The order is for reading, not of imports.
 //!
@@ -18,6 +19,7 @@
 //! that stands behind it.
 
 mod buffer_pool;
+mod buffering;
 pub(crate) mod dictionaries;
 mod drop_tree;
 mod eviction;
@@ -46,6 +48,7 @@ pub(crate) mod testing;
 
 pub use crate::segment::Reserve;
 pub use buffer_pool::Pool;
+pub use buffering::Ticket;
 pub use dictionaries::{DictionaryDue, LentTree};
 pub use frames::{PageClass, PageRef, ReadGuard, WriteGuard};
 pub use images::{ImageWork, IMAGE_BYTES_CLASSES};

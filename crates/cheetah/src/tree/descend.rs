@@ -219,7 +219,7 @@ impl Tree {
         }
     }
 
-    fn covers(&self, path: &Path, key: &[u8]) -> bool {
+    pub(super) fn covers(&self, path: &Path, key: &[u8]) -> bool {
         path.tree == self.def.id
             && path.leaf().is_some_and(|leaf| self.is_leaf_of(&PageView::new(&leaf.read()), key))
     }
@@ -241,6 +241,7 @@ impl Tree {
             }
         }
         path.belong_to(self.def.id);
+        path.ticket.ticket = None;
         let found = self.with_leaf(Target::Key(key), &mut path.pages, |_, leaf| f(leaf));
         if found.is_err() {
             path.release();

@@ -5,6 +5,8 @@
 //! [`Tree::remove`] change the leaf, splitting pages when there is no room; small leaves are merged
 //! afterwards, on request. Reading needs no mini-transaction. docs/tree.md explains the structure,
 //! the order of latches, and what differs from the literature.
+//!
+//! Many files: one for each operation on a tree.
 
 mod ahead;
 mod build;
@@ -17,6 +19,7 @@ mod merge;
 mod modify;
 mod path;
 mod point;
+mod put;
 mod split;
 mod spread;
 mod stats;

@@ -5,8 +5,8 @@
 //! released, so that the next operation on the same leaf needs no descent. What it pins may be out
 //! of date: every use checks again.
 
-use crate::base::TreeId;
-use crate::pool::PageRef;
+use crate::base::{planted, TreeId};
+use crate::pool::{PageRef, Ticket};
 
 /// A reusable, pinned way to a leaf.
 #[derive(Default)]
@@ -14,18 +14,35 @@ pub struct Path {
     pub(super) tree: TreeId,
     /// Root first, leaf last; empty before the first use and after an error.
     pub(super) pages: Vec<PageRef>,
+    /// Instead of a leaf.
+    pub(super) ticket: KeyTicket,
+}
+
+/// The right to have an entry wait for its leaf, and for which key (B11).
+#[derive(Default, Debug)]
+pub(super) struct KeyTicket {
+    pub(super) ticket: Option<Ticket>,
+    pub(super) key: Vec<u8>,
+}
+
+impl KeyTicket {
+    pub(super) fn for_key(&self, key: &[u8]) -> Option<&Ticket> {
+        let is_same = self.key == key || planted::is_on("tree: take a ticket for another key");
+        self.ticket.as_ref().filter(|_| is_same)
+    }
 }
 
 impl Path {
     /// Unpins everything; to be called when a statement ends.
     pub fn release(&mut self) {
+        self.ticket.ticket = None;
         self.pages.clear();
     }
 
     /// Forgets the pages of another tree.
     pub(super) fn belong_to(&mut self, tree: TreeId) {
         if self.tree != tree {
-            self.pages.clear();
+            self.release();
             self.tree = tree;
         }
     }

@@ -1,6 +1,7 @@
 //! The page in memory: tree pages with slots, fences and prefix truncation; pages of plain content.
 
 mod assemble;
+mod buffered;
 mod content;
 mod layout;
 mod merge;
@@ -12,6 +13,7 @@ mod view;
 mod write;
 
 pub(in crate::format) use assemble::Outline;
+pub use buffered::BufferedRecords;
 pub use content::{build_content, content_capacity};
 pub(in crate::format) use layout::common_prefix;
 pub use layout::{

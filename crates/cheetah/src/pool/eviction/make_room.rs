@@ -24,14 +24,16 @@ impl Pool {
     /// reserve, or the part asked for, stays (H3): only then may a user change more.
     pub fn check_space(&self, reserve: Reserve) -> Result<()> {
         self.health.check()?;
-        self.segments.check_space(self.dirty_bytes() as u64, reserve)
+        let bytes = self.dirty_bytes() + self.buffered_page_bytes();
+        self.segments.check_space(bytes as u64, reserve)
     }
 
     /// As [`check_space`](Self::check_space) of the whole reserve, for `bytes` that are about to be
     /// written to another file of this disk.
     pub fn take_space(&self, bytes: usize) -> Result<()> {
         self.health.check()?;
-        self.segments.check_space((self.dirty_bytes() + bytes) as u64, Reserve::Whole)?;
+        let bytes_to_write = self.dirty_bytes() + self.buffered_page_bytes() + bytes;
+        self.segments.check_space(bytes_to_write as u64, Reserve::Whole)?;
         self.segments.wrote_beside(bytes as u64);
         Ok(())
     }
@@ -126,6 +128,7 @@ impl Pool {
         if frame.dirty().is_some() {
             return Fate::Dirty;
         }
+        entry.set_room(frame.leaf_free_bytes());
         entry.unload();
         if frame.take_ahead() {
             self.read_ahead.wasted();

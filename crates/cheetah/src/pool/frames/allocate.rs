@@ -54,6 +54,9 @@ impl Pool {
 
     /// `false` when the page was loaded or evicted between the looks at it.
     fn try_free(&self, epoch: Epoch, pid: PageId) -> bool {
+        if !self.settle_buffered(pid) {
+            return false;
+        }
         let frame = self.table.entry(pid).frame().cloned();
         let latch = frame.as_ref().map(|frame| frame.latch_to_write_out());
         if let (Some(frame), Some(bytes)) = (&frame, &latch) {
@@ -72,6 +75,9 @@ impl Pool {
             if frame.take_ahead() {
                 self.read_ahead.wasted();
             }
+        }
+        if entry.is_buffered() {
+            self.forget_buffered(pid);
         }
         let tree = self.trees.get(entry.tree());
         let class = entry.class();

@@ -101,6 +101,25 @@ impl Frame {
         (is_built(&bytes) && view.is_leaf() && !view.is_dead()).then(|| view.used_bytes())
     }
 
+    /// Bytes that are free in a leaf, unless somebody is changing it; 0 for other pages. Does not
+    /// wait.
+    pub(in crate::pool) fn leaf_free_bytes(&self) -> usize {
+        let Some(bytes) = self.bytes.try_read() else { return 0 };
+        let view = PageView::new(&bytes);
+        let is_leaf = is_built(&bytes) && view.is_leaf() && !view.is_dead();
+        if is_leaf {
+            view.free_bytes()
+        } else {
+            0
+        }
+    }
+
+    /// Runs `f` on the bytes of a frame that nobody else has seen.
+    pub(in crate::pool) fn with_private_bytes<R>(&self, f: impl FnOnce(&mut [u8]) -> R) -> R {
+        let mut bytes = self.bytes.try_write().expect("nobody else has the frame");
+        f(&mut bytes)
+    }
+
     /// Notes that the page was read before anybody asked for it.
     pub(in crate::pool) fn set_ahead(&self) {
         self.ahead.store(true, Ordering::Relaxed);

@@ -14,6 +14,9 @@ const FANOUT: usize = 4096;
 const _: () =
     assert!(PageId::MAX.0 as usize == FANOUT * FANOUT * FANOUT - 1, "every page number has its entry");
 
+/// In which the room of a leaf is counted: less than the entries that are worth waiting for take.
+const ROOM_STEP: usize = 64;
+
 /// What the page number stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::pool) enum Residence {
@@ -35,9 +38,53 @@ pub(in crate::pool) struct PageEntry {
     location: Location,
     tree: TreeId,
     pub(in crate::pool) evicted: EvictionTime,
-    residence: Residence,
+    state: State,
+    /// Steps of [`ROOM_STEP`] bytes that were free in the leaf when it left memory; 0 when that is
+    /// not known.
+    room: u8,
+}
+
+/// Three small things in one byte.
+#[derive(Clone, Copy, Default, Debug)]
+struct State(u8);
+
+impl State {
+    const RESIDENCE: u8 = 0b11;
+    const CLASS_AT: u32 = 2;
+    const CLASS: u8 = 0b1100;
+    const BUFFERED: u8 = 0b1_0000;
+
+    fn residence(self) -> Residence {
+        match self.0 & Self::RESIDENCE {
+            0 => Residence::Free,
+            1 => Residence::Stored,
+            2 => Residence::BeingRead,
+            _ => Residence::Resident,
+        }
+    }
+
+    fn set_residence(&mut self, residence: Residence) {
+        self.0 = self.0 & !Self::RESIDENCE | residence as u8;
+    }
+
     /// Of the page, when there is an image of it: a guess until the page has been in memory.
-    image_class: Option<PageClass>,
+    fn image_class(self) -> Option<PageClass> {
+        let number = (self.0 & Self::CLASS) >> Self::CLASS_AT;
+        PageClass::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+
+    fn set_image_class(&mut self, class: Option<PageClass>) {
+        let number = class.map_or(0, |class| class as u8 + 1);
+        self.0 = self.0 & !Self::CLASS | number << Self::CLASS_AT;
+    }
+
+    fn is_buffered(self) -> bool {
+        self.0 & Self::BUFFERED != 0
+    }
+
+    fn set_buffered(&mut self, is_buffered: bool) {
+        self.0 = self.0 & !Self::BUFFERED | if is_buffered { Self::BUFFERED } else { 0 };
+    }
 }
 
 impl Default for PageEntry {
@@ -47,20 +94,20 @@ impl Default for PageEntry {
             location: Location { segment: SegmentId(0), offset: 0, stored_bytes: 0, crc: 0 },
             tree: TreeId(0),
             evicted: EvictionTime::default(),
-            residence: Residence::Free,
-            image_class: None,
+            state: State::default(),
+            room: 0,
         }
     }
 }
 
 impl PageEntry {
     pub(in crate::pool) fn residence(&self) -> Residence {
-        self.residence
+        self.state.residence()
     }
 
     /// Whether there is such a page.
     pub(in crate::pool) fn is_used(&self) -> bool {
-        self.residence != Residence::Free
+        self.residence() != Residence::Free
     }
 
     pub(in crate::pool) fn tree(&self) -> TreeId {
@@ -73,7 +120,7 @@ impl PageEntry {
 
     /// Where the newest image is, when there is one.
     pub(in crate::pool) fn location(&self) -> Option<Location> {
-        self.image_class.map(|_| self.location)
+        self.state.image_class().map(|_| self.location)
     }
 
     /// The newest image of page `pid`, whose entry this is, when there is one.
@@ -83,21 +130,23 @@ impl PageEntry {
 
     /// The size of the page: a guess until the page has been in memory.
     pub(in crate::pool) fn class(&self) -> PageClass {
-        self.frame().map_or(self.image_class.unwrap_or_default(), |frame| frame.class)
+        self.frame().map_or(self.state.image_class().unwrap_or_default(), |frame| frame.class)
     }
 
     /// Replaces the location; returns the one before.
     pub(in crate::pool) fn set_location(&mut self, location: Location) -> Option<Location> {
         let before = self.location();
-        (self.location, self.image_class) = (location, Some(self.class()));
+        self.state.set_image_class(Some(self.class()));
+        self.location = location;
         before
     }
 
     /// Makes a free entry a page on disk, whose size is guessed.
     pub(in crate::pool) fn open(&mut self, entry: MapEntry, guess: PageClass) {
         self.tree = entry.tree;
-        (self.location, self.image_class) = (entry.location, Some(guess));
-        self.residence = Residence::Stored;
+        self.location = entry.location;
+        self.state.set_image_class(Some(guess));
+        self.state.set_residence(Residence::Stored);
     }
 
     /// Makes a free entry a page in memory.
@@ -108,19 +157,39 @@ impl PageEntry {
 
     /// The page is being read.
     pub(in crate::pool) fn start_read(&mut self) {
-        self.residence = Residence::BeingRead;
+        self.state.set_residence(Residence::BeingRead);
     }
 
     /// The page has been read.
     pub(in crate::pool) fn publish(&mut self, frame: Arc<Frame>) {
-        self.residence = Residence::Resident;
-        self.image_class = self.image_class.map(|_| frame.class);
+        self.state.set_residence(Residence::Resident);
+        self.state.set_image_class(self.state.image_class().map(|_| frame.class));
         self.frame = Some(frame);
+    }
+
+    /// Bytes that were free in the leaf when it left memory; 0 when that is not known.
+    pub(in crate::pool) fn room(&self) -> usize {
+        usize::from(self.room) * ROOM_STEP
+    }
+
+    /// Notes how many bytes are free in the leaf, which is about to leave memory.
+    pub(in crate::pool) fn set_room(&mut self, bytes: usize) {
+        self.room = u8::try_from(bytes / ROOM_STEP).unwrap_or(u8::MAX);
+    }
+
+    /// Whether entries wait for the page.
+    pub(in crate::pool) fn is_buffered(&self) -> bool {
+        self.state.is_buffered()
+    }
+
+    /// Says whether entries wait for the page.
+    pub(in crate::pool) fn set_buffered(&mut self, is_buffered: bool) {
+        self.state.set_buffered(is_buffered);
     }
 
     /// The page is on disk only (again).
     pub(in crate::pool) fn unload(&mut self) {
-        self.residence = Residence::Stored;
+        self.state.set_residence(Residence::Stored);
         self.frame = None;
     }
 

@@ -2,7 +2,7 @@
 //! the room.
 
 use super::collection::{Collection, Listing};
-use crate::base::{planted, ErrorKind, PageId, Result};
+use crate::base::{planted, Epoch, ErrorKind, PageId, Result};
 use crate::format::ImageRef;
 use crate::pool::frames::PageEntry;
 use crate::pool::Pool;
@@ -111,7 +111,7 @@ impl Pool {
 
     /// Copies one image; returns its bytes, or 0 when it is not needed any more.
     fn move_image(&self, image: &ImageRef) -> Result<u64> {
-        if !is_movable(&self.table.entry(image.pid), image) {
+        if !self.is_movable(&self.table.entry(image.pid), image, self.epoch()) {
             return Ok(0);
         }
         let copied = self.scratch.with_buffer(|bytes| {
@@ -125,7 +125,7 @@ impl Pool {
         };
         let mtr = self.enter();
         let mut entry = self.table.entry(image.pid);
-        if is_movable(&entry, image) {
+        if self.is_movable(&entry, image, mtr.epoch()) {
             self.install(&mut entry, image.pid, to, mtr.epoch());
         } else {
             self.segments.release(&to, mtr.epoch());
@@ -134,13 +134,14 @@ impl Pool {
         self.counters.moved_bytes.add(u64::from(to.stored_bytes));
         Ok(u64::from(to.stored_bytes))
     }
-}
 
-/// See C1 of the module.
-fn is_movable(entry: &PageEntry, image: &ImageRef) -> bool {
-    let unchanged = entry.frame().is_none_or(|frame| frame.dirty().is_none());
-    entry.location() == Some(image.location)
-        && (unchanged || planted::is_on("pool: move a page with unwritten changes"))
+    /// Whether an image may move in `epoch`: see C1 of the module.
+    fn is_movable(&self, entry: &PageEntry, image: &ImageRef, epoch: Epoch) -> bool {
+        let unchanged = entry.frame().is_none_or(|frame| frame.dirty().is_none());
+        entry.location() == Some(image.location)
+            && (unchanged || planted::is_on("pool: move a page with unwritten changes"))
+            && (!entry.is_buffered() || self.may_move_under_buffered(image.pid, epoch))
+    }
 }
 
 #[cfg(test)]

@@ -16,11 +16,15 @@ const SHARDS_COUNT: usize = 256;
 /// Estimate of the memory of one element of the sets, with the free slots of their tables; and of a
 /// move in the list that a commit makes.
 const ELEMENT_BYTES: usize = 64;
+/// The same of a page that entries wait for.
+const BUFFERED_BYTES: usize = 16;
 const COMMIT_BYTES: usize = size_of::<(PageId, Option<MapEntry>)>();
 
 #[derive(Default, Debug)]
 struct Shard {
     dirty: FastSet<PageId>,
+    /// Pages without a frame for which entries of the epoch wait.
+    buffered: FastSet<PageId>,
     moved: FastMap<PageId, Option<MapEntry>>,
 }
 
@@ -74,6 +78,33 @@ impl EpochChanges {
         debug_assert!(was, "E1: page {pid} was dirty without being known as such");
     }
 
+    /// Notes that entries of the epoch wait for a page.
+    pub(in crate::pool) fn mark_buffered(&self, pid: PageId) {
+        let is_first = self.with(pid, |shard| shard.buffered.insert(pid));
+        debug_assert!(is_first, "B5: page {pid} is marked buffered once");
+    }
+
+    /// Reverts a [`mark_buffered`](Self::mark_buffered).
+    pub(in crate::pool) fn unmark_buffered(&self, pid: PageId) {
+        let was = self.with(pid, |shard| shard.buffered.remove(&pid));
+        debug_assert!(was, "B5: page {pid} was buffered without being known as such");
+    }
+
+    /// Pages for which entries of the epoch wait now.
+    pub(in crate::pool) fn buffered_pids(&self) -> Vec<PageId> {
+        self.each(|shard| shard.buffered.iter().copied().collect::<Vec<_>>()).concat()
+    }
+
+    /// Pages that a checkpoint of the epoch has to write: those that entries wait for, and those
+    /// that are dirty. An epoch that has ended gets no others (B5).
+    pub(in crate::pool) fn pids_to_write(&self) -> Vec<PageId> {
+        let mut pids = self.buffered_pids();
+        pids.extend(self.dirty_pids());
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+
     pub(in crate::pool) fn set_moved(&self, pid: PageId, entry: Option<MapEntry>) {
         self.with(pid, |shard| shard.moved.insert(pid, entry));
     }
@@ -105,7 +136,11 @@ impl EpochChanges {
 
     /// Whether there are any changes.
     pub(in crate::pool) fn is_some(&self) -> bool {
-        self.dirty_count() > 0 || self.shards.iter().any(|shard| !shard.lock().moved.is_empty())
+        let has_any = |shard: &Mutex<Shard>| {
+            let shard = shard.lock();
+            !shard.moved.is_empty() || !shard.buffered.is_empty()
+        };
+        self.dirty_count() > 0 || self.shards.iter().any(has_any)
     }
 
     /// All moves, for the commit. The epoch must not change any more.
@@ -122,6 +157,7 @@ impl EpochChanges {
             let count = shard.moved.len();
             shard.moved.clear();
             shard.moved.shrink_to(2 * count);
+            shard.buffered.shrink_to(2 * count);
         });
     }
 
@@ -142,7 +178,9 @@ impl EpochChanges {
     /// Estimate of the memory in use.
     pub(in crate::pool) fn bytes(&self) -> usize {
         let of = |shard: &mut Shard| {
-            shard.dirty.capacity() * ELEMENT_BYTES + shard.moved.capacity() * (ELEMENT_BYTES + COMMIT_BYTES)
+            shard.dirty.capacity() * ELEMENT_BYTES
+                + shard.buffered.capacity() * BUFFERED_BYTES
+                + shard.moved.capacity() * (ELEMENT_BYTES + COMMIT_BYTES)
         };
         self.each(of).iter().sum()
     }

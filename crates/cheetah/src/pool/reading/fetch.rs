@@ -1,8 +1,9 @@
 //! Fetching pages: from memory, or by reading them. Invariants: L1 to L3 at the head of the room.
 
 use super::page_read::stored_image;
-use crate::base::{Error, PageId, Result};
+use crate::base::{Error, ErrorKind, PageId, Result};
 use crate::format::ImageRef;
+use crate::pool::buffering::Merged;
 use crate::pool::eviction::EvictionTime;
 use crate::pool::frames::{Frame, PageEntry, Residence};
 use crate::pool::{PageRef, Pool};
@@ -157,12 +158,36 @@ impl Pool {
             }
             match read {
                 Ok(frame) => {
+                    if entry.is_buffered() {
+                        match self.merge_buffered(entry, &frame, &image) {
+                            Ok(Merged::Into(merged)) => entry = merged,
+                            Ok(Merged::Again(entry)) => match (entry.frame(), entry.image(image.pid)) {
+                                (Some(frame), _) => return Ok(Some(PageRef(frame.clone()))),
+                                (None, Some(newest)) => {
+                                    image = newest;
+                                    continue;
+                                }
+                                (None, None) => return Ok(None),
+                            },
+                            Err(error) => {
+                                let mut entry = self.table.entry(image.pid);
+                                if entry.residence() == Residence::BeingRead {
+                                    entry.unload();
+                                }
+                                return Err(error);
+                            }
+                        }
+                    }
                     let evicted = entry.evicted;
                     self.publish(&mut entry, &frame, evicted);
                     return Ok(Some(PageRef(frame)));
                 }
                 Err(error) => {
                     entry.unload();
+                    if error.kind() == ErrorKind::Corruption {
+                        // Nothing is to wait for what cannot be read.
+                        entry.set_room(0);
+                    }
                     return Err(error);
                 }
             }

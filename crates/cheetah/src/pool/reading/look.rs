@@ -62,13 +62,16 @@ impl Pool {
     /// lost it unchanged.
     pub fn is_unloaded(&self, image: &ImageRef) -> bool {
         let Some(entry) = self.table.existing(image.pid) else { return false };
-        entry.residence() == Residence::Stored && entry.image(image.pid) == Some(*image)
+        let is_stored = entry.residence() == Residence::Stored && !entry.is_buffered();
+        is_stored && entry.image(image.pid) == Some(*image)
     }
 
     /// The image of a page that is not in memory, unless it had better come there: while there is
     /// much room, or when it was wanted not long ago.
     fn image_to_look_into(&self, pid: PageId, entry: &PageEntry) -> Option<ImageRef> {
-        let has_frame_to_come = !self.buffers.is_nearly_full() || self.queues.is_soon(entry.evicted);
+        let is_soon = !self.buffers.is_nearly_full() || self.queues.is_soon(entry.evicted);
+        let is_planted = planted::is_on("buffering: look into an image that entries wait for");
+        let has_frame_to_come = is_soon || (entry.is_buffered() && !is_planted);
         entry.image(pid).filter(|_| !has_frame_to_come)
     }
 

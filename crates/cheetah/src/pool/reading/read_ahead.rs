@@ -106,7 +106,8 @@ impl Pool {
     /// Marks a page as being read, if it is on disk only.
     fn claim(&self, pid: PageId) -> Option<Claim<'_>> {
         let mut entry = self.table.existing(pid)?;
-        if entry.residence() != Residence::Stored {
+        // What entries wait for is left to whoever wants it, and may write.
+        if entry.residence() != Residence::Stored || entry.is_buffered() {
             return None;
         }
         entry.start_read();
@@ -174,7 +175,8 @@ impl Claim<'_> {
             return;
         };
         let mut entry = pool.table.entry(self.image.pid);
-        if entry.residence() == Residence::BeingRead && entry.location() == Some(self.image.location) {
+        let is_newest = entry.location() == Some(self.image.location) && !entry.is_buffered();
+        if entry.residence() == Residence::BeingRead && is_newest {
             frame.set_ahead();
             pool.publish(&mut entry, &frame, EvictionTime::default());
             pool.read_ahead.read_page();

@@ -43,6 +43,8 @@ impl Pool {
             written += self.clean_any(due as usize)?;
         }
         self.keep_spare_frames()?;
+        // At the end: a page that cannot be read must not keep the others waiting.
+        written += self.merge_oldest(STEP_PAGES_MAX as usize)?;
         Ok(written)
     }
 

@@ -75,7 +75,7 @@ impl Pool {
             self.in_writing.begin(ended);
             (ended, at_switch(ended))
         });
-        let mut pages = self.changes_of(epoch).dirty_pids();
+        let mut pages = self.changes_of(epoch).pids_to_write();
         // Taken from the end: the pages of a tree are written together and in ascending order,
         // about that of its keys, so that a scan reads the file forward, which is what the kernel
         // reads ahead for.
@@ -159,6 +159,7 @@ impl<'p> EndedEpoch<'p> {
         let changes = self.pool.changes_of(self.epoch);
         self.check()?;
         assert_eq!(changes.dirty_count(), 0, "E1: a page of the epoch was not written");
+        assert!(changes.buffered_pids().is_empty(), "B5: entries of the epoch were not written");
         let moved = changes.all_moved();
         self.pool.segments.sync()?;
         Ok(WrittenEpoch { ended: self, moved })
@@ -199,7 +200,14 @@ impl Drop for EndedEpoch<'_> {
 impl Pool {
     /// Writes a page if it is still dirty in `epoch`.
     fn write_page_of(&self, pid: PageId, epoch: Epoch) -> Result<()> {
-        let frame = self.table.entry(pid).frame().cloned();
+        let (frame, is_buffered) = {
+            let entry = self.table.entry(pid);
+            (entry.frame().cloned(), entry.is_buffered() && self.buffering.has(pid, epoch))
+        };
+        let frame = match is_buffered {
+            true => self.read_to_merge(pid, epoch)?.map(|page| page.0),
+            false => frame,
+        };
         frame.map_or(Ok(()), |frame| self.write_for(&frame, epoch))
     }
 
@@ -220,16 +228,24 @@ impl Pool {
         self.counters.checkpoints_abandoned.one();
         let next = Epoch(epoch.0 + 1);
         let (old, new) = (self.changes_of(epoch), self.changes_of(next));
-        for pid in old.dirty_pids() {
-            let entry = self.table.entry(pid);
-            if let Some(frame) = entry.frame() {
-                self.carry_over(&entry, frame, epoch);
-            }
-        }
+        // In this order (B5).
+        old.buffered_pids().into_iter().for_each(|pid| self.carry_over_page(pid, epoch));
+        old.dirty_pids().into_iter().for_each(|pid| self.carry_over_page(pid, epoch));
         if !planted::is_on("pool: forget the moves of an abandoned checkpoint") {
             new.absorb(old.all_moved());
         }
         old.clear();
         self.in_writing.end();
+    }
+
+    /// What a page has of an epoch that is given up belongs to the next one.
+    fn carry_over_page(&self, pid: PageId, given_up: Epoch) {
+        let entry = self.table.entry(pid);
+        if let Some(frame) = entry.frame() {
+            self.carry_over(&entry, frame, given_up);
+        }
+        if entry.is_buffered() {
+            self.carry_over_buffered(pid, given_up);
+        }
     }
 }

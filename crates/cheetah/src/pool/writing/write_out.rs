@@ -83,7 +83,12 @@ impl Pool {
         Ok(true)
     }
 
-    fn append_image(&self, frame: &Frame, bytes: &[u8], epoch: Epoch) -> Result<Location> {
+    pub(in crate::pool) fn append_image(
+        &self,
+        frame: &Frame,
+        bytes: &[u8],
+        epoch: Epoch,
+    ) -> Result<Location> {
         let tree = self.trees.get(frame.tree);
         let def = tree.def();
         let is_planted = planted::is_on("pool: freeze what only the next epoch may");

@@ -208,6 +208,11 @@ impl Table {
         self.def.indexes.get(index_no).is_some_and(|index| index.disabled)
     }
 
+    /// Whether an index refuses a second row with its key.
+    pub(crate) fn is_unique(&self, index_no: usize) -> bool {
+        self.def.indexes.get(index_no).is_none_or(|index| index.unique)
+    }
+
     /// Whether there is such an index.
     pub(crate) fn has_disabled(&self) -> bool {
         self.def.indexes.iter().any(|index| index.disabled)

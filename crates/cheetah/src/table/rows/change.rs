@@ -33,6 +33,9 @@ use std::sync::Arc;
 /// sees it.
 pub(crate) type Version = Option<(TxnId, UndoPtr)>;
 
+/// For records that have a version that is not known yet.
+const WIDEST_VERSION: Version = Some((TxnId(0), UndoPtr(0)));
+
 /// A piece of one of a [`Change`]'s buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct BufferRange {
@@ -68,6 +71,8 @@ pub(crate) struct EntryChange {
     pub(crate) old: FoundRecord,
     /// The delete-marked entry at `new_key`.
     pub(crate) marked: Option<FoundRecord>,
+    /// The entry that comes may wait for its leaf: nobody has looked what is at `new_key`.
+    pub(crate) is_put: bool,
 }
 
 /// Which of a tree's two paths a step uses.
@@ -97,6 +102,8 @@ pub(in crate::table) enum Stamp {
 pub(in crate::table) enum Work {
     /// A record where nothing is.
     Insert(Payload),
+    /// A record, whatever is there: it may wait for its leaf.
+    Put(Payload),
     /// A record in place of another one.
     Replace { payload: Payload, stamp: Stamp, marked: bool },
     /// Nothing where a record is.
@@ -228,6 +235,19 @@ impl Change {
         })
     }
 
+    /// Makes `path` a ticket for an entry that comes, if its leaf is not in memory and the entry
+    /// may wait for it; whether it is one. Outside mini-transactions; may do I/O.
+    pub(crate) fn take_ticket(
+        &self,
+        tree: &Tree,
+        key: BufferRange,
+        payload: BufferRange,
+        path: &mut Path,
+    ) -> Result<bool> {
+        let record = RecordRef { version: WIDEST_VERSION, ..RecordRef::frozen(self.get(payload)) };
+        tree.take_ticket(self.get(key), &record, path)
+    }
+
     /// As [`look`](Self::look), when the key may lie where `near` leads: that path is tried before
     /// a search.
     pub(crate) fn look_near(
@@ -254,7 +274,8 @@ impl Change {
         let new_key = new_key.map(|key| (self.put_stored_key(key, self.new_key), key.len()));
         let payload = self.put(payload);
         let (old, marked) = (FoundRecord::default(), None);
-        self.entries.push(EntryChange { index_no, old_key, new_key, payload, old, marked });
+        let is_put = false;
+        self.entries.push(EntryChange { index_no, old_key, new_key, payload, old, marked, is_put });
         self.entries.last_mut().expect("just added")
     }
 
@@ -402,10 +423,36 @@ impl Paths {
 
 /// Pins all pages that [`apply`] will need. Outside mini-transactions; does I/O.
 pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Result<()> {
-    change.steps.iter().try_for_each(|step| {
+    let mut steps = change.steps.iter().filter(|step| !matches!(step.work, Work::Put(_)));
+    steps.try_for_each(|step| {
         let path = paths.of(table, step.index_no)?.side(step.side);
         table.tree(step.index_no)?.prepare(change.get(step.key), path)
     })
+}
+
+/// Whether what waits for its leaf may still do so. Inside the mini-transaction, before anything is
+/// changed.
+pub(crate) fn has_good_tickets(table: &Table, change: &Change, paths: &mut Paths) -> Result<bool> {
+    for step in &change.steps {
+        let Work::Put(payload) = step.work else { continue };
+        let (key, record) = (change.get(step.key), RecordRef::frozen(change.payload(payload)));
+        let record = RecordRef { version: WIDEST_VERSION, ..record };
+        let path = paths.of(table, step.index_no)?.side(step.side);
+        if !table.tree(step.index_no)?.has_good_ticket(key, &record, path) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Pins the leaves of what can wait no longer. Outside mini-transactions; does I/O.
+pub(crate) fn prepare_puts(table: &Table, change: &Change, paths: &mut Paths) -> Result<()> {
+    let puts = change.steps.iter().filter(|step| matches!(step.work, Work::Put(_)));
+    for step in puts {
+        let path = paths.of(table, step.index_no)?.side(step.side);
+        table.tree(step.index_no)?.prepare(change.get(step.key), path)?;
+    }
+    Ok(())
 }
 
 /// Applies the change as the operation `own`: its transaction and undo record; none if everybody
@@ -434,6 +481,11 @@ fn apply_step(
     let path = paths.of(table, step.index_no)?.side(step.side);
     let key = change.get(step.key);
     match step.work {
+        Work::Put(payload) => {
+            let version = own.map(|(txn, _)| (txn, UndoPtr(0)));
+            let record = RecordRef { flags: RecordFlags::NONE, version, payload: change.payload(payload) };
+            tree.put(mtr, path, key, record)
+        }
         Work::Insert(payload) => {
             // Nothing was there before: no undo record tells what.
             let version = own.map(|(txn, _)| (txn, UndoPtr(0)));

@@ -103,6 +103,14 @@ impl Writer {
         }
         let Some((new, _)) = entry.new_key.filter(|_| !change.entry_keeps_key(entry)) else { return Ok(()) };
         let TreePaths { old, new: path, .. } = into;
+        // Without a record under the key of the row, nobody asks for an entry of it (B8).
+        let is_first = change.op == RowOp::Insert && change.marked.is_none();
+        if is_first && !table.is_unique(entry.index_no) {
+            entry.is_put = change.take_ticket(tree, new, entry.payload, path)?;
+            if entry.is_put {
+                return Ok(());
+            }
+        }
         match change.look_near(tree, new, path, old)? {
             None => {}
             Some((true, held)) => entry.marked = Some(held),

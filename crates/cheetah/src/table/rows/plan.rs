@@ -49,7 +49,8 @@ impl Change {
                 self.step(entry.index_no, Side::Old, key, goes(&entry.old));
             }
             if let Some((key, _)) = entry.new_key {
-                self.step(entry.index_no, Side::New, key, put_new(payload, entry.marked));
+                let work = if entry.is_put { Work::Put(payload) } else { put_new(payload, entry.marked) };
+                self.step(entry.index_no, Side::New, key, work);
             }
         }
         self.rows = rows_of(self.op);

@@ -82,6 +82,7 @@ impl Fixture {
             10 if rng.chance(0.5) => self.seek_point(&mut self.tree.cursor(), &key, rng.chance(0.5)),
             10 => self.get(&key),
             11 => self.replace(&key, &payload(rng)),
+            dice if dice < inserts_of_ten && rng.chance(0.5) => self.put(&keys.draw(rng), &payload(rng)),
             dice if dice < inserts_of_ten => self.insert(&keys.draw(rng), &payload(rng)),
             _ => self.remove(&key),
         }
@@ -95,6 +96,15 @@ impl Fixture {
             assert_eq!(changed, Changed::Done);
             self.model.insert(key.to_vec(), payload.to_vec());
         }
+    }
+
+    /// Puts a record under a key that is not there, which may wait for its leaf.
+    pub(super) fn put(&mut self, key: &[u8], payload: &[u8]) {
+        if self.model.contains_key(key) {
+            return;
+        }
+        put(&self.tree, &mut self.path, key, payload);
+        self.model.insert(key.to_vec(), payload.to_vec());
     }
 
     pub(super) fn replace(&mut self, key: &[u8], payload: &[u8]) {
@@ -175,6 +185,23 @@ pub(super) fn insert(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) -
     tree.prepare(key, path).unwrap();
     let mtr = tree.pool().enter();
     tree.insert(&mtr, path, key, RecordRef::frozen(payload)).unwrap()
+}
+
+/// As a row operation does.
+pub(super) fn put(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) {
+    let record = RecordRef::frozen(payload);
+    if !tree.take_ticket(key, &record, path).unwrap() {
+        tree.prepare(key, path).unwrap();
+    }
+    tree.pool().make_room(ROOM_PAGES).unwrap();
+    loop {
+        let mtr = tree.pool().enter();
+        if tree.has_good_ticket(key, &record, path) {
+            return tree.put(&mtr, path, key, record).unwrap();
+        }
+        drop(mtr);
+        tree.prepare(key, path).unwrap();
+    }
 }
 
 pub(super) fn remove(tree: &Tree, path: &mut Path, key: &[u8]) -> bool {

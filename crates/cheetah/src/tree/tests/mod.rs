@@ -1,5 +1,6 @@
 //! Tests of trees as a whole: against a model, and with several threads.
 
+mod buffered;
 mod bulk;
 mod cursor;
 mod disk;

@@ -1,0 +1,27 @@
+//! Buffered entries: records that wait in memory for a leaf that is not there
+//! ([decision 40](../../../../docs/decisions/0040-buffered-inserts.md)).
+//!
+//! Invariants
+//!   B1  Buffered entries of a page change under the lock of its page table entry, as its residence
+//!       and its location do. They are there only while the page has no frame, and leave when its
+//!       frame is published.
+//!   B2  A ticket is made under the shared latch of the parent that names the page, and names the
+//!       image. It is good as long as that is the newest image, and the page has no frame: fences
+//!       change in frames only, a changed frame gets a new location before it goes, and locations
+//!       are never given out twice.
+//!   B3  They fit: a leaf that leaves memory notes how much room it has, and a record counts as if
+//!       its key had no prefix in common with the page.
+//!   B4  A frame that gets them is dirty in their epoch before others can see it. Of entries of two
+//!       epochs, the image with those of the ended one is written first.
+//!   B5  A page with entries of an epoch is in `buffered` of its changes. It goes from there to
+//!       `dirty`, and never back: whoever goes through both begins with `buffered`.
+//!   B6  The image under entries moves only in their epoch (C1).
+//! Locks     after the lock of the page's entry: the map, then the order in which pages have come.
+
+mod entries;
+mod merging;
+mod tickets;
+
+pub(in crate::pool) use entries::Buffering;
+pub(in crate::pool) use merging::Merged;
+pub use tickets::Ticket;

@@ -1,0 +1,227 @@
+//! Entries that wait in memory for their leaf: what must hold, and bugs planted against it.
+
+use super::disk;
+use super::fixture::{put, Fixture, Keys, Model};
+use crate::base::planted::plant;
+use crate::base::{reach, Config, ErrorKind, PageId};
+use crate::format::page::RecordRef;
+use crate::memory::MemoryUse;
+use crate::pool::testing::Database;
+use crate::pool::EpochState;
+use crate::tree::Path;
+use cheetah_io::rng::Rng;
+use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op};
+use std::collections::{BTreeMap, HashSet};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+const KEYS: u64 = 3000;
+const NEW_KEYS: u64 = 600;
+
+/// Whether something goes wrong in a tree with checkpoints and power cuts.
+fn is_wrong_on_disk(bug: &'static str) -> bool {
+    let bug = plant(bug);
+    let runs = (0..8).flat_map(|seed| Keys::ALL.map(|keys| (keys, seed)));
+    let mut is_wrong = |(keys, seed)| catch_unwind(AssertUnwindSafe(|| disk::run(keys, seed))).is_err();
+    let found = runs.into_iter().any(&mut is_wrong);
+    assert!(bug.reached_count() > 0);
+    found
+}
+
+#[test]
+fn b6_an_image_that_moves_under_entries_of_an_ended_epoch_is_found() {
+    assert!(is_wrong_on_disk("buffering: move an image under entries of an ended epoch"));
+}
+
+#[test]
+fn b4_entries_of_an_ended_epoch_left_to_the_next_are_found() {
+    assert!(is_wrong_on_disk("buffering: leave to the next epoch what waits for the ended one"));
+}
+
+#[test]
+fn a_look_into_an_image_that_entries_wait_for_is_found() {
+    assert!(is_wrong_on_disk("buffering: look into an image that entries wait for"));
+}
+
+/// Takes tickets, changes the tree meanwhile, and uses them.
+fn use_old_tickets(seed: u64) {
+    let mut rng = Rng::new(seed);
+    let mut fixture = Fixture::tiny();
+    for _ in 0..2000 {
+        fixture.step(Keys::Short, 9, &mut rng);
+    }
+    for _ in 0..60 {
+        let mut held = Vec::new();
+        for _ in 0..10 {
+            let (key, mut path) = (Keys::Short.draw(&mut rng), Path::default());
+            let has = fixture.tree.take_ticket(&key, &RecordRef::frozen(b"ticket"), &mut path).unwrap();
+            held.extend(has.then_some((key, path)));
+        }
+        for _ in 0..rng.below(300) {
+            fixture.step(Keys::Short, 7, &mut rng);
+        }
+        for (key, mut path) in held {
+            // Half of them for a key of somewhere else.
+            let key = if rng.chance(0.5) { key } else { Keys::Short.draw(&mut rng) };
+            if fixture.model.contains_key(&key) {
+                continue;
+            }
+            let (tree, record) = (fixture.tree.clone(), RecordRef::frozen(b"ticket"));
+            tree.put(&tree.pool().enter(), &mut path, &key, record).unwrap();
+            fixture.model.insert(key, b"ticket".to_vec());
+        }
+        fixture.pool.make_room(8).unwrap();
+    }
+    fixture.check();
+}
+
+fn is_wrong_with_old_tickets(bug: &'static str) -> bool {
+    let bug = plant(bug);
+    let found = (0..20).any(|seed| catch_unwind(|| use_old_tickets(seed)).is_err());
+    assert!(bug.reached_count() > 0);
+    found
+}
+
+#[test]
+fn a_ticket_ends_when_its_page_changes_or_another_key_comes() {
+    (0..10).for_each(use_old_tickets);
+}
+
+#[test]
+fn b2_a_ticket_used_for_another_image_is_found() {
+    assert!(is_wrong_with_old_tickets("buffering: do not ask whether the image is the same"));
+}
+
+#[test]
+fn b11_a_ticket_used_for_another_key_is_found() {
+    assert!(is_wrong_with_old_tickets("tree: take a ticket for another key"));
+}
+
+/// A tree of which a part is in memory, all committed, and entries that wait.
+fn with_waiting_entries() -> (Database, Fixture) {
+    let db = Database::new(&Config::tiny());
+    let mut fixture = Fixture::empty(db.pool.clone());
+    let key_of = |number: u64| (number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes();
+    for number in 0..KEYS {
+        fixture.insert(&key_of(number), &[7; 20]);
+    }
+    db.checkpoint().unwrap();
+    for number in KEYS..KEYS + NEW_KEYS {
+        fixture.put(&key_of(number), &[8; 20]);
+    }
+    fixture.path.release();
+    assert!(waiting_pages(&db) > 10, "{:?} {:?}", db.pool.status(), db.pool.memory().buffered_limit());
+    (db, fixture)
+}
+
+fn waiting_pages(db: &Database) -> u64 {
+    db.pool.status().into_iter().collect::<BTreeMap<_, _>>()["pool_buffered_pages"]
+}
+
+fn after_power_cut(db: Database, fixture: Fixture, model: Model) -> (Database, Fixture) {
+    let (def, disk) = (*fixture.tree.def(), db.disk.crash(CrashPolicy::SyncedOnly, 1));
+    drop(fixture);
+    let db = db.crash(disk);
+    let fixture = Fixture::open(db.pool.clone(), def, model);
+    (db, fixture)
+}
+
+#[test]
+fn a_checkpoint_has_all_entries_that_wait() {
+    let (db, fixture) = with_waiting_entries();
+    db.checkpoint_with(2).unwrap();
+    assert_eq!(waiting_pages(&db), 0);
+    let model = fixture.model.clone();
+    after_power_cut(db, fixture, model).1.check();
+}
+
+#[test]
+fn a_device_that_does_not_read_gives_the_checkpoint_up_and_nothing_else() {
+    let (db, fixture) = with_waiting_entries();
+    db.disk.inject(Fault::on(Op::Read).effect(Effect::Fail(std::io::ErrorKind::Other)));
+    assert!(db.checkpoint().is_err());
+    db.disk.clear_faults();
+    db.checkpoint().unwrap();
+    let model = fixture.model.clone();
+    after_power_cut(db, fixture, model).1.check();
+}
+
+/// Frees the tree while a checkpoint writes it.
+fn drop_during_a_checkpoint() -> Fixture {
+    let (db, fixture) = with_waiting_entries();
+    let model = fixture.model.clone();
+    let (checkpoint, ()) = db.pool.end_epoch(|_| ());
+    let (trees, mut next) = (HashSet::from([fixture.tree.def().id]), Some(PageId(1)));
+    while let Some(from) = next {
+        next = db.pool.free_trees_step(&trees, from, 100).unwrap();
+    }
+    assert_eq!(waiting_pages(&db), 0);
+    checkpoint.commit(&db.map, &EpochState::default()).unwrap();
+    after_power_cut(db, fixture, model).1
+}
+
+#[test]
+fn a_tree_that_is_dropped_during_a_checkpoint_is_whole_in_it() {
+    drop_during_a_checkpoint().check();
+}
+
+#[test]
+fn b7_a_page_freed_although_a_checkpoint_needs_its_entries_is_found() {
+    let bug = plant("buffering: free a page that a checkpoint needs");
+    assert!(catch_unwind(|| drop_during_a_checkpoint().check()).is_err());
+    assert!(bug.reached_count() > 0);
+}
+
+#[test]
+fn b9_a_damaged_leaf_holds_up_no_checkpoint_and_never_seems_whole() {
+    let (db, fixture) = with_waiting_entries();
+    let committed = fixture.model.clone();
+    // Each read is damaged, so each page that entries wait for seems so.
+    db.disk.inject(Fault::on(Op::Read).forever().effect(Effect::FlipRead(70, 3)));
+    db.checkpoint().unwrap();
+    db.disk.clear_faults();
+    assert!(reach::count("entries of a damaged page given up") > 0);
+    assert_eq!(waiting_pages(&db), 0);
+    let (_db, fixture) = after_power_cut(db, fixture, committed);
+    let (mut damaged, mut right) = (0, 0);
+    for (key, payload) in &fixture.model {
+        match fixture.tree.get(key, |record| record.payload.to_vec()) {
+            Ok(found) => {
+                assert_eq!(found.as_ref(), Some(payload), "a leaf without its entries seems whole");
+                right += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corruption);
+                damaged += 1;
+            }
+        }
+    }
+    assert!(damaged > 100 && right > 100, "{damaged}, {right}");
+}
+
+/// What waits takes room of its own in the memory of pages, and makes way.
+#[test]
+fn entries_that_wait_keep_to_their_share_of_memory() {
+    let limit = 2 << 20;
+    let db = Database::new(&Config { buffer_pool_bytes: limit as u64, ..Config::tiny() });
+    let mut fixture = Fixture::empty(db.pool.clone());
+    let mut rng = Rng::new(3);
+    for step in 0..60_000u64 {
+        let key = rng.next_u64().to_be_bytes();
+        put(&fixture.tree, &mut fixture.path, &key, &[7; 30]);
+        fixture.model.insert(key.to_vec(), vec![7; 30]);
+        if step % 20 == 0 {
+            db.pool.clean_step(step, 0, 2000).unwrap();
+        }
+        if step % 500 == 0 {
+            let (memory, status) = (db.pool.memory(), db.pool.status());
+            let waiting = memory.used(MemoryUse::Buffered);
+            assert!(waiting <= memory.buffered_limit() * 9 / 8, "{waiting}");
+            let of_pages = [MemoryUse::Frames, MemoryUse::Images, MemoryUse::Buffered];
+            let of_pages = of_pages.map(|of| memory.used(of)).iter().sum::<usize>();
+            let share = (limit + of_pages).saturating_sub(memory.total()).max(limit / 2);
+            assert!(of_pages <= share + share / 8, "{of_pages} of {share}: {status:?}");
+        }
+    }
+    assert!(reach::count("entry buffered") > 1000);
+    fixture.check();
+}
