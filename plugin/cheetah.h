@@ -97,6 +97,7 @@ typedef struct CheetahConfig {
   uint64_t log_bytes_max;
   uint32_t io_capacity;
   uint8_t flush_log_at_commit;
+  uint8_t buffers_inserts;
 } CheetahConfig;
 
 typedef struct CheetahRowFormatVersion {
@@ -418,6 +419,7 @@ int32_t cheetah_close(CheetahDb *db);
 int32_t cheetah_checkpoint(CheetahDb *db);
 void cheetah_set_flush_log_at_commit(CheetahDb *db, uint8_t mode);
 void cheetah_set_io_capacity(CheetahDb *db, uint32_t operations_per_second);
+void cheetah_set_change_buffering(CheetahDb *db, uint8_t is_on);
 int32_t cheetah_status(CheetahDb *db, CheetahCounterSink sink, void *context);
 int32_t cheetah_status_text(CheetahDb *db, CheetahTextSink sink, void *context);
 /* The sink hears, from any thread until the database is closed, of what goes wrong where no call

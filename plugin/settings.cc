@@ -11,8 +11,12 @@ static const ulonglong mib = 1ULL << 20;
 
 static ulonglong buffer_pool_size, log_file_size, log_size_max;
 static unsigned io_capacity, flush_log_at_trx_commit, sample_pages;
+static ulong change_buffering;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = {array_elements(compression_names) - 1, "", compression_names, nullptr};
+// As the flag that the engine gets: 0 or 1.
+static const char *change_buffering_names[] = {"none", "inserts", NullS};
+static TYPELIB change_buffering_type = {array_elements(change_buffering_names) - 1, "", change_buffering_names, nullptr};
 
 static void set_flush_log(THD *, st_mysql_sys_var *, void *place, const void *value) {
   *static_cast<unsigned *>(place) = *static_cast<const unsigned *>(value);
@@ -22,6 +26,11 @@ static void set_flush_log(THD *, st_mysql_sys_var *, void *place, const void *va
 static void set_io_capacity(THD *, st_mysql_sys_var *, void *place, const void *value) {
   *static_cast<unsigned *>(place) = *static_cast<const unsigned *>(value);
   cheetah_set_io_capacity(engine.db, io_capacity);
+}
+
+static void set_change_buffering(THD *, st_mysql_sys_var *, void *place, const void *value) {
+  *static_cast<ulong *>(place) = *static_cast<const ulong *>(value);
+  cheetah_set_change_buffering(engine.db, static_cast<uint8_t>(change_buffering));
 }
 
 static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
@@ -43,6 +52,11 @@ static MYSQL_SYSVAR_UINT(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGI
                          "1: the log is on disk before a commit returns; 2: it is written to the file and synced "
                          "once a second; 0: it is written and synced once a second",
                          nullptr, set_flush_log, 1, 0, 2, 0);
+
+static MYSQL_SYSVAR_ENUM(change_buffering, change_buffering, PLUGIN_VAR_RQCMDARG,
+                         "Which changes of indexes that are not UNIQUE may wait in memory for a leaf that is not there: "
+                         "none; inserts: entries of new rows",
+                         nullptr, set_change_buffering, 1, &change_buffering_type);
 
 static MYSQL_SYSVAR_UINT(stats_persistent_sample_pages, sample_pages, PLUGIN_VAR_RQCMDARG,
                          "Places of an index that ANALYZE TABLE looks at, unless the table's STATS_SAMPLE_PAGES says how many",
@@ -74,6 +88,7 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(log_size_max),
                                         MYSQL_SYSVAR(io_capacity),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
+                                        MYSQL_SYSVAR(change_buffering),
                                         MYSQL_SYSVAR(stats_persistent_sample_pages),
                                         MYSQL_SYSVAR(lock_wait_timeout),
                                         MYSQL_SYSVAR(snapshot_isolation),
@@ -88,7 +103,8 @@ static const char *directory = "#cheetah";
 CheetahConfig open_config() {
   return CheetahConfig{bytes_of(directory), buffer_pool_size,
                        log_file_size,       log_size_max,
-                       io_capacity,         static_cast<uint8_t>(flush_log_at_trx_commit)};
+                       io_capacity,         static_cast<uint8_t>(flush_log_at_trx_commit),
+                       static_cast<uint8_t>(change_buffering)};
 }
 
 // The server knows InnoDB's variable for NOWAIT and WAIT n, not ours; it sets its own one too, for

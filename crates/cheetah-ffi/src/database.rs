@@ -41,6 +41,7 @@ fn settings(config: &CheetahConfig) -> Config {
         log_file_bytes: config.log_file_bytes,
         log_bytes_max: config.log_bytes_max,
         io_capacity: config.io_capacity,
+        buffers_inserts: config.buffers_inserts != 0,
         ..Config::default()
     }
 }
@@ -78,6 +79,14 @@ pub unsafe extern "C" fn cheetah_set_io_capacity(db: *mut CheetahDb, operations_
     // SAFETY: by the contract of the crate the handle is open.
     let db = unsafe { &*db };
     value((), || db.0.set_io_capacity(operations_per_second));
+}
+
+/// Sets whether entries of new rows may wait in memory for their leaf.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_set_change_buffering(db: *mut CheetahDb, is_on: u8) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    value((), || db.0.set_buffering(is_on != 0));
 }
 
 /// Tells all counters.
