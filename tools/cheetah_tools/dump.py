@@ -18,7 +18,8 @@ from .paths import SERVER
 from .say import Failure, Progress
 
 ENGINE_WORDS = re.compile(rb"ENGINE\s*=\s*\w+", re.I)
-LAYOUT_WORDS = re.compile(rb"\s(ROW_FORMAT|KEY_BLOCK_SIZE)\s*=\s*\w+|\s`?(PAGE_COMPRESSED|ENCRYPTED|ENCRYPTION_KEY_ID)`?\s*=\s*[^\s,;)]+"
+LAYOUT_WORDS = re.compile(rb"\s(ROW_FORMAT|KEY_BLOCK_SIZE)\s*=\s*\w+"
+                          rb"|\s`?(PAGE_COMPRESSED|ENCRYPTED|ENCRYPTION_KEY_ID|COMPRESSION|COMPRESSION_LEVEL)`?\s*=\s*[^\s,;)]+"
                           rb"|\s(DATA|INDEX)\s+DIRECTORY\s*=\s*'(?:[^'\\]|\\.|'')*'", re.I)
 # What may have to go from a definition, wherever it stands; and the tokens of a statement, strings
 # and comments whole.
