@@ -13,7 +13,7 @@ ROWS, LARGE_ROWS = 40_000, 1_000_000
 LEFT_MAX = 0.4
 SECONDS_MAX = 120
 # Inserted in random order, 2,000 rows at a time.
-RANDOM_STEPS = 120
+RANDOM_STEPS = 160
 # Bytes that are no longer needed from which on a checkpoint begins. It hurries from twice that on,
 # goes on writing until its end, and segments of which a part is needed go after the second one.
 OUTDATED_BYTES, OUTDATED_TIMES_MAX = 64 << 20, 6

@@ -1,9 +1,8 @@
 //! Buffered entries on their way into the leaf, and what a checkpoint does with them. Invariants:
 //! B1, B4 and B5 at the head of the room.
 
-use super::entries::EpochEntries;
 use crate::base::{planted, reach, Epoch, Error, ErrorKind, PageId, Result, TreeId};
-use crate::format::bytes::Defect;
+use crate::format::page::put_buffered;
 use crate::format::ImageRef;
 use crate::memory::MemoryUse;
 use crate::pool::frames::{Frame, PageEntry, PageRef, Residence};
@@ -44,14 +43,14 @@ impl Pool {
         if planted::is_on("buffering: leave to the next epoch what waits for the ended one") {
             self.carry_over_buffered(pid, Epoch(self.epoch().0 - 1));
         }
-        if let [ended, _newer, ..] = self.buffering.epochs(pid)[..] {
+        if let (Some(ended), Some(_)) = self.buffering.epochs(pid) {
             self.put_oldest_into(pid, frame)?;
             drop(entry);
             let written = frame.with_private_bytes(|bytes| self.append_image(frame, bytes, ended));
             entry = self.table.entry(pid);
             let is_same = entry.residence() == Residence::BeingRead
                 && entry.location() == Some(image.location)
-                && self.buffering.epochs(pid).first() == Some(&ended);
+                && self.buffering.epochs(pid).0 == Some(ended);
             match written {
                 Ok(location) if is_same => {
                     self.install(&mut entry, pid, location, ended);
@@ -70,7 +69,7 @@ impl Pool {
                 }
             }
         }
-        let Some(epoch) = self.buffering.epochs(pid).first().copied() else { return Ok(Merged::Into(entry)) };
+        let (Some(epoch), _) = self.buffering.epochs(pid) else { return Ok(Merged::Into(entry)) };
         self.put_oldest_into(pid, frame)?;
         let changes = self.changes_of(epoch);
         changes.mark_dirty(pid, frame.bytes_count);
@@ -82,12 +81,10 @@ impl Pool {
     }
 
     fn put_oldest_into(&self, pid: PageId, frame: &Frame) -> Result<()> {
-        let put = |entries: &[EpochEntries]| -> std::result::Result<usize, Defect> {
-            let Some(oldest) = entries.first() else { return Ok(0) };
-            frame.with_private_bytes(|bytes| oldest.records.put_into(bytes))
-        };
+        let entries = self.buffering.oldest_bytes(pid);
+        let put = frame.with_private_bytes(|bytes| put_buffered(&entries, bytes));
         let place = || format!("page {pid} of tree {}", frame.tree);
-        let put = self.buffering.with(pid, put).map_err(|defect| defect.in_place(place()));
+        let put = put.map_err(|defect| defect.in_place(place()));
         if self.health.must("putting buffered entries into their leaf", put)? > 0 {
             self.note_live_replaced(frame.tree);
         }
@@ -103,8 +100,8 @@ impl Pool {
 
     /// The entries of the oldest epoch are in an image or a frame.
     fn forget_oldest(&self, pid: PageId) {
-        if let Some(oldest) = self.buffering.take_oldest(pid) {
-            self.changes_of(oldest.epoch).unmark_buffered(pid);
+        if let Some(epoch) = self.buffering.take_oldest(pid) {
+            self.changes_of(epoch).unmark_buffered(pid);
         }
     }
 
@@ -123,14 +120,15 @@ impl Pool {
     /// Nobody wants the entries of a page any more: it has been freed, or can never be read. Under
     /// the lock of its entry.
     pub(in crate::pool) fn forget_buffered(&self, pid: PageId) {
-        while !self.buffering.epochs(pid).is_empty() {
+        while self.buffering.epochs(pid).0.is_some() {
             self.forget_oldest(pid);
         }
     }
 
     /// Whether the image under the entries of a page may move in `epoch` (B6).
     pub(in crate::pool) fn may_move_under_buffered(&self, pid: PageId, epoch: Epoch) -> bool {
-        self.buffering.with(pid, |entries| entries.iter().all(|entries| entries.epoch == epoch))
+        let (older, newer) = self.buffering.epochs(pid);
+        older.into_iter().chain(newer).all(|of| of == epoch)
             || planted::is_on("buffering: move an image under entries of an ended epoch")
     }
 
@@ -207,7 +205,7 @@ impl Pool {
             if !self.table.entry(pid).is_buffered() {
                 continue;
             }
-            let Some(epoch) = self.buffering.epochs(pid).first().copied() else { continue };
+            let (Some(epoch), _) = self.buffering.epochs(pid) else { continue };
             match self.read_to_merge(pid, epoch) {
                 Ok(Some(page)) => {
                     self.try_write_out(&page.0)?;

@@ -18,6 +18,7 @@
 //!   B6  The image under entries moves only in their epoch (C1).
 //! Locks     after the lock of the page's entry: the map, then the order in which pages have come.
 
+mod cells;
 mod entries;
 mod merging;
 mod tickets;
