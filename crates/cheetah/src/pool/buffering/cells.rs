@@ -11,7 +11,9 @@ use std::sync::Arc;
 /// A page of the system.
 const BLOCK_BYTES: usize = 4096;
 const CELL_BYTES: usize = 256;
+/// As many as a mask has bits.
 const CELLS_OF_BLOCK: usize = BLOCK_BYTES / CELL_BYTES;
+const _: () = assert!(CELLS_OF_BLOCK == u16::BITS as usize);
 /// In front of the bytes of a cell: the next cell, and how many bytes are in this one.
 const HEAD_BYTES: usize = 6;
 const NO_CELL: u32 = u32::MAX;
@@ -33,11 +35,23 @@ impl Default for Chain {
 #[derive(Default, Debug)]
 pub(super) struct Cells {
     source: Option<Arc<Blocks>>,
-    /// None where a block has gone back.
-    blocks: Vec<Option<PageBuf>>,
-    /// Cells in use, of each block.
-    used: Vec<u8>,
-    free: Vec<u32>,
+    blocks: Vec<BlockOfCells>,
+    /// Blocks that are here.
+    count: usize,
+    /// Blocks with a free cell, each once, and some that have none any more.
+    with_room: Vec<usize>,
+    /// Places in `blocks` whose block has gone back.
+    gone: Vec<usize>,
+}
+
+#[derive(Default, Debug)]
+struct BlockOfCells {
+    /// None when it has gone back.
+    memory: Option<PageBuf>,
+    /// A bit for each cell in use.
+    used: u16,
+    /// Whether it is in `with_room`.
+    is_listed: bool,
 }
 
 impl Cells {
@@ -53,7 +67,7 @@ impl Cells {
 
     /// Memory that the blocks take.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.blocks.iter().flatten().count() * BLOCK_BYTES
+        self.count * BLOCK_BYTES
     }
 
     /// Adds bytes to the end of a chain.
@@ -104,22 +118,21 @@ impl Cells {
         while next != NO_CELL {
             let number = next;
             next = self.next_of(number);
-            let block = number as usize / CELLS_OF_BLOCK;
-            self.used[block] -= 1;
-            self.free.push(number);
-            if self.used[block] == 0 {
-                self.blocks[block] = None;
-                self.free.retain(|free| *free as usize / CELLS_OF_BLOCK != block);
+            let (at, cell) = (number as usize / CELLS_OF_BLOCK, number as usize % CELLS_OF_BLOCK);
+            let block = &mut self.blocks[at];
+            block.used &= !(1 << cell);
+            if block.used == 0 {
+                block.memory = None;
+                self.count -= 1;
+                self.gone.push(at);
+            } else {
+                self.list(at);
             }
         }
     }
 
     fn grow(&mut self, chain: &mut Chain) {
-        if self.free.is_empty() {
-            self.add_block();
-        }
-        let number = self.free.pop().expect("a block was added");
-        self.used[number as usize / CELLS_OF_BLOCK] += 1;
+        let number = self.take();
         let cell = self.cell_mut(number);
         cell[..4].copy_from_slice(&NO_CELL.to_le_bytes());
         cell[4..HEAD_BYTES].fill(0);
@@ -130,28 +143,49 @@ impl Cells {
         chain.last = number;
     }
 
-    fn add_block(&mut self) {
-        let memory = self.source.as_ref().and_then(Blocks::take);
-        let block = memory.map_or_else(|| PageBuf::new(BLOCK_BYTES), PageBuf::in_block);
-        let at = self.blocks.iter().position(Option::is_none).unwrap_or(self.blocks.len());
-        if at == self.blocks.len() {
-            self.blocks.push(None);
-            self.used.push(0);
+    /// A cell that was free.
+    fn take(&mut self) -> u32 {
+        loop {
+            let at = self.with_room.last().copied().unwrap_or_else(|| self.add_block());
+            let block = &mut self.blocks[at];
+            let cell = block.used.trailing_ones() as usize;
+            if block.memory.is_some() && cell < CELLS_OF_BLOCK {
+                block.used |= 1 << cell;
+                return (at * CELLS_OF_BLOCK + cell) as u32;
+            }
+            block.is_listed = false;
+            self.with_room.pop();
         }
-        self.blocks[at] = Some(block);
-        let first = (at * CELLS_OF_BLOCK) as u32;
-        self.free.extend((first..first + CELLS_OF_BLOCK as u32).rev());
+    }
+
+    fn add_block(&mut self) -> usize {
+        let memory = self.source.as_ref().and_then(Blocks::take);
+        let memory = memory.map_or_else(|| PageBuf::new(BLOCK_BYTES), PageBuf::in_block);
+        let at = self.gone.pop().unwrap_or_else(|| {
+            self.blocks.push(BlockOfCells::default());
+            self.blocks.len() - 1
+        });
+        self.blocks[at].memory = Some(memory);
+        self.count += 1;
+        self.list(at);
+        at
+    }
+
+    fn list(&mut self, at: usize) {
+        if !std::mem::replace(&mut self.blocks[at].is_listed, true) {
+            self.with_room.push(at);
+        }
     }
 
     fn cell(&self, number: u32) -> &[u8] {
         let (block, at) = (number as usize / CELLS_OF_BLOCK, number as usize % CELLS_OF_BLOCK);
-        let block = self.blocks[block].as_ref().expect("a chain's cells are in blocks that are here");
+        let block = self.blocks[block].memory.as_ref().expect("a chain's cells are in blocks that are here");
         &block[at * CELL_BYTES..(at + 1) * CELL_BYTES]
     }
 
     fn cell_mut(&mut self, number: u32) -> &mut [u8] {
         let (block, at) = (number as usize / CELLS_OF_BLOCK, number as usize % CELLS_OF_BLOCK);
-        let block = self.blocks[block].as_mut().expect("a chain's cells are in blocks that are here");
+        let block = self.blocks[block].memory.as_mut().expect("a chain's cells are in blocks that are here");
         &mut block[at * CELL_BYTES..(at + 1) * CELL_BYTES]
     }
 
@@ -204,6 +238,8 @@ mod tests {
             assert_eq!(cells.bytes(*chain), *bytes, "step {step}");
         }
         chains.iter().for_each(|(chain, _)| cells.free(*chain));
-        assert_eq!((cells.memory_bytes(), cells.free.len()), (0, 0));
+        let here = cells.blocks.iter().filter(|block| block.memory.is_some()).count();
+        assert_eq!((cells.memory_bytes(), here), (0, 0));
+        assert!(cells.blocks.len() < 2000, "blocks that went back are used again");
     }
 }
