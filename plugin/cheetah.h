@@ -97,7 +97,7 @@ typedef struct CheetahConfig {
   uint64_t log_bytes_max;
   uint32_t io_capacity;
   uint8_t flush_log_at_commit;
-  uint8_t buffers_inserts;
+  uint8_t buffers_changes;
 } CheetahConfig;
 
 typedef struct CheetahRowFormatVersion {

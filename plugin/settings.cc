@@ -15,7 +15,7 @@ static ulong change_buffering;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = {array_elements(compression_names) - 1, "", compression_names, nullptr};
 // As the flag that the engine gets: 0 or 1.
-static const char *change_buffering_names[] = {"none", "inserts", NullS};
+static const char *change_buffering_names[] = {"none", "all", NullS};
 static TYPELIB change_buffering_type = {array_elements(change_buffering_names) - 1, "", change_buffering_names, nullptr};
 
 static void set_flush_log(THD *, st_mysql_sys_var *, void *place, const void *value) {
@@ -54,8 +54,8 @@ static MYSQL_SYSVAR_UINT(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGI
                          nullptr, set_flush_log, 1, 0, 2, 0);
 
 static MYSQL_SYSVAR_ENUM(change_buffering, change_buffering, PLUGIN_VAR_RQCMDARG,
-                         "Which changes of indexes that are not UNIQUE may wait in memory for a leaf that is not there: "
-                         "none; inserts: entries of new rows",
+                         "Whether changes of rows and index entries may wait in memory for a leaf that is not there: "
+                         "none or all",
                          nullptr, set_change_buffering, 1, &change_buffering_type);
 
 static MYSQL_SYSVAR_UINT(stats_persistent_sample_pages, sample_pages, PLUGIN_VAR_RQCMDARG,

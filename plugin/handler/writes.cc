@@ -32,7 +32,10 @@ void ha_cheetah::set_pointers() {
     entry.key.data = place_of(entry_bytes_, entry.key.data);
     entry.payload.data = place_of(entry_bytes_, entry.payload.data);
   }
-  for (CheetahEntry &entry : old_entries_) entry.key.data = place_of(entry_bytes_, entry.key.data);
+  for (CheetahEntry &entry : old_entries_) {
+    entry.key.data = place_of(entry_bytes_, entry.key.data);
+    entry.payload.data = place_of(entry_bytes_, entry.payload.data);
+  }
 }
 
 void ha_cheetah::encode_secondaries(const uchar *record, bool check_unique) {
@@ -130,7 +133,7 @@ bool ha_cheetah::secondary_changes(unsigned engine_index, const uchar *old_recor
   add_entry(engine_index, new_start, new_payload, unique);
   CheetahEntry old_entry = entries_.back();
   old_entry.key = CheetahBytes{reinterpret_cast<const uint8_t *>(old_start), old_payload - old_start};
-  old_entry.payload = CheetahBytes{nullptr, 0};
+  old_entry.payload = CheetahBytes{reinterpret_cast<const uint8_t *>(old_payload), new_start - old_payload};
   old_entries_.push_back(old_entry);
   return true;
 }

@@ -33,7 +33,7 @@ SET cheetah_default_compression = 'lz4', cheetah_default_compression_level = 7;
 CREATE TABLE c8 (a INT) COMPRESSION_LEVEL=9;
 CREATE TABLE c9 (a INT);
 SET cheetah_default_compression = DEFAULT, cheetah_default_compression_level = DEFAULT;
-SET GLOBAL cheetah_change_buffering = 'all';
+SET GLOBAL cheetah_change_buffering = 'purges';
 SET cheetah_change_buffering = 'none';
 SET GLOBAL cheetah_change_buffering = 'none';
 SELECT @@GLOBAL.cheetah_change_buffering;

@@ -41,7 +41,7 @@ fn settings(config: &CheetahConfig) -> Config {
         log_file_bytes: config.log_file_bytes,
         log_bytes_max: config.log_bytes_max,
         io_capacity: config.io_capacity,
-        buffers_inserts: config.buffers_inserts != 0,
+        buffers_changes: config.buffers_changes != 0,
         ..Config::default()
     }
 }

@@ -38,6 +38,7 @@ unsafe fn fill_old(list: &mut Vec<OldEntry<'static>>, entries: &[CheetahEntry]) 
     let old = |entry: &CheetahEntry| OldEntry {
         index_no: entry.index_no as usize,
         key: unsafe { entry.key.get() },
+        payload: unsafe { entry.payload.get() },
     };
     list.extend(entries.iter().map(old));
 }

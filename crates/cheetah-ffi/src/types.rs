@@ -153,8 +153,8 @@ pub struct CheetahConfig {
     pub io_capacity: u32,
     /// 0, 1 or 2.
     pub flush_log_at_commit: u8,
-    /// Whether entries of new rows may wait in memory for their leaf.
-    pub buffers_inserts: u8,
+    /// Whether changes may wait in memory for a leaf that is not there.
+    pub buffers_changes: u8,
 }
 
 /// How a stored row is built.

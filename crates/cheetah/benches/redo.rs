@@ -88,7 +88,7 @@ impl Writer {
             let (old, key) = (k.to_be_bytes(), (k + 1).to_be_bytes());
             let secondary = [SecondaryEntry { index_no: 1, key: &key, payload: b"", check_unique: false }];
             let new = NewRow { key: &id.to_be_bytes(), row: &row, secondary: &secondary };
-            let old = [OldEntry { index_no: 1, key: &old }];
+            let old = [OldEntry { index_no: 1, key: &old, payload: b"" }];
             self.txn.update(&self.table, &id.to_be_bytes(), &new, &old)?;
             self.keys.insert(id, k + 1);
         }
@@ -97,7 +97,7 @@ impl Writer {
 
     fn delete(&mut self, count: usize) -> Result<()> {
         for (id, k) in self.some(count) {
-            let old = [OldEntry { index_no: 1, key: &k.to_be_bytes() }];
+            let old = [OldEntry { index_no: 1, key: &k.to_be_bytes(), payload: b"" }];
             self.txn.delete(&self.table, &id.to_be_bytes(), &old)?;
             self.keys.remove(&id);
         }

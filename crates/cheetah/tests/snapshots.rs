@@ -57,7 +57,11 @@ fn every_read_of_every_snapshot_equals_the_model() {
         assert!(done.is_ok(), "{plan:?}");
     }
     for mark in [
-        "entry buffered",
+        "change buffered",
+        "entry marked unseen",
+        "record found among what waits",
+        "record seen without its leaf",
+        "page folded",
         "older version looked for",
         "several rows at once",
         "rows of a leaf end at an older version",
@@ -92,6 +96,16 @@ fn caught_in(name: &'static str, plan: impl Fn(u64) -> Plan) {
     });
     assert!(bug.reached_count() > 0, "'{name}' was never reached");
     assert!(found.is_some(), "'{name}' was reached {} times, but not caught", bug.reached_count());
+}
+
+#[test]
+fn b17_an_entry_put_unseen_beside_what_not_everybody_sees_is_caught() {
+    caught_in("blind: put beside what not everybody sees", large_plan);
+}
+
+#[test]
+fn b17_an_entry_marked_unseen_that_not_everybody_sees_is_caught() {
+    caught_in("blind: mark what not everybody sees", large_plan);
 }
 
 #[test]

@@ -414,5 +414,6 @@ fn secondary(entries: &[Vec<u8>]) -> Vec<SecondaryEntry<'_>> {
 }
 
 fn old_entries(entries: &[Vec<u8>]) -> Vec<OldEntry<'_>> {
-    entries.iter().enumerate().map(|(no, key)| OldEntry { index_no: no + 1, key }).collect()
+    let old = |(no, key)| OldEntry { index_no: no + 1, key: Vec::as_slice(key), payload: b"" };
+    entries.iter().enumerate().map(old).collect()
 }

@@ -30,9 +30,9 @@ pub struct Config {
     /// Ends of transactions by which the oldest snapshot is behind from which on purge looks for
     /// what nobody sees between it and the newest one.
     pub old_snapshot_lag: u64,
-    /// Whether entries of secondary indexes that come with a new row wait in memory for a leaf that
-    /// is not there, until `Db::set_buffering`.
-    pub buffers_inserts: bool,
+    /// Whether changes of rows and entries wait in memory for a leaf that is not there, until
+    /// `Db::set_buffering`.
+    pub buffers_changes: bool,
 }
 
 impl Default for Config {
@@ -48,7 +48,7 @@ impl Default for Config {
             redo_threads: 0,
             // More than 512 connections with a transaction each do to one another.
             old_snapshot_lag: 4096,
-            buffers_inserts: true,
+            buffers_changes: true,
         }
     }
 }
@@ -67,7 +67,7 @@ impl Config {
             io_capacity: 2000,
             redo_threads: 1,
             old_snapshot_lag: 2,
-            buffers_inserts: true,
+            buffers_changes: true,
         }
     }
 

@@ -3,22 +3,27 @@
 /// Part of the memory of frames that their descriptors and the allocator take.
 const DESCRIPTORS_PART: usize = 64;
 /// Of the memory of frames and images, what images may take.
-const IMAGES_PERCENT: usize = 65;
+const IMAGES_PERCENT: usize = 80;
 /// Of the memory of frames and images, the part that entries may take which wait for their leaf.
 const BUFFERED_PART: usize = 2;
 /// For what is not counted one by one, and its most.
-const REST_PART: usize = 16;
+const REST_PART: usize = 64;
 const REST_BYTES_MAX: usize = 64 << 20;
 /// For locks. In any case they may take the second amount, which is enough for some thousands.
 const LOCKS_PART: usize = 4;
 const LOCKS_BYTES_MIN: usize = 1 << 20;
 /// For the rows that loads sort.
 const SORT_PART: usize = 8;
-/// For each of the two buffers of the log. Longer writes than the second amount gain nothing.
-const LOG_BUFFER_PART: usize = 64;
+/// For each of the two buffers of the log; in small memory so much, but no larger a part. Longer
+/// writes than the last amount gain nothing.
+const LOG_BUFFER_PART: usize = 256;
+const LOG_BUFFER_BYTES_MIN: usize = 128 << 10;
+const LOG_BUFFER_PART_MAX: usize = 64;
 const LOG_BUFFER_BYTES_MAX: usize = 8 << 20;
-/// For the tails of all streams.
-const TAILS_PART: usize = 16;
+/// For the tails of all streams; in small memory so much, but no larger a part.
+const TAILS_PART: usize = 64;
+const TAILS_BYTES_MIN: usize = 512 << 10;
+const TAILS_PART_MAX: usize = 16;
 /// For the changes that a merge of the page map holds.
 const MAP_MERGE_PART: usize = 64;
 /// For the part of the log that startup recovery looks ahead into, and its limits.
@@ -89,12 +94,14 @@ impl Shares {
 
     /// Each of the two buffers of the log.
     pub fn log_buffer_bytes(self) -> usize {
-        (self.total_bytes / LOG_BUFFER_PART).min(LOG_BUFFER_BYTES_MAX)
+        let least = LOG_BUFFER_BYTES_MIN.min(self.total_bytes / LOG_BUFFER_PART_MAX);
+        (self.total_bytes / LOG_BUFFER_PART).clamp(least, LOG_BUFFER_BYTES_MAX)
     }
 
     /// Most that the tails of all streams may take.
     pub fn tails_bytes_max(self) -> usize {
-        self.total_bytes / TAILS_PART
+        let least = TAILS_BYTES_MIN.min(self.total_bytes / TAILS_PART_MAX);
+        (self.total_bytes / TAILS_PART).max(least)
     }
 
     /// Most that a merge of the page map may hold.

@@ -1,6 +1,6 @@
 //! The pool itself: its rooms side by side. Each room adds methods in its own folder.
 
-use super::buffering::Buffering;
+use super::buffering::{Buffering, SmallLeaves};
 use super::dictionaries::Dictionaries;
 use super::eviction::Queues;
 use super::frames::{Buffers, FreePageNumbers, PageClass, PageTable};
@@ -17,12 +17,14 @@ use crate::memory::{MemoryBudget, MemoryUse};
 use crate::segment::Segments;
 use cheetah_io::Clock;
 use parking_lot::Mutex;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// See the module [`pool`](super).
 #[derive(Debug)]
 pub struct Pool {
+    /// Of this pool alone, in the process.
+    pub(super) number: u64,
     pub(super) page_bytes: u32,
     pub(super) health: Arc<Health>,
     pub(super) segments: Arc<Segments>,
@@ -44,6 +46,7 @@ pub struct Pool {
     pub(super) images: ImageCounters,
     pub(super) image_cache: ImageCache,
     pub(super) buffering: Buffering,
+    pub(super) small_leaves: SmallLeaves,
     pub(super) cleaner: Cleaner,
     pub(super) collection: Mutex<Collection>,
 }
@@ -75,14 +78,17 @@ impl Pool {
         memory.set(MemoryUse::PageTable, table.bytes());
         memory.set(MemoryUse::Tails, segments.tail_bytes_max());
         memory.set(MemoryUse::Rest, memory.shares().rest_bytes());
+        static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
         Arc::new(Self {
+            number: NEXT_NUMBER.fetch_add(1, Relaxed),
             page_bytes: config.page_bytes,
             health,
             segments,
             buffers: Arc::new(Buffers::new(config.page_bytes, memory.clone())),
             scratch: Scratch::new(&memory, config.page_bytes),
             image_cache: ImageCache::new(&memory, config.page_bytes),
-            buffering: Buffering::new(&memory, config.buffers_inserts),
+            buffering: Buffering::new(&memory, config),
+            small_leaves: SmallLeaves::default(),
             dictionaries: Dictionaries::new(&memory),
             memory,
             table,

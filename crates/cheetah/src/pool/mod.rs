@@ -48,12 +48,12 @@ pub(crate) mod testing;
 
 pub use crate::segment::Reserve;
 pub use buffer_pool::Pool;
-pub use buffering::Ticket;
+pub use buffering::{Size, Ticket};
 pub use dictionaries::{DictionaryDue, LentTree};
 pub use frames::{PageClass, PageRef, ReadGuard, WriteGuard};
 pub use images::{ImageWork, IMAGE_BYTES_CLASSES};
 pub use mtr::MiniTransaction;
-pub use reading::{Fetched, REQUEST_PAGES_MAX};
+pub use reading::{Fetched, InImage, Stored, Unloaded, REQUEST_PAGES_MAX};
 pub use statistics::{Cached, PoolFlow, PoolStats};
 pub use trees::{PageCounts, TreeBytes, TreeDef};
 pub use writing::{EndedEpoch, EpochState, Pressure, WrittenEpoch};

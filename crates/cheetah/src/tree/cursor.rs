@@ -4,8 +4,8 @@
 //!   I1  The cursor works on a private copy of one leaf (of one record, after a seek) and holds no
 //!       latch between calls. The leaf stays pinned; when its version has moved, the copy is taken
 //!       again and the place found again by key. So changes made by the owner of the cursor are
-//!       seen, a removed record does not come back, and none comes twice. A record out of an image
-//!       has no leaf to pin: it is as it was when the search began.
+//!       seen, a removed record does not come back, and none comes twice. A record whose
+//!       leaf is not in memory is as it was when the search began.
 //!   I2  Forward, the next leaf must cover the upper fence of the copy; backward, it is found by
 //!       searching below the lower fence of the copy. Both are right whatever was split or merged
 //!       in between.
@@ -14,12 +14,11 @@
 
 use super::ahead::{Ahead, Direction};
 use super::descend::{Landing, Target};
-use super::point::{Point, StoredRecord};
+use super::point::Point;
 use super::Tree;
 use crate::base::{PageId, Result};
 use crate::format::page::{PageView, RecordCopy, RecordRef};
-use crate::format::ImageRef;
-use crate::pool::PageRef;
+use crate::pool::{PageRef, Stored, Unloaded};
 use std::sync::Arc;
 
 /// Where a cursor goes. "p" may be a whole key or a prefix of keys.
@@ -90,8 +89,8 @@ enum Place {
 struct LeafCopy {
     source: Option<PageRef>,
     version: u64,
-    /// Without a source: the image that the record is out of.
-    image: Option<ImageRef>,
+    /// Without a source: the leaf that the record is of.
+    unloaded: Option<Unloaded>,
     /// The whole leaf, if `whole`.
     bytes: Vec<u8>,
     whole: bool,
@@ -115,9 +114,9 @@ impl LeafCopy {
         self.record.take(view.record(slot));
     }
 
-    /// Takes a record out of the image of its leaf.
-    fn take_stored(&mut self, stored: StoredRecord) {
-        (self.source, self.image) = (None, Some(stored.image));
+    /// Takes a record of a leaf that is not in memory.
+    fn take_stored(&mut self, stored: Stored) {
+        (self.source, self.unloaded) = (None, Some(stored.place()));
         self.whole = false;
         self.record = stored.record;
     }
@@ -272,9 +271,9 @@ impl Cursor {
 
     /// Whether the leaf has stayed as it was when the cursor came to the record.
     pub fn is_fresh(&self) -> bool {
-        match (&self.leaf.source, &self.leaf.image) {
+        match (&self.leaf.source, &self.leaf.unloaded) {
             (Some(page), _) => page.version() == self.leaf.version,
-            (None, Some(image)) => self.tree.pool.is_unloaded(image),
+            (None, Some(leaf)) => self.tree.pool.is_unloaded(leaf),
             (None, None) => false,
         }
     }
@@ -286,7 +285,7 @@ impl Cursor {
 
     /// Forgets the place and unpins the leaf; buffers are kept for the next use.
     pub fn release(&mut self) {
-        (self.leaf.source, self.leaf.image) = (None, None);
+        (self.leaf.source, self.leaf.unloaded) = (None, None);
         self.place = Place::Nowhere;
     }
 

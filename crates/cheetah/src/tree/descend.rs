@@ -231,21 +231,30 @@ impl Tree {
         path: &mut Path,
         f: impl FnOnce(&PageView<'_>) -> R,
     ) -> Result<R> {
-        if path.tree == self.def.id {
-            if let Some(leaf) = path.leaf() {
-                let guard = leaf.read();
-                let view = PageView::new(&guard);
-                if self.landing(&view, Some(0), Target::Key(key)) == Landing::Here {
-                    return Ok(f(&view));
-                }
-            }
+        let mut f = Some(f);
+        let mut run = |leaf: &PageView<'_>| f.take().map(|f| f(leaf)).expect("f runs once");
+        if let Some(result) = self.with_pinned(key, path, &mut run) {
+            return Ok(result);
         }
         path.belong_to(self.def.id);
         path.ticket.ticket = None;
-        let found = self.with_leaf(Target::Key(key), &mut path.pages, |_, leaf| f(leaf));
+        let found = self.with_leaf(Target::Key(key), &mut path.pages, |_, leaf| run(leaf));
         if found.is_err() {
             path.release();
         }
         found
+    }
+
+    /// Runs `f` on the leaf that `path` pins under its latch, if that is the leaf of `key`.
+    pub(super) fn with_pinned<R>(
+        &self,
+        key: &[u8],
+        path: &Path,
+        f: impl FnOnce(&PageView<'_>) -> R,
+    ) -> Option<R> {
+        let leaf = path.leaf().filter(|_| path.tree == self.def.id)?;
+        let guard = leaf.read();
+        let view = PageView::new(&guard);
+        (self.landing(&view, Some(0), Target::Key(key)) == Landing::Here).then(|| f(&view))
     }
 }

@@ -1,6 +1,5 @@
 //! One B-link tree: its identity, its limits, and reading one record.
 
-use super::descend::Target;
 use super::point::Point;
 use super::stats::{TreeCounts, TreeStats};
 use super::Path;
@@ -128,12 +127,10 @@ impl Tree {
         })
     }
 
-    /// As [`get`](Self::get), but `f` runs also when there is no record: none comes to be while it
-    /// does.
+    /// As [`get`](Self::get), but `f` runs also when there is no record. Nobody changes it, and
+    /// none comes to be, while `f` runs.
     pub fn look<R>(&self, key: &[u8], f: impl FnOnce(Option<RecordRef<'_>>) -> R) -> Result<R> {
-        self.with_leaf(Target::Key(key), &mut (), |_, leaf| {
-            f(leaf.search(key).ok().map(|slot| leaf.record(slot)))
-        })
+        self.with_record(key, &mut Path::default(), f)
     }
 
     /// As [`look`](Self::look), and leaves `path` prepared for `key`.
@@ -143,7 +140,7 @@ impl Tree {
         path: &mut Path,
         f: impl FnOnce(Option<RecordRef<'_>>) -> R,
     ) -> Result<R> {
-        self.with_prepared(key, path, |leaf| f(leaf.search(key).ok().map(|slot| leaf.record(slot))))
+        self.with_record(key, path, f)
     }
 
     /// Searches that began at the root since the tree was opened.
@@ -159,7 +156,7 @@ impl Tree {
         path: &mut Path,
         f: impl FnOnce(RecordRef<'_>) -> R,
     ) -> Result<Option<R>> {
-        self.with_prepared(key, path, |leaf| read(leaf, key, f))
+        self.with_record(key, path, |record| record.map(f))
     }
 
     /// Bytes of each page.

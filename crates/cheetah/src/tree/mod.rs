@@ -25,6 +25,7 @@ mod spread;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod unloaded;
 mod walk;
 
 pub use build::Builder;

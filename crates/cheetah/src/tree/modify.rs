@@ -6,13 +6,15 @@
 //!       the mini-transaction.
 //!   I2  A change that finds no room splits first (see [`super::split`]); it fails only with Limit
 //!       or with an error of reading, and then no record has changed.
+//!   I3  With a ticket for its key, a change waits for the leaf (see [`super::unloaded`]).
 //! Locks     One leaf latch at a time, unless the tree's structure mutex is held.
 
 use super::descend::{Landing, Target};
 use super::merge::worth_merging;
+use super::path::TicketKind;
 use super::{Path, Tree};
 use crate::base::{reach, Result};
-use crate::format::page::{NoRoom, PageMut, PageView, Pending, RecordRef};
+use crate::format::page::{BufferedChange, NoRoom, PageMut, PageView, Pending, RecordRef};
 use crate::pool::{MiniTransaction, PageRef, WriteGuard};
 
 /// What became of an insert or a replace.
@@ -97,6 +99,9 @@ impl Tree {
         record: RecordRef<'_>,
     ) -> Result<Changed> {
         self.check_limits(key, &record)?;
+        if self.buffer(mtr, path, key, &BufferedChange::New(record)) {
+            return Ok(Changed::Done);
+        }
         self.write(mtr, path, key, Write::Insert(record))
     }
 
@@ -109,11 +114,21 @@ impl Tree {
         record: RecordRef<'_>,
     ) -> Result<Changed> {
         self.check_limits(key, &record)?;
+        let change = match path.ticket.kind {
+            TicketKind::Settled => BufferedChange::Mark(record),
+            _ => BufferedChange::Put(record),
+        };
+        if self.buffer(mtr, path, key, &change) {
+            return Ok(Changed::Done);
+        }
         self.write(mtr, path, key, Write::Replace(record))
     }
 
     /// Removes the record of `key`.
     pub fn remove(&self, mtr: &MiniTransaction<'_>, path: &mut Path, key: &[u8]) -> Result<Removed> {
+        if self.buffer(mtr, path, key, &BufferedChange::Remove) {
+            return Ok(Removed::Gone { small: false });
+        }
         loop {
             let leaf = self.leaf_of(path, key)?;
             let mut guard = leaf.write(mtr);

@@ -6,9 +6,10 @@
 //! of date: every use checks again.
 
 use crate::base::{planted, TreeId};
+use crate::format::page::{cell_bytes, RecordCopy, RecordRef};
 use crate::pool::{PageRef, Ticket};
 
-/// A reusable, pinned way to a leaf.
+/// A reusable way to a leaf: pinned pages, or a ticket for a leaf that is not in memory.
 #[derive(Default)]
 pub struct Path {
     pub(super) tree: TreeId,
@@ -18,17 +19,54 @@ pub struct Path {
     pub(super) ticket: KeyTicket,
 }
 
-/// The right to have an entry wait for its leaf, and for which key (B11).
+/// What is known of the record of a ticket.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum TicketKind {
+    /// No live one is there: nobody has looked.
+    #[default]
+    New,
+    /// A live one is there that everybody sees: nobody has looked.
+    Settled,
+    /// The image of the leaf was looked into.
+    Looked,
+    /// It was found among what waits.
+    Found,
+}
+
+/// The right to have a change wait for its leaf, and of which key (B11).
 #[derive(Default, Debug)]
 pub(super) struct KeyTicket {
     pub(super) ticket: Option<Ticket>,
     pub(super) key: Vec<u8>,
+    pub(super) kind: TicketKind,
+    /// The record of the key in that image, if there is one.
+    pub(super) stored: Option<RecordCopy>,
+    /// Bytes in the leaf of the record that the last look has found.
+    pub(super) cell_bytes: usize,
 }
 
 impl KeyTicket {
+    /// Becomes the ticket for a change of `key`.
+    pub(super) fn set(&mut self, ticket: Ticket, key: &[u8], kind: TicketKind) {
+        self.ticket = Some(ticket);
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        (self.kind, self.stored, self.cell_bytes) = (kind, None, 0);
+    }
+
     pub(super) fn for_key(&self, key: &[u8]) -> Option<&Ticket> {
         let is_same = self.key == key || planted::is_on("tree: take a ticket for another key");
         self.ticket.as_ref().filter(|_| is_same)
+    }
+
+    /// By how many bytes the leaf grows at most when the key has `record`; by none when it has
+    /// none.
+    pub(super) fn growth_bytes(&self, record: Option<RecordRef<'_>>) -> usize {
+        let found_bytes = match planted::is_on("buffering: count no room for a longer record") {
+            true => usize::MAX,
+            false => self.cell_bytes,
+        };
+        record.map_or(0, |record| cell_bytes(self.key.len(), &record).saturating_sub(found_bytes))
     }
 }
 
@@ -37,6 +75,11 @@ impl Path {
     pub fn release(&mut self) {
         self.ticket.ticket = None;
         self.pages.clear();
+    }
+
+    /// Forgets what is known of a leaf that is not in memory.
+    pub fn forget_ticket(&mut self) {
+        self.ticket.ticket = None;
     }
 
     /// Forgets the pages of another tree.

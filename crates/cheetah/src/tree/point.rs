@@ -1,29 +1,23 @@
 //! Finding one record whose leaf may not be in memory, and may stay so.
 //!
 //! Invariant
-//!   I1  A record out of an image is the record of its key at some moment of the search: the leaf
-//!       had no frame then, so its newest image was the page. What the image says of its fences,
-//!       its tree, and whether it is dead, is asked as of a page.
+//!   I1  A record without its leaf is the record of its key at some moment of the search: the leaf
+//!       had no frame then, so its newest image, and what waits for it, was the page. What the
+//!       image says of its fences, its tree, and whether it is dead, is asked as of a page.
 
 use super::descend::{Landing, Target};
 use super::Tree;
 use crate::base::{reach, PageId, Result};
+use crate::format::bytes::Defect;
 use crate::format::image::LeafImage;
-use crate::format::page::{PageView, RecordCopy};
-use crate::format::ImageRef;
-use crate::pool::{Fetched, PageRef};
-
-/// A record out of the image of its leaf.
-pub(super) struct StoredRecord {
-    pub(super) record: RecordCopy,
-    pub(super) image: ImageRef,
-}
+use crate::format::page::PageView;
+use crate::pool::{Fetched, InImage, PageRef, Stored};
 
 /// What a search for one record came to.
 pub(super) enum Point<R> {
     /// What was made of the leaf.
     Page(R),
-    Stored(StoredRecord),
+    Stored(Stored),
 }
 
 /// What lies above the leaf of a key: a page that names it, or nothing, as the root is the leaf.
@@ -33,7 +27,7 @@ enum Above<R> {
 }
 
 impl Tree {
-    /// Looks for the record of `key`, in the image of its leaf if that is not in memory. Runs
+    /// Looks for the record of `key`, without its leaf if that is not in memory. Runs
     /// `on_page` on the leaf under its latch instead if it is, if it had better be, or if its image
     /// does not have the record. May do I/O.
     pub(super) fn point<R>(
@@ -54,14 +48,10 @@ impl Tree {
             Above::Leaf(seen) => return Ok(Point::Page(seen)),
             Above::Child(leaf) => leaf,
         };
-        let fetched = self.pool.fetch_or_look(leaf, |leaf| match self.is_leaf_image_of(leaf, target) {
-            true => leaf.find(key),
-            false => Ok(None),
-        })?;
-        match fetched {
-            Fetched::Looked(record, image) => {
+        match self.pool.fetch_or_look(leaf, key, |leaf| self.find_in_image(leaf, key))? {
+            Fetched::Looked(stored) => {
                 reach::mark("record out of an image");
-                return Ok(Point::Stored(StoredRecord { record, image }));
+                return Ok(Point::Stored(stored));
             }
             Fetched::Page(page) => {
                 let guard = page.read();
@@ -73,6 +63,15 @@ impl Tree {
             Fetched::Freed => {}
         }
         self.with_leaf(target, &mut (), see).map(Point::Page)
+    }
+
+    /// The record of `key` in an image, if that is of its leaf.
+    pub(super) fn find_in_image(
+        &self,
+        leaf: &LeafImage<'_>,
+        key: &[u8],
+    ) -> std::result::Result<InImage, Defect> {
+        self.is_leaf_image_of(leaf, Target::Key(key)).then(|| leaf.find(key)).transpose()
     }
 
     fn is_leaf_image_of(&self, leaf: &LeafImage<'_>, target: Target<'_>) -> bool {

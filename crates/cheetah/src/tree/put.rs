@@ -1,41 +1,64 @@
 //! Putting an entry without looking what is there: into its leaf, or to those that wait for it.
 
 use super::descend::Target;
+use super::path::TicketKind;
 use super::{Changed, Path, Tree};
 use crate::base::{reach, Result};
-use crate::format::page::{cell_bytes, RecordRef};
+use crate::format::page::{cell_bytes, RecordRef, VERSION_BYTES};
 use crate::pool::{MiniTransaction, Ticket};
 
 impl Tree {
-    /// Makes `path` a ticket for an entry of `key` that nobody need look for, if its leaf is not in
-    /// memory and the entry may wait for it. Whether it is one. Loads inner pages: may do I/O.
+    /// Makes `path` a ticket for a new entry of `key` that nobody need look for, if its leaf is not
+    /// in memory and the entry may wait for it. Whether it is one. Loads inner pages: may do I/O.
     pub fn take_ticket(&self, key: &[u8], record: &RecordRef<'_>, path: &mut Path) -> Result<bool> {
+        self.take_ticket_of(TicketKind::New, key, record, path)
+    }
+
+    /// As [`take_ticket`](Self::take_ticket), for marking the live entry `record` of `key` as
+    /// deleted, which is there for certain, and which everybody sees.
+    pub fn take_ticket_to_mark(&self, key: &[u8], record: &RecordRef<'_>, path: &mut Path) -> Result<bool> {
+        self.take_ticket_of(TicketKind::Settled, key, record, path)
+    }
+
+    fn take_ticket_of(
+        &self,
+        kind: TicketKind,
+        key: &[u8],
+        record: &RecordRef<'_>,
+        path: &mut Path,
+    ) -> Result<bool> {
         path.ticket.ticket = None;
         if !self.pool.has_tickets() || self.covers(path, key) {
             return Ok(false);
         }
-        let (target, bytes) = (Target::Key(key), cell_bytes(key.len(), record));
-        let ticket = self.with_page(target, 1, &mut (), |_, page| match page.is_leaf() {
-            true => None,
-            false => self.pool.ticket(page.child(target.slot_in(page)), bytes),
-        })?;
-        if ticket.is_some() {
+        let cell_bytes = cell_bytes(key.len(), record);
+        let bytes = if kind == TicketKind::New { cell_bytes } else { VERSION_BYTES };
+        let ticket = self.find_ticket(key, bytes)?;
+        if let Some(ticket) = ticket {
             path.release();
             path.tree = self.def.id;
-            path.ticket.ticket = ticket;
-            path.ticket.key.clear();
-            path.ticket.key.extend_from_slice(key);
+            path.ticket.set(ticket, key, kind);
+            path.ticket.cell_bytes = if kind == TicketKind::New { 0 } else { cell_bytes };
         }
         Ok(ticket.is_some())
     }
 
-    /// Whether the ticket of `path` for `key` is still good, or it needs none.
-    pub fn has_good_ticket(&self, key: &[u8], record: &RecordRef<'_>, path: &Path) -> bool {
-        let is_good = |ticket: &Ticket| self.pool.is_good(ticket, cell_bytes(key.len(), record));
-        match path.tree == self.def.id && path.leaf().is_some() {
-            true => true,
-            false => path.ticket.for_key(key).is_some_and(is_good),
+    /// A ticket for a change that makes the leaf of `key` grow by `bytes`, if it may wait.
+    fn find_ticket(&self, key: &[u8], bytes: usize) -> Result<Option<Ticket>> {
+        let target = Target::Key(key);
+        self.with_page(target, 1, &mut (), |_, page| match page.is_leaf() {
+            true => None,
+            false => self.pool.ticket(page.child(target.slot_in(page)), bytes),
+        })
+    }
+
+    /// The same for a change whose ticket has just ended; none if inner pages cannot be read.
+    pub(super) fn ticket_again(&self, key: &[u8], bytes: usize) -> Option<Ticket> {
+        let ticket = self.find_ticket(key, bytes).ok().flatten();
+        if ticket.is_some() {
+            reach::mark("ticket taken again");
         }
+        ticket
     }
 
     /// Puts a record under `key`, in place of what is there, if anything. `path` has a ticket, or
@@ -48,13 +71,6 @@ impl Tree {
         record: RecordRef<'_>,
     ) -> Result<()> {
         self.check_limits(key, &record)?;
-        let is_buffered = path.tree == self.def.id
-            && path.ticket.for_key(key).is_some_and(|ticket| self.pool.buffer(mtr, ticket, key, &record));
-        path.ticket.ticket = None;
-        if is_buffered {
-            reach::mark("entry buffered");
-            return Ok(());
-        }
         match self.insert(mtr, path, key, record)? {
             Changed::Exists => {
                 if self.get_prepared(key, path, |found| !found.is_marked())? == Some(true) {

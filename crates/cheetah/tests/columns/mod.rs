@@ -169,7 +169,7 @@ pub fn put(
     let old_key = old.map(index_key);
     let new_key = new.as_ref().map(|(row, _)| index_key(row));
     let changes = old_key != new_key;
-    let going = old_key.as_deref().filter(|_| changes).map(|key| OldEntry { index_no: 1, key });
+    let going = old_key.as_deref().filter(|_| changes).map(|key| OldEntry { index_no: 1, key, payload: b"" });
     let going = going.into_iter().collect::<Vec<_>>();
     let coming = new_key.as_deref().filter(|_| changes);
     let coming = coming.map(|key| SecondaryEntry { index_no: 1, key, payload: b"", check_unique: false });

@@ -27,8 +27,10 @@ pub fn put(
     let changes = |no: usize| old.is_none() || new.is_none() || old_entries[no] != new_entries[no];
     let count = old_entries.len().max(new_entries.len());
     let changed = (0..count).filter(|&no| changes(no)).collect::<Vec<_>>();
-    let going =
-        |&no: &usize| old_entries.get(no).map(|(index_no, key, _)| OldEntry { index_no: *index_no, key });
+    let going = |&no: &usize| {
+        let (index_no, key, payload) = old_entries.get(no)?;
+        Some(OldEntry { index_no: *index_no, key, payload })
+    };
     let going = changed.iter().filter_map(going).collect::<Vec<_>>();
     let coming = |&no: &usize| {
         let (index_no, key, payload) = new_entries.get(no)?;

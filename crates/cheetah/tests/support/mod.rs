@@ -120,7 +120,10 @@ pub fn insert(txn: &mut Transaction, table: &Arc<Table>, key: u64, row: &Row) ->
 
 pub fn delete(txn: &mut Transaction, table: &Arc<Table>, key: u64, old: &Row) -> Result<()> {
     let [name, number] = old.keys();
-    let entries = [OldEntry { index_no: 1, key: &name }, OldEntry { index_no: 2, key: &number }];
+    let entries = [
+        OldEntry { index_no: 1, key: &name, payload: b"p" },
+        OldEntry { index_no: 2, key: &number, payload: b"" },
+    ];
     txn.delete(table, &key.to_be_bytes(), &entries)
 }
 
@@ -148,15 +151,17 @@ pub fn update_stored(
 ) -> Result<()> {
     let (old_keys, new_keys) = (old.keys(), new.keys());
     let changes = (0..2).filter(|&no| key != old_key || old_keys[no] != new_keys[no]).collect::<Vec<_>>();
+    let payload = |no: usize| if no == 0 { &b"p"[..] } else { &b""[..] };
     let secondary = changes.iter().map(|&no| SecondaryEntry {
         index_no: no + 1,
         key: &new_keys[no],
-        payload: if no == 0 { &b"p"[..] } else { &b""[..] },
+        payload: payload(no),
         check_unique: true,
     });
     let secondary = secondary.collect::<Vec<_>>();
     let entries =
-        changes.iter().map(|&no| OldEntry { index_no: no + 1, key: &old_keys[no] }).collect::<Vec<_>>();
+        changes.iter().map(|&no| OldEntry { index_no: no + 1, key: &old_keys[no], payload: payload(no) });
+    let entries = entries.collect::<Vec<_>>();
     let new = NewRow { key: &key.to_be_bytes(), row: stored, secondary: &secondary };
     txn.update(table, &old_key.to_be_bytes(), &new, &entries)
 }

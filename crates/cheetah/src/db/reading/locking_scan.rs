@@ -74,6 +74,8 @@ pub(in crate::db) struct LockingScan {
     next: Vec<u8>,
     /// Forward: the first key that is out of question. Backward: the last one that is not.
     limit: Option<Vec<u8>>,
+    /// Whether one row was sought by its whole key.
+    is_point: bool,
     /// The direction of the last search, to which the limit belongs.
     is_forward: bool,
     /// The record whose lock was waited for last: that request counts too.
@@ -104,6 +106,7 @@ impl LockingScan {
             from: Vec::new(),
             next: Vec::new(),
             limit: None,
+            is_point: false,
             is_forward: true,
             waited_for: None,
             entry: Copied::default(),
@@ -119,6 +122,7 @@ impl LockingScan {
         let above = |key: &[u8]| successor(key);
         let forward = mode.is_forward();
         self.is_forward = forward;
+        self.is_point = self.index_no == 0 && mode == SeekMode::AtLeast && matches!(end, SeekEnd::Row);
         self.limit = match (end, forward) {
             (SeekEnd::None, _) => None,
             (SeekEnd::Prefix | SeekEnd::Row, true) => above(key),
@@ -245,6 +249,11 @@ impl LockingScan {
     }
 
     fn step_forward(&mut self, after: bool, crossed: bool) -> Result<ScanStep> {
+        if self.is_point && !after && !crossed {
+            if let Some(step) = self.step_to_point()? {
+                return Ok(step);
+            }
+        }
         let Self { locker, index_no, how, walk, from, next, limit, entry, table, .. } = self;
         let _usage = table.use_it()?;
         let (tree, is_clustered, how) = (walk.tree().def().id, *index_no == 0, *how);
@@ -271,6 +280,20 @@ impl LockingScan {
             }
             Ok(step)
         })?
+    }
+
+    /// Judges the row of `from`, if it is there and its leaf is not in memory, and need not be.
+    fn step_to_point(&mut self) -> Result<Option<ScanStep>> {
+        let Self { locker, how, walk, from, next, entry, table, .. } = self;
+        let _usage = table.use_it()?;
+        let (tree, how) = (walk.tree().def().id, *how);
+        let asking = Asking { locker, tree, is_clustered: true, how, is_forward: true };
+        let range = (Bound::Included(&from[..]), Bound::Included(&from[..]));
+        let seen = walk.tree().see_unloaded(from, |record| {
+            asking.judge(Met { key: from, record, range, is_alone: true }, entry)
+        })?;
+        next.clone_from(from);
+        seen.transpose()
     }
 
     fn step_backward(&mut self, is_bounded: bool) -> Result<ScanStep> {

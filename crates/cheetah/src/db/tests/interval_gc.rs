@@ -113,12 +113,12 @@ impl World {
         let (old, new) = (from.to_be_bytes(), to.to_be_bytes());
         let secondary = [SecondaryEntry { index_no: 1, key: &new, payload: b"", check_unique: false }];
         let new = NewRow { key: &key, row: &row, secondary: &secondary };
-        txn.update(&self.table, &key, &new, &[OldEntry { index_no: 1, key: &old }])
+        txn.update(&self.table, &key, &new, &[OldEntry { index_no: 1, key: &old, payload: b"" }])
     }
 
     fn delete(&self, txn: &mut Transaction, key: u64, number: u64) -> Result<()> {
         let (key, entry) = (key.to_be_bytes(), number.to_be_bytes());
-        txn.delete(&self.table, &key, &[OldEntry { index_no: 1, key: &entry }])
+        txn.delete(&self.table, &key, &[OldEntry { index_no: 1, key: &entry, payload: b"" }])
     }
 
     fn come_and_go(&self, key: u64, number: u64) {

@@ -1,20 +1,64 @@
-//! Records that wait in memory for the page they belong to: encoded one behind the other, and put
-//! into the page at once.
+//! Changes that wait in memory for the leaf they belong to: encoded one behind the other, and
+//! applied to it at once.
 
 use super::layout::{RecordFlags, RecordRef};
 use super::view::PageView;
 use super::write::PageMut;
-use crate::base::{TxnId, UndoPtr};
+use crate::base::{planted, TxnId, UndoPtr};
 use crate::format::bytes::{ensure, put_prefixed, u48_bytes, Defect, Reader};
 
 const HAS_VERSION: u8 = 2;
+const IS_NEW: u8 = 4;
+const IS_REMOVAL: u8 = 8;
+const IS_MARK: u8 = 16;
 const KEY_BYTES_MAX: usize = super::PAGE_BYTES_MAX;
 
-/// Appends a record to `bytes`, to be put after those that are there.
-pub fn encode_buffered(bytes: &mut Vec<u8>, key: &[u8], record: &RecordRef<'_>) {
+/// What becomes of one key of a leaf.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BufferedChange<'a> {
+    /// It has this record, where no live one is.
+    New(RecordRef<'a>),
+    /// It has this record, whatever is there.
+    Put(RecordRef<'a>),
+    /// The live record that is there becomes this one, which is delete-marked. Nobody has looked:
+    /// it keeps its payload, and if there is none, nothing becomes one.
+    Mark(RecordRef<'a>),
+    /// It has none.
+    Remove,
+}
+
+impl<'a> BufferedChange<'a> {
+    /// The record that the key has afterwards.
+    pub fn record(&self) -> Option<RecordRef<'a>> {
+        match self {
+            Self::New(record) | Self::Put(record) | Self::Mark(record) => Some(*record),
+            Self::Remove => None,
+        }
+    }
+}
+
+/// What changes have done to a leaf.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Applied {
+    /// Live records in whose place a new one came.
+    pub live_replaced: usize,
+    /// Live records that were to be marked and were not there.
+    pub missing: usize,
+    /// Records that went.
+    pub removed: usize,
+}
+
+/// Appends a change to `bytes`, to be applied after those that are there.
+pub fn encode_buffered(bytes: &mut Vec<u8>, key: &[u8], change: &BufferedChange<'_>) {
     put_prefixed(bytes, key);
+    let Some(record) = change.record() else { return bytes.push(IS_REMOVAL) };
+    let kind = match change {
+        BufferedChange::New(_) => IS_NEW,
+        BufferedChange::Mark(_) => IS_MARK,
+        BufferedChange::Put(_) | BufferedChange::Remove => 0,
+    };
     let version = if record.version.is_some() { HAS_VERSION } else { 0 };
-    bytes.push(record.flags.bits() | version);
+    bytes.push(record.flags.bits() | version | kind);
     if let Some((txn, undo)) = record.version {
         bytes.extend_from_slice(&u48_bytes(txn.0));
         bytes.extend_from_slice(&u48_bytes(undo.0));
@@ -22,34 +66,75 @@ pub fn encode_buffered(bytes: &mut Vec<u8>, key: &[u8], record: &RecordRef<'_>) 
     put_prefixed(bytes, record.payload);
 }
 
-/// Puts all encoded records into the leaf `page`, in their order, each in place of what is there
-/// under its key. Returns how many live records they have replaced. Fails when they do not fit;
-/// then some are there.
-pub fn put_buffered(bytes: &[u8], page: &mut [u8]) -> Result<usize, Defect> {
-    let (mut reader, mut replaced) = (Reader::new(bytes), 0);
+fn decode_next<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], BufferedChange<'a>), Defect> {
+    let key = reader.prefixed(KEY_BYTES_MAX)?;
+    let bits = reader.u8()?;
+    if bits == IS_REMOVAL {
+        return Ok((key, BufferedChange::Remove));
+    }
+    let flags = RecordFlags::from_bits(bits & !(HAS_VERSION | IS_NEW | IS_MARK));
+    let flags = flags.ok_or(Defect::new("unknown flags of a buffered change"))?;
+    let version = match bits & HAS_VERSION {
+        0 => None,
+        _ => Some((TxnId(reader.u48()?), UndoPtr(reader.u48()?))),
+    };
+    let record = RecordRef { flags, version, payload: reader.prefixed(KEY_BYTES_MAX)? };
+    let change = match bits & (IS_NEW | IS_MARK) {
+        0 => BufferedChange::Put(record),
+        IS_NEW => BufferedChange::New(record),
+        _ => BufferedChange::Mark(record),
+    };
+    Ok((key, change))
+}
+
+/// The last of the encoded changes that is of `key`.
+pub fn find_buffered<'a>(bytes: &'a [u8], key: &[u8]) -> Result<Option<BufferedChange<'a>>, Defect> {
+    let (mut reader, mut found) = (Reader::new(bytes), None);
     while !reader.is_empty() {
-        let key = reader.prefixed(KEY_BYTES_MAX)?;
-        let bits = reader.u8()?;
-        let flags = RecordFlags::from_bits(bits & !HAS_VERSION);
-        let flags = flags.ok_or(Defect::new("unknown flags of a buffered record"))?;
-        let version = match bits & HAS_VERSION {
-            0 => None,
-            _ => Some((TxnId(reader.u48()?), UndoPtr(reader.u48()?))),
-        };
-        let payload = reader.prefixed(KEY_BYTES_MAX)?;
-        let record = RecordRef { flags, version, payload };
-        ensure(PageView::new(page).covers(key), "a buffered record of another page")?;
+        let (of, change) = decode_next(&mut reader)?;
+        if of == key {
+            found = Some(change);
+        }
+    }
+    Ok(found)
+}
+
+/// Applies all encoded changes to the leaf `page`, in their order. Fails when they do not fit; then
+/// some are there.
+pub fn apply_buffered(bytes: &[u8], page: &mut [u8]) -> Result<Applied, Defect> {
+    let (mut reader, mut applied) = (Reader::new(bytes), Applied::default());
+    while !reader.is_empty() {
+        let (key, change) = decode_next(&mut reader)?;
+        ensure(PageView::new(page).covers(key), "a buffered change of another page")?;
         let found = PageView::new(page).search(key);
-        let done = match found {
-            Ok(slot) => {
-                replaced += usize::from(!PageView::new(page).record(slot).is_marked());
+        let is_live = found.is_ok_and(|slot| !PageView::new(page).record(slot).is_marked());
+        let done = match (found, change) {
+            (_, BufferedChange::Mark(_)) if !is_live => {
+                applied.missing += 1;
+                Ok(())
+            }
+            (Ok(slot), BufferedChange::Mark(record)) => {
+                let payload = PageView::new(page).record(slot).payload.to_vec();
+                PageMut::new(page).replace(slot, &RecordRef { payload: &payload, ..record })
+            }
+            (Ok(slot), BufferedChange::New(record) | BufferedChange::Put(record)) => {
+                let is_new = matches!(change, BufferedChange::New(_));
+                applied.live_replaced += usize::from(is_live && is_new);
                 PageMut::new(page).replace(slot, &record)
             }
-            Err(slot) => PageMut::new(page).insert(slot, key, &record),
+            (Err(slot), BufferedChange::New(record) | BufferedChange::Put(record)) => {
+                PageMut::new(page).insert(slot, key, &record)
+            }
+            (Ok(slot), BufferedChange::Remove) if !planted::is_on("buffering: forget a removal") => {
+                PageMut::new(page).remove(slot);
+                applied.removed += 1;
+                Ok(())
+            }
+            (Ok(_) | Err(_), _) => Ok(()),
         };
-        done.map_err(|_| Defect::new("no room for buffered records"))?;
+        done.map_err(|_| Defect::new("no room for buffered changes"))?;
     }
-    Ok(replaced)
+    Ok(applied)
 }
 
 #[cfg(test)]
@@ -60,31 +145,103 @@ mod tests {
     use cheetah_io::Rng;
     use std::collections::BTreeMap;
 
+    type Record = (RecordFlags, Option<(TxnId, UndoPtr)>, Vec<u8>);
+
+    fn draw(rng: &mut Rng) -> Record {
+        let flags = if rng.chance(0.3) { RecordFlags::DELETE_MARKED } else { RecordFlags::NONE };
+        let version = rng.chance(0.5).then(|| (TxnId(rng.below(1000)), UndoPtr(rng.below(9))));
+        let length = rng.below(40) as usize;
+        (flags, version, rng.bytes(length))
+    }
+
+    fn reference(record: &Record) -> RecordRef<'_> {
+        RecordRef { flags: record.0, version: record.1, payload: &record.2 }
+    }
+
+    /// A page has, and a search finds, what was said last of each key; and changes that were
+    /// counted by what they add at most find room.
     #[test]
-    fn a_page_has_what_was_put_last_under_each_key() {
+    fn a_page_has_what_was_said_last_of_each_key() {
         let mut rng = Rng::new(5);
+        let mut kinds = [0; 4];
         for _ in 0..200 {
             let mut page = PageBuf::new(4096);
             build_page(&mut page, PageKind::Leaf, 0, TreeId(16), b"", None, PageId::NONE);
-            let (mut records, mut model, mut cells_bytes) = (Vec::new(), BTreeMap::new(), 0);
-            while cells_bytes < PageView::new(&page).free_bytes() - 200 {
-                let lengths = (1 + rng.below(3) as usize, rng.below(40) as usize);
-                let (key, payload) = (rng.bytes(lengths.0), rng.bytes(lengths.1));
-                let version = rng.chance(0.5).then(|| (TxnId(rng.below(1000)), UndoPtr(0)));
-                let record = RecordRef { flags: RecordFlags::NONE, version, payload: &payload };
-                encode_buffered(&mut records, &key, &record);
-                cells_bytes += cell_bytes(key.len(), &record);
-                model.insert(key, (version, payload.clone()));
+            let (mut changes, mut model, mut counted) = (Vec::new(), BTreeMap::<Vec<u8>, Record>::new(), 0);
+            let free_bytes = PageView::new(&page).free_bytes();
+            loop {
+                let length = 1 + rng.below(2) as usize;
+                let key = rng.bytes(length).iter().map(|byte| byte % 16).collect::<Vec<_>>();
+                let (there, mut record) = (model.get(&key), draw(&mut rng));
+                let is_live = there.is_some_and(|there| there.0 == RecordFlags::NONE);
+                let kind = match rng.below(4) {
+                    0 => 3,
+                    1 if is_live => 2,
+                    _ => usize::from(is_live),
+                };
+                if let (2, Some(there)) = (kind, there) {
+                    (record.0, record.2) = (RecordFlags::DELETE_MARKED, there.2.clone());
+                }
+                let before = there.map_or(0, |there| cell_bytes(key.len(), &reference(there)));
+                let change = [
+                    BufferedChange::New(reference(&record)),
+                    BufferedChange::Put(reference(&record)),
+                    BufferedChange::Mark(reference(&record)),
+                    BufferedChange::Remove,
+                ][kind];
+                let after = change.record().map_or(0, |record| cell_bytes(key.len(), &record));
+                counted += after.saturating_sub(before);
+                if counted > free_bytes {
+                    break;
+                }
+                encode_buffered(&mut changes, &key, &change);
+                let found = find_buffered(&changes, &key).unwrap();
+                assert_eq!(found, Some(change));
+                kinds[kind] += 1;
+                match kind {
+                    3 => model.remove(&key),
+                    _ => model.insert(key, record),
+                };
             }
-            put_buffered(&records, &mut page).unwrap();
+            let applied = apply_buffered(&changes, &mut page).unwrap();
+            assert_eq!((applied.live_replaced, applied.missing), (0, 0));
             let view = PageView::new(&page);
             let found = (0..view.count()).map(|slot| {
                 let mut key = Vec::new();
                 view.key_into(slot, &mut key);
                 let record = view.record(slot);
-                (key, (record.version, record.payload.to_vec()))
+                (key, (record.flags, record.version, record.payload.to_vec()))
             });
             assert_eq!(found.collect::<BTreeMap<_, _>>(), model);
+            assert_eq!(find_buffered(&changes, b"\xff").unwrap(), None);
         }
+        assert!(kinds.iter().all(|&count| count > 500), "{kinds:?}");
+    }
+
+    #[test]
+    fn a_live_record_in_the_way_of_a_new_one_is_told() {
+        let mut page = PageBuf::new(4096);
+        build_page(&mut page, PageKind::Leaf, 0, TreeId(16), b"", None, PageId::NONE);
+        let mut changes = Vec::new();
+        let new = BufferedChange::New(RecordRef::frozen(b"row"));
+        [new, new].iter().for_each(|change| encode_buffered(&mut changes, b"key", change));
+        assert_eq!(apply_buffered(&changes, &mut page).unwrap().live_replaced, 1);
+    }
+
+    #[test]
+    fn a_mark_keeps_what_is_there_and_makes_nothing_of_nothing() {
+        let mut page = PageBuf::new(4096);
+        build_page(&mut page, PageKind::Leaf, 0, TreeId(16), b"", None, PageId::NONE);
+        let (row, other) = (RecordRef::frozen(b"row"), RecordRef::frozen(b"another"));
+        let mark = BufferedChange::Mark(RecordRef { flags: RecordFlags::DELETE_MARKED, ..other });
+        let mut changes = Vec::new();
+        encode_buffered(&mut changes, b"here", &BufferedChange::New(row));
+        [b"here", b"here", b"gone"].iter().for_each(|key| encode_buffered(&mut changes, *key, &mark));
+        assert_eq!(apply_buffered(&changes, &mut page).unwrap().missing, 2);
+        let view = PageView::new(&page);
+        assert_eq!(
+            (view.count(), view.record(0).payload, view.record(0).is_marked()),
+            (1, &b"row"[..], true)
+        );
     }
 }

@@ -13,7 +13,7 @@ mod view;
 mod write;
 
 pub(in crate::format) use assemble::Outline;
-pub use buffered::{encode_buffered, put_buffered};
+pub use buffered::{apply_buffered, encode_buffered, find_buffered, Applied, BufferedChange};
 pub use content::{build_content, content_capacity};
 pub(in crate::format) use layout::common_prefix;
 pub use layout::{

@@ -100,16 +100,14 @@ impl Cells {
         chain.last = other.last;
     }
 
-    /// The bytes of a chain.
-    pub(super) fn bytes(&self, chain: Chain) -> Vec<u8> {
-        let mut bytes = Vec::new();
+    /// Appends the bytes of a chain to `bytes`.
+    pub(super) fn copy_bytes(&self, chain: Chain, bytes: &mut Vec<u8>) {
         let mut next = chain.first;
         while next != NO_CELL {
             let cell = self.cell(next);
             bytes.extend_from_slice(&cell[HEAD_BYTES..HEAD_BYTES + self.len_of(next)]);
             next = self.next_of(next);
         }
-        bytes
     }
 
     /// Frees the cells of a chain.
@@ -235,7 +233,9 @@ mod tests {
                 }
             }
             let (chain, bytes) = &chains[which];
-            assert_eq!(cells.bytes(*chain), *bytes, "step {step}");
+            let mut copied = Vec::new();
+            cells.copy_bytes(*chain, &mut copied);
+            assert_eq!(copied, *bytes, "step {step}");
         }
         chains.iter().for_each(|(chain, _)| cells.free(*chain));
         let here = cells.blocks.iter().filter(|block| block.memory.is_some()).count();

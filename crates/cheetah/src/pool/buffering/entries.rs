@@ -1,9 +1,9 @@
-//! Which entries wait for which page. Invariants: B1 and B3 at the head of the room.
+//! Which changes wait for which page. Invariants: B1 and B3 at the head of the room.
 
 use super::cells::{Cells, Chain};
 use crate::base::hash::{hash_number, shard_index, FastMap, FastSet};
-use crate::base::{Epoch, PageId};
-use crate::format::page::{cell_bytes, encode_buffered, RecordRef};
+use crate::base::{Config, Epoch, PageId, Result};
+use crate::format::page::{encode_buffered, find_buffered, BufferedChange, RecordCopy};
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::pool::statistics::Counter;
 use parking_lot::Mutex;
@@ -13,8 +13,13 @@ use std::sync::Arc;
 
 const SHARDS_MAX: usize = 64;
 const SHARD_BYTES_MIN: usize = 1 << 20;
+/// So many bytes wait for a page at most, about: who looks for a record goes through them.
+const CHAIN_BYTES_MAX: usize = 16 << 10;
 /// What the map and the order take for each page, about.
 const PAGE_BYTES: usize = 96;
+/// How much of a page is logged in the time in which a checkpoint reads one, at most: at 10,000
+/// pages a second, 40 MB.
+const LOGGED_PART: u32 = 4;
 /// From so many places on, those of pages that have no entries any more are taken out.
 const ORDER_MIN: usize = 1024;
 
@@ -24,8 +29,9 @@ struct EpochEntries {
     epoch: Epoch,
     /// Their bytes, as `format::page` encodes them.
     chain: Chain,
-    /// What they take in a page at most: as if no key had a prefix in common with it.
-    cells_bytes: u32,
+    chain_bytes: u32,
+    /// By how much they make the page grow at most.
+    growth_bytes: u32,
 }
 
 /// The entries of a page: of one epoch, or of the ended one and of the current one.
@@ -40,17 +46,41 @@ impl PageEntries {
         self.older.iter().chain(&self.newer)
     }
 
-    fn cells_bytes(&self) -> usize {
-        self.all().map(|entries| entries.cells_bytes as usize).sum()
+    fn growth_bytes(&self) -> usize {
+        self.all().map(|entries| entries.growth_bytes as usize).sum()
     }
+
+    fn chain_bytes(&self) -> usize {
+        self.all().map(|entries| entries.chain_bytes as usize).sum()
+    }
+}
+
+/// Whether it is certain that a record that was found is in the leaf, and how long it is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Size {
+    /// It is.
+    Known,
+    /// It was marked unseen: the leaf may have another one, or none.
+    Unknown,
+}
+
+/// What waits for a page of one key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::pool) enum Waiting {
+    /// Nothing: its image tells.
+    Nothing,
+    /// A record, which has been copied.
+    Record(Size),
+    /// That there is none.
+    Removal,
 }
 
 #[derive(Debug)]
 struct Shard {
     pages: FastMap<u64, PageEntries>,
     cells: Cells,
-    /// For a record that is being encoded.
-    record: Vec<u8>,
+    /// For a change that is being encoded, or a chain that is searched.
+    bytes: Vec<u8>,
 }
 
 impl Shard {
@@ -65,6 +95,7 @@ pub(in crate::pool) struct Buffering {
     is_on: AtomicBool,
     shards: Vec<Mutex<Shard>>,
     pages: AtomicUsize,
+    pages_max: usize,
     /// Pages in the order in which they got their first entry; some have none any more.
     order: Mutex<VecDeque<PageId>>,
     memory: Arc<MemoryBudget>,
@@ -74,16 +105,17 @@ pub(in crate::pool) struct Buffering {
 }
 
 impl Buffering {
-    pub(in crate::pool) fn new(memory: &Arc<MemoryBudget>, is_on: bool) -> Self {
+    pub(in crate::pool) fn new(memory: &Arc<MemoryBudget>, config: &Config) -> Self {
         let source = Cells::reserve(memory.limit());
         let shard =
-            || Shard { pages: FastMap::default(), cells: Cells::new(source.clone()), record: Vec::new() };
+            || Shard { pages: FastMap::default(), cells: Cells::new(source.clone()), bytes: Vec::new() };
         // Few where memory is small: each has a block that is not full.
         let shards = (memory.limit() / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         Self {
-            is_on: AtomicBool::new(is_on),
+            is_on: AtomicBool::new(config.buffers_changes),
             shards: (0..shards).map(|_| Mutex::new(shard())).collect(),
             pages: AtomicUsize::new(0),
+            pages_max: (config.log_bytes_max / u64::from(config.page_bytes / LOGGED_PART)) as usize,
             order: Mutex::default(),
             memory: Arc::clone(memory),
             puts: Counter::default(),
@@ -106,6 +138,11 @@ impl Buffering {
         self.pages.load(Relaxed)
     }
 
+    /// Whether a checkpoint could hardly read more of them before the log is full (B15).
+    pub(super) fn pages_are_many(&self) -> bool {
+        self.pages_count() >= self.pages_max
+    }
+
     /// What is to be told about it.
     pub(in crate::pool) fn counts(&self) -> [(&'static str, u64); 4] {
         [
@@ -116,27 +153,27 @@ impl Buffering {
         ]
     }
 
-    /// Whether the entries of a page leave `room` for `bytes` more.
+    /// Whether a change that makes a page grow by `bytes` may wait with the others: they find
+    /// `room`, and can be searched quickly.
     pub(super) fn fits(&self, pid: PageId, bytes: usize, room: usize) -> bool {
         let shard = self.shard(pid).lock();
-        let used = shard.pages.get(&pid.0).map_or(0, PageEntries::cells_bytes);
-        used + bytes <= room
+        let page = shard.pages.get(&pid.0).copied().unwrap_or_default();
+        page.growth_bytes() + bytes <= room && page.chain_bytes() < CHAIN_BYTES_MAX
     }
 
-    /// Adds a record to those of `epoch`, if there is room. Whether it was added, and whether it is
+    /// Adds a change to those of `epoch`, if there is room. Whether it was added, and whether it is
     /// the first of that epoch.
     pub(super) fn put(
         &self,
         pid: PageId,
         epoch: Epoch,
         key: &[u8],
-        record: &RecordRef<'_>,
-        room: usize,
+        change: &BufferedChange<'_>,
+        (bytes, room): (usize, usize),
     ) -> (bool, bool) {
-        let bytes = cell_bytes(key.len(), record);
         let (result, is_first_of_page) = self.change(pid, |shard| {
             let mut page = shard.pages.get(&pid.0).copied().unwrap_or_default();
-            if page.cells_bytes() + bytes > room {
+            if page.growth_bytes() + bytes > room {
                 return ((false, false), false);
             }
             let is_first_of_page = page.older.is_none();
@@ -148,13 +185,14 @@ impl Buffering {
                 PageEntries { newer, .. } => newer,
             };
             let is_first = place.is_none();
-            let new = EpochEntries { epoch, chain: Chain::default(), cells_bytes: 0 };
+            let new = EpochEntries { epoch, chain: Chain::default(), chain_bytes: 0, growth_bytes: 0 };
             let entries = place.get_or_insert(new);
             debug_assert_eq!(entries.epoch, epoch, "entries wait of two epochs at most");
-            shard.record.clear();
-            encode_buffered(&mut shard.record, key, record);
-            shard.cells.append(&mut entries.chain, &shard.record);
-            entries.cells_bytes += bytes as u32;
+            shard.bytes.clear();
+            encode_buffered(&mut shard.bytes, key, change);
+            shard.cells.append(&mut entries.chain, &shard.bytes);
+            entries.chain_bytes += shard.bytes.len() as u32;
+            entries.growth_bytes += bytes as u32;
             shard.pages.insert(pid.0, page);
             ((true, is_first), is_first_of_page)
         });
@@ -163,6 +201,31 @@ impl Buffering {
             self.order.lock().push_back(pid);
         }
         result
+    }
+
+    /// What waits for a page of `key`; copies the record into `record`.
+    pub(in crate::pool) fn find(&self, pid: PageId, key: &[u8], record: &mut RecordCopy) -> Result<Waiting> {
+        let mut shard = self.shard(pid).lock();
+        let Shard { pages, cells, bytes } = &mut *shard;
+        let Some(page) = pages.get(&pid.0) else { return Ok(Waiting::Nothing) };
+        for entries in page.newer.iter().chain(&page.older) {
+            bytes.clear();
+            cells.copy_bytes(entries.chain, bytes);
+            let found = find_buffered(bytes, key).map_err(|defect| defect.in_place("buffered changes"))?;
+            let Some(found) = found else { continue };
+            let Some(newest) = found.record() else { return Ok(Waiting::Removal) };
+            record.take(newest);
+            return Ok(Waiting::Record(match found {
+                BufferedChange::Mark(_) => Size::Unknown,
+                _ => Size::Known,
+            }));
+        }
+        Ok(Waiting::Nothing)
+    }
+
+    /// Grows with each change that waits for a page, as long as that has no frame.
+    pub(in crate::pool) fn bytes_waiting(&self, pid: PageId) -> usize {
+        self.shard(pid).lock().pages.get(&pid.0).map_or(0, PageEntries::chain_bytes)
     }
 
     /// The epochs of which a page has entries: the older one, and the newer one.
@@ -182,7 +245,16 @@ impl Buffering {
     pub(super) fn oldest_bytes(&self, pid: PageId) -> Vec<u8> {
         let shard = self.shard(pid).lock();
         let oldest = shard.pages.get(&pid.0).and_then(|page| page.older);
-        oldest.map_or(Vec::new(), |oldest| shard.cells.bytes(oldest.chain))
+        let mut bytes = Vec::new();
+        oldest.iter().for_each(|oldest| shard.cells.copy_bytes(oldest.chain, &mut bytes));
+        bytes
+    }
+
+    /// How long that is.
+    pub(super) fn oldest_length(&self, pid: PageId) -> usize {
+        let shard = self.shard(pid).lock();
+        let oldest = shard.pages.get(&pid.0).and_then(|page| page.older);
+        oldest.map_or(0, |oldest| oldest.chain_bytes as usize)
     }
 
     /// Takes out the entries of the older epoch, and says which it is.
@@ -215,7 +287,8 @@ impl Buffering {
             older.epoch = Epoch(given_up.0 + 1);
             let Some(newer) = page.newer.take() else { return (true, false) };
             shard.cells.join(&mut older.chain, newer.chain);
-            older.cells_bytes += newer.cells_bytes;
+            older.growth_bytes += newer.growth_bytes;
+            older.chain_bytes += newer.chain_bytes;
             (true, true)
         })
     }

@@ -2,7 +2,6 @@
 //! B1, B4 and B5 at the head of the room.
 
 use crate::base::{planted, reach, Epoch, Error, ErrorKind, PageId, Result, TreeId};
-use crate::format::page::put_buffered;
 use crate::format::ImageRef;
 use crate::memory::MemoryUse;
 use crate::pool::frames::{Frame, PageEntry, PageRef, Residence};
@@ -80,14 +79,9 @@ impl Pool {
         Ok(Merged::Into(entry))
     }
 
-    fn put_oldest_into(&self, pid: PageId, frame: &Frame) -> Result<()> {
-        let entries = self.buffering.oldest_bytes(pid);
-        let put = frame.with_private_bytes(|bytes| put_buffered(&entries, bytes));
-        let place = || format!("page {pid} of tree {}", frame.tree);
-        let put = put.map_err(|defect| defect.in_place(place()));
-        if self.health.must("putting buffered entries into their leaf", put)? > 0 {
-            self.note_live_replaced(frame.tree);
-        }
+    fn put_oldest_into(&self, pid: PageId, frame: &Arc<Frame>) -> Result<()> {
+        let applied = self.apply_to(frame, &self.buffering.oldest_bytes(pid))?;
+        self.note_applied(frame, applied);
         Ok(())
     }
 
@@ -98,8 +92,14 @@ impl Pool {
         self.health.background_errors().note("buffered entries", &error);
     }
 
+    /// Notes that an entry that was to go is missing (B8).
+    pub fn note_missing(&self, tree: TreeId) {
+        let error = Error::corrupt(format!("tree {tree}"), "the entry of a row is missing; run CHECK TABLE");
+        self.health.background_errors().note("buffered entries", &error);
+    }
+
     /// The entries of the oldest epoch are in an image or a frame.
-    fn forget_oldest(&self, pid: PageId) {
+    pub(super) fn forget_oldest(&self, pid: PageId) {
         if let Some(epoch) = self.buffering.take_oldest(pid) {
             self.changes_of(epoch).unmark_buffered(pid);
         }
@@ -200,13 +200,24 @@ impl Pool {
         let full = self.memory.buffered_limit() * FULL_EIGHTHS / 8;
         let mut merged = 0;
         self.buffering.tidy_order();
-        while merged < pages_max && self.memory.used(MemoryUse::Buffered) > full {
+        let are_many = || self.memory.used(MemoryUse::Buffered) > full || self.buffering.pages_are_many();
+        while merged < pages_max && are_many() {
             let Some(pid) = self.buffering.next_in_order() else { break };
             if !self.table.entry(pid).is_buffered() {
                 continue;
             }
             let (Some(epoch), _) = self.buffering.epochs(pid) else { continue };
-            match self.read_to_merge(pid, epoch) {
+            let read = match self.fold(pid, epoch) {
+                Ok(true) => {
+                    if self.table.entry(pid).is_buffered() {
+                        self.buffering.put_back(pid);
+                    }
+                    Ok(None)
+                }
+                Ok(false) => self.read_to_merge(pid, epoch),
+                Err(error) => Err(error),
+            };
+            match read {
                 Ok(Some(page)) => {
                     self.try_write_out(&page.0)?;
                 }

@@ -20,9 +20,13 @@
 
 mod cells;
 mod entries;
+mod folding;
 mod merging;
+mod small_leaves;
 mod tickets;
 
-pub(in crate::pool) use entries::Buffering;
+pub use entries::Size;
+pub(in crate::pool) use entries::{Buffering, Waiting};
 pub(in crate::pool) use merging::Merged;
+pub(in crate::pool) use small_leaves::SmallLeaves;
 pub use tickets::Ticket;

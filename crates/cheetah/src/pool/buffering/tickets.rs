@@ -1,8 +1,10 @@
 //! From a key to its place in the buffer. Invariants: B2 and B3 at the head of the room.
 
-use crate::base::{planted, PageId};
-use crate::format::page::RecordRef;
-use crate::format::Location;
+use super::entries::{Size, Waiting};
+use crate::base::{planted, PageId, Result};
+use crate::format::page::{BufferedChange, RecordCopy, RecordRef};
+use crate::format::{ImageRef, Location};
+use crate::memory::MemoryUse;
 use crate::pool::frames::{PageEntry, Residence};
 use crate::pool::{MiniTransaction, PageClass, Pool, Reserve};
 
@@ -13,10 +15,22 @@ pub struct Ticket {
     location: Location,
 }
 
+impl Ticket {
+    /// The leaf.
+    pub fn pid(&self) -> PageId {
+        self.pid
+    }
+}
+
 impl Pool {
     /// Whether entries that come may wait for their leaf, instead of having it read.
     pub fn set_buffering(&self, is_on: bool) {
         self.buffering.set_on(is_on);
+    }
+
+    /// A ticket for the leaf of an image that was looked into.
+    pub fn ticket_of(&self, image: &ImageRef) -> Ticket {
+        Ticket { pid: image.pid, location: image.location }
     }
 
     /// Whether there can be tickets at all: none before the first leaf has left memory.
@@ -36,20 +50,51 @@ impl Pool {
         (is_good && self.may_buffer_more()).then_some(ticket)
     }
 
-    /// Whether a ticket is still good.
-    pub fn is_good(&self, ticket: &Ticket, bytes: usize) -> bool {
-        let entry = self.table.entry(ticket.pid);
-        is_good(&entry, ticket) && self.buffering.fits(ticket.pid, bytes, entry.room())
+    /// A ticket for the leaf `pid` if something waits for it. The caller has the latch of the
+    /// parent, which names that leaf (B2).
+    pub fn ticket_of_waiting(&self, pid: PageId) -> Option<Ticket> {
+        let entry = self.table.existing(pid).filter(|entry| entry.is_buffered())?;
+        entry.location().map(|location| Ticket { pid, location })
     }
 
-    /// Has a record wait for its leaf, in place of what that has under `key`. `false`, and nothing
-    /// has changed, when the ticket is not good any more.
+    /// Runs `f` on the record of `key` that waits for the leaf of the ticket, or on nothing if what
+    /// waits says that there is none; nobody changes it meanwhile. `None` when nothing waits of
+    /// that key, or the ticket is not good any more.
+    pub fn with_waiting<R>(
+        &self,
+        ticket: &Ticket,
+        key: &[u8],
+        f: impl FnOnce(Option<RecordRef<'_>>, Size) -> R,
+    ) -> Result<Option<R>> {
+        let entry = self.table.entry(ticket.pid);
+        let is_past = planted::is_on("buffering: look past what waits");
+        if !is_good(&entry, ticket) || !entry.is_buffered() || is_past {
+            return Ok(None);
+        }
+        let mut waiting = RecordCopy::default();
+        Ok(match self.buffering.find(ticket.pid, key, &mut waiting)? {
+            Waiting::Nothing => None,
+            Waiting::Record(size) => Some(f(Some(waiting.as_ref()), size)),
+            Waiting::Removal => Some(f(None, Size::Known)),
+        })
+    }
+
+    /// Whether a ticket is still good for a change that makes the page grow by `bytes`.
+    pub fn is_good(&self, ticket: &Ticket, bytes: usize) -> bool {
+        let entry = self.table.entry(ticket.pid);
+        let is_full = self.memory.used(MemoryUse::Buffered) >= self.memory.buffered_limit();
+        is_good(&entry, ticket) && !is_full && self.buffering.fits(ticket.pid, bytes, entry.room())
+    }
+
+    /// Has a change of `key` wait for its leaf, which it makes grow by `bytes` at most. `false`,
+    /// and nothing has changed, when the ticket is not good any more.
     pub fn buffer(
         &self,
         mtr: &MiniTransaction<'_>,
         ticket: &Ticket,
         key: &[u8],
-        record: &RecordRef<'_>,
+        change: &BufferedChange<'_>,
+        bytes: usize,
     ) -> bool {
         let mut entry = self.table.entry(ticket.pid);
         if !is_good(&entry, ticket) {
@@ -57,8 +102,8 @@ impl Pool {
             return false;
         }
         let epoch = mtr.epoch();
-        let room = entry.room();
-        let (is_put, is_first) = self.buffering.put(ticket.pid, epoch, key, record, room);
+        let room = (bytes, entry.room());
+        let (is_put, is_first) = self.buffering.put(ticket.pid, epoch, key, change, room);
         if !is_put {
             self.buffering.refused.one();
             return false;
@@ -67,14 +112,51 @@ impl Pool {
             entry.set_buffered(true);
             self.changes_of(epoch).mark_buffered(ticket.pid);
         }
+        // A leaf that is changed again soon had better be in memory.
+        entry.evicted = self.queues.passed();
         self.buffering.puts.one();
         true
     }
 
+    /// Whether a change of the leaf whose entry this is may wait, so that a look into its image is
+    /// worth a ticket. Whether it finds room is asked later.
+    pub(in crate::pool) fn may_buffer_for(&self, entry: &PageEntry) -> bool {
+        entry.class() == PageClass::Base && entry.room() > 0 && self.may_buffer_more()
+    }
+
+    /// Runs `f` on the record of `key`: on the one that waits for the leaf, or else on `stored`,
+    /// that of the image that the ticket names; nobody changes it meanwhile. `None` when the ticket
+    /// is not good any more.
+    pub fn with_stored<R>(
+        &self,
+        ticket: &Ticket,
+        key: &[u8],
+        stored: Option<RecordRef<'_>>,
+        f: impl FnOnce(Option<RecordRef<'_>>, Size) -> R,
+    ) -> Result<Option<R>> {
+        let entry = self.table.entry(ticket.pid);
+        if !is_good(&entry, ticket) {
+            return Ok(None);
+        }
+        let mut waiting = RecordCopy::default();
+        let found = match entry.is_buffered() && !planted::is_on("buffering: look past what waits") {
+            true => self.buffering.find(ticket.pid, key, &mut waiting)?,
+            false => Waiting::Nothing,
+        };
+        Ok(Some(match found {
+            Waiting::Nothing => f(stored, Size::Known),
+            Waiting::Record(size) => f(Some(waiting.as_ref()), size),
+            Waiting::Removal => f(None, Size::Known),
+        }))
+    }
+
     /// Whether memory and the disk have room for more: what waits is read and written as a whole
-    /// page later (B12).
+    /// page later (B12), and a checkpoint must be able to read all such pages in time (B15).
     fn may_buffer_more(&self) -> bool {
-        let used = self.memory.used(crate::memory::MemoryUse::Buffered);
+        let used = self.memory.used(MemoryUse::Buffered);
+        if self.buffering.pages_are_many() || self.small_leaves.are_many() {
+            return false;
+        }
         let on_disk = 2 * (self.dirty_bytes() + self.buffered_page_bytes());
         used < self.memory.buffered_limit()
             && self.segments.check_space(on_disk as u64, Reserve::Whole).is_ok()
@@ -83,6 +165,8 @@ impl Pool {
 
 fn is_good(entry: &PageEntry, ticket: &Ticket) -> bool {
     let is_same = entry.location() == Some(ticket.location);
+    // Without a known room nothing waits, not even a removal: the page may be damaged.
     entry.residence() == Residence::Stored
+        && entry.room() > 0
         && (is_same || planted::is_on("buffering: do not ask whether the image is the same"))
 }

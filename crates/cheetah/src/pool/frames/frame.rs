@@ -114,6 +114,15 @@ impl Frame {
         }
     }
 
+    /// The low fence of a leaf without records that is no root. Nobody else has seen the frame.
+    pub(in crate::pool) fn fence_of_empty_leaf(&self) -> Option<Vec<u8>> {
+        let bytes = self.bytes.try_read()?;
+        let view = PageView::new(&bytes);
+        let is_leaf = is_built(&bytes) && view.is_leaf() && !view.is_dead();
+        let is_root = || view.low().is_empty() && view.high().is_none();
+        (is_leaf && view.count() == 0 && !is_root()).then(|| view.low().to_vec())
+    }
+
     /// Runs `f` on the bytes of a frame that nobody else has seen.
     pub(in crate::pool) fn with_private_bytes<R>(&self, f: impl FnOnce(&mut [u8]) -> R) -> R {
         let mut bytes = self.bytes.try_write().expect("nobody else has the frame");

@@ -200,6 +200,9 @@ impl Pool {
         if guess != frame.class {
             self.trees.get(frame.tree).correct_class(guess, frame.class);
         }
+        if let Some(low) = frame.fence_of_empty_leaf() {
+            self.small_leaves.note(frame.tree, &low);
+        }
         entry.publish(frame.clone());
         self.queues.add(frame, evicted);
     }

@@ -11,29 +11,72 @@ use crate::format::bytes::Defect;
 use crate::format::image::LeafImage;
 use crate::format::page::RecordCopy;
 use crate::format::ImageRef;
+use crate::pool::buffering::Waiting;
 use crate::pool::frames::{PageEntry, Residence};
 use crate::pool::images::codec;
 use crate::pool::{PageRef, Pool};
+use std::cell::RefCell;
+
+/// What a thread has found last in an image, to change it. A row is looked at by the search for it,
+/// by its lock, and by the operation. Images do not change, and locations are never given twice.
+#[derive(Default)]
+struct LastLook {
+    /// The number of the pool.
+    pool: u64,
+    image: Option<ImageRef>,
+    key: Vec<u8>,
+    record: Option<RecordCopy>,
+}
+
+thread_local! {
+    static LAST_LOOK: RefCell<LastLook> = RefCell::default();
+}
 
 /// What [`Pool::fetch_or_look`] came to.
 #[derive(Debug)]
 pub enum Fetched {
     /// The page is pinned.
     Page(PageRef),
-    /// A record out of this image.
-    Looked(RecordCopy, ImageRef),
+    /// A record of the leaf.
+    Looked(Stored),
     /// The page has been freed.
     Freed,
 }
 
+/// A record of a leaf without a frame: the one that waits for the leaf, or that of its image.
+#[derive(Debug)]
+pub struct Stored {
+    /// The record.
+    pub record: RecordCopy,
+    place: Unloaded,
+}
+
+/// A leaf without a frame as it was at some moment: its image, and what waited for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unloaded {
+    image: ImageRef,
+    bytes_waiting: usize,
+}
+
+impl Stored {
+    /// The leaf as it was then.
+    pub fn place(&self) -> Unloaded {
+        self.place
+    }
+}
+
+/// Whether an image has a key at all; the record, if there is one.
+pub type InImage = Option<Option<RecordCopy>>;
+
 impl Pool {
-    /// Has `look` look for a record in the image of page `pid`, if that is a leaf which is not in
-    /// memory and need not be; it is then the page as it was at some moment of this call.
-    /// Otherwise, or when `look` finds none, as [`fetch`](Self::fetch). May do I/O.
+    /// Has `look` look for the record of `key` in the image of page `pid`, if that is a leaf which
+    /// is not in memory and need not be; the record is then that of the leaf at some moment of this
+    /// call. Otherwise, or when there is no record, as [`fetch`](Self::fetch). May do I/O.
     pub fn fetch_or_look(
         &self,
         pid: PageId,
-        look: impl FnOnce(&LeafImage<'_>) -> std::result::Result<Option<RecordCopy>, Defect>,
+        key: &[u8],
+        look: impl FnOnce(&LeafImage<'_>) -> std::result::Result<InImage, Defect>,
     ) -> Result<Fetched> {
         let image = match self.look_up(pid, Reuse::Likely)? {
             Lookup::Resident(_) if planted::is_on("pool: look into the image of a page in memory") => {
@@ -48,48 +91,117 @@ impl Pool {
             Lookup::Stored(entry) => self.image_to_look_into(pid, &entry),
         };
         if let Some(image) = image {
-            if let Some(record) = self.look(&image, look)? {
-                self.counters.requests.one();
-                self.counters.looks.one();
-                self.table.entry(pid).evicted = self.queues.passed();
-                return Ok(Fetched::Looked(record, image));
+            if let Some(Some(record)) = self.look(&image, look)? {
+                let stored = Stored { record, place: Unloaded { image, bytes_waiting: 0 } };
+                if let Some(stored) = self.newest_stored(stored, key)? {
+                    self.counters.requests.one();
+                    return Ok(Fetched::Looked(stored));
+                }
             }
         }
         Ok(self.fetch(pid)?.map_or(Fetched::Freed, Fetched::Page))
     }
 
-    /// Whether the page of `image` has been without a frame since that was its newest image, or has
-    /// lost it unchanged.
-    pub fn is_unloaded(&self, image: &ImageRef) -> bool {
-        let Some(entry) = self.table.existing(image.pid) else { return false };
-        let is_stored = entry.residence() == Residence::Stored && !entry.is_buffered();
-        is_stored && entry.image(image.pid) == Some(*image)
+    /// As [`fetch_or_look`](Self::fetch_or_look), to change the record of `key` while its leaf
+    /// stays out of memory: the image, and the record in it, if there is one. `None` when the leaf
+    /// had better come to memory, or belongs to others. May do I/O.
+    pub fn look_to_change(
+        &self,
+        pid: PageId,
+        key: &[u8],
+        look: impl FnOnce(&LeafImage<'_>) -> std::result::Result<InImage, Defect>,
+    ) -> Result<Option<(ImageRef, Option<RecordCopy>)>> {
+        let image = match self.look_up(pid, Reuse::Likely)? {
+            Lookup::Stored(entry) if self.may_buffer_for(&entry) => self.image_to_look_into(pid, &entry),
+            _ => None,
+        };
+        let Some(image) = image else { return Ok(None) };
+        LAST_LOOK.with_borrow_mut(|last| {
+            if last.pool != self.number || last.image != Some(image) || last.key != key {
+                last.image = None;
+                let Some(record) = self.look(&image, look)? else { return Ok(None) };
+                self.counters.looks.one();
+                last.key.clear();
+                last.key.extend_from_slice(key);
+                (last.pool, last.image, last.record) = (self.number, Some(image), record);
+            }
+            Ok(Some((image, last.record.clone())))
+        })
+    }
+
+    /// Whether the leaf has been without a frame since then, or has lost it unchanged, and nothing
+    /// more waits for it.
+    pub fn is_unloaded(&self, leaf: &Unloaded) -> bool {
+        let Some(entry) = self.table.existing(leaf.image.pid) else { return false };
+        self.is_newest(&entry, &leaf.image)
+            && self.bytes_waiting(&entry, leaf.image.pid) == leaf.bytes_waiting
+    }
+
+    /// The record as it is now: the one that waits for the leaf, or that of the image. `None` when
+    /// that is not the leaf any more, or when the record is to go.
+    fn newest_stored(&self, mut stored: Stored, key: &[u8]) -> Result<Option<Stored>> {
+        let Unloaded { image, bytes_waiting } = &mut stored.place;
+        let mut entry = self.table.entry(image.pid);
+        if !self.is_newest(&entry, image) && !planted::is_on("pool: look into the image of a page in memory")
+        {
+            return Ok(None);
+        }
+        *bytes_waiting = self.bytes_waiting(&entry, image.pid);
+        if *bytes_waiting > 0 && !planted::is_on("buffering: look past what waits") {
+            let waiting = self.buffering.find(image.pid, key, &mut stored.record)?;
+            if waiting == Waiting::Removal {
+                return Ok(None);
+            }
+            reach::mark("record looked for among what waits");
+        }
+        entry.evicted = self.queues.passed();
+        self.counters.looks.one();
+        Ok(Some(stored))
+    }
+
+    /// Nothing is to wait for what cannot be read.
+    fn forget_room(&self, damaged: &ImageRef) {
+        let mut entry = self.table.entry(damaged.pid);
+        if self.is_newest(&entry, damaged) {
+            entry.set_room(0);
+        }
+    }
+
+    fn is_newest(&self, entry: &PageEntry, image: &ImageRef) -> bool {
+        entry.residence() == Residence::Stored && entry.image(image.pid) == Some(*image)
+    }
+
+    fn bytes_waiting(&self, entry: &PageEntry, pid: PageId) -> usize {
+        match entry.is_buffered() {
+            true => self.buffering.bytes_waiting(pid),
+            false => 0,
+        }
     }
 
     /// The image of a page that is not in memory, unless it had better come there: while there is
     /// much room, or when it was wanted not long ago.
     fn image_to_look_into(&self, pid: PageId, entry: &PageEntry) -> Option<ImageRef> {
         let is_soon = !self.buffers.is_nearly_full() || self.queues.is_soon(entry.evicted);
-        let is_planted = planted::is_on("buffering: look into an image that entries wait for");
-        let has_frame_to_come = is_soon || (entry.is_buffered() && !is_planted);
-        entry.image(pid).filter(|_| !has_frame_to_come)
+        entry.image(pid).filter(|_| !is_soon)
     }
 
     fn look(
         &self,
         image: &ImageRef,
-        look: impl FnOnce(&LeafImage<'_>) -> std::result::Result<Option<RecordCopy>, Defect>,
-    ) -> Result<Option<RecordCopy>> {
+        look: impl FnOnce(&LeafImage<'_>) -> std::result::Result<InImage, Defect>,
+    ) -> Result<InImage> {
         self.scratch.with_buffer(|bytes| {
             let is_new = match self.read_image(image, true, bytes) {
                 // Replaced meanwhile: its segment may be gone.
-                Err(_) if !self.is_unloaded(image) => {
+                Err(_) if !self.is_newest(&self.table.entry(image.pid), image) => {
                     reach::mark("image gone before it was looked into");
                     return Ok(None);
                 }
                 read => read?,
             };
-            let (header, _) = codec::check(bytes, image, self.page_bytes)?;
+            let checked =
+                codec::check(bytes, image, self.page_bytes).inspect_err(|_| self.forget_room(image));
+            let (header, _) = checked?;
             let dictionary = self.dictionary_of(&header, image)?;
             let found = self.scratch.with_workspace(|workspace| {
                 workspace.look_into(&header, bytes, image, dictionary.as_deref(), look)

@@ -19,7 +19,7 @@ mod read_ahead_requests;
 mod read_ahead_tests;
 mod reads_in_progress;
 
-pub use look::Fetched;
+pub use look::{Fetched, InImage, Stored, Unloaded};
 pub use read_ahead::REQUEST_PAGES_MAX;
 pub(in crate::pool) use read_ahead_requests::ReadAhead;
 pub(in crate::pool) use reads_in_progress::ReadsInProgress;

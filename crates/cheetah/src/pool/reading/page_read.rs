@@ -67,7 +67,7 @@ impl Pool {
         })
     }
 
-    pub(super) fn read_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
+    pub(in crate::pool) fn read_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
         self.scratch.with_buffer(|bytes| {
             self.read_image(image, false, bytes)?;
             self.decode(image, bytes, |class| self.make_room_for_read(class))

@@ -205,6 +205,7 @@ impl Pool {
             (entry.frame().cloned(), entry.is_buffered() && self.buffering.has(pid, epoch))
         };
         let frame = match is_buffered {
+            true if self.fold(pid, epoch)? => None,
             true => self.read_to_merge(pid, epoch)?.map(|page| page.0),
             false => frame,
         };

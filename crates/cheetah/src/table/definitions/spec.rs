@@ -71,6 +71,8 @@ pub struct OldEntry<'a> {
     pub index_no: usize,
     /// Its key.
     pub key: &'a [u8],
+    /// The caller's own bytes, as they came with it.
+    pub payload: &'a [u8],
 }
 
 /// An entry of a secondary index that a row should have.

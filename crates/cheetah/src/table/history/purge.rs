@@ -43,6 +43,10 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 /// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
 const FREED_PER_STEP: usize = 64;
 
+/// Leaves that a step merges at most, and pages that each may change.
+const MERGES_PER_STEP: usize = 64;
+const PAGES_PER_MERGE: usize = 8;
+
 /// Records of a step when a database is closed, and steps for which that waits; after the next
 /// startup purge goes on.
 const RECORDS_PER_STEP: usize = 1024;
@@ -85,6 +89,7 @@ impl Purge {
         core.forget_old_versions();
         core.catalog.forget_replaced(horizon);
         let done = purge_up_to(core, horizon, &mut Budget { records }, &mut buffers);
+        merge_small_leaves(core, &mut buffers.writer);
         buffers.writer.release();
         done.inspect_err(|_| self.rests_until_ns.store(core.clock.now_ns() + REST_NS, Release))
     }
@@ -256,9 +261,27 @@ pub(in crate::table) fn remove_marked(
     }
     change::prepare(table, change, paths)?;
     core.make_room(Need::Back, 4 * change.steps_count())?;
-    let mtr = core.pool.enter();
+    let mtr = change::enter(&core.pool, table, change, paths)?;
     core.health.must("purging a row", change::apply(&mtr, table, change, paths, None))?;
     Ok(change.steps_count())
+}
+
+/// Merges leaves that became small when what waited for them was applied.
+fn merge_small_leaves(core: &Core, writer: &mut Writer) {
+    for _ in 0..MERGES_PER_STEP {
+        let Some((tree, key)) = core.pool.next_small_leaf() else { return };
+        let Some((table, index_no)) = core.catalog.by_tree(tree) else { continue };
+        if core.make_room(Need::Back, PAGES_PER_MERGE).is_err() {
+            return;
+        }
+        core.catalog.using(table.id(), |table| {
+            if let Some(table) =
+                table.filter(|table| table.tree(index_no).is_ok_and(|of| of.def().id == tree))
+            {
+                core.note_merge(writer.paths.merge(table, index_no, &key));
+            }
+        });
+    }
 }
 
 /// Where purge goes on when the record of `head` is done with.

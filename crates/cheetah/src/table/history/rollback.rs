@@ -199,6 +199,8 @@ fn roll_back_row_of(
         }
     }
     let latch = core.purge_latches.of_rows(row.table, old, new);
+    // What an attempt has looked at is of no use here.
+    writer.paths.forget_tickets();
     writer.change.plan_backward(table, row, &|version| core.is_purged(version));
     change::prepare(table, &writer.change, &mut writer.paths)?;
     core.make_room(Need::Back, 4 * writer.change.steps_count())?;
@@ -223,7 +225,7 @@ fn apply_backward(
     table: &Table,
     writer: &mut Writer,
 ) -> Result<()> {
-    let mtr = core.pool.enter();
+    let mtr = change::enter(&core.pool, table, &writer.change, &mut writer.paths)?;
     let logs_late = planted::is_on("rollback: log when the row is free already");
     if !logs_late {
         log_undo(core, &mtr, &writer.buffers)?;

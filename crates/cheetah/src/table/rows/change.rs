@@ -19,11 +19,11 @@
 //!       it, until purge. Only redo removes it at once, when it knows that the transaction commits:
 //!       nobody reads before redo is done.
 
-use crate::base::{Error, Result, TableId, TxnId, UndoPtr};
+use crate::base::{reach, Error, PageId, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::undo_record::Before;
-use crate::pool::MiniTransaction;
+use crate::pool::{MiniTransaction, Pool};
 use crate::table::definitions::handle::Table;
 use crate::tree::{Changed, Cursor, Path, Removed, Tree};
 use std::ops::Range;
@@ -235,6 +235,27 @@ impl Change {
         })
     }
 
+    /// Makes `path` a ticket for marking an entry as deleted that everybody sees, if its leaf is
+    /// not in memory and the mark may wait for it: the entry that is there, or `None`. Nobody
+    /// looks: `payload` is what is stored under `key`. Outside mini-transactions; may do I/O.
+    pub(crate) fn take_ticket_to_mark(
+        &mut self,
+        tree: &Tree,
+        key: BufferRange,
+        payload: [&[u8]; 2],
+        path: &mut Path,
+    ) -> Result<Option<FoundRecord>> {
+        let at = self.before.len();
+        payload.iter().for_each(|part| self.before.extend_from_slice(part));
+        let payload = BufferRange { at, len: self.before.len() - at };
+        let record = RecordRef::frozen(payload.of(&self.before));
+        let has_ticket = tree.take_ticket_to_mark(key.of(&self.bytes), &record, path)?;
+        if has_ticket {
+            reach::mark("entry marked unseen");
+        }
+        Ok(has_ticket.then_some(FoundRecord { version: None, payload }))
+    }
+
     /// Makes `path` a ticket for an entry that comes, if its leaf is not in memory and the entry
     /// may wait for it; whether it is one. Outside mini-transactions; may do I/O.
     pub(crate) fn take_ticket(
@@ -328,6 +349,15 @@ impl Change {
         self.steps.push(Step { index_no, side, key, work });
     }
 
+    /// What the key of a step has afterwards, with the widest version that it can get.
+    fn record_of(&self, step: &Step) -> Option<RecordRef<'_>> {
+        let payload = match step.work {
+            Work::Insert(payload) | Work::Put(payload) | Work::Replace { payload, .. } => payload,
+            Work::Remove => return None,
+        };
+        Some(RecordRef { version: WIDEST_VERSION, ..RecordRef::frozen(self.payload(payload)) })
+    }
+
     fn payload(&self, payload: Payload) -> &[u8] {
         match payload {
             Payload::New(span) => span.of(&self.bytes),
@@ -354,6 +384,8 @@ pub(crate) struct Paths {
     /// Leaves to look at once the mini-transaction is left: a tree and a key that was removed from
     /// it.
     small: Vec<(usize, BufferRange)>,
+    /// By how many bytes leaves grow that changes are to wait for.
+    rooms: Vec<(PageId, usize)>,
 }
 
 /// The paths into one tree.
@@ -406,6 +438,21 @@ impl Paths {
         self.trees.get_mut(index_no).ok_or(Error::Limit { what: "index number", actual, limit })
     }
 
+    /// Forgets what is known of leaves that are not in memory.
+    pub(crate) fn forget_tickets(&mut self) {
+        for tree in &mut self.trees {
+            tree.old.forget_ticket();
+            tree.new.forget_ticket();
+        }
+    }
+
+    /// Merges the leaf of `key` with a neighbour, if it is small; whether that was tried. Outside
+    /// mini-transactions; may do I/O.
+    pub(crate) fn merge(&mut self, table: &Table, index_no: usize, key: &[u8]) -> Result<bool> {
+        let tree = table.tree(index_no)?;
+        tree.merge_if_small(&mut self.of(table, index_no)?.old, key).map(|()| true)
+    }
+
     /// Merges leaves that [`apply`] left small; whether there were any. Outside mini-transactions;
     /// may do I/O. An error leaves some of them small, and nothing else: the change is done.
     pub(crate) fn merge_small(&mut self, table: &Table, change: &Change) -> Result<bool> {
@@ -421,38 +468,50 @@ impl Paths {
     }
 }
 
-/// Pins all pages that [`apply`] will need. Outside mini-transactions; does I/O.
+/// Pins all pages that [`apply`] will need, but those of leaves that it has tickets for. Outside
+/// mini-transactions; does I/O.
 pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Result<()> {
-    let mut steps = change.steps.iter().filter(|step| !matches!(step.work, Work::Put(_)));
-    steps.try_for_each(|step| {
+    change.steps.iter().try_for_each(|step| {
         let path = paths.of(table, step.index_no)?.side(step.side);
-        table.tree(step.index_no)?.prepare(change.get(step.key), path)
+        table.tree(step.index_no)?.prepare_change(change.get(step.key), change.record_of(step), path)
     })
 }
 
-/// Whether what waits for its leaf may still do so. Inside the mini-transaction, before anything is
-/// changed.
-pub(crate) fn has_good_tickets(table: &Table, change: &Change, paths: &mut Paths) -> Result<bool> {
-    for step in &change.steps {
-        let Work::Put(payload) = step.work else { continue };
-        let (key, record) = (change.get(step.key), RecordRef::frozen(change.payload(payload)));
-        let record = RecordRef { version: WIDEST_VERSION, ..record };
-        let path = paths.of(table, step.index_no)?.side(step.side);
-        if !table.tree(step.index_no)?.has_good_ticket(key, &record, path) {
-            return Ok(false);
+/// Enters the mini-transaction when no page needs to be read in it: where an error of reading would
+/// stop the engine (B10). Does I/O.
+pub(crate) fn enter<'p>(
+    pool: &'p Pool,
+    table: &Table,
+    change: &Change,
+    paths: &mut Paths,
+) -> Result<MiniTransaction<'p>> {
+    loop {
+        let mtr = pool.enter();
+        if are_ready(table, change, paths)? {
+            return Ok(mtr);
         }
+        drop(mtr);
+        reach::mark("change not buffered after all");
+        change.steps.iter().try_for_each(|step| {
+            let path = paths.of(table, step.index_no)?.side(step.side);
+            table.tree(step.index_no)?.prepare(change.get(step.key), path)
+        })?;
     }
-    Ok(true)
 }
 
-/// Pins the leaves of what can wait no longer. Outside mini-transactions; does I/O.
-pub(crate) fn prepare_puts(table: &Table, change: &Change, paths: &mut Paths) -> Result<()> {
-    let puts = change.steps.iter().filter(|step| matches!(step.work, Work::Put(_)));
-    for step in puts {
+/// Whether what is to wait for its leaf may still do so. Inside the mini-transaction, before
+/// anything is changed.
+fn are_ready(table: &Table, change: &Change, paths: &mut Paths) -> Result<bool> {
+    let mut rooms = std::mem::take(&mut paths.rooms);
+    rooms.clear();
+    let mut are_ready = true;
+    for step in &change.steps {
         let path = paths.of(table, step.index_no)?.side(step.side);
-        table.tree(step.index_no)?.prepare(change.get(step.key), path)?;
+        let (key, record) = (change.get(step.key), change.record_of(step));
+        are_ready = are_ready && table.tree(step.index_no)?.is_ready(key, record, path, &mut rooms);
     }
-    Ok(())
+    paths.rooms = rooms;
+    Ok(are_ready)
 }
 
 /// Applies the change as the operation `own`: its transaction and undo record; none if everybody
@@ -500,10 +559,21 @@ fn apply_step(
             };
             let flags = if marked { RecordFlags::DELETE_MARKED } else { RecordFlags::NONE };
             let record = RecordRef { flags, version, payload: change.payload(payload) };
-            let changed = tree.replace(mtr, path, key, record)?;
-            expect(table, changed == Changed::Done, "the record to change is gone")
+            match tree.replace(mtr, path, key, record)? {
+                Changed::Absent if step.index_no > 0 => {
+                    // Nobody looked for an entry that everybody should see.
+                    tree.pool().note_missing(tree.def().id);
+                    let inserted = tree.insert(mtr, path, key, record)?;
+                    expect(table, inserted == Changed::Done, "an entry that was missing is there")
+                }
+                changed => expect(table, changed == Changed::Done, "the record to change is gone"),
+            }
         }
         Work::Remove => match tree.remove(mtr, path, key)? {
+            Removed::Absent if step.index_no > 0 => {
+                tree.pool().note_missing(tree.def().id);
+                Ok(())
+            }
             Removed::Absent => expect(table, false, "the record to remove is gone"),
             Removed::Gone { small } => {
                 if small {

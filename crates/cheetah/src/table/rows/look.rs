@@ -2,13 +2,23 @@
 //! row that comes, and their entries. What keeps it so until the mini-transaction says
 //! [`super::operation`].
 
-use super::change::{EntryChange, TreePaths};
+use super::change::{EntryChange, FoundRecord, TreePaths};
 use super::request::RowRequest;
 use super::writer::Writer;
-use crate::base::{Error, Result};
+use crate::base::{planted, Error, Result};
 use crate::format::log_record::{LoggedEntry, RowOp};
 use crate::format::varint;
 use crate::table::definitions::handle::Table;
+use crate::table::shared::parts::Core;
+
+/// What is needed to leave entries unseen of a row that everybody sees.
+#[derive(Clone, Copy)]
+pub(in crate::table) struct Settled<'a> {
+    core: &'a Core,
+    /// The caller's payload of the entry that goes, and how long the old key of the row is.
+    old_payload: &'a [u8],
+    old_len: usize,
+}
 
 impl Writer {
     /// Reads the row that changes or goes.
@@ -42,9 +52,15 @@ impl Writer {
     }
 
     /// Pairs the entries that go with those that come.
-    pub(in crate::table) fn add_entries(&mut self, table: &Table, request: &RowRequest<'_>) -> Result<()> {
+    pub(in crate::table) fn add_entries(
+        &mut self,
+        core: &Core,
+        table: &Table,
+        request: &RowRequest<'_>,
+    ) -> Result<()> {
         let (old, new_entries) = (request.old_entries, request.new_entries());
-        let clustered_len = self.change.get(self.change.new_key).len();
+        let (old_len, new_len) =
+            (self.change.get(self.change.old_key).len(), self.change.get(self.change.new_key).len());
         for no in 0..old.len().max(new_entries.len()) {
             let (old, new) = (old.get(no), new_entries.get(no));
             let index_no = old.map(|old| old.index_no).or(new.map(|new| new.index_no)).unwrap_or_default();
@@ -61,18 +77,22 @@ impl Writer {
                 new_key: new.map_or(b"", |new| new.key),
                 payload: new.map_or(b"", |new| new.payload),
             };
-            self.add_entry(table, index_no, &entry, clustered_len)?;
+            let settled = Settled { core, old_payload: old.map_or(b"", |old| old.payload), old_len };
+            self.add_entry(table, index_no, &entry, new_len, Some(settled))?;
         }
         Ok(())
     }
 
-    /// Adds one entry, looking at what goes and making sure that what comes is not there.
+    /// Adds one entry, looking at what goes and making sure that what comes is not there; unless
+    /// its leaf is not in memory, and the row is settled. Redo, which does not know the old
+    /// payload, looks at all that goes.
     pub(in crate::table) fn add_entry(
         &mut self,
         table: &Table,
         index_no: usize,
         entry: &LoggedEntry<'_>,
         new_len: usize,
+        settled: Option<Settled<'_>>,
     ) -> Result<()> {
         let op = self.change.op;
         let old_key = (op != RowOp::Insert).then_some(entry.old_key);
@@ -82,30 +102,59 @@ impl Writer {
         let head = length.get(..used).unwrap_or_default();
         let payload: [&[u8]; 2] = if new_key.is_some() { [head, entry.payload] } else { [b"", b""] };
         let mut added = *self.change.add_entry(index_no, old_key, new_key, &payload);
-        self.look_at_entry(table, &mut added)?;
+        self.look_at_entry(table, &mut added, settled)?;
         if let Some(last) = self.change.entries.last_mut() {
             *last = added;
         }
         Ok(())
     }
 
-    fn look_at_entry(&mut self, table: &Table, entry: &mut EntryChange) -> Result<()> {
+    fn look_at_entry(
+        &mut self,
+        table: &Table,
+        entry: &mut EntryChange,
+        settled: Option<Settled<'_>>,
+    ) -> Result<()> {
         let Writer { change, paths, .. } = self;
         let tree = table.tree(entry.index_no)?;
         let into = paths.of(table, entry.index_no)?;
         let damaged =
             |detail| Error::corrupt(format!("index {} of table '{}'", entry.index_no, table.name()), detail);
         if let Some((old, _)) = entry.old_key {
-            match change.look(tree, old, &mut into.old)? {
-                Some((false, held)) => entry.old = held,
-                _ => return Err(damaged("the entry of the row to change is missing; run CHECK TABLE")),
-            }
+            let is_settled = |settled: &Settled<'_>| {
+                settled.core.is_purged(change.old.version)
+                    || planted::is_on("blind: mark what not everybody sees")
+            };
+            let blind = settled.filter(|settled| is_settled(settled) && !change.entry_keeps_key(entry));
+            let marked = blind.map(|settled| {
+                let mut length = [0u8; varint::MAX_BYTES];
+                let used = varint::write(&mut length, settled.old_len as u64);
+                let head = length.get(..used).unwrap_or_default();
+                change.take_ticket_to_mark(tree, old, [head, settled.old_payload], &mut into.old)
+            });
+            entry.old = match marked.transpose()?.flatten() {
+                Some(held) => held,
+                None => match change.look(tree, old, &mut into.old)? {
+                    Some((false, held)) => held,
+                    // Who made the change has not looked, perhaps, and it is told when it is made.
+                    _ if settled.is_none() => FoundRecord::default(),
+                    _ => return Err(damaged("the entry of the row to change is missing; run CHECK TABLE")),
+                },
+            };
         }
         let Some((new, _)) = entry.new_key.filter(|_| !change.entry_keeps_key(entry)) else { return Ok(()) };
         let TreePaths { old, new: path, .. } = into;
-        // Without a record under the key of the row, nobody asks for an entry of it (B8).
-        let is_first = change.op == RowOp::Insert && change.marked.is_none();
-        if is_first && !table.is_unique(entry.index_no) {
+        // If there is no record under the new key of the row, or everybody sees it, then nobody
+        // asks for a mark that this entry replaces (B8).
+        let in_place = if change.keeps_key() { Some(change.old) } else { change.marked };
+        let is_first = match (in_place, settled) {
+            (None, _) => true,
+            (Some(found), Some(settled)) => settled.core.is_purged(found.version),
+            (Some(_), None) => false,
+        };
+        if (is_first || planted::is_on("blind: put beside what not everybody sees"))
+            && !table.is_unique(entry.index_no)
+        {
             entry.is_put = change.take_ticket(tree, new, entry.payload, path)?;
             if entry.is_put {
                 return Ok(());

@@ -9,7 +9,6 @@ use crate::base::{planted, reach, Result, TxnId};
 use crate::format::log_record::{encode_row, LoggedEntry, LoggedRow, RowOp};
 use crate::format::undo_record::{self, RowParts, UndoEntry};
 use crate::format::varint;
-use crate::pool::MiniTransaction;
 use crate::table::definitions::handle::Table;
 use crate::table::shared::room::Need;
 use crate::txn::start_record;
@@ -27,7 +26,7 @@ impl Writer {
         change::prepare(table, &self.change, &mut self.paths)?;
         core.make_room(Need::Back, 4 * (self.change.entries.len() + 1))?;
         {
-            let mtr = self.enter(on)?;
+            let mtr = change::enter(&core.pool, table, &self.change, &mut self.paths)?;
             let applied = change::apply(&mtr, table, &self.change, &mut self.paths, None);
             core.health.must("a row operation", applied)?;
             slot.count_rows(table.id(), self.change.rows());
@@ -47,7 +46,7 @@ impl Writer {
         let pages = 4 * (self.change.entries.len() + 1) + core.transactions.undo.pages_needed(undo_bytes);
         core.make_room_unless(need, pages, interrupted)?;
         {
-            let mtr = self.enter(on)?;
+            let mtr = change::enter(&core.pool, table, &self.change, &mut self.paths)?;
             let mut state = slot.state();
             start_record(&state, &mut self.buffers.undo);
             self.encode_undo(table);
@@ -69,20 +68,6 @@ impl Writer {
         // The row operation is done: pages that stay small are no error of it.
         core.note_merge(self.paths.merge_small(table, &self.change));
         Ok(())
-    }
-
-    /// Enters the mini-transaction when no page needs to be read in it: where an error of reading
-    /// would stop the engine (B10).
-    fn enter<'c>(&mut self, on: Target<'c>) -> Result<MiniTransaction<'c>> {
-        loop {
-            let mtr = on.core.pool.enter();
-            if change::has_good_tickets(on.table, &self.change, &mut self.paths)? {
-                return Ok(mtr);
-            }
-            drop(mtr);
-            reach::mark("entry not buffered after all");
-            change::prepare_puts(on.table, &self.change, &mut self.paths)?;
-        }
     }
 
     /// Builds the log record.

@@ -84,7 +84,7 @@ impl Writer {
             return Err(Error::corrupt(format!("table '{}'", table.name()), "the new row is there already"));
         }
         for entry in entries {
-            self.add_entry(table, table.position_of_logged(entry.index)?, entry, new_key.len())?;
+            self.add_entry(table, table.position_of_logged(entry.index)?, entry, new_key.len(), None)?;
         }
         if op != RowOp::Delete {
             self.build_row(on, logged.row, RowSource::Log(large))?;
@@ -163,7 +163,7 @@ impl Writer {
                 return Ok(Attempt::Wait(obstacle));
             }
         }
-        self.add_entries(table, request)?;
+        self.add_entries(core, table, request)?;
         if let Some(obstacle) = self.range_of_others(on)? {
             return Ok(Attempt::Wait(obstacle));
         }

@@ -97,7 +97,8 @@ impl Change {
             let work = self.take_out(entry.marked.as_ref(), is_gone);
             self.step(index_no, Side::New, new, work);
         }
-        if row.op != RowOp::Insert {
+        // Redo has found no such entry: a stored payload is never empty.
+        if row.op != RowOp::Insert && !entry.old.payload.is_empty() {
             let work = self.put_back(&entry.old, false);
             self.step(index_no, Side::Old, old, work);
         }

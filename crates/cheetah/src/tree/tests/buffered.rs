@@ -13,6 +13,7 @@ use cheetah_io::rng::Rng;
 use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op};
 use std::collections::{BTreeMap, HashSet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const KEYS: u64 = 3000;
 const NEW_KEYS: u64 = 600;
@@ -38,8 +39,18 @@ fn b4_entries_of_an_ended_epoch_left_to_the_next_are_found() {
 }
 
 #[test]
-fn a_look_into_an_image_that_entries_wait_for_is_found() {
-    assert!(is_wrong_on_disk("buffering: look into an image that entries wait for"));
+fn a_look_past_what_waits_is_found() {
+    assert!(is_wrong_on_disk("buffering: look past what waits"));
+}
+
+#[test]
+fn a_removal_that_is_forgotten_is_found() {
+    assert!(is_wrong_on_disk("buffering: forget a removal"));
+}
+
+#[test]
+fn b3_records_that_grow_without_room_are_found() {
+    assert!(is_wrong_on_disk("buffering: count no room for a longer record"));
 }
 
 /// Takes tickets, changes the tree meanwhile, and uses them.
@@ -222,6 +233,69 @@ fn entries_that_wait_keep_to_their_share_of_memory() {
             assert!(of_pages <= share + share / 8, "{of_pages} of {share}: {status:?}");
         }
     }
-    assert!(reach::count("entry buffered") > 1000);
+    assert!(reach::count("change buffered") > 1000);
     fixture.check();
+}
+
+/// As purge takes them out: leaf by leaf, none of which is in memory.
+#[test]
+fn leaves_that_become_empty_out_of_memory_are_merged() {
+    let db = Database::new(&Config::tiny());
+    let mut fixture = Fixture::empty(db.pool.clone());
+    let keys = (0..KEYS).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    let keys = keys.collect::<Vec<_>>();
+    keys.iter().for_each(|key| fixture.insert(key, &[7; 20]));
+    db.checkpoint().unwrap();
+    let pages = |fixture: &Fixture| fixture.pool.tree_bytes(fixture.tree.def().id).pages;
+    let before = pages(&fixture);
+    for key in &keys {
+        fixture.change(key, None);
+        if key[7] == 0 {
+            db.checkpoint().unwrap();
+        }
+    }
+    for _ in 0..before {
+        db.checkpoint().unwrap();
+        fixture.merge_small_leaves();
+    }
+    assert!(reach::count("change buffered") > 100);
+    fixture.check();
+    assert!(before > 100 && pages(&fixture) < 10, "{before} pages, then {}", pages(&fixture));
+}
+
+/// Lets changes come for few pages while others, or one of them, are being folded.
+fn change_what_is_folded(bug: Option<&'static str>) {
+    let config = Config { buffer_pool_bytes: 256 << 10, log_bytes_max: 32 << 10, ..Config::tiny() };
+    let db = Database::new(&Config { log_file_bytes: 8 << 10, ..config });
+    let mut fixture = Fixture::empty(db.pool.clone());
+    let mut rng = Rng::new(3);
+    let has_ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (db, has_ended) = (&db, &has_ended);
+        let cleaner = scope.spawn(move || {
+            let _bug = bug.map(plant);
+            let mut now_ns = 0;
+            while !has_ended.load(Relaxed) {
+                now_ns += 1_000_000;
+                db.pool.clean_step(now_ns, 0, 2000).unwrap();
+            }
+        });
+        for _ in 0..40_000 {
+            fixture.put(&rng.next_u64().to_be_bytes(), &[7; 10]);
+        }
+        has_ended.store(true, Relaxed);
+        cleaner.join().unwrap();
+    });
+    fixture.check();
+}
+
+#[test]
+fn b16_what_comes_while_a_page_is_folded_stays() {
+    change_what_is_folded(None);
+    assert!(reach::count("page folded") > 0 && reach::count("fold in vain") > 0);
+}
+
+#[test]
+fn b16_changes_that_come_meanwhile_and_are_forgotten_are_found() {
+    assert!(catch_unwind(|| change_what_is_folded(Some("fold: forget what came meanwhile"))).is_err());
 }

@@ -103,7 +103,12 @@ fn a_power_cut_brings_back_the_tree_of_the_last_checkpoint() {
             run(keys, seed);
         }
     }
-    assert_reached(&["entry buffered", "buffered entries of two epochs"]);
+    assert_reached(&[
+        "change buffered",
+        "buffered entries of two epochs",
+        "record seen without its leaf",
+        "record looked for among what waits",
+    ]);
 }
 
 /// One change through reads that may fail; the model follows only when it succeeds.

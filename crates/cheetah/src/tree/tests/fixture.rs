@@ -2,7 +2,7 @@
 
 use crate::base::{reach, Config, TreeId};
 use crate::format::page::RecordRef;
-use crate::pool::{PageClass, Pool};
+use crate::pool::{MiniTransaction, PageClass, Pool};
 use crate::tree::{Changed, Cursor, Path, Removed, Tree, TreeDef};
 use cheetah_io::rng::Rng;
 use std::collections::BTreeMap;
@@ -81,7 +81,10 @@ impl Fixture {
         match rng.below(12) {
             10 if rng.chance(0.5) => self.seek_point(&mut self.tree.cursor(), &key, rng.chance(0.5)),
             10 => self.get(&key),
-            11 => self.replace(&key, &payload(rng)),
+            11 if rng.chance(0.5) => self.replace(&key, &payload(rng)),
+            11 => self.change(&key, Some(&payload(rng))),
+            dice if dice >= inserts_of_ten && rng.chance(0.5) => self.change(&key, None),
+            0 if rng.chance(0.5) => self.change(&keys.draw(rng), Some(&payload(rng))),
             dice if dice < inserts_of_ten && rng.chance(0.5) => self.put(&keys.draw(rng), &payload(rng)),
             dice if dice < inserts_of_ten => self.insert(&keys.draw(rng), &payload(rng)),
             _ => self.remove(&key),
@@ -105,6 +108,49 @@ impl Fixture {
         }
         put(&self.tree, &mut self.path, key, payload);
         self.model.insert(key.to_vec(), payload.to_vec());
+    }
+
+    /// Gives a key a record, or takes it away, as a row operation does: after a look, and without
+    /// the leaf if that may stay out of memory.
+    pub(super) fn change(&mut self, key: &[u8], payload: Option<&[u8]>) {
+        let Self { tree, path, model, .. } = self;
+        let found = tree.look_prepared(key, path, |found| found.map(|found| found.payload.to_vec())).unwrap();
+        assert_eq!(found.as_ref(), model.get(key));
+        let record = payload.map(RecordRef::frozen);
+        if found.is_none() && record.is_none() {
+            return;
+        }
+        tree.prepare_change(key, record, path).unwrap();
+        let mtr = enter(tree, path, key, record);
+        let small = match (record, found) {
+            (Some(record), Some(_)) => {
+                assert_eq!(tree.replace(&mtr, path, key, record).unwrap(), Changed::Done);
+                false
+            }
+            (Some(record), None) => {
+                assert_eq!(tree.insert(&mtr, path, key, record).unwrap(), Changed::Done);
+                false
+            }
+            (None, _) => tree.remove(&mtr, path, key).unwrap() == (Removed::Gone { small: true }),
+        };
+        drop(mtr);
+        if small {
+            tree.merge_if_small(path, key).unwrap();
+        }
+        match payload {
+            Some(payload) => model.insert(key.to_vec(), payload.to_vec()),
+            None => model.remove(key),
+        };
+        self.merge_small_leaves();
+    }
+
+    /// As purge does.
+    pub(super) fn merge_small_leaves(&mut self) {
+        while let Some((tree, key)) = self.pool.next_small_leaf() {
+            if tree == self.tree.def().id {
+                self.tree.merge_if_small(&mut self.path, &key).unwrap();
+            }
+        }
     }
 
     pub(super) fn replace(&mut self, key: &[u8], payload: &[u8]) {
@@ -193,11 +239,22 @@ pub(super) fn put(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) {
     if !tree.take_ticket(key, &record, path).unwrap() {
         tree.prepare(key, path).unwrap();
     }
+    let mtr = enter(tree, path, key, Some(record));
+    tree.put(&mtr, path, key, record).unwrap();
+}
+
+/// Enters a mini-transaction in which no leaf need be read.
+fn enter<'t>(
+    tree: &'t Tree,
+    path: &mut Path,
+    key: &[u8],
+    record: Option<RecordRef<'_>>,
+) -> MiniTransaction<'t> {
     tree.pool().make_room(ROOM_PAGES).unwrap();
     loop {
         let mtr = tree.pool().enter();
-        if tree.has_good_ticket(key, &record, path) {
-            return tree.put(&mtr, path, key, record).unwrap();
+        if tree.is_ready(key, record, path, &mut Vec::new()) {
+            return mtr;
         }
         drop(mtr);
         tree.prepare(key, path).unwrap();

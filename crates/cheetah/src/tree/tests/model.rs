@@ -41,7 +41,7 @@ fn random_changes_agree_with_the_model() {
         "merge_inner",
         "collapse_root",
         "record out of an image",
-        "entry buffered",
+        "change buffered",
     ]);
 }
 

@@ -1,0 +1,248 @@
+//! Looking at a record, and changing it, while its leaf stays out of memory.
+//!
+//! Invariants
+//!   I1  What a look sees stays so while `f` runs: under the latch of the leaf, or under the lock
+//!       of its page table entry when it has no frame. Whoever changes the record needs that lock.
+//!   I2  A change waits for its leaf only with a ticket for its key, and only if the caller keeps
+//!       others from that key since the look: by a lock of the row, and by its purge latch.
+
+use super::descend::{Landing, Target};
+use super::path::{KeyTicket, TicketKind};
+use super::{Path, Tree};
+use crate::base::{reach, PageId, Result};
+use crate::format::page::{cell_bytes, BufferedChange, PageView, RecordRef};
+use crate::pool::{MiniTransaction, Size, Ticket};
+
+impl Tree {
+    /// Runs `f` on the record of `key`, or on nothing when there is none; leaves `path` prepared
+    /// for `key`: with the leaf, or with a ticket. May do I/O.
+    pub(super) fn with_record<R>(
+        &self,
+        key: &[u8],
+        path: &mut Path,
+        f: impl FnOnce(Option<RecordRef<'_>>) -> R,
+    ) -> Result<R> {
+        let mut f = Some(f);
+        let mut run = |record: Option<RecordRef<'_>>| f.take().map(|f| f(record)).expect("f runs once");
+        if let Some(result) = self.with_pinned(key, path, |leaf| run(record_of(leaf, key))) {
+            return Ok(result);
+        }
+        path.belong_to(self.def.id);
+        let done = match self.pool.has_tickets() {
+            true => self.with_unloaded(key, path, &mut run),
+            false => Ok(None),
+        };
+        match done {
+            Ok(Some(result)) => Ok(result),
+            Ok(None) => self.with_prepared(key, path, |leaf| run(record_of(leaf, key))),
+            Err(error) => {
+                path.release();
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs `f` on the record of `key` if there is one that is not delete-marked, and its leaf is
+    /// not in memory, and need not be. May do I/O.
+    pub fn see_unloaded<R>(&self, key: &[u8], f: impl FnOnce(RecordRef<'_>) -> R) -> Result<Option<R>> {
+        if !self.pool.has_tickets() {
+            return Ok(None);
+        }
+        let (mut f, mut ticket) = (Some(f), KeyTicket::default());
+        let mut see = |record: Option<RecordRef<'_>>| {
+            let live = record.filter(|record| !record.is_marked())?;
+            f.take().map(|f| f(live))
+        };
+        let above = self.with_page(Target::Key(key), 1, &mut (), |_, page| self.child_of(page, key))?;
+        let Some((leaf, waiting)) = above else { return Ok(None) };
+        if let Some(seen) = self.with_waiting(waiting, key, &mut ticket, &mut see)? {
+            return Ok(seen);
+        }
+        match self.look_into_image(leaf, key, &mut ticket)? {
+            true => Ok(self.with_ticket(key, &mut ticket, &mut see)?.flatten()),
+            false => Ok(None),
+        }
+    }
+
+    /// Runs `f` without the leaf; or with it if it is in memory, or had better be. `None` when the
+    /// leaf is to be searched for from the root.
+    fn with_unloaded<R>(
+        &self,
+        key: &[u8],
+        path: &mut Path,
+        f: &mut impl FnMut(Option<RecordRef<'_>>) -> R,
+    ) -> Result<Option<R>> {
+        if path.ticket.kind == TicketKind::Looked && path.ticket.for_key(key).is_some() {
+            if let Some(result) = self.with_ticket(key, &mut path.ticket, f)? {
+                return Ok(Some(result));
+            }
+        }
+        path.ticket.ticket = None;
+        let mut seen = None;
+        let above = self.with_page(Target::Key(key), 1, &mut path.pages, |_, page| {
+            if page.is_leaf() {
+                seen = Some(f(record_of(page, key)));
+            }
+            self.child_of(page, key)
+        })?;
+        let Some((leaf, waiting)) = above else { return Ok(seen) };
+        if let Some(result) = self.with_waiting(waiting, key, &mut path.ticket, f)? {
+            path.pages.clear();
+            return Ok(Some(result));
+        }
+        if self.look_into_image(leaf, key, &mut path.ticket)? {
+            path.pages.clear();
+            return self.with_ticket(key, &mut path.ticket, f);
+        }
+        let Some(page) = self.load(leaf)? else { return Ok(None) };
+        let guard = page.read();
+        let view = PageView::new(&guard);
+        if self.landing(&view, Some(0), Target::Key(key)) != Landing::Here {
+            return Ok(None);
+        }
+        let result = f(record_of(&view, key));
+        drop(guard);
+        path.pages.push(page);
+        Ok(Some(result))
+    }
+
+    /// Fills `ticket` with what the image of `leaf`, which should be that of `key`, has.
+    fn look_into_image(&self, leaf: PageId, key: &[u8], ticket: &mut KeyTicket) -> Result<bool> {
+        let looked = self.pool.look_to_change(leaf, key, |leaf| self.find_in_image(leaf, key))?;
+        let Some((image, stored)) = looked else { return Ok(false) };
+        ticket.set(self.pool.ticket_of(&image), key, TicketKind::Looked);
+        ticket.stored = stored;
+        Ok(true)
+    }
+
+    /// Runs `f` on the record that waits for the leaf of the ticket `waiting`, or on nothing if
+    /// what waits says that there is none; `None` when nothing waits of that key.
+    fn with_waiting<R>(
+        &self,
+        waiting: Option<Ticket>,
+        key: &[u8],
+        ticket: &mut KeyTicket,
+        f: &mut impl FnMut(Option<RecordRef<'_>>) -> R,
+    ) -> Result<Option<R>> {
+        let Some(waiting) = waiting else { return Ok(None) };
+        let mut bytes = 0;
+        let result = self.pool.with_waiting(&waiting, key, |record, size| {
+            bytes = bytes_of(key, record, size);
+            f(record)
+        })?;
+        if result.is_some() {
+            reach::mark("record found among what waits");
+            ticket.set(waiting, key, TicketKind::Found);
+            ticket.cell_bytes = bytes;
+        }
+        Ok(result)
+    }
+
+    /// The leaf of `key`, named by its parent, and a ticket for it if something waits for it;
+    /// nothing if `page` is that leaf.
+    fn child_of(&self, page: &PageView<'_>, key: &[u8]) -> Option<(PageId, Option<Ticket>)> {
+        if page.is_leaf() {
+            return None;
+        }
+        let leaf = page.child(Target::Key(key).slot_in(page));
+        Some((leaf, self.pool.ticket_of_waiting(leaf)))
+    }
+
+    /// Runs `f` on the record as it is now, unless the ticket has ended.
+    fn with_ticket<R>(
+        &self,
+        key: &[u8],
+        ticket: &mut KeyTicket,
+        f: &mut impl FnMut(Option<RecordRef<'_>>) -> R,
+    ) -> Result<Option<R>> {
+        let KeyTicket { ticket: Some(page), stored, cell_bytes, .. } = ticket else { return Ok(None) };
+        let stored = stored.as_ref().map(|record| record.as_ref());
+        let result = self.pool.with_stored(page, key, stored, |record, size| {
+            *cell_bytes = bytes_of(key, record, size);
+            f(record)
+        })?;
+        match result {
+            Some(_) => reach::mark("record seen without its leaf"),
+            None => ticket.ticket = None,
+        }
+        Ok(result)
+    }
+
+    /// Pins the way to the leaf of `key`, unless `path` has a ticket for giving it `record`, or for
+    /// removing it.
+    pub fn prepare_change(&self, key: &[u8], record: Option<RecordRef<'_>>, path: &mut Path) -> Result<()> {
+        match path.leaf().is_none() && self.room_of(key, record, path, |_| 0).is_some() {
+            true => Ok(()),
+            false => self.prepare(key, path),
+        }
+    }
+
+    /// Whether `path` pins a leaf, or its ticket is still good for giving `key` that `record`, or
+    /// for removing it, beside what is to wait for other leaves already: `rooms` has the bytes by
+    /// which these grow, and gets those of this one.
+    pub fn is_ready(
+        &self,
+        key: &[u8],
+        record: Option<RecordRef<'_>>,
+        path: &Path,
+        rooms: &mut Vec<(PageId, usize)>,
+    ) -> bool {
+        if path.tree == self.def.id && path.leaf().is_some() {
+            return true;
+        }
+        let before = |leaf| rooms.iter().filter(|(of, _)| *of == leaf).map(|(_, bytes)| bytes).sum();
+        let room = self.room_of(key, record, path, before);
+        rooms.extend(room);
+        room.is_some()
+    }
+
+    /// The leaf that the ticket of `path` for `key` is for, and the bytes by which it grows, if it
+    /// has room for them and for those `before`.
+    fn room_of(
+        &self,
+        key: &[u8],
+        record: Option<RecordRef<'_>>,
+        path: &Path,
+        before: impl FnOnce(PageId) -> usize,
+    ) -> Option<(PageId, usize)> {
+        let ticket = path.ticket.for_key(key).filter(|_| path.tree == self.def.id)?;
+        let bytes = path.ticket.growth_bytes(record);
+        let is_good = self.pool.is_good(ticket, before(ticket.pid()) + bytes);
+        is_good.then(|| (ticket.pid(), bytes))
+    }
+
+    /// Has a change wait for the leaf, if `path` has a good ticket for it; the ticket ends.
+    pub(super) fn buffer(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        path: &mut Path,
+        key: &[u8],
+        change: &BufferedChange<'_>,
+    ) -> bool {
+        if path.tree != self.def.id {
+            return false;
+        }
+        let bytes = path.ticket.growth_bytes(change.record());
+        let Some(ticket) = path.ticket.for_key(key).copied() else { return false };
+        path.ticket.ticket = None;
+        let buffer = |ticket: &Ticket| self.pool.buffer(mtr, ticket, key, change, bytes);
+        // An image that was folded or moved since then has the same key and the same record.
+        let is_buffered = buffer(&ticket) || self.ticket_again(key, bytes).as_ref().is_some_and(buffer);
+        if is_buffered {
+            reach::mark("change buffered");
+        }
+        is_buffered
+    }
+}
+
+/// Bytes of the cell of a record that was found; 0 where nothing, or nothing certain, is there.
+fn bytes_of(key: &[u8], record: Option<RecordRef<'_>>, size: Size) -> usize {
+    match size {
+        Size::Known => record.map_or(0, |record| cell_bytes(key.len(), &record)),
+        Size::Unknown => 0,
+    }
+}
+
+fn record_of<'a>(leaf: &PageView<'a>, key: &[u8]) -> Option<RecordRef<'a>> {
+    leaf.search(key).ok().map(|slot| leaf.record(slot))
+}
