@@ -11,7 +11,7 @@
 
 use super::descend::Target;
 use super::Tree;
-use crate::base::{PageId, Result};
+use crate::base::{reach, PageId, Result};
 use crate::pool::REQUEST_PAGES_MAX;
 use std::collections::VecDeque;
 
@@ -45,12 +45,24 @@ pub(super) struct Ahead {
     /// Leaves reached in a row that were not in `asked`.
     strangers: usize,
     window: usize,
+    /// Nothing from this key on is wanted; only for a cursor that goes forward.
+    limit: Option<Vec<u8>>,
 }
 
 impl Ahead {
     /// The cursor goes elsewhere.
     pub(super) fn stop(&mut self) {
-        self.direction = None;
+        (self.direction, self.limit) = (None, None);
+    }
+
+    /// Whether the cursor has crossed a few leaves in a row.
+    pub(super) fn is_scan(&self) -> bool {
+        self.direction.is_some() && self.crossed >= CROSSED_MIN
+    }
+
+    /// The cursor wants nothing from `limit` on, until it goes elsewhere.
+    pub(super) fn set_limit(&mut self, limit: Option<Vec<u8>>) {
+        self.limit = limit;
     }
 
     /// The cursor has crossed to leaf `pid`, behind whose `fence` the next leaf is, unless that is
@@ -114,7 +126,11 @@ impl Ahead {
             return false;
         }
         let fence = std::mem::take(&mut self.fence);
-        let learnt = tree.leaves_behind(&fence, direction, &mut self.known);
+        let limit = self.limit.as_deref().filter(|_| direction == Direction::Forward);
+        if limit.is_some_and(|limit| *fence >= *limit) {
+            return false;
+        }
+        let learnt = tree.leaves_behind(&fence, direction, limit, &mut self.known);
         self.fence = learnt.unwrap_or_default();
         !self.known.is_empty()
     }
@@ -122,11 +138,13 @@ impl Ahead {
 
 impl Tree {
     /// Adds to `leaves` those under one inner page that lie behind `fence`, in the order in which a
-    /// cursor comes to them; returns the fence behind them, empty when there is none.
+    /// cursor comes to them, as far as they begin before `limit`; returns the fence behind them,
+    /// empty when there is none.
     fn leaves_behind(
         &self,
         fence: &[u8],
         direction: Direction,
+        limit: Option<&[u8]>,
         leaves: &mut VecDeque<PageId>,
     ) -> Result<Vec<u8>> {
         let target = match direction {
@@ -140,7 +158,20 @@ impl Tree {
             let slot = target.slot_in(page);
             let next = match direction {
                 Direction::Forward => {
-                    leaves.extend((slot..page.count()).map(|slot| page.child(slot)));
+                    let mut key = Vec::new();
+                    let mut is_wanted = |other: usize| {
+                        let Some(limit) = limit.filter(|_| other > slot) else { return true };
+                        key.clear();
+                        page.key_into(other, &mut key);
+                        *key < *limit
+                    };
+                    let end = (slot..page.count()).find(|&slot| !is_wanted(slot));
+                    let wanted = slot..end.unwrap_or(page.count());
+                    leaves.extend(wanted.map(|slot| page.child(slot)));
+                    if end.is_some() {
+                        reach::mark("read-ahead ends with the range");
+                        return Vec::new();
+                    }
                     page.high().unwrap_or_default()
                 }
                 Direction::Backward => {

@@ -142,7 +142,18 @@ impl LeafCopy {
 
     fn note_source(&mut self, page: &PageRef) {
         self.version = page.version();
-        self.source = Some(page.clone());
+        (self.source, self.unloaded) = (Some(page.clone()), None);
+    }
+
+    /// Copies leaf `pid` without a frame, if that is the leaf of `target` and need not have one.
+    fn take_unloaded(&mut self, tree: &Tree, pid: PageId, target: Target<'_>) -> Result<bool> {
+        let copied = tree.pool.copy_leaf(pid, &mut self.bytes)?;
+        let Some(leaf) = copied.filter(|_| covers(tree, &self.view(), target)) else {
+            (self.source, self.unloaded) = (None, None);
+            return Ok(false);
+        };
+        (self.source, self.unloaded, self.whole) = (None, Some(leaf), true);
+        Ok(true)
     }
 
     fn view(&self) -> PageView<'_> {
@@ -156,9 +167,18 @@ impl LeafCopy {
         self.record.as_ref()
     }
 
+    /// Whether what is here of the leaf is as it is now.
+    fn is_fresh(&self, tree: &Tree) -> bool {
+        match (&self.source, &self.unloaded) {
+            (Some(page), _) => page.version() == self.version,
+            (None, Some(leaf)) => tree.pool.is_unloaded(leaf),
+            (None, None) => false,
+        }
+    }
+
     /// Whether the whole leaf is here as it is now.
-    fn is_current(&self) -> bool {
-        self.whole && self.source.as_ref().is_some_and(|page| page.version() == self.version)
+    fn is_current(&self, tree: &Tree) -> bool {
+        self.whole && self.is_fresh(tree)
     }
 }
 
@@ -196,6 +216,12 @@ impl Cursor {
                 None => self.seek_last(),
             },
         }
+    }
+
+    /// Says that nothing from `limit` on is wanted, until the next seek: pages behind it are not
+    /// read ahead.
+    pub fn expect_end(&mut self, limit: Option<Vec<u8>>) {
+        self.ahead.set_limit(limit);
     }
 
     /// Goes to the next record; `false` at the end. Behind the last record it stays; in front of
@@ -271,11 +297,7 @@ impl Cursor {
 
     /// Whether the leaf has stayed as it was when the cursor came to the record.
     pub fn is_fresh(&self) -> bool {
-        match (&self.leaf.source, &self.leaf.unloaded) {
-            (Some(page), _) => page.version() == self.leaf.version,
-            (None, Some(leaf)) => self.tree.pool.is_unloaded(leaf),
-            (None, None) => false,
-        }
+        self.leaf.is_fresh(&self.tree)
     }
 
     /// The tree.
@@ -290,16 +312,19 @@ impl Cursor {
     }
 
     fn seek_at_least(&mut self, key: &[u8]) -> Result<bool> {
-        if self.leaf.is_current() && covers(&self.tree, &self.leaf.view(), Target::Key(key)) {
+        if self.leaf.is_current(&self.tree) && covers(&self.tree, &self.leaf.view(), Target::Key(key)) {
             let slot = self.slot_of(key);
             return self.settle_forward(slot);
         }
         self.place = Place::Nowhere;
         let (leaf, current) = (&mut self.leaf, &mut self.key);
-        let slot = visit(&self.tree, leaf, Target::Key(key), |leaf, page, view| {
+        let visited = visit(&self.tree, leaf, Target::Key(key), |leaf, page, view| {
             leaf.take_at_least(page, view, key, current)
         })?;
-        self.settle_at(slot)
+        match visited {
+            Visited::Page(slot) => self.settle_at(slot),
+            Visited::Copied => self.settle_forward(self.slot_of(key)),
+        }
     }
 
     /// Goes to the record of `key`, or to the next one if there is none, as
@@ -353,16 +378,16 @@ impl Cursor {
 
     /// Copies the leaf of `target`, unless the copy is that leaf.
     fn go(&mut self, target: Target<'_>) -> Result<()> {
-        if self.leaf.is_current() && covers(&self.tree, &self.leaf.view(), target) {
+        if self.leaf.is_current(&self.tree) && covers(&self.tree, &self.leaf.view(), target) {
             return Ok(());
         }
         self.place = Place::Nowhere;
-        visit(&self.tree, &mut self.leaf, target, LeafCopy::take)
+        visit(&self.tree, &mut self.leaf, target, LeafCopy::take).map(drop)
     }
 
     /// The slot of the current key in a current copy, or the one it would have.
     fn find_again(&mut self) -> Result<std::result::Result<usize, usize>> {
-        if self.leaf.is_current() {
+        if self.leaf.is_current(&self.tree) {
             return Ok(Ok(self.slot));
         }
         visit(&self.tree, &mut self.leaf, Target::Key(&self.key), LeafCopy::take)?;
@@ -389,6 +414,11 @@ impl Cursor {
     /// Copies the leaf that covers `bound`, which should be `right`.
     fn hop(&mut self, right: PageId, bound: &[u8]) -> Result<()> {
         self.place = Place::Nowhere;
+        // A cursor that goes on for long has pages read ahead, into frames.
+        let is_short = !self.ahead.is_scan() && self.tree.pool.looks_at_leaves();
+        if is_short && self.leaf.take_unloaded(&self.tree, right, Target::Key(bound))? {
+            return Ok(());
+        }
         if let Some(page) = self.tree.pool.fetch_for_scan(right)? {
             let guard = page.read();
             let view = PageView::new(&guard);
@@ -458,22 +488,46 @@ fn covers(tree: &Tree, page: &PageView<'_>, target: Target<'_>) -> bool {
     tree.landing(page, Some(0), target) == Landing::Here
 }
 
+/// How a leaf was visited.
+enum Visited<R> {
+    /// This was made of it.
+    Page(R),
+    /// It was copied as a whole, without a frame.
+    Copied,
+}
+
 /// Runs `f` on the leaf of `target` under its latch: the one that is pinned, or the one that a
-/// search finds.
+/// search finds. Copies one that is not in memory, and need not be.
 fn visit<R>(
     tree: &Tree,
     leaf: &mut LeafCopy,
     target: Target<'_>,
     f: impl FnOnce(&mut LeafCopy, &PageRef, &PageView<'_>) -> R,
-) -> Result<R> {
+) -> Result<Visited<R>> {
     if let Some(page) = leaf.source.clone() {
         let guard = page.read();
         let view = PageView::new(&guard);
         if covers(tree, &view, target) {
-            return Ok(f(leaf, &page, &view));
+            return Ok(Visited::Page(f(leaf, &page, &view)));
         }
     }
-    tree.with_leaf(target, &mut (), |page, view| f(leaf, page, view))
+    if tree.pool.looks_at_leaves() {
+        let child_of = |page: &PageView<'_>| page.child(target.slot_in(page));
+        let pid = tree.with_page(target, 1, &mut (), |_, page| (!page.is_leaf()).then(|| child_of(page)))?;
+        if let Some(pid) = pid {
+            if leaf.take_unloaded(tree, pid, target)? {
+                return Ok(Visited::Copied);
+            }
+            if let Some(page) = tree.load(pid)? {
+                let guard = page.read();
+                let view = PageView::new(&guard);
+                if covers(tree, &view, target) {
+                    return Ok(Visited::Page(f(leaf, &page, &view)));
+                }
+            }
+        }
+    }
+    tree.with_leaf(target, &mut (), |page, view| f(leaf, page, view)).map(Visited::Page)
 }
 
 /// The smallest key above all keys that begin with `p`; `None` if there can be no key above them.

@@ -18,7 +18,7 @@ use crate::format::varint;
 use crate::table::history::visible::{read_row, EntryFound, EntryVersion, Found, View};
 use crate::table::rows::locker::Locker;
 use crate::table::Table;
-use crate::tree::{self, Offered, SeekMode};
+use crate::tree::{self, successor, Offered, SeekMode};
 use crate::txn::ReadView;
 use std::sync::Arc;
 
@@ -106,6 +106,11 @@ impl Cursor {
                 _ => self.inner.seek(mode, key)?,
             }
         };
+        self.inner.expect_end(match end {
+            SeekEnd::Below(end) => Some(end.to_vec()),
+            SeekEnd::UpTo(end) => successor(end),
+            SeekEnd::None | SeekEnd::Prefix | SeekEnd::Row => None,
+        });
         self.settle(found, mode.is_forward())
     }
 

@@ -250,6 +250,13 @@ impl Buffering {
         bytes
     }
 
+    /// Appends all that waits for a page to `bytes`, in its order.
+    pub(in crate::pool) fn copy_all(&self, pid: PageId, bytes: &mut Vec<u8>) {
+        let shard = self.shard(pid).lock();
+        let page = shard.pages.get(&pid.0).copied().unwrap_or_default();
+        page.all().for_each(|entries| shard.cells.copy_bytes(entries.chain, bytes));
+    }
+
     /// How long that is.
     pub(super) fn oldest_length(&self, pid: PageId) -> usize {
         let shard = self.shard(pid).lock();

@@ -54,8 +54,8 @@ pub struct Stored {
 /// A leaf without a frame as it was at some moment: its image, and what waited for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unloaded {
-    image: ImageRef,
-    bytes_waiting: usize,
+    pub(super) image: ImageRef,
+    pub(super) bytes_waiting: usize,
 }
 
 impl Stored {
@@ -129,6 +129,11 @@ impl Pool {
         })
     }
 
+    /// Whether leaves may be looked at without a frame at all.
+    pub fn looks_at_leaves(&self) -> bool {
+        self.counters.evictions.get() > 0 && self.buffers.is_nearly_full()
+    }
+
     /// Whether the leaf has been without a frame since then, or has lost it unchanged, and nothing
     /// more waits for it.
     pub fn is_unloaded(&self, leaf: &Unloaded) -> bool {
@@ -167,7 +172,7 @@ impl Pool {
         }
     }
 
-    fn is_newest(&self, entry: &PageEntry, image: &ImageRef) -> bool {
+    pub(super) fn is_newest(&self, entry: &PageEntry, image: &ImageRef) -> bool {
         entry.residence() == Residence::Stored && entry.image(image.pid) == Some(*image)
     }
 
@@ -180,7 +185,7 @@ impl Pool {
 
     /// The image of a page that is not in memory, unless it had better come there: while there is
     /// much room, or when it was wanted not long ago.
-    fn image_to_look_into(&self, pid: PageId, entry: &PageEntry) -> Option<ImageRef> {
+    pub(super) fn image_to_look_into(&self, pid: PageId, entry: &PageEntry) -> Option<ImageRef> {
         let is_soon = !self.buffers.is_nearly_full() || self.queues.is_soon(entry.evicted);
         entry.image(pid).filter(|_| !is_soon)
     }

@@ -3,13 +3,14 @@
 //!
 //! Invariants
 //!   L1  One thread at a time reads a page into its frame; others who want that wait for it. Looks,
-//!       reads of dictionaries and `check_image` read an image without claiming the page, and
-//!       publish no frame.
+//!       copies, reads of dictionaries and `check_image` read an image without claiming the page,
+//!       and publish no frame.
 //!   L2  A frame is published only if the image it came from is still the newest of its page.
 //!   L3  A page that cannot be read stays unread: the error is the caller's, everything else goes
 //!       on.
 //!   A1 to A4  See `read_ahead`.
 
+mod copy;
 mod fetch;
 mod look;
 mod page_read;

@@ -1,7 +1,7 @@
 //! Writers and readers at once, each writer with keys of its own, so that its model stays true.
 
 use super::fixture::{assert_reached, insert, remove, Fixture};
-use crate::base::Config;
+use crate::base::{reach, Config, PageId};
 use crate::pool::testing::Database;
 use crate::pool::Pool;
 use crate::tree::{Changed, Path, SeekMode, Tree};
@@ -148,4 +148,44 @@ fn evictions_and_checkpoints_go_on_under_writers_and_readers() {
     let again = db.crash(disk);
     let report = Tree::open(&again.pool, def).unwrap().check(&mut |_, _| {}).unwrap();
     assert_eq!((report.problems, report.records), (Vec::new(), records));
+}
+
+/// Pages that are read ahead of a scan over a range, of which it says where it ends, or not.
+fn read_ahead_of_range(says_end: bool) -> u64 {
+    let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
+    let mut fixture = Fixture::empty(db.pool.clone());
+    (0..5000u32).for_each(|number| fixture.insert(&number.to_be_bytes(), &[7; 20]));
+    db.checkpoint().unwrap();
+    let (def, disk) = (*fixture.tree.def(), db.disk.snapshot());
+    drop(fixture);
+    let db = db.crash(disk);
+    let tree = Arc::new(Tree::open(&db.pool, def).unwrap());
+    let end = 1100u32.to_be_bytes();
+    std::thread::scope(|scope| {
+        let pool = &db.pool;
+        pool.begin_read_ahead();
+        let _end = EndOnDrop(pool);
+        scope.spawn(|| pool.serve_read_ahead());
+        while pool.read_ahead_window() == 0 {
+            std::thread::yield_now();
+        }
+        let mut cursor = tree.cursor();
+        let mut found = cursor.seek(SeekMode::AtLeast, &1000u32.to_be_bytes()).unwrap();
+        cursor.expect_end(says_end.then(|| end.to_vec()));
+        let mut records = 0;
+        while found && *cursor.key() < end[..] {
+            records += 1;
+            found = cursor.next().unwrap();
+        }
+        assert_eq!(records, 100);
+    });
+    let leaves = |pid: u64| db.pool.fetch_resident(PageId(pid)).is_some();
+    (1..1000).filter(|&pid| leaves(pid)).count() as u64
+}
+
+#[test]
+fn nothing_is_read_ahead_from_behind_a_range() {
+    let (without, with) = (read_ahead_of_range(false), read_ahead_of_range(true));
+    assert!(with < without, "{with} pages, and {without} without an end");
+    assert!(reach::count("read-ahead ends with the range") > 0);
 }
