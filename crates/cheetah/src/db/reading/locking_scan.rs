@@ -249,7 +249,8 @@ impl LockingScan {
     }
 
     fn step_forward(&mut self, after: bool, crossed: bool) -> Result<ScanStep> {
-        if self.is_point && !after && !crossed {
+        let may_wait = || self.walk.tree().pool().has_tickets();
+        if self.is_point && !after && !crossed && may_wait() {
             if let Some(step) = self.step_to_point()? {
                 return Ok(step);
             }

@@ -15,6 +15,8 @@ use crate::table::shared::parts::Core;
 #[derive(Clone, Copy)]
 pub(in crate::table) struct Settled<'a> {
     core: &'a Core,
+    /// Whether changes can wait for their leaves at all.
+    may_wait: bool,
     /// The caller's payload of the entry that goes, and how long the old key of the row is.
     old_payload: &'a [u8],
     old_len: usize,
@@ -77,7 +79,8 @@ impl Writer {
                 new_key: new.map_or(b"", |new| new.key),
                 payload: new.map_or(b"", |new| new.payload),
             };
-            let settled = Settled { core, old_payload: old.map_or(b"", |old| old.payload), old_len };
+            let old_payload = old.map_or(&b""[..], |old| old.payload);
+            let settled = Settled { core, may_wait: core.pool.has_tickets(), old_payload, old_len };
             self.add_entry(table, index_no, &entry, new_len, Some(settled))?;
         }
         Ok(())
@@ -125,7 +128,8 @@ impl Writer {
                 settled.core.is_purged(change.old.version)
                     || planted::is_on("blind: mark what not everybody sees")
             };
-            let blind = settled.filter(|settled| is_settled(settled) && !change.entry_keeps_key(entry));
+            let blind = settled.filter(|settled| settled.may_wait && !change.entry_keeps_key(entry));
+            let blind = blind.filter(is_settled);
             let marked = blind.map(|settled| {
                 let mut length = [0u8; varint::MAX_BYTES];
                 let used = varint::write(&mut length, settled.old_len as u64);
@@ -149,7 +153,7 @@ impl Writer {
         let in_place = if change.keeps_key() { Some(change.old) } else { change.marked };
         let is_first = match (in_place, settled) {
             (None, _) => true,
-            (Some(found), Some(settled)) => settled.core.is_purged(found.version),
+            (Some(found), Some(settled)) => settled.may_wait && settled.core.is_purged(found.version),
             (Some(_), None) => false,
         };
         if (is_first || planted::is_on("blind: put beside what not everybody sees"))
