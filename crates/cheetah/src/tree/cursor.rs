@@ -2,10 +2,10 @@
 //!
 //! Invariants
 //!   I1  The cursor works on a private copy of one leaf (of one record, after a seek) and holds no
-//!       latch between calls. The leaf stays pinned; when its version has moved, the copy is taken
-//!       again and the place found again by key. So changes made by the owner of the cursor are
-//!       seen, a removed record does not come back, and none comes twice. A record whose
-//!       leaf is not in memory is as it was when the search began.
+//!       latch between calls. The leaf stays pinned, or had no frame; when its version has moved,
+//!       or what waits for it has grown, the copy is taken again and the place found again by key.
+//!       So changes made by the owner of the cursor are seen, a removed record does not come back,
+//!       and none comes twice.
 //!   I2  Forward, the next leaf must cover the upper fence of the copy; backward, it is found by
 //!       searching below the lower fence of the copy. Both are right whatever was split or merged
 //!       in between.
@@ -89,10 +89,12 @@ enum Place {
 struct LeafCopy {
     source: Option<PageRef>,
     version: u64,
-    /// Without a source: the leaf that the record is of.
+    /// Without a source: the leaf, which had no frame.
     unloaded: Option<Unloaded>,
     /// The whole leaf, if `whole`.
     bytes: Vec<u8>,
+    /// For the next leaf, until it is known to be the right one.
+    spare: Vec<u8>,
     whole: bool,
     /// The record, if not.
     record: RecordCopy,
@@ -146,12 +148,13 @@ impl LeafCopy {
     }
 
     /// Copies leaf `pid` without a frame, if that is the leaf of `target` and need not have one.
+    /// Otherwise, or after an error, what is here stays as it was.
     fn take_unloaded(&mut self, tree: &Tree, pid: PageId, target: Target<'_>) -> Result<bool> {
-        let copied = tree.pool.copy_leaf(pid, &mut self.bytes)?;
-        let Some(leaf) = copied.filter(|_| covers(tree, &self.view(), target)) else {
-            (self.source, self.unloaded) = (None, None);
+        let copied = tree.pool.copy_leaf(pid, &mut self.spare)?;
+        let Some(leaf) = copied.filter(|_| covers(tree, &PageView::new(&self.spare), target)) else {
             return Ok(false);
         };
+        std::mem::swap(&mut self.bytes, &mut self.spare);
         (self.source, self.unloaded, self.whole) = (None, Some(leaf), true);
         Ok(true)
     }
@@ -318,7 +321,8 @@ impl Cursor {
         }
         self.place = Place::Nowhere;
         let (leaf, current) = (&mut self.leaf, &mut self.key);
-        let visited = visit(&self.tree, leaf, Target::Key(key), |leaf, page, view| {
+        let may_copy = !self.ahead.is_scan();
+        let visited = visit(&self.tree, leaf, Target::Key(key), may_copy, |leaf, page, view| {
             leaf.take_at_least(page, view, key, current)
         })?;
         match visited {
@@ -382,7 +386,8 @@ impl Cursor {
             return Ok(());
         }
         self.place = Place::Nowhere;
-        visit(&self.tree, &mut self.leaf, target, LeafCopy::take).map(drop)
+        let may_copy = !self.ahead.is_scan();
+        visit(&self.tree, &mut self.leaf, target, may_copy, LeafCopy::take).map(drop)
     }
 
     /// The slot of the current key in a current copy, or the one it would have.
@@ -390,7 +395,8 @@ impl Cursor {
         if self.leaf.is_current(&self.tree) {
             return Ok(Ok(self.slot));
         }
-        visit(&self.tree, &mut self.leaf, Target::Key(&self.key), LeafCopy::take)?;
+        let may_copy = !self.ahead.is_scan();
+        visit(&self.tree, &mut self.leaf, Target::Key(&self.key), may_copy, LeafCopy::take)?;
         Ok(self.leaf.view().search(&self.key))
     }
 
@@ -497,11 +503,12 @@ enum Visited<R> {
 }
 
 /// Runs `f` on the leaf of `target` under its latch: the one that is pinned, or the one that a
-/// search finds. Copies one that is not in memory, and need not be.
+/// search finds. If `may_copy`, copies one that is not in memory, and need not be.
 fn visit<R>(
     tree: &Tree,
     leaf: &mut LeafCopy,
     target: Target<'_>,
+    may_copy: bool,
     f: impl FnOnce(&mut LeafCopy, &PageRef, &PageView<'_>) -> R,
 ) -> Result<Visited<R>> {
     if let Some(page) = leaf.source.clone() {
@@ -511,7 +518,7 @@ fn visit<R>(
             return Ok(Visited::Page(f(leaf, &page, &view)));
         }
     }
-    if tree.pool.looks_at_leaves() {
+    if may_copy && tree.pool.looks_at_leaves() {
         let child_of = |page: &PageView<'_>| page.child(target.slot_in(page));
         let pid = tree.with_page(target, 1, &mut (), |_, page| (!page.is_leaf()).then(|| child_of(page)))?;
         if let Some(pid) = pid {

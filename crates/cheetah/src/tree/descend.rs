@@ -215,6 +215,7 @@ impl Tree {
     pub fn go_near(&self, key: &[u8], path: &mut Path, near: &Path) {
         if !self.covers(path, key) && self.covers(near, key) {
             path.belong_to(self.def.id);
+            path.ticket.ticket = None;
             path.pages.clone_from(&near.pages);
         }
     }

@@ -10,7 +10,7 @@ use super::descend::{Landing, Target};
 use super::path::{KeyTicket, TicketKind};
 use super::{Path, Tree};
 use crate::base::{reach, PageId, Result};
-use crate::format::page::{cell_bytes, BufferedChange, PageView, RecordRef};
+use crate::format::page::{cell_bytes, BufferedChange, PageView, RecordRef, VERSION_BYTES};
 use crate::pool::{MiniTransaction, Size, Ticket};
 
 impl Tree {
@@ -225,9 +225,13 @@ impl Tree {
         let bytes = path.ticket.growth_bytes(change.record());
         let Some(ticket) = path.ticket.for_key(key).copied() else { return false };
         path.ticket.ticket = None;
-        let buffer = |ticket: &Ticket| self.pool.buffer(mtr, ticket, key, change, bytes);
-        // An image that was folded or moved since then has the same key and the same record.
-        let is_buffered = buffer(&ticket) || self.ticket_again(key, bytes).as_ref().is_some_and(buffer);
+        let buffer = |ticket: &Ticket, bytes| self.pool.buffer(mtr, ticket, key, change, bytes);
+        // An image that was folded or moved since then has the same key and the same record, but
+        // perhaps without its version.
+        let bytes_again = bytes + VERSION_BYTES;
+        let again = || self.ticket_again(key, bytes_again);
+        let is_buffered =
+            buffer(&ticket, bytes) || again().is_some_and(|ticket| buffer(&ticket, bytes_again));
         if is_buffered {
             reach::mark("change buffered");
         }

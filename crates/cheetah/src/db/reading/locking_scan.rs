@@ -5,6 +5,9 @@
 //! was. From an entry of a secondary index it goes on to the row, locks that, and makes sure that
 //! the entry is still the row's.
 //!
+//! One row that is sought by its whole key, and whose leaf is not in memory, is judged under the
+//! lock of the leaf's page table entry instead of a latch.
+//!
 //! Invariants
 //!   I1  Where ranges are locked, every key from where the scan began to where it is lies in a
 //!       range of its owner, and was seen under a latch under which the range was locked already or

@@ -28,8 +28,9 @@ impl Pool {
     pub(in crate::pool) fn fold(&self, pid: PageId, epoch: Epoch) -> Result<bool> {
         let Some(folding) = self.begin_fold(pid, epoch) else { return Ok(false) };
         let frame = match self.read_frame(&folding.image) {
-            Err(error) if error.kind() == ErrorKind::Corruption => {
-                // It may have been replaced meanwhile. Whoever reads it next knows.
+            // It may have been replaced meanwhile, and its segment be gone. Whoever reads the page
+            // next knows what is damaged.
+            Err(error) if error.kind() == ErrorKind::Corruption || self.is_replaced(&folding) => {
                 reach::mark("fold of what cannot be read");
                 return Ok(false);
             }
@@ -50,6 +51,10 @@ impl Pool {
         let is_there = entry.residence() == Residence::Stored && entry.is_buffered();
         let image = entry.image(pid).filter(|_| is_there && self.buffering.epochs(pid).0 == Some(epoch))?;
         Some(Folding { image, epoch, changes: self.buffering.oldest_bytes(pid) })
+    }
+
+    fn is_replaced(&self, folding: &Folding) -> bool {
+        self.table.entry(folding.image.pid).location() != Some(folding.image.location)
     }
 
     fn end_fold(&self, folding: &Folding, frame: &Frame, location: Location) -> bool {
@@ -74,10 +79,14 @@ impl Pool {
 
     /// For a bug: more came meanwhile.
     fn is_same_but_longer(&self, entry: &PageEntry, folding: &Folding) -> bool {
-        planted::is_on("fold: forget what came meanwhile")
+        let forgets = planted::is_on("fold: forget what came meanwhile")
             && entry.residence() == Residence::Stored
             && entry.location() == Some(folding.image.location)
-            && self.buffering.epochs(folding.image.pid).0 == Some(folding.epoch)
+            && self.buffering.epochs(folding.image.pid).0 == Some(folding.epoch);
+        if forgets {
+            reach::mark("fold forgot what came meanwhile");
+        }
+        forgets
     }
 
     /// Applies changes to a frame that nobody else has seen.

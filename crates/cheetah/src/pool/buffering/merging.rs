@@ -1,4 +1,4 @@
-//! Buffered entries on their way into the leaf, and what a checkpoint does with them. Invariants:
+//! Buffered changes on their way into a frame of the leaf, and which the cleaner folds. Invariants:
 //! B1, B4 and B5 at the head of the room.
 
 use crate::base::{planted, reach, Epoch, Error, ErrorKind, PageId, Result, TreeId};

@@ -1,21 +1,25 @@
-//! Buffered entries: records that wait in memory for a leaf that is not there
-//! ([decision 40](../../../../docs/decisions/0040-buffered-inserts.md)).
+//! Buffered changes: what becomes of keys of a leaf that is not in memory, and waits there for it
+//! (decisions [40](../../../../docs/decisions/0040-buffered-inserts.md) and
+//! [41](../../../../docs/decisions/0041-changes-without-their-leaf.md)). The status and some names
+//! here call them entries.
 //!
 //! Invariants
-//!   B1  Buffered entries of a page change under the lock of its page table entry, as its residence
+//!   B1  Buffered changes of a page change under the lock of its page table entry, as its residence
 //!       and its location do. They are there only while the page has no frame, and leave when its
-//!       frame is published.
-//!   B2  A ticket is made under the shared latch of the parent that names the page, and names the
-//!       image. It is good as long as that is the newest image, and the page has no frame: fences
-//!       change in frames only, a changed frame gets a new location before it goes, and locations
-//!       are never given out twice.
-//!   B3  They fit: a leaf that leaves memory notes how much room it has, and a record counts as if
-//!       its key had no prefix in common with the page.
-//!   B4  A frame that gets them is dirty in their epoch before others can see it. Of entries of two
+//!       frame is published or a new image has them, or when they are given up.
+//!   B2  A ticket is made under the shared latch of the parent that names the page, or from an
+//!       image whose own fences have the key, and names the image. It is good as long as that is
+//!       the newest image, and the page has no frame: fences change in frames only, a changed frame
+//!       gets a new location before it goes, and locations are never given out twice.
+//!   B3  They fit: a leaf that leaves memory notes how much room it has. A new record counts as if
+//!       its key had no prefix in common with the page, one in place of another by what it is
+//!       longer. Nothing waits for a leaf whose room is not known.
+//!   B4  A frame that gets them is dirty in their epoch before others can see it. Of changes of two
 //!       epochs, the image with those of the ended one is written first.
-//!   B5  A page with entries of an epoch is in `buffered` of its changes. It goes from there to
-//!       `dirty`, and never back: whoever goes through both begins with `buffered`.
-//!   B6  The image under entries moves only in their epoch (C1).
+//!   B5  A page with changes of an epoch is in `buffered` of its changes. It goes from there to
+//!       `dirty`, or is written, and never back: whoever goes through both begins with `buffered`.
+//!   B6  The image under changes moves only in their epoch (C1).
+//!   B8, B14 to B18  See docs/durability.md.
 //! Locks     after the lock of the page's entry: the map, then the order in which pages have come.
 
 mod cells;

@@ -30,6 +30,11 @@ impl SmallLeaves {
 }
 
 impl Pool {
+    /// Whether there are any.
+    pub fn has_small_leaves(&self) -> bool {
+        !self.small_leaves.0.lock().is_empty()
+    }
+
     /// A leaf that has become small when its changes were applied, by its tree and a key that
     /// belongs to it. Each is told once.
     pub fn next_small_leaf(&self) -> Option<(TreeId, Vec<u8>)> {

@@ -1,4 +1,5 @@
-//! From a key to its place in the buffer. Invariants: B2 and B3 at the head of the room.
+//! From a key to its place in the buffer, and what waits there. Invariants: B2, B3 and B18 at the
+//! head of the room.
 
 use super::entries::{Size, Waiting};
 use crate::base::{planted, PageId, Result};
@@ -8,7 +9,7 @@ use crate::memory::MemoryUse;
 use crate::pool::frames::{PageEntry, Residence};
 use crate::pool::{MiniTransaction, PageClass, Pool, Reserve};
 
-/// The right to have an entry wait for a leaf that is not in memory, as long as it stays so (B2).
+/// The right to have changes wait for a leaf that is not in memory, as long as it stays so (B2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket {
     pid: PageId,
@@ -23,7 +24,7 @@ impl Ticket {
 }
 
 impl Pool {
-    /// Whether entries that come may wait for their leaf, instead of having it read.
+    /// Whether changes may wait for their leaf, instead of having it read.
     pub fn set_buffering(&self, is_on: bool) {
         self.buffering.set_on(is_on);
     }
@@ -118,10 +119,10 @@ impl Pool {
         true
     }
 
-    /// Whether a change of the leaf whose entry this is may wait, so that a look into its image is
-    /// worth a ticket. Whether it finds room is asked later.
+    /// Whether a change of the leaf whose entry this is may wait, if any may; whether it finds room
+    /// is asked later.
     pub(in crate::pool) fn may_buffer_for(&self, entry: &PageEntry) -> bool {
-        entry.class() == PageClass::Base && entry.room() > 0 && self.may_buffer_more()
+        entry.class() == PageClass::Base && entry.room() > 0
     }
 
     /// Runs `f` on the record of `key`: on the one that waits for the leaf, or else on `stored`,
@@ -152,7 +153,7 @@ impl Pool {
 
     /// Whether memory and the disk have room for more: what waits is read and written as a whole
     /// page later (B12), and a checkpoint must be able to read all such pages in time (B15).
-    fn may_buffer_more(&self) -> bool {
+    pub(in crate::pool) fn may_buffer_more(&self) -> bool {
         let used = self.memory.used(MemoryUse::Buffered);
         if self.buffering.pages_are_many() || self.small_leaves.are_many() {
             return false;

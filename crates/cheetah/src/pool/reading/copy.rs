@@ -6,7 +6,7 @@
 
 use super::fetch::{Lookup, Reuse};
 use super::look::Unloaded;
-use crate::base::{reach, PageId, Result};
+use crate::base::{reach, ErrorKind, PageId, Result};
 use crate::format::page::{apply_buffered, PageBuf};
 use crate::format::ImageRef;
 use crate::pool::images::codec;
@@ -24,7 +24,11 @@ impl Pool {
         let Some(image) = image else { return Ok(None) };
         let copied = match self.copy_image(&image, bytes) {
             Err(_) if !self.is_newest(&self.table.entry(pid), &image) => return Ok(None),
-            copied => copied?,
+            copied => copied.inspect_err(|error| {
+                if error.kind() == ErrorKind::Corruption {
+                    self.forget_room(&image);
+                }
+            })?,
         };
         if !copied {
             return Ok(None);
@@ -42,6 +46,7 @@ impl Pool {
         }
         let applied = apply_buffered(&changes, bytes);
         applied.map_err(|defect| defect.in_place(image.to_string()))?;
+        self.counters.requests.one();
         self.counters.looks.one();
         reach::mark("leaf copied without a frame");
         Ok(Some(Unloaded { image, bytes_waiting: changes.len() }))
@@ -57,8 +62,12 @@ impl Pool {
             }
             let dictionary = self.dictionary_of(&header, image)?;
             let mut page = PageBuf::new(header.page_bytes);
+            let tree = self.trees.get(image.tree);
             self.scratch.with_workspace(|workspace| {
-                workspace.rebuild(&header, stored, image, dictionary.as_deref(), &mut page)
+                let begin_ns = self.images.begin_ns();
+                let rebuilt = workspace.rebuild(&header, stored, image, dictionary.as_deref(), &mut page);
+                self.images.decoded(&tree, stored.len(), begin_ns);
+                rebuilt
             })?;
             bytes.clear();
             bytes.extend_from_slice(&page);

@@ -111,8 +111,11 @@ impl Pool {
         key: &[u8],
         look: impl FnOnce(&LeafImage<'_>) -> std::result::Result<InImage, Defect>,
     ) -> Result<Option<(ImageRef, Option<RecordCopy>)>> {
+        let may_buffer = self.may_buffer_more();
         let image = match self.look_up(pid, Reuse::Likely)? {
-            Lookup::Stored(entry) if self.may_buffer_for(&entry) => self.image_to_look_into(pid, &entry),
+            Lookup::Stored(entry) if may_buffer && self.may_buffer_for(&entry) => {
+                self.image_to_look_into(pid, &entry)
+            }
             _ => None,
         };
         let Some(image) = image else { return Ok(None) };
@@ -165,7 +168,7 @@ impl Pool {
     }
 
     /// Nothing is to wait for what cannot be read.
-    fn forget_room(&self, damaged: &ImageRef) {
+    pub(super) fn forget_room(&self, damaged: &ImageRef) {
         let mut entry = self.table.entry(damaged.pid);
         if self.is_newest(&entry, damaged) {
             entry.set_room(0);

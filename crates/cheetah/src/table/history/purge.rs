@@ -89,9 +89,10 @@ impl Purge {
         core.forget_old_versions();
         core.catalog.forget_replaced(horizon);
         let done = purge_up_to(core, horizon, &mut Budget { records }, &mut buffers);
-        merge_small_leaves(core, &mut buffers.writer);
+        let has_merged = merge_small_leaves(core, &mut buffers.writer);
         buffers.writer.release();
-        done.inspect_err(|_| self.rests_until_ns.store(core.clock.now_ns() + REST_NS, Release))
+        done.map(|done| done || has_merged)
+            .inspect_err(|_| self.rests_until_ns.store(core.clock.now_ns() + REST_NS, Release))
     }
 
     /// Looks at up to `records` undo records and finish records of transactions that not all
@@ -266,14 +267,14 @@ pub(in crate::table) fn remove_marked(
     Ok(change.steps_count())
 }
 
-/// Merges leaves that became small when what waited for them was applied.
-fn merge_small_leaves(core: &Core, writer: &mut Writer) {
-    for _ in 0..MERGES_PER_STEP {
-        let Some((tree, key)) = core.pool.next_small_leaf() else { return };
-        let Some((table, index_no)) = core.catalog.by_tree(tree) else { continue };
-        if core.make_room(Need::Back, PAGES_PER_MERGE).is_err() {
-            return;
+/// Merges leaves that became small when what waited for them was applied; whether there were any.
+fn merge_small_leaves(core: &Core, writer: &mut Writer) -> bool {
+    for done in 0..MERGES_PER_STEP {
+        if !core.pool.has_small_leaves() || core.make_room(Need::Back, PAGES_PER_MERGE).is_err() {
+            return done > 0;
         }
+        let Some((tree, key)) = core.pool.next_small_leaf() else { return done > 0 };
+        let Some((table, index_no)) = core.catalog.by_tree(tree) else { continue };
         core.catalog.using(table.id(), |table| {
             if let Some(table) =
                 table.filter(|table| table.tree(index_no).is_ok_and(|of| of.def().id == tree))
@@ -282,6 +283,7 @@ fn merge_small_leaves(core: &Core, writer: &mut Writer) {
             }
         });
     }
+    true
 }
 
 /// Where purge goes on when the record of `head` is done with.

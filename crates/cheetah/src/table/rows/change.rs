@@ -563,6 +563,9 @@ fn apply_step(
                 Changed::Absent if step.index_no > 0 => {
                     // Nobody looked for an entry that everybody should see.
                     tree.pool().note_missing(tree.def().id);
+                    if marked && matches!(stamp, Stamp::Own) {
+                        return Ok(());
+                    }
                     let inserted = tree.insert(mtr, path, key, record)?;
                     expect(table, inserted == Changed::Done, "an entry that was missing is there")
                 }

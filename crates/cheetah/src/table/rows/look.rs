@@ -141,7 +141,10 @@ impl Writer {
                 None => match change.look(tree, old, &mut into.old)? {
                     Some((false, held)) => held,
                     // Who made the change has not looked, perhaps, and it is told when it is made.
-                    _ if settled.is_none() => FoundRecord::default(),
+                    _ if settled.is_none() => {
+                        tree.pool().note_missing(tree.def().id);
+                        FoundRecord::default()
+                    }
                     _ => return Err(damaged("the entry of the row to change is missing; run CHECK TABLE")),
                 },
             };
