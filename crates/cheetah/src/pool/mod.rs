@@ -6,7 +6,7 @@
 //! contains whole mini-transactions only.
 //!
 //! Rooms: `frames` (pages in memory), `mtr` (mini-transactions and epochs), `reading`, `eviction`,
-//! `images`, `buffering` (entries that wait for a
+//! `images`, `buffering` (changes that wait for a
 //! leaf), `writing` (write-back and the pool's part of a checkpoint), `dictionaries`,
 //! `garbage_collection`, `statistics`. Beside them: `trees` (what the pool knows of each tree) and
 //! `drop_tree`. [`Pool`] holds the parts of all. The order is for reading, not of imports.

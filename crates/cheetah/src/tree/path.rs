@@ -1,4 +1,4 @@
-//! The pinned pages from the root to one leaf.
+//! The pinned pages from the root to one leaf, or what is needed to change it without reading it.
 //!
 //! A path is the caller's: it is filled by [`Tree::prepare`](super::Tree::prepare) before the gate
 //! is entered and used inside. It keeps its pages pinned until it is prepared for another key or

@@ -1,4 +1,5 @@
-//! Putting an entry without looking what is there: into its leaf, or to those that wait for it.
+//! Putting an entry, or marking one, without looking what is there: into its leaf, or to what waits
+//! for it.
 
 use super::descend::Target;
 use super::path::TicketKind;
@@ -32,13 +33,17 @@ impl Tree {
             return Ok(false);
         }
         let cell_bytes = cell_bytes(key.len(), record);
-        let bytes = if kind == TicketKind::New { cell_bytes } else { VERSION_BYTES };
+        // A mark finds its record, which gets a version.
+        let (found_bytes, bytes) = match kind {
+            TicketKind::New => (0, cell_bytes),
+            _ => (cell_bytes, VERSION_BYTES),
+        };
         let ticket = self.find_ticket(key, bytes)?;
         if let Some(ticket) = ticket {
             path.release();
             path.tree = self.def.id;
             path.ticket.set(ticket, key, kind);
-            path.ticket.cell_bytes = if kind == TicketKind::New { 0 } else { cell_bytes };
+            path.ticket.cell_bytes = found_bytes;
         }
         Ok(ticket.is_some())
     }

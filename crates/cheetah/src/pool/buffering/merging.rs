@@ -87,14 +87,16 @@ impl Pool {
 
     /// Notes that an entry was put in place of a live one (B8).
     pub fn note_live_replaced(&self, tree: TreeId) {
-        let found = "an entry of a new row was there already; run CHECK TABLE";
-        let error = Error::corrupt(format!("tree {tree}"), found);
-        self.health.background_errors().note("buffered entries", &error);
+        self.note_damaged_index(tree, "an entry of a new row was there already; run CHECK TABLE");
     }
 
     /// Notes that an entry that was to go is missing (B8).
     pub fn note_missing(&self, tree: TreeId) {
-        let error = Error::corrupt(format!("tree {tree}"), "the entry of a row is missing; run CHECK TABLE");
+        self.note_damaged_index(tree, "the entry of a row is missing; run CHECK TABLE");
+    }
+
+    fn note_damaged_index(&self, tree: TreeId, found: &str) {
+        let error = Error::corrupt(format!("tree {tree}"), found);
         self.health.background_errors().note("buffered entries", &error);
     }
 
