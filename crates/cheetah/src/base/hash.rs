@@ -13,13 +13,30 @@
 //! the standard library's hasher, which has a secret. Nothing here is written to a file.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+/// Maps are shrunk that have more places, of which less than the part is in use.
+const SHRUNK_ABOVE: usize = 64;
+const SHRUNK_BELOW_PART: usize = 8;
 
 /// A map from numbers that the engine gives out.
 pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
 
 /// A set of such numbers.
 pub(crate) type FastSet<K> = HashSet<K, BuildHasherDefault<FastHasher>>;
+
+/// Bytes that a map takes: for the places that it has, in use or not.
+pub(crate) fn map_bytes<K, V>(map: &FastMap<K, V>) -> usize {
+    // Of eight places, one is never used; each has a byte beside its element.
+    map.capacity() / 7 * 8 * (size_of::<(K, V)>() + 1)
+}
+
+/// Gives the memory of a map back that has become small.
+pub(crate) fn shrink_map<K: Eq + Hash, V>(map: &mut FastMap<K, V>) {
+    if map.capacity() > SHRUNK_ABOVE && map.len() < map.capacity() / SHRUNK_BELOW_PART {
+        map.shrink_to(2 * map.len());
+    }
+}
 
 /// A hash of 64 good bits that stands for a key of a tree or table, whose number is `of`.
 pub(crate) fn hash_key(of: u32, key: &[u8]) -> u64 {
@@ -79,7 +96,6 @@ impl Hasher for FastHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::hash::Hash;
 
     fn hash(of: impl Hash) -> u64 {
         let mut hasher = FastHasher::default();

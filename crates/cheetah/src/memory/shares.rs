@@ -7,7 +7,7 @@ const IMAGES_PERCENT: usize = 80;
 /// Of the memory of frames and images, the part that entries may take which wait for their leaf.
 const BUFFERED_PART: usize = 2;
 /// For what is not counted one by one, and its most.
-const REST_PART: usize = 20;
+const REST_PART: usize = 16;
 const REST_BYTES_MAX: usize = 64 << 20;
 /// For locks. In any case they may take the second amount, which is enough for some thousands.
 const LOCKS_PART: usize = 4;

@@ -1,22 +1,23 @@
 //! Which changes wait for which page. Invariants: B1 and B3 at the head of the room.
 
 use super::cells::{Cells, Chain};
-use crate::base::hash::{hash_number, shard_index, FastMap, FastSet};
+use crate::base::hash::{hash_number, map_bytes, shard_index, shrink_map, FastMap, FastSet};
 use crate::base::{Config, Epoch, PageId, Result};
 use crate::format::page::{encode_buffered, find_buffered, BufferedChange, RecordCopy};
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::pool::statistics::Counter;
 use parking_lot::Mutex;
+use std::collections::hash_map::Entry;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
 const SHARDS_MAX: usize = 64;
-const SHARD_BYTES_MIN: usize = 1 << 20;
+const SHARD_BYTES_MIN: usize = 4 << 20;
 /// So many bytes wait for a page at most, about: who looks for a record goes through them.
 const CHAIN_BYTES_MAX: usize = 16 << 10;
-/// What the map and the order take for each page, about.
-const PAGE_BYTES: usize = 96;
+/// What the order takes for each page, about.
+const PLACE_BYTES: usize = 2 * size_of::<PageId>();
 /// How much of a page is logged in the time in which a checkpoint reads one, at most: at 10,000
 /// pages a second, 40 MB.
 const LOGGED_PART: u32 = 4;
@@ -32,27 +33,6 @@ struct EpochEntries {
     chain_bytes: u32,
     /// By how much they make the page grow at most.
     growth_bytes: u32,
-}
-
-/// The entries of a page: of one epoch, or of the ended one and of the current one.
-#[derive(Clone, Copy, Default, Debug)]
-struct PageEntries {
-    older: Option<EpochEntries>,
-    newer: Option<EpochEntries>,
-}
-
-impl PageEntries {
-    fn all(&self) -> impl Iterator<Item = &EpochEntries> {
-        self.older.iter().chain(&self.newer)
-    }
-
-    fn growth_bytes(&self) -> usize {
-        self.all().map(|entries| entries.growth_bytes as usize).sum()
-    }
-
-    fn chain_bytes(&self) -> usize {
-        self.all().map(|entries| entries.chain_bytes as usize).sum()
-    }
 }
 
 /// Whether it is certain that a record that was found is in the leaf, and how long it is there.
@@ -75,9 +55,12 @@ pub(in crate::pool) enum Waiting {
     Removal,
 }
 
+/// The entries of a page are of one epoch, or of the ended one and of the current one. Most pages
+/// have one, so the second is in a map of its own.
 #[derive(Debug)]
 struct Shard {
-    pages: FastMap<u64, PageEntries>,
+    older: FastMap<u64, EpochEntries>,
+    newer: FastMap<u64, EpochEntries>,
     cells: Cells,
     /// For a change that is being encoded, or a chain that is searched.
     bytes: Vec<u8>,
@@ -85,7 +68,39 @@ struct Shard {
 
 impl Shard {
     fn memory_bytes(&self) -> usize {
-        self.pages.len() * PAGE_BYTES + self.cells.memory_bytes()
+        let places_bytes = self.older.len() * PLACE_BYTES;
+        let maps_bytes = map_bytes(&self.older) + map_bytes(&self.newer);
+        places_bytes + maps_bytes + self.cells.memory_bytes() + self.bytes.capacity()
+    }
+
+    /// The entries of a page, oldest first.
+    fn of_page(&self, pid: PageId) -> impl DoubleEndedIterator<Item = EpochEntries> {
+        [self.older.get(&pid.0).copied(), self.newer.get(&pid.0).copied()].into_iter().flatten()
+    }
+
+    fn growth_bytes(&self, pid: PageId) -> usize {
+        self.of_page(pid).map(|entries| entries.growth_bytes as usize).sum()
+    }
+
+    fn chain_bytes(&self, pid: PageId) -> usize {
+        self.of_page(pid).map(|entries| entries.chain_bytes as usize).sum()
+    }
+
+    fn find(&mut self, pid: PageId, key: &[u8], record: &mut RecordCopy) -> Result<Waiting> {
+        for entries in self.of_page(pid).rev() {
+            self.bytes.clear();
+            self.cells.copy_bytes(entries.chain, &mut self.bytes);
+            let found =
+                find_buffered(&self.bytes, key).map_err(|defect| defect.in_place("buffered changes"))?;
+            let Some(found) = found else { continue };
+            let Some(newest) = found.record() else { return Ok(Waiting::Removal) };
+            record.take(newest);
+            return Ok(Waiting::Record(match found {
+                BufferedChange::Mark(_) => Size::Unknown,
+                _ => Size::Known,
+            }));
+        }
+        Ok(Waiting::Nothing)
     }
 }
 
@@ -107,8 +122,12 @@ pub(in crate::pool) struct Buffering {
 impl Buffering {
     pub(in crate::pool) fn new(memory: &Arc<MemoryBudget>, config: &Config) -> Self {
         let source = Cells::reserve(memory.limit());
-        let shard =
-            || Shard { pages: FastMap::default(), cells: Cells::new(source.clone()), bytes: Vec::new() };
+        let shard = || Shard {
+            older: FastMap::default(),
+            newer: FastMap::default(),
+            cells: Cells::new(source.clone()),
+            bytes: Vec::new(),
+        };
         // Few where memory is small: each has a block that is not full.
         let shards = (memory.limit() / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         Self {
@@ -157,8 +176,7 @@ impl Buffering {
     /// `room`, and can be searched quickly.
     pub(super) fn fits(&self, pid: PageId, bytes: usize, room: usize) -> bool {
         let shard = self.shard(pid).lock();
-        let page = shard.pages.get(&pid.0).copied().unwrap_or_default();
-        page.growth_bytes() + bytes <= room && page.chain_bytes() < CHAIN_BYTES_MAX
+        shard.growth_bytes(pid) + bytes <= room && shard.chain_bytes(pid) < CHAIN_BYTES_MAX
     }
 
     /// Adds a change to those of `epoch`, if there is room. Whether it was added, and whether it is
@@ -172,28 +190,24 @@ impl Buffering {
         (bytes, room): (usize, usize),
     ) -> (bool, bool) {
         let (result, is_first_of_page) = self.change(pid, |shard| {
-            let mut page = shard.pages.get(&pid.0).copied().unwrap_or_default();
-            if page.growth_bytes() + bytes > room {
+            if shard.growth_bytes(pid) + bytes > room {
                 return ((false, false), false);
             }
-            let is_first_of_page = page.older.is_none();
-            let place = match &mut page {
-                PageEntries { older: older @ None, .. } => older,
-                PageEntries { older, newer: None } if older.is_some_and(|older| older.epoch == epoch) => {
-                    older
-                }
-                PageEntries { newer, .. } => newer,
+            let older = shard.older.get(&pid.0);
+            let is_first_of_page = older.is_none();
+            let place = match older.is_some_and(|older| older.epoch != epoch) {
+                true => shard.newer.entry(pid.0),
+                false => shard.older.entry(pid.0),
             };
-            let is_first = place.is_none();
+            let is_first = matches!(place, Entry::Vacant(_));
             let new = EpochEntries { epoch, chain: Chain::default(), chain_bytes: 0, growth_bytes: 0 };
-            let entries = place.get_or_insert(new);
+            let entries = place.or_insert(new);
             debug_assert_eq!(entries.epoch, epoch, "entries wait of two epochs at most");
             shard.bytes.clear();
             encode_buffered(&mut shard.bytes, key, change);
             shard.cells.append(&mut entries.chain, &shard.bytes);
             entries.chain_bytes += shard.bytes.len() as u32;
             entries.growth_bytes += bytes as u32;
-            shard.pages.insert(pid.0, page);
             ((true, is_first), is_first_of_page)
         });
         if is_first_of_page {
@@ -205,34 +219,18 @@ impl Buffering {
 
     /// What waits for a page of `key`; copies the record into `record`.
     pub(in crate::pool) fn find(&self, pid: PageId, key: &[u8], record: &mut RecordCopy) -> Result<Waiting> {
-        let mut shard = self.shard(pid).lock();
-        let Shard { pages, cells, bytes } = &mut *shard;
-        let Some(page) = pages.get(&pid.0) else { return Ok(Waiting::Nothing) };
-        for entries in page.newer.iter().chain(&page.older) {
-            bytes.clear();
-            cells.copy_bytes(entries.chain, bytes);
-            let found = find_buffered(bytes, key).map_err(|defect| defect.in_place("buffered changes"))?;
-            let Some(found) = found else { continue };
-            let Some(newest) = found.record() else { return Ok(Waiting::Removal) };
-            record.take(newest);
-            return Ok(Waiting::Record(match found {
-                BufferedChange::Mark(_) => Size::Unknown,
-                _ => Size::Known,
-            }));
-        }
-        Ok(Waiting::Nothing)
+        self.change(pid, |shard| shard.find(pid, key, record))
     }
 
     /// Grows with each change that waits for a page, as long as that has no frame.
     pub(in crate::pool) fn bytes_waiting(&self, pid: PageId) -> usize {
-        self.shard(pid).lock().pages.get(&pid.0).map_or(0, PageEntries::chain_bytes)
+        self.shard(pid).lock().chain_bytes(pid)
     }
 
     /// The epochs of which a page has entries: the older one, and the newer one.
     pub(super) fn epochs(&self, pid: PageId) -> (Option<Epoch>, Option<Epoch>) {
         let shard = self.shard(pid).lock();
-        let page = shard.pages.get(&pid.0).copied().unwrap_or_default();
-        (page.older.map(|entries| entries.epoch), page.newer.map(|entries| entries.epoch))
+        (shard.older.get(&pid.0).map(|of| of.epoch), shard.newer.get(&pid.0).map(|of| of.epoch))
     }
 
     /// Whether a page has entries of `epoch`.
@@ -244,8 +242,8 @@ impl Buffering {
     /// The entries of the older epoch, encoded; none if there are none.
     pub(super) fn oldest_bytes(&self, pid: PageId) -> Vec<u8> {
         let shard = self.shard(pid).lock();
-        let oldest = shard.pages.get(&pid.0).and_then(|page| page.older);
         let mut bytes = Vec::new();
+        let oldest = shard.older.get(&pid.0);
         oldest.iter().for_each(|oldest| shard.cells.copy_bytes(oldest.chain, &mut bytes));
         bytes
     }
@@ -253,27 +251,26 @@ impl Buffering {
     /// Appends all that waits for a page to `bytes`, in its order.
     pub(in crate::pool) fn copy_all(&self, pid: PageId, bytes: &mut Vec<u8>) {
         let shard = self.shard(pid).lock();
-        let page = shard.pages.get(&pid.0).copied().unwrap_or_default();
-        page.all().for_each(|entries| shard.cells.copy_bytes(entries.chain, bytes));
+        shard.of_page(pid).for_each(|entries| shard.cells.copy_bytes(entries.chain, bytes));
     }
 
     /// How long that is.
     pub(super) fn oldest_length(&self, pid: PageId) -> usize {
         let shard = self.shard(pid).lock();
-        let oldest = shard.pages.get(&pid.0).and_then(|page| page.older);
-        oldest.map_or(0, |oldest| oldest.chain_bytes as usize)
+        shard.older.get(&pid.0).map_or(0, |oldest| oldest.chain_bytes as usize)
     }
 
     /// Takes out the entries of the older epoch, and says which it is.
     pub(super) fn take_oldest(&self, pid: PageId) -> Option<Epoch> {
         let (oldest, is_last) = self.change(pid, |shard| {
-            let page = shard.pages.get_mut(&pid.0)?;
-            let oldest = page.older.take()?;
-            page.older = page.newer.take();
-            let is_last = page.older.is_none();
-            if is_last {
-                shard.pages.remove(&pid.0);
+            let oldest = shard.older.remove(&pid.0)?;
+            let next = shard.newer.remove(&pid.0);
+            let is_last = next.is_none();
+            match next {
+                Some(next) => drop(shard.older.insert(pid.0, next)),
+                None => shrink_map(&mut shard.older),
             }
+            shrink_map(&mut shard.newer);
             shard.cells.free(oldest.chain);
             Some((oldest.epoch, is_last))
         })?;
@@ -287,12 +284,12 @@ impl Buffering {
     /// whether there are others of the next one.
     pub(super) fn carry_over(&self, pid: PageId, given_up: Epoch) -> (bool, bool) {
         self.change(pid, |shard| {
-            let Some(page) = shard.pages.get_mut(&pid.0) else { return (false, false) };
-            let Some(older) = page.older.as_mut().filter(|older| older.epoch == given_up) else {
+            let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == given_up);
+            let Some(older) = older else {
                 return (false, false);
             };
             older.epoch = Epoch(given_up.0 + 1);
-            let Some(newer) = page.newer.take() else { return (true, false) };
+            let Some(newer) = shard.newer.remove(&pid.0) else { return (true, false) };
             shard.cells.join(&mut older.chain, newer.chain);
             older.growth_bytes += newer.growth_bytes;
             older.chain_bytes += newer.chain_bytes;
@@ -321,7 +318,7 @@ impl Buffering {
         let mut seen = FastSet::default();
         let newest_first = order.iter().rev().copied();
         let mut kept = newest_first
-            .filter(|pid| self.shard(*pid).lock().pages.contains_key(&pid.0) && seen.insert(*pid))
+            .filter(|pid| self.shard(*pid).lock().older.contains_key(&pid.0) && seen.insert(*pid))
             .collect::<VecDeque<_>>();
         kept.make_contiguous().reverse();
         *order = kept;
@@ -338,8 +335,10 @@ impl Buffering {
         let before = shard.memory_bytes();
         let result = change(&mut shard);
         let after = shard.memory_bytes();
-        self.memory.add(MemoryUse::Buffered, after.saturating_sub(before));
-        self.memory.subtract(MemoryUse::Buffered, before.saturating_sub(after));
+        if after != before {
+            self.memory.add(MemoryUse::Buffered, after.saturating_sub(before));
+            self.memory.subtract(MemoryUse::Buffered, before.saturating_sub(after));
+        }
         result
     }
 }

@@ -18,7 +18,7 @@
 //! Locks     one mutex for each shard; nothing is taken under it but the memory budget and the
 //!           memory of chunks.
 
-use crate::base::hash::{hash_number, shard_index, FastMap};
+use crate::base::hash::{hash_number, map_bytes, shard_index, shrink_map, FastMap};
 use crate::base::PageId;
 use crate::format::image::max_image_bytes;
 use crate::format::page::PageBuf;
@@ -41,8 +41,8 @@ const CHUNK_BYTES_MAX: usize = 1 << 20;
 const CHUNK_STEP: usize = 4096;
 /// Of a chunk that makes room, the part that may be kept.
 const KEPT_PART: usize = 3;
-/// What the map and the chunk's list take for each image, about.
-const PLACE_BYTES: usize = 80;
+/// What the chunk's list takes for each image, about.
+const LISTED_BYTES: usize = 2 * size_of::<PageId>();
 /// Images are in use when one is found for so many frames that are evicted.
 const EVICTIONS_PER_HIT: u64 = 16;
 /// Chunks of unused images go each time so many parts of the frames have been evicted.
@@ -160,9 +160,7 @@ impl ImageCache {
                 if are_unused {
                     shard.drop_oldest();
                 }
-                while shard.memory_bytes(self.source.chunk_bytes) > limit {
-                    shard.drop_oldest();
-                }
+                shard.drop_beyond(limit, self.source.chunk_bytes);
             });
         }
     }
@@ -237,9 +235,7 @@ impl Shard {
         if self.fits(bytes) {
             return true;
         }
-        while self.memory_bytes(chunk_bytes) > limit {
-            self.drop_oldest();
-        }
+        self.drop_beyond(limit, chunk_bytes);
         if self.memory_bytes(chunk_bytes) + chunk_bytes <= limit {
             self.chunks.push_back(source.chunk());
         } else if !self.renew_oldest(chunk_bytes / KEPT_PART) {
@@ -269,8 +265,18 @@ impl Shard {
         true
     }
 
+    fn drop_beyond(&mut self, limit: usize, chunk_bytes: usize) {
+        while !self.chunks.is_empty() && self.memory_bytes(chunk_bytes) > limit {
+            self.drop_oldest();
+        }
+    }
+
     fn drop_oldest(&mut self) {
         drop(self.take_oldest());
+        if self.places.is_empty() {
+            self.clear();
+        }
+        shrink_map(&mut self.places);
     }
 
     /// Takes the oldest chunk out, with the images in it that were used, in their order.
@@ -314,7 +320,8 @@ impl Shard {
     }
 
     fn memory_bytes(&self, chunk_bytes: usize) -> usize {
-        self.chunks.len() * chunk_bytes + self.places.len() * PLACE_BYTES
+        let places_bytes = self.places.len() * LISTED_BYTES + map_bytes(&self.places);
+        self.chunks.len() * chunk_bytes + places_bytes
     }
 }
 
