@@ -53,6 +53,11 @@ pub(crate) fn hash_number(number: u64) -> u64 {
     fold(0x9e37_79b9_7f4a_7c15 ^ number, 0xa076_1d64_78bd_642f)
 }
 
+/// So many shards or fewer: a power of two.
+pub(crate) fn shards_count(wanted: usize) -> usize {
+    1 << wanted.max(1).ilog2()
+}
+
 /// The number of the shard of `hash`, of so many (a power of two); by bits that a map uses least.
 pub(crate) fn shard_index(hash: u64, shards_count: usize) -> usize {
     (hash >> 40) as usize & (shards_count - 1)

@@ -12,6 +12,8 @@ pub enum MemoryUse {
     Images,
     /// Entries that wait for a leaf which is not in memory.
     Buffered,
+    /// Which keys leaves that are not in memory lack.
+    Filters,
     /// The page table.
     PageTable,
     /// Which pages changed in the epochs that have not committed.
@@ -37,10 +39,11 @@ pub enum MemoryUse {
 
 impl MemoryUse {
     /// All uses with the names under which status shows them.
-    pub const ALL: [(MemoryUse, &'static str); 13] = [
+    pub const ALL: [(MemoryUse, &'static str); 14] = [
         (MemoryUse::Frames, "memory_frames_bytes"),
         (MemoryUse::Images, "memory_images_bytes"),
         (MemoryUse::Buffered, "memory_buffered_bytes"),
+        (MemoryUse::Filters, "memory_filters_bytes"),
         (MemoryUse::PageTable, "memory_page_table_bytes"),
         (MemoryUse::Changes, "memory_changes_bytes"),
         (MemoryUse::Tails, "memory_write_buffers_bytes"),

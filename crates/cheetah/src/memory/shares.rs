@@ -6,6 +6,8 @@ const DESCRIPTORS_PART: usize = 64;
 const IMAGES_PERCENT: usize = 80;
 /// Of the memory of frames and images, the part that entries may take which wait for their leaf.
 const BUFFERED_PART: usize = 2;
+/// For filters of keys.
+const FILTERS_PART: usize = 16;
 /// For what is not counted one by one, and its most.
 const REST_PART: usize = 16;
 const REST_BYTES_MAX: usize = 64 << 20;
@@ -75,6 +77,11 @@ impl Shares {
     /// Most that entries which wait for their leaf may take of `pages_bytes`.
     pub fn buffered_bytes_max(self, pages_bytes: usize) -> usize {
         pages_bytes / BUFFERED_PART
+    }
+
+    /// Most that filters of keys may take.
+    pub fn filters_bytes_max(self) -> usize {
+        self.total_bytes / FILTERS_PART
     }
 
     /// What is set aside for all that is not counted one by one.

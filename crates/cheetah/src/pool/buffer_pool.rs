@@ -3,6 +3,7 @@
 use super::buffering::{Buffering, SmallLeaves};
 use super::dictionaries::Dictionaries;
 use super::eviction::Queues;
+use super::filters::KeyFilters;
 use super::frames::{Buffers, FreePageNumbers, PageClass, PageTable};
 use super::garbage_collection::Collection;
 use super::images::{ImageCache, ImageCounters, ImageWork, Scratch, IMAGE_BYTES_CLASSES};
@@ -47,6 +48,7 @@ pub struct Pool {
     pub(super) image_cache: ImageCache,
     pub(super) buffering: Buffering,
     pub(super) small_leaves: SmallLeaves,
+    pub(super) filters: KeyFilters,
     pub(super) cleaner: Cleaner,
     pub(super) collection: Mutex<Collection>,
 }
@@ -89,6 +91,7 @@ impl Pool {
             image_cache: ImageCache::new(&memory, config.page_bytes),
             buffering: Buffering::new(&memory, config),
             small_leaves: SmallLeaves::default(),
+            filters: KeyFilters::new(&memory),
             dictionaries: Dictionaries::new(&memory),
             memory,
             table,
@@ -176,6 +179,7 @@ impl Pool {
         all.extend(self.read_ahead.counts());
         all.extend(self.image_cache.counts());
         all.extend(self.buffering.counts());
+        all.extend(self.filters.counts());
         all.push(("pool_frames", self.queues.frames_count() as u64));
         all.push(("pool_frame_bytes", self.buffers.in_use() as u64));
         all.push(("pool_frame_allocations", self.buffers.allocations() as u64));

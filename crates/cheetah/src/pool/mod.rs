@@ -6,10 +6,11 @@
 //! contains whole mini-transactions only.
 //!
 //! Rooms: `frames` (pages in memory), `mtr` (mini-transactions and epochs), `reading`, `eviction`,
-//! `images`, `buffering` (changes that wait for a
-//! leaf), `writing` (write-back and the pool's part of a checkpoint), `dictionaries`,
-//! `garbage_collection`, `statistics`. Beside them: `trees` (what the pool knows of each tree) and
-//! `drop_tree`. [`Pool`] holds the parts of all. The order is for reading, not of imports.
+//! `images`, `buffering` (changes that wait for a leaf), `filters` (which keys a leaf lacks),
+//! `writing` (write-back and the pool's part of a checkpoint), `dictionaries`,
+//! `garbage_collection`, `statistics`. Beside them: `cells` (memory for small things), `trees`
+//! (what the pool knows of each tree) and `drop_tree`. [`Pool`] holds the parts of all. The order
+//! is for reading, not of imports.
 //!
 //! Of transactions the pool knows one number: versions below it are left out of images.
 //!
@@ -20,9 +21,11 @@
 
 mod buffer_pool;
 mod buffering;
+mod cells;
 pub(crate) mod dictionaries;
 mod drop_tree;
 mod eviction;
+mod filters;
 mod frames;
 mod garbage_collection;
 mod images;
@@ -50,6 +53,7 @@ pub use crate::segment::Reserve;
 pub use buffer_pool::Pool;
 pub use buffering::{Size, Ticket};
 pub use dictionaries::{DictionaryDue, LentTree};
+pub use filters::KeyPart;
 pub use frames::{PageClass, PageRef, ReadGuard, WriteGuard};
 pub use images::{ImageWork, IMAGE_BYTES_CLASSES};
 pub use mtr::MiniTransaction;

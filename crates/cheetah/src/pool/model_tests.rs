@@ -7,7 +7,7 @@ use crate::format::image::{Compression, Primer};
 use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
 use crate::pool::testing::{get, put, value_content, Database, TREE};
-use crate::pool::{EpochState, PageClass, PageRef, TreeDef};
+use crate::pool::{EpochState, KeyPart, PageClass, PageRef, TreeDef};
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::collections::BTreeMap;
@@ -33,7 +33,12 @@ struct Run {
 
 fn register(db: &Database) {
     let compression = Compression::default();
-    db.pool.register_tree(TreeDef { id: TREE, row_format: RowFormatVersion::opaque(), compression });
+    db.pool.register_tree(TreeDef {
+        id: TREE,
+        row_format: RowFormatVersion::opaque(),
+        compression,
+        filtered_by: KeyPart::Whole,
+    });
 }
 
 /// What the only user of the pool keeps with an epoch.

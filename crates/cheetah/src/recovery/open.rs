@@ -233,6 +233,7 @@ fn start_log(core: &Core, log: Log) {
 fn register_own_trees(pool: &Pool) {
     for id in [TreeId::CATALOG, TreeId::UNDO] {
         let (row_format, compression) = (RowFormatVersion::opaque(), Compression::default());
-        pool.register_tree(pool::TreeDef { id, row_format, compression });
+        let filtered_by = pool::KeyPart::default();
+        pool.register_tree(pool::TreeDef { id, row_format, compression, filtered_by });
     }
 }

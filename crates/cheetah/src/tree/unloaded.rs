@@ -9,9 +9,18 @@
 use super::descend::{Landing, Target};
 use super::path::{KeyTicket, TicketKind};
 use super::{Path, Tree};
-use crate::base::{reach, PageId, Result};
+use crate::base::{planted, reach, PageId, Result};
 use crate::format::page::{cell_bytes, BufferedChange, PageView, RecordRef, VERSION_BYTES};
 use crate::pool::{MiniTransaction, Size, Ticket};
+
+/// The leaf of a key as its parent names it.
+struct Child {
+    leaf: PageId,
+    /// If something waits for it.
+    waiting: Option<Ticket>,
+    /// If its image certainly lacks the key.
+    lacking: Option<Ticket>,
+}
 
 impl Tree {
     /// Runs `f` on the record of `key`, or on nothing when there is none; leaves `path` prepared
@@ -54,9 +63,12 @@ impl Tree {
             f.take().map(|f| f(live))
         };
         let above = self.with_page(Target::Key(key), 1, &mut (), |_, page| self.child_of(page, key))?;
-        let Some((leaf, waiting)) = above else { return Ok(None) };
+        let Some(Child { leaf, waiting, lacking }) = above else { return Ok(None) };
         if let Some(seen) = self.with_waiting(waiting, key, &mut ticket, &mut see)? {
             return Ok(seen);
+        }
+        if lacking.is_some() {
+            return Ok(None);
         }
         match self.look_into_image(leaf, key, &mut ticket)? {
             true => Ok(self.with_ticket(key, &mut ticket, &mut see)?.flatten()),
@@ -85,10 +97,17 @@ impl Tree {
             }
             self.child_of(page, key)
         })?;
-        let Some((leaf, waiting)) = above else { return Ok(seen) };
+        let Some(Child { leaf, waiting, lacking }) = above else { return Ok(seen) };
         if let Some(result) = self.with_waiting(waiting, key, &mut path.ticket, f)? {
             path.pages.clear();
             return Ok(Some(result));
+        }
+        if let Some(ticket) = lacking {
+            path.ticket.set(ticket, key, TicketKind::Looked);
+            if let Some(result) = self.with_ticket(key, &mut path.ticket, f)? {
+                path.pages.clear();
+                return Ok(Some(result));
+            }
         }
         if self.look_into_image(leaf, key, &mut path.ticket)? {
             path.pages.clear();
@@ -138,14 +157,40 @@ impl Tree {
         Ok(result)
     }
 
-    /// The leaf of `key`, named by its parent, and a ticket for it if something waits for it;
-    /// nothing if `page` is that leaf.
-    fn child_of(&self, page: &PageView<'_>, key: &[u8]) -> Option<(PageId, Option<Ticket>)> {
+    /// The leaf of `key`, and what is known of it; nothing if `page` is that leaf.
+    fn child_of(&self, page: &PageView<'_>, key: &[u8]) -> Option<Child> {
         if page.is_leaf() {
             return None;
         }
         let leaf = page.child(Target::Key(key).slot_in(page));
-        Some((leaf, self.pool.ticket_of_waiting(leaf)))
+        let lacking = self.pool.ticket_of_lacking(leaf, key);
+        Some(Child { leaf, waiting: self.pool.ticket_of_waiting(leaf), lacking })
+    }
+
+    /// Whether certainly no key consists of `beginning` and a row's key, which is known without the
+    /// leaf that would have it. Loads inner pages: may do I/O.
+    pub fn lacks_beginning(&self, beginning: &[u8]) -> Result<bool> {
+        if !self.pool.has_filters() {
+            return Ok(false);
+        }
+        let target = Target::Key(beginning);
+        self.with_page(target, 1, &mut (), |_, page| {
+            if page.is_leaf() {
+                return Ok(false);
+            }
+            let slot = target.slot_in(page);
+            let mut next = Vec::new();
+            match slot + 1 < page.count() {
+                true => page.key_into(slot + 1, &mut next),
+                false => next.extend_from_slice(page.high().unwrap_or_default()),
+            }
+            // All keys that begin so belong to that leaf.
+            let is_whole = !next.starts_with(beginning);
+            match is_whole || planted::is_on("filters: ask one leaf of two") {
+                true => self.pool.lacks_beginning(page.child(slot), beginning),
+                false => Ok(false),
+            }
+        })?
     }
 
     /// Runs `f` on the record as it is now, unless the ticket has ended.

@@ -83,6 +83,39 @@ impl<'a> LeafImage<'a> {
         self.content.high
     }
 
+    /// Records in it.
+    pub fn count(&self) -> usize {
+        self.content.count
+    }
+
+    /// Runs `f` on the key of each record.
+    pub fn each_key(&self, mut f: impl FnMut(&[u8])) {
+        let prefix = self.low().get(..self.prefix_bytes).unwrap_or_default();
+        let mut key = Vec::new();
+        for i in 0..self.content.count {
+            key.clear();
+            key.extend_from_slice(prefix);
+            match &self.content.keys {
+                Keys::Varying { lengths, bytes } => key.extend_from_slice(self.varying(i, lengths, bytes)),
+                Keys::Together { width, bytes } => {
+                    key.extend_from_slice(bytes.get(i * width..(i + 1) * width).unwrap_or_default());
+                }
+                Keys::Planes { delta_width, planes, .. } => {
+                    let sum = self.sums.get(i).map_or([0; 8], |sum| sum.to_be_bytes());
+                    key.extend_from_slice(sum.get(8 - delta_width..).unwrap_or_default());
+                    key.extend(plane_bytes(planes, self.content.count, i));
+                }
+            }
+            f(&key);
+        }
+    }
+
+    fn varying<'b>(&self, i: usize, lengths: &[u32], bytes: &'b [u8]) -> &'b [u8] {
+        let start = self.starts.get(i).map_or(0, |&start| start as usize);
+        let end = start + lengths.get(i).map_or(0, |&length| length as usize);
+        bytes.get(start..end).unwrap_or_default()
+    }
+
     /// The record of `key`, if there is one.
     pub fn find(&self, key: &[u8]) -> Result<Option<RecordCopy>, Defect> {
         let Some(i) = self.search(key) else { return Ok(None) };
@@ -110,11 +143,7 @@ impl<'a> LeafImage<'a> {
     /// How the stored key `i` compares with `suffix`.
     fn compare(&self, i: usize, suffix: &[u8]) -> Ordering {
         match &self.content.keys {
-            Keys::Varying { lengths, bytes } => {
-                let start = self.starts.get(i).map_or(0, |&start| start as usize);
-                let end = start + lengths.get(i).map_or(0, |&length| length as usize);
-                bytes.get(start..end).unwrap_or_default().cmp(suffix)
-            }
+            Keys::Varying { lengths, bytes } => self.varying(i, lengths, bytes).cmp(suffix),
             Keys::Together { width, bytes } => {
                 bytes.get(i * width..(i + 1) * width).unwrap_or_default().cmp(suffix)
             }

@@ -99,6 +99,17 @@ pub fn find_buffered<'a>(bytes: &'a [u8], key: &[u8]) -> Result<Option<BufferedC
     Ok(found)
 }
 
+/// Whether one of the encoded changes is of a key that `is_such`.
+pub fn is_any_buffered(bytes: &[u8], is_such: impl Fn(&[u8]) -> bool) -> Result<bool, Defect> {
+    let mut reader = Reader::new(bytes);
+    while !reader.is_empty() {
+        if is_such(decode_next(&mut reader)?.0) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Applies all encoded changes to the leaf `page`, in their order. Fails when they do not fit; then
 /// some are there.
 pub fn apply_buffered(bytes: &[u8], page: &mut [u8]) -> Result<Applied, Defect> {

@@ -1,10 +1,10 @@
 //! Which changes wait for which page. Invariants: B1 and B3 at the head of the room.
 
-use super::cells::{Cells, Chain};
-use crate::base::hash::{hash_number, map_bytes, shard_index, shrink_map, FastMap, FastSet};
+use crate::base::hash::{hash_number, map_bytes, shard_index, shards_count, shrink_map, FastMap, FastSet};
 use crate::base::{Config, Epoch, PageId, Result};
-use crate::format::page::{encode_buffered, find_buffered, BufferedChange, RecordCopy};
+use crate::format::page::{encode_buffered, find_buffered, is_any_buffered, BufferedChange, RecordCopy};
 use crate::memory::{MemoryBudget, MemoryUse};
+use crate::pool::cells::{Cells, Chain};
 use crate::pool::statistics::Counter;
 use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
+/// One or two changes.
+const CELL_BYTES: usize = 256;
 const SHARDS_MAX: usize = 64;
 const SHARD_BYTES_MIN: usize = 4 << 20;
 /// So many bytes wait for a page at most, about: who looks for a record goes through them.
@@ -61,7 +63,7 @@ pub(in crate::pool) enum Waiting {
 struct Shard {
     older: FastMap<u64, EpochEntries>,
     newer: FastMap<u64, EpochEntries>,
-    cells: Cells,
+    cells: Cells<CELL_BYTES>,
     /// For a change that is being encoded, or a chain that is searched.
     bytes: Vec<u8>,
 }
@@ -121,7 +123,7 @@ pub(in crate::pool) struct Buffering {
 
 impl Buffering {
     pub(in crate::pool) fn new(memory: &Arc<MemoryBudget>, config: &Config) -> Self {
-        let source = Cells::reserve(memory.limit());
+        let source = Cells::<CELL_BYTES>::reserve(memory.limit());
         let shard = || Shard {
             older: FastMap::default(),
             newer: FastMap::default(),
@@ -129,7 +131,7 @@ impl Buffering {
             bytes: Vec::new(),
         };
         // Few where memory is small: each has a block that is not full.
-        let shards = (memory.limit() / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
+        let shards = shards_count((memory.limit() / SHARD_BYTES_MIN).min(SHARDS_MAX));
         Self {
             is_on: AtomicBool::new(config.buffers_changes),
             shards: (0..shards).map(|_| Mutex::new(shard())).collect(),
@@ -220,6 +222,18 @@ impl Buffering {
     /// What waits for a page of `key`; copies the record into `record`.
     pub(in crate::pool) fn find(&self, pid: PageId, key: &[u8], record: &mut RecordCopy) -> Result<Waiting> {
         self.change(pid, |shard| shard.find(pid, key, record))
+    }
+
+    /// Whether something waits for a page of a key that begins so.
+    pub(in crate::pool) fn has_beginning(&self, pid: PageId, beginning: &[u8]) -> Result<bool> {
+        self.change(pid, |shard| {
+            shard.bytes.clear();
+            for entries in shard.of_page(pid) {
+                shard.cells.copy_bytes(entries.chain, &mut shard.bytes);
+            }
+            is_any_buffered(&shard.bytes, |key| key.starts_with(beginning))
+                .map_err(|defect| defect.in_place("buffered changes"))
+        })
     }
 
     /// Grows with each change that waits for a page, as long as that has no frame.

@@ -40,7 +40,10 @@ impl Pool {
         let location = frame.with_private_bytes(|bytes| self.append_image(&frame, bytes, epoch))?;
         let is_done = self.end_fold(&folding, &frame, location);
         match is_done {
-            true => self.note_applied(&frame, applied),
+            true => {
+                self.note_applied(&frame, applied);
+                self.filter_frame(&frame, location);
+            }
             false => self.segments.release(&location, Epoch(0)),
         }
         Ok(is_done)

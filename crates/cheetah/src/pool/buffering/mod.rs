@@ -22,7 +22,6 @@
 //!   B8, B14 to B18  See docs/durability.md.
 //! Locks     after the lock of the page's entry: the map, then the order in which pages have come.
 
-mod cells;
 mod entries;
 mod folding;
 mod merging;

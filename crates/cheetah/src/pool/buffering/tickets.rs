@@ -17,6 +17,10 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    pub(in crate::pool) fn new(pid: PageId, location: Location) -> Self {
+        Self { pid, location }
+    }
+
     /// The leaf.
     pub fn pid(&self) -> PageId {
         self.pid
@@ -27,6 +31,10 @@ impl Pool {
     /// Whether changes may wait for their leaf, instead of having it read.
     pub fn set_buffering(&self, is_on: bool) {
         self.buffering.set_on(is_on);
+    }
+
+    pub(in crate::pool) fn buffering_is_on(&self) -> bool {
+        self.buffering.is_on()
     }
 
     /// A ticket for the leaf of an image that was looked into.

@@ -8,7 +8,7 @@ use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
 use crate::memory::MemoryUse;
 use crate::pool::testing::{Database, TREE};
-use crate::pool::{DictionaryDue, EpochState, PageClass, TreeDef};
+use crate::pool::{DictionaryDue, EpochState, KeyPart, PageClass, TreeDef};
 use crate::segment::Stream;
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
@@ -21,7 +21,12 @@ const PAGES: u64 = 160;
 fn register(db: &Database, codec: Codec) {
     for id in (0..4).map(|no| TreeId(TREE.0 + no)) {
         let compression = Compression { codec, level: 1 };
-        db.pool.register_tree(TreeDef { id, row_format: RowFormatVersion::opaque(), compression });
+        db.pool.register_tree(TreeDef {
+            id,
+            row_format: RowFormatVersion::opaque(),
+            compression,
+            filtered_by: KeyPart::Whole,
+        });
     }
 }
 
@@ -135,7 +140,12 @@ fn four_trees(config: &Config) -> (Database, Vec<(TreeId, Vec<PageId>)>) {
     let trees = (0..4).map(|no| TreeId(TREE.0 + no));
     let pids = trees.map(|tree| {
         let compression = Compression { codec: Codec::Zstd, level: 1 };
-        db.pool.register_tree(TreeDef { id: tree, row_format: RowFormatVersion::opaque(), compression });
+        db.pool.register_tree(TreeDef {
+            id: tree,
+            row_format: RowFormatVersion::opaque(),
+            compression,
+            filtered_by: KeyPart::Whole,
+        });
         let pids = add_all(&db, tree, text);
         assert!(db.pool.try_dictionary(tree).unwrap());
         pids.iter().for_each(|pid| change(&db, *pid));
@@ -699,7 +709,12 @@ fn a_dictionary_serves_whatever_density_its_tree_gets() {
         [(Codec::Zstd, 12), (Codec::Lz4, 1), (Codec::Zstd, -3), (Codec::None, 0), (Codec::Zstd, 1)];
     for (part, (codec, level)) in densities.into_iter().enumerate() {
         let compression = Compression { codec, level };
-        db.pool.register_tree(TreeDef { id: TREE, row_format: RowFormatVersion::opaque(), compression });
+        db.pool.register_tree(TreeDef {
+            id: TREE,
+            row_format: RowFormatVersion::opaque(),
+            compression,
+            filtered_by: KeyPart::Whole,
+        });
         let changed: Vec<_> = pids.iter().skip(part).step_by(densities.len()).collect();
         for is_loaded in [false, true] {
             changed.iter().for_each(|pid| change(&db, **pid));

@@ -129,6 +129,9 @@ impl Pool {
             return Fate::Dirty;
         }
         entry.set_room(frame.leaf_free_bytes());
+        if let Some(location) = entry.location() {
+            self.filter_frame(frame, location);
+        }
         entry.unload();
         if frame.take_ahead() {
             self.read_ahead.wasted();

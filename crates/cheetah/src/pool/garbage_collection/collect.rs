@@ -127,6 +127,7 @@ impl Pool {
         let mut entry = self.table.entry(image.pid);
         if self.is_movable(&entry, image, mtr.epoch()) {
             self.install(&mut entry, image.pid, to, mtr.epoch());
+            self.filters.moved(image.pid, &image.location, to);
         } else {
             self.segments.release(&to, mtr.epoch());
         }

@@ -18,7 +18,7 @@
 //! Locks     one mutex for each shard; nothing is taken under it but the memory budget and the
 //!           memory of chunks.
 
-use crate::base::hash::{hash_number, map_bytes, shard_index, shrink_map, FastMap};
+use crate::base::hash::{hash_number, map_bytes, shard_index, shards_count, shrink_map, FastMap};
 use crate::base::PageId;
 use crate::format::image::max_image_bytes;
 use crate::format::page::PageBuf;
@@ -105,7 +105,7 @@ impl ImageCache {
     pub(in crate::pool) fn new(memory: &Arc<MemoryBudget>, page_bytes: u32) -> Self {
         let image_bytes_max = max_image_bytes(PageClass::Base.bytes(page_bytes));
         let total_bytes = memory.shares().total_bytes();
-        let shards = (total_bytes / CHUNKS_OF_SHARD / image_bytes_max).clamp(1, SHARDS_MAX);
+        let shards = shards_count((total_bytes / CHUNKS_OF_SHARD / image_bytes_max).min(SHARDS_MAX));
         let share = total_bytes / CHUNKS_OF_SHARD / shards;
         let mut chunk_bytes = share.clamp(image_bytes_max, CHUNK_BYTES_MAX);
         if chunk_bytes > CHUNK_STEP {

@@ -71,6 +71,7 @@ impl Pool {
             })?;
             bytes.clear();
             bytes.extend_from_slice(&page);
+            self.filter_copy(bytes, image);
             if is_new {
                 self.image_cache.put(image, stored);
             }

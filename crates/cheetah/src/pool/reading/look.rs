@@ -12,6 +12,7 @@ use crate::format::image::LeafImage;
 use crate::format::page::RecordCopy;
 use crate::format::ImageRef;
 use crate::pool::buffering::Waiting;
+use crate::pool::filters::KeyPart;
 use crate::pool::frames::{PageEntry, Residence};
 use crate::pool::images::codec;
 use crate::pool::{PageRef, Pool};
@@ -122,6 +123,14 @@ impl Pool {
         LAST_LOOK.with_borrow_mut(|last| {
             if last.pool != self.number || last.image != Some(image) || last.key != key {
                 last.image = None;
+                let look = |leaf: &LeafImage<'_>| {
+                    let found = look(leaf)?;
+                    if let Some(None) = found {
+                        self.note_absent(image.tree, KeyPart::Whole);
+                        self.filter_image(leaf, &image);
+                    }
+                    Ok(found)
+                };
                 let Some(record) = self.look(&image, look)? else { return Ok(None) };
                 self.counters.looks.one();
                 last.key.clear();

@@ -571,6 +571,7 @@ fn register(pool: &Pool, def: &TableDef) {
             id: index.tree,
             row_format: marked_format(older, &index.row_format),
             compression: def.compression,
+            filtered_by: if index_no > 0 { pool::KeyPart::BeforeRowKey } else { pool::KeyPart::Whole },
         });
     }
 }

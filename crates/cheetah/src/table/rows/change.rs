@@ -136,6 +136,8 @@ pub(crate) struct Change {
     /// The delete-marked row at `new_key`, unless that is `old_key`.
     pub(crate) marked: Option<FoundRecord>,
     pub(crate) entries: Vec<EntryChange>,
+    /// Unique indexes that have no entry with the new row's key, live or marked, whatever the row.
+    pub(in crate::table) lacking: Vec<usize>,
     steps: Vec<Step>,
     /// Rows that come, less those that go.
     pub(in crate::table) rows: i64,
@@ -155,6 +157,7 @@ impl Default for Change {
             old: FoundRecord::default(),
             marked: None,
             entries: Vec::new(),
+            lacking: Vec::new(),
             steps: Vec::new(),
             rows: 0,
         }
@@ -168,6 +171,7 @@ impl Change {
         self.bytes.clear();
         self.before.clear();
         self.entries.clear();
+        self.lacking.clear();
         self.steps.clear();
         self.rows = 0;
         (self.row, self.bare_row) = (BufferRange::default(), BufferRange::default());

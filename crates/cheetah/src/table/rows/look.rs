@@ -159,9 +159,9 @@ impl Writer {
             (Some(found), Some(settled)) => settled.may_wait && settled.core.is_purged(found.version),
             (Some(_), None) => false,
         };
-        if (is_first || planted::is_on("blind: put beside what not everybody sees"))
-            && !table.is_unique(entry.index_no)
-        {
+        let is_lacking = change.lacking.contains(&entry.index_no);
+        let may_leave_unseen = is_first || planted::is_on("blind: put beside what not everybody sees");
+        if is_lacking || may_leave_unseen && !table.is_unique(entry.index_no) {
             entry.is_put = change.take_ticket(tree, new, entry.payload, path)?;
             if entry.is_put {
                 return Ok(());

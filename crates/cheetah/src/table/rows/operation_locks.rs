@@ -5,9 +5,10 @@
 use super::locker::{Asked, Locked, Patience, VersionWriter};
 use super::request::{must_be_unique, Locks, RowRequest, Target};
 use super::writer::Writer;
-use crate::base::{planted, Error, Result, TreeId};
+use crate::base::{planted, reach, Error, Result, TreeId};
 use crate::format::log_record::RowOp;
 use crate::format::page::RecordRef;
+use crate::pool::KeyPart;
 use crate::table::definitions::spec::{NewRow, SecondaryEntry};
 use crate::tree::{successor, SeekMode};
 use crate::txn::{Lock, LockMode};
@@ -107,6 +108,12 @@ impl Writer {
     /// locked first to say.
     fn find_same_key(&mut self, on: Target<'_>, entry: &SecondaryEntry<'_>) -> Result<Option<Vec<u8>>> {
         let Writer { change, paths, duplicate, .. } = self;
+        let tree = on.table.tree(entry.index_no)?;
+        if tree.lacks_beginning(entry.key)? {
+            reach::mark("unique key that a filter lacks");
+            change.lacking.push(entry.index_no);
+            return Ok(None);
+        }
         let cursor = &mut paths.of(on.table, entry.index_no)?.cursor;
         let mut found = cursor.seek(SeekMode::AtLeast, entry.key)?;
         while found && cursor.key().starts_with(entry.key) {
@@ -134,6 +141,7 @@ impl Writer {
             }
             found = cursor.next()?;
         }
+        tree.pool().note_absent(tree.def().id, KeyPart::BeforeRowKey);
         Ok(None)
     }
 }

@@ -1,6 +1,6 @@
-//! Memory of buffered entries: cells of one size, of which each page with entries has a chain.
+//! Memory for small things that grow and go: cells of one size, of which each thing has a chain.
 //!
-//! Entries come one by one and go together, in an order of their own. As allocations of their own
+//! They come one by one and go in an order of their own. As allocations of their own
 //! sizes they would leave holes in the memory of the process (docs/decisions/0021). Cells lie in
 //! blocks, and a block goes back to the system when its last cell is free.
 
@@ -10,17 +10,13 @@ use std::sync::Arc;
 
 /// A page of the system.
 const BLOCK_BYTES: usize = 4096;
-const CELL_BYTES: usize = 256;
-/// As many as a mask has bits.
-const CELLS_OF_BLOCK: usize = BLOCK_BYTES / CELL_BYTES;
-const _: () = assert!(CELLS_OF_BLOCK == u16::BITS as usize);
 /// In front of the bytes of a cell: the next cell, and how many bytes are in this one.
 const HEAD_BYTES: usize = 6;
 const NO_CELL: u32 = u32::MAX;
 
 /// Bytes in cells, first to last.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chain {
+pub(in crate::pool) struct Chain {
     first: u32,
     last: u32,
 }
@@ -33,7 +29,7 @@ impl Default for Chain {
 
 /// See the module.
 #[derive(Default, Debug)]
-pub(super) struct Cells {
+pub(in crate::pool) struct Cells<const CELL_BYTES: usize> {
     source: Option<Arc<Blocks>>,
     blocks: Vec<BlockOfCells>,
     /// Blocks that are here.
@@ -49,29 +45,35 @@ struct BlockOfCells {
     /// None when it has gone back.
     memory: Option<PageBuf>,
     /// A bit for each cell in use.
-    used: u16,
+    used: u64,
     /// Whether it is in `with_room`.
     is_listed: bool,
 }
 
-impl Cells {
+impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
+    /// At most as many as a mask has bits.
+    const OF_BLOCK: usize = {
+        assert!(CELL_BYTES > HEAD_BYTES && BLOCK_BYTES / CELL_BYTES <= u64::BITS as usize);
+        BLOCK_BYTES / CELL_BYTES
+    };
+
     /// Addresses for all cells that `memory_bytes` bytes can hold, for several of these.
-    pub(super) fn reserve(memory_bytes: usize) -> Option<Arc<Blocks>> {
+    pub(in crate::pool) fn reserve(memory_bytes: usize) -> Option<Arc<Blocks>> {
         Blocks::reserve(BLOCK_BYTES, memory_bytes / BLOCK_BYTES + 1)
     }
 
     /// None in use. Without a source, memory comes from the heap.
-    pub(super) fn new(source: Option<Arc<Blocks>>) -> Self {
+    pub(in crate::pool) fn new(source: Option<Arc<Blocks>>) -> Self {
         Self { source, ..Self::default() }
     }
 
     /// Memory that the blocks take.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::pool) fn memory_bytes(&self) -> usize {
         self.count * BLOCK_BYTES
     }
 
     /// Adds bytes to the end of a chain.
-    pub(super) fn append(&mut self, chain: &mut Chain, mut bytes: &[u8]) {
+    pub(in crate::pool) fn append(&mut self, chain: &mut Chain, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let used = if chain.last == NO_CELL { CELL_BYTES } else { HEAD_BYTES + self.len_of(chain.last) };
             if used == CELL_BYTES {
@@ -88,7 +90,7 @@ impl Cells {
     }
 
     /// Puts another chain behind one, which it is a part of from then on.
-    pub(super) fn join(&mut self, chain: &mut Chain, other: Chain) {
+    pub(in crate::pool) fn join(&mut self, chain: &mut Chain, other: Chain) {
         if other.first == NO_CELL {
             return;
         }
@@ -101,7 +103,7 @@ impl Cells {
     }
 
     /// Appends the bytes of a chain to `bytes`.
-    pub(super) fn copy_bytes(&self, chain: Chain, bytes: &mut Vec<u8>) {
+    pub(in crate::pool) fn copy_bytes(&self, chain: Chain, bytes: &mut Vec<u8>) {
         let mut next = chain.first;
         while next != NO_CELL {
             let cell = self.cell(next);
@@ -111,12 +113,12 @@ impl Cells {
     }
 
     /// Frees the cells of a chain.
-    pub(super) fn free(&mut self, chain: Chain) {
+    pub(in crate::pool) fn free(&mut self, chain: Chain) {
         let mut next = chain.first;
         while next != NO_CELL {
             let number = next;
             next = self.next_of(number);
-            let (at, cell) = (number as usize / CELLS_OF_BLOCK, number as usize % CELLS_OF_BLOCK);
+            let (at, cell) = (number as usize / Self::OF_BLOCK, number as usize % Self::OF_BLOCK);
             let block = &mut self.blocks[at];
             block.used &= !(1 << cell);
             if block.used == 0 {
@@ -147,9 +149,9 @@ impl Cells {
             let at = self.with_room.last().copied().unwrap_or_else(|| self.add_block());
             let block = &mut self.blocks[at];
             let cell = block.used.trailing_ones() as usize;
-            if block.memory.is_some() && cell < CELLS_OF_BLOCK {
+            if block.memory.is_some() && cell < Self::OF_BLOCK {
                 block.used |= 1 << cell;
-                return (at * CELLS_OF_BLOCK + cell) as u32;
+                return (at * Self::OF_BLOCK + cell) as u32;
             }
             block.is_listed = false;
             self.with_room.pop();
@@ -176,13 +178,13 @@ impl Cells {
     }
 
     fn cell(&self, number: u32) -> &[u8] {
-        let (block, at) = (number as usize / CELLS_OF_BLOCK, number as usize % CELLS_OF_BLOCK);
+        let (block, at) = (number as usize / Self::OF_BLOCK, number as usize % Self::OF_BLOCK);
         let block = self.blocks[block].memory.as_ref().expect("a chain's cells are in blocks that are here");
         &block[at * CELL_BYTES..(at + 1) * CELL_BYTES]
     }
 
     fn cell_mut(&mut self, number: u32) -> &mut [u8] {
-        let (block, at) = (number as usize / CELLS_OF_BLOCK, number as usize % CELLS_OF_BLOCK);
+        let (block, at) = (number as usize / Self::OF_BLOCK, number as usize % Self::OF_BLOCK);
         let block = self.blocks[block].memory.as_mut().expect("a chain's cells are in blocks that are here");
         &mut block[at * CELL_BYTES..(at + 1) * CELL_BYTES]
     }
@@ -210,7 +212,7 @@ mod tests {
     #[test]
     fn chains_keep_their_bytes_and_blocks_go_back() {
         let mut rng = Rng::new(1);
-        let mut cells = Cells::new(Cells::reserve(1 << 20));
+        let mut cells = Cells::<256>::new(Cells::<256>::reserve(1 << 20));
         let mut chains: Vec<(Chain, Vec<u8>)> = vec![Default::default(); 40];
         for step in 0..20_000 {
             let which = rng.below(40) as usize;
