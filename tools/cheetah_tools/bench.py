@@ -12,7 +12,7 @@ import statistics
 import time
 from pathlib import Path
 
-from . import cgroup, dump, environment, formatdata, formats, indexes, inserts, memory, oltp, points, recovery, setup
+from . import cgroup, dump, environment, formatdata, formats, guids, indexes, inserts, memory, oltp, points, recovery, setup
 from .engines import CHEETAH, INNODB, INNODB_COMPRESSED, Engine, available, equal_memory
 from .paths import VAR, shared_data, show
 from .say import Failure, megabytes, note, run_main, step, table
@@ -30,9 +30,9 @@ SETS = {
 }
 # Sets that are no data: each measures and reports in its own module.
 PARTS = {"oltp": oltp.run, "recovery": recovery.run, "formats": formats.run,
-         "indexes": indexes.run, "memory": memory.run, "inserts": inserts.run}
+         "indexes": indexes.run, "memory": memory.run, "inserts": inserts.run, "guids": guids.run}
 USUAL = [*SETS, "oltp", "recovery"]
-BUILDS = ["oltp", "formats", "memory", "inserts"]   # the sets that can compare two builds
+BUILDS = ["oltp", "formats", "memory", "inserts", "guids"]   # the sets that can compare two builds
 TARGETS = [  # measure, of, at most / at least
     ("bytes", INNODB.label, "<=", {"enwiki_text_plain": 0.40, "flights_nyc13": 0.40, "sysbench": 0.45}),
     ("bytes", INNODB_COMPRESSED.label, "<=", 0.90),
@@ -71,7 +71,7 @@ def choose(arguments: list):
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rest", type=float, default=60, help="seconds of rest before bytes on disk are taken")
     parser.add_argument("--sets", help=f"of {', '.join([*SETS, *PARTS])}; usually {', '.join(USUAL)}")
-    parser.add_argument("--against", metavar="OTHER.so", help="oltp, formats, memory, inserts: another build of the plugin, "
+    parser.add_argument("--against", metavar="OTHER.so", help="oltp, formats, memory, inserts, guids: another build of the plugin, "
                         "measured beside this one as \"Cheetah before\"")
     parser.add_argument("--seconds", type=int, default=8, help="oltp, memory: of each cell, after the warm-up; inserts: of each run")
     parser.add_argument("--rows", type=int, default=1_000_000, help="oltp, memory: in all tables together; indexes: in one")

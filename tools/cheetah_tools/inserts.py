@@ -78,9 +78,10 @@ def run(choice) -> int:
     return 1 if failures else 0
 
 
-def measure(engine, choice, group) -> Run:
-    """One run of an engine, with a server of its own."""
-    cache_bytes = choice.cache << 20
+@contextlib.contextmanager
+def empty_server(engine, cache_mib: int, group):
+    """A server of an engine's own with an empty database, in the memory cgroup."""
+    cache_bytes = cache_mib << 20
     options = {**equal_memory(cache_bytes), **memory.SMALL_CACHE,
                "innodb_log_file_size": memory.LOG_BYTES,
                "loose_cheetah_log_size_max": memory.LOG_BYTES, **engine.server_options(cache_bytes)}
@@ -92,6 +93,13 @@ def measure(engine, choice, group) -> Run:
         if not available(server, [engine]):
             raise Failure(f"engine {engine.label} is not in this server")
         server.sql(f"CREATE DATABASE {DATABASE}")
+        yield server
+        server.stop()
+
+
+def measure(engine, choice, group) -> Run:
+    """One run of an engine, with a server of its own."""
+    with empty_server(engine, choice.cache, group) as server:
         server.sql(DDL + engine.clause(), DATABASE)
         with group.held(memory.PAGE_CACHE_BYTES):
             before = memory.spent(server)
@@ -100,7 +108,6 @@ def measure(engine, choice, group) -> Run:
         rows = BATCH_ROWS * len(moments)
         disk = engine.allocated_bytes(server, DATABASE)
         check(server, rows)
-        server.stop()
     return summary(moments, choice.seconds, rows, spent, disk)
 
 

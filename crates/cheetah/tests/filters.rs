@@ -19,7 +19,8 @@ const STEPS: u64 = 6000;
 const KEYS: u64 = 4000;
 const TRANSACTION_STEPS: u64 = 20;
 
-/// Inserts and deletes rows, some of which are refused, beside a model.
+/// Inserts, changes and deletes rows, some of which are refused, beside a model. Some transactions
+/// are rolled back.
 fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let disk = SimDisk::new();
@@ -28,13 +29,27 @@ fn run(seed: u64) {
     let table = db.create_table(&spec("t")).unwrap();
     let (mut rows, mut numbers, mut refused) = (Rows::new(), BTreeSet::new(), [0, 0]);
     let mut txn = db.begin();
+    let mut committed = (rows.clone(), numbers.clone());
     for step in 0..STEPS {
         let (key, row) = (rng.below(KEYS), Row::new(rng.below(KEYS), rng.below(60) as usize));
         if rng.below(4) == 0 {
             let Some((&key, _)) = rows.range(key..).next() else { continue };
             let old = rows.remove(&key).unwrap();
-            delete(&mut txn, &table, key, &old).unwrap();
-            numbers.remove(&old.number);
+            if rng.chance(0.5) {
+                delete(&mut txn, &table, key, &old).unwrap();
+                numbers.remove(&old.number);
+                continue;
+            }
+            let result = update(&mut txn, &table, key, &old, key, &row);
+            if row.number != old.number && numbers.contains(&row.number) {
+                assert!(matches!(result, Err(Error::DuplicateKey { index_no: 2, .. })), "{result:?}");
+                rows.insert(key, old);
+            } else {
+                result.unwrap();
+                numbers.remove(&old.number);
+                numbers.insert(row.number);
+                rows.insert(key, row);
+            }
         } else {
             let expected = match (rows.contains_key(&key), numbers.contains(&row.number)) {
                 (true, _) => Some(0),
@@ -53,7 +68,13 @@ fn run(seed: u64) {
             }
         }
         if step % TRANSACTION_STEPS == 0 {
-            txn.commit().unwrap();
+            if rng.below(8) == 0 {
+                txn.rollback().unwrap();
+                (rows, numbers) = committed.clone();
+            } else {
+                txn.commit().unwrap();
+                committed = (rows.clone(), numbers.clone());
+            }
             txn = db.begin();
             if rng.below(40) == 0 {
                 db.checkpoint().unwrap();

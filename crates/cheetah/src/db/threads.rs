@@ -66,21 +66,30 @@ fn run_crew(threads: usize, serve: &(dyn Fn(usize) + Sync), main: &mut dyn FnMut
 
 type Step = fn(&Background) -> Result<bool>;
 
+/// What a thread does after a step that had nothing to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// It sleeps.
+    Idle,
+    /// It sleeps, but writers that have no room wake it.
+    UntilCalled,
+}
+
 impl Threads {
     pub(in crate::db) fn start(background: &Arc<Background>) -> Result<Self> {
-        let steps: [(&str, Step); 6] = [
-            ("cheetah-clean", Background::clean_step),
-            ("cheetah-undo", Background::rollback_step),
-            ("cheetah-purge", Background::free_step),
-            ("cheetah-check", Background::checkpoint_step),
-            ("cheetah-gc", Background::collect_step),
-            ("cheetah-flush", Background::flush_step),
+        let steps: [(&str, Step, Wait); 6] = [
+            ("cheetah-clean", Background::clean_step, Wait::UntilCalled),
+            ("cheetah-undo", Background::rollback_step, Wait::Idle),
+            ("cheetah-purge", Background::free_step, Wait::Idle),
+            ("cheetah-check", Background::checkpoint_step, Wait::Idle),
+            ("cheetah-gc", Background::collect_step, Wait::Idle),
+            ("cheetah-flush", Background::flush_step, Wait::Idle),
         ];
         let background = Arc::clone(background);
         let mut threads = Self { background, stop: Arc::default(), handles: Vec::new() };
-        for (name, step) in steps {
+        for (name, step, wait) in steps {
             let stop = Arc::clone(&threads.stop);
-            threads.spawn(name, move |background| run(background, &stop, step))?;
+            threads.spawn(name, move |background| run(background, &stop, step, wait))?;
         }
         threads.background.pool().begin_read_ahead();
         for name in READERS {
@@ -108,11 +117,15 @@ fn run_or_stop(background: &Background, name: &str, body: impl FnOnce(&Backgroun
 
 /// Loops until asked to stop, or until the engine has stopped. The step has noted its other errors;
 /// it is repeated, as the cause may go.
-fn run(background: &Background, stop: &Stop, step: Step) {
+fn run(background: &Background, stop: &Stop, step: Step, wait: Wait) {
     let mut pause = Duration::ZERO;
     while stop.go_on_after(pause) {
         pause = match step(background) {
             Ok(true) => Duration::ZERO,
+            Ok(false) if wait == Wait::UntilCalled => {
+                background.pool().wait_to_clean(IDLE);
+                Duration::ZERO
+            }
             Ok(false) => IDLE,
             Err(Error::Fatal(_)) => return,
             Err(_) => IDLE,

@@ -77,6 +77,11 @@ impl Path {
         self.pages.clear();
     }
 
+    /// Whether it pins a leaf.
+    pub fn has_leaf(&self) -> bool {
+        self.leaf().is_some()
+    }
+
     /// Forgets what is known of a leaf that is not in memory.
     pub fn forget_ticket(&mut self) {
         self.ticket.ticket = None;

@@ -11,7 +11,7 @@ use super::path::{KeyTicket, TicketKind};
 use super::{Path, Tree};
 use crate::base::{planted, reach, PageId, Result};
 use crate::format::page::{cell_bytes, BufferedChange, PageView, RecordRef, VERSION_BYTES};
-use crate::pool::{MiniTransaction, Size, Ticket};
+use crate::pool::{MiniTransaction, PageClass, Size, Ticket};
 
 /// The leaf of a key as its parent names it.
 struct Child {
@@ -170,7 +170,7 @@ impl Tree {
     /// Whether certainly no key consists of `beginning` and a row's key, which is known without the
     /// leaf that would have it. Loads inner pages: may do I/O.
     pub fn lacks_beginning(&self, beginning: &[u8]) -> Result<bool> {
-        if !self.pool.has_filters() {
+        if !self.pool.has_filters() || self.def.class != PageClass::Base {
             return Ok(false);
         }
         let target = Target::Key(beginning);

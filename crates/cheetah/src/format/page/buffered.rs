@@ -99,6 +99,16 @@ pub fn find_buffered<'a>(bytes: &'a [u8], key: &[u8]) -> Result<Option<BufferedC
     Ok(found)
 }
 
+/// How many changes are encoded.
+pub fn count_buffered(bytes: &[u8]) -> Result<usize, Defect> {
+    let (mut reader, mut count) = (Reader::new(bytes), 0);
+    while !reader.is_empty() {
+        decode_next(&mut reader)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
 /// Whether one of the encoded changes is of a key that `is_such`.
 pub fn is_any_buffered(bytes: &[u8], is_such: impl Fn(&[u8]) -> bool) -> Result<bool, Defect> {
     let mut reader = Reader::new(bytes);

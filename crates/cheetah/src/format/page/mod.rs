@@ -14,7 +14,7 @@ mod write;
 
 pub(in crate::format) use assemble::Outline;
 pub use buffered::{
-    apply_buffered, encode_buffered, find_buffered, is_any_buffered, Applied, BufferedChange,
+    apply_buffered, count_buffered, encode_buffered, find_buffered, is_any_buffered, Applied, BufferedChange,
 };
 pub use content::{build_content, content_capacity};
 pub(in crate::format) use layout::common_prefix;

@@ -2,6 +2,7 @@
 //! B1, B4 and B5 at the head of the room.
 
 use crate::base::{planted, reach, Epoch, Error, ErrorKind, PageId, Result, TreeId};
+use crate::format::page::count_buffered;
 use crate::format::ImageRef;
 use crate::memory::MemoryUse;
 use crate::pool::frames::{Frame, PageEntry, PageRef, Residence};
@@ -166,12 +167,19 @@ impl Pool {
             return Ok(false);
         }
         self.install(&mut entry, pid, location, epoch);
+        let mut changes = Vec::new();
+        self.buffering.copy_all(pid, &mut changes);
         self.forget_buffered(pid);
         entry.set_buffered(false);
         entry.set_room(0);
         drop(entry);
         reach::mark("entries of a damaged page given up");
+        let count = count_buffered(&changes).unwrap_or_default();
+        let detail = format!("{count} changes that waited for it, of rows or entries, are lost with it");
         self.health.background_errors().note("buffered entries", error);
+        self.health
+            .background_errors()
+            .note("buffered entries", &Error::corrupt(format!("page {pid}"), detail));
         Ok(true)
     }
 

@@ -31,6 +31,9 @@ impl Pool {
     /// Whether changes may wait for their leaf, instead of having it read.
     pub fn set_buffering(&self, is_on: bool) {
         self.buffering.set_on(is_on);
+        if !is_on {
+            self.filters.clear();
+        }
     }
 
     pub(in crate::pool) fn buffering_is_on(&self) -> bool {

@@ -102,6 +102,7 @@ impl Pool {
         let mut written = Ok(true);
         if matches!(fate, Fate::Dirty) && !mtr::is_inside() {
             self.counters.foreground_writes.one();
+            self.cleaner.call();
             written = self.try_write_out(&candidate.frame);
             if matches!(written, Ok(true)) {
                 fate = self.evict_clean(&candidate);
@@ -129,7 +130,7 @@ impl Pool {
             return Fate::Dirty;
         }
         entry.set_room(frame.leaf_free_bytes());
-        if let Some(location) = entry.location() {
+        if let Some(location) = entry.location().filter(|_| self.may_buffer_for(&entry)) {
             self.filter_frame(frame, location);
         }
         entry.unload();

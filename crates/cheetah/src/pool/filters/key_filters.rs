@@ -104,6 +104,14 @@ impl KeyFilters {
         self.is_used.store(true, Relaxed);
     }
 
+    /// Forgets all.
+    pub(in crate::pool) fn clear(&self) {
+        for no in 0..self.shards.len() {
+            self.change_shard(no, |shard| while shard.drop_oldest() {});
+        }
+        self.is_used.store(false, Relaxed);
+    }
+
     /// The image of a page has been copied to another place.
     pub(in crate::pool) fn moved(&self, pid: PageId, from: &Location, to: Location) {
         let mut shard = self.shard(pid).lock();
@@ -130,13 +138,24 @@ impl KeyFilters {
     }
 
     fn shard(&self, pid: PageId) -> &Mutex<Shard> {
-        let shard = self.shards.get(shard_index(hash_number(pid.0), self.shards.len()));
-        shard.expect("the index is a remainder by their number")
+        self.numbered(self.shard_no(pid))
     }
 
-    /// Changes the shard of a page, and counts the memory that it has then.
+    fn shard_no(&self, pid: PageId) -> usize {
+        shard_index(hash_number(pid.0), self.shards.len())
+    }
+
+    fn numbered(&self, no: usize) -> &Mutex<Shard> {
+        self.shards.get(no).expect("the number is one of a shard")
+    }
+
     fn change<R>(&self, pid: PageId, change: impl FnOnce(&mut Shard) -> R) -> R {
-        let mut shard = self.shard(pid).lock();
+        self.change_shard(self.shard_no(pid), change)
+    }
+
+    /// Changes a shard, and counts the memory that it has then.
+    fn change_shard<R>(&self, no: usize, change: impl FnOnce(&mut Shard) -> R) -> R {
+        let mut shard = self.numbered(no).lock();
         let before = shard.memory_bytes();
         let result = change(&mut shard);
         let after = shard.memory_bytes();
@@ -195,5 +214,8 @@ mod tests {
         for hash in hashes(19_999) {
             assert!(!filters.lacks(PageId(19_999), &location(2), KeyPart::Whole, hash));
         }
+        filters.clear();
+        let left = memory.used(MemoryUse::Filters);
+        assert!(!filters.has(PageId(19_999), &location(2)) && left < used / 2, "{left} of {used}");
     }
 }

@@ -276,7 +276,6 @@ impl Shard {
         if self.places.is_empty() {
             self.clear();
         }
-        shrink_map(&mut self.places);
     }
 
     /// Takes the oldest chunk out, with the images in it that were used, in their order.
@@ -291,6 +290,7 @@ impl Shard {
             place.is_used.then_some((*pid, place))
         };
         let mut used = chunk.pages.iter().filter_map(&mut take).collect::<Vec<_>>();
+        shrink_map(&mut self.places);
         // A page may have come twice.
         used.sort_unstable_by_key(|(_, place)| place.start);
         Some((chunk, used))

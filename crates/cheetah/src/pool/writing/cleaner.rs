@@ -15,9 +15,16 @@ use super::cleaner_work::STEP_PAGES_MAX;
 use super::pressure::Pressure;
 use crate::base::{PageId, Result};
 use crate::pool::{PageClass, Pool};
+use std::time::Duration;
 
 /// Share of the frames that the cleaner keeps free for threads that read: one in fifty.
 const SPARE_SHARE: usize = 50;
+/// Free pages that it keeps in any case, and the part of the frames that they take at most.
+const SPARE_PAGES_MIN: usize = 4;
+const SPARE_SHARE_MAX: usize = 8;
+/// Leaves that get what waits for them in one step: while it does that, nobody else makes room for
+/// threads that read.
+const FOLDS_OF_STEP: usize = 16;
 /// Part of the frames that should be clean because they leave next: one in so many.
 const LEAVING_SHARE: usize = 16;
 /// Frames looked at in each queue for such pages, at most: the queues are locked meanwhile.
@@ -44,8 +51,14 @@ impl Pool {
         }
         self.keep_spare_frames()?;
         // At the end: a page that cannot be read must not keep the others waiting.
-        written += self.merge_oldest(STEP_PAGES_MAX as usize)?;
+        written += self.merge_oldest(FOLDS_OF_STEP)?;
         Ok(written)
+    }
+
+    /// Waits until threads need the cleaner, or for `pause`: for its thread, between steps without
+    /// work.
+    pub fn wait_to_clean(&self, pause: Duration) {
+        self.cleaner.wait(pause);
     }
 
     /// What presses now; `log_percent` as in [`clean_step`](Self::clean_step).
@@ -116,9 +129,9 @@ impl Pool {
 
     /// Evicts until a small share of the frames is free.
     fn keep_spare_frames(&self) -> Result<()> {
-        let spare = self.memory.frames_limit() / SPARE_SHARE;
-        let pages = (spare / PageClass::Base.bytes(self.page_bytes)).max(1);
-        let spare = pages * PageClass::Base.bytes(self.page_bytes);
-        self.evict_until_fits(PageClass::Base, spare, STEP_PAGES_MAX as usize)
+        let page_bytes = PageClass::Base.bytes(self.page_bytes);
+        let frames = self.memory.frames_limit() / page_bytes;
+        let pages = (frames / SPARE_SHARE).max(SPARE_PAGES_MIN).min(frames / SPARE_SHARE_MAX).max(1);
+        self.evict_until_fits(PageClass::Base, pages * page_bytes, STEP_PAGES_MAX as usize)
     }
 }

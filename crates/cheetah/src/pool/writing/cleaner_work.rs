@@ -1,8 +1,10 @@
 //! What waits for the cleaner, and when it ran.
 
 use crate::base::PageId;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Time for which the cleaner catches up at most, in nanoseconds.
 const CATCH_UP_NS: u64 = 1_000_000_000;
@@ -17,6 +19,10 @@ const SETTLED_PAGES_MAX: usize = 1 << 16;
 pub(in crate::pool) struct Cleaner {
     schedule: Mutex<Schedule>,
     settled: Mutex<SettledPages>,
+    /// Whether its thread has nothing to do, and sleeps.
+    is_idle: AtomicBool,
+    is_called: Mutex<bool>,
+    called: Condvar,
 }
 
 /// Pages that will hardly change, so they are written soon.
@@ -49,6 +55,25 @@ impl Schedule {
 }
 
 impl Cleaner {
+    /// Has its thread work at once. Never waits for it.
+    pub(in crate::pool) fn call(&self) {
+        if self.is_idle.swap(false, Relaxed) {
+            *self.is_called.lock() = true;
+            self.called.notify_one();
+        }
+    }
+
+    /// Waits until somebody calls, or for `pause`.
+    pub(super) fn wait(&self, pause: Duration) {
+        let mut is_called = self.is_called.lock();
+        self.is_idle.store(true, Relaxed);
+        if !*is_called {
+            self.called.wait_for(&mut is_called, pause);
+        }
+        *is_called = false;
+        self.is_idle.store(false, Relaxed);
+    }
+
     /// Pages due at `now_ns` when `rate` are due a second.
     pub(super) fn due(&self, now_ns: u64, rate: u64) -> u64 {
         self.schedule.lock().due(now_ns, rate)

@@ -33,6 +33,9 @@ use std::sync::Arc;
 /// sees it.
 pub(crate) type Version = Option<(TxnId, UndoPtr)>;
 
+/// Pages that a change of a leaf may need.
+const PAGES_PER_LEAF: usize = 4;
+
 /// For records that have a version that is not known yet.
 const WIDEST_VERSION: Version = Some((TxnId(0), UndoPtr(0)));
 
@@ -479,6 +482,17 @@ pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Resu
         let path = paths.of(table, step.index_no)?.side(step.side);
         table.tree(step.index_no)?.prepare_change(change.get(step.key), change.record_of(step), path)
     })
+}
+
+/// Pages that [`apply`] may need beside those that are pinned: for splits of leaves, up to the
+/// root. What waits for its leaf needs none.
+pub(crate) fn pages_needed(table: &Table, change: &Change, paths: &mut Paths) -> Result<usize> {
+    let mut pages = 0;
+    for step in &change.steps {
+        let has_leaf = paths.of(table, step.index_no)?.side(step.side).has_leaf();
+        pages += if has_leaf { PAGES_PER_LEAF } else { 0 };
+    }
+    Ok(pages)
 }
 
 /// Enters the mini-transaction when no page needs to be read in it: where an error of reading would

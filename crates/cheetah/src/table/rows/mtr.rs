@@ -43,7 +43,8 @@ impl Writer {
         change::prepare(table, &self.change, &mut self.paths)?;
         let undo_bytes = self.change.bytes_len() + UNDO_BYTES_MORE * (self.change.entries.len() + 1);
         let need = if self.change.op == RowOp::Delete { Need::Delete } else { Need::New };
-        let pages = 4 * (self.change.entries.len() + 1) + core.transactions.undo.pages_needed(undo_bytes);
+        let pages = change::pages_needed(table, &self.change, &mut self.paths)?
+            + core.transactions.undo.pages_needed(undo_bytes);
         core.make_room_unless(need, pages, interrupted)?;
         {
             let mtr = change::enter(&core.pool, table, &self.change, &mut self.paths)?;

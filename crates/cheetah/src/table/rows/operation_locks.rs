@@ -141,7 +141,9 @@ impl Writer {
             }
             found = cursor.next()?;
         }
-        tree.pool().note_absent(tree.def().id, KeyPart::BeforeRowKey);
+        if tree.pool().has_tickets() {
+            tree.pool().note_absent(tree.def().id, KeyPart::BeforeRowKey);
+        }
         Ok(None)
     }
 }
