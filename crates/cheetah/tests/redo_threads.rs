@@ -220,6 +220,7 @@ fn redo_on_several_threads_leaves_what_redo_on_one_leaves() {
         "redo waited for another worker",
         "redo purges",
         "row operation redone for good",
+        "entry removed unseen",
         "undo redone",
         "loser rolled back",
     ] {
@@ -229,11 +230,16 @@ fn redo_on_several_threads_leaves_what_redo_on_one_leaves() {
 
 /// Plants a bug and opens images until something is wrong.
 fn caught(name: &'static str, threads: u32) {
+    caught_with(name, threads, 4 << 20);
+}
+
+/// The same with so much memory.
+fn caught_with(name: &'static str, threads: u32, pool_bytes: u64) {
     let found = (1..=10).find(|&seed| {
         let disk = crashed(seed);
         let expected = opened(&disk, 1, 4 << 20).unwrap();
         let bug = plant(name);
-        let found = opened(&disk, threads, 4 << 20);
+        let found = opened(&disk, threads, pool_bytes);
         assert!(bug.reached_count() > 0, "'{name}' was never reached");
         found.as_ref() != Ok(&expected)
     });
@@ -248,6 +254,11 @@ fn changes_of_a_key_out_of_order_are_caught() {
 #[test]
 fn operations_applied_for_good_that_are_rolled_back_are_caught() {
     caught("redo: apply for good what is rolled back", 1);
+}
+
+#[test]
+fn entries_left_unseen_of_what_may_be_rolled_back_are_caught() {
+    caught_with("redo: leave entries unseen of what may be rolled back", 1, 64 << 10);
 }
 
 /// A row is free as soon as it has been rolled back, also when its transaction goes on rolling

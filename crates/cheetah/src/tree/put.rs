@@ -21,6 +21,11 @@ impl Tree {
         self.take_ticket_of(TicketKind::Settled, key, record, path)
     }
 
+    /// As [`take_ticket`](Self::take_ticket), for removing the record of `key`, if there is one.
+    pub fn take_ticket_to_remove(&self, key: &[u8], path: &mut Path) -> Result<bool> {
+        self.take_ticket_for(TicketKind::New, key, path, (0, 0))
+    }
+
     fn take_ticket_of(
         &self,
         kind: TicketKind,
@@ -28,16 +33,26 @@ impl Tree {
         record: &RecordRef<'_>,
         path: &mut Path,
     ) -> Result<bool> {
+        let cell_bytes = cell_bytes(key.len(), record);
+        // A mark finds its record, which gets a version.
+        let found_and_growth_bytes = match kind {
+            TicketKind::New => (0, cell_bytes),
+            _ => (cell_bytes, VERSION_BYTES),
+        };
+        self.take_ticket_for(kind, key, path, found_and_growth_bytes)
+    }
+
+    fn take_ticket_for(
+        &self,
+        kind: TicketKind,
+        key: &[u8],
+        path: &mut Path,
+        (found_bytes, bytes): (usize, usize),
+    ) -> Result<bool> {
         path.ticket.ticket = None;
         if !self.pool.has_tickets() || self.covers(path, key) {
             return Ok(false);
         }
-        let cell_bytes = cell_bytes(key.len(), record);
-        // A mark finds its record, which gets a version.
-        let (found_bytes, bytes) = match kind {
-            TicketKind::New => (0, cell_bytes),
-            _ => (cell_bytes, VERSION_BYTES),
-        };
         let ticket = self.find_ticket(key, bytes)?;
         if let Some(ticket) = ticket {
             path.release();

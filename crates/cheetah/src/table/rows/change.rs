@@ -74,6 +74,8 @@ pub(crate) struct EntryChange {
     pub(crate) old: FoundRecord,
     /// The delete-marked entry at `new_key`.
     pub(crate) marked: Option<FoundRecord>,
+    /// The entry that goes is to be removed, and nobody has looked whether it is there.
+    pub(crate) goes_unseen: bool,
     /// The entry that comes may wait for its leaf: nobody has looked what is at `new_key`.
     pub(crate) is_put: bool,
 }
@@ -263,6 +265,21 @@ impl Change {
         Ok(has_ticket.then_some(FoundRecord { version: None, payload }))
     }
 
+    /// Makes `path` a ticket for removing an entry, if its leaf is not in memory and the removal
+    /// may wait for it; whether it is one. Outside mini-transactions; may do I/O.
+    pub(crate) fn take_ticket_to_remove(
+        &self,
+        tree: &Tree,
+        key: BufferRange,
+        path: &mut Path,
+    ) -> Result<bool> {
+        let has_ticket = tree.take_ticket_to_remove(self.get(key), path)?;
+        if has_ticket {
+            reach::mark("entry removed unseen");
+        }
+        Ok(has_ticket)
+    }
+
     /// Makes `path` a ticket for an entry that comes, if its leaf is not in memory and the entry
     /// may wait for it; whether it is one. Outside mini-transactions; may do I/O.
     pub(crate) fn take_ticket(
@@ -302,8 +319,17 @@ impl Change {
         let new_key = new_key.map(|key| (self.put_stored_key(key, self.new_key), key.len()));
         let payload = self.put(payload);
         let (old, marked) = (FoundRecord::default(), None);
-        let is_put = false;
-        self.entries.push(EntryChange { index_no, old_key, new_key, payload, old, marked, is_put });
+        let (is_put, goes_unseen) = (false, false);
+        self.entries.push(EntryChange {
+            index_no,
+            old_key,
+            new_key,
+            payload,
+            old,
+            marked,
+            goes_unseen,
+            is_put,
+        });
         self.entries.last_mut().expect("just added")
     }
 

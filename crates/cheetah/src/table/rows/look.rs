@@ -11,6 +11,18 @@ use crate::format::varint;
 use crate::table::definitions::handle::Table;
 use crate::table::shared::parts::Core;
 
+/// Which entries of a row are looked at.
+#[derive(Clone, Copy)]
+pub(in crate::table) enum Seen<'a> {
+    /// All: redo, which does not know the old payload.
+    All,
+    /// Those whose leaf is in memory: redo of what commits for certain, which removes what goes and
+    /// puts what comes, whatever is there.
+    RedoneForGood,
+    /// Those of a row that not everybody sees.
+    Unsettled(Settled<'a>),
+}
+
 /// What is needed to leave entries unseen of a row that everybody sees.
 #[derive(Clone, Copy)]
 pub(in crate::table) struct Settled<'a> {
@@ -81,21 +93,20 @@ impl Writer {
             };
             let old_payload = old.map_or(&b""[..], |old| old.payload);
             let settled = Settled { core, may_wait: core.pool.has_tickets(), old_payload, old_len };
-            self.add_entry(table, index_no, &entry, new_len, Some(settled))?;
+            self.add_entry(table, index_no, &entry, new_len, Seen::Unsettled(settled))?;
         }
         Ok(())
     }
 
     /// Adds one entry, looking at what goes and making sure that what comes is not there; unless
-    /// its leaf is not in memory, and the row is settled. Redo, which does not know the old
-    /// payload, looks at all that goes.
+    /// its leaf is not in memory, and it may be left unseen.
     pub(in crate::table) fn add_entry(
         &mut self,
         table: &Table,
         index_no: usize,
         entry: &LoggedEntry<'_>,
         new_len: usize,
-        settled: Option<Settled<'_>>,
+        seen: Seen<'_>,
     ) -> Result<()> {
         let op = self.change.op;
         let old_key = (op != RowOp::Insert).then_some(entry.old_key);
@@ -105,19 +116,16 @@ impl Writer {
         let head = length.get(..used).unwrap_or_default();
         let payload: [&[u8]; 2] = if new_key.is_some() { [head, entry.payload] } else { [b"", b""] };
         let mut added = *self.change.add_entry(index_no, old_key, new_key, &payload);
-        self.look_at_entry(table, &mut added, settled)?;
+        self.look_at_entry(table, &mut added, seen)?;
         if let Some(last) = self.change.entries.last_mut() {
             *last = added;
         }
         Ok(())
     }
 
-    fn look_at_entry(
-        &mut self,
-        table: &Table,
-        entry: &mut EntryChange,
-        settled: Option<Settled<'_>>,
-    ) -> Result<()> {
+    fn look_at_entry(&mut self, table: &Table, entry: &mut EntryChange, seen: Seen<'_>) -> Result<()> {
+        let settled = if let Seen::Unsettled(settled) = seen { Some(settled) } else { None };
+        let is_for_good = matches!(seen, Seen::RedoneForGood);
         let Writer { change, paths, .. } = self;
         let tree = table.tree(entry.index_no)?;
         let into = paths.of(table, entry.index_no)?;
@@ -136,8 +144,12 @@ impl Writer {
                 let head = length.get(..used).unwrap_or_default();
                 change.take_ticket_to_mark(tree, old, [head, settled.old_payload], &mut into.old)
             });
+            entry.goes_unseen = is_for_good
+                && !change.entry_keeps_key(entry)
+                && change.take_ticket_to_remove(tree, old, &mut into.old)?;
             entry.old = match marked.transpose()?.flatten() {
                 Some(held) => held,
+                None if entry.goes_unseen => FoundRecord::default(),
                 None => match change.look(tree, old, &mut into.old)? {
                     Some((false, held)) => held,
                     // Who made the change has not looked, perhaps, and it is told when it is made.
@@ -156,12 +168,13 @@ impl Writer {
         let in_place = if change.keeps_key() { Some(change.old) } else { change.marked };
         let is_first = match (in_place, settled) {
             (None, _) => true,
+            _ if is_for_good => true,
             (Some(found), Some(settled)) => settled.may_wait && settled.core.is_purged(found.version),
             (Some(_), None) => false,
         };
         let is_lacking = change.lacking.contains(&entry.index_no);
         let may_leave_unseen = is_first || planted::is_on("blind: put beside what not everybody sees");
-        if is_lacking || may_leave_unseen && !table.is_unique(entry.index_no) {
+        if is_lacking || is_for_good || may_leave_unseen && !table.is_unique(entry.index_no) {
             entry.is_put = change.take_ticket(tree, new, entry.payload, path)?;
             if entry.is_put {
                 return Ok(());

@@ -44,7 +44,7 @@ impl Change {
                 continue;
             }
             // Redo has found no such entry: a stored payload is never empty.
-            let is_there = !self.held(&entry.old).is_empty();
+            let is_there = entry.goes_unseen || !self.held(&entry.old).is_empty();
             if let Some((key, _)) =
                 entry.old_key.filter(|_| is_there && !planted::is_on("index: leave the entry that goes"))
             {
