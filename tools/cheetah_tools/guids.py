@@ -14,7 +14,7 @@ import time
 import uuid
 from statistics import median
 
-from . import cgroup, inserts, memory
+from . import inserts, memory
 from .engines import CHEETAH, INNODB, MYROCKS, chosen
 from .paths import VAR, show
 from .say import Failure, note, step, table
@@ -35,9 +35,8 @@ def run(choice) -> int:
     seconds = choice.repeats * len(engines) * len(KINDS) * SECONDS_OF_RUN
     step(f"guids: {ROWS:,} rows, {CACHE_MIB} MiB of cache, {len(KINDS)} tables, {len(engines)} engines, "
          f"{choice.repeats} repeats: about {seconds / 60:.0f} minutes")
-    group = cgroup.make(memory.GROUP_BYTES)
+    group = memory.group_of("guids")
     if group is None:
-        print("skipped: guids: no memory cgroup can be had here (it takes root, or a delegated one)")
         return 0
     results = {engine.label: {kind: [] for kind in KINDS} for engine in engines}
     failures = []

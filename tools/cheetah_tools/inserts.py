@@ -16,7 +16,7 @@ import time
 from dataclasses import asdict, dataclass, fields
 from statistics import median
 
-from . import cgroup, memory
+from . import memory
 from .engines import CHEETAH, INNODB, MYROCKS, available, chosen, equal_memory
 from .paths import VAR, show
 from .say import Failure, note, step, table
@@ -51,9 +51,8 @@ def run(choice) -> int:
     seconds = choice.repeats * len(engines) * (choice.seconds + 20)
     step(f"inserts: {choice.seconds} s into an empty table, {choice.cache} MiB of cache, {len(engines)} "
          f"engines, {choice.repeats} repeats: about {seconds / 60:.0f} minutes")
-    group = cgroup.make(memory.GROUP_BYTES)
+    group = memory.group_of("inserts")
     if group is None:
-        print("skipped: inserts: no memory cgroup can be had here (it takes root, or a delegated one)")
         return 0
     results, failures = {engine.label: [] for engine in engines}, []
     try:

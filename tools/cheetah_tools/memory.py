@@ -60,9 +60,8 @@ def run(choice) -> int:
     step(f"less memory: {len(shares)} shares, {len(cells)} cells of {WARM_SECONDS} + "
          f"{choice.seconds} s, {len(engines)} engines, {choice.repeats} repeats: about "
          f"{seconds / 60:.0f} minutes after loading {choice.rows:,} rows into each")
-    group = cgroup.make(GROUP_BYTES)
+    group = group_of("memory")
     if group is None:
-        print("skipped: memory: no memory cgroup can be had here (it takes root, or a delegated one)")
         return 0
     results, failures = {}, []
     try:
@@ -84,6 +83,14 @@ def run(choice) -> int:
     for failure in failures:
         print(f"not measured: {failure}")
     return 1 if failures else 0
+
+
+def group_of(part: str):
+    """A memory cgroup for a part of the bench; None, and a line that says so, where none can be had."""
+    group = cgroup.make(GROUP_BYTES)
+    if group is None:
+        print(f"skipped: {part}: no memory cgroup can be had here (it takes root, or a delegated one)")
+    return group
 
 
 def known(choice) -> list:

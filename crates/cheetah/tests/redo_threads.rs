@@ -190,6 +190,10 @@ fn opened(disk: &SimDisk, threads: u32, pool_bytes: u64) -> std::result::Result<
         db.commit_prepared(&xid).map_err(|error| error.to_string())?;
     }
     while db.run_background().map_err(|error| error.to_string())? {}
+    let errors = db.background_errors();
+    if !errors.is_empty() {
+        return Err(format!("errors in the background: {errors:?}"));
+    }
     for name in db.table_names() {
         let checked = db.table(&name).and_then(|table| check(&db, &table));
         checked.map_err(|error| error.to_string())?.map_err(|findings| format!("{name}: {findings:?}"))?;

@@ -139,6 +139,7 @@ impl Drop for Threads {
         *self.stop.asked.lock() = true;
         self.background.pool().end_read_ahead();
         self.stop.changed.notify_all();
+        self.background.pool().call_cleaner();
         for handle in self.handles.drain(..) {
             let _ = handle.join();
         }

@@ -8,9 +8,9 @@
 //! Rooms: `frames` (pages in memory), `mtr` (mini-transactions and epochs), `reading`, `eviction`,
 //! `images`, `buffering` (changes that wait for a leaf), `filters` (which keys a leaf lacks),
 //! `writing` (write-back and the pool's part of a checkpoint), `dictionaries`,
-//! `garbage_collection`, `statistics`. Beside them: `cells` (memory for small things), `trees`
-//! (what the pool knows of each tree) and `drop_tree`. [`Pool`] holds the parts of all. The order
-//! is for reading, not of imports.
+//! `garbage_collection`, `statistics`. Beside them: `cells` (memory for small things), `shards`,
+//! `trees` (what the pool knows of each tree) and `drop_tree`. [`Pool`] holds the parts of all. The
+//! order is for reading, not of imports.
 //!
 //! Of transactions the pool knows one number: versions below it are left out of images.
 //!
@@ -32,6 +32,7 @@ mod images;
 mod in_memory;
 mod mtr;
 mod reading;
+mod shards;
 mod statistics;
 mod trees;
 mod writing;

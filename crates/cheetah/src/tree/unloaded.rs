@@ -273,7 +273,7 @@ impl Tree {
         let buffer = |ticket: &Ticket, bytes| self.pool.buffer(mtr, ticket, key, change, bytes);
         // An image that was folded or moved since then has the same key and the same record, but
         // perhaps without its version.
-        let bytes_again = bytes + VERSION_BYTES;
+        let bytes_again = change.record().map_or(0, |_| bytes + VERSION_BYTES);
         let again = || self.ticket_again(key, bytes_again);
         let is_buffered =
             buffer(&ticket, bytes) || again().is_some_and(|ticket| buffer(&ticket, bytes_again));

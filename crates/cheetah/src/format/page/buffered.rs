@@ -99,25 +99,16 @@ pub fn find_buffered<'a>(bytes: &'a [u8], key: &[u8]) -> Result<Option<BufferedC
     Ok(found)
 }
 
-/// How many changes are encoded.
-pub fn count_buffered(bytes: &[u8]) -> Result<usize, Defect> {
-    let (mut reader, mut count) = (Reader::new(bytes), 0);
-    while !reader.is_empty() {
-        decode_next(&mut reader)?;
-        count += 1;
-    }
-    Ok(count)
-}
-
-/// Whether one of the encoded changes is of a key that `is_such`.
-pub fn is_any_buffered(bytes: &[u8], is_such: impl Fn(&[u8]) -> bool) -> Result<bool, Defect> {
+/// The keys of the encoded changes, in their order; a defect ends it.
+pub fn buffered_keys(bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], Defect>> {
     let mut reader = Reader::new(bytes);
-    while !reader.is_empty() {
-        if is_such(decode_next(&mut reader)?.0) {
-            return Ok(true);
+    std::iter::from_fn(move || {
+        let next = (!reader.is_empty()).then(|| decode_next(&mut reader))?;
+        if next.is_err() {
+            reader = Reader::new(b"");
         }
-    }
-    Ok(false)
+        Some(next.map(|(key, _)| key))
+    })
 }
 
 /// Applies all encoded changes to the leaf `page`, in their order. Fails when they do not fit; then

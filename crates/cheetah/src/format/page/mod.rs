@@ -13,9 +13,7 @@ mod view;
 mod write;
 
 pub(in crate::format) use assemble::Outline;
-pub use buffered::{
-    apply_buffered, count_buffered, encode_buffered, find_buffered, is_any_buffered, Applied, BufferedChange,
-};
+pub use buffered::{apply_buffered, buffered_keys, encode_buffered, find_buffered, Applied, BufferedChange};
 pub use content::{build_content, content_capacity};
 pub(in crate::format) use layout::common_prefix;
 pub use layout::{

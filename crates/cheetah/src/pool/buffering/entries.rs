@@ -1,10 +1,11 @@
 //! Which changes wait for which page. Invariants: B1 and B3 at the head of the room.
 
-use crate::base::hash::{hash_number, map_bytes, shard_index, shards_count, shrink_map, FastMap, FastSet};
+use crate::base::hash::{map_bytes, shrink_map, FastMap, FastSet};
 use crate::base::{Config, Epoch, PageId, Result};
-use crate::format::page::{encode_buffered, find_buffered, is_any_buffered, BufferedChange, RecordCopy};
+use crate::format::page::{buffered_keys, encode_buffered, find_buffered, BufferedChange, RecordCopy};
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::pool::cells::{Cells, Chain};
+use crate::pool::shards::{Shards, TakesMemory};
 use crate::pool::statistics::Counter;
 use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
@@ -68,13 +69,15 @@ struct Shard {
     bytes: Vec<u8>,
 }
 
-impl Shard {
+impl TakesMemory for Shard {
     fn memory_bytes(&self) -> usize {
         let places_bytes = self.older.len() * PLACE_BYTES;
         let maps_bytes = map_bytes(&self.older) + map_bytes(&self.newer);
         places_bytes + maps_bytes + self.cells.memory_bytes() + self.bytes.capacity()
     }
+}
 
+impl Shard {
     /// The entries of a page, oldest first.
     fn of_page(&self, pid: PageId) -> impl DoubleEndedIterator<Item = EpochEntries> {
         [self.older.get(&pid.0).copied(), self.newer.get(&pid.0).copied()].into_iter().flatten()
@@ -110,12 +113,11 @@ impl Shard {
 #[derive(Debug)]
 pub(in crate::pool) struct Buffering {
     is_on: AtomicBool,
-    shards: Vec<Mutex<Shard>>,
+    shards: Shards<Shard>,
     pages: AtomicUsize,
     pages_max: usize,
     /// Pages in the order in which they got their first entry; some have none any more.
     order: Mutex<VecDeque<PageId>>,
-    memory: Arc<MemoryBudget>,
     pub(super) puts: Counter,
     pub(super) refused: Counter,
     pub(super) merges: Counter,
@@ -131,14 +133,13 @@ impl Buffering {
             bytes: Vec::new(),
         };
         // Few where memory is small: each has a block that is not full.
-        let shards = shards_count((memory.limit() / SHARD_BYTES_MIN).min(SHARDS_MAX));
+        let shards = (memory.limit() / SHARD_BYTES_MIN).min(SHARDS_MAX);
         Self {
             is_on: AtomicBool::new(config.buffers_changes),
-            shards: (0..shards).map(|_| Mutex::new(shard())).collect(),
+            shards: Shards::new(memory, MemoryUse::Buffered, shards, shard),
             pages: AtomicUsize::new(0),
             pages_max: (config.log_bytes_max / u64::from(config.page_bytes / LOGGED_PART)) as usize,
             order: Mutex::default(),
-            memory: Arc::clone(memory),
             puts: Counter::default(),
             refused: Counter::default(),
             merges: Counter::default(),
@@ -177,7 +178,7 @@ impl Buffering {
     /// Whether a change that makes a page grow by `bytes` may wait with the others: they find
     /// `room`, and can be searched quickly.
     pub(super) fn fits(&self, pid: PageId, bytes: usize, room: usize) -> bool {
-        let shard = self.shard(pid).lock();
+        let shard = self.shards.lock(pid);
         shard.growth_bytes(pid) + bytes <= room && shard.chain_bytes(pid) < CHAIN_BYTES_MAX
     }
 
@@ -191,7 +192,7 @@ impl Buffering {
         change: &BufferedChange<'_>,
         (bytes, room): (usize, usize),
     ) -> (bool, bool) {
-        let (result, is_first_of_page) = self.change(pid, |shard| {
+        let (result, is_first_of_page) = self.shards.change(pid, |shard| {
             if shard.growth_bytes(pid) + bytes > room {
                 return ((false, false), false);
             }
@@ -221,29 +222,33 @@ impl Buffering {
 
     /// What waits for a page of `key`; copies the record into `record`.
     pub(in crate::pool) fn find(&self, pid: PageId, key: &[u8], record: &mut RecordCopy) -> Result<Waiting> {
-        self.change(pid, |shard| shard.find(pid, key, record))
+        self.shards.change(pid, |shard| shard.find(pid, key, record))
     }
 
     /// Whether something waits for a page of a key that begins so.
     pub(in crate::pool) fn has_beginning(&self, pid: PageId, beginning: &[u8]) -> Result<bool> {
-        self.change(pid, |shard| {
+        self.shards.change(pid, |shard| {
             shard.bytes.clear();
             for entries in shard.of_page(pid) {
                 shard.cells.copy_bytes(entries.chain, &mut shard.bytes);
             }
-            is_any_buffered(&shard.bytes, |key| key.starts_with(beginning))
-                .map_err(|defect| defect.in_place("buffered changes"))
+            for key in buffered_keys(&shard.bytes) {
+                if key.map_err(|defect| defect.in_place("buffered changes"))?.starts_with(beginning) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
         })
     }
 
     /// Grows with each change that waits for a page, as long as that has no frame.
     pub(in crate::pool) fn bytes_waiting(&self, pid: PageId) -> usize {
-        self.shard(pid).lock().chain_bytes(pid)
+        self.shards.lock(pid).chain_bytes(pid)
     }
 
     /// The epochs of which a page has entries: the older one, and the newer one.
     pub(super) fn epochs(&self, pid: PageId) -> (Option<Epoch>, Option<Epoch>) {
-        let shard = self.shard(pid).lock();
+        let shard = self.shards.lock(pid);
         (shard.older.get(&pid.0).map(|of| of.epoch), shard.newer.get(&pid.0).map(|of| of.epoch))
     }
 
@@ -255,7 +260,7 @@ impl Buffering {
 
     /// The entries of the older epoch, encoded; none if there are none.
     pub(super) fn oldest_bytes(&self, pid: PageId) -> Vec<u8> {
-        let shard = self.shard(pid).lock();
+        let shard = self.shards.lock(pid);
         let mut bytes = Vec::new();
         let oldest = shard.older.get(&pid.0);
         oldest.iter().for_each(|oldest| shard.cells.copy_bytes(oldest.chain, &mut bytes));
@@ -264,19 +269,19 @@ impl Buffering {
 
     /// Appends all that waits for a page to `bytes`, in its order.
     pub(in crate::pool) fn copy_all(&self, pid: PageId, bytes: &mut Vec<u8>) {
-        let shard = self.shard(pid).lock();
+        let shard = self.shards.lock(pid);
         shard.of_page(pid).for_each(|entries| shard.cells.copy_bytes(entries.chain, bytes));
     }
 
     /// How long that is.
     pub(super) fn oldest_length(&self, pid: PageId) -> usize {
-        let shard = self.shard(pid).lock();
+        let shard = self.shards.lock(pid);
         shard.older.get(&pid.0).map_or(0, |oldest| oldest.chain_bytes as usize)
     }
 
     /// Takes out the entries of the older epoch, and says which it is.
     pub(super) fn take_oldest(&self, pid: PageId) -> Option<Epoch> {
-        let (oldest, is_last) = self.change(pid, |shard| {
+        let (oldest, is_last) = self.shards.change(pid, |shard| {
             let oldest = shard.older.remove(&pid.0)?;
             let next = shard.newer.remove(&pid.0);
             let is_last = next.is_none();
@@ -297,7 +302,7 @@ impl Buffering {
     /// The entries of an epoch that is given up belong to the next one. Whether there were any, and
     /// whether there are others of the next one.
     pub(super) fn carry_over(&self, pid: PageId, given_up: Epoch) -> (bool, bool) {
-        self.change(pid, |shard| {
+        self.shards.change(pid, |shard| {
             let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == given_up);
             let Some(older) = older else {
                 return (false, false);
@@ -332,27 +337,9 @@ impl Buffering {
         let mut seen = FastSet::default();
         let newest_first = order.iter().rev().copied();
         let mut kept = newest_first
-            .filter(|pid| self.shard(*pid).lock().older.contains_key(&pid.0) && seen.insert(*pid))
+            .filter(|pid| self.shards.lock(*pid).older.contains_key(&pid.0) && seen.insert(*pid))
             .collect::<VecDeque<_>>();
         kept.make_contiguous().reverse();
         *order = kept;
-    }
-
-    fn shard(&self, pid: PageId) -> &Mutex<Shard> {
-        let shard = self.shards.get(shard_index(hash_number(pid.0), self.shards.len()));
-        shard.expect("the index is a remainder by their number")
-    }
-
-    /// Changes the shard of a page, and counts the memory that it has then.
-    fn change<R>(&self, pid: PageId, change: impl FnOnce(&mut Shard) -> R) -> R {
-        let mut shard = self.shard(pid).lock();
-        let before = shard.memory_bytes();
-        let result = change(&mut shard);
-        let after = shard.memory_bytes();
-        if after != before {
-            self.memory.add(MemoryUse::Buffered, after.saturating_sub(before));
-            self.memory.subtract(MemoryUse::Buffered, before.saturating_sub(after));
-        }
-        result
     }
 }

@@ -2,7 +2,7 @@
 //! B1, B4 and B5 at the head of the room.
 
 use crate::base::{planted, reach, Epoch, Error, ErrorKind, PageId, Result, TreeId};
-use crate::format::page::count_buffered;
+use crate::format::page::buffered_keys;
 use crate::format::ImageRef;
 use crate::memory::MemoryUse;
 use crate::pool::frames::{Frame, PageEntry, PageRef, Residence};
@@ -172,14 +172,13 @@ impl Pool {
         self.forget_buffered(pid);
         entry.set_buffered(false);
         entry.set_room(0);
+        let tree = entry.tree();
         drop(entry);
         reach::mark("entries of a damaged page given up");
-        let count = count_buffered(&changes).unwrap_or_default();
-        let detail = format!("{count} changes that waited for it, of rows or entries, are lost with it");
-        self.health.background_errors().note("buffered entries", error);
-        self.health
-            .background_errors()
-            .note("buffered entries", &Error::corrupt(format!("page {pid}"), detail));
+        let count = buffered_keys(&changes).take_while(|key| key.is_ok()).count();
+        let detail = format!("{count} changes that waited for it, of rows or entries, are lost: {error}");
+        let error = Error::corrupt(format!("page {pid} of tree {tree}"), detail);
+        self.health.background_errors().note("buffered entries of a damaged page", &error);
         Ok(true)
     }
 

@@ -56,7 +56,7 @@ impl Pool {
         let entry = self.table.existing(pid)?;
         let ticket = Ticket { pid, location: entry.location()? };
         let is_good = entry.residence() == Residence::Stored
-            && entry.class() == PageClass::Base
+            && self.may_buffer_for(&entry)
             && self.buffering.fits(pid, bytes, entry.room());
         drop(entry);
         (is_good && self.may_buffer_more()).then_some(ticket)

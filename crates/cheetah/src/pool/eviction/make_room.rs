@@ -100,9 +100,11 @@ impl Pool {
     fn evict(&self, candidate: Candidate) -> Result<()> {
         let mut fate = self.evict_clean(&candidate);
         let mut written = Ok(true);
+        if matches!(fate, Fate::Dirty) {
+            self.cleaner.call();
+        }
         if matches!(fate, Fate::Dirty) && !mtr::is_inside() {
             self.counters.foreground_writes.one();
-            self.cleaner.call();
             written = self.try_write_out(&candidate.frame);
             if matches!(written, Ok(true)) {
                 fate = self.evict_clean(&candidate);

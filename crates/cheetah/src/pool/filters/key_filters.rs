@@ -1,13 +1,13 @@
 //! The filters of all leaves that have one. Those that came first go first when memory is full.
 
 use super::{bloom, KeyPart};
-use crate::base::hash::{hash_number, map_bytes, shard_index, shards_count, shrink_map, FastMap};
+use crate::base::hash::{map_bytes, shrink_map, FastMap};
 use crate::base::{planted, PageId};
 use crate::format::Location;
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::pool::cells::{Cells, Chain};
+use crate::pool::shards::{Shards, TakesMemory};
 use crate::pool::statistics::Counter;
-use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ const SHARD_BYTES_MIN: usize = 4 << 20;
 /// See the module.
 #[derive(Debug)]
 pub(in crate::pool) struct KeyFilters {
-    shards: Vec<Mutex<Shard>>,
+    shards: Shards<Shard>,
+    shard_bytes_max: usize,
     /// Whether there has ever been one.
     is_used: AtomicBool,
-    memory: Arc<MemoryBudget>,
     lacking: Counter,
     made: Counter,
 }
@@ -61,11 +61,12 @@ impl KeyFilters {
             cells: Cells::new(source.clone()),
             bytes: Vec::new(),
         };
-        let shards = shards_count((memory.limit() / SHARD_BYTES_MIN).min(SHARDS_MAX));
+        let wanted = (memory.limit() / SHARD_BYTES_MIN).min(SHARDS_MAX);
+        let shards = Shards::new(memory, MemoryUse::Filters, wanted, shard);
         Self {
-            shards: (0..shards).map(|_| Mutex::new(shard())).collect(),
+            shard_bytes_max: limit / shards.count(),
+            shards,
             is_used: AtomicBool::new(false),
-            memory: Arc::clone(memory),
             lacking: Counter::default(),
             made: Counter::default(),
         }
@@ -83,14 +84,13 @@ impl KeyFilters {
 
     /// Whether there is one of that image.
     pub(super) fn has(&self, pid: PageId, location: &Location) -> bool {
-        let shard = self.shard(pid).lock();
+        let shard = self.shards.lock(pid);
         shard.filters.get(&pid.0).is_some_and(|filter| filter.is_of(location))
     }
 
     /// Keeps the filter of an image with keys of these hashes.
     pub(super) fn put(&self, pid: PageId, location: Location, part: KeyPart, hashes: &[u64]) {
-        let limit = self.memory.shares().filters_bytes_max() / self.shards.len();
-        self.change(pid, |shard| {
+        self.shards.change(pid, |shard| {
             bloom::build(hashes, &mut shard.bytes);
             let mut bits = Chain::default();
             shard.cells.append(&mut bits, &shard.bytes);
@@ -98,7 +98,7 @@ impl KeyFilters {
                 Some(before) => shard.cells.free(before.bits),
                 None => shard.order.push_back(pid),
             }
-            while shard.memory_bytes() > limit && shard.drop_oldest() {}
+            while shard.memory_bytes() > self.shard_bytes_max && shard.drop_oldest() {}
         });
         self.made.one();
         self.is_used.store(true, Relaxed);
@@ -106,15 +106,13 @@ impl KeyFilters {
 
     /// Forgets all.
     pub(in crate::pool) fn clear(&self) {
-        for no in 0..self.shards.len() {
-            self.change_shard(no, |shard| while shard.drop_oldest() {});
-        }
+        self.shards.change_each(|shard| while shard.drop_oldest() {});
         self.is_used.store(false, Relaxed);
     }
 
     /// The image of a page has been copied to another place.
     pub(in crate::pool) fn moved(&self, pid: PageId, from: &Location, to: Location) {
-        let mut shard = self.shard(pid).lock();
+        let mut shard = self.shards.lock(pid);
         if let Some(filter) = shard.filters.get_mut(&pid.0).filter(|filter| filter.location == *from) {
             filter.location = to;
         }
@@ -122,7 +120,7 @@ impl KeyFilters {
 
     /// Whether it is certain that the image of a page lacks keys of this hash.
     pub(super) fn lacks(&self, pid: PageId, location: &Location, part: KeyPart, hash: u64) -> bool {
-        let is_lacking = self.change(pid, |shard| {
+        let is_lacking = self.shards.change(pid, |shard| {
             let Shard { filters, cells, bytes, .. } = shard;
             let filter = filters.get(&pid.0).filter(|filter| filter.is_of(location) && filter.part == part);
             filter.is_some_and(|filter| {
@@ -136,43 +134,16 @@ impl KeyFilters {
         }
         is_lacking
     }
-
-    fn shard(&self, pid: PageId) -> &Mutex<Shard> {
-        self.numbered(self.shard_no(pid))
-    }
-
-    fn shard_no(&self, pid: PageId) -> usize {
-        shard_index(hash_number(pid.0), self.shards.len())
-    }
-
-    fn numbered(&self, no: usize) -> &Mutex<Shard> {
-        self.shards.get(no).expect("the number is one of a shard")
-    }
-
-    fn change<R>(&self, pid: PageId, change: impl FnOnce(&mut Shard) -> R) -> R {
-        self.change_shard(self.shard_no(pid), change)
-    }
-
-    /// Changes a shard, and counts the memory that it has then.
-    fn change_shard<R>(&self, no: usize, change: impl FnOnce(&mut Shard) -> R) -> R {
-        let mut shard = self.numbered(no).lock();
-        let before = shard.memory_bytes();
-        let result = change(&mut shard);
-        let after = shard.memory_bytes();
-        if after != before {
-            self.memory.add(MemoryUse::Filters, after.saturating_sub(before));
-            self.memory.subtract(MemoryUse::Filters, before.saturating_sub(after));
-        }
-        result
-    }
 }
 
-impl Shard {
+impl TakesMemory for Shard {
     fn memory_bytes(&self) -> usize {
         let order_bytes = self.order.capacity() * size_of::<PageId>();
         map_bytes(&self.filters) + order_bytes + self.cells.memory_bytes() + self.bytes.capacity()
     }
+}
 
+impl Shard {
     /// `false` when there is none.
     fn drop_oldest(&mut self) -> bool {
         let Some(pid) = self.order.pop_front() else { return false };
@@ -187,6 +158,7 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::hash::hash_number;
     use crate::base::SegmentId;
 
     fn location(number: u32) -> Location {

@@ -10,8 +10,8 @@
 //!   Q1  A filter is of one image, and has all its keys, delete-marked ones too. It is asked while
 //!       that is the newest image, there is no frame, and the caller has the latch of the parent
 //!       that names the leaf (as B2).
-//!   Q2  It knows nothing of what waits for the leaf: that is asked beside it, under the same lock
-//!       of the page's entry.
+//!   Q2  It knows nothing of what waits for the leaf. That is asked beside it: for a part of a key
+//!       under the same lock of the page's entry, for a whole key with the ticket (B18).
 //!   Q3  It is of whole keys, or of keys without the row's, and asked for the same.
 //! Locks     after the lock of the page's entry: one mutex for each shard, with nothing under it
 //!           but the memory of cells.

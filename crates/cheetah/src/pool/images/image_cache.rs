@@ -18,12 +18,13 @@
 //! Locks     one mutex for each shard; nothing is taken under it but the memory budget and the
 //!           memory of chunks.
 
-use crate::base::hash::{hash_number, map_bytes, shard_index, shards_count, shrink_map, FastMap};
+use crate::base::hash::{map_bytes, shards_count, shrink_map, FastMap};
 use crate::base::PageId;
 use crate::format::image::max_image_bytes;
 use crate::format::page::PageBuf;
 use crate::format::{ImageRef, Location};
 use crate::memory::{MemoryBudget, MemoryUse};
+use crate::pool::shards::{Shards, TakesMemory};
 use crate::pool::statistics::Counter;
 use crate::pool::PageClass;
 use cheetah_io::Blocks;
@@ -51,7 +52,7 @@ const TURNOVER_PARTS: u64 = 8;
 /// See the module.
 #[derive(Debug)]
 pub(in crate::pool) struct ImageCache {
-    shards: Vec<Mutex<Shard>>,
+    shards: Shards<Shard>,
     source: ChunkSource,
     memory: Arc<MemoryBudget>,
     hits: Counter,
@@ -74,8 +75,9 @@ struct ChunkSource {
 }
 
 /// Chunks, oldest first, and where the images in them are.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 struct Shard {
+    chunk_bytes: usize,
     chunks: VecDeque<Chunk>,
     /// Number of the oldest chunk.
     first: u64,
@@ -113,7 +115,7 @@ impl ImageCache {
         }
         let blocks = Blocks::reserve(chunk_bytes, total_bytes / chunk_bytes + shards);
         Self {
-            shards: (0..shards).map(|_| Mutex::default()).collect(),
+            shards: Shards::new(memory, MemoryUse::Images, shards, || Shard::new(chunk_bytes)),
             source: ChunkSource { chunk_bytes, blocks },
             memory: Arc::clone(memory),
             hits: Counter::default(),
@@ -125,15 +127,15 @@ impl ImageCache {
     /// Copies an image to the end of `bytes`, if it is here. `for_look`: it is used without a
     /// frame, so it should stay.
     pub(in crate::pool) fn get(&self, image: &ImageRef, for_look: bool, bytes: &mut Vec<u8>) -> bool {
-        let found = self.shard(image.pid).lock().get(image, for_look, bytes);
+        let found = self.shards.lock(image.pid).get(image, for_look, bytes);
         if found { &self.hits } else { &self.misses }.one();
         found
     }
 
     /// Keeps a verified image. What is oldest goes for it.
     pub(in crate::pool) fn put(&self, image: &ImageRef, bytes: &[u8]) {
-        let limit = self.memory.images_limit() / self.shards.len();
-        self.change(self.shard(image.pid), |shard| {
+        let limit = self.memory.images_limit() / self.shards.count();
+        self.shards.change(image.pid, |shard| {
             if shard.make_room(bytes.len(), &self.source, limit) {
                 shard.append(image.pid, image.location, bytes);
             }
@@ -142,7 +144,7 @@ impl ImageCache {
 
     /// Forgets the image of a page, which has another now.
     pub(in crate::pool) fn forget(&self, pid: PageId) {
-        self.change(self.shard(pid), |shard| {
+        self.shards.change(pid, |shard| {
             shard.places.remove(&pid.0);
             if shard.places.is_empty() {
                 shard.clear();
@@ -153,16 +155,14 @@ impl ImageCache {
     /// Gives memory back that images may take no longer (I2), or that frames need more (I3):
     /// `evictions` is the number of frames evicted so far, `frames` that of those in memory.
     pub(in crate::pool) fn give_way(&self, evictions: u64, frames: usize) {
-        let limit = self.memory.images_limit() / self.shards.len();
+        let limit = self.memory.images_limit() / self.shards.count();
         let are_unused = self.are_unused(evictions, frames as u64);
-        for shard in &self.shards {
-            self.change(shard, |shard| {
-                if are_unused {
-                    shard.drop_oldest();
-                }
-                shard.drop_beyond(limit, self.source.chunk_bytes);
-            });
-        }
+        self.shards.change_each(|shard| {
+            if are_unused {
+                shard.drop_oldest();
+            }
+            shard.drop_beyond(limit);
+        });
     }
 
     /// Images that were found, and looked for in vain.
@@ -182,21 +182,6 @@ impl ImageCache {
         let found = now.hits - std::mem::replace(&mut *seen, now).hits;
         found < evicted.div_ceil(EVICTIONS_PER_HIT)
     }
-
-    fn shard(&self, pid: PageId) -> &Mutex<Shard> {
-        let shard = self.shards.get(shard_index(hash_number(pid.0), self.shards.len()));
-        shard.expect("the index is a remainder by their number")
-    }
-
-    /// Changes a shard, and counts the memory that it has then.
-    fn change(&self, shard: &Mutex<Shard>, change: impl FnOnce(&mut Shard)) {
-        let mut shard = shard.lock();
-        let before = shard.memory_bytes(self.source.chunk_bytes);
-        change(&mut shard);
-        let after = shard.memory_bytes(self.source.chunk_bytes);
-        self.memory.add(MemoryUse::Images, after.saturating_sub(before));
-        self.memory.subtract(MemoryUse::Images, before.saturating_sub(after));
-    }
 }
 
 impl ChunkSource {
@@ -207,7 +192,18 @@ impl ChunkSource {
     }
 }
 
+impl TakesMemory for Shard {
+    fn memory_bytes(&self) -> usize {
+        let places_bytes = self.places.len() * LISTED_BYTES + map_bytes(&self.places);
+        self.chunks.len() * self.chunk_bytes + places_bytes
+    }
+}
+
 impl Shard {
+    fn new(chunk_bytes: usize) -> Self {
+        Self { chunk_bytes, chunks: VecDeque::new(), first: 0, places: FastMap::default() }
+    }
+
     fn get(&mut self, image: &ImageRef, for_look: bool, bytes: &mut Vec<u8>) -> bool {
         let Some(place) = self.places.get_mut(&image.pid.0) else { return false };
         if place.location != image.location {
@@ -228,17 +224,16 @@ impl Shard {
     /// Whether `bytes` more fit: into the newest chunk, a new one, or the oldest, which begins
     /// anew.
     fn make_room(&mut self, bytes: usize, source: &ChunkSource, limit: usize) -> bool {
-        let chunk_bytes = source.chunk_bytes;
-        if bytes > chunk_bytes || limit < chunk_bytes {
+        if bytes > self.chunk_bytes || limit < self.chunk_bytes {
             return false;
         }
         if self.fits(bytes) {
             return true;
         }
-        self.drop_beyond(limit, chunk_bytes);
-        if self.memory_bytes(chunk_bytes) + chunk_bytes <= limit {
+        self.drop_beyond(limit);
+        if self.memory_bytes() + self.chunk_bytes <= limit {
             self.chunks.push_back(source.chunk());
-        } else if !self.renew_oldest(chunk_bytes / KEPT_PART) {
+        } else if !self.renew_oldest(self.chunk_bytes / KEPT_PART) {
             return false;
         }
         self.fits(bytes)
@@ -265,8 +260,8 @@ impl Shard {
         true
     }
 
-    fn drop_beyond(&mut self, limit: usize, chunk_bytes: usize) {
-        while !self.chunks.is_empty() && self.memory_bytes(chunk_bytes) > limit {
+    fn drop_beyond(&mut self, limit: usize) {
+        while !self.chunks.is_empty() && self.memory_bytes() > limit {
             self.drop_oldest();
         }
     }
@@ -317,11 +312,6 @@ impl Shard {
         newest.used_bytes += bytes.len();
         newest.pages.push(pid);
         self.places.insert(pid.0, place);
-    }
-
-    fn memory_bytes(&self, chunk_bytes: usize) -> usize {
-        let places_bytes = self.places.len() * LISTED_BYTES + map_bytes(&self.places);
-        self.chunks.len() * chunk_bytes + places_bytes
     }
 }
 

@@ -61,6 +61,11 @@ impl Pool {
         self.cleaner.wait(pause);
     }
 
+    /// Ends that wait, or the next one.
+    pub fn call_cleaner(&self) {
+        self.cleaner.call();
+    }
+
     /// What presses now; `log_percent` as in [`clean_step`](Self::clean_step).
     pub fn pressure(&self, log_percent: u64) -> Pressure {
         let limit = (self.memory.frames_limit() as u64).max(1);

@@ -3,7 +3,7 @@
 use crate::base::PageId;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Time for which the cleaner catches up at most, in nanoseconds.
@@ -21,7 +21,9 @@ pub(in crate::pool) struct Cleaner {
     settled: Mutex<SettledPages>,
     /// Whether its thread has nothing to do, and sleeps.
     is_idle: AtomicBool,
-    is_called: Mutex<bool>,
+    /// Whether somebody has called since it last slept.
+    is_called: AtomicBool,
+    sleep: Mutex<()>,
     called: Condvar,
 }
 
@@ -57,21 +59,23 @@ impl Schedule {
 impl Cleaner {
     /// Has its thread work at once. Never waits for it.
     pub(in crate::pool) fn call(&self) {
-        if self.is_idle.swap(false, Relaxed) {
-            *self.is_called.lock() = true;
+        self.is_called.store(true, SeqCst);
+        if self.is_idle.swap(false, SeqCst) {
+            // Not between the question and the sleep of the thread.
+            drop(self.sleep.lock());
             self.called.notify_one();
         }
     }
 
     /// Waits until somebody calls, or for `pause`.
     pub(super) fn wait(&self, pause: Duration) {
-        let mut is_called = self.is_called.lock();
-        self.is_idle.store(true, Relaxed);
-        if !*is_called {
-            self.called.wait_for(&mut is_called, pause);
+        let mut sleep = self.sleep.lock();
+        self.is_idle.store(true, SeqCst);
+        if !self.is_called.swap(false, SeqCst) {
+            self.called.wait_for(&mut sleep, pause);
         }
-        *is_called = false;
-        self.is_idle.store(false, Relaxed);
+        self.is_called.store(false, SeqCst);
+        self.is_idle.store(false, SeqCst);
     }
 
     /// Pages due at `now_ns` when `rate` are due a second.

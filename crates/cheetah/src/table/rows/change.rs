@@ -518,7 +518,8 @@ pub(crate) fn pages_needed(table: &Table, change: &Change, paths: &mut Paths) ->
         let has_leaf = paths.of(table, step.index_no)?.side(step.side).has_leaf();
         pages += if has_leaf { PAGES_PER_LEAF } else { 0 };
     }
-    Ok(pages)
+    // Of two steps in a tree, one marks or removes: it hardly ever splits a leaf.
+    Ok(pages.min(PAGES_PER_LEAF * (change.entries.len() + 1)))
 }
 
 /// Enters the mini-transaction when no page needs to be read in it: where an error of reading would

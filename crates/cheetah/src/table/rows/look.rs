@@ -14,13 +14,13 @@ use crate::table::shared::parts::Core;
 /// Which entries of a row are looked at.
 #[derive(Clone, Copy)]
 pub(in crate::table) enum Seen<'a> {
-    /// All: redo, which does not know the old payload.
+    /// All: in redo, which does not know the old payload.
     All,
-    /// Those whose leaf is in memory: redo of what commits for certain, which removes what goes and
-    /// puts what comes, whatever is there.
+    /// Those whose leaf is in memory. In redo, of what commits for certain: what goes is removed
+    /// and what comes is put, whatever is there.
     RedoneForGood,
     /// Those of a row that not everybody sees.
-    Unsettled(Settled<'a>),
+    UnlessSettled(Settled<'a>),
 }
 
 /// What is needed to leave entries unseen of a row that everybody sees.
@@ -93,7 +93,7 @@ impl Writer {
             };
             let old_payload = old.map_or(&b""[..], |old| old.payload);
             let settled = Settled { core, may_wait: core.pool.has_tickets(), old_payload, old_len };
-            self.add_entry(table, index_no, &entry, new_len, Seen::Unsettled(settled))?;
+            self.add_entry(table, index_no, &entry, new_len, Seen::UnlessSettled(settled))?;
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Writer {
     }
 
     fn look_at_entry(&mut self, table: &Table, entry: &mut EntryChange, seen: Seen<'_>) -> Result<()> {
-        let settled = if let Seen::Unsettled(settled) = seen { Some(settled) } else { None };
+        let settled = if let Seen::UnlessSettled(settled) = seen { Some(settled) } else { None };
         let is_for_good = matches!(seen, Seen::RedoneForGood);
         let Writer { change, paths, .. } = self;
         let tree = table.tree(entry.index_no)?;
@@ -168,7 +168,6 @@ impl Writer {
         let in_place = if change.keeps_key() { Some(change.old) } else { change.marked };
         let is_first = match (in_place, settled) {
             (None, _) => true,
-            _ if is_for_good => true,
             (Some(found), Some(settled)) => settled.may_wait && settled.core.is_purged(found.version),
             (Some(_), None) => false,
         };

@@ -24,7 +24,7 @@ impl Writer {
         reach::mark("row operation redone for good");
         self.change.plan_forward(Gone::Removed);
         change::prepare(table, &self.change, &mut self.paths)?;
-        core.make_room(Need::Back, 4 * (self.change.entries.len() + 1))?;
+        core.make_room(Need::Back, change::pages_needed(table, &self.change, &mut self.paths)?)?;
         {
             let mtr = change::enter(&core.pool, table, &self.change, &mut self.paths)?;
             let applied = change::apply(&mtr, table, &self.change, &mut self.paths, None);

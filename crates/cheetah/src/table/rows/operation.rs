@@ -46,6 +46,10 @@ enum Attempt {
     RollBack(Obstacle),
 }
 
+/// So often a row whose unique key is in the way may turn out to be gone. Others can delete it, and
+/// insert it again, in between; if that does not end, the index is damaged.
+const GONE_TIMES_MAX: u32 = 10_000;
+
 impl Writer {
     /// Does what `request` asks for, and counts it.
     pub(crate) fn run(&mut self, on: Target<'_>, request: RowRequest<'_>) -> Result<()> {
@@ -134,6 +138,7 @@ impl Writer {
         request: &RowRequest<'_>,
         key_locks: &mut u32,
     ) -> Result<()> {
+        let mut times_gone = 0;
         loop {
             let before = on.slot.state().undo_no;
             *key_locks += u32::from(self.lock_rows(on, request)?);
@@ -150,7 +155,13 @@ impl Writer {
                 // Whoever has the range may put the row there himself.
                 give_back_key(on, request, key_locks);
             }
-            self.wait_for(on, obstacle)?;
+            if !self.wait_for(on, obstacle)? {
+                times_gone += 1;
+                if times_gone > GONE_TIMES_MAX {
+                    let detail = "a unique index has the entry of a row that is not there; run CHECK TABLE";
+                    return Err(Error::corrupt(format!("table '{}'", on.table.name()), detail));
+                }
+            }
             on.check_interrupted()?;
         }
     }

@@ -44,8 +44,9 @@ impl Writer {
         Ok(matches!(locked, Locked::Gone(Some(_))))
     }
 
-    pub(in crate::table) fn wait_for(&mut self, on: Target<'_>, obstacle: Obstacle) -> Result<()> {
-        let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(()) };
+    /// Waits for what is in the way. `false` when that was a row which is gone.
+    pub(in crate::table) fn wait_for(&mut self, on: Target<'_>, obstacle: Obstacle) -> Result<bool> {
+        let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(true) };
         match obstacle {
             Obstacle::Row(key) => {
                 let locked =
@@ -53,10 +54,13 @@ impl Writer {
                 if let Locked::Gone(Some(mode)) = locked {
                     locker.unlock_row(on.table, &key, mode);
                 }
-                self.duplicate = matches!(locked, Locked::Live(_)).then_some(key);
-                Ok(())
+                let is_there = matches!(locked, Locked::Live(_));
+                self.duplicate = is_there.then_some(key);
+                Ok(is_there)
             }
-            Obstacle::Range(tree, key) => locker.acquire(Lock::InsertIntention { tree, key: &key }),
+            Obstacle::Range(tree, key) => {
+                locker.acquire(Lock::InsertIntention { tree, key: &key }).map(|()| true)
+            }
         }
     }
 

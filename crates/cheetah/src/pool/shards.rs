@@ -1,0 +1,70 @@
+//! Things of pages, divided among shards: a mutex for each, and their memory is counted.
+
+use crate::base::hash::{hash_number, shard_index, shards_count};
+use crate::base::PageId;
+use crate::memory::{MemoryBudget, MemoryUse};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
+
+/// What knows how much memory it takes.
+pub(in crate::pool) trait TakesMemory {
+    /// Bytes that it takes now.
+    fn memory_bytes(&self) -> usize;
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::pool) struct Shards<S> {
+    shards: Vec<Mutex<S>>,
+    memory: Arc<MemoryBudget>,
+    of: MemoryUse,
+}
+
+impl<S: TakesMemory> Shards<S> {
+    /// So many empty shards or fewer.
+    pub(in crate::pool) fn new(
+        memory: &Arc<MemoryBudget>,
+        of: MemoryUse,
+        wanted: usize,
+        empty: impl Fn() -> S,
+    ) -> Self {
+        let shards = (0..shards_count(wanted)).map(|_| Mutex::new(empty())).collect();
+        Self { shards, memory: Arc::clone(memory), of }
+    }
+
+    pub(in crate::pool) fn count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// The shard of a page, to look at it.
+    pub(in crate::pool) fn lock(&self, pid: PageId) -> MutexGuard<'_, S> {
+        self.of_page(pid).lock()
+    }
+
+    /// Changes the shard of a page, and counts the memory that it takes then.
+    pub(in crate::pool) fn change<R>(&self, pid: PageId, change: impl FnOnce(&mut S) -> R) -> R {
+        self.change_shard(self.of_page(pid), change)
+    }
+
+    /// Changes all shards, one by one.
+    pub(in crate::pool) fn change_each(&self, mut change: impl FnMut(&mut S)) {
+        self.shards.iter().for_each(|shard| self.change_shard(shard, &mut change));
+    }
+
+    fn change_shard<R>(&self, shard: &Mutex<S>, change: impl FnOnce(&mut S) -> R) -> R {
+        let mut shard = shard.lock();
+        let before = shard.memory_bytes();
+        let result = change(&mut shard);
+        let after = shard.memory_bytes();
+        if after != before {
+            self.memory.add(self.of, after.saturating_sub(before));
+            self.memory.subtract(self.of, before.saturating_sub(after));
+        }
+        result
+    }
+
+    fn of_page(&self, pid: PageId) -> &Mutex<S> {
+        let shard = self.shards.get(shard_index(hash_number(pid.0), self.shards.len()));
+        shard.expect("the index is a remainder by their number")
+    }
+}
