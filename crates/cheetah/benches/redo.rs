@@ -1,12 +1,13 @@
 //! Times a startup that has a long log to repeat, on a real directory.
 //!
-//! `cargo bench --bench redo -- DIR write [rows=100000] [changes=1000000]
-//! [pool_mb=2048]`, then as often as wanted `cargo bench --bench redo -- DIR open [threads=0]
+//! `cargo bench --bench redo -- DIR write [rows=100000] [changes=1000000] [pool_mb=2048]
+//! [random=0]`, then as often as wanted `cargo bench --bench redo -- DIR open [threads=0]
 //! [pool_mb=2048]`
 //!
 //! Four threads write, each to a table of its own, what `make bench ARGS="--sets recovery"` writes:
 //! updates of 500 neighbours that move their entries in a secondary index a little, inserts of 500
-//! rows, deletes of 100. The process then ends as in a crash. A startup changes nothing that the
+//! rows, deletes of 100. With `random=1` they update single rows all over their tables, by 100 in a
+//! transaction. The process then ends as in a crash. A startup changes nothing that the
 //! next one would not repeat. DIR/cheetah-redo is removed first by `write`.
 
 use cheetah::base::{Config, Error, Result};
@@ -95,6 +96,20 @@ impl Writer {
         self.txn.commit()
     }
 
+    fn update_anywhere(&mut self, count: usize) -> Result<()> {
+        for _ in 0..count {
+            let (id, k) =
+                (1 + self.rng.below(u64::from(self.next) - 1) as u32, self.rng.below(1_000_003) as u32);
+            let old = self.keys.insert(id, k).unwrap_or_default().to_be_bytes();
+            let (row, key) = (stored(id, k, &mut self.rng), k.to_be_bytes());
+            let secondary = [SecondaryEntry { index_no: 1, key: &key, payload: b"", check_unique: false }];
+            let new = NewRow { key: &id.to_be_bytes(), row: &row, secondary: &secondary };
+            let old = [OldEntry { index_no: 1, key: &old, payload: b"" }];
+            self.txn.update(&self.table, &id.to_be_bytes(), &new, &old)?;
+        }
+        self.txn.commit()
+    }
+
     fn delete(&mut self, count: usize) -> Result<()> {
         for (id, k) in self.some(count) {
             let old = [OldEntry { index_no: 1, key: &k.to_be_bytes(), payload: b"" }];
@@ -105,7 +120,7 @@ impl Writer {
     }
 }
 
-fn write(dir: &Path, pool_bytes: u64, rows: u32, changes: u64) -> Result<()> {
+fn write(dir: &Path, pool_bytes: u64, rows: u32, changes: u64, is_random: bool) -> Result<()> {
     common::empty(dir)?;
     let db = open(dir, pool_bytes, 1)?;
     db.set_flush_log_at_commit(0);
@@ -120,6 +135,9 @@ fn write(dir: &Path, pool_bytes: u64, rows: u32, changes: u64) -> Result<()> {
     }
     db.checkpoint()?;
     let write = |mut writer: Writer| -> Result<()> {
+        if is_random {
+            return (0..changes / TABLES / 100).try_for_each(|_| writer.update_anywhere(100));
+        }
         for _ in 0..changes / TABLES / 1100 {
             writer.update(500)?;
             writer.insert(500)?;
@@ -144,7 +162,8 @@ fn main() -> Result<()> {
     let number = |name, default| common::number(&given, name, default);
     let pool_bytes = number("pool_mb", 2048) << 20;
     if what == "write" {
-        return write(&dir, pool_bytes, number("rows", 100_000) as u32, number("changes", 1_000_000));
+        let (rows, changes) = (number("rows", 100_000) as u32, number("changes", 1_000_000));
+        return write(&dir, pool_bytes, rows, changes, number("random", 0) != 0);
     }
     let began = Instant::now();
     let db = open(&dir, pool_bytes, number("threads", 0) as u32)?;

@@ -24,7 +24,7 @@ const KEYS: u64 = 30;
 
 /// What a startup finds: rows, counts and next numbers of all tables, and the prepared
 /// transactions.
-#[derive(PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Found {
     tables: BTreeMap<String, (Rows, Option<u64>, u64)>,
     prepared: Vec<Xid>,
@@ -227,6 +227,10 @@ fn redo_on_several_threads_leaves_what_redo_on_one_leaves() {
         "entry removed unseen",
         "undo redone",
         "loser rolled back",
+        "row operation taken apart",
+        "what redo has sorted is applied",
+        "redo applies what is sorted before an operation",
+        "large value freed in redo",
     ] {
         assert!(reach::count(mark) > 0 || !cfg!(debug_assertions), "'{mark}' was never reached");
     }
@@ -263,6 +267,46 @@ fn operations_applied_for_good_that_are_rolled_back_are_caught() {
 #[test]
 fn entries_left_unseen_of_what_may_be_rolled_back_are_caught() {
     caught_with("redo: leave entries unseen of what may be rolled back", 1, 64 << 10);
+}
+
+#[test]
+fn operations_applied_before_what_is_sorted_of_their_rows_are_caught() {
+    caught_with("redo: apply an operation before what is sorted of its row", 1, 64 << 10);
+}
+
+#[test]
+fn what_is_sorted_and_applied_before_operations_that_were_handed_out_is_caught() {
+    caught_with("redo: apply what is sorted before what was handed out", 4, 64 << 10);
+}
+
+#[test]
+fn records_that_keep_the_first_of_their_changes_are_caught() {
+    caught_with("redo: keep the first of a record's changes", 1, 64 << 10);
+}
+
+#[test]
+fn a_catalog_that_changes_before_what_is_sorted_is_caught() {
+    caught_with("redo: change the catalog before what is sorted", 1, 64 << 10);
+}
+
+/// The database that a startup finds on a disk without room for more than so many bytes.
+fn opened_with_room(disk: &SimDisk, bytes: u64) -> std::result::Result<Found, String> {
+    let disk = disk.snapshot();
+    disk.set_space(Some(disk.used_bytes() + bytes));
+    let db = Db::open_early(env(&disk), config(1, 64 << 10)).map_err(|error| error.to_string())?;
+    disk.set_space(None);
+    find(&db).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_startup_on_a_disk_that_is_nearly_full_sorts_nothing() {
+    let disk = crashed(1);
+    let expected = opened(&disk, 1, 4 << 20).unwrap();
+    // What redo writes finds room from some size on. To sort, there should be more.
+    let rooms = (8..=32).map(|eighth| eighth << 17);
+    let found = rooms.filter_map(|bytes| opened_with_room(&disk, bytes).ok()).collect::<Vec<_>>();
+    assert!(!found.is_empty() && found.iter().all(|found| *found == expected));
+    assert!(reach::count("redo sorts nothing on a full disk") > 0 || !cfg!(debug_assertions));
 }
 
 /// A row is free as soon as it has been rolled back, also when its transaction goes on rolling

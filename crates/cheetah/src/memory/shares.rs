@@ -28,10 +28,6 @@ const TAILS_BYTES_MIN: usize = 512 << 10;
 const TAILS_PART_MAX: usize = 16;
 /// For the changes that a merge of the page map holds.
 const MAP_MERGE_PART: usize = 64;
-/// For the part of the log that startup recovery looks ahead into, and its limits.
-const REDO_WINDOW_PART: usize = 64;
-const REDO_WINDOW_BYTES_MIN: usize = 2 << 10;
-const REDO_WINDOW_BYTES_MAX: usize = 4 << 20;
 /// For the workspaces of the image codec, and as much for the buffers of images that nobody uses.
 const SCRATCH_PART: usize = 64;
 /// What each read-ahead thread reads from a file at once.
@@ -114,11 +110,6 @@ impl Shares {
     /// Most that a merge of the page map may hold.
     pub fn map_merge_bytes_max(self) -> usize {
         self.total_bytes / MAP_MERGE_PART
-    }
-
-    /// The window into the log that redo looks ahead in.
-    pub fn redo_window_bytes(self) -> usize {
-        (self.total_bytes / REDO_WINDOW_PART).clamp(REDO_WINDOW_BYTES_MIN, REDO_WINDOW_BYTES_MAX)
     }
 
     /// Most that the workspaces of the image codec may take; the same again for idle image buffers.

@@ -1,5 +1,6 @@
 //! Applies row operations and pieces of large values, one after the other.
 
+use super::sorted::{each_change, RowKeys, SortedChanges};
 use crate::base::{Error, Result, TableId};
 use crate::format::log_record::{LogRecord, RowOp};
 use crate::format::undo_record::{self, Before, UndoBlob, UndoBody, UndoRow};
@@ -25,6 +26,11 @@ pub(super) struct Txn {
 impl Txn {
     pub(super) fn new(slot: Arc<Slot>, commits: bool, unclaimed: Unclaimed) -> Arc<Self> {
         Arc::new(Self { slot, commits, unclaimed: Mutex::new(unclaimed) })
+    }
+
+    /// Whether its commit lies ahead, and nothing of it is rolled back.
+    pub(super) fn commits(&self) -> bool {
+        self.commits
     }
 }
 
@@ -63,6 +69,51 @@ impl Applier {
                 })
             }
             _ => Err(Error::corrupt("log", "a record of another kind among row operations")),
+        }
+    }
+
+    /// Applies a piece of what has been sorted. A table that is quarantined, or must be now, is
+    /// left alone.
+    pub(super) fn apply_sorted(&mut self, core: &Core, work: &[u8]) -> Result<()> {
+        each_change(work, |id, record| {
+            let table = self.table(core, id)?;
+            if table.quarantine_reason().is_some() {
+                return Ok(());
+            }
+            match self.writer.apply_record_change(core, &table, record) {
+                Ok(()) => Ok(()),
+                Err(error) => core.quarantine(id, error, true),
+            }
+        })
+    }
+
+    /// Takes a row operation on the rows of these keys apart, of a transaction that commits for
+    /// certain, if its new row has no large values; `false` if it is to be applied as it is.
+    pub(super) fn take_apart(
+        &mut self,
+        core: &Core,
+        txn: &Txn,
+        record: &LogRecord<'_>,
+        keys: RowKeys<'_>,
+        sorted: &mut SortedChanges<'_>,
+    ) -> Result<bool> {
+        let LogRecord::Row { op, row, large, entries, .. } = record else { return Ok(false) };
+        let table = self.table(core, row.table)?;
+        if !large.is_empty() || table.quarantine_reason().is_some() || !sorted.begin(row.table, keys) {
+            return Ok(false);
+        }
+        let on = Target { core, slot: &txn.slot, table: &table, locks: None, interrupted: &|| false };
+        let mut pushed = Ok(());
+        let taken = self.writer.take_apart(on, *op, row, entries, |change| {
+            if pushed.is_ok() {
+                pushed = sorted.push(row.table, &change);
+            }
+        });
+        pushed?;
+        match taken {
+            Ok(()) => Ok(true),
+            // Whoever applies it as it is leaves its undo record.
+            Err(error) => core.quarantine(table.id(), error, true).map(|()| false),
         }
     }
 

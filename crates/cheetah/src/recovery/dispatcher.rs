@@ -3,7 +3,7 @@
 //! The invariants are those of [`super::workers`].
 
 use super::applier::Txn;
-use super::workers::{Batch, Job, JobId, Workers, BATCHES_MAX, BATCH_BYTES};
+use super::workers::{Batch, Job, JobId, Task, Workers, BATCHES_MAX, BATCH_BYTES};
 use crate::base::hash::{hash_key, shard_index, FastMap};
 use crate::base::{planted, Result, TableId};
 use crate::format::log_record::Front;
@@ -79,23 +79,47 @@ impl<'l> Dispatcher<'l> {
         let Batch { jobs, bytes } = &mut pending.batch;
         let at = bytes.len();
         bytes.extend_from_slice(record.1);
-        jobs.push(Job { txn: Arc::clone(txn), kind: record.0, body: at..bytes.len(), after });
+        let task = Task::Operation(Arc::clone(txn), record.0);
+        jobs.push(Job { task, body: at..bytes.len(), after });
         if jobs.len() >= BATCH_JOBS || bytes.len() >= BATCH_BYTES {
             self.send(worker)?;
         }
         Ok(job)
     }
 
+    /// Hands out a piece of what has been sorted, to whoever has least to do: pieces are of
+    /// different records. Waits as [`dispatch`](Self::dispatch) does.
+    pub(super) fn dispatch_sorted(&mut self, work: &[u8]) -> Result<()> {
+        let (_, worker) = self.idlest();
+        let pending = self.pending.get_mut(worker).expect("a worker that is served");
+        pending.dispatched += 1;
+        let Batch { jobs, bytes } = &mut pending.batch;
+        let at = bytes.len();
+        bytes.extend_from_slice(work);
+        jobs.push(Job { task: Task::Sorted, body: at..bytes.len(), after: Default::default() });
+        self.send(worker)
+    }
+
     /// The worker for a transaction that goes on with a table.
     fn choose(&mut self, table: TableId) -> usize {
-        let load = |worker: usize, pending: &Pending| pending.dispatched - self.workers.done_count(worker);
-        let loads = self.pending.iter().enumerate().map(|(worker, pending)| (load(worker, pending), worker));
-        let (least, idlest) = loads.min().unwrap_or_default();
-        let home = self.homes.entry(table).or_insert(idlest);
-        if self.pending.get(*home).is_some_and(|pending| load(*home, pending) > least + SLACK_JOBS) {
-            *home = idlest;
+        let (least, idlest) = self.idlest();
+        let home = *self.homes.entry(table).or_insert(idlest);
+        if self.load(home) <= least + SLACK_JOBS {
+            return home;
         }
-        *home
+        self.homes.insert(table, idlest);
+        idlest
+    }
+
+    /// The worker with least to do, and how much that is.
+    fn idlest(&self) -> (u64, usize) {
+        (0..self.pending.len()).map(|worker| (self.load(worker), worker)).min().unwrap_or_default()
+    }
+
+    /// Operations that a worker has still to apply.
+    fn load(&self, worker: usize) -> u64 {
+        let dispatched = self.pending.get(worker).map_or(0, |pending| pending.dispatched);
+        dispatched - self.workers.done_count(worker)
     }
 
     /// Puts a batch into its queue. When that is full, puts all other batches into theirs first

@@ -1,16 +1,18 @@
 //! Startup recovery: the last epoch, the log since then, and what to do with transactions that have
 //! not ended.
 //!
-//! `open` creates a database or loads its epoch, and wires the engine. `redo` reads the log,
-//! looking ahead in a `window`, and applies it: by an `applier` of its own, or through the
-//! `dispatcher` to the `workers`, which run on the threads of a `crew`.
+//! `open` creates a database or loads its epoch, and wires the engine. The log is read
+//! twice: first for the `outcomes` of its transactions. Then `redo` applies it: by an `applier` of
+//! its own, or through the `dispatcher` to the `workers`, which run on the threads of a `crew`.
+//! Where data are larger than memory, much of it is `sorted` first.
 
 mod applier;
 mod crew;
 mod dispatcher;
 mod open;
+mod outcomes;
 mod redo;
-mod window;
+mod sorted;
 mod workers;
 
 pub(crate) use crew::Crew;

@@ -14,6 +14,7 @@
 //! and consistent reads do not see it (S7).
 
 use super::crew::Crew;
+use super::outcomes::Outcomes;
 use super::redo;
 use crate::base::{planted, Config, Epoch, Health, PageId, Result, TreeId};
 use crate::checkpoint::{CheckpointParts, Checkpointer};
@@ -135,9 +136,12 @@ impl Parts {
         self.pool.load_primers();
         let (setup, durable) = (self.setup.clone(), Arc::clone(&self.durable));
         let core = self.assemble(state, catalog)?;
-        let recovered = redo::run(&core, crew, |redo| {
-            let (disk, uuid) = (durable.disk(), &setup.identity.uuid);
-            log::read_from(disk, uuid, state.lsn, state.lsn, |frame| redo.add(frame.kind, frame.body))
+        let (disk, uuid, from) = (durable.disk(), &setup.identity.uuid, state.lsn);
+        let mut outcomes = Outcomes::default();
+        log::read_from(disk, uuid, from, from, |frame| outcomes.note(frame.kind, frame.body))?;
+        outcomes.count_memory(core.pool.memory());
+        let recovered = redo::run(&core, crew, outcomes, |redo| {
+            log::read_from(disk, uuid, from, from, |frame| redo.add(frame.kind, frame.body))
         })?;
         start_log(&core, Log::open(&setup, &recovered, state.lsn)?);
         redo::finish(&core)?;
@@ -181,7 +185,7 @@ impl Parts {
         let undo = UndoLog::open(Arc::clone(&self.pool), start)?;
         let sort_memory = SortMemory::new(Arc::clone(self.pool.memory()));
         Ok(Core {
-            journal: Journal::new(log, Arc::clone(&self.health)),
+            journal: Journal::new(Arc::clone(&log), Arc::clone(&self.health)),
             health: self.health,
             clock: self.clock,
             checkpointer: Checkpointer::new(parts, state.lsn),
@@ -198,7 +202,7 @@ impl Parts {
             purge: Purge::default(),
             purge_latches: PurgeLatches::default(),
             unique_keys: UniqueKeys::default(),
-            sorting: Sorting::new(sort_memory, temp_files(self.durable, &self.pool)?),
+            sorting: Sorting::new(sort_memory, temp_files(self.durable, &self.pool, log)?),
             dropping: Mutex::default(),
             pool: self.pool,
             config: self.config,
@@ -210,9 +214,16 @@ fn lock_limits(memory: &MemoryBudget) -> LockLimits {
     LockLimits { bytes_max: memory.shares().locks_bytes_max(), ..LockLimits::default() }
 }
 
-fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>) -> Result<Arc<TempFiles>> {
+/// While the log is repeated nobody is refused the reserve: what is changed has been accepted.
+fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>, log: Arc<OnceLock<Log>>) -> Result<Arc<TempFiles>> {
     let pool = Arc::clone(pool);
-    TempFiles::open(durable, move |bytes| pool.take_space(bytes))
+    TempFiles::open(durable, move |bytes| match log.get() {
+        Some(_) => pool.take_space(bytes),
+        None => {
+            pool.note_space_taken(bytes);
+            Ok(())
+        }
+    })
 }
 
 /// Rolls back what is open, purges, and makes an epoch of the result.

@@ -19,14 +19,16 @@
 //!       waits for the operations of its transaction only. What comes behind it in the log need not
 //!       wait for it: only purge and readers ask for outcomes, and the purge that redo does comes
 //!       after.
-//!   I6  A transaction whose commit lies within the [`Window`], with nothing rolled back, leaves no
-//!       undo records, versions and delete marks, unless large values are involved: nobody will ask
-//!       for them. So there are only undo records of others, whose numbers matter (I3).
+//!   I6  A transaction that commits all that it does ([`Outcomes`]) leaves no undo records,
+//!       versions and delete marks: nobody will ask for them. Exceptions are operations with large
+//!       values that are not taken apart. So there are only undo records of others, whose numbers
+//!       matter (I3).
 
 use super::applier::{table_of, Applier, Txn};
 use super::crew::Crew;
 use super::dispatcher::Dispatcher;
-use super::window::{Chunk, Window};
+use super::outcomes::Outcomes;
+use super::sorted::SortedChanges;
 use super::workers::{JobId, Workers};
 use crate::base::{planted, reach, Error, Result, TxnId, UndoPtr, Xid};
 use crate::format::catalog::TableDef;
@@ -71,7 +73,8 @@ pub(super) struct Redo<'l> {
     core: &'l Core,
     dispatcher: Option<Dispatcher<'l>>,
     applier: Applier,
-    window: Window,
+    sorted: SortedChanges<'l>,
+    outcomes: Outcomes,
     open: HashMap<TxnId, Open>,
     /// Ends and prepares that have not been made yet, in the order of the log (I5).
     transitions: VecDeque<(Transition, Arc<Txn>, JobId)>,
@@ -80,57 +83,46 @@ pub(super) struct Redo<'l> {
 }
 
 /// Applies what `read` hands to a [`Redo`] on top of the core's epoch.
-pub(super) fn run<T>(core: &Core, crew: Crew, read: impl FnOnce(&mut Redo<'_>) -> Result<T>) -> Result<T> {
+pub(super) fn run<T>(
+    core: &Core,
+    crew: Crew,
+    outcomes: Outcomes,
+    read: impl FnOnce(&mut Redo<'_>) -> Result<T>,
+) -> Result<T> {
     if crew.threads < 2 {
-        return Redo::new(core, None)?.read_all(read);
+        return Redo::new(core, outcomes, None)?.read_all(read);
     }
     let workers = Workers::new(core, crew.threads);
-    let (mut read, mut done) = (Some(read), None);
+    let (mut given, mut done) = (Some((outcomes, read)), None);
     (crew.run)(crew.threads, &|worker| workers.serve(worker), &mut |served| {
         let dispatcher = (served > 0).then(|| Dispatcher::new(&workers, served));
-        done = read.take().map(|read| Redo::new(core, dispatcher)?.read_all(read));
+        done = given.take().map(|(outcomes, read)| Redo::new(core, outcomes, dispatcher)?.read_all(read));
     });
     done.expect("a crew calls its main part")
 }
 
 impl<'l> Redo<'l> {
-    fn new(core: &'l Core, dispatcher: Option<Dispatcher<'l>>) -> Result<Self> {
+    fn new(core: &'l Core, outcomes: Outcomes, dispatcher: Option<Dispatcher<'l>>) -> Result<Self> {
         let mut open = HashMap::new();
         core.transactions.active.for_each(|slot| {
             let txn = Txn::new(Arc::clone(slot), false, unclaimed_of(core, slot)?);
             open.insert(slot.txn(), Open { txn, last: JobId::default() });
             Ok(())
         })?;
-        let memory = core.pool.memory();
-        let window = Window::new(memory.shares().redo_window_bytes(), memory);
+        let sorted = SortedChanges::new(core, dispatcher.is_none());
         let (applier, transitions) = (Applier::default(), VecDeque::new());
-        Ok(Self { core, dispatcher, applier, window, open, transitions, dispatched: 0, ended: 0 })
+        Ok(Self { core, dispatcher, applier, sorted, outcomes, open, transitions, dispatched: 0, ended: 0 })
     }
 
     fn read_all<T>(mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let done = read(&mut self)?;
-        while let Some(chunk) = self.window.take() {
-            self.apply_chunk(&chunk)?;
-        }
-        self.drain()?;
+        self.apply_sorted()?;
+        self.make_transitions()?;
         Ok(done)
     }
 
     /// Takes the next record of the log, and sees to it that it is applied.
     pub(super) fn add(&mut self, kind: u8, body: &[u8]) -> Result<()> {
-        self.window.add(kind, body)?;
-        while let Some(chunk) = self.window.take_surplus() {
-            self.apply_chunk(&chunk)?;
-        }
-        Ok(())
-    }
-
-    fn apply_chunk(&mut self, chunk: &Chunk) -> Result<()> {
-        let mut records = chunk.records();
-        records.try_for_each(|(kind, body)| self.apply(kind, body))
-    }
-
-    fn apply(&mut self, kind: u8, body: &[u8]) -> Result<()> {
         Counters::add(&self.core.counters.log_records_replayed);
         if let Some(front) = Front::decode(kind, body)? {
             return self.operation(&front, kind, body);
@@ -140,6 +132,11 @@ impl<'l> Redo<'l> {
             LogRecord::Commit(txn, stamp) => self.note_transition(txn, Transition::Commit(stamp)),
             LogRecord::Abort(txn) => self.note_transition(txn, Transition::Abort),
             record => {
+                // Nothing is sorted of the rows of a transaction that rolls back since it has them.
+                let keeps_sorted = matches!(record, LogRecord::Undo(..) | LogRecord::AutoIncrement(..));
+                if !keeps_sorted && !planted::is_on("redo: change the catalog before what is sorted") {
+                    self.apply_sorted()?;
+                }
                 self.drain()?;
                 self.alone(&record)
             }
@@ -148,7 +145,23 @@ impl<'l> Redo<'l> {
 
     fn operation(&mut self, front: &Front<'_>, kind: u8, body: &[u8]) -> Result<()> {
         let core = self.core;
-        let open = open_txn(core, &mut self.open, &self.window, front.txn);
+        if self.sorted.is_disk_full() {
+            self.apply_sorted()?;
+        }
+        if self.sorted.is_wanted() {
+            let open = open_txn(core, &mut self.open, &self.outcomes, front.txn);
+            if open.txn.commits() {
+                let record = LogRecord::decode(kind, body)?;
+                if self.applier.take_apart(core, &open.txn, &record, front.keys, &mut self.sorted)? {
+                    return Ok(());
+                }
+            }
+        }
+        if self.sorted.may_have(front.table, front.keys) {
+            reach::mark("redo applies what is sorted before an operation");
+            self.apply_sorted()?;
+        }
+        let open = open_txn(core, &mut self.open, &self.outcomes, front.txn);
         let Some(dispatcher) = &mut self.dispatcher else {
             return self.applier.apply(core, &open.txn, &LogRecord::decode(kind, body)?);
         };
@@ -158,6 +171,24 @@ impl<'l> Redo<'l> {
             self.make_transitions()?;
         }
         Ok(())
+    }
+
+    /// Applies all that is sorted, after everything that was handed out.
+    fn apply_sorted(&mut self) -> Result<()> {
+        let Self { core, dispatcher, applier, sorted, .. } = self;
+        if !planted::is_on("redo: apply what is sorted before what was handed out") {
+            dispatcher.as_mut().map_or(Ok(()), Dispatcher::drain)?;
+        }
+        let Some(mut pieces) = sorted.take()? else { return Ok(()) };
+        let mut piece = Vec::new();
+        while pieces.next(&mut piece)? {
+            match dispatcher {
+                Some(dispatcher) => dispatcher.dispatch_sorted(&piece)?,
+                None => applier.apply_sorted(core, &piece)?,
+            }
+            piece.clear();
+        }
+        dispatcher.as_mut().map_or(Ok(()), Dispatcher::drain)
     }
 
     /// Applies a record with nothing else under way.
@@ -187,7 +218,7 @@ impl<'l> Redo<'l> {
     }
 
     fn undo(&mut self, txn: TxnId, undo_no: u64) -> Result<()> {
-        let Txn { slot, unclaimed, .. } = &*open_txn(self.core, &mut self.open, &self.window, txn).txn;
+        let Txn { slot, unclaimed, .. } = &*open_txn(self.core, &mut self.open, &self.outcomes, txn).txn;
         let last = slot.state().undo_no;
         if last != undo_no || undo_no == 0 {
             let detail =
@@ -205,11 +236,10 @@ impl<'l> Redo<'l> {
 
     /// Notes what becomes of a transaction.
     fn note_transition(&mut self, txn: TxnId, transition: Transition) -> Result<()> {
-        let open = open_txn(self.core, &mut self.open, &self.window, txn);
+        let open = open_txn(self.core, &mut self.open, &self.outcomes, txn);
         self.transitions.push_back((transition, Arc::clone(&open.txn), open.last));
         if !matches!(transition, Transition::Prepare(_)) {
             self.open.remove(&txn);
-            self.window.forget(txn);
         }
         self.make_transitions()
     }
@@ -235,12 +265,12 @@ impl<'l> Redo<'l> {
         Ok(())
     }
 
-    /// Waits until everything that was handed out has been applied if the commit changes the
-    /// catalog, as loads take their places.
+    /// Sees to it that everything so far has been applied if the commit changes the catalog, as
+    /// loads take their places.
     fn wait_for_all_of(&mut self, slot: &Slot) -> Result<()> {
-        match &mut self.dispatcher {
-            Some(dispatcher) if !self.core.catalog.shadow_of(slot.txn()).is_empty() => dispatcher.drain(),
-            _ => Ok(()),
+        match self.core.catalog.shadow_of(slot.txn()).is_empty() {
+            true => Ok(()),
+            false => self.apply_sorted(),
         }
     }
 
@@ -282,7 +312,7 @@ impl<'l> Redo<'l> {
 fn open_txn<'o>(
     core: &Core,
     open: &'o mut HashMap<TxnId, Open>,
-    window: &Window,
+    outcomes: &Outcomes,
     txn: TxnId,
 ) -> &'o mut Open {
     open.entry(txn).or_insert_with(|| {
@@ -290,7 +320,7 @@ fn open_txn<'o>(
             reach::mark("redo meets a transaction after later ones have ended");
             core.forget_old_versions();
         }
-        let commits = window.commits(txn);
+        let commits = outcomes.commits(txn);
         let txn = Txn::new(core.transactions.active.get_or_start(txn), commits, Unclaimed::default());
         Open { txn, last: JobId::default() }
     })

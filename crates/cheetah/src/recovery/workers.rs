@@ -46,13 +46,20 @@ pub(super) struct JobId {
     pub(super) no: u64,
 }
 
-/// An operation that waits to be applied.
+/// Work that waits to be done.
 pub(super) struct Job {
-    pub(super) txn: Arc<Txn>,
-    pub(super) kind: u8,
+    pub(super) task: Task,
     pub(super) body: Range<usize>,
     /// What must have been applied before (I1, I2).
     pub(super) after: [JobId; 3],
+}
+
+/// What is done with the bytes of a job.
+pub(super) enum Task {
+    /// An operation of a transaction, with its kind of record.
+    Operation(Arc<Txn>, u8),
+    /// A piece of what has been sorted.
+    Sorted,
 }
 
 /// Operations with the bytes of their records.
@@ -134,7 +141,12 @@ impl<'c> Workers<'c> {
             return Ok(());
         }
         let body = bytes.get(job.body.clone()).unwrap_or_default();
-        applier.apply(self.core, &job.txn, &LogRecord::decode(job.kind, body)?)?;
+        match &job.task {
+            Task::Operation(txn, kind) => {
+                applier.apply(self.core, txn, &LogRecord::decode(*kind, body)?)?;
+            }
+            Task::Sorted => applier.apply_sorted(self.core, body)?,
+        }
         let done = worker.done.load(SeqCst) + 1;
         worker.done.store(done, SeqCst);
         if worker.wanted.load(SeqCst) <= done {

@@ -57,6 +57,11 @@ impl Sorter {
         Self { files, share, buffer, other, written, runs, block_bytes, thread_bytes: THREAD_BYTES }
     }
 
+    /// The same, without threads of its own.
+    pub fn alone(self) -> Self {
+        Self { thread_bytes: usize::MAX, ..self }
+    }
+
     /// Adds a record, of which key and value come in parts. May write a run.
     pub fn push(&mut self, key: &[&[u8]], value: &[&[u8]]) -> Result<()> {
         if !self.buffer.push(&mut self.share, key, value) {

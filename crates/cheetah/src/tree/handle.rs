@@ -159,6 +159,16 @@ impl Tree {
         self.with_record(key, path, |record| record.map(f))
     }
 
+    /// As [`get_prepared`](Self::get_prepared), and the leaf is in memory then.
+    pub fn get_loaded<R>(
+        &self,
+        key: &[u8],
+        path: &mut Path,
+        f: impl FnOnce(RecordRef<'_>) -> R,
+    ) -> Result<Option<R>> {
+        self.with_prepared(key, path, |leaf| read(leaf, key, f))
+    }
+
     /// Bytes of each page.
     pub fn page_bytes(&self) -> usize {
         self.def.class.bytes(self.pool.page_bytes())

@@ -28,14 +28,31 @@ impl Pool {
         self.segments.check_space(bytes as u64, reserve)
     }
 
+    /// Whether the disk takes so many more bytes beside all that is changed in memory and the
+    /// reserve. A disk that cannot be asked does not.
+    pub fn has_space(&self, bytes: usize) -> bool {
+        let bytes_to_write = self.dirty_bytes() + self.buffered_page_bytes() + bytes;
+        self.segments.check_space(bytes_to_write as u64, Reserve::Whole).is_ok()
+    }
+
+    /// Whether frames have left memory for others since the pool was opened.
+    pub fn has_evicted(&self) -> bool {
+        self.counters.evictions.get() > 0
+    }
+
     /// As [`check_space`](Self::check_space) of the whole reserve, for `bytes` that are about to be
     /// written to another file of this disk.
     pub fn take_space(&self, bytes: usize) -> Result<()> {
         self.health.check()?;
         let bytes_to_write = self.dirty_bytes() + self.buffered_page_bytes() + bytes;
         self.segments.check_space(bytes_to_write as u64, Reserve::Whole)?;
-        self.segments.wrote_beside(bytes as u64);
+        self.note_space_taken(bytes);
         Ok(())
+    }
+
+    /// Notes that `bytes` are written to another file of this disk, by whom nobody may refuse them.
+    pub fn note_space_taken(&self, bytes: usize) {
+        self.segments.wrote_beside(bytes as u64);
     }
 
     /// Evicts pages, writing changed ones, until about `pages` more base pages fit into memory.

@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //!   I1  Counters change only inside mini-transactions, together with the rows they count: the
-//!       epoch switch sees both or neither.
+//!       epoch switch sees both or neither. In redo there is none, and counters may come first.
 //!   I2  Whoever works on the table's pages holds `usage` shared; a drop takes it exclusively once,
 //!       and nobody works on the table afterwards. It is never waited for inside a mini-transaction
 //!       (C7). A change of the definition holds it exclusively until the catalog has the handle

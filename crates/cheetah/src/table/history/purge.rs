@@ -34,14 +34,11 @@ use crate::format::undo_record::{
 use crate::pool::MiniTransaction;
 use crate::table::definitions::handle::Table;
 use crate::table::rows::change::{self, Version};
-use crate::table::rows::large;
+use crate::table::rows::large::{self, FREED_PER_STEP};
 use crate::table::rows::writer::Writer;
 use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
 use std::sync::atomic::Ordering::{Acquire, Release};
-
-/// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
-const FREED_PER_STEP: usize = 64;
 
 /// Leaves that a step merges at most, and pages that each may change.
 const MERGES_PER_STEP: usize = 64;

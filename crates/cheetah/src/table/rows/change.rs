@@ -34,7 +34,7 @@ use std::sync::Arc;
 pub(crate) type Version = Option<(TxnId, UndoPtr)>;
 
 /// Pages that a change of a leaf may need.
-const PAGES_PER_LEAF: usize = 4;
+pub(in crate::table) const PAGES_PER_LEAF: usize = 4;
 
 /// For records that have a version that is not known yet.
 const WIDEST_VERSION: Version = Some((TxnId(0), UndoPtr(0)));

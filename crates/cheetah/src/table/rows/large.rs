@@ -11,7 +11,8 @@
 //!       afterwards to the row, and taking the row operation back leaves the value to those undo
 //!       records again. So a crash or a rollback at any moment frees each page exactly once.
 //!   I3  The values that an update or delete leaves behind belong to its undo record's `freed` list
-//!       from the commit on (H6). A value is on that list or kept by the new row, never both.
+//!       from the commit on (H6). A value is on that list or kept by the new row, never both. Redo
+//!       frees them at once where it takes an operation apart: then there is no undo record.
 //!   I4  A locator has the length of the value and the root of its pages; how many levels of index
 //!       pages lie between follows from the length.
 
@@ -34,6 +35,9 @@ const PAGES_PER_STEP: usize = 4;
 
 /// Base pages that one step may allocate, those of the index and of the undo log included.
 pub(crate) const PAGES_NEEDED_PER_STEP: usize = 4 * PAGES_PER_STEP + 4;
+
+/// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
+pub(crate) const FREED_PER_STEP: usize = 64;
 
 /// Bytes of a page number in an index page.
 const PAGE_NUMBER_BYTES: usize = 5;
@@ -253,6 +257,21 @@ pub(crate) fn pages_of(
         }
         Ok(())
     })
+}
+
+/// Frees the pages of a value that nobody sees. Outside mini-transactions. It takes several, so an
+/// epoch in which only some of the pages are free must never be committed: redo makes none.
+pub(crate) fn free_value(core: &Core, owner: TreeId, locator: &[u8]) -> Result<()> {
+    let (mut data, mut index) = (Vec::new(), Vec::new());
+    pages_of(&core.pool, owner, locator, &mut data, &mut index)?;
+    data.append(&mut index);
+    check_owner(core, owner, &data)?;
+    for pages in data.chunks(FREED_PER_STEP) {
+        core.make_room(Need::Back, FREED_PER_STEP)?;
+        let mtr = core.pool.enter();
+        pages.iter().for_each(|&page| core.pool.free(&mtr, page));
+    }
+    Ok(())
 }
 
 enum Visit {

@@ -3,7 +3,8 @@
 //!
 //! A [`request`] says what is asked for. [`operation`] locks the rows ([`operation_locks`],
 //! [`locker`]), looks ([`look`]), builds the stored row ([`values`], [`stored_row`], [`large`]),
-//! plans the steps ([`change`], [`plan`]) and runs one mini-transaction ([`mtr`]).
+//! plans the steps ([`change`], [`plan`]) and runs one mini-transaction ([`mtr`]). Startup recovery
+//! repeats logged operations ([`redo`]).
 //!
 //! Invariants
 //!   - All that can be refused, and all waits for other transactions, for room and for the log's
@@ -24,6 +25,7 @@ pub(crate) mod mtr;
 pub(crate) mod operation;
 pub(crate) mod operation_locks;
 pub(crate) mod plan;
+pub(crate) mod redo;
 pub(crate) mod request;
 pub(crate) mod stored_row;
 pub(crate) mod values;

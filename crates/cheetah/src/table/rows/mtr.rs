@@ -1,5 +1,5 @@
 //! The mini-transaction of a row operation: its undo record, the trees with the row count, and its
-//! log record, all or nothing (I4 of [`super::operation`]).
+//! log record, all or nothing (I3 of [`super::operation`]).
 
 use super::change;
 use super::plan::Gone;

@@ -1,4 +1,4 @@
-//! Insert, update and delete of a row with all its index entries, forward and at redo.
+//! Insert, update and delete of a row with all its index entries.
 //!
 //! Order: lock the rows of the old and of the new key, look (old row, old entries, uniqueness, and
 //! delete-marked records where something new comes), write large values, pin every page, make room;
@@ -16,21 +16,17 @@
 //! Invariants
 //!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were
 //!       written are rolled back.
-//!   I2  Redo runs the same code with the values that the log carries, without uniqueness checks
-//!       and locks; without undo records too, if it knows that the transaction commits.
-//!   I3  Once it is done, its versions are the locks of its rows: those that were asked for are
+//!   I2  Once it is done, its versions are the locks of its rows: those that were asked for are
 //!       given back.
-//!   I4  The undo record is appended before the trees change: whoever meets the new version finds
+//!   I3  The undo record is appended before the trees change: whoever meets the new version finds
 //!       it.
 
 use super::change::Change;
-use super::look::Seen;
 use super::operation_locks::{forget_locks, give_back_key, Obstacle};
 use super::request::{check_limits, RowRequest, Target};
-use super::values::RowSource;
 use super::writer::Writer;
 use crate::base::{planted, reach, Error, Result};
-use crate::format::log_record::{LargeSource, LoggedEntry, LoggedRow, RowOp};
+use crate::format::log_record::RowOp;
 use crate::table::definitions::spec::NewRow;
 use crate::table::history::rollback;
 use crate::table::shared::counters::Counters;
@@ -64,47 +60,6 @@ impl Writer {
             RowOp::Delete => &counters.rows_deleted,
         });
         Ok(())
-    }
-
-    /// Repeats a logged row operation, of a transaction that `commits` for certain or may have to
-    /// be rolled back.
-    pub(crate) fn redo(
-        &mut self,
-        on: Target<'_>,
-        commits: bool,
-        op: RowOp,
-        logged: &LoggedRow<'_>,
-        large: &[LargeSource],
-        entries: &[LoggedEntry<'_>],
-    ) -> Result<()> {
-        let table = on.table;
-        let _usage = table.use_it()?;
-        table.note_written();
-        let new_key =
-            if op == RowOp::Update && logged.new_key.is_empty() { logged.old_key } else { logged.new_key };
-        self.change.start(op, logged.old_key, new_key);
-        let _latch = self.purge_latch(on);
-        self.read_old_row(table)?;
-        if self.look_at_new_row(table)? {
-            return Err(Error::corrupt(format!("table '{}'", table.name()), "the new row is there already"));
-        }
-        if op != RowOp::Delete {
-            self.build_row(on, logged.row, RowSource::Log(large))?;
-            table.note_hidden_key(new_key);
-            table.advance_auto_increment(logged.auto_increment);
-            table.take_auto_increment_to_log();
-        }
-        self.collect_freed(table)?;
-        let is_for_good = commits && self.leaves_nothing();
-        let is_planted = planted::is_on("redo: leave entries unseen of what may be rolled back");
-        let seen = if is_for_good || is_planted { Seen::RedoneForGood } else { Seen::All };
-        for entry in entries {
-            self.add_entry(table, table.position_of_logged(entry.index)?, entry, new_key.len(), seen)?;
-        }
-        match is_for_good {
-            true => self.execute_for_good(on),
-            false => self.execute(on),
-        }
     }
 
     /// As [`run_all`](Self::run_all), without the entries of disabled indexes.
@@ -195,14 +150,14 @@ impl Writer {
 
     fn build_and_execute(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<()> {
         if let Some(new) = &request.new {
-            self.build_row(on, new.row, RowSource::Caller)?;
+            self.build_row(on, new.row)?;
         }
         self.collect_freed(on.table)?;
         self.execute(on)
     }
 
     /// Keeps purge away from the rows of the change.
-    fn purge_latch<'a>(&self, on: Target<'a>) -> PurgeLatch<'a> {
+    pub(in crate::table) fn purge_latch<'a>(&self, on: Target<'a>) -> PurgeLatch<'a> {
         let Change { op, old_key, new_key, .. } = self.change;
         let old = (op != RowOp::Insert).then(|| self.change.get(old_key));
         let new = (op != RowOp::Delete).then(|| self.change.get(new_key));

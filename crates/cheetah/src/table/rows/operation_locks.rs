@@ -182,7 +182,7 @@ pub(in crate::table) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: 
     Ok(())
 }
 
-/// Gives the locks of the rows back that the operation has changed (I3 of [`super::operation`]).
+/// Gives the locks of the rows back that the operation has changed (I2 of [`super::operation`]).
 pub(in crate::table) fn forget_locks(on: Target<'_>, request: &RowRequest<'_>) {
     let Some(Locks { locker, .. }) = on.locks else { return };
     let tree = on.table.clustered().def().id;

@@ -13,43 +13,38 @@ use crate::format::row_format_versions::{put_marked, FORMAT_MARK_BYTES};
 use crate::table::definitions::handle::Table;
 use crate::tree::Tree;
 
-/// Where the new row's large values come from.
-#[derive(Clone, Copy)]
-pub(in crate::table) enum RowSource<'a> {
-    /// The caller's row: long values are to be written.
-    Caller,
-    /// A logged row: its values have been written already, or are kept.
-    Log(&'a [LargeSource]),
-}
-
 impl Writer {
     /// Builds the stored row that comes, writing its large values.
-    pub(in crate::table) fn build_row(
-        &mut self,
-        on: Target<'_>,
-        row: &[u8],
-        source: RowSource<'_>,
-    ) -> Result<()> {
+    pub(in crate::table) fn build_row(&mut self, on: Target<'_>, row: &[u8]) -> Result<()> {
         let table = on.table;
         let row_format = table.row_format();
         find_values(row_format, row, &mut self.values)?;
-        if let RowSource::Caller = source {
-            choose_moves(row_format, row, &mut self.values, row_bytes_max(table))?;
-            for no in 0..self.values.len() {
-                let Some(value) = self.values.get(no).filter(|value| value.moves) else { continue };
-                let bytes = row.get(value.at.clone()).unwrap_or_default();
-                large::write_value(on, &mut self.unclaimed, bytes, &mut self.buffers)?;
-            }
+        choose_moves(row_format, row, &mut self.values, row_bytes_max(table))?;
+        for no in 0..self.values.len() {
+            let Some(value) = self.values.get(no).filter(|value| value.moves) else { continue };
+            let bytes = row.get(value.at.clone()).unwrap_or_default();
+            large::write_value(on, &mut self.unclaimed, bytes, &mut self.buffers)?;
         }
         self.large.clear();
         let external = self.values.iter().filter(|value| value.external || value.moves);
-        match source {
-            RowSource::Caller => self.large.extend(external.map(|value| match value.moves {
-                true => LargeSource::Written,
-                false => LargeSource::Kept,
-            })),
-            RowSource::Log(large) => self.large.extend_from_slice(large),
-        }
+        self.large.extend(external.map(|value| match value.moves {
+            true => LargeSource::Written,
+            false => LargeSource::Kept,
+        }));
+        self.rebuild_row(table, row)
+    }
+
+    /// Builds the stored row that comes from a logged one, whose large values have been written
+    /// already, or are kept.
+    pub(in crate::table) fn build_logged_row(
+        &mut self,
+        table: &Table,
+        row: &[u8],
+        large: &[LargeSource],
+    ) -> Result<()> {
+        find_values(table.row_format(), row, &mut self.values)?;
+        self.large.clear();
+        self.large.extend_from_slice(large);
         self.rebuild_row(table, row)
     }
 

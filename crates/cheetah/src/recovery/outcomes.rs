@@ -1,0 +1,87 @@
+//! How the transactions of the log end, known before any of them is applied.
+//!
+//! A transaction whose commit is in the log, and of which nothing is rolled back, is applied *for
+//! good*: nobody reads before redo is done, so nobody asks what its rows were before. Its
+//! operations leave no undo records, no versions and no delete marks.
+//!
+//! Invariants
+//!   I1  All records that are going to be applied have been noted before.
+//!   I2  Whether a commit is durable does not matter: it is made so before anybody is served, and
+//!       before an epoch has what redo did.
+//!   I3  Kept are the transactions that are not applied for good. Their memory is counted when all
+//!       have been noted.
+
+use crate::base::hash::FastMap;
+use crate::base::{planted, Result, TxnId};
+use crate::format::log_record::{Front, LogRecord};
+use crate::memory::{MemoryBudget, MemoryUse, Reservation};
+use std::sync::Arc;
+
+/// Bytes for each transaction that is kept, with the free places of the table.
+const KEPT_BYTES: usize = 32;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Outcomes {
+    /// Transactions whose commit has not come, or that have rolled something back (`true`).
+    kept: FastMap<TxnId, bool>,
+    reserved: Option<Reservation>,
+}
+
+impl Outcomes {
+    /// Notes the next record of the log. `Corruption` if it is none.
+    pub(super) fn note(&mut self, kind: u8, body: &[u8]) -> Result<()> {
+        if let Some(front) = Front::decode(kind, body)? {
+            self.kept.entry(front.txn).or_insert(false);
+            return Ok(());
+        }
+        match LogRecord::decode(kind, body)? {
+            LogRecord::Undo(txn, _) | LogRecord::Abort(txn) => {
+                self.kept.insert(txn, true);
+            }
+            LogRecord::Commit(txn, _) if self.kept.get(&txn) == Some(&false) => {
+                self.kept.remove(&txn);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// All have been noted.
+    pub(super) fn count_memory(&mut self, memory: &Arc<MemoryBudget>) {
+        self.kept.shrink_to_fit();
+        self.reserved = Some(memory.reserve(MemoryUse::Redo, self.kept.len() * KEPT_BYTES));
+    }
+
+    /// Whether a transaction commits all that it does in the log.
+    pub(super) fn commits(&self, txn: TxnId) -> bool {
+        let has_rolled_back = self.kept.get(&txn);
+        let is_planted = planted::is_on("redo: apply for good what is rolled back");
+        has_rolled_back.is_none() || is_planted && has_rolled_back == Some(&true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::TableId;
+
+    #[test]
+    fn it_tells_who_commits_without_rolling_anything_back() {
+        let mut outcomes = Outcomes::default();
+        let blob = |txn| LogRecord::Blob { txn, table: TableId(1), total_bytes: 1, offset: 0, bytes: b"a" };
+        let mut note = |record: &LogRecord<'_>| {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            outcomes.note(bytes[0], &bytes[1..]).unwrap();
+        };
+        (1..=5).for_each(|txn| note(&blob(TxnId(txn))));
+        note(&LogRecord::Undo(TxnId(1), 1));
+        (1..=2).for_each(|txn| note(&LogRecord::Commit(TxnId(txn), txn)));
+        note(&LogRecord::Abort(TxnId(3)));
+        note(&LogRecord::Prepare(TxnId(4), None));
+        note(&LogRecord::Commit(TxnId(6), 3));
+        let commits = [1, 2, 3, 4, 5, 6].map(|txn| outcomes.commits(TxnId(txn)));
+        assert_eq!(commits, [false, true, false, false, false, true]);
+    }
+}

@@ -1,0 +1,276 @@
+//! Redo in the order of keys, where data are larger than memory.
+//!
+//! Random changes of a table that does not fit into memory would read and write each leaf again and
+//! again. So operations that can be taken apart
+//! ([`rows::redo`](crate::table::rows::redo), I2) are: what becomes of each record of each tree is
+//! sorted by tree and key, together with all others, and applied when the log has been read. Then
+//! each leaf is read and written once, and of the changes of a record only the last one is made.
+//!
+//! Invariants
+//!   I1  An operation that is applied by itself comes after what is sorted of its rows. Their keys
+//!       are remembered by a bit of a hash; if the bit is set, all that is sorted is applied first.
+//!       The entries of a row end with its key, so theirs are no others.
+//!   I2  What is sorted is applied when all operations before it have been, that were handed out:
+//!       those of its rows among them.
+//!   I3  Before the catalog changes, all that is sorted has been applied: tables and indexes are
+//!       those of the time when it was taken apart.
+//!   I4  All changes of one record are in one piece of work. The first one says what must be there
+//!       before, the last one what is there afterwards.
+//!   I5  On a disk that is nearly full nothing is sorted: a startup must not need room for that.
+//!       Runs are not refused the reserve, as pages are not while the log is repeated.
+
+use crate::base::hash::{hash_key, shard_index};
+use crate::base::{planted, reach, Result, TableId};
+use crate::format::bytes::{put_prefixed, Defect, Reader};
+use crate::memory::{MemoryUse, Reservation};
+use crate::sort::{Merge, Sorter};
+use crate::table::rows::redo::RecordChange;
+use crate::table::shared::parts::Core;
+
+/// Part of the memory that tells the keys, and its limits.
+const KEYS_PART: usize = 64;
+const KEYS_BYTES_MIN: usize = 1 << 10;
+const KEYS_BYTES_MAX: usize = 2 << 20;
+/// Bytes of changes that one piece of work has at least, unless it is the last one.
+const WORK_BYTES: usize = 16 << 10;
+/// Bytes that are sorted between two looks whether the disk has room, and for how many each
+/// operation counts, sorted or not.
+const BYTES_PER_LOOK: u64 = 1 << 20;
+const BYTES_PER_OPERATION: u64 = 256;
+/// When fewer changes had to be applied, so many operations are not sorted: what cannot be sorted
+/// touches the same rows all the time.
+const CHANGES_MIN: u64 = 64;
+/// Bytes of a table's and an index's number in front of a key.
+const HEAD_BYTES: usize = 6;
+
+/// See the module.
+pub(super) struct SortedChanges<'l> {
+    core: &'l Core,
+    /// None while nothing is sorted.
+    sorter: Option<Sorter>,
+    keys: Keys,
+    /// Changes so far: their numbers tell their order.
+    changes: u64,
+    /// At the last time when all was applied.
+    changes_applied: u64,
+    /// So many operations are not to be sorted.
+    pause: u64,
+    bytes_to_look: u64,
+    is_disk_full: bool,
+    /// No other threads may be started.
+    is_alone: bool,
+}
+
+/// The clustered keys of the rows that an operation touches.
+pub(super) type RowKeys<'a> = [Option<&'a [u8]>; 2];
+
+/// Which rows something is sorted of, and perhaps some others.
+struct Keys {
+    bits: Vec<u64>,
+    #[expect(dead_code, reason = "held, not read")]
+    reserved: Option<Reservation>,
+}
+
+impl Keys {
+    const NONE: Keys = Keys { bits: Vec::new(), reserved: None };
+
+    fn new(core: &Core) -> Self {
+        let memory = core.pool.memory();
+        let part = (memory.limit() / KEYS_PART).clamp(KEYS_BYTES_MIN, KEYS_BYTES_MAX);
+        let words = 1usize << (part / size_of::<u64>()).ilog2();
+        let reserved = memory.reserve(MemoryUse::Redo, words * size_of::<u64>());
+        Self { bits: vec![0; words], reserved: Some(reserved) }
+    }
+
+    fn bit(&self, table: TableId, key: &[u8]) -> (usize, u64) {
+        let bits = self.bits.len() * u64::BITS as usize;
+        let bit = shard_index(hash_key(table.0, key), bits);
+        (bit / u64::BITS as usize, 1 << (bit % u64::BITS as usize))
+    }
+
+    fn add(&mut self, table: TableId, key: &[u8]) {
+        let (word, bit) = self.bit(table, key);
+        self.bits.get_mut(word).into_iter().for_each(|word| *word |= bit);
+    }
+
+    fn may_have(&self, table: TableId, key: &[u8]) -> bool {
+        let (word, bit) = self.bit(table, key);
+        self.bits.get(word).is_some_and(|word| word & bit != 0)
+    }
+}
+
+impl<'l> SortedChanges<'l> {
+    /// Without other threads if `is_alone`.
+    pub(super) fn new(core: &'l Core, is_alone: bool) -> Self {
+        Self {
+            core,
+            sorter: None,
+            keys: Keys::NONE,
+            changes: 0,
+            changes_applied: 0,
+            pause: 0,
+            bytes_to_look: 0,
+            is_disk_full: false,
+            is_alone,
+        }
+    }
+
+    /// Whether the next operation is to be sorted: once pages had to leave memory for others.
+    pub(super) fn is_wanted(&mut self) -> bool {
+        if self.is_disk_full || !self.core.pool.has_evicted() {
+            return false;
+        }
+        let is_pause = self.pause > 0;
+        self.pause = self.pause.saturating_sub(1);
+        !is_pause
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sorter.is_none()
+    }
+
+    /// Whether something is sorted, perhaps, of one of these rows (I1).
+    pub(super) fn may_have(&self, table: TableId, keys: RowKeys<'_>) -> bool {
+        let has = |key: &&[u8]| self.keys.may_have(table, key);
+        !self.is_empty()
+            && keys.iter().flatten().any(has)
+            && !planted::is_on("redo: apply an operation before what is sorted of its row")
+    }
+
+    /// Notes that something is sorted of these rows; `false` if nothing can be, as memory is too
+    /// small.
+    pub(super) fn begin(&mut self, table: TableId, keys: RowKeys<'_>) -> bool {
+        if self.sorter.is_none() {
+            let share = self.core.sorting.memory().join(1).and_then(|mut shares| shares.pop());
+            let sorter = share.map(|share| self.core.sorting.sorter(share));
+            self.sorter = sorter.map(|sorter| if self.is_alone { sorter.alone() } else { sorter });
+            if self.sorter.is_none() {
+                return false;
+            }
+            self.keys = Keys::new(self.core);
+        }
+        keys.iter().flatten().for_each(|key| self.keys.add(table, key));
+        true
+    }
+
+    /// Adds what becomes of a record; [`begin`](Self::begin) has been called for its row.
+    pub(super) fn push(&mut self, table: TableId, record: &RecordChange<'_>) -> Result<()> {
+        let Some(sorter) = &mut self.sorter else { return Ok(()) };
+        self.changes += 1;
+        let flags = u8::from(record.was_there) | u8::from(record.payload.is_some()) << 1;
+        let payload = record.payload.unwrap_or_default();
+        let index_no = (record.index_no as u16).to_be_bytes();
+        let value = [&self.changes.to_le_bytes()[..], &[flags], payload];
+        sorter.push(&[&table.0.to_be_bytes(), &index_no, record.key], &value)?;
+        let bytes = (HEAD_BYTES + record.key.len() + NUMBER_BYTES + 1 + payload.len()) as u64;
+        self.bytes_to_look = self.bytes_to_look.saturating_sub(bytes);
+        Ok(())
+    }
+
+    /// Whether the disk has become so full that what is sorted has to be applied now (I5).
+    pub(super) fn is_disk_full(&mut self) -> bool {
+        self.bytes_to_look = self.bytes_to_look.saturating_sub(BYTES_PER_OPERATION);
+        let Some(sorter) = self.sorter.as_ref().filter(|_| self.bytes_to_look == 0) else { return false };
+        self.bytes_to_look = BYTES_PER_LOOK;
+        // Merging in several passes writes all once more.
+        let bytes = sorter.spilled_bytes() as usize + 2 * self.core.sorting.memory().limit();
+        self.is_disk_full = !self.core.pool.has_space(bytes + BYTES_PER_LOOK as usize);
+        if self.is_disk_full {
+            reach::mark("redo sorts nothing on a full disk");
+        }
+        self.is_disk_full
+    }
+
+    /// All that is sorted, to be applied in pieces of work; nothing is sorted afterwards. The
+    /// caller sees to I2.
+    pub(super) fn take(&mut self) -> Result<Option<Pieces>> {
+        let Some(sorter) = self.sorter.take() else { return Ok(None) };
+        self.keys = Keys::NONE;
+        self.bytes_to_look = 0;
+        let applied = self.changes - std::mem::replace(&mut self.changes_applied, self.changes);
+        self.pause = if applied < CHANGES_MIN { CHANGES_MIN } else { 0 };
+        reach::mark("what redo has sorted is applied");
+        let mut merge = sorter.finish()?;
+        let is_on_record = merge.advance()?;
+        Ok(Some(Pieces { merge, is_on_record, key: Vec::new(), last: Vec::new() }))
+    }
+}
+
+/// What is sorted, in its order.
+pub(super) struct Pieces {
+    merge: Merge,
+    is_on_record: bool,
+    /// The record that is being put together, and the value of its last change so far.
+    key: Vec<u8>,
+    last: Vec<u8>,
+}
+
+impl Pieces {
+    /// Appends the next piece of work to `bytes`; `false` if there is none.
+    pub(super) fn next(&mut self, bytes: &mut Vec<u8>) -> Result<bool> {
+        let from = bytes.len();
+        while self.is_on_record && bytes.len() - from < WORK_BYTES {
+            let (key, value) = self.merge.record();
+            self.key.clear();
+            self.key.extend_from_slice(key);
+            self.last.clear();
+            self.last.extend_from_slice(value);
+            let (mut first_no, mut was_there) = (number_of(value), flags_of(value) & 1);
+            loop {
+                self.is_on_record = self.merge.advance()?;
+                let (key, value) = self.merge.record();
+                if !self.is_on_record || key != self.key {
+                    break;
+                }
+                let is_last = number_of(value) > number_of(&self.last);
+                if is_last != planted::is_on("redo: keep the first of a record's changes") {
+                    self.last.clear();
+                    self.last.extend_from_slice(value);
+                }
+                if number_of(value) < first_no {
+                    (first_no, was_there) = (number_of(value), flags_of(value) & 1);
+                }
+            }
+            bytes.push(was_there | flags_of(&self.last) & 2);
+            put_prefixed(bytes, &self.key);
+            put_prefixed(bytes, self.last.get(NUMBER_BYTES + 1..).unwrap_or_default());
+        }
+        Ok(bytes.len() > from)
+    }
+}
+
+const NUMBER_BYTES: usize = 8;
+
+fn number_of(value: &[u8]) -> u64 {
+    value.first_chunk().map_or(0, |number| u64::from_le_bytes(*number))
+}
+
+fn flags_of(value: &[u8]) -> u8 {
+    value.get(NUMBER_BYTES).copied().unwrap_or_default()
+}
+
+/// Hands out the changes of a piece of work, in their order.
+pub(super) fn each_change(
+    work: &[u8],
+    mut f: impl FnMut(TableId, &RecordChange<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut reader = Reader::new(work);
+    while !reader.is_empty() {
+        let (table, record) = decode(&mut reader).map_err(|defect| defect.in_place("sorted changes"))?;
+        f(table, &record)?;
+    }
+    Ok(())
+}
+
+fn decode<'a>(reader: &mut Reader<'a>) -> std::result::Result<(TableId, RecordChange<'a>), Defect> {
+    let flags = reader.u8()?;
+    let (key, payload) = (reader.prefixed(usize::MAX)?, reader.prefixed(usize::MAX)?);
+    let mut head = [0u8; HEAD_BYTES];
+    let (front, key) = key.split_at_checked(HEAD_BYTES).ok_or(Defect::new("key without its index"))?;
+    head.copy_from_slice(front);
+    let [a, b, c, d, e, f] = head;
+    let index_no = usize::from(u16::from_be_bytes([e, f]));
+    let payload = (flags & 2 != 0).then_some(payload);
+    let record = RecordChange { index_no, key, was_there: flags & 1 != 0, payload };
+    Ok((TableId(u32::from_be_bytes([a, b, c, d])), record))
+}
