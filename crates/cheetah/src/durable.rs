@@ -24,6 +24,8 @@ pub enum Barrier {
     Segment,
     /// Blocks in a file of the page map, before CONTROL names them.
     Map,
+    /// Changes that waited for leaves, before a page map names their file.
+    ChangeFile,
     /// One copy of CONTROL.
     Control,
     /// Records in a log file, before they are acknowledged or relied upon.
@@ -37,6 +39,7 @@ impl fmt::Display for Barrier {
         f.pad(match self {
             Barrier::Segment => "segment",
             Barrier::Map => "map",
+            Barrier::ChangeFile => "change file",
             Barrier::Control => "control",
             Barrier::Log => "log",
             Barrier::Directory => "directory",
@@ -75,6 +78,11 @@ impl Durable {
     /// Makes the blocks in a file of the page map durable.
     pub fn map_barrier(&self, file: &dyn File, path: &str) -> Result<()> {
         self.pass(Barrier::Map, path, || file.sync_data())
+    }
+
+    /// Makes the changes in a change file durable.
+    pub fn change_file_barrier(&self, file: &dyn File, path: &str) -> Result<()> {
+        self.pass(Barrier::ChangeFile, path, || file.sync_data())
     }
 
     /// Makes a copy of CONTROL durable.

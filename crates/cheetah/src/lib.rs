@@ -59,6 +59,7 @@
 //! through them.
 
 pub mod base;
+pub mod change_files;
 mod check;
 mod checkpoint;
 pub mod db;

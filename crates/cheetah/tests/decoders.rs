@@ -167,8 +167,16 @@ fn decoders_survive_mutated_bytes_dictionary() {
 fn decoders_survive_mutated_bytes_epoch_state() {
     let mut states = epoch_states();
     states.push(state_with_dictionaries().encode());
+    states.push(state_with_change_files().encode());
     states.push(STATE_OF_VERSION_1.to_vec());
     survive("epoch state", &states, 40_000, |_| {}, decoded::epoch_state);
+}
+
+#[test]
+fn decoders_survive_mutated_bytes_change_file() {
+    survive("change file", &[change_file()], 20_000, |_| {}, decoded::change_file);
+    let records = change_file().split_off(64 + 12);
+    survive("change file records", &[records], 20_000, |_| {}, decoded::change_records);
 }
 
 #[test]

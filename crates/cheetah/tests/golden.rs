@@ -185,6 +185,19 @@ fn catalog_rows_of_version_3_are_read_and_written() {
     assert!(TableDef::decode(&row).unwrap().older_formats.is_empty());
 }
 
+/// State format 4 and change files, which are written where changes wait for leaves.
+#[test]
+fn change_files_and_the_states_that_list_them_are_written_as_when_they_came() {
+    let path = folder(NOW).with_file_name("change_files.txt");
+    let written = [samples::state_with_change_files().encode(), samples::change_file()];
+    let text = written.iter().map(|bytes| hex(bytes) + "\n").collect::<String>();
+    if is_blessing() {
+        fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    assert_eq!(State::decode(&written[0]).unwrap(), samples::state_with_change_files());
+}
+
 fn unhex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
@@ -335,26 +348,25 @@ fn files(version: u32, name: &str) -> Vec<(String, PathBuf)> {
         };
         files.map(relative).collect::<Vec<_>>()
     };
-    ["", "seg", "wal"].into_iter().flat_map(list).collect()
+    let folders = ["", "seg", "wal", "chg"].into_iter().filter(|folder| root.join(folder).is_dir());
+    folders.flat_map(list).collect()
 }
 
 /// A database of that version on a simulated disk.
 fn golden(version: u32, name: &str) -> SimDisk {
     let disk = SimDisk::new();
-    ["seg", "wal"].into_iter().for_each(|folder| disk.create_dir(folder).unwrap());
+    ["seg", "wal", "chg"].into_iter().for_each(|folder| disk.create_dir(folder).unwrap());
     for (name, path) in files(version, name) {
         disk.put(&name, &fs::read(path).unwrap()).unwrap();
     }
     disk
 }
 
-fn bless_database() {
-    let root = folder(NOW).join("database");
-    let _ = fs::remove_dir_all(&root);
-    for folder in ["", "seg", "wal"] {
+fn bless_database(root: &Path, disk: &SimDisk) {
+    let _ = fs::remove_dir_all(root);
+    for folder in ["", "seg", "wal", "chg"] {
         fs::create_dir_all(root.join(folder)).unwrap();
     }
-    let disk = create();
     for path in disk.paths().into_iter().filter(|path| path != "LOCK" && !path.contains("reserve")) {
         fs::write(root.join(&path), disk.contents(&path).unwrap()).unwrap();
     }
@@ -373,7 +385,7 @@ fn assert_contents(db: &Db) {
 #[test]
 fn databases_of_all_versions_open_with_exactly_their_contents() {
     if is_blessing() {
-        bless_database();
+        bless_database(&folder(NOW).join("database"), &create());
     }
     for disk in [golden(NOW, "database"), golden(3, "database"), golden(2, "database"), golden(1, "closed")] {
         for _ in 0..2 {
@@ -387,6 +399,46 @@ fn databases_of_all_versions_open_with_exactly_their_contents() {
     let files = [of_before, files(NOW, "database")].concat();
     let bytes: u64 = files.iter().map(|(_, path)| fs::metadata(path).unwrap().len()).sum();
     assert!(bytes < 900 << 10, "{bytes}");
+}
+
+/// A table of which changes waited for their leaves when its database was left, and its rows.
+fn create_with_waiting_changes() -> (SimDisk, Rows) {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut rows = (0..600).map(|key| (key, Row::new(key, 40))).collect::<Rows>();
+    let mut txn = db.begin();
+    rows.iter().for_each(|(key, row)| insert(&mut txn, &table, *key, row).unwrap());
+    txn.commit().unwrap();
+    db.checkpoint().unwrap();
+    for key in (0..600).step_by(11) {
+        let new = Row::new(1000 + key, 41);
+        update(&mut txn, &table, key, &rows[&key], key, &new).unwrap();
+        rows.insert(key, new);
+    }
+    txn.commit().unwrap();
+    db.checkpoint().unwrap();
+    std::mem::forget(txn);
+    let left = disk.crash(CrashPolicy::Everything, 1);
+    std::mem::forget(db);
+    (left, rows)
+}
+
+#[test]
+fn a_database_with_changes_that_wait_opens_with_them() {
+    let (created, rows) = create_with_waiting_changes();
+    let root = folder(NOW).with_file_name("saved");
+    if is_blessing() {
+        bless_database(&root, &created);
+    }
+    let disk = golden(NOW, "../saved");
+    assert!(disk.paths().iter().any(|path| path.starts_with("chg/")), "{:?}", disk.paths());
+    for disk in [created, disk] {
+        let db = open(&disk).unwrap();
+        let table = db.table("t").unwrap();
+        assert_eq!(all_rows(&mut db.begin(), &table).unwrap(), rows);
+        assert_eq!(check(&db, &table).unwrap(), Ok(rows.len() as u64));
+    }
 }
 
 #[test]

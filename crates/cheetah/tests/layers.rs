@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["base"],
     &["memory", "format", "durable"],
-    &["segment", "page_map", "log", "sort"],
+    &["segment", "page_map", "log", "sort", "change_files"],
     &["pool"],
     &["checkpoint"],
     &["tree"],

@@ -41,7 +41,8 @@ fn status(db: &Db, name: &str) -> u64 {
 fn file_bytes(disk: &SimDisk) -> u64 {
     let segments = disk.list("seg").unwrap().into_iter().map(|name| format!("seg/{name}"));
     let map = disk.list("").unwrap().into_iter().filter(|name| name.starts_with("map-"));
-    segments.chain(map).map(|path| disk.open(&path).unwrap().len().unwrap()).sum()
+    let changes = disk.list("chg").unwrap().into_iter().map(|name| format!("chg/{name}"));
+    segments.chain(map).chain(changes).map(|path| disk.open(&path).unwrap().len().unwrap()).sum()
 }
 
 /// Their pages were counted as if they had the smallest size: 512 bytes here, for up to 2048.

@@ -1,8 +1,8 @@
 //! The steps of a checkpoint, in their order.
 
-use super::due::Quiet;
+use super::due::{Quiet, Reason};
 use super::pace::{Pace, STEP_PAGES};
-use crate::base::{planted, statement_threads, Error, Health, Lsn, Result};
+use crate::base::{planted, reach, statement_threads, Error, Health, Lsn, Result};
 use crate::format::state::State;
 use crate::log::Log;
 use crate::page_map::MapStore;
@@ -80,21 +80,37 @@ impl Checkpointer {
         let one = self.one.lock();
         self.end_hurry();
         let threads = if self.parts.has_threads.load(Relaxed) { statement_threads() } else { 1 };
-        self.run(one, above, |ended| match threads {
-            1 => Ok(()),
-            // Somebody waits for the end.
-            _ => ended.write_all(threads),
+        self.run(one, above, |ended| {
+            ended.save_waiting()?;
+            match threads {
+                1 => Ok(()),
+                // Somebody waits for the end.
+                _ => ended.write_all(threads),
+            }
         })
     }
 
     /// A checkpoint whose pages are written at an even pace; at once when nobody else could make
     /// writers go on, or when it is to give memory back.
-    pub(crate) fn spread_checkpoint(&self, above: &dyn StateAtSwitch) -> Result<()> {
+    pub(crate) fn spread_checkpoint(&self, above: &dyn StateAtSwitch, why: Reason) -> Result<()> {
         if !self.parts.has_threads.load(Relaxed) || self.parts.pool.remembers_too_much() {
             return self.checkpoint(above);
         }
+        if why == Reason::Idle {
+            self.come_to_rest();
+        }
         let mut pace = Pace::start(self);
         self.checkpoint_in_steps(above, STEP_PAGES, &mut |pages_left| pace.wait(pages_left))
+    }
+
+    /// K4. Ends when the log grows, or somebody waits for a checkpoint; an error ends it too, and
+    /// comes again to who needs the page.
+    fn come_to_rest(&self) {
+        let log_end = self.log_end();
+        let is_idle = || self.log_end() == log_end && !self.is_hurried();
+        if self.parts.pool.fold_waiting(&is_idle).is_err() {
+            reach::mark("idle folding met an error");
+        }
     }
 
     /// Writes `step_pages` pages at a time and calls `pause` with the number of those left after
@@ -105,7 +121,10 @@ impl Checkpointer {
         step_pages: usize,
         pause: &mut dyn FnMut(usize),
     ) -> Result<()> {
-        self.run(self.one.lock(), above, |ended| write_in_steps(ended, step_pages, pause))
+        self.run(self.one.lock(), above, |ended| {
+            ended.save_waiting()?;
+            write_in_steps(ended, step_pages, pause)
+        })
     }
 
     /// All steps; `write` may leave pages to the end.
@@ -122,10 +141,11 @@ impl Checkpointer {
             Err(Error::DiskFull(_)) => {}
             merged => drop(merged?),
         }
-        let (mut ended, state) = self.parts.pool.end_epoch(|_| above.state_at_switch());
-        let stored = EpochState { bytes: state.encode(), log_start: state.lsn };
+        let (mut ended, mut state) = self.parts.pool.end_epoch(|_| above.state_at_switch());
         write(&mut ended)?;
         let written = ended.finish()?;
+        state.change_files = written.change_files().to_vec();
+        let stored = EpochState { bytes: state.encode(), log_start: state.lsn };
         self.make_log_durable(state.lsn)?;
         written.commit(&self.parts.map, &stored)?;
         *self.last.lock() = LastCheckpoint {

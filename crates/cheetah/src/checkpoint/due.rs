@@ -8,8 +8,13 @@ const LOG_PERCENT: u64 = 25;
 /// A database that has changed, but not for so long, gets a checkpoint: space that is no longer
 /// needed goes back to the file system, and the next startup has nothing to redo.
 const IDLE_NS: u64 = 5_000_000_000;
-/// Bytes of outdated images that ask for no checkpoint, whatever the size of the database.
-const OUTDATED_BYTES_MIN: u64 = 64 << 20;
+/// Bytes of outdated images that ask for no checkpoint, whatever the size of the database; and the
+/// part of what is needed from which on they do.
+const OUTDATED_BYTES_MIN: u64 = 16 << 20;
+const OUTDATED_PART: u64 = 3;
+/// The same for a checkpoint that makes no pauses any more: as much as all that is needed, twice.
+const HURRY_OUTDATED_BYTES_MIN: u64 = 128 << 20;
+const HURRY_OUTDATED_TIMES: u64 = 2;
 
 /// Why a checkpoint is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,28 +53,34 @@ impl Checkpointer {
         if self.parts.pool.remembers_too_much() {
             return Some(Reason::Memory);
         }
-        if self.is_mostly_outdated(1) {
+        let outdated_bytes = self.outdated_bytes();
+        let live_bytes = self.parts.pool.live_bytes();
+        if outdated_bytes > OUTDATED_BYTES_MIN.max(live_bytes / OUTDATED_PART) {
             return Some(Reason::OutdatedImages);
         }
         let is_old = since_ns >= self.parts.interval_ns;
         let is_idle = is_quiet && since_ns >= IDLE_NS;
         // The log does not tell of images that were moved, nor of what was freed.
         let has_changed = || log.bytes_since(last.lsn) > 0 || self.parts.pool.gains_by_checkpoint();
-        match (is_old, is_idle) {
-            (true, _) if has_changed() => Some(Reason::Age),
-            (false, true) if has_changed() => Some(Reason::Idle),
+        match (is_idle, is_old) {
+            (true, _) if has_changed() => Some(Reason::Idle),
+            (false, true) if has_changed() => Some(Reason::Age),
             _ => None,
         }
     }
 
-    /// Whether the images rewritten or freed since the last checkpoint take more than `times` what
-    /// the files may have too much: as much as all that is needed, or [`OUTDATED_BYTES_MIN`]. Only
-    /// a checkpoint lets them go.
-    pub(super) fn is_mostly_outdated(&self, times: u64) -> bool {
+    /// Whether so much is outdated that a checkpoint in progress must not make pauses.
+    pub(super) fn is_mostly_outdated(&self) -> bool {
+        let most = HURRY_OUTDATED_BYTES_MIN.max(HURRY_OUTDATED_TIMES * self.parts.pool.live_bytes());
+        self.outdated_bytes() > most
+    }
+
+    /// Bytes of the images rewritten or freed since the last checkpoint, which only the next one
+    /// lets go.
+    fn outdated_bytes(&self) -> u64 {
         let LastCheckpoint { outdated_bytes, .. } = *self.last.lock();
         let since = self.parts.pool.outdated_bytes().saturating_sub(outdated_bytes);
-        let since = u64::try_from(since).unwrap_or(0);
-        since > times * OUTDATED_BYTES_MIN && since > times * self.parts.pool.live_bytes()
+        u64::try_from(since).unwrap_or(0)
     }
 
     /// Whether the log has ended at `end` for a while.

@@ -74,7 +74,7 @@ impl<'c> Pace<'c> {
         self.checkpointer.is_hurried()
             || self.checkpointer.log_percent() >= HURRY_LOG_PERCENT
             || self.checkpointer.parts.pool.remembers_too_much()
-            || self.checkpointer.is_mostly_outdated(2)
+            || self.checkpointer.is_mostly_outdated()
     }
 
     fn pages_per_second(&self, now_ns: u64, pages_left: usize) -> u64 {

@@ -43,15 +43,18 @@ impl Background {
         &self.core.pool
     }
 
-    /// One step of everything; whether anything was done.
+    /// One step of everything; whether anything was done. An error of one does not keep the others.
     pub(in crate::db) fn step(&self) -> Result<bool> {
-        let mut done = self.flush_step()?;
-        done |= self.clean_step()?;
-        done |= self.rollback_step()?;
-        done |= self.free_step()?;
-        done |= self.collect_step()?;
-        done |= self.checkpoint_step()?;
-        Ok(done)
+        let steps = [
+            Self::flush_step,
+            Self::clean_step,
+            Self::rollback_step,
+            Self::free_step,
+            Self::collect_step,
+            Self::checkpoint_step,
+        ];
+        let done = steps.map(|step| step(self));
+        done.into_iter().try_fold(false, |any, done| Ok(any | done?))
     }
 
     /// Makes the log durable about once a second.
@@ -177,10 +180,9 @@ impl Background {
     /// Makes a checkpoint when one is due.
     pub(in crate::db) fn checkpoint_step(&self) -> Result<bool> {
         let checkpointer = &self.core.checkpointer;
-        if checkpointer.due().is_none() {
-            return Ok(false);
-        }
-        let done = self.noted("checkpoint", checkpointer.spread_checkpoint(&*self.core).map(|()| true))?;
+        let Some(why) = checkpointer.due() else { return Ok(false) };
+        let done = checkpointer.spread_checkpoint(&*self.core, why).map(|()| true);
+        let done = self.noted("checkpoint", done)?;
         self.noted("merging the page map", checkpointer.merge_map_if_due())?;
         Ok(done)
     }

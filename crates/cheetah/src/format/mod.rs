@@ -10,6 +10,7 @@
 
 pub mod bytes;
 pub mod catalog;
+pub mod change_file;
 pub mod control;
 pub mod image;
 pub mod location;

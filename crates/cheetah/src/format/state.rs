@@ -6,18 +6,21 @@
 //!   I2  The first byte is the version of the layout; a newer one is refused with a clear error. So
 //!       is version 1 with transactions in it: their undo records are of a layout that is not read
 //!       any more.
-//!   I3  Without dictionaries it is written as version 2, which an older engine reads.
+//!   I3  Without change files it is written as version 3, and without dictionaries too as version
+//!       2, which older engines read.
 //! Layout    docs/format.md, "Epoch state".
 
 use super::bytes::{check_version, put_prefixed, Defect, Reader};
 use super::record_fields::{count, number_u32, put_xid, text, xid};
 use super::varint;
-use crate::base::{Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr, Xid};
+use crate::base::{Epoch, Error, Lsn, PageId, Result, TableId, TreeId, TxnId, UndoPtr, Xid};
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
-const VERSION: u8 = 3;
-/// Without dictionaries.
+const VERSION: u8 = 4;
+/// Without change files.
+const WRITTEN_OUT_VERSION: u8 = 3;
+/// Without dictionaries and change files.
 const PLAIN_VERSION: u8 = 2;
 /// Without live counts and a place of purge; transactions in it were of three more fields.
 const OLD_VERSION: u8 = 1;
@@ -85,6 +88,19 @@ pub struct QuarantinedTable {
     pub reason: String,
 }
 
+/// A change file that belongs to an epoch.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ListedFile {
+    /// The epoch that has written it.
+    pub epoch: Epoch,
+    /// Its length.
+    pub bytes: u64,
+    /// The checksum of its last block.
+    pub chain: u32,
+    /// The trees whose changes it has.
+    pub trees: Vec<TreeId>,
+}
+
 /// The state of an epoch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct State {
@@ -119,12 +135,19 @@ pub struct State {
     /// Dictionaries of trees, each one's from the oldest to the newest. A dropped tree may have
     /// lost its own.
     pub dictionaries: Vec<(TreeId, PageId)>,
+    /// What waited for leaves at the epoch switch, oldest first.
+    pub change_files: Vec<ListedFile>,
 }
 
 impl State {
     /// The bytes of the state.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![if self.dictionaries.is_empty() { PLAIN_VERSION } else { VERSION }];
+        let version = match (self.change_files.is_empty(), self.dictionaries.is_empty()) {
+            (false, _) => VERSION,
+            (true, false) => WRITTEN_OUT_VERSION,
+            (true, true) => PLAIN_VERSION,
+        };
+        let mut out = vec![version];
         let head = [
             self.lsn.0,
             self.next_txn.0,
@@ -157,9 +180,17 @@ impl State {
             varint::put(&mut out, quarantined.table.0.into());
             put_prefixed(&mut out, quarantined.reason.as_bytes());
         }
-        if !self.dictionaries.is_empty() {
+        if version != PLAIN_VERSION {
             varint::put(&mut out, self.dictionaries.len() as u64);
             put_all(&mut out, self.dictionaries.iter().flat_map(|(tree, page)| [tree.0.into(), page.0]));
+        }
+        if version == VERSION {
+            varint::put(&mut out, self.change_files.len() as u64);
+            for file in &self.change_files {
+                let numbers = [file.epoch.0, file.bytes, file.chain.into(), file.trees.len() as u64];
+                put_all(&mut out, numbers);
+                put_all(&mut out, file.trees.iter().map(|tree| u64::from(tree.0)));
+            }
         }
         out
     }
@@ -177,7 +208,7 @@ impl State {
     /// The state, and how many transactions an older version has left to be finished.
     fn read(fields: &mut Reader<'_>) -> Parsed<(Self, usize)> {
         let version = fields.u8()?;
-        if ![OLD_VERSION, PLAIN_VERSION].contains(&version) {
+        if ![OLD_VERSION, PLAIN_VERSION, WRITTEN_OUT_VERSION].contains(&version) {
             check_version("epoch state format", version.into(), VERSION.into())?;
         }
         let mut state = State {
@@ -205,10 +236,15 @@ impl State {
             let table = TableId(number_u32(fields)?);
             state.quarantined.push(QuarantinedTable { table, reason: text(fields)?.to_owned() });
         }
-        if version == VERSION {
+        if [WRITTEN_OUT_VERSION, VERSION].contains(&version) {
             for _ in 0..count(fields)? {
                 let tree = TreeId(number_u32(fields)?);
                 state.dictionaries.push((tree, PageId(fields.varint()?)));
+            }
+        }
+        if version == VERSION {
+            for _ in 0..count(fields)? {
+                state.change_files.push(decode_listed(fields)?);
             }
         }
         fields.finish()?;
@@ -266,6 +302,15 @@ fn put_all(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
     }
 }
 
+fn decode_listed(fields: &mut Reader<'_>) -> Parsed<ListedFile> {
+    let (epoch, bytes, chain) = (Epoch(fields.varint()?), fields.varint()?, number_u32(fields)?);
+    let mut file = ListedFile { epoch, bytes, chain, trees: Vec::new() };
+    for _ in 0..count(fields)? {
+        file.trees.push(TreeId(number_u32(fields)?));
+    }
+    Ok(file)
+}
+
 fn decode_table(fields: &mut Reader<'_>) -> Parsed<TableState> {
     Ok(TableState {
         table: TableId(number_u32(fields)?),
@@ -303,15 +348,25 @@ mod tests {
             dropped_trees: vec![TreeId(17)],
             quarantined: vec![QuarantinedTable { table: TableId(2), reason: "page 7".into() }],
             dictionaries: vec![(TreeId(18), PageId(40)), (TreeId(18), PageId(90))],
+            change_files: vec![ListedFile {
+                epoch: Epoch(90),
+                bytes: 1 << 33,
+                chain: u32::MAX,
+                trees: vec![TreeId(18)],
+            }],
         }
     }
 
     #[test]
     fn a_state_reads_back() {
         assert_eq!(State::decode(&sample().encode()).unwrap(), sample());
-        let plain = State { dictionaries: vec![], ..sample() };
-        assert_eq!(State::decode(&plain.encode()).unwrap(), plain);
-        assert_eq!((sample().encode()[0], plain.encode()[0]), (3, 2));
+        let folded = State { change_files: vec![], ..sample() };
+        let plain = State { dictionaries: vec![], ..folded.clone() };
+        let saved = State { dictionaries: vec![], ..sample() };
+        for (state, version) in [(sample(), 4), (folded, 3), (plain, 2), (saved, 4)] {
+            assert_eq!(State::decode(&state.encode()).unwrap(), state);
+            assert_eq!(state.encode()[0], version);
+        }
     }
 
     #[test]
@@ -345,8 +400,9 @@ mod tests {
     fn a_state_of_version_1_without_transactions_is_read_with_nothing_to_purge() {
         let pages = [9, 10].map(|page| UndoPage { page: PageId(page), live: 0 }).to_vec();
         let purge = PurgeState { at: UndoPtr(6000), ..PurgeState::default() };
-        let (txns, quarantined, dictionaries) = (vec![], vec![], vec![]);
-        let expected = State { undo_pages: pages, purge, txns, quarantined, dictionaries, ..sample() };
+        let (txns, quarantined, dictionaries, change_files) = (vec![], vec![], vec![], vec![]);
+        let expected =
+            State { undo_pages: pages, purge, txns, quarantined, dictionaries, change_files, ..sample() };
         assert_eq!(State::decode(&old(0)).unwrap(), expected);
     }
 

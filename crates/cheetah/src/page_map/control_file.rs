@@ -14,7 +14,7 @@ use std::sync::Arc;
 const PATH: &str = "CONTROL";
 const NEW_PATH: &str = "CONTROL.new";
 /// Folders that are empty, or not there, while a database is being created.
-const FOLDERS: [&str; 2] = ["seg", "wal"];
+const FOLDERS: [&str; 3] = ["seg", "wal", "chg"];
 
 /// The open file.
 pub(super) struct ControlFile {

@@ -1,6 +1,6 @@
 //! The pool itself: its rooms side by side. Each room adds methods in its own folder.
 
-use super::buffering::{Buffering, SmallLeaves};
+use super::buffering::{Buffering, SavedFiles, SmallLeaves};
 use super::dictionaries::Dictionaries;
 use super::eviction::Queues;
 use super::filters::KeyFilters;
@@ -48,6 +48,7 @@ pub struct Pool {
     pub(super) image_cache: ImageCache,
     pub(super) buffering: Buffering,
     pub(super) small_leaves: SmallLeaves,
+    pub(super) saved_files: Mutex<SavedFiles>,
     pub(super) filters: KeyFilters,
     pub(super) cleaner: Cleaner,
     pub(super) collection: Mutex<Collection>,
@@ -91,6 +92,7 @@ impl Pool {
             image_cache: ImageCache::new(&memory, config.page_bytes),
             buffering: Buffering::new(&memory, config),
             small_leaves: SmallLeaves::default(),
+            saved_files: Mutex::default(),
             filters: KeyFilters::new(&memory),
             dictionaries: Dictionaries::new(&memory),
             memory,

@@ -3,7 +3,7 @@
 //! The steps, in order:
 //! 1. Open the page map and the control file; the caller has locked the directory. A new
 //!    incarnation is durable now.
-//! 2. Open the segments, the pool and the state of the last epoch.
+//! 2. Open the segments, the pool and the state of the last epoch, with what waited for leaves.
 //! 3. Redo; then the log goes on in a new file.
 //! 4. Transactions that have not ended get owners, and their tables are locked. Shadow tables of
 //!    those that are not prepared are dropped.
@@ -16,7 +16,7 @@
 use super::crew::Crew;
 use super::outcomes::Outcomes;
 use super::redo;
-use crate::base::{planted, Config, Epoch, Health, PageId, Result, TreeId};
+use crate::base::{planted, Config, Epoch, Error, Health, PageId, Result, TreeId};
 use crate::checkpoint::{CheckpointParts, Checkpointer};
 use crate::durable::Durable;
 use crate::format::image::Compression;
@@ -124,6 +124,7 @@ impl Parts {
         let log = Log::create(&self.setup)?;
         let catalog = Catalog::create(&self.pool, &self.pool.enter())?;
         let core = self.assemble(&State::default(), catalog)?;
+        restore_changes(&core, &State::default())?;
         start_log(&core, log);
         core.checkpoint()?;
         Ok(core)
@@ -136,6 +137,7 @@ impl Parts {
         self.pool.load_primers();
         let (setup, durable) = (self.setup.clone(), Arc::clone(&self.durable));
         let core = self.assemble(state, catalog)?;
+        restore_changes(&core, state)?;
         let (disk, uuid, from) = (durable.disk(), &setup.identity.uuid, state.lsn);
         let mut outcomes = Outcomes::default();
         log::read_from(disk, uuid, from, from, |frame| outcomes.note(frame.kind, frame.body))?;
@@ -232,6 +234,17 @@ fn finish(core: &Core) -> Result<()> {
     core.purge.finish(core)?;
     while core.trim_undo() {}
     core.checkpoint()
+}
+
+/// Takes what waited for leaves at the last checkpoint. A damaged file has changes of some tables,
+/// and nobody knows of which rows: they are quarantined.
+fn restore_changes(core: &Core, state: &State) -> Result<()> {
+    for (trees, error) in core.pool.restore_changes(&state.change_files, &state.dropped_trees)? {
+        for (table, _) in trees.iter().filter_map(|tree| core.catalog.by_tree(*tree)) {
+            core.quarantine(table.id(), Error::corrupt("saved changes", error.to_string()), true)?;
+        }
+    }
+    Ok(())
 }
 
 /// From now on changes are logged.

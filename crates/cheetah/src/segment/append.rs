@@ -25,6 +25,8 @@ struct OpenSegment {
     file: Arc<SegmentFile>,
     /// Position after the last image.
     end: u32,
+    /// It is full with so many.
+    full_bytes: u64,
 }
 
 /// A write of a half that the caller does when it has let go of its locks.
@@ -69,7 +71,7 @@ impl Segments {
         if let Some(segment) = open.as_mut() {
             let image_bytes = image.len() as u32;
             let offset = placement::place(segment.end, image_bytes);
-            if u64::from(offset) + u64::from(image_bytes) <= self.segment_bytes {
+            if u64::from(offset) + u64::from(image_bytes) <= segment.full_bytes {
                 let location = seal(image, segment.file.id, offset);
                 let write = self.put(stream, offset, image)?;
                 segment.end = offset + image_bytes;
@@ -94,7 +96,8 @@ impl Segments {
         self.files.write().insert(file.id, file.clone());
         self.table.lock().add_open(file.clone());
         self.stream(stream).tail.start(file.clone(), &self.header(&file, stream), offset, image);
-        *open = Some(OpenSegment { file, end: offset + image_bytes });
+        let full_bytes = self.table.lock().full_bytes(self.segment_bytes);
+        *open = Some(OpenSegment { file, end: offset + image_bytes, full_bytes });
         Ok((location, write))
     }
 

@@ -285,6 +285,16 @@ impl Segments {
         self.space.check(self.durable.disk(), needed_bytes, reserve)
     }
 
+    /// The disk, with its barriers.
+    pub fn durable(&self) -> &Arc<Durable> {
+        &self.durable
+    }
+
+    /// The database that they are of.
+    pub fn database(&self) -> &[u8; 16] {
+        &self.identity.uuid
+    }
+
     /// Notes bytes that were written to the disk, but not to a segment.
     pub fn wrote_beside(&self, bytes: u64) {
         self.space.wrote(bytes);

@@ -9,6 +9,10 @@ use crate::base::{Epoch, SegmentId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// So many segments there are at least, or shorter ones; but none is full with less than the second
+/// number of bytes, if the full size allows that.
+const SEGMENTS_MIN: u64 = 32;
+const FULL_BYTES_MIN: u64 = 4 << 20;
 /// Sealed segments shorter than this part of the full size are worth merging when there are many.
 const SMALL_PART: u64 = 4;
 /// A segment of which less than this part is dead is not worth moving; gaps between images are
@@ -207,11 +211,19 @@ impl Table {
         self.rows.values().filter(is_dead).map(|row| row.file.clone()).collect()
     }
 
+    /// How long a segment is that begins now: of a small database they are shorter, so that there
+    /// are enough of them for garbage collection to find one with little that is needed.
+    pub(super) fn full_bytes(&self, segment_bytes: u64) -> u64 {
+        let live_bytes = self.rows.values().map(|row| row.live_bytes).sum::<u64>();
+        segment_bytes.min((live_bytes / SEGMENTS_MIN).max(FULL_BYTES_MIN))
+    }
+
     /// The segment whose collection gains most for its cost, if any gains anything.
     pub(super) fn victim(&self, segment_bytes: u64) -> Option<SegmentId> {
         let candidate = |row: &&Row| row.is_collectable() && row.victim_from <= self.commits_count;
         let rows = || self.rows.values().filter(candidate);
-        let small = |row: &Row| row.end < segment_bytes / SMALL_PART;
+        let full_bytes = self.full_bytes(segment_bytes);
+        let small = |row: &Row| row.end < full_bytes / SMALL_PART;
         if rows().filter(|row| small(row)).count() > SMALL_COUNT_MAX {
             return rows().filter(|row| small(row)).min_by_key(|row| row.end).map(|row| row.file.id);
         }

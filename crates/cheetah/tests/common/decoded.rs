@@ -4,14 +4,15 @@
 //! Each function takes any bytes whatever. A refusal is fine; what is accepted is written again and
 //! read again, and must then be the same.
 
-use cheetah::base::{Lsn, PageId, TxnId, UndoPtr};
+use cheetah::base::{Epoch, Lsn, PageId, TxnId, UndoPtr};
 use cheetah::format::catalog::{parse_piece_key, piece_key, TableDef};
+use cheetah::format::change_file::{self, SavedChanges};
 use cheetah::format::image::{Compression, Dictionary, Primer, Workspace};
 use cheetah::format::log_record::LogRecord;
 use cheetah::format::row::{Locator, LOCATOR_BYTES};
 use cheetah::format::state::State;
 use cheetah::format::statistics::IndexStatistics;
-use cheetah::format::{control, log_frame, map_block, segment_header, undo_record, varint};
+use cheetah::format::{control, log_frame, map_block, segment_header, undo_record, varint, Reader};
 
 /// A definition of a table, and the key of a piece of one.
 pub(crate) fn catalog_row(bytes: &[u8]) {
@@ -51,6 +52,30 @@ pub(crate) fn statistics_row(bytes: &[u8]) {
 pub(crate) fn epoch_state(bytes: &[u8]) {
     if let Ok(state) = State::decode(bytes) {
         assert_eq!(State::decode(&state.encode()).ok(), Some(state));
+    }
+}
+
+/// A change file: its header, its blocks, and their records.
+pub(crate) fn change_file(bytes: &[u8]) {
+    let Some((header, mut rest)) = bytes.split_first_chunk() else { return };
+    let Ok(mut chain) = change_file::check_header(header, &[7; 16], Epoch(70)) else { return };
+    while let Some((head, behind)) = rest.split_first_chunk() {
+        let Ok(stored) = change_file::stored_bytes(head, behind.len() as u64) else { return };
+        let (stored, behind) = behind.split_at(stored);
+        let mut records = Vec::new();
+        let Ok(next) = change_file::decode_block(head, stored, chain, &mut records) else { return };
+        change_records(&records);
+        (chain, rest) = (next, behind);
+    }
+}
+
+/// The records of a block of a change file.
+pub(crate) fn change_records(bytes: &[u8]) {
+    let mut reader = Reader::new(bytes);
+    while let Ok(saved) = SavedChanges::decode(&mut reader) {
+        let mut again = Vec::new();
+        saved.encode(&mut again);
+        assert_eq!(SavedChanges::decode(&mut Reader::new(&again)), Ok(saved));
     }
 }
 

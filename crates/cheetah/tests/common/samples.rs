@@ -2,15 +2,20 @@
 
 use cheetah::base::{Epoch, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr, Xid};
 use cheetah::format::catalog::{piece_key, IndexDef, TableDef};
+use cheetah::format::change_file::{self, SavedChanges};
 use cheetah::format::image::{self, Codec, Compression, Dictionary, Encoding, Primer, Workspace};
 use cheetah::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow, RowOp};
-use cheetah::format::page::{build_content, build_page, PageBuf, PageKind, RecordFlags, RecordRef};
+use cheetah::format::page::{
+    build_content, build_page, encode_buffered, BufferedChange, PageBuf, PageKind, RecordFlags, RecordRef,
+};
 use cheetah::format::row::{build_row, Locator, RowFormatVersion, VarValue};
 use cheetah::format::row_format_versions::{BitRun, FormatChange, OlderFormatVersion};
-use cheetah::format::state::{PurgeState, QuarantinedTable, State, TableState, TxnState, UndoPage};
+use cheetah::format::state::{
+    ListedFile, PurgeState, QuarantinedTable, State, TableState, TxnState, UndoPage,
+};
 use cheetah::format::statistics::IndexStatistics;
 use cheetah::format::undo_record::{self, Before, UndoBlob, UndoBody, UndoEntry, UndoFinish, UndoRow};
-use cheetah::format::{control, log_frame, map_block, segment_header, Location, MapEntry};
+use cheetah::format::{control, log_frame, map_block, segment_header, ImageRef, Location, MapEntry};
 
 pub(crate) const ADDRESS: u64 = 1 << 32 | 64;
 pub(crate) const PID: PageId = PageId(5);
@@ -252,6 +257,43 @@ pub(crate) fn epoch_states() -> Vec<Vec<u8>> {
 pub(crate) fn state_with_dictionaries() -> State {
     let dictionaries = vec![(TREE, PageId(9)), (TREE, PageId(700)), (TreeId(300), PageId(1 << 30))];
     State { lsn: Lsn(1 << 40), next_tree: TreeId(301), dictionaries, ..State::default() }
+}
+
+/// A state that only version 4 has.
+pub(crate) fn state_with_change_files() -> State {
+    let trees = vec![TREE, TreeId(300)];
+    let file =
+        |epoch| ListedFile { epoch: Epoch(epoch), bytes: 1 << 20, chain: 0x1234_5678, trees: trees.clone() };
+    State { change_files: vec![file(70), file(72)], ..state_with_dictionaries() }
+}
+
+/// A change file of two blocks.
+pub(crate) fn change_file() -> Vec<u8> {
+    let header = change_file::encode_header(&[7; 16], Epoch(70));
+    let (mut bytes, mut chain) = (header.to_vec(), change_file::chain_of(&header));
+    for (pid, begins) in [(5, true), (9, false)] {
+        let location = Location::of_address(ADDRESS, 900, 77);
+        let image = ImageRef { pid: PageId(pid), tree: TREE, location };
+        let mut changes = Vec::new();
+        let new = RecordRef { version: Some((TxnId(5), UndoPtr(0x1122_3344))), ..RecordRef::frozen(b"row") };
+        let marked = RecordRef { flags: RecordFlags::DELETE_MARKED, ..RecordRef::frozen(b"gone") };
+        let all = [
+            BufferedChange::New(new),
+            BufferedChange::Put(RecordRef::frozen(b"other")),
+            BufferedChange::Mark(marked),
+            BufferedChange::Remove,
+        ];
+        for (key, change) in [b"k1", b"l2", b"m3", b"n4"].into_iter().zip(all) {
+            encode_buffered(&mut changes, key, &change);
+        }
+        let saved = SavedChanges { image, begins, room: 300, growth_bytes: 40, changes: &changes };
+        let (mut records, mut block) = (Vec::new(), Vec::new());
+        saved.encode(&mut records);
+        chain = change_file::encode_block(&records, chain, &mut block);
+        assert_eq!(block[..4], block[4..8], "too short to be compressed");
+        bytes.extend(block);
+    }
+    bytes
 }
 
 /// A log record of each kind.

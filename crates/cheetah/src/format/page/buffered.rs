@@ -1,5 +1,6 @@
 //! Changes that wait in memory for the leaf they belong to: encoded one behind the other, and
-//! applied to it at once.
+//! applied to it at once. Change files have them so: what is encoded in another way needs another
+//! version of these.
 
 use super::layout::{RecordFlags, RecordRef};
 use super::view::PageView;

@@ -1,7 +1,7 @@
 //! Which changes wait for which page. Invariants: B1 and B3 at the head of the room.
 
 use crate::base::hash::{map_bytes, shrink_map, FastMap, FastSet};
-use crate::base::{Config, Epoch, PageId, Result};
+use crate::base::{Config, Epoch, PageId, Result, TreeId};
 use crate::format::page::{buffered_keys, encode_buffered, find_buffered, BufferedChange, RecordCopy};
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::pool::cells::{Cells, Chain};
@@ -36,6 +36,25 @@ struct EpochEntries {
     chain_bytes: u32,
     /// By how much they make the page grow at most.
     growth_bytes: u32,
+    /// So many of the first bytes are in listed change files (V3).
+    saved_bytes: u32,
+    /// The epoch in which the first of them came, or was restored.
+    since: Epoch,
+}
+
+impl EpochEntries {
+    fn none_of(epoch: Epoch) -> Self {
+        Self { epoch, chain: Chain::default(), chain_bytes: 0, growth_bytes: 0, saved_bytes: 0, since: epoch }
+    }
+}
+
+/// What of the entries of a page is to be saved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Unsaved {
+    /// Whether it is all of them.
+    pub(super) begins: bool,
+    /// By how much all of them make the page grow at most.
+    pub(super) growth_bytes: usize,
 }
 
 /// Whether it is certain that a record that was found is in the leaf, and how long it is there.
@@ -118,6 +137,8 @@ pub(in crate::pool) struct Buffering {
     pages_max: usize,
     /// Pages in the order in which they got their first entry; some have none any more.
     order: Mutex<VecDeque<PageId>>,
+    /// Trees of which entries had to be given up.
+    given_up: Mutex<Vec<TreeId>>,
     pub(super) puts: Counter,
     pub(super) refused: Counter,
     pub(super) merges: Counter,
@@ -140,6 +161,7 @@ impl Buffering {
             pages: AtomicUsize::new(0),
             pages_max: (config.log_bytes_max / u64::from(config.page_bytes / LOGGED_PART)) as usize,
             order: Mutex::default(),
+            given_up: Mutex::default(),
             puts: Counter::default(),
             refused: Counter::default(),
             merges: Counter::default(),
@@ -163,6 +185,11 @@ impl Buffering {
     /// Whether a checkpoint could hardly read more of them before the log is full (B15).
     pub(super) fn pages_are_many(&self) -> bool {
         self.pages_count() >= self.pages_max
+    }
+
+    /// Whether there are nearly so many.
+    pub(super) fn pages_are_nearly_many(&self) -> bool {
+        self.pages_count() >= self.pages_max / 8 * 7
     }
 
     /// What is to be told about it.
@@ -203,8 +230,7 @@ impl Buffering {
                 false => shard.older.entry(pid.0),
             };
             let is_first = matches!(place, Entry::Vacant(_));
-            let new = EpochEntries { epoch, chain: Chain::default(), chain_bytes: 0, growth_bytes: 0 };
-            let entries = place.or_insert(new);
+            let entries = place.or_insert(EpochEntries::none_of(epoch));
             debug_assert_eq!(entries.epoch, epoch, "entries wait of two epochs at most");
             shard.bytes.clear();
             encode_buffered(&mut shard.bytes, key, change);
@@ -299,6 +325,57 @@ impl Buffering {
         Some(oldest)
     }
 
+    /// Appends to `bytes` those entries of an epoch that are not in listed change files, or
+    /// `all` of them, which count as saved then. `None` if the older entries are of another epoch,
+    /// or have waited since one that `is_old`.
+    pub(super) fn save(
+        &self,
+        pid: PageId,
+        epoch: Epoch,
+        all: bool,
+        is_old: impl Fn(Epoch) -> bool,
+        bytes: &mut Vec<u8>,
+    ) -> Option<Unsaved> {
+        self.shards.change(pid, |shard| {
+            let older = shard.older.get_mut(&pid.0);
+            let older = older.filter(|older| older.epoch == epoch && !is_old(older.since))?;
+            let from = if all { 0 } else { older.saved_bytes as usize };
+            let at = bytes.len();
+            shard.cells.copy_bytes(older.chain, bytes);
+            bytes.drain(at..at + from);
+            older.saved_bytes = older.chain_bytes;
+            let growth_bytes = older.growth_bytes as usize;
+            Some(Unsaved { begins: from == 0, growth_bytes })
+        })
+    }
+
+    /// No change file counts for what waits for a page: its image has moved.
+    pub(in crate::pool) fn forget_saved(&self, pid: PageId) {
+        self.shards.change(pid, |shard| {
+            let entries = [shard.older.get_mut(&pid.0), shard.newer.get_mut(&pid.0)];
+            entries.into_iter().flatten().for_each(|entries| entries.saved_bytes = 0);
+        });
+    }
+
+    /// Adds saved entries to those of `epoch`, the current one, in the order of their files.
+    /// Whether they are the first of the page.
+    pub(super) fn restore(&self, pid: PageId, epoch: Epoch, changes: &[u8], growth_bytes: usize) -> bool {
+        let is_first = self.shards.change(pid, |shard| {
+            let is_first = !shard.older.contains_key(&pid.0);
+            let entries = shard.older.entry(pid.0).or_insert(EpochEntries::none_of(epoch));
+            shard.cells.append(&mut entries.chain, changes);
+            entries.chain_bytes += changes.len() as u32;
+            entries.saved_bytes = entries.chain_bytes;
+            entries.growth_bytes = growth_bytes as u32;
+            is_first
+        });
+        if is_first {
+            self.pages.fetch_add(1, Relaxed);
+            self.order.lock().push_back(pid);
+        }
+        is_first
+    }
+
     /// The entries of an epoch that is given up belong to the next one. Whether there were any, and
     /// whether there are others of the next one.
     pub(super) fn carry_over(&self, pid: PageId, given_up: Epoch) -> (bool, bool) {
@@ -314,6 +391,16 @@ impl Buffering {
             older.chain_bytes += newer.chain_bytes;
             (true, true)
         })
+    }
+
+    /// Notes that entries of a tree had to be given up.
+    pub(super) fn note_given_up(&self, tree: TreeId) {
+        self.given_up.lock().push(tree);
+    }
+
+    /// Trees of which entries had to be given up since this was last asked.
+    pub(super) fn take_given_up(&self) -> Vec<TreeId> {
+        std::mem::take(&mut *self.given_up.lock())
     }
 
     /// The page whose entries have waited longest, or one that has none any more; it is out of the

@@ -174,6 +174,7 @@ impl Pool {
         entry.set_room(0);
         let tree = entry.tree();
         drop(entry);
+        self.buffering.note_given_up(tree);
         reach::mark("entries of a damaged page given up");
         let count = buffered_keys(&changes).take_while(|key| key.is_ok()).count();
         let detail = format!("{count} changes that waited for it, of rows or entries, are lost: {error}");
@@ -209,35 +210,35 @@ impl Pool {
         let full = self.memory.buffered_limit() * FULL_EIGHTHS / 8;
         let mut merged = 0;
         self.buffering.tidy_order();
-        let are_many = || self.memory.used(MemoryUse::Buffered) > full || self.buffering.pages_are_many();
+        let are_many = || {
+            self.memory.used(MemoryUse::Buffered) > full
+                || self.buffering.pages_are_nearly_many()
+                || !self.waiting_has_space()
+        };
         while merged < pages_max && are_many() {
             let Some(pid) = self.buffering.next_in_order() else { break };
             if !self.table.entry(pid).is_buffered() {
                 continue;
             }
             let (Some(epoch), _) = self.buffering.epochs(pid) else { continue };
-            let read = match self.fold(pid, epoch) {
-                Ok(true) => {
-                    if self.table.entry(pid).is_buffered() {
-                        self.buffering.put_back(pid);
-                    }
-                    Ok(None)
-                }
-                Ok(false) => self.read_to_merge(pid, epoch),
-                Err(error) => Err(error),
-            };
-            match read {
-                Ok(Some(page)) => {
-                    self.try_write_out(&page.0)?;
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    self.buffering.put_back(pid);
-                    return Err(error);
-                }
+            let merged_one = self.fold_or_merge(pid, epoch);
+            if merged_one.is_err() || self.table.entry(pid).is_buffered() {
+                self.buffering.put_back(pid);
             }
+            merged_one?;
             merged += 1;
         }
         Ok(merged)
+    }
+
+    /// Brings the entries of an epoch, the older one of a page, into its leaf, and writes it.
+    pub(super) fn fold_or_merge(&self, pid: PageId, epoch: Epoch) -> Result<()> {
+        if self.fold(pid, epoch)? {
+            return Ok(());
+        }
+        match self.read_to_merge(pid, epoch)? {
+            Some(page) => self.try_write_out(&page.0).map(drop),
+            None => Ok(()),
+        }
     }
 }

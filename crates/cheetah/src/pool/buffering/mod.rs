@@ -19,17 +19,19 @@
 //!   B5  A page with changes of an epoch is in `buffered` of its changes. It goes from there to
 //!       `dirty`, or is written, and never back: whoever goes through both begins with `buffered`.
 //!   B6  The image under changes moves only in their epoch (C1).
-//!   B8, B14 to B18  See docs/durability.md.
+//!   B8, B14 to B18  See docs/durability.md. V1 to V6  See `saving`.
 //! Locks     after the lock of the page's entry: the map, then the order in which pages have come.
 
 mod entries;
 mod folding;
 mod merging;
+mod saving;
 mod small_leaves;
 mod tickets;
 
 pub use entries::Size;
 pub(in crate::pool) use entries::{Buffering, Waiting};
 pub(in crate::pool) use merging::Merged;
+pub(in crate::pool) use saving::{SavedFiles, Saving};
 pub(in crate::pool) use small_leaves::SmallLeaves;
 pub use tickets::Ticket;

@@ -169,9 +169,13 @@ impl Pool {
         if self.buffering.pages_are_many() || self.small_leaves.are_many() {
             return false;
         }
+        used < self.memory.buffered_limit() && self.waiting_has_space()
+    }
+
+    /// Whether the disk has room for all pages that are changed or for which something waits (B12).
+    pub(super) fn waiting_has_space(&self) -> bool {
         let on_disk = 2 * (self.dirty_bytes() + self.buffered_page_bytes());
-        used < self.memory.buffered_limit()
-            && self.segments.check_space(on_disk as u64, Reserve::Whole).is_ok()
+        self.segments.check_space(on_disk as u64, Reserve::Whole).is_ok()
     }
 }
 

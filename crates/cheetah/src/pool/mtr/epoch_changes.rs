@@ -105,6 +105,11 @@ impl EpochChanges {
         pids
     }
 
+    /// Whether a checkpoint of the epoch has to write a page.
+    pub(in crate::pool) fn has(&self, pid: PageId) -> bool {
+        self.with(pid, |shard| shard.dirty.contains(&pid) || shard.buffered.contains(&pid))
+    }
+
     pub(in crate::pool) fn set_moved(&self, pid: PageId, entry: Option<MapEntry>) {
         self.with(pid, |shard| shard.moved.insert(pid, entry));
     }

@@ -17,8 +17,10 @@
 
 use super::hand_over::HandOver;
 use crate::base::{planted, Epoch, Lsn, PageId, Result};
+use crate::format::state::ListedFile;
 use crate::format::MapEntry;
 use crate::page_map::{Commit, MapStore};
+use crate::pool::buffering::Saving;
 use crate::pool::Pool;
 use parking_lot::Mutex;
 use std::cmp::Reverse;
@@ -48,6 +50,7 @@ pub struct EndedEpoch<'p> {
     /// Pages that were dirty at the epoch switch and have not been looked at yet; the next one
     /// last.
     pages: Vec<PageId>,
+    saving: Option<Saving>,
     open: bool,
 }
 
@@ -56,6 +59,7 @@ pub struct EndedEpoch<'p> {
 pub struct WrittenEpoch<'p> {
     ended: EndedEpoch<'p>,
     moved: Vec<(PageId, Option<MapEntry>)>,
+    listed: Vec<ListedFile>,
 }
 
 impl Pool {
@@ -80,7 +84,7 @@ impl Pool {
         // about that of its keys, so that a scan reads the file forward, which is what the kernel
         // reads ahead for.
         pages.sort_by_cached_key(|pid| Reverse((self.table.entry(*pid).tree(), *pid)));
-        (EndedEpoch { pool: self, epoch, pages, open: true }, state)
+        (EndedEpoch { pool: self, epoch, pages, saving: None, open: true }, state)
     }
 }
 
@@ -93,6 +97,27 @@ impl<'p> EndedEpoch<'p> {
     /// Pages that remain to be looked at.
     pub fn pages_left(&self) -> usize {
         self.pages.len()
+    }
+
+    /// Saves what waits for leaves in a change file, instead of having these written: if it may
+    /// wait at all, has not waited long, and the last time the disk was not full. To be called
+    /// before anything is written. After an error, drop the epoch.
+    pub fn save_waiting(&mut self) -> Result<()> {
+        if !self.pool.may_save() {
+            return Ok(());
+        }
+        let changes = self.pool.changes_of(self.epoch);
+        let mut waiting = changes.buffered_pids();
+        // In the order of their numbers: it compresses better.
+        waiting.sort_unstable();
+        let mut saving = self.pool.begin_saving(self.epoch);
+        for pid in waiting {
+            self.pool.save_page(&mut saving, pid)?;
+        }
+        self.saving = Some(saving);
+        let is_to_write = |pid: &PageId| changes.has(*pid);
+        self.pages.retain(is_to_write);
+        self.check()
     }
 
     /// Writes up to `pages_max` pages; returns how many are left. After an error, drop the epoch.
@@ -162,7 +187,8 @@ impl<'p> EndedEpoch<'p> {
         assert!(changes.buffered_pids().is_empty(), "B5: entries of the epoch were not written");
         let moved = changes.all_moved();
         self.pool.segments.sync()?;
-        Ok(WrittenEpoch { ended: self, moved })
+        let listed = self.saving.take().map_or(Ok(Vec::new()), |saving| self.pool.end_saving(saving))?;
+        Ok(WrittenEpoch { ended: self, moved, listed })
     }
 
     /// Fails once a flush before modify has failed: the epoch cannot be written as it was any more.
@@ -172,10 +198,15 @@ impl<'p> EndedEpoch<'p> {
 }
 
 impl WrittenEpoch<'_> {
+    /// The change files that belong to the epoch: the state has to name them.
+    pub fn change_files(&self) -> &[ListedFile] {
+        &self.listed
+    }
+
     /// Makes the epoch the database, with the state of the epoch switch. The log must be durable up
     /// to there. Blocks for I/O.
     pub fn commit(mut self, map: &MapStore, state: &EpochState) -> Result<Epoch> {
-        let Self { ended, moved } = &mut self;
+        let Self { ended, moved, listed } = &mut self;
         map.commit(Commit {
             epoch: ended.epoch,
             changes: moved,
@@ -185,6 +216,7 @@ impl WrittenEpoch<'_> {
         })?;
         ended.open = false;
         ended.pool.committed(ended.epoch);
+        ended.pool.note_listed(std::mem::take(listed));
         Ok(ended.epoch)
     }
 }
@@ -227,6 +259,7 @@ impl Pool {
     fn abandon(&self, epoch: Epoch) {
         self.in_writing.stop();
         self.counters.checkpoints_abandoned.one();
+        self.give_up_saving(epoch);
         let next = Epoch(epoch.0 + 1);
         let (old, new) = (self.changes_of(epoch), self.changes_of(next));
         // In this order (B5).

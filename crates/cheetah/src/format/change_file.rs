@@ -1,0 +1,217 @@
+//! Change files: changes of leaves that waited in memory at a checkpoint.
+//!
+//! Invariants
+//!   I1  The checksum of a block goes on from that of the block before, the first one's from that
+//!       of the header. Who names a file names its length and its last checksum: so no block is
+//!       missing, or of another file.
+//!   I2  What a record says holds as long as the page map has that location for the page.
+//! Layout    docs/format.md, "Change files".
+//!
+//! ```text
+//! header (64 bytes)                    block
+//!   0  8  magic "CHEETCHG"               0  4  bytes of its records
+//!   8  4  format version                 4  4  bytes stored
+//!  12  4  zero                           8  4  crc32c: the one before, bytes 0..8, what is stored
+//!  16 16  database                      12  .  the records, compressed with lz4; as they are if
+//!  32  8  epoch                                that makes them no shorter
+//!  40  .  zero
+//!  60  4  crc32c of bytes 0..60
+//!
+//! record: varint page, varint tree, 8 address of its image, varint bytes and 4 crc32c of that,
+//!         1 flags, varint room, varint growth, varint length, the changes
+//! ```
+
+use super::bytes::{check_version, ensure, put_prefixed, Defect, Reader};
+use super::record_fields::number_u32;
+use super::{varint, ImageRef, Location};
+use crate::base::{Epoch, PageId, TreeId};
+
+/// Length of the header.
+pub const HEADER_BYTES: usize = 64;
+/// Length of a block without what is stored.
+pub const BLOCK_HEAD_BYTES: usize = 12;
+/// Most bytes of the records of a block.
+pub const BLOCK_BYTES_MAX: usize = 1 << 20;
+
+const MAGIC: [u8; 8] = *b"CHEETCHG";
+const VERSION: u32 = 1;
+const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
+/// All that waits for the page begins here.
+const BEGINS: u8 = 1;
+
+/// What waited for a page, or a later part of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SavedChanges<'a> {
+    /// The page and its image, without these changes.
+    pub image: ImageRef,
+    /// Whether it is all that waited then, and not what came since the file before.
+    pub begins: bool,
+    /// Bytes that are free in the leaf of the image.
+    pub room: usize,
+    /// By how many bytes the changes make it grow at most.
+    pub growth_bytes: usize,
+    /// The changes, as [`encode_buffered`](super::page::encode_buffered) has them.
+    pub changes: &'a [u8],
+}
+
+impl<'a> SavedChanges<'a> {
+    /// Appends the record.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let ImageRef { pid, tree, location } = self.image;
+        varint::put(out, pid.0);
+        varint::put(out, tree.0.into());
+        out.extend_from_slice(&location.address().to_le_bytes());
+        varint::put(out, location.stored_bytes.into());
+        out.extend_from_slice(&location.crc.to_le_bytes());
+        out.push(if self.begins { BEGINS } else { 0 });
+        varint::put(out, self.room as u64);
+        varint::put(out, self.growth_bytes as u64);
+        put_prefixed(out, self.changes);
+    }
+
+    /// Reads the next record; total on any bytes.
+    pub fn decode(reader: &mut Reader<'a>) -> Result<Self, Defect> {
+        let (pid, tree) = (PageId(reader.varint()?), TreeId(number_u32(reader)?));
+        let (address, stored_bytes) = (reader.u64()?, number_u32(reader)?);
+        let location = Location::of_address(address, stored_bytes, reader.u32()?);
+        let flags = reader.u8()?;
+        ensure(flags & !BEGINS == 0, "unknown flags of saved changes")?;
+        let (room, growth_bytes) = (number_u32(reader)? as usize, number_u32(reader)? as usize);
+        let changes = reader.prefixed(usize::MAX)?;
+        let image = ImageRef { pid, tree, location };
+        Ok(Self { image, begins: flags & BEGINS != 0, room, growth_bytes, changes })
+    }
+}
+
+/// The header of the file of an epoch.
+pub fn encode_header(database: &[u8; 16], epoch: Epoch) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(&MAGIC);
+    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[16..32].copy_from_slice(database);
+    header[32..40].copy_from_slice(&epoch.0.to_le_bytes());
+    let crc = crc32c::crc32c(&header[..HEADER_CRC_AT]);
+    header[HEADER_CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+    header
+}
+
+/// The checksum that the first block goes on from, if that is the header of the file of the epoch.
+pub fn check_header(header: &[u8; HEADER_BYTES], database: &[u8; 16], epoch: Epoch) -> Result<u32, Defect> {
+    let (covered, crc) = header.split_at(HEADER_CRC_AT);
+    let mut reader = Reader::new(covered);
+    ensure(reader.array()? == MAGIC, "not a change file")?;
+    ensure(crc == crc32c::crc32c(covered).to_le_bytes(), "bad checksum of the header")?;
+    check_version("change file format", reader.u32()?, VERSION)?;
+    ensure(reader.u32()? == 0, "reserved bytes are not zero")?;
+    ensure(reader.array()? == *database, "belongs to another database")?;
+    ensure(reader.u64()? == epoch.0, "belongs to another epoch")?;
+    Ok(chain_of(header))
+}
+
+/// The checksum that the first block behind a header goes on from.
+pub fn chain_of(header: &[u8; HEADER_BYTES]) -> u32 {
+    crc32c::crc32c(header)
+}
+
+/// Makes `block` a block with these records, and returns its checksum; `chain` is that of the block
+/// before.
+pub fn encode_block(records: &[u8], chain: u32, block: &mut Vec<u8>) -> u32 {
+    let most = lz4_flex::block::get_maximum_output_size(records.len());
+    block.clear();
+    block.resize(BLOCK_HEAD_BYTES + most, 0);
+    let packed =
+        lz4_flex::block::compress_into(records, &mut block[BLOCK_HEAD_BYTES..]).unwrap_or(usize::MAX);
+    block.truncate(BLOCK_HEAD_BYTES + packed.min(most));
+    if packed >= records.len() {
+        block.truncate(BLOCK_HEAD_BYTES);
+        block.extend_from_slice(records);
+    }
+    let stored_bytes = (block.len() - BLOCK_HEAD_BYTES) as u32;
+    block[..4].copy_from_slice(&(records.len() as u32).to_le_bytes());
+    block[4..8].copy_from_slice(&stored_bytes.to_le_bytes());
+    let crc = crc_of(&block[..8], &block[BLOCK_HEAD_BYTES..], chain);
+    block[8..BLOCK_HEAD_BYTES].copy_from_slice(&crc.to_le_bytes());
+    crc
+}
+
+/// How many bytes are stored of a block with that head; `limit` is what is left of the file.
+pub fn stored_bytes(head: &[u8; BLOCK_HEAD_BYTES], limit: u64) -> Result<usize, Defect> {
+    let mut reader = Reader::new(head);
+    let (raw, stored) = (reader.u32()?, reader.u32()?);
+    ensure(raw as usize <= BLOCK_BYTES_MAX && stored <= raw, "impossible length of a block")?;
+    ensure(u64::from(stored) <= limit, "a block is longer than its file")?;
+    Ok(stored as usize)
+}
+
+/// Unpacks the records of a block, and returns its checksum, which must go on from `chain`.
+pub fn decode_block(
+    head: &[u8; BLOCK_HEAD_BYTES],
+    stored: &[u8],
+    chain: u32,
+    records: &mut Vec<u8>,
+) -> Result<u32, Defect> {
+    let mut reader = Reader::new(head);
+    let (raw, _, crc) = (reader.u32()? as usize, reader.u32()?, reader.u32()?);
+    ensure(crc == crc_of(&head[..8], stored, chain), "bad checksum of a block")?;
+    ensure(raw <= BLOCK_BYTES_MAX, "impossible length of a block")?;
+    records.clear();
+    if stored.len() == raw {
+        records.extend_from_slice(stored);
+        return Ok(crc);
+    }
+    records.resize(raw, 0);
+    let unpacked = lz4_flex::block::decompress_into(stored, records).ok();
+    ensure(unpacked == Some(raw), "a block cannot be decompressed")?;
+    Ok(crc)
+}
+
+fn crc_of(head: &[u8], stored: &[u8], chain: u32) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c_append(chain, head), stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::SegmentId;
+
+    fn saved(changes: &[u8]) -> SavedChanges<'_> {
+        let location = Location { segment: SegmentId(3), offset: 640, stored_bytes: 900, crc: 77 };
+        let image = ImageRef { pid: PageId(5), tree: TreeId(20), location };
+        SavedChanges { image, begins: true, room: 4000, growth_bytes: 120, changes }
+    }
+
+    #[test]
+    fn records_and_blocks_read_back() {
+        let header = encode_header(&[7; 16], Epoch(9));
+        let chain = check_header(&header, &[7; 16], Epoch(9)).unwrap();
+        let mut records = Vec::new();
+        let long = [1; 500];
+        [&b"one"[..], &long].map(saved).iter().for_each(|saved| saved.encode(&mut records));
+        for records in [&records[..], &records[..40]] {
+            let mut block = Vec::new();
+            let crc = encode_block(records, chain, &mut block);
+            let (head, stored) = block.split_first_chunk().unwrap();
+            assert_eq!(stored_bytes(head, stored.len() as u64), Ok(stored.len()));
+            let mut unpacked = Vec::new();
+            assert_eq!(decode_block(head, stored, chain, &mut unpacked), Ok(crc));
+            assert_eq!(unpacked, records);
+            assert!(decode_block(head, stored, chain ^ 1, &mut unpacked).is_err());
+        }
+        let mut reader = Reader::new(&records);
+        assert_eq!(SavedChanges::decode(&mut reader), Ok(saved(b"one")));
+        assert_eq!(SavedChanges::decode(&mut reader), Ok(saved(&long)));
+        assert!(reader.is_empty());
+    }
+
+    #[test]
+    fn headers_of_others_are_refused() {
+        let header = encode_header(&[7; 16], Epoch(9));
+        assert!(check_header(&header, &[8; 16], Epoch(9)).is_err());
+        assert!(check_header(&header, &[7; 16], Epoch(8)).is_err());
+        for at in 0..HEADER_BYTES {
+            let mut other = header;
+            other[at] ^= 0x10;
+            assert!(check_header(&other, &[7; 16], Epoch(9)).is_err(), "byte {at}");
+        }
+    }
+}

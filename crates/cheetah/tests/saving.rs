@@ -1,0 +1,285 @@
+//! Changes that wait for leaves when a checkpoint needs them are saved in change files, and are
+//! there again after a crash: each exactly once, whatever happened to their leaves in between.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::base::planted::plant;
+use cheetah::base::{reach, Config};
+use cheetah::db::Db;
+use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op, SimDisk};
+use cheetah_io::Rng;
+use std::io::ErrorKind;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use support::*;
+
+/// More than memory holds.
+const ROWS: u64 = 1500;
+/// Crashes of a database, one after the other.
+const LIVES: u64 = 5;
+const TRANSACTIONS: u64 = 30;
+
+/// In the smallest memory a startup cannot keep all that waits.
+fn open(disk: &SimDisk, seed: u64) -> Result<Db, String> {
+    let buffer_pool_bytes = [64 << 10, 96 << 10, 128 << 10][seed as usize % 3];
+    let (log_file_bytes, log_bytes_max) = (64 << 10, 1 << 20);
+    let config = Config { buffer_pool_bytes, log_file_bytes, log_bytes_max, ..Config::tiny() };
+    Db::open(env(disk), config).map_err(|error| error.to_string())
+}
+
+/// What the table holds, and which numbers are given out next: they are unique.
+struct Model {
+    rows: Rows,
+    next: u64,
+}
+
+impl Model {
+    fn row(&mut self, rng: &mut Rng) -> Row {
+        self.next += 1;
+        Row::new(self.next, 20 + rng.below(60) as usize)
+    }
+
+    /// A committed transaction of changes all over the table.
+    fn change(&mut self, db: &Db, rng: &mut Rng) -> Result<(), String> {
+        let table = db.table("t").unwrap();
+        let mut txn = db.begin();
+        for _ in 0..1 + rng.below(60) {
+            let key = rng.below(ROWS);
+            let new = self.row(rng);
+            let done = match (self.rows.get(&key).cloned(), rng.below(8)) {
+                (None, _) => insert(&mut txn, &table, key, &new),
+                (Some(old), 0) => {
+                    self.rows.remove(&key);
+                    delete(&mut txn, &table, key, &old).map_err(|error| error.to_string())?;
+                    continue;
+                }
+                (Some(old), _) => update(&mut txn, &table, key, &old, key, &new),
+            };
+            done.map_err(|error| format!("key {key}: {error}"))?;
+            self.rows.insert(key, new);
+        }
+        txn.commit().map_err(|error| error.to_string())
+    }
+}
+
+/// The table has all rows, and its indexes agree.
+fn verify(db: &Db, rows: &Rows) -> Result<(), String> {
+    let table = db.table("t").map_err(|error| error.to_string())?;
+    let found = all_rows(&mut db.begin(), &table).map_err(|error| error.to_string())?;
+    let differ = rows.iter().filter(|(key, row)| found.get(key) != Some(row)).count();
+    if found != *rows {
+        return Err(format!("{} rows instead of {}, {differ} differ", found.len(), rows.len()));
+    }
+    let checked = check(db, &table).map_err(|error| error.to_string())?;
+    checked.map_err(|findings| format!("{findings:?}"))?;
+    match db.background_errors() {
+        errors if errors.is_empty() && db.quarantined_tables().is_empty() => Ok(()),
+        errors => Err(format!("{errors:?}; quarantined: {:?}", db.quarantined_tables())),
+    }
+}
+
+/// A checkpoint that is given up at some write.
+fn checkpoint_in_vain(disk: &SimDisk, db: &Db, rng: &mut Rng) {
+    let path = if rng.below(2) == 0 { "chg" } else { "map" };
+    let full = Effect::Fail(if rng.below(2) == 0 { ErrorKind::Other } else { ErrorKind::StorageFull });
+    disk.inject(Fault::on(Op::Write).path(path).effect(full));
+    let _ = db.checkpoint();
+    disk.clear_faults();
+}
+
+/// What comes next.
+enum Next {
+    GoOn,
+    PowerCut,
+}
+
+/// What happens to the database between two transactions.
+fn meanwhile(disk: &SimDisk, db: &Db, rng: &mut Rng) -> Result<Next, String> {
+    let done = match rng.below(8) {
+        0..=2 => db.checkpoint(),
+        3 => {
+            checkpoint_in_vain(disk, db, rng);
+            return Ok(if rng.below(2) == 0 { Next::PowerCut } else { Next::GoOn });
+        }
+        4 | 5 => (0..4).try_for_each(|_| db.run_background().map(drop)),
+        6 => {
+            // Reads bring leaves to memory.
+            let table = db.table("t").unwrap();
+            all_rows(&mut db.begin(), &table).map(drop)
+        }
+        _ => Ok(()),
+    };
+    done.map(|()| Next::GoOn).map_err(|error| error.to_string())
+}
+
+/// Several lives of a database, each of which ends with a crash.
+fn play(seed: u64, bug: Option<&'static str>) -> Result<(), String> {
+    let mut rng = Rng::new(seed);
+    let mut disk = SimDisk::new();
+    let mut model = Model { rows: Rows::new(), next: 0 };
+    {
+        let db = open(&disk, seed)?;
+        let table = db.create_table(&spec("t")).unwrap();
+        let mut txn = db.begin();
+        for key in (0..ROWS).step_by(2) {
+            let row = model.row(&mut rng);
+            insert(&mut txn, &table, key, &row).unwrap();
+            model.rows.insert(key, row);
+        }
+        txn.commit().unwrap();
+        db.close().unwrap();
+    }
+    for life in 0..LIVES {
+        let planted = bug.map(plant);
+        let db = open(&disk, seed)?;
+        verify(&db, &model.rows).map_err(|found| format!("life {life}, at its start: {found}"))?;
+        for _ in 0..rng.below(TRANSACTIONS + 1) {
+            model.change(&db, &mut rng).map_err(|found| format!("life {life}: {found}"))?;
+            match meanwhile(&disk, &db, &mut rng).map_err(|found| format!("life {life}: {found}"))? {
+                Next::GoOn => {}
+                Next::PowerCut => break,
+            }
+        }
+        let policy = if rng.below(2) == 0 { CrashPolicy::SyncedOnly } else { CrashPolicy::Random(0.5) };
+        disk = disk.crash(policy, seed);
+        std::mem::forget(db);
+        drop(planted);
+    }
+    let _planted = bug.map(plant);
+    let db = open(&disk, seed)?;
+    verify(&db, &model.rows).map_err(|found| format!("at the end: {found}"))
+}
+
+/// Databases of `make test`; more with `CHEETAH_SAVING_SEEDS`.
+fn seeds() -> u64 {
+    std::env::var("CHEETAH_SAVING_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(24)
+}
+
+#[test]
+fn what_waits_is_there_exactly_once_after_each_crash() {
+    for seed in 1..=seeds() {
+        play(seed, None).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
+    for mark in [
+        "changes saved",
+        "saved changes restored",
+        "page folded",
+        "change buffered",
+        "saved changes restored in several passes",
+    ] {
+        assert!(reach::count(mark) > 0 || !cfg!(debug_assertions), "'{mark}' was never reached");
+    }
+}
+
+fn caught(bug: &'static str) {
+    let is_wrong = |seed| {
+        let played = catch_unwind(AssertUnwindSafe(|| play(seed, Some(bug))));
+        !matches!(played, Ok(Ok(())))
+    };
+    assert!((1..=60).any(is_wrong), "'{bug}' was not caught");
+}
+
+#[test]
+fn v1_changes_that_are_not_saved_are_missed() {
+    caught("saving: forget what waits");
+}
+
+#[test]
+fn v3_a_file_of_a_checkpoint_that_was_given_up_counts_for_nothing() {
+    caught("saving: count what was given up as saved");
+}
+
+#[test]
+fn v3_the_first_files_of_a_startup_are_listed_on() {
+    caught("saving: begin a list anew after a startup");
+}
+
+#[test]
+fn v4_changes_of_pages_that_were_written_since_are_not_restored() {
+    caught("saving: restore what the map does not name");
+}
+
+#[test]
+fn v5_changes_are_saved_again_when_their_image_has_moved() {
+    caught("saving: count for an image that has moved");
+}
+
+#[test]
+fn v7_a_file_stays_until_an_epoch_is_committed_that_does_not_list_it() {
+    caught("saving: unlink before the commit");
+}
+
+#[test]
+fn f1_a_file_is_durable_before_it_is_listed() {
+    caught("saving: list a file that is not durable");
+}
+
+/// A database of two tables with changes that wait, after a power cut, and the rows of the first
+/// one; the second is small.
+fn with_waiting_changes() -> (SimDisk, Rows) {
+    let disk = SimDisk::new();
+    let db = open(&disk, 0).unwrap();
+    let mut model = Model { rows: Rows::new(), next: 0 };
+    let mut rng = Rng::new(1);
+    let (table, other) = (db.create_table(&spec("t")).unwrap(), db.create_table(&spec("other")).unwrap());
+    let mut txn = db.begin();
+    for key in 0..ROWS {
+        let row = model.row(&mut rng);
+        insert(&mut txn, &table, key, &row).unwrap();
+        model.rows.insert(key, row);
+    }
+    insert(&mut txn, &other, 1, &Row::new(1, 10)).unwrap();
+    txn.commit().unwrap();
+    db.checkpoint().unwrap();
+    model.change(&db, &mut rng).unwrap();
+    db.checkpoint().unwrap();
+    let left = disk.crash(CrashPolicy::SyncedOnly, 1);
+    std::mem::forget(db);
+    (left, model.rows)
+}
+
+fn change_file(disk: &SimDisk) -> String {
+    disk.paths().into_iter().find(|path| path.starts_with("chg/")).unwrap()
+}
+
+#[test]
+fn a_damaged_change_file_quarantines_the_tables_whose_changes_it_has_and_no_other() {
+    let (disk, _) = with_waiting_changes();
+    let path = change_file(&disk);
+    let bytes = disk.contents(&path).unwrap().len() as u64;
+    for offset in [3, 70, bytes - 5] {
+        let disk = disk.snapshot();
+        disk.flip(&path, offset, 3).unwrap();
+        let db = open(&disk, 0).unwrap();
+        let quarantined = db.quarantined_tables();
+        assert_eq!(quarantined.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["t"]);
+        assert!(quarantined[0].1.contains(&path), "it is not told what is damaged: {quarantined:?}");
+        let other = db.table("other").unwrap();
+        assert_eq!(all_rows(&mut db.begin(), &other).unwrap().len(), 1);
+        db.close().unwrap();
+        drop((db, other));
+        let db = open(&disk, 0).unwrap();
+        assert_eq!(db.quarantined_tables().len(), 1, "it stays so");
+        db.drop_table("t").unwrap();
+        drop(db.create_table(&spec("t")).unwrap());
+        db.checkpoint().unwrap();
+        drop(db);
+        assert!(open(&disk, 0).unwrap().quarantined_tables().is_empty());
+    }
+}
+
+#[test]
+fn a_startup_without_a_change_file_is_refused_until_it_is_there_again() {
+    let (disk, rows) = with_waiting_changes();
+    let path = change_file(&disk);
+    let contents = disk.contents(&path).unwrap();
+    disk.remove(&path).unwrap();
+    for _ in 0..2 {
+        let refused = open(&disk, 0).map(drop).unwrap_err();
+        assert!(refused.contains(&path), "{refused}");
+    }
+    disk.put(&path, &contents).unwrap();
+    let db = open(&disk, 0).unwrap();
+    verify(&db, &rows).unwrap();
+}

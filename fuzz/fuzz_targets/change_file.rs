@@ -1,0 +1,14 @@
+//! A change file, or the records of one of its blocks: refused, or read again as they were when
+//! they are written again.
+#![no_main]
+#![allow(dead_code, reason = "the checks of all decoders stand together")]
+
+#[path = "../../crates/cheetah/tests/common/decoded.rs"]
+mod decoded;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    decoded::change_file(bytes);
+    decoded::change_records(bytes);
+});
