@@ -361,6 +361,14 @@ typedef struct CheetahPoolStats {
   uint8_t has_hits; /* 0: nobody has asked for a page */
 } CheetahPoolStats;
 
+/* What the cache would miss with so much memory. */
+typedef struct CheetahCurvePoint {
+  uint64_t percent;
+  uint64_t memory_bytes;
+  uint64_t misses_per_million;
+  uint64_t reads_per_1000_s;
+} CheetahCurvePoint;
+
 /* What a table would weigh in one format. */
 typedef struct CheetahWeight {
   uint64_t key_block_size; /* that asks for the format, in KiB; 0: none does */
@@ -398,6 +406,7 @@ typedef void (*CheetahTableSizesSink)(void *context, const CheetahTableSizes *ta
 typedef void (*CheetahIndexSizesSink)(void *context, const CheetahIndexSizes *index);
 typedef void (*CheetahWeightSink)(void *context, const CheetahWeight *weight);
 typedef void (*CheetahImageWorkSink)(void *context, const CheetahImageWork *work);
+typedef void (*CheetahCurvePointSink)(void *context, const CheetahCurvePoint *point);
 /* Tells the sink for people what the connection of that number does. */
 typedef void (*CheetahDescribe)(void *context, uint64_t connection, CheetahTextSink sink, void *sink_context);
 typedef int32_t (*CheetahExpectedEntries)(void *context, CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink);
@@ -528,6 +537,8 @@ int32_t cheetah_list_index_sizes(CheetahDb *db, CheetahIndexSizesSink sink, void
 int32_t cheetah_list_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);
 int32_t cheetah_list_index_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);
 int32_t cheetah_pool_stats(CheetahDb *db, CheetahPoolStats *stats);
+/* Nothing when too little was asked for. */
+int32_t cheetah_list_cache_curve(CheetahDb *db, CheetahCurvePointSink sink, void *context);
 
 /* Two-phase commit. After cheetah_prepare a transaction takes cheetah_commit_ordered (from any
    thread; cheetah_commit must follow), cheetah_commit, cheetah_rollback, and cheetah_free_txn,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // information_schema.CHEETAH_BUFFER_POOL_STATS: InnoDB's columns of the same view; those that mean
-// nothing here are NULL.
+// nothing here are NULL. And CHEETAH_CACHE_CURVE: what would be read with more or less memory.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>
@@ -45,6 +45,12 @@ static ST_FIELD_INFO pool_columns[] = {Column("POOL_ID", ULong(), NOT_NULL),
                                        Column("UNCOMPRESS_CURRENT", ULonglong(), NULLABLE),
                                        CEnd()};
 
+static ST_FIELD_INFO curve_columns[] = {Column("MEMORY_PERCENT", ULonglong(), NOT_NULL),
+                                        Column("MEMORY_BYTES", ULonglong(), NOT_NULL),
+                                        Column("MISSES_PER_1000", Float(MAX_FLOAT_STR_LENGTH), NOT_NULL),
+                                        Column("READS_PER_SECOND", Float(MAX_FLOAT_STR_LENGTH), NOT_NULL),
+                                        CEnd()};
+
 }  // namespace Show
 
 namespace cheetah {
@@ -83,6 +89,26 @@ static int fill_pool(THD *thd, TABLE_LIST *tables, COND *) {
   return rows.failed();
 }
 
+static void write_point(void *context, const CheetahCurvePoint *point) {
+  auto *rows = static_cast<Rows *>(context);
+  if (rows->failed()) return;
+  rows->start();
+  rows->put(0, point->percent);
+  rows->put(1, point->memory_bytes);
+  rows->put_real(2, static_cast<double>(point->misses_per_million) / 1000);
+  rows->put_real(3, static_cast<double>(point->reads_per_1000_s) / 1000);
+  rows->end();
+}
+
+static int fill_curve(THD *thd, TABLE_LIST *tables, COND *) {
+  if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
+  Rows rows(thd, tables->table);
+  return cheetah_list_cache_curve(engine.db, write_point, &rows) != CHEETAH_OK || rows.failed();
+}
+
+st_maria_plugin information_schema_cache_curve =
+    describe_view("CHEETAH_CACHE_CURVE", "What the Cheetah engine would read with more or less memory",
+                  init_view<Show::curve_columns, fill_curve>);
 st_maria_plugin information_schema_buffer_pool_stats =
     describe_view("CHEETAH_BUFFER_POOL_STATS", "The buffer pool of the Cheetah engine",
                   init_view<Show::pool_columns, fill_pool>);

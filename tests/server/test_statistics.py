@@ -221,6 +221,25 @@ def table_status(server, name: str) -> dict:
     return dict(rows=row[4], average=row[5], data=row[6], index=row[8], free=row[9])
 
 
+def test_the_cache_curve_falls_with_memory(server):
+    """With more memory nothing more is read."""
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b VARBINARY(200)) ENGINE=CHEETAH")
+    server.sql("INSERT INTO t SELECT seq, CONCAT(MD5(seq), MD5(seq + 1)) FROM seq_1_to_100000", "d")
+    for start in range(1, 2000, 7):
+        server.sql(f"SELECT b FROM d.t WHERE a = {start * 31 % 100000 + 1}")
+    curve = server.sql("SELECT memory_percent, memory_bytes, misses_per_1000, reads_per_second "
+                       "FROM information_schema.cheetah_cache_curve")
+    percents = [row[0] for row in curve]
+    assert percents == sorted(percents) and {25, 50, 100, 200, 400} <= set(percents)
+    pool = server.value("SELECT @@cheetah_buffer_pool_size")
+    assert all(size == pool * percent // 100 for percent, size, _, _ in curve)
+    for column in (2, 3):
+        figures = [row[column] for row in curve]
+        assert figures == sorted(figures, reverse=True)
+    assert all(0 <= row[2] <= 1000 for row in curve)
+    expect_nothing_without_process(server, "CHEETAH_CACHE_CURVE")
+
+
 def test_V3_show_table_status_has_the_bytes_on_disk(server):
     """Data, index and free bytes of all tables are what the files take, but for small things."""
     server.sql("CREATE TABLE d.copy LIKE d.sbtest")

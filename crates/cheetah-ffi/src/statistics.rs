@@ -142,6 +142,22 @@ pub struct CheetahPoolStats {
 pub type CheetahTableSizesSink = unsafe extern "C" fn(context: *mut c_void, table: *const CheetahTableSizes);
 /// Takes one index.
 pub type CheetahIndexSizesSink = unsafe extern "C" fn(context: *mut c_void, index: *const CheetahIndexSizes);
+/// What the cache would miss with so much memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahCurvePoint {
+    /// The memory, in percent of what there is.
+    pub percent: u64,
+    /// The same in bytes.
+    pub memory_bytes: u64,
+    /// Of a million pages asked for, how many would be read.
+    pub misses_per_million: u64,
+    /// Pages read in a thousand seconds.
+    pub reads_per_1000_s: u64,
+}
+
+/// Takes one point.
+pub type CheetahCurvePointSink = unsafe extern "C" fn(context: *mut c_void, point: *const CheetahCurvePoint);
 /// Takes one of them.
 pub type CheetahImageWorkSink = unsafe extern "C" fn(context: *mut c_void, work: *const CheetahImageWork);
 
@@ -233,6 +249,30 @@ pub unsafe extern "C" fn cheetah_pool_stats(db: *mut CheetahDb, stats: *mut Chee
     let (db, stats) = unsafe { (&*db, &mut *stats) };
     entry(|| {
         *stats = db.0.pool_status().into();
+        Ok(Code::Ok)
+    })
+}
+
+/// Tells what the cache would miss with more or less memory; nothing when too little was asked for.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_list_cache_curve(
+    db: *mut CheetahDb,
+    sink: CheetahCurvePointSink,
+    context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    entry(|| {
+        for point in db.0.cache_curve() {
+            let told = CheetahCurvePoint {
+                percent: point.percent,
+                memory_bytes: point.memory_bytes,
+                misses_per_million: point.misses_per_million,
+                reads_per_1000_s: point.reads_per_1000_s,
+            };
+            // SAFETY: the caller's function gets the caller's context.
+            unsafe { sink(context, &told) };
+        }
         Ok(Code::Ok)
     })
 }

@@ -19,7 +19,7 @@ use crate::format::change_file::{
     BLOCK_BYTES_MAX, BLOCK_HEAD_BYTES, HEADER_BYTES,
 };
 use crate::format::state::ListedFile;
-use crate::format::Reader;
+use crate::format::{Defect, Reader};
 use cheetah_io::File;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -29,6 +29,9 @@ use std::sync::Arc;
 const DIRECTORY: &str = "chg";
 /// Bytes of records after which a block is written.
 const BLOCK_BYTES: usize = 64 << 10;
+/// Bytes after which the file is synced: a long sync at the end makes the commits of that moment
+/// wait for the disk.
+const SYNC_BYTES: u64 = 8 << 20;
 
 fn path_of(epoch: Epoch) -> String {
     format!("{DIRECTORY}/{}.chg", epoch.0)
@@ -41,6 +44,7 @@ pub struct Writer {
     path: String,
     epoch: Epoch,
     end: u64,
+    synced: u64,
     chain: u32,
     trees: BTreeSet<TreeId>,
     records: Vec<u8>,
@@ -54,11 +58,10 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Begins the file of an epoch. One of an epoch of that number that was given up is replaced.
+    /// Begins the file of an epoch.
     pub fn create(durable: &Arc<Durable>, database: &[u8; 16], epoch: Epoch) -> Result<Self> {
         let (durable, path) = (Arc::clone(durable), path_of(epoch));
         let disk = durable.disk();
-        remove(&durable, epoch)?;
         let file = disk.create(&path).map_err(|error| Error::io("create", &path, error))?;
         let header = encode_header(database, epoch);
         file.write_at(0, &header).map_err(|error| Error::io("write", &path, error))?;
@@ -68,6 +71,7 @@ impl Writer {
             path,
             epoch,
             end: HEADER_BYTES as u64,
+            synced: 0,
             chain: chain_of(&header),
             trees: BTreeSet::new(),
             records: Vec::new(),
@@ -80,7 +84,7 @@ impl Writer {
         self.end
     }
 
-    /// Adds a record, and writes a block when there are many.
+    /// Adds a record, and writes a block when there are many. Blocks for I/O.
     pub fn push(&mut self, saved: &SavedChanges<'_>) -> Result<()> {
         self.trees.insert(saved.image.tree);
         saved.encode(&mut self.records);
@@ -91,13 +95,18 @@ impl Writer {
     }
 
     fn write_block(&mut self) -> Result<()> {
-        debug_assert!(self.records.len() <= BLOCK_BYTES_MAX, "a page has few changes");
+        assert!(self.records.len() <= BLOCK_BYTES_MAX, "a page has few changes");
         let chain = encode_block(&self.records, self.chain, &mut self.block);
         let written = self.file.write_at(self.end, &self.block);
         written.map_err(|error| Error::io("write", &self.path, error))?;
+        self.file.start_writeback(self.end, self.block.len() as u64);
         self.end += self.block.len() as u64;
         self.chain = chain;
         self.records.clear();
+        if self.end - self.synced > SYNC_BYTES {
+            self.durable.change_file_barrier(&*self.file, &self.path)?;
+            self.synced = self.end;
+        }
         Ok(())
     }
 
@@ -126,23 +135,17 @@ pub fn read(
 ) -> Result<()> {
     let path = path_of(listed.epoch);
     let file = durable.disk().open(&path).map_err(|error| Error::io("open", &path, error))?;
-    let read = |at: u64, bytes: &mut [u8]| {
-        file.read_at(at, bytes).map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => Error::corrupt(&path, "the file is shorter than the page map says"),
-            _ => Error::io("read", &path, error),
-        })
-    };
-    let damaged = |defect: crate::format::Defect| defect.in_place(&path);
+    let damaged = |defect: Defect| defect.in_place(&path);
     let mut header = [0; HEADER_BYTES];
-    read(0, &mut header)?;
+    read_at(&*file, &path, 0, &mut header)?;
     let mut chain = check_header(&header, database, listed.epoch).map_err(damaged)?;
     let (mut at, mut stored, mut records) = (HEADER_BYTES as u64, Vec::new(), Vec::new());
     while at < listed.bytes {
         let mut head = [0; BLOCK_HEAD_BYTES];
-        read(at, &mut head)?;
+        read_at(&*file, &path, at, &mut head)?;
         at += BLOCK_HEAD_BYTES as u64;
         stored.resize(stored_bytes(&head, listed.bytes.saturating_sub(at)).map_err(damaged)?, 0);
-        read(at, &mut stored)?;
+        read_at(&*file, &path, at, &mut stored)?;
         at += stored.len() as u64;
         chain = decode_block(&head, &stored, chain, &mut records).map_err(damaged)?;
         let mut reader = Reader::new(&records);
@@ -154,6 +157,13 @@ pub fn read(
         true => Ok(()),
         false => Err(Error::corrupt(&path, "not the file that the page map names")),
     }
+}
+
+fn read_at(file: &dyn File, path: &str, at: u64, bytes: &mut [u8]) -> Result<()> {
+    file.read_at(at, bytes).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => Error::corrupt(path, "the file is shorter than the page map says"),
+        _ => Error::io("read", path, error),
+    })
 }
 
 /// Unlinks the file of an epoch, if there is one.
@@ -202,6 +212,7 @@ mod tests {
     }
 
     fn write(durable: &Arc<Durable>, epoch: Epoch, count: u64) -> ListedFile {
+        remove(durable, epoch).unwrap();
         let mut writer = Writer::create(durable, &DATABASE, epoch).unwrap();
         for pid in 0..count {
             writer.push(&saved(pid, &[pid as u8; 300])).unwrap();

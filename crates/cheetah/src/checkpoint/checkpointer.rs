@@ -2,7 +2,7 @@
 
 use super::due::{Quiet, Reason};
 use super::pace::{Pace, STEP_PAGES};
-use crate::base::{planted, reach, statement_threads, Error, Health, Lsn, Result};
+use crate::base::{planted, statement_threads, Error, Health, Lsn, Result};
 use crate::format::state::State;
 use crate::log::Log;
 use crate::page_map::MapStore;
@@ -93,23 +93,34 @@ impl Checkpointer {
     /// A checkpoint whose pages are written at an even pace; at once when nobody else could make
     /// writers go on, or when it is to give memory back.
     pub(crate) fn spread_checkpoint(&self, above: &dyn StateAtSwitch, why: Reason) -> Result<()> {
+        if why == Reason::Idle && !planted::is_on("checkpoint: leave waiting what waits at rest") {
+            self.come_to_rest();
+        }
         if !self.parts.has_threads.load(Relaxed) || self.parts.pool.remembers_too_much() {
             return self.checkpoint(above);
-        }
-        if why == Reason::Idle {
-            self.come_to_rest();
         }
         let mut pace = Pace::start(self);
         self.checkpoint_in_steps(above, STEP_PAGES, &mut |pages_left| pace.wait(pages_left))
     }
 
-    /// K4. Ends when the log grows, or somebody waits for a checkpoint; an error ends it too, and
-    /// comes again to who needs the page.
+    /// K4. Ends when the log grows, or somebody waits for a checkpoint.
     fn come_to_rest(&self) {
+        let Self { parts, .. } = self;
         let log_end = self.log_end();
-        let is_idle = || self.log_end() == log_end && !self.is_hurried();
-        if self.parts.pool.fold_waiting(&is_idle).is_err() {
-            reach::mark("idle folding met an error");
+        let pause_ns = STEP_PAGES as u64 * 1_000_000_000 / u64::from(parts.io_capacity.load(Relaxed)).max(1);
+        let mut goes_on = |done: usize| {
+            if done % STEP_PAGES == STEP_PAGES - 1 && parts.has_threads.load(Relaxed) {
+                parts.clock.sleep_ns(pause_ns);
+            }
+            self.log_end() == log_end && !self.is_hurried()
+        };
+        let errors = parts.health.background_errors();
+        match parts.pool.fold_waiting(&mut goes_on) {
+            Ok(()) => errors.clear("bringing changes into their leaves"),
+            Err(error) => {
+                errors.note("bringing changes into their leaves", &error);
+                self.quiet.lock().failed_at = Some(log_end);
+            }
         }
     }
 
@@ -141,19 +152,31 @@ impl Checkpointer {
             Err(Error::DiskFull(_)) => {}
             merged => drop(merged?),
         }
-        let (mut ended, mut state) = self.parts.pool.end_epoch(|_| above.state_at_switch());
-        write(&mut ended)?;
-        let written = ended.finish()?;
-        state.change_files = written.change_files().to_vec();
-        let stored = EpochState { bytes: state.encode(), log_start: state.lsn };
-        self.make_log_durable(state.lsn)?;
-        written.commit(&self.parts.map, &stored)?;
+        let (ended, state) = self.parts.pool.end_epoch(|_| above.state_at_switch());
+        let state = self.write_and_commit(ended, state, write);
+        let state = state.inspect_err(|error| self.parts.pool.note_failed_checkpoint(error))?;
         *self.last.lock() = LastCheckpoint {
             lsn: state.lsn,
             at_ns: self.parts.clock.now_ns(),
             outdated_bytes: self.parts.pool.outdated_bytes(),
         };
         self.recycle_log(&state)
+    }
+
+    /// The steps after the epoch switch; the state that is committed.
+    fn write_and_commit<'p>(
+        &self,
+        mut ended: EndedEpoch<'p>,
+        mut state: State,
+        write: impl FnOnce(&mut EndedEpoch<'p>) -> Result<()>,
+    ) -> Result<State> {
+        write(&mut ended)?;
+        let written = ended.finish()?;
+        state.change_files = written.change_files().to_vec();
+        let stored = EpochState { bytes: state.encode(), log_start: state.lsn };
+        self.make_log_durable(state.lsn)?;
+        written.commit(&self.parts.map, &stored)?;
+        Ok(state)
     }
 
     /// K2.

@@ -36,6 +36,8 @@ pub(crate) enum Reason {
 pub(super) struct Quiet {
     end: Lsn,
     since_ns: u64,
+    /// With the log ending there, not all that waits could be brought into its leaves.
+    pub(super) failed_at: Option<Lsn>,
 }
 
 impl Checkpointer {
@@ -83,12 +85,13 @@ impl Checkpointer {
         u64::try_from(since).unwrap_or(0)
     }
 
-    /// Whether the log has ended at `end` for a while.
+    /// Whether the log has ended at `end` for a while, and the database has not come to rest in
+    /// vain since.
     fn is_quiet(&self, end: Lsn, now_ns: u64) -> bool {
         let mut quiet = self.quiet.lock();
         if quiet.end != end {
-            *quiet = Quiet { end, since_ns: now_ns };
+            *quiet = Quiet { end, since_ns: now_ns, failed_at: None };
         }
-        now_ns.saturating_sub(quiet.since_ns) >= IDLE_NS
+        now_ns.saturating_sub(quiet.since_ns) >= IDLE_NS && quiet.failed_at != Some(end)
     }
 }

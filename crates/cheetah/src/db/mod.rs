@@ -19,6 +19,7 @@ mod threads;
 mod transaction;
 
 pub use crate::check::{CheckReport, ExpectedEntries, ExpectedEntry};
+pub use crate::pool::CurvePoint;
 pub use crate::tree::SeekMode;
 pub use crate::txn::LockMode;
 pub use build::Build;

@@ -78,6 +78,8 @@ struct Inner {
     next_map_file: u64,
     /// Length of the newest block's state, as far as known.
     state_bytes: u64,
+    /// The newest epoch that a copy of CONTROL may name since the database was opened.
+    may_be_named: Epoch,
 }
 
 /// A log file of this startup, with the end of what CONTROL names of it.
@@ -110,7 +112,7 @@ impl MapStore {
         let (epoch, identity) = (control.epoch, control.identity);
         let (log_start, next_segment) = (control.log_start, control.next_segment);
         let first_epoch = Epoch(epoch.0 + 1).max(Epoch(identity.incarnation << 32));
-        let inner = Inner { file, control, log: None, next_map_file, state_bytes: 0 };
+        let inner = Inner { file, control, log: None, next_map_file, state_bytes: 0, may_be_named: Epoch(0) };
         let shares = Shares::of(config.buffer_pool_bytes);
         let store = MapStore {
             durable,
@@ -169,6 +171,7 @@ impl MapStore {
         control.next_segment = commit.next_segment;
         // Should this fail, a copy may name the new block: the log stays closed, so that it is
         // never written over (P3).
+        inner.may_be_named = commit.epoch;
         inner.write_control(&self.durable, control)?;
         if planted::is_on("control: write it before the map is synced") {
             log.file.sync(&self.durable)?;
@@ -176,6 +179,11 @@ impl MapStore {
         inner.log = Some(log);
         inner.state_bytes = commit.state.len() as u64;
         Ok(())
+    }
+
+    /// Whether a commit of that epoch has come so far that it may be durable, although it failed.
+    pub fn may_be_durable(&self, epoch: Epoch) -> bool {
+        self.inner.lock().may_be_named >= epoch
     }
 
     /// The open log, taken out of `inner`, or a new one.

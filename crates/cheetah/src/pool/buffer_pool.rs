@@ -9,7 +9,7 @@ use super::garbage_collection::Collection;
 use super::images::{ImageCache, ImageCounters, ImageWork, Scratch, IMAGE_BYTES_CLASSES};
 use super::mtr::Epochs;
 use super::reading::{ReadAhead, ReadsInProgress};
-use super::statistics::Counters;
+use super::statistics::{CacheCurve, Counters};
 use super::trees::{TreeBytes, TreeDef, Trees};
 use super::writing::{Cleaner, EpochInWriting};
 use crate::base::{Config, Epoch, Health, PageId, TreeId};
@@ -44,6 +44,7 @@ pub struct Pool {
     pub(super) read_ahead: ReadAhead,
     pub(super) scratch: Scratch,
     pub(super) counters: Counters,
+    pub(super) cache_curve: CacheCurve,
     pub(super) images: ImageCounters,
     pub(super) image_cache: ImageCache,
     pub(super) buffering: Buffering,
@@ -81,6 +82,7 @@ impl Pool {
         memory.set(MemoryUse::PageTable, table.bytes());
         memory.set(MemoryUse::Tails, segments.tail_bytes_max());
         memory.set(MemoryUse::Rest, memory.shares().rest_bytes());
+        let cache_curve = CacheCurve::new(memory.total());
         static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
         Arc::new(Self {
             number: NEXT_NUMBER.fetch_add(1, Relaxed),
@@ -106,6 +108,7 @@ impl Pool {
             reads: ReadsInProgress::default(),
             read_ahead: ReadAhead::default(),
             counters: Counters::default(),
+            cache_curve,
             images: ImageCounters::new(clock),
             cleaner: Cleaner::default(),
             collection: Mutex::default(),

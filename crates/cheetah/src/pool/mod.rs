@@ -59,6 +59,6 @@ pub use frames::{PageClass, PageRef, ReadGuard, WriteGuard};
 pub use images::{ImageWork, IMAGE_BYTES_CLASSES};
 pub use mtr::MiniTransaction;
 pub use reading::{Fetched, InImage, Stored, Unloaded, REQUEST_PAGES_MAX};
-pub use statistics::{Cached, PoolFlow, PoolStats};
+pub use statistics::{Cached, CurvePoint, PoolFlow, PoolStats};
 pub use trees::{PageCounts, TreeBytes, TreeDef};
 pub use writing::{EndedEpoch, EpochState, Pressure, WrittenEpoch};

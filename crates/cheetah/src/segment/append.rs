@@ -96,7 +96,11 @@ impl Segments {
         self.files.write().insert(file.id, file.clone());
         self.table.lock().add_open(file.clone());
         self.stream(stream).tail.start(file.clone(), &self.header(&file, stream), offset, image);
-        let full_bytes = self.table.lock().full_bytes(self.segment_bytes);
+        // Numbers are not given out again: from a half of them on they are used sparingly.
+        let full_bytes = match file.id.0 > SEGMENT_MAX / 2 {
+            true => self.segment_bytes,
+            false => self.table.lock().full_bytes(self.segment_bytes),
+        };
         *open = Some(OpenSegment { file, end: offset + image_bytes, full_bytes });
         Ok((location, write))
     }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// number of bytes, if the full size allows that.
 const SEGMENTS_MIN: u64 = 32;
 const FULL_BYTES_MIN: u64 = 4 << 20;
-/// Sealed segments shorter than this part of the full size are worth merging when there are many.
+/// Sealed segments shorter than this part of the least size of full ones are worth merging when
+/// there are many.
 const SMALL_PART: u64 = 4;
 /// A segment of which less than this part is dead is not worth moving; gaps between images are
 /// about half of that.
@@ -222,8 +223,7 @@ impl Table {
     pub(super) fn victim(&self, segment_bytes: u64) -> Option<SegmentId> {
         let candidate = |row: &&Row| row.is_collectable() && row.victim_from <= self.commits_count;
         let rows = || self.rows.values().filter(candidate);
-        let full_bytes = self.full_bytes(segment_bytes);
-        let small = |row: &Row| row.end < full_bytes / SMALL_PART;
+        let small = |row: &Row| row.end < segment_bytes.min(FULL_BYTES_MIN) / SMALL_PART;
         if rows().filter(|row| small(row)).count() > SMALL_COUNT_MAX {
             return rows().filter(|row| small(row)).min_by_key(|row| row.end).map(|row| row.file.id);
         }

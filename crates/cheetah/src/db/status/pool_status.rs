@@ -5,7 +5,7 @@
 
 use super::NS_PER_S;
 use crate::db::Db;
-use crate::pool::{PoolFlow, PoolStats};
+use crate::pool::{CurvePoint, PoolFlow, PoolStats};
 use std::fmt::Write as _;
 
 /// A shorter time is taken for this one: rates of next to nothing say nothing.
@@ -72,6 +72,13 @@ impl Db {
     pub fn pool_status(&self) -> PoolStatus {
         let (at_ns, before) = self.0.last_output.get();
         self.pool_status_since(at_ns, &before)
+    }
+
+    /// What would be read with more or less memory, going by what was asked for lately. Empty when
+    /// that was too little. Does not block for long.
+    pub fn cache_curve(&self) -> Vec<CurvePoint> {
+        let core = &self.0.core;
+        core.pool.cache_curve(core.clock.now_ns())
     }
 
     fn pool_status_since(&self, at_ns: u64, before: &PoolFlow) -> PoolStatus {

@@ -325,20 +325,11 @@ impl Buffering {
         Some(oldest)
     }
 
-    /// Appends to `bytes` those entries of an epoch that are not in listed change files, or
-    /// `all` of them, which count as saved then. `None` if the older entries are of another epoch,
-    /// or have waited since one that `is_old`.
-    pub(super) fn save(
-        &self,
-        pid: PageId,
-        epoch: Epoch,
-        all: bool,
-        is_old: impl Fn(Epoch) -> bool,
-        bytes: &mut Vec<u8>,
-    ) -> Option<Unsaved> {
+    /// Appends to `bytes` those entries of an epoch that are not in listed change files, or `all`
+    /// of them, which count as saved then. `None` if the older entries are of another epoch.
+    pub(super) fn save(&self, pid: PageId, epoch: Epoch, all: bool, bytes: &mut Vec<u8>) -> Option<Unsaved> {
         self.shards.change(pid, |shard| {
-            let older = shard.older.get_mut(&pid.0);
-            let older = older.filter(|older| older.epoch == epoch && !is_old(older.since))?;
+            let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == epoch)?;
             let from = if all { 0 } else { older.saved_bytes as usize };
             let at = bytes.len();
             shard.cells.copy_bytes(older.chain, bytes);
@@ -401,6 +392,12 @@ impl Buffering {
     /// Trees of which entries had to be given up since this was last asked.
     pub(super) fn take_given_up(&self) -> Vec<TreeId> {
         std::mem::take(&mut *self.given_up.lock())
+    }
+
+    /// Whether the entries that have waited longest came before that epoch.
+    pub(super) fn waits_since_before(&self, epoch: Epoch) -> bool {
+        let first = self.order.lock().front().copied();
+        first.is_some_and(|pid| self.shards.lock(pid).older.get(&pid.0).is_some_and(|of| of.since < epoch))
     }
 
     /// The page whose entries have waited longest, or one that has none any more; it is out of the

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// Bytes of an image that is damaged for certain.
 const DAMAGED_IMAGE_BYTES: usize = 256;
+/// What has waited for so many epochs is brought into its leaf: until then nobody has read that.
+const EPOCHS_MAX: u64 = 32;
 /// Of what entries may take, the part from which on the cleaner brings them into their leaves.
 const FULL_EIGHTHS: usize = 7;
 
@@ -214,6 +216,7 @@ impl Pool {
             self.memory.used(MemoryUse::Buffered) > full
                 || self.buffering.pages_are_nearly_many()
                 || !self.waiting_has_space()
+                || self.has_waited_long()
         };
         while merged < pages_max && are_many() {
             let Some(pid) = self.buffering.next_in_order() else { break };
@@ -229,6 +232,32 @@ impl Pool {
             merged += 1;
         }
         Ok(merged)
+    }
+
+    /// Whether something has waited for so many epochs that its leaf should be read: it may be
+    /// damaged (B9).
+    fn has_waited_long(&self) -> bool {
+        let before = Epoch(self.epoch().0.saturating_sub(EPOCHS_MAX));
+        self.buffering.waits_since_before(before) && !planted::is_on("buffering: let changes wait for ever")
+    }
+
+    /// Brings what waits into its leaves and writes these, in the order of trees and pages, which a
+    /// scan reads; as long as `goes_on` says so, with the number of those done. An error of one
+    /// page does not keep the others; the first one comes back. Blocks for I/O.
+    pub fn fold_waiting(&self, goes_on: &mut dyn FnMut(usize) -> bool) -> Result<()> {
+        let epoch = self.epoch();
+        let mut waiting = self.changes_of(epoch).buffered_pids();
+        waiting.sort_by_cached_key(|pid| (self.table.entry(*pid).tree(), *pid));
+        let mut first_error = Ok(());
+        for (done, pid) in waiting.into_iter().enumerate() {
+            if self.epoch() != epoch || !goes_on(done) {
+                break;
+            }
+            if self.buffering.has(pid, epoch) {
+                first_error = first_error.and(self.fold_or_merge(pid, epoch));
+            }
+        }
+        first_error
     }
 
     /// Brings the entries of an epoch, the older one of a page, into its leaf, and writes it.

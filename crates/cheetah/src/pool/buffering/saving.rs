@@ -18,14 +18,14 @@
 //!   V6  What is saved may use the reserve of the disk: nobody may change what needs more than a
 //!       page for each leaf (B12), and a file takes less.
 //!   V7  A file is unlinked once an epoch is committed that does not list it, and at a startup. One
-//!       of a checkpoint that was given up stays until then: it may be that its commit is durable.
+//!       of a checkpoint that was given up goes at once, unless its commit may
+//!       be durable.
+//! Locks     `saved_files` for a moment, under no other one, and nothing under it.
 
 use super::entries::Unsaved;
-use crate::base::hash::hash_number;
-use crate::base::{planted, reach, Epoch, Error, ErrorKind, PageId, Result, TreeId};
+use crate::base::{planted, reach, Epoch, Error, PageId, Result};
 use crate::change_files::{self, Writer};
 use crate::format::change_file::SavedChanges;
-use crate::format::page::buffered_keys;
 use crate::format::state::ListedFile;
 use crate::memory::MemoryUse;
 use crate::pool::frames::Residence;
@@ -33,18 +33,12 @@ use crate::pool::Pool;
 
 /// Files that are listed at most before one has all.
 const LISTED_MAX: usize = 32;
-/// One has all, too, when the listed ones are so many times as long as what waits.
-const LISTED_TIMES: u64 = 1;
-/// What has waited for so many epochs is not saved once more, but written: until then nobody has
-/// read the leaf, and it may be damaged (B9).
-const EPOCHS_MAX: u64 = 32;
-
 /// The change files of the last committed epoch.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct SavedFiles {
-    listed: Vec<ListedFile>,
+    pub(super) listed: Vec<ListedFile>,
     /// The last checkpoint was given up.
-    next_has_all: bool,
+    pub(super) next_has_all: bool,
     /// Files of checkpoints that were given up.
     orphans: Vec<Epoch>,
     /// The disk was full when something was saved: the next checkpoint saves nothing.
@@ -62,9 +56,17 @@ pub(in crate::pool) struct Saving {
 }
 
 impl Pool {
-    /// Whether a checkpoint may save what waits.
-    pub(in crate::pool) fn may_save(&self) -> bool {
-        self.buffering_is_on() && !std::mem::take(&mut self.saved_files.lock().is_disk_full)
+    /// Whether a checkpoint may save what waits. After one that met a full disk it may not, once:
+    /// nothing may be left that only folding gives back.
+    pub(in crate::pool) fn take_may_save(&self) -> bool {
+        !std::mem::take(&mut self.saved_files.lock().is_disk_full) && self.buffering_is_on()
+    }
+
+    /// A checkpoint has met an error.
+    pub fn note_failed_checkpoint(&self, error: &Error) {
+        if matches!(error, Error::DiskFull(_)) {
+            self.saved_files.lock().is_disk_full = true;
+        }
     }
 
     /// Begins to save for an epoch that has ended.
@@ -74,7 +76,7 @@ impl Pool {
         let waiting_bytes = self.memory.used(MemoryUse::Buffered) as u64;
         let has_all = files.next_has_all
             || files.listed.len() >= LISTED_MAX
-            || listed_bytes > LISTED_TIMES * waiting_bytes
+            || listed_bytes > waiting_bytes
             || self.buffering.pages_count() == 0;
         Saving { epoch, has_all, writer: None, changes: Vec::new() }
     }
@@ -85,27 +87,25 @@ impl Pool {
         if !entry.is_buffered() || entry.residence() != Residence::Stored {
             return Ok(());
         }
+        let Some(image) = entry.image(pid) else { return Ok(()) };
         saving.changes.clear();
-        let is_old = |since: Epoch| since.0 + EPOCHS_MAX < saving.epoch.0;
-        let unsaved = self.buffering.save(pid, saving.epoch, saving.has_all, is_old, &mut saving.changes);
-        let Some((unsaved, image)) = unsaved.zip(entry.image(pid)) else { return Ok(()) };
+        let unsaved = self.buffering.save(pid, saving.epoch, saving.has_all, &mut saving.changes);
+        let Some(Unsaved { begins, growth_bytes }) = unsaved else { return Ok(()) };
         self.carry_over_buffered(pid, saving.epoch);
         let room = entry.room();
         drop(entry);
         if saving.changes.is_empty() || planted::is_on("saving: forget what waits") {
             return Ok(());
         }
-        let Unsaved { begins, growth_bytes } = unsaved;
         reach::mark("changes saved");
-        let pushed =
-            saving.push(self, &|changes| SavedChanges { image, begins, room, growth_bytes, changes });
-        pushed.inspect_err(|error| self.note_full(error))
-    }
-
-    fn note_full(&self, error: &Error) {
-        if matches!(error, Error::DiskFull(_)) {
-            self.saved_files.lock().is_disk_full = true;
-        }
+        let changes = std::mem::take(&mut saving.changes);
+        let record = SavedChanges { image, begins, room, growth_bytes, changes: &changes };
+        let writer = saving.writer(self)?;
+        let before = writer.bytes();
+        writer.push(&record)?;
+        self.note_space_taken((writer.bytes() - before) as usize);
+        saving.changes = changes;
+        Ok(())
     }
 
     /// Makes what was saved durable, and says which files the epoch lists.
@@ -115,9 +115,7 @@ impl Pool {
             false => self.saved_files.lock().listed.clone(),
         };
         if let Some(writer) = saving.writer {
-            let file = writer.finish().inspect_err(|error| self.note_full(error))?;
-            self.note_space_taken(file.bytes as usize);
-            listed.push(file);
+            listed.push(writer.finish()?);
         }
         if planted::is_on("saving: unlink before the commit") {
             let files = self.saved_files.lock();
@@ -142,167 +140,31 @@ impl Pool {
         }
     }
 
-    /// The checkpoint of an epoch is given up.
-    pub(in crate::pool) fn give_up_saving(&self, epoch: Epoch) {
+    /// The checkpoint of an epoch is given up; `may_be_durable` if its commit had begun (V7).
+    pub(in crate::pool) fn give_up_saving(&self, epoch: Epoch, may_be_durable: bool) {
         let mut files = self.saved_files.lock();
         files.next_has_all = !planted::is_on("saving: count what was given up as saved");
-        files.orphans.push(epoch);
+        if may_be_durable && !planted::is_on("saving: unlink what may be durable") {
+            files.orphans.push(epoch);
+            return;
+        }
+        drop(files);
+        // What is left goes at the next startup.
+        let _ = change_files::remove(self.segments.durable(), epoch);
     }
 
     /// Bytes of the change files.
     pub fn change_file_bytes(&self) -> u64 {
         self.saved_files.lock().listed.iter().map(|file| file.bytes).sum()
     }
-
-    /// For a startup, once the trees are known, before anything else changes: takes what the listed
-    /// files have, but of `dropped` trees, and removes all other files. The trees come back of
-    /// which something is lost, with the damage. Blocks for I/O.
-    pub fn restore_changes(
-        &self,
-        listed: &[ListedFile],
-        dropped: &[TreeId],
-    ) -> Result<Vec<(Vec<TreeId>, Error)>> {
-        change_files::prepare(self.segments.durable(), listed)?;
-        let mut restoring = Restoring { pool: self, skipped: dropped.to_vec(), from: 0, to: u64::MAX };
-        let mut damaged = Vec::new();
-        while !restoring.restore(listed, &mut damaged)? {}
-        let given_up = self.buffering.take_given_up();
-        if !given_up.is_empty() {
-            let detail = "a page that changes waited for; they are lost";
-            damaged.push((given_up, Error::corrupt("saved changes", detail)));
-        }
-        let mut files = self.saved_files.lock();
-        if !planted::is_on("saving: begin a list anew after a startup") {
-            files.listed = listed.to_vec();
-        }
-        files.next_has_all = !damaged.is_empty();
-        Ok(damaged)
-    }
-
-    /// Brings what waits into its leaves and writes these, as long as `goes_on` says so. Blocks for
-    /// I/O.
-    pub fn fold_waiting(&self, goes_on: &dyn Fn() -> bool) -> Result<()> {
-        let epoch = self.epoch();
-        let waiting = self.changes_of(epoch).buffered_pids();
-        waiting.into_iter().take_while(|_| goes_on()).try_for_each(|pid| self.fold_or_merge(pid, epoch))
-    }
-
-    /// Folds all that waits, when nobody else is there.
-    fn fold_all(&self) -> Result<()> {
-        for pid in self.changes_of(self.epoch()).buffered_pids() {
-            self.fold_or_merge(pid, self.epoch())?;
-            if self.table.entry(pid).is_buffered() {
-                let detail = "changes that waited for it cannot be brought into it";
-                return Err(Error::corrupt(format!("page {pid}"), detail));
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Saving {
-    /// Adds the record that `of` makes of the changes.
-    fn push<'s>(&'s mut self, pool: &Pool, of: &dyn Fn(&'s [u8]) -> SavedChanges<'s>) -> Result<()> {
-        let Self { epoch, writer, changes, .. } = self;
-        if writer.is_none() {
-            *writer = Some(Writer::create(pool.segments.durable(), pool.segments.database(), *epoch)?);
-        }
-        writer.as_mut().map_or(Ok(()), |writer| writer.push(&of(changes)))
-    }
-}
-
-/// Takes what waits from change files, in several passes if it is more than memory may hold.
-struct Restoring<'p> {
-    pool: &'p Pool,
-    /// Trees whose records are not taken.
-    skipped: Vec<TreeId>,
-    /// The pages of this pass, by the hash of their numbers; the last ones belong to each pass that
-    /// reaches so far.
-    from: u64,
-    to: u64,
-}
-
-impl Restoring<'_> {
-    /// One pass; whether it was the last.
-    fn restore(&mut self, listed: &[ListedFile], damaged: &mut Vec<(Vec<TreeId>, Error)>) -> Result<bool> {
-        for file in listed {
-            let read = change_files::read(
-                self.pool.segments.durable(),
-                self.pool.segments.database(),
-                file,
-                |saved| self.restore_page(saved),
-            );
-            match read {
-                Err(error) if error.kind() == ErrorKind::Corruption => {
-                    reach::mark("damaged change file");
-                    self.skipped.extend(&file.trees);
-                    self.forget(|_, tree| file.trees.contains(&tree));
-                    if !damaged.iter().any(|(trees, _)| *trees == file.trees) {
-                        damaged.push((file.trees.clone(), error));
-                    }
-                }
-                read => read?,
-            }
-        }
-        let is_last = self.to == u64::MAX;
-        if !is_last || self.from > 0 || !self.pool.buffering_is_on() {
-            self.pool.fold_all()?;
-        }
-        (self.from, self.to) = (self.to, u64::MAX);
-        Ok(is_last)
-    }
-
-    fn restore_page(&mut self, saved: &SavedChanges<'_>) -> Result<()> {
-        let (pool, pid) = (self.pool, saved.image.pid);
-        let hash = hash_number(pid.0);
-        if hash < self.from || hash >= self.to || self.skipped.contains(&saved.image.tree) {
-            return Ok(());
-        }
-        let Some(mut entry) = pool.table.existing(pid) else { return Ok(()) };
-        let is_named = entry.image(pid) == Some(saved.image);
-        if !is_named && !planted::is_on("saving: restore what the map does not name") {
-            return Ok(());
-        }
-        let damaged = |detail| Error::corrupt(format!("saved changes of page {pid}"), detail);
-        for key in buffered_keys(saved.changes) {
-            key.map_err(|defect| damaged(defect.to_string()))?;
-        }
-        if saved.begins {
-            pool.forget_buffered(pid);
-        } else if !entry.is_buffered() {
-            return Err(damaged("their beginning is missing".to_owned()));
-        }
-        let epoch = pool.epoch();
-        if pool.buffering.restore(pid, epoch, saved.changes, saved.growth_bytes) {
-            pool.changes_of(epoch).mark_buffered(pid);
-        }
-        entry.set_buffered(true);
-        entry.set_room(saved.room);
-        drop(entry);
-        reach::mark("saved changes restored");
-        self.keep_within_memory();
-        Ok(())
-    }
-
-    /// Leaves half of the pages to the next pass when memory is full.
-    fn keep_within_memory(&mut self) {
-        let limit = self.pool.memory.buffered_limit();
-        while self.pool.memory.used(MemoryUse::Buffered) > limit && self.to - self.from > 1 {
-            reach::mark("saved changes restored in several passes");
-            self.to = self.from + (self.to - self.from) / 2;
-            let to = self.to;
-            self.forget(|pid, _| hash_number(pid.0) >= to);
-        }
-    }
-
-    /// Forgets what was taken of such pages.
-    fn forget(&self, is_such: impl Fn(PageId, TreeId) -> bool) {
-        for pid in self.pool.changes_of(self.pool.epoch()).buffered_pids() {
-            let mut entry = self.pool.table.entry(pid);
-            if is_such(pid, entry.tree()) {
-                self.pool.forget_buffered(pid);
-                entry.set_buffered(false);
-            }
-        }
+    fn writer(&mut self, pool: &Pool) -> Result<&mut Writer> {
+        let (durable, database) = (pool.segments.durable(), pool.segments.database());
+        Ok(match self.writer.take() {
+            Some(writer) => self.writer.insert(writer),
+            None => self.writer.insert(Writer::create(durable, database, self.epoch)?),
+        })
     }
 }

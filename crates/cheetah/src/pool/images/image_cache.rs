@@ -165,6 +165,13 @@ impl ImageCache {
         });
     }
 
+    /// Images that are here, about.
+    pub(in crate::pool) fn count(&self) -> usize {
+        let mut count = 0;
+        self.shards.change_each(|shard| count += shard.places.len());
+        count
+    }
+
     /// Images that were found, and looked for in vain.
     pub(in crate::pool) fn counts(&self) -> [(&'static str, u64); 2] {
         [("pool_image_hits", self.hits.get()), ("pool_image_misses", self.misses.get())]

@@ -107,6 +107,9 @@ impl Pool {
     }
 
     pub(super) fn look_up(&self, pid: PageId, reuse: Reuse) -> Result<Lookup<'_>> {
+        if reuse == Reuse::Likely {
+            self.cache_curve.note(pid);
+        }
         let Some(entry) = self.table.existing(pid) else { return self.unknown(pid) };
         Ok(match (entry.residence(), entry.frame()) {
             (_, Some(frame)) => {

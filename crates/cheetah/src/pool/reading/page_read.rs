@@ -103,6 +103,7 @@ impl Pool {
         let read = self.segments.read_unchecked(image, bytes);
         read.map_err(|error| name_page(error, image))?;
         self.count_read(bytes.len());
+        self.cache_curve.note_read(image.pid);
         Ok(())
     }
 

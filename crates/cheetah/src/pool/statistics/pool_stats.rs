@@ -1,5 +1,7 @@
 //! The pool in numbers: what is in it, and what has gone through it.
 
+use super::{CacheNow, CurvePoint};
+use crate::memory::MemoryUse;
 use crate::pool::Pool;
 
 /// What is in the pool at a moment. Memory is counted in pages of the smallest size, pages one by
@@ -71,6 +73,23 @@ impl Pool {
             dirty_pages: self.dirty_count() as u64,
             flow: self.flow(),
         }
+    }
+
+    /// What would be read with more or less memory, going by what was asked for lately. Empty when
+    /// that was too little. Does not block for long.
+    pub fn cache_curve(&self, now_ns: u64) -> Vec<CurvePoint> {
+        let memory = &self.memory;
+        let of_pages = [MemoryUse::Frames, MemoryUse::Images, MemoryUse::Buffered];
+        let fixed = [MemoryUse::PageTable, MemoryUse::Changes, MemoryUse::Scratch];
+        let bytes = |uses: [MemoryUse; 3]| uses.into_iter().map(|of| memory.used(of)).sum::<usize>();
+        let shared_bytes = memory.total().saturating_sub(bytes(of_pages) + bytes(fixed));
+        let cache = CacheNow {
+            memory_bytes: memory.limit() as u64,
+            fixed_bytes: bytes(fixed) as u64,
+            shared_bytes: shared_bytes as u64,
+            pages: (self.queues.counts().1 + self.image_cache.count()) as u64,
+        };
+        self.cache_curve.points(now_ns, cache)
     }
 
     fn flow(&self) -> PoolFlow {

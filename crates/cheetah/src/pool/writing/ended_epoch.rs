@@ -3,13 +3,15 @@
 //!
 //! Steps, each of which the next relies on. The types keep their order.
 //!   1. epoch switch: no mini-transaction is open; the caller takes its state at the same instant;
-//!   2. every page that is dirty in the ended epoch g is written as it was at the epoch switch (see
+//!   2. what waits for leaves is saved in a change file (see `buffering/saving`), and every page
+//!      that is dirty in the ended epoch g is written as it was at the epoch switch (see
 //!      `write_out`);
-//!   3. segments are synced: every image that g names is durable; [`WrittenEpoch`] exists;
+//!   3. segments and the change file are synced: all that g names is durable; [`WrittenEpoch`]
+//!      exists, and tells which change files the state is to list;
 //!   4. the caller makes the log durable up to the switch: g never holds what the log lost;
 //!   5. the page map commits g with the caller's state. Now g is the database;
-//!   6. numbers freed in g may be given out again, and segments that only older epochs name are
-//!      removed.
+//!   6. numbers freed in g may be given out again, and segments and change files that only older
+//!      epochs name are removed.
 //!
 //! An epoch that is dropped before 5 is abandoned: its changes stay dirty, or written but not
 //! committed, and belong to the next epoch. So it is when the commit of the map fails; a failed
@@ -52,6 +54,8 @@ pub struct EndedEpoch<'p> {
     pages: Vec<PageId>,
     saving: Option<Saving>,
     open: bool,
+    /// Its commit has failed, and may be durable all the same.
+    may_be_durable: bool,
 }
 
 /// An epoch whose images are all durable. Dropping it abandons the epoch.
@@ -84,7 +88,7 @@ impl Pool {
         // about that of its keys, so that a scan reads the file forward, which is what the kernel
         // reads ahead for.
         pages.sort_by_cached_key(|pid| Reverse((self.table.entry(*pid).tree(), *pid)));
-        (EndedEpoch { pool: self, epoch, pages, saving: None, open: true }, state)
+        (EndedEpoch { pool: self, epoch, pages, saving: None, open: true, may_be_durable: false }, state)
     }
 }
 
@@ -99,11 +103,11 @@ impl<'p> EndedEpoch<'p> {
         self.pages.len()
     }
 
-    /// Saves what waits for leaves in a change file, instead of having these written: if it may
-    /// wait at all, has not waited long, and the last time the disk was not full. To be called
-    /// before anything is written. After an error, drop the epoch.
+    /// Saves what waits for leaves in a change file, instead of having these written, if it may
+    /// wait at all, and the last checkpoint did not meet a full disk. To be called before anything
+    /// is written. After an error, drop the epoch.
     pub fn save_waiting(&mut self) -> Result<()> {
-        if !self.pool.may_save() {
+        if !self.pool.take_may_save() {
             return Ok(());
         }
         let changes = self.pool.changes_of(self.epoch);
@@ -207,13 +211,15 @@ impl WrittenEpoch<'_> {
     /// to there. Blocks for I/O.
     pub fn commit(mut self, map: &MapStore, state: &EpochState) -> Result<Epoch> {
         let Self { ended, moved, listed } = &mut self;
-        map.commit(Commit {
+        let committed = map.commit(Commit {
             epoch: ended.epoch,
             changes: moved,
             state: &state.bytes,
             log_start: state.log_start,
             next_segment: ended.pool.segments.next_segment(),
-        })?;
+        });
+        ended.may_be_durable = committed.is_err() && map.may_be_durable(ended.epoch);
+        committed?;
         ended.open = false;
         ended.pool.committed(ended.epoch);
         ended.pool.note_listed(std::mem::take(listed));
@@ -224,6 +230,7 @@ impl WrittenEpoch<'_> {
 impl Drop for EndedEpoch<'_> {
     fn drop(&mut self) {
         if self.open {
+            self.pool.give_up_saving(self.epoch, self.may_be_durable);
             self.pool.abandon(self.epoch);
         }
     }
@@ -259,7 +266,6 @@ impl Pool {
     fn abandon(&self, epoch: Epoch) {
         self.in_writing.stop();
         self.counters.checkpoints_abandoned.one();
-        self.give_up_saving(epoch);
         let next = Epoch(epoch.0 + 1);
         let (old, new) = (self.changes_of(epoch), self.changes_of(next));
         // In this order (B5).

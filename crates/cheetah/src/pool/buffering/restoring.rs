@@ -1,0 +1,150 @@
+//! A startup takes back what was saved ([`super::saving`]), in several passes if it is more than
+//! memory may hold: each takes what waits for some of the pages and brings it into these.
+
+use crate::base::hash::hash_number;
+use crate::base::{planted, reach, Error, ErrorKind, PageId, Result, TreeId};
+use crate::change_files;
+use crate::format::change_file::SavedChanges;
+use crate::format::page::buffered_keys;
+use crate::format::state::ListedFile;
+use crate::memory::MemoryUse;
+use crate::pool::Pool;
+
+impl Pool {
+    /// For a startup, once the trees are known, before anything else changes: takes what the listed
+    /// files have, but of `dropped` trees, and removes all other files. The trees come back of
+    /// which something is lost, with the damage. Blocks for I/O.
+    pub fn restore_changes(
+        &self,
+        listed: &[ListedFile],
+        dropped: &[TreeId],
+    ) -> Result<Vec<(Vec<TreeId>, Error)>> {
+        change_files::prepare(self.segments.durable(), listed)?;
+        let mut restoring = Restoring { pool: self, skipped: dropped.to_vec(), first: 0, last: u64::MAX };
+        let mut damaged = Vec::new();
+        while !restoring.restore(listed, &mut damaged)? {}
+        let given_up = self.buffering.take_given_up();
+        if !given_up.is_empty() {
+            let detail = "a page that changes waited for; they are lost";
+            damaged.push((given_up, Error::corrupt("saved changes", detail)));
+        }
+        let mut files = self.saved_files.lock();
+        if !planted::is_on("saving: begin a list anew after a startup") {
+            files.listed = listed.to_vec();
+        }
+        files.next_has_all = !damaged.is_empty();
+        Ok(damaged)
+    }
+
+    /// Folds all that waits, when nobody else is there.
+    fn fold_all(&self) -> Result<()> {
+        for pid in self.changes_of(self.epoch()).buffered_pids() {
+            self.fold_or_merge(pid, self.epoch())?;
+            if self.table.entry(pid).is_buffered() {
+                let detail = "changes that waited for it cannot be brought into it";
+                return Err(Error::corrupt(format!("page {pid}"), detail));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes what waits from change files, in several passes if it is more than memory may hold.
+struct Restoring<'p> {
+    pool: &'p Pool,
+    /// Trees whose records are not taken.
+    skipped: Vec<TreeId>,
+    /// The hashes of the numbers of the pages of this pass.
+    first: u64,
+    last: u64,
+}
+
+impl Restoring<'_> {
+    /// One pass; whether it was the last.
+    fn restore(&mut self, listed: &[ListedFile], damaged: &mut Vec<(Vec<TreeId>, Error)>) -> Result<bool> {
+        for file in listed {
+            let read = change_files::read(
+                self.pool.segments.durable(),
+                self.pool.segments.database(),
+                file,
+                |saved| self.restore_page(saved),
+            );
+            match read {
+                Err(error) if error.kind() == ErrorKind::Corruption => {
+                    reach::mark("damaged change file");
+                    self.skipped.extend(&file.trees);
+                    self.forget(|_, tree| file.trees.contains(&tree));
+                    if !damaged.iter().any(|(trees, _)| *trees == file.trees) {
+                        damaged.push((file.trees.clone(), error));
+                    }
+                }
+                read => read?,
+            }
+        }
+        let is_last = self.last == u64::MAX;
+        if !is_last || self.first > 0 || !self.pool.buffering_is_on() {
+            self.pool.fold_all()?;
+        }
+        (self.first, self.last) = (self.last.saturating_add(1), u64::MAX);
+        Ok(is_last)
+    }
+
+    fn restore_page(&mut self, saved: &SavedChanges<'_>) -> Result<()> {
+        let (pool, pid) = (self.pool, saved.image.pid);
+        let hash = hash_number(pid.0);
+        if !(self.first..=self.last).contains(&hash) || self.skipped.contains(&saved.image.tree) {
+            return Ok(());
+        }
+        let Some(mut entry) = pool.table.existing(pid) else { return Ok(()) };
+        let is_named = entry.image(pid) == Some(saved.image);
+        if !is_named && !planted::is_on("saving: restore what the map does not name") {
+            return Ok(());
+        }
+        let damaged = |detail| Error::corrupt(format!("saved changes of page {pid}"), detail);
+        for key in buffered_keys(saved.changes) {
+            key.map_err(|defect| damaged(defect.to_string()))?;
+        }
+        if saved.begins {
+            pool.forget_buffered(pid);
+        } else if !entry.is_buffered() {
+            return Err(damaged("their beginning is missing".to_owned()));
+        }
+        let epoch = pool.epoch();
+        if pool.buffering.restore(pid, epoch, saved.changes, saved.growth_bytes) {
+            pool.changes_of(epoch).mark_buffered(pid);
+        }
+        entry.set_buffered(true);
+        entry.set_room(saved.room);
+        drop(entry);
+        reach::mark("saved changes restored");
+        self.keep_within_memory();
+        Ok(())
+    }
+
+    /// Leaves half of the pages to the next pass when memory is full.
+    fn keep_within_memory(&mut self) {
+        let limit = self.pool.memory.buffered_limit();
+        while self.pool.memory.used(MemoryUse::Buffered) > limit && self.last > self.first {
+            reach::mark("saved changes restored in several passes");
+            self.last = self.first + (self.last - self.first) / 2;
+            let last = self.last;
+            if self.forget(|pid, _| hash_number(pid.0) > last) == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Forgets what was taken of such pages; of how many.
+    fn forget(&self, is_such: impl Fn(PageId, TreeId) -> bool) -> usize {
+        let mut forgotten = 0;
+        for pid in self.pool.changes_of(self.pool.epoch()).buffered_pids() {
+            let mut entry = self.pool.table.entry(pid);
+            if is_such(pid, entry.tree()) {
+                self.pool.forget_buffered(pid);
+                entry.set_buffered(false);
+                forgotten += 1;
+            }
+        }
+        forgotten
+    }
+}

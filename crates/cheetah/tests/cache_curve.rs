@@ -1,0 +1,78 @@
+//! What the cache curve foretells for more and for less memory is what a cache of that size misses.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::base::Config;
+use cheetah::db::{CurvePoint, Db, Read};
+use cheetah_io::sim::SimDisk;
+use cheetah_io::Rng;
+use support::*;
+
+const ROWS: u64 = 60_000;
+const GETS: u64 = 100_000;
+
+fn open(disk: &SimDisk, buffer_pool_bytes: u64) -> Db {
+    let (page_bytes, segment_bytes) = (2048, 4 << 20);
+    let (log_file_bytes, log_bytes_max) = (16 << 20, 128 << 20);
+    let tiny = Config::tiny();
+    let config =
+        Config { page_bytes, segment_bytes, buffer_pool_bytes, log_file_bytes, log_bytes_max, ..tiny };
+    Db::open(env(disk), config).unwrap()
+}
+
+fn status(db: &Db, name: &str) -> u64 {
+    db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
+}
+
+/// Small numbers are more likely, and neighbours lie far apart.
+fn skewed(rng: &mut Rng) -> u64 {
+    let below = 1 + rng.below(ROWS);
+    rng.below(below) * 7919 % ROWS
+}
+
+/// With so much memory: how many pages are read for a thousand rows, and the curve.
+fn read(disk: &SimDisk, pool_bytes: u64) -> (f64, Vec<CurvePoint>) {
+    let db = open(disk, pool_bytes);
+    let (table, mut txn, mut rng) = (db.table("t").unwrap(), db.begin(), Rng::new(5));
+    let mut row = Vec::new();
+    let mut get = |count| {
+        for _ in 0..count {
+            let key = skewed(&mut rng).to_be_bytes();
+            assert!(txn.get(&table, &key, Read::Consistent, &mut row).unwrap());
+            txn.commit().unwrap();
+        }
+    };
+    get(GETS);
+    let before = status(&db, "pool_reads");
+    get(GETS);
+    let reads = (status(&db, "pool_reads") - before) as f64 * 1000.0 / GETS as f64;
+    println!(
+        "{:?}",
+        db.status().into_iter().filter(|e| e.0.starts_with("memory") && e.1 > 0).collect::<Vec<_>>()
+    );
+    (reads, db.cache_curve())
+}
+
+/// Of the same pages asked for with half and with twice the memory, how many would be read.
+#[test]
+fn half_and_twice_the_memory_are_foretold() {
+    let disk = SimDisk::new();
+    {
+        let db = open(&disk, 64 << 20);
+        let table = db.create_table(&spec("t")).unwrap();
+        let mut txn = db.begin();
+        for key in 0..ROWS {
+            insert(&mut txn, &table, key, &Row::new(key, 60)).unwrap();
+        }
+        txn.commit().unwrap();
+        db.close().unwrap();
+    }
+    let small = 4 << 20;
+    let sizes = [small / 2, small, 2 * small].map(|bytes| read(&disk, bytes));
+    for (no, (reads, curve)) in sizes.iter().enumerate() {
+        println!("{no}: {reads:.0}");
+        curve.iter().for_each(|p| println!("   {p:?}"));
+    }
+}
