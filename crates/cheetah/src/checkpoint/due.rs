@@ -10,7 +10,7 @@ const LOG_PERCENT: u64 = 25;
 const IDLE_NS: u64 = 5_000_000_000;
 /// Bytes of outdated images that ask for no checkpoint, whatever the size of the database; and the
 /// part of what is needed from which on they do.
-const OUTDATED_BYTES_MIN: u64 = 16 << 20;
+const OUTDATED_BYTES_MIN: u64 = 32 << 20;
 const OUTDATED_PART: u64 = 3;
 /// The same for a checkpoint that makes no pauses any more: as much as all that is needed, twice.
 const HURRY_OUTDATED_BYTES_MIN: u64 = 128 << 20;
