@@ -72,8 +72,9 @@ def choose(arguments: list):
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rest", type=float, default=60, help="seconds of rest before bytes on disk are taken")
     parser.add_argument("--sets", help=f"of {', '.join([*SETS, *PARTS])}; usually {', '.join(USUAL)}")
-    parser.add_argument("--against", metavar="OTHER.so", help="another build of the plugin, for " + ", ".join(BUILDS) + ": "
-                        "measured beside this one as \"Cheetah before\"")
+    parser.add_argument("--against", metavar="OTHER.so",
+                        help=f"another build of the plugin, for {', '.join(BUILDS)}: "
+                             "measured beside this one as \"Cheetah before\"")
     parser.add_argument("--seconds", type=int, default=8, help="oltp, memory: of each cell, after the warm-up; inserts: of each run")
     parser.add_argument("--rows", type=int, default=1_000_000, help="oltp, memory: in all tables together; indexes: in one")
     parser.add_argument("--workloads", default="all", help="oltp, memory")

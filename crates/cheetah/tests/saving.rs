@@ -368,6 +368,12 @@ fn a_startup_without_a_change_file_is_refused_until_it_is_there_again() {
         let refused = open(&disk, 0).map(drop).unwrap_err();
         assert!(refused.contains(&path), "{refused}");
     }
+    // Who has lost it for good puts an empty file there: it is a damaged one then.
+    let without = disk.snapshot();
+    without.put(&path, b"").unwrap();
+    let db = open(&without, 0).unwrap();
+    assert_eq!(db.quarantined_tables().len(), 1);
+    drop(db);
     disk.put(&path, &contents).unwrap();
     let db = open(&disk, 0).unwrap();
     verify(&db, &rows).unwrap();

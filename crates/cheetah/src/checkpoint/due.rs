@@ -12,7 +12,7 @@ const IDLE_NS: u64 = 5_000_000_000;
 /// part of what is needed from which on they do.
 const OUTDATED_BYTES_MIN: u64 = 32 << 20;
 const OUTDATED_PART: u64 = 3;
-/// The same for a checkpoint that makes no pauses any more: as much as all that is needed, twice.
+/// From so many bytes on, and so many times what is needed, a checkpoint makes no pauses any more.
 const HURRY_OUTDATED_BYTES_MIN: u64 = 128 << 20;
 const HURRY_OUTDATED_TIMES: u64 = 2;
 

@@ -40,6 +40,12 @@ pub const fn len(value: u64) -> usize {
     bits.div_ceil(7)
 }
 
+/// The bytes of a value, in a buffer of the caller.
+pub fn bytes_of(value: u64, buffer: &mut [u8; MAX_BYTES]) -> &[u8] {
+    let used = write(buffer, value);
+    buffer.get(..used).unwrap_or_default()
+}
+
 /// The number at the start of `bytes` and the bytes it takes; `None` if it ends early, is not in
 /// its shortest form or exceeds 64 bits.
 #[inline]

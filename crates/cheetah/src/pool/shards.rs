@@ -46,6 +46,11 @@ impl<S: TakesMemory> Shards<S> {
         self.change_shard(self.of_page(pid), change)
     }
 
+    /// Looks at all shards, one by one.
+    pub(in crate::pool) fn each(&self, mut look: impl FnMut(&S)) {
+        self.shards.iter().for_each(|shard| look(&shard.lock()));
+    }
+
     /// Changes all shards, one by one.
     pub(in crate::pool) fn change_each(&self, mut change: impl FnMut(&mut S)) {
         self.shards.iter().for_each(|shard| self.change_shard(shard, &mut change));

@@ -145,10 +145,10 @@ impl<'l> Redo<'l> {
 
     fn operation(&mut self, front: &Front<'_>, kind: u8, body: &[u8]) -> Result<()> {
         let core = self.core;
-        if self.sorted.is_disk_full() {
+        if self.sorted.must_end() {
             self.apply_sorted()?;
         }
-        if self.sorted.is_wanted() {
+        if self.sorted.wants_next() {
             let open = open_txn(core, &mut self.open, &self.outcomes, front.txn);
             if open.txn.commits() {
                 let record = LogRecord::decode(kind, body)?;

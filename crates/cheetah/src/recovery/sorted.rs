@@ -42,23 +42,31 @@ const BYTES_PER_OPERATION: u64 = 256;
 const CHANGES_MIN: u64 = 64;
 /// Bytes of a table's and an index's number in front of a key.
 const HEAD_BYTES: usize = 6;
+/// In front of a payload: the number of the change, and a byte with the flags.
+const NUMBER_BYTES: usize = 8;
+/// A record is there before the change, and afterwards.
+const WAS_THERE: u8 = 1;
+const IS_THERE: u8 = 2;
 
 /// See the module.
 pub(super) struct SortedChanges<'l> {
     core: &'l Core,
     /// None while nothing is sorted.
-    sorter: Option<Sorter>,
-    keys: Keys,
-    /// Changes so far: their numbers tell their order.
-    changes: u64,
-    /// At the last time when all was applied.
-    changes_applied: u64,
+    begun: Option<Begun>,
     /// So many operations are not to be sorted.
     pause: u64,
-    bytes_to_look: u64,
     is_disk_full: bool,
     /// No other threads may be started.
     is_alone: bool,
+}
+
+/// What is being sorted.
+struct Begun {
+    sorter: Sorter,
+    keys: Keys,
+    /// Changes so far: their numbers tell their order.
+    changes: u64,
+    bytes_to_look: u64,
 }
 
 /// The clustered keys of the rows that an operation touches.
@@ -68,18 +76,16 @@ pub(super) type RowKeys<'a> = [Option<&'a [u8]>; 2];
 struct Keys {
     bits: Vec<u64>,
     #[expect(dead_code, reason = "held, not read")]
-    reserved: Option<Reservation>,
+    reserved: Reservation,
 }
 
 impl Keys {
-    const NONE: Keys = Keys { bits: Vec::new(), reserved: None };
-
     fn new(core: &Core) -> Self {
         let memory = core.pool.memory();
         let part = (memory.limit() / KEYS_PART).clamp(KEYS_BYTES_MIN, KEYS_BYTES_MAX);
         let words = 1usize << (part / size_of::<u64>()).ilog2();
         let reserved = memory.reserve(MemoryUse::Redo, words * size_of::<u64>());
-        Self { bits: vec![0; words], reserved: Some(reserved) }
+        Self { bits: vec![0; words], reserved }
     }
 
     fn bit(&self, table: TableId, key: &[u8]) -> (usize, u64) {
@@ -102,21 +108,11 @@ impl Keys {
 impl<'l> SortedChanges<'l> {
     /// Without other threads if `is_alone`.
     pub(super) fn new(core: &'l Core, is_alone: bool) -> Self {
-        Self {
-            core,
-            sorter: None,
-            keys: Keys::NONE,
-            changes: 0,
-            changes_applied: 0,
-            pause: 0,
-            bytes_to_look: 0,
-            is_disk_full: false,
-            is_alone,
-        }
+        Self { core, begun: None, pause: 0, is_disk_full: false, is_alone }
     }
 
     /// Whether the next operation is to be sorted: once pages had to leave memory for others.
-    pub(super) fn is_wanted(&mut self) -> bool {
+    pub(super) fn wants_next(&mut self) -> bool {
         if self.is_disk_full || !self.core.pool.has_evicted() {
             return false;
         }
@@ -125,55 +121,55 @@ impl<'l> SortedChanges<'l> {
         !is_pause
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.sorter.is_none()
-    }
-
     /// Whether something is sorted, perhaps, of one of these rows (I1).
     pub(super) fn may_have(&self, table: TableId, keys: RowKeys<'_>) -> bool {
-        let has = |key: &&[u8]| self.keys.may_have(table, key);
-        !self.is_empty()
-            && keys.iter().flatten().any(has)
+        let Some(begun) = &self.begun else { return false };
+        keys.iter().flatten().any(|key| begun.keys.may_have(table, key))
             && !planted::is_on("redo: apply an operation before what is sorted of its row")
     }
 
     /// Notes that something is sorted of these rows; `false` if nothing can be, as memory is too
     /// small.
     pub(super) fn begin(&mut self, table: TableId, keys: RowKeys<'_>) -> bool {
-        if self.sorter.is_none() {
+        if self.begun.is_none() {
             let share = self.core.sorting.memory().join(1).and_then(|mut shares| shares.pop());
-            let sorter = share.map(|share| self.core.sorting.sorter(share));
-            self.sorter = sorter.map(|sorter| if self.is_alone { sorter.alone() } else { sorter });
-            if self.sorter.is_none() {
-                return false;
-            }
-            self.keys = Keys::new(self.core);
+            let Some(share) = share else { return false };
+            let sorter = self.core.sorting.sorter(share);
+            let sorter = if self.is_alone { sorter.alone() } else { sorter };
+            self.begun = Some(Begun { sorter, keys: Keys::new(self.core), changes: 0, bytes_to_look: 0 });
         }
-        keys.iter().flatten().for_each(|key| self.keys.add(table, key));
+        if let Some(begun) = &mut self.begun {
+            keys.iter().flatten().for_each(|key| begun.keys.add(table, key));
+        }
         true
     }
 
     /// Adds what becomes of a record; [`begin`](Self::begin) has been called for its row.
     pub(super) fn push(&mut self, table: TableId, record: &RecordChange<'_>) -> Result<()> {
-        let Some(sorter) = &mut self.sorter else { return Ok(()) };
-        self.changes += 1;
-        let flags = u8::from(record.was_there) | u8::from(record.payload.is_some()) << 1;
+        let Some(begun) = &mut self.begun else { return Ok(()) };
+        begun.changes += 1;
+        let is_there = if record.payload.is_some() { IS_THERE } else { 0 };
+        let flags = if record.was_there { WAS_THERE | is_there } else { is_there };
         let payload = record.payload.unwrap_or_default();
         let index_no = (record.index_no as u16).to_be_bytes();
-        let value = [&self.changes.to_le_bytes()[..], &[flags], payload];
-        sorter.push(&[&table.0.to_be_bytes(), &index_no, record.key], &value)?;
+        let value = [&begun.changes.to_le_bytes()[..], &[flags], payload];
+        begun.sorter.push(&[&table.0.to_be_bytes(), &index_no, record.key], &value)?;
         let bytes = (HEAD_BYTES + record.key.len() + NUMBER_BYTES + 1 + payload.len()) as u64;
-        self.bytes_to_look = self.bytes_to_look.saturating_sub(bytes);
+        begun.bytes_to_look = begun.bytes_to_look.saturating_sub(bytes);
         Ok(())
     }
 
-    /// Whether the disk has become so full that what is sorted has to be applied now (I5).
-    pub(super) fn is_disk_full(&mut self) -> bool {
-        self.bytes_to_look = self.bytes_to_look.saturating_sub(BYTES_PER_OPERATION);
-        let Some(sorter) = self.sorter.as_ref().filter(|_| self.bytes_to_look == 0) else { return false };
-        self.bytes_to_look = BYTES_PER_LOOK;
+    /// Looks now and then, before an operation, whether the disk has become so full that what is
+    /// sorted has to be applied (I5).
+    pub(super) fn must_end(&mut self) -> bool {
+        let Some(begun) = &mut self.begun else { return false };
+        begun.bytes_to_look = begun.bytes_to_look.saturating_sub(BYTES_PER_OPERATION);
+        if begun.bytes_to_look > 0 {
+            return false;
+        }
+        begun.bytes_to_look = BYTES_PER_LOOK;
         // Merging in several passes writes all once more.
-        let bytes = sorter.spilled_bytes() as usize + 2 * self.core.sorting.memory().limit();
+        let bytes = begun.sorter.spilled_bytes() as usize + 2 * self.core.sorting.memory().limit();
         self.is_disk_full = !self.core.pool.has_space(bytes + BYTES_PER_LOOK as usize);
         if self.is_disk_full {
             reach::mark("redo sorts nothing on a full disk");
@@ -184,11 +180,8 @@ impl<'l> SortedChanges<'l> {
     /// All that is sorted, to be applied in pieces of work; nothing is sorted afterwards. The
     /// caller sees to I2.
     pub(super) fn take(&mut self) -> Result<Option<Pieces>> {
-        let Some(sorter) = self.sorter.take() else { return Ok(None) };
-        self.keys = Keys::NONE;
-        self.bytes_to_look = 0;
-        let applied = self.changes - std::mem::replace(&mut self.changes_applied, self.changes);
-        self.pause = if applied < CHANGES_MIN { CHANGES_MIN } else { 0 };
+        let Some(Begun { sorter, changes, .. }) = self.begun.take() else { return Ok(None) };
+        self.pause = if changes < CHANGES_MIN { CHANGES_MIN } else { 0 };
         reach::mark("what redo has sorted is applied");
         let mut merge = sorter.finish()?;
         let is_on_record = merge.advance()?;
@@ -215,7 +208,7 @@ impl Pieces {
             self.key.extend_from_slice(key);
             self.last.clear();
             self.last.extend_from_slice(value);
-            let (mut first_no, mut was_there) = (number_of(value), flags_of(value) & 1);
+            let (mut first_no, mut was_there) = (number_of(value), flags_of(value) & WAS_THERE);
             loop {
                 self.is_on_record = self.merge.advance()?;
                 let (key, value) = self.merge.record();
@@ -228,18 +221,16 @@ impl Pieces {
                     self.last.extend_from_slice(value);
                 }
                 if number_of(value) < first_no {
-                    (first_no, was_there) = (number_of(value), flags_of(value) & 1);
+                    (first_no, was_there) = (number_of(value), flags_of(value) & WAS_THERE);
                 }
             }
-            bytes.push(was_there | flags_of(&self.last) & 2);
+            bytes.push(was_there | flags_of(&self.last) & IS_THERE);
             put_prefixed(bytes, &self.key);
             put_prefixed(bytes, self.last.get(NUMBER_BYTES + 1..).unwrap_or_default());
         }
         Ok(bytes.len() > from)
     }
 }
-
-const NUMBER_BYTES: usize = 8;
 
 fn number_of(value: &[u8]) -> u64 {
     value.first_chunk().map_or(0, |number| u64::from_le_bytes(*number))
@@ -270,7 +261,7 @@ fn decode<'a>(reader: &mut Reader<'a>) -> std::result::Result<(TableId, RecordCh
     head.copy_from_slice(front);
     let [a, b, c, d, e, f] = head;
     let index_no = usize::from(u16::from_be_bytes([e, f]));
-    let payload = (flags & 2 != 0).then_some(payload);
-    let record = RecordChange { index_no, key, was_there: flags & 1 != 0, payload };
+    let payload = (flags & IS_THERE != 0).then_some(payload);
+    let record = RecordChange { index_no, key, was_there: flags & WAS_THERE != 0, payload };
     Ok((TableId(u32::from_be_bytes([a, b, c, d])), record))
 }

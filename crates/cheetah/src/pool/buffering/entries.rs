@@ -386,7 +386,10 @@ impl Buffering {
 
     /// Notes that entries of a tree had to be given up.
     pub(super) fn note_given_up(&self, tree: TreeId) {
-        self.given_up.lock().push(tree);
+        let mut given_up = self.given_up.lock();
+        if !given_up.contains(&tree) {
+            given_up.push(tree);
+        }
     }
 
     /// Trees of which entries had to be given up since this was last asked.
@@ -396,8 +399,15 @@ impl Buffering {
 
     /// Whether the entries that have waited longest came before that epoch.
     pub(super) fn waits_since_before(&self, epoch: Epoch) -> bool {
-        let first = self.order.lock().front().copied();
-        first.is_some_and(|pid| self.shards.lock(pid).older.get(&pid.0).is_some_and(|of| of.since < epoch))
+        let mut order = self.order.lock();
+        while let Some(pid) = order.front() {
+            if let Some(entries) = self.shards.lock(*pid).older.get(&pid.0) {
+                return entries.since < epoch;
+            }
+            // It has none any more, and would hide those behind it.
+            order.pop_front();
+        }
+        false
     }
 
     /// The page whose entries have waited longest, or one that has none any more; it is out of the
@@ -425,5 +435,22 @@ impl Buffering {
             .collect::<VecDeque<_>>();
         kept.make_contiguous().reverse();
         *order = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_have_no_entries_any_more_hide_none_that_wait_longer() {
+        let memory = Arc::new(MemoryBudget::new(1 << 20));
+        let buffering = Buffering::new(&memory, &Config::tiny());
+        for pid in [1, 2, 3] {
+            buffering.put(PageId(pid), Epoch(pid), b"key", &BufferedChange::Remove, (0, 100));
+        }
+        assert!(buffering.waits_since_before(Epoch(2)) && !buffering.waits_since_before(Epoch(1)));
+        assert_eq!(buffering.take_oldest(PageId(1)), Some(Epoch(1)));
+        assert!(buffering.waits_since_before(Epoch(3)) && !buffering.waits_since_before(Epoch(2)));
     }
 }

@@ -18,8 +18,7 @@
 //!   V6  What is saved may use the reserve of the disk: nobody may change what needs more than a
 //!       page for each leaf (B12), and a file takes less.
 //!   V7  A file is unlinked once an epoch is committed that does not list it, and at a startup. One
-//!       of a checkpoint that was given up goes at once, unless its commit may
-//!       be durable.
+//!       of a checkpoint that was given up goes at once, unless its commit may be durable.
 //! Locks     `saved_files` for a moment, under no other one, and nothing under it.
 
 use super::entries::Unsaved;
@@ -33,15 +32,16 @@ use crate::pool::Pool;
 
 /// Files that are listed at most before one has all.
 const LISTED_MAX: usize = 32;
+
 /// The change files of the last committed epoch.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct SavedFiles {
     pub(super) listed: Vec<ListedFile>,
     /// The last checkpoint was given up.
     pub(super) next_has_all: bool,
-    /// Files of checkpoints that were given up.
+    /// Files of checkpoints that were given up, and whose commit may be durable (V7).
     orphans: Vec<Epoch>,
-    /// The disk was full when something was saved: the next checkpoint saves nothing.
+    /// The last checkpoint met a full disk: the next one saves nothing.
     is_disk_full: bool,
 }
 
@@ -140,7 +140,7 @@ impl Pool {
         }
     }
 
-    /// The checkpoint of an epoch is given up; `may_be_durable` if its commit had begun (V7).
+    /// The checkpoint of an epoch is given up; `may_be_durable` if CONTROL may name it (V7).
     pub(in crate::pool) fn give_up_saving(&self, epoch: Epoch, may_be_durable: bool) {
         let mut files = self.saved_files.lock();
         files.next_has_all = !planted::is_on("saving: count what was given up as saved");

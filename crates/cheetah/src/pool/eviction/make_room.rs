@@ -24,15 +24,19 @@ impl Pool {
     /// reserve, or the part asked for, stays (H3): only then may a user change more.
     pub fn check_space(&self, reserve: Reserve) -> Result<()> {
         self.health.check()?;
-        let bytes = self.dirty_bytes() + self.buffered_page_bytes();
-        self.segments.check_space(bytes as u64, reserve)
+        self.check_space_beside(0, reserve)
+    }
+
+    /// The same for so many bytes more, whatever the health.
+    fn check_space_beside(&self, bytes: usize, reserve: Reserve) -> Result<()> {
+        let bytes_to_write = self.dirty_bytes() + self.buffered_page_bytes() + bytes;
+        self.segments.check_space(bytes_to_write as u64, reserve)
     }
 
     /// Whether the disk takes so many more bytes beside all that is changed in memory and the
     /// reserve. A disk that cannot be asked does not.
     pub fn has_space(&self, bytes: usize) -> bool {
-        let bytes_to_write = self.dirty_bytes() + self.buffered_page_bytes() + bytes;
-        self.segments.check_space(bytes_to_write as u64, Reserve::Whole).is_ok()
+        self.check_space_beside(bytes, Reserve::Whole).is_ok()
     }
 
     /// Whether frames have left memory for others since the pool was opened.
@@ -44,8 +48,7 @@ impl Pool {
     /// written to another file of this disk.
     pub fn take_space(&self, bytes: usize) -> Result<()> {
         self.health.check()?;
-        let bytes_to_write = self.dirty_bytes() + self.buffered_page_bytes() + bytes;
-        self.segments.check_space(bytes_to_write as u64, Reserve::Whole)?;
+        self.check_space_beside(bytes, Reserve::Whole)?;
         self.note_space_taken(bytes);
         Ok(())
     }

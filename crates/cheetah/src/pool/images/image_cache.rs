@@ -168,7 +168,7 @@ impl ImageCache {
     /// Images that are here, about.
     pub(in crate::pool) fn count(&self) -> usize {
         let mut count = 0;
-        self.shards.change_each(|shard| count += shard.places.len());
+        self.shards.each(|shard| count += shard.places.len());
         count
     }
 

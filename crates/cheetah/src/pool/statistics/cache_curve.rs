@@ -192,7 +192,7 @@ struct Seen {
     /// When it was asked for last.
     slot: usize,
     /// Nobody has read it since.
-    is_waiting: bool,
+    is_unread: bool,
 }
 
 #[derive(Debug)]
@@ -228,7 +228,7 @@ impl Sample {
         }
         let slot = self.slots.take();
         self.counts.total += weight;
-        let now = Seen { slot, is_waiting: true };
+        let now = Seen { slot, is_unread: true };
         match self.pages.insert(pid, now) {
             Some(before) => {
                 self.slots.clear(before.slot);
@@ -259,8 +259,8 @@ impl Sample {
     }
 
     fn note_read(&mut self, pid: PageId, threshold: u64) {
-        if let Some(seen) = self.pages.get_mut(&pid).filter(|seen| seen.is_waiting) {
-            seen.is_waiting = false;
+        if let Some(seen) = self.pages.get_mut(&pid).filter(|seen| seen.is_unread) {
+            seen.is_unread = false;
             self.counts.reads += weight_of(threshold);
         }
     }

@@ -300,8 +300,7 @@ fn push(
     to: impl FnOnce(&[&[u8]], &[&[u8]]) -> Result<()>,
 ) -> Result<()> {
     let mut length = [0u8; varint::MAX_BYTES];
-    let used = varint::write(&mut length, clustered.len() as u64);
-    let head = length.get(..used).unwrap_or_default();
+    let head = varint::bytes_of(clustered.len() as u64, &mut length);
     to(&[entry.key, clustered], &[&[u8::from(entry.check_unique)], head, entry.payload])
 }
 

@@ -107,8 +107,7 @@ impl Building {
 
     fn add_entries(&mut self, new: &NewRow<'_>) -> Result<()> {
         let mut length = [0u8; varint::MAX_BYTES];
-        let used = varint::write(&mut length, new.key.len() as u64);
-        let head = length.get(..used).unwrap_or_default();
+        let head = varint::bytes_of(new.key.len() as u64, &mut length);
         let is_kept = |entry: &&SecondaryEntry<'_>| !self.table.is_disabled(entry.index_no);
         for entry in new.secondary.iter().filter(is_kept) {
             let sorter = entry.index_no.checked_sub(1).and_then(|no| self.entries.get_mut(no));

@@ -116,8 +116,7 @@ impl IndexBuilds {
         let sorter = self.sorters.iter_mut().find(|(no, _)| *no == index_no);
         let (_, sorter) = sorter.ok_or_else(damaged)?;
         let mut length = [0u8; varint::MAX_BYTES];
-        let used = varint::write(&mut length, row_key.len() as u64);
-        let head = length.get(..used).unwrap_or_default();
+        let head = varint::bytes_of(row_key.len() as u64, &mut length);
         self.entries += 1;
         sorter.push(&[key, row_key], &[&[0], head, payload])
     }

@@ -112,8 +112,7 @@ impl Writer {
         let old_key = (op != RowOp::Insert).then_some(entry.old_key);
         let new_key = (op != RowOp::Delete).then_some(entry.new_key);
         let mut length = [0u8; varint::MAX_BYTES];
-        let used = varint::write(&mut length, new_len as u64);
-        let head = length.get(..used).unwrap_or_default();
+        let head = varint::bytes_of(new_len as u64, &mut length);
         let payload: [&[u8]; 2] = if new_key.is_some() { [head, entry.payload] } else { [b"", b""] };
         let mut added = *self.change.add_entry(index_no, old_key, new_key, &payload);
         self.look_at_entry(table, &mut added, seen)?;
@@ -140,8 +139,7 @@ impl Writer {
             let blind = blind.filter(is_settled);
             let marked = blind.map(|settled| {
                 let mut length = [0u8; varint::MAX_BYTES];
-                let used = varint::write(&mut length, settled.old_len as u64);
-                let head = length.get(..used).unwrap_or_default();
+                let head = varint::bytes_of(settled.old_len as u64, &mut length);
                 change.take_ticket_to_mark(tree, old, [head, settled.old_payload], &mut into.old)
             });
             entry.goes_unseen = is_for_good

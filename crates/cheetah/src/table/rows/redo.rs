@@ -109,8 +109,7 @@ impl Writer {
             each(RecordChange { index_no: 0, key: change.get(new), was_there, payload: Some(row) });
         }
         let mut length = [0u8; varint::MAX_BYTES];
-        let used = varint::write(&mut length, change.get(new).len() as u64);
-        let head = length.get(..used).unwrap_or_default();
+        let head = varint::bytes_of(change.get(new).len() as u64, &mut length);
         for entry in entries {
             let index_no = table.position_of_logged(entry.index)?;
             let old = change.put_stored_key(entry.old_key, old);
