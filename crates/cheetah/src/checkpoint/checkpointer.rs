@@ -14,6 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Pages between two syncs of a checkpoint that is written in steps.
 const PAGES_PER_SYNC: usize = 512;
+/// Leaves of which is saved what waits, in the time for one page that is written.
+const SAVED_PER_WRITTEN: usize = 4;
 
 /// What a checkpoint needs from the layers above.
 pub(crate) trait StateAtSwitch {
@@ -81,7 +83,7 @@ impl Checkpointer {
         self.end_hurry();
         let threads = if self.parts.has_threads.load(Relaxed) { statement_threads() } else { 1 };
         self.run(one, above, |ended| {
-            ended.save_waiting()?;
+            ended.save_waiting(usize::MAX, &mut || ())?;
             match threads {
                 1 => Ok(()),
                 // Somebody waits for the end.
@@ -133,7 +135,8 @@ impl Checkpointer {
         pause: &mut dyn FnMut(usize),
     ) -> Result<()> {
         self.run(self.one.lock(), above, |ended| {
-            ended.save_waiting()?;
+            let pages_left = ended.pages_left();
+            ended.save_waiting(SAVED_PER_WRITTEN * step_pages, &mut || pause(pages_left))?;
             write_in_steps(ended, step_pages, pause)
         })
     }

@@ -104,9 +104,10 @@ impl<'p> EndedEpoch<'p> {
     }
 
     /// Saves what waits for leaves in a change file, instead of having these written, if it may
-    /// wait at all, and the last checkpoint did not meet a full disk. To be called before anything
-    /// is written. After an error, drop the epoch.
-    pub fn save_waiting(&mut self) -> Result<()> {
+    /// wait at all, and the last checkpoint did not meet a full disk. `pause` is called after each
+    /// `step_pages` leaves. To be called before anything is written. After an error, drop the
+    /// epoch.
+    pub fn save_waiting(&mut self, step_pages: usize, pause: &mut dyn FnMut()) -> Result<()> {
         if !self.pool.take_may_save() {
             return Ok(());
         }
@@ -115,8 +116,9 @@ impl<'p> EndedEpoch<'p> {
         // In the order of their numbers: it compresses better.
         waiting.sort_unstable();
         let mut saving = self.pool.begin_saving(self.epoch);
-        for pid in waiting {
-            self.pool.save_page(&mut saving, pid)?;
+        for step in waiting.chunks(step_pages) {
+            step.iter().try_for_each(|pid| self.pool.save_page(&mut saving, *pid))?;
+            pause();
         }
         self.saving = Some(saving);
         let is_to_write = |pid: &PageId| changes.has(*pid);
