@@ -98,6 +98,7 @@ typedef struct CheetahConfig {
   uint32_t io_capacity;
   uint8_t flush_log_at_commit;
   uint8_t buffers_changes;
+  uint8_t buffers_data_files;
 } CheetahConfig;
 
 typedef struct CheetahRowFormatVersion {
@@ -427,6 +428,7 @@ int32_t cheetah_open(const CheetahConfig *config, CheetahDb **db);
 int32_t cheetah_close(CheetahDb *db);
 int32_t cheetah_checkpoint(CheetahDb *db);
 void cheetah_set_flush_log_at_commit(CheetahDb *db, uint8_t mode);
+uint64_t cheetah_set_buffer_pool_size(CheetahDb *db, uint64_t bytes);
 void cheetah_set_io_capacity(CheetahDb *db, uint32_t operations_per_second);
 void cheetah_set_change_buffering(CheetahDb *db, uint8_t is_on);
 int32_t cheetah_status(CheetahDb *db, CheetahCounterSink sink, void *context);

@@ -12,6 +12,7 @@ static const ulonglong mib = 1ULL << 20;
 static ulonglong buffer_pool_size, log_file_size, log_size_max;
 static unsigned io_capacity, flush_log_at_trx_commit, sample_pages;
 static ulong change_buffering;
+static my_bool data_file_buffering;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = {array_elements(compression_names) - 1, "", compression_names, nullptr};
 // As the flag that the engine gets: 0 or 1.
@@ -21,6 +22,11 @@ static TYPELIB change_buffering_type = {array_elements(change_buffering_names) -
 static void set_flush_log(THD *, st_mysql_sys_var *, void *place, const void *value) {
   *static_cast<unsigned *>(place) = *static_cast<const unsigned *>(value);
   cheetah_set_flush_log_at_commit(engine.db, static_cast<uint8_t>(flush_log_at_trx_commit));
+}
+
+static void set_buffer_pool_size(THD *, st_mysql_sys_var *, void *place, const void *value) {
+  auto *size = static_cast<ulonglong *>(place);
+  *size = cheetah_set_buffer_pool_size(engine.db, *static_cast<const ulonglong *>(value));
 }
 
 static void set_io_capacity(THD *, st_mysql_sys_var *, void *place, const void *value) {
@@ -33,9 +39,9 @@ static void set_change_buffering(THD *, st_mysql_sys_var *, void *place, const v
   cheetah_set_change_buffering(engine.db, static_cast<uint8_t>(change_buffering));
 }
 
-static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
-                              "Memory for pages, write buffers and the log buffer together", nullptr, nullptr,
-                              128 * mib, 8 * mib, ~0ULL, mib);
+static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size, PLUGIN_VAR_RQCMDARG,
+                              "Memory for pages, write buffers and the log buffer together", nullptr,
+                              set_buffer_pool_size, 128 * mib, 8 * mib, ~0ULL, mib);
 
 static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                               "Size of one file of the redo log", nullptr, nullptr, 64 * mib, mib, 1024 * mib, mib);
@@ -43,6 +49,10 @@ static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG 
 static MYSQL_SYSVAR_ULONGLONG(log_size_max, log_size_max, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                               "Size of the redo log: a checkpoint starts when a quarter of it is used", nullptr, nullptr,
                               1024 * mib, 8 * mib, ~0ULL, mib);
+
+static MYSQL_SYSVAR_BOOL(data_file_buffering, data_file_buffering, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
+                         "Whether data files are read through the page cache of the operating system", nullptr, nullptr,
+                         false);
 
 static MYSQL_SYSVAR_UINT(io_capacity, io_capacity, PLUGIN_VAR_RQCMDARG,
                          "I/O operations a second that background work may use", nullptr, set_io_capacity, 2000, 10,
@@ -86,6 +96,7 @@ static MYSQL_THDVAR_INT(default_compression_level, PLUGIN_VAR_RQCMDARG,
 st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(log_file_size),
                                         MYSQL_SYSVAR(log_size_max),
+                                        MYSQL_SYSVAR(data_file_buffering),
                                         MYSQL_SYSVAR(io_capacity),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
                                         MYSQL_SYSVAR(change_buffering),
@@ -104,7 +115,8 @@ CheetahConfig open_config() {
   return CheetahConfig{bytes_of(directory), buffer_pool_size,
                        log_file_size,       log_size_max,
                        io_capacity,         static_cast<uint8_t>(flush_log_at_trx_commit),
-                       static_cast<uint8_t>(change_buffering)};
+                       static_cast<uint8_t>(change_buffering),
+                       static_cast<uint8_t>(data_file_buffering)};
 }
 
 // The server knows InnoDB's variable for NOWAIT and WAIT n, not ours; it sets its own one too, for

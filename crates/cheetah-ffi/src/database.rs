@@ -42,6 +42,7 @@ fn settings(config: &CheetahConfig) -> Config {
         log_bytes_max: config.log_bytes_max,
         io_capacity: config.io_capacity,
         buffers_changes: config.buffers_changes != 0,
+        buffers_data_files: config.buffers_data_files != 0,
         ..Config::default()
     }
 }
@@ -71,6 +72,14 @@ pub unsafe extern "C" fn cheetah_set_flush_log_at_commit(db: *mut CheetahDb, mod
     // SAFETY: by the contract of the crate the handle is open.
     let db = unsafe { &*db };
     value((), || db.0.set_flush_log_at_commit(mode));
+}
+
+/// Changes the memory of the engine to so many bytes, or the least that it needs; returns which.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_set_buffer_pool_size(db: *mut CheetahDb, bytes: u64) -> u64 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    value(bytes, || db.0.set_buffer_pool_bytes(bytes))
 }
 
 /// Sets the I/O operations a second of background work.

@@ -155,6 +155,8 @@ pub struct CheetahConfig {
     pub flush_log_at_commit: u8,
     /// Whether changes may wait in memory for a leaf that is not there.
     pub buffers_changes: u8,
+    /// Whether data files are read through the page cache of the system.
+    pub buffers_data_files: u8,
 }
 
 /// How a stored row is built.

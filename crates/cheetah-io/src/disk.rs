@@ -55,6 +55,8 @@ pub trait File: Send + Sync {
     /// Starts writing back dirty bytes of the range without waiting for it; a hint that never
     /// fails.
     fn start_writeback(&self, _offset: u64, _len: u64) {}
+    /// Lets the system's page cache forget what is durable of the file; a hint that never fails.
+    fn leave_cache(&self) {}
 }
 
 /// Holds the exclusive right to a directory until dropped.
@@ -67,6 +69,11 @@ pub trait Disk: Send + Sync {
     fn create(&self, path: &str) -> io::Result<Arc<dyn File>>;
     /// Opens an existing file (`NotFound` otherwise) for reading and writing.
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>>;
+    /// As [`Disk::open`], for a file that is durable and only read from now on. Reads go past the
+    /// system's page cache where they can.
+    fn open_uncached(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        self.open(path)
+    }
     /// Renames a file, replacing what stands under the new name. Durable after `sync_dir` of the
     /// directory.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;

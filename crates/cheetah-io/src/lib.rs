@@ -10,6 +10,7 @@
 
 pub mod aligned;
 pub mod blocks;
+mod direct;
 pub mod disk;
 pub mod posix;
 pub mod rng;

@@ -8,6 +8,7 @@
 //!       are handed up and never retried here.
 //! Errors    those of the system, unchanged, so that "no space" and "not found" keep their kind.
 
+use crate::direct::{Buffers, DirectFile};
 use crate::disk::{DirLock, Disk, File};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
@@ -25,6 +26,7 @@ const DIR_MODE: u32 = 0o770;
 #[derive(Debug)]
 pub struct PosixDisk {
     root: PathBuf,
+    buffers: Arc<Buffers>,
 }
 
 impl PosixDisk {
@@ -32,7 +34,7 @@ impl PosixDisk {
     /// does not exist.
     pub fn open(root: &Path) -> io::Result<Self> {
         create_directory(root)?;
-        Ok(Self { root: root.canonicalize()? })
+        Ok(Self { root: root.canonicalize()?, buffers: Arc::default() })
     }
 
     /// The real path of `path`, or `InvalidInput` when it would leave the root (I1).
@@ -65,6 +67,13 @@ impl Disk for PosixDisk {
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
         let file = fs::OpenOptions::new().read(true).write(true).open(self.resolve(path)?)?;
         Ok(Arc::new(PosixFile(file)))
+    }
+
+    fn open_uncached(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        match DirectFile::open(&self.resolve(path)?, &self.buffers)? {
+            Some(file) => Ok(Arc::new(file)),
+            None => self.open(path),
+        }
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -179,13 +188,22 @@ impl File for PosixFile {
     }
 
     fn allocated_bytes(&self) -> io::Result<u64> {
-        // `st_blocks` counts 512-byte units on every system, whatever the block size.
-        Ok(self.0.metadata()?.blocks().saturating_mul(512))
+        allocated_bytes(&self.0)
     }
 
     fn start_writeback(&self, offset: u64, len: u64) {
         start_writeback(&self.0, offset, len);
     }
+
+    fn leave_cache(&self) {
+        leave_cache(&self.0);
+    }
+}
+
+/// As [`File::allocated_bytes`].
+pub(crate) fn allocated_bytes(file: &fs::File) -> io::Result<u64> {
+    // `st_blocks` counts 512-byte units on every system, whatever the block size.
+    Ok(file.metadata()?.blocks().saturating_mul(512))
 }
 
 impl PosixFile {
@@ -212,6 +230,15 @@ fn start_writeback(file: &fs::File, offset: u64, len: u64) {
 
 #[cfg(not(target_os = "linux"))]
 fn start_writeback(_file: &fs::File, _offset: u64, _len: u64) {}
+
+#[cfg(target_os = "linux")]
+fn leave_cache(file: &fs::File) {
+    // Its result does not matter: the memory goes at the latest when somebody needs it.
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn leave_cache(_file: &fs::File) {}
 
 /// The lock lives as long as the open file.
 struct PosixLock {

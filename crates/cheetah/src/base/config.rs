@@ -10,7 +10,7 @@ pub struct Config {
     pub page_bytes: u32,
     /// Size of a segment file. Fixed at creation of the database.
     pub segment_bytes: u64,
-    /// Memory of the engine (`memory`).
+    /// Memory of the engine (`memory`), until `Db::set_buffer_pool_bytes`.
     pub buffer_pool_bytes: u64,
     /// Size of one log file.
     pub log_file_bytes: u64,
@@ -33,6 +33,8 @@ pub struct Config {
     /// Whether changes of rows and entries wait in memory for a leaf that is not there, until
     /// `Db::set_buffering`.
     pub buffers_changes: bool,
+    /// Whether segment files that are written no more are read through the system's page cache.
+    pub buffers_data_files: bool,
 }
 
 impl Default for Config {
@@ -49,6 +51,7 @@ impl Default for Config {
             // More than 512 connections with a transaction each do to one another.
             old_snapshot_lag: 4096,
             buffers_changes: true,
+            buffers_data_files: false,
         }
     }
 }
@@ -68,7 +71,13 @@ impl Config {
             redo_threads: 1,
             old_snapshot_lag: 2,
             buffers_changes: true,
+            buffers_data_files: false,
         }
+    }
+
+    /// The least that `buffer_pool_bytes` may be with so large pages.
+    pub fn buffer_pool_bytes_min(page_bytes: u32) -> u64 {
+        64 * u64::from(page_bytes)
     }
 
     /// Refuses values that cannot work, naming the first.
@@ -85,12 +94,9 @@ impl Config {
                 format!("from {} to 67108864", 16 * page_bytes),
             );
         }
-        if self.buffer_pool_bytes < 64 * page_bytes {
-            return refuse(
-                "buffer_pool_size",
-                self.buffer_pool_bytes,
-                format!("at least {}", 64 * page_bytes),
-            );
+        let least = Self::buffer_pool_bytes_min(self.page_bytes);
+        if self.buffer_pool_bytes < least {
+            return refuse("buffer_pool_size", self.buffer_pool_bytes, format!("at least {least}"));
         }
         if !(4096..=1 << 32).contains(&self.log_file_bytes) {
             return refuse("log_file_size", self.log_file_bytes, "from 4096 to 4294967296".into());

@@ -122,6 +122,13 @@ impl Db {
         self.0.core.journal.set_flush_mode(mode.min(2));
     }
 
+    /// Changes the memory of the engine to `bytes`, or what it needs at least; returns what it is
+    /// then. More is used as it is needed. What is too much is given back in the background; what
+    /// was set aside when the database was opened keeps its size (`memory`, M3).
+    pub fn set_buffer_pool_bytes(&self, bytes: u64) -> u64 {
+        self.0.core.pool.set_memory_bytes(bytes)
+    }
+
     /// Sets whether entries of secondary indexes that come with a new row may wait in memory for a
     /// leaf that is not there. Those that wait go on waiting.
     pub fn set_buffering(&self, is_on: bool) {

@@ -60,19 +60,24 @@ impl MemoryUse {
 /// The memory of the engine by its uses.
 #[derive(Debug)]
 pub struct MemoryBudget {
-    shares: Shares,
+    total_bytes: AtomicUsize,
     used: [AtomicUsize; MemoryUse::ALL.len()],
 }
 
 impl MemoryBudget {
     /// A budget of `total_bytes` bytes of which nothing is in use.
     pub fn new(total_bytes: u64) -> Self {
-        Self { shares: Shares::of(total_bytes), used: Default::default() }
+        Self { total_bytes: AtomicUsize::new(total_bytes as usize), used: Default::default() }
     }
 
     /// Which part each use gets.
     pub fn shares(&self) -> Shares {
-        self.shares
+        Shares::of(self.limit() as u64)
+    }
+
+    /// Changes the limit for all uses together (M3).
+    pub fn set_limit(&self, total_bytes: u64) {
+        self.total_bytes.store(total_bytes as usize, Relaxed);
     }
 
     /// Bytes in use.
@@ -87,7 +92,7 @@ impl MemoryBudget {
 
     /// The limit for all uses together, in bytes.
     pub fn limit(&self) -> usize {
-        self.shares.total_bytes()
+        self.total_bytes.load(Relaxed)
     }
 
     /// Says what a use takes now. For parts that know their size.
@@ -109,23 +114,23 @@ impl MemoryBudget {
     pub fn frames_limit(&self) -> usize {
         let pages_bytes = self.frames_and_images_limit();
         // What images have beyond their share, they are about to give back.
-        let images_bytes = self.shares.images_bytes_max(pages_bytes);
+        let images_bytes = self.shares().images_bytes_max(pages_bytes);
         pages_bytes - self.used(MemoryUse::Images).min(images_bytes)
     }
 
     /// Most that images may take now.
     pub fn images_limit(&self) -> usize {
-        self.shares.images_bytes_max(self.frames_and_images_limit())
+        self.shares().images_bytes_max(self.frames_and_images_limit())
     }
 
     /// Most that buffered entries may take now.
     pub fn buffered_limit(&self) -> usize {
-        self.shares.buffered_bytes_max(self.pages_limit())
+        self.shares().buffered_bytes_max(self.pages_limit())
     }
 
     fn frames_and_images_limit(&self) -> usize {
         let pages_bytes = self.pages_limit();
-        let buffered_bytes_max = self.shares.buffered_bytes_max(pages_bytes);
+        let buffered_bytes_max = self.shares().buffered_bytes_max(pages_bytes);
         pages_bytes - self.used(MemoryUse::Buffered).min(buffered_bytes_max)
     }
 
@@ -133,7 +138,7 @@ impl MemoryBudget {
     fn pages_limit(&self) -> usize {
         let of_pages =
             self.used(MemoryUse::Frames) + self.used(MemoryUse::Images) + self.used(MemoryUse::Buffered);
-        self.shares.pages_bytes_max(self.total().saturating_sub(of_pages))
+        self.shares().pages_bytes_max(self.total().saturating_sub(of_pages))
     }
 }
 

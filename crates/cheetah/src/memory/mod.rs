@@ -12,6 +12,10 @@
 //!   M2  Frames and images take what the other uses leave, but never less than half, and images at
 //!       most a share of that. A pool that gives memory to the page table of a huge database still
 //!       works.
+//!   M3  The limit may change at any time. What was set aside when the database was opened keeps
+//!       its size: the buffers of the log, of streams and of the codec, and the limits of locks and
+//!       of sorting. All else follows: what is beyond the new limit goes in the next steps of the
+//!       pool's cleaner.
 
 mod budget;
 mod reservation;

@@ -178,6 +178,18 @@ impl Pool {
         &self.memory
     }
 
+    /// Changes the memory of the engine to `total_bytes`, or what it needs at least; returns what
+    /// it is then. What is beyond goes in the next steps of the cleaner (M3).
+    pub fn set_memory_bytes(&self, total_bytes: u64) -> u64 {
+        let total_bytes = total_bytes.max(Config::buffer_pool_bytes_min(self.page_bytes));
+        self.buffers.reserve_addresses(total_bytes as usize);
+        self.memory.set_limit(total_bytes);
+        self.memory.set(MemoryUse::Rest, self.memory.shares().rest_bytes());
+        self.filters.give_way();
+        self.cleaner.call();
+        total_bytes
+    }
+
     /// Names and values of counters and gauges, for status.
     pub fn status(&self) -> Vec<(&'static str, u64)> {
         let mut all = self.counters.all();

@@ -538,3 +538,34 @@ fn dirty_pages_count_with_their_size() {
     db.free(pids[2]);
     assert_eq!(db.pool.dirty_bytes(), 0);
 }
+
+/// Up and down, and what is in memory follows within some steps of the cleaner.
+#[test]
+fn memory_follows_a_limit_that_changes() {
+    let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
+    let pids: Vec<_> = (0..4000)
+        .map(|value| {
+            db.pool.make_room(1).unwrap();
+            db.add(PageClass::Base, value)
+        })
+        .collect();
+    db.checkpoint().unwrap();
+    let check = |now_ns: u64| {
+        for (value, pid) in pids.iter().enumerate() {
+            assert_eq!(db.value(*pid), Some(value as u64));
+        }
+        (0..50).for_each(|step| drop(db.pool.clean_step(now_ns + step, 0, 2000).unwrap()));
+        let frames_bytes = db.pool.buffers.in_use();
+        assert!(frames_bytes <= db.pool.memory.frames_limit());
+        frames_bytes
+    };
+    let at_start = check(0);
+    assert_eq!(db.pool.set_memory_bytes(8 << 20), 8 << 20);
+    let with_more = check(1000);
+    assert!(with_more >= 4000 * 512, "{with_more}: all pages are in memory");
+    assert_eq!(db.pool.set_memory_bytes(1 << 20), 1 << 20);
+    assert!(check(2000) <= at_start);
+    let least = Config::buffer_pool_bytes_min(512);
+    assert_eq!(db.pool.set_memory_bytes(1), least, "the least that works");
+    check(3000);
+}

@@ -5,6 +5,8 @@
 //!       met while storing it must not get lost with the handle.
 //!   I2  Other files are opened when they are read, and at most so many stay open. Those read again
 //!       lately stay longer (second chance).
+//!   I3  A file that has become sealed and synced is closed, and opened again to be read past the
+//!       page cache, unless that is to be used.
 
 use super::segment_file::SegmentFile;
 use parking_lot::Mutex;

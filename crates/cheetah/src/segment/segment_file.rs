@@ -88,15 +88,17 @@ impl SegmentFile {
     }
 
     /// The open file, and whether this call opened it; of several that do so at once, one gets
-    /// `true`.
-    pub(super) fn opened(&self, durable: &Durable) -> Result<(Arc<dyn File>, bool)> {
+    /// `true`. `is_cached`: one that it opens is read through the page cache.
+    pub(super) fn opened(&self, durable: &Durable, is_cached: bool) -> Result<(Arc<dyn File>, bool)> {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
         if let Some(file) = self.handle.read().as_ref() {
             return Ok((file.clone(), false));
         }
-        let file = durable.disk().open(&self.path).map_err(|e| match e.kind() {
+        let disk = durable.disk();
+        let opened = if is_cached { disk.open(&self.path) } else { disk.open_uncached(&self.path) };
+        let file = opened.map_err(|e| match e.kind() {
             ErrorKind::NotFound => missing(&self.path),
             _ => Error::io("open", &self.path, e),
         })?;
@@ -113,6 +115,12 @@ impl SegmentFile {
     /// Whether it was asked for since the last call.
     pub(super) fn take_used(&self) -> bool {
         self.used.swap(false, Ordering::Relaxed)
+    }
+
+    /// Has the page cache forget the file, and closes it as [`close`](Self::close).
+    pub(super) fn leave_cache(&self) {
+        self.kept_open().leave_cache();
+        self.close();
     }
 
     /// Closes the file, once those that use it just now are done.

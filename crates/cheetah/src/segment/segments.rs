@@ -19,6 +19,7 @@ use crate::durable::Durable;
 use crate::format::control::Identity;
 use crate::format::image;
 use crate::memory::Shares;
+use cheetah_io::aligned::ALIGN_BYTES;
 use cheetah_io::{AlignedBytes, File};
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -40,6 +41,8 @@ pub struct Segments {
     /// The files of the table, for readers.
     pub(super) files: RwLock<FastMap<SegmentId, Arc<SegmentFile>>>,
     handles: Handles,
+    /// Whether files that nobody writes any more are read through the page cache.
+    is_cached: bool,
     /// One sync at a time: `take_unsynced` clears the marks before the files are synced, so a
     /// second sync would return too early.
     syncing: Mutex<()>,
@@ -89,6 +92,7 @@ impl Segments {
             table: Mutex::new(table),
             files: RwLock::new(files),
             handles: Handles::new(HANDLES_MAX),
+            is_cached: config.buffers_data_files,
             syncing: Mutex::new(()),
             is_map_retained: AtomicBool::new(false),
         })
@@ -146,18 +150,26 @@ impl Segments {
         Err(Error::corrupt(&file.path, detail))
     }
 
-    /// Reads in one go into `bytes` all from the start of image `first` to the end of image `last`,
-    /// which lies behind it in the same segment. `Ok(false)` if that is not all in the file yet:
-    /// read the images one by one. Nothing is checked.
-    pub fn read_span(&self, first: &Location, last: &Location, bytes: &mut AlignedBytes) -> Result<bool> {
+    /// Reads in one go all from the start of image `first` to the end of image `last`, which lies
+    /// behind it in the same segment; `buffer` gets that, and what lies before it back to a place
+    /// from which devices read. `None` if that is not all in the file yet: read the images one by
+    /// one. Nothing is checked.
+    pub fn read_span<'b>(
+        &self,
+        first: &Location,
+        last: &Location,
+        buffer: &'b mut AlignedBytes,
+    ) -> Result<Option<&'b [u8]>> {
         let file = self.file(first.segment)?;
         if !file.has(last) {
-            return Ok(false);
+            return Ok(None);
         }
         let handle = self.handle(&file)?;
-        bytes.resize((last.end() - u64::from(first.offset)) as usize);
-        file.read_at(&*handle, u64::from(first.offset), bytes)?;
-        Ok(true)
+        let before = first.offset as usize % ALIGN_BYTES;
+        let start = u64::from(first.offset) - before as u64;
+        buffer.resize((last.end() - start) as usize);
+        file.read_at(&*handle, start, buffer)?;
+        Ok(buffer.get(before..))
     }
 
     fn file(&self, segment: SegmentId) -> Result<Arc<SegmentFile>> {
@@ -168,7 +180,7 @@ impl Segments {
 
     /// The open file; may close others.
     fn handle(&self, file: &Arc<SegmentFile>) -> Result<Arc<dyn File>> {
-        let (handle, is_new) = file.opened(&self.durable)?;
+        let (handle, is_new) = file.opened(&self.durable, self.is_cached)?;
         if is_new {
             self.handles.add(file.clone());
         }
@@ -191,7 +203,12 @@ impl Segments {
             self.durable.directory_barrier(DIR)?;
         }
         let closable = self.table.lock().take_closable();
-        closable.into_iter().for_each(|file| self.handles.add(file));
+        for file in closable {
+            match self.is_cached {
+                true => self.handles.add(file),
+                false => file.leave_cache(),
+            }
+        }
         Ok(())
     }
 

@@ -279,10 +279,10 @@ fn no_more_files_than_the_limit_stay_open() {
     let files: Vec<_> =
         files.iter().map(|id| Arc::new(SegmentFile::existing(&durable, *id).unwrap().0)).collect();
     for file in &files {
-        let (_, is_new) = file.opened(&durable).unwrap();
+        let (_, is_new) = file.opened(&durable, false).unwrap();
         assert!(is_new);
         handles.add(file.clone());
     }
-    let open = files.iter().filter(|file| !file.opened(&durable).unwrap().1).count();
+    let open = files.iter().filter(|file| !file.opened(&durable, false).unwrap().1).count();
     assert_eq!(open, 2, "of {}", files.len());
 }

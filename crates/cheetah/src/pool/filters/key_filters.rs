@@ -21,7 +21,7 @@ const SHARD_BYTES_MIN: usize = 4 << 20;
 #[derive(Debug)]
 pub(in crate::pool) struct KeyFilters {
     shards: Shards<Shard>,
-    shard_bytes_max: usize,
+    memory: Arc<MemoryBudget>,
     /// Whether there has ever been one.
     is_used: AtomicBool,
     lacking: Counter,
@@ -53,8 +53,7 @@ impl Filter {
 
 impl KeyFilters {
     pub(in crate::pool) fn new(memory: &Arc<MemoryBudget>) -> Self {
-        let limit = memory.shares().filters_bytes_max();
-        let source = Cells::<CELL_BYTES>::reserve(limit);
+        let source = Cells::<CELL_BYTES>::reserve(memory.shares().filters_bytes_max());
         let shard = || Shard {
             filters: FastMap::default(),
             order: VecDeque::new(),
@@ -64,8 +63,8 @@ impl KeyFilters {
         let wanted = (memory.limit() / SHARD_BYTES_MIN).min(SHARDS_MAX);
         let shards = Shards::new(memory, MemoryUse::Filters, wanted, shard);
         Self {
-            shard_bytes_max: limit / shards.count(),
             shards,
+            memory: Arc::clone(memory),
             is_used: AtomicBool::new(false),
             lacking: Counter::default(),
             made: Counter::default(),
@@ -90,6 +89,7 @@ impl KeyFilters {
 
     /// Keeps the filter of an image with keys of these hashes.
     pub(super) fn put(&self, pid: PageId, location: Location, part: KeyPart, hashes: &[u64]) {
+        let limit = self.shard_bytes_max();
         self.shards.change(pid, |shard| {
             bloom::build(hashes, &mut shard.bytes);
             let mut bits = Chain::default();
@@ -98,10 +98,20 @@ impl KeyFilters {
                 Some(before) => shard.cells.free(before.bits),
                 None => shard.order.push_back(pid),
             }
-            while shard.memory_bytes() > self.shard_bytes_max && shard.drop_oldest() {}
+            shard.drop_beyond(limit);
         });
         self.made.one();
         self.is_used.store(true, Relaxed);
+    }
+
+    /// Forgets the oldest that are beyond the limit, which may have fallen.
+    pub(in crate::pool) fn give_way(&self) {
+        let limit = self.shard_bytes_max();
+        self.shards.change_each(|shard| shard.drop_beyond(limit));
+    }
+
+    fn shard_bytes_max(&self) -> usize {
+        self.memory.shares().filters_bytes_max() / self.shards.count()
     }
 
     /// Forgets all.
@@ -144,6 +154,10 @@ impl TakesMemory for Shard {
 }
 
 impl Shard {
+    fn drop_beyond(&mut self, limit: usize) {
+        while self.memory_bytes() > limit && self.drop_oldest() {}
+    }
+
     /// `false` when there is none.
     fn drop_oldest(&mut self) -> bool {
         let Some(pid) = self.order.pop_front() else { return false };

@@ -6,7 +6,7 @@ use crate::format::page::PageBuf;
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::pool::PageClass;
 use cheetah_io::Blocks;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -22,6 +22,14 @@ const FREE_PART: usize = 6;
 const ADDRESSES_PART: usize = 8;
 const ADDRESSES_MORE: usize = 64;
 
+/// Addresses for the buffers of a class: of the start, and more for each time that the limit grew.
+#[derive(Default, Debug)]
+struct Ranges {
+    ranges: Vec<Arc<Blocks>>,
+    /// Bytes of buffers that all together have addresses for.
+    bytes: usize,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(in crate::pool) struct Buffers {
@@ -31,24 +39,37 @@ pub(in crate::pool) struct Buffers {
     in_use: AtomicUsize,
     /// Buffers that were not to be had among the free ones.
     allocations: AtomicUsize,
-    ranges: [Option<Arc<Blocks>>; PageClass::ALL.len()],
+    ranges: [RwLock<Ranges>; PageClass::ALL.len()],
     free: [Mutex<Vec<PageBuf>>; PageClass::ALL.len()],
 }
 
 impl Buffers {
     pub(in crate::pool) fn new(page_bytes: u32, memory: Arc<MemoryBudget>) -> Self {
-        let range = |class: PageClass| {
-            let bytes = class.bytes(page_bytes);
-            let count = memory.limit() / bytes;
-            Blocks::reserve(bytes, count + count / ADDRESSES_PART + ADDRESSES_MORE)
-        };
-        Self {
+        let buffers = Self {
             page_bytes,
-            ranges: PageClass::ALL.map(range),
+            ranges: Default::default(),
             memory,
             in_use: AtomicUsize::new(0),
             allocations: AtomicUsize::new(0),
             free: Default::default(),
+        };
+        buffers.reserve_addresses(buffers.memory.limit());
+        buffers
+    }
+
+    /// Reserves addresses for all buffers that a limit of `limit_bytes` allows, where there are not
+    /// enough.
+    pub(in crate::pool) fn reserve_addresses(&self, limit_bytes: usize) {
+        for (class, ranges) in PageClass::ALL.into_iter().zip(&self.ranges) {
+            let mut ranges = ranges.write();
+            let more_bytes = limit_bytes.saturating_sub(ranges.bytes);
+            if more_bytes > 0 {
+                let bytes = class.bytes(self.page_bytes);
+                let count = more_bytes / bytes;
+                let range = Blocks::reserve(bytes, count + count / ADDRESSES_PART + ADDRESSES_MORE);
+                ranges.ranges.extend(range);
+                ranges.bytes = limit_bytes;
+            }
         }
     }
 
@@ -104,7 +125,7 @@ impl Buffers {
         }
         self.memory.add(MemoryUse::Frames, bytes);
         self.allocations.fetch_add(1, Relaxed);
-        let block = self.ranges[class as usize].as_ref().and_then(Blocks::take);
+        let block = self.ranges[class as usize].read().ranges.iter().find_map(Blocks::take);
         block.map_or_else(|| PageBuf::new(bytes), PageBuf::in_block)
     }
 

@@ -19,6 +19,7 @@ use crate::memory::MemoryUse;
 use crate::pool::eviction::EvictionTime;
 use crate::pool::frames::Residence;
 use crate::pool::{PageClass, Pool};
+use cheetah_io::aligned::ALIGN_BYTES;
 use cheetah_io::AlignedBytes;
 
 /// Pages that one request may name: what one reader takes at a time.
@@ -70,8 +71,9 @@ impl Pool {
     /// Reads ahead what scans ask for until [`end_read_ahead`](Self::end_read_ahead): the whole of
     /// a thread's work.
     pub fn serve_read_ahead(&self) {
-        let mut bytes = AlignedBytes::with_capacity(self.span_bytes_max());
-        let memory_bytes = AlignedBytes::memory_bytes(self.span_bytes_max());
+        let buffer_bytes = self.span_bytes_max() + ALIGN_BYTES;
+        let mut bytes = AlignedBytes::with_capacity(buffer_bytes);
+        let memory_bytes = AlignedBytes::memory_bytes(buffer_bytes);
         self.memory.add(MemoryUse::Scratch, memory_bytes);
         self.read_ahead.serve(|request| self.read_request(&request, &mut bytes));
         self.memory.subtract(MemoryUse::Scratch, memory_bytes);
@@ -119,9 +121,7 @@ impl Pool {
         let (first, last) = (first.image.location, last.image.location);
         // A claim that is dropped gives its page back: it is read, and its error met, by whoever
         // needs it (A1).
-        if !matches!(self.segments.read_span(&first, &last, bytes), Ok(true)) {
-            return;
-        }
+        let Ok(Some(bytes)) = self.segments.read_span(&first, &last, bytes) else { return };
         self.read_ahead.read_span();
         for claim in claims {
             let from = (claim.image.location.offset - first.offset) as usize;

@@ -1,0 +1,219 @@
+//! Reads past the page cache of the system (`O_DIRECT`).
+//!
+//! The system reads whole blocks only, into memory that begins at a multiple of a number of its
+//! own. Callers ask for any bytes: what is no whole block of aligned memory goes through a buffer.
+//!
+//! Invariants
+//!   D1  The file is only read. All that is asked for has been synced before it was opened: a read
+//!       that meets bytes which are in the page cache alone would wait for them to be written.
+
+use crate::aligned::{AlignedBytes, ALIGN_BYTES};
+use crate::disk::File;
+use parking_lot::Mutex;
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Length of a buffer: room for the image of a page.
+const BUFFER_BYTES: usize = 32 << 10;
+/// Buffers that are kept while nobody uses them.
+const BUFFERS_KEPT: usize = 16;
+
+/// Buffers for the files of a disk.
+#[derive(Default, Debug)]
+pub(crate) struct Buffers(Mutex<Vec<AlignedBytes>>);
+
+impl Buffers {
+    /// Runs `f` with [`BUFFER_BYTES`] aligned bytes of any content.
+    fn with<T>(&self, f: impl FnOnce(&mut [u8]) -> T) -> T {
+        let kept = self.0.lock().pop();
+        let mut buffer = kept.unwrap_or_else(|| {
+            let mut buffer = AlignedBytes::with_capacity(BUFFER_BYTES);
+            buffer.resize(BUFFER_BYTES);
+            buffer
+        });
+        let result = f(&mut buffer);
+        let mut all = self.0.lock();
+        if all.len() < BUFFERS_KEPT {
+            all.push(buffer);
+        }
+        result
+    }
+}
+
+/// A file that is read past the page cache.
+pub(crate) struct DirectFile {
+    file: fs::File,
+    /// Reads begin and end at multiples of it. A power of two, at most [`ALIGN_BYTES`].
+    block_bytes: usize,
+    buffers: Arc<Buffers>,
+}
+
+impl DirectFile {
+    /// Opens a file. `None` where the file system has no such reads.
+    pub(crate) fn open(path: &Path, buffers: &Arc<Buffers>) -> io::Result<Option<Self>> {
+        let file = match open_direct(path) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
+            other => other?,
+        };
+        let block_bytes = block_bytes(&file);
+        Ok(block_bytes.map(|block_bytes| Self { file, block_bytes, buffers: buffers.clone() }))
+    }
+
+    /// Reads as far as the file goes, from the beginning of a block into aligned memory of whole
+    /// blocks. Returns how many bytes there were.
+    fn read_blocks(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.file.read_at(&mut bytes[done..], offset + done as u64) {
+                Ok(count) => {
+                    done += count;
+                    if count == 0 || count % self.block_bytes != 0 {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    /// How many bytes from the first on can be read without a buffer.
+    fn aligned_bytes(&self, offset: u64, buf: &[u8]) -> usize {
+        let is_aligned = offset % self.block_bytes as u64 == 0 && buf.as_ptr().addr() % ALIGN_BYTES == 0;
+        if is_aligned { buf.len() / self.block_bytes * self.block_bytes } else { 0 }
+    }
+
+    /// Reads what fits into a buffer through one; returns how many bytes of `buf` are there.
+    fn read_through_buffer(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let skipped = (offset % self.block_bytes as u64) as usize;
+        self.buffers.with(|buffer| {
+            let count = buf.len().min(buffer.len() - skipped);
+            let blocks = (skipped + count).next_multiple_of(self.block_bytes);
+            let read = self.read_blocks(offset - skipped as u64, &mut buffer[..blocks])?;
+            if read < skipped + count {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            buf[..count].copy_from_slice(&buffer[skipped..skipped + count]);
+            Ok(count)
+        })
+    }
+}
+
+impl File for DirectFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        let mut done = self.aligned_bytes(offset, buf);
+        if self.read_blocks(offset, &mut buf[..done])? < done {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        while done < buf.len() {
+            done += self.read_through_buffer(offset + done as u64, &mut buf[done..])?;
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, _offset: u64, _buf: &[u8]) -> io::Result<()> {
+        Err(only_read())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Err(only_read())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn set_len(&self, _len: u64) -> io::Result<()> {
+        Err(only_read())
+    }
+
+    fn allocate(&self, _len: u64) -> io::Result<()> {
+        Err(only_read())
+    }
+
+    fn allocated_bytes(&self) -> io::Result<u64> {
+        crate::posix::allocated_bytes(&self.file)
+    }
+}
+
+fn only_read() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "the file was opened to be read only")
+}
+
+#[cfg(target_os = "linux")]
+fn open_direct(path: &Path) -> io::Result<fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_direct(_path: &Path) -> io::Result<fs::File> {
+    Err(io::ErrorKind::InvalidInput.into())
+}
+
+/// What reads of the file begin and end at. `None` when it has no reads past the page cache, or
+/// wants memory that is aligned further than ours. Systems that do not say get [`ALIGN_BYTES`].
+#[cfg(target_os = "linux")]
+fn block_bytes(file: &fs::File) -> Option<usize> {
+    use rustix::fs::{statx, AtFlags, StatxFlags};
+    let asked = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    let told = asked.ok().filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    let Some(told) = told else { return Some(ALIGN_BYTES) };
+    let aligned = |bytes: u32| (bytes as usize).is_power_of_two() && bytes as usize <= ALIGN_BYTES;
+    let is_known = aligned(told.stx_dio_offset_align) && aligned(told.stx_dio_mem_align);
+    is_known.then_some(told.stx_dio_offset_align as usize)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn block_bytes(_file: &fs::File) -> Option<usize> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// Where the file system has no such reads there is nothing to test.
+    #[test]
+    fn any_bytes_of_a_file_are_read() {
+        let path = std::env::temp_dir().join(format!("cheetah-direct-{}", std::process::id()));
+        let mut rng = Rng::new(3);
+        let content = rng.bytes(3 * BUFFER_BYTES + 1000);
+        fs::write(&path, &content).unwrap();
+        fs::File::open(&path).unwrap().sync_all().unwrap();
+        let opened = DirectFile::open(&path, &Arc::default()).unwrap();
+        fs::remove_file(&path).unwrap();
+        let Some(file) = opened else {
+            println!("skipped: no reads past the page cache in {}", std::env::temp_dir().display());
+            return;
+        };
+        assert_eq!(file.len().unwrap(), content.len() as u64);
+        for round in 0..2000 {
+            let len = rng.below([50, 5000, 4 * BUFFER_BYTES as u64][round % 3]) as usize;
+            let mut offset = rng.below(content.len() as u64 + 100) as usize;
+            if rng.below(3) == 0 {
+                offset = offset / ALIGN_BYTES * ALIGN_BYTES;
+            }
+            let mut bytes = AlignedBytes::with_capacity(len + 1);
+            bytes.resize(len + 1);
+            let buf = &mut bytes[round % 2..][..len];
+            match content.get(offset..offset + len) {
+                Some(expected) => {
+                    file.read_at(offset as u64, buf).unwrap();
+                    assert!(buf == expected, "{offset}+{len}");
+                }
+                None => {
+                    let error = file.read_at(offset as u64, buf).unwrap_err();
+                    assert!(len == 0 || error.kind() == io::ErrorKind::UnexpectedEof, "{offset}+{len}");
+                }
+            }
+        }
+        assert_eq!(file.write_at(0, b"x").unwrap_err().kind(), io::ErrorKind::Unsupported);
+        assert!(file.buffers.0.lock().len() == 1);
+    }
+}

@@ -1,0 +1,144 @@
+"""SET GLOBAL cheetah_buffer_pool_size while the server works: memory follows, and no row suffers."""
+
+import os
+import threading
+import time
+
+import pymysql
+import pytest
+from cheetah_tools.say import Failure
+from peak import TOLERANCE, idle_bytes, warm_up
+from servers import check_table
+
+OPTIONS = {"loose_cheetah_buffer_pool_size": "32M", "loose_cheetah_log_file_size": "16M",
+           "loose_cheetah_log_size_max": "128M", "performance_schema": "OFF",
+           "loose_cheetah_flush_log_at_trx_commit": 2}
+ROWS = 200_000
+SMALL, LARGE = 16 << 20, 96 << 20
+SHRINK_SECONDS = 30
+
+
+def resize(server, size: int):
+    """Set the size, and wait until memory has followed."""
+    server.sql(f"SET GLOBAL cheetah_buffer_pool_size = {size}")
+    assert server.value("SELECT @@cheetah_buffer_pool_size") == size
+    assert server.status("Cheetah_memory_bytes_limit") == size
+    deadline = time.monotonic() + SHRINK_SECONDS
+    while server.status("Cheetah_memory_bytes") > size * TOLERANCE:
+        assert time.monotonic() < deadline, f"{server.status('Cheetah_memory_bytes')} bytes of {size}"
+        time.sleep(0.1)
+
+
+class Work(threading.Thread):
+    """Updates and scans until it is told to stop."""
+
+    def __init__(self, server, number: int):
+        super().__init__(daemon=True)
+        self.server, self.number = server, number
+        self.stopping, self.statements, self.error = threading.Event(), 0, None
+
+    def run(self):
+        first = self.number
+        try:
+            while not self.stopping.is_set():
+                first = (first * 31 + 7919) % ROWS
+                own = f"a BETWEEN {first} AND {first + 300} AND a % 4 = {self.number}"
+                self.server.sql(f"UPDATE d.t SET c = c + 1 WHERE {own}")
+                self.server.sql(f"SELECT SUM(LENGTH(b)) FROM d.t WHERE a > {first} AND a < {first + 5000}")
+                self.statements += 1
+        except Failure as error:
+            self.error = error
+
+    def end(self):
+        """Stop; the failure of a statement is the test's."""
+        self.stopping.set()
+        self.join()
+        assert self.error is None, self.error
+        assert self.statements > 0
+
+
+def test_memory_follows_the_size_under_load(server, new_server):
+    """Larger: more is kept. Smaller: it goes back to the system. All rows are what they were."""
+    base = idle_bytes(new_server, OPTIONS)
+    warm_up(server)
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b VARCHAR(200), c INT, KEY (b)) ENGINE=CHEETAH")
+    server.sql(f"INSERT INTO t SELECT seq, CONCAT(SHA2(seq, 256), SHA2(-seq, 256)), 0 FROM seq_1_to_{ROWS}", "d")
+    text = server.sql("SELECT COUNT(*), SUM(CRC32(b)) FROM d.t")
+    workers = [Work(server, number) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for size in (LARGE, SMALL, LARGE, SMALL):
+        resize(server, size)
+        time.sleep(2)
+        if size == LARGE:
+            assert server.status("Cheetah_memory_bytes") > 2 * SMALL, "memory that is there is used"
+    for worker in workers:
+        worker.end()
+    resize(server, SMALL)
+    assert server.sql("SELECT COUNT(*), SUM(CRC32(b)) FROM d.t") == text
+    check_table(server, "d.t")
+    used = server.anonymous_bytes() - base
+    assert used < LARGE // 2, f"the server keeps {used / 2**20:.1f} MiB"
+
+
+def test_a_size_that_is_too_small_is_adjusted_or_refused(server):
+    """As InnoDB's: adjusted with a warning, or an error in the strict mode for all tables; what is
+    in force is what the variable shows."""
+    least = 8 << 20
+    connection = server.connect()
+    with connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = 'STRICT_ALL_TABLES'")
+        with pytest.raises(pymysql.MySQLError, match="cheetah_buffer_pool_size"):
+            cursor.execute("SET GLOBAL cheetah_buffer_pool_size = 1")
+        cursor.execute("SELECT @@cheetah_buffer_pool_size")
+        assert cursor.fetchall() == ((32 << 20,),)
+        cursor.execute("SET sql_mode = ''")
+        cursor.execute("SET GLOBAL cheetah_buffer_pool_size = 1")
+        cursor.execute("SHOW WARNINGS")
+        assert "cheetah_buffer_pool_size" in cursor.fetchall()[0][2]
+    connection.close()
+    assert server.value("SELECT @@cheetah_buffer_pool_size") == least
+    assert server.status("Cheetah_memory_bytes_limit") == least
+    range_ = server.sql("SELECT numeric_min_value FROM information_schema.system_variables "
+                        "WHERE variable_name = 'cheetah_buffer_pool_size'")
+    assert range_ == [(str(least),)]
+
+
+@pytest.mark.parametrize("buffering", ["OFF", "ON"])
+def test_data_files_are_read_past_the_page_cache_or_through_it(new_server, buffering):
+    """`cheetah_data_file_buffering`: the device reads again what has left memory, or does not."""
+    server = new_server({**OPTIONS, "loose_cheetah_buffer_pool_size": "8M",
+                         "loose_cheetah_data_file_buffering": buffering})
+    server.start()
+    if buffering == "OFF" and not reads_past_the_cache(server.folder):
+        pytest.skip(f"no reads past the page cache in {server.folder}")
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b VARBINARY(300)) ENGINE=CHEETAH")
+    server.sql("INSERT INTO t SELECT seq, CONCAT(SHA2(seq, 512), SHA2(-seq, 512)) "
+               "FROM seq_1_to_200000", "d")
+    server.stop()
+    server.start()
+    assert server.value("SELECT @@cheetah_data_file_buffering") == (buffering == "ON")
+    scans = []
+    for _ in range(3):
+        before, _ = server.device_bytes()
+        scans.append(server.sql("SELECT COUNT(*), SUM(CRC32(b)) FROM d.t"))
+        after, _ = server.device_bytes()
+    assert scans[0][0][0] == 200_000 and scans[0] == scans[1] == scans[2]
+    stored_bytes = server.status("Cheetah_segment_live_bytes")
+    assert stored_bytes > 3 * (8 << 20), "larger than memory"
+    read_again = after - before
+    assert read_again > stored_bytes / 2 if buffering == "OFF" else read_again < stored_bytes / 4
+
+
+def reads_past_the_cache(folder) -> bool:
+    """Whether the file system of a folder has them."""
+    path = folder / "direct"
+    path.touch()
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
+    except OSError:
+        return False
+    finally:
+        path.unlink()
+    return True
