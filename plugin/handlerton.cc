@@ -65,7 +65,7 @@ static int start_consistent_snapshot(handlerton *, THD *thd) {
   return session->take_snapshot(thd);
 }
 
-static bool flush_logs(handlerton *) { return cheetah_checkpoint(engine.db) != CHEETAH_OK; }
+static bool flush_logs(handlerton *) { return handler_error(cheetah_sync_log(engine.db), current_thd) != 0; }
 
 // The server does not know that an orphan was partitioned: its partitions go with its name.
 static int drop_orphaned_partitions(const std::string &name) {

@@ -2,6 +2,7 @@
 #include "settings.h"
 
 #include "engine.h"
+#include "errors.h"
 
 #include <algorithm>
 
@@ -12,7 +13,7 @@ static const ulonglong mib = 1ULL << 20;
 static ulonglong buffer_pool_size, log_file_size, log_size_max;
 static unsigned io_capacity, flush_log_at_trx_commit, sample_pages;
 static ulong change_buffering;
-static my_bool data_file_buffering;
+static my_bool data_file_buffering, checkpoint_now;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = {array_elements(compression_names) - 1, "", compression_names, nullptr};
 // As the flag that the engine gets: 0 or 1.
@@ -38,6 +39,36 @@ static void set_change_buffering(THD *, st_mysql_sys_var *, void *place, const v
   *static_cast<ulong *>(place) = *static_cast<const ulong *>(value);
   cheetah_set_change_buffering(engine.db, static_cast<uint8_t>(change_buffering));
 }
+
+// The server's words for a boolean; false for others.
+static bool boolean_of(st_mysql_value *value, bool *result) {
+  char buffer[8];
+  int length = sizeof(buffer);
+  long long number = 0;
+  if (value->value_type(value) == MYSQL_VALUE_TYPE_STRING) {
+    const char *text = value->val_str(value, buffer, &length);
+    *result = text != nullptr && length == 2 && strncasecmp(text, "ON", 2) == 0;
+    return *result || (text != nullptr && length == 3 && strncasecmp(text, "OFF", 3) == 0);
+  }
+  if (value->val_int(value, &number) != 0) return false;
+  *result = number == 1;
+  return number == 0 || number == 1;
+}
+
+// The check does the work: its failure is that of the statement.
+static int make_checkpoint(THD *, st_mysql_sys_var *, void *save, st_mysql_value *value) {
+  bool is_asked = false;
+  *static_cast<my_bool *>(save) = false;
+  if (!boolean_of(value, &is_asked)) return 1;
+  if (!is_asked || cheetah_checkpoint(engine.db) == CHEETAH_OK) return 0;
+  String message = last_message();
+  my_printf_error(ER_ERROR_DURING_CHECKPOINT, "CHEETAH: no checkpoint: %s", MYF(0), message.c_ptr_safe());
+  return 1;
+}
+
+static MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_NOCMDOPT,
+                         "ON: write everything that has changed to its place on disk, and return when it is there",
+                         make_checkpoint, nullptr, false);
 
 static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size, PLUGIN_VAR_RQCMDARG,
                               "Memory for pages, write buffers and the log buffer together", nullptr,
@@ -100,6 +131,7 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(io_capacity),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
                                         MYSQL_SYSVAR(change_buffering),
+                                        MYSQL_SYSVAR(checkpoint_now),
                                         MYSQL_SYSVAR(stats_persistent_sample_pages),
                                         MYSQL_SYSVAR(lock_wait_timeout),
                                         MYSQL_SYSVAR(snapshot_isolation),

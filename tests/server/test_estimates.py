@@ -4,7 +4,7 @@ import pymysql
 import pytest
 from servers import wait_until
 
-CHECKPOINT = "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS"
+CHECKPOINT = "SET GLOBAL cheetah_checkpoint_now = ON"
 # Of tables of some MB, that are loaded and written once; or what the estimate says of itself, with
 # twice and a half the width: five standard errors, as places are random.
 TOLERANCE, WIDTH = 0.15, 2.5

@@ -19,7 +19,7 @@ FILL = f"""INSERT INTO d.sbtest SELECT seq, FLOOR(RAND() * {ROWS}),
            CONCAT_WS('-', {", ".join(["LPAD(FLOOR(RAND() * 1e11), 11, '0')"] * 10)}),
            CONCAT_WS('-', {", ".join(["LPAD(FLOOR(RAND() * 1e11), 11, '0')"] * 5)})
            FROM seq_1_to_{ROWS}"""
-CHECKPOINT = "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS"
+CHECKPOINT = "SET GLOBAL cheetah_checkpoint_now = ON"
 LOOKS_MAX = 100
 # Looks at growing files, and those at a moment when little was written.
 LOOKS_MIN, TIGHT_MIN = 10, 5

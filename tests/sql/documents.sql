@@ -11,7 +11,7 @@ CREATE TABLE f11_large LIKE f11_small;
 INSERT INTO f11_small SELECT seq, MD5(seq) FROM seq_1_to_2000;
 INSERT INTO f11_large SELECT seq, MD5(seq) FROM seq_1_to_20000;
 --! cheetah-only
-FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS;
+SET GLOBAL cheetah_checkpoint_now = ON;
 SELECT SUM(table_name = 'f11_large' AND stored_bytes BETWEEN 300000 AND 900000) AS large, SUM(table_name = 'f11_small' AND stored_bytes BETWEEN 30000 AND 90000) AS small FROM information_schema.CHEETAH_TABLES WHERE table_schema = '$DB';
 SELECT t.table_name, t.allocated_bytes = t.stored_bytes + t.free_bytes AS adds_up, t.stored_bytes = SUM(i.stored_bytes) AS is_sum FROM information_schema.CHEETAH_TABLES t JOIN information_schema.CHEETAH_INDEXES i USING (table_schema, table_name) WHERE t.table_schema = '$DB' AND t.table_name LIKE 'f11%' GROUP BY t.table_name, t.allocated_bytes, t.stored_bytes, t.free_bytes ORDER BY 1;
 SELECT data_length = (SELECT stored_data_bytes FROM information_schema.CHEETAH_TABLES WHERE table_schema = '$DB' AND table_name = 'f11_large') AS same FROM information_schema.tables WHERE table_schema = '$DB' AND table_name = 'f11_large';
@@ -52,7 +52,7 @@ SHOW CREATE TABLE f14;
 -- What it costs: a number of up to nine bytes in each row and each index entry, which numbers that follow one another hardly take on disk.
 CREATE TABLE f14_key (a INT, b VARCHAR(20), id INT AUTO_INCREMENT PRIMARY KEY, KEY (a));
 INSERT INTO f14_key (a, b) SELECT seq % 10, 'same' FROM seq_1_to_3000;
-FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS;
+SET GLOBAL cheetah_checkpoint_now = ON;
 SELECT MAX(stored_bytes) < 1.5 * MIN(stored_bytes) AS alike FROM information_schema.CHEETAH_TABLES WHERE table_schema = '$DB' AND table_name IN ('f14', 'f14_key');
 --! end
 -- V10: after a load in the order of the keys, pages are 15/16 full.

@@ -22,7 +22,7 @@ CREATE TABLE f2_short (a INT PRIMARY KEY, b VARCHAR(100)) ROW_FORMAT=DYNAMIC;
 INSERT INTO f2_short SELECT * FROM f1;
 SELECT table_name, row_format, create_options FROM information_schema.tables WHERE table_schema = '$DB' AND table_name LIKE 'f2%' ORDER BY 1;
 --! cheetah-only
-FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS;
+SET GLOBAL cheetah_checkpoint_now = ON;
 SELECT MAX(stored_bytes) <= 1.02 * MIN(stored_bytes) FROM information_schema.CHEETAH_TABLES WHERE table_schema = '$DB' AND table_name IN ('f1', 'f2_short');
 --! end
 -- F3: ROW_FORMAT=COMPRESSED with KEY_BLOCK_SIZE, both words kept.
@@ -94,7 +94,7 @@ SHOW CREATE TABLE text_$1K_compressed;
 --! end
 --! cheetah-only
 -- All of them are compressed, and the denser ones are asked for, the smaller.
-FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS;
+SET GLOBAL cheetah_checkpoint_now = ON;
 SELECT stored_bytes < 0.5 * (SELECT SUM(LENGTH(old_text)) FROM text_16K_compressed) FROM information_schema.CHEETAH_TABLES WHERE table_schema = '$DB' AND table_name = 'text_16K_compressed';
 SELECT a.table_name, b.table_name, a.stored_bytes < 0.95 * b.stored_bytes FROM information_schema.CHEETAH_TABLES a JOIN information_schema.CHEETAH_TABLES b ON b.table_schema = a.table_schema WHERE a.table_schema = '$DB' AND a.table_name = 'text_4K_compressed' AND b.table_name IN ('text_8K_compressed', 'text_16K_uncompressed') ORDER BY 2;
 --! end
@@ -249,7 +249,7 @@ CREATE TABLE f18 (a INT PRIMARY KEY, z BLOB, k VARCHAR(100), KEY (k)) KEY_BLOCK_
 INSERT INTO f18 SELECT seq, COMPRESS(CONCAT(MD5(seq), REPEAT(MD5(seq + 1), 3), SHA2(seq, 512))), CONCAT('key number ', seq) FROM seq_1_to_2000;
 SELECT COUNT(*), SUM(UNCOMPRESSED_LENGTH(z)), SUM(CRC32(UNCOMPRESS(z))) FROM f18;
 --! cheetah-only
-FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS;
+SET GLOBAL cheetah_checkpoint_now = ON;
 SELECT index_name, stored_bytes < logical_bytes, stored_bytes < 0.4 * logical_bytes FROM information_schema.CHEETAH_INDEXES WHERE table_schema = '$DB' AND table_name = 'f18' ORDER BY 1;
 --! end
 DROP TABLE lax_3, lax_32, lax_fixed, lax_page;

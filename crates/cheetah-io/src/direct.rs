@@ -84,7 +84,11 @@ impl DirectFile {
     /// How many bytes from the first on can be read without a buffer.
     fn aligned_bytes(&self, offset: u64, buf: &[u8]) -> usize {
         let is_aligned = offset % self.block_bytes as u64 == 0 && buf.as_ptr().addr() % ALIGN_BYTES == 0;
-        if is_aligned { buf.len() / self.block_bytes * self.block_bytes } else { 0 }
+        if is_aligned {
+            buf.len() / self.block_bytes * self.block_bytes
+        } else {
+            0
+        }
     }
 
     /// Reads what fits into a buffer through one; returns how many bytes of `buf` are there.

@@ -52,6 +52,38 @@ fn at_every_power_cut(before: &Rows, workload: impl FnOnce(&SimDisk), states: &[
     Ok(())
 }
 
+/// FLUSH ENGINE LOGS: commits that did not wait for the disk are there after a power cut, without a
+/// checkpoint.
+#[test]
+fn a_sync_of_the_log_makes_all_commits_durable_and_writes_no_page() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    db.set_flush_log_at_commit(0);
+    let count = |name: &str| db.status().into_iter().find(|(found, _)| *found == name).unwrap().1;
+    let commit = |key: u64| {
+        let mut txn = db.begin();
+        insert(&mut txn, &table, key, &Row::new(key, 10)).unwrap();
+        txn.commit().unwrap();
+    };
+    let rows_after_power_cut = || {
+        let disk = disk.crash(CrashPolicy::SyncedOnly, 1);
+        let db = Db::open_early(env(&disk), Config::tiny()).unwrap();
+        let table = db.table("t").unwrap();
+        let rows = all_rows(&mut db.begin(), &table).unwrap();
+        rows.into_keys().collect::<Vec<_>>()
+    };
+    let (checkpoints, writes) = (count("pool_checkpoints"), count("pool_writes"));
+    commit(1);
+    assert_eq!(rows_after_power_cut(), []);
+    db.sync_log().unwrap();
+    commit(2);
+    assert_eq!(rows_after_power_cut(), [1]);
+    db.sync_log().unwrap();
+    assert_eq!(rows_after_power_cut(), [1, 2]);
+    assert_eq!((count("pool_checkpoints"), count("pool_writes")), (checkpoints, writes));
+}
+
 /// A transaction gets its number before it is known whether its first statement succeeds. If others
 /// have come and gone before its first change, redo meets it after them, when all before them seem
 /// to have ended. Versions of rows were dropped for that when a page was full: the rows looked like

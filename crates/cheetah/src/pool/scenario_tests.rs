@@ -554,7 +554,9 @@ fn memory_follows_a_limit_that_changes() {
         for (value, pid) in pids.iter().enumerate() {
             assert_eq!(db.value(*pid), Some(value as u64));
         }
-        (0..50).for_each(|step| drop(db.pool.clean_step(now_ns + step, 0, 2000).unwrap()));
+        for step in 0..50 {
+            db.pool.clean_step(now_ns + step, 0, 2000).unwrap();
+        }
         let frames_bytes = db.pool.buffers.in_use();
         assert!(frames_bytes <= db.pool.memory.frames_limit());
         frames_bytes
