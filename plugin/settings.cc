@@ -8,7 +8,7 @@
 
 namespace cheetah {
 
-static const ulonglong mib = 1ULL << 20;
+static const ulonglong mib = 1ULL << 20, tib = 1ULL << 40;
 
 static ulonglong buffer_pool_size, log_file_size, log_size_max;
 static unsigned io_capacity, flush_log_at_trx_commit, sample_pages;
@@ -67,12 +67,12 @@ static int make_checkpoint(THD *, st_mysql_sys_var *, void *save, st_mysql_value
 }
 
 static MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_NOCMDOPT,
-                         "ON: write everything that has changed to its place on disk, and return when it is there",
+                         "ON: make a checkpoint: nothing that was committed before needs the log any more",
                          make_checkpoint, nullptr, false);
 
 static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size, PLUGIN_VAR_RQCMDARG,
                               "Memory for pages, write buffers and the log buffer together", nullptr,
-                              set_buffer_pool_size, 128 * mib, 8 * mib, ~0ULL, mib);
+                              set_buffer_pool_size, 128 * mib, 8 * mib, 64 * tib, mib);
 
 static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                               "Size of one file of the redo log", nullptr, nullptr, 64 * mib, mib, 1024 * mib, mib);

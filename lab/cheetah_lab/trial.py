@@ -22,7 +22,7 @@ from cheetah_tools.server import PrivateServer
 LOOSE_BYTES = 384 << 20         # beside the cache, while not held
 PAGE_CACHE_BYTES = 16 << 20     # while held
 REST_SECONDS_MAX = 60
-THROUGH_PAGE_CACHE = {"innodb_flush_method": "fsync"}
+THROUGH_PAGE_CACHE = {"innodb_flush_method": "fsync", "loose_cheetah_data_file_buffering": "ON"}
 # InnoDB keeps so many pages free for what comes next. Its default of 1536 is little of a large
 # server's cache, and more than all of a small one.
 FREE_PAGES_MIN = {"innodb_lru_scan_depth": 100}

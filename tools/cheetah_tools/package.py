@@ -14,9 +14,9 @@ NAME = "mariadb-plugin-cheetah"
 PLUGIN_FOLDER = "usr/lib/mysql/plugin"
 CONFIGURATION = """# Cheetah storage engine. The server loads plugins of stable maturity only, unless told otherwise.
 #
-# FORCE: without the engine the server does not start. It would run without the tables; and after a
-# crash it would end transactions that the engine has prepared, of which the next start with the
-# engine then knows nothing. After removing the package, remove this file too (apt purge does).
+# FORCE: without the engine the server does not start. It would run without the tables. After a crash
+# it would also complete the recovery of the binary log without the engine, and the next start with
+# the engine would be refused. After removing the package, remove this file too (apt purge does).
 #
 # Give settings of the engine the prefix loose_, as in loose_cheetah_buffer_pool_size = 4G. Then it
 # is FORCE alone that decides whether the server starts without the engine.

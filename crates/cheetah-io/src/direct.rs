@@ -4,8 +4,10 @@
 //! own. Callers ask for any bytes: what is no whole block of aligned memory goes through a buffer.
 //!
 //! Invariants
-//!   D1  The file is only read. All that is asked for has been synced before it was opened: a read
-//!       that meets bytes which are in the page cache alone would wait for them to be written.
+//!   I1  The file is only read. What is asked for should have been synced: a read that meets bytes
+//!       which are in the page cache alone waits for them to be written.
+//!   I2  A read that the system ends too early is the end of the file (`UnexpectedEof`) only if the
+//!       file does end there.
 
 use crate::aligned::{AlignedBytes, ALIGN_BYTES};
 use crate::disk::File;
@@ -62,9 +64,9 @@ impl DirectFile {
         Ok(block_bytes.map(|block_bytes| Self { file, block_bytes, buffers: buffers.clone() }))
     }
 
-    /// Reads as far as the file goes, from the beginning of a block into aligned memory of whole
-    /// blocks. Returns how many bytes there were.
-    fn read_blocks(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+    /// Reads from the beginning of a block into aligned memory of whole blocks; `needed` bytes at
+    /// least, which the file must have.
+    fn read_blocks(&self, offset: u64, bytes: &mut [u8], needed: usize) -> io::Result<()> {
         let mut done = 0;
         while done < bytes.len() {
             match self.file.read_at(&mut bytes[done..], offset + done as u64) {
@@ -78,7 +80,20 @@ impl DirectFile {
                 Err(error) => return Err(error),
             }
         }
-        Ok(done)
+        match done < needed {
+            true => Err(self.too_few(offset + done as u64)),
+            false => Ok(()),
+        }
+    }
+
+    /// The error of a read that ended at `end`. Only the end of the file may mean that it is too
+    /// short.
+    fn too_few(&self, end: u64) -> io::Error {
+        match self.len() {
+            Ok(len) if end < len => io::Error::other(format!("a read ended at {end} of {len} bytes")),
+            Ok(_) => io::ErrorKind::UnexpectedEof.into(),
+            Err(error) => error,
+        }
     }
 
     /// How many bytes from the first on can be read without a buffer.
@@ -97,10 +112,7 @@ impl DirectFile {
         self.buffers.with(|buffer| {
             let count = buf.len().min(buffer.len() - skipped);
             let blocks = (skipped + count).next_multiple_of(self.block_bytes);
-            let read = self.read_blocks(offset - skipped as u64, &mut buffer[..blocks])?;
-            if read < skipped + count {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+            self.read_blocks(offset - skipped as u64, &mut buffer[..blocks], skipped + count)?;
             buf[..count].copy_from_slice(&buffer[skipped..skipped + count]);
             Ok(count)
         })
@@ -110,9 +122,7 @@ impl DirectFile {
 impl File for DirectFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         let mut done = self.aligned_bytes(offset, buf);
-        if self.read_blocks(offset, &mut buf[..done])? < done {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
+        self.read_blocks(offset, &mut buf[..done], done)?;
         while done < buf.len() {
             done += self.read_through_buffer(offset + done as u64, &mut buf[done..])?;
         }

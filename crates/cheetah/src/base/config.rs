@@ -75,7 +75,7 @@ impl Config {
         }
     }
 
-    /// The least that `buffer_pool_bytes` may be with so large pages.
+    /// The least that `buffer_pool_bytes` may be with pages of that size.
     pub fn buffer_pool_bytes_min(page_bytes: u32) -> u64 {
         64 * u64::from(page_bytes)
     }

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Pages between two syncs of a checkpoint that is written in steps.
 const PAGES_PER_SYNC: usize = 512;
-/// Leaves of which is saved what waits, in the time for one page that is written.
+/// Leaves whose waiting changes are saved in the time of one page write.
 const SAVED_PER_WRITTEN: usize = 4;
 
 /// What a checkpoint needs from the layers above.

@@ -2,8 +2,8 @@
 //! it, so that statements meet an even load instead of a burst.
 //!
 //! Invariants
-//!   P1  Whoever waits for a checkpoint never waits for a pause: FLUSH, shutdown, a full log and a
-//!       full disk make the one in progress hurry.
+//!   P1  Whoever waits for a checkpoint never waits for a pause: a statement that asks for one,
+//!       shutdown, a full log and a full disk make the one in progress hurry.
 //!   P2  The checkpoint ends before the log is so full that writers are slowed down, and before
 //!       images that only it lets go take more than twice of what is needed.
 //!   P3  Writers do little of its work: a page that changes before its turn is written by the

@@ -13,9 +13,9 @@
 //!       most a share of that. A pool that gives memory to the page table of a huge database still
 //!       works.
 //!   M3  The limit may change at any time. What was set aside when the database was opened keeps
-//!       its size: the buffers of the log, of streams and of the codec, and the limits of locks and
-//!       of sorting. All else follows: what is beyond the new limit goes in the next steps of the
-//!       pool's cleaner.
+//!       its size: the buffers of the log, of streams and of the codec, the limits of locks and of
+//!       sorting, the shards and the length of chunks. Dictionaries follow when the next one comes.
+//!       All else follows in the next steps of the pool's cleaner.
 
 mod budget;
 mod reservation;

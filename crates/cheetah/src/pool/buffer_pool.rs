@@ -185,7 +185,6 @@ impl Pool {
         self.buffers.reserve_addresses(total_bytes as usize);
         self.memory.set_limit(total_bytes);
         self.memory.set(MemoryUse::Rest, self.memory.shares().rest_bytes());
-        self.filters.give_way();
         self.cleaner.call();
         total_bytes
     }

@@ -567,7 +567,13 @@ fn memory_follows_a_limit_that_changes() {
     assert!(with_more >= 4000 * 512, "{with_more}: all pages are in memory");
     assert_eq!(db.pool.set_memory_bytes(1 << 20), 1 << 20);
     assert!(check(2000) <= at_start);
+    db.pool.set_memory_bytes(4 << 20);
+    check(3000);
+    pids.iter().for_each(|pid| db.free(*pid));
+    db.pool.set_memory_bytes(1 << 20);
+    db.pool.clean_step(4000, 0, 2000).unwrap();
+    let idle_bytes = db.pool.memory.used(MemoryUse::Frames) - db.pool.buffers.in_use();
+    assert!(idle_bytes < 1 << 20, "{idle_bytes}: buffers that nobody uses go at once");
     let least = Config::buffer_pool_bytes_min(512);
     assert_eq!(db.pool.set_memory_bytes(1), least, "the least that works");
-    check(3000);
 }

@@ -6,7 +6,7 @@
 //!   I2  Other files are opened when they are read, and at most so many stay open. Those read again
 //!       lately stay longer (second chance).
 //!   I3  A file that has become sealed and synced is closed, and opened again to be read past the
-//!       page cache, unless that is to be used.
+//!       page cache, unless data files are to be buffered there.
 
 use super::segment_file::SegmentFile;
 use parking_lot::Mutex;

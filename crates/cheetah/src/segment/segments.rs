@@ -151,9 +151,8 @@ impl Segments {
     }
 
     /// Reads in one go all from the start of image `first` to the end of image `last`, which lies
-    /// behind it in the same segment; `buffer` gets that, and what lies before it back to a place
-    /// from which devices read. `None` if that is not all in the file yet: read the images one by
-    /// one. Nothing is checked.
+    /// behind it in the same segment; `buffer` gets that in whole blocks of devices. `None` if that
+    /// is not all in the file yet: read the images one by one. Nothing is checked.
     pub fn read_span<'b>(
         &self,
         first: &Location,
@@ -167,9 +166,10 @@ impl Segments {
         let handle = self.handle(&file)?;
         let before = first.offset as usize % ALIGN_BYTES;
         let start = u64::from(first.offset) - before as u64;
-        buffer.resize((last.end() - start) as usize);
+        let end = last.end().next_multiple_of(ALIGN_BYTES as u64).min(file.written_bytes());
+        buffer.resize((end - start) as usize);
         file.read_at(&*handle, start, buffer)?;
-        Ok(buffer.get(before..))
+        Ok(buffer.get(before..(last.end() - start) as usize))
     }
 
     fn file(&self, segment: SegmentId) -> Result<Arc<SegmentFile>> {
@@ -183,6 +183,11 @@ impl Segments {
         let (handle, is_new) = file.opened(&self.durable, self.is_cached)?;
         if is_new {
             self.handles.add(file.clone());
+            // Removed meanwhile: its space comes back when it is closed.
+            if !self.files.read().contains_key(&file.id) {
+                self.handles.remove(file);
+                file.close();
+            }
         }
         Ok(handle)
     }

@@ -85,7 +85,7 @@ fn goes_on_beside_a_write(bug: Option<(Who, &'static str)>, limit: Duration) -> 
                 (2000..2005).map(|pid| append(segments, pid, IMAGE_BYTES).unwrap()).collect();
             let (first, last) = (flushed[0].0, flushed[4].0);
             let mut buffer = AlignedBytes::default();
-            let has_span = segments.read_span(&first, &last, &mut buffer).unwrap().is_some();
+            let has_span = matches!(segments.read_span(&first, &last, &mut buffer), Ok(Some(_)));
             let images = [&flushed[..], &in_full_half, &beside];
             let _ = done.send(has_span && images.iter().all(|images| all_are_readable(segments, images)));
         });

@@ -265,6 +265,26 @@ fn many_threads_append_read_and_sync() {
     assert!(totals.live_bytes > 200_000 && totals.live_bytes <= totals.file_bytes);
 }
 
+/// I3 of handles: only what nobody writes any more is opened again, to be read past the page cache.
+#[test]
+fn a_file_is_opened_again_once_it_is_sealed_and_synced() {
+    let disk = SimDisk::new();
+    let segments = open_empty(&disk);
+    let (first, image) = append(&segments, 1, 1000).unwrap();
+    let opens_of_a_read = || {
+        disk.set_trace(true);
+        assert_eq!(&read(&segments, &first).unwrap(), &image);
+        let trace = disk.take_trace();
+        trace.iter().filter(|line| line.to_lowercase().contains("open")).count()
+    };
+    segments.sync().unwrap();
+    assert_eq!(opens_of_a_read(), 0, "it is written to");
+    (2..60).for_each(|pid| drop(append(&segments, pid, 1000).unwrap()));
+    assert_eq!(opens_of_a_read(), 0, "it is sealed, and not synced");
+    segments.sync().unwrap();
+    assert_eq!((opens_of_a_read(), opens_of_a_read()), (1, 0));
+}
+
 #[test]
 fn no_more_files_than_the_limit_stay_open() {
     use super::handles::Handles;

@@ -165,6 +165,9 @@ impl Shard {
             self.cells.free(filter.bits);
         }
         shrink_map(&mut self.filters);
+        if self.order.capacity() / 4 > self.order.len() {
+            self.order.shrink_to(2 * self.order.len());
+        }
         true
     }
 }
@@ -203,5 +206,18 @@ mod tests {
         filters.clear();
         let left = memory.used(MemoryUse::Filters);
         assert!(!filters.has(PageId(19_999), &location(2)) && left < used / 2, "{left} of {used}");
+    }
+
+    #[test]
+    fn filters_follow_a_limit_that_falls() {
+        let memory = Arc::new(MemoryBudget::new(64 << 20));
+        let filters = KeyFilters::new(&memory);
+        let put = |pid: u64| filters.put(PageId(pid), location(1), KeyPart::Whole, &[hash_number(pid)]);
+        (1..100_000).for_each(put);
+        memory.set_limit(4 << 20);
+        filters.give_way();
+        assert!(memory.used(MemoryUse::Filters) <= memory.shares().filters_bytes_max());
+        put(100_000);
+        assert!(filters.has(PageId(100_000), &location(1)));
     }
 }

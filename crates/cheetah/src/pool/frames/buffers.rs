@@ -58,17 +58,21 @@ impl Buffers {
     }
 
     /// Reserves addresses for all buffers that a limit of `limit_bytes` allows, where there are not
-    /// enough.
+    /// enough. Buffers that none can be had for come from the heap.
     pub(in crate::pool) fn reserve_addresses(&self, limit_bytes: usize) {
         for (class, ranges) in PageClass::ALL.into_iter().zip(&self.ranges) {
             let mut ranges = ranges.write();
-            let more_bytes = limit_bytes.saturating_sub(ranges.bytes);
-            if more_bytes > 0 {
-                let bytes = class.bytes(self.page_bytes);
-                let count = more_bytes / bytes;
-                let range = Blocks::reserve(bytes, count + count / ADDRESSES_PART + ADDRESSES_MORE);
-                ranges.ranges.extend(range);
-                ranges.bytes = limit_bytes;
+            if limit_bytes <= ranges.bytes {
+                continue;
+            }
+            // Not a range for each of many small steps.
+            let more_bytes = (limit_bytes - ranges.bytes).max(ranges.bytes / ADDRESSES_PART);
+            let bytes = class.bytes(self.page_bytes);
+            let count = more_bytes / bytes;
+            let range = Blocks::reserve(bytes, count + count / ADDRESSES_PART + ADDRESSES_MORE);
+            if let Some(range) = range {
+                ranges.ranges.push(range);
+                ranges.bytes += more_bytes;
             }
         }
     }
@@ -138,6 +142,11 @@ impl Buffers {
         } else {
             self.free[class as usize].lock().push(buffer);
         }
+    }
+
+    /// Gives back free buffers that are beyond the limit, which may have fallen.
+    pub(in crate::pool) fn give_back_idle(&self) {
+        PageClass::ALL.into_iter().for_each(|class| self.drop_free(class, 0));
     }
 
     /// Really gives back free buffers of a class until `needed` bytes fit into the limit.

@@ -35,13 +35,16 @@ const VALUES_KEPT_PART: usize = 32;
 
 impl Pool {
     /// One step of the cleaner: writes pages that leave soon, and others when too many are dirty,
-    /// evicts ahead of need, takes memory from images, and counts what is in use. `log_percent` is
-    /// the log written since the last checkpoint, of what there may be. Returns the number of pages
-    /// written.
+    /// evicts ahead of need, gives back what is beyond the limits of memory, and counts what is in
+    /// use. `log_percent` is the log written since the last checkpoint, of what there may be.
+    /// Returns the number of pages written, or evicted because the limit has fallen: 0 when the
+    /// next step has time.
     pub fn clean_step(&self, now_ns: u64, log_percent: u64, io_capacity: u32) -> Result<usize> {
         self.health.check()?;
         self.count_memory();
         self.image_cache.give_way(self.counters.evictions.get(), self.queues.frames_count());
+        self.filters.give_way();
+        self.buffers.give_back_idle();
         let mut written = self.clean_leaving()?;
         written += self.clean_settled()?;
         let pressure = self.pressure(log_percent);
@@ -49,7 +52,7 @@ impl Pool {
         if pressure.is_high() {
             written += self.clean_any(due as usize)?;
         }
-        self.keep_spare_frames()?;
+        written += self.keep_spare_frames()?;
         // At the end: a page that cannot be read must not keep the others waiting.
         written += self.merge_oldest(FOLDS_OF_STEP)?;
         Ok(written)
@@ -132,11 +135,15 @@ impl Pool {
         Ok(written)
     }
 
-    /// Evicts until a small share of the frames is free.
-    fn keep_spare_frames(&self) -> Result<()> {
+    /// Evicts until a small share of the frames is free. Returns how many were, if there are still
+    /// too many.
+    fn keep_spare_frames(&self) -> Result<usize> {
         let page_bytes = PageClass::Base.bytes(self.page_bytes);
         let frames = self.memory.frames_limit() / page_bytes;
         let pages = (frames / SPARE_SHARE).max(SPARE_PAGES_MIN).min(frames / SPARE_SHARE_MAX).max(1);
-        self.evict_until_fits(PageClass::Base, pages * page_bytes, STEP_PAGES_MAX as usize)
+        let before = self.counters.evictions.get();
+        self.evict_until_fits(PageClass::Base, pages * page_bytes, STEP_PAGES_MAX as usize)?;
+        let evicted = (self.counters.evictions.get() - before) as usize;
+        Ok(if self.buffers.excess() > 0 { evicted } else { 0 })
     }
 }

@@ -104,9 +104,9 @@ impl<'p> EndedEpoch<'p> {
     }
 
     /// Saves what waits for leaves in a change file, instead of having these written, if it may
-    /// wait at all, and the last checkpoint did not meet a full disk. `pause` is called after each
-    /// `step_pages` leaves. To be called before anything is written. After an error, drop the
-    /// epoch.
+    /// wait at all, and the last checkpoint did not meet a full disk. `pause` is called between
+    /// steps of `step_pages` leaves. To be called before anything is written. After an error, drop
+    /// the epoch.
     pub fn save_waiting(&mut self, step_pages: usize, pause: &mut dyn FnMut()) -> Result<()> {
         if !self.pool.take_may_save() {
             return Ok(());
@@ -116,9 +116,12 @@ impl<'p> EndedEpoch<'p> {
         // In the order of their numbers: it compresses better.
         waiting.sort_unstable();
         let mut saving = self.pool.begin_saving(self.epoch);
-        for step in waiting.chunks(step_pages) {
+        for (number, step) in waiting.chunks(step_pages).enumerate() {
+            if number > 0 {
+                pause();
+                self.check()?;
+            }
             step.iter().try_for_each(|pid| self.pool.save_page(&mut saving, *pid))?;
-            pause();
         }
         self.saving = Some(saving);
         let is_to_write = |pid: &PageId| changes.has(*pid);
