@@ -26,7 +26,7 @@ const ADDRESSES_MORE: usize = 64;
 #[derive(Default, Debug)]
 struct Ranges {
     ranges: Vec<Arc<Blocks>>,
-    /// Bytes of buffers that all together have addresses for.
+    /// Bytes of buffers that there are addresses for.
     bytes: usize,
 }
 

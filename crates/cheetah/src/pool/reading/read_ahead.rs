@@ -71,6 +71,7 @@ impl Pool {
     /// Reads ahead what scans ask for until [`end_read_ahead`](Self::end_read_ahead): the whole of
     /// a thread's work.
     pub fn serve_read_ahead(&self) {
+        // A span is read in whole blocks, so it begins and ends up to one further out.
         let buffer_bytes = self.span_bytes_max() + 2 * ALIGN_BYTES;
         let mut bytes = AlignedBytes::with_capacity(buffer_bytes);
         let memory_bytes = AlignedBytes::memory_bytes(buffer_bytes);

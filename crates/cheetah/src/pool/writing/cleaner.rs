@@ -135,8 +135,8 @@ impl Pool {
         Ok(written)
     }
 
-    /// Evicts until a small share of the frames is free. Returns how many were, if there are still
-    /// too many.
+    /// Evicts until a small share of the frames is free. While there are too many, returns how
+    /// many have been evicted meanwhile, by others too: 0 if none could be.
     fn keep_spare_frames(&self) -> Result<usize> {
         let page_bytes = PageClass::Base.bytes(self.page_bytes);
         let frames = self.memory.frames_limit() / page_bytes;
