@@ -37,7 +37,11 @@ enum CheetahCode {
   CHEETAH_LOCK_TABLE_FULL = 18, /* locks take all the memory they may */
   CHEETAH_LOCKED = 19,       /* somebody else holds a lock, and the caller does not wait */
   CHEETAH_TABLE_CHANGED = 20, /* the table has been emptied or rebuilt since the transaction's snapshot */
-  CHEETAH_UNKNOWN_XID = 21    /* no prepared transaction of that name waits */
+  CHEETAH_UNKNOWN_XID = 21,   /* no prepared transaction of that name waits */
+  CHEETAH_CANNOT_ADD_CONSTRAINT = 22, /* a constraint between tables cannot be */
+  CHEETAH_CONSTRAINT_EXISTS = 23,     /* its name is another one's */
+  CHEETAH_IS_REFERENCED = 24,         /* the table is the parent of others */
+  CHEETAH_INDEX_IS_NEEDED = 25        /* the index that the message names serves a constraint */
 };
 
 enum CheetahCompression { CHEETAH_COMPRESSION_NONE = 0, CHEETAH_COMPRESSION_LZ4 = 1, CHEETAH_COMPRESSION_ZSTD = 2 };
@@ -76,6 +80,24 @@ enum CheetahRead {
   CHEETAH_READ_EXCLUSIVE = 2   /* the newest committed rows, locked to be changed */
 };
 
+/* What becomes of child rows. */
+enum CheetahForeignKeyAction {
+  CHEETAH_RESTRICT = 0,
+  CHEETAH_NO_ACTION = 1,
+  CHEETAH_CASCADE = 2,
+  CHEETAH_SET_NULL = 3
+};
+
+/* What a table is to a constraint. */
+enum CheetahForeignKeyRole { CHEETAH_AS_CHILD = 0, CHEETAH_AS_PARENT = 1 };
+
+/* Which children keep a table from being dropped. */
+enum CheetahReferenced {
+  CHEETAH_REFERENCES_IGNORED = 0,
+  CHEETAH_REFERENCES_REFUSED = 1,
+  CHEETAH_REFERENCES_REFUSED_ELSEWHERE = 2 /* but for those of its own database */
+};
+
 typedef struct CheetahDb CheetahDb;
 typedef struct CheetahTable CheetahTable;
 typedef struct CheetahTxn CheetahTxn;
@@ -84,6 +106,7 @@ typedef struct CheetahBuffer CheetahBuffer;
 typedef struct CheetahLoad CheetahLoad;
 typedef struct CheetahBuild CheetahBuild;
 typedef struct CheetahEstimate CheetahEstimate;
+typedef struct CheetahForeignKeys CheetahForeignKeys;
 
 typedef struct CheetahBytes {
   const uint8_t *data;
@@ -125,6 +148,75 @@ typedef struct CheetahTableSpec {
   uint8_t compression;
   uint8_t hidden_key;
 } CheetahTableSpec;
+
+/* Columns, keys and constraints of a definition. Columns of the same kind have equal keys for equal
+   values, but for the flag of NULL and the direction. */
+typedef struct CheetahColumnDef {
+  CheetahBytes name;
+  CheetahBytes kind;
+  uint8_t nullable;
+} CheetahColumnDef;
+
+typedef struct CheetahKeyPartDef {
+  uint32_t column;
+  uint8_t descending;
+  uint8_t is_prefix;
+} CheetahKeyPartDef;
+
+typedef struct CheetahKeyDef {
+  const CheetahKeyPartDef *parts;
+  size_t part_count;
+} CheetahKeyDef;
+
+typedef struct CheetahForeignKeyDef {
+  CheetahBytes name;
+  CheetahBytes parent;
+  const CheetahBytes *columns;
+  const CheetahBytes *parent_columns;
+  size_t column_count;
+  uint8_t on_delete; /* a CheetahForeignKeyAction */
+  uint8_t on_update;
+  uint8_t inherited; /* whether the table is a copy of one that has it */
+} CheetahForeignKeyDef;
+
+typedef struct CheetahConstraints {
+  const CheetahColumnDef *columns;
+  size_t column_count;
+  const CheetahKeyDef *keys; /* that of the clustered index first */
+  size_t key_count;
+  const CheetahForeignKeyDef *foreign_keys; /* those whose child the table is */
+  size_t foreign_key_count;
+  CheetahBytes copy_of; /* the table whose copy it is; empty if it is none */
+  uint8_t are_checked;  /* whether parents have to be there */
+} CheetahConstraints;
+
+/* A column of a constraint in an index. */
+typedef struct CheetahKeyColumn {
+  uint32_t column; /* its position in the table */
+  uint8_t nullable;
+  uint8_t descending;
+} CheetahKeyColumn;
+
+/* The index that serves one side of a constraint. */
+typedef struct CheetahKeySide {
+  const CheetahKeyColumn *columns; /* in the order of the constraint; null if no index serves it */
+  uint32_t index_no;
+  CheetahBytes index_name;
+} CheetahKeySide;
+
+typedef struct CheetahForeignKey {
+  CheetahBytes name;
+  CheetahBytes child;
+  CheetahBytes parent;
+  const CheetahBytes *columns;
+  const CheetahBytes *parent_columns;
+  size_t column_count;
+  CheetahKeySide child_key;
+  CheetahKeySide parent_key;
+  uint8_t on_delete; /* a CheetahForeignKeyAction */
+  uint8_t on_update;
+  uint8_t is_checked; /* whether rows of the child are: not in a copy of a table that has it */
+} CheetahForeignKey;
 
 /* What a definition says about the format of its table; 0 stands for a word that is not there. */
 typedef struct CheetahFormatWords {
@@ -180,6 +272,7 @@ typedef struct CheetahAlteration {
   size_t index_count;
   const CheetahBuild *build; /* may be null */
   const CheetahNewRows *rows; /* null: the columns stay */
+  const CheetahConstraints *constraints;
   CheetahBytes extra;
   CheetahBytes mark;
   int32_t compression_level; /* of images that are written from now on */
@@ -407,6 +500,7 @@ typedef void (*CheetahTableSizesSink)(void *context, const CheetahTableSizes *ta
 typedef void (*CheetahIndexSizesSink)(void *context, const CheetahIndexSizes *index);
 typedef void (*CheetahWeightSink)(void *context, const CheetahWeight *weight);
 typedef void (*CheetahImageWorkSink)(void *context, const CheetahImageWork *work);
+typedef void (*CheetahForeignKeySink)(void *context, const CheetahForeignKey *constraint);
 typedef void (*CheetahCurvePointSink)(void *context, const CheetahCurvePoint *point);
 /* Tells the sink for people what the connection of that number does. */
 typedef void (*CheetahDescribe)(void *context, uint64_t connection, CheetahTextSink sink, void *sink_context);
@@ -444,11 +538,12 @@ int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
 int32_t cheetah_choose_format(const CheetahFormatWords *words, uint8_t strict, CheetahTextSink sink, void *context,
                               CheetahFormat *format);
 uint8_t cheetah_shown_row_format(uint8_t row_format, uint64_t key_block_size);
-int32_t cheetah_create_table(CheetahDb *db, const CheetahTableSpec *spec);
+int32_t cheetah_create_table(CheetahDb *db, const CheetahTableSpec *spec, const CheetahConstraints *constraints);
 /* Longest stored row that never has a value out of line, in tables whose clustered keys have at
    most so many bytes. */
 uint64_t cheetah_inline_row_bytes(uint32_t max_key_bytes);
-int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name);
+/* `referenced`: a CheetahReferenced. */
+int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name, uint8_t referenced);
 /* New definitions of tables: all of them or none. Handles from before are of no more use. */
 int32_t cheetah_alter_tables(CheetahDb *db, const CheetahAlteration *alterations, size_t count);
 uint8_t cheetah_table_fits(const CheetahTable *table, const CheetahRowFormatVersion *row_format);
@@ -462,7 +557,7 @@ int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes ta
 /* Its rows are copies of another table's, whose name it is about to take: older snapshots must not
    look at it. */
 int32_t cheetah_note_rebuilt(CheetahDb *db, CheetahBytes name);
-int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name);
+int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name, uint8_t referenced);
 int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **table);
 /* Whether it has been dropped or emptied since, or a load has taken its place: then it is to be
    opened again. */
@@ -599,6 +694,24 @@ uint8_t cheetah_index_is_disabled(const CheetahTable *table, uint32_t index_no);
 int32_t cheetah_disable_indexes(CheetahTxn *txn, const CheetahTable *table, const uint32_t *indexes, size_t count);
 int32_t cheetah_enable_indexes(CheetahTxn *txn, const CheetahTable *table, CheetahExpectedEntries entries, void *context,
                                CheetahProgress progress, void *progress_context);
+
+/* Constraints between tables. What was found out may be true no more when definitions have changed
+   since. A list is null when the table has no constraint; what it tells points into it. */
+uint64_t cheetah_definition_changes(const CheetahDb *db);
+CheetahForeignKeys *cheetah_foreign_keys(const CheetahDb *db, const CheetahTable *table);
+/* Those that a new definition would add, as the child's; the list is null if there are none. */
+int32_t cheetah_foreign_keys_to_add(const CheetahDb *db, const CheetahTable *table,
+                                    const CheetahConstraints *constraints, CheetahForeignKeys **list);
+void cheetah_free_foreign_keys(CheetahForeignKeys *list);
+size_t cheetah_foreign_key_count(const CheetahForeignKeys *list, uint8_t role);
+void cheetah_foreign_key(const CheetahForeignKeys *list, uint8_t role, size_t no, CheetahForeignKey *constraint);
+int32_t cheetah_list_foreign_keys(const CheetahDb *db, CheetahForeignKeySink sink, void *context);
+/* Looks for a row of the other table, whose index has `key` for the columns of the constraint, and
+   locks it shared. CHEETAH_END: there is none. CHEETAH_NO_SUCH_TABLE: ask for the list again. */
+int32_t cheetah_find_reference(CheetahTxn *txn, const CheetahForeignKeys *list, uint8_t role, size_t no,
+                               CheetahBytes key);
+/* A cursor over the child's index, which locks the rows that it meets to be changed. */
+int32_t cheetah_open_children(CheetahTxn *txn, const CheetahForeignKeys *list, size_t no, CheetahCursor **cursor);
 
 /* Estimates: what a table like that would weigh. The caller brings runs of neighbours in key order,
    from places all over each index; the first from its start. `more` becomes 0 when the run is long

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "errors.h"
 
+#include "constraints/foreign_keys.h"
+#include "transactions/session.h"
+
 namespace cheetah {
 
 String last_message() {
@@ -47,6 +50,24 @@ static int not_as_asked(THD *thd) {
   return own_error_rollback;
 }
 
+static int constraint_refused(THD *thd, int error) {
+  warn_of_constraint(thd, error, cheetah_last_error());
+  return error;
+}
+
+// As InnoDB, whose message does not say by which constraint a table is kept.
+static int is_referenced(THD *thd) {
+  Session *session = thd != nullptr ? Session::existing(thd) : nullptr;
+  if (session != nullptr) session->set_constraint_text({});
+  return HA_ERR_ROW_IS_REFERENCED;
+}
+
+// The message of the engine is the name of the index.
+static int index_is_needed() {
+  my_error(ER_DROP_INDEX_FK, MYF(0), last_message().c_ptr_safe());
+  return own_error_reported;
+}
+
 int rollback_error(int32_t code, THD *thd) {
   int error = handler_error(code, thd);
   if (error != 0 && thd != nullptr) thd->mark_transaction_to_rollback(true);
@@ -73,6 +94,10 @@ int handler_error(int32_t code, THD *thd) {
     case CHEETAH_CORRUPTION: return corrupted(thd);
     case CHEETAH_IO: log_failure(); return own_error_io;
     case CHEETAH_TABLE_CHANGED: return HA_ERR_TABLE_DEF_CHANGED;
+    case CHEETAH_CANNOT_ADD_CONSTRAINT: return constraint_refused(thd, HA_ERR_CANNOT_ADD_FOREIGN);
+    case CHEETAH_CONSTRAINT_EXISTS: return constraint_refused(thd, HA_ERR_FOUND_DUPP_KEY);
+    case CHEETAH_IS_REFERENCED: return is_referenced(thd);
+    case CHEETAH_INDEX_IS_NEEDED: return index_is_needed();
     case CHEETAH_ROLLBACK: return not_as_asked(thd);
     default: log_failure(); return ends_transaction(thd, own_error_stopped);
   }

@@ -72,7 +72,7 @@ static int drop_orphaned_partitions(const std::string &name) {
   std::vector<std::string> partitions = table_names(name + "#P#");
   if (partitions.empty() || has_definition(name)) return HA_ERR_NO_SUCH_TABLE;
   for (const std::string &partition : partitions) {
-    int error = handler_error(cheetah_drop_table(engine.db, bytes_of(partition)), current_thd);
+    int error = handler_error(cheetah_drop_table(engine.db, bytes_of(partition), CHEETAH_REFERENCES_IGNORED), current_thd);
     if (error != 0) return error;
   }
   return 0;
@@ -81,7 +81,7 @@ static int drop_orphaned_partitions(const std::string &name) {
 static int drop_table(handlerton *, const char *path) {
   std::string name = table_name_of_path(path);
   int error = wait_for_prepared(name, current_thd);
-  if (error == 0) error = handler_error(cheetah_drop_table(engine.db, bytes_of(name)), current_thd);
+  if (error == 0) error = handler_error(cheetah_drop_table(engine.db, bytes_of(name), kept_by(current_thd)), current_thd);
   return error == HA_ERR_NO_SUCH_TABLE ? drop_orphaned_partitions(name) : error;
 }
 
@@ -129,7 +129,7 @@ static alter_table_operations alter_table_flags(alter_table_operations) { return
 void set_handlerton(handlerton *hton) {
   engine.hton = hton;
   hton->db_type = DB_TYPE_AUTOASSIGN;
-  hton->flags = HTON_SUPPORTS_EXTENDED_KEYS;
+  hton->flags = HTON_SUPPORTS_EXTENDED_KEYS | HTON_SUPPORTS_FOREIGN_KEYS;
   hton->savepoint_offset = sizeof(CheetahSavepoint);
   hton->create = create_handler;
   hton->commit = commit;

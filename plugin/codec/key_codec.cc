@@ -30,20 +30,24 @@ void KeyPart::init(TABLE *table, const KEY_PART_INFO &part) {
   invert_ = part.key_part_flag & HA_REVERSE_SORT ? 0xff : 0;
   whole_column_ = field_->key_length() == part.length && !(field_->flags & BLOB_FLAG);
   is_signed_ = !(field_->flags & UNSIGNED_FLAG);
-  kind_ = kind_of(part);
-  flips_sign_ = kind_ == Kind::integer && is_signed_ && !always_unsigned(field_);
+  kind_ = kind_of(field_, whole_column_);
+  flips_sign_ = flips_sign(field_, kind_);
   if (kind_ == Kind::text) {
     CHARSET_INFO *cs = field_->charset();
     text_.init(cs, is_char(field_), part.length / cs->mbmaxlen);
   }
 }
 
-KeyPart::Kind KeyPart::kind_of(const KEY_PART_INFO &part) const {
-  if (is_char(field_) || is_varchar(field_) || (field_->flags & BLOB_FLAG)) {
-    bool plain_bytes = is_char(field_) && field_->charset() == &my_charset_bin;
-    return plain_bytes && whole_column_ ? Kind::raw : Kind::text;
+bool KeyPart::flips_sign(const Field *field, Kind kind) {
+  return kind == Kind::integer && !(field->flags & UNSIGNED_FLAG) && !always_unsigned(field);
+}
+
+KeyPart::Kind KeyPart::kind_of(const Field *field, bool whole_column) {
+  if (is_char(field) || is_varchar(field) || (field->flags & BLOB_FLAG)) {
+    bool plain_bytes = is_char(field) && field->charset() == &my_charset_bin;
+    return plain_bytes && whole_column ? Kind::raw : Kind::text;
   }
-  switch (field_->real_type()) {
+  switch (field->real_type()) {
     case MYSQL_TYPE_TINY:
     case MYSQL_TYPE_SHORT:
     case MYSQL_TYPE_INT24:
@@ -61,8 +65,32 @@ KeyPart::Kind KeyPart::kind_of(const KEY_PART_INFO &part) const {
     case MYSQL_TYPE_BIT:
       return Kind::raw;
     default:
-      return is_fixed_binary(field_) ? Kind::raw : Kind::sort_string;
+      return is_fixed_binary(field) ? Kind::raw : Kind::sort_string;
   }
+}
+
+void describe_kind(Field *field, Buffer *out) {
+  if (field->flags & BLOB_FLAG) return;
+  KeyPart::Kind kind = KeyPart::kind_of(field, true);
+  out->append_varint(static_cast<uint>(kind));
+  if (kind == KeyPart::Kind::text) {
+    CHARSET_INFO *cs = field->charset();
+    TextOrder order;
+    order.init(cs, is_char(field), field->char_length());
+    out->append_varint(cs->number);
+    order.describe(out);
+    return;
+  }
+  out->append_varint(field->pack_length_in_rec());
+  if (kind == KeyPart::Kind::integer) {
+    out->append_varint(KeyPart::flips_sign(field, kind));
+    return;
+  }
+  // Bytes that mean the same: of a type, and with as many digits behind the point.
+  out->append_varint(field->real_type());
+  out->append_varint(field->decimals());
+  const LEX_CSTRING &name = field->type_handler()->name().lex_cstring();
+  out->append(name.str, name.length);
 }
 
 void KeyPart::append(const uchar *record, Buffer *scratch, Buffer *out) const {
@@ -70,11 +98,21 @@ void KeyPart::append(const uchar *record, Buffer *scratch, Buffer *out) const {
   bool null = is_null(record);
   if (nullable_) out->append_byte(null ? 0 : 1);
   if (!null && kind_ != Kind::text) append_value(record + offset_, out);
-  if (!null && kind_ == Kind::text) {
-    CheetahBytes text = text_of(record + offset_);
-    text_.append(text.data, text.len, scratch, out);
-  }
-  invert_from(start, out);
+  if (!null && kind_ == Kind::text) append_text(record + offset_, scratch, out);
+  invert_from(start, invert_, out);
+}
+
+void KeyPart::append_text(const uchar *place, Buffer *scratch, Buffer *out) const {
+  CheetahBytes text = text_of(place);
+  text_.append(text.data, text.len, scratch, out);
+}
+
+void KeyPart::append_as(const uchar *record, bool nullable, bool descending, Buffer *scratch, Buffer *out) const {
+  size_t start = out->size();
+  if (nullable) out->append_byte(1);
+  if (kind_ == Kind::text) append_text(record + offset_, scratch, out);
+  else append_value(record + offset_, out);
+  invert_from(start, descending ? 0xff : 0, out);
 }
 
 const uchar *KeyPart::append_image(const uchar *image, Buffer *scratch, Buffer *out) const {
@@ -89,7 +127,7 @@ const uchar *KeyPart::append_image(const uchar *image, Buffer *scratch, Buffer *
     size_t length = has_length ? uint2korr(image) : part_bytes_;
     text_.append(image + (has_length ? HA_KEY_BLOB_LENGTH : 0), length, scratch, out);
   }
-  invert_from(start, out);
+  invert_from(start, invert_, out);
   return next;
 }
 
@@ -102,8 +140,8 @@ void KeyPart::append_value(const uchar *place, Buffer *out) const {
   }
 }
 
-void KeyPart::invert_from(size_t start, Buffer *out) const {
-  if (invert_ == 0) return;
+void KeyPart::invert_from(size_t start, uchar invert, Buffer *out) const {
+  if (invert == 0) return;
   for (uchar *at = out->data() + start; at < out->data() + out->size(); at++) *at ^= 0xff;
 }
 
@@ -174,6 +212,21 @@ void KeyPart::set_stored_bytes(uchar *record, CheetahBytes value) const {
   if (value.len > width_) return;
   if (kind_ == Kind::text) set_column_bytes(field_, record + offset_, value);
   else memcpy(record + offset_, value.data, value.len);
+}
+
+bool KeyPart::set_value(uchar *record, CheetahBytes value) const {
+  uint room = kind_ == Kind::text ? field_->field_length : width_;
+  if (value.len > room) return false;
+  if (nullable_) record[null_offset_] &= ~null_bit_;
+  set_stored_bytes(record, value);
+  return true;
+}
+
+bool KeyPart::set_null(uchar *record) const {
+  if (!nullable_) return false;
+  field_->reset();
+  record[null_offset_] |= null_bit_;
+  return true;
 }
 
 uint KeyPart::max_bytes() const {

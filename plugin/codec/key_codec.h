@@ -18,6 +18,8 @@ class KeyPart {
   void init(TABLE *table, const KEY_PART_INFO &part);
 
   void append(const uchar *record, Buffer *scratch, Buffer *out) const;
+  // The same as a part of another index, whose column is of the same kind. Not of a NULL.
+  void append_as(const uchar *record, bool nullable, bool descending, Buffer *scratch, Buffer *out) const;
   // The same from the server's key image; the image's next part.
   const uchar *append_image(const uchar *image, Buffer *scratch, Buffer *out) const;
   // End of this part in an encoded key, or nullptr when the bytes are not such a key.
@@ -32,6 +34,9 @@ class KeyPart {
   // The column as it is in the record, without padding: what a key that is not reversible has lost.
   CheetahBytes stored_bytes(const uchar *record) const;
   void set_stored_bytes(uchar *record, CheetahBytes value) const;
+  // Give the column that value, or NULL, in the table's record[0]; false if it does not take it.
+  bool set_value(uchar *record, CheetahBytes value) const;
+  bool set_null(uchar *record) const;
   uint max_bytes() const;
   Field *field() const { return field_; }
   // What the table's fingerprint says of the part.
@@ -52,9 +57,12 @@ class KeyPart {
   void append_integer(const uchar *value, Buffer *out) const;
   void append_sort_string(const uchar *value, Buffer *out) const;
   CheetahBytes text_of(const uchar *place) const;
-  void invert_from(size_t start, Buffer *out) const;
   void decode_value(const uchar *at, uchar *value) const;
-  Kind kind_of(const KEY_PART_INFO &part) const;
+  static Kind kind_of(const Field *field, bool whole_column);
+  static bool flips_sign(const Field *field, Kind kind);
+  void append_text(const uchar *place, Buffer *scratch, Buffer *out) const;
+  void invert_from(size_t start, uchar invert, Buffer *out) const;
+  friend void describe_kind(Field *field, Buffer *out);
 
   Field *field_ = nullptr;
   uint offset_ = 0;
@@ -71,6 +79,10 @@ class KeyPart {
   Kind kind_ = Kind::raw;
   TextOrder text_;
 };
+
+// Bytes that are equal for two columns exactly when equal values have equal keys, but for the flag
+// of NULL and the direction; none for one that has no whole keys.
+void describe_kind(Field *field, Buffer *out);
 
 // One index of a table. Stored keys of a secondary index are its parts followed by the clustered
 // key.

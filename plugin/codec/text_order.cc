@@ -219,6 +219,11 @@ const uchar *TextOrder::skip_unpadded(const uchar *at, const uchar *end, uchar i
   return nullptr;
 }
 
+void TextOrder::describe(Buffer *out) const {
+  for (uint i = 0; i < level_count_; i++) out->append_byte(levels_[i].pads);
+  if (whole_) out->append_varint(whole_bytes_);
+}
+
 uint TextOrder::max_bytes() const {
   if (whole_) return whole_bytes_;
   if (raw_) return max_chars_ * charset_->mbmaxlen * 2 + 2;

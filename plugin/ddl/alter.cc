@@ -11,6 +11,7 @@
 #include "ddl/alter.h"
 
 #include "codec/columns.h"
+#include "constraints/definition.h"
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -101,9 +102,47 @@ class Alteration {
     return key_no == MAX_KEY ? nullptr : &altered_->key_info[key_no];
   }
 
+  // Whether constraints come whose rows are to be looked at.
+  bool adds_checked_constraints() const {
+    return (change_->handler_flags & ALTER_ADD_FOREIGN_KEY) &&
+           !thd_test_options(altered_->in_use, OPTION_NO_FOREIGN_KEY_CHECKS);
+  }
+
+  // Whether a column goes, changes its type or NOT NULL, or changes its name where others know it,
+  // that a constraint of the table names.
+  bool changes_columns_of_constraints(ForeignKeys *constraints) const {
+    constraints->refresh();
+    for (uint8_t role : {CHEETAH_AS_CHILD, CHEETAH_AS_PARENT}) {
+      for (size_t no = 0; no < constraints->count(role); no++) {
+        CheetahForeignKey constraint = constraints->get(role, no);
+        const CheetahBytes *names = role == CHEETAH_AS_CHILD ? constraint.columns : constraint.parent_columns;
+        bool is_own = text_of(constraint.child) == text_of(constraint.parent);
+        for (size_t i = 0; i < constraint.column_count; i++) {
+          if (!keeps_column(text_of(names[i]), role == CHEETAH_AS_PARENT && !is_own)) return true;
+        }
+      }
+    }
+    return false;
+  }
+
   std::string index_name(unsigned index) const { return key(index) == nullptr ? "(hidden)" : key(index)->name.str; }
 
  private:
+  bool keeps_column(const std::string &name, bool keeps_name) const {
+    uint no = 0;
+    for (const Create_field &column : change_->alter_info->create_list) {
+      const Field *was = column.field, *is = altered_->field[no++];
+      if (was == nullptr || my_strcasecmp(system_charset_info, was->field_name.str, name.c_str()) != 0) continue;
+      Buffer before, after;
+      describe_kind(const_cast<Field *>(was), &before);
+      describe_kind(const_cast<Field *>(is), &after);
+      bool same_kind = before.size() == after.size() && memcmp(before.data(), after.data(), before.size()) == 0;
+      bool same_name = my_strcasecmp(system_charset_info, is->field_name.str, name.c_str()) == 0;
+      return same_kind && was->real_maybe_null() == is->real_maybe_null() && (same_name || !keeps_name);
+    }
+    return false;
+  }
+
   // Whether keys that the table has get other sizes of blocks: those count where the table has
   // none.
   bool changes_sizes_of_keys() const {
@@ -283,13 +322,25 @@ class EntryBuilder final : private LargeValues {
   }
 
   // Puts the columns of keys into the record.
-  bool decode(CheetahBytes key, CheetahBytes row) {
+  bool decode(CheetahBytes key, CheetahBytes row) { return decode_columns(key, row, columns_); }
+  // Puts those into it that constraints may have.
+  bool decode_all(CheetahBytes key, CheetahBytes row) {
+    if (all_.empty()) {
+      for (Field **field = alteration_.altered()->field; *field != nullptr; field++) {
+        all_.push_back(!((*field)->flags & BLOB_FLAG));
+      }
+    }
+    return decode_columns(key, row, all_);
+  }
+
+ private:
+  bool decode_columns(CheetahBytes key, CheetahBytes row, const std::vector<bool> &columns) {
     TABLE *table = alteration_.altered();
     const TableCodec &codec = alteration_.codec();
     MY_BITMAP *read_set = table->read_set;
     bitmap_clear_all(&table->tmp_set);
-    for (uint i = 0; i < columns_.size(); i++) {
-      if (columns_[i]) bitmap_set_bit(&table->tmp_set, i);
+    for (uint i = 0; i < columns.size(); i++) {
+      if (columns[i]) bitmap_set_bit(&table->tmp_set, i);
     }
     table->read_set = &table->tmp_set;
     int error = codec.row().decode(row, table->record[0], table, RowCodec::Columns::read, this);
@@ -297,7 +348,6 @@ class EntryBuilder final : private LargeValues {
     return error == 0 && (codec.hidden_key() || codec.clustered().decode(key, table->record[0]));
   }
 
- private:
   void need(const KeyCodec &key) {
     for (const KeyPart &part : key.parts()) {
       const Field *field = part.field();
@@ -326,7 +376,7 @@ class EntryBuilder final : private LargeValues {
 
   const Alteration &alteration_;
   std::vector<unsigned> built_;
-  std::vector<bool> columns_;
+  std::vector<bool> columns_, all_;
   bool with_values_ = false;
   Buffer scratch_, entry_;
 };
@@ -336,7 +386,8 @@ class AlterContext final : public inplace_alter_handler_ctx {
  public:
   AlterContext(const ha_cheetah *handler, TABLE *altered, const Alter_inplace_info *change, CheetahTxn *txn,
                const CheetahTable *table)
-      : alteration_(handler, altered, change), entries_(alteration_), thd_(altered->in_use), txn_(txn), table_(table) {
+      : alteration_(handler, altered, change), entries_(alteration_), thd_(altered->in_use), txn_(txn), table_(table),
+        definition_(altered->in_use, altered, alteration_.codec(), change->alter_info), name_(handler->name_) {
     alteration_.codec().append_fingerprint(&fingerprint_);
     if (alteration_.has_names()) TableCodec::append_names(altered, &fingerprint_);
     names_.reserve(alteration_.from().size());
@@ -370,13 +421,47 @@ class AlterContext final : public inplace_alter_handler_ctx {
     return cheetah_run_build(txn_, build, EntryBuilder::of_row, &entries_, report_progress, thd_);
   }
 
+  // Takes over columns and constraints of the new definition, and keeps the parents of new ones as
+  // they are. 0 or an error of the handler.
+  int find_constraints() {
+    int error = definition_.find(name_);
+    if (error != 0) return error;
+    CheetahForeignKeys *list = nullptr;
+    int32_t code = cheetah_foreign_keys_to_add(engine.db, table_, definition_.for_engine(), &list);
+    new_constraints_ = owned(list);
+    if (code != CHEETAH_OK || list == nullptr || !alteration_.adds_checked_constraints()) return handler_error(code, thd_);
+    for (size_t no = 0; no < cheetah_foreign_key_count(list, CHEETAH_AS_CHILD); no++) {
+      std::string parent = text_of(constraint_of(list, CHEETAH_AS_CHILD, no).parent);
+      if (parent != name_ && lock_parent(parent)) return own_error_reported;
+    }
+    return 0;
+  }
+
+  // Each row has its parents.
+  int check_rows(ha_cheetah *file) {
+    if (!new_constraints_ || !alteration_.adds_checked_constraints()) return 0;
+    CheetahCursor *opened = nullptr;
+    int32_t code = cheetah_lock_table(txn_, table_, false);
+    if (code == CHEETAH_OK) code = cheetah_open_cursor(txn_, table_, 0, CHEETAH_READ_SHARED, CHEETAH_WAIT, &opened);
+    CursorHandle cursor(opened);
+    CheetahFound found = {};
+    if (code == CHEETAH_OK) code = cheetah_seek(cursor.get(), CHEETAH_FIRST, {nullptr, 0}, {CHEETAH_NO_END, {nullptr, 0}}, &found);
+    for (; code == CHEETAH_OK; code = cheetah_next(cursor.get(), &found)) {
+      if (interrupted(thd_)) return HA_ERR_ABORTED_BY_USER;
+      int error = check_row(file, found);
+      if (error != 0) return error;
+    }
+    return code == CHEETAH_END ? 0 : handler_error(code, thd_);
+  }
+
   int32_t finish() {
     if (!build_) return CHEETAH_OK;
     return cheetah_finish_build(txn_, build_.get(), EntryBuilder::of_row, &entries_);
   }
 
   CheetahAlteration for_engine(CheetahBytes mark) const {
-    return CheetahAlteration{table_, indexes_.data(), indexes_.size(), build_.get(), alteration_.new_rows(), fingerprint_.bytes(), mark,
+    return CheetahAlteration{table_, indexes_.data(), indexes_.size(), build_.get(), alteration_.new_rows(),
+                             definition_.for_engine(), fingerprint_.bytes(), mark,
                              format_.compression_level, format_.compression, keeps_format_};
   }
 
@@ -394,6 +479,35 @@ class AlterContext final : public inplace_alter_handler_ctx {
   }
 
  private:
+  // As for a copy the server does itself.
+  bool lock_parent(const std::string &parent) {
+    std::string database = shown_database(parent), table = shown_table(parent);
+    MDL_request request;
+    MDL_REQUEST_INIT(&request, MDL_key::TABLE, database.c_str(), table.c_str(), MDL_SHARED_NO_WRITE, MDL_TRANSACTION);
+    return thd_->mdl_context.acquire_lock(&request, thd_->variables.lock_wait_timeout);
+  }
+
+  int check_row(ha_cheetah *file, const CheetahFound &found) {
+    const CheetahForeignKeys *list = new_constraints_.get();
+    for (size_t no = 0; no < cheetah_foreign_key_count(list, CHEETAH_AS_CHILD); no++) {
+      CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_CHILD, no);
+      if (!entries_.decode_all(found.clustered, found.value)) return HA_ERR_CRASHED;
+      reference_.clear();
+      const uchar *record = alteration_.altered()->record[0];
+      if (!encode_reference(alteration_.codec(), constraint, CHEETAH_AS_CHILD, record, &scratch_, &reference_)) continue;
+      if (!last_.empty() && no == 0 && same(last_, reference_)) continue;
+      int32_t code = cheetah_find_reference(txn_, list, CHEETAH_AS_CHILD, no, reference_.bytes());
+      if (code == CHEETAH_END) return file->refuse_by(constraint, HA_ERR_NO_REFERENCED_ROW);
+      if (code != CHEETAH_OK) return handler_error(code, thd_);
+      if (no == 0) last_.assign(reference_.bytes());
+    }
+    return 0;
+  }
+
+  static bool same(const Buffer &one, const Buffer &other) {
+    return one.size() == other.size() && memcmp(one.data(), other.data(), one.size()) == 0;
+  }
+
   Alteration alteration_;
   EntryBuilder entries_;
   THD *thd_;
@@ -405,6 +519,10 @@ class AlterContext final : public inplace_alter_handler_ctx {
   CheetahFormat format_ = {};
   bool keeps_format_ = true;
   std::unique_ptr<CheetahBuild, FreeBuild> build_;
+  Definition definition_;
+  std::string name_;
+  ForeignKeyList new_constraints_;
+  Buffer scratch_, reference_, last_;
 };
 
 }  // namespace cheetah
@@ -422,13 +540,20 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
       ALTER_RENAME_INDEX | ALTER_CHANGE_INDEX_COMMENT | ALTER_INDEX_IGNORABILITY | ALTER_INDEX_ORDER | ALTER_DROP_CHECK_CONSTRAINT |
       ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX | ALTER_ADD_NON_UNIQUE_NON_PRIM_INDEX |
       ALTER_ADD_UNIQUE_INDEX | ALTER_ADD_PK_INDEX | ALTER_DROP_PK_INDEX | ALTER_OPTIONS | ALTER_PARTITIONED | ALTER_ADD_STORED_BASE_COLUMN | ALTER_DROP_STORED_COLUMN |
-      ALTER_STORED_COLUMN_ORDER;
+      ALTER_STORED_COLUMN_ORDER | ALTER_ADD_FOREIGN_KEY | ALTER_DROP_FOREIGN_KEY;
   // The counter may not go below the numbers that there are.
   bool sets_counter = change->create_info->used_fields & HA_CREATE_USED_AUTO;
   if ((change->handler_flags & ~in_place) || sets_counter || change->error_if_not_empty || altered->versioned() || is_sequence()) {
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   Alteration alteration(this, altered, change);
+  // The server says what is wrong with a change of columns that constraints need, when it copies.
+  if (alteration.changes_columns_of_constraints(&constraints_)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  bool checks_rows = alteration.adds_checked_constraints();
+  if (checks_rows && alteration.changes_columns()) {
+    change->unsupported_reason = "the statement that adds or drops columns also adds a foreign key; do that in one of its own";
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  }
   if (!alteration.fits()) {
     if (alteration.changes_columns()) {
       const char *why = alteration.why_columns_are_copied();
@@ -446,6 +571,7 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
   }
+  if (checks_rows) return HA_ALTER_INPLACE_NOCOPY_LOCK;
   return alteration.builds() ? HA_ALTER_INPLACE_NOCOPY_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
 }
 
@@ -461,6 +587,7 @@ bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info 
   bool changes_format = context->alteration().changes_format();
   if (error == 0) error = changes_format ? choose_format(thd, altered, change->create_info, &format) : 0;
   if (error == 0) error = check_table_options(thd, altered, change->create_info);
+  if (error == 0) error = context->find_constraints();
   if (error != 0) {
     print_error(error, MYF(0));
     return true;
@@ -471,6 +598,11 @@ bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info 
 
 bool ha_cheetah::inplace_alter_table(TABLE *, Alter_inplace_info *change) {
   auto *context = static_cast<AlterContext *>(change->handler_ctx);
+  int error = context->check_rows(this);
+  if (error != 0) {
+    print_error(error, MYF(0));
+    return true;
+  }
   int32_t code = context->build();
   if (code != CHEETAH_OK) context->report(this, code);
   return code != CHEETAH_OK;

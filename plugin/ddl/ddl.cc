@@ -5,6 +5,7 @@
 // at all. The server's .frm file is a second place. Its ddl log puts the two together again after a
 // crash; for that, dropping and renaming a table that is not there must answer "no such table" and
 // nothing else (docs/mariadb.md, "DDL and crashes").
+#include "constraints/definition.h"
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -18,6 +19,9 @@ static int create_in_engine(THD *thd, const std::string &name, TABLE *form, cons
                             const CheetahFormat &format) {
   TableCodec codec;
   codec.init(form);
+  Definition definition(thd, form, codec, info->alter_info);
+  int error = definition.find(name);
+  if (error != 0) return error;
   std::vector<CheetahIndexSpec> indexes = codec.index_specs(form);
   Buffer fingerprint;
   codec.append_fingerprint(&fingerprint);
@@ -31,7 +35,7 @@ static int create_in_engine(THD *thd, const std::string &name, TABLE *form, cons
   spec.hidden_key = codec.hidden_key();
   spec.compression = format.compression;
   spec.compression_level = format.compression_level;
-  return handler_error(cheetah_create_table(engine.db, &spec), thd);
+  return handler_error(cheetah_create_table(engine.db, &spec, definition.for_engine()), thd);
 }
 
 int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
@@ -39,7 +43,6 @@ int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
   CheetahFormat format = {};
   int error = choose_format(thd, form, info, &format);
   if (error == 0) error = check_table_options(thd, form, info);
-  if (error == 0) error = check_foreign_keys(thd);
   if (error == 0) error = create_in_engine(thd, table_name_of_path(path), form, info, format);
   return error;
 }
@@ -47,18 +50,17 @@ int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
 int ha_cheetah::delete_table(const char *path) {
   std::string name = table_name_of_path(path);
   int error = wait_for_prepared(name, ha_thd());
-  return error != 0 ? error : handler_error(cheetah_drop_table(engine.db, bytes_of(name)), ha_thd());
+  if (error == 0) error = handler_error(cheetah_drop_table(engine.db, bytes_of(name), kept_by(ha_thd())), ha_thd());
+  return error;
 }
-
-// ALTER TABLE has copied the rows into a table whose name says that it is the server's own.
-static bool is_rebuilt(const std::string &name) { return name.compare(name.rfind(FN_LIBCHAR) + 1, 4, "#sql") == 0; }
 
 // After a crash the server repeats renames, those of partitioned tables from the first partition
 // on, or as if the table had no partitions.
 int ha_cheetah::rename_table(const char *source, const char *target) {
   std::string from = table_name_of_path(source), to = table_name_of_path(target);
   bool again = !engine.ddl_recovered;
-  if (is_rebuilt(from)) cheetah_note_rebuilt(engine.db, bytes_of(from));
+  // ALTER TABLE has copied the rows.
+  if (is_intermediate_name(from)) cheetah_note_rebuilt(engine.db, bytes_of(from));
   int error = handler_error(cheetah_rename_table(engine.db, bytes_of(from), bytes_of(to), again), ha_thd());
   return again && error == HA_ERR_NO_SUCH_TABLE ? rename_all_partitions(from, to) : error;
 }

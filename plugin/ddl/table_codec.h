@@ -50,6 +50,10 @@ class TableCodec {
   uint key_number(uint engine_index) const;
   const SecondaryCodec &secondary_of(uint engine_index) const { return secondaries_[engine_index - 1]; }
   const KeyCodec &key_of(uint key_no) const;
+  // As `key_of`, by the engine's number.
+  const KeyCodec &key_at(uint engine_index) const {
+    return engine_index == 0 ? clustered_ : secondary_of(engine_index).key();
+  }
 
   // Where the parts of a stored key end, counted from the start of `key`; behind the key's own
   // those of the clustered key that it has not. Their count.

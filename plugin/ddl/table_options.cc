@@ -108,33 +108,4 @@ int check_table_options(THD *thd, const TABLE *form, const HA_CREATE_INFO *info)
   return 0;
 }
 
-// A constraint without a name is named by its columns.
-static std::string description_of(const Key *key) {
-  if (key->name.str != nullptr && key->name.length != 0) return "constraint '" + std::string(key->name.str) + "'";
-  std::string columns;
-  List_iterator_fast<Key_part_spec> parts(const_cast<Key *>(key)->columns);
-  while (Key_part_spec *part = parts++) {
-    if (!columns.empty()) columns += ", ";
-    columns += part->field_name.str;
-  }
-  return "FOREIGN KEY (" + columns + ")";
-}
-
-int check_foreign_keys(THD *thd) {
-  bool unchecked = thd->variables.option_bits & OPTION_NO_FOREIGN_KEY_CHECKS;
-  if (thd_sql_command(thd) != SQLCOM_CREATE_TABLE && thd_sql_command(thd) != SQLCOM_ALTER_TABLE) return 0;
-  List_iterator_fast<Key> keys(thd->lex->alter_info.key_list);
-  while (Key *key = keys++) {
-    if (key->type != Key::FOREIGN_KEY) continue;
-    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_ILLEGAL_HA_CREATE_OPTION,
-                        unchecked ? "CHEETAH has no foreign keys: %s is accepted (foreign_key_checks=0) "
-                                    "but not kept and never checked"
-                                  : "CHEETAH has no foreign keys: %s is refused; leave it out, or set "
-                                    "foreign_key_checks=0 to have it ignored",
-                        description_of(key).c_str());
-    if (!unchecked) return HA_ERR_CANNOT_ADD_FOREIGN;
-  }
-  return 0;
-}
-
 }  // namespace cheetah

@@ -29,8 +29,4 @@ int choose_format(THD *thd, const TABLE *form, const HA_CREATE_INFO *info, Cheet
 // 0 or an error of the handler.
 int check_table_options(THD *thd, const TABLE *form, const HA_CREATE_INFO *info);
 
-// Refuses foreign keys; with foreign_key_checks=0 accepts each with a warning. 0 or an error of the
-// handler.
-int check_foreign_keys(THD *thd);
-
 }  // namespace cheetah

@@ -12,12 +12,16 @@ static constexpr uint key_bytes_max = 3500;
 static constexpr uint key_part_bytes_max = 3072;
 static constexpr uint ref_length_bytes = 2;
 
+static const std::string temporary_prefix = "#tmp/";
+
 std::string table_name_of_path(const char *path) {
   if (path[0] == FN_CURLIB && path[1] == FN_LIBCHAR) return path + 2;
   // A temporary table: its path leads to the server's tmpdir and its name is unique in the process.
   const char *slash = strrchr(path, FN_LIBCHAR);
-  return std::string("#tmp/") + (slash != nullptr ? slash + 1 : path);
+  return temporary_prefix + (slash != nullptr ? slash + 1 : path);
 }
+
+bool is_temporary_name(const std::string &name) { return name.compare(0, temporary_prefix.size(), temporary_prefix) == 0; }
 
 }  // namespace cheetah
 
@@ -64,6 +68,11 @@ my_bool ha_cheetah::register_query_cache_table(THD *, const char *, uint, qc_eng
 }
 
 bool ha_cheetah::get_error_message(int error, String *text) {
+  if (error == HA_ERR_ROW_IS_REFERENCED || error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_FK_DEPTH_EXCEEDED) {
+    const Session *session = Session::existing(ha_thd());
+    if (session != nullptr) text->copy(session->constraint_text().c_str(), session->constraint_text().size(), system_charset_info);
+    return false;
+  }
   own_error_text(error, text);
   return error == own_error_reported;
 }
@@ -74,6 +83,7 @@ int ha_cheetah::attach() {
   int error = handler_error(cheetah_open_table(engine.db, bytes_of(name_), &table_handle), ha_thd());
   if (error != 0) return error;
   engine_table_.reset(table_handle);
+  constraints_.forget();
   codec_.row().expect_large_if(cheetah_has_older_rows(table_handle));
   look_for_disabled_indexes();
   if (!codec_.describes(table, cheetah_table_extra(table_handle))) {
@@ -107,6 +117,7 @@ int ha_cheetah::close() {
 
 int ha_cheetah::reset() {
   cursor_.reset();
+  constraints_.forget_if_old();
   abandon_load();
   scan_ = Scan::none;
   ignores_duplicates_ = changes_duplicates_ = tries_semi_consistent_ = read_unlocked_ = false;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The handler: one open instance of a table. Each method unpacks, makes one call into the engine,
 // packs the answer, and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc,
-// reads.cc, locking.cc, loads.cc, keys.cc, numbering.cc, statistics.cc and checking.cc, and in
-// ../ddl: ddl.cc and alter.cc.
+// reads.cc, locking.cc, loads.cc, keys.cc, numbering.cc, statistics.cc and checking.cc, in ../ddl:
+// ddl.cc and alter.cc, and in ../constraints: told_server.cc and actions.cc.
 #pragma once
 
 #include "server.h"
 #include "buffer.h"
 #include "cheetah.h"
 #include "transactions/session.h"
+#include "constraints/foreign_keys.h"
 #include "ddl/table_codec.h"
 
 #include <memory>
@@ -16,10 +17,14 @@
 
 namespace cheetah {
 
+class AlterContext;
 class Alteration;
+struct Action;
 
 // The engine's name of the table with that path ("./db/table" becomes "db/table").
 std::string table_name_of_path(const char *path);
+// Whether it is one that the server gives to temporary tables.
+bool is_temporary_name(const std::string &name);
 
 struct CloseTable {
   void operator()(CheetahTable *table) const { cheetah_close_table(table); }
@@ -131,6 +136,16 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *change, bool commit) override;
   bool check_if_incompatible_data(HA_CREATE_INFO *info, uint changes) override;
 
+  // Constraints.
+  char *get_foreign_key_create_info() override;
+  void free_foreign_key_create_info(char *text) override;
+  int get_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) override;
+  int get_parent_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) override;
+  bool referenced_by_foreign_key() const noexcept override;
+  bool can_switch_engines() override;
+  bool is_fk_defined_on_table_or_index(uint key_no) override;
+  bool get_foreign_dup_key(char *child_table, uint table_bytes, char *child_key, uint key_bytes) override;
+
   // Maintenance.
   int check(THD *thd, HA_CHECK_OPT *options) override;
   int analyze(THD *thd, HA_CHECK_OPT *options) override;
@@ -176,6 +191,20 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int fetch_old_row(const uchar *new_record, CheetahBytes key, CheetahBytes *row);
   int write_failed(int32_t code);
   void set_pointers();
+  bool looks_at_constraints();
+  int insert(const uchar *record);
+  int change_row(const uchar *old_record, const uchar *new_record);
+  int undo_row(const CheetahSavepoint &before, int error);
+
+  // ../constraints/foreign_keys.cc and actions.cc
+  friend class cheetah::ForeignKeys;
+  int too_deep(const CheetahForeignKey &constraint);
+  int refuse_by(const CheetahForeignKey &constraint, int error);
+  // Does to the rows of this child what a constraint says; `cause`: the parent's row.
+  int follow(const cheetah::Action &action, const cheetah::CascadeStep *cause);
+  int follow_row(const cheetah::Action &action, uint32_t index_no, CheetahCursor *cursor, const CheetahFound &found,
+                 CheetahBuffer *row);
+  void write_only(const std::vector<cheetah::KeyPart> &parts, size_t count);
 
   // loads.cc
   int begin_load();
@@ -215,6 +244,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   static CheetahBytes ref_key(const uchar *place);
 
   // alter.cc
+  friend class cheetah::AlterContext;
   friend class cheetah::Alteration;
 
   // keys.cc
@@ -235,6 +265,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
 
   cheetah::TableCodec codec_;
   cheetah::TableHandle engine_table_;
+  mutable cheetah::ForeignKeys constraints_{this};
   std::string name_;
   // Indexes of the engine whose entries are not wanted for now.
   std::vector<bool> disabled_;

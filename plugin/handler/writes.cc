@@ -65,7 +65,29 @@ int ha_cheetah::write_failed(int32_t code) {
   return handler_error(code, ha_thd());
 }
 
+// Whether changes of rows are to be looked at by constraints. With `foreign_key_checks=0` children
+// neither keep rows nor follow.
+bool ha_cheetah::looks_at_constraints() {
+  if (thd_test_options(ha_thd(), OPTION_NO_FOREIGN_KEY_CHECKS)) return false;
+  constraints_.refresh();
+  return constraints_.exist();
+}
+
+// A row that a constraint refuses leaves nothing behind, as the statement may go on (IGNORE).
+int ha_cheetah::undo_row(const CheetahSavepoint &before, int error) {
+  if (error == 0 || ha_thd()->transaction_rollback_request) return error;
+  int failed = rollback_error(cheetah_rollback_to(txn_, &before), ha_thd());
+  return failed != 0 ? failed : error;
+}
+
 int ha_cheetah::write_row(const uchar *record) {
+  if (!looks_at_constraints() || constraints_.count(CHEETAH_AS_CHILD) == 0) return insert(record);
+  CheetahSavepoint before = cheetah_savepoint(txn_);
+  int error = insert(record);
+  return error != 0 ? error : undo_row(before, constraints_.check_parents(nullptr, record));
+}
+
+int ha_cheetah::insert(const uchar *record) {
   if (table->next_number_field && record == table->record[0]) {
     int error = update_auto_increment();
     if (error != 0) return numbering_error_ != 0 ? numbering_error_ : error;
@@ -160,7 +182,20 @@ bool ha_cheetah::replaces_by_same_row(const RowCodec::Old &old) {
   return same;
 }
 
+// What refers to the row is looked at when it has changed, and is locked so: a constraint that has
+// come meanwhile counts.
 int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
+  bool looks = looks_at_constraints();
+  CheetahSavepoint before = looks ? cheetah_savepoint(txn_) : CheetahSavepoint{};
+  int error = change_row(old_record, new_record);
+  if (error != 0 || !looks_at_constraints()) return error;
+  bool moved = old_key_.size() != key_.size() || memcmp(old_key_.data(), key_.data(), key_.size()) != 0;
+  error = constraints_.check_parents(moved ? nullptr : old_record, new_record);
+  if (error == 0) error = constraints_.act_on_children(old_record, new_record);
+  return looks ? undo_row(before, error) : error;
+}
+
+int ha_cheetah::change_row(const uchar *old_record, const uchar *new_record) {
   if (codec_.hidden_key()) {
     old_key_.assign(current_key_.bytes());
     key_.assign(current_key_.bytes());
@@ -190,6 +225,8 @@ int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
 }
 
 int ha_cheetah::delete_row(const uchar *record) {
+  bool looks = looks_at_constraints();
+  CheetahSavepoint before = looks ? cheetah_savepoint(txn_) : CheetahSavepoint{};
   if (codec_.hidden_key()) key_.assign(current_key_.bytes());
   else encode_clustered_key(record, &key_);
   entries_.clear();
@@ -198,12 +235,17 @@ int ha_cheetah::delete_row(const uchar *record) {
   encode_secondaries(record, false);
   set_pointers();
   int32_t code = cheetah_delete(txn_, engine_table_.get(), key_.bytes(), entries_.data(), entries_.size());
-  return code == CHEETAH_OK ? 0 : handler_error(code, ha_thd());
+  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  if (!looks_at_constraints()) return 0;
+  int error = constraints_.act_on_children(record, nullptr);
+  return looks ? undo_row(before, error) : error;
 }
 
 int ha_cheetah::truncate() {
   cursor_.reset();
+  uint8_t referenced = thd_test_options(ha_thd(), OPTION_NO_FOREIGN_KEY_CHECKS) ? CHEETAH_REFERENCES_IGNORED
+                                                                               : CHEETAH_REFERENCES_REFUSED;
   int error = wait_for_prepared(name_, ha_thd());
-  if (error == 0) error = handler_error(cheetah_truncate_table(engine.db, bytes_of(name_)), ha_thd());
+  if (error == 0) error = handler_error(cheetah_truncate_table(engine.db, bytes_of(name_), referenced), ha_thd());
   return error != 0 ? error : attach();
 }

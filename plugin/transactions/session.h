@@ -5,7 +5,12 @@
 #include "server.h"
 #include "cheetah.h"
 
+#include <string>
+#include <utility>
+
 namespace cheetah {
+
+struct CascadeStep;
 
 // Which of two sessions must commit after the other one, as a replica's workers; nullptr for
 // others.
@@ -24,6 +29,16 @@ class Session {
   // always ask the partition that has met it.
   uint duplicate_key_no() const { return duplicate_key_no_; }
   void set_duplicate_key_no(uint key_no) { duplicate_key_no_ = key_no; }
+
+  // The row that an action of a constraint is at; nullptr while none is followed.
+  const CascadeStep *cascade() const { return cascade_; }
+  void set_cascade(const CascadeStep *step) { cascade_ = step; }
+  // The constraint that has refused a row, for the message of the statement.
+  const std::string &constraint_text() const { return constraint_text_; }
+  void set_constraint_text(std::string text) { constraint_text_ = std::move(text); }
+  // The child and the key that an action has met twice.
+  const std::pair<std::string, std::string> &duplicate_of_action() const { return duplicate_of_action_; }
+  void set_duplicate_of_action(const char *table, const char *key) { duplicate_of_action_ = {table, key}; }
 
   // A handler begins to use its table, or does so no more: for CHEETAH_TRX.
   void count_table(bool begins);
@@ -51,6 +66,9 @@ class Session {
   bool in_transaction_ = false;
   bool in_statement_ = false;
   uint duplicate_key_no_ = ~0U;
+  const CascadeStep *cascade_ = nullptr;
+  std::string constraint_text_;
+  std::pair<std::string, std::string> duplicate_of_action_;
 };
 
 // A transaction that asks and tells the connection of the thread that uses it while it waits;

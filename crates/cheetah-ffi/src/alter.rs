@@ -3,7 +3,7 @@
 use crate::barrier::{entry, value};
 use crate::tables::compression;
 use crate::types::*;
-use crate::{CheetahBuild, CheetahDb, CheetahTable};
+use crate::{CheetahBuild, CheetahConstraints, CheetahDb, CheetahTable};
 use cheetah::base::Result;
 use cheetah::format::row_format_versions::{BitRun, FormatChange};
 use cheetah::table::{Alteration, AlteredIndex, IndexFrom, NewRows};
@@ -88,6 +88,8 @@ pub struct CheetahAlteration {
     pub build: *const CheetahBuild,
     /// Its columns from now on; null if they stay.
     pub rows: *const CheetahNewRows,
+    /// Its columns, keys and constraints from now on.
+    pub constraints: *const CheetahConstraints,
     /// The caller's own bytes.
     pub extra: CheetahBytes,
     /// The caller's mark of the change.
@@ -125,6 +127,8 @@ unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
             0 => Some(compression(from.compression, from.compression_level)?),
             _ => None,
         },
+        // SAFETY: as above.
+        constraints: unsafe { from.constraints.as_ref().map(|constraints| constraints.get()).transpose()? },
         extra,
         mark,
     })

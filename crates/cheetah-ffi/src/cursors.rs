@@ -16,6 +16,12 @@ pub struct CheetahCursor {
 }
 
 impl CheetahCursor {
+    /// Hands a cursor out.
+    pub(crate) fn boxed(cursor: Cursor) -> *mut Self {
+        let clustered = cursor.index_no() == 0;
+        Box::into_raw(Box::new(Self { cursor, clustered, keys: Vec::new() }))
+    }
+
     fn found(&self) -> CheetahFound {
         if self.clustered {
             let key = CheetahBytes::of(self.cursor.key());
@@ -87,8 +93,7 @@ pub unsafe extern "C" fn cheetah_open_cursor(
     entry(|| {
         let (read, on_locked) = (read_of(read)?, on_locked_of(on_locked)?);
         let cursor = txn.0.cursor_on(&table.table, index_no as usize, read, on_locked)?;
-        *place =
-            Box::into_raw(Box::new(CheetahCursor { cursor, clustered: index_no == 0, keys: Vec::new() }));
+        *place = CheetahCursor::boxed(cursor);
         Ok(Code::Ok)
     })
 }

@@ -2,12 +2,12 @@
 
 use crate::barrier::{entry, value};
 use crate::types::*;
-use crate::CheetahDb;
+use crate::{CheetahConstraints, CheetahDb};
 use cheetah::base::{Config, Error, Result};
 use cheetah::db::ExpectedEntry;
 use cheetah::format::image::{Codec, Compression};
 use cheetah::format::row::RowFormatVersion;
-use cheetah::table::{IndexSpec, Stride, Table, TableSpec};
+use cheetah::table::{IndexSpec, Referenced, Stride, Table, TableSpec};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -30,13 +30,17 @@ const KEY_PARTS_MAX: usize = 64;
 
 /// Creates a table.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_create_table(db: *mut CheetahDb, spec: *const CheetahTableSpec) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the specification is initialised.
-    let (db, spec) = unsafe { (&*db, &*spec) };
+pub unsafe extern "C" fn cheetah_create_table(
+    db: *mut CheetahDb,
+    spec: *const CheetahTableSpec,
+    constraints: *const CheetahConstraints,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and what is told is initialised.
+    let (db, spec, constraints) = unsafe { (&*db, &*spec, &*constraints) };
     entry(|| {
         // SAFETY: as above.
-        let spec = unsafe { table_spec(spec) }?;
-        db.0.create_table(&spec).map(|_| Code::Ok)
+        let (spec, constraints) = unsafe { (table_spec(spec)?, constraints.get()?) };
+        db.0.create_table_with(&spec, &constraints).map(|_| Code::Ok)
     })
 }
 
@@ -86,12 +90,21 @@ pub extern "C" fn cheetah_inline_row_bytes(max_key_bytes: u32) -> u64 {
     value(0, || cheetah::table::inline_row_bytes(Config::default().page_bytes, key_bytes) as u64)
 }
 
-/// Drops a table.
+/// Drops a table, unless others keep it that refer to it: a `CheetahReferenced`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_drop_table(db: *mut CheetahDb, name: CheetahBytes) -> i32 {
+pub unsafe extern "C" fn cheetah_drop_table(db: *mut CheetahDb, name: CheetahBytes, referenced: u8) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and the name is readable.
     let (db, name) = unsafe { (&*db, name.text()) };
-    entry(|| db.0.drop_table(&name).map(|()| Code::Ok))
+    entry(|| db.0.drop_table_unless(&name, referenced_of(referenced)?).map(|()| Code::Ok))
+}
+
+fn referenced_of(code: u8) -> Result<Referenced> {
+    Ok(match code {
+        0 => Referenced::Ignored,
+        1 => Referenced::Refused,
+        2 => Referenced::RefusedElsewhere,
+        _ => return Err(Error::Limit { what: "code for references", actual: code.into(), limit: 2 }),
+    })
 }
 
 /// Gives a table another name. `again`: a crash has interrupted it, and it may be done already.
@@ -121,12 +134,17 @@ pub unsafe extern "C" fn cheetah_note_rebuilt(db: *mut CheetahDb, name: CheetahB
     entry(|| db.0.note_rebuilt(&name).map(|()| Code::Ok))
 }
 
-/// Empties a table; open handles of it no longer work.
+/// Empties a table, unless others keep its rows that refer to it: a `CheetahReferenced`. Open
+/// handles of it no longer work.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_truncate_table(db: *mut CheetahDb, name: CheetahBytes) -> i32 {
+pub unsafe extern "C" fn cheetah_truncate_table(
+    db: *mut CheetahDb,
+    name: CheetahBytes,
+    referenced: u8,
+) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and the name is readable.
     let (db, name) = unsafe { (&*db, name.text()) };
-    entry(|| db.0.truncate_table(&name).map(|_| Code::Ok))
+    entry(|| db.0.truncate_table_unless(&name, referenced_of(referenced)?).map(|_| Code::Ok))
 }
 
 /// Opens a table.

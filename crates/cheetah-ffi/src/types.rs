@@ -1,6 +1,6 @@
 //! The values that cross the ABI. Layouts are C's; field order is that of `plugin/cheetah.h`.
 
-use cheetah::base::{Error, Result};
+use cheetah::base::{ConstraintProblem, Error, Result};
 use cheetah::db::{LockMode, Read};
 use cheetah::format::row::RowFormatVersion;
 use std::ffi::c_void;
@@ -54,6 +54,14 @@ pub enum Code {
     TableChanged = 20,
     /// No prepared transaction of that name waits.
     UnknownXid = 21,
+    /// A constraint between tables cannot be.
+    CannotAddConstraint = 22,
+    /// Its name is another one's.
+    ConstraintExists = 23,
+    /// The table is the parent of others.
+    IsReferenced = 24,
+    /// The index that the message names serves a constraint.
+    IndexIsNeeded = 25,
 }
 
 impl Code {
@@ -79,6 +87,12 @@ impl Code {
             Error::LockTableFull => Code::LockTableFull,
             Error::Locked => Code::Locked,
             Error::TableChanged(_) => Code::TableChanged,
+            Error::Constraint { problem, .. } => match problem {
+                ConstraintProblem::CannotAdd => Code::CannotAddConstraint,
+                ConstraintProblem::NameIsTaken => Code::ConstraintExists,
+                ConstraintProblem::IsReferenced => Code::IsReferenced,
+                ConstraintProblem::IndexIsNeeded => Code::IndexIsNeeded,
+            },
         }
     }
 }

@@ -30,7 +30,16 @@ fn alter(db: &Db, name: &str, indexes: &[(&str, usize)], mark: u8) -> Result<()>
     let table = db.table(name)?;
     let indexes = indexes.iter().map(|&(name, from)| index(name, from)).collect();
     let (extra, mark) = (vec![mark; 5], vec![mark]);
-    db.alter_tables(&[Alteration { table, indexes, built: None, rows: None, compression: None, extra, mark }])
+    db.alter_tables(&[Alteration {
+        table,
+        indexes,
+        built: None,
+        rows: None,
+        compression: None,
+        constraints: None,
+        extra,
+        mark,
+    }])
 }
 
 fn filled(db: &Db, name: &str) -> Arc<Table> {
@@ -89,6 +98,7 @@ fn workload(disk: &SimDisk) {
         built: None,
         rows: None,
         compression: None,
+        constraints: None,
         extra: b"new".to_vec(),
         mark: vec![1],
     };

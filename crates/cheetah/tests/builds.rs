@@ -75,6 +75,7 @@ fn alter(db: &Db, table: &Arc<Table>, build: &Build, indexes: &[(&str, IndexFrom
         built,
         rows: None,
         compression: None,
+        constraints: None,
         extra: Vec::new(),
         mark: vec![1],
     }])
@@ -90,6 +91,7 @@ fn drop_indexes(db: &Db, name: &str) -> Result<()> {
         built: None,
         rows: None,
         compression: None,
+        constraints: None,
         extra: Vec::new(),
         mark: vec![2],
     }])
@@ -536,6 +538,7 @@ fn nothing_but_what_was_built_to_its_end_can_be_taken() {
         built: build.indexes(),
         rows: None,
         compression: None,
+        constraints: None,
         extra,
         mark,
     };

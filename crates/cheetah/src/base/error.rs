@@ -24,6 +24,19 @@ pub enum ErrorKind {
     Fatal,
 }
 
+/// Why a constraint does not allow the change of a definition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConstraintProblem {
+    /// The constraint cannot be: columns, indexes or the parent do not fit, or are not there.
+    CannotAdd,
+    /// Another constraint of the database has its name.
+    NameIsTaken,
+    /// The table is the parent of others.
+    IsReferenced,
+    /// An index that goes serves a constraint that stays.
+    IndexIsNeeded,
+}
+
 /// An error of the engine.
 #[derive(thiserror::Error, Debug)]
 pub enum Error {
@@ -70,6 +83,14 @@ pub enum Error {
     /// No prepared transaction of that name waits for its end.
     #[error("no prepared transaction is called {0}")]
     UnknownXid(String),
+    /// A constraint between tables does not allow the change of a definition.
+    #[error("{detail}")]
+    Constraint {
+        /// What is wrong.
+        problem: ConstraintProblem,
+        /// With what; of `IndexIsNeeded` the name of the index.
+        detail: String,
+    },
     /// A bound was exceeded: key or row size, number of indexes, memory.
     #[error("{what}: {actual} exceeds the limit of {limit}")]
     Limit {
@@ -157,6 +178,7 @@ impl Error {
             Error::Limit { .. }
             | Error::LockTableFull
             | Error::Setting { .. }
+            | Error::Constraint { .. }
             | Error::DiskFull(_)
             | Error::Unsupported { .. }
             | Error::Io { .. }

@@ -7,9 +7,9 @@ use super::{statistics_table, Transaction};
 use crate::base::{Config, Health, Result, SessionId};
 use crate::check::{self, CheckReport, ExpectedEntries};
 use crate::recovery::{self, Cleanup};
-use crate::table::definitions::{alter, ddl};
+use crate::table::definitions::{alter, ddl, foreign_keys};
 use crate::table::shared::parts::Core;
-use crate::table::{Alteration, Table, TableSpec};
+use crate::table::{Alteration, Constraints, ForeignKey, Referenced, Table, TableSpec};
 use cheetah_io::{Clock, DirLock, Disk};
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
@@ -142,13 +142,52 @@ impl Db {
 
     /// Creates a table; durable on return, as all changes of the catalog.
     pub fn create_table(&self, spec: &TableSpec) -> Result<Arc<Table>> {
-        ddl::create_table(&self.0.core, spec)
+        self.create_table_with(spec, &Constraints::default())
+    }
+
+    /// As [`create_table`](Self::create_table), with a description of its columns, and constraints
+    /// that tie its rows to those of others. `Constraint` when these cannot be, or do not fit those
+    /// that refer to a table of its name.
+    pub fn create_table_with(&self, spec: &TableSpec, constraints: &Constraints) -> Result<Arc<Table>> {
+        ddl::create_table(&self.0.core, spec, constraints)
     }
 
     /// Drops a table. No statement may be using it; its handles answer `NoSuchTable` from now on,
     /// and its space is given back by the background.
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        ddl::drop_table(&self.0.core, name)
+        self.drop_table_unless(name, Referenced::Ignored)
+    }
+
+    /// As [`drop_table`](Self::drop_table), unless tables refer to it that keep it: `Constraint`.
+    pub fn drop_table_unless(&self, name: &str, referenced: Referenced) -> Result<()> {
+        ddl::drop_table(&self.0.core, name, referenced)
+    }
+
+    /// How often definitions have changed since the startup: what was found out about constraints
+    /// may be true no more when it has grown.
+    pub fn definition_changes(&self) -> u64 {
+        self.0.core.catalog.changes()
+    }
+
+    /// The constraints whose child the table is, and what serves them now.
+    pub fn constraints_of_child(&self, table: &Arc<Table>) -> Vec<ForeignKey> {
+        foreign_keys::of_child(&self.0.core.catalog, table)
+    }
+
+    /// The constraints whose parent the table is.
+    pub fn constraints_of_parent(&self, table: &Arc<Table>) -> Vec<ForeignKey> {
+        foreign_keys::of_parent(&self.0.core.catalog, table)
+    }
+
+    /// The constraints that a new definition would add to a table, and what would serve them.
+    /// `Constraint` when it may not have them.
+    pub fn constraints_to_add(&self, table: &Arc<Table>, new: &Constraints) -> Result<Vec<ForeignKey>> {
+        foreign_keys::of_definition(&self.0.core.catalog, table, new)
+    }
+
+    /// All constraints, by the names of children and their own.
+    pub fn constraints(&self) -> Vec<ForeignKey> {
+        foreign_keys::all(&self.0.core.catalog)
     }
 
     /// Gives a table another name.
@@ -173,7 +212,12 @@ impl Db {
     /// Replaces a table by an empty one and returns that. Otherwise as
     /// [`drop_table`](Self::drop_table).
     pub fn truncate_table(&self, name: &str) -> Result<Arc<Table>> {
-        ddl::truncate_table(&self.0.core, name)
+        self.truncate_table_unless(name, Referenced::Ignored)
+    }
+
+    /// As [`truncate_table`](Self::truncate_table), unless tables refer to it: `Constraint`.
+    pub fn truncate_table_unless(&self, name: &str, referenced: Referenced) -> Result<Arc<Table>> {
+        ddl::truncate_table(&self.0.core, name, referenced)
     }
 
     /// Gives tables new definitions that leave their rows as they are: all of them or none. No

@@ -9,7 +9,7 @@ use crate::format::row::RowFormatVersion;
 use crate::format::statistics::{statistics_key, IndexStatistics, KEY_BYTES};
 use crate::table::definitions::ddl;
 use crate::table::shared::parts::Core;
-use crate::table::{IndexSpec, NewRow, Table, TableSpec};
+use crate::table::{Constraints, IndexSpec, NewRow, Table, TableSpec};
 use crate::tree::SeekMode;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(super) fn table(core: &Arc<Core>) -> Result<Arc<Table>> {
         extra: Vec::new(),
     };
     // Another connection may have been faster.
-    ddl::create_table(core, &spec).or_else(|_| core.catalog.by_name(NAME))
+    ddl::create_table(core, &spec, &Constraints::default()).or_else(|_| core.catalog.by_name(NAME))
 }
 
 /// Puts statistics of an index into the table.

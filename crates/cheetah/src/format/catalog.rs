@@ -8,12 +8,14 @@
 //!       life and which no other index of the table ever gets. Its position among the indexes may
 //!       change.
 //!   I4  A definition whose rows have one row-format version is written as version 2: only those
-//!       with several need a reader that knows of them.
+//!       with several need a reader that knows of them; those that describe their columns or have
+//!       constraints, version 4.
 //!   I5  A definition that does not fit one row is cut into pieces under consecutive keys
 //!       ([`piece_key`]).
 //! Layout    docs/format.md, "Catalog rows".
 
 use super::bytes::{check_version, ensure, put_prefixed, Defect, Reader};
+use super::foreign_key::{Description, ForeignKeyDef};
 use super::image::{Codec, Compression};
 use super::record_fields::{count, number_u32, text};
 use super::row::RowFormatVersion;
@@ -23,7 +25,9 @@ use crate::base::{Error, PageId, Result, TableId, TreeId};
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
+/// Rows of this version tell of several row-format versions, and not of columns and constraints.
+const VERSION_OF_FORMATS: u8 = 3;
 /// Rows of this version tell of one row-format version.
 const VERSION_OF_ONE_FORMAT: u8 = 2;
 /// Rows of this version have indexes numbered by their positions, and nothing about changes.
@@ -83,12 +87,29 @@ pub struct TableDef {
     pub indexes: Vec<IndexDef>,
     /// The row-format versions that older rows may have, each with its position as its number.
     pub older_formats: Vec<OlderFormatVersion>,
+    /// Its columns and keys, as far as the caller has described them.
+    pub description: Description,
+    /// Constraints whose child it is.
+    pub foreign_keys: Vec<ForeignKeyDef>,
+    /// The table whose rows are copied into it and whose place it will take; empty if it is no copy.
+    pub copy_of: String,
 }
 
 impl TableDef {
+    /// The version that has room for all of it.
+    fn version(&self) -> u8 {
+        let is_plain = self.description.is_empty() && self.foreign_keys.is_empty() && self.copy_of.is_empty();
+        match (is_plain, self.older_formats.is_empty()) {
+            (true, true) => VERSION_OF_ONE_FORMAT,
+            (true, false) => VERSION_OF_FORMATS,
+            (false, _) => VERSION,
+        }
+    }
+
     /// Appends the bytes of the definition.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.push(if self.older_formats.is_empty() { VERSION_OF_ONE_FORMAT } else { VERSION });
+        let version = self.version();
+        out.push(version);
         varint::put(out, self.id.0.into());
         put_prefixed(out, self.name.as_bytes());
         out.push(self.compression.codec.code());
@@ -109,9 +130,15 @@ impl TableDef {
             varint::put(out, index.root.0);
             varint::put(out, index.number.into());
         }
-        if !self.older_formats.is_empty() {
+        if version >= VERSION_OF_FORMATS {
             varint::put(out, self.older_formats.len() as u64);
             self.older_formats.iter().for_each(|older| older.encode(out));
+        }
+        if version == VERSION {
+            self.description.encode(out);
+            varint::put(out, self.foreign_keys.len() as u64);
+            self.foreign_keys.iter().for_each(|constraint| constraint.encode(out));
+            put_prefixed(out, self.copy_of.as_bytes());
         }
     }
 
@@ -124,7 +151,7 @@ impl TableDef {
         let version = fields.u8()?;
         let is_old = version == VERSION_BEFORE_CHANGES;
         let has_one_format = is_old || version == VERSION_OF_ONE_FORMAT;
-        if !has_one_format {
+        if !has_one_format && version != VERSION_OF_FORMATS {
             check_version("catalog row format", version.into(), VERSION.into())?;
         }
         let mut def = TableDef {
@@ -139,6 +166,9 @@ impl TableDef {
             next_number: 0,
             indexes: Vec::new(),
             older_formats: Vec::new(),
+            description: Description::default(),
+            foreign_keys: Vec::new(),
+            copy_of: String::new(),
         };
         if !is_old {
             def.mark = fields.prefixed(usize::MAX)?.to_vec();
@@ -150,7 +180,14 @@ impl TableDef {
             def.indexes.push(index);
         }
         if !has_one_format {
-            def.read_older_formats(fields)?;
+            def.read_older_formats(fields, version == VERSION_OF_FORMATS)?;
+        }
+        if version == VERSION {
+            def.description = Description::decode(fields, def.indexes.len())?;
+            def.foreign_keys =
+                (0..count(fields)?).map(|_| ForeignKeyDef::decode(fields)).collect::<Parsed<_>>()?;
+            text(fields)?.clone_into(&mut def.copy_of);
+            ensure(def.version() == VERSION, "a description of nothing")?;
         }
         fields.finish()?;
         if is_old {
@@ -165,11 +202,12 @@ impl TableDef {
 }
 
 impl TableDef {
-    fn read_older_formats(&mut self, fields: &mut Reader<'_>) -> Parsed<()> {
+    /// `some`: whether there is one at least.
+    fn read_older_formats(&mut self, fields: &mut Reader<'_>, some: bool) -> Parsed<()> {
         let newest =
             self.indexes.first().map(|index| &index.row_format).ok_or(Defect::new("no clustered index"))?;
         let count = fields.length(FORMAT_VERSIONS_MAX - 1)?;
-        ensure(count > 0, "several row-format versions, but no older one")?;
+        ensure(count > 0 || !some, "several row-format versions, but no older one")?;
         self.older_formats =
             (0..count).map(|_| OlderFormatVersion::decode(fields, newest)).collect::<Parsed<_>>()?;
         Ok(())
@@ -239,6 +277,7 @@ fn decode_index(fields: &mut Reader<'_>) -> Parsed<IndexDef> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::foreign_key::{ColumnDef, ForeignKeyAction, KeyPartDef};
     use crate::format::row::{build_row, VarValue};
     use crate::format::row_format_versions::{BitRun, FormatChange};
 
@@ -265,7 +304,30 @@ mod tests {
             next_number: 5,
             indexes: vec![index(16, "PRIMARY"), index(17, "name")],
             older_formats: Vec::new(),
+            description: Description::default(),
+            foreign_keys: Vec::new(),
+            copy_of: String::new(),
         }
+    }
+
+    fn sample_with_constraints() -> TableDef {
+        let column = |name: &str, nullable| ColumnDef { name: name.into(), kind: vec![1, 4], nullable };
+        let part = |column, descending| KeyPartDef { column, descending, is_prefix: column == 1 };
+        let constraint = ForeignKeyDef {
+            name: "of parent".into(),
+            columns: vec!["a".into(), "b".into()],
+            parent: "db/parent".into(),
+            parent_columns: vec!["x".into(), "y".into()],
+            on_delete: ForeignKeyAction::Cascade,
+            on_update: ForeignKeyAction::SetNull,
+            inherited: true,
+        };
+        let description = Description {
+            columns: vec![column("a", false), column("b", true)],
+            keys: vec![vec![part(0, false)], vec![part(1, true), part(0, false)]],
+        };
+        let copy_of = "db/original".into();
+        TableDef { description, foreign_keys: vec![constraint], copy_of, ..sample() }
     }
 
     fn sample_with_formats() -> TableDef {
@@ -294,12 +356,16 @@ mod tests {
         bytes.clear();
         sample_with_formats().encode(&mut bytes);
         assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (sample_with_formats(), 3));
+        bytes.clear();
+        sample_with_constraints().encode(&mut bytes);
+        assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (sample_with_constraints(), 4));
     }
 
     #[test]
     fn cut_altered_and_newer_definitions_are_refused_without_panic() {
         let mut bytes = Vec::new();
-        sample_with_formats().encode(&mut bytes);
+        let formats = sample_with_formats().older_formats;
+        TableDef { older_formats: formats, ..sample_with_constraints() }.encode(&mut bytes);
         for len in 0..bytes.len() {
             assert!(TableDef::decode(&bytes[..len]).is_err());
         }
@@ -308,7 +374,7 @@ mod tests {
             other[at] ^= 0xff;
             let _ = TableDef::decode(&other);
         }
-        bytes[0] = 4;
+        bytes[0] = 5;
         assert!(matches!(TableDef::decode(&bytes), Err(Error::Unsupported { .. })));
     }
 

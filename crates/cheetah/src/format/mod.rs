@@ -12,6 +12,7 @@ pub mod bytes;
 pub mod catalog;
 pub mod change_file;
 pub mod control;
+pub mod foreign_key;
 pub mod image;
 pub mod location;
 pub mod log_frame;

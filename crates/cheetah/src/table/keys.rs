@@ -5,7 +5,8 @@
 //!   K1  The definition says which indexes are disabled. From the mini-transaction that logs it
 //!       nothing is written to their trees, nobody reads them, and CHECK passes them by. What they
 //!       had stays until they are enabled.
-//!   K2  Clustered and unique indexes are never disabled: they refuse rows.
+//!   K2  Clustered and unique indexes are never disabled, nor are those that serve constraints: they
+//!       refuse rows.
 //!   K3  An index is enabled with a new tree, built from the rows with the table locked as a whole.
 //!       Until it is the table's the tree is on the list of dropped ones (M10), and it is durable
 //!       by a checkpoint before the definition that names it is logged.
@@ -17,6 +18,7 @@
 use crate::base::{planted, reach, Error, Result};
 use crate::format::catalog::TableDef;
 use crate::table::definitions::ddl::{self, Ddl};
+use crate::table::definitions::foreign_keys;
 use crate::table::definitions::handle::Table;
 use crate::table::definitions::shadow;
 use crate::table::definitions::spec::ExpectedEntries;
@@ -38,7 +40,8 @@ pub(crate) fn disable(core: &Core, table: &Arc<Table>, which: &[usize]) -> Resul
     let mut def = definition(core, table)?;
     let mut changes = false;
     for (no, index) in def.indexes.iter_mut().enumerate() {
-        if no > 0 && !index.unique && !index.disabled && which.contains(&no) {
+        let stays = no == 0 || index.unique || foreign_keys::serves(&core.catalog, table, no);
+        if !stays && !index.disabled && which.contains(&no) {
             (index.disabled, changes) = (true, true);
         }
     }
@@ -91,9 +94,7 @@ pub(crate) fn enable(
 fn definition(core: &Core, table: &Arc<Table>) -> Result<TableDef> {
     shadow::check_not_awaited(core, table)?;
     match core.catalog.by_id(table.id()) {
-        Some(found) if Arc::ptr_eq(&found, table) => {
-            Ok(TableDef { name: table.name(), ..table.def().clone() })
-        }
+        Some(found) if Arc::ptr_eq(&found, table) => Ok(table.definition()),
         _ => Err(Error::NoSuchTable(table.name())),
     }
 }

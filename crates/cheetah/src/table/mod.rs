@@ -26,6 +26,7 @@ pub(crate) mod shared;
 pub use analyze::KeyEnds;
 pub use build::{BuiltEntries, EntriesOf};
 pub use definitions::alter::{Alteration, AlteredIndex, BuiltIndexes, IndexFrom};
+pub use definitions::foreign_keys::{Constraints, ForeignKey, KeyColumn, KeySide, Referenced};
 pub use definitions::format_words::{FormatWords, RowFormat, TableFormat};
 pub use definitions::handle::Table;
 pub use definitions::numbers::{Numbers, Reserved, Stride};

@@ -3,6 +3,7 @@
 use cheetah::base::{Epoch, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr, Xid};
 use cheetah::format::catalog::{piece_key, IndexDef, TableDef};
 use cheetah::format::change_file::{self, SavedChanges};
+use cheetah::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef};
 use cheetah::format::image::{self, Codec, Compression, Dictionary, Encoding, Primer, Workspace};
 use cheetah::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow, RowOp};
 use cheetah::format::page::{
@@ -218,11 +219,41 @@ pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
         next_number: 9,
         indexes: vec![index(16, "PRIMARY"), index(17, "second")],
         older_formats: Vec::new(),
+        description: Description::default(),
+        foreign_keys: Vec::new(),
+        copy_of: String::new(),
     };
-    let (mut row, mut with_formats) = (Vec::new(), Vec::new());
+    let (mut row, mut with_formats, mut with_constraints) = (Vec::new(), Vec::new(), Vec::new());
     def.encode(&mut row);
-    TableDef { older_formats: older_formats(), ..def }.encode(&mut with_formats);
-    vec![row, piece_key(TableId(7), 1).to_vec(), with_formats]
+    TableDef { older_formats: older_formats(), ..def.clone() }.encode(&mut with_formats);
+    let copy_of = "db/original".into();
+    TableDef { description: description(), foreign_keys: foreign_keys(), copy_of, ..def }
+        .encode(&mut with_constraints);
+    vec![row, piece_key(TableId(7), 1).to_vec(), with_formats, with_constraints]
+}
+
+/// Columns and keys of a table with two indexes.
+fn description() -> Description {
+    let column = |name: &str, nullable| ColumnDef { name: name.into(), kind: vec![0, 4, 1], nullable };
+    let part = |column, descending, is_prefix| KeyPartDef { column, descending, is_prefix };
+    Description {
+        columns: vec![column("id", false), column("of", true)],
+        keys: vec![vec![part(0, false, false)], vec![part(1, true, false), part(0, false, true)]],
+    }
+}
+
+fn foreign_keys() -> Vec<ForeignKeyDef> {
+    use ForeignKeyAction::{Cascade, NoAction, Restrict, SetNull};
+    let constraint = |name: &str, on_delete, on_update| ForeignKeyDef {
+        name: name.into(),
+        columns: vec!["of".into(), "id".into()],
+        parent: "db/parent".into(),
+        parent_columns: vec!["a".into(), "b".into()],
+        on_delete,
+        on_update,
+        inherited: on_delete == SetNull,
+    };
+    vec![constraint("first", Cascade, NoAction), constraint("second", SetNull, Restrict)]
 }
 
 /// States of epochs.

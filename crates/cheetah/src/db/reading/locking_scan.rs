@@ -394,6 +394,9 @@ impl LockingScan {
         let see = |record: RecordRef<'_>| {
             row.clear();
             row.extend_from_slice(record.payload);
+            if how.any_version {
+                return Ok(());
+            }
             locker.check_unchanged(record.version)
         };
         let patience = if how.on_locked == OnLocked::Skip { Patience::None } else { Patience::Waits };

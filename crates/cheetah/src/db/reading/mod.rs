@@ -3,6 +3,7 @@
 
 mod cursor;
 mod locking_scan;
+mod references;
 mod scan_step;
 mod transaction_reads;
 

@@ -15,6 +15,8 @@ pub(in crate::db) struct Locking {
     /// Whether nobody may put rows between those that it reads.
     pub(in crate::db) ranges: bool,
     pub(in crate::db) on_locked: OnLocked,
+    /// Whether rows that have changed since the snapshot are as good as others.
+    pub(in crate::db) any_version: bool,
 }
 
 /// What came of one step.
@@ -198,7 +200,7 @@ impl Asking<'_> {
 
     /// Refuses a row that has changed since the snapshot, where such rows are refused.
     fn check_unchanged(&self, met: &Met<'_>) -> Result<()> {
-        match self.is_clustered {
+        match self.is_clustered && !self.how.any_version {
             true => self.locker.check_unchanged(met.record.version),
             false => Ok(()),
         }

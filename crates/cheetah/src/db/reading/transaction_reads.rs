@@ -15,7 +15,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// How a read goes about locks.
-enum Reading {
+pub(super) enum Reading {
     /// It needs none: what the view sees.
     View(Arc<ReadView>),
     /// The table is locked: the newest rows.
@@ -105,7 +105,7 @@ impl Transaction {
             Reading::Rows(mode) => {
                 let ranges =
                     self.isolation != Isolation::ReadCommitted && !planted::is_on("locks: lock no ranges");
-                let how = Locking { mode, ranges, on_locked };
+                let how = Locking { mode, ranges, on_locked, any_version: false };
                 Cursor::locking(&self.locker, table, index_no, how)
             }
         }
@@ -147,7 +147,11 @@ impl Transaction {
     /// Locks what reading in this way needs besides the rows, or opens the snapshot (I1). Returns
     /// with it the table to read if that is not `table`, as a load has taken its place, or has done
     /// so after the snapshot.
-    fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<(Reading, Option<Arc<Table>>)> {
+    pub(super) fn lock_to_read(
+        &mut self,
+        table: &Arc<Table>,
+        read: Read,
+    ) -> Result<(Reading, Option<Arc<Table>>)> {
         self.catch_up()?;
         self.core.health.check()?;
         let is_blind =

@@ -635,6 +635,7 @@ fn marking(table: &Arc<Table>, more: &[AlteredIndex]) -> Alteration {
         built: None,
         rows: None,
         compression: None,
+        constraints: None,
         extra: Vec::new(),
         mark: vec![1],
     }

@@ -14,11 +14,13 @@
 //! docs/durability.md, "Changes of definitions".
 
 use super::ddl::{self, Ddl};
+use super::foreign_keys::{self, Constraints};
 use super::handle::Table;
 use super::row_format_versions::NewRows;
 use super::shadow;
 use crate::base::{Error, Result};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
+use crate::format::foreign_key::Description;
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::table::shared::parts::Core;
@@ -39,6 +41,9 @@ pub struct Alteration {
     /// How images of its pages are compressed from now on, if that changes; those that there are
     /// stay as they are.
     pub compression: Option<Compression>,
+    /// Its columns, keys and constraints from now on; without them it keeps its constraints, and
+    /// nobody has described it.
+    pub constraints: Option<Constraints>,
     /// The caller's own bytes.
     pub extra: Vec<u8>,
     /// The caller's mark of this change, see [`Table::mark`].
@@ -91,13 +96,17 @@ pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()
             return Err(Error::NoSuchTable(table.name()));
         }
         shadow::check_not_awaited(core, table)?;
-        tables.push((Arc::clone(table), definition(alteration)?));
+        let mut def = definition(alteration)?;
+        if let Some(constraints) = &alteration.constraints {
+            foreign_keys::check(&core.catalog, &mut def, constraints, Some(table))?;
+        }
+        tables.push((Arc::clone(table), def));
     }
     ddl::change(core, Ddl::Alter(tables))
 }
 
 fn definition(alteration: &Alteration) -> Result<TableDef> {
-    let Alteration { table, indexes, built, rows, compression, extra, mark } = alteration;
+    let Alteration { table, indexes, built, rows, compression, constraints, extra, mark } = alteration;
     let built = built.as_ref().map(|built| &built.0).filter(|built| built.id() == table.id());
     if indexes.len() > INDEXES_MAX {
         let (actual, limit) = (indexes.len() as u64, INDEXES_MAX as u64);
@@ -112,7 +121,11 @@ fn definition(alteration: &Alteration) -> Result<TableDef> {
     }
     let now = match rows {
         Some(rows) => table.definition_with(rows)?,
-        None => table.def().clone(),
+        None => table.definition(),
+    };
+    let (description, foreign_keys) = match constraints {
+        Some(constraints) => (constraints.description.clone(), foreign_keys::kept(table, constraints)),
+        None => (Description::default(), now.foreign_keys.clone()),
     };
     let mut taken = Vec::new();
     let mut defs = Vec::with_capacity(indexes.len());
@@ -137,6 +150,8 @@ fn definition(alteration: &Alteration) -> Result<TableDef> {
         changes: now.changes + 1,
         next_number: built.map_or(0, |built| built.def().next_number).max(now.next_number),
         indexes: defs,
+        description,
+        foreign_keys,
         ..now
     })
 }

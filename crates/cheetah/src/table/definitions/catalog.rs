@@ -9,9 +9,14 @@
 //!       their last page (M10), and their pages are freed only when nobody holds a handle of the
 //!       table any more. So are those of a load until they are a table's: what a crash or an error
 //!       leaves of it goes as they do.
+//!   I4  `children` has each table under the names of the parents of its constraints, and `changes`
+//!       grows before anybody can act on a change.
+//!   I5  A table that has left its name to a copy is in `away` until the name is taken, or it goes:
+//!       the constraints of that name are served by it meanwhile.
 //! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and
 //!           outside.
 
+use super::foreign_keys::{is_intermediate, Constrained};
 use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
 use super::shadow_name;
 use super::spec::IndexSpec;
@@ -24,8 +29,8 @@ use crate::pool::{self, MiniTransaction, PageClass, Pool};
 use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
 use crate::txn::{Slot, Versions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Weak};
 
 /// Length of the catalog's keys.
@@ -51,6 +56,10 @@ struct Tables {
     /// Tables whose places others have taken with a commit of that stamp, as older snapshots may
     /// need them.
     replaced: Vec<(u64, Arc<Table>)>,
+    /// Those that have constraints, by the names of their parents.
+    children: BTreeMap<String, BTreeSet<TableId>>,
+    /// Tables whose copies are about to take their names, by these.
+    away: BTreeMap<String, Arc<Table>>,
 }
 
 /// The catalog.
@@ -63,6 +72,8 @@ pub(crate) struct Catalog {
     /// How many transactions have shadow tables: most of the time none, and then no commit looks
     /// for them.
     shadow_count: AtomicUsize,
+    /// How often it has changed since the startup.
+    changes: AtomicU64,
 }
 
 impl Catalog {
@@ -101,7 +112,47 @@ impl Catalog {
 
     fn with(pool: &Arc<Pool>, tree: Arc<Tree>, tables: Tables) -> Self {
         let shadow_count = AtomicUsize::new(tables.shadow.len());
-        Self { pool: Arc::clone(pool), tree, ddl: Mutex::new(()), tables: RwLock::new(tables), shadow_count }
+        Self {
+            pool: Arc::clone(pool),
+            tree,
+            ddl: Mutex::new(()),
+            tables: RwLock::new(tables),
+            shadow_count,
+            changes: AtomicU64::new(0),
+        }
+    }
+
+    /// How often it has changed since the startup: what was found out about constraints may be true
+    /// no more when it has grown.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Acquire)
+    }
+
+    /// The tables, copies among them, that have a constraint whose parent has that name.
+    pub(crate) fn children_of(&self, parent: &str) -> Vec<Arc<Table>> {
+        let tables = self.tables.read();
+        let ids = tables.children.get(parent).into_iter().flatten();
+        ids.filter_map(|id| tables.by_id.get(id).cloned()).collect()
+    }
+
+    /// The table of that name, or the one that has left it to a copy (I5).
+    pub(crate) fn parent(&self, name: &str) -> Option<Arc<Table>> {
+        let tables = self.tables.read();
+        tables.by_name.get(name).or_else(|| tables.away.get(name)).cloned()
+    }
+
+    /// The tables, copies among them, that have constraints.
+    pub(crate) fn children(&self) -> Vec<Arc<Table>> {
+        let tables = self.tables.read();
+        let ids: BTreeSet<_> = tables.children.values().flatten().collect();
+        ids.into_iter().filter_map(|id| tables.by_id.get(id).cloned()).collect()
+    }
+
+    /// Changes what is in memory (I4).
+    fn change<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
+        let mut tables = self.tables.write();
+        self.changes.fetch_add(1, Release);
+        change(&mut tables)
     }
 
     /// Serialises changes of the catalog; to be held from looking to having changed, taken outside
@@ -213,9 +264,11 @@ impl Catalog {
         let trees = self.create_trees(mtr, &mut def)?;
         self.put_definition(mtr, path, &def)?;
         let table = Arc::new(Table::new(def, trees, TableState::default()));
-        let mut tables = self.tables.write();
-        tables.add(Arc::clone(&table))?;
-        self.shadow_count.store(tables.shadow.len(), Release);
+        self.change(|tables| -> Result<()> {
+            tables.add(Arc::clone(&table))?;
+            self.shadow_count.store(tables.shadow.len(), Release);
+            Ok(())
+        })?;
         Ok(table)
     }
 
@@ -242,7 +295,7 @@ impl Catalog {
         mtr: &MiniTransaction<'_>,
         table: &Table,
     ) -> Result<Arc<Table>> {
-        let mut def = TableDef { name: table.name(), ..table.def().clone() };
+        let mut def = table.definition();
         {
             let mut tables = self.tables.write();
             for index in &mut def.indexes {
@@ -320,14 +373,17 @@ impl Catalog {
     ) -> Result<()> {
         let name = table.name();
         self.remove_definition(mtr, path, table.id())?;
-        self.put_definition(mtr, path, &TableDef { name: name.clone(), ..loaded.def().clone() })?;
+        let foreign_keys = table.foreign_keys().as_ref().clone();
+        loaded.set_foreign_keys(foreign_keys);
         loaded.rename(&name);
-        let mut tables = self.tables.write();
+        self.put_definition(mtr, path, &loaded.definition())?;
         let is_built = |dropped: &Dropped| loaded.indexes().iter().any(|index| index.tree == dropped.tree);
-        tables.dropped.retain(|dropped| !is_built(dropped));
-        tables.dropped.extend(dropped_trees(table));
-        tables.by_name.insert(name, Arc::clone(loaded));
-        tables.by_id.insert(table.id(), Arc::clone(loaded));
+        self.change(|tables| {
+            tables.dropped.retain(|dropped| !is_built(dropped));
+            tables.dropped.extend(dropped_trees(table));
+            tables.by_name.insert(name, Arc::clone(loaded));
+            tables.by_id.insert(table.id(), Arc::clone(loaded));
+        });
         Ok(())
     }
 
@@ -339,14 +395,17 @@ impl Catalog {
         table: &Arc<Table>,
     ) -> Result<()> {
         self.remove_definition(mtr, path, table.id())?;
-        let mut tables = self.tables.write();
-        tables.by_name.remove(&table.name());
-        tables.by_id.remove(&table.id());
-        tables.dropped.extend(dropped_trees(table));
-        // No snapshot finds the table any more whose place it has taken.
-        tables.replaced.retain(|(_, replaced)| !replaced.has_given_way_to(table));
-        tables.show(table);
-        self.shadow_count.store(tables.shadow.len(), Release);
+        self.change(|tables| {
+            tables.unlink(table);
+            tables.by_name.remove(&table.name());
+            tables.by_id.remove(&table.id());
+            tables.away.retain(|_, away| away.id() != table.id());
+            tables.dropped.extend(dropped_trees(table));
+            // No snapshot finds the table any more whose place it has taken.
+            tables.replaced.retain(|(_, replaced)| !replaced.has_given_way_to(table));
+            tables.show(table);
+            self.shadow_count.store(tables.shadow.len(), Release);
+        });
         Ok(())
     }
 
@@ -363,22 +422,28 @@ impl Catalog {
         let [path, loaded_path] = paths;
         self.remove_definition(mtr, path, table.id())?;
         self.remove_definition(mtr, loaded_path, loaded.id())?;
-        self.put_definition(mtr, loaded_path, &TableDef { name: table.name(), ..loaded.def().clone() })
+        let foreign_keys = table.foreign_keys().as_ref().clone();
+        let def = TableDef { name: table.name(), foreign_keys, ..loaded.def().clone() };
+        self.put_definition(mtr, loaded_path, &def)
     }
 
     /// Gives `loaded` the name of `table`, whose trees go once no snapshot needs the table any more
     /// and nobody has a handle of it.
     pub(crate) fn put_in_place(&self, table: &Arc<Table>, loaded: &Arc<Table>, stamp: u64) {
         let (name, hidden) = (table.name(), loaded.name());
-        let mut tables = self.tables.write();
-        tables.show(loaded);
-        self.shadow_count.store(tables.shadow.len(), Release);
-        tables.by_name.remove(&hidden);
-        tables.by_id.remove(&table.id());
-        tables.dropped.extend(dropped_trees(table));
-        tables.replaced.push((stamp, Arc::clone(table)));
-        loaded.rename(&name);
-        tables.by_name.insert(name, Arc::clone(loaded));
+        self.change(|tables| {
+            tables.show(loaded);
+            self.shadow_count.store(tables.shadow.len(), Release);
+            tables.by_name.remove(&hidden);
+            tables.unlink(table);
+            tables.by_id.remove(&table.id());
+            tables.dropped.extend(dropped_trees(table));
+            tables.replaced.push((stamp, Arc::clone(table)));
+            loaded.rename(&name);
+            loaded.set_foreign_keys(table.foreign_keys().as_ref().clone());
+            tables.link(loaded);
+            tables.by_name.insert(name, Arc::clone(loaded));
+        });
     }
 
     /// Lets go of tables whose places others have taken and that no snapshot up to `horizon` needs.
@@ -421,21 +486,37 @@ impl Catalog {
         self.tables.read().shadow.keys().copied().collect()
     }
 
-    /// Gives a table another name.
+    /// Gives the first of `changed` another name, and all of them, it included, the constraints
+    /// that they have from then on. Their handles stay good. A path for each.
     pub(crate) fn rename_table(
         &self,
         mtr: &MiniTransaction<'_>,
-        path: &mut Path,
-        table: &Arc<Table>,
+        paths: &mut [Path],
         name: &str,
+        changed: Vec<Constrained>,
     ) -> Result<()> {
-        self.remove_definition(mtr, path, table.id())?;
-        let def = TableDef { name: name.to_owned(), ..table.def().clone() };
-        self.put_definition(mtr, path, &def)?;
-        let mut tables = self.tables.write();
-        tables.by_name.remove(&table.name());
-        table.rename(name);
-        tables.by_name.insert(name.to_owned(), Arc::clone(table));
+        let takes_its_place = !is_intermediate(name);
+        for (no, (path, (table, constraints))) in paths.iter_mut().zip(&changed).enumerate() {
+            self.remove_definition(mtr, path, table.id())?;
+            let mut def = TableDef { foreign_keys: constraints.clone(), ..table.definition() };
+            if no == 0 {
+                name.clone_into(&mut def.name);
+                if takes_its_place {
+                    def.copy_of.clear();
+                }
+            }
+            self.put_definition(mtr, path, &def)?;
+        }
+        self.change(|tables| {
+            for (no, (table, constraints)) in changed.into_iter().enumerate() {
+                tables.unlink(&table);
+                table.set_foreign_keys(constraints);
+                tables.link(&table);
+                if no == 0 {
+                    tables.rename(&table, name, takes_its_place);
+                }
+            }
+        });
         Ok(())
     }
 
@@ -465,13 +546,18 @@ impl Catalog {
             let same = table.trees().iter().find(|known| known.def().id == tree.def().id);
             same.map_or(tree, Arc::clone)
         };
+        let constraints = def.foreign_keys.clone();
         let altered = Arc::new(table.altered(def, opened.into_iter().map(known).collect(), stamp));
         let has = |table: &Table, tree: TreeId| table.indexes().iter().any(|index| index.tree == tree);
-        let mut tables = self.tables.write();
-        tables.dropped.retain(|dropped| !has(&altered, dropped.tree));
-        tables.dropped.extend(dropped_trees(table).filter(|dropped| !has(&altered, dropped.tree)));
-        tables.by_name.insert(name, Arc::clone(&altered));
-        tables.by_id.insert(altered.id(), altered);
+        self.change(|tables| {
+            tables.dropped.retain(|dropped| !has(&altered, dropped.tree));
+            tables.dropped.extend(dropped_trees(table).filter(|dropped| !has(&altered, dropped.tree)));
+            tables.unlink(table);
+            altered.set_foreign_keys(constraints);
+            tables.link(&altered);
+            tables.by_name.insert(name, Arc::clone(&altered));
+            tables.by_id.insert(altered.id(), altered);
+        });
         Ok(())
     }
 
@@ -541,9 +627,45 @@ impl Tables {
         if let Some((txn, _)) = shadow_name::parse(&name) {
             self.shadow.entry(txn).or_default().push(table.id());
         }
+        self.link(&table);
+        self.away.remove(&name);
         self.by_name.insert(name, Arc::clone(&table));
         self.by_id.insert(table.id(), table);
         Ok(())
+    }
+
+    fn rename(&mut self, table: &Arc<Table>, name: &str, takes_its_place: bool) {
+        let before = table.name();
+        self.by_name.remove(&before);
+        if !takes_its_place && !is_intermediate(&before) {
+            self.away.insert(before, Arc::clone(table));
+        }
+        if takes_its_place {
+            table.has_its_place();
+            self.away.remove(name);
+            self.away.retain(|_, away| away.id() != table.id());
+        }
+        table.rename(name);
+        self.by_name.insert(name.to_owned(), Arc::clone(table));
+    }
+
+    /// Notes the parents of a table.
+    fn link(&mut self, table: &Table) {
+        for constraint in table.foreign_keys().iter() {
+            self.children.entry(constraint.parent.clone()).or_default().insert(table.id());
+        }
+    }
+
+    /// Forgets them.
+    fn unlink(&mut self, table: &Table) {
+        for constraint in table.foreign_keys().iter() {
+            if let Some(ids) = self.children.get_mut(&constraint.parent) {
+                ids.remove(&table.id());
+                if ids.is_empty() {
+                    self.children.remove(&constraint.parent);
+                }
+            }
+        }
     }
 
     /// A shadow table is so no more.

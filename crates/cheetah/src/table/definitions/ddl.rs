@@ -17,11 +17,13 @@
 //!       checkpoint.
 
 use super::catalog::Catalog;
+use super::foreign_keys::{self, Constrained, Constraints, Referenced};
 use super::handle::{class_of, stored_key_bytes_max, StillTable, Table};
 use super::shadow_name;
 use super::spec::{IndexSpec, TableSpec};
 use crate::base::{planted, reach, Error, PageId, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
+use crate::format::foreign_key::Description;
 use crate::format::log_record::LogRecord;
 use crate::pool::MiniTransaction;
 use crate::table::shared::parts::Core;
@@ -64,19 +66,24 @@ impl Ddl {
 }
 
 /// Creates a table.
-pub(crate) fn create_table(core: &Core, spec: &TableSpec) -> Result<Arc<Table>> {
-    let mut def = definition(core, spec)?;
+pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constraints) -> Result<Arc<Table>> {
+    let (description, list) = (constraints.description.clone(), constraints.foreign_keys.clone());
+    let copy_of = constraints.copy_of.clone().unwrap_or_default();
+    let mut def = TableDef { description, foreign_keys: list, copy_of, ..definition(core, spec)? };
     let _ddl = core.catalog.lock_ddl();
     refuse_existing(&core.catalog, &spec.name)?;
+    foreign_keys::check(&core.catalog, &mut def, constraints, None)?;
     core.catalog.number(&mut def);
     change(core, Ddl::Create(def))?;
     core.catalog.by_name(&spec.name)
 }
 
-/// Drops a table.
-pub(crate) fn drop_table(core: &Core, name: &str) -> Result<()> {
+/// Drops a table, unless others that refer to it keep it.
+pub(crate) fn drop_table(core: &Core, name: &str, referenced: Referenced) -> Result<()> {
     let _ddl = core.catalog.lock_ddl();
-    change(core, Ddl::Drop(core.catalog.by_name(name)?))
+    let table = core.catalog.by_name(name)?;
+    foreign_keys::check_drop(&core.catalog, name, referenced)?;
+    change(core, Ddl::Drop(table))
 }
 
 /// Gives a table another name.
@@ -85,6 +92,7 @@ pub(crate) fn rename_table(core: &Core, from: &str, to: &str) -> Result<()> {
     let _ddl = core.catalog.lock_ddl();
     let table = core.catalog.by_name(from)?;
     refuse_existing(&core.catalog, to)?;
+    foreign_keys::check_rename(&core.catalog, &table, to)?;
     change(core, Ddl::Rename(table, to.to_owned()))
 }
 
@@ -96,15 +104,16 @@ pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()
     }
 }
 
-/// Empties a table.
-pub(crate) fn truncate_table(core: &Core, name: &str) -> Result<Arc<Table>> {
+/// Empties a table, unless others that refer to it keep its rows.
+pub(crate) fn truncate_table(core: &Core, name: &str, referenced: Referenced) -> Result<Arc<Table>> {
     let _ddl = core.catalog.lock_ddl();
     let table = core.catalog.by_name(name)?;
+    foreign_keys::check_drop(&core.catalog, name, referenced)?;
     let mut def = TableDef {
         name: name.to_owned(),
         auto_increment: 1,
         older_formats: Vec::new(),
-        ..table.def().clone()
+        ..table.definition()
     };
     def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
     core.catalog.number(&mut def);
@@ -160,7 +169,11 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     if is_redo {
         reach::mark("catalog change redone");
     }
-    let (ids, pages) = extent(&ddl);
+    let renamed = match &ddl {
+        Ddl::Rename(table, name) => foreign_keys::after_rename(&core.catalog, table, name),
+        _ => Vec::new(),
+    };
+    let (ids, pages) = extent(&ddl, &renamed);
     core.make_room(need, pages)?;
     let mut paths = ids.iter().map(|_| Path::default()).collect::<Vec<_>>();
     ids.iter().zip(&mut paths).try_for_each(|(&id, path)| core.catalog.prepare(id, path))?;
@@ -180,7 +193,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     encode(&ddl, &mut record);
     let end = {
         let mtr = core.pool.enter();
-        core.health.must("a change of the catalog", apply(core, &mtr, &mut paths, &ddl))?;
+        core.health.must("a change of the catalog", apply(core, &mtr, &mut paths, &ddl, renamed))?;
         core.journal.append(&mtr, &record)?
     };
     held.into_iter().for_each(StillTable::replaced);
@@ -191,10 +204,14 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
 }
 
 /// The tables whose definitions change, and the pages that the mini-transaction may allocate.
-fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
+/// `renamed`: whose constraints change with a name.
+fn extent(ddl: &Ddl, renamed: &[Constrained]) -> (Vec<TableId>, usize) {
     match ddl {
         Ddl::Create(def) => (vec![def.id], 2 * def.indexes.len() + PAGES_OF_CHANGE),
-        Ddl::Drop(table) | Ddl::Rename(table, _) => (vec![table.id()], PAGES_OF_CHANGE),
+        Ddl::Drop(table) => (vec![table.id()], PAGES_OF_CHANGE),
+        Ddl::Rename(..) => {
+            (renamed.iter().map(|(table, _)| table.id()).collect(), PAGES_OF_CHANGE * renamed.len())
+        }
         Ddl::Truncate(table, def) => (vec![table.id()], 2 * def.indexes.len() + PAGES_OF_CHANGE),
         Ddl::Alter(tables) => {
             (tables.iter().map(|(table, _)| table.id()).collect(), PAGES_OF_CHANGE * tables.len())
@@ -203,7 +220,16 @@ fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
 }
 
 /// `paths`: one for each table whose definition changes.
-fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: &Ddl) -> Result<()> {
+fn apply(
+    core: &Core,
+    mtr: &MiniTransaction<'_>,
+    paths: &mut [Path],
+    ddl: &Ddl,
+    renamed: Vec<Constrained>,
+) -> Result<()> {
+    if let Ddl::Rename(_, name) = ddl {
+        return core.catalog.rename_table(mtr, paths, name, renamed);
+    }
     if let Ddl::Alter(tables) = ddl {
         let stamp = core.transactions.versions.take_stamp();
         let mut altered = tables.iter().zip(paths);
@@ -212,12 +238,11 @@ fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: &Ddl) 
     }
     let Some(path) = paths.first_mut() else { return Ok(()) };
     match ddl {
-        Ddl::Alter(_) => {}
+        Ddl::Alter(_) | Ddl::Rename(..) => {}
         Ddl::Create(def) => {
             core.catalog.create_table(mtr, path, def.clone())?;
         }
         Ddl::Drop(table) => core.catalog.drop_table(mtr, path, table)?,
-        Ddl::Rename(table, name) => core.catalog.rename_table(mtr, path, table, name)?,
         Ddl::Truncate(table, def) => {
             core.catalog.drop_table(mtr, path, table)?;
             let table = core.catalog.create_table(mtr, path, def.clone())?;
@@ -293,6 +318,9 @@ pub(in crate::table) fn definition(core: &Core, spec: &TableSpec) -> Result<Tabl
         next_number: count as u32,
         indexes: spec.indexes.iter().enumerate().map(index).collect(),
         older_formats: Vec::new(),
+        description: Description::default(),
+        foreign_keys: Vec::new(),
+        copy_of: String::new(),
     };
     for index_no in 0..count {
         class_of(&core.pool, stored_key_bytes_max(&def, index_no))?;

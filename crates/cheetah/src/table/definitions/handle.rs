@@ -25,6 +25,7 @@ use super::counts::Counts;
 use super::numbers::{Numbers, Reserved, Stride};
 use crate::base::{planted, Error, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef};
+use crate::format::foreign_key::ForeignKeyDef;
 use crate::format::row::RowFormatVersion;
 use crate::format::state::TableState;
 use crate::format::statistics::IndexStatistics;
@@ -58,6 +59,10 @@ pub struct Table {
 #[derive(Debug)]
 struct LastingState {
     name: RwLock<String>,
+    /// Constraints whose child it is: they change with the name of a parent, too.
+    foreign_keys: RwLock<Arc<Vec<ForeignKeyDef>>>,
+    /// The table whose copy it is, until it gets a name that people know.
+    copy_of: RwLock<String>,
     row_count: AtomicU64,
     counts: Counts,
     /// Snapshots before this stamp belong to the table that had its name before.
@@ -104,6 +109,8 @@ impl Table {
             if counters.auto_increment > 0 { counters.auto_increment } else { def.auto_increment.max(1) };
         let lasting = LastingState {
             name: RwLock::new(def.name.clone()),
+            foreign_keys: RwLock::new(Arc::new(def.foreign_keys.clone())),
+            copy_of: RwLock::new(def.copy_of.clone()),
             row_count: AtomicU64::new(counters.row_count),
             counts: Counts::new(counters.row_count),
             replaced_at: AtomicU64::new(0),
@@ -218,9 +225,30 @@ impl Table {
         self.def.indexes.iter().any(|index| index.disabled)
     }
 
-    /// Its definition, with the name it was opened under.
+    /// Its definition, with the name and the constraints that it was opened with.
     pub fn def(&self) -> &TableDef {
         &self.def
+    }
+
+    /// Its definition as it is now.
+    pub(crate) fn definition(&self) -> TableDef {
+        let foreign_keys = self.foreign_keys().as_ref().clone();
+        TableDef { name: self.name(), foreign_keys, copy_of: self.copy_of(), ..self.def.clone() }
+    }
+
+    /// The table whose copy it is; empty if it is none, or has its place.
+    pub(crate) fn copy_of(&self) -> String {
+        self.lasting.copy_of.read().clone()
+    }
+
+    /// It is a copy no more.
+    pub(crate) fn has_its_place(&self) {
+        self.lasting.copy_of.write().clear();
+    }
+
+    /// Constraints whose child it is now.
+    pub fn foreign_keys(&self) -> Arc<Vec<ForeignKeyDef>> {
+        Arc::clone(&self.lasting.foreign_keys.read())
     }
 
     /// Whether its clustered keys come from [`next_hidden_key`](Self::next_hidden_key).
@@ -481,6 +509,10 @@ impl Table {
     /// does so for moments, and on one table at a time.
     pub(crate) fn hold_still(&self) -> StillTable<'_> {
         StillTable(self.dropped.write())
+    }
+
+    pub(crate) fn set_foreign_keys(&self, constraints: Vec<ForeignKeyDef>) {
+        *self.lasting.foreign_keys.write() = Arc::new(constraints);
     }
 
     pub(crate) fn rename(&self, name: &str) {

@@ -1,5 +1,6 @@
-//! What tables are: the catalog, handles with their counters, changes of definitions, formats that
-//! rows have had, row counts and auto-increment values, and shadow tables, which loads fill.
+//! What tables are: the catalog, handles with their counters, changes of definitions, constraints
+//! between tables, formats that rows have had, row counts and auto-increment values, and shadow
+//! tables, which loads fill.
 //!
 //! Invariants
 //!   - A definition changes in one mini-transaction with its log record; one change at a time
@@ -11,6 +12,7 @@ pub(crate) mod alter;
 pub(crate) mod catalog;
 pub(crate) mod counts;
 pub(crate) mod ddl;
+pub(crate) mod foreign_keys;
 pub(crate) mod format_words;
 pub(crate) mod handle;
 pub(crate) mod numbers;

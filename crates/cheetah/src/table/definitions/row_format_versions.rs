@@ -129,7 +129,7 @@ impl Table {
         let now = self.row_format();
         rows.change.check(now, row_format).map_err(defect)?;
         let change = rows.change.clone().joined();
-        let mut def = self.def().clone();
+        let mut def = self.definition();
         for older in &mut def.older_formats {
             older.change = older.change.then(&change, now, row_format).map_err(defect)?;
         }

@@ -22,6 +22,7 @@
 //!           taken them.
 
 use super::ddl::{self, Ddl, PAGES_OF_CHANGE};
+use super::foreign_keys::Referenced;
 use super::handle::Table;
 use super::shadow_name::name_of;
 use crate::base::{planted, reach, Error, PageId, Result, TableId, TxnId};
@@ -42,7 +43,9 @@ pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Opt
         return Ok(None);
     }
     let name = name_of(txn, target.id());
-    let mut def = TableDef { name: name.clone(), auto_increment: 1, ..target.def().clone() };
+    // Constraints come with the place.
+    let (auto_increment, foreign_keys) = (1, Vec::new());
+    let mut def = TableDef { name: name.clone(), auto_increment, foreign_keys, ..target.def().clone() };
     def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
     core.catalog.number(&mut def);
     ddl::change(core, Ddl::Create(def))?;
@@ -149,7 +152,10 @@ impl<'c> Places<'c> {
 /// is left to the next startup (U5).
 pub(in crate::table) fn drop_of(core: &Core, txn: TxnId) {
     for (table, _) in core.catalog.shadow_of(txn) {
-        core.note_cleanup("dropping shadow tables", ddl::drop_table(core, &table.name()));
+        core.note_cleanup(
+            "dropping shadow tables",
+            ddl::drop_table(core, &table.name(), Referenced::Ignored),
+        );
     }
 }
 
@@ -164,7 +170,7 @@ pub(crate) fn drop_lost(core: &Core) -> Result<()> {
         }
         reach::mark("a lost load is dropped at open");
         for (table, _) in core.catalog.shadow_of(txn) {
-            ddl::drop_table(core, &table.name())?;
+            ddl::drop_table(core, &table.name(), Referenced::Ignored)?;
         }
     }
     Ok(())

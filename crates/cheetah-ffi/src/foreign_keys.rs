@@ -1,0 +1,435 @@
+//! Constraints between tables: what definitions say of them, what serves them, and looking for the
+//! rows that they tie together.
+
+use crate::barrier::{entry, value};
+use crate::types::*;
+use crate::{CheetahCursor, CheetahDb, CheetahTable, CheetahTxn};
+use cheetah::base::{Error, Result};
+use cheetah::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef};
+use cheetah::table::{Constraints, ForeignKey, KeySide};
+use std::ffi::c_void;
+
+/// A column of a definition.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahColumnDef {
+    /// Its name.
+    pub name: CheetahBytes,
+    /// Equal for columns that have equal keys for equal values.
+    pub kind: CheetahBytes,
+    /// Whether it may be NULL.
+    pub nullable: u8,
+}
+
+/// A part of a key.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahKeyPartDef {
+    /// The column, by its position.
+    pub column: u32,
+    /// Whether it sorts the other way round.
+    pub descending: u8,
+    /// Whether it holds only the beginning of the value.
+    pub is_prefix: u8,
+}
+
+/// The key of an index.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahKeyDef {
+    /// Its parts.
+    pub parts: *const CheetahKeyPartDef,
+    /// Their number.
+    pub part_count: usize,
+}
+
+/// A constraint of a definition.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahForeignKeyDef {
+    /// Its name.
+    pub name: CheetahBytes,
+    /// The name of the parent.
+    pub parent: CheetahBytes,
+    /// The child's columns.
+    pub columns: *const CheetahBytes,
+    /// The parent's columns.
+    pub parent_columns: *const CheetahBytes,
+    /// The number of each.
+    pub column_count: usize,
+    /// A `CheetahForeignKeyAction`.
+    pub on_delete: u8,
+    /// A `CheetahForeignKeyAction`.
+    pub on_update: u8,
+    /// Whether the table is a copy of one that has it.
+    pub inherited: u8,
+}
+
+/// Columns, keys and constraints of a definition.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahConstraints {
+    /// The columns.
+    pub columns: *const CheetahColumnDef,
+    /// Their number.
+    pub column_count: usize,
+    /// The keys, that of the clustered index first.
+    pub keys: *const CheetahKeyDef,
+    /// Their number.
+    pub key_count: usize,
+    /// The constraints whose child the table is.
+    pub foreign_keys: *const CheetahForeignKeyDef,
+    /// Their number.
+    pub foreign_key_count: usize,
+    /// The table whose copy it is; empty if it is none.
+    pub copy_of: CheetahBytes,
+    /// Whether parents have to be there.
+    pub are_checked: u8,
+}
+
+unsafe fn texts(list: *const CheetahBytes, count: usize) -> Vec<String> {
+    // SAFETY: by the contract of the crate the values are initialised.
+    unsafe { slice(list, count) }.iter().map(|text| unsafe { text.text() }).collect()
+}
+
+fn action_of(code: u8) -> Result<ForeignKeyAction> {
+    let unknown = Error::Limit { what: "code of an action", actual: code.into(), limit: 3 };
+    ForeignKeyAction::from_code(code).ok_or(unknown)
+}
+
+impl CheetahConstraints {
+    pub(crate) unsafe fn get(&self) -> Result<Constraints> {
+        // SAFETY: by the contract of the crate what is pointed to is initialised.
+        let (columns, keys, constraints) = unsafe {
+            (
+                slice(self.columns, self.column_count),
+                slice(self.keys, self.key_count),
+                slice(self.foreign_keys, self.foreign_key_count),
+            )
+        };
+        let column = |column: &CheetahColumnDef| ColumnDef {
+            // SAFETY: as above.
+            name: unsafe { column.name.text() },
+            // SAFETY: as above.
+            kind: unsafe { column.kind.get() }.to_vec(),
+            nullable: column.nullable != 0,
+        };
+        let part = |part: &CheetahKeyPartDef| KeyPartDef {
+            column: part.column,
+            descending: part.descending != 0,
+            is_prefix: part.is_prefix != 0,
+        };
+        let key = |key: &CheetahKeyDef| {
+            // SAFETY: as above.
+            unsafe { slice(key.parts, key.part_count) }.iter().map(part).collect()
+        };
+        let constraint = |constraint: &CheetahForeignKeyDef| -> Result<ForeignKeyDef> {
+            // SAFETY: as above.
+            let (columns, parent_columns) = unsafe {
+                (
+                    texts(constraint.columns, constraint.column_count),
+                    texts(constraint.parent_columns, constraint.column_count),
+                )
+            };
+            Ok(ForeignKeyDef {
+                // SAFETY: as above.
+                name: unsafe { constraint.name.text() },
+                columns,
+                // SAFETY: as above.
+                parent: unsafe { constraint.parent.text() },
+                parent_columns,
+                on_delete: action_of(constraint.on_delete)?,
+                on_update: action_of(constraint.on_update)?,
+                inherited: constraint.inherited != 0,
+            })
+        };
+        // SAFETY: as above.
+        let copy_of = unsafe { self.copy_of.text() };
+        Ok(Constraints {
+            description: Description {
+                columns: columns.iter().map(column).collect(),
+                keys: keys.iter().map(key).collect(),
+            },
+            foreign_keys: constraints.iter().map(constraint).collect::<Result<_>>()?,
+            are_checked: self.are_checked != 0,
+            copy_of: Some(copy_of).filter(|name| !name.is_empty()),
+        })
+    }
+}
+
+/// A column of a constraint in an index.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahKeyColumn {
+    /// Its position in the table.
+    pub column: u32,
+    /// Whether it may be NULL.
+    pub nullable: u8,
+    /// Whether the key part sorts the other way round.
+    pub descending: u8,
+}
+
+/// The index that serves one side of a constraint.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahKeySide {
+    /// The columns, in the order of the constraint; null if no index serves it.
+    pub columns: *const CheetahKeyColumn,
+    /// The position of the index.
+    pub index_no: u32,
+    /// Its name.
+    pub index_name: CheetahBytes,
+}
+
+/// A constraint, and what serves it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahForeignKey {
+    /// Its name.
+    pub name: CheetahBytes,
+    /// The name of the child.
+    pub child: CheetahBytes,
+    /// The name of the parent.
+    pub parent: CheetahBytes,
+    /// The child's columns.
+    pub columns: *const CheetahBytes,
+    /// The parent's columns.
+    pub parent_columns: *const CheetahBytes,
+    /// The number of each.
+    pub column_count: usize,
+    /// The child's index.
+    pub child_key: CheetahKeySide,
+    /// The parent's index.
+    pub parent_key: CheetahKeySide,
+    /// A `CheetahForeignKeyAction`.
+    pub on_delete: u8,
+    /// A `CheetahForeignKeyAction`.
+    pub on_update: u8,
+    /// Whether rows of the child are checked: not in a copy of a table that has it.
+    pub is_checked: u8,
+}
+
+/// Takes one constraint.
+pub type CheetahForeignKeySink =
+    unsafe extern "C" fn(context: *mut c_void, constraint: *const CheetahForeignKey);
+
+/// A constraint with what the ABI lends out of it.
+#[derive(Debug)]
+struct Lent {
+    constraint: ForeignKey,
+    columns: Vec<CheetahBytes>,
+    parent_columns: Vec<CheetahBytes>,
+    child_key: Vec<CheetahKeyColumn>,
+    parent_key: Vec<CheetahKeyColumn>,
+}
+
+impl Lent {
+    fn new(constraint: ForeignKey) -> Self {
+        let key = |side: &Option<KeySide>| {
+            let columns = side.iter().flat_map(|side| &side.columns);
+            let column = |column: &cheetah::table::KeyColumn| CheetahKeyColumn {
+                column: column.column,
+                nullable: column.nullable.into(),
+                descending: column.descending.into(),
+            };
+            columns.map(column).collect::<Vec<_>>()
+        };
+        // The texts stay where they are when the constraint moves.
+        let names = |list: &[String]| list.iter().map(|name| CheetahBytes::of(name.as_bytes())).collect();
+        Self {
+            columns: names(&constraint.def.columns),
+            parent_columns: names(&constraint.def.parent_columns),
+            child_key: key(&constraint.child),
+            parent_key: key(&constraint.parent),
+            constraint,
+        }
+    }
+
+    fn get(&self) -> CheetahForeignKey {
+        let ForeignKey { def, child_name, child, parent } = &self.constraint;
+        let side = |side: &Option<KeySide>, columns: &[CheetahKeyColumn]| {
+            let index = side.as_ref().and_then(|side| side.table.indexes().get(side.index_no));
+            CheetahKeySide {
+                columns: if side.is_some() { columns.as_ptr() } else { std::ptr::null() },
+                index_no: side.as_ref().map_or(0, |side| side.index_no as u32),
+                index_name: index
+                    .map_or(CheetahBytes::EMPTY, |index| CheetahBytes::of(index.name.as_bytes())),
+            }
+        };
+        CheetahForeignKey {
+            name: CheetahBytes::of(def.name.as_bytes()),
+            child: CheetahBytes::of(child_name.as_bytes()),
+            parent: CheetahBytes::of(def.parent.as_bytes()),
+            columns: self.columns.as_ptr(),
+            parent_columns: self.parent_columns.as_ptr(),
+            column_count: self.columns.len(),
+            child_key: side(child, &self.child_key),
+            parent_key: side(parent, &self.parent_key),
+            on_delete: def.on_delete as u8,
+            on_update: def.on_update as u8,
+            is_checked: (!def.inherited).into(),
+        }
+    }
+}
+
+/// The constraints of a table, as its child and as its parent.
+#[derive(Debug)]
+pub struct CheetahForeignKeys([Vec<Lent>; 2]);
+
+impl CheetahForeignKeys {
+    fn find(&self, role: u8, no: usize) -> Option<&Lent> {
+        self.0.get(usize::from(role))?.get(no)
+    }
+}
+
+/// How often definitions have changed since the startup.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_definition_changes(db: *const CheetahDb) -> u64 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    value(0, || db.0.definition_changes())
+}
+
+/// The constraints of a table, and what serves them now; null if there is none, or no memory.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_foreign_keys(
+    db: *const CheetahDb,
+    table: *const CheetahTable,
+) -> *mut CheetahForeignKeys {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (db, table) = unsafe { (&*db, &*table) };
+    value(std::ptr::null_mut(), || {
+        let lent = |list: Vec<ForeignKey>| list.into_iter().map(Lent::new).collect::<Vec<_>>();
+        let as_child = lent(db.0.constraints_of_child(&table.table));
+        let as_parent = lent(db.0.constraints_of_parent(&table.table));
+        match as_child.is_empty() && as_parent.is_empty() {
+            true => std::ptr::null_mut(),
+            false => Box::into_raw(Box::new(CheetahForeignKeys([as_child, as_parent]))),
+        }
+    })
+}
+
+/// The constraints that a new definition would add to a table, as its child; null if it would add
+/// none.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_foreign_keys_to_add(
+    db: *const CheetahDb,
+    table: *const CheetahTable,
+    constraints: *const CheetahConstraints,
+    list: *mut *mut CheetahForeignKeys,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open, and what is told is initialised.
+    let (db, table, constraints, place) = unsafe { (&*db, &*table, &*constraints, &mut *list) };
+    entry(|| {
+        // SAFETY: as above.
+        let new = db.0.constraints_to_add(&table.table, &unsafe { constraints.get() }?)?;
+        let lent: Vec<_> = new.into_iter().map(Lent::new).collect();
+        *place = match lent.is_empty() {
+            true => std::ptr::null_mut(),
+            false => Box::into_raw(Box::new(CheetahForeignKeys([lent, Vec::new()]))),
+        };
+        Ok(Code::Ok)
+    })
+}
+
+/// Frees a list of constraints.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_free_foreign_keys(list: *mut CheetahForeignKeys) {
+    // SAFETY: by the contract of the crate the handle is ours and not used again.
+    value((), || drop(unsafe { Box::from_raw(list) }));
+}
+
+/// How many constraints the table has in a `CheetahForeignKeyRole`.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_foreign_key_count(list: *const CheetahForeignKeys, role: u8) -> usize {
+    // SAFETY: by the contract of the crate the handle is open.
+    let list = unsafe { &*list };
+    value(0, || list.0.get(usize::from(role)).map_or(0, Vec::len))
+}
+
+/// Tells one of them. What it points to is there as long as the list.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_foreign_key(
+    list: *const CheetahForeignKeys,
+    role: u8,
+    no: usize,
+    constraint: *mut CheetahForeignKey,
+) {
+    // SAFETY: by the contract of the crate the handle is open, and there is room for the answer.
+    let (list, place) = unsafe { (&*list, &mut *constraint) };
+    value((), || {
+        if let Some(lent) = list.find(role, no) {
+            *place = lent.get();
+        }
+    });
+}
+
+/// Tells the sink all constraints, by child and name.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_list_foreign_keys(
+    db: *const CheetahDb,
+    sink: CheetahForeignKeySink,
+    context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    entry(|| {
+        for constraint in db.0.constraints() {
+            let lent = Lent::new(constraint);
+            // SAFETY: the caller's function gets the caller's context.
+            unsafe { sink(context, &lent.get()) };
+        }
+        Ok(Code::Ok)
+    })
+}
+
+/// Looks for a row of the other table: of the parent for a child, of the child for a parent. `key`:
+/// the columns of the constraint as they are in that one's index. The row is locked shared. `End`
+/// when there is none; `NoSuchTable` when the constraints are to be asked for again.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_find_reference(
+    txn: *mut CheetahTxn,
+    list: *const CheetahForeignKeys,
+    role: u8,
+    no: usize,
+    key: CheetahBytes,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open and the key is readable.
+    let (txn, list, key) = unsafe { (&mut *txn, &*list, key.get()) };
+    entry(|| {
+        let constraint = list.find(role, no).map(|lent| &lent.constraint);
+        let side = constraint.and_then(|it| if role == 0 { it.parent.as_ref() } else { it.child.as_ref() });
+        let Some(side) = side else { return Ok(Code::End) };
+        Ok(if txn.0.find_reference(side, key)? { Code::Ok } else { Code::End })
+    })
+}
+
+/// Opens a cursor over the child's index of a constraint whose parent the table is. It locks the
+/// rows that it meets to be changed.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_open_children(
+    txn: *mut CheetahTxn,
+    list: *const CheetahForeignKeys,
+    no: usize,
+    cursor: *mut *mut CheetahCursor,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (txn, list, place) = unsafe { (&mut *txn, &*list, &mut *cursor) };
+    entry(|| {
+        let side = list.find(1, no).and_then(|lent| lent.constraint.child.as_ref());
+        let Some(side) = side else { return Ok(Code::End) };
+        *place = CheetahCursor::boxed(txn.0.cursor_on_children(side)?);
+        Ok(Code::Ok)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::action_of;
+
+    #[test]
+    fn unknown_codes_of_an_action_are_refused() {
+        assert!((0..=3).all(|code| action_of(code).is_ok()));
+        assert!(action_of(4).is_err());
+    }
+}

@@ -1,0 +1,44 @@
+//! Looking for the row that a row refers to, and for those that refer to it (F1, F2 of
+//! docs/decisions/0046-foreign-keys.md).
+
+use super::scan_step::Locking;
+use super::transaction_reads::Reading;
+use super::{Cursor, SeekEnd};
+use crate::base::Result;
+use crate::db::{OnLocked, Read, Transaction};
+use crate::table::KeySide;
+use crate::tree::SeekMode;
+
+impl Transaction {
+    /// Whether there is a row whose key in that index begins with `key`, which has a part for each
+    /// column of the side: the newest rows count, whatever the snapshot has. The row is locked
+    /// shared to the end of the transaction; where there is none, its place is. May do I/O, and
+    /// wait: errors as of [`lock_table`](Self::lock_table), and `NoSuchTable` when the side is to be
+    /// found again.
+    pub fn find_reference(&mut self, side: &KeySide, key: &[u8]) -> Result<bool> {
+        let mut cursor = self.reference_cursor(side, Read::Shared)?;
+        let end = if side.is_row_key { SeekEnd::Row } else { SeekEnd::Prefix };
+        let found = cursor.seek_to(SeekMode::AtLeast, key, end)?;
+        Ok(found && cursor.key().starts_with(key))
+    }
+
+    /// A cursor over the index of a side that locks the newest rows exclusively: those that follow
+    /// their parent. Errors as of [`find_reference`](Self::find_reference).
+    pub fn cursor_on_children(&mut self, side: &KeySide) -> Result<Cursor> {
+        self.reference_cursor(side, Read::Exclusive)
+    }
+
+    /// Ranges are locked at each isolation level: an entry that moved back while its row was waited
+    /// for would be missed otherwise (F2).
+    fn reference_cursor(&mut self, side: &KeySide, read: Read) -> Result<Cursor> {
+        let (reading, moved) = self.lock_to_read(&side.table, read)?;
+        let table = moved.as_ref().unwrap_or(&side.table);
+        match reading {
+            Reading::Rows(mode) => {
+                let how = Locking { mode, ranges: true, on_locked: OnLocked::Wait, any_version: true };
+                Cursor::locking(&self.locker, table, side.index_no, how)
+            }
+            Reading::View(_) | Reading::Newest => Cursor::new(&self.locker, table, side.index_no, None),
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! Constraints: which indexes serve them, whether a new definition may have them, and what becomes of
+//! them when tables change their names.
+//!
+//! Invariants
+//!   F1 to F9 of docs/decisions/0046-foreign-keys.md. Here:
+//!   - A constraint refers to its parent by name. The catalog knows the children of each name.
+//!   - Tables whose names begin with `#sql` are copies that the server makes and renames: nobody is
+//!     referred to by them, and their renames change no constraint (F5, F6).
+
+use super::catalog::Catalog;
+use super::handle::Table;
+use crate::base::{ConstraintProblem, Error, Result};
+use crate::format::catalog::TableDef;
+use crate::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef};
+use std::sync::Arc;
+
+/// What a caller says of columns and constraints of a table that is created or altered.
+#[derive(Clone, Default, Debug)]
+pub struct Constraints {
+    /// Its columns and keys.
+    pub description: Description,
+    /// Constraints whose child it is, all of them.
+    pub foreign_keys: Vec<ForeignKeyDef>,
+    /// Whether parents have to be there.
+    pub are_checked: bool,
+    /// The table whose copy this one is, if it is one.
+    pub copy_of: Option<String>,
+}
+
+/// A constraint, and what serves it now.
+#[derive(Clone, Debug)]
+pub struct ForeignKey {
+    /// The constraint.
+    pub def: ForeignKeyDef,
+    /// The name of the child.
+    pub child_name: String,
+    /// The child's index, if there is one.
+    pub child: Option<KeySide>,
+    /// The parent's index; none while there is no parent, or no index for it.
+    pub parent: Option<KeySide>,
+}
+
+/// An index that begins with the columns of a constraint.
+#[derive(Clone, Debug)]
+pub struct KeySide {
+    /// Its table.
+    pub table: Arc<Table>,
+    /// Its position there.
+    pub index_no: usize,
+    /// The columns, in the order of the constraint.
+    pub columns: Vec<KeyColumn>,
+    /// Whether the columns are the whole key of a row.
+    pub is_row_key: bool,
+}
+
+/// A column of a constraint in an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeyColumn {
+    /// Its position in the table.
+    pub column: u32,
+    /// Whether it may be NULL.
+    pub nullable: bool,
+    /// Whether the key part sorts the other way round.
+    pub descending: bool,
+}
+
+/// A table, and the constraints whose child it is from now on.
+pub(in crate::table) type Constrained = (Arc<Table>, Vec<ForeignKeyDef>);
+
+/// Which tables keep one from being dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Referenced {
+    /// None: constraints wait for a table of that name.
+    Ignored,
+    /// Children in whatever database.
+    Refused,
+    /// Children in other databases: those of its own go with it.
+    RefusedElsewhere,
+}
+
+/// Whether the server calls copies so that it makes of tables.
+pub(in crate::table) fn is_intermediate(name: &str) -> bool {
+    name.rsplit('/').next().is_some_and(|table| table.starts_with("#sql"))
+}
+
+fn database_of(name: &str) -> &str {
+    name.split_once('/').map_or("", |(database, _)| database)
+}
+
+/// Names of columns and constraints differ by more than case.
+fn same_name(one: &str, other: &str) -> bool {
+    one == other || one.to_lowercase() == other.to_lowercase()
+}
+
+impl Description {
+    fn column(&self, name: &str) -> Option<&ColumnDef> {
+        self.columns.iter().find(|column| same_name(&column.name, name))
+    }
+
+    /// The columns of `names` at the beginning of an index.
+    fn side(&self, index_no: usize, names: &[String]) -> Option<Vec<KeyColumn>> {
+        let parts = self.keys.get(index_no).filter(|parts| parts.len() >= names.len())?;
+        let column = |(part, name): (&crate::format::foreign_key::KeyPartDef, &String)| {
+            let column = self.columns.get(part.column as usize)?;
+            let fits = same_name(&column.name, name) && !part.is_prefix;
+            fits.then_some(KeyColumn {
+                column: part.column,
+                nullable: column.nullable,
+                descending: part.descending,
+            })
+        };
+        parts.iter().zip(names).map(column).collect()
+    }
+
+    /// The first index that begins with the columns of `names`, of those that `usable` tells to be
+    /// kept.
+    fn find(&self, names: &[String], usable: impl Fn(usize) -> bool) -> Option<(usize, Vec<KeyColumn>)> {
+        (0..self.keys.len())
+            .filter(|&index_no| usable(index_no))
+            .find_map(|index_no| Some((index_no, self.side(index_no, names)?)))
+    }
+
+    fn kinds_fit(&self, names: &[String], other: &Description, other_names: &[String]) -> bool {
+        let kind = |of: &Description, name: &String| of.column(name).map(|column| column.kind.clone());
+        names
+            .iter()
+            .zip(other_names)
+            .all(|(name, other_name)| kind(self, name).is_some_and(|it| Some(it) == kind(other, other_name)))
+    }
+}
+
+fn side_of(table: &Arc<Table>, names: &[String]) -> Option<KeySide> {
+    let description = &table.def().description;
+    let (index_no, columns) = description.find(names, |index_no| !table.is_disabled(index_no))?;
+    let is_row_key =
+        index_no == 0 && description.keys.first().is_some_and(|parts| parts.len() == columns.len());
+    Some(KeySide { table: Arc::clone(table), index_no, columns, is_row_key })
+}
+
+/// What serves a constraint of `child` now.
+fn resolve(catalog: &Catalog, child: &Arc<Table>, def: ForeignKeyDef) -> ForeignKey {
+    let parent = catalog.parent(&def.parent).and_then(|parent| {
+        let kinds_fit =
+            child.def().description.kinds_fit(&def.columns, &parent.def().description, &def.parent_columns);
+        kinds_fit.then(|| side_of(&parent, &def.parent_columns)).flatten()
+    });
+    let side = side_of(child, &def.columns);
+    ForeignKey { child_name: child.name(), child: side, parent, def }
+}
+
+/// The constraints whose child the table is, by name.
+pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
+    let mut list: Vec<_> =
+        table.foreign_keys().iter().map(|def| resolve(catalog, table, def.clone())).collect();
+    list.sort_by(|one, other| one.def.name.cmp(&other.def.name));
+    list
+}
+
+/// The constraints whose parent the table is, in the order in which InnoDB has them: by database of
+/// the child, and name.
+pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
+    let name = table.name();
+    let mut list = Vec::new();
+    for child in catalog.children_of(&name) {
+        let constraints = child.foreign_keys();
+        let of_it = constraints.iter().filter(|def| def.parent == name && !def.inherited);
+        list.extend(of_it.map(|def| resolve(catalog, &child, def.clone())));
+    }
+    list.sort_by(|one, other| {
+        let key = |it: &'_ ForeignKey| (database_of(&it.child_name).to_owned(), it.def.name.clone());
+        key(one).cmp(&key(other))
+    });
+    list
+}
+
+/// The constraints that a new definition has, with parents as they are called now: those that the
+/// table had may have been renamed since the statement began.
+pub(in crate::table) fn kept(table: &Table, new: &Constraints) -> Vec<ForeignKeyDef> {
+    let had = table.foreign_keys();
+    let as_it_is = |def: &ForeignKeyDef| match had.iter().find(|it| same_name(&it.name, &def.name)) {
+        Some(now) => ForeignKeyDef { parent: now.parent.clone(), ..def.clone() },
+        None => def.clone(),
+    };
+    new.foreign_keys.iter().map(as_it_is).collect()
+}
+
+/// Whether an index serves a constraint of the table: then it is kept always.
+pub(in crate::table) fn serves(catalog: &Catalog, table: &Arc<Table>, index_no: usize) -> bool {
+    let of = |side: &Option<KeySide>| side.as_ref().is_some_and(|side| side.index_no == index_no);
+    of_child(catalog, table).iter().any(|it| of(&it.child))
+        || of_parent(catalog, table).iter().any(|it| of(&it.parent))
+}
+
+/// All constraints, by child and name.
+pub(crate) fn all(catalog: &Catalog) -> Vec<ForeignKey> {
+    let tables = catalog.names().into_iter().filter(|name| !is_intermediate(name));
+    tables
+        .filter_map(|name| catalog.by_name(&name).ok())
+        .flat_map(|table| of_child(catalog, &table))
+        .collect()
+}
+
+fn refusal(problem: ConstraintProblem, detail: String) -> Error {
+    Error::Constraint { problem, detail }
+}
+
+/// The index that has served those columns has to stay.
+fn index_is_needed(table: Option<&Arc<Table>>, columns: &[String]) -> Error {
+    let side = table.and_then(|table| side_of(table, columns));
+    let index = side.and_then(|side| Some(side.table.indexes().get(side.index_no)?.name.clone()));
+    refusal(ConstraintProblem::IndexIsNeeded, index.unwrap_or_default())
+}
+
+fn listed(names: &[String]) -> String {
+    names.join(", ")
+}
+
+/// The constraints that `table` would get with a new definition, and what would serve them.
+/// `Constraint` when it may not have them.
+pub(crate) fn of_definition(
+    catalog: &Catalog,
+    table: &Arc<Table>,
+    constraints: &Constraints,
+) -> Result<Vec<ForeignKey>> {
+    let Constraints { description, foreign_keys, .. } = constraints;
+    let mut def = TableDef {
+        description: description.clone(),
+        foreign_keys: foreign_keys.clone(),
+        ..table.definition()
+    };
+    check_with(catalog, &mut def, constraints, Some(table), &|_| true)?;
+    let had = table.foreign_keys();
+    let is_new = |def: &ForeignKeyDef| !had.iter().any(|it| same_name(&it.name, &def.name));
+    let resolved = |def: ForeignKeyDef| {
+        let found = catalog.by_name(&def.parent).ok();
+        let parent = found.and_then(|parent| side_of(&parent, &def.parent_columns));
+        let child = description.find(&def.columns, |_| true).map(|(index_no, columns)| KeySide {
+            table: Arc::clone(table),
+            index_no,
+            columns,
+            is_row_key: false,
+        });
+        ForeignKey { child_name: table.name(), child, parent, def }
+    };
+    Ok(def.foreign_keys.into_iter().filter(is_new).map(resolved).collect())
+}
+
+/// Whether the new definition of a table may have its constraints, and whether those that refer to
+/// it are still served. Names of columns become those of the tables. `old`: the table that is
+/// altered in place. The catalog's changes are locked.
+pub(in crate::table) fn check(
+    catalog: &Catalog,
+    def: &mut TableDef,
+    constraints: &Constraints,
+    old: Option<&Arc<Table>>,
+) -> Result<()> {
+    let kept: Vec<_> = def.indexes.iter().map(|index| !index.disabled).collect();
+    let usable = |index_no: usize| kept.get(index_no).is_some_and(|&it| it);
+    check_with(catalog, def, constraints, old, &usable)
+}
+
+/// As [`check`]; `usable` tells which of its indexes are kept.
+fn check_with(
+    catalog: &Catalog,
+    def: &mut TableDef,
+    constraints: &Constraints,
+    old: Option<&Arc<Table>>,
+    usable: &dyn Fn(usize) -> bool,
+) -> Result<()> {
+    let name = match &constraints.copy_of {
+        Some(original) => original.clone(),
+        None => def.name.clone(),
+    };
+    let has_had = |constraint: &ForeignKeyDef| match old {
+        Some(old) => old.foreign_keys().iter().any(|had| same_name(&had.name, &constraint.name)),
+        None => constraint.inherited,
+    };
+    let before = old.cloned().or_else(|| catalog.by_name(constraints.copy_of.as_deref()?).ok());
+    let before = before.as_ref();
+    let description = def.description.clone();
+    for (no, constraint) in def.foreign_keys.iter_mut().enumerate() {
+        let is_new = !has_had(constraint);
+        check_child(before, &description, constraint, is_new, constraints.are_checked, usable)?;
+        let others = constraints.foreign_keys.get(..no).unwrap_or_default();
+        if is_new {
+            check_name(catalog, &name, constraint, others)?;
+        }
+        check_parent(catalog, &name, &description, constraint, is_new && constraints.are_checked, usable)?;
+    }
+    if constraints.are_checked || description.is_empty() {
+        check_referenced(catalog, &name, &description, usable)?;
+    }
+    Ok(())
+}
+
+/// `before`: the table as it was before the change.
+fn check_child(
+    before: Option<&Arc<Table>>,
+    description: &Description,
+    constraint: &mut ForeignKeyDef,
+    is_new: bool,
+    are_checked: bool,
+    usable: &dyn Fn(usize) -> bool,
+) -> Result<()> {
+    let add = ConstraintProblem::CannotAdd;
+    for name in &mut constraint.columns {
+        let Some(column) = description.column(name) else {
+            return Err(refusal(add, format!("the table has no column '{name}'")));
+        };
+        name.clone_from(&column.name);
+        let sets_null = [constraint.on_delete, constraint.on_update].contains(&ForeignKeyAction::SetNull);
+        if sets_null && !column.nullable {
+            return Err(refusal(add, format!("SET NULL, but column '{name}' is NOT NULL")));
+        }
+    }
+    if description.find(&constraint.columns, usable).is_some() || (!is_new && !are_checked) {
+        return Ok(());
+    }
+    let columns = listed(&constraint.columns);
+    match is_new {
+        true => Err(refusal(add, format!("no index of the table begins with the whole columns {columns}"))),
+        false => Err(index_is_needed(before, &constraint.columns)),
+    }
+}
+
+/// The name of a constraint is the only one of its database.
+fn check_name(
+    catalog: &Catalog,
+    table: &str,
+    constraint: &ForeignKeyDef,
+    others: &[ForeignKeyDef],
+) -> Result<()> {
+    let taken = |list: &[ForeignKeyDef]| list.iter().any(|other| same_name(&other.name, &constraint.name));
+    let is_elsewhere = |child: &Arc<Table>| {
+        let name = if is_intermediate(&child.name()) { child.copy_of() } else { child.name() };
+        !name.is_empty() && name != table && database_of(&name) == database_of(table)
+    };
+    let children = catalog.children();
+    let elsewhere = children.iter().filter(|child| is_elsewhere(child));
+    if taken(others) || elsewhere.map(|child| child.foreign_keys()).any(|list| taken(&list)) {
+        let detail = format!("constraint '{}' exists already in the database", constraint.name);
+        return Err(refusal(ConstraintProblem::NameIsTaken, detail));
+    }
+    Ok(())
+}
+
+fn check_parent(
+    catalog: &Catalog,
+    table: &str,
+    own: &Description,
+    constraint: &mut ForeignKeyDef,
+    has_to_be_there: bool,
+    usable: &dyn Fn(usize) -> bool,
+) -> Result<()> {
+    let add = ConstraintProblem::CannotAdd;
+    let refers_to_itself = constraint.parent == table;
+    let found = if refers_to_itself { None } else { catalog.by_name(&constraint.parent).ok() };
+    if found.is_none() && !refers_to_itself {
+        let detail = format!("the engine has no table '{}' to refer to", constraint.parent);
+        return if has_to_be_there { Err(refusal(add, detail)) } else { Ok(()) };
+    }
+    let parent = found.as_ref().map_or(own, |parent| &parent.def().description);
+    let kept =
+        |index_no: usize| found.as_ref().map_or_else(|| usable(index_no), |it| !it.is_disabled(index_no));
+    if parent.is_empty() {
+        let detail = format!(
+            "table '{}' takes no part in constraints: it is system-versioned, or of a version without \
+             them (ALTER TABLE .. FORCE makes that one ready)",
+            constraint.parent
+        );
+        return Err(refusal(add, detail));
+    }
+    for name in &mut constraint.parent_columns {
+        let Some(column) = parent.column(name) else {
+            return Err(refusal(add, format!("table '{}' has no column '{name}'", constraint.parent)));
+        };
+        name.clone_from(&column.name);
+    }
+    let columns = listed(&constraint.parent_columns);
+    if parent.find(&constraint.parent_columns, kept).is_none() {
+        let detail =
+            format!("no index of table '{}' begins with the whole columns {columns}", constraint.parent);
+        return Err(refusal(add, detail));
+    }
+    match own.kinds_fit(&constraint.columns, parent, &constraint.parent_columns) {
+        true => Ok(()),
+        false => {
+            let detail =
+                format!("columns {} and {columns} are of different types", listed(&constraint.columns));
+            Err(refusal(add, detail))
+        }
+    }
+}
+
+/// Constraints of other tables that refer to `name` are served by its new definition, if they were
+/// by the one before, or wait for it.
+fn check_referenced(
+    catalog: &Catalog,
+    name: &str,
+    description: &Description,
+    usable: &dyn Fn(usize) -> bool,
+) -> Result<()> {
+    let before = catalog.by_name(name).ok();
+    let is_other = |child: &Arc<Table>| child.name() != name && !is_intermediate(&child.name());
+    for child in catalog.children_of(name).into_iter().filter(is_other) {
+        for constraint in child.foreign_keys().iter().filter(|constraint| constraint.parent == name) {
+            let was_served =
+                before.as_ref().is_some_and(|table| side_of(table, &constraint.parent_columns).is_some());
+            let fits = description.kinds_fit(
+                &constraint.parent_columns,
+                &child.def().description,
+                &constraint.columns,
+            );
+            let served = fits && description.find(&constraint.parent_columns, usable).is_some();
+            if served || (before.is_some() && !was_served) {
+                continue;
+            }
+            if was_served && fits {
+                return Err(index_is_needed(before.as_ref(), &constraint.parent_columns));
+            }
+            let (constraint, child) = (&constraint.name, child.name());
+            let detail = format!("constraint '{constraint}' of table '{child}' would not be served by it");
+            return Err(refusal(ConstraintProblem::CannotAdd, detail));
+        }
+    }
+    Ok(())
+}
+
+/// Whether children keep the table from being dropped.
+pub(in crate::table) fn check_drop(catalog: &Catalog, name: &str, referenced: Referenced) -> Result<()> {
+    if referenced == Referenced::Ignored || is_intermediate(name) {
+        return Ok(());
+    }
+    let keeps = |child: &Arc<Table>| {
+        let is_child = child.foreign_keys().iter().any(|it| it.parent == name && !it.inherited);
+        let child = child.name();
+        is_child
+            && child != name
+            && (referenced == Referenced::Refused || database_of(&child) != database_of(name))
+    };
+    match catalog.children_of(name).iter().find(|child| keeps(child)) {
+        None => Ok(()),
+        Some(child) => {
+            let detail = format!("table '{name}' is referenced by table '{}'", child.name());
+            Err(refusal(ConstraintProblem::IsReferenced, detail))
+        }
+    }
+}
+
+/// Whether the constraints of a table have names of their own under that name of the table, too.
+pub(in crate::table) fn check_rename(catalog: &Catalog, table: &Arc<Table>, to: &str) -> Result<()> {
+    if is_intermediate(to) || is_intermediate(&table.name()) {
+        return Ok(());
+    }
+    let moves = database_of(to) != database_of(&table.name());
+    let changed = after_rename(catalog, table, to).into_iter().next().map(|(_, list)| list);
+    let had = table.foreign_keys();
+    let is_new = |it: &&ForeignKeyDef| moves || !had.iter().any(|before| before.name == it.name);
+    let own = changed.unwrap_or_default();
+    own.iter().filter(is_new).try_for_each(|it| check_name(catalog, to, it, &[]))
+}
+
+/// Tables whose constraints change when `table` gets the name `to`, with those that they have then:
+/// the table itself first.
+pub(in crate::table) fn after_rename(
+    catalog: &Catalog,
+    table: &Arc<Table>,
+    to: &str,
+) -> Vec<(Arc<Table>, Vec<ForeignKeyDef>)> {
+    let from = table.name();
+    let mut own = table.foreign_keys().as_ref().clone();
+    if is_intermediate(to) {
+        return vec![(Arc::clone(table), own)];
+    }
+    own.iter_mut().for_each(|constraint| constraint.inherited = false);
+    let copied = table.copy_of();
+    let from = match is_intermediate(&from) {
+        true if copied.is_empty() || copied == to => return vec![(Arc::clone(table), own)],
+        // ALTER TABLE .. RENAME, by a copy.
+        true => copied,
+        false => from,
+    };
+    let generated = (generated_name(&from), generated_name(to));
+    for constraint in &mut own {
+        if let Some(number) = constraint.name.strip_prefix(generated.0.as_str()) {
+            constraint.name = format!("{}{number}", generated.1);
+        }
+    }
+    let follow = |list: &mut Vec<ForeignKeyDef>| {
+        for constraint in list.iter_mut().filter(|constraint| constraint.parent == from) {
+            to.clone_into(&mut constraint.parent);
+        }
+    };
+    follow(&mut own);
+    let mut changed = vec![(Arc::clone(table), own)];
+    for child in catalog.children_of(&from).into_iter().filter(|child| child.id() != table.id()) {
+        let mut list = child.foreign_keys().as_ref().clone();
+        follow(&mut list);
+        changed.push((child, list));
+    }
+    changed
+}
+
+/// What names of constraints begin with that were given to it for want of others.
+fn generated_name(table: &str) -> String {
+    format!("{}_ibfk_", table.rsplit('/').next().unwrap_or(table))
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Actions on the rows of a child, each with the child's own handler, by which its own constraints
+// are looked at in turn. Not by the functions of the server's class: the binary log has no rows of
+// actions, as the replica's engine repeats them, and triggers do not fire.
+//
+// One handler serves all levels of a chain in which its table comes again. So what it has in its
+// records is put back when a level ends, and nothing else that a level needs lies in the handler.
+#include "constraints/actions.h"
+
+#include "constraints/foreign_keys.h"
+#include "engine.h"
+#include "errors.h"
+#include "handler/ha_cheetah.h"
+
+// The server exports it without declaring it.
+TABLE *find_fk_open_table(THD *thd, const char *db, size_t db_len, const char *table, size_t table_len);
+
+namespace cheetah {
+
+// InnoDB's limit of levels below the row of the statement.
+static constexpr unsigned depth_max = 15;
+
+void ParentValues::take(const std::vector<KeyPart> &parts, size_t count, const uchar *record) {
+  for (size_t i = 0; i < count; i++) {
+    if (parts[i].is_null(record)) values_.push_back(Value{true, {}});
+    else values_.push_back(Value{false, text_of(parts[i].stored_bytes(record))});
+  }
+}
+
+bool ParentValues::put(const std::vector<KeyPart> &parts, uchar *record) const {
+  for (size_t i = 0; i < values_.size(); i++) {
+    const Value &value = values_[i];
+    bool fits = value.is_null ? parts[i].set_null(record) : parts[i].set_value(record, bytes_of(value.bytes));
+    if (!fits) return false;
+  }
+  return true;
+}
+
+ha_cheetah *open_child(THD *thd, const std::string &name) {
+  std::string database = shown_database(name), table = shown_table(name);
+  TABLE *child = find_fk_open_table(thd, database.c_str(), database.size(), table.c_str(), table.size());
+  return child != nullptr && child->file->ht == engine.hton ? static_cast<ha_cheetah *>(child->file) : nullptr;
+}
+
+// Puts back what the handler's records and sets of columns were.
+class KeptRecords {
+ public:
+  explicit KeptRecords(TABLE *table)
+      : table_(table), read_set_(table->read_set), write_set_(table->write_set),
+        records_{text(table->record[0]), text(table->record[1])} {}
+  ~KeptRecords() {
+    memcpy(table_->record[0], records_[0].data(), records_[0].size());
+    memcpy(table_->record[1], records_[1].data(), records_[1].size());
+    table_->column_bitmaps_set(read_set_, write_set_);
+  }
+
+ private:
+  std::string text(const uchar *record) const {
+    return std::string(reinterpret_cast<const char *>(record), table_->s->reclength);
+  }
+
+  TABLE *table_;
+  MY_BITMAP *read_set_, *write_set_;
+  std::string records_[2];
+};
+
+// The step that the session is at, for as long as its rows are worked on.
+class CurrentStep {
+ public:
+  CurrentStep(Session *session, const CascadeStep *step) : session_(session), before_(session->cascade()) {
+    session->set_cascade(step);
+  }
+  ~CurrentStep() { session_->set_cascade(before_); }
+
+ private:
+  Session *session_;
+  const CascadeStep *before_;
+};
+
+// As InnoDB: a table is not updated by an action that an update of it has caused.
+static bool updates_above(const CascadeStep *step, const std::string &table) {
+  for (; step != nullptr; step = step->cause) {
+    if (step->is_update && *step->table == table) return true;
+  }
+  return false;
+}
+
+}  // namespace cheetah
+
+using namespace cheetah;
+
+int ha_cheetah::follow(const Action &action, const CascadeStep *cause) {
+  CascadeStep step{cause, &name_, !action.deletes(), text_of(action.constraint.name), cause->depth + 1};
+  CurrentStep current(session_, &step);
+  KeptRecords kept(table);
+  table->use_all_columns();
+  CheetahCursor *opened = nullptr;
+  uint32_t index_no = action.constraint.child_key.index_no;
+  int32_t code = cheetah_open_children(txn_, action.list, action.no, &opened);
+  CursorHandle cursor(opened);
+  RowBuffer row(cheetah_new_buffer());
+  CheetahFound found = {};
+  if (code == CHEETAH_OK) {
+    code = cheetah_seek(cursor.get(), CHEETAH_AT_LEAST, action.key, {CHEETAH_END_OF_PREFIX, {nullptr, 0}}, &found);
+  }
+  while (code == CHEETAH_OK && found.key.len >= action.key.len &&
+         memcmp(found.key.data, action.key.data, action.key.len) == 0) {
+    if (!action.deletes() && updates_above(cause, name_)) return refuse_by(action.constraint, HA_ERR_ROW_IS_REFERENCED);
+    if (step.depth >= depth_max) return too_deep(action.constraint);
+    int error = follow_row(action, index_no, cursor.get(), found, row.get());
+    if (error != 0) return error;
+    code = cheetah_next(cursor.get(), &found);
+  }
+  return code == CHEETAH_OK || code == CHEETAH_END ? 0 : handler_error(code, ha_thd());
+}
+
+int ha_cheetah::too_deep(const CheetahForeignKey &constraint) {
+  push_warning_printf(ha_thd(), Sql_condition::WARN_LEVEL_WARN, HA_ERR_ROW_IS_REFERENCED,
+                      "CHEETAH: Cannot delete/update rows with cascading foreign key constraints that exceed max depth "
+                      "of %u. Please drop extra constraints and try again",
+                      depth_max);
+  return refuse_by(constraint, HA_ERR_FK_DEPTH_EXCEEDED);
+}
+
+// `row`: room for what the record refers to.
+int ha_cheetah::follow_row(const Action &action, uint32_t index_no, CheetahCursor *cursor, const CheetahFound &found,
+                           CheetahBuffer *row) {
+  if (interrupted(ha_thd())) return HA_ERR_ABORTED_BY_USER;
+  CheetahBytes stored = found.value;
+  if (index_no != 0) {
+    int32_t code = cheetah_current_row(cursor, row);
+    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+    stored = cheetah_buffer_bytes(row);
+  }
+  uchar *record = table->record[0], *old_record = table->record[1];
+  remember_position(found.clustered);
+  int error = decode_row(found.clustered, stored, record);
+  if (error != 0) return error;
+  if (table->vfield != nullptr) table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ);
+  if (action.deletes()) return delete_row(record);
+  memcpy(old_record, record, table->s->reclength);
+  const std::vector<KeyPart> &parts = codec_.key_at(index_no).parts();
+  bool fits = true;
+  if (action.what == CHEETAH_CASCADE) {
+    fits = action.values.put(parts, record);
+  } else {
+    for (size_t i = 0; i < action.constraint.column_count; i++) fits &= parts[i].set_null(record);
+  }
+  if (!fits) return refuse_by(action.constraint, HA_ERR_ROW_IS_REFERENCED);
+  if (table->vfield != nullptr) table->update_virtual_fields(this, VCOL_UPDATE_FOR_WRITE);
+  write_only(parts, action.constraint.column_count);
+  error = update_row(old_record, record);
+  table->use_all_columns();
+  if (error == HA_ERR_RECORD_IS_THE_SAME) return 0;
+  if (error != HA_ERR_FOUND_DUPP_KEY) return error;
+  uint key_no = session_->duplicate_key_no();
+  const char *key = key_no < table->s->keys ? table->key_info[key_no].name.str : "";
+  session_->set_duplicate_of_action(table->s->table_name.str, key);
+  return HA_ERR_FOREIGN_DUPLICATE_KEY;
+}
+
+// Only those columns change, unless others are computed.
+void ha_cheetah::write_only(const std::vector<KeyPart> &parts, size_t count) {
+  if (table->vfield != nullptr) return;
+  bitmap_clear_all(&table->tmp_set);
+  for (size_t i = 0; i < count; i++) bitmap_set_bit(&table->tmp_set, parts[i].field()->field_index);
+  table->column_bitmaps_set(table->read_set, &table->tmp_set);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "constraints/definition.h"
+
+#include "constraints/foreign_keys.h"
+#include "engine.h"
+#include "errors.h"
+#include "handler/ha_cheetah.h"
+
+#include <sql_table.h>
+
+#include <algorithm>
+
+namespace cheetah {
+
+std::string engine_name(const char *database, const char *table) {
+  char name[FN_REFLEN + 1];
+  std::string result(name, tablename_to_filename(database, name, sizeof(name)));
+  result += FN_LIBCHAR;
+  return result.append(name, tablename_to_filename(table, name, sizeof(name)));
+}
+
+Definition::Definition(THD *thd, TABLE *form, const TableCodec &codec, const Alter_info *alter_info)
+    : thd_(thd), form_(form), alter_info_(alter_info) {
+  // What the server keeps as history is no row that others refer to.
+  if (form->s->table_type == TABLE_TYPE_SEQUENCE || form->versioned()) return;
+  describe_columns();
+  describe_keys(codec);
+}
+
+CheetahBytes Definition::keep(std::string text) {
+  texts_.push_back(std::move(text));
+  return bytes_of(texts_.back());
+}
+
+void Definition::describe_columns() {
+  for (Field **field = form_->field; *field != nullptr; field++) {
+    Buffer &kind = kinds_.emplace_back();
+    describe_kind(*field, &kind);
+    columns_.push_back(CheetahColumnDef{keep((*field)->field_name.str), kind.bytes(), (*field)->real_maybe_null()});
+  }
+}
+
+void Definition::describe_keys(const TableCodec &codec) {
+  for (uint index = 0; index <= codec.secondaries().size(); index++) {
+    uint key_no = codec.key_number(index);
+    add_key(key_no == MAX_KEY ? nullptr : &form_->key_info[key_no]);
+  }
+}
+
+void Definition::add_key(const KEY *key) {
+  std::vector<CheetahKeyPartDef> &parts = parts_.emplace_back();
+  for (uint i = 0; key != nullptr && i < key->user_defined_key_parts; i++) {
+    const KEY_PART_INFO &part = key->key_part[i];
+    const Field *field = form_->field[part.fieldnr - 1];
+    bool whole = field->key_length() == part.length && !(field->flags & BLOB_FLAG);
+    bool descending = part.key_part_flag & HA_REVERSE_SORT;
+    parts.push_back(CheetahKeyPartDef{static_cast<uint32_t>(part.fieldnr - 1), descending, !whole});
+  }
+  keys_.push_back(CheetahKeyDef{parts.data(), parts.size()});
+}
+
+// Constraints that the table has already name its columns as they were.
+std::string Definition::new_column_name(const char *name) const {
+  List_iterator_fast<Create_field> columns(const_cast<Alter_info *>(alter_info_)->create_list);
+  while (const Create_field *column = columns++) {
+    if (column->field != nullptr && my_strcasecmp(system_charset_info, column->field->field_name.str, name) == 0) {
+      return column->field_name.str;
+    }
+  }
+  return name;
+}
+
+// Whether a stored column is computed from that one: it would not follow an action.
+bool Definition::computes_stored_column_from(const char *name) const {
+  if (form_->vfield == nullptr) return false;
+  MY_BITMAP *read_set = form_->read_set;
+  bool found = false;
+  for (Field **field = form_->vfield; *field != nullptr && !found; field++) {
+    if (!(*field)->stored_in_db()) continue;
+    bitmap_clear_all(&form_->tmp_set);
+    form_->read_set = &form_->tmp_set;
+    (*field)->vcol_info->expr->walk(&Item::register_field_in_read_map, 1, form_);
+    for (Field **base = form_->field; *base != nullptr; base++) {
+      bool is_it = my_strcasecmp(system_charset_info, (*base)->field_name.str, name) == 0;
+      found |= is_it && bitmap_is_set(&form_->tmp_set, (*base)->field_index);
+    }
+  }
+  form_->read_set = read_set;
+  return found;
+}
+
+// InnoDB's way of naming: the table's name and a number above those that there are.
+std::string Definition::next_name() {
+  if (next_number_ == 0) next_number_ = last_generated_number(name_) + 1;
+  return std::string(form_->s->table_name.str) + generated_name_infix + std::to_string(next_number_++);
+}
+
+static uint8_t action_of(enum_fk_option option) {
+  switch (option) {
+    case FK_OPTION_CASCADE: return CHEETAH_CASCADE;
+    case FK_OPTION_SET_NULL: return CHEETAH_SET_NULL;
+    case FK_OPTION_NO_ACTION: return CHEETAH_NO_ACTION;
+    default: return CHEETAH_RESTRICT;
+  }
+}
+
+static bool changes_child(uint8_t action) { return action >= CHEETAH_CASCADE; }
+
+static int refuse(THD *thd, const char *reason) {
+  warn_of_constraint(thd, HA_ERR_CANNOT_ADD_FOREIGN, bytes_of(reason));
+  return HA_ERR_CANNOT_ADD_FOREIGN;
+}
+
+static std::string lower(const char *name) {
+  std::string result(name);
+  if (lower_case_table_names != 0) my_casedn_str(system_charset_info, &result[0]);
+  return result;
+}
+
+int Definition::add_constraint(const Foreign_key *key, bool is_copy) {
+  auto *fk = const_cast<Foreign_key *>(key);
+  if (is_temporary_) return refuse(thd_, "a temporary table has no constraints");
+  if (form_->versioned()) return refuse(thd_, "a system-versioned table has no constraints");
+  CheetahForeignKeyDef constraint = {};
+  constraint.inherited = key->old && is_copy;
+  constraint.on_delete = action_of(key->delete_opt);
+  constraint.on_update = action_of(key->update_opt);
+  std::string database = lower(key->ref_db.str != nullptr ? key->ref_db.str : form_->s->db.str);
+  std::string parent = engine_name(database.c_str(), lower(key->ref_table.str).c_str());
+  bool refers_to_itself = parent == name_;
+  constraint.name = keep(key->constraint_name.str != nullptr ? std::string(key->constraint_name.str) : next_name());
+  constraint.parent = keep(parent);
+  std::vector<CheetahBytes> &columns = names_.emplace_back();
+  List_iterator_fast<Key_part_spec> own(fk->columns), others(fk->ref_columns);
+  while (const Key_part_spec *column = own++) {
+    std::string name = key->old ? new_column_name(column->field_name.str) : column->field_name.str;
+    bool acts = changes_child(constraint.on_update) || constraint.on_delete == CHEETAH_SET_NULL;
+    if (acts && computes_stored_column_from(name.c_str())) {
+      return refuse(thd_, "a stored column is computed from one that an action would change");
+    }
+    columns.push_back(keep(std::move(name)));
+  }
+  std::vector<CheetahBytes> &parent_columns = names_.emplace_back();
+  while (const Key_part_spec *column = others++) {
+    bool may_have_changed = key->old && refers_to_itself;
+    parent_columns.push_back(keep(may_have_changed ? new_column_name(column->field_name.str) : column->field_name.str));
+  }
+  if (parent_columns.size() != columns.size()) return refuse(thd_, "it has other columns than its parent's side");
+  constraint.columns = columns.data();
+  constraint.parent_columns = parent_columns.data();
+  constraint.column_count = columns.size();
+  constraints_.push_back(constraint);
+  adds_constraints_ |= !key->old;
+  return 0;
+}
+
+// The definition of a copy has the name that it will get.
+std::string Definition::copied_table() const {
+  const TABLE_LIST *altered = thd_->lex->query_tables;
+  if (thd_sql_command(thd_) == SQLCOM_ALTER_TABLE && altered != nullptr) {
+    return engine_name(altered->db.str, altered->table_name.str);
+  }
+  return engine_name(form_->s->db.str, form_->s->table_name.str);
+}
+
+// CREATE TABLE .. LIKE shows those of the table that it likes, as a change would: as with InnoDB,
+// they are not taken over.
+int Definition::find(const std::string &own_name) {
+  bool is_copy = is_intermediate_name(own_name);
+  is_temporary_ = is_temporary_name(own_name);
+  name_ = is_copy ? copied_table() : own_name;
+  bool creates = thd_sql_command(thd_) == SQLCOM_CREATE_TABLE;
+  if (alter_info_ != nullptr) {
+    List_iterator_fast<Key> keys(const_cast<Alter_info *>(alter_info_)->key_list);
+    while (const Key *key = keys++) {
+      if (key->type != Key::FOREIGN_KEY || (key->old && creates)) continue;
+      int error = add_constraint(static_cast<const Foreign_key *>(key), is_copy);
+      if (error != 0) return error;
+    }
+  }
+  bool are_checked = !thd_test_options(thd_, OPTION_NO_FOREIGN_KEY_CHECKS);
+  for_engine_ = CheetahConstraints{columns_.data(), columns_.size(), keys_.data(), keys_.size(), constraints_.data(),
+                                   constraints_.size(), is_copy ? bytes_of(name_) : CheetahBytes{nullptr, 0}, are_checked};
+  return 0;
+}
+
+}  // namespace cheetah

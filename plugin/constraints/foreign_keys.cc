@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "constraints/foreign_keys.h"
+
+#include "constraints/actions.h"
+#include "engine.h"
+#include "errors.h"
+#include "handler/ha_cheetah.h"
+
+#include <sql_show.h>
+#include <sql_table.h>
+
+namespace cheetah {
+
+const char *const generated_name_infix = "_ibfk_";
+
+bool is_intermediate_name(const std::string &table_name) {
+  return table_name.compare(table_name.rfind(FN_LIBCHAR) + 1, 4, "#sql") == 0;
+}
+
+static std::string shown(const std::string &file_name) {
+  char name[NAME_LEN + 1];
+  return std::string(name, filename_to_tablename(file_name.c_str(), name, sizeof(name), true));
+}
+
+std::string shown_database(const std::string &engine_name) {
+  return shown(engine_name.substr(0, engine_name.rfind(FN_LIBCHAR)));
+}
+
+std::string shown_table(const std::string &engine_name) {
+  return shown(engine_name.substr(engine_name.rfind(FN_LIBCHAR) + 1));
+}
+
+void warn_of_constraint(THD *thd, int error, CheetahBytes reason) {
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, error,
+                      "CHEETAH refuses a foreign key constraint: %.*s", static_cast<int>(reason.len),
+                      reinterpret_cast<const char *>(reason.data));
+}
+
+ForeignKeyList owned(CheetahForeignKeys *list) {
+  return ForeignKeyList(list, [](CheetahForeignKeys *last) {
+    if (last != nullptr) cheetah_free_foreign_keys(last);
+  });
+}
+
+CheetahForeignKey constraint_of(const CheetahForeignKeys *list, uint8_t role, size_t no) {
+  CheetahForeignKey constraint = {};
+  cheetah_foreign_key(list, role, no, &constraint);
+  return constraint;
+}
+
+ulong last_generated_number(const std::string &table_name) {
+  CheetahTable *table = nullptr;
+  if (cheetah_open_table(engine.db, bytes_of(table_name), &table) != CHEETAH_OK) return 0;
+  TableHandle opened(table);
+  ForeignKeyList list = owned(cheetah_foreign_keys(engine.db, table));
+  size_t count = list ? cheetah_foreign_key_count(list.get(), CHEETAH_AS_CHILD) : 0;
+  std::string prefix = shown_table(table_name) + generated_name_infix;
+  ulong last = 0;
+  for (size_t no = 0; no < count; no++) {
+    std::string name = text_of(constraint_of(list.get(), CHEETAH_AS_CHILD, no).name);
+    if (name.compare(0, prefix.size(), prefix) != 0) continue;
+    ulong number = strtoul(name.c_str() + prefix.size(), nullptr, 10);
+    if (number > last) last = number;
+  }
+  return last;
+}
+
+static const CheetahKeySide &own_side(const CheetahForeignKey &constraint, uint8_t role) {
+  return role == CHEETAH_AS_CHILD ? constraint.child_key : constraint.parent_key;
+}
+
+static const CheetahKeySide &other_side(const CheetahForeignKey &constraint, uint8_t role) {
+  return role == CHEETAH_AS_CHILD ? constraint.parent_key : constraint.child_key;
+}
+
+bool encode_reference(const TableCodec &codec, const CheetahForeignKey &constraint, uint8_t role, const uchar *record,
+                      Buffer *scratch, Buffer *key) {
+  const std::vector<KeyPart> &parts = codec.key_at(own_side(constraint, role).index_no).parts();
+  const CheetahKeyColumn *columns = other_side(constraint, role).columns;
+  for (size_t i = 0; i < constraint.column_count; i++) {
+    if (parts[i].is_null(record)) return false;
+    parts[i].append_as(record, columns[i].nullable != 0, columns[i].descending != 0, scratch, key);
+  }
+  return true;
+}
+
+void ForeignKeys::refresh() {
+  uint64_t now = cheetah_definition_changes(engine.db);
+  if (is_known_ && now == as_of_) return;
+  list_ = owned(cheetah_foreign_keys(engine.db, file_->engine_table_.get()));
+  if (list_.get() == nullptr) list_.reset();
+  child_count_ = list_ ? cheetah_foreign_key_count(list_.get(), CHEETAH_AS_CHILD) : 0;
+  parent_count_ = list_ ? cheetah_foreign_key_count(list_.get(), CHEETAH_AS_PARENT) : 0;
+  as_of_ = now;
+  is_known_ = true;
+}
+
+// A table that a constraint speaks of has been altered, emptied or dropped just now.
+int ForeignKeys::refresh_again() {
+  if (interrupted(file_->ha_thd())) return HA_ERR_ABORTED_BY_USER;
+  is_known_ = false;
+  refresh();
+  return 0;
+}
+
+void ForeignKeys::forget_if_old() {
+  if (!is_known_ || cheetah_definition_changes(engine.db) == as_of_) return;
+  list_.reset();
+  is_known_ = false;
+}
+
+bool ForeignKeys::refer_to_own_table() const {
+  for (size_t no = 0; no < child_count_; no++) {
+    CheetahForeignKey constraint = get(CHEETAH_AS_CHILD, no);
+    if (text_of(constraint.child) == text_of(constraint.parent)) return true;
+  }
+  return false;
+}
+
+static bool same_bytes(CheetahBytes one, CheetahBytes other) {
+  return one.len == other.len && (one.len == 0 || memcmp(one.data, other.data, one.len) == 0);
+}
+
+bool ForeignKeys::changes(const CheetahForeignKey &constraint, uint8_t role, const uchar *old_record,
+                          const uchar *record) const {
+  const std::vector<KeyPart> &parts = file_->codec_.key_at(own_side(constraint, role).index_no).parts();
+  for (size_t i = 0; i < constraint.column_count; i++) {
+    bool was_null = parts[i].is_null(old_record), is_null = parts[i].is_null(record);
+    if (was_null != is_null) return true;
+    if (!is_null && !same_bytes(parts[i].stored_bytes(old_record), parts[i].stored_bytes(record))) return true;
+  }
+  return false;
+}
+
+int ForeignKeys::check_parents(const uchar *old_record, const uchar *record) {
+  for (;;) {
+    ForeignKeyList list = list_;
+    const CascadeStep *step = file_->session_->cascade();
+    bool is_copy = is_intermediate_name(file_->name_);
+    int error = 0;
+    for (size_t no = 0; no < child_count_ && error == 0; no++) {
+      CheetahForeignKey constraint = constraint_of(list.get(), CHEETAH_AS_CHILD, no);
+      if (is_copy && constraint.is_checked == 0) continue;
+      if (step != nullptr && step->constraint == text_of(constraint.name)) continue;
+      bool is_served = constraint.child_key.columns != nullptr;
+      bool may_stay = is_served && old_record != nullptr;
+      if (may_stay && !changes(constraint, CHEETAH_AS_CHILD, old_record, record)) continue;
+      error = check_parent(list.get(), no, record);
+    }
+    if (error != HA_ERR_NO_SUCH_TABLE) return error;
+    error = refresh_again();
+    if (error != 0) return error;
+  }
+}
+
+int ForeignKeys::check_parent(const CheetahForeignKeys *list, size_t no, const uchar *record) {
+  CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_CHILD, no);
+  if (constraint.child_key.columns == nullptr) return refuse(constraint, HA_ERR_NO_REFERENCED_ROW);
+  Buffer scratch, key;
+  if (constraint.parent_key.columns == nullptr) {
+    const std::vector<KeyPart> &parts = file_->codec_.key_at(constraint.child_key.index_no).parts();
+    for (size_t i = 0; i < constraint.column_count; i++) {
+      if (parts[i].is_null(record)) return 0;
+    }
+    return refuse(constraint, HA_ERR_NO_REFERENCED_ROW);
+  }
+  if (!encode_reference(file_->codec_, constraint, CHEETAH_AS_CHILD, record, &scratch, &key)) return 0;
+  int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_CHILD, no, key.bytes());
+  if (code == CHEETAH_END) return refuse(constraint, HA_ERR_NO_REFERENCED_ROW);
+  return handler_error(code, file_->ha_thd());
+}
+
+// Definitions that have changed meanwhile may be why a row was not found, or one was.
+int ForeignKeys::refuse(const CheetahForeignKey &constraint, int error) {
+  if (cheetah_definition_changes(engine.db) != as_of_) return HA_ERR_NO_SUCH_TABLE;
+  return file_->refuse_by(constraint, error);
+}
+
+int ForeignKeys::act_on_children(const uchar *old_record, const uchar *record) {
+  for (;;) {
+    ForeignKeyList list = list_;
+    size_t count = parent_count_;
+    int error = 0;
+    for (size_t no = 0; no < count && error == 0; no++) error = act(list.get(), no, old_record, record);
+    if (error != HA_ERR_NO_SUCH_TABLE) return error;
+    // What children did so far they need not do again: there are none of these rows any more.
+    error = refresh_again();
+    if (error != 0) return error;
+  }
+}
+
+int ForeignKeys::act(const CheetahForeignKeys *list, size_t no, const uchar *old_record, const uchar *record) {
+  CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_PARENT, no);
+  if (constraint.parent_key.columns == nullptr) return 0;
+  if (record != nullptr && !changes(constraint, CHEETAH_AS_PARENT, old_record, record)) return 0;
+  if (constraint.child_key.columns == nullptr) return refuse(constraint, HA_ERR_ROW_IS_REFERENCED);
+  Buffer scratch, key;
+  if (!encode_reference(file_->codec_, constraint, CHEETAH_AS_PARENT, old_record, &scratch, &key)) return 0;
+  THD *thd = file_->ha_thd();
+  uint8_t what = record == nullptr ? constraint.on_delete : constraint.on_update;
+  ha_cheetah *child = what >= CHEETAH_CASCADE ? open_child(thd, text_of(constraint.child)) : nullptr;
+  if (child == nullptr) {
+    int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_PARENT, no, key.bytes());
+    if (code == CHEETAH_OK) return refuse(constraint, HA_ERR_ROW_IS_REFERENCED);
+    return code == CHEETAH_END ? 0 : handler_error(code, thd);
+  }
+  ParentValues values;
+  if (record != nullptr) {
+    values.take(file_->codec_.key_at(constraint.parent_key.index_no).parts(), constraint.column_count, record);
+  }
+  CascadeStep of_statement{nullptr, &file_->name_, record != nullptr, {}, 0};
+  const CascadeStep *step = file_->session_->cascade();
+  Action action{list, no, constraint, what, record == nullptr, key.bytes(), values};
+  return child->follow(action, step != nullptr ? step : &of_statement);
+}
+
+}  // namespace cheetah
+
+using namespace cheetah;
+
+// Keeps the text for the client: the server asks the handler of the statement for it.
+int ha_cheetah::refuse_by(const CheetahForeignKey &constraint, int error) {
+  String text;
+  std::string child = text_of(constraint.child);
+  std::string database = shown_database(child), name = shown_table(child);
+  append_identifier(ha_thd(), &text, database.c_str(), database.size());
+  text.append('.');
+  append_identifier(ha_thd(), &text, name.c_str(), name.size());
+  print_constraint(ha_thd(), constraint, &text);
+  session_->set_constraint_text(std::string(text.ptr(), text.length()));
+  return error;
+}

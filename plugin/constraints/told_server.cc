@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the server asks about constraints: SHOW CREATE TABLE, information_schema, which tables a
+// statement has to open, and whether a change of a definition may be.
+#include "constraints/foreign_keys.h"
+#include "engine.h"
+#include "handler/ha_cheetah.h"
+
+#include <sql_show.h>
+
+#include <algorithm>
+
+using namespace cheetah;
+
+static void append_columns(THD *thd, const CheetahBytes *columns, size_t count, String *out) {
+  out->append('(');
+  for (size_t i = 0; i < count; i++) {
+    if (i > 0) out->append(STRING_WITH_LEN(", "));
+    append_identifier(thd, out, reinterpret_cast<const char *>(columns[i].data), columns[i].len);
+  }
+  out->append(')');
+}
+
+// RESTRICT is what is meant where nothing is said.
+static void append_action(const char *when, uint8_t action, String *out) {
+  static const char *const words[] = {nullptr, "NO ACTION", "CASCADE", "SET NULL"};
+  if (words[action] == nullptr) return;
+  out->append(when, strlen(when));
+  out->append(words[action], strlen(words[action]));
+}
+
+namespace cheetah {
+
+void print_constraint(THD *thd, const CheetahForeignKey &constraint, String *out) {
+  std::string child = text_of(constraint.child), parent = text_of(constraint.parent);
+  std::string database = shown_database(parent), table = shown_table(parent);
+  out->append(STRING_WITH_LEN(", CONSTRAINT "));
+  append_identifier(thd, out, reinterpret_cast<const char *>(constraint.name.data), constraint.name.len);
+  out->append(STRING_WITH_LEN(" FOREIGN KEY "));
+  append_columns(thd, constraint.columns, constraint.column_count, out);
+  out->append(STRING_WITH_LEN(" REFERENCES "));
+  if (database != shown_database(child)) {
+    append_identifier(thd, out, database.c_str(), database.size());
+    out->append('.');
+  }
+  append_identifier(thd, out, table.c_str(), table.size());
+  out->append(' ');
+  append_columns(thd, constraint.parent_columns, constraint.column_count, out);
+  append_action(" ON DELETE ", constraint.on_delete, out);
+  append_action(" ON UPDATE ", constraint.on_update, out);
+}
+
+}  // namespace cheetah
+
+char *ha_cheetah::get_foreign_key_create_info() {
+  constraints_.refresh();
+  String text, line;
+  for (size_t no = 0; no < constraints_.count(CHEETAH_AS_CHILD); no++) {
+    line.length(0);
+    print_constraint(ha_thd(), constraints_.get(CHEETAH_AS_CHILD, no), &line);
+    text.append(STRING_WITH_LEN(",\n "));
+    text.append(line.ptr() + 1, line.length() - 1);
+  }
+  if (text.length() == 0) return nullptr;
+  return my_strndup(PSI_INSTRUMENT_ME, text.ptr(), text.length(), MYF(0));
+}
+
+void ha_cheetah::free_foreign_key_create_info(char *text) { my_free(text); }
+
+static enum_fk_option option_of(uint8_t action) {
+  switch (action) {
+    case CHEETAH_NO_ACTION: return FK_OPTION_NO_ACTION;
+    case CHEETAH_CASCADE: return FK_OPTION_CASCADE;
+    case CHEETAH_SET_NULL: return FK_OPTION_SET_NULL;
+    default: return FK_OPTION_RESTRICT;
+  }
+}
+
+static LEX_CSTRING *kept(THD *thd, const char *text, size_t length) {
+  return thd_make_lex_string(thd, nullptr, text, length, true);
+}
+
+static LEX_CSTRING *kept(THD *thd, const std::string &text) { return kept(thd, text.c_str(), text.size()); }
+
+static LEX_CSTRING *kept(THD *thd, CheetahBytes text) {
+  return kept(thd, reinterpret_cast<const char *>(text.data), text.len);
+}
+
+// `strongest`: the server opens tables by what happens when a row is deleted, if the statement
+// deletes one. It does not know that further down an action may update.
+static FOREIGN_KEY_INFO *info_of(THD *thd, const CheetahForeignKey &constraint, bool strongest) {
+  std::string child = text_of(constraint.child), parent = text_of(constraint.parent);
+  FOREIGN_KEY_INFO info;
+  info.foreign_id = kept(thd, constraint.name);
+  info.foreign_db = kept(thd, shown_database(child));
+  info.foreign_table = kept(thd, shown_table(child));
+  info.referenced_db = kept(thd, shown_database(parent));
+  info.referenced_table = kept(thd, shown_table(parent));
+  uint8_t on_delete = constraint.on_delete, on_update = constraint.on_update;
+  if (strongest) on_delete = on_update = std::max(on_delete, on_update);
+  info.delete_method = option_of(on_delete);
+  info.update_method = option_of(on_update);
+  const CheetahKeySide &child_key = constraint.child_key, &parent_key = constraint.parent_key;
+  info.referenced_key_name = parent_key.columns != nullptr ? kept(thd, parent_key.index_name) : nullptr;
+  uint count = static_cast<uint>(constraint.column_count);
+  for (uint i = 0; i < count; i++) {
+    info.foreign_fields.push_back(kept(thd, constraint.columns[i]));
+    info.referenced_fields.push_back(kept(thd, constraint.parent_columns[i]));
+    if (child_key.columns != nullptr && child_key.columns[i].nullable) info.set_nullable(thd, false, i, count);
+    if (parent_key.columns != nullptr && parent_key.columns[i].nullable) info.set_nullable(thd, true, i, count);
+  }
+  return static_cast<FOREIGN_KEY_INFO *>(thd_memdup(thd, &info, sizeof(info)));
+}
+
+int ha_cheetah::get_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) {
+  constraints_.refresh();
+  for (size_t no = 0; no < constraints_.count(CHEETAH_AS_CHILD); no++) {
+    list->push_back(info_of(thd, constraints_.get(CHEETAH_AS_CHILD, no), false));
+  }
+  return 0;
+}
+
+int ha_cheetah::get_parent_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) {
+  constraints_.refresh();
+  bool may_be_updated_by_action = constraints_.count(CHEETAH_AS_CHILD) != 0;
+  for (size_t no = 0; no < constraints_.count(CHEETAH_AS_PARENT); no++) {
+    CheetahForeignKey constraint = constraints_.get(CHEETAH_AS_PARENT, no);
+    // A child whose copy is about to take its name: the server could not open it.
+    if (is_intermediate_name(text_of(constraint.child))) continue;
+    list->push_back(info_of(thd, constraint, may_be_updated_by_action));
+  }
+  return 0;
+}
+
+bool ha_cheetah::referenced_by_foreign_key() const noexcept {
+  constraints_.refresh();
+  return constraints_.count(CHEETAH_AS_PARENT) != 0;
+}
+
+bool ha_cheetah::can_switch_engines() {
+  constraints_.refresh();
+  return !constraints_.exist();
+}
+
+bool ha_cheetah::is_fk_defined_on_table_or_index(uint key_no) {
+  constraints_.refresh();
+  if (key_no == MAX_KEY) return constraints_.exist();
+  for (uint8_t role : {CHEETAH_AS_CHILD, CHEETAH_AS_PARENT}) {
+    for (size_t no = 0; no < constraints_.count(role); no++) {
+      CheetahForeignKey constraint = constraints_.get(role, no);
+      const CheetahKeySide &side = role == CHEETAH_AS_CHILD ? constraint.child_key : constraint.parent_key;
+      if (side.columns != nullptr && side.index_no == codec_.engine_index(key_no)) return true;
+    }
+  }
+  return false;
+}
+
+bool ha_cheetah::get_foreign_dup_key(char *child_table, uint table_bytes, char *child_key, uint key_bytes) {
+  Session *session = Session::existing(ha_thd());
+  if (session == nullptr || session->duplicate_of_action().first.empty()) return false;
+  strmake(child_table, session->duplicate_of_action().first.c_str(), table_bytes - 1);
+  strmake(child_key, session->duplicate_of_action().second.c_str(), key_bytes - 1);
+  return true;
+}
