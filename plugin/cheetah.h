@@ -184,8 +184,9 @@ typedef struct CheetahConstraints {
   size_t column_count;
   const CheetahKeyDef *keys; /* that of the clustered index first */
   size_t key_count;
-  const CheetahForeignKeyDef *foreign_keys; /* those whose child the table is */
+  const CheetahForeignKeyDef *foreign_keys; /* those whose child the table is; first those that it has had */
   size_t foreign_key_count;
+  size_t kept_count; /* of them it has had */
   CheetahBytes copy_of; /* the table whose copy it is; empty if it is none */
   uint8_t are_checked;  /* whether parents have to be there */
 } CheetahConstraints;

@@ -73,4 +73,4 @@ maria_declare_plugin(cheetah){
     information_schema_tables, information_schema_indexes, information_schema_trx, information_schema_locks,
     information_schema_lock_waits, information_schema_cmp, information_schema_cmp_reset, information_schema_cmp_per_index,
     information_schema_cmp_per_index_reset, information_schema_buffer_pool_stats, information_schema_cache_curve,
-    information_schema_compression_estimate maria_declare_plugin_end;
+    information_schema_compression_estimate, information_schema_foreign_keys maria_declare_plugin_end;

@@ -149,8 +149,8 @@ int Definition::add_constraint(const Foreign_key *key, bool is_copy) {
   constraint.columns = columns.data();
   constraint.parent_columns = parent_columns.data();
   constraint.column_count = columns.size();
-  constraints_.push_back(constraint);
-  adds_constraints_ |= !key->old;
+  if (key->old) constraints_.insert(constraints_.begin() + static_cast<long>(kept_count_++), constraint);
+  else constraints_.push_back(constraint);
   return 0;
 }
 
@@ -180,7 +180,7 @@ int Definition::find(const std::string &own_name) {
   }
   bool are_checked = !thd_test_options(thd_, OPTION_NO_FOREIGN_KEY_CHECKS);
   for_engine_ = CheetahConstraints{columns_.data(), columns_.size(), keys_.data(), keys_.size(), constraints_.data(),
-                                   constraints_.size(), is_copy ? bytes_of(name_) : CheetahBytes{nullptr, 0}, are_checked};
+                                   constraints_.size(), kept_count_, is_copy ? bytes_of(name_) : CheetahBytes{nullptr, 0}, are_checked};
   return 0;
 }
 

@@ -25,10 +25,6 @@ class Definition {
   // handler.
   int find(const std::string &own_name);
   const CheetahConstraints *for_engine() const { return &for_engine_; }
-  // Whether it has constraints that it did not have before.
-  bool adds_constraints() const { return adds_constraints_; }
-  const std::vector<CheetahForeignKeyDef> &constraints() const { return constraints_; }
-
  private:
   void describe_columns();
   void describe_keys(const TableCodec &codec);
@@ -46,7 +42,6 @@ class Definition {
   std::string name_;  // of the table that the server speaks of
   ulong next_number_ = 0;
   bool is_temporary_ = false;
-  bool adds_constraints_ = false;
   // Texts that the engine is shown; a deque leaves them where they are.
   std::deque<std::string> texts_;
   std::deque<Buffer> kinds_;
@@ -55,6 +50,7 @@ class Definition {
   std::vector<CheetahColumnDef> columns_;
   std::vector<CheetahKeyDef> keys_;
   std::vector<CheetahForeignKeyDef> constraints_;
+  size_t kept_count_ = 0;
   CheetahConstraints for_engine_ = {};
 };
 

@@ -189,6 +189,15 @@ int ForeignKeys::act_on_children(const uchar *old_record, const uchar *record) {
   }
 }
 
+// As InnoDB: a row that is its own child keeps itself, unless it goes with itself.
+bool ForeignKeys::refers_to_itself(const CheetahForeignKey &constraint, const uchar *record, CheetahBytes key) const {
+  if (text_of(constraint.child) != text_of(constraint.parent)) return false;
+  const KeyCodec &own = file_->codec_.key_at(constraint.child_key.index_no);
+  Buffer scratch, child;
+  own.append(record, &scratch, &child);
+  return child.size() >= key.len && memcmp(child.data(), key.data, key.len) == 0;
+}
+
 int ForeignKeys::act(const CheetahForeignKeys *list, size_t no, const uchar *old_record, const uchar *record) {
   CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_PARENT, no);
   if (constraint.parent_key.columns == nullptr) return 0;
@@ -198,6 +207,9 @@ int ForeignKeys::act(const CheetahForeignKeys *list, size_t no, const uchar *old
   if (!encode_reference(file_->codec_, constraint, CHEETAH_AS_PARENT, old_record, &scratch, &key)) return 0;
   THD *thd = file_->ha_thd();
   uint8_t what = record == nullptr ? constraint.on_delete : constraint.on_update;
+  if (refers_to_itself(constraint, old_record, key.bytes()) && (record != nullptr || what < CHEETAH_CASCADE)) {
+    return refuse(constraint, HA_ERR_ROW_IS_REFERENCED);
+  }
   ha_cheetah *child = what >= CHEETAH_CASCADE ? open_child(thd, text_of(constraint.child)) : nullptr;
   if (child == nullptr) {
     int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_PARENT, no, key.bytes());

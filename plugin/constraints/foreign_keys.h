@@ -64,6 +64,7 @@ class ForeignKeys {
   int check_parent(const CheetahForeignKeys *list, size_t no, const uchar *record);
   int act(const CheetahForeignKeys *list, size_t no, const uchar *old_record, const uchar *record);
   bool changes(const CheetahForeignKey &constraint, uint8_t role, const uchar *old_record, const uchar *record) const;
+  bool refers_to_itself(const CheetahForeignKey &constraint, const uchar *record, CheetahBytes key) const;
   int refresh_again();
   int refuse(const CheetahForeignKey &constraint, int error);
 
@@ -74,6 +75,9 @@ class ForeignKeys {
   uint64_t as_of_ = 0;
   bool is_known_ = false;
 };
+
+// How a CheetahForeignKeyAction is written.
+const char *action_words(uint8_t action);
 
 // ", CONSTRAINT .." as SHOW CREATE TABLE has it.
 void print_constraint(THD *thd, const CheetahForeignKey &constraint, String *out);

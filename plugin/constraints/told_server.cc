@@ -22,13 +22,17 @@ static void append_columns(THD *thd, const CheetahBytes *columns, size_t count, 
 
 // RESTRICT is what is meant where nothing is said.
 static void append_action(const char *when, uint8_t action, String *out) {
-  static const char *const words[] = {nullptr, "NO ACTION", "CASCADE", "SET NULL"};
-  if (words[action] == nullptr) return;
+  if (action == CHEETAH_RESTRICT) return;
   out->append(when, strlen(when));
-  out->append(words[action], strlen(words[action]));
+  out->append(action_words(action), strlen(action_words(action)));
 }
 
 namespace cheetah {
+
+const char *action_words(uint8_t action) {
+  static const char *const words[] = {"RESTRICT", "NO ACTION", "CASCADE", "SET NULL"};
+  return words[action];
+}
 
 void print_constraint(THD *thd, const CheetahForeignKey &constraint, String *out) {
   std::string child = text_of(constraint.child), parent = text_of(constraint.parent);

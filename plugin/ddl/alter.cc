@@ -588,6 +588,11 @@ bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info 
   if (error == 0) error = changes_format ? choose_format(thd, altered, change->create_info, &format) : 0;
   if (error == 0) error = check_table_options(thd, altered, change->create_info);
   if (error == 0) error = context->find_constraints();
+  if (error == HA_ERR_CANNOT_ADD_FOREIGN || error == HA_ERR_FOUND_DUPP_KEY) {
+    // As for a copy, which InnoDB makes here.
+    my_error(ER_CANT_CREATE_TABLE, MYF(0), table_share->db.str, table_share->table_name.str, error);
+    return true;
+  }
   if (error != 0) {
     print_error(error, MYF(0));
     return true;

@@ -21,6 +21,7 @@ sys.dont_write_bytecode = True
 from cheetah_tools import say  # noqa: E402
 from cheetah_tools.paths import VAR, show  # noqa: E402
 from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
+from graphs import Graph  # noqa: E402
 from statements import Generator, Statement  # noqa: E402
 from twins import LOST_CONNECTION, Twin, difference  # noqa: E402
 
@@ -40,13 +41,13 @@ class Difference(Exception):
 class Round:
     """One seed's statements on both twins."""
 
-    def __init__(self, server, seed: int, left: str, right: str, plant: bool):
+    def __init__(self, server, seed: int, left: str, right: str, plant: bool, generator=Generator):
         self.rng = random.Random(seed)
         self.seed, self.plant = seed, plant
         mode = self.rng.choice(MODES)
         self.twins = [Twin(server.socket, "left_twin", left, mode), Twin(server.socket, "right_twin", right, mode)]
         self.folder = scratch("loads")
-        self.generator = Generator(self.rng, self.folder)
+        self.generator = generator(self.rng, self.folder)
         self.history = [f"SET sql_mode = '{mode}'"]
         self.done = self.failed_on_both = 0
 
@@ -106,6 +107,7 @@ def main(arguments: list) -> int:
     parser.add_argument("--seed", type=int, default=1, help="the first round's seed; round n has seed + n")
     parser.add_argument("--statements", type=int, default=20000)
     parser.add_argument("--plant", action="store_true", help="change one twin behind the test's back")
+    parser.add_argument("--graphs", action="store_true", help="tables that foreign keys tie together")
     parser.add_argument("--keep-going", type=int, default=5, help="stop after this many rounds with a difference")
     parser.add_argument("--load", help="a further plugin, such as ha_rocksdb.so, to have a third engine's opinion")
     choice = parser.parse_args(arguments)
@@ -119,7 +121,7 @@ def main(arguments: list) -> int:
                 raise say.Failure(f"engine {engine} is not in this server; make build")
         for number in range(rounds):
             seed = choice.seed + number
-            attempt = Round(server, seed, choice.left, choice.right, choice.plant)
+            attempt = Round(server, seed, choice.left, choice.right, choice.plant, Graph if choice.graphs else Generator)
             try:
                 attempt.run(STATEMENTS_PER_ROUND)
             except Difference as found:

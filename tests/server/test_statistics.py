@@ -240,6 +240,20 @@ def test_the_cache_curve_falls_with_memory(server):
     expect_nothing_without_process(server, "CHEETAH_CACHE_CURVE")
 
 
+def test_constraints_are_listed(server):
+    """Each column of a constraint, its actions, and the indexes that serve it."""
+    server.sql("CREATE TABLE d.p (a INT, b INT, PRIMARY KEY (a, b)) ENGINE=CHEETAH")
+    server.sql("CREATE TABLE d.`c-1` (x INT, y INT, CONSTRAINT of_p FOREIGN KEY (x, y) "
+               "REFERENCES d.p (a, b) ON DELETE CASCADE) ENGINE=CHEETAH")
+    rows = server.sql("SELECT * FROM information_schema.cheetah_foreign_keys ORDER BY pos")
+    common = ("d/of_p", "d/c-1", "d/p", 2)
+    actions = ("CASCADE", "RESTRICT", "of_p", "PRIMARY")
+    assert list(rows) == [(*common, 0, "x", "a", *actions), (*common, 1, "y", "b", *actions)]
+    server.sql("DROP TABLE d.`c-1`")
+    assert not server.sql("SELECT * FROM information_schema.cheetah_foreign_keys")
+    expect_nothing_without_process(server, "CHEETAH_FOREIGN_KEYS")
+
+
 def test_V3_show_table_status_has_the_bytes_on_disk(server):
     """Data, index and free bytes of all tables are what the files take, but for small things."""
     server.sql("CREATE TABLE d.copy LIKE d.sbtest")

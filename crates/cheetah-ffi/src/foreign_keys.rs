@@ -77,10 +77,12 @@ pub struct CheetahConstraints {
     pub keys: *const CheetahKeyDef,
     /// Their number.
     pub key_count: usize,
-    /// The constraints whose child the table is.
+    /// The constraints whose child the table is, those that it has had first.
     pub foreign_keys: *const CheetahForeignKeyDef,
     /// Their number.
     pub foreign_key_count: usize,
+    /// How many of them it has had.
+    pub kept_count: usize,
     /// The table whose copy it is; empty if it is none.
     pub copy_of: CheetahBytes,
     /// Whether parents have to be there.
@@ -151,6 +153,7 @@ impl CheetahConstraints {
                 keys: keys.iter().map(key).collect(),
             },
             foreign_keys: constraints.iter().map(constraint).collect::<Result<_>>()?,
+            kept_count: self.kept_count,
             are_checked: self.are_checked != 0,
             copy_of: Some(copy_of).filter(|name| !name.is_empty()),
         })

@@ -19,8 +19,10 @@ use std::sync::Arc;
 pub struct Constraints {
     /// Its columns and keys.
     pub description: Description,
-    /// Constraints whose child it is, all of them.
+    /// Constraints whose child it is, all of them: those that it has had come first.
     pub foreign_keys: Vec<ForeignKeyDef>,
+    /// How many these are.
+    pub kept_count: usize,
     /// Whether parents have to be there.
     pub are_checked: bool,
     /// The table whose copy this one is, if it is one.
@@ -177,11 +179,13 @@ pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey
 /// table had may have been renamed since the statement began.
 pub(in crate::table) fn kept(table: &Table, new: &Constraints) -> Vec<ForeignKeyDef> {
     let had = table.foreign_keys();
-    let as_it_is = |def: &ForeignKeyDef| match had.iter().find(|it| same_name(&it.name, &def.name)) {
-        Some(now) => ForeignKeyDef { parent: now.parent.clone(), ..def.clone() },
-        None => def.clone(),
-    };
-    new.foreign_keys.iter().map(as_it_is).collect()
+    let mut list = new.foreign_keys.clone();
+    for def in list.iter_mut().take(new.kept_count) {
+        if let Some(now) = had.iter().find(|it| same_name(&it.name, &def.name)) {
+            def.parent.clone_from(&now.parent);
+        }
+    }
+    list
 }
 
 /// Whether an index serves a constraint of the table: then it is kept always.
@@ -229,8 +233,6 @@ pub(crate) fn of_definition(
         ..table.definition()
     };
     check_with(catalog, &mut def, constraints, Some(table), &|_| true)?;
-    let had = table.foreign_keys();
-    let is_new = |def: &ForeignKeyDef| !had.iter().any(|it| same_name(&it.name, &def.name));
     let resolved = |def: ForeignKeyDef| {
         let found = catalog.by_name(&def.parent).ok();
         let parent = found.and_then(|parent| side_of(&parent, &def.parent_columns));
@@ -242,7 +244,7 @@ pub(crate) fn of_definition(
         });
         ForeignKey { child_name: table.name(), child, parent, def }
     };
-    Ok(def.foreign_keys.into_iter().filter(is_new).map(resolved).collect())
+    Ok(def.foreign_keys.into_iter().skip(constraints.kept_count).map(resolved).collect())
 }
 
 /// Whether the new definition of a table may have its constraints, and whether those that refer to
@@ -271,21 +273,26 @@ fn check_with(
         Some(original) => original.clone(),
         None => def.name.clone(),
     };
-    let has_had = |constraint: &ForeignKeyDef| match old {
-        Some(old) => old.foreign_keys().iter().any(|had| same_name(&had.name, &constraint.name)),
-        None => constraint.inherited,
-    };
     let before = old.cloned().or_else(|| catalog.by_name(constraints.copy_of.as_deref()?).ok());
     let before = before.as_ref();
     let description = def.description.clone();
     for (no, constraint) in def.foreign_keys.iter_mut().enumerate() {
-        let is_new = !has_had(constraint);
+        let is_new = no >= constraints.kept_count;
         check_child(before, &description, constraint, is_new, constraints.are_checked, usable)?;
         let others = constraints.foreign_keys.get(..no).unwrap_or_default();
         if is_new {
             check_name(catalog, &name, constraint, others)?;
         }
-        check_parent(catalog, &name, &description, constraint, is_new && constraints.are_checked, usable)?;
+        let parent = match constraint.parent == name {
+            // Rows that are there refer to what the table has, not to what it will have.
+            true => old.filter(|_| is_new).cloned(),
+            false => catalog.by_name(&constraint.parent).ok(),
+        };
+        let has_to_be_there = is_new && constraints.are_checked && constraint.parent != name;
+        if parent.is_none() && constraint.parent != name && !has_to_be_there {
+            continue;
+        }
+        check_parent(parent.as_ref(), &description, constraint, has_to_be_there, usable)?;
     }
     if constraints.are_checked || description.is_empty() {
         check_referenced(catalog, &name, &description, usable)?;
@@ -344,24 +351,23 @@ fn check_name(
     Ok(())
 }
 
+/// `found`: the parent; none is taken for the new definition of the table itself, unless it has to
+/// be there.
 fn check_parent(
-    catalog: &Catalog,
-    table: &str,
+    found: Option<&Arc<Table>>,
     own: &Description,
     constraint: &mut ForeignKeyDef,
     has_to_be_there: bool,
     usable: &dyn Fn(usize) -> bool,
 ) -> Result<()> {
     let add = ConstraintProblem::CannotAdd;
-    let refers_to_itself = constraint.parent == table;
-    let found = if refers_to_itself { None } else { catalog.by_name(&constraint.parent).ok() };
-    if found.is_none() && !refers_to_itself {
+    if found.is_none() && has_to_be_there {
         let detail = format!("the engine has no table '{}' to refer to", constraint.parent);
-        return if has_to_be_there { Err(refusal(add, detail)) } else { Ok(()) };
+        return Err(refusal(add, detail));
     }
-    let parent = found.as_ref().map_or(own, |parent| &parent.def().description);
+    let parent = found.map_or(own, |parent| &parent.def().description);
     let kept =
-        |index_no: usize| found.as_ref().map_or_else(|| usable(index_no), |it| !it.is_disabled(index_no));
+        |index_no: usize| found.map_or_else(|| usable(index_no), |it| !it.is_disabled(index_no));
     if parent.is_empty() {
         let detail = format!(
             "table '{}' takes no part in constraints: it is system-versioned, or of a version without \

@@ -1,0 +1,180 @@
+"""Random tables that foreign keys tie together, and random changes of their rows.
+
+Values are few, so that most rows have children and parents, and chains and cycles come about.
+Where several rows change, the order of the rows is given.
+"""
+
+from statements import Statement
+
+VALUES = 6
+ACTIONS = ["", " ON DELETE CASCADE", " ON DELETE SET NULL", " ON UPDATE CASCADE",
+           " ON UPDATE SET NULL", " ON DELETE CASCADE ON UPDATE CASCADE",
+           " ON DELETE SET NULL ON UPDATE CASCADE", " ON DELETE CASCADE ON UPDATE SET NULL",
+           " ON DELETE NO ACTION ON UPDATE NO ACTION"]
+TEXT = "VARCHAR(%d) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+
+
+class Node:
+    """A table: id is its key, `code` an indexed text, the others refer to something."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+
+class Graph:
+    """An endless, seeded stream of statements; has what a `Round` asks a generator for."""
+
+    def __init__(self, rng, _folder):
+        self.rng = rng
+        self.tables = []
+        self.to_tie = rng.randint(4, 9)
+        self.constraints = 0
+        self.in_transaction = False
+        self.kinds = [(self.insert, 30), (self.replace, 6), (self.on_duplicate, 6), (self.update, 22),
+                      (self.delete, 12), (self.transaction, 10), (self.savepoint, 4), (self.tie, 1),
+                      (self.untie, 0.7), (self.rename, 0.7), (self.rebuild, 0.7), (self.unchecked, 1)]
+
+    def columns_of(self, _table) -> str:
+        """What is compared."""
+        return "*"
+
+    def next(self) -> list:
+        """The statements of one step."""
+        if len(self.tables) < 5:
+            return [self.create()]
+        if self.constraints < self.to_tie:
+            return [self.tie()]
+        kind = self.rng.choices([k for k, _ in self.kinds], [w for _, w in self.kinds])[0]
+        made = kind()
+        return made if isinstance(made, list) else [made]
+
+    def create(self) -> Statement:
+        """A table; `code` sorts the other way round now and then."""
+        node = Node(f"n{len(self.tables) + 1}")
+        direction = " DESC" if self.rng.random() < 0.3 else ""
+        unique = "UNIQUE " if self.rng.random() < 0.3 else ""
+        length = self.rng.choice([10, 20])
+        return Statement(
+            f"CREATE TABLE {node.name} (id INT PRIMARY KEY, a INT, b INT, code {TEXT % length}, of {TEXT % 15}, v INT, "
+            f"{unique}KEY code (code{direction}), KEY ba (b, a), KEY ab (a, b))",
+            apply=lambda: self.tables.append(node))
+
+    def node(self):
+        """One of the tables."""
+        return self.rng.choice(self.tables)
+
+    def tie(self) -> Statement:
+        """ADD FOREIGN KEY, in place or by a copy."""
+        rng = self.rng
+        own, columns = rng.choice([("a", "id"), ("b", "id"), ("of", "code"), ("b, a", "b, a"), ("a", "b")])
+        child = self.node()
+        # Whether InnoDB finds a row itself by another index than the primary key depends on the
+        # order of its indexes.
+        parent = self.node() if columns == "id" else rng.choice([node for node in self.tables if node is not child])
+        self.constraints += 1
+        name = f"x{self.constraints}" if rng.random() < 0.8 else ""
+        constraint = f"CONSTRAINT {name} " if name else ""
+        how = rng.choice(["", ", ALGORITHM = COPY"])
+        return Statement(f"ALTER TABLE {child.name} ADD {constraint}FOREIGN KEY ({own}) REFERENCES "
+                         f"{parent.name} ({columns}){rng.choice(ACTIONS)}{how}", apply=self.end)
+
+    def untie(self) -> Statement:
+        """DROP FOREIGN KEY, which may not be there."""
+        return Statement(f"ALTER TABLE {self.node().name} DROP FOREIGN KEY IF EXISTS "
+                         f"x{self.rng.randint(1, self.constraints)}", apply=self.end)
+
+    def rename(self) -> list:
+        """A table gets another name, and the constraints follow."""
+        node = self.node()
+        new = node.name + "r" if len(node.name) < 6 else "n" + node.name[1:].replace("r", "") + "s"
+
+        def apply():
+            node.name = new
+            self.end()
+        return [Statement(f"RENAME TABLE {node.name} TO {new}", apply=apply)]
+
+    def rebuild(self) -> list:
+        """By a copy, and what is shown then."""
+        name = self.node().name
+        return [Statement(f"ALTER TABLE {name} FORCE, ALGORITHM = COPY", apply=self.end),
+                Statement("SELECT constraint_name, table_name, referenced_table_name, update_rule, delete_rule FROM "
+                          "information_schema.referential_constraints WHERE constraint_schema = '{twin}'")]
+
+    def unchecked(self) -> list:
+        """A few rows that nobody looks at."""
+        return [Statement("SET foreign_key_checks = 0"), self.insert(), self.delete(),
+                Statement("SET foreign_key_checks = 1")]
+
+    def end(self) -> None:
+        """Changes of definitions commit."""
+        self.in_transaction = False
+
+    # --- rows
+
+    def number(self) -> str:
+        """A small number, or NULL."""
+        return "NULL" if self.rng.random() < 0.25 else str(self.rng.randint(1, VALUES))
+
+    def text(self) -> str:
+        """A short text; case and spaces at the end do not count."""
+        if self.rng.random() < 0.25:
+            return "NULL"
+        word = self.rng.choice(["one", "two", "three", "four"])
+        return f"'{self.rng.choice([word, word.upper(), word + ' '])}'"
+
+    def row(self) -> str:
+        """Values of a row."""
+        key = self.rng.randint(1, VALUES)
+        return f"({key}, {self.number()}, {self.number()}, {self.text()}, {self.text()}, {self.rng.randint(0, 9)})"
+
+    def rows(self) -> str:
+        """One row or a few."""
+        return ", ".join(self.row() for _ in range(self.rng.choice([1, 1, 1, 2, 4])))
+
+    def ignore(self) -> str:
+        """IGNORE, or not."""
+        return " IGNORE" if self.rng.random() < 0.3 else ""
+
+    def insert(self) -> Statement:
+        """INSERT."""
+        return Statement(f"INSERT{self.ignore()} INTO {self.node().name} VALUES {self.rows()}")
+
+    def replace(self) -> Statement:
+        """REPLACE."""
+        return Statement(f"REPLACE INTO {self.node().name} VALUES {self.row()}")
+
+    def on_duplicate(self) -> Statement:
+        """INSERT .. ON DUPLICATE KEY UPDATE."""
+        return Statement(f"INSERT INTO {self.node().name} VALUES {self.row()} ON DUPLICATE KEY UPDATE {self.change()}")
+
+    def change(self) -> str:
+        """What UPDATE sets."""
+        column = self.rng.choice(["id", "a", "b", "code", "of", "v"])
+        value = {"id": str(self.rng.randint(1, VALUES)), "code": self.text(), "of": self.text()}.get(column, self.number())
+        return f"{column} = {value}"
+
+    def where(self) -> str:
+        """Which rows, in the order of their keys."""
+        condition = self.rng.choice([f"id = {self.rng.randint(1, VALUES)}", f"id > {self.rng.randint(1, VALUES)}",
+                                     f"a = {self.rng.randint(1, VALUES)}", f"code = {self.text()}", "v > 6"])
+        return f"WHERE {condition} ORDER BY id"
+
+    def update(self) -> Statement:
+        """UPDATE."""
+        return Statement(f"UPDATE{self.ignore()} {self.node().name} SET {self.change()} {self.where()}")
+
+    def delete(self) -> Statement:
+        """DELETE."""
+        return Statement(f"DELETE{self.ignore()} FROM {self.node().name} {self.where()}")
+
+    def transaction(self) -> Statement:
+        """It begins, or ends."""
+        if not self.in_transaction:
+            return Statement("BEGIN", apply=lambda: setattr(self, "in_transaction", True))
+        return Statement(self.rng.choice(["COMMIT", "ROLLBACK"]), apply=self.end)
+
+    def savepoint(self) -> list:
+        """A part of a transaction that is taken back."""
+        if not self.in_transaction:
+            return [self.update()]
+        return [Statement("SAVEPOINT s"), self.delete(), self.update(), Statement("ROLLBACK TO s")]
