@@ -4,8 +4,8 @@
 use super::scan_step::Locking;
 use super::transaction_reads::Reading;
 use super::{Cursor, SeekEnd};
-use crate::base::Result;
-use crate::db::{OnLocked, Read, Transaction};
+use crate::base::{planted, Result};
+use crate::db::{Isolation, OnLocked, Read, Transaction};
 use crate::table::KeySide;
 use crate::tree::SeekMode;
 
@@ -31,14 +31,19 @@ impl Transaction {
     /// Ranges are locked at each isolation level: an entry that moved back while its row was waited
     /// for would be missed otherwise (F2).
     fn reference_cursor(&mut self, side: &KeySide, read: Read) -> Result<Cursor> {
+        let looks_at_snapshot = planted::is_on("foreign keys: look at the snapshot");
+        let read = if looks_at_snapshot { Read::Consistent } else { read };
         let (reading, moved) = self.lock_to_read(&side.table, read)?;
         let table = moved.as_ref().unwrap_or(&side.table);
+        let ranges =
+            self.isolation != Isolation::ReadCommitted || !planted::is_on("foreign keys: lock no ranges");
         match reading {
             Reading::Rows(mode) => {
-                let how = Locking { mode, ranges: true, on_locked: OnLocked::Wait, any_version: true };
+                let how = Locking { mode, ranges, on_locked: OnLocked::Wait, any_version: true };
                 Cursor::locking(&self.locker, table, side.index_no, how)
             }
-            Reading::View(_) | Reading::Newest => Cursor::new(&self.locker, table, side.index_no, None),
+            Reading::View(view) => Cursor::new(&self.locker, table, side.index_no, Some(view)),
+            Reading::Newest => Cursor::new(&self.locker, table, side.index_no, None),
         }
     }
 }

@@ -158,8 +158,8 @@ pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey>
     list
 }
 
-/// The constraints whose parent the table is, in the order in which InnoDB has them: by database of
-/// the child, and name.
+/// The constraints whose parent the table is, in the order in which InnoDB follows them: by the
+/// parent's index, the database of the child, and name.
 pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
     let name = table.name();
     let mut list = Vec::new();
@@ -169,7 +169,10 @@ pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey
         list.extend(of_it.map(|def| resolve(catalog, &child, def.clone())));
     }
     list.sort_by(|one, other| {
-        let key = |it: &'_ ForeignKey| (database_of(&it.child_name).to_owned(), it.def.name.clone());
+        let key = |it: &'_ ForeignKey| {
+            let index_no = it.parent.as_ref().map(|side| side.index_no);
+            (index_no, database_of(&it.child_name).to_owned(), it.def.name.clone())
+        };
         key(one).cmp(&key(other))
     });
     list
@@ -366,8 +369,7 @@ fn check_parent(
         return Err(refusal(add, detail));
     }
     let parent = found.map_or(own, |parent| &parent.def().description);
-    let kept =
-        |index_no: usize| found.map_or_else(|| usable(index_no), |it| !it.is_disabled(index_no));
+    let kept = |index_no: usize| found.map_or_else(|| usable(index_no), |it| !it.is_disabled(index_no));
     if parent.is_empty() {
         let detail = format!(
             "table '{}' takes no part in constraints: it is system-versioned, or of a version without \
