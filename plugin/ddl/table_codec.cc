@@ -26,6 +26,7 @@ void SecondaryCodec::init(TABLE *table, const KEY &key, const KeyCodec *clustere
 
 void SecondaryCodec::add_irreversible(const KeyCodec &codec) {
   for (const KeyPart &part : codec.parts()) {
+    has_beginnings_ |= !part.whole_column();
     if (part.reversible() || !part.whole_column()) continue;
     bool known = false;
     for (const KeyPart *kept : kept_) known |= kept->field() == part.field();
@@ -47,6 +48,7 @@ void SecondaryCodec::append_payload(const uchar *record, Buffer *out) const {
 }
 
 bool SecondaryCodec::decode_payload(CheetahBytes payload, uchar *record) const {
+  if (has_beginnings_) return false;
   if (kept_.empty()) return true;
   if (payload.len == 0) return false;
   const uchar *at = payload.data + 1, *end = payload.data + payload.len;

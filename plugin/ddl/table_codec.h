@@ -21,7 +21,8 @@ class SecondaryCodec {
   // [1][value]..., a value being [varint length][bytes], one for each column that is not NULL;
   // nothing at all when that would be longer than an index entry should be.
   void append_payload(const uchar *record, Buffer *out) const;
-  // Fills the columns that the entry's keys do not tell. False when the payload has been left out.
+  // Fills the columns that the entry's keys do not tell. False when the payload has been left out,
+  // or when nothing in an entry tells a column whole: of those the key has the beginning.
   bool decode_payload(CheetahBytes payload, uchar *record) const;
   // Whether `columns` holds a column that is stored in key or payload.
   bool touches(const MY_BITMAP *columns) const { return key_.touches(columns); }
@@ -31,6 +32,7 @@ class SecondaryCodec {
 
   KeyCodec key_;
   std::vector<const KeyPart *> kept_;
+  bool has_beginnings_ = false;
   size_t payload_bytes_max_ = 0;
 };
 

@@ -90,3 +90,10 @@ CREATE TABLE one (a INT PRIMARY KEY, b INT);
 INSERT INTO one VALUES (1, 1);
 SELECT * FROM one, e;
 SELECT * FROM one LEFT JOIN e ON one.a = e.a;
+-- The server merges rows of two indexes, and reads only the entries of one that has beginnings of values.
+CREATE TABLE beginnings (c1 TINYBLOB NOT NULL, c2 INT, c3 VARCHAR(20), UNIQUE k3 (c1(1)), KEY k4 (c2), KEY k5 (c3(2)));
+INSERT INTO beginnings VALUES ('', 0, 'abc'), ('a', 1, 'abd'), ('b', 14, 'bcd'), (x'00', 4, 'b');
+SELECT HEX(c1), c2 FROM beginnings FORCE INDEX (k3, k4) WHERE c1 IN ('', 'a') OR c2 = 14;
+SELECT HEX(c1), c2 FROM beginnings FORCE INDEX (k3, k4) WHERE c1 IN ('', x'00') OR c2 = 14;
+SELECT HEX(c1), c2 FROM beginnings FORCE INDEX (k4, k5) WHERE c3 IN ('abc', 'b', 'bcd') OR c2 = 1;
+DROP TABLE beginnings;

@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
 
 pub mod altering;
+pub mod constraints;
 pub mod exploration;
+pub mod families;
 pub mod full_disk;
 pub mod history;
 pub mod workload;

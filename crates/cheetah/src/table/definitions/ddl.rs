@@ -72,6 +72,10 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
     let mut def = TableDef { description, foreign_keys: list, copy_of, ..definition(core, spec)? };
     let _ddl = core.catalog.lock_ddl();
     refuse_existing(&core.catalog, &spec.name)?;
+    let copied = constraints.copy_of.as_deref().and_then(|name| core.catalog.by_name(name).ok());
+    if let Some(copied) = copied {
+        def.foreign_keys = foreign_keys::kept(&copied, constraints);
+    }
     foreign_keys::check(&core.catalog, &mut def, constraints, None)?;
     core.catalog.number(&mut def);
     change(core, Ddl::Create(def))?;

@@ -281,7 +281,10 @@ fn check_with(
     let description = def.description.clone();
     for (no, constraint) in def.foreign_keys.iter_mut().enumerate() {
         let is_new = no >= constraints.kept_count;
-        check_child(before, &description, constraint, is_new, constraints.are_checked, usable)?;
+        let (child_was_served, parent_was_served) =
+            before.filter(|_| !is_new).map_or((false, false), |it| was_served(catalog, it, &constraint.name));
+        let may_lack = !is_new && (!child_was_served || !constraints.are_checked);
+        check_child(before, &description, constraint, is_new, may_lack, usable)?;
         let others = constraints.foreign_keys.get(..no).unwrap_or_default();
         if is_new {
             check_name(catalog, &name, constraint, others)?;
@@ -292,8 +295,16 @@ fn check_with(
             false => catalog.by_name(&constraint.parent).ok(),
         };
         let has_to_be_there = is_new && constraints.are_checked && constraint.parent != name;
-        if parent.is_none() && constraint.parent != name && !has_to_be_there {
+        let may_be_missing = parent.is_none() && constraint.parent != name && !has_to_be_there;
+        if may_be_missing || (!is_new && !parent_was_served) {
             continue;
+        }
+        let is_own = !is_new && constraint.parent == name;
+        if is_own && description.find(&constraint.parent_columns, usable).is_none() {
+            match constraints.are_checked {
+                true => return Err(index_is_needed(before, &constraint.parent_columns)),
+                false => continue,
+            }
         }
         check_parent(parent.as_ref(), &description, constraint, has_to_be_there, usable)?;
     }
@@ -303,13 +314,21 @@ fn check_with(
     Ok(())
 }
 
-/// `before`: the table as it was before the change.
+/// Whether a constraint that the table has is served by an index of its own, and by its parent.
+fn was_served(catalog: &Catalog, table: &Arc<Table>, name: &str) -> (bool, bool) {
+    let had = table.foreign_keys().iter().find(|had| same_name(&had.name, name)).cloned();
+    let had = had.map(|had| resolve(catalog, table, had));
+    had.map_or((false, false), |had| (had.child.is_some(), had.parent.is_some()))
+}
+
+/// `before`: the table as it was before the change; `may_lack`: whether it may have no index for
+/// the constraint.
 fn check_child(
     before: Option<&Arc<Table>>,
     description: &Description,
     constraint: &mut ForeignKeyDef,
     is_new: bool,
-    are_checked: bool,
+    may_lack: bool,
     usable: &dyn Fn(usize) -> bool,
 ) -> Result<()> {
     let add = ConstraintProblem::CannotAdd;
@@ -323,7 +342,7 @@ fn check_child(
             return Err(refusal(add, format!("SET NULL, but column '{name}' is NOT NULL")));
         }
     }
-    if description.find(&constraint.columns, usable).is_some() || (!is_new && !are_checked) {
+    if may_lack || description.find(&constraint.columns, usable).is_some() {
         return Ok(());
     }
     let columns = listed(&constraint.columns);

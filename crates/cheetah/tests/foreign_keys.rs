@@ -1,0 +1,457 @@
+//! Constraints between tables: they survive power cuts and follow names, what cannot be is refused,
+//! and nobody commits a child without a parent (docs/decisions/0046-foreign-keys.md).
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::base::planted::plant;
+use cheetah::base::{reach, ConstraintProblem, Error, Result};
+use cheetah::db::{Db, Isolation, Read, SeekMode, Transaction};
+use cheetah::format::foreign_key::{Description, ForeignKeyAction, ForeignKeyDef};
+use cheetah::table::{Constraints, ForeignKey, KeySide, Referenced, Table};
+use cheetah_io::sim::{explore, CrashPolicy, Image, Plan, SimDisk};
+use cheetah_io::Rng;
+use std::cell::RefCell;
+use std::sync::Arc;
+use support::constraints::{alter, child, create, load, refers, with, Model};
+use support::families::{family, orphans, sides, work};
+use support::*;
+use ConstraintProblem::{CannotAdd, IndexIsNeeded, IsReferenced, NameIsTaken};
+
+#[test]
+fn constraints_are_those_of_before_or_after_every_change_whenever_power_is_cut() {
+    for seed in 1..=20 {
+        let models = RefCell::new(vec![Model::default()]);
+        let workload = |disk: &SimDisk| {
+            let (db, mut rng) = (open(disk).unwrap(), Rng::new(seed));
+            for step in 1..=16 {
+                let mut model = models.borrow().last().unwrap().clone();
+                models.borrow_mut().push(model.clone());
+                model.step(&db, &mut rng);
+                *models.borrow_mut().last_mut().unwrap() = model.clone();
+                disk.acknowledge(step);
+                model.check(&db).unwrap_or_else(|difference| panic!("seed {seed}, {step}: {difference}"));
+                if rng.chance(0.2) {
+                    db.checkpoint().unwrap();
+                }
+                while rng.chance(0.3) && db.run_background().unwrap() {}
+            }
+        };
+        let judge = |image: &Image| {
+            let db = open(&image.disk).map_err(|error| error.to_string())?;
+            let models = models.borrow();
+            let done = image.acknowledged as usize;
+            let before = models[done].check(&db);
+            before.or_else(|before| match models.get(done + 1) {
+                Some(model) => model.check(&db).map_err(|after| format!("{before}\nnor {after}")),
+                None => Err(before),
+            })
+        };
+        let explored = explore(&Plan::quick(seed, 30), &SimDisk::new(), workload, judge);
+        explored.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
+    assert!(reach::count("catalog change redone") > 0 || !cfg!(debug_assertions));
+}
+
+#[test]
+fn a_parent_of_many_children_is_renamed_and_they_follow() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    create(&db, "db/p", &[]);
+    for no in 0..150 {
+        create(&db, &format!("db/c{no}"), &[refers(&format!("C{no}"), "of", ("db/p", "id"))]);
+    }
+    db.rename_table("db/p", "db/q").unwrap();
+    for db in [&db, &open(&disk.crash(CrashPolicy::SyncedOnly, 1)).unwrap()] {
+        let list = db.constraints_of_parent(&db.table("db/q").unwrap());
+        assert_eq!(list.iter().filter(|it| it.child.is_some() && it.parent.is_some()).count(), 150);
+    }
+}
+
+/// The refusal, with its problem and a part of what it says.
+#[track_caller]
+fn refused<T>(result: Result<T>, expected: ConstraintProblem, part: &str) {
+    match result.map(drop) {
+        Err(Error::Constraint { problem, detail }) if problem == expected && detail.contains(part) => {}
+        other => panic!("{other:?} in place of {expected:?}, '{part}'"),
+    }
+}
+
+#[test]
+fn constraints_that_cannot_be_are_refused() {
+    let (_disk, db) = family();
+    let described = |name: &str, change: &dyn Fn(&mut Description)| {
+        let mut constraints = with(&[]);
+        change(&mut constraints.description);
+        db.create_table_with(&spec(name), &constraints).unwrap();
+    };
+    db.create_table(&spec("db/plain")).unwrap();
+    described("db/short", &|it| it.keys[1][0].is_prefix = true);
+    described("db/words", &|it| it.keys[2][0].column = 4);
+    let new = |def: ForeignKeyDef| with(&[def]);
+    let sets_null =
+        ForeignKeyDef { on_update: ForeignKeyAction::SetNull, ..refers("n", "number", ("db/p", "id")) };
+    let mut short = new(refers("n", "of", ("db/p", "id")));
+    short.description.keys[1][0].is_prefix = true;
+    for (constraints, part) in [
+        (new(refers("n", "of", ("db/none", "id"))), "no table 'db/none'"),
+        (new(refers("n", "of", ("db/words", "text"))), "of different types"),
+        (new(refers("n", "place", ("db/p", "id"))), "no index of the table begins with"),
+        (short, "no index of the table begins with"),
+        (new(refers("n", "of", ("db/p", "place"))), "no index of table 'db/p' begins with"),
+        (new(refers("n", "of", ("db/short", "of"))), "no index of table 'db/short' begins with"),
+        (new(refers("n", "of", ("db/n", "place"))), "no index of table 'db/n' begins with"),
+        (new(refers("n", "none", ("db/p", "id"))), "the table has no column 'none'"),
+        (new(refers("n", "of", ("db/p", "none"))), "'db/p' has no column 'none'"),
+        (new(sets_null), "SET NULL, but column 'number' is NOT NULL"),
+        (new(refers("n", "of", ("db/plain", "id"))), "'db/plain' takes no part"),
+    ] {
+        refused(db.create_table_with(&spec("db/n"), &constraints), CannotAdd, part);
+        refused(alter(&db, "db/short", &[0, 1, 2], Some(constraints.clone())), CannotAdd, "");
+        let has_to_wait = Constraints { are_checked: false, ..constraints };
+        let waits = db.create_table_with(&spec("db/n"), &has_to_wait);
+        assert_eq!(waits.is_ok(), part.contains("db/none"), "{part}");
+        drop(waits.map(|_| db.drop_table("db/n").unwrap()));
+    }
+    // One that waits for its parent takes no other.
+    let waits = Constraints { are_checked: false, ..new(refers("n", "OF", ("db/none", "ID"))) };
+    let table = db.create_table_with(&spec("db/n"), &waits).unwrap();
+    let parent = || db.constraints_of_child(&table)[0].parent.as_ref().map(|side| side.table.name());
+    assert_eq!((table.foreign_keys()[0].columns[0].as_str(), parent()), ("of", None));
+    refused(db.create_table(&spec("db/none")), CannotAdd, "constraint 'n' of table 'db/n'");
+    let mut other = with(&[]);
+    other.description.columns[0].kind = vec![3];
+    refused(db.create_table_with(&spec("db/none"), &other), CannotAdd, "would not be served");
+    other.are_checked = false;
+    db.create_table_with(&spec("db/none"), &other).unwrap();
+    assert_eq!(parent(), None);
+    // It stays as it is when its child changes.
+    for are_checked in [false, true] {
+        let kept = Constraints { kept_count: 1, are_checked, ..waits.clone() };
+        alter(&db, "db/n", &[0, 1, 2], Some(kept)).unwrap();
+    }
+    db.drop_table("db/none").unwrap();
+    create(&db, "db/none", &[]);
+    let table = db.table("db/n").unwrap();
+    assert!(db.constraints_of_child(&table)[0].parent.is_some());
+}
+
+#[test]
+fn a_name_of_a_constraint_is_one_of_its_database() {
+    let (_disk, db) = family();
+    let new = |name: &str| refers(name, "number", ("db/p", "id"));
+    let taken = |name: &str, list: &[ForeignKeyDef]| {
+        refused(db.create_table_with(&spec(name), &with(list)), NameIsTaken, "exists already");
+    };
+    taken("db/d", &[new("C_IBFK_1")]);
+    taken("db/d", &[new("one"), new("ONE")]);
+    let kept = refers("c_ibfk_1", "of", ("db/p", "id"));
+    let both = |name| Constraints { kept_count: 1, ..with(&[kept.clone(), new(name)]) };
+    refused(alter(&db, "db/c", &[0, 1, 2], Some(both("C_ibfk_1"))), NameIsTaken, "C_ibfk_1");
+    let to_add = db.constraints_to_add(&db.table("db/c").unwrap(), &both("two")).unwrap();
+    let sides = to_add.iter().map(|it| (it.def.name.as_str(), it.child.is_some(), it.parent.is_some()));
+    assert_eq!(sides.collect::<Vec<_>>(), [("two", true, true)]);
+    let of_c = db.constraints_to_add(&db.table("db/c").unwrap(), &both("c_ibfk_1"));
+    refused(of_c, NameIsTaken, "c_ibfk_1");
+    create(&db, "other/d", &[new("c_ibfk_1")]);
+    refused(db.rename_table("other/d", "db/d"), NameIsTaken, "c_ibfk_1");
+    // A name that follows its table may be taken, too.
+    create(&db, "db/e", &[new("D_ibfk_1")]);
+    refused(db.rename_table("db/c", "db/d"), NameIsTaken, "d_ibfk_1");
+    db.rename_table("db/c", "db/f").unwrap();
+    taken("db/d", &[new("F_ibfk_1")]);
+    create(&db, "db/d", &[new("c_ibfk_1")]);
+}
+
+#[test]
+fn children_keep_their_parent_and_indexes_that_serve() {
+    let (_disk, db) = family();
+    let own = [refers("own", "of", ("db/p", "number")), refers("self", "of", ("db/s", "number"))];
+    create(&db, "db/s", &own);
+    db.drop_table("db/c").unwrap();
+    create(&db, "other/c", &[refers("c", "of", ("db/p", "id"))]);
+    for (referenced, by) in [(Referenced::Refused, "'db/s'"), (Referenced::RefusedElsewhere, "'other/c'")] {
+        refused(db.drop_table_unless("db/p", referenced), IsReferenced, by);
+        refused(db.truncate_table_unless("db/p", referenced), IsReferenced, by);
+    }
+    db.drop_table("other/c").unwrap();
+    // Its own rows do not keep a table.
+    db.truncate_table_unless("db/s", Referenced::Refused).unwrap();
+    let kept = |are_checked| Constraints { kept_count: 2, are_checked, ..with(&own) };
+    let without = |no: usize, mut constraints: Constraints| {
+        constraints.description.keys.remove(no);
+        Some(constraints)
+    };
+    // Of the child, of the parent, and of one that is both.
+    refused(alter(&db, "db/s", &[0, 2], without(1, kept(true))), IndexIsNeeded, "name");
+    refused(alter(&db, "db/p", &[0, 1], without(2, with(&[]))), IndexIsNeeded, "number");
+    refused(alter(&db, "db/s", &[0, 1], without(2, kept(true))), IndexIsNeeded, "number");
+    let unchecked = || Constraints { are_checked: false, ..with(&[]) };
+    let serves = || {
+        let list = db.constraints_of_child(&db.table("db/s").unwrap());
+        list.iter().map(|it| (it.child.is_some(), it.parent.is_some())).collect::<Vec<_>>()
+    };
+    assert_eq!(serves(), [(true, true), (true, true)]);
+    alter(&db, "db/p", &[0, 1], without(2, unchecked())).unwrap();
+    assert_eq!(serves(), [(true, false), (true, true)]);
+    alter(&db, "db/s", &[0, 1], without(2, kept(false))).unwrap();
+    assert_eq!(serves(), [(true, false), (true, false)]);
+    let mut only_rows = kept(false);
+    only_rows.description.keys.truncate(1);
+    alter(&db, "db/s", &[0], Some(only_rows.clone())).unwrap();
+    assert_eq!(serves(), [(false, false), (false, false)]);
+    // What serves no more is not missed by later changes.
+    alter(&db, "db/s", &[0], Some(Constraints { are_checked: true, ..only_rows })).unwrap();
+    db.drop_table_unless("db/p", Referenced::RefusedElsewhere).unwrap();
+    db.drop_table_unless("db/s", Referenced::Refused).unwrap();
+}
+
+const COPY: &str = "db/#sql-alter-1";
+const BACKUP: &str = "db/#sql-backup-1";
+
+/// The copy of a table with those constraints of it.
+fn copy(db: &Db, original: &str, list: &[ForeignKeyDef]) -> Result<Arc<Table>> {
+    let inherited = list.iter().map(|def| ForeignKeyDef { inherited: true, ..def.clone() });
+    let foreign_keys = inherited.collect::<Vec<_>>();
+    let (kept_count, copy_of) = (foreign_keys.len(), Some(original.into()));
+    db.create_table_with(&spec(COPY), &Constraints { foreign_keys, kept_count, copy_of, ..with(&[]) })
+}
+
+/// The constraints as those of a child and of a parent see them, without their columns.
+fn seen(db: &Db, child: &str, parent: &str) -> (Vec<String>, Vec<String>) {
+    let of_child = db.constraints_of_child(&db.table(child).unwrap());
+    let of_parent = db.constraints_of_parent(&db.table(parent).unwrap());
+    let name = |side: &Option<KeySide>| side.as_ref().map_or("nothing".into(), |side| side.table.name());
+    let to = |it: &ForeignKey| format!("{} to {} in {}", it.def.name, it.def.parent, name(&it.parent));
+    let by = |it: &ForeignKey| format!("{} of {} in {}", it.def.name, it.child_name, name(&it.child));
+    (of_child.iter().map(to).collect(), of_parent.iter().map(by).collect())
+}
+
+fn one(text: &str) -> Vec<String> {
+    vec![text.into()]
+}
+
+#[test]
+fn a_copy_of_a_child_keeps_nobody_and_its_original_does_until_it_goes() {
+    let (disk, db) = family();
+    let constraint = refers("c_ibfk_1", "of", ("db/p", "id"));
+    let found = |parent: &str| {
+        let side = db.constraints_of_parent(&db.table(parent).unwrap())[0].child.clone().unwrap();
+        db.begin().find_reference(&side, &1u64.to_be_bytes()).unwrap()
+    };
+    let keeps = |parent: &str, child: &str| {
+        refused(db.drop_table_unless(parent, Referenced::Refused), IsReferenced, child);
+        refused(db.truncate_table_unless(parent, Referenced::Refused), IsReferenced, child);
+    };
+    copy(&db, "db/c", std::slice::from_ref(&constraint)).unwrap();
+    assert_eq!(seen(&db, COPY, "db/p").1, one("c_ibfk_1 of db/c in db/c"));
+    keeps("db/p", "'db/c'");
+    db.rename_table("db/c", BACKUP).unwrap();
+    assert_eq!(seen(&db, BACKUP, "db/p").1, one(&format!("c_ibfk_1 of {BACKUP} in {BACKUP}")));
+    assert!(found("db/p") && db.constraints().is_empty());
+    keeps("db/p", BACKUP);
+    // Both follow their parent, whenever it gets another name.
+    db.rename_table("db/p", "db/q").unwrap();
+    keeps("db/q", BACKUP);
+    assert_eq!(seen(&db, COPY, "db/q").0, one("c_ibfk_1 to db/q in db/q"));
+    assert!(found("db/q") && db.table(COPY).unwrap().foreign_keys()[0].inherited);
+    db.rename_table(COPY, "db/c").unwrap();
+    db.drop_table(BACKUP).unwrap();
+    for db in [&db, &open(&disk.crash(CrashPolicy::SyncedOnly, 1)).unwrap()] {
+        let expected = (one("c_ibfk_1 to db/q in db/q"), one("c_ibfk_1 of db/c in db/c"));
+        assert_eq!(seen(db, "db/c", "db/q"), expected);
+        assert!(!db.table("db/c").unwrap().foreign_keys()[0].inherited);
+    }
+    // What the statement was told of the parent's name may be old when the copy is made.
+    let copied = copy(&db, "db/c", &[constraint]).unwrap();
+    assert_eq!(copied.foreign_keys()[0].parent, "db/q");
+    db.rename_table("db/c", BACKUP).unwrap();
+    db.rename_table(COPY, "db/k").unwrap();
+    db.drop_table(BACKUP).unwrap();
+    let expected = (one("k_ibfk_1 to db/q in db/q"), one("k_ibfk_1 of db/k in db/k"));
+    assert_eq!(seen(&db, "db/k", "db/q"), expected);
+    copy(&db, "db/k", &db.table("db/k").unwrap().foreign_keys()).unwrap();
+    db.drop_table("db/k").unwrap();
+    db.drop_table_unless("db/q", Referenced::Refused).unwrap();
+}
+
+#[test]
+fn a_parent_serves_while_its_copy_takes_its_place() {
+    let (disk, db) = family();
+    let kid = db.table("db/c").unwrap();
+    let found = |key: u64| {
+        let side = db.constraints_of_child(&kid)[0].parent.clone().unwrap();
+        db.begin().find_reference(&side, &key.to_be_bytes()).unwrap()
+    };
+    let mut short = Constraints { copy_of: Some("db/p".into()), ..with(&[]) };
+    short.description.keys[0][0].is_prefix = true;
+    refused(db.create_table_with(&spec(COPY), &short), IndexIsNeeded, "PRIMARY");
+    for (name, is_taken_back) in [("db/p", true), ("db/p", false), ("db/r", false)] {
+        let (table, mut txn) = (copy(&db, "db/p", &[]).unwrap(), db.begin());
+        [1, 2].iter().for_each(|&no| insert(&mut txn, &table, no, &child(no, 0, 0)).unwrap());
+        txn.commit().unwrap();
+        db.rename_table("db/p", BACKUP).unwrap();
+        assert_eq!(seen(&db, "db/c", COPY), (one(&format!("c_ibfk_1 to db/p in {BACKUP}")), vec![]));
+        assert!(found(1));
+        if is_taken_back {
+            db.rename_table(BACKUP, "db/p").unwrap();
+            db.drop_table(COPY).unwrap();
+            assert!(found(1) && !found(2));
+            continue;
+        }
+        db.rename_table(COPY, name).unwrap();
+        db.drop_table(BACKUP).unwrap();
+        assert!(found(1) && found(2));
+        for db in [&db, &open(&disk.crash(CrashPolicy::SyncedOnly, 1)).unwrap()] {
+            let expected = (one(&format!("c_ibfk_1 to {name} in {name}")), one("c_ibfk_1 of db/c in db/c"));
+            assert_eq!(seen(db, "db/c", name), expected);
+        }
+    }
+}
+
+/// A load takes the place of a table that was a copy once: its rename is not the end of an ALTER
+/// TABLE of the table that it copied.
+#[test]
+fn a_loaded_table_is_no_copy_of_what_it_copied_before() {
+    let (_disk, db) = family();
+    let emptied = copy(&db, "db/p", &[]).unwrap();
+    db.rename_table(COPY, "db/r").unwrap();
+    let again = with(&[refers("c_ibfk_1", "of", ("db/p", "id"))]);
+    alter(&db, "db/c", &[0, 1, 2], Some(again)).unwrap();
+    load(&db, &emptied);
+    db.rename_table("db/r", BACKUP).unwrap();
+    db.rename_table(BACKUP, "db/r").unwrap();
+    assert_eq!(seen(&db, "db/c", "db/p").1, one("c_ibfk_1 of db/c in db/c"));
+}
+
+#[test]
+fn nobody_commits_a_child_without_a_parent() {
+    for level in [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable] {
+        let mut all = [0; 4];
+        for seed in 1..=6 {
+            let (orphans, outcomes, _) = work(seed, level, None);
+            assert_eq!(orphans, [0; 0], "seed {seed} at {level:?}");
+            (0..4).for_each(|no| all[no] += outcomes[no]);
+        }
+        assert!(all.iter().all(|&count| count > 10), "the test proves nothing: {all:?} at {level:?}");
+    }
+}
+
+#[test]
+fn a_search_that_looks_at_the_snapshot_is_caught() {
+    for level in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+        let mut reached_count = 0;
+        let caught = (1..=40).any(|seed| {
+            let (orphans, _, reached) = work(seed, level, Some("foreign keys: look at the snapshot"));
+            reached_count += reached;
+            println!("{level:?} {seed} {reached} {orphans:?}");
+            !orphans.is_empty()
+        });
+        assert!(reached_count > 0 && caught, "{level:?}: reached {reached_count} times");
+    }
+}
+
+/// A parent goes, and the search for its child waits for that one's row, whose entry moves back
+/// meanwhile. Who is an orphan then, and how often the bug was reached.
+fn move_a_child_that_is_waited_for(level: Isolation, bug: Option<&'static str>) -> (Vec<u64>, u64) {
+    let (_disk, db) = family();
+    let (kid, parent) = sides(&db);
+    let [mut mover, mut remover] = [db.begin(), db.begin()].map(|mut txn| {
+        txn.set_isolation(level);
+        txn.set_lock_wait(60_000_000_000);
+        txn
+    });
+    let end = |txn: &mut Transaction, done: Result<bool>| match done {
+        Ok(true) => txn.commit().unwrap(),
+        Ok(false) | Err(Error::Deadlock) => txn.rollback().unwrap(),
+        Err(error) => panic!("{error}"),
+    };
+    let row = read_as(&mut mover, &kid.table, 1, Read::Exclusive).unwrap().unwrap();
+    let reached = std::thread::scope(|scope| {
+        let remover = scope.spawn(|| {
+            let planted = bug.map(plant);
+            delete(&mut remover, &parent.table, 1, &child(1, 0, 0)).unwrap();
+            let found = remover.find_reference(&kid, &1u64.to_be_bytes());
+            end(&mut remover, found.map(|found| !found));
+            planted.map_or(0, |bug| bug.reached_count())
+        });
+        let waits = || db.status().iter().any(|&(name, count)| name == "lock_waits_current" && count > 0);
+        until("the search waits", waits);
+        let moved = update(&mut mover, &kid.table, 1, &row, 1, &child(1, 1, 3));
+        end(&mut mover, moved.map(|()| true));
+        remover.join().unwrap()
+    });
+    (orphans(&db), reached)
+}
+
+#[test]
+fn a_child_that_moves_back_while_it_is_waited_for_is_found() {
+    for level in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+        assert_eq!(move_a_child_that_is_waited_for(level, None).0, [0; 0], "{level:?}");
+    }
+}
+
+#[test]
+fn a_search_that_locks_no_ranges_is_caught() {
+    let bug = Some("foreign keys: lock no ranges");
+    let (orphans, reached) = move_a_child_that_is_waited_for(Isolation::ReadCommitted, bug);
+    assert_eq!(orphans, [1]);
+    assert!(reached > 0);
+}
+
+/// Somebody looks for children with a handle that he has had for a while.
+#[test]
+fn a_table_that_was_emptied_is_told_and_one_that_was_loaded_is_found() {
+    let (_disk, db) = family();
+    let find = |side: &KeySide| db.begin().find_reference(side, &1u64.to_be_bytes());
+    let (before, _) = sides(&db);
+    assert!(find(&before).unwrap());
+    db.truncate_table("db/c").unwrap();
+    assert!(matches!(find(&before), Err(Error::NoSuchTable(_))));
+    let (empty, _) = sides(&db);
+    assert!(!find(&empty).unwrap());
+    load(&db, &empty.table);
+    assert!(find(&empty).unwrap() && empty.table.has_moved());
+    assert!(!sides(&db).0.table.has_moved());
+}
+
+#[test]
+fn rows_that_have_changed_since_the_snapshot_are_references_under_snapshot_isolation() {
+    for (own, of_parent) in [("of", "id"), ("number", "number")] {
+        let db = open(&SimDisk::new()).unwrap();
+        let parents = create(&db, "db/p", &[]);
+        let children = create(&db, "db/c", &[refers("c", own, ("db/p", of_parent))]);
+        let (mut first, mut second) = (db.begin(), db.begin());
+        for key in 1..=2 {
+            insert(&mut first, &parents, key, &child(key, 0, 0)).unwrap();
+            insert(&mut first, &children, key, &child(key, key, 5)).unwrap();
+        }
+        first.commit().unwrap();
+        second.set_isolation(Isolation::RepeatableRead);
+        second.set_snapshot_isolation(true);
+        second.take_snapshot().unwrap();
+        update(&mut first, &parents, 1, &child(1, 0, 0), 1, &child(1, 7, 7)).unwrap();
+        update(&mut first, &children, 1, &child(1, 1, 5), 1, &child(1, 1, 3)).unwrap();
+        delete(&mut first, &parents, 2, &child(2, 0, 0)).unwrap();
+        delete(&mut first, &children, 2, &child(2, 2, 5)).unwrap();
+        insert(&mut first, &parents, 3, &child(3, 0, 0)).unwrap();
+        insert(&mut first, &children, 3, &child(3, 3, 5)).unwrap();
+        first.commit().unwrap();
+        let changed = read_as(&mut second, &parents, 1, Read::Shared);
+        assert!(matches!(changed, Err(Error::RecordChanged)), "{changed:?}");
+        let (of_child, of_parent) = sides(&db);
+        for side in [&of_parent, &of_child] {
+            let found = [1u64, 2, 3].map(|key| second.find_reference(side, &key.to_be_bytes()).unwrap());
+            assert_eq!(found, [true, false, true]);
+        }
+        let mut cursor = second.cursor_on_children(&of_child).unwrap();
+        let mut found = cursor.seek(SeekMode::First, b"").unwrap();
+        let mut keys = Vec::new();
+        while found {
+            keys.push(u64::from_be_bytes(cursor.clustered_key().try_into().unwrap()));
+            found = cursor.next().unwrap();
+        }
+        assert_eq!(keys, [1, 3]);
+    }
+}

@@ -1,0 +1,233 @@
+//! Tables of one description with constraints between them, and a model of how these change.
+
+use super::*;
+use cheetah::base::reach;
+use cheetah::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef};
+use cheetah::table::{Alteration, AlteredIndex, Constraints, ForeignKey, IndexFrom, KeySide};
+use cheetah_io::Rng;
+use ForeignKeyAction::{Cascade, NoAction, Restrict};
+
+/// The columns and keys of tables of [`spec`]: the name of a row begins with the key of its parent,
+/// and goes on with its place.
+pub fn description() -> Description {
+    let column = |(name, kind, nullable): (&str, u8, bool)| ColumnDef {
+        name: name.into(),
+        kind: vec![kind],
+        nullable,
+    };
+    let columns =
+        [("id", 1, false), ("of", 1, true), ("place", 1, true), ("number", 1, false), ("text", 2, true)];
+    let part = |&column: &u32| KeyPartDef { column, descending: false, is_prefix: false };
+    let keys = [&[0][..], &[1, 2], &[3]];
+    let keys = keys.map(|parts| parts.iter().map(part).collect()).into();
+    Description { columns: columns.map(column).into(), keys }
+}
+
+/// The constraint that `column` refers to that one.
+pub fn refers(name: &str, column: &str, (parent, parent_column): (&str, &str)) -> ForeignKeyDef {
+    ForeignKeyDef {
+        name: name.into(),
+        columns: vec![column.into()],
+        parent: parent.into(),
+        parent_columns: vec![parent_column.into()],
+        on_delete: Cascade,
+        on_update: NoAction,
+        inherited: false,
+    }
+}
+
+/// New constraints of a table of that description.
+pub fn with(foreign_keys: &[ForeignKeyDef]) -> Constraints {
+    let (description, foreign_keys) = (description(), foreign_keys.to_vec());
+    Constraints { description, foreign_keys, kept_count: 0, are_checked: true, copy_of: None }
+}
+
+pub fn create(db: &Db, name: &str, foreign_keys: &[ForeignKeyDef]) -> Arc<Table> {
+    db.create_table_with(&spec(name), &with(foreign_keys)).unwrap()
+}
+
+/// A table with those of its indexes.
+pub fn alter(db: &Db, name: &str, indexes: &[usize], constraints: Option<Constraints>) -> Result<()> {
+    let table = db.table(name)?;
+    let kept =
+        |&no: &usize| AlteredIndex { name: table.indexes()[no].name.clone(), from: IndexFrom::Kept(no) };
+    let (indexes, extra, mark) = (indexes.iter().map(kept).collect(), table.extra().to_vec(), vec![1]);
+    let (built, rows, compression) = (None, None, None);
+    db.alter_tables(&[Alteration { table, indexes, built, rows, compression, constraints, extra, mark }])
+}
+
+/// A row with a place among the children of a parent.
+pub fn child(number: u64, parent: u64, place: u64) -> Row {
+    let name = [parent.to_be_bytes(), place.to_be_bytes()].concat();
+    Row { number, name, text: Vec::new() }
+}
+
+/// A constraint in a line, with the indexes that serve it.
+fn line(child: &str, def: &ForeignKeyDef, own: Option<&str>, parent: Option<(&str, &str)>) -> String {
+    let ForeignKeyDef { name, columns, parent: refers_to, parent_columns, on_delete, on_update, .. } = def;
+    format!(
+        "{child} {name}: {columns:?} by {own:?} to {refers_to} {parent_columns:?} by {parent:?}, \
+         {on_delete:?} {on_update:?}"
+    )
+}
+
+fn lines(list: &[ForeignKey]) -> Vec<String> {
+    let of = |it: &ForeignKey| {
+        let side = |side: &Option<KeySide>| {
+            side.as_ref().map(|side| (side.table.name(), side.table.indexes()[side.index_no].name.clone()))
+        };
+        let (own, parent) = (side(&it.child), side(&it.parent));
+        assert!(own.iter().all(|(child, _)| *child == it.child_name));
+        let parent = parent.as_ref().map(|(name, index)| (name.as_str(), index.as_str()));
+        line(&it.child_name, &it.def, own.as_ref().map(|(_, index)| index.as_str()), parent)
+    };
+    list.iter().map(of).collect()
+}
+
+const NAMES: [&str; 5] = ["db/a", "db/b", "db/c", "db/d", "other/a"];
+
+/// Tables: whether each is described, and the constraints whose child it is.
+#[derive(Clone, Default)]
+pub struct Model {
+    tables: BTreeMap<String, (bool, Vec<ForeignKeyDef>)>,
+    constraints_made: u64,
+}
+
+impl Model {
+    fn is_described(&self, name: &str) -> bool {
+        self.tables.get(name).is_some_and(|table| table.0)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let index = |columns: &[String]| match columns[0].as_str() {
+            "id" => "PRIMARY",
+            "of" => "name",
+            _ => "number",
+        };
+        let mut lines = Vec::new();
+        for (name, (is_described, list)) in &self.tables {
+            let mut list = list.clone();
+            list.sort_by(|one, other| one.name.cmp(&other.name));
+            for def in list {
+                let parent = (def.parent.as_str(), index(&def.parent_columns));
+                let parent = (*is_described && self.is_described(&def.parent)).then_some(parent);
+                lines.push(line(name, &def, is_described.then(|| index(&def.columns)), parent));
+            }
+        }
+        lines
+    }
+
+    /// Constraints to tables that are described, or missing.
+    fn some(&mut self, child: &str, rng: &mut Rng) -> Vec<ForeignKeyDef> {
+        let parents: Vec<_> = NAMES
+            .into_iter()
+            .filter(|name| !self.tables.contains_key(*name) || self.is_described(name))
+            .collect();
+        let count = if parents.is_empty() { 0 } else { rng.below(3) };
+        let one = |_| {
+            self.constraints_made += 1;
+            let (table, number) = (child.rsplit('/').next().unwrap(), self.constraints_made);
+            let name = if rng.chance(0.5) { format!("{table}_ibfk_{number}") } else { format!("C{number}") };
+            let column = ["of", "number"][rng.below(2) as usize];
+            let parent = parents[rng.below(parents.len() as u64) as usize];
+            let def = refers(&name, column, (parent, ["id", "number"][rng.below(2) as usize]));
+            ForeignKeyDef { on_update: [Restrict, Cascade][rng.below(2) as usize], ..def }
+        };
+        (0..count).map(one).collect()
+    }
+
+    /// One change of the catalog, and things that change no constraint.
+    pub fn step(&mut self, db: &Db, rng: &mut Rng) {
+        let name = NAMES[rng.below(5) as usize];
+        if !self.tables.contains_key(name) {
+            let new = self.some(name, rng);
+            let constraints = Constraints { are_checked: false, ..with(&new) };
+            db.create_table_with(&spec(name), &constraints).unwrap();
+            self.tables.insert(name.into(), (true, new));
+            return;
+        }
+        match rng.below(10) {
+            0..=3 => self.rename(db, name, NAMES[rng.below(5) as usize]),
+            4..=5 => {
+                let mut list = self.tables[name].1.clone();
+                list.retain(|_| rng.chance(0.7));
+                let kept_count = list.len();
+                list.extend(self.some(name, rng));
+                let constraints = Constraints { kept_count, are_checked: false, ..with(&list) };
+                alter(db, name, &[0, 1, 2], Some(constraints)).unwrap();
+                self.tables.insert(name.into(), (true, list));
+            }
+            6 => {
+                alter(db, name, &[0, 1, 2], None).unwrap();
+                self.tables.get_mut(name).unwrap().0 = false;
+            }
+            7 => load(db, &db.truncate_table(name).unwrap()),
+            8 => {
+                let (table, mut txn) = (db.truncate_table(name).unwrap(), db.begin());
+                (0..9).for_each(|no| insert(&mut txn, &table, no, &child(no, no, no)).unwrap());
+                txn.commit().unwrap();
+            }
+            _ => {
+                db.drop_table(name).unwrap();
+                self.tables.remove(name);
+            }
+        }
+    }
+
+    /// Handles from before stay good, and have the new names.
+    fn rename(&mut self, db: &Db, from: &str, to: &str) {
+        if self.tables.contains_key(to) {
+            return;
+        }
+        let before: Vec<_> = self.tables.keys().map(|name| db.table(name).unwrap()).collect();
+        db.rename_table(from, to).unwrap();
+        let short = |name: &str| format!("{}_ibfk_", name.rsplit('/').next().unwrap());
+        let mut renamed = self.tables.remove(from).unwrap();
+        for def in &mut renamed.1 {
+            def.name = def.name.replace(&short(from), &short(to));
+        }
+        self.tables.insert(to.into(), renamed);
+        let all = self.tables.values_mut().flat_map(|table| &mut table.1);
+        all.filter(|def| def.parent == from).for_each(|def| def.parent = to.into());
+        for table in before {
+            assert_eq!(*table.foreign_keys(), self.tables[&table.name()].1);
+            assert!(!table.is_dropped() && db.begin().count(&table).is_ok());
+        }
+    }
+
+    /// Whether the database has those tables and constraints.
+    pub fn check(&self, db: &Db) -> std::result::Result<(), String> {
+        let (now, expected) = (lines(&db.constraints()), self.lines());
+        let names: Vec<_> = self.tables.keys().cloned().collect();
+        if (&now, db.table_names()) != (&expected, names) {
+            return Err(format!("{now:#?} of {:?}, expected {expected:#?}", db.table_names()));
+        }
+        for (name, (is_described, _)) in &self.tables {
+            let table = db.table(name).unwrap();
+            let expected = if *is_described { description() } else { Description::default() };
+            if table.def().description != expected {
+                return Err(format!("{name} is described as {:?}", table.def().description));
+            }
+            check(db, &table).unwrap().map_err(|findings| format!("{name}: {findings:?}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Loads rows into a table that others see and that is empty: another one takes its place.
+pub fn load(db: &Db, table: &Arc<Table>) {
+    let taken = reach::count("a load takes its place");
+    let mut txn = db.begin();
+    let mut to = txn.begin_load_to_commit(table).unwrap().unwrap();
+    for no in 0..100u64 {
+        let row = Row { text: vec![7; 200], ..child(no, no % 5, no) };
+        let [name, number] = row.keys();
+        let secondary = [(1, &name, &b"p"[..]), (2, &number, b"")]
+            .map(|(index_no, key, payload)| SecondaryEntry { index_no, key, payload, check_unique: true });
+        let (key, row) = (no.to_be_bytes(), row.stored());
+        txn.load(&mut to, &NewRow { key: &key, row: &row, secondary: &secondary }).unwrap();
+    }
+    txn.finish_load(&mut to).unwrap();
+    txn.commit().unwrap();
+    assert!(reach::count("a load takes its place") > taken || !cfg!(debug_assertions));
+}
