@@ -98,7 +98,8 @@ impl Model {
         self.tables.get(name).is_some_and(|table| table.0)
     }
 
-    fn lines(&self) -> Vec<String> {
+    /// Each constraint, with its parent.
+    fn lines(&self) -> Vec<(String, String)> {
         let index = |columns: &[String]| match columns[0].as_str() {
             "id" => "PRIMARY",
             "of" => "name",
@@ -111,7 +112,8 @@ impl Model {
             for def in list {
                 let parent = (def.parent.as_str(), index(&def.parent_columns));
                 let parent = (*is_described && self.is_described(&def.parent)).then_some(parent);
-                lines.push(line(name, &def, is_described.then(|| index(&def.columns)), parent));
+                let line = line(name, &def, is_described.then(|| index(&def.columns)), parent);
+                lines.push((def.parent, line));
             }
         }
         lines
@@ -147,7 +149,13 @@ impl Model {
             return;
         }
         match rng.below(10) {
-            0..=3 => self.rename(db, name, NAMES[rng.below(5) as usize]),
+            0..=3 => {
+                let free: Vec<_> =
+                    NAMES.into_iter().filter(|name| !self.tables.contains_key(*name)).collect();
+                if !free.is_empty() {
+                    self.rename(db, name, free[rng.below(free.len() as u64) as usize]);
+                }
+            }
             4..=5 => {
                 let mut list = self.tables[name].1.clone();
                 list.retain(|_| rng.chance(0.7));
@@ -176,9 +184,6 @@ impl Model {
 
     /// Handles from before stay good, and have the new names.
     fn rename(&mut self, db: &Db, from: &str, to: &str) {
-        if self.tables.contains_key(to) {
-            return;
-        }
         let before: Vec<_> = self.tables.keys().map(|name| db.table(name).unwrap()).collect();
         db.rename_table(from, to).unwrap();
         let short = |name: &str| format!("{}_ibfk_", name.rsplit('/').next().unwrap());
@@ -197,13 +202,20 @@ impl Model {
 
     /// Whether the database has those tables and constraints.
     pub fn check(&self, db: &Db) -> std::result::Result<(), String> {
-        let (now, expected) = (lines(&db.constraints()), self.lines());
-        let names: Vec<_> = self.tables.keys().cloned().collect();
-        if (&now, db.table_names()) != (&expected, names) {
-            return Err(format!("{now:#?} of {:?}, expected {expected:#?}", db.table_names()));
+        let (now, names) = (lines(&db.constraints()), db.table_names());
+        let expected: Vec<_> = self.lines().into_iter().map(|(_, line)| line).collect();
+        if now != expected || !names.iter().eq(self.tables.keys()) {
+            return Err(format!("{now:#?} of {names:?}, expected {expected:#?}"));
         }
         for (name, (is_described, _)) in &self.tables {
             let table = db.table(name).unwrap();
+            let (mut of_it, mut expected) = (lines(&db.constraints_of_parent(&table)), self.lines());
+            expected.retain(|(parent, _)| parent == name);
+            of_it.sort_unstable();
+            expected.sort_by(|one, other| one.1.cmp(&other.1));
+            if !of_it.iter().eq(expected.iter().map(|(_, line)| line)) {
+                return Err(format!("{of_it:#?} refer to {name}, expected {expected:#?}"));
+            }
             let expected = if *is_described { description() } else { Description::default() };
             if table.def().description != expected {
                 return Err(format!("{name} is described as {:?}", table.def().description));

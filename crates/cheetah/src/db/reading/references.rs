@@ -13,8 +13,8 @@ impl Transaction {
     /// Whether there is a row whose key in that index begins with `key`, which has a part for each
     /// column of the side: the newest rows count, whatever the snapshot has. The row is locked
     /// shared to the end of the transaction; where there is none, its place is. May do I/O, and
-    /// wait: errors as of [`lock_table`](Self::lock_table), and `NoSuchTable` when the side is to be
-    /// found again.
+    /// wait: errors as of [`lock_table`](Self::lock_table), and `NoSuchTable` when the side is to
+    /// be found again.
     pub fn find_reference(&mut self, side: &KeySide, key: &[u8]) -> Result<bool> {
         let mut cursor = self.reference_cursor(side, Read::Shared)?;
         let end = if side.is_row_key { SeekEnd::Row } else { SeekEnd::Prefix };

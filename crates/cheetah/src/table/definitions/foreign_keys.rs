@@ -1,5 +1,5 @@
-//! Constraints: which indexes serve them, whether a new definition may have them, and what becomes of
-//! them when tables change their names.
+//! Constraints: which indexes serve them, whether a new definition may have them, and what becomes
+//! of them when tables change their names.
 //!
 //! Invariants
 //!   F1 to F9 of docs/decisions/0046-foreign-keys.md. Here:
@@ -287,7 +287,7 @@ fn check_with(
         check_child(before, &description, constraint, is_new, may_lack, usable)?;
         let others = constraints.foreign_keys.get(..no).unwrap_or_default();
         if is_new {
-            check_name(catalog, &name, constraint, others)?;
+            check_name(catalog, &name, None, constraint, others)?;
         }
         let parent = match constraint.parent == name {
             // Rows that are there refer to what the table has, not to what it will have.
@@ -352,17 +352,20 @@ fn check_child(
     }
 }
 
-/// The name of a constraint is the only one of its database.
+/// The name of a constraint is the only one of its database. `renamed`: the table that is to be
+/// called `table`.
 fn check_name(
     catalog: &Catalog,
     table: &str,
+    renamed: Option<&Arc<Table>>,
     constraint: &ForeignKeyDef,
     others: &[ForeignKeyDef],
 ) -> Result<()> {
     let taken = |list: &[ForeignKeyDef]| list.iter().any(|other| same_name(&other.name, &constraint.name));
     let is_elsewhere = |child: &Arc<Table>| {
-        let name = if is_intermediate(&child.name()) { child.copy_of() } else { child.name() };
-        !name.is_empty() && name != table && database_of(&name) == database_of(table)
+        let name = name_before(child);
+        let is_same = name == table || renamed.is_some_and(|renamed| renamed.id() == child.id());
+        !name.is_empty() && !is_same && database_of(&name) == database_of(table)
     };
     let children = catalog.children();
     let elsewhere = children.iter().filter(|child| is_elsewhere(child));
@@ -476,15 +479,27 @@ pub(in crate::table) fn check_drop(catalog: &Catalog, name: &str, referenced: Re
 
 /// Whether the constraints of a table have names of their own under that name of the table, too.
 pub(in crate::table) fn check_rename(catalog: &Catalog, table: &Arc<Table>, to: &str) -> Result<()> {
-    if is_intermediate(to) || is_intermediate(&table.name()) {
+    let from = name_before(table);
+    if is_intermediate(to) || from.is_empty() {
         return Ok(());
     }
-    let moves = database_of(to) != database_of(&table.name());
+    let moves = database_of(to) != database_of(&from);
     let changed = after_rename(catalog, table, to).into_iter().next().map(|(_, list)| list);
     let had = table.foreign_keys();
     let is_new = |it: &&ForeignKeyDef| moves || !had.iter().any(|before| before.name == it.name);
     let own = changed.unwrap_or_default();
-    own.iter().filter(is_new).try_for_each(|it| check_name(catalog, to, it, &[]))
+    own.iter().filter(is_new).try_for_each(|it| check_name(catalog, to, Some(table), it, &[]))
+}
+
+/// The name of a table as people know it: of a copy that of its original; empty if it is another
+/// one that the server has renamed.
+fn name_before(table: &Table) -> String {
+    let name = table.name();
+    if is_intermediate(&name) {
+        table.copy_of()
+    } else {
+        name
+    }
 }
 
 /// Tables whose constraints change when `table` gets the name `to`, with those that they have then:
@@ -494,19 +509,16 @@ pub(in crate::table) fn after_rename(
     table: &Arc<Table>,
     to: &str,
 ) -> Vec<(Arc<Table>, Vec<ForeignKeyDef>)> {
-    let from = table.name();
+    let from = name_before(table);
     let mut own = table.foreign_keys().as_ref().clone();
     if is_intermediate(to) {
         return vec![(Arc::clone(table), own)];
     }
     own.iter_mut().for_each(|constraint| constraint.inherited = false);
-    let copied = table.copy_of();
-    let from = match is_intermediate(&from) {
-        true if copied.is_empty() || copied == to => return vec![(Arc::clone(table), own)],
-        // ALTER TABLE .. RENAME, by a copy.
-        true => copied,
-        false => from,
-    };
+    // A copy that gets another name than its original has: ALTER TABLE .. RENAME.
+    if from.is_empty() || from == to {
+        return vec![(Arc::clone(table), own)];
+    }
     let generated = (generated_name(&from), generated_name(to));
     for constraint in &mut own {
         if let Some(number) = constraint.name.strip_prefix(generated.0.as_str()) {
