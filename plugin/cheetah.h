@@ -273,7 +273,7 @@ typedef struct CheetahAlteration {
   size_t index_count;
   const CheetahBuild *build; /* may be null */
   const CheetahNewRows *rows; /* null: the columns stay */
-  const CheetahConstraints *constraints;
+  const CheetahConstraints *constraints; /* null: the table keeps its constraints, and nobody has described it */
   CheetahBytes extra;
   CheetahBytes mark;
   int32_t compression_level; /* of images that are written from now on */

@@ -83,7 +83,9 @@ void describe_kind(Field *field, Buffer *out) {
   }
   out->append_varint(field->pack_length_in_rec());
   if (kind == KeyPart::Kind::integer) {
+    bool is_date = field->real_type() == MYSQL_TYPE_YEAR || field->real_type() == MYSQL_TYPE_NEWDATE;
     out->append_varint(KeyPart::flips_sign(field, kind));
+    out->append_varint(is_date ? field->real_type() : 0);
     return;
   }
   // Bytes that mean the same: of a type, and with as many digits behind the point.
@@ -215,8 +217,11 @@ void KeyPart::set_stored_bytes(uchar *record, CheetahBytes value) const {
 }
 
 bool KeyPart::set_value(uchar *record, CheetahBytes value) const {
-  uint room = kind_ == Kind::text ? field_->field_length : width_;
-  if (value.len > room) return false;
+  if (value.len > (kind_ == Kind::text ? field_->field_length : width_)) return false;
+  if (kind_ == Kind::text) {
+    const char *start = reinterpret_cast<const char *>(value.data);
+    if (field_->charset()->numchars(start, start + value.len) > field_->char_length()) return false;
+  }
   if (nullable_) record[null_offset_] &= ~null_bit_;
   set_stored_bytes(record, value);
   return true;

@@ -38,8 +38,8 @@ class TextOrder {
   // `invert`: 0xff for a descending part, otherwise 0.
   const uchar *skip(const uchar *at, const uchar *end, uchar invert) const;
 
-  // Bytes that are equal for two orders of a collation exactly when they encode values alike, as long
-  // as these fit both.
+  // Bytes that are equal for two orders of a collation exactly when they encode values alike, as
+  // long as these fit both.
   void describe(Buffer *out) const;
 
   // Bytes that an encoding has at most, short of values with extraordinary expansions.

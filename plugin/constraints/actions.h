@@ -50,8 +50,8 @@ struct Action {
   bool deletes() const { return parent_goes && what == CHEETAH_CASCADE; }
 };
 
-// The handler with which the server has opened the child for actions of the statement; nullptr if it
-// has not.
+// The handler with which the server has opened the child for actions of the statement; nullptr if
+// it has not.
 ha_cheetah *open_child(THD *thd, const std::string &name);
 
 }  // namespace cheetah

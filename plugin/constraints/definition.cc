@@ -166,8 +166,8 @@ std::string Definition::copied_table() const {
 // CREATE TABLE .. LIKE shows those of the table that it likes, as a change would: as with InnoDB,
 // they are not taken over.
 int Definition::find(const std::string &own_name) {
-  bool is_copy = is_intermediate_name(own_name);
   is_temporary_ = is_temporary_name(own_name);
+  bool is_copy = !is_temporary_ && is_intermediate_name(own_name);
   name_ = is_copy ? copied_table() : own_name;
   bool creates = thd_sql_command(thd_) == SQLCOM_CREATE_TABLE;
   if (alter_info_ != nullptr) {

@@ -37,9 +37,7 @@ void warn_of_constraint(THD *thd, int error, CheetahBytes reason) {
 }
 
 ForeignKeyList owned(CheetahForeignKeys *list) {
-  return ForeignKeyList(list, [](CheetahForeignKeys *last) {
-    if (last != nullptr) cheetah_free_foreign_keys(last);
-  });
+  return list == nullptr ? nullptr : ForeignKeyList(list, cheetah_free_foreign_keys);
 }
 
 CheetahForeignKey constraint_of(const CheetahForeignKeys *list, uint8_t role, size_t no) {
@@ -65,6 +63,16 @@ ulong last_generated_number(const std::string &table_name) {
   return last;
 }
 
+// What a constraint speaks of has changed meanwhile: it is to be asked for again. No error of the
+// server.
+static constexpr int ask_again = own_error_last + 1;
+// How often in a row that may happen to one row.
+static constexpr unsigned asked_max = 100;
+
+static int error_of_search(int32_t code, THD *thd) {
+  return code == CHEETAH_NO_SUCH_TABLE ? ask_again : handler_error(code, thd);
+}
+
 static const CheetahKeySide &own_side(const CheetahForeignKey &constraint, uint8_t role) {
   return role == CHEETAH_AS_CHILD ? constraint.child_key : constraint.parent_key;
 }
@@ -88,7 +96,6 @@ void ForeignKeys::refresh() {
   uint64_t now = cheetah_definition_changes(engine.db);
   if (is_known_ && now == as_of_) return;
   list_ = owned(cheetah_foreign_keys(engine.db, file_->engine_table_.get()));
-  if (list_.get() == nullptr) list_.reset();
   child_count_ = list_ ? cheetah_foreign_key_count(list_.get(), CHEETAH_AS_CHILD) : 0;
   parent_count_ = list_ ? cheetah_foreign_key_count(list_.get(), CHEETAH_AS_PARENT) : 0;
   as_of_ = now;
@@ -133,7 +140,7 @@ bool ForeignKeys::changes(const CheetahForeignKey &constraint, uint8_t role, con
 }
 
 int ForeignKeys::check_parents(const uchar *old_record, const uchar *record) {
-  for (;;) {
+  for (unsigned asked = 0;; asked++) {
     ForeignKeyList list = list_;
     const CascadeStep *step = file_->session_->cascade();
     bool is_copy = is_intermediate_name(file_->name_);
@@ -147,7 +154,8 @@ int ForeignKeys::check_parents(const uchar *old_record, const uchar *record) {
       if (may_stay && !changes(constraint, CHEETAH_AS_CHILD, old_record, record)) continue;
       error = check_parent(list.get(), no, record);
     }
-    if (error != HA_ERR_NO_SUCH_TABLE) return error;
+    if (error != ask_again) return error;
+    if (asked == asked_max) return HA_ERR_NO_SUCH_TABLE;
     error = refresh_again();
     if (error != 0) return error;
   }
@@ -167,22 +175,23 @@ int ForeignKeys::check_parent(const CheetahForeignKeys *list, size_t no, const u
   if (!encode_reference(file_->codec_, constraint, CHEETAH_AS_CHILD, record, &scratch, &key)) return 0;
   int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_CHILD, no, key.bytes());
   if (code == CHEETAH_END) return refuse(constraint, HA_ERR_NO_REFERENCED_ROW);
-  return handler_error(code, file_->ha_thd());
+  return error_of_search(code, file_->ha_thd());
 }
 
 // Definitions that have changed meanwhile may be why a row was not found, or one was.
 int ForeignKeys::refuse(const CheetahForeignKey &constraint, int error) {
-  if (cheetah_definition_changes(engine.db) != as_of_) return HA_ERR_NO_SUCH_TABLE;
+  if (cheetah_definition_changes(engine.db) != as_of_) return ask_again;
   return file_->refuse_by(constraint, error);
 }
 
 int ForeignKeys::act_on_children(const uchar *old_record, const uchar *record) {
-  for (;;) {
+  for (unsigned asked = 0;; asked++) {
     ForeignKeyList list = list_;
     size_t count = parent_count_;
     int error = 0;
     for (size_t no = 0; no < count && error == 0; no++) error = act(list.get(), no, old_record, record);
-    if (error != HA_ERR_NO_SUCH_TABLE) return error;
+    if (error != ask_again) return error;
+    if (asked == asked_max) return HA_ERR_NO_SUCH_TABLE;
     // What children did so far they need not do again: there are none of these rows any more.
     error = refresh_again();
     if (error != 0) return error;
@@ -214,7 +223,7 @@ int ForeignKeys::act(const CheetahForeignKeys *list, size_t no, const uchar *old
   if (child == nullptr) {
     int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_PARENT, no, key.bytes());
     if (code == CHEETAH_OK) return refuse(constraint, HA_ERR_ROW_IS_REFERENCED);
-    return code == CHEETAH_END ? 0 : handler_error(code, thd);
+    return code == CHEETAH_END ? 0 : error_of_search(code, thd);
   }
   ParentValues values;
   if (record != nullptr) {

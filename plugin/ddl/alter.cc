@@ -108,6 +108,24 @@ class Alteration {
            !thd_test_options(altered_->in_use, OPTION_NO_FOREIGN_KEY_CHECKS);
   }
 
+  // Whether a constraint that comes names a column that rows do not have: the server computes it,
+  // for a copy.
+  bool adds_constraint_of_computed_column() const {
+    if (altered_->vfield == nullptr) return false;
+    List_iterator_fast<Key> keys(change_->alter_info->key_list);
+    while (const Key *key = keys++) {
+      if (key->type != Key::FOREIGN_KEY || key->old) continue;
+      List_iterator_fast<Key_part_spec> columns(const_cast<Key *>(key)->columns);
+      while (const Key_part_spec *column = columns++) {
+        for (Field **field = altered_->vfield; *field != nullptr; field++) {
+          bool is_it = my_strcasecmp(system_charset_info, (*field)->field_name.str, column->field_name.str) == 0;
+          if (is_it && !is_stored(*field)) return true;
+        }
+      }
+    }
+    return false;
+  }
+
   // Whether a column goes, changes its type or NOT NULL, or changes its name where others know it,
   // that a constraint of the table names.
   bool changes_columns_of_constraints(ForeignKeys *constraints) const {
@@ -322,19 +340,9 @@ class EntryBuilder final : private LargeValues {
   }
 
   // Puts the columns of keys into the record.
-  bool decode(CheetahBytes key, CheetahBytes row) { return decode_columns(key, row, columns_); }
-  // Puts those into it that constraints may have.
-  bool decode_all(CheetahBytes key, CheetahBytes row) {
-    if (all_.empty()) {
-      for (Field **field = alteration_.altered()->field; *field != nullptr; field++) {
-        all_.push_back(!((*field)->flags & BLOB_FLAG));
-      }
-    }
-    return decode_columns(key, row, all_);
-  }
-
- private:
-  bool decode_columns(CheetahBytes key, CheetahBytes row, const std::vector<bool> &columns) {
+  bool decode(CheetahBytes key, CheetahBytes row) { return decode_columns(key, row, columns_, this); }
+  // Puts those columns into it; `large` has values that are out of line.
+  bool decode_columns(CheetahBytes key, CheetahBytes row, const std::vector<bool> &columns, LargeValues *large) {
     TABLE *table = alteration_.altered();
     const TableCodec &codec = alteration_.codec();
     MY_BITMAP *read_set = table->read_set;
@@ -343,11 +351,12 @@ class EntryBuilder final : private LargeValues {
       if (columns[i]) bitmap_set_bit(&table->tmp_set, i);
     }
     table->read_set = &table->tmp_set;
-    int error = codec.row().decode(row, table->record[0], table, RowCodec::Columns::read, this);
+    int error = codec.row().decode(row, table->record[0], table, RowCodec::Columns::read, large);
     table->read_set = read_set;
     return error == 0 && (codec.hidden_key() || codec.clustered().decode(key, table->record[0]));
   }
 
+ private:
   void need(const KeyCodec &key) {
     for (const KeyPart &part : key.parts()) {
       const Field *field = part.field();
@@ -376,7 +385,7 @@ class EntryBuilder final : private LargeValues {
 
   const Alteration &alteration_;
   std::vector<unsigned> built_;
-  std::vector<bool> columns_, all_;
+  std::vector<bool> columns_;
   bool with_values_ = false;
   Buffer scratch_, entry_;
 };
@@ -426,15 +435,17 @@ class AlterContext final : public inplace_alter_handler_ctx {
   int find_constraints() {
     int error = definition_.find(name_);
     if (error != 0) return error;
-    CheetahForeignKeys *list = nullptr;
-    int32_t code = cheetah_foreign_keys_to_add(engine.db, table_, definition_.for_engine(), &list);
-    new_constraints_ = owned(list);
-    if (code != CHEETAH_OK || list == nullptr || !alteration_.adds_checked_constraints()) return handler_error(code, thd_);
-    for (size_t no = 0; no < cheetah_foreign_key_count(list, CHEETAH_AS_CHILD); no++) {
-      std::string parent = text_of(constraint_of(list, CHEETAH_AS_CHILD, no).parent);
-      if (parent != name_ && lock_parent(parent)) return own_error_reported;
+    const CheetahConstraints *constraints = definition_.for_engine();
+    for (size_t no = constraints->kept_count; no < constraints->foreign_key_count; no++) {
+      std::string parent = text_of(constraints->foreign_keys[no].parent);
+      bool locks = alteration_.adds_checked_constraints() && parent != name_;
+      error = locks ? lock_parent(parent) : 0;
+      if (error != 0) return error;
     }
-    return 0;
+    CheetahForeignKeys *list = nullptr;
+    int32_t code = cheetah_foreign_keys_to_add(engine.db, table_, constraints, &list);
+    new_constraints_ = owned(list);
+    return handler_error(code, thd_);
   }
 
   // Each row has its parents.
@@ -479,19 +490,25 @@ class AlterContext final : public inplace_alter_handler_ctx {
   }
 
  private:
-  // As for a copy the server does itself.
-  bool lock_parent(const std::string &parent) {
+  // Against other statements, as the server does for a copy, and against transactions without a
+  // connection. A parent that is not there is refused later.
+  int lock_parent(const std::string &parent) {
     std::string database = shown_database(parent), table = shown_table(parent);
     MDL_request request;
     MDL_REQUEST_INIT(&request, MDL_key::TABLE, database.c_str(), table.c_str(), MDL_SHARED_NO_WRITE, MDL_TRANSACTION);
-    return thd_->mdl_context.acquire_lock(&request, thd_->variables.lock_wait_timeout);
+    if (thd_->mdl_context.acquire_lock(&request, thd_->variables.lock_wait_timeout)) return own_error_reported;
+    CheetahTable *opened = nullptr;
+    if (cheetah_open_table(engine.db, bytes_of(parent), &opened) != CHEETAH_OK) return 0;
+    TableHandle handle(opened);
+    return handler_error(cheetah_lock_table(txn_, opened, false), thd_);
   }
 
   int check_row(ha_cheetah *file, const CheetahFound &found) {
     const CheetahForeignKeys *list = new_constraints_.get();
     for (size_t no = 0; no < cheetah_foreign_key_count(list, CHEETAH_AS_CHILD); no++) {
       CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_CHILD, no);
-      if (!entries_.decode_all(found.clustered, found.value)) return HA_ERR_CRASHED;
+      if (constraint.parent_key.columns == nullptr) return file->refuse_by(constraint, HA_ERR_NO_REFERENCED_ROW);
+      if (!decode_columns_of(constraint, found, file)) return HA_ERR_CRASHED;
       reference_.clear();
       const uchar *record = alteration_.altered()->record[0];
       if (!encode_reference(alteration_.codec(), constraint, CHEETAH_AS_CHILD, record, &scratch_, &reference_)) continue;
@@ -502,6 +519,12 @@ class AlterContext final : public inplace_alter_handler_ctx {
       if (no == 0) last_.assign(reference_.bytes());
     }
     return 0;
+  }
+
+  bool decode_columns_of(const CheetahForeignKey &constraint, const CheetahFound &found, ha_cheetah *file) {
+    std::vector<bool> columns(alteration_.altered()->s->fields);
+    for (size_t i = 0; i < constraint.column_count; i++) columns[constraint.child_key.columns[i].column] = true;
+    return entries_.decode_columns(found.clustered, found.value, columns, file);
   }
 
   static bool same(const Buffer &one, const Buffer &other) {
@@ -550,6 +573,10 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
   // The server says what is wrong with a change of columns that constraints need, when it copies.
   if (alteration.changes_columns_of_constraints(&constraints_)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
   bool checks_rows = alteration.adds_checked_constraints();
+  if (checks_rows && alteration.adds_constraint_of_computed_column()) {
+    change->unsupported_reason = "the foreign key has a virtual column, which is computed for a copy";
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  }
   if (checks_rows && alteration.changes_columns()) {
     change->unsupported_reason = "the statement that adds or drops columns also adds a foreign key; do that in one of its own";
     return HA_ALTER_INPLACE_NOT_SUPPORTED;

@@ -64,8 +64,7 @@ static bool is_used_twice(THD *thd, const TABLE *table) {
 int ha_cheetah::begin_load() {
   if (!in_bulk_insert_ || load_was_asked_) return 0;
   load_was_asked_ = true;
-  bool temporary = name_.compare(0, 5, "#tmp/") == 0;
-  if (temporary || is_sequence() || table->s->period.unique_keys != 0) return 0;
+  if (is_temporary_name(name_) || is_sequence() || table->s->period.unique_keys != 0) return 0;
   // Rows of a load are not found until it ends, and others may delete a parent meanwhile.
   if (looks_at_constraints() && constraints_.count(CHEETAH_AS_CHILD) != 0) {
     if (!copies_ || constraints_.refer_to_own_table()) return 0;

@@ -185,14 +185,13 @@ bool ha_cheetah::replaces_by_same_row(const RowCodec::Old &old) {
 // What refers to the row is looked at when it has changed, and is locked so: a constraint that has
 // come meanwhile counts.
 int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
-  bool looks = looks_at_constraints();
-  CheetahSavepoint before = looks ? cheetah_savepoint(txn_) : CheetahSavepoint{};
+  CheetahSavepoint before = cheetah_savepoint(txn_);
   int error = change_row(old_record, new_record);
   if (error != 0 || !looks_at_constraints()) return error;
   bool moved = old_key_.size() != key_.size() || memcmp(old_key_.data(), key_.data(), key_.size()) != 0;
   error = constraints_.check_parents(moved ? nullptr : old_record, new_record);
   if (error == 0) error = constraints_.act_on_children(old_record, new_record);
-  return looks ? undo_row(before, error) : error;
+  return undo_row(before, error);
 }
 
 int ha_cheetah::change_row(const uchar *old_record, const uchar *new_record) {
@@ -225,8 +224,7 @@ int ha_cheetah::change_row(const uchar *old_record, const uchar *new_record) {
 }
 
 int ha_cheetah::delete_row(const uchar *record) {
-  bool looks = looks_at_constraints();
-  CheetahSavepoint before = looks ? cheetah_savepoint(txn_) : CheetahSavepoint{};
+  CheetahSavepoint before = cheetah_savepoint(txn_);
   if (codec_.hidden_key()) key_.assign(current_key_.bytes());
   else encode_clustered_key(record, &key_);
   entries_.clear();
@@ -237,8 +235,7 @@ int ha_cheetah::delete_row(const uchar *record) {
   int32_t code = cheetah_delete(txn_, engine_table_.get(), key_.bytes(), entries_.data(), entries_.size());
   if (code != CHEETAH_OK) return handler_error(code, ha_thd());
   if (!looks_at_constraints()) return 0;
-  int error = constraints_.act_on_children(record, nullptr);
-  return looks ? undo_row(before, error) : error;
+  return undo_row(before, constraints_.act_on_children(record, nullptr));
 }
 
 int ha_cheetah::truncate() {

@@ -95,6 +95,33 @@ SELECT * FROM c ORDER BY x, y, z;
 DELETE FROM p WHERE d = '2026-01-02';
 SELECT * FROM c ORDER BY x, y, z;
 DROP TABLE c, p;
+-- A child that is shorter than its parent, in characters of several bytes; and temporary tables.
+CREATE TABLE p (t VARCHAR(20) PRIMARY KEY) CHARACTER SET utf8mb4;
+CREATE TABLE c (t VARCHAR(3), d CHAR(3), FOREIGN KEY (t) REFERENCES p (t) ON UPDATE CASCADE, FOREIGN KEY (d) REFERENCES p (t) ON UPDATE CASCADE) CHARACTER SET utf8mb4;
+INSERT INTO p VALUES ('abc'), ('def');
+INSERT INTO c VALUES ('abc', NULL), (NULL, 'def');
+UPDATE p SET t = 'abcd' WHERE t = 'abc';
+UPDATE p SET t = 'äöü' WHERE t = 'abc';
+UPDATE p SET t = 'defg' WHERE t = 'def';
+UPDATE p SET t = 'äöß' WHERE t = 'def';
+SELECT * FROM c;
+CREATE TEMPORARY TABLE p (a INT PRIMARY KEY, b INT, KEY (b));
+ALTER TABLE p DROP KEY b;
+DROP TEMPORARY TABLE p;
+DROP TABLE c, p;
+-- ADD FOREIGN KEY to rows with long and computed values.
+CREATE TABLE p (id INT PRIMARY KEY, v VARCHAR(200), KEY (v));
+CREATE TABLE c (id INT PRIMARY KEY, pid INT, w VARCHAR(8000), v VARCHAR(200), g INT AS (pid) VIRTUAL, KEY (g));
+INSERT INTO p VALUES (1, REPEAT('x', 150)), (2, 'y');
+INSERT INTO c (id, pid, w, v) VALUES (1, 1, REPEAT('w', 8000), REPEAT('x', 150)), (2, NULL, REPEAT('z', 8000), 'y');
+ALTER TABLE c ADD FOREIGN KEY (pid) REFERENCES p (id), ADD FOREIGN KEY (v) REFERENCES p (v);
+UPDATE c SET v = 'z';
+SET foreign_key_checks = 0;
+INSERT INTO c (id, pid) VALUES (3, 9);
+SET foreign_key_checks = 1;
+--! numbers
+ALTER TABLE c ADD CONSTRAINT g FOREIGN KEY (g) REFERENCES p (id);
+DROP TABLE c, p;
 -- Trees, cycles, and rows that refer to themselves.
 CREATE TABLE t (id INT PRIMARY KEY, up INT, name VARCHAR(10), KEY (up), FOREIGN KEY (up) REFERENCES t (id) ON DELETE CASCADE);
 INSERT INTO t VALUES (1, 1, 'self'), (2, 1, 'a'), (3, 2, 'b'), (4, 3, 'c'), (5, NULL, 'd'), (6, 5, 'e');

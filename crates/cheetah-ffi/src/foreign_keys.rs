@@ -250,14 +250,12 @@ impl Lent {
 
     fn get(&self) -> CheetahForeignKey {
         let ForeignKey { def, child_name, child, parent } = &self.constraint;
-        let side = |side: &Option<KeySide>, columns: &[CheetahKeyColumn]| {
-            let index = side.as_ref().and_then(|side| side.table.indexes().get(side.index_no));
-            CheetahKeySide {
-                columns: if side.is_some() { columns.as_ptr() } else { std::ptr::null() },
-                index_no: side.as_ref().map_or(0, |side| side.index_no as u32),
-                index_name: index
-                    .map_or(CheetahBytes::EMPTY, |index| CheetahBytes::of(index.name.as_bytes())),
-            }
+        let side = |side: &Option<KeySide>, columns: &[CheetahKeyColumn]| CheetahKeySide {
+            columns: if side.is_some() { columns.as_ptr() } else { std::ptr::null() },
+            index_no: side.as_ref().map_or(0, |side| side.index_no as u32),
+            index_name: side
+                .as_ref()
+                .map_or(CheetahBytes::EMPTY, |side| CheetahBytes::of(side.index_name.as_bytes())),
         };
         CheetahForeignKey {
             name: CheetahBytes::of(def.name.as_bytes()),

@@ -117,7 +117,8 @@ fn constraints_that_cannot_be_are_refused() {
     // One that waits for its parent takes no other.
     let waits = Constraints { are_checked: false, ..new(refers("n", "OF", ("db/none", "ID"))) };
     let table = db.create_table_with(&spec("db/n"), &waits).unwrap();
-    let parent = || db.constraints_of_child(&table)[0].parent.as_ref().map(|side| side.table.name());
+    let parent =
+        || db.constraints_of_child(&table)[0].parent.as_ref().map(|side| side.table().unwrap().name());
     assert_eq!((table.foreign_keys()[0].columns[0].as_str(), parent()), ("of", None));
     refused(db.create_table(&spec("db/none")), CannotAdd, "constraint 'n' of table 'db/n'");
     let mut other = with(&[]);
@@ -233,7 +234,8 @@ fn copy(db: &Db, original: &str, list: &[ForeignKeyDef]) -> Result<Arc<Table>> {
 fn seen(db: &Db, child: &str, parent: &str) -> (Vec<String>, Vec<String>) {
     let of_child = db.constraints_of_child(&db.table(child).unwrap());
     let of_parent = db.constraints_of_parent(&db.table(parent).unwrap());
-    let name = |side: &Option<KeySide>| side.as_ref().map_or("nothing".into(), |side| side.table.name());
+    let name =
+        |side: &Option<KeySide>| side.as_ref().map_or("nothing".into(), |side| side.table().unwrap().name());
     let to = |it: &ForeignKey| format!("{} to {} in {}", it.def.name, it.def.parent, name(&it.parent));
     let by = |it: &ForeignKey| format!("{} of {} in {}", it.def.name, it.child_name, name(&it.child));
     (of_child.iter().map(to).collect(), of_parent.iter().map(by).collect())
@@ -391,18 +393,18 @@ fn move_a_child_that_is_waited_for(level: Isolation, bug: Option<&'static str>) 
         Ok(false) | Err(Error::Deadlock) => txn.rollback().unwrap(),
         Err(error) => panic!("{error}"),
     };
-    let row = read_as(&mut mover, &kid.table, 1, Read::Exclusive).unwrap().unwrap();
+    let row = read_as(&mut mover, &kid.table().unwrap(), 1, Read::Exclusive).unwrap().unwrap();
     let reached = std::thread::scope(|scope| {
         let remover = scope.spawn(|| {
             let planted = bug.map(plant);
-            delete(&mut remover, &parent.table, 1, &child(1, 0, 0)).unwrap();
+            delete(&mut remover, &parent.table().unwrap(), 1, &child(1, 0, 0)).unwrap();
             let found = remover.find_reference(&kid, &1u64.to_be_bytes());
             end(&mut remover, found.map(|found| !found));
             planted.map_or(0, |bug| bug.reached_count())
         });
         let waits = || db.status().iter().any(|&(name, count)| name == "lock_waits_current" && count > 0);
         until("the search waits", waits);
-        let moved = update(&mut mover, &kid.table, 1, &row, 1, &child(1, 1, 3));
+        let moved = update(&mut mover, &kid.table().unwrap(), 1, &row, 1, &child(1, 1, 3));
         end(&mut mover, moved.map(|()| true));
         remover.join().unwrap()
     });
@@ -435,9 +437,12 @@ fn a_table_that_was_emptied_is_told_and_one_that_was_loaded_is_found() {
     assert!(matches!(find(&before), Err(Error::NoSuchTable(_))));
     let (empty, _) = sides(&db);
     assert!(!find(&empty).unwrap());
-    load(&db, &empty.table);
-    assert!(find(&empty).unwrap() && empty.table.has_moved());
-    assert!(!sides(&db).0.table.has_moved());
+    let held = empty.table().unwrap();
+    load(&db, &held);
+    assert!(find(&empty).unwrap() && held.has_moved());
+    drop(held);
+    assert!(matches!(find(&empty), Err(Error::NoSuchTable(_))), "a side keeps no table");
+    assert!(!sides(&db).0.table().unwrap().has_moved());
 }
 
 #[test]

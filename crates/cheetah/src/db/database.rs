@@ -182,6 +182,7 @@ impl Db {
     /// The constraints that a new definition would add to a table, and what would serve them.
     /// `Constraint` when it may not have them.
     pub fn constraints_to_add(&self, table: &Arc<Table>, new: &Constraints) -> Result<Vec<ForeignKey>> {
+        let _ddl = self.0.core.catalog.lock_ddl();
         foreign_keys::of_definition(&self.0.core.catalog, table, new)
     }
 

@@ -91,7 +91,8 @@ pub struct TableDef {
     pub description: Description,
     /// Constraints whose child it is.
     pub foreign_keys: Vec<ForeignKeyDef>,
-    /// The table whose rows are copied into it and whose place it will take; empty if it is no copy.
+    /// The table whose rows are copied into it and whose place it will take; empty if it is no
+    /// copy.
     pub copy_of: String,
 }
 

@@ -1,11 +1,11 @@
-//! What a definition says of its columns and keys, and of the constraints that tie its rows to those
-//! of other tables.
+//! What a definition says of its columns and keys, and of the constraints that tie its rows to
+//! those of other tables.
 //!
 //! Invariants
-//!   I1  A description is of one definition: it is written anew with each change of that one. It has
-//!       as many keys as the definition has indexes, in the same order.
-//!   I2  Two columns of the same kind have equal keys for equal values, but for what a key part adds
-//!       (the flag of a column that may be NULL, the direction).
+//!   I1  A description is of one definition: it is written anew with each change of that one. It
+//!       has as many keys as the definition has indexes, in the same order.
+//!   I2  Two columns of the same kind have equal keys for equal values, but for what a key part
+//!       adds (the flag of a column that may be NULL, the direction).
 //!   I3  A constraint has as many columns as its parent's side, and at least one.
 //! Layout    docs/format.md, "Catalog rows".
 

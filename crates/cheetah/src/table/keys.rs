@@ -5,8 +5,8 @@
 //!   K1  The definition says which indexes are disabled. From the mini-transaction that logs it
 //!       nothing is written to their trees, nobody reads them, and CHECK passes them by. What they
 //!       had stays until they are enabled.
-//!   K2  Clustered and unique indexes are never disabled, nor are those that serve constraints: they
-//!       refuse rows.
+//!   K2  Clustered and unique indexes are never disabled, nor are those that serve constraints:
+//!       they refuse rows.
 //!   K3  An index is enabled with a new tree, built from the rows with the table locked as a whole.
 //!       Until it is the table's the tree is on the list of dropped ones (M10), and it is durable
 //!       by a checkpoint before the definition that names it is logged.

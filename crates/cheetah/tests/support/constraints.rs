@@ -74,7 +74,7 @@ fn line(child: &str, def: &ForeignKeyDef, own: Option<&str>, parent: Option<(&st
 fn lines(list: &[ForeignKey]) -> Vec<String> {
     let of = |it: &ForeignKey| {
         let side = |side: &Option<KeySide>| {
-            side.as_ref().map(|side| (side.table.name(), side.table.indexes()[side.index_no].name.clone()))
+            side.as_ref().map(|side| (side.table().unwrap().name(), side.index_name.clone()))
         };
         let (own, parent) = (side(&it.child), side(&it.parent));
         assert!(own.iter().all(|(child, _)| *child == it.child_name));

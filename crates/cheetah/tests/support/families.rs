@@ -76,7 +76,8 @@ impl Work {
 
     /// One transaction; whether it may be committed.
     fn run(&self, txn: &mut Transaction, rng: &mut Rng) -> Result<bool> {
-        let (parent, kid) = (&self.parent.table, &self.child.table);
+        let tables = [&self.parent, &self.child].map(|side| side.table().unwrap());
+        let [parent, kid] = &tables;
         let (key, of, place) = (1 + rng.below(CHILDREN), 1 + rng.below(PARENTS), rng.below(9));
         match rng.below(10) {
             0 | 1 => {
@@ -120,7 +121,7 @@ impl Work {
         while found {
             cursor.get_row(&mut stored)?;
             let key = u64::from_be_bytes(cursor.clustered_key().try_into().unwrap());
-            delete(txn, &self.child.table, key, &Row::parse(&stored).0)?;
+            delete(txn, &self.child.table().unwrap(), key, &Row::parse(&stored).0)?;
             found = cursor.next()?;
         }
         Ok(())
@@ -133,7 +134,8 @@ impl Work {
         txn.set_lock_wait(2_000_000_000);
         for _ in 0..TXNS {
             txn.set_isolation(Isolation::RepeatableRead);
-            let seen = orphans_for(&mut txn, [&self.parent.table, &self.child.table]);
+            let tables = [&self.parent, &self.child].map(|side| side.table().unwrap());
+            let seen = orphans_for(&mut txn, [&tables[0], &tables[1]]);
             self.orphans.lock().unwrap().extend(seen);
             txn.commit().unwrap();
             txn.set_isolation(self.level);
@@ -151,7 +153,8 @@ impl Work {
     }
 }
 
-/// Lets threads work; who is an orphan at some moment, the outcomes, and how often the bug was reached.
+/// Lets threads work; who is an orphan at some moment, the outcomes, and how often the bug was
+/// reached.
 pub fn work(seed: u64, level: Isolation, bug: Option<&'static str>) -> (Vec<u64>, [u64; 4], u64) {
     let db = open(&SimDisk::new()).unwrap();
     create(&db, "db/p", &[]);

@@ -33,8 +33,9 @@ impl Transaction {
     fn reference_cursor(&mut self, side: &KeySide, read: Read) -> Result<Cursor> {
         let looks_at_snapshot = planted::is_on("foreign keys: look at the snapshot");
         let read = if looks_at_snapshot { Read::Consistent } else { read };
-        let (reading, moved) = self.lock_to_read(&side.table, read)?;
-        let table = moved.as_ref().unwrap_or(&side.table);
+        let table = side.table()?;
+        let (reading, moved) = self.lock_to_read(&table, read)?;
+        let table = moved.as_ref().unwrap_or(&table);
         let ranges =
             self.isolation != Isolation::ReadCommitted || !planted::is_on("foreign keys: lock no ranges");
         match reading {

@@ -12,7 +12,7 @@ use super::handle::Table;
 use crate::base::{ConstraintProblem, Error, Result};
 use crate::format::catalog::TableDef;
 use crate::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// What a caller says of columns and constraints of a table that is created or altered.
 #[derive(Clone, Default, Debug)]
@@ -45,14 +45,23 @@ pub struct ForeignKey {
 /// An index that begins with the columns of a constraint.
 #[derive(Clone, Debug)]
 pub struct KeySide {
-    /// Its table.
-    pub table: Arc<Table>,
+    /// Its table, which may go meanwhile: whoever keeps this must not keep its trees on disk.
+    table: Weak<Table>,
     /// Its position there.
     pub index_no: usize,
+    /// Its name.
+    pub index_name: String,
     /// The columns, in the order of the constraint.
     pub columns: Vec<KeyColumn>,
     /// Whether the columns are the whole key of a row.
     pub is_row_key: bool,
+}
+
+impl KeySide {
+    /// Its table; `NoSuchTable` when that has gone.
+    pub fn table(&self) -> Result<Arc<Table>> {
+        self.table.upgrade().ok_or_else(|| Error::NoSuchTable("that a constraint speaks of".into()))
+    }
 }
 
 /// A column of a constraint in an index.
@@ -136,7 +145,8 @@ fn side_of(table: &Arc<Table>, names: &[String]) -> Option<KeySide> {
     let (index_no, columns) = description.find(names, |index_no| !table.is_disabled(index_no))?;
     let is_row_key =
         index_no == 0 && description.keys.first().is_some_and(|parts| parts.len() == columns.len());
-    Some(KeySide { table: Arc::clone(table), index_no, columns, is_row_key })
+    let index_name = table.indexes().get(index_no).map_or_else(String::new, |index| index.name.clone());
+    Some(KeySide { table: Arc::downgrade(table), index_no, index_name, columns, is_row_key })
 }
 
 /// What serves a constraint of `child` now.
@@ -214,8 +224,7 @@ fn refusal(problem: ConstraintProblem, detail: String) -> Error {
 /// The index that has served those columns has to stay.
 fn index_is_needed(table: Option<&Arc<Table>>, columns: &[String]) -> Error {
     let side = table.and_then(|table| side_of(table, columns));
-    let index = side.and_then(|side| Some(side.table.indexes().get(side.index_no)?.name.clone()));
-    refusal(ConstraintProblem::IndexIsNeeded, index.unwrap_or_default())
+    refusal(ConstraintProblem::IndexIsNeeded, side.map_or_else(String::new, |side| side.index_name))
 }
 
 fn listed(names: &[String]) -> String {
@@ -240,8 +249,9 @@ pub(crate) fn of_definition(
         let found = catalog.by_name(&def.parent).ok();
         let parent = found.and_then(|parent| side_of(&parent, &def.parent_columns));
         let child = description.find(&def.columns, |_| true).map(|(index_no, columns)| KeySide {
-            table: Arc::clone(table),
+            table: Arc::downgrade(table),
             index_no,
+            index_name: String::new(),
             columns,
             is_row_key: false,
         });
@@ -259,6 +269,7 @@ pub(in crate::table) fn check(
     constraints: &Constraints,
     old: Option<&Arc<Table>>,
 ) -> Result<()> {
+    check_whole(def)?;
     let kept: Vec<_> = def.indexes.iter().map(|index| !index.disabled).collect();
     let usable = |index_no: usize| kept.get(index_no).is_some_and(|&it| it);
     check_with(catalog, def, constraints, old, &usable)
@@ -319,6 +330,24 @@ fn was_served(catalog: &Catalog, table: &Arc<Table>, name: &str) -> (bool, bool)
     let had = table.foreign_keys().iter().find(|had| same_name(&had.name, name)).cloned();
     let had = had.map(|had| resolve(catalog, table, had));
     had.map_or((false, false), |had| (had.child.is_some(), had.parent.is_some()))
+}
+
+/// What a definition says of columns and constraints is what its row in the catalog can have (I1 and
+/// I3 of [`crate::format::foreign_key`]).
+fn check_whole(def: &TableDef) -> Result<()> {
+    let add = |detail: &str| Err(refusal(ConstraintProblem::CannotAdd, detail.into()));
+    let Description { columns, keys } = &def.description;
+    if keys.len() != (if columns.is_empty() { 0 } else { def.indexes.len() }) {
+        return add("a description of other indexes");
+    }
+    if keys.iter().flatten().any(|part| part.column as usize >= columns.len()) {
+        return add("a key of a column that is not there");
+    }
+    let is_odd = |it: &ForeignKeyDef| it.columns.is_empty() || it.columns.len() != it.parent_columns.len();
+    match def.foreign_keys.iter().any(is_odd) {
+        true => add("a constraint without columns, or with other columns than its parent's side"),
+        false => Ok(()),
+    }
 }
 
 /// `before`: the table as it was before the change; `may_lack`: whether it may have no index for
@@ -516,7 +545,8 @@ pub(in crate::table) fn after_rename(
     }
     own.iter_mut().for_each(|constraint| constraint.inherited = false);
     // A copy that gets another name than its original has: ALTER TABLE .. RENAME.
-    if from.is_empty() || from == to {
+    let of_partition = to.split("#P#").next() == Some(from.as_str());
+    if from.is_empty() || from == to || of_partition {
         return vec![(Arc::clone(table), own)];
     }
     let generated = (generated_name(&from), generated_name(to));
