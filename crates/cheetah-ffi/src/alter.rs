@@ -88,8 +88,8 @@ pub struct CheetahAlteration {
     pub build: *const CheetahBuild,
     /// Its columns from now on; null if they stay.
     pub rows: *const CheetahNewRows,
-    /// Its columns, keys and constraints from now on; null: it keeps its constraints, and nobody has
-    /// described it.
+    /// Its columns, keys and constraints from now on; null: it keeps its constraints, and nobody
+    /// has described it.
     pub constraints: *const CheetahConstraints,
     /// The caller's own bytes.
     pub extra: CheetahBytes,

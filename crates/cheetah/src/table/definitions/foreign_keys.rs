@@ -332,8 +332,8 @@ fn was_served(catalog: &Catalog, table: &Arc<Table>, name: &str) -> (bool, bool)
     had.map_or((false, false), |had| (had.child.is_some(), had.parent.is_some()))
 }
 
-/// What a definition says of columns and constraints is what its row in the catalog can have (I1 and
-/// I3 of [`crate::format::foreign_key`]).
+/// What a definition says of columns and constraints is what its row in the catalog can have (I1
+/// and I3 of [`crate::format::foreign_key`]).
 fn check_whole(def: &TableDef) -> Result<()> {
     let add = |detail: &str| Err(refusal(ConstraintProblem::CannotAdd, detail.into()));
     let Description { columns, keys } = &def.description;
