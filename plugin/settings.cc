@@ -4,6 +4,8 @@
 #include "engine.h"
 #include "errors.h"
 
+#include <set_var.h>
+
 #include <algorithm>
 
 namespace cheetah {
@@ -103,8 +105,12 @@ static MYSQL_SYSVAR_UINT(stats_persistent_sample_pages, sample_pages, PLUGIN_VAR
                          "Places of an index that ANALYZE TABLE looks at, unless the table's STATS_SAMPLE_PAGES says how many",
                          nullptr, nullptr, 20, 1, 1000000, 0);
 
+static constexpr ulonglong default_lock_wait_seconds = 50;
+
 static MYSQL_THDVAR_ULONGLONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
-                              "Seconds to wait for a lock of a row or a table", nullptr, nullptr, 50, 0, 100000000, 0);
+                              "Seconds to wait for a lock of a row or a table; at its default as long as "
+                              "innodb_lock_wait_timeout says",
+                              nullptr, nullptr, default_lock_wait_seconds, 0, 100000000, 0);
 
 static MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
                          "Refuse to lock or change a row that has changed since the transaction's snapshot (error 1020), "
@@ -151,10 +157,18 @@ CheetahConfig open_config() {
                        static_cast<uint8_t>(data_file_buffering)};
 }
 
+// What the session has set for InnoDB, as programs do; ours where there is no InnoDB.
+static ulonglong innodb_lock_wait_seconds(THD *thd) {
+  static const sys_var *const variable = find_sys_var(thd, STRING_WITH_LEN("innodb_lock_wait_timeout"));
+  if (variable == nullptr || variable->show_type() != SHOW_UINT) return default_lock_wait_seconds;
+  return *reinterpret_cast<const uint *>(variable->value_ptr(thd, OPT_SESSION, &null_clex_str));
+}
+
 // The server knows InnoDB's variable for NOWAIT and WAIT n, not ours; it sets its own one too, for
 // the statement.
 uint64_t lock_wait_timeout_ns(THD *thd) {
   ulonglong seconds = THDVAR(thd, lock_wait_timeout);
+  if (seconds == default_lock_wait_seconds) seconds = innodb_lock_wait_seconds(thd);
   bool of_statement = !thd->lex->stmt_var_list.is_empty();
   if (of_statement) seconds = std::min<ulonglong>(seconds, thd->variables.lock_wait_timeout);
   return seconds * 1000000000ULL;
