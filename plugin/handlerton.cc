@@ -72,7 +72,8 @@ static int drop_orphaned_partitions(const std::string &name) {
   std::vector<std::string> partitions = table_names(name + "#P#");
   if (partitions.empty() || has_definition(name)) return HA_ERR_NO_SUCH_TABLE;
   for (const std::string &partition : partitions) {
-    int error = handler_error(cheetah_drop_table(engine.db, bytes_of(partition), CHEETAH_REFERENCES_IGNORED), current_thd);
+    int32_t code = cheetah_drop_table(engine.db, bytes_of(partition), CHEETAH_REFERENCES_IGNORED);
+    int error = handler_error(code, current_thd);
     if (error != 0) return error;
   }
   return 0;
@@ -81,7 +82,8 @@ static int drop_orphaned_partitions(const std::string &name) {
 static int drop_table(handlerton *, const char *path) {
   std::string name = table_name_of_path(path);
   int error = wait_for_prepared(name, current_thd);
-  if (error == 0) error = handler_error(cheetah_drop_table(engine.db, bytes_of(name), kept_by(current_thd)), current_thd);
+  uint8_t referenced = kept_by(current_thd);
+  if (error == 0) error = handler_error(cheetah_drop_table(engine.db, bytes_of(name), referenced), current_thd);
   return error == HA_ERR_NO_SUCH_TABLE ? drop_orphaned_partitions(name) : error;
 }
 

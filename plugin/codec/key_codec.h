@@ -29,6 +29,7 @@ class KeyPart {
 
   // The column's bytes in the record follow from the key alone.
   bool reversible() const { return kind_ == Kind::integer || kind_ == Kind::raw; }
+  bool descending() const { return invert_ != 0; }
   bool is_null(const uchar *record) const { return nullable_ && (record[null_offset_] & null_bit_); }
   bool whole_column() const { return whole_column_; }
   // The column as it is in the record, without padding: what a key that is not reversible has lost.

@@ -3,12 +3,9 @@
 
 #include "constraints/foreign_keys.h"
 #include "engine.h"
-#include "errors.h"
 #include "handler/ha_cheetah.h"
 
 #include <sql_table.h>
-
-#include <algorithm>
 
 namespace cheetah {
 
@@ -42,21 +39,12 @@ void Definition::describe_columns() {
 
 void Definition::describe_keys(const TableCodec &codec) {
   for (uint index = 0; index <= codec.secondaries().size(); index++) {
-    uint key_no = codec.key_number(index);
-    add_key(key_no == MAX_KEY ? nullptr : &form_->key_info[key_no]);
+    std::vector<CheetahKeyPartDef> &parts = parts_.emplace_back();
+    for (const KeyPart &part : codec.key_at(index).parts()) {
+      parts.push_back(CheetahKeyPartDef{part.field()->field_index, part.descending(), !part.whole_column()});
+    }
+    keys_.push_back(CheetahKeyDef{parts.data(), parts.size()});
   }
-}
-
-void Definition::add_key(const KEY *key) {
-  std::vector<CheetahKeyPartDef> &parts = parts_.emplace_back();
-  for (uint i = 0; key != nullptr && i < key->user_defined_key_parts; i++) {
-    const KEY_PART_INFO &part = key->key_part[i];
-    const Field *field = form_->field[part.fieldnr - 1];
-    bool whole = field->key_length() == part.length && !(field->flags & BLOB_FLAG);
-    bool descending = part.key_part_flag & HA_REVERSE_SORT;
-    parts.push_back(CheetahKeyPartDef{static_cast<uint32_t>(part.fieldnr - 1), descending, !whole});
-  }
-  keys_.push_back(CheetahKeyDef{parts.data(), parts.size()});
 }
 
 // Constraints that the table has already name its columns as they were.
@@ -179,8 +167,9 @@ int Definition::find(const std::string &own_name) {
     }
   }
   bool are_checked = !thd_test_options(thd_, OPTION_NO_FOREIGN_KEY_CHECKS);
+  CheetahBytes copy_of = is_copy ? bytes_of(name_) : CheetahBytes{nullptr, 0};
   for_engine_ = CheetahConstraints{columns_.data(), columns_.size(), keys_.data(), keys_.size(), constraints_.data(),
-                                   constraints_.size(), kept_count_, is_copy ? bytes_of(name_) : CheetahBytes{nullptr, 0}, are_checked};
+                                   constraints_.size(), kept_count_, copy_of, are_checked};
   return 0;
 }
 

@@ -25,10 +25,10 @@ class Definition {
   // handler.
   int find(const std::string &own_name);
   const CheetahConstraints *for_engine() const { return &for_engine_; }
+
  private:
   void describe_columns();
   void describe_keys(const TableCodec &codec);
-  void add_key(const KEY *key);
   int add_constraint(const Foreign_key *key, bool is_copy);
   std::string new_column_name(const char *name) const;
   std::string next_name();

@@ -36,6 +36,10 @@ void warn_of_constraint(THD *thd, int error, CheetahBytes reason) {
                       reinterpret_cast<const char *>(reason.data));
 }
 
+static bool same_bytes(CheetahBytes one, CheetahBytes other) {
+  return one.len == other.len && (one.len == 0 || memcmp(one.data, other.data, one.len) == 0);
+}
+
 ForeignKeyList owned(CheetahForeignKeys *list) {
   return list == nullptr ? nullptr : ForeignKeyList(list, cheetah_free_foreign_keys);
 }
@@ -85,6 +89,7 @@ bool encode_reference(const TableCodec &codec, const CheetahForeignKey &constrai
                       Buffer *scratch, Buffer *key) {
   const std::vector<KeyPart> &parts = codec.key_at(own_side(constraint, role).index_no).parts();
   const CheetahKeyColumn *columns = other_side(constraint, role).columns;
+  key->clear();
   for (size_t i = 0; i < constraint.column_count; i++) {
     if (parts[i].is_null(record)) return false;
     parts[i].append_as(record, columns[i].nullable != 0, columns[i].descending != 0, scratch, key);
@@ -119,13 +124,9 @@ void ForeignKeys::forget_if_old() {
 bool ForeignKeys::refer_to_own_table() const {
   for (size_t no = 0; no < child_count_; no++) {
     CheetahForeignKey constraint = get(CHEETAH_AS_CHILD, no);
-    if (text_of(constraint.child) == text_of(constraint.parent)) return true;
+    if (same_bytes(constraint.child, constraint.parent)) return true;
   }
   return false;
-}
-
-static bool same_bytes(CheetahBytes one, CheetahBytes other) {
-  return one.len == other.len && (one.len == 0 || memcmp(one.data, other.data, one.len) == 0);
 }
 
 bool ForeignKeys::changes(const CheetahForeignKey &constraint, uint8_t role, const uchar *old_record,
@@ -164,7 +165,6 @@ int ForeignKeys::check_parents(const uchar *old_record, const uchar *record) {
 int ForeignKeys::check_parent(const CheetahForeignKeys *list, size_t no, const uchar *record) {
   CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_CHILD, no);
   if (constraint.child_key.columns == nullptr) return refuse(constraint, HA_ERR_NO_REFERENCED_ROW);
-  Buffer scratch, key;
   if (constraint.parent_key.columns == nullptr) {
     const std::vector<KeyPart> &parts = file_->codec_.key_at(constraint.child_key.index_no).parts();
     for (size_t i = 0; i < constraint.column_count; i++) {
@@ -172,8 +172,8 @@ int ForeignKeys::check_parent(const CheetahForeignKeys *list, size_t no, const u
     }
     return refuse(constraint, HA_ERR_NO_REFERENCED_ROW);
   }
-  if (!encode_reference(file_->codec_, constraint, CHEETAH_AS_CHILD, record, &scratch, &key)) return 0;
-  int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_CHILD, no, key.bytes());
+  if (!encode_reference(file_->codec_, constraint, CHEETAH_AS_CHILD, record, &scratch_, &key_)) return 0;
+  int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_CHILD, no, key_.bytes());
   if (code == CHEETAH_END) return refuse(constraint, HA_ERR_NO_REFERENCED_ROW);
   return error_of_search(code, file_->ha_thd());
 }
@@ -199,12 +199,11 @@ int ForeignKeys::act_on_children(const uchar *old_record, const uchar *record) {
 }
 
 // As InnoDB: a row that is its own child keeps itself, unless it goes with itself.
-bool ForeignKeys::refers_to_itself(const CheetahForeignKey &constraint, const uchar *record, CheetahBytes key) const {
-  if (text_of(constraint.child) != text_of(constraint.parent)) return false;
-  const KeyCodec &own = file_->codec_.key_at(constraint.child_key.index_no);
-  Buffer scratch, child;
-  own.append(record, &scratch, &child);
-  return child.size() >= key.len && memcmp(child.data(), key.data, key.len) == 0;
+bool ForeignKeys::refers_to_itself(const CheetahForeignKey &constraint, const uchar *record) {
+  if (!same_bytes(constraint.child, constraint.parent)) return false;
+  own_key_.clear();
+  file_->codec_.key_at(constraint.child_key.index_no).append(record, &scratch_, &own_key_);
+  return own_key_.size() >= key_.size() && memcmp(own_key_.data(), key_.data(), key_.size()) == 0;
 }
 
 int ForeignKeys::act(const CheetahForeignKeys *list, size_t no, const uchar *old_record, const uchar *record) {
@@ -212,26 +211,26 @@ int ForeignKeys::act(const CheetahForeignKeys *list, size_t no, const uchar *old
   if (constraint.parent_key.columns == nullptr) return 0;
   if (record != nullptr && !changes(constraint, CHEETAH_AS_PARENT, old_record, record)) return 0;
   if (constraint.child_key.columns == nullptr) return refuse(constraint, HA_ERR_ROW_IS_REFERENCED);
-  Buffer scratch, key;
-  if (!encode_reference(file_->codec_, constraint, CHEETAH_AS_PARENT, old_record, &scratch, &key)) return 0;
+  if (!encode_reference(file_->codec_, constraint, CHEETAH_AS_PARENT, old_record, &scratch_, &key_)) return 0;
   THD *thd = file_->ha_thd();
   uint8_t what = record == nullptr ? constraint.on_delete : constraint.on_update;
-  if (refers_to_itself(constraint, old_record, key.bytes()) && (record != nullptr || what < CHEETAH_CASCADE)) {
+  if (refers_to_itself(constraint, old_record) && (record != nullptr || what < CHEETAH_CASCADE)) {
     return refuse(constraint, HA_ERR_ROW_IS_REFERENCED);
   }
   ha_cheetah *child = what >= CHEETAH_CASCADE ? open_child(thd, text_of(constraint.child)) : nullptr;
   if (child == nullptr) {
-    int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_PARENT, no, key.bytes());
+    int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_PARENT, no, key_.bytes());
     if (code == CHEETAH_OK) return refuse(constraint, HA_ERR_ROW_IS_REFERENCED);
     return code == CHEETAH_END ? 0 : error_of_search(code, thd);
   }
   ParentValues values;
-  if (record != nullptr) {
+  if (record != nullptr && what == CHEETAH_CASCADE) {
     values.take(file_->codec_.key_at(constraint.parent_key.index_no).parts(), constraint.column_count, record);
   }
   CascadeStep of_statement{nullptr, &file_->name_, record != nullptr, {}, 0};
   const CascadeStep *step = file_->session_->cascade();
-  Action action{list, no, constraint, what, record == nullptr, key.bytes(), values};
+  std::string key = text_of(key_.bytes());
+  Action action{list, no, constraint, what, record == nullptr, bytes_of(key), values};
   return child->follow(action, step != nullptr ? step : &of_statement);
 }
 

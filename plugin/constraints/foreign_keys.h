@@ -26,6 +26,9 @@ bool is_intermediate_name(const std::string &table_name);
 std::string shown_database(const std::string &engine_name);
 std::string shown_table(const std::string &engine_name);
 
+// Which children keep a table from being dropped by the statement: a CheetahReferenced.
+uint8_t kept_by(THD *thd);
+
 // Tells the client, beside the error, why a constraint cannot be.
 void warn_of_constraint(THD *thd, int error, CheetahBytes reason);
 
@@ -64,11 +67,13 @@ class ForeignKeys {
   int check_parent(const CheetahForeignKeys *list, size_t no, const uchar *record);
   int act(const CheetahForeignKeys *list, size_t no, const uchar *old_record, const uchar *record);
   bool changes(const CheetahForeignKey &constraint, uint8_t role, const uchar *old_record, const uchar *record) const;
-  bool refers_to_itself(const CheetahForeignKey &constraint, const uchar *record, CheetahBytes key) const;
+  bool refers_to_itself(const CheetahForeignKey &constraint, const uchar *record);
   int refresh_again();
   int refuse(const CheetahForeignKey &constraint, int error);
 
   ha_cheetah *file_;
+  // Of the row that is looked at; actions have keys of their own.
+  Buffer scratch_, key_, own_key_;
   ForeignKeyList list_;
   size_t child_count_ = 0;
   size_t parent_count_ = 0;

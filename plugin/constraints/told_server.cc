@@ -29,6 +29,20 @@ static void append_action(const char *when, uint8_t action, String *out) {
 
 namespace cheetah {
 
+uint8_t kept_by(THD *thd) {
+  // The server repeats what a crash has interrupted, and takes back what has failed: neither may be
+  // refused.
+  if (!engine.ddl_recovered || thd == nullptr) return CHEETAH_REFERENCES_IGNORED;
+  if (thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS)) return CHEETAH_REFERENCES_IGNORED;
+  switch (thd_sql_command(thd)) {
+    case SQLCOM_DROP_TABLE: return CHEETAH_REFERENCES_REFUSED;
+    case SQLCOM_DROP_DB: return CHEETAH_REFERENCES_REFUSED_ELSEWHERE;
+    case SQLCOM_CREATE_TABLE:
+      return thd->lex->create_info.or_replace() ? CHEETAH_REFERENCES_REFUSED : CHEETAH_REFERENCES_IGNORED;
+    default: return CHEETAH_REFERENCES_IGNORED;
+  }
+}
+
 const char *action_words(uint8_t action) {
   static const char *const words[] = {"RESTRICT", "NO ACTION", "CASCADE", "SET NULL"};
   return words[action];

@@ -117,10 +117,7 @@ class Alteration {
       if (key->type != Key::FOREIGN_KEY || key->old) continue;
       List_iterator_fast<Key_part_spec> columns(const_cast<Key *>(key)->columns);
       while (const Key_part_spec *column = columns++) {
-        for (Field **field = altered_->vfield; *field != nullptr; field++) {
-          bool is_it = my_strcasecmp(system_charset_info, (*field)->field_name.str, column->field_name.str) == 0;
-          if (is_it && !is_stored(*field)) return true;
-        }
+        if (is_computed_when_read(column->field_name.str)) return true;
       }
     }
     return false;
@@ -146,6 +143,13 @@ class Alteration {
   std::string index_name(unsigned index) const { return key(index) == nullptr ? "(hidden)" : key(index)->name.str; }
 
  private:
+  bool is_computed_when_read(const char *name) const {
+    for (Field **field = altered_->vfield; *field != nullptr; field++) {
+      if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name) == 0) return !is_stored(*field);
+    }
+    return false;
+  }
+
   bool keeps_column(const std::string &name, bool keeps_name) const {
     uint no = 0;
     for (const Create_field &column : change_->alter_info->create_list) {
@@ -445,6 +449,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
     CheetahForeignKeys *list = nullptr;
     int32_t code = cheetah_foreign_keys_to_add(engine.db, table_, constraints, &list);
     new_constraints_ = owned(list);
+    if (list != nullptr) find_columns_to_check();
     return handler_error(code, thd_);
   }
 
@@ -456,7 +461,8 @@ class AlterContext final : public inplace_alter_handler_ctx {
     if (code == CHEETAH_OK) code = cheetah_open_cursor(txn_, table_, 0, CHEETAH_READ_SHARED, CHEETAH_WAIT, &opened);
     CursorHandle cursor(opened);
     CheetahFound found = {};
-    if (code == CHEETAH_OK) code = cheetah_seek(cursor.get(), CHEETAH_FIRST, {nullptr, 0}, {CHEETAH_NO_END, {nullptr, 0}}, &found);
+    CheetahBytes no_key{nullptr, 0};
+    if (code == CHEETAH_OK) code = cheetah_seek(cursor.get(), CHEETAH_FIRST, no_key, {CHEETAH_NO_END, no_key}, &found);
     for (; code == CHEETAH_OK; code = cheetah_next(cursor.get(), &found)) {
       if (interrupted(thd_)) return HA_ERR_ABORTED_BY_USER;
       int error = check_row(file, found);
@@ -505,13 +511,13 @@ class AlterContext final : public inplace_alter_handler_ctx {
 
   int check_row(ha_cheetah *file, const CheetahFound &found) {
     const CheetahForeignKeys *list = new_constraints_.get();
+    if (!entries_.decode_columns(found.clustered, found.value, columns_to_check_, file)) return HA_ERR_CRASHED;
     for (size_t no = 0; no < cheetah_foreign_key_count(list, CHEETAH_AS_CHILD); no++) {
       CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_CHILD, no);
       if (constraint.parent_key.columns == nullptr) return file->refuse_by(constraint, HA_ERR_NO_REFERENCED_ROW);
-      if (!decode_columns_of(constraint, found, file)) return HA_ERR_CRASHED;
-      reference_.clear();
       const uchar *record = alteration_.altered()->record[0];
-      if (!encode_reference(alteration_.codec(), constraint, CHEETAH_AS_CHILD, record, &scratch_, &reference_)) continue;
+      bool refers = encode_reference(alteration_.codec(), constraint, CHEETAH_AS_CHILD, record, &scratch_, &reference_);
+      if (!refers) continue;
       if (!last_.empty() && no == 0 && same(last_, reference_)) continue;
       int32_t code = cheetah_find_reference(txn_, list, CHEETAH_AS_CHILD, no, reference_.bytes());
       if (code == CHEETAH_END) return file->refuse_by(constraint, HA_ERR_NO_REFERENCED_ROW);
@@ -521,10 +527,15 @@ class AlterContext final : public inplace_alter_handler_ctx {
     return 0;
   }
 
-  bool decode_columns_of(const CheetahForeignKey &constraint, const CheetahFound &found, ha_cheetah *file) {
-    std::vector<bool> columns(alteration_.altered()->s->fields);
-    for (size_t i = 0; i < constraint.column_count; i++) columns[constraint.child_key.columns[i].column] = true;
-    return entries_.decode_columns(found.clustered, found.value, columns, file);
+  void find_columns_to_check() {
+    const CheetahForeignKeys *list = new_constraints_.get();
+    columns_to_check_.resize(alteration_.altered()->s->fields);
+    for (size_t no = 0; no < cheetah_foreign_key_count(list, CHEETAH_AS_CHILD); no++) {
+      CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_CHILD, no);
+      for (size_t i = 0; i < constraint.column_count; i++) {
+        columns_to_check_[constraint.child_key.columns[i].column] = true;
+      }
+    }
   }
 
   static bool same(const Buffer &one, const Buffer &other) {
@@ -545,6 +556,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
   Definition definition_;
   std::string name_;
   ForeignKeyList new_constraints_;
+  std::vector<bool> columns_to_check_;
   Buffer scratch_, reference_, last_;
 };
 
@@ -578,7 +590,7 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   if (checks_rows && alteration.changes_columns()) {
-    change->unsupported_reason = "the statement that adds or drops columns also adds a foreign key; do that in one of its own";
+    change->unsupported_reason = "the statement also adds or drops columns; add the foreign key in one of its own";
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   if (!alteration.fits()) {

@@ -31,20 +31,6 @@ bool has_definition(const std::string &name) {
   return access((file + reg_ext).c_str(), F_OK) == 0;
 }
 
-uint8_t kept_by(THD *thd) {
-  // The server repeats what a crash has interrupted, and takes back what has failed: neither may be
-  // refused.
-  if (!engine.ddl_recovered || thd == nullptr) return CHEETAH_REFERENCES_IGNORED;
-  if (thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS)) return CHEETAH_REFERENCES_IGNORED;
-  switch (thd_sql_command(thd)) {
-    case SQLCOM_DROP_TABLE: return CHEETAH_REFERENCES_REFUSED;
-    case SQLCOM_DROP_DB: return CHEETAH_REFERENCES_REFUSED_ELSEWHERE;
-    case SQLCOM_CREATE_TABLE:
-      return thd->lex->create_info.or_replace() ? CHEETAH_REFERENCES_REFUSED : CHEETAH_REFERENCES_IGNORED;
-    default: return CHEETAH_REFERENCES_IGNORED;
-  }
-}
-
 void drop_or_warn(const std::string &name) {
   if (cheetah_drop_table(engine.db, bytes_of(name), CHEETAH_REFERENCES_IGNORED) == CHEETAH_OK) return;
   String message = last_message();

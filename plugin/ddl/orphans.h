@@ -15,9 +15,6 @@ std::vector<std::string> table_names(const std::string &prefix);
 // Whether the server has a .frm file for the table (of a partition: for its table).
 bool has_definition(const std::string &name);
 
-// Which children keep a table from being dropped by the statement: a CheetahReferenced.
-uint8_t kept_by(THD *thd);
-
 // Drops a table, with a warning in the error log when that fails: nobody who could be told an error
 // asks for it.
 void drop_or_warn(const std::string &name);

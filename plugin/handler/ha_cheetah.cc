@@ -21,7 +21,9 @@ std::string table_name_of_path(const char *path) {
   return temporary_prefix + (slash != nullptr ? slash + 1 : path);
 }
 
-bool is_temporary_name(const std::string &name) { return name.compare(0, temporary_prefix.size(), temporary_prefix) == 0; }
+bool is_temporary_name(const std::string &name) {
+  return name.compare(0, temporary_prefix.size(), temporary_prefix) == 0;
+}
 
 }  // namespace cheetah
 
@@ -70,7 +72,9 @@ my_bool ha_cheetah::register_query_cache_table(THD *, const char *, uint, qc_eng
 bool ha_cheetah::get_error_message(int error, String *text) {
   if (error == HA_ERR_ROW_IS_REFERENCED || error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_FK_DEPTH_EXCEEDED) {
     const Session *session = Session::existing(ha_thd());
-    if (session != nullptr) text->copy(session->constraint_text().c_str(), session->constraint_text().size(), system_charset_info);
+    if (session == nullptr) return false;
+    const std::string &constraint = session->constraint_text();
+    text->copy(constraint.c_str(), constraint.size(), system_charset_info);
     return false;
   }
   own_error_text(error, text);

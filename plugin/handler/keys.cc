@@ -43,13 +43,10 @@ int ha_cheetah::indexes_changed(int32_t code) {
   return error == 0 ? info(HA_STATUS_CONST | HA_STATUS_VARIABLE) : error;
 }
 
-// Not the copy that ALTER TABLE fills, which the server counts among temporary tables, too.
-static bool is_session_table(const std::string &name) { return name.compare(0, 5, "#tmp/") == 0; }
-
 // Partitions would have to change together. Rows of USING HASH are found by the server through the
 // index.
 int ha_cheetah::disable_indexes(key_map keep, bool persist) {
-  if (!persist || is_partition() || is_session_table(name_)) return HA_ERR_WRONG_COMMAND;
+  if (!persist || is_partition() || is_temporary_name(name_)) return HA_ERR_WRONG_COMMAND;
   std::vector<uint32_t> indexes;
   for (uint key_no = 0; key_no < table_share->keys; key_no++) {
     if (keep.is_set(key_no) || table->key_info[key_no].algorithm == HA_KEY_ALG_LONG_HASH) continue;
@@ -59,7 +56,7 @@ int ha_cheetah::disable_indexes(key_map keep, bool persist) {
 }
 
 int ha_cheetah::enable_indexes(key_map, bool persist) {
-  if (!persist || is_partition() || is_session_table(name_)) return HA_ERR_WRONG_COMMAND;
+  if (!persist || is_partition() || is_temporary_name(name_)) return HA_ERR_WRONG_COMMAND;
   MY_BITMAP *saved = table->read_set;
   table->use_all_columns();
   RowEntries entries(table, &codec_, this, disabled_);

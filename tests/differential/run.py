@@ -114,6 +114,7 @@ def main(arguments: list) -> int:
     folder = scratch("differential")
     server = PrivateServer(folder, {**OPTIONS, **({"plugin-load-add": choice.load} if choice.load else {})})
     rounds = -(-choice.statements // STATEMENTS_PER_ROUND)
+    generator = Graph if choice.graphs else Generator
     bad, done, refused, started = [], 0, 0, time.monotonic()
     with server:
         for engine in (choice.left, choice.right):
@@ -121,7 +122,7 @@ def main(arguments: list) -> int:
                 raise say.Failure(f"engine {engine} is not in this server; make build")
         for number in range(rounds):
             seed = choice.seed + number
-            attempt = Round(server, seed, choice.left, choice.right, choice.plant, Graph if choice.graphs else Generator)
+            attempt = Round(server, seed, choice.left, choice.right, choice.plant, generator)
             try:
                 attempt.run(STATEMENTS_PER_ROUND)
             except Difference as found:

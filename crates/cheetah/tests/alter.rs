@@ -30,16 +30,7 @@ fn alter(db: &Db, name: &str, indexes: &[(&str, usize)], mark: u8) -> Result<()>
     let table = db.table(name)?;
     let indexes = indexes.iter().map(|&(name, from)| index(name, from)).collect();
     let (extra, mark) = (vec![mark; 5], vec![mark]);
-    db.alter_tables(&[Alteration {
-        table,
-        indexes,
-        built: None,
-        rows: None,
-        compression: None,
-        constraints: None,
-        extra,
-        mark,
-    }])
+    db.alter_tables(&[Alteration { extra, mark, ..Alteration::of_indexes(table, indexes) }])
 }
 
 fn filled(db: &Db, name: &str) -> Arc<Table> {
@@ -93,14 +84,12 @@ fn workload(disk: &SimDisk) {
     drop(t);
     // Both tables at once.
     let of = |name: &str, indexes: &[(&str, usize)]| Alteration {
-        table: db.table(name).unwrap(),
-        indexes: indexes.iter().map(|&(name, from)| index(name, from)).collect(),
-        built: None,
-        rows: None,
-        compression: None,
-        constraints: None,
         extra: b"new".to_vec(),
         mark: vec![1],
+        ..Alteration::of_indexes(
+            db.table(name).unwrap(),
+            indexes.iter().map(|&(name, from)| index(name, from)).collect(),
+        )
     };
     db.alter_tables(&[
         of("t", &[("PRIMARY", 0), ("number", 2)]),

@@ -69,32 +69,14 @@ fn alter(db: &Db, table: &Arc<Table>, build: &Build, indexes: &[(&str, IndexFrom
     let index = |(name, from): &(&str, IndexFrom)| AlteredIndex { name: (*name).into(), from: *from };
     let indexes = indexes.iter().map(index).collect();
     let (table, built) = (Arc::clone(table), build.indexes());
-    db.alter_tables(&[Alteration {
-        table,
-        indexes,
-        built,
-        rows: None,
-        compression: None,
-        constraints: None,
-        extra: Vec::new(),
-        mark: vec![1],
-    }])
+    db.alter_tables(&[Alteration { built, mark: vec![1], ..Alteration::of_indexes(table, indexes) }])
 }
 
 /// The table without its secondary indexes.
 fn drop_indexes(db: &Db, name: &str) -> Result<()> {
     let indexes = vec![AlteredIndex { name: "PRIMARY".into(), from: IndexFrom::Kept(0) }];
     let table = db.table(name)?;
-    db.alter_tables(&[Alteration {
-        table,
-        indexes,
-        built: None,
-        rows: None,
-        compression: None,
-        constraints: None,
-        extra: Vec::new(),
-        mark: vec![2],
-    }])
+    db.alter_tables(&[Alteration { mark: vec![2], ..Alteration::of_indexes(table, indexes) }])
 }
 
 fn filled(db: &Db, name: &str) -> Arc<Table> {
@@ -532,16 +514,8 @@ fn nothing_but_what_was_built_to_its_end_can_be_taken() {
         AlteredIndex { name: "a".into(), from: IndexFrom::Built(1) },
     ];
     let (extra, mark) = (Vec::new(), Vec::new());
-    let alteration = Alteration {
-        table: other,
-        indexes,
-        built: build.indexes(),
-        rows: None,
-        compression: None,
-        constraints: None,
-        extra,
-        mark,
-    };
+    let alteration =
+        Alteration { built: build.indexes(), extra, mark, ..Alteration::of_indexes(other, indexes) };
     assert!(db.alter_tables(std::slice::from_ref(&alteration)).is_err(), "of another table");
     let refused = AlteredIndex { name: "a".into(), from: IndexFrom::Built(3) };
     let indexes = vec![alteration.indexes[0].clone(), refused];

@@ -249,14 +249,9 @@ fn rename_indexes(db: &Db, name: &str) {
         let indexes = table.indexes().iter().enumerate().map(index).collect();
         let extra = table.extra().to_vec();
         db.alter_tables(&[Alteration {
-            table,
-            indexes,
-            built: None,
-            rows: None,
-            compression: None,
-            constraints: None,
             extra,
             mark: b"mark".to_vec(),
+            ..Alteration::of_indexes(table, indexes)
         }])
         .unwrap();
     }
@@ -284,17 +279,8 @@ fn change_columns(db: &Db, name: &str) {
         let indexes = table.indexes().iter().enumerate().map(index).collect();
         let (extra, mark) = (table.extra().to_vec(), b"mark".to_vec());
         let rows = Some(NewRows { row_format, change });
-        db.alter_tables(&[Alteration {
-            table,
-            indexes,
-            built: None,
-            rows,
-            compression: None,
-            constraints: None,
-            extra,
-            mark,
-        }])
-        .unwrap();
+        db.alter_tables(&[Alteration { rows, extra, mark, ..Alteration::of_indexes(table, indexes) }])
+            .unwrap();
     }
 }
 

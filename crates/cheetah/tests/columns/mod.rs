@@ -155,16 +155,7 @@ pub fn alter(db: &Db, rows: NewRows, mark: &[u8]) -> Result<()> {
     let indexes = table.indexes().iter().enumerate().map(index).collect();
     let (extra, mark) = (b"extra".to_vec(), mark.to_vec());
     let rows = Some(rows);
-    db.alter_tables(&[Alteration {
-        table,
-        indexes,
-        built: None,
-        rows,
-        compression: None,
-        constraints: None,
-        extra,
-        mark,
-    }])
+    db.alter_tables(&[Alteration { rows, extra, mark, ..Alteration::of_indexes(table, indexes) }])
 }
 
 /// Writes a row in place of `old`.

@@ -630,14 +630,8 @@ fn marking(table: &Arc<Table>, more: &[AlteredIndex]) -> Alteration {
     let kept = table.indexes().iter().enumerate();
     let kept = kept.map(|(no, index)| AlteredIndex { name: index.name.clone(), from: IndexFrom::Kept(no) });
     Alteration {
-        table: Arc::clone(table),
-        indexes: kept.chain(more.iter().cloned()).collect(),
-        built: None,
-        rows: None,
-        compression: None,
-        constraints: None,
-        extra: Vec::new(),
         mark: vec![1],
+        ..Alteration::of_indexes(Arc::clone(table), kept.chain(more.iter().cloned()).collect())
     }
 }
 

@@ -50,6 +50,22 @@ pub struct Alteration {
     pub mark: Vec<u8>,
 }
 
+impl Alteration {
+    /// Those indexes, and nothing else that changes; the caller's bytes are empty.
+    pub fn of_indexes(table: Arc<Table>, indexes: Vec<AlteredIndex>) -> Self {
+        Self {
+            table,
+            indexes,
+            built: None,
+            rows: None,
+            compression: None,
+            constraints: None,
+            extra: Vec::new(),
+            mark: Vec::new(),
+        }
+    }
+}
+
 /// An index of a new definition.
 #[derive(Clone, Debug)]
 pub struct AlteredIndex {

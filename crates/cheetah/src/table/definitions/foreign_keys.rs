@@ -2,10 +2,11 @@
 //! of them when tables change their names.
 //!
 //! Invariants
-//!   F1 to F9 of docs/decisions/0046-foreign-keys.md. Here:
+//!   F1 to F12 of docs/decisions/0046-foreign-keys.md. Here:
 //!   - A constraint refers to its parent by name. The catalog knows the children of each name.
-//!   - Tables whose names begin with `#sql` are copies that the server makes and renames: nobody is
-//!     referred to by them, and their renames change no constraint (F5, F6).
+//!   - Tables whose names begin with `#sql` are the server's own: copies that it fills, and tables
+//!     that have left their names to those. A copy refers to nobody by constraints that it has
+//!     inherited; the other one stays the child, and serves as the parent, that it was (F5).
 
 use super::catalog::Catalog;
 use super::handle::Table;
@@ -89,7 +90,7 @@ pub enum Referenced {
     RefusedElsewhere,
 }
 
-/// Whether the server calls copies so that it makes of tables.
+/// Whether the server calls a copy so, or a table that has left its name to one.
 pub(in crate::table) fn is_intermediate(name: &str) -> bool {
     name.rsplit('/').next().is_some_and(|table| table.starts_with("#sql"))
 }
@@ -123,8 +124,7 @@ impl Description {
         parts.iter().zip(names).map(column).collect()
     }
 
-    /// The first index that begins with the columns of `names`, of those that `usable` tells to be
-    /// kept.
+    /// The first index that begins with the columns of `names`, among those that `usable` accepts.
     fn find(&self, names: &[String], usable: impl Fn(usize) -> bool) -> Option<(usize, Vec<KeyColumn>)> {
         (0..self.keys.len())
             .filter(|&index_no| usable(index_no))
@@ -132,11 +132,12 @@ impl Description {
     }
 
     fn kinds_fit(&self, names: &[String], other: &Description, other_names: &[String]) -> bool {
-        let kind = |of: &Description, name: &String| of.column(name).map(|column| column.kind.clone());
-        names
-            .iter()
-            .zip(other_names)
-            .all(|(name, other_name)| kind(self, name).is_some_and(|it| Some(it) == kind(other, other_name)))
+        names.iter().zip(other_names).all(|(name, other_name)| {
+            match (self.column(name), other.column(other_name)) {
+                (Some(one), Some(other)) => one.kind == other.kind,
+                _ => false,
+            }
+        })
     }
 }
 
