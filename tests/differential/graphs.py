@@ -157,7 +157,8 @@ class Graph:
     def change(self) -> str:
         """What UPDATE sets."""
         column = self.rng.choice(["id", "a", "b", "code", "of", "v"])
-        value = {"id": str(self.rng.randint(1, VALUES)), "code": self.text(), "of": self.text()}.get(column, self.number())
+        values = {"id": str(self.rng.randint(1, VALUES)), "code": self.text(), "of": self.text()}
+        value = values.get(column, self.number())
         return f"{column} = {value}"
 
     def where(self) -> str:
