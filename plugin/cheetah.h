@@ -41,7 +41,10 @@ enum CheetahCode {
   CHEETAH_CANNOT_ADD_CONSTRAINT = 22, /* a constraint between tables cannot be */
   CHEETAH_CONSTRAINT_EXISTS = 23,     /* its name is another one's */
   CHEETAH_IS_REFERENCED = 24,         /* the table is the parent of others */
-  CHEETAH_INDEX_IS_NEEDED = 25        /* the index that the message names serves a constraint */
+  CHEETAH_INDEX_IS_NEEDED = 25,       /* the index that the message names serves a constraint */
+  CHEETAH_SEARCH_SYNTAX = 26,         /* a full-text query cannot be understood */
+  CHEETAH_SEARCH_PHRASE = 27,         /* a phrase of a full-text query has too many words */
+  CHEETAH_SEARCH_MEMORY = 28 /* a full-text query takes too much memory, or is nested too deeply */
 };
 
 enum CheetahCompression { CHEETAH_COMPRESSION_NONE = 0, CHEETAH_COMPRESSION_LZ4 = 1, CHEETAH_COMPRESSION_ZSTD = 2 };

@@ -68,6 +68,12 @@ static int index_is_needed() {
   return own_error_reported;
 }
 
+// As InnoDB: the message is the parser's.
+static int search_not_understood() {
+  my_printf_error(ER_PARSE_ERROR, "%s", MYF(0), last_message().c_ptr_safe());
+  return own_error_reported;
+}
+
 int rollback_error(int32_t code, THD *thd) {
   int error = handler_error(code, thd);
   if (error != 0 && thd != nullptr) thd->mark_transaction_to_rollback(true);
@@ -98,6 +104,9 @@ int handler_error(int32_t code, THD *thd) {
     case CHEETAH_CONSTRAINT_EXISTS: return constraint_refused(thd, HA_ERR_FOUND_DUPP_KEY);
     case CHEETAH_IS_REFERENCED: return is_referenced(thd);
     case CHEETAH_INDEX_IS_NEEDED: return index_is_needed();
+    case CHEETAH_SEARCH_SYNTAX: return search_not_understood();
+    case CHEETAH_SEARCH_PHRASE: return HA_ERR_FTS_TOO_MANY_WORDS_IN_PHRASE;
+    case CHEETAH_SEARCH_MEMORY: return HA_ERR_OUT_OF_MEM;
     case CHEETAH_ROLLBACK: return not_as_asked(thd);
     default: log_failure(); return ends_transaction(thd, own_error_stopped);
   }

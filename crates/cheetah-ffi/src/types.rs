@@ -1,6 +1,6 @@
 //! The values that cross the ABI. Layouts are C's; field order is that of `plugin/cheetah.h`.
 
-use cheetah::base::{ConstraintProblem, Error, Result};
+use cheetah::base::{ConstraintProblem, Error, Result, SearchProblem};
 use cheetah::db::{LockMode, Read};
 use cheetah::format::row::RowFormatVersion;
 use std::ffi::c_void;
@@ -62,6 +62,12 @@ pub enum Code {
     IsReferenced = 24,
     /// The index that the message names serves a constraint.
     IndexIsNeeded = 25,
+    /// A full-text query cannot be understood.
+    SearchSyntax = 26,
+    /// A phrase of a full-text query has too many words.
+    SearchPhrase = 27,
+    /// A full-text query takes too much memory, or is nested too deeply.
+    SearchMemory = 28,
 }
 
 impl Code {
@@ -92,6 +98,11 @@ impl Code {
                 ConstraintProblem::NameIsTaken => Code::ConstraintExists,
                 ConstraintProblem::IsReferenced => Code::IsReferenced,
                 ConstraintProblem::IndexIsNeeded => Code::IndexIsNeeded,
+            },
+            Error::Search { problem, .. } => match problem {
+                SearchProblem::Syntax => Code::SearchSyntax,
+                SearchProblem::TooManyWordsInPhrase => Code::SearchPhrase,
+                SearchProblem::TooDeep | SearchProblem::TooMuchMemory => Code::SearchMemory,
             },
         }
     }

@@ -54,8 +54,8 @@
 //! ```
 //!
 //! The layers, lowest first; a module imports only from lower ones (a test reads the `use` lines):
-//! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `pool` <
-//! `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` < `db`. ARCHITECTURE.md walks
+//! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `fulltext` <
+//! `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` < `db`. ARCHITECTURE.md walks
 //! through them.
 
 pub mod base;
@@ -65,6 +65,7 @@ mod checkpoint;
 pub mod db;
 pub mod durable;
 pub mod format;
+pub mod fulltext;
 pub mod log;
 pub mod memory;
 pub mod page_map;

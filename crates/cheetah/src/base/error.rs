@@ -37,6 +37,19 @@ pub enum ConstraintProblem {
     IndexIsNeeded,
 }
 
+/// Why a full-text query is not answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SearchProblem {
+    /// It cannot be understood.
+    Syntax,
+    /// Its parentheses are nested too deeply.
+    TooDeep,
+    /// A phrase in it has too many words.
+    TooManyWordsInPhrase,
+    /// It takes more memory than there is for it.
+    TooMuchMemory,
+}
+
 /// An error of the engine.
 #[derive(thiserror::Error, Debug)]
 pub enum Error {
@@ -89,6 +102,14 @@ pub enum Error {
         /// What is wrong.
         problem: ConstraintProblem,
         /// With what; of `IndexIsNeeded` the name of the index.
+        detail: String,
+    },
+    /// A full-text query is not answered.
+    #[error("{detail}")]
+    Search {
+        /// Why.
+        problem: SearchProblem,
+        /// With what; of `Syntax` in the words that InnoDB's users know.
         detail: String,
     },
     /// A bound was exceeded: key or row size, number of indexes, memory.
@@ -179,6 +200,7 @@ impl Error {
             | Error::LockTableFull
             | Error::Setting { .. }
             | Error::Constraint { .. }
+            | Error::Search { .. }
             | Error::DiskFull(_)
             | Error::Unsupported { .. }
             | Error::Io { .. }

@@ -18,7 +18,7 @@ mod xid;
 
 pub use background_errors::BackgroundErrors;
 pub use config::Config;
-pub use error::{ConstraintProblem, Error, ErrorKind, Result};
+pub use error::{ConstraintProblem, Error, ErrorKind, Result, SearchProblem};
 pub use health::Health;
 pub use ids::{Epoch, Lsn, PageId, SegmentId, SessionId, TableId, TreeId, TxnId, UndoPtr};
 pub use threads::statement_threads;

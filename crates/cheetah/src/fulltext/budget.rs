@@ -1,0 +1,41 @@
+//! The memory that a query may take.
+
+use crate::base::{Error, Result, SearchProblem};
+
+/// Counts what a query has stored, and refuses more than the limit. Vectors that grow may have
+/// taken up to twice as much.
+#[derive(Debug)]
+pub(super) struct Budget {
+    used_bytes: u64,
+    limit_bytes: u64,
+}
+
+impl Budget {
+    pub(super) fn new(limit_bytes: u64) -> Self {
+        Self { used_bytes: 0, limit_bytes }
+    }
+
+    /// Counts bytes before they are stored.
+    ///
+    /// # Errors
+    /// [`Error::Search`] when they are too many.
+    pub(super) fn take(&mut self, bytes: usize) -> Result<()> {
+        self.used_bytes += bytes as u64;
+        if self.used_bytes <= self.limit_bytes {
+            return Ok(());
+        }
+        Err(Error::Search {
+            problem: SearchProblem::TooMuchMemory,
+            detail: format!(
+                "a full-text query takes more than the {} bytes that there are for it; search for rarer words, or \
+                 raise innodb_ft_result_cache_limit",
+                self.limit_bytes
+            ),
+        })
+    }
+
+    /// Counts bytes that are given back.
+    pub(super) fn give_back(&mut self, bytes: usize) {
+        self.used_bytes = self.used_bytes.saturating_sub(bytes as u64);
+    }
+}

@@ -1,0 +1,68 @@
+//! A query as it was understood.
+
+/// What stands before a term, a phrase or a sub-expression.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Operator {
+    /// Nothing: rows that match are added.
+    Any,
+    /// `+`: only rows that match stay.
+    Required,
+    /// `-`: rows that match go.
+    Excluded,
+    /// `~`: rows that match and are there already rank lower.
+    Negated,
+    /// `<`: rows that match are added, and rank lower.
+    Lower,
+    /// `>`: rows that match are added, and rank higher.
+    Higher,
+}
+
+impl Operator {
+    /// Whether it has to wait until all others of its group are through.
+    pub(super) fn waits(self) -> bool {
+        matches!(self, Operator::Required | Operator::Excluded)
+    }
+}
+
+/// A word of a query.
+#[derive(Debug)]
+pub(super) struct Term {
+    /// Its weights.
+    pub(super) weights: Vec<u8>,
+    /// Whether the index can have it.
+    pub(super) is_indexed: bool,
+    /// Whether all words are meant that begin so.
+    pub(super) is_prefix: bool,
+}
+
+/// What an operator applies to.
+#[derive(Debug)]
+pub(super) enum Operand {
+    /// One word.
+    Term(Term),
+    /// What stands in one piece in the query, but is several words: `well-known.example`.
+    Terms(Vec<Term>),
+    /// A text in quotes, and the distance after `@`. 0 and `None` are the same.
+    Phrase(Vec<u8>, Option<u64>),
+    /// What stands in parentheses.
+    Expression(Expression),
+}
+
+/// An operator and what it applies to.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// The operator.
+    pub(super) operator: Operator,
+    /// What it applies to.
+    pub(super) operand: Operand,
+}
+
+/// A list of items. Every parenthesis begins a new group, and groups are evaluated one after the
+/// other.
+#[derive(Default, Debug)]
+pub(super) struct Expression {
+    /// The groups; none of them need have an item.
+    pub(super) groups: Vec<Vec<Item>>,
+    /// How deep sub-expressions are nested in it.
+    pub(super) depth: usize,
+}

@@ -1,0 +1,166 @@
+//! Queries over an index in memory: against examples from InnoDB, against a model, and against
+//! damage and excess.
+
+mod innodb;
+mod limits;
+mod model;
+
+use super::{put_positions, search, Matches, Mode, Position, Positions, Source, Word, WordKind};
+use crate::base::{Error, Result, SearchProblem};
+use std::collections::BTreeMap;
+
+/// What is enough for every query here.
+const LIMIT_BYTES: u64 = 1 << 30;
+
+/// InnoDB's own stop words.
+const STOP_WORDS: &str =
+    "a about an are as at be by com de en for from how i in is it la of on or that the this to \
+                          was what when where who will with und www";
+
+/// A word of a row: its weights, what the index does with it, and where it stands.
+type RowWord = (Vec<u8>, WordKind, Position);
+
+/// A table with one index, of words in ASCII, case-insensitive, with InnoDB's stop words.
+#[derive(Default)]
+struct Table {
+    /// Words of each row by its key.
+    rows: BTreeMap<Vec<u8>, Vec<RowWord>>,
+    /// Values of postings by word and key.
+    postings: BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>,
+    /// Calls that are allowed before the query is interrupted.
+    calls_left: Option<u64>,
+}
+
+impl Table {
+    /// Rows with the keys 1, 2, .. in two bytes, of these columns.
+    fn new(rows: &[&[&str]]) -> Self {
+        let mut table = Self::default();
+        rows.iter().enumerate().for_each(|(index, columns)| table.insert(index as u16 + 1, columns));
+        table
+    }
+
+    fn insert(&mut self, id: u16, columns: &[&str]) {
+        let key = id.to_be_bytes().to_vec();
+        let (mut words, mut positions) = (Vec::new(), BTreeMap::<Vec<u8>, Vec<Position>>::new());
+        for (column, text) in columns.iter().enumerate() {
+            for (weights, kind) in words_in(text.as_bytes()) {
+                let position = Position { ordinal: words.len() as u32, column: column as u8 };
+                if kind == WordKind::Indexed {
+                    positions.entry(weights.clone()).or_default().push(position);
+                }
+                words.push((weights, kind, position));
+            }
+        }
+        for (weights, positions) in positions {
+            let mut value = Vec::new();
+            put_positions(&positions, &mut value);
+            self.postings.insert((weights, key.clone()), value);
+        }
+        self.rows.insert(key, words);
+    }
+
+    fn call(&mut self) -> Result<()> {
+        match &mut self.calls_left {
+            Some(0) => Err(Error::Interrupted),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The rows that match, in order, with ranks.
+    fn search(&mut self, text: &str, mode: Mode) -> Result<Vec<(u16, f32)>> {
+        search(text.as_bytes(), mode, self, LIMIT_BYTES).map(|mut matches| all(&mut matches))
+    }
+}
+
+/// All rows of a result, which agree with what it says of each by key.
+fn all(matches: &mut Matches) -> Vec<(u16, f32)> {
+    let (mut rows, mut place) = (Vec::new(), 0);
+    while let Some((key, rank)) = matches.get(place) {
+        rows.push((u16::from_be_bytes(key.try_into().expect("keys have two bytes")), rank));
+        place += 1;
+    }
+    assert_eq!((matches.len(), matches.is_empty()), (rows.len(), rows.is_empty()));
+    for (id, rank) in &rows {
+        assert_eq!(matches.rank(&id.to_be_bytes()), Some(*rank));
+    }
+    rows
+}
+
+/// Words in lower case.
+fn words_in(text: &[u8]) -> Vec<(Vec<u8>, WordKind)> {
+    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let words = text.split(|byte| !is_of_word(byte)).filter(|word| !word.is_empty());
+    let word = |word: &[u8]| {
+        let weights = word.to_ascii_lowercase();
+        let is_stop_word = STOP_WORDS.split(' ').any(|stop_word| stop_word.as_bytes() == weights);
+        let kind = match weights.len() {
+            0..3 => WordKind::TooShort,
+            85.. => WordKind::TooLong,
+            _ if is_stop_word => WordKind::StopWord,
+            _ => WordKind::Indexed,
+        };
+        (weights, kind)
+    };
+    words.map(word).collect()
+}
+
+impl Source for Table {
+    fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()> {
+        for (weights, kind) in words_in(text) {
+            each(Word { weights: &weights, kind })?;
+        }
+        Ok(())
+    }
+
+    fn postings(
+        &mut self,
+        weights: &[u8],
+        each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.call()?;
+        let first = (weights.to_vec(), Vec::new());
+        let rows = self.postings.range(first..).take_while(|((word, _), _)| word == weights);
+        for ((_, key), value) in rows {
+            each(key, Positions::new(value))?;
+        }
+        Ok(())
+    }
+
+    fn postings_of_prefix(
+        &mut self,
+        weights: &[u8],
+        each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.call()?;
+        let first = (weights.to_vec(), Vec::new());
+        let rows = self.postings.range(first..).take_while(|((word, _), _)| word.starts_with(weights));
+        for ((_, key), value) in rows {
+            each(key, Positions::new(value))?;
+        }
+        Ok(())
+    }
+
+    fn words_of(&mut self, key: &[u8], each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>) -> Result<()> {
+        self.call()?;
+        for (weights, kind, position) in self.rows.get(key).into_iter().flatten() {
+            each(Word { weights, kind: *kind }, *position)?;
+        }
+        Ok(())
+    }
+
+    fn row_count(&mut self) -> Result<u64> {
+        Ok(self.rows.len() as u64)
+    }
+}
+
+/// What is wrong with a query.
+fn problem(result: Result<Vec<(u16, f32)>>) -> (SearchProblem, String) {
+    match result {
+        Err(Error::Search { problem, detail }) => (problem, detail),
+        other => panic!("a refusal was expected: {other:?}"),
+    }
+}
