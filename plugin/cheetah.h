@@ -110,6 +110,9 @@ typedef struct CheetahLoad CheetahLoad;
 typedef struct CheetahBuild CheetahBuild;
 typedef struct CheetahEstimate CheetahEstimate;
 typedef struct CheetahForeignKeys CheetahForeignKeys;
+typedef struct CheetahWords CheetahWords;
+typedef struct CheetahPostings CheetahPostings;
+typedef struct CheetahMatches CheetahMatches;
 
 typedef struct CheetahBytes {
   const uint8_t *data;
@@ -140,11 +143,18 @@ typedef struct CheetahIndexSpec {
   uint8_t unique;
 } CheetahIndexSpec;
 
+typedef struct CheetahFulltextSpec {
+  CheetahBytes name;
+  CheetahBytes extra; /* the caller's own: how texts become words */
+} CheetahFulltextSpec;
+
 typedef struct CheetahTableSpec {
   CheetahBytes name;
   CheetahRowFormatVersion row_format;
   const CheetahIndexSpec *indexes; /* [0] is the clustered one */
   size_t index_count;
+  const CheetahFulltextSpec *fulltext;
+  size_t fulltext_count;
   CheetahBytes extra;
   uint64_t auto_increment;
   int32_t compression_level;
@@ -269,6 +279,12 @@ typedef struct CheetahNewRows {
   CheetahBytes defaults; /* a row of the row-format version: what is not kept is as there */
 } CheetahNewRows;
 
+typedef struct CheetahAlteredFulltext {
+  CheetahFulltextSpec index;
+  size_t from; /* its position so far, from 0 */
+  const CheetahPostings *built; /* null: the table has it */
+} CheetahAlteredFulltext;
+
 /* A new definition of a table, whose rows stay as they are stored. */
 typedef struct CheetahAlteration {
   const CheetahTable *table;
@@ -277,6 +293,8 @@ typedef struct CheetahAlteration {
   const CheetahBuild *build; /* may be null */
   const CheetahNewRows *rows; /* null: the columns stay */
   const CheetahConstraints *constraints; /* null: the table keeps its constraints, and nobody has described it */
+  const CheetahAlteredFulltext *fulltext; /* those that are not named go */
+  size_t fulltext_count;
   CheetahBytes extra;
   CheetahBytes mark;
   int32_t compression_level; /* of images that are written from now on */
@@ -483,7 +501,33 @@ typedef struct CheetahWeight {
 
 /* Collects the entries that a row should have, during a check. */
 typedef struct CheetahEntrySink CheetahEntrySink;
+/* Collects the words of a text, during a search. */
+typedef struct CheetahWordSink CheetahWordSink;
 typedef struct CheetahBuiltEntries CheetahBuiltEntries;
+/* Tell the sink each word of a query's text, or of a row; CHEETAH_OK, or what that has answered. */
+typedef int32_t (*CheetahSplitText)(void *context, CheetahBytes text, CheetahWordSink *sink);
+typedef int32_t (*CheetahWordsOfRow)(void *context, CheetahBytes key, CheetahBytes row, CheetahWordSink *sink);
+
+/* What an index does with a word. */
+enum CheetahWordKind {
+  CHEETAH_WORD_INDEXED = 0,
+  CHEETAH_WORD_STOP = 1,
+  CHEETAH_WORD_TOO_SHORT = 2,
+  CHEETAH_WORD_TOO_LONG = 3
+};
+
+enum CheetahSearchMode { CHEETAH_NATURAL_LANGUAGE = 0, CHEETAH_BOOLEAN = 1, CHEETAH_QUERY_EXPANSION = 2 };
+
+/* A full-text search. */
+typedef struct CheetahSearch {
+  CheetahBytes text; /* in the character set of the index */
+  CheetahBytes end; /* stands behind the weights of each word of the index */
+  uint64_t limit_bytes; /* of memory */
+  CheetahSplitText split;
+  CheetahWordsOfRow words_of_row;
+  void *context;
+  uint8_t mode; /* a CheetahSearchMode */
+} CheetahSearch;
 
 typedef uint8_t (*CheetahInterrupted)(void *context);
 /* Is told that the thread begins to wait for a lock (1), or does so no more (0). */
@@ -698,6 +742,45 @@ uint8_t cheetah_index_is_disabled(const CheetahTable *table, uint32_t index_no);
 int32_t cheetah_disable_indexes(CheetahTxn *txn, const CheetahTable *table, const uint32_t *indexes, size_t count);
 int32_t cheetah_enable_indexes(CheetahTxn *txn, const CheetahTable *table, CheetahExpectedEntries entries, void *context,
                                CheetahProgress progress, void *progress_context);
+
+/* Full-text indexes, counted from 0: `index` is the table's name and bytes. A word is its weights
+   and the index's end; no word may be the beginning of another one, or longer than
+   cheetah_word_bytes_max. Its ordinal is that among all words of the row, and `column` that of the
+   index. Writers of words come with those of rows, and lock as they do. Words of loaded rows are
+   loaded beside them. */
+uint32_t cheetah_word_bytes_max(void);
+size_t cheetah_fulltext_count(const CheetahTable *table);
+int32_t cheetah_fulltext_index(const CheetahTable *table, size_t no, CheetahFulltextSpec *index);
+CheetahWords *cheetah_new_words(void);
+void cheetah_free_words(CheetahWords *words);
+void cheetah_clear_words(CheetahWords *words);
+void cheetah_add_word(CheetahWords *words, CheetahBytes word, uint32_t ordinal, uint8_t column);
+int32_t cheetah_insert_words(CheetahTxn *txn, const CheetahTable *table, size_t no, CheetahBytes key, CheetahWords *words);
+int32_t cheetah_delete_words(CheetahTxn *txn, const CheetahTable *table, size_t no, CheetahBytes key, CheetahWords *words);
+int32_t cheetah_change_words(CheetahTxn *txn, const CheetahTable *table, size_t no, CheetahBytes old_key,
+                             CheetahWords *old_words, CheetahBytes key, CheetahWords *words);
+int32_t cheetah_begin_load_of_words(CheetahTxn *txn, const CheetahTable *table, size_t no, uint8_t to_commit,
+                                    CheetahLoad **load);
+int32_t cheetah_load_words(CheetahTxn *txn, CheetahLoad *load, CheetahBytes key, CheetahWords *words);
+/* Postings of an index that cheetah_alter_tables is to bring: loaded before. What no definition has
+   taken goes with the handle. */
+int32_t cheetah_new_postings(CheetahDb *db, const CheetahTable *table, CheetahPostings **made);
+int32_t cheetah_begin_load_of_postings(CheetahTxn *txn, const CheetahPostings *made, CheetahLoad **load);
+void cheetah_free_postings(CheetahPostings *made);
+/* Matches come in the order of their ranks; CHEETAH_END behind the last one. A row that does not
+   match has rank 0. */
+int32_t cheetah_search(CheetahTxn *txn, const CheetahTable *table, size_t no, const CheetahSearch *search,
+                       CheetahMatches **matches);
+int32_t cheetah_tell_word(CheetahWordSink *sink, CheetahBytes weights, uint8_t kind, uint32_t ordinal, uint8_t column);
+uint64_t cheetah_match_count(const CheetahMatches *matches);
+int32_t cheetah_match(CheetahMatches *matches, uint64_t place, CheetahBytes *key, float *rank);
+/* Whether postings and rows agree: of the search only `end` and the function for rows count. */
+int32_t cheetah_check_words(CheetahTxn *txn, const CheetahTable *table, size_t no, const CheetahSearch *search,
+                            CheetahTextSink sink, void *sink_context);
+/* Of all postings, on disk; in memory while nothing is there. */
+int32_t cheetah_fulltext_bytes(const CheetahTable *table, uint64_t *bytes);
+float cheetah_rank_of(const CheetahMatches *matches, CheetahBytes key);
+void cheetah_free_matches(CheetahMatches *matches);
 
 /* Constraints between tables. What was found out may be true no more when definitions have changed
    since. A list is null when the table has no constraint; what it tells points into it. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "settings.h"
 
+#include "codec/words.h"
 #include "engine.h"
 #include "errors.h"
 
@@ -13,7 +14,8 @@ namespace cheetah {
 static const ulonglong mib = 1ULL << 20, tib = 1ULL << 40;
 
 static ulonglong buffer_pool_size, log_file_size, log_size_max;
-static unsigned io_capacity, flush_log_at_trx_commit, sample_pages;
+static ulonglong result_cache_limit;
+static unsigned io_capacity, flush_log_at_trx_commit, sample_pages, ft_min_token_size, ft_max_token_size;
 static ulong change_buffering;
 static my_bool data_file_buffering, checkpoint_now;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
@@ -101,6 +103,22 @@ static MYSQL_SYSVAR_ENUM(change_buffering, change_buffering, PLUGIN_VAR_RQCMDARG
                          "none or all",
                          nullptr, set_change_buffering, 1, &change_buffering_type);
 
+static MYSQL_SYSVAR_UINT(ft_min_token_size, ft_min_token_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                         "Characters of the shortest word that a FULLTEXT index has, of those created from now on", nullptr,
+                         nullptr, 3, 0, 16, 0);
+
+static MYSQL_SYSVAR_UINT(ft_max_token_size, ft_max_token_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                         "Characters of the longest word that a FULLTEXT index has, of those created from now on", nullptr,
+                         nullptr, 84, 10, 84, 0);
+
+static MYSQL_SYSVAR_ULONGLONG(ft_result_cache_limit, result_cache_limit, PLUGIN_VAR_RQCMDARG,
+                              "Bytes that the result of one FULLTEXT search may take", nullptr, nullptr, 2000000000,
+                              1000000, ~0ULL, 0);
+
+static MYSQL_THDVAR_BOOL(ft_enable_stopword, PLUGIN_VAR_OPCMDARG,
+                         "Whether FULLTEXT indexes that are created from now on leave out stop words", nullptr, nullptr,
+                         true);
+
 static MYSQL_SYSVAR_UINT(stats_persistent_sample_pages, sample_pages, PLUGIN_VAR_RQCMDARG,
                          "Places of an index that ANALYZE TABLE looks at, unless the table's STATS_SAMPLE_PAGES says how many",
                          nullptr, nullptr, 20, 1, 1000000, 0);
@@ -139,6 +157,10 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(change_buffering),
                                         MYSQL_SYSVAR(checkpoint_now),
                                         MYSQL_SYSVAR(stats_persistent_sample_pages),
+                                        MYSQL_SYSVAR(ft_min_token_size),
+                                        MYSQL_SYSVAR(ft_max_token_size),
+                                        MYSQL_SYSVAR(ft_result_cache_limit),
+                                        MYSQL_SYSVAR(ft_enable_stopword),
                                         MYSQL_SYSVAR(lock_wait_timeout),
                                         MYSQL_SYSVAR(snapshot_isolation),
                                         MYSQL_SYSVAR(strict_mode),
@@ -173,6 +195,12 @@ uint64_t lock_wait_timeout_ns(THD *thd) {
   if (of_statement) seconds = std::min<ulonglong>(seconds, thd->variables.lock_wait_timeout);
   return seconds * 1000000000ULL;
 }
+
+WordRules word_rules(THD *thd) {
+  return WordRules{ft_min_token_size, ft_max_token_size, THDVAR(thd, ft_enable_stopword) != 0};
+}
+
+uint64_t ft_result_cache_limit() { return result_cache_limit; }
 
 uint32_t stats_persistent_sample_pages() { return sample_pages; }
 

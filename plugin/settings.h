@@ -19,6 +19,11 @@ uint64_t lock_wait_timeout_ns(THD *thd);
 bool snapshot_isolation(THD *thd);
 // Whether words of a definition that cannot be meant are refused.
 bool strict_mode(THD *thd);
+// Of full-text indexes that are created from now on.
+struct WordRules;
+WordRules word_rules(THD *thd);
+// Bytes that the result of a full-text search may take.
+uint64_t ft_result_cache_limit();
 // Places of an index that ANALYZE looks at.
 uint32_t stats_persistent_sample_pages();
 // The session's choice for tables that say nothing: a CheetahCompression and its level (0: the

@@ -122,9 +122,31 @@ void TextOrder::append(const uchar *text, size_t length, Buffer *scratch, Buffer
   }
 }
 
+bool TextOrder::has_one_level(const CHARSET_INFO *charset) {
+  return bytes_are_weights(charset) || my_bit_log2_uint32(charset->levels_for_order) == 0;
+}
+
+void TextOrder::append_beginning(const uchar *text, size_t length, Buffer *scratch, Buffer *out) const {
+  size_t start = out->size(), end_bytes = levels_[0].pads ? levels_[0].unit + 1 : 2;
+  append(text, length, scratch, out);
+  out->truncate(out->size() - start > end_bytes ? out->size() - end_bytes : start);
+}
+
+void TextOrder::append_end(Buffer *out) const { append_end_of(levels_[0], out); }
+
+void TextOrder::append_end_of(const Level &level, Buffer *out) {
+  if (level.pads) {
+    out->append(level.space, level.unit);
+    out->append_byte(1);
+  } else {
+    out->append_zeroes(2);
+  }
+}
+
 void TextOrder::append_level(const Level &level, const uchar *weights, size_t length, Buffer *out) const {
   if (level.pads) append_padded(level, weights, length, out);
   else append_unpadded(weights, length, out);
+  append_end_of(level, out);
 }
 
 bool TextOrder::rest_is_below_spaces(const Level &level, const uchar *at, const uchar *end) {
@@ -158,7 +180,7 @@ void TextOrder::append_padded(const Level &level, const uchar *weights, size_t l
   const uint unit = level.unit;
   const uchar *at = weights, *end = weights + length - length % unit;
   while (end > at && memcmp(end - unit, level.space, unit) == 0) end -= unit;
-  uchar *to = out->reserve(length + (length / unit) + unit + 1);
+  uchar *to = out->reserve(length + length / unit);
   uchar *start = to;
   while (at < end) {
     const uchar *space = find_space(level, at, end);
@@ -171,21 +193,16 @@ void TextOrder::append_padded(const Level &level, const uchar *weights, size_t l
     at += unit;
     *to++ = rest_is_below_spaces(level, at, end) ? 0 : 2;
   }
-  memcpy(to, level.space, unit);
-  to += unit;
-  *to++ = 1;
   out->advance(to - start);
 }
 
 void TextOrder::append_unpadded(const uchar *weights, size_t length, Buffer *out) {
-  uchar *to = out->reserve(length * 2 + 2);
+  uchar *to = out->reserve(length * 2);
   uchar *start = to;
   for (const uchar *at = weights; at < weights + length; at++) {
     *to++ = *at;
     if (*at == 0) *to++ = 0xff;
   }
-  *to++ = 0;
-  *to++ = 0;
   out->advance(to - start);
 }
 

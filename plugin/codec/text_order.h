@@ -34,6 +34,14 @@ class TextOrder {
 
   void append(const uchar *text, size_t length, Buffer *scratch, Buffer *out) const;
 
+  // Whether the collation compares on one level. Then an encoding is the weights of the text, and
+  // an end that is the same for all texts but those that end in spaces; the weights of the
+  // beginning of a text begin those of the text, as far as characters are compared one by one.
+  static bool has_one_level(const CHARSET_INFO *charset);
+  // The two parts of `append`, where that is so.
+  void append_beginning(const uchar *text, size_t length, Buffer *scratch, Buffer *out) const;
+  void append_end(Buffer *out) const;
+
   // The end of the encoding that starts at `at`, or nullptr when it does not end before `end`.
   // `invert`: 0xff for a descending part, otherwise 0.
   const uchar *skip(const uchar *at, const uchar *end, uchar invert) const;
@@ -61,6 +69,7 @@ class TextOrder {
   static const uchar *find_space(const Level &level, const uchar *at, const uchar *end);
   static void append_padded(const Level &level, const uchar *weights, size_t length, Buffer *out);
   static void append_unpadded(const uchar *weights, size_t length, Buffer *out);
+  static void append_end_of(const Level &level, Buffer *out);
   static bool rest_is_below_spaces(const Level &level, const uchar *at, const uchar *end);
   const uchar *skip_level(const Level &level, const uchar *at, const uchar *end, uchar invert) const;
   static const uchar *skip_unpadded(const uchar *at, const uchar *end, uchar invert);

@@ -18,6 +18,7 @@
 #include "ddl/orphans.h"
 #include "handler/progress.h"
 #include "ddl/table_options.h"
+#include "settings.h"
 
 #include <algorithm>
 
@@ -31,20 +32,29 @@ class Alteration {
   Alteration(const ha_cheetah *handler, TABLE *altered, const Alter_inplace_info *change)
       : handler_(handler), altered_(altered), change_(change) {
     codec_.init(altered);
+    codec_.init_fulltext(altered, word_rules(altered->in_use));
     codec_.row().expect_large_if(cheetah_has_older_rows(handler->engine_table_.get()));
     find_columns();
     for (unsigned i = 0; i <= codec_.secondaries().size(); i++) {
       unsigned from = old_index(i);
       from_.push_back(from != no_index && same_key(i, from) ? from : no_index);
     }
+    for (WordCodec &index : codec_.fulltext()) fulltext_from_.push_back(old_fulltext(&index));
   }
 
   static constexpr unsigned no_index = ~0U;
 
   TABLE *altered() const { return altered_; }
   const TableCodec &codec() const { return codec_; }
+  WordCodec &fulltext(size_t no) { return codec_.fulltext()[no]; }
   // Of each index its place in the old definition, or none.
   const std::vector<unsigned> &from() const { return from_; }
+
+  // Of each full-text index its place in the old definition, or none.
+  const std::vector<unsigned> &fulltext_from() const { return fulltext_from_; }
+  bool builds_fulltext() const {
+    return std::find(fulltext_from_.begin(), fulltext_from_.end(), no_index) != fulltext_from_.end();
+  }
 
   // Whether columns come, go, or change their places.
   bool changes_columns() const {
@@ -71,6 +81,7 @@ class Alteration {
       CheetahRowFormatVersion row_format = codec_.row().row_format();
       if (!codec_.row().same_columns(old.row()) || !cheetah_table_fits(handler_->engine_table_.get(), &row_format)) return false;
     }
+    if (builds_fulltext() && (changes_columns() || builds())) return false;
     for (unsigned i = 1; i < from_.size(); i++) {
       if (from_[i] == 0 || (from_[i] == no_index && !can_build(i))) return false;
     }
@@ -279,7 +290,33 @@ class Alteration {
     for (uint i = 0; i < change_->index_add_count; i++) {
       if (change_->index_add_buffer[i] == key_no) return same_but_block_size(altered_->key_info[key_no]);
     }
-    const char *name = altered_->key_info[key_no].name.str;
+    unsigned old_no = old_index_named(altered_->key_info[key_no].name.str);
+    return old_no == no_index ? no_index : handler_->codec_.engine_index(old_no);
+  }
+
+  // Which of the old full-text indexes has the same words as the new one, which takes its rules
+  // over; none if it is to be built.
+  unsigned old_fulltext(WordCodec *index) const {
+    unsigned from = old_index_named(index->name());
+    if (from == no_index) return no_index;
+    uint old_no = from;
+    if (!(handler_->table->key_info[old_no].flags & HA_FULLTEXT)) return no_index;
+    unsigned place = static_cast<unsigned>(handler_->codec_.fulltext_index(old_no));
+    const WordCodec &old = handler_->codec_.fulltext()[place];
+    bool same = old.charset() == index->charset() && old.fields().size() == index->fields().size();
+    for (size_t i = 0; same && i < old.fields().size(); i++) {
+      same = was_[index->fields()[i]->field_index] == old.fields()[i]->field_index;
+    }
+    if (!same) return no_index;
+    index->set_rules(old.rules());
+    return place;
+  }
+
+  // The number of the key in the old definition that has become that one; none if it is added.
+  unsigned old_index_named(const char *name) const {
+    for (uint i = 0; i < change_->index_add_count; i++) {
+      if (strcmp(altered_->key_info[change_->index_add_buffer[i]].name.str, name) == 0) return no_index;
+    }
     for (const Alter_inplace_info::Rename_key_pair &pair : change_->rename_keys) {
       if (strcmp(pair.new_key->name.str, name) != 0) continue;
       name = pair.old_key->name.str;
@@ -287,7 +324,7 @@ class Alteration {
     }
     const TABLE *table = handler_->table;
     for (uint old = 0; old < table->s->keys; old++) {
-      if (strcmp(table->key_info[old].name.str, name) == 0) return handler_->codec_.engine_index(old);
+      if (strcmp(table->key_info[old].name.str, name) == 0) return old;
     }
     return no_index;
   }
@@ -297,6 +334,7 @@ class Alteration {
   const Alter_inplace_info *change_;
   TableCodec codec_;
   std::vector<unsigned> from_;
+  std::vector<unsigned> fulltext_from_;
   std::vector<uint> was_;
   struct {
     const char *why_unknown = nullptr;
@@ -317,6 +355,9 @@ int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, u
   return partitions.empty() ? 1 : 0;
 }
 
+struct FreePostings {
+  void operator()(CheetahPostings *postings) const { cheetah_free_postings(postings); }
+};
 struct FreeBuild {
   void operator()(CheetahBuild *build) const { cheetah_free_build(build); }
 };
@@ -400,7 +441,8 @@ class AlterContext final : public inplace_alter_handler_ctx {
   AlterContext(const ha_cheetah *handler, TABLE *altered, const Alter_inplace_info *change, CheetahTxn *txn,
                const CheetahTable *table)
       : alteration_(handler, altered, change), entries_(alteration_), thd_(altered->in_use), txn_(txn), table_(table),
-        definition_(altered->in_use, altered, alteration_.codec(), change->alter_info), name_(handler->name_) {
+        fulltext_specs_(alteration_.codec()), definition_(altered->in_use, altered, alteration_.codec(), change->alter_info),
+        name_(handler->name_) {
     alteration_.codec().append_fingerprint(&fingerprint_);
     if (alteration_.has_names()) TableCodec::append_names(altered, &fingerprint_);
     names_.reserve(alteration_.from().size());
@@ -410,6 +452,10 @@ class AlterContext final : public inplace_alter_handler_ctx {
       names_.push_back(alteration_.index_name(i));
       indexes_.push_back(CheetahAlteredIndex{bytes_of(names_.back()), kept ? alteration_.from()[i] : 0, kept ? 0 : ++built});
     }
+    for (size_t no = 0; no < fulltext_specs_.size(); no++) {
+      fulltext_.push_back(CheetahAlteredFulltext{fulltext_specs_[no], alteration_.fulltext_from()[no], nullptr});
+    }
+    postings_.resize(fulltext_.size());
   }
 
   const Alteration &alteration() const { return alteration_; }
@@ -432,6 +478,28 @@ class AlterContext final : public inplace_alter_handler_ctx {
     if (code != CHEETAH_OK) return code;
     Progress progress(thd_);
     return cheetah_run_build(txn_, build, EntryBuilder::of_row, &entries_, report_progress, thd_);
+  }
+
+  int check_fulltext() const {
+    for (const WordCodec &index : alteration_.codec().fulltext()) {
+      if (const char *why = index.why_not()) return refuse_fulltext(index.name(), why);
+    }
+    return 0;
+  }
+
+  // Full-text indexes that come get the words of all rows. Nobody writes the table meanwhile. The
+  // words are there, whatever becomes of the statement, in tables that nobody knows.
+  int build_fulltext(ha_cheetah *file) {
+    for (size_t no = 0; no < fulltext_.size(); no++) {
+      if (fulltext_[no].from != Alteration::no_index) continue;
+      CheetahPostings *made = nullptr;
+      int error = handler_error(cheetah_new_postings(engine.db, table_, &made), thd_);
+      postings_[no].reset(made);
+      fulltext_[no].built = made;
+      if (error == 0) error = load_words(file, &alteration_.fulltext(no), made);
+      if (error != 0) return error;
+    }
+    return 0;
   }
 
   // Takes over columns and constraints of the new definition, and keeps the parents of new ones as
@@ -478,7 +546,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
 
   CheetahAlteration for_engine(CheetahBytes mark) const {
     return CheetahAlteration{table_, indexes_.data(), indexes_.size(), build_.get(), alteration_.new_rows(),
-                             definition_.for_engine(), fingerprint_.bytes(), mark,
+                             definition_.for_engine(), fulltext_.data(), fulltext_.size(), fingerprint_.bytes(), mark,
                              format_.compression_level, format_.compression, keeps_format_};
   }
 
@@ -507,6 +575,36 @@ class AlterContext final : public inplace_alter_handler_ctx {
     if (cheetah_open_table(engine.db, bytes_of(parent), &opened) != CHEETAH_OK) return 0;
     TableHandle handle(opened);
     return handler_error(cheetah_lock_table(txn_, opened, false), thd_);
+  }
+
+  // In a transaction of its own: what it writes is committed before the definition names it.
+  int load_words(ha_cheetah *file, WordCodec *index, const CheetahPostings *made) {
+    TxnHandle txn(new_transaction());
+    if (!txn) return HA_ERR_OUT_OF_MEM;
+    CheetahLoad *begun = nullptr;
+    int32_t code = cheetah_lock_table(txn_, table_, false);
+    if (code == CHEETAH_OK) code = cheetah_begin_load_of_postings(txn.get(), made, &begun);
+    LoadHandle load(begun);
+    CheetahCursor *opened = nullptr;
+    if (code == CHEETAH_OK) code = cheetah_open_cursor(txn_, table_, 0, CHEETAH_READ_SHARED, CHEETAH_WAIT, &opened);
+    CursorHandle cursor(opened);
+    CheetahFound found = {};
+    CheetahBytes no_key{nullptr, 0};
+    if (code == CHEETAH_OK) code = cheetah_seek(cursor.get(), CHEETAH_FIRST, no_key, {CHEETAH_NO_END, no_key}, &found);
+    std::vector<bool> columns(alteration_.altered()->s->fields);
+    for (const Field *field : index->fields()) columns[field->field_index] = true;
+    WordList words(cheetah_new_words());
+    for (; code == CHEETAH_OK; code = cheetah_next(cursor.get(), &found)) {
+      if (interrupted(thd_)) return HA_ERR_ABORTED_BY_USER;
+      if (!entries_.decode_columns(found.clustered, found.value, columns, file)) return HA_ERR_CRASHED;
+      index->collect(alteration_.altered()->record[0], words.get());
+      int32_t loaded = cheetah_load_words(txn.get(), load.get(), found.clustered, words.get());
+      if (loaded != CHEETAH_OK) return handler_error(loaded, thd_);
+    }
+    Progress progress(thd_);
+    if (code == CHEETAH_END) code = cheetah_finish_load(txn.get(), load.get(), report_progress, thd_);
+    if (code == CHEETAH_OK) code = cheetah_commit(txn.get());
+    return handler_error(code, thd_);
   }
 
   int check_row(ha_cheetah *file, const CheetahFound &found) {
@@ -553,6 +651,9 @@ class AlterContext final : public inplace_alter_handler_ctx {
   CheetahFormat format_ = {};
   bool keeps_format_ = true;
   std::unique_ptr<CheetahBuild, FreeBuild> build_;
+  FulltextSpecs fulltext_specs_;
+  std::vector<CheetahAlteredFulltext> fulltext_;
+  std::vector<std::unique_ptr<CheetahPostings, FreePostings>> postings_;
   Definition definition_;
   std::string name_;
   ForeignKeyList new_constraints_;
@@ -610,7 +711,7 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
   }
-  if (checks_rows) return HA_ALTER_INPLACE_NOCOPY_LOCK;
+  if (checks_rows || alteration.builds_fulltext()) return HA_ALTER_INPLACE_NOCOPY_LOCK;
   return alteration.builds() ? HA_ALTER_INPLACE_NOCOPY_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
 }
 
@@ -626,6 +727,7 @@ bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info 
   bool changes_format = context->alteration().changes_format();
   if (error == 0) error = changes_format ? choose_format(thd, altered, change->create_info, &format) : 0;
   if (error == 0) error = check_table_options(thd, altered, change->create_info);
+  if (error == 0) error = context->check_fulltext();
   if (error == 0) error = context->find_constraints();
   if (error == HA_ERR_CANNOT_ADD_FOREIGN || error == HA_ERR_FOUND_DUPP_KEY) {
     // As for a copy, which InnoDB makes here.
@@ -643,6 +745,11 @@ bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info 
 bool ha_cheetah::inplace_alter_table(TABLE *, Alter_inplace_info *change) {
   auto *context = static_cast<AlterContext *>(change->handler_ctx);
   int error = context->check_rows(this);
+  if (error != 0) {
+    print_error(error, MYF(0));
+    return true;
+  }
+  error = context->build_fulltext(this);
   if (error != 0) {
     print_error(error, MYF(0));
     return true;

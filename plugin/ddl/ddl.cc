@@ -10,6 +10,7 @@
 #include "errors.h"
 #include "handler/ha_cheetah.h"
 #include "ddl/orphans.h"
+#include "settings.h"
 #include "ddl/table_options.h"
 #include "transactions/two_phase.h"
 
@@ -19,6 +20,10 @@ static int create_in_engine(THD *thd, const std::string &name, TABLE *form, cons
                             const CheetahFormat &format) {
   TableCodec codec;
   codec.init(form);
+  codec.init_fulltext(form, word_rules(thd));
+  for (const WordCodec &index : codec.fulltext()) {
+    if (const char *why = index.why_not()) return refuse_fulltext(index.name(), why);
+  }
   Definition definition(thd, form, codec, info->alter_info);
   int error = definition.find(name);
   if (error != 0) return error;
@@ -30,12 +35,20 @@ static int create_in_engine(THD *thd, const std::string &name, TABLE *form, cons
   spec.row_format = codec.row().row_format();
   spec.indexes = indexes.data();
   spec.index_count = indexes.size();
+  FulltextSpecs fulltext(codec);
+  spec.fulltext = fulltext.data();
+  spec.fulltext_count = fulltext.size();
   spec.extra = fingerprint.bytes();
   spec.auto_increment = form->found_next_number_field != nullptr ? info->auto_increment_value : 0;
   spec.hidden_key = codec.hidden_key();
   spec.compression = format.compression;
   spec.compression_level = format.compression_level;
   return handler_error(cheetah_create_table(engine.db, &spec, definition.for_engine()), thd);
+}
+
+int cheetah::refuse_fulltext(const char *index, const char *why) {
+  my_printf_error(ER_NOT_SUPPORTED_YET, "CHEETAH: FULLTEXT key '%s': %s", MYF(0), index, why);
+  return own_error_reported;
 }
 
 int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {

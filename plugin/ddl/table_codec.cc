@@ -65,26 +65,45 @@ bool SecondaryCodec::decode_payload(CheetahBytes payload, uchar *record) const {
 void TableCodec::init(TABLE *table) {
   TABLE_SHARE *share = table->s;
   clustered_no_ = share->primary_key;
-  key_count_ = share->keys;
   const KEY *clustered_key = hidden_key() ? nullptr : &table->key_info[clustered_no_];
   if (!hidden_key()) clustered_.init(table, *clustered_key, nullptr);
   row_.init(table, hidden_key() ? nullptr : &clustered_);
-  secondaries_.resize(hidden_key() ? key_count_ : key_count_ - 1);
-  uint next = 0;
-  for (uint key_no = 0; key_no < key_count_; key_no++) {
+  engine_indexes_.assign(share->keys, 0);
+  key_numbers_.clear();
+  fulltext_numbers_.clear();
+  for (uint key_no = 0; key_no < share->keys; key_no++) {
     if (key_no == clustered_no_) continue;
-    secondaries_[next++].init(table, table->key_info[key_no], hidden_key() ? nullptr : &clustered_, clustered_key);
+    if (table->key_info[key_no].flags & HA_FULLTEXT) {
+      engine_indexes_[key_no] = static_cast<uint>(fulltext_numbers_.size());
+      fulltext_numbers_.push_back(key_no);
+    } else {
+      key_numbers_.push_back(key_no);
+      engine_indexes_[key_no] = static_cast<uint>(key_numbers_.size());
+    }
+  }
+  secondaries_.resize(key_numbers_.size());
+  for (size_t i = 0; i < secondaries_.size(); i++) {
+    const KEY &key = table->key_info[key_numbers_[i]];
+    secondaries_[i].init(table, key, hidden_key() ? nullptr : &clustered_, clustered_key);
   }
 }
 
-uint TableCodec::engine_index(uint key_no) const {
-  if (key_no == clustered_no_) return 0;
-  return key_no < clustered_no_ ? key_no + 1 : key_no;
+void TableCodec::init_fulltext(TABLE *table, const WordRules &rules) {
+  std::vector<WordCodec>(fulltext_numbers_.size()).swap(fulltext_);
+  for (size_t i = 0; i < fulltext_.size(); i++) fulltext_[i].init(table, table->key_info[fulltext_numbers_[i]], rules);
 }
 
-uint TableCodec::key_number(uint engine_index) const {
-  if (engine_index == 0) return clustered_no_;
-  return engine_index - 1 < clustered_no_ ? engine_index - 1 : engine_index;
+bool TableCodec::init_fulltext(TABLE *table, const CheetahTable *engine_table) {
+  if (cheetah_fulltext_count(engine_table) != fulltext_numbers_.size()) return false;
+  std::vector<WordCodec>(fulltext_numbers_.size()).swap(fulltext_);
+  for (size_t i = 0; i < fulltext_.size(); i++) {
+    CheetahFulltextSpec index;
+    WordRules rules;
+    if (cheetah_fulltext_index(engine_table, i, &index) != CHEETAH_OK || !rules.read(index.extra)) return false;
+    fulltext_[i].init(table, table->key_info[fulltext_numbers_[i]], rules);
+    if (text_of(index.name) != fulltext_[i].name()) return false;
+  }
+  return true;
 }
 
 const KeyCodec &TableCodec::key_of(uint key_no) const {
@@ -163,6 +182,14 @@ bool TableCodec::has_names(CheetahBytes kept) const {
   Buffer fingerprint;
   append_fingerprint(&fingerprint);
   return kept.len > fingerprint.size();
+}
+
+FulltextSpecs::FulltextSpecs(const TableCodec &codec) : rules_(codec.fulltext().size()) {
+  for (size_t no = 0; no < rules_.size(); no++) {
+    const WordCodec &index = codec.fulltext()[no];
+    index.rules().describe(&rules_[no]);
+    specs_.push_back(CheetahFulltextSpec{bytes_of(index.name()), rules_[no].bytes()});
+  }
 }
 
 }  // namespace cheetah

@@ -6,6 +6,7 @@
 #include "buffer.h"
 #include "codec/key_codec.h"
 #include "codec/row_codec.h"
+#include "codec/words.h"
 
 #include <vector>
 
@@ -39,6 +40,10 @@ class SecondaryCodec {
 class TableCodec {
  public:
   void init(TABLE *table);
+  // Full-text indexes as they are created now.
+  void init_fulltext(TABLE *table, const WordRules &rules);
+  // As the engine's table has them; false when it has others.
+  bool init_fulltext(TABLE *table, const CheetahTable *engine_table);
 
   bool hidden_key() const { return clustered_no_ == MAX_KEY; }
   uint clustered_no() const { return clustered_no_; }
@@ -47,9 +52,14 @@ class TableCodec {
   const RowCodec &row() const { return row_; }
   const std::vector<SecondaryCodec> &secondaries() const { return secondaries_; }
 
-  // Index 0 of the engine is the clustered one; the others follow in the server's order.
-  uint engine_index(uint key_no) const;
-  uint key_number(uint engine_index) const;
+  // Index 0 of the engine is the clustered one; the others follow in the server's order, but for
+  // full-text indexes, which are none of its indexes.
+  uint engine_index(uint key_no) const { return engine_indexes_[key_no]; }
+  uint key_number(uint engine_index) const { return engine_index == 0 ? clustered_no_ : key_numbers_[engine_index - 1]; }
+  // Full-text indexes, which the engine counts from 0, in the server's order.
+  std::vector<WordCodec> &fulltext() { return fulltext_; }
+  const std::vector<WordCodec> &fulltext() const { return fulltext_; }
+  size_t fulltext_index(uint key_no) const { return engine_indexes_[key_no]; }
   const SecondaryCodec &secondary_of(uint engine_index) const { return secondaries_[engine_index - 1]; }
   const KeyCodec &key_of(uint key_no) const;
   // As `key_of`, by the engine's number.
@@ -74,10 +84,31 @@ class TableCodec {
 
  private:
   uint clustered_no_ = MAX_KEY;
-  uint key_count_ = 0;
+  // By the server's number of the key: its place in the engine, among indexes or full-text indexes.
+  std::vector<uint> engine_indexes_;
+  // The server's numbers of secondary indexes, and of full-text indexes.
+  std::vector<uint> key_numbers_;
+  std::vector<uint> fulltext_numbers_;
   KeyCodec clustered_;
   std::vector<SecondaryCodec> secondaries_;
+  std::vector<WordCodec> fulltext_;
   RowCodec row_;
 };
+
+// What the engine is told of full-text indexes when they are created.
+class FulltextSpecs {
+ public:
+  explicit FulltextSpecs(const TableCodec &codec);
+  const CheetahFulltextSpec *data() const { return specs_.data(); }
+  size_t size() const { return specs_.size(); }
+  const CheetahFulltextSpec &operator[](size_t no) const { return specs_[no]; }
+
+ private:
+  std::vector<Buffer> rules_;
+  std::vector<CheetahFulltextSpec> specs_;
+};
+
+// Tells the client why there can be no such key; the handler's error.
+int refuse_fulltext(const char *index, const char *why);
 
 }  // namespace cheetah

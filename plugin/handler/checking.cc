@@ -58,6 +58,7 @@ int ha_cheetah::cross_check(THD *thd) {
   Findings findings{thd, table, 0};
   int32_t code = cheetah_check_table(engine.db, engine_table_.get(), RowEntries::of_row, &expected, report_finding,
                                      &findings);
+  if (code == CHEETAH_OK) code = check_words(report_finding, &findings);
   table->column_bitmaps_set(saved, table->write_set);
   if (findings.count > 0 || code == CHEETAH_CORRUPTION) return HA_ADMIN_CORRUPT;
   if (code == CHEETAH_OK) return HA_ADMIN_OK;

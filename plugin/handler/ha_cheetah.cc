@@ -45,10 +45,16 @@ handler::Table_flags ha_cheetah::table_flags() const {
          HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION | HA_PRIMARY_KEY_IN_READ_INDEX |
          HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_TABLE_SCAN_ON_INDEX |
          HA_DUPLICATE_POS | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
-         HA_CAN_SKIP_LOCKED | HA_CONCURRENT_OPTIMIZE | HA_CAN_TABLES_WITHOUT_ROLLBACK;
+         HA_CAN_FULLTEXT | HA_CAN_FULLTEXT_EXT | HA_CAN_SKIP_LOCKED | HA_CONCURRENT_OPTIMIZE | HA_CAN_TABLES_WITHOUT_ROLLBACK;
 }
 
+const char *ha_cheetah::index_type(uint key_no) {
+  return table_share->key_info[key_no].flags & HA_FULLTEXT ? "FULLTEXT" : "BTREE";
+}
+
+// None of a full-text index: it is only searched.
 ulong ha_cheetah::index_flags(uint key_no, uint, bool) const {
+  if (table_share->key_info[key_no].flags & HA_FULLTEXT) return 0;
   ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
   return flags | (key_no == table_share->primary_key ? HA_CLUSTERED_INDEX : HA_DO_INDEX_COND_PUSHDOWN);
 }
@@ -90,7 +96,8 @@ int ha_cheetah::attach() {
   constraints_.forget();
   codec_.row().expect_large_if(cheetah_has_older_rows(table_handle));
   look_for_disabled_indexes();
-  if (!codec_.describes(table, cheetah_table_extra(table_handle))) {
+  bool fits = codec_.describes(table, cheetah_table_extra(table_handle));
+  if (!fits || !codec_.init_fulltext(table, table_handle)) {
     sql_print_error("CHEETAH: the .frm file of table '%s' and the engine's catalog describe different tables; restore "
                     "the .frm file that belongs to the table",
                     name_.c_str());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The handler: one open instance of a table. Each method unpacks, makes one call into the engine,
 // packs the answer, and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc,
-// reads.cc, locking.cc, loads.cc, keys.cc, numbering.cc, statistics.cc and checking.cc, in ../ddl:
-// ddl.cc and alter.cc, and in ../constraints: told_server.cc and actions.cc.
+// reads.cc, fulltext.cc, locking.cc, loads.cc, keys.cc, numbering.cc, statistics.cc, checking.cc,
+// in ../ddl: ddl.cc and alter.cc, and in ../constraints: told_server.cc and actions.cc.
 #pragma once
 
 #include "server.h"
@@ -19,7 +19,9 @@ namespace cheetah {
 
 class AlterContext;
 class Alteration;
+class SearchTexts;
 struct Action;
+struct FulltextSearch;
 
 // The engine's name of the table with that path ("./db/table" becomes "db/table").
 std::string table_name_of_path(const char *path);
@@ -38,12 +40,16 @@ struct FreeBuffer {
 struct FreeLoad {
   void operator()(CheetahLoad *load) const { cheetah_free_load(load); }
 };
+struct FreeWords {
+  void operator()(CheetahWords *words) const { cheetah_free_words(words); }
+};
 struct FreeTxn {
   void operator()(CheetahTxn *txn) const { cheetah_free_txn(txn); }
 };
 using TableHandle = std::unique_ptr<CheetahTable, CloseTable>;
 using CursorHandle = std::unique_ptr<CheetahCursor, CloseCursor>;
 using RowBuffer = std::unique_ptr<CheetahBuffer, FreeBuffer>;
+using WordList = std::unique_ptr<CheetahWords, FreeWords>;
 using LoadHandle = std::unique_ptr<CheetahLoad, FreeLoad>;
 using TxnHandle = std::unique_ptr<CheetahTxn, FreeTxn>;
 
@@ -56,7 +62,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // What the engine can do.
   Table_flags table_flags() const override;
   ulong index_flags(uint key_no, uint part, bool all_parts) const override;
-  const char *index_type(uint) override { return "BTREE"; }
+  const char *index_type(uint key_no) override;
   uint max_supported_keys() const override { return MAX_KEY; }
   uint max_supported_key_parts() const override { return MAX_REF_PARTS; }
   uint max_supported_key_length() const override;
@@ -114,6 +120,16 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   bool was_semi_consistent_read() override { return read_unlocked_; }
   void try_semi_consistent_read(bool yes) override;
   Item *idx_cond_push(uint key_no, Item *condition) override;
+
+  void column_bitmaps_signal() override;
+
+  // Full-text searches.
+  int ft_init() override;
+  FT_INFO *ft_init_ext(uint flags, uint key_no, String *text) override;
+  int ft_read(uchar *record) override;
+  void ft_end() override;
+  // The rank of the row in the record, 0 if it does not match.
+  float rank_of(const cheetah::FulltextSearch &search, const uchar *record);
 
   // Statistics and costs.
   int info(uint what) override;
@@ -206,6 +222,15 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
                  CheetahBuffer *row);
   void write_only(const std::vector<cheetah::KeyPart> &parts, size_t count);
 
+  // fulltext.cc
+  friend class cheetah::SearchTexts;
+  int decode_whole_row(CheetahBytes key, CheetahBytes row, uchar *record);
+  static CheetahWords *words(cheetah::WordList *list);
+  int insert_words(const uchar *record);
+  int delete_words(const uchar *record);
+  int change_words(const uchar *old_record, const uchar *new_record);
+  int begin_word_loads();
+
   // loads.cc
   int begin_load();
   int finish_load();
@@ -262,6 +287,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
 
   // checking.cc
   int cross_check(THD *thd);
+  int32_t check_words(CheetahTextSink sink, void *context);
 
   cheetah::TableCodec codec_;
   cheetah::TableHandle engine_table_;
@@ -295,6 +321,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   bool load_was_asked_ = false;
   bool ignores_duplicates_ = false;  // IGNORE, REPLACE and ON DUPLICATE KEY UPDATE: the statement goes on after a duplicate
   cheetah::LoadHandle load_;
+  std::vector<cheetah::LoadHandle> word_loads_;  // of each full-text index, if its words are loaded
 
   // Of the current scan.
   cheetah::CursorHandle cursor_;
@@ -325,10 +352,12 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   std::vector<CheetahEntry> entries_;
   std::vector<CheetahEntry> old_entries_;
   cheetah::RowBuffer old_row_;
+  cheetah::WordList words_, old_words_;
   std::vector<cheetah::RowBuffer> large_values_;
 
   // Sizes as of the last look at them.
   std::vector<CheetahIndexStats> sizes_;
+  uint64_t fulltext_bytes_ = 0;
   ha_rows sized_rows_ = 0;
   uint64_t statistics_version_ = 0;
 };

@@ -73,15 +73,21 @@ int ha_cheetah::begin_load() {
   CheetahLoad *load = nullptr;
   int error = handler_error(cheetah_begin_load(txn_, engine_table_.get(), !copies_, &load), ha_thd());
   load_.reset(load);
-  return error;
+  return error == 0 && load_ ? begin_word_loads() : error;
 }
 
 int ha_cheetah::finish_load() {
   bool copies = copies_;
   copies_ = false;
   LoadHandle load = std::move(load_);
+  std::vector<LoadHandle> word_loads = std::move(word_loads_);
   if (!load) return 0;
-  int32_t code = cheetah_finish_load(txn_, load.get(), report_progress, ha_thd());
+  int32_t code = CHEETAH_OK;
+  for (const LoadHandle &words : word_loads) {
+    if (words && code == CHEETAH_OK) code = cheetah_finish_load(txn_, words.get(), report_progress, ha_thd());
+  }
+  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  code = cheetah_finish_load(txn_, load.get(), report_progress, ha_thd());
   if (code != CHEETAH_OK) return load_failed(load.get(), code);
   return copies ? attach() : 0;
 }
@@ -89,6 +95,7 @@ int ha_cheetah::finish_load() {
 void ha_cheetah::abandon_load() {
   copies_ = in_bulk_insert_ = false;
   load_.reset();
+  word_loads_.clear();
 }
 
 // The server reads the key that it reports from its record, where there may be another row by now.

@@ -16,7 +16,8 @@ static constexpr ha_rows size_change_divisor = 16;
 int ha_cheetah::refresh_sizes() {
   sizes_.resize(codec_.secondaries().size() + 1);
   sized_rows_ = cheetah_row_count(engine_table_.get());
-  return handler_error(cheetah_index_stats(engine_table_.get(), sizes_.data(), sizes_.size()), ha_thd());
+  int error = handler_error(cheetah_index_stats(engine_table_.get(), sizes_.data(), sizes_.size()), ha_thd());
+  return error != 0 ? error : handler_error(cheetah_fulltext_bytes(engine_table_.get(), &fulltext_bytes_), ha_thd());
 }
 
 static bool much_changed(ha_rows before, ha_rows now) {
@@ -50,7 +51,7 @@ int ha_cheetah::info(uint what) {
   stats.records = rows == 0 && !for_display ? 1 : rows;
   stats.deleted = 0;
   stats.data_file_length = bytes_of_index(sizes_[0]);
-  stats.index_file_length = 0;
+  stats.index_file_length = fulltext_bytes_;
   for (size_t i = 1; i < sizes_.size(); i++) stats.index_file_length += bytes_of_index(sizes_[i]);
   stats.delete_length = 0;
   for (const CheetahIndexStats &size : sizes_) stats.delete_length += size.free_bytes;
@@ -80,7 +81,7 @@ void ha_cheetah::tell_creation() {
 void ha_cheetah::set_cardinalities() {
   for (uint key_no = 0; key_no < table->s->keys; key_no++) {
     KEY &key = table->key_info[key_no];
-    if (key.rec_per_key == nullptr) continue;
+    if (key.rec_per_key == nullptr || (key.flags & HA_FULLTEXT)) continue;
     for (uint part = 0; part < key.ext_key_parts; part++) {
       key.rec_per_key[part] = static_cast<ulong>(
           cheetah_rows_per_value(engine_table_.get(), codec_.engine_index(key_no), part + 1));

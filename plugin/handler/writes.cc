@@ -81,10 +81,14 @@ int ha_cheetah::undo_row(const CheetahSavepoint &before, int error) {
 }
 
 int ha_cheetah::write_row(const uchar *record) {
-  if (!looks_at_constraints() || constraints_.count(CHEETAH_AS_CHILD) == 0) return insert(record);
+  bool has_parents = looks_at_constraints() && constraints_.count(CHEETAH_AS_CHILD) != 0;
+  if (!has_parents && codec_.fulltext().empty()) return insert(record);
   CheetahSavepoint before = cheetah_savepoint(txn_);
   int error = insert(record);
-  return error != 0 ? error : undo_row(before, constraints_.check_parents(nullptr, record));
+  if (error != 0) return error;
+  error = insert_words(record);
+  if (error == 0 && has_parents) error = constraints_.check_parents(nullptr, record);
+  return undo_row(before, error);
 }
 
 int ha_cheetah::insert(const uchar *record) {
@@ -187,7 +191,9 @@ bool ha_cheetah::replaces_by_same_row(const RowCodec::Old &old) {
 int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
   CheetahSavepoint before = cheetah_savepoint(txn_);
   int error = change_row(old_record, new_record);
-  if (error != 0 || !looks_at_constraints()) return error;
+  if (error != 0) return error;
+  error = change_words(old_record, new_record);
+  if (error != 0 || !looks_at_constraints()) return undo_row(before, error);
   bool moved = old_key_.size() != key_.size() || memcmp(old_key_.data(), key_.data(), key_.size()) != 0;
   error = constraints_.check_parents(moved ? nullptr : old_record, new_record);
   if (error == 0) error = constraints_.act_on_children(old_record, new_record);
@@ -234,8 +240,9 @@ int ha_cheetah::delete_row(const uchar *record) {
   set_pointers();
   int32_t code = cheetah_delete(txn_, engine_table_.get(), key_.bytes(), entries_.data(), entries_.size());
   if (code != CHEETAH_OK) return handler_error(code, ha_thd());
-  if (!looks_at_constraints()) return 0;
-  return undo_row(before, constraints_.act_on_children(record, nullptr));
+  int error = delete_words(record);
+  if (error == 0 && looks_at_constraints()) error = constraints_.act_on_children(record, nullptr);
+  return undo_row(before, error);
 }
 
 int ha_cheetah::truncate() {

@@ -3,10 +3,14 @@
 use crate::barrier::{entry, value};
 use crate::tables::compression;
 use crate::types::*;
-use crate::{CheetahBuild, CheetahConstraints, CheetahDb, CheetahTable};
+use crate::{
+    CheetahBuild, CheetahConstraints, CheetahDb, CheetahFulltextSpec, CheetahPostings, CheetahTable,
+};
 use cheetah::base::Result;
 use cheetah::format::row_format_versions::{BitRun, FormatChange};
-use cheetah::table::{Alteration, AlteredIndex, IndexFrom, NewRows};
+use cheetah::table::{
+    Alteration, AlteredFulltext, AlteredIndex, FulltextFrom, FulltextSpec, IndexFrom, NewRows,
+};
 use std::sync::Arc;
 
 /// An index of a new definition.
@@ -74,6 +78,18 @@ impl CheetahNewRows {
     }
 }
 
+/// A full-text index of a new definition.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahAlteredFulltext {
+    /// Its name and the caller's bytes from now on.
+    pub index: CheetahFulltextSpec,
+    /// Its position so far, from 0.
+    pub from: usize,
+    /// Its postings, if it has been built; null if the table has it already.
+    pub built: *const CheetahPostings,
+}
+
 /// A new definition of a table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +107,10 @@ pub struct CheetahAlteration {
     /// Its columns, keys and constraints from now on; null: it keeps its constraints, and nobody
     /// has described it.
     pub constraints: *const CheetahConstraints,
+    /// Its full-text indexes from now on.
+    pub fulltext: *const CheetahAlteredFulltext,
+    /// Their number.
+    pub fulltext_count: usize,
     /// The caller's own bytes.
     pub extra: CheetahBytes,
     /// The caller's mark of the change.
@@ -115,6 +135,18 @@ unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
             no => IndexFrom::Built(no as usize),
         },
     };
+    let fulltext = |altered: &CheetahAlteredFulltext| {
+        // SAFETY: as above.
+        let (FulltextSpec { name, extra, .. }, built) =
+            unsafe { (altered.index.get(), altered.built.as_ref()) };
+        let from = match built {
+            Some(built) => FulltextFrom::Built(built.0.table()),
+            None => FulltextFrom::Kept(altered.from),
+        };
+        AlteredFulltext { name, extra, from }
+    };
+    // SAFETY: as above.
+    let altered = unsafe { slice(from.fulltext, from.fulltext_count) };
     // SAFETY: as above.
     let (extra, mark) = unsafe { (from.extra.get().to_vec(), from.mark.get().to_vec()) };
     Ok(Alteration {
@@ -130,6 +162,7 @@ unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
         },
         // SAFETY: as above.
         constraints: unsafe { from.constraints.as_ref().map(|constraints| constraints.get()).transpose()? },
+        fulltext: Some(altered.iter().map(fulltext).collect()),
         extra,
         mark,
     })

@@ -4,13 +4,26 @@ use crate::barrier::{entry, value};
 use crate::rows::with_lists;
 use crate::types::*;
 use crate::{CheetahTable, CheetahTxn};
-use cheetah::db::Load;
-use cheetah::table::NewRow;
+use cheetah::base::Result;
+use cheetah::db::{Load, Transaction};
+use cheetah::table::{NewRow, Table};
 use std::ffi::c_void;
+use std::sync::Arc;
 
 /// A load of one table.
 #[derive(Debug)]
-pub struct CheetahLoad(Load);
+pub struct CheetahLoad(pub(crate) Load);
+
+impl CheetahLoad {
+    /// Begins a load; null when the table cannot be loaded.
+    pub(crate) fn begin(txn: &mut Transaction, table: &Arc<Table>, to_commit: u8) -> Result<*mut Self> {
+        let begun = match to_commit {
+            0 => txn.begin_load(table)?,
+            _ => txn.begin_load_to_commit(table)?,
+        };
+        Ok(begun.map_or(std::ptr::null_mut(), |load| Box::into_raw(Box::new(Self(load)))))
+    }
+}
 
 /// Begins to load a table: that only the caller sees, see `Transaction::begin_load`, or with the
 /// commit of the transaction, see `Transaction::begin_load_to_commit`. `load` becomes null when the
@@ -26,13 +39,7 @@ pub unsafe extern "C" fn cheetah_begin_load(
     let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *load) };
     *place = std::ptr::null_mut();
     entry(|| {
-        let begun = match to_commit {
-            0 => txn.0.begin_load(&table.table)?,
-            _ => txn.0.begin_load_to_commit(&table.table)?,
-        };
-        if let Some(load) = begun {
-            *place = Box::into_raw(Box::new(CheetahLoad(load)));
-        }
+        *place = CheetahLoad::begin(&mut txn.0, &table.table, to_commit)?;
         Ok(Code::Ok)
     })
 }

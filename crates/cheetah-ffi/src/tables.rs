@@ -19,6 +19,8 @@ pub(crate) const STORED_KEY_BYTES_MAX: u32 = cheetah::format::page::max_key_byte
 #[derive(Debug)]
 pub struct CheetahTable {
     pub(crate) table: Arc<Table>,
+    /// Those of its full-text indexes.
+    pub(crate) postings: Vec<Arc<Table>>,
 }
 
 /// Where the entries expected for one row go.
@@ -59,6 +61,9 @@ pub(crate) unsafe fn table_spec(spec: &CheetahTableSpec) -> Result<TableSpec> {
         row_format: RowFormatVersion::opaque(),
     };
     // SAFETY: passed on.
+    let fulltext =
+        unsafe { slice(spec.fulltext, spec.fulltext_count).iter().map(|index| index.get()).collect() };
+    // SAFETY: passed on.
     let (name, row_format, extra) =
         unsafe { (spec.name.text(), spec.row_format.get(), spec.extra.get().to_vec()) };
     Ok(TableSpec {
@@ -69,6 +74,7 @@ pub(crate) unsafe fn table_spec(spec: &CheetahTableSpec) -> Result<TableSpec> {
         hidden_key: spec.hidden_key != 0,
         auto_increment: spec.auto_increment,
         extra,
+        fulltext,
     })
 }
 
@@ -158,7 +164,9 @@ pub unsafe extern "C" fn cheetah_open_table(
     let (db, name, place) = unsafe { (&*db, name.text(), &mut *table) };
     entry(|| {
         let table = db.0.table(&name)?;
-        *place = Box::into_raw(Box::new(CheetahTable { table }));
+        let postings = (0..table.fulltext().len()).map(|no| db.0.postings(&table, no));
+        let postings = postings.collect::<Result<_>>()?;
+        *place = Box::into_raw(Box::new(CheetahTable { table, postings }));
         Ok(Code::Ok)
     })
 }

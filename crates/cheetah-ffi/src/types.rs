@@ -230,6 +230,10 @@ pub struct CheetahTableSpec {
     pub indexes: *const CheetahIndexSpec,
     /// Their number.
     pub index_count: usize,
+    /// Its full-text indexes.
+    pub fulltext: *const crate::CheetahFulltextSpec,
+    /// Their number.
+    pub fulltext_count: usize,
     /// The caller's own bytes.
     pub extra: CheetahBytes,
     /// The first auto-increment value.

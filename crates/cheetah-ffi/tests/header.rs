@@ -44,6 +44,7 @@ fn c_type(words: &str) -> String {
         "uint8_t" => "u8".into(),
         "uint16_t" => "u16".into(),
         "uint32_t" => "u32".into(),
+        "float" => "f32".into(),
         "uint64_t" => "u64".into(),
         "int32_t" => "i32".into(),
         "size_t" => "usize".into(),
@@ -62,7 +63,7 @@ fn c_declaration(text: &str) -> (String, String) {
 
 fn rust_declaration(text: &str) -> (String, String) {
     let (name, kind) = text.trim().trim_start_matches("pub ").split_once(':').expect("name: type");
-    (name.trim().to_string(), kind.trim().replace("crate::", "").to_string())
+    (name.trim().to_string(), kind.trim().replace("crate::", "").replace("<'_>", ""))
 }
 
 type Signature = (Vec<(String, String)>, String);

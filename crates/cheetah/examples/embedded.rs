@@ -61,6 +61,7 @@ fn people() -> TableSpec {
         hidden_key: false,
         auto_increment: 1,
         extra: Vec::new(),
+        fulltext: Vec::new(),
     }
 }
 

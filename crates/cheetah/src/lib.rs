@@ -34,6 +34,7 @@
 //!     hidden_key: false,
 //!     auto_increment: 1,
 //!     extra: Vec::new(),
+//!     fulltext: Vec::new(),
 //! })?;
 //!
 //! let mut txn = db.begin();
@@ -55,8 +56,8 @@
 //!
 //! The layers, lowest first; a module imports only from lower ones (a test reads the `use` lines):
 //! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `fulltext` <
-//! `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` < `db`. ARCHITECTURE.md walks
-//! through them.
+//! `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` < `db`. ARCHITECTURE.md
+//! walks through them.
 
 pub mod base;
 pub mod change_files;

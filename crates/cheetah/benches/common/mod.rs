@@ -71,5 +71,6 @@ pub(crate) fn table(name: &str, row_format: RowFormatVersion, indexes: Vec<Index
         hidden_key: false,
         auto_increment: 1,
         extra: Vec::new(),
+        fulltext: Vec::new(),
     }
 }

@@ -274,5 +274,6 @@ fn spec(has_indexes: bool) -> TableSpec {
         hidden_key: false,
         auto_increment: 1,
         extra: Vec::new(),
+        fulltext: Vec::new(),
     }
 }

@@ -3,8 +3,8 @@
 use super::background::Background;
 use super::status::LastOutput;
 use super::threads::{crew, Threads};
-use super::{statistics_table, Transaction};
-use crate::base::{Config, Health, Result, SessionId};
+use super::{statistics_table, NewPostings, Transaction};
+use crate::base::{Config, Error, Health, Result, SessionId};
 use crate::check::{self, CheckReport, ExpectedEntries};
 use crate::recovery::{self, Cleanup};
 use crate::table::definitions::{alter, ddl, foreign_keys};
@@ -233,6 +233,22 @@ impl Db {
         self.0.core.catalog.by_name(name)
     }
 
+    /// The table with the postings of a full-text index of a table, by its position from 0: rows
+    /// of it are written and read by [`Transaction::insert_words`] and its like. `Limit` when there
+    /// is no such index.
+    pub fn postings(&self, table: &Table, index_no: usize) -> Result<Arc<Table>> {
+        let limit = table.fulltext().len() as u64;
+        let unknown = Error::Limit { what: "position of a full-text index", actual: index_no as u64, limit };
+        self.table(&table.fulltext().get(index_no).ok_or(unknown)?.postings)
+    }
+
+    /// Room for the postings of a full-text index that a change of the definition of `table` is to
+    /// bring ([`FulltextFrom::Built`](crate::table::FulltextFrom)), with words of at most
+    /// `max_word_bytes`. Durable on return.
+    pub fn new_postings(&self, table: &Table, max_word_bytes: u32) -> Result<NewPostings> {
+        NewPostings::new(&self.0.core, table, max_word_bytes)
+    }
+
     /// The quarantined tables and why they are: they met damage when the database was opened, now
     /// or earlier.
     pub fn quarantined_tables(&self) -> Vec<(String, String)> {
@@ -322,7 +338,6 @@ impl Db {
 }
 
 fn lock_directory(disk: &dyn Disk) -> Result<Box<dyn DirLock>> {
-    use crate::base::Error;
     disk.lock(LOCK_FILE).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::Unsupported {
             place: LOCK_FILE.into(),

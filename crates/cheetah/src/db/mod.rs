@@ -1,13 +1,14 @@
 //! The public interface: a database, its transactions, and cursors over its tables.
 //!
-//! Rooms: `transaction`, `reading`, `status`. `database` opens and closes it; `load`, `build` and
-//! `statistics` are calls of their own. `statistics_table` is the engine's own table, in which
-//! statistics of indexes are kept. The background's work is in `background`, its threads in
-//! `threads`.
+//! Rooms: `transaction`, `reading`, `status`. `database` opens and closes it; `load`, `build`,
+//! `statistics` and `fulltext` are calls of their own. `statistics_table` is the engine's own
+//! table, in which statistics of indexes are kept. The background's work is in `background`, its
+//! threads in `threads`.
 
 mod background;
 mod build;
 mod database;
+mod fulltext;
 mod load;
 mod reading;
 mod statistics;
@@ -19,11 +20,13 @@ mod threads;
 mod transaction;
 
 pub use crate::check::{CheckReport, ExpectedEntries, ExpectedEntry};
+pub use crate::fulltext::{Matches, Mode, Position, Word, WordKind};
 pub use crate::pool::CurvePoint;
 pub use crate::tree::SeekMode;
 pub use crate::txn::LockMode;
 pub use build::Build;
 pub use database::{Db, Env, Stopper};
+pub use fulltext::{NewPostings, RowWords, Search, Texts, WordList};
 pub use load::Load;
 pub use reading::{Cursor, SeekEnd};
 pub use status::{

@@ -41,6 +41,7 @@ pub(super) fn table(core: &Arc<Core>) -> Result<Arc<Table>> {
         hidden_key: false,
         auto_increment: 1,
         extra: Vec::new(),
+        fulltext: Vec::new(),
     };
     // Another connection may have been faster.
     ddl::create_table(core, &spec, &Constraints::default()).or_else(|_| core.catalog.by_name(NAME))

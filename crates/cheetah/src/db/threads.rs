@@ -185,6 +185,7 @@ mod tests {
             hidden_key: false,
             auto_increment: 1,
             extra: Vec::new(),
+            fulltext: Vec::new(),
         };
         let table = db.create_table(&spec).unwrap();
         db.0.core.pace.set_has_threads(true);

@@ -9,7 +9,7 @@
 //!       change.
 //!   I4  A definition whose rows have one row-format version is written as version 2: only those
 //!       with several need a reader that knows of them; those that describe their columns or have
-//!       constraints, version 4.
+//!       constraints, version 4; those with full-text indexes, version 5.
 //!   I5  A definition that does not fit one row is cut into pieces under consecutive keys
 //!       ([`piece_key`]).
 //! Layout    docs/format.md, "Catalog rows".
@@ -25,7 +25,9 @@ use crate::base::{Error, PageId, Result, TableId, TreeId};
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
+/// Rows of this version tell of columns and constraints, and not of full-text indexes.
+const VERSION_OF_CONSTRAINTS: u8 = 4;
 /// Rows of this version tell of several row-format versions, and not of columns and constraints.
 const VERSION_OF_FORMATS: u8 = 3;
 /// Rows of this version tell of one row-format version.
@@ -61,6 +63,17 @@ pub struct IndexDef {
     pub root: PageId,
 }
 
+/// A full-text index of a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FulltextDef {
+    /// Its name; the engine gives it no meaning.
+    pub name: String,
+    /// The name of the table whose rows are its postings.
+    pub postings: String,
+    /// The caller's own bytes.
+    pub extra: Vec<u8>,
+}
+
 /// A table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableDef {
@@ -94,6 +107,8 @@ pub struct TableDef {
     /// The table whose rows are copied into it and whose place it will take; empty if it is no
     /// copy.
     pub copy_of: String,
+    /// Its full-text indexes.
+    pub fulltext: Vec<FulltextDef>,
 }
 
 impl TableDef {
@@ -101,9 +116,10 @@ impl TableDef {
     fn version(&self) -> u8 {
         let is_plain = self.description.is_empty() && self.foreign_keys.is_empty() && self.copy_of.is_empty();
         match (is_plain, self.older_formats.is_empty()) {
+            _ if !self.fulltext.is_empty() => VERSION,
             (true, true) => VERSION_OF_ONE_FORMAT,
             (true, false) => VERSION_OF_FORMATS,
-            (false, _) => VERSION,
+            (false, _) => VERSION_OF_CONSTRAINTS,
         }
     }
 
@@ -135,11 +151,19 @@ impl TableDef {
             varint::put(out, self.older_formats.len() as u64);
             self.older_formats.iter().for_each(|older| older.encode(out));
         }
-        if version == VERSION {
+        if version >= VERSION_OF_CONSTRAINTS {
             self.description.encode(out);
             varint::put(out, self.foreign_keys.len() as u64);
             self.foreign_keys.iter().for_each(|constraint| constraint.encode(out));
             put_prefixed(out, self.copy_of.as_bytes());
+        }
+        if version == VERSION {
+            varint::put(out, self.fulltext.len() as u64);
+            for index in &self.fulltext {
+                put_prefixed(out, index.name.as_bytes());
+                put_prefixed(out, index.postings.as_bytes());
+                put_prefixed(out, &index.extra);
+            }
         }
     }
 
@@ -152,7 +176,7 @@ impl TableDef {
         let version = fields.u8()?;
         let is_old = version == VERSION_BEFORE_CHANGES;
         let has_one_format = is_old || version == VERSION_OF_ONE_FORMAT;
-        if !has_one_format && version != VERSION_OF_FORMATS {
+        if !has_one_format && version != VERSION_OF_FORMATS && version != VERSION_OF_CONSTRAINTS {
             check_version("catalog row format", version.into(), VERSION.into())?;
         }
         let mut def = TableDef {
@@ -170,6 +194,7 @@ impl TableDef {
             description: Description::default(),
             foreign_keys: Vec::new(),
             copy_of: String::new(),
+            fulltext: Vec::new(),
         };
         if !is_old {
             def.mark = fields.prefixed(usize::MAX)?.to_vec();
@@ -183,12 +208,15 @@ impl TableDef {
         if !has_one_format {
             def.read_older_formats(fields, version == VERSION_OF_FORMATS)?;
         }
-        if version == VERSION {
+        if version == VERSION_OF_CONSTRAINTS || version == VERSION {
             def.description = Description::decode(fields, def.indexes.len())?;
             def.foreign_keys =
                 (0..count(fields)?).map(|_| ForeignKeyDef::decode(fields)).collect::<Parsed<_>>()?;
             text(fields)?.clone_into(&mut def.copy_of);
-            ensure(def.version() == VERSION, "a description of nothing")?;
+            if version == VERSION {
+                def.fulltext = (0..count(fields)?).map(|_| decode_fulltext(fields)).collect::<Parsed<_>>()?;
+            }
+            ensure(def.version() == version, "a description of nothing")?;
         }
         fields.finish()?;
         if is_old {
@@ -275,6 +303,11 @@ fn decode_index(fields: &mut Reader<'_>) -> Parsed<IndexDef> {
     })
 }
 
+fn decode_fulltext(fields: &mut Reader<'_>) -> Parsed<FulltextDef> {
+    let (name, postings) = (text(fields)?.to_owned(), text(fields)?.to_owned());
+    Ok(FulltextDef { name, postings, extra: fields.prefixed(usize::MAX)?.to_vec() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -308,7 +341,14 @@ mod tests {
             description: Description::default(),
             foreign_keys: Vec::new(),
             copy_of: String::new(),
+            fulltext: Vec::new(),
         }
+    }
+
+    fn sample_with_fulltext() -> TableDef {
+        let postings = "#fulltext/8".into();
+        let index = FulltextDef { name: "words".into(), postings, extra: vec![3, 84] };
+        TableDef { fulltext: vec![index], ..sample_with_constraints() }
     }
 
     fn sample_with_constraints() -> TableDef {
@@ -360,13 +400,16 @@ mod tests {
         bytes.clear();
         sample_with_constraints().encode(&mut bytes);
         assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (sample_with_constraints(), 4));
+        bytes.clear();
+        sample_with_fulltext().encode(&mut bytes);
+        assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (sample_with_fulltext(), 5));
     }
 
     #[test]
     fn cut_altered_and_newer_definitions_are_refused_without_panic() {
         let mut bytes = Vec::new();
         let formats = sample_with_formats().older_formats;
-        TableDef { older_formats: formats, ..sample_with_constraints() }.encode(&mut bytes);
+        TableDef { older_formats: formats, ..sample_with_fulltext() }.encode(&mut bytes);
         for len in 0..bytes.len() {
             assert!(TableDef::decode(&bytes[..len]).is_err());
         }
@@ -375,7 +418,7 @@ mod tests {
             other[at] ^= 0xff;
             let _ = TableDef::decode(&other);
         }
-        bytes[0] = 5;
+        bytes[0] = 6;
         assert!(matches!(TableDef::decode(&bytes), Err(Error::Unsupported { .. })));
     }
 

@@ -84,7 +84,8 @@ impl<'q> Lexer<'q> {
 
     /// Whether a term may have the byte. Tabs are allowed in terms.
     fn is_of_term(&self, byte: u8) -> bool {
-        !matches!(byte, b'"' | b' ' | b'\n' | b'%') && !(self.is_boolean && self.is_mark(byte))
+        let ends_it = matches!(byte, b'"' | b' ' | b'\n' | b'%') || (self.is_boolean && self.is_mark(byte));
+        !ends_it
     }
 
     /// How many bytes from here on are of a kind.

@@ -93,7 +93,8 @@ impl Words {
         self.asked[word as usize].order.unwrap_or(u32::MAX)
     }
 
-    /// How rare each word is, by number, in a table of so many rows: the inverse document frequency.
+    /// How rare each word is, by number, in a table of so many rows: its inverse document
+    /// frequency.
     pub(super) fn rarities(&self, row_count: u64) -> Vec<f64> {
         let rarity = |asked: &Asked| match asked.postings {
             0 => 0.0,

@@ -6,7 +6,7 @@
 //! 2. Open the segments, the pool and the state of the last epoch, with what waited for leaves.
 //! 3. Redo; then the log goes on in a new file.
 //! 4. Transactions that have not ended get owners, and their tables are locked. Shadow tables of
-//!    those that are not prepared are dropped.
+//!    those that are not prepared are dropped, and so are postings that no definition names.
 //! 5. Roll back those that are not prepared, purge what others have left, and make a checkpoint; or
 //!    leave all of that to the background.
 //!
@@ -30,7 +30,7 @@ use crate::pool::{self, Pool};
 use crate::segment::Segments;
 use crate::sort::{SortMemory, TempFiles};
 use crate::table::definitions::catalog::Catalog;
-use crate::table::definitions::shadow;
+use crate::table::definitions::{fulltext, shadow};
 use crate::table::history::prepared_list::Prepared;
 use crate::table::history::purge_state::Purge;
 use crate::table::history::unfinished_list::Unfinished;
@@ -148,6 +148,7 @@ impl Parts {
         start_log(&core, Log::open(&setup, &recovered, state.lsn)?);
         redo::finish(&core)?;
         shadow::drop_lost(&core)?;
+        fulltext::drop_lost(&core)?;
         core.catalog.settle_counts(&core.transactions.active.slots());
         match cleanup {
             Cleanup::Now => finish(&core)?,

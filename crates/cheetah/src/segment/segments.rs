@@ -303,6 +303,7 @@ impl Segments {
 
     /// `Err(DiskFull)` unless `needed_bytes` can be written and so much of the reserve still stays
     /// free. Cheap: the file system is asked only now and then.
+    #[inline]
     pub fn check_space(&self, needed_bytes: u64, reserve: Reserve) -> Result<()> {
         self.space.check(self.durable.disk(), needed_bytes, reserve)
     }

@@ -25,14 +25,16 @@ pub(crate) mod shared;
 
 pub use analyze::KeyEnds;
 pub use build::{BuiltEntries, EntriesOf};
-pub use definitions::alter::{Alteration, AlteredIndex, BuiltIndexes, IndexFrom};
+pub use definitions::alter::{
+    Alteration, AlteredFulltext, AlteredIndex, BuiltIndexes, FulltextFrom, IndexFrom,
+};
 pub use definitions::foreign_keys::{Constraints, ForeignKey, KeyColumn, KeySide, Referenced};
 pub use definitions::format_words::{FormatWords, RowFormat, TableFormat};
 pub use definitions::handle::Table;
 pub use definitions::numbers::{Numbers, Reserved, Stride};
 pub use definitions::row_format_versions::NewRows;
 pub use definitions::spec::{
-    ExpectedEntries, ExpectedEntry, IndexSpec, NewRow, OldEntry, SecondaryEntry, TableSpec,
+    ExpectedEntries, ExpectedEntry, FulltextSpec, IndexSpec, NewRow, OldEntry, SecondaryEntry, TableSpec,
 };
 pub use estimate::{Estimate, Weight};
 pub use rows::values::inline_row_bytes;

@@ -184,6 +184,7 @@ impl Tree {
     }
 
     /// Whether `page` is the leaf that `key` belongs to.
+    #[inline]
     pub(super) fn is_leaf_of(&self, page: &PageView<'_>, key: &[u8]) -> bool {
         self.landing(page, Some(0), Target::Key(key)) == Landing::Here
     }

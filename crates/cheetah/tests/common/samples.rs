@@ -1,7 +1,7 @@
 //! Good bytes of every format: what the tests of decoders mutate, and what the golden files keep.
 
 use cheetah::base::{Epoch, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr, Xid};
-use cheetah::format::catalog::{piece_key, IndexDef, TableDef};
+use cheetah::format::catalog::{piece_key, FulltextDef, IndexDef, TableDef};
 use cheetah::format::change_file::{self, SavedChanges};
 use cheetah::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef};
 use cheetah::format::image::{self, Codec, Compression, Dictionary, Encoding, Primer, Workspace};
@@ -194,8 +194,8 @@ pub(crate) fn older_formats() -> Vec<OlderFormatVersion> {
     vec![older(vec![16, newest.fixed[0]], 1), older(vec![3], 2)]
 }
 
-/// A definition of a table, the key of a piece of one, and a definition whose rows may have several
-/// row-format versions.
+/// A definition of a table, the key of a piece of one, and definitions with several row-format
+/// versions of rows, with constraints, and with a full-text index.
 pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
     let index = |tree, name: &str| IndexDef {
         name: name.into(),
@@ -222,14 +222,19 @@ pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
         description: Description::default(),
         foreign_keys: Vec::new(),
         copy_of: String::new(),
+        fulltext: Vec::new(),
     };
     let (mut row, mut with_formats, mut with_constraints) = (Vec::new(), Vec::new(), Vec::new());
     def.encode(&mut row);
     TableDef { older_formats: older_formats(), ..def.clone() }.encode(&mut with_formats);
     let copy_of = "db/original".into();
-    TableDef { description: description(), foreign_keys: foreign_keys(), copy_of, ..def }
-        .encode(&mut with_constraints);
-    vec![row, piece_key(TableId(7), 1).to_vec(), with_formats, with_constraints]
+    let constrained = TableDef { description: description(), foreign_keys: foreign_keys(), copy_of, ..def };
+    constrained.encode(&mut with_constraints);
+    let index =
+        FulltextDef { name: "words".into(), postings: "#fulltext/8".into(), extra: vec![1, 3, 84, 1] };
+    let mut with_fulltext = Vec::new();
+    TableDef { fulltext: vec![index], ..constrained }.encode(&mut with_fulltext);
+    vec![row, piece_key(TableId(7), 1).to_vec(), with_formats, with_constraints, with_fulltext]
 }
 
 /// Columns and keys of a table with two indexes.

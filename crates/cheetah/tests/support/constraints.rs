@@ -52,8 +52,7 @@ pub fn alter(db: &Db, name: &str, indexes: &[usize], constraints: Option<Constra
     let kept =
         |&no: &usize| AlteredIndex { name: table.indexes()[no].name.clone(), from: IndexFrom::Kept(no) };
     let (indexes, extra, mark) = (indexes.iter().map(kept).collect(), table.extra().to_vec(), vec![1]);
-    let (built, rows, compression) = (None, None, None);
-    db.alter_tables(&[Alteration { table, indexes, built, rows, compression, constraints, extra, mark }])
+    db.alter_tables(&[Alteration { constraints, extra, mark, ..Alteration::of_indexes(table, indexes) }])
 }
 
 /// A row with a place among the children of a parent.

@@ -60,6 +60,7 @@ pub fn spec(name: &str) -> TableSpec {
         hidden_key: false,
         auto_increment: 1,
         extra: b"extra".to_vec(),
+        fulltext: Vec::new(),
     }
 }
 

@@ -64,6 +64,7 @@ fn spec() -> TableSpec {
         hidden_key: false,
         auto_increment: 1,
         extra: Vec::new(),
+        fulltext: Vec::new(),
     }
 }
 

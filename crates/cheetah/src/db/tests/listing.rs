@@ -43,6 +43,7 @@ impl Fixture {
             hidden_key: false,
             auto_increment: 1,
             extra: Vec::new(),
+            fulltext: Vec::new(),
         };
         let table = db.create_table(&spec).unwrap();
         Self { disk, clock, db, table }

@@ -61,6 +61,7 @@ fn spec(name: &str) -> TableSpec {
         hidden_key: false,
         auto_increment: 1,
         extra: Vec::new(),
+        fulltext: Vec::new(),
     }
 }
 

@@ -48,6 +48,7 @@ impl World {
             hidden_key: false,
             auto_increment: 1,
             extra: Vec::new(),
+            fulltext: Vec::new(),
         };
         let table = db.create_table(&spec).unwrap();
         let world = Self { disk, db, table };

@@ -21,6 +21,7 @@
 
 use super::Isolation;
 use crate::base::{planted, Error, Lsn, Result, SessionId, TableId, TxnId};
+use crate::db::fulltext::PostingRoom;
 use crate::table::history::rollback;
 use crate::table::history::unfinished::unfinished_error;
 use crate::table::rows::locker::Locker;
@@ -53,6 +54,7 @@ pub struct Transaction {
     /// How a row is locked whose unique key a new one has too.
     duplicates: LockMode,
     pub(in crate::db) writer: Writer,
+    pub(in crate::db) posting_room: PostingRoom,
     /// What comes after this undo record is to be rolled back first (I4).
     pub(in crate::db) back_to: Option<u64>,
     /// Where its COMMIT ends in the log, once that has been logged ahead of
@@ -94,6 +96,7 @@ impl Transaction {
             auto_inc_locks: Vec::new(),
             duplicates: LockMode::Shared,
             writer: Writer::default(),
+            posting_room: PostingRoom::default(),
             back_to: None,
             ordered: None,
             unended_loads: 0,

@@ -110,6 +110,7 @@ impl DerefMut for WriteGuard<'_> {
     ///
     /// # Panics
     /// When the page has been freed: the change would be lost.
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         if !self.changed {
             self.mtr.pool().before_change(self.frame, &self.bytes, self.mtr.epoch());

@@ -90,6 +90,7 @@ impl CacheCurve {
     }
 
     /// A page is asked for.
+    #[inline]
     pub(in crate::pool) fn note(&self, pid: PageId) {
         let hash = hash_number(pid.0);
         if hash >= self.threshold.load(Relaxed) {

@@ -9,17 +9,19 @@
 //!       return: a crash leaves all old ones or all new ones.
 //!   A2  A table keeps its number, rows, counters and clustered index, and each index its number
 //!       and tree: undo records and log records of before mean what they did. What they say of an
-//!       index that has been dropped is passed over.
+//!       index that has been dropped is passed over. The postings of a full-text index that goes
+//!       are dropped behind that (X2 of [`super::fulltext`]).
 //!   A3  Handles from before answer `NoSuchTable`. Open transactions may have changed the table.
 //! docs/durability.md, "Changes of definitions".
 
 use super::ddl::{self, Ddl};
 use super::foreign_keys::{self, Constraints};
+use super::fulltext;
 use super::handle::Table;
 use super::row_format_versions::NewRows;
 use super::shadow;
 use crate::base::{Error, Result};
-use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
+use crate::format::catalog::{FulltextDef, IndexDef, TableDef, INDEXES_MAX};
 use crate::format::foreign_key::Description;
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
@@ -44,6 +46,9 @@ pub struct Alteration {
     /// Its columns, keys and constraints from now on; without them it keeps its constraints, and
     /// nobody has described it.
     pub constraints: Option<Constraints>,
+    /// Its full-text indexes from now on; without a list it keeps those that it has. The postings
+    /// of those that are not named go.
+    pub fulltext: Option<Vec<AlteredFulltext>>,
     /// The caller's own bytes.
     pub extra: Vec<u8>,
     /// The caller's mark of this change, see [`Table::mark`].
@@ -60,10 +65,31 @@ impl Alteration {
             rows: None,
             compression: None,
             constraints: None,
+            fulltext: None,
             extra: Vec::new(),
             mark: Vec::new(),
         }
     }
+}
+
+/// A full-text index of a new definition.
+#[derive(Clone, Debug)]
+pub struct AlteredFulltext {
+    /// Its name from now on.
+    pub name: String,
+    /// The caller's own bytes from now on.
+    pub extra: Vec<u8>,
+    /// Where it comes from.
+    pub from: FulltextFrom,
+}
+
+/// Where a full-text index of a new definition comes from.
+#[derive(Clone, Debug)]
+pub enum FulltextFrom {
+    /// The table has it at that position, from 0.
+    Kept(usize),
+    /// It has been built: its postings, whole, in a table that no definition names so far.
+    Built(Arc<Table>),
 }
 
 /// An index of a new definition.
@@ -118,11 +144,34 @@ pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()
         }
         tables.push((Arc::clone(table), def));
     }
-    ddl::change(core, Ddl::Alter(tables))
+    let mut postings = Vec::new();
+    for (table, def) in &tables {
+        let is_gone = |index: &&FulltextDef| !def.fulltext.iter().any(|kept| kept.postings == index.postings);
+        postings.extend(table.fulltext().iter().filter(is_gone).cloned());
+    }
+    fulltext::drop_behind(core, &postings, || ddl::change(core, Ddl::Alter(tables)))
+}
+
+/// The full-text indexes of a new definition.
+fn fulltext_indexes(table: &Table, altered: &[AlteredFulltext]) -> Result<Vec<FulltextDef>> {
+    let mut defs: Vec<FulltextDef> = Vec::with_capacity(altered.len());
+    for AlteredFulltext { name, extra, from } in altered {
+        let postings = match from {
+            FulltextFrom::Kept(no) => table.fulltext().get(*no).map(|index| index.postings.clone()),
+            FulltextFrom::Built(postings) => Some(postings.name()),
+        };
+        let postings = postings.filter(|name| !defs.iter().any(|def| def.postings == *name));
+        let limit = table.fulltext().len() as u64;
+        let unknown = Error::Limit { what: "position of a full-text index", actual: limit, limit };
+        let (name, extra) = (name.clone(), extra.clone());
+        defs.push(FulltextDef { name, postings: postings.ok_or(unknown)?, extra });
+    }
+    Ok(defs)
 }
 
 fn definition(alteration: &Alteration) -> Result<TableDef> {
-    let Alteration { table, indexes, built, rows, compression, constraints, extra, mark } = alteration;
+    let Alteration { table, indexes, built, rows, compression, constraints, fulltext, extra, mark } =
+        alteration;
     let built = built.as_ref().map(|built| &built.0).filter(|built| built.id() == table.id());
     if indexes.len() > INDEXES_MAX {
         let (actual, limit) = (indexes.len() as u64, INDEXES_MAX as u64);
@@ -142,6 +191,10 @@ fn definition(alteration: &Alteration) -> Result<TableDef> {
     let (description, foreign_keys) = match constraints {
         Some(constraints) => (constraints.description.clone(), foreign_keys::kept(table, constraints)),
         None => (Description::default(), now.foreign_keys.clone()),
+    };
+    let fulltext = match fulltext {
+        Some(altered) => fulltext_indexes(table, altered)?,
+        None => now.fulltext.clone(),
     };
     let mut taken = Vec::new();
     let mut defs = Vec::with_capacity(indexes.len());
@@ -168,6 +221,7 @@ fn definition(alteration: &Alteration) -> Result<TableDef> {
         indexes: defs,
         description,
         foreign_keys,
+        fulltext,
         ..now
     })
 }

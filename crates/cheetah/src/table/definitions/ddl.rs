@@ -18,6 +18,7 @@
 
 use super::catalog::Catalog;
 use super::foreign_keys::{self, Constrained, Constraints, Referenced};
+use super::fulltext;
 use super::handle::{class_of, stored_key_bytes_max, StillTable, Table};
 use super::shadow_name;
 use super::spec::{IndexSpec, TableSpec};
@@ -77,8 +78,10 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
         def.foreign_keys = foreign_keys::kept(&copied, constraints);
     }
     foreign_keys::check(&core.catalog, &mut def, constraints, None)?;
+    def.fulltext = fulltext::create(core, &def, &spec.fulltext)?;
+    let postings = def.fulltext.clone();
     core.catalog.number(&mut def);
-    change(core, Ddl::Create(def))?;
+    change(core, Ddl::Create(def)).inspect_err(|_| fulltext::drop_postings(core, &postings))?;
     core.catalog.by_name(&spec.name)
 }
 
@@ -87,7 +90,8 @@ pub(crate) fn drop_table(core: &Core, name: &str, referenced: Referenced) -> Res
     let _ddl = core.catalog.lock_ddl();
     let table = core.catalog.by_name(name)?;
     foreign_keys::check_drop(&core.catalog, name, referenced)?;
-    change(core, Ddl::Drop(table))
+    let postings = fulltext::postings_of(&table);
+    fulltext::drop_behind(core, &postings, || change(core, Ddl::Drop(table)))
 }
 
 /// Gives a table another name.
@@ -120,8 +124,15 @@ pub(crate) fn truncate_table(core: &Core, name: &str, referenced: Referenced) ->
         ..table.definition()
     };
     def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
+    let before = std::mem::take(&mut def.fulltext);
+    def.fulltext = fulltext::create(core, &def, &fulltext::specs_of(core, &table)?)?;
+    if planted::is_on("full text: keep the postings of an emptied table") {
+        def.fulltext.clone_from(&before);
+    }
+    let postings = def.fulltext.clone();
     core.catalog.number(&mut def);
-    change(core, Ddl::Truncate(table, def))?;
+    let emptied = fulltext::drop_behind(core, &before, || change(core, Ddl::Truncate(table, def)));
+    emptied.inspect_err(|_| fulltext::drop_postings(core, &postings))?;
     core.catalog.by_name(name)
 }
 
@@ -325,6 +336,7 @@ pub(in crate::table) fn definition(core: &Core, spec: &TableSpec) -> Result<Tabl
         description: Description::default(),
         foreign_keys: Vec::new(),
         copy_of: String::new(),
+        fulltext: Vec::new(),
     };
     for index_no in 0..count {
         class_of(&core.pool, stored_key_bytes_max(&def, index_no))?;
@@ -337,8 +349,8 @@ fn check_name(name: &str) -> Result<()> {
         let (actual, limit) = (name.len() as u64, NAME_BYTES_MAX as u64);
         return Err(Error::Limit { what: "length of a table's name (bytes)", actual, limit });
     }
-    if shadow_name::parse(name).is_some() {
-        let detail = "tables that loads fill are called so";
+    if shadow_name::parse(name).is_some() || fulltext::is_posting_name(name) {
+        let detail = "tables that loads fill, and those of postings, are called so";
         return Err(Error::Unsupported { place: format!("table '{name}'"), detail: detail.into() });
     }
     Ok(())

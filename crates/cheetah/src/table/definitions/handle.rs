@@ -24,7 +24,7 @@
 use super::counts::Counts;
 use super::numbers::{Numbers, Reserved, Stride};
 use crate::base::{planted, Error, Result, TableId, TreeId};
-use crate::format::catalog::{IndexDef, TableDef};
+use crate::format::catalog::{FulltextDef, IndexDef, TableDef};
 use crate::format::foreign_key::ForeignKeyDef;
 use crate::format::row::RowFormatVersion;
 use crate::format::state::TableState;
@@ -208,6 +208,11 @@ impl Table {
     /// Its indexes; the first is the clustered one.
     pub fn indexes(&self) -> &[IndexDef] {
         &self.def.indexes
+    }
+
+    /// Its full-text indexes.
+    pub fn fulltext(&self) -> &[FulltextDef] {
+        &self.def.fulltext
     }
 
     /// Whether the entries of an index are not kept for now.

@@ -1,6 +1,6 @@
 //! What tables are: the catalog, handles with their counters, changes of definitions, constraints
-//! between tables, formats that rows have had, row counts and auto-increment values, and shadow
-//! tables, which loads fill.
+//! between tables, full-text indexes, formats that rows have had, row counts and auto-increment
+//! values, and shadow tables, which loads fill.
 //!
 //! Invariants
 //!   - A definition changes in one mini-transaction with its log record; one change at a time
@@ -14,6 +14,7 @@ pub(crate) mod counts;
 pub(crate) mod ddl;
 pub(crate) mod foreign_keys;
 pub(crate) mod format_words;
+pub(crate) mod fulltext;
 pub(crate) mod handle;
 pub(crate) mod numbers;
 pub(crate) mod row_format_versions;

@@ -22,6 +22,19 @@ pub struct TableSpec {
     pub auto_increment: u64,
     /// The caller's own bytes, kept and returned as they are.
     pub extra: Vec<u8>,
+    /// Its full-text indexes.
+    pub fulltext: Vec<FulltextSpec>,
+}
+
+/// A full-text index to create.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FulltextSpec {
+    /// Its name; the engine gives it no meaning.
+    pub name: String,
+    /// Longest word in bytes.
+    pub max_word_bytes: u32,
+    /// The caller's own bytes: how texts become words.
+    pub extra: Vec<u8>,
 }
 
 /// An index to create.

@@ -1,0 +1,472 @@
+//! Full-text indexes through a transaction: the words of its rows become postings, which it writes
+//! as it writes the rows, and reads as it reads them.
+//!
+//! A posting is a row of the index's own table ([`crate::table::definitions::fulltext`]). Its key
+//! is a word and the clustered key of a row; it holds where the word stands in the row. So a
+//! transaction finds its own words at once, others find them with its commit, and a rollback, a
+//! crash, purge and snapshots treat them as all rows.
+
+use super::{Load, Read, SeekEnd, Transaction};
+use crate::base::{planted, Error, Result};
+use crate::format::catalog::FulltextDef;
+use crate::format::row::{build_row, RowView, VarValue};
+use crate::fulltext::{self, Matches, Mode, Position, PositionList, Positions, Source, Word, WordKind};
+use crate::table::definitions::fulltext as definitions;
+use crate::table::shared::parts::Core;
+use crate::table::{NewRow, Table};
+use crate::tree::SeekMode;
+use std::cmp::Ordering;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// Postings between two questions whether the statement is to end.
+const POSTINGS_PER_QUESTION: usize = 512;
+
+/// The words of a row. Keeps its memory from row to row.
+#[derive(Default, Debug)]
+pub struct WordList {
+    bytes: Vec<u8>,
+    /// In the order of words, and of places in one, once they are sorted.
+    words: Vec<WordPlace>,
+}
+
+/// A word at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct WordPlace {
+    /// Where its bytes begin in the list.
+    start: usize,
+    len: usize,
+    position: Position,
+}
+
+impl WordList {
+    /// Forgets all words.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.words.clear();
+    }
+
+    /// Adds a word: bytes that are equal for equal words, and of which none is the beginning of
+    /// another's; and where it stands. Words come in the order of the text.
+    pub fn add(&mut self, word: &[u8], position: Position) {
+        self.words.push(WordPlace { start: self.bytes.len(), len: word.len(), position });
+        self.bytes.extend_from_slice(word);
+    }
+
+    fn word(&self, place: WordPlace) -> &[u8] {
+        self.bytes.get(place.start..place.start + place.len).unwrap_or_default()
+    }
+
+    /// The word of a group.
+    fn word_of(&self, places: &[WordPlace]) -> &[u8] {
+        places.first().map_or(&[], |place| self.word(*place))
+    }
+
+    fn sort(&mut self) {
+        let mut words = std::mem::take(&mut self.words);
+        words.sort_unstable_by(|a, b| self.word(*a).cmp(self.word(*b)).then(a.position.cmp(&b.position)));
+        self.words = words;
+    }
+
+    /// The places of each word, of a sorted list.
+    fn groups(&self) -> impl Iterator<Item = &[WordPlace]> {
+        self.words.chunk_by(|a, b| self.word(*a) == self.word(*b))
+    }
+}
+
+/// The words of a row with that clustered key.
+#[derive(Debug)]
+pub struct RowWords<'a> {
+    /// The clustered key of the row.
+    pub key: &'a [u8],
+    /// Its words; they get sorted.
+    pub words: &'a mut WordList,
+}
+
+/// The texts that a search speaks of, as their caller sees them.
+pub trait Texts {
+    /// Calls `each` for every word of a query's text, in order.
+    fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()>;
+    /// Calls `each` for every word of a row, in order: those that the index leaves out too. `row`
+    /// is the stored row, large values as locators.
+    fn words_of(
+        &mut self,
+        key: &[u8],
+        row: &[u8],
+        each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>,
+    ) -> Result<()>;
+}
+
+/// A full-text search.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// In the character set of the index.
+    pub text: &'a [u8],
+    /// How it is to be read.
+    pub mode: Mode,
+    /// Stands behind the weights of each word in the index.
+    pub end: &'a [u8],
+    /// Bytes of memory that it may take.
+    pub limit_bytes: u64,
+}
+
+/// Postings of an index that a change of the definition is to bring. Dropping it before that has
+/// taken them leaves nothing behind.
+#[derive(Debug)]
+pub struct NewPostings {
+    core: Arc<Core>,
+    table: Arc<Table>,
+}
+
+impl NewPostings {
+    pub(in crate::db) fn new(core: &Arc<Core>, of: &Table, max_word_bytes: u32) -> Result<Self> {
+        let table = definitions::create_unnamed(core, of, max_word_bytes)?;
+        Ok(Self { core: Arc::clone(core), table })
+    }
+
+    /// The table to be filled, and to be named in the change.
+    pub fn table(&self) -> Arc<Table> {
+        Arc::clone(self.table.newest())
+    }
+}
+
+impl Drop for NewPostings {
+    fn drop(&mut self) {
+        definitions::drop_unnamed(&self.core, &self.table);
+    }
+}
+
+/// Room for one posting.
+#[derive(Default, Debug)]
+pub(in crate::db) struct PostingRoom {
+    key: Vec<u8>,
+    positions: PositionList,
+    row: Vec<u8>,
+}
+
+impl PostingRoom {
+    fn build(&mut self, row_key: &[u8], words: &WordList, places: &[WordPlace]) {
+        let word = words.word_of(places);
+        self.key.clear();
+        self.key.extend_from_slice(word);
+        self.key.extend_from_slice(row_key);
+        self.positions.clear();
+        places.iter().for_each(|place| self.positions.push(place.position));
+        self.row.clear();
+        let length = (word.len() as u16).to_be_bytes();
+        build_row(&[], &length, &[VarValue::inline(self.positions.bytes())], &mut self.row);
+    }
+
+    fn posting(&self) -> NewRow<'_> {
+        NewRow { key: &self.key, row: &self.row, secondary: &[] }
+    }
+}
+
+/// What becomes of a posting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Write {
+    Insert,
+    Update,
+    Delete,
+}
+
+impl Transaction {
+    /// Writes the words of a new row. `postings`: see [`Db::postings`](crate::db::Db::postings).
+    /// Waits, and errors, as of [`insert`](Self::insert); after an error some words may be written:
+    /// a savepoint takes them back. `Limit` for a word that is longer than the index was created
+    /// for.
+    pub fn insert_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
+        row.words.sort();
+        self.write_all(postings, &row, Write::Insert)
+    }
+
+    /// Takes back the words of a row that goes. Otherwise as [`insert_words`](Self::insert_words).
+    pub fn delete_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
+        if planted::is_on("full text: keep the words of a row that goes") {
+            return Ok(());
+        }
+        row.words.sort();
+        self.write_all(postings, &row, Write::Delete)
+    }
+
+    /// Writes what a changed row has other than before. Otherwise as
+    /// [`insert_words`](Self::insert_words).
+    pub fn change_words(
+        &mut self,
+        postings: &Arc<Table>,
+        old: RowWords<'_>,
+        new: RowWords<'_>,
+    ) -> Result<()> {
+        old.words.sort();
+        new.words.sort();
+        if old.key != new.key {
+            self.write_all(postings, &old, Write::Delete)?;
+            return self.write_all(postings, &new, Write::Insert);
+        }
+        let (mut old_groups, mut new_groups) = (old.words.groups().peekable(), new.words.groups().peekable());
+        loop {
+            let order = match (old_groups.peek(), new_groups.peek()) {
+                (None, None) => return Ok(()),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(gone), Some(come)) => compare(&old, gone, &new, come),
+            };
+            let gone = if order.is_le() { old_groups.next() } else { None };
+            let come = if order.is_ge() { new_groups.next() } else { None };
+            match (gone, come) {
+                (Some(gone), None) => self.write_posting(postings, &old, gone, Write::Delete)?,
+                (None, Some(come)) => self.write_posting(postings, &new, come, Write::Insert)?,
+                (Some(gone), Some(come)) if !same_places(gone, come) => {
+                    self.write_posting(postings, &new, come, Write::Update)?;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Loads the words of a row, as [`load`](Self::load) does rows: into a load of `postings`.
+    pub fn load_words(&mut self, load: &mut Load, row: RowWords<'_>) -> Result<()> {
+        row.words.sort();
+        let mut room = std::mem::take(&mut self.posting_room);
+        let done = row.words.groups().try_for_each(|places| {
+            room.build(row.key, row.words, places);
+            self.load(load, &room.posting())
+        });
+        self.posting_room = room;
+        done
+    }
+
+    fn write_all(&mut self, postings: &Arc<Table>, row: &RowWords<'_>, what: Write) -> Result<()> {
+        row.words.groups().try_for_each(|places| self.write_posting(postings, row, places, what))
+    }
+
+    fn write_posting(
+        &mut self,
+        postings: &Arc<Table>,
+        row: &RowWords<'_>,
+        places: &[WordPlace],
+        what: Write,
+    ) -> Result<()> {
+        let mut room = std::mem::take(&mut self.posting_room);
+        room.build(row.key, row.words, places);
+        let done = match what {
+            Write::Insert => self.insert(postings, &room.posting()),
+            Write::Update => self.update(postings, &room.key, &room.posting(), &[]),
+            Write::Delete => self.delete(postings, &room.key, &[]),
+        };
+        self.posting_room = room;
+        done
+    }
+}
+
+fn compare(old: &RowWords<'_>, gone: &[WordPlace], new: &RowWords<'_>, come: &[WordPlace]) -> Ordering {
+    old.words.word_of(gone).cmp(new.words.word_of(come))
+}
+
+fn same_places(one: &[WordPlace], other: &[WordPlace]) -> bool {
+    one.iter().map(|place| place.position).eq(other.iter().map(|place| place.position))
+}
+
+impl Transaction {
+    /// Finds and ranks the rows of `table` that match a full-text search of its index at that
+    /// position, from 0, as a consistent read sees them. May do I/O, and wait for a lock: errors as
+    /// of [`cursor`](Self::cursor) and [`fulltext::search`].
+    pub fn search(
+        &mut self,
+        table: &Arc<Table>,
+        index_no: usize,
+        search: &Search<'_>,
+        texts: &mut dyn Texts,
+    ) -> Result<Matches> {
+        let mut reader = self.reader(table, index_no, search.end, texts)?;
+        fulltext::search(search.text, search.mode, &mut reader, search.limit_bytes)
+    }
+}
+
+/// Postings by number and sum of hashes, in whatever order they come.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Tally {
+    count: u64,
+    sum: u64,
+}
+
+impl Tally {
+    fn add(&mut self, key: &[u8], positions: &[u8]) {
+        let mut hasher = DefaultHasher::new();
+        (key, positions).hash(&mut hasher);
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(hasher.finish());
+    }
+}
+
+impl Transaction {
+    /// Compares the postings of a full-text index with the words of the rows: what is wrong, or
+    /// `None`. The transaction should have the table locked. `end`: as of [`Search`]. Reads all of
+    /// both; errors as of [`cursor`](Self::cursor).
+    pub fn check_words(
+        &mut self,
+        table: &Arc<Table>,
+        index_no: usize,
+        end: &[u8],
+        texts: &mut dyn Texts,
+    ) -> Result<Option<String>> {
+        let (mut list, mut expected, mut room) =
+            (WordList::default(), Tally::default(), PostingRoom::default());
+        let mut rows = self.cursor(table, 0, Read::Consistent)?;
+        let mut found = rows.seek(SeekMode::First, b"")?;
+        while found {
+            self.locker.check_interrupted()?;
+            list.clear();
+            texts.words_of(rows.key(), rows.row(), &mut |word, position| {
+                if word.kind == WordKind::Indexed {
+                    list.add(&[word.weights, end].concat(), position);
+                }
+                Ok(())
+            })?;
+            list.sort();
+            for places in list.groups() {
+                room.build(rows.key(), &list, places);
+                expected.add(&room.key, room.positions.bytes());
+            }
+            found = rows.next()?;
+        }
+        let (mut tally, name) = (Tally::default(), index_of(table, index_no)?.name.clone());
+        let mut reader = self.reader(table, index_no, end, texts)?;
+        reader.read_all(&mut |key, positions| {
+            tally.add(key, positions.bytes());
+            Ok(())
+        })?;
+        let text = format!(
+            "full-text index '{name}' has {} words of rows, {} are expected{}; drop it and add it again",
+            tally.count,
+            expected.count,
+            if tally.count == expected.count { ", and others" } else { "" }
+        );
+        Ok((tally != expected).then_some(text))
+    }
+
+    fn reader<'r>(
+        &'r mut self,
+        table: &'r Arc<Table>,
+        index_no: usize,
+        end: &'r [u8],
+        texts: &'r mut dyn Texts,
+    ) -> Result<PostingReader<'r>> {
+        let postings = self.core.catalog.by_name(&index_of(table, index_no)?.postings)?;
+        Ok(PostingReader { txn: self, table, postings, end, texts })
+    }
+}
+
+/// The full-text index at that position. `Limit` if there is none.
+fn index_of(table: &Table, index_no: usize) -> Result<&FulltextDef> {
+    let limit = table.fulltext().len() as u64;
+    let unknown = Error::Limit { what: "position of a full-text index", actual: index_no as u64, limit };
+    table.fulltext().get(index_no).ok_or(unknown)
+}
+
+/// Takes the key of a posting, the bytes of its word, and its positions.
+type EachPosting<'e> = dyn FnMut(&[u8], usize, Positions<'_>) -> Result<()> + 'e;
+
+/// Reads an index and its table for a search.
+struct PostingReader<'r> {
+    txn: &'r mut Transaction,
+    table: &'r Arc<Table>,
+    postings: Arc<Table>,
+    /// Of each word in the index.
+    end: &'r [u8],
+    texts: &'r mut dyn Texts,
+}
+
+impl PostingReader<'_> {
+    /// Calls `each(row's key, positions)` for all postings whose keys begin so.
+    fn read(
+        &mut self,
+        beginning: &[u8],
+        each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.read_whole(beginning, &mut |key, word_bytes, positions| {
+            each(key.get(word_bytes..).unwrap_or_default(), positions)
+        })
+    }
+
+    /// Calls `each(posting's key, positions)` for all postings.
+    fn read_all(&mut self, each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>) -> Result<()> {
+        self.read_whole(&[], &mut |key, _, positions| each(key, positions))
+    }
+
+    /// Calls `each` for all whose keys begin so.
+    fn read_whole(&mut self, beginning: &[u8], each: &mut EachPosting<'_>) -> Result<()> {
+        let mut cursor = self.txn.cursor(&self.postings, 0, Read::Consistent)?;
+        let mut found = cursor.seek_to(SeekMode::AtLeast, beginning, SeekEnd::Prefix)?;
+        let (mut count, mut value) = (0, Vec::new());
+        while found && cursor.key().starts_with(beginning) {
+            count += 1;
+            if count % POSTINGS_PER_QUESTION == 0 {
+                self.txn.locker.check_interrupted()?;
+            }
+            let (word_bytes, positions) = parse(&self.postings, cursor.row())?;
+            let key = cursor.key();
+            if word_bytes > key.len() {
+                return Err(damaged(&self.postings));
+            }
+            let positions = match positions.external {
+                false => positions.bytes,
+                true => {
+                    self.txn.fetch_large(&self.postings, positions.bytes, &mut value)?;
+                    &value
+                }
+            };
+            each(key, word_bytes, Positions::new(positions))?;
+            found = cursor.next()?;
+        }
+        Ok(())
+    }
+}
+
+impl Source for PostingReader<'_> {
+    fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()> {
+        self.texts.split(text, each)
+    }
+
+    fn postings(
+        &mut self,
+        weights: &[u8],
+        each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.read(&[weights, self.end].concat(), each)
+    }
+
+    fn postings_of_prefix(
+        &mut self,
+        weights: &[u8],
+        each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.read(weights, each)
+    }
+
+    fn words_of(&mut self, key: &[u8], each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>) -> Result<()> {
+        let mut row = Vec::new();
+        match self.txn.get(self.table, key, Read::Consistent, &mut row)? {
+            true => self.texts.words_of(key, &row, each),
+            false => Err(damaged(&self.postings)),
+        }
+    }
+
+    fn row_count(&mut self) -> Result<u64> {
+        let known = self.txn.count(self.table)?;
+        Ok(known.unwrap_or_else(|| self.table.row_count()))
+    }
+}
+
+/// The length of the word in a posting's key, and the value with its positions.
+fn parse<'p>(postings: &Table, row: &'p [u8]) -> Result<(usize, VarValue<'p>)> {
+    let view = RowView::parse(postings.row_format(), row).map_err(|_| damaged(postings))?;
+    let word_bytes = view.fixed().try_into().map(u16::from_be_bytes).map_err(|_| damaged(postings))?;
+    let positions = view.values().next().ok_or_else(|| damaged(postings))?;
+    Ok((word_bytes.into(), positions))
+}
+
+fn damaged(postings: &Table) -> Error {
+    let detail = "a posting does not fit its word or a row; drop the full-text index and add it again";
+    Error::corrupt(format!("table '{}'", postings.name()), detail)
+}

@@ -1,0 +1,175 @@
+//! Full-text indexes: each has its postings in a table of their own, a row for each word of each
+//! row. Transactions write and read them (docs/decisions/0047-full-text.md).
+//!
+//! Invariants
+//!   X1  A posting table has a name that no caller gives to a table, and that it keeps for life.
+//!       Exactly one definition names it, and besides that a shadow table which will take the place
+//!       of that definition's.
+//!   X2  It is created, and filled, before the definition that names it is logged, and dropped
+//!       after the one is logged that names it no more. So no definition ever names one that is
+//!       not there, or that lacks rows. Those that no definition names, as a crash came between,
+//!       are dropped by the next startup.
+//!   X3  Emptying a table gives it new posting tables: those of before belong to the rows of
+//!       before.
+
+use super::ddl::{self, Ddl};
+use super::handle::{class_of, stored_key_bytes_max, Table};
+use super::shadow_name;
+use super::spec::FulltextSpec;
+use crate::base::{planted, reach, PageId, Result, TableId, TreeId};
+use crate::format::catalog::{FulltextDef, IndexDef, TableDef};
+use crate::format::foreign_key::Description;
+use crate::format::row::RowFormatVersion;
+use crate::table::shared::parts::Core;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// How the name of a posting table begins.
+const PREFIX: &str = "#fulltext/";
+
+/// Whether a table of that name holds postings.
+pub(crate) fn is_posting_name(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// How a posting is stored: the length of its word, as the key holds word and clustered key in one;
+/// and where the word stands.
+pub(crate) fn posting_format() -> RowFormatVersion {
+    RowFormatVersion { null_bytes: 0, fixed: vec![2], var_count: 1 }
+}
+
+/// Creates empty posting tables for indexes of the table of `base`. The catalog's changes are
+/// locked. After an error none is there.
+pub(super) fn create(core: &Core, base: &TableDef, indexes: &[FulltextSpec]) -> Result<Vec<FulltextDef>> {
+    let mut made = Vec::with_capacity(indexes.len());
+    for index in indexes {
+        match create_postings(core, base, index.max_word_bytes) {
+            Ok(table) => {
+                let (name, extra) = (index.name.clone(), index.extra.clone());
+                made.push(FulltextDef { name, postings: table.name(), extra });
+            }
+            Err(error) => {
+                drop_postings(core, &made);
+                return Err(error);
+            }
+        }
+    }
+    Ok(made)
+}
+
+/// Creates one for an index that `of` is to get, which no definition names so far (X2).
+pub(crate) fn create_unnamed(core: &Core, of: &Table, max_word_bytes: u32) -> Result<Arc<Table>> {
+    let _ddl = core.catalog.lock_ddl();
+    create_postings(core, of.def(), max_word_bytes)
+}
+
+/// What the indexes of a table would be created as.
+pub(super) fn specs_of(core: &Core, table: &Table) -> Result<Vec<FulltextSpec>> {
+    let row_bytes = table.clustered_def().max_key_bytes;
+    let spec = |index: &FulltextDef| {
+        let postings = core.catalog.by_name(&index.postings)?;
+        let max_word_bytes = postings.clustered_def().max_key_bytes.saturating_sub(row_bytes);
+        Ok(FulltextSpec { name: index.name.clone(), max_word_bytes, extra: index.extra.clone() })
+    };
+    table.fulltext().iter().map(spec).collect()
+}
+
+/// Creates one that no definition names so far. The catalog's changes are locked.
+fn create_postings(core: &Core, base: &TableDef, max_word_bytes: u32) -> Result<Arc<Table>> {
+    let row_bytes = base.indexes.first().map_or(0, |index| index.max_key_bytes);
+    let index = IndexDef {
+        name: "PRIMARY".into(),
+        number: 0,
+        unique: true,
+        disabled: false,
+        max_key_bytes: max_word_bytes + row_bytes,
+        row_format: posting_format(),
+        tree: TreeId::default(),
+        root: PageId::NONE,
+    };
+    let mut def = TableDef {
+        id: TableId::default(),
+        name: String::new(),
+        compression: base.compression,
+        hidden_key: false,
+        auto_increment: 1,
+        extra: Vec::new(),
+        mark: Vec::new(),
+        changes: 0,
+        next_number: 1,
+        indexes: vec![index],
+        older_formats: Vec::new(),
+        description: Description::default(),
+        foreign_keys: Vec::new(),
+        copy_of: String::new(),
+        fulltext: Vec::new(),
+    };
+    class_of(&core.pool, stored_key_bytes_max(&def, 0))?;
+    core.catalog.number(&mut def);
+    def.name = format!("{PREFIX}{}", def.id.0);
+    let name = def.name.clone();
+    ddl::change(core, Ddl::Create(def))?;
+    core.catalog.by_name(&name)
+}
+
+/// Makes a change of the catalog behind which no definition names these, and drops them (X2).
+pub(super) fn drop_behind(
+    core: &Core,
+    indexes: &[FulltextDef],
+    change: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    if planted::is_on("full text: drop postings before the definition") {
+        drop_postings(core, indexes);
+        return change();
+    }
+    change()?;
+    drop_postings(core, indexes);
+    Ok(())
+}
+
+/// Drops posting tables that no definition names any more. What cannot be dropped now is left to
+/// the next startup. The catalog's changes are locked.
+pub(super) fn drop_postings(core: &Core, indexes: &[FulltextDef]) {
+    for index in indexes {
+        let drop_one = || ddl::change(core, Ddl::Drop(core.catalog.by_name(&index.postings)?));
+        core.note_cleanup("dropping postings", drop_one());
+    }
+}
+
+/// The posting tables that go with a table that is dropped or emptied: a shadow table only names
+/// those of the table whose place it would have taken (X1).
+pub(super) fn postings_of(table: &Table) -> Vec<FulltextDef> {
+    match shadow_name::parse(&table.name()) {
+        Some(_) => Vec::new(),
+        None => table.fulltext().to_vec(),
+    }
+}
+
+/// Drops one that was created for an index that never came; nothing when a definition names it.
+pub(crate) fn drop_unnamed(core: &Core, postings: &Table) {
+    let _ddl = core.catalog.lock_ddl();
+    let name = postings.name();
+    if !names_in_use(core).contains(&name) {
+        let index = FulltextDef { name: String::new(), postings: name, extra: Vec::new() };
+        drop_postings(core, &[index]);
+    }
+}
+
+/// Drops what a startup finds of posting tables that no definition names (X2). The log is open.
+pub(crate) fn drop_lost(core: &Core) -> Result<()> {
+    if planted::is_on("full text: keep postings that nobody names") {
+        return Ok(());
+    }
+    let used = names_in_use(core);
+    let is_lost = |name: &String| is_posting_name(name) && !used.contains(name);
+    for name in core.catalog.names().into_iter().filter(is_lost) {
+        reach::mark("lost postings are dropped at open");
+        ddl::change(core, Ddl::Drop(core.catalog.by_name(&name)?))?;
+    }
+    Ok(())
+}
+
+fn names_in_use(core: &Core) -> HashSet<String> {
+    let tables = core.catalog.ids().into_iter().filter_map(|id| core.catalog.by_id(id));
+    tables.flat_map(|table| table.fulltext().to_vec()).map(|index| index.postings).collect()
+}

@@ -1,0 +1,408 @@
+//! Full-text indexes: words are found as their rows are, whatever becomes of transactions,
+//! definitions and power (docs/decisions/0047-full-text.md).
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::base::planted::plant;
+use cheetah::base::{reach, Result};
+use cheetah::db::{Db, Mode, Position, RowWords, Search, Texts, Transaction, Word, WordKind, WordList};
+use cheetah::table::{
+    Alteration, AlteredFulltext, AlteredIndex, FulltextFrom, FulltextSpec, IndexFrom, NewRow, SecondaryEntry,
+    Table, TableSpec,
+};
+use cheetah_io::sim::{explore, Image, Plan, SimDisk};
+use cheetah_io::Rng;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use support::*;
+
+/// Behind each word.
+const END: &[u8] = &[0];
+const WORDS: [&str; 8] = ["ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen"];
+
+fn with_words(name: &str, indexes: &[&str]) -> TableSpec {
+    let index =
+        |name: &&str| FulltextSpec { name: (*name).into(), max_word_bytes: 12, extra: b"rules".to_vec() };
+    TableSpec { fulltext: indexes.iter().map(index).collect(), ..spec(name) }
+}
+
+/// The words of a text, which are between spaces.
+fn list_of(text: &[u8]) -> WordList {
+    let mut list = WordList::default();
+    for (ordinal, word) in text.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).enumerate() {
+        list.add(&[word, END].concat(), Position { ordinal: ordinal as u32, column: 0 });
+    }
+    list
+}
+
+/// Texts of searches: the words of rows are in their text.
+struct Spaces;
+
+impl Texts for Spaces {
+    fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()> {
+        let mut words = text.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+        words.try_for_each(|weights| each(Word { weights, kind: WordKind::Indexed }))
+    }
+
+    fn words_of(
+        &mut self,
+        _: &[u8],
+        row: &[u8],
+        each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>,
+    ) -> Result<()> {
+        let mut ordinal = 0;
+        self.split(&Row::parse(row).0.text, &mut |word| {
+            ordinal += 1;
+            each(word, Position { ordinal: ordinal - 1, column: 0 })
+        })
+    }
+}
+
+/// The keys of the rows that have one of the words of `text`, in ascending order.
+fn found(txn: &mut Transaction, table: &Arc<Table>, index_no: usize, text: &str) -> Result<Vec<u64>> {
+    let search =
+        Search { text: text.as_bytes(), mode: Mode::NaturalLanguage, end: END, limit_bytes: 1 << 20 };
+    let mut matches = txn.search(table, index_no, &search, &mut Spaces)?;
+    let mut keys = Vec::new();
+    while let Some((key, _)) = matches.get(keys.len()) {
+        keys.push(u64::from_be_bytes(key.try_into().unwrap()));
+    }
+    keys.sort_unstable();
+    Ok(keys)
+}
+
+fn postings(db: &Db, table: &Table) -> Vec<Arc<Table>> {
+    (0..table.fulltext().len()).map(|no| db.postings(table, no).unwrap()).collect()
+}
+
+fn row_of(number: u64, text: &str) -> Row {
+    Row { number, name: format!("name{}", number % 7).into_bytes(), text: text.as_bytes().to_vec() }
+}
+
+fn put(db: &Db, txn: &mut Transaction, table: &Arc<Table>, key: u64, text: &str) {
+    insert(txn, table, key, &row_of(key, text)).unwrap();
+    for index in postings(db, table) {
+        let row = RowWords { key: &key.to_be_bytes(), words: &mut list_of(text.as_bytes()) };
+        txn.insert_words(&index, row).unwrap();
+    }
+}
+
+fn take(db: &Db, txn: &mut Transaction, table: &Arc<Table>, key: u64, text: &str) {
+    delete(txn, table, key, &row_of(key, text)).unwrap();
+    for index in postings(db, table) {
+        let row = RowWords { key: &key.to_be_bytes(), words: &mut list_of(text.as_bytes()) };
+        txn.delete_words(&index, row).unwrap();
+    }
+}
+
+fn change(db: &Db, txn: &mut Transaction, table: &Arc<Table>, key: u64, (old, new): (&str, &str)) {
+    update(txn, table, key, &row_of(key, old), key, &row_of(key, new)).unwrap();
+    for index in postings(db, table) {
+        let before = RowWords { key: &key.to_be_bytes(), words: &mut list_of(old.as_bytes()) };
+        let after = RowWords { key: &key.to_be_bytes(), words: &mut list_of(new.as_bytes()) };
+        txn.change_words(&index, before, after).unwrap();
+    }
+}
+
+fn some_text(rng: &mut Rng) -> String {
+    let words = (0..rng.below(5)).map(|_| WORDS[rng.below(8) as usize]);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Loads the rows of an empty table, and their words, for the commit of one transaction; `false` if
+/// somebody has written it already.
+fn load(db: &Db, table: &Arc<Table>, rows: &BTreeMap<u64, String>) -> bool {
+    let (mut txn, indexes) = (db.begin(), postings(db, table));
+    let Some(mut to) = txn.begin_load_to_commit(table).unwrap() else { return false };
+    let mut of_words: Vec<_> =
+        indexes.iter().map(|index| txn.begin_load_to_commit(index).unwrap().unwrap()).collect();
+    for (key, text) in rows {
+        let row = row_of(*key, text);
+        let [name, number] = row.keys();
+        let secondary = [(1, &name, &b"p"[..]), (2, &number, b"")]
+            .map(|(index_no, key, payload)| SecondaryEntry { index_no, key, payload, check_unique: true });
+        let (key, stored) = (key.to_be_bytes(), row.stored());
+        txn.load(&mut to, &NewRow { key: &key, row: &stored, secondary: &secondary }).unwrap();
+        for load in &mut of_words {
+            let words = &mut list_of(text.as_bytes());
+            txn.load_words(load, RowWords { key: &key, words }).unwrap();
+        }
+    }
+    of_words.iter_mut().for_each(|load| drop(txn.finish_load(load).unwrap()));
+    txn.finish_load(&mut to).unwrap();
+    txn.commit().unwrap();
+    true
+}
+
+/// Gives a table the full-text indexes of those positions, and then new ones.
+fn alter(db: &Db, name: &str, kept: &[usize], new: &[String], rows: &BTreeMap<u64, String>) {
+    let table = db.table(name).unwrap();
+    let mut fulltext: Vec<_> =
+        kept.iter().map(|&no| altered(&table.fulltext()[no].name, FulltextFrom::Kept(no))).collect();
+    let mut built = Vec::new();
+    for name in new {
+        let (made, mut txn) = (db.new_postings(&table, 12).unwrap(), db.begin());
+        let mut load = txn.begin_load(&made.table()).unwrap().unwrap();
+        for (key, text) in rows {
+            let words = &mut list_of(text.as_bytes());
+            txn.load_words(&mut load, RowWords { key: &key.to_be_bytes(), words }).unwrap();
+        }
+        txn.finish_load(&mut load).unwrap();
+        txn.commit().unwrap();
+        fulltext.push(altered(name, FulltextFrom::Built(made.table())));
+        built.push(made);
+    }
+    let index =
+        |no: usize| AlteredIndex { name: table.indexes()[no].name.clone(), from: IndexFrom::Kept(no) };
+    let indexes = (0..table.indexes().len()).map(index).collect();
+    let alteration = Alteration { fulltext: Some(fulltext), ..Alteration::of_indexes(table, indexes) };
+    db.alter_tables(&[alteration]).unwrap();
+}
+
+fn altered(name: &str, from: FulltextFrom) -> AlteredFulltext {
+    AlteredFulltext { name: name.into(), extra: b"rules".to_vec(), from }
+}
+
+/// Tables: the names of their indexes, and the texts of their rows.
+#[derive(Clone, Default, Debug)]
+struct Model {
+    tables: BTreeMap<String, (Vec<String>, BTreeMap<u64, String>)>,
+    names_made: u64,
+}
+
+impl Model {
+    fn step(&mut self, db: &Db, rng: &mut Rng) {
+        let name = ["db/a", "db/b", "db/c"][rng.below(3) as usize];
+        if !self.tables.contains_key(name) {
+            let indexes = ["one", "two"];
+            let indexes = &indexes[..rng.below(3) as usize];
+            db.create_table(&with_words(name, indexes)).unwrap();
+            let names = indexes.iter().map(|name| (*name).to_owned()).collect();
+            self.tables.insert(name.into(), (names, BTreeMap::new()));
+            return;
+        }
+        match rng.below(12) {
+            0 => {
+                db.drop_table(name).unwrap();
+                self.tables.remove(name);
+            }
+            1..=2 => {
+                let rows = &mut self.tables.get_mut(name).unwrap().1;
+                let loaded = (0..40).map(|key| (key, some_text(rng))).collect();
+                if rows.is_empty() && load(db, &db.table(name).unwrap(), &loaded) {
+                    *rows = loaded;
+                } else {
+                    db.truncate_table(name).unwrap();
+                    rows.clear();
+                }
+            }
+            3 => {
+                let free = ["db/a", "db/b", "db/c"].into_iter().find(|name| !self.tables.contains_key(*name));
+                if let Some(free) = free {
+                    db.rename_table(name, free).unwrap();
+                    let table = self.tables.remove(name).unwrap();
+                    self.tables.insert(free.into(), table);
+                }
+            }
+            4..=6 => self.alter(db, name, rng),
+            _ => self.write(db, name, rng),
+        }
+    }
+
+    fn alter(&mut self, db: &Db, name: &str, rng: &mut Rng) {
+        let (indexes, rows) = self.tables.get_mut(name).unwrap();
+        let kept: Vec<usize> = (0..indexes.len()).filter(|_| rng.chance(0.6)).collect();
+        let mut new = Vec::new();
+        if rng.chance(0.6) && kept.len() < 3 {
+            self.names_made += 1;
+            new.push(format!("new{}", self.names_made));
+        }
+        alter(db, name, &kept, &new, rows);
+        *indexes = kept.iter().map(|&no| indexes[no].clone()).chain(new).collect();
+    }
+
+    fn write(&mut self, db: &Db, name: &str, rng: &mut Rng) {
+        let (table, mut txn) = (db.table(name).unwrap(), db.begin());
+        let rows = &mut self.tables.get_mut(name).unwrap().1;
+        let before = rows.clone();
+        for _ in 0..rng.below(6) {
+            let (key, text) = (rng.below(8), some_text(rng));
+            match rows.get(&key).cloned() {
+                None => {
+                    put(db, &mut txn, &table, key, &text);
+                    rows.insert(key, text);
+                }
+                Some(old) if rng.chance(0.5) => {
+                    change(db, &mut txn, &table, key, (&old, &text));
+                    rows.insert(key, text);
+                }
+                Some(old) => {
+                    take(db, &mut txn, &table, key, &old);
+                    rows.remove(&key);
+                }
+            }
+        }
+        // It finds its own words before others do.
+        let all = WORDS.join(" ");
+        if !table.fulltext().is_empty() {
+            assert_eq!(found(&mut txn, &table, 0, &all).unwrap(), keys_with(rows, &all));
+        }
+        if rng.chance(0.3) {
+            txn.rollback().unwrap();
+            *rows = before;
+        } else {
+            txn.commit().unwrap();
+        }
+    }
+
+    /// Whether the database has those indexes and words, and no postings of anything else.
+    fn check(&self, db: &Db) -> std::result::Result<(), String> {
+        let names = db.table_names();
+        let (hidden, seen): (Vec<_>, Vec<_>) = names.iter().partition(|name| name.starts_with('#'));
+        if !seen.iter().copied().eq(self.tables.keys()) {
+            return Err(format!("tables {seen:?}, expected {:?}", self.tables.keys()));
+        }
+        let indexes_count: usize = self.tables.values().map(|table| table.0.len()).sum();
+        if hidden.len() != indexes_count {
+            return Err(format!("postings {hidden:?} of {indexes_count} indexes"));
+        }
+        for (name, (indexes, rows)) in &self.tables {
+            let table = db.table(name).map_err(|error| error.to_string())?;
+            let known: Vec<_> = table.fulltext().iter().map(|index| index.name.clone()).collect();
+            if known != *indexes {
+                return Err(format!("'{name}' has indexes {known:?}, expected {indexes:?}"));
+            }
+            for (index_no, word) in (0..indexes.len()).flat_map(|no| WORDS.map(|word| (no, word))) {
+                let mut txn = db.begin();
+                let now = found(&mut txn, &table, index_no, word).map_err(|error| error.to_string())?;
+                if now != keys_with(rows, word) {
+                    return Err(format!(
+                        "'{word}' of '{name}' in {now:?}, expected {:?}",
+                        keys_with(rows, word)
+                    ));
+                }
+            }
+            for index in postings(db, &table) {
+                let report = db.check_table(&index, true).map_err(|error| error.to_string())?;
+                if !report.findings.is_empty() {
+                    return Err(format!("{:?}", report.findings));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn keys_with(rows: &BTreeMap<u64, String>, words: &str) -> Vec<u64> {
+    let has =
+        |text: &str| text.split(' ').any(|word| !word.is_empty() && words.split(' ').any(|it| it == word));
+    rows.iter().filter(|(_, text)| has(text)).map(|(key, _)| *key).collect()
+}
+
+fn survives(seed: u64, steps: u64) -> std::result::Result<(), String> {
+    let models = RefCell::new(vec![Model::default()]);
+    let workload = |disk: &SimDisk| {
+        let (db, mut rng) = (open(disk).unwrap(), Rng::new(seed));
+        for step in 1..=steps {
+            let mut model = models.borrow().last().unwrap().clone();
+            models.borrow_mut().push(model.clone());
+            model.step(&db, &mut rng);
+            *models.borrow_mut().last_mut().unwrap() = model.clone();
+            disk.acknowledge(step);
+            model.check(&db).unwrap_or_else(|difference| panic!("seed {seed}, {step}: {difference}"));
+            if rng.chance(0.2) {
+                db.checkpoint().unwrap();
+            }
+            while rng.chance(0.3) && db.run_background().unwrap() {}
+        }
+    };
+    let judge = |image: &Image| {
+        let db = open(&image.disk).map_err(|error| error.to_string())?;
+        let models = models.borrow();
+        let done = image.acknowledged as usize;
+        let before = models[done].check(&db);
+        before.or_else(|before| match models.get(done + 1) {
+            Some(model) => model.check(&db).map_err(|after| format!("{before}\nnor {after}")),
+            None => Err(before),
+        })
+    };
+    explore(&Plan::quick(seed, 30), &SimDisk::new(), workload, judge)
+        .map(drop)
+        .map_err(|failure| failure.to_string())
+}
+
+#[test]
+fn x2_postings_come_and_go_with_their_definition_whenever_power_is_cut() {
+    for seed in 1..=12 {
+        survives(seed, 14).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
+    assert!(reach::count("lost postings are dropped at open") > 0 || !cfg!(debug_assertions));
+    for bug in
+        ["full text: drop postings before the definition", "full text: keep postings that nobody names"]
+    {
+        let bug = plant(bug);
+        assert!((1..=12).any(|seed| survives(seed, 14).is_err()) && bug.reached_count() > 0);
+    }
+}
+
+#[test]
+fn x3_an_emptied_table_has_no_words() {
+    let emptied = || {
+        let disk = SimDisk::new();
+        let db = open(&disk).unwrap();
+        let table = db.create_table(&with_words("db/a", &["one", "two"])).unwrap();
+        let mut txn = db.begin();
+        put(&db, &mut txn, &table, 1, "ant bee");
+        txn.commit().unwrap();
+        let table = db.truncate_table("db/a").unwrap();
+        found(&mut db.begin(), &table, 1, "ant").map(|keys| keys.is_empty()).unwrap_or(false)
+    };
+    assert!(emptied());
+    let bug = plant("full text: keep the postings of an emptied table");
+    assert!(!emptied() && bug.reached_count() > 0);
+}
+
+#[test]
+fn words_that_do_not_fit_their_rows_are_told_of() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&with_words("db/a", &["one"])).unwrap();
+    let checked = |db: &Db| db.begin().check_words(&table, 0, END, &mut Spaces).unwrap();
+    let mut txn = db.begin();
+    put(&db, &mut txn, &table, 1, "ant bee ant");
+    put(&db, &mut txn, &table, 2, "cat");
+    txn.commit().unwrap();
+    assert_eq!(checked(&db), None);
+    {
+        let bug = plant("full text: keep the words of a row that goes");
+        let mut txn = db.begin();
+        take(&db, &mut txn, &table, 2, "cat");
+        txn.commit().unwrap();
+        assert!(bug.reached_count() > 0);
+    }
+    assert!(checked(&db).is_some_and(|text| text.contains("'one' has 3 words of rows, 2 are expected")));
+}
+
+#[test]
+fn a_snapshot_finds_the_words_of_its_rows() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&with_words("db/a", &["one"])).unwrap();
+    let mut txn = db.begin();
+    put(&db, &mut txn, &table, 1, "ant bee");
+    txn.commit().unwrap();
+    let mut reader = db.begin();
+    assert_eq!(found(&mut reader, &table, 0, "ant").unwrap(), [1]);
+    change(&db, &mut txn, &table, 1, ("ant bee", "cat"));
+    put(&db, &mut txn, &table, 2, "ant");
+    assert_eq!(found(&mut txn, &table, 0, "ant cat").unwrap(), [1, 2]);
+    assert_eq!(found(&mut reader, &table, 0, "ant cat").unwrap(), [1]);
+    txn.commit().unwrap();
+    while db.run_background().unwrap() {}
+    assert_eq!(found(&mut reader, &table, 0, "bee").unwrap(), [1]);
+    assert_eq!(found(&mut reader, &table, 0, "cat").unwrap(), []);
+    assert_eq!(found(&mut db.begin(), &table, 0, "ant cat").unwrap(), [1, 2]);
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Full-text indexes: words of rows that are written, and searches.
+//
+// The server begins a search when it plans the statement, by `ft_init_ext`. If it reads the table
+// by it, `ft_read` gives the rows in the order of their ranks; otherwise it asks for the rank of
+// each row that it has read in another way. One search may serve both.
+#include "engine.h"
+#include "errors.h"
+#include "handler/ha_cheetah.h"
+#include "settings.h"
+
+#include <ft_global.h>
+
+using namespace cheetah;
+
+namespace {
+
+struct FreeMatches {
+  void operator()(CheetahMatches *matches) const { cheetah_free_matches(matches); }
+};
+
+}  // namespace
+
+namespace cheetah {
+
+// What the server holds of a search; it knows the first two members.
+struct FulltextSearch {
+  _ft_vft *please;
+  _ft_vft_ext *could_you;
+  ha_cheetah *handler;
+  std::unique_ptr<CheetahMatches, FreeMatches> matches;
+  uint64_t next;  // place of the match that is read next
+  float rank;     // of the one read last
+};
+
+// The texts that a search asks for.
+class SearchTexts final {
+ public:
+  SearchTexts(ha_cheetah *handler, WordCodec *index) : handler_(handler), index_(index) {}
+
+  static int32_t split(void *self, CheetahBytes text, CheetahWordSink *sink) {
+    return static_cast<SearchTexts *>(self)->split_text(text, sink);
+  }
+  static int32_t words_of_row(void *self, CheetahBytes key, CheetahBytes row, CheetahWordSink *sink) {
+    return static_cast<SearchTexts *>(self)->tell_row(key, row, sink);
+  }
+
+  // Queries are cut at ASCII characters, which are single bytes in no charset of wider ones.
+  static CHARSET_INFO *charset_of_queries(const WordCodec &index) {
+    return index.charset()->mbminlen == 1 ? index.charset() : &my_charset_utf8mb4_bin;
+  }
+
+ private:
+  int32_t split_text(CheetahBytes text, CheetahWordSink *sink) {
+    CHARSET_INFO *from = charset_of_queries(*index_);
+    if (from == index_->charset()) return index_->split(text, sink);
+    uint errors;
+    if (text_.copy(reinterpret_cast<const char *>(text.data), text.len, from, index_->charset(), &errors)) {
+      return CHEETAH_LIMIT;
+    }
+    return index_->split(CheetahBytes{reinterpret_cast<const uint8_t *>(text_.ptr()), text_.length()}, sink);
+  }
+
+  int32_t tell_row(CheetahBytes key, CheetahBytes row, CheetahWordSink *sink) {
+    if (interrupted(handler_->table->in_use)) return CHEETAH_INTERRUPTED;
+    record_.resize(handler_->table->s->reclength);
+    if (handler_->decode_whole_row(key, row, record_.data()) != 0) return CHEETAH_CORRUPTION;
+    return index_->tell_words(record_.data(), sink);
+  }
+
+  ha_cheetah *handler_;
+  WordCodec *index_;
+  String text_;
+  std::vector<uchar> record_;
+};
+
+}  // namespace cheetah
+
+static FulltextSearch *search_of(FT_INFO *info) { return reinterpret_cast<FulltextSearch *>(info); }
+
+static float rank_of_row(FT_INFO *info, uchar *record, uint) {
+  FulltextSearch *search = search_of(info);
+  return search->handler->rank_of(*search, record);
+}
+
+static void close_search(FT_INFO *info) { delete search_of(info); }
+
+static float rank_of_last(FT_INFO *info) { return search_of(info)->rank; }
+
+static void begin_again(FT_INFO *info) { search_of(info)->next = 0; }
+
+static _ft_vft search_functions = {nullptr, rank_of_row, close_search, rank_of_last, begin_again};
+
+static uint extended_version() { return 2; }
+
+static ulonglong extended_flags() { return FTS_ORDERED_RESULT; }
+
+static ulonglong no_document_number(FT_INFO_EXT *) { return 0; }
+
+static ulonglong count_matches(FT_INFO_EXT *info) {
+  return cheetah_match_count(search_of(reinterpret_cast<FT_INFO *>(info))->matches.get());
+}
+
+static _ft_vft_ext extended_functions = {extended_version, extended_flags, no_document_number, count_matches};
+
+static uint8_t mode_of(uint flags) {
+  if (flags & FT_BOOL) return CHEETAH_BOOLEAN;
+  return flags & FT_EXPAND ? CHEETAH_QUERY_EXPANSION : CHEETAH_NATURAL_LANGUAGE;
+}
+
+FT_INFO *ha_cheetah::ft_init_ext(uint flags, uint key_no, String *text) {
+  if (key_no >= table->s->keys || !(table->key_info[key_no].flags & HA_FULLTEXT)) {
+    my_error(ER_TABLE_HAS_NO_FT, MYF(0));
+    return nullptr;
+  }
+  // Ranks are asked for by the row's key.
+  for (const KeyPart &part : codec_.clustered().parts()) bitmap_set_bit(table->read_set, part.field()->field_index);
+  size_t no = codec_.fulltext_index(key_no);
+  WordCodec &index = codec_.fulltext()[no];
+  String query;
+  uint errors;
+  if (query.copy(text->ptr(), text->length(), text->charset(), SearchTexts::charset_of_queries(index), &errors)) {
+    return nullptr;
+  }
+  SearchTexts texts(this, &index);
+  CheetahBytes query_bytes{reinterpret_cast<const uint8_t *>(query.ptr()), query.length()};
+  CheetahSearch asked{query_bytes, index.end(), ft_result_cache_limit(), SearchTexts::split, SearchTexts::words_of_row,
+                      &texts, mode_of(flags)};
+  CheetahMatches *matches = nullptr;
+  int error = handler_error(cheetah_search(txn_, engine_table_.get(), no, &asked, &matches), ha_thd());
+  if (error != 0) {
+    if (!ha_thd()->is_error()) print_error(error, MYF(0));
+    return nullptr;
+  }
+  auto *search = new FulltextSearch{&search_functions, &extended_functions, this, {}, 0, 0};
+  search->matches.reset(matches);
+  return reinterpret_cast<FT_INFO *>(search);
+}
+
+int ha_cheetah::ft_init() {
+  if (ft_handler == nullptr) return HA_ERR_INITIALIZATION;
+  begin_again(ft_handler);
+  return 0;
+}
+
+void ha_cheetah::ft_end() { ft_handler = nullptr; }
+
+// A row that is locked may have gone since the search.
+int ha_cheetah::ft_read(uchar *record) {
+  FulltextSearch *search = search_of(ft_handler);
+  for (;;) {
+    CheetahBytes key;
+    int32_t code = cheetah_match(search->matches.get(), search->next, &key, &search->rank);
+    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+    search->next++;
+    code = cheetah_get(txn_, engine_table_.get(), key, read_, row_.get());
+    if (code == CHEETAH_ROW_NOT_FOUND) continue;
+    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+    remember_position(key);
+    return decode_row(key, cheetah_buffer_bytes(row_.get()), record);
+  }
+}
+
+float ha_cheetah::rank_of(const FulltextSearch &search, const uchar *record) {
+  if (!codec_.hidden_key()) encode_clustered_key(record, &key_);
+  const Buffer &key = codec_.hidden_key() ? current_key_ : key_;
+  return cheetah_rank_of(search.matches.get(), key.bytes());
+}
+
+int ha_cheetah::decode_whole_row(CheetahBytes key, CheetahBytes row, uchar *record) {
+  int error = codec_.row().decode(row, record, table, RowCodec::Columns::all, this);
+  if (error != 0 || codec_.hidden_key()) return error;
+  return codec_.clustered().decode(key, record) ? 0 : HA_ERR_CRASHED;
+}
+
+int32_t ha_cheetah::check_words(CheetahTextSink sink, void *context) {
+  int32_t code = CHEETAH_OK;
+  for (size_t no = 0; no < codec_.fulltext().size() && code == CHEETAH_OK; no++) {
+    WordCodec &index = codec_.fulltext()[no];
+    SearchTexts texts(this, &index);
+    CheetahSearch asked{{nullptr, 0}, index.end(), 0, SearchTexts::split, SearchTexts::words_of_row, &texts, 0};
+    code = cheetah_check_words(txn_, engine_table_.get(), no, &asked, sink, context);
+  }
+  return code;
+}
+
+// The server does not know that all words of a row change with its key.
+void ha_cheetah::column_bitmaps_signal() {
+  handler::column_bitmaps_signal();
+  if (codec_.fulltext().empty() || !writes_clustered_columns()) return;
+  for (const WordCodec &index : codec_.fulltext()) {
+    for (const Field *field : index.fields()) bitmap_set_bit(table->read_set, field->field_index);
+  }
+}
+
+// Words of rows that are written. The key of the row is in `key_`, and the one of before in
+// `old_key_`.
+
+CheetahWords *ha_cheetah::words(WordList *list) {
+  if (!*list) list->reset(cheetah_new_words());
+  return list->get();
+}
+
+int ha_cheetah::insert_words(const uchar *record) {
+  for (size_t no = 0; no < codec_.fulltext().size(); no++) {
+    CheetahWords *list = words(&words_);
+    codec_.fulltext()[no].collect(record, list);
+    CheetahLoad *load = no < word_loads_.size() ? word_loads_[no].get() : nullptr;
+    int32_t code = load != nullptr ? cheetah_load_words(txn_, load, key_.bytes(), list)
+                                   : cheetah_insert_words(txn_, engine_table_.get(), no, key_.bytes(), list);
+    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  }
+  return 0;
+}
+
+int ha_cheetah::delete_words(const uchar *record) {
+  for (size_t no = 0; no < codec_.fulltext().size(); no++) {
+    CheetahWords *list = words(&words_);
+    codec_.fulltext()[no].collect(record, list);
+    int32_t code = cheetah_delete_words(txn_, engine_table_.get(), no, key_.bytes(), list);
+    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  }
+  return 0;
+}
+
+int ha_cheetah::change_words(const uchar *old_record, const uchar *new_record) {
+  bool moves = old_key_.size() != key_.size() || memcmp(old_key_.data(), key_.data(), key_.size()) != 0;
+  for (size_t no = 0; no < codec_.fulltext().size(); no++) {
+    WordCodec &index = codec_.fulltext()[no];
+    if (!moves && !index.touches(table->write_set)) continue;
+    CheetahWords *old_list = words(&old_words_), *list = words(&words_);
+    index.collect(old_record, old_list);
+    index.collect(new_record, list);
+    int32_t code =
+        cheetah_change_words(txn_, engine_table_.get(), no, old_key_.bytes(), old_list, key_.bytes(), list);
+    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  }
+  return 0;
+}
+
+// Words of loaded rows are loaded, unless that cannot be for these.
+int ha_cheetah::begin_word_loads() {
+  word_loads_.clear();
+  for (size_t no = 0; no < codec_.fulltext().size(); no++) {
+    CheetahLoad *load = nullptr;
+    int32_t code = cheetah_begin_load_of_words(txn_, engine_table_.get(), no, !copies_, &load);
+    word_loads_.emplace_back(load);
+    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  }
+  return 0;
+}
