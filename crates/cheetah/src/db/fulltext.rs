@@ -12,6 +12,7 @@ use crate::format::catalog::FulltextDef;
 use crate::format::row::{build_row, RowView, VarValue};
 use crate::fulltext::{self, Matches, Mode, Position, PositionList, Positions, Source, Word, WordKind};
 use crate::table::definitions::fulltext as definitions;
+use crate::table::rows::stored_row::{find_values, inline_row};
 use crate::table::shared::parts::Core;
 use crate::table::{NewRow, Table};
 use crate::tree::SeekMode;
@@ -88,7 +89,7 @@ pub trait Texts {
     /// Calls `each` for every word of a query's text, in order.
     fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()>;
     /// Calls `each` for every word of a row, in order: those that the index leaves out too. `row`
-    /// is the stored row, large values as locators.
+    /// is the stored row with its large values in it. The transaction must not be used meanwhile.
     fn words_of(
         &mut self,
         key: &[u8],
@@ -312,12 +313,14 @@ impl Transaction {
     ) -> Result<Option<String>> {
         let (mut list, mut expected, mut room) =
             (WordList::default(), Tally::default(), PostingRoom::default());
-        let mut rows = self.cursor(table, 0, Read::Consistent)?;
+        let (mut rows, mut row) = (self.cursor(table, 0, Read::Consistent)?, Vec::new());
         let mut found = rows.seek(SeekMode::First, b"")?;
         while found {
             self.locker.check_interrupted()?;
             list.clear();
-            texts.words_of(rows.key(), rows.row(), &mut |word, position| {
+            row.clear();
+            put_whole_row(self, table, rows.row(), &mut row)?;
+            texts.words_of(rows.key(), &row, &mut |word, position| {
                 if word.kind == WordKind::Indexed {
                     list.add(&[word.weights, end].concat(), position);
                 }
@@ -353,7 +356,7 @@ impl Transaction {
         texts: &'r mut dyn Texts,
     ) -> Result<PostingReader<'r>> {
         let postings = self.core.catalog.by_name(&index_of(table, index_no)?.postings)?;
-        Ok(PostingReader { txn: self, table, postings, end, texts })
+        Ok(PostingReader { txn: self, table, postings, end, texts, whole_row: Vec::new() })
     }
 }
 
@@ -375,6 +378,8 @@ struct PostingReader<'r> {
     /// Of each word in the index.
     end: &'r [u8],
     texts: &'r mut dyn Texts,
+    /// The row whose words were asked for last.
+    whole_row: Vec<u8>,
 }
 
 impl PostingReader<'_> {
@@ -446,16 +451,29 @@ impl Source for PostingReader<'_> {
 
     fn words_of(&mut self, key: &[u8], each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>) -> Result<()> {
         let mut row = Vec::new();
-        match self.txn.get(self.table, key, Read::Consistent, &mut row)? {
-            true => self.texts.words_of(key, &row, each),
-            false => Err(damaged(&self.postings)),
+        if !self.txn.get(self.table, key, Read::Consistent, &mut row)? {
+            return Err(damaged(&self.postings));
         }
+        self.whole_row.clear();
+        put_whole_row(self.txn, self.table, &row, &mut self.whole_row)?;
+        self.texts.words_of(key, &self.whole_row, each)
     }
 
     fn row_count(&mut self) -> Result<u64> {
         let known = self.txn.count(self.table)?;
         Ok(known.unwrap_or_else(|| self.table.row_count()))
     }
+}
+
+/// Appends a row to `out` with its large values in it.
+fn put_whole_row(txn: &Transaction, table: &Arc<Table>, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let (mut values, mut bytes) = (Vec::new(), Vec::new());
+    find_values(table.row_format(), stored, &mut values)?;
+    inline_row(table.row_format(), stored, &values, out, |locator, value| {
+        txn.fetch_large(table, locator, &mut bytes)?;
+        value.extend_from_slice(&bytes);
+        Ok(())
+    })
 }
 
 /// The length of the word in a posting's key, and the value with its positions.
