@@ -194,3 +194,16 @@ fn decoders_survive_mutated_bytes_log_frames() {
 fn decoders_survive_mutated_bytes_undo_records() {
     survive("undo record", &undo_records(), 60_000, |_| {}, decoded::undo_record);
 }
+
+#[test]
+fn decoders_survive_mutated_bytes_positions() {
+    let positions = [vec![1, 1, 127], vec![0x80, 1, 0, 0, 4, 0, 1], vec![0xff, 0xff, 0xff, 0xff, 0x0f]];
+    survive("positions", &positions, 20_000, |_| {}, decoded::positions);
+}
+
+#[test]
+fn decoders_survive_mutated_bytes_search_query() {
+    let queries = ["+one -(two ~three*) >\"four five\"@6 <seven", "one.two \"three\" * (a b (c))", "\"a b"];
+    let queries = queries.map(|query| query.as_bytes().to_vec());
+    survive("search query", &queries, 20_000, |_| {}, decoded::search_query);
+}

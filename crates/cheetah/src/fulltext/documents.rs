@@ -27,12 +27,16 @@ pub(super) struct Documents {
     /// A power of two of slots, at most three quarters in use; the one that a hash asks for, or the
     /// next free one.
     slots: Vec<Slot>,
+    /// The row after the one that was added or found last. Words have their rows in the same order,
+    /// so it is often the next one.
+    next: u32,
     secret: RandomState,
 }
 
 impl Documents {
     pub(super) fn new() -> Self {
-        Self { keys: Vec::new(), ends: Vec::new(), slots: vec![EMPTY; SLOTS_MIN], secret: RandomState::new() }
+        let slots = vec![EMPTY; SLOTS_MIN];
+        Self { keys: Vec::new(), ends: Vec::new(), slots, next: 0, secret: RandomState::new() }
     }
 
     /// How many rows have a number; they are the numbers below.
@@ -57,9 +61,16 @@ impl Documents {
     /// # Errors
     /// That of the budget.
     pub(super) fn add(&mut self, key: &[u8], budget: &mut Budget) -> Result<u32> {
+        if (self.next as usize) < self.ends.len() && self.key(self.next) == key {
+            self.next += 1;
+            return Ok(self.next - 1);
+        }
         let hash = self.hash(key);
         let free = match self.look(key, hash) {
-            Ok(number) => return Ok(number),
+            Ok(number) => {
+                self.next = number + 1;
+                return Ok(number);
+            }
             Err(free) => free,
         };
         budget.take(key.len() + ROW_BYTES)?;
@@ -68,6 +79,7 @@ impl Documents {
         self.keys.extend_from_slice(key);
         self.ends.push(self.keys.len());
         self.slots[free] = Slot { hash, number };
+        self.next = number + 1;
         if self.ends.len() * 4 > self.slots.len() * 3 {
             self.grow();
         }
@@ -121,6 +133,10 @@ mod tests {
                 assert_eq!(documents.find(key), (round > 0).then_some(number as u32));
                 assert_eq!(documents.add(key, &mut budget).expect("there is room"), number as u32);
             }
+        }
+        for number in [7, 8, 3, 999, 0, 1, 1, 500] {
+            let key = &keys[number as usize];
+            assert_eq!(documents.add(key, &mut budget).expect("there is room"), number);
         }
         assert_eq!(documents.len(), 1000);
         assert_eq!(documents.key(999), 999u32.to_be_bytes());

@@ -4,7 +4,7 @@
 //! Each function takes any bytes whatever. A refusal is fine; what is accepted is written again and
 //! read again, and must then be the same.
 
-use cheetah::base::{Epoch, Lsn, PageId, TxnId, UndoPtr};
+use cheetah::base::{Epoch, Lsn, PageId, Result, TxnId, UndoPtr};
 use cheetah::format::catalog::{parse_piece_key, piece_key, TableDef};
 use cheetah::format::change_file::{self, SavedChanges};
 use cheetah::format::image::{Compression, Dictionary, Primer, Workspace};
@@ -13,6 +13,7 @@ use cheetah::format::row::{Locator, LOCATOR_BYTES};
 use cheetah::format::state::State;
 use cheetah::format::statistics::IndexStatistics;
 use cheetah::format::{control, log_frame, map_block, segment_header, undo_record, varint, Reader};
+use cheetah::fulltext::{put_positions, search, Mode, Position, Positions, Source, Word, WordKind};
 
 /// A definition of a table, and the key of a piece of one.
 pub(crate) fn catalog_row(bytes: &[u8]) {
@@ -45,6 +46,68 @@ pub(crate) fn statistics_row(bytes: &[u8]) {
         let mut again = Vec::new();
         statistics.encode(&mut again);
         assert_eq!(IndexStatistics::decode(&again).ok(), Some(statistics));
+    }
+}
+
+/// The positions of a word in a full-text index.
+pub(crate) fn positions(bytes: &[u8]) {
+    let positions = Positions::new(bytes).iter().collect::<Result<Vec<_>>>();
+    if let Ok(positions) = positions {
+        let mut again = Vec::new();
+        put_positions(&positions, &mut again);
+        assert_eq!(again, bytes);
+    }
+}
+
+/// An index whose every word is in one row, whose text is the word. It takes a query's words apart
+/// at spaces and points.
+struct OneRow;
+
+impl Source for OneRow {
+    fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()> {
+        for weights in text.split(|byte| b" .".contains(byte)).filter(|word| !word.is_empty()) {
+            let kind = if weights.len() == 1 { WordKind::TooShort } else { WordKind::Indexed };
+            each(Word { weights, kind })?;
+        }
+        Ok(())
+    }
+
+    fn postings(
+        &mut self,
+        weights: &[u8],
+        each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
+    ) -> Result<()> {
+        each(weights, Positions::new(&[1]))
+    }
+
+    fn postings_of_prefix(
+        &mut self,
+        weights: &[u8],
+        each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.postings(weights, each)
+    }
+
+    fn words_of(&mut self, key: &[u8], each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>) -> Result<()> {
+        each(Word { weights: key, kind: WordKind::Indexed }, Position { ordinal: 0, column: 0 })
+    }
+
+    fn row_count(&mut self) -> Result<u64> {
+        Ok(3)
+    }
+}
+
+/// A full-text query in each mode: refused, or answered with rows in the order of their ranks.
+pub(crate) fn search_query(bytes: &[u8]) {
+    for mode in [Mode::NaturalLanguage, Mode::Boolean, Mode::QueryExpansion] {
+        let Ok(mut matches) = search(bytes, mode, &mut OneRow, 1 << 20) else { continue };
+        let mut before = f32::INFINITY;
+        for place in 0..matches.len() {
+            let (key, rank) = matches.get(place).expect("a row stands in each place");
+            let key = key.to_vec();
+            assert!(rank <= before && matches.rank(&key) == Some(rank));
+            before = rank;
+        }
     }
 }
 

@@ -1,0 +1,10 @@
+//! Positions of a word in a full-text index: refused, or these bytes when they are written again.
+#![no_main]
+#![allow(dead_code, reason = "the checks of all decoders stand together")]
+
+#[path = "../../crates/cheetah/tests/common/decoded.rs"]
+mod decoded;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| decoded::positions(bytes));

@@ -1,0 +1,10 @@
+//! A full-text query: refused, or answered with rows in the order of their ranks.
+#![no_main]
+#![allow(dead_code, reason = "the checks of all decoders stand together")]
+
+#[path = "../../crates/cheetah/tests/common/decoded.rs"]
+mod decoded;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| decoded::search_query(bytes));
