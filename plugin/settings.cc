@@ -79,7 +79,7 @@ static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size, PLUGIN_VAR_RQC
                               set_buffer_pool_size, 128 * mib, 8 * mib, 64 * tib, mib);
 
 static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
-                              "Size of one file of the redo log", nullptr, nullptr, 64 * mib, mib, 1024 * mib, mib);
+                              "Most that one file of the redo log has", nullptr, nullptr, 64 * mib, mib, 1024 * mib, mib);
 
 static MYSQL_SYSVAR_ULONGLONG(log_size_max, log_size_max, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                               "Size of the redo log: a checkpoint starts when a quarter of it is used", nullptr, nullptr,

@@ -4,8 +4,9 @@ import threading
 import time
 
 import pytest
-from cheetah_tools.engines import CHEETAH, allocated
+from cheetah_tools.engines import CHEETAH, allocated, is_log
 from cheetah_tools.say import note
+from servers import crash
 
 ROWS, LARGE_ROWS = 40_000, 1_000_000
 # After the statement that makes four fifths needless the files have at most this part of what they
@@ -17,6 +18,7 @@ RANDOM_STEPS = 160
 # Bytes that are no longer needed from which on a checkpoint begins. It hurries from twice that on,
 # goes on writing until its end, and segments of which a part is needed go after the second one.
 OUTDATED_BYTES, OUTDATED_TIMES_MAX = 64 << 20, 6
+SMALL_LOG_BYTES = 8 << 20
 TABLE = """CREATE TABLE d.t (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL,
            g CHAR(32) NOT NULL, c VARCHAR(200) NOT NULL,
            PRIMARY KEY (id), KEY k (k), KEY g (g)) ENGINE=CHEETAH
@@ -113,3 +115,30 @@ def test_files_stay_small_while_keys_come_at_random(server, buffering):
          f"{watch.most / 1e6:.0f} MB in files, of which {watch.live / 1e6:.0f} MB were needed")
     assert buffering == "all" or written > 2 * OUTDATED_TIMES_MAX * OUTDATED_BYTES
     assert watch.most < watch.live + OUTDATED_TIMES_MAX * OUTDATED_BYTES
+
+
+def log_bytes(server) -> int:
+    """What the file system says of the log's files."""
+    folder = server.data / "#cheetah"
+    return sum(allocated(file) for file in folder.rglob("*") if is_log(file))
+
+
+@pytest.mark.options({"loose_cheetah_log_size_max": "1G", "loose_cheetah_log_file_size": "64M"})
+def test_the_log_of_a_small_database_is_short(server):
+    """With the default sizes: at first, with some rows, and after restarts."""
+    sizes = [log_bytes(server)]
+    server.sql(TABLE.format(1000))
+    sizes.append(log_bytes(server))
+    for start in range(1000, 5000, 1000):
+        crash(server)
+        server.sql("INSERT INTO d.t SELECT seq, seq, MD5(seq), SHA1(seq) FROM "
+                   f"mysql.seq_{start + 1}_to_{start + 1000}")
+        sizes.append(log_bytes(server))
+    until = time.monotonic() + SECONDS_MAX
+    while log_bytes(server) > SMALL_LOG_BYTES and time.monotonic() < until:
+        time.sleep(0.5)
+    sizes.append(log_bytes(server))
+    note(f"MiB of log: {', '.join(f'{size / 2**20:.1f}' for size in sizes)}")
+    assert sizes[-1] <= SMALL_LOG_BYTES
+    # Each start goes on in a file of its own, and old ones go at the next checkpoint.
+    assert max(sizes) <= 2 * SMALL_LOG_BYTES

@@ -12,8 +12,11 @@ pub struct Config {
     pub segment_bytes: u64,
     /// Memory of the engine (`memory`), until `Db::set_buffer_pool_bytes`.
     pub buffer_pool_bytes: u64,
-    /// Size of one log file.
+    /// Size of one log file of a busy database.
     pub log_file_bytes: u64,
+    /// Size of the log files of a database in which little happens, unless `log_file_bytes` is
+    /// less.
+    pub log_file_bytes_min: u64,
     /// A checkpoint starts when a quarter of this has been logged since the last one; writers wait
     /// at 95 %.
     pub log_bytes_max: u64,
@@ -44,6 +47,7 @@ impl Default for Config {
             segment_bytes: 64 << 20,
             buffer_pool_bytes: 128 << 20,
             log_file_bytes: 64 << 20,
+            log_file_bytes_min: 2 << 20,
             log_bytes_max: 1 << 30,
             checkpoint_interval_ns: 300_000_000_000,
             io_capacity: 2000,
@@ -65,6 +69,7 @@ impl Config {
             segment_bytes: 32 << 10,
             buffer_pool_bytes: 64 << 10,
             log_file_bytes: 8 << 10,
+            log_file_bytes_min: 4 << 10,
             log_bytes_max: 64 << 10,
             checkpoint_interval_ns: u64::MAX,
             io_capacity: 2000,

@@ -57,7 +57,7 @@ impl Background {
         done.into_iter().try_fold(false, |any, done| Ok(any | done?))
     }
 
-    /// Makes the log durable about once a second.
+    /// Makes the log durable about once a second, and its files shorter now and then.
     pub(in crate::db) fn flush_step(&self) -> Result<bool> {
         let now_ns = self.core.clock.now_ns();
         let mut at_ns = self.flushed_at_ns.lock();
@@ -66,7 +66,8 @@ impl Background {
             return Ok(false);
         }
         *at_ns = now_ns;
-        self.noted("writing the log", log.background_flush().map(|()| true))
+        let flushed = log.background_flush().and_then(|()| log.shorten_files(now_ns));
+        self.noted("writing the log", flushed.map(|()| true))
     }
 
     /// Deals with what is due of dictionaries, up to a trial; whether there is more.

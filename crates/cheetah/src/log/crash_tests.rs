@@ -1,14 +1,20 @@
 //! Power cuts: whatever they leave, what was acknowledged is replayed, without holes, and what is
 //! replayed was appended in this history. With the planted bugs that must be caught.
 
-use super::tests::{body, read, setup};
+use super::tests::{body, read};
 use super::*;
 use crate::base::planted::plant;
 use crate::base::{ErrorKind, Lsn};
 use cheetah_io::sim::{explore, CrashPolicy, Failure, Fault, Image, Op, Plan, Report, SimDisk};
 use cheetah_io::{Disk, Rng};
 
-/// Appends frames `from..`, commits after some of them, and acknowledges how many are durable.
+/// Files that grow and shrink by one and two steps.
+fn setup(disk: &SimDisk, incarnation: u64) -> LogSetup {
+    LogSetup { file_bytes_min: 1024, file_bytes: 4096, ..super::tests::setup(disk, incarnation) }
+}
+
+/// Appends frames `from..`, commits after some of them, and acknowledges how many are durable. Time
+/// passes now and then.
 fn write(log: &Log, disk: &SimDisk, from: u64, count: u64, seed: u64) {
     let mut rng = Rng::new(seed);
     for number in from..from + count {
@@ -20,6 +26,9 @@ fn write(log: &Log, disk: &SimDisk, from: u64, count: u64, seed: u64) {
         if rng.chance(0.1) {
             log.background_flush().unwrap();
             disk.acknowledge(number + 1);
+        }
+        if rng.chance(0.2) {
+            log.shorten_files((number + 1) * 60_000_000_000).unwrap();
         }
     }
 }
@@ -115,6 +124,11 @@ fn planted_syncing_the_new_file_before_the_old_one_is_caught() {
     catches("log: start a file before the old one is synced");
 }
 
+#[test]
+fn planted_letting_go_of_what_no_checkpoint_covers_is_caught() {
+    catches("log: let go of what no checkpoint covers");
+}
+
 /// A log whose files are recycled by checkpoints; the position of the last one stands in files of
 /// its own.
 fn recycling(seed: u64) -> Result<Report, Failure> {
@@ -166,6 +180,7 @@ fn recycled_files_never_bring_back_old_frames() {
 fn c9_frames_behind_a_torn_one_stay_dead_after_a_second_crash() {
     // A is acknowledged; of B and C only C reaches the disk. After the restart the same B is logged
     // again.
+    let setup = super::tests::setup;
     let disk = SimDisk::new();
     let log = Log::create(&setup(&disk, 1)).unwrap();
     let a = log.append(1, b"A").unwrap().end;
@@ -202,7 +217,7 @@ fn what_was_read_from_the_cache_after_a_failed_sync_is_made_durable_before_servi
 }
 
 /// For bugs that need one particular history: the test of that history must fail.
-fn fails(bug: &'static str, test: fn()) {
+pub(super) fn fails(bug: &'static str, test: fn()) {
     let guard = plant(bug);
     let failed = std::panic::catch_unwind(test).is_err();
     assert!(guard.reached_count() > 0 && failed, "{bug}: not caught");

@@ -7,9 +7,13 @@
 //!       with the header of the file that it became; but its sequence is lower than that of the
 //!       file with the oldest position needed, where reading stops to look, and the next startup
 //!       lets it go again.
-//!   I3  Reserve files of at least the usual size exist before they are needed, so that a full disk
-//!       refuses statements and not commits (`prepare_reserve`).
+//!   I3  A file is *ready* before an operation begins: it is there, as long as the tail will take
+//!       it for, and no frame that was appended before goes to it. So a full disk refuses
+//!       statements and not commits (`make_ready`).
+//!   I4  Files that are ready are begun in the order in which they were made ready. Those that the
+//!       tail has taken stay, however long files should be by now: frames for them exist.
 
+use super::tail::Opening;
 use crate::base::{planted, Error, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::log_frame::{FileHeader, HEADER_BYTES};
@@ -44,17 +48,31 @@ pub(super) struct LiveFile {
 }
 
 /// A file that waits to be used.
-struct ReserveFile {
+pub(super) struct ReserveFile {
     path: String,
     bytes: u64,
+}
+
+/// How long files may be, header included.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileLimits {
+    pub(super) least_bytes: u64,
+    pub(super) most_bytes: u64,
 }
 
 /// The files of the log.
 pub(super) struct Files {
     durable: Arc<Durable>,
-    file_bytes: u64,
+    limits: FileLimits,
+    /// Old files that wait for their next use, at most, while files are longer than the shortest.
     reserve_max: usize,
+    /// How long files should be now.
+    usual_bytes: u64,
     live: VecDeque<LiveFile>,
+    /// The files that come next (I3): those that the tail has taken, and perhaps one more.
+    ready: VecDeque<ReserveFile>,
+    /// How many files that were ready have been begun.
+    begun_count: u64,
     reserve: Vec<ReserveFile>,
     reserve_next: u64,
 }
@@ -63,14 +81,22 @@ impl Files {
     /// Takes over the directory as it stands.
     pub(super) fn adopt(
         durable: Arc<Durable>,
-        file_bytes: u64,
+        limits: FileLimits,
         bytes_max: u64,
         live: Vec<LiveFile>,
     ) -> Result<Self> {
-        // A checkpoint lets go of about a quarter of the log at once.
-        let reserve_max = (bytes_max / 4 / file_bytes.max(1)).clamp(1, 16) as usize + 1;
-        let live = live.into();
-        let mut files = Self { durable, file_bytes, reserve_max, live, reserve: Vec::new(), reserve_next: 0 };
+        let mut files = Self {
+            durable,
+            limits,
+            // A checkpoint lets go of about a quarter of the log at once.
+            reserve_max: (bytes_max / 4 / limits.most_bytes.max(1)).clamp(1, 16) as usize,
+            usual_bytes: limits.least_bytes,
+            live: live.into(),
+            ready: VecDeque::new(),
+            begun_count: 0,
+            reserve: Vec::new(),
+            reserve_next: 0,
+        };
         files.adopt_reserve()?;
         files.retire_older()?;
         Ok(files)
@@ -104,13 +130,16 @@ impl Files {
         self.durable.disk()
     }
 
-    /// Whether a file of this length is worth keeping.
-    fn is_usual(&self, bytes: u64) -> bool {
-        (self.file_bytes..=2 * self.file_bytes).contains(&bytes)
+    /// Whether one more file of this length is to be kept.
+    fn has_use_for(&self, bytes: u64) -> bool {
+        let FileLimits { least_bytes, most_bytes } = self.limits;
+        // With little to log, an old file at a time is let go.
+        let is_small = self.usual_bytes <= least_bytes && least_bytes < most_bytes;
+        fits(bytes, self.usual_bytes) && self.reserve.len() < if is_small { 1 } else { self.reserve_max }
     }
 
     fn keep_or_remove(&mut self, path: String, bytes: u64) -> Result<()> {
-        if self.is_usual(bytes) && self.reserve.len() < self.reserve_max {
+        if self.has_use_for(bytes) {
             self.reserve.push(ReserveFile { path, bytes });
             return Ok(());
         }
@@ -125,16 +154,60 @@ impl Files {
 
     /// Number of files in use and of those that wait.
     pub(super) fn counts(&self) -> (usize, usize) {
-        (self.live.len(), self.reserve.len())
+        (self.live.len(), self.ready.len() + self.reserve.len())
     }
 
-    /// Makes sure that a file waits. `DiskFull` when there is no space for one.
-    pub(super) fn prepare_reserve(&mut self) -> Result<()> {
-        if self.reserve.is_empty() {
-            let file = self.create_reserve(self.file_bytes)?;
+    /// Makes sure that a file is ready beside those `taken_count` that have been taken, of `bytes`,
+    /// or on a full disk at least of `least_bytes`. Returns what it has room for, at most `bytes`.
+    /// `DiskFull` when there is no space for one.
+    pub(super) fn make_ready(&mut self, taken_count: u64, bytes: u64, least_bytes: u64) -> Result<u64> {
+        self.usual_bytes = bytes;
+        while self.ready.len() as u64 <= taken_count - self.begun_count {
+            let file = self.find(bytes, least_bytes)?;
+            self.ready.push_back(file);
+        }
+        Ok(self.ready.back().map_or(0, |file| file.bytes.min(bytes)))
+    }
+
+    /// Makes `file` ready, with room for `bytes`, instead of the one that is, which goes into the
+    /// reserve. Not while one that has been taken is not begun: then `file` goes there, and the
+    /// answer is false (I4).
+    pub(super) fn exchange_ready(&mut self, taken_count: u64, file: ReserveFile, bytes: u64) -> bool {
+        let exchanges = taken_count == self.begun_count;
+        if exchanges {
+            self.usual_bytes = bytes;
+            self.reserve.extend(self.ready.drain(..));
+            self.ready.push_back(file);
+        } else {
             self.reserve.push(file);
         }
-        Ok(())
+        exchanges
+    }
+
+    /// A file of the reserve for `bytes`, or a new one. On a full disk any that is long enough, or
+    /// one of half that length and so on, down to `least_bytes`.
+    pub(super) fn find(&mut self, mut bytes: u64, least_bytes: u64) -> Result<ReserveFile> {
+        loop {
+            if let Some(file) = self.take_reserve(|file| fits(file.bytes, bytes)) {
+                return Ok(file);
+            }
+            let full = match self.create_reserve(bytes) {
+                Err(full @ Error::DiskFull(_)) => full,
+                other => return other,
+            };
+            if let Some(longer) = self.take_reserve(|file| file.bytes >= bytes) {
+                return Ok(longer);
+            }
+            bytes /= 2;
+            if bytes < least_bytes {
+                return Err(full);
+            }
+        }
+    }
+
+    fn take_reserve(&mut self, wanted: impl Fn(&ReserveFile) -> bool) -> Option<ReserveFile> {
+        let found = self.reserve.iter().position(wanted);
+        found.map(|position| self.reserve.swap_remove(position))
     }
 
     fn create_reserve(&mut self, bytes: u64) -> Result<ReserveFile> {
@@ -149,13 +222,12 @@ impl Files {
         Ok(ReserveFile { path, bytes })
     }
 
-    /// Starts the file of `header`, with room for `bytes` in all. The caller has made the file
-    /// before durable (L3).
-    pub(super) fn start(&mut self, header: &FileHeader, bytes: u64) -> Result<Arc<dyn File>> {
-        let found = self.reserve.iter().position(|reserve| reserve.bytes >= bytes);
-        let reserve = match found {
-            Some(position) => self.reserve.swap_remove(position),
-            None => self.create_reserve(bytes)?,
+    /// Starts the file of `opening`. The caller has made the file before durable (L3).
+    pub(super) fn start(&mut self, opening: &Opening) -> Result<Arc<dyn File>> {
+        let Opening { header, bytes, is_ready } = opening;
+        let reserve = match is_ready {
+            true => self.begin_ready(),
+            false => self.find(*bytes, *bytes)?,
         };
         let file = self.disk().open(&reserve.path).map_err(|e| Error::io("open", &reserve.path, e))?;
         file.write_at(0, &header.encode()).map_err(|e| Error::io("write", &reserve.path, e))?;
@@ -169,6 +241,11 @@ impl Files {
         self.disk().open(&path).map_err(|e| Error::io("open", &path, e))
     }
 
+    fn begin_ready(&mut self) -> ReserveFile {
+        self.begun_count += 1;
+        self.ready.pop_front().expect("a file that was taken is ready (I4)")
+    }
+
     /// Lets go of the files that end at or before `before`; the last one always stays. Returns how
     /// many went.
     pub(super) fn recycle(&mut self, before: Lsn) -> Result<usize> {
@@ -178,13 +255,21 @@ impl Files {
             self.live.pop_front();
             gone_count += 1;
         }
+        self.trim()?;
         Ok(gone_count)
+    }
+
+    /// Removes files of the reserve for which there is no use any more.
+    pub(super) fn trim(&mut self) -> Result<()> {
+        std::mem::take(&mut self.reserve)
+            .into_iter()
+            .try_for_each(|file| self.keep_or_remove(file.path, file.bytes))
     }
 
     /// Renames a file into the reserve, or removes it.
     fn retire(&mut self, path: &str) -> Result<()> {
         let bytes = self.disk().open(path).and_then(|f| f.len()).map_err(|e| Error::io("open", path, e))?;
-        if !self.is_usual(bytes) || self.reserve.len() >= self.reserve_max {
+        if !self.has_use_for(bytes) {
             return self.disk().unlink(path).map_err(|e| Error::io("unlink", path, e));
         }
         let target = format!("{DIR}/{RESERVE_PREFIX}{}", self.reserve_next);
@@ -193,6 +278,12 @@ impl Files {
         self.reserve.push(ReserveFile { path: target, bytes });
         Ok(())
     }
+}
+
+/// Whether a file of this length is one for `wanted` bytes: a longer one would hold space for
+/// nothing.
+fn fits(bytes: u64, wanted: u64) -> bool {
+    (wanted..2 * wanted).contains(&bytes)
 }
 
 /// Reads the header of a log file and checks that it belongs there.

@@ -17,10 +17,12 @@
 //! Errors    A failed write or sync of the log stops the engine.
 
 mod commit;
+mod file_sizes;
 mod files;
 mod frames;
 mod group;
 mod read;
+mod shorten;
 mod space;
 mod tail;
 mod writer;
@@ -29,6 +31,8 @@ mod writer;
 mod crash_tests;
 #[cfg(test)]
 mod interleaving_tests;
+#[cfg(test)]
+mod size_tests;
 #[cfg(test)]
 mod tests;
 

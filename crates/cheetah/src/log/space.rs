@@ -72,13 +72,35 @@ impl Log {
     /// Makes sure that a file waits for when the current one is full; `DiskFull` when there is no
     /// space for it. Outside the gate; [`wait_for_space`](Self::wait_for_space) does it too.
     pub fn prepare_reserve(&self) -> Result<()> {
+        self.make_ready(false)
+    }
+
+    /// As [`prepare_reserve`](Self::prepare_reserve), but does with a shorter file where there is
+    /// no space for one of the usual length: for what must go on when the disk is full.
+    pub fn prepare_short_reserve(&self) -> Result<()> {
+        self.make_ready(true)
+    }
+
+    fn make_ready(&self, may_be_short: bool) -> Result<()> {
         if self.reserve_is_ready.load(Ordering::Acquire) {
             return Ok(());
         }
         let mut files = self.files.lock();
-        files.prepare_reserve()?;
-        self.reserve_is_ready.store(true, Ordering::Release);
-        Ok(())
+        loop {
+            let (taken_count, wanted, least) = {
+                let tail = self.tail.lock();
+                (tail.taken_count(), tail.wanted_bytes(), tail.least_bytes())
+            };
+            let least = if may_be_short { least } else { wanted };
+            let bytes = files.make_ready(taken_count, wanted, least)?;
+            let mut tail = self.tail.lock();
+            // Otherwise somebody else had made it ready before, and it has been taken meanwhile.
+            if tail.taken_count() == taken_count {
+                tail.set_ready(bytes);
+                self.reserve_is_ready.store(true, Ordering::Release);
+                return Ok(());
+            }
+        }
     }
 
     fn wait_for_recycling(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {

@@ -3,7 +3,8 @@
 //! Where files end is decided here, without I/O: the first frame of a file goes on from the chain
 //! of its header, so the header must be known when the frame is sealed.
 
-use crate::base::Lsn;
+use super::file_sizes::FileSizes;
+use crate::base::{planted, Lsn};
 use crate::format::log_frame::{
     put_frame, FileHeader, SyncMark, FRAME_HEADER_BYTES, HEADER_BYTES, KIND_SYNC_MARK, MARK_BYTES, VERSION,
 };
@@ -14,10 +15,20 @@ pub(super) const BUFFERS_COUNT: usize = 2;
 /// Room for the header of the last frame of a full buffer, and for a mark behind it.
 pub(super) const BUFFER_MARGIN_BYTES: usize = 1 << 10;
 
+/// A file that frames go on in.
+#[derive(Clone, Copy)]
+pub(super) struct Opening {
+    pub(super) header: FileHeader,
+    /// Its length, header included.
+    pub(super) bytes: u64,
+    /// Whether it is the first of the files that are ready.
+    pub(super) is_ready: bool,
+}
+
 /// Frames that stand together in one file.
 pub(super) struct Piece {
-    /// The file that must be started first, and the bytes it must have room for.
-    pub(super) opens: Option<(FileHeader, u64)>,
+    /// The file that must be started first.
+    pub(super) opens: Option<Opening>,
     /// Position of the first frame.
     pub(super) start: Lsn,
     /// The frames.
@@ -33,8 +44,14 @@ pub(super) struct Tail {
     buffered_bytes: usize,
     /// Header of the file that the last piece goes to.
     header: FileHeader,
+    /// Its length.
     file_bytes: u64,
     room: u64,
+    sizes: FileSizes,
+    /// Length of the file that is ready to come next.
+    ready_bytes: Option<u64>,
+    /// How many files that were ready have been taken.
+    taken_count: u64,
     end: Lsn,
     chain: u32,
     /// End of the last frame that is not a mark.
@@ -44,9 +61,10 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// The tail behind the header of a file that has just been started, with buffers for so many
-    /// bytes each.
-    pub(super) fn new(header: FileHeader, file_bytes: u64, buffer_bytes: usize) -> Self {
+    /// The tail behind the header of a file that has just been started, of the length that `sizes`
+    /// says, with buffers for so many bytes each.
+    pub(super) fn new(header: FileHeader, sizes: FileSizes, buffer_bytes: usize) -> Self {
+        let file_bytes = sizes.bytes();
         let buffer = || Vec::with_capacity(buffer_bytes + BUFFER_MARGIN_BYTES);
         Self {
             pieces: Vec::new(),
@@ -56,6 +74,9 @@ impl Tail {
             header,
             file_bytes,
             room: file_bytes - HEADER_BYTES as u64,
+            sizes,
+            ready_bytes: None,
+            taken_count: 0,
             end: header.start,
             chain: header.chain(),
             content_end: header.start,
@@ -68,13 +89,14 @@ impl Tail {
     pub(super) fn resume(
         header: FileHeader,
         file_bytes: u64,
+        sizes: FileSizes,
         buffer_bytes: usize,
         end: Lsn,
         chain: u32,
     ) -> Self {
-        let new = Self::new(header, file_bytes, buffer_bytes);
+        let new = Self::new(header, sizes, buffer_bytes);
         Self {
-            room: new.room.saturating_sub(end.0 - header.start.0),
+            room: file_bytes.saturating_sub(HEADER_BYTES as u64 + (end.0 - header.start.0)),
             end,
             chain,
             content_end: end,
@@ -98,6 +120,7 @@ impl Tail {
     pub(super) fn push(&mut self, kind: u8, body: &[u8]) -> Range<Lsn> {
         let frame_bytes = FRAME_HEADER_BYTES + body.len();
         if frame_bytes as u64 > self.room {
+            self.sizes.note_full(self.header.start);
             self.start_file(frame_bytes as u64);
         }
         let start = self.end;
@@ -122,13 +145,53 @@ impl Tail {
         &mut self.pieces[last]
     }
 
-    fn push_piece(&mut self, opens: Option<(FileHeader, u64)>) {
+    fn push_piece(&mut self, opens: Option<Opening>) {
         let bytes = self.spare.pop().unwrap_or_default();
         self.pieces.push(Piece { opens, start: self.end, bytes });
     }
 
-    /// Goes on in a new file with room for a frame of this length.
-    fn start_file(&mut self, frame_bytes: u64) {
+    /// Length of the files that are to come next.
+    pub(super) fn wanted_bytes(&self) -> u64 {
+        self.sizes.bytes()
+    }
+
+    /// Least length of a file.
+    pub(super) fn least_bytes(&self) -> u64 {
+        self.sizes.least_bytes()
+    }
+
+    /// Whether the file that frames go to is longer.
+    pub(super) fn is_longer_than(&self, bytes: u64) -> bool {
+        self.file_bytes > bytes
+    }
+
+    /// Looks how much has been logged since the last look, and says whether files are longer now
+    /// than they should be.
+    pub(super) fn look(&mut self) -> bool {
+        self.sizes.look(self.end);
+        let wanted = self.sizes.bytes();
+        self.is_longer_than(wanted) || self.ready_bytes.is_some_and(|ready| ready > wanted)
+    }
+
+    /// How many files that were ready have been taken.
+    pub(super) fn taken_count(&self) -> u64 {
+        self.taken_count
+    }
+
+    /// Whether a file is ready to come next.
+    pub(super) fn has_ready(&self) -> bool {
+        self.ready_bytes.is_some()
+    }
+
+    /// A file of this length is ready to come next.
+    pub(super) fn set_ready(&mut self, bytes: u64) {
+        let times = if planted::is_on("log: take a ready file for longer than it is") { 2 } else { 1 };
+        self.ready_bytes = Some(times * bytes);
+    }
+
+    /// Goes on in a new file with room for a frame of this length: the one that is ready, if it is
+    /// long enough.
+    pub(super) fn start_file(&mut self, frame_bytes: u64) {
         self.header = FileHeader {
             version: VERSION,
             sequence: self.header.sequence + 1,
@@ -136,11 +199,15 @@ impl Tail {
             previous_chain: self.chain,
             ..self.header
         };
-        let bytes = self.file_bytes.max(HEADER_BYTES as u64 + frame_bytes);
+        let least = HEADER_BYTES as u64 + frame_bytes;
+        let ready = self.ready_bytes.take_if(|bytes| *bytes >= least);
+        self.taken_count += u64::from(ready.is_some());
+        let bytes = ready.unwrap_or(self.sizes.bytes().max(least));
+        self.file_bytes = bytes;
         self.chain = self.header.chain();
         self.room = bytes - HEADER_BYTES as u64;
         let header = self.header;
-        self.push_piece(Some((header, bytes)));
+        self.push_piece(Some(Opening { header, bytes, is_ready: ready.is_some() }));
     }
 
     /// Adds a sync mark if the log is durable up to a position that nothing after it proves yet.

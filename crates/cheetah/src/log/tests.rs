@@ -12,7 +12,8 @@ pub(super) const DATABASE: [u8; 16] = [5; 16];
 
 pub(super) fn setup(disk: &SimDisk, incarnation: u64) -> LogSetup {
     let durable = Durable::new(Arc::new(disk.clone()), Arc::new(Health::default()));
-    let config = Config { log_file_bytes: 2048, log_bytes_max: 16 << 10, ..Config::tiny() };
+    let (log_file_bytes, log_file_bytes_min, log_bytes_max) = (2048, 2048, 16 << 10);
+    let config = Config { log_file_bytes, log_file_bytes_min, log_bytes_max, ..Config::tiny() };
     let identity = Identity { uuid: DATABASE, incarnation };
     LogSetup { buffer_bytes: 700, ..LogSetup::new(&config, Arc::new(durable), identity) }
 }

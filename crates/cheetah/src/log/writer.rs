@@ -1,9 +1,10 @@
 //! [`Log`]: appending, and writing to files what was appended.
 
-use super::files::{path_of, sequences, Files, DIR};
+use super::file_sizes::FileSizes;
+use super::files::{path_of, sequences, FileLimits, Files, LiveFile, DIR};
 use super::group::Group;
 use super::read::Recovered;
-use super::tail::{Piece, Tail, BUFFERS_COUNT, BUFFER_MARGIN_BYTES};
+use super::tail::{Opening, Piece, Tail, BUFFERS_COUNT, BUFFER_MARGIN_BYTES};
 use crate::base::{planted, Config, Error, Health, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::control::Identity;
@@ -25,8 +26,10 @@ pub struct LogSetup {
     pub durable: Arc<Durable>,
     /// The database, and this startup of it: its number is higher than any before.
     pub identity: Identity,
-    /// Size of a file.
+    /// Most bytes of a file that is not there for one long frame.
     pub file_bytes: u64,
+    /// Least bytes of a file, at most as many.
+    pub file_bytes_min: u64,
     /// Size that the log as a whole may reach before writers wait.
     pub bytes_max: u64,
     /// Frames in memory before the appender writes them itself. There are two such buffers.
@@ -40,9 +43,19 @@ impl LogSetup {
             durable,
             identity,
             file_bytes: config.log_file_bytes,
+            file_bytes_min: config.log_file_bytes_min.min(config.log_file_bytes),
             bytes_max: config.log_bytes_max,
             buffer_bytes: Shares::of(config.buffer_pool_bytes).log_buffer_bytes(),
         }
+    }
+
+    fn files(&self, live: Vec<LiveFile>) -> Result<Files> {
+        let limits = FileLimits { least_bytes: self.file_bytes_min, most_bytes: self.file_bytes };
+        Files::adopt(Arc::clone(&self.durable), limits, self.bytes_max, live)
+    }
+
+    fn sizes(&self, end: Lsn) -> FileSizes {
+        FileSizes::new(self.file_bytes_min, self.file_bytes, end)
     }
 }
 
@@ -86,7 +99,7 @@ pub struct Log {
     pub(super) durable: Arc<Durable>,
     pub(super) bytes_max: u64,
     buffer_bytes: usize,
-    tail: Mutex<Tail>,
+    pub(super) tail: Mutex<Tail>,
     writer: Mutex<Writer>,
     pub(super) files: Mutex<Files>,
     pub(super) group: Group,
@@ -95,6 +108,8 @@ pub struct Log {
     /// Whether a file waits for when the current one is full; asked before every change, so without
     /// a lock.
     pub(super) reserve_is_ready: AtomicBool,
+    /// When it was last looked at how much is logged.
+    pub(super) looked_at_ns: AtomicU64,
     /// The end of the tail, to be read without its lock.
     end: AtomicU64,
     written_end: AtomicU64,
@@ -115,7 +130,7 @@ impl Log {
             let path = path_of(*sequence);
             disk.unlink(&path).map_err(|e| Error::io("unlink", path, e))?;
         }
-        let files = Files::adopt(Arc::clone(&setup.durable), setup.file_bytes, setup.bytes_max, Vec::new())?;
+        let files = setup.files(Vec::new())?;
         let sequence = left_over.last().map_or(1, |last| last + 1);
         Self::start(setup, files, sequence, Lsn(0), 0)
     }
@@ -130,8 +145,7 @@ impl Log {
                 "the file is newer than the control file: parts of different copies of a database are mixed";
             return Err(Error::corrupt(path_of(last), detail));
         }
-        let live = recovered.live.clone();
-        let files = Files::adopt(Arc::clone(&setup.durable), setup.file_bytes, setup.bytes_max, live)?;
+        let files = setup.files(recovered.live.clone())?;
         if !planted::is_on("log: serve an unsynced tail") {
             rewrite(&setup.durable, &path_of(last), recovered.last_file_bytes)?;
         }
@@ -140,6 +154,8 @@ impl Log {
             return Self::reopen_last(setup, files, recovered);
         }
         let log = Self::start(setup, files, last + 1, recovered.end, recovered.chain)?;
+        // After a clean shutdown nothing before the new file is needed.
+        log.files.lock().recycle(oldest_needed)?;
         log.note_oldest_needed(oldest_needed);
         Ok(log)
     }
@@ -151,13 +167,14 @@ impl Log {
         start: Lsn,
         previous_chain: u32,
     ) -> Result<Self> {
-        assert!(setup.file_bytes > 2 * HEADER_BYTES as u64, "a file has room for more than its header");
+        assert!(setup.file_bytes_min >= 2 * HEADER_BYTES as u64, "a file has room for more than its header");
         let Identity { uuid, incarnation } = setup.identity;
         let version = VERSION;
         let header = FileHeader { version, database: uuid, incarnation, sequence, start, previous_chain };
-        let file = files.start(&header, setup.file_bytes)?;
+        let sizes = setup.sizes(start);
+        let file = files.start(&Opening { header, bytes: sizes.bytes(), is_ready: false })?;
         let writer = Writer { file, path: path_of(sequence), start };
-        Ok(Self::assemble(setup, files, writer, Tail::new(header, setup.file_bytes, setup.buffer_bytes)))
+        Ok(Self::assemble(setup, files, writer, Tail::new(header, sizes, setup.buffer_bytes)))
     }
 
     /// The planted bug against L4: writing over the torn end of the old file.
@@ -167,7 +184,9 @@ impl Log {
         let path = path_of(last.sequence);
         let file = setup.durable.disk().open(&path).map_err(|e| Error::io("open", &path, e))?;
         let header = super::files::read_header(&*file, last.sequence, &setup.identity.uuid)?;
-        let tail = Tail::resume(header, setup.file_bytes, setup.buffer_bytes, recovered.end, recovered.chain);
+        let file_bytes = file.len().map_err(|e| Error::io("open", &path, e))?;
+        let (sizes, end) = (setup.sizes(recovered.end), recovered.end);
+        let tail = Tail::resume(header, file_bytes, sizes, setup.buffer_bytes, end, recovered.chain);
         let writer = Writer { file, path, start: last.start };
         Ok(Self::assemble(setup, files, writer, tail))
     }
@@ -185,6 +204,7 @@ impl Log {
             recycling: Mutex::new(()),
             recycled: Condvar::new(),
             reserve_is_ready: AtomicBool::new(false),
+            looked_at_ns: AtomicU64::new(0),
             end: AtomicU64::new(end),
             written_end: AtomicU64::new(end),
             oldest_needed: AtomicU64::new(end),
@@ -212,6 +232,10 @@ impl Log {
         self.counters.frames.fetch_add(1, Ordering::Relaxed);
         let range = tail.push(kind, body);
         self.publish_end(&tail);
+        // The frames of a file that has been taken are in the buffer: who comes now needs the next.
+        if !tail.has_ready() && !planted::is_on("log: count a file as ready that is taken") {
+            self.reserve_is_ready.store(false, Ordering::Release);
+        }
         Ok(range)
     }
 
@@ -238,16 +262,13 @@ impl Log {
     }
 
     fn write_piece(&self, writer: &mut Writer, piece: &Piece) -> Result<()> {
-        if let Some((header, bytes)) = &piece.opens {
+        if let Some(opening) = &piece.opens {
             // L3: the new file proves that the old one is complete.
             if !planted::is_on("log: start a file before the old one is synced") {
                 self.durable.log_barrier(&*writer.file, &writer.path)?;
             }
-            let file = {
-                let mut files = self.files.lock();
-                self.reserve_is_ready.store(false, Ordering::Release);
-                files.start(header, *bytes)?
-            };
+            let file = self.files.lock().start(opening)?;
+            let header = opening.header;
             self.group.note_durable(header.start);
             *writer = Writer { file, path: path_of(header.sequence), start: header.start };
         }

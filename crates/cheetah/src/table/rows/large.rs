@@ -73,12 +73,13 @@ pub(crate) fn write_value(
     Ok(())
 }
 
-/// Bytes of a value in one step: at most what a quarter of a log file holds. A record longer than a
-/// file would need a longer file, which is not kept ready: on a full disk the log would meet that
-/// in the middle of a mini-transaction.
+/// Bytes of a value in one step: at most what a quarter of the shortest log file holds. A record
+/// longer than a file would need a longer file, which is not kept ready: on a full disk the log
+/// would meet that in the middle of a mini-transaction.
 fn step_bytes(core: &Core) -> usize {
     let page_bytes = page_capacity(&core.pool, PageClass::Large);
-    let log_pages = core.config.log_file_bytes as usize / 4 / page_bytes;
+    let file_bytes = core.config.log_file_bytes.min(core.config.log_file_bytes_min);
+    let log_pages = file_bytes as usize / 4 / page_bytes;
     log_pages.clamp(1, PAGES_PER_STEP) * page_bytes
 }
 

@@ -116,11 +116,11 @@ impl Core {
     /// does not wait for room below the log's limit: on a full disk no checkpoint may succeed, and
     /// nobody would make room.
     fn find_log_file(&self, log: &Log) -> Result<()> {
-        match log.prepare_reserve() {
+        match log.prepare_short_reserve() {
             // A checkpoint lets go of old files, and those are used again.
             Err(Error::DiskFull(_)) => {
                 ignore_disk_full(self.checkpoint())?;
-                ignore_disk_full(log.prepare_reserve())
+                ignore_disk_full(log.prepare_short_reserve())
             }
             other => other,
         }

@@ -1,0 +1,64 @@
+//! Shorter files when less is logged ([`FileSizes`](super::file_sizes::FileSizes)).
+
+use super::writer::Log;
+use crate::base::{planted, Error, Result};
+use std::sync::atomic::Ordering;
+
+/// How often the log looks how much has been logged.
+const LOOK_EVERY_NS: u64 = 60_000_000_000;
+
+impl Log {
+    /// Called by the background now and then: once a minute looks how much has been logged, and
+    /// goes on in a shorter file when that was little. What then is too long is let go. Blocks for
+    /// I/O. Does without on a full disk.
+    pub fn shorten_files(&self, now_ns: u64) -> Result<()> {
+        let looked_at_ns = self.looked_at_ns.load(Ordering::Relaxed);
+        if now_ns.saturating_sub(looked_at_ns) < LOOK_EVERY_NS {
+            return Ok(());
+        }
+        self.looked_at_ns.store(now_ns, Ordering::Relaxed);
+        if !self.tail.lock().look() {
+            return Ok(());
+        }
+        match self.go_on_in_shorter_file() {
+            Err(Error::DiskFull(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn go_on_in_shorter_file(&self) -> Result<()> {
+        if !self.exchange_ready_file()? {
+            return Ok(());
+        }
+        self.write_out()?;
+        // Who let go of files at the last checkpoint could not let go of the one in use.
+        let needed = match planted::is_on("log: let go of what no checkpoint covers") {
+            true => self.end(),
+            false => self.oldest_needed(),
+        };
+        self.files.lock().recycle(needed)?;
+        self.prepare_reserve()
+    }
+
+    /// Makes a shorter file ready instead of the one that is, and begins it if the one in use is
+    /// longer too. Whether it has: not while a file that was ready waits to be begun, as frames for
+    /// it may be appended already (I3).
+    fn exchange_ready_file(&self) -> Result<bool> {
+        let mut files = self.files.lock();
+        let bytes = self.tail.lock().wanted_bytes();
+        let shorter = files.find(bytes, bytes)?;
+        {
+            let mut tail = self.tail.lock();
+            if !files.exchange_ready(tail.taken_count(), shorter, bytes) {
+                return Ok(false);
+            }
+            tail.set_ready(bytes);
+            if tail.is_longer_than(bytes) {
+                tail.start_file(0);
+            }
+            self.reserve_is_ready.store(tail.has_ready(), Ordering::Release);
+        }
+        files.trim()?;
+        Ok(true)
+    }
+}
