@@ -101,6 +101,9 @@ enum CheetahReferenced {
   CHEETAH_REFERENCES_REFUSED_ELSEWHERE = 2 /* but for those of its own database */
 };
 
+/* Whether statistics of a table are taken by themselves; the server's numbers. */
+enum CheetahRecalc { CHEETAH_RECALC_AS_DATABASE = 0, CHEETAH_RECALC_ON = 1, CHEETAH_RECALC_OFF = 2 };
+
 typedef struct CheetahDb CheetahDb;
 typedef struct CheetahTable CheetahTable;
 typedef struct CheetahTxn CheetahTxn;
@@ -180,6 +183,22 @@ typedef struct CheetahKeyDef {
   const CheetahKeyPartDef *parts;
   size_t part_count;
 } CheetahKeyDef;
+
+/* How a part of a stored key is encoded, as far as it takes to find its end. */
+typedef struct CheetahKeyPartEncoding {
+  const CheetahBytes *levels; /* of a text: of each level the weight of the space, nothing where it is not padded */
+  size_t level_count;         /* 0 for what is no text */
+  uint32_t bytes;             /* of what is no text */
+  uint8_t nullable;
+  uint8_t descending;
+  uint8_t is_counted; /* whether the index has its column in no part before */
+} CheetahKeyPartEncoding;
+
+/* The parts of an index, and those of the clustered key behind them. */
+typedef struct CheetahKeyEncoding {
+  const CheetahKeyPartEncoding *parts;
+  size_t part_count;
+} CheetahKeyEncoding;
 
 typedef struct CheetahForeignKeyDef {
   CheetahBytes name;
@@ -556,10 +575,6 @@ typedef int32_t (*CheetahExpectedEntries)(void *context, CheetahBytes key, Cheet
 /* Computes the entries of a row in the indexes that are built; CHEETAH_CORRUPTION when the row does
    not fit. */
 typedef int32_t (*CheetahEntriesOf)(void *context, CheetahBytes key, CheetahBytes row, CheetahBuiltEntries *entries);
-/* Where the parts of a stored key end, counted from the start of `key`; those of the clustered key
-   behind it too. At most `room` numbers; returns how many. */
-typedef uint32_t (*CheetahKeyEnds)(void *context, uint32_t index_no, CheetahBytes key, CheetahBytes clustered,
-                                   uint32_t *ends, uint32_t room);
 
 /* Errors. */
 CheetahBytes cheetah_last_error(void);
@@ -573,6 +588,8 @@ void cheetah_set_flush_log_at_commit(CheetahDb *db, uint8_t mode);
 uint64_t cheetah_set_buffer_pool_size(CheetahDb *db, uint64_t bytes);
 void cheetah_set_io_capacity(CheetahDb *db, uint32_t operations_per_second);
 void cheetah_set_change_buffering(CheetahDb *db, uint8_t is_on);
+/* Where a definition does not say. */
+void cheetah_set_statistics(CheetahDb *db, uint8_t by_themselves, uint32_t places);
 int32_t cheetah_status(CheetahDb *db, CheetahCounterSink sink, void *context);
 int32_t cheetah_status_text(CheetahDb *db, CheetahTextSink sink, void *context);
 /* The sink hears, from any thread until the database is closed, of what goes wrong where no call
@@ -633,8 +650,11 @@ int32_t cheetah_records_in_range(const CheetahTable *table, uint32_t index_no, c
 int32_t cheetah_check_table(CheetahDb *db, const CheetahTable *table, CheetahExpectedEntries expected, void *context,
                             CheetahTextSink sink, void *sink_context);
 void cheetah_expect_entry(CheetahEntrySink *sink, uint32_t index_no, CheetahBytes key, CheetahBytes payload);
-int32_t cheetah_analyze_table(CheetahDb *db, const CheetahTable *table, uint32_t places, uint8_t again,
-                              CheetahKeyEnds key_ends, void *context);
+/* Once the table is opened, and when what the definition says has changed: one encoding for each
+   index. `places`: 0 for as many as the database says; `recalc`: a CheetahRecalc. */
+int32_t cheetah_describe_keys(CheetahDb *db, const CheetahTable *table, const CheetahKeyEncoding *keys,
+                              size_t key_count, uint32_t places, uint8_t recalc, uint8_t is_temporary);
+int32_t cheetah_analyze_table(CheetahDb *db, const CheetahTable *table);
 uint64_t cheetah_statistics_version(const CheetahTable *table);
 uint64_t cheetah_rows_per_value(const CheetahTable *table, uint32_t index_no, uint32_t parts);
 

@@ -37,6 +37,7 @@ static int open_engine(void *hton) {
   cheetah_announce_background_errors(engine.db, log_background_error, nullptr);
   cheetah_describe_connections(engine.db, describe_connection, nullptr);
   cheetah_set_victim_choice(engine.db, later_session);
+  tell_statistics_settings();
   set_handlerton(static_cast<handlerton *>(hton));
   hide_directory();
   drop_temporary_tables();

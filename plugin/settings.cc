@@ -17,7 +17,7 @@ static ulonglong buffer_pool_size, log_file_size, log_size_max;
 static ulonglong result_cache_limit;
 static unsigned io_capacity, flush_log_at_trx_commit, sample_pages, ft_min_token_size, ft_max_token_size;
 static ulong change_buffering;
-static my_bool data_file_buffering, checkpoint_now;
+static my_bool data_file_buffering, checkpoint_now, stats_auto_recalc;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = {array_elements(compression_names) - 1, "", compression_names, nullptr};
 // As the flag that the engine gets: 0 or 1.
@@ -42,6 +42,16 @@ static void set_io_capacity(THD *, st_mysql_sys_var *, void *place, const void *
 static void set_change_buffering(THD *, st_mysql_sys_var *, void *place, const void *value) {
   *static_cast<ulong *>(place) = *static_cast<const ulong *>(value);
   cheetah_set_change_buffering(engine.db, static_cast<uint8_t>(change_buffering));
+}
+
+static void set_sample_pages(THD *, st_mysql_sys_var *, void *place, const void *value) {
+  *static_cast<unsigned *>(place) = *static_cast<const unsigned *>(value);
+  cheetah_set_statistics(engine.db, stats_auto_recalc, sample_pages);
+}
+
+static void set_auto_recalc(THD *, st_mysql_sys_var *, void *place, const void *value) {
+  *static_cast<my_bool *>(place) = *static_cast<const my_bool *>(value);
+  cheetah_set_statistics(engine.db, stats_auto_recalc, sample_pages);
 }
 
 // The server's words for a boolean; false for others.
@@ -120,8 +130,14 @@ static MYSQL_THDVAR_BOOL(ft_enable_stopword, PLUGIN_VAR_OPCMDARG,
                          true);
 
 static MYSQL_SYSVAR_UINT(stats_persistent_sample_pages, sample_pages, PLUGIN_VAR_RQCMDARG,
-                         "Places of an index that ANALYZE TABLE looks at, unless the table's STATS_SAMPLE_PAGES says how many",
-                         nullptr, nullptr, 20, 1, 1000000, 0);
+                         "Places of an index that are looked at for statistics, unless the table's STATS_SAMPLE_PAGES says "
+                         "how many",
+                         nullptr, set_sample_pages, 20, 1, 1000000, 0);
+
+static MYSQL_SYSVAR_BOOL(stats_auto_recalc, stats_auto_recalc, PLUGIN_VAR_OPCMDARG,
+                         "Whether statistics are taken in the background: of tables that have none, and when a tenth of the "
+                         "rows has changed; unless the table's STATS_AUTO_RECALC says",
+                         nullptr, set_auto_recalc, true);
 
 static constexpr ulonglong default_lock_wait_seconds = 50;
 
@@ -161,6 +177,7 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(ft_max_token_size),
                                         MYSQL_SYSVAR(ft_result_cache_limit),
                                         MYSQL_SYSVAR(ft_enable_stopword),
+                                        MYSQL_SYSVAR(stats_auto_recalc),
                                         MYSQL_SYSVAR(lock_wait_timeout),
                                         MYSQL_SYSVAR(snapshot_isolation),
                                         MYSQL_SYSVAR(strict_mode),
@@ -202,7 +219,7 @@ WordRules word_rules(THD *thd) {
 
 uint64_t ft_result_cache_limit() { return result_cache_limit; }
 
-uint32_t stats_persistent_sample_pages() { return sample_pages; }
+void tell_statistics_settings() { cheetah_set_statistics(engine.db, stats_auto_recalc, sample_pages); }
 
 bool snapshot_isolation(THD *thd) { return THDVAR(thd, snapshot_isolation); }
 

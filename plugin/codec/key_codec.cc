@@ -183,6 +183,12 @@ const uchar *KeyPart::skip(const uchar *at, const uchar *end) const {
   return at + width_ <= end ? at + width_ : nullptr;
 }
 
+CheetahKeyPartEncoding KeyPart::encoding(std::vector<CheetahBytes> *levels) const {
+  if (kind_ == Kind::text) text_.describe_levels(levels);
+  uint bytes = kind_ == Kind::text ? text_.whole_bytes() : width_;
+  return CheetahKeyPartEncoding{levels->data(), levels->size(), bytes, nullable_, descending(), true};
+}
+
 const uchar *KeyPart::decode(const uchar *at, const uchar *end, uchar *record, bool *is_null) const {
   const uchar *next = skip(at, end);
   if (next == nullptr) return nullptr;
@@ -296,18 +302,6 @@ bool KeyCodec::has_column(const Field *field) const {
     if (part.field() == field) return true;
   }
   return false;
-}
-
-size_t KeyCodec::add_ends(CheetahBytes key, size_t start, const KeyCodec *other, uint32_t *ends, size_t room) const {
-  const uchar *at = key.data, *end = key.data + key.len;
-  size_t count = 0;
-  for (const KeyPart &part : parts_) {
-    at = part.skip(at, end);
-    if (at == nullptr || count == room) break;
-    if (other != nullptr && other->has_column(part.field())) continue;
-    ends[count++] = static_cast<uint32_t>(start + (at - key.data));
-  }
-  return count;
 }
 
 bool KeyCodec::decode(CheetahBytes key, uchar *record) const {

@@ -24,6 +24,8 @@ class KeyPart {
   const uchar *append_image(const uchar *image, Buffer *scratch, Buffer *out) const;
   // End of this part in an encoded key, or nullptr when the bytes are not such a key.
   const uchar *skip(const uchar *at, const uchar *end) const;
+  // For the engine, which finds the end of the part in the same way. `levels` gets those of a text.
+  CheetahKeyPartEncoding encoding(std::vector<CheetahBytes> *levels) const;
   // As `skip`; sets the column (and its NULL bit) in `record` as far as the key tells it.
   const uchar *decode(const uchar *at, const uchar *end, uchar *record, bool *is_null) const;
 
@@ -99,9 +101,7 @@ class KeyCodec {
   // Fills the key's columns of `record`; false when the bytes are not such a key.
   bool decode(CheetahBytes key, uchar *record) const;
   bool has_null(const uchar *record) const;
-  // Ends of the parts of a key, counted from `start` on; of a clustered key, only of those that
-  // `other` does not have.
-  size_t add_ends(CheetahBytes key, size_t start, const KeyCodec *other, uint32_t *ends, size_t room) const;
+  bool has_column(const Field *field) const;
   bool unique() const { return unique_; }
   uint max_bytes() const;
   const std::vector<KeyPart> &parts() const { return parts_; }
@@ -111,8 +111,6 @@ class KeyCodec {
   bool touches(const MY_BITMAP *columns) const;
 
  private:
-  bool has_column(const Field *field) const;
-
   std::vector<KeyPart> parts_;
   // The clustered key's parts, and for each the part of this key with the same column, or none.
   static constexpr uint no_part = ~0U;

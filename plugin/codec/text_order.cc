@@ -236,6 +236,13 @@ const uchar *TextOrder::skip_unpadded(const uchar *at, const uchar *end, uchar i
   return nullptr;
 }
 
+void TextOrder::describe_levels(std::vector<CheetahBytes> *levels) const {
+  if (whole_) return;
+  for (uint i = 0; i < level_count_; i++) {
+    levels->push_back(CheetahBytes{levels_[i].space, levels_[i].pads ? levels_[i].unit : 0});
+  }
+}
+
 void TextOrder::describe(Buffer *out) const {
   for (uint i = 0; i < level_count_; i++) out->append_byte(levels_[i].pads);
   if (whole_) out->append_varint(whole_bytes_);

@@ -5,6 +5,8 @@
 #include "server.h"
 #include "buffer.h"
 
+#include <vector>
+
 namespace cheetah {
 
 // Encodes values of one string key part. Invariants:
@@ -45,6 +47,11 @@ class TextOrder {
   // The end of the encoding that starts at `at`, or nullptr when it does not end before `end`.
   // `invert`: 0xff for a descending part, otherwise 0.
   const uchar *skip(const uchar *at, const uchar *end, uchar invert) const;
+
+  // For the engine: of each level the weight of the space, or nothing where it is not padded; none
+  // where every encoding has `whole_bytes`.
+  void describe_levels(std::vector<CheetahBytes> *levels) const;
+  uint whole_bytes() const { return whole_bytes_; }
 
   // Bytes that are equal for two orders of a collation exactly when they encode values alike, as
   // long as these fit both.

@@ -539,6 +539,15 @@ class AlterContext final : public inplace_alter_handler_ctx {
     return code == CHEETAH_END ? 0 : handler_error(code, thd_);
   }
 
+  // Nobody may open the table for a while.
+  void describe_new_keys() const {
+    CheetahTable *opened = nullptr;
+    if (cheetah_open_table(engine.db, bytes_of(name_), &opened) != CHEETAH_OK) return;
+    TableHandle handle(opened);
+    const TABLE *altered = alteration_.altered();
+    describe_keys(opened, alteration_.codec(), altered->s, is_temporary_name(name_));
+  }
+
   int32_t finish() {
     if (!build_) return CHEETAH_OK;
     return cheetah_finish_build(txn_, build_.get(), EntryBuilder::of_row, &entries_);
@@ -779,6 +788,9 @@ bool ha_cheetah::commit_inplace_alter_table(TABLE *, Alter_inplace_info *change,
   if (error != 0) {
     print_error(error, MYF(0));
     return true;
+  }
+  for (all = change->group_commit_ctx != nullptr ? change->group_commit_ctx : alone; *all != nullptr; all++) {
+    static_cast<AlterContext *>(*all)->describe_new_keys();
   }
   change->group_commit_ctx = nullptr;
   return false;

@@ -110,15 +110,29 @@ const KeyCodec &TableCodec::key_of(uint key_no) const {
   return key_no == clustered_no_ ? clustered_ : secondary_of(engine_index(key_no)).key();
 }
 
-uint32_t TableCodec::key_ends(uint engine_index, CheetahBytes key, CheetahBytes clustered, uint32_t *ends,
-                              uint32_t room) const {
-  if (engine_index == 0) {
-    return hidden_key() ? 0 : static_cast<uint32_t>(clustered_.add_ends(key, 0, nullptr, ends, room));
+void KeyEncodings::add_part(const KeyPart &part, bool is_counted) {
+  CheetahKeyPartEncoding encoding = part.encoding(&levels_.emplace_back());
+  encoding.is_counted = is_counted;
+  parts_.back().push_back(encoding);
+}
+
+void KeyEncodings::add(const KeyCodec *key, const KeyCodec *behind) {
+  parts_.emplace_back();
+  if (key != nullptr) {
+    for (const KeyPart &part : key->parts()) add_part(part, true);
   }
-  const KeyCodec &own = secondary_of(engine_index).key();
-  size_t count = own.add_ends(key, 0, nullptr, ends, room);
-  if (!hidden_key()) count += clustered_.add_ends(clustered, key.len, &own, ends + count, room - count);
-  return static_cast<uint32_t>(count);
+  if (behind != nullptr) {
+    for (const KeyPart &part : behind->parts()) add_part(part, !key->has_column(part.field()));
+  }
+  keys_.push_back(CheetahKeyEncoding{parts_.back().data(), parts_.back().size()});
+}
+
+KeyEncodings TableCodec::key_encodings() const {
+  KeyEncodings encodings;
+  const KeyCodec *clustered = hidden_key() ? nullptr : &clustered_;
+  encodings.add(clustered, nullptr);
+  for (const SecondaryCodec &secondary : secondaries_) encodings.add(&secondary.key(), clustered);
+  return encodings;
 }
 
 static CheetahIndexSpec index_spec(const char *name, const KeyCodec &key, bool unique) {

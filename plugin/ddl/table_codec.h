@@ -8,6 +8,7 @@
 #include "codec/row_codec.h"
 #include "codec/words.h"
 
+#include <deque>
 #include <vector>
 
 namespace cheetah {
@@ -35,6 +36,22 @@ class SecondaryCodec {
   std::vector<const KeyPart *> kept_;
   bool has_beginnings_ = false;
   size_t payload_bytes_max_ = 0;
+};
+
+// How keys of indexes are encoded, for the engine: the parts of each, then those of the clustered
+// key behind it.
+class KeyEncodings {
+ public:
+  // `behind`: nullptr for the clustered key, and for a table with a hidden one.
+  void add(const KeyCodec *key, const KeyCodec *behind);
+  const std::vector<CheetahKeyEncoding> &for_engine() const { return keys_; }
+
+ private:
+  void add_part(const KeyPart &part, bool is_counted);
+
+  std::deque<std::vector<CheetahBytes>> levels_;
+  std::deque<std::vector<CheetahKeyPartEncoding>> parts_;
+  std::vector<CheetahKeyEncoding> keys_;
 };
 
 class TableCodec {
@@ -67,9 +84,8 @@ class TableCodec {
     return engine_index == 0 ? clustered_ : secondary_of(engine_index).key();
   }
 
-  // Where the parts of a stored key end, counted from the start of `key`; behind the key's own
-  // those of the clustered key that it has not. Their count.
-  uint32_t key_ends(uint engine_index, CheetahBytes key, CheetahBytes clustered, uint32_t *ends, uint32_t room) const;
+  // How the engine's indexes are encoded; the texts are those of the codec.
+  KeyEncodings key_encodings() const;
   // The indexes of the table, the clustered one first, for the engine. Their names are the table's.
   std::vector<CheetahIndexSpec> index_specs(const TABLE *table) const;
   // Bytes that differ whenever rows or keys would be encoded differently.

@@ -5,7 +5,6 @@
 #include "handler/ha_cheetah.h"
 #include "ddl/orphans.h"
 #include "handler/row_entries.h"
-#include "settings.h"
 
 using namespace cheetah;
 
@@ -74,29 +73,8 @@ int ha_cheetah::check(THD *thd, HA_CHECK_OPT *) {
   return HA_ADMIN_FAILED;
 }
 
-static uint32_t key_ends(void *codec, uint32_t index_no, CheetahBytes key, CheetahBytes clustered, uint32_t *ends,
-                         uint32_t room) {
-  return static_cast<const TableCodec *>(codec)->key_ends(index_no, key, clustered, ends, room);
-}
-
-// The table's STATS_SAMPLE_PAGES, or the variable.
-static uint32_t places_of(const TABLE_SHARE *share) {
-  return share->stats_sample_pages != 0 ? share->stats_sample_pages : stats_persistent_sample_pages();
-}
-
-// Statistics are hints: an error leaves those that there are.
-void ha_cheetah::renew_cardinalities() {
-  if (table->s->stats_auto_recalc != HA_STATS_AUTO_RECALC_OFF)
-    cheetah_analyze_table(engine.db, engine_table_.get(), places_of(table->s), 1, key_ends, &codec_);
-  uint64_t version = cheetah_statistics_version(engine_table_.get());
-  if (version == statistics_version_) return;
-  statistics_version_ = version;
-  set_cardinalities();
-}
-
 int ha_cheetah::analyze(THD *thd, HA_CHECK_OPT *) {
-  int error = handler_error(
-      cheetah_analyze_table(engine.db, engine_table_.get(), places_of(table->s), 0, key_ends, &codec_), thd);
+  int error = handler_error(cheetah_analyze_table(engine.db, engine_table_.get()), thd);
   if (error == 0) error = refresh_sizes();
   return error == 0 ? info(HA_STATUS_CONST | HA_STATUS_VARIABLE) != 0 : HA_ADMIN_FAILED;
 }

@@ -103,6 +103,8 @@ int ha_cheetah::attach() {
                     name_.c_str());
     return HA_ERR_TABLE_DEF_CHANGED;
   }
+  describe_keys(table_handle, codec_, table->s, is_temporary_name(name_));
+  statistics_version_ = no_version;
   return 0;
 }
 

@@ -28,6 +28,11 @@ std::string table_name_of_path(const char *path);
 // Whether it is one that the server gives to temporary tables.
 bool is_temporary_name(const std::string &name);
 
+// Tells the engine how keys of a table are encoded, and what its definition says of statistics: from
+// then on it takes some by itself.
+void describe_keys(const CheetahTable *engine_table, const TableCodec &codec, const TABLE_SHARE *share,
+                   bool is_temporary);
+
 struct CloseTable {
   void operator()(CheetahTable *table) const { cheetah_close_table(table); }
 };
@@ -280,7 +285,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
 
   // statistics.cc
   int refresh_sizes();
-  void renew_cardinalities();
+  void look_for_cardinalities();
   void set_cardinalities();
   void tell_creation();
   void bound(uint key_no, const key_range *range, cheetah::Buffer *out);
@@ -355,9 +360,11 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   cheetah::WordList words_, old_words_;
   std::vector<cheetah::RowBuffer> large_values_;
 
+  static constexpr uint64_t no_version = ~0ULL;
+
   // Sizes as of the last look at them.
   std::vector<CheetahIndexStats> sizes_;
   uint64_t fulltext_bytes_ = 0;
   ha_rows sized_rows_ = 0;
-  uint64_t statistics_version_ = 0;
+  uint64_t statistics_version_ = no_version;  // of the cardinalities that the server was told
 };

@@ -64,7 +64,7 @@ int ha_cheetah::info(uint what) {
     set_cardinalities();
     if (!is_partition()) tell_keys_in_use();
   }
-  if (what & HA_STATUS_VARIABLE) renew_cardinalities();
+  if (what & HA_STATUS_VARIABLE) look_for_cardinalities();
   return 0;
 }
 
@@ -76,8 +76,24 @@ void ha_cheetah::tell_creation() {
   stats.create_time = my_stat(path, &frm, MYF(0)) != nullptr ? frm.st_ctime : 0;
 }
 
-// What ANALYZE TABLE has found; without that, what follows from uniqueness, and the server guesses
-// the rest.
+void cheetah::describe_keys(const CheetahTable *engine_table, const TableCodec &codec, const TABLE_SHARE *share,
+                            bool is_temporary) {
+  KeyEncodings keys = codec.key_encodings();
+  uint8_t recalc = static_cast<uint8_t>(share->stats_auto_recalc);
+  cheetah_describe_keys(engine.db, engine_table, keys.for_engine().data(), keys.for_engine().size(),
+                        share->stats_sample_pages, recalc, is_temporary);
+}
+
+// The engine takes statistics in the background.
+void ha_cheetah::look_for_cardinalities() {
+  uint64_t version = cheetah_statistics_version(engine_table_.get());
+  if (version == statistics_version_) return;
+  statistics_version_ = version;
+  set_cardinalities();
+}
+
+// What the engine has found; without that, what follows from uniqueness, and the server guesses the
+// rest.
 void ha_cheetah::set_cardinalities() {
   for (uint key_no = 0; key_no < table->s->keys; key_no++) {
     KEY &key = table->key_info[key_no];

@@ -24,7 +24,8 @@ SETTLE_SECONDS = 120
 LEVELS = ("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 # No commit waits for the disk, so that a sleeping thread waits for a lock.
 OPTIONS = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M", "innodb_flush_log_at_trx_commit": 0,
-           "innodb_stats_persistent": 0, "innodb_stats_auto_recalc": 0, "loose_cheetah_buffer_pool_size": "64M",
+           "innodb_stats_persistent": 0, "innodb_stats_auto_recalc": 0,
+           "loose_cheetah_stats_auto_recalc": 0, "loose_cheetah_buffer_pool_size": "64M",
            "loose_cheetah_flush_log_at_trx_commit": 0, "max_connections": 200, "performance_schema": "OFF", "query_cache_size": 0}
 
 

@@ -358,9 +358,16 @@ def images_read_by_analyze(server) -> int:
                             "information_schema.cheetah_cmp_per_index WHERE table_name = 'sbtest'"))
 
 
-def test_V7_cardinalities_are_sampled_kept_and_taken_again(server):
+def expect_cardinality(server, table: str, index: str, expected: int) -> None:
+    """It comes by itself."""
+    wait_until(lambda: cardinality(server, table, index) == expected,
+               f"{expected} values of {index} in {table}")
+
+
+@pytest.mark.options({"cheetah_stats_auto_recalc": "OFF"})
+def test_V7_cardinalities_are_sampled_and_kept(server):
     """The number of places to look at can be chosen, for all and for a table; the cost is that of
-    the places; a tenth of new rows is noticed."""
+    the places."""
     assert server.value("SELECT @@cheetah_stats_persistent_sample_pages") == 20, "another default"
     # Without dictionaries: where a tree may have one, ANALYZE reads pages to try it on, whatever
     # the number of places.
@@ -383,16 +390,95 @@ def test_V7_cardinalities_are_sampled_kept_and_taken_again(server):
     server.sql("ANALYZE TABLE d.tens")
     server.restart()
     assert cardinality(server, "tens", "k") == 10, "cardinalities are not kept"
-    # Rows for each value are kept, so without a new look there would be 30 values in three times as
-    # many rows.
+    # Rows for each value are kept, so without a new look there are 30 values in three times as many
+    # rows.
     server.sql("INSERT INTO d.tens SELECT seq, seq % 10 FROM seq_1001_to_3000", "d")
-    assert cardinality(server, "tens", "k") == 10
-    server.sql("CREATE TABLE d.left_alone (id INT PRIMARY KEY, k INT, KEY k (k)) ENGINE=CHEETAH "
-               "STATS_AUTO_RECALC=0")
-    server.sql("INSERT INTO d.left_alone SELECT * FROM d.tens")
-    server.sql("ANALYZE TABLE d.left_alone")
-    server.sql("INSERT INTO d.left_alone SELECT id + 3000, k FROM d.tens")
-    assert cardinality(server, "left_alone", "k") == 20
+    server.sql("CREATE TABLE d.other LIKE d.tens")
+    server.sql("ALTER TABLE d.other STATS_AUTO_RECALC=1")
+    server.sql("INSERT INTO d.other SELECT * FROM d.tens")
+    expect_cardinality(server, "other", "k", 10)
+    assert cardinality(server, "tens", "k") == 30
+    server.sql("SET GLOBAL cheetah_stats_auto_recalc = ON")
+    expect_cardinality(server, "tens", "k", 10)
+
+
+def test_cardinalities_come_by_themselves(server):
+    """After each way in which many rows come, when a tenth of them has changed, and with a
+    connection that has had the table open all the time; not where the table says no."""
+    reader = server.connect("d", autocommit=True)
+
+    def seen() -> int:
+        with reader.cursor() as cursor:
+            cursor.execute("SHOW INDEX FROM t WHERE key_name = 'k'")
+            return cursor.fetchone()[6]
+
+    define = "(id INT PRIMARY KEY, k INT, j INT, KEY k (k)) ENGINE=CHEETAH"
+    server.sql(f"CREATE TABLE d.t {define}")
+    server.sql(f"CREATE TABLE d.left_alone {define} STATS_AUTO_RECALC=0")
+    assert seen() is None
+    server.sql("INSERT INTO d.t SELECT seq, seq % 10, seq % 7 FROM seq_1_to_5000", "d")
+    wait_until(lambda: seen() == 10, "10 values after a load")
+    server.sql("INSERT INTO d.left_alone SELECT * FROM d.t")
+    server.sql("UPDATE d.t SET k = id % 50 WHERE id <= 2500")
+    wait_until(lambda: seen() == 50, "50 values after an update")
+    server.sql("ALTER TABLE d.t ADD KEY j (j), ALGORITHM=NOCOPY")
+    expect_cardinality(server, "t", "j", 7)
+    server.sql("ALTER TABLE d.t FORCE, ALGORITHM=COPY")
+    expect_cardinality(server, "t", "k", 50)
+    server.sql("CREATE TABLE d.selected (KEY k (k)) ENGINE=CHEETAH SELECT * FROM d.t", "d")
+    expect_cardinality(server, "selected", "k", 50)
+    server.sql("ALTER TABLE d.selected DISABLE KEYS")
+    server.sql("INSERT INTO d.selected SELECT id + 5000, k + 10, j FROM d.t")
+    server.sql("ALTER TABLE d.selected ENABLE KEYS")
+    expect_cardinality(server, "selected", "k", 60)
+    server.sql("CREATE TABLE d.parts (id INT PRIMARY KEY, k INT, KEY k (k)) ENGINE=CHEETAH "
+               "PARTITION BY HASH (id) PARTITIONS 3")
+    server.sql("INSERT INTO d.parts SELECT id, k FROM d.t")
+    wait_until(lambda: cardinality(server, "parts", "k") is not None, "values of partitions")
+    assert cardinality(server, "left_alone", "k") is None
+    server.restart()
+    assert cardinality(server, "t", "k") == 50 and cardinality(server, "left_alone", "k") is None
+
+
+def test_statistics_do_not_meet_tables_that_go_and_change(server):
+    """Tables come, get rows, change and go, each at any moment of the background's work."""
+    stop, failures, rounds = threading.Event(), [], []
+
+    def work(number: int):
+        connection = server.connect("d", autocommit=True)
+        rng, name = random.Random(f"statistics/{number}"), f"t{number}"
+        changes = [f"TRUNCATE TABLE {name}", f"ALTER TABLE {name} DROP KEY k, ALGORITHM=INSTANT",
+                   f"ALTER TABLE {name} FORCE, ALGORITHM=COPY", f"ALTER TABLE {name} ADD KEY j (j)",
+                   f"RENAME TABLE {name} TO r{number}, r{number} TO {name}",
+                   f"ALTER TABLE {name} ADD COLUMN c INT DEFAULT 1, ALGORITHM=INSTANT"]
+        try:
+            with connection.cursor() as cursor:
+                while not stop.is_set():
+                    cursor.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, k INT, j INT, "
+                                   "KEY k (k)) ENGINE=CHEETAH")
+                    rows = rng.choice([100, 8000])
+                    cursor.execute(f"INSERT INTO {name} SELECT seq, seq % 7, seq FROM "
+                                   f"seq_1_to_{rows}")
+                    time.sleep(rng.random() / 20)
+                    cursor.execute(rng.choice(changes))
+                    cursor.execute(f"SHOW INDEX FROM {name}")
+                    cursor.execute(f"DROP TABLE {name}")
+                    rounds.append(number)
+        except pymysql.MySQLError as failure:
+            failures.append(f"{number}: {failure!r}")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(8)
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    assert not failures and len(rounds) > 10, f"{failures} {len(rounds)}"
+    assert server.status("Cheetah_troubles") == 0
+    kept = ("SELECT table_rows FROM information_schema.CHEETAH_TABLES WHERE table_schema = '' AND "
+            "table_name = '#statistics'")
+    wait_until(lambda: server.value(kept) <= 2, "statistics of tables that have gone stay")
 
 
 def files_beside_status(server) -> tuple:

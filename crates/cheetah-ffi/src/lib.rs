@@ -18,6 +18,7 @@
 mod alter;
 mod barrier;
 mod builds;
+mod cardinalities;
 mod cursors;
 mod database;
 mod estimates;
@@ -37,6 +38,7 @@ mod types;
 pub use alter::*;
 pub use barrier::*;
 pub use builds::*;
+pub use cardinalities::*;
 pub use cursors::*;
 pub use database::*;
 pub use estimates::*;

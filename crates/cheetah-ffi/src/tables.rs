@@ -1,4 +1,4 @@
-//! Tables: creating, dropping, opening, counting, checking, statistics, estimates of ranges.
+//! Tables: creating, dropping, opening, counting, checking, estimates of ranges.
 
 use crate::barrier::{entry, value};
 use crate::types::*;
@@ -26,9 +26,6 @@ pub struct CheetahTable {
 /// Where the entries expected for one row go.
 #[derive(Debug)]
 pub struct CheetahEntrySink(Vec<ExpectedEntry>);
-
-/// Key parts whose ends a caller may tell: those of an index and of the clustered key behind it.
-const KEY_PARTS_MAX: usize = 64;
 
 /// Creates a table.
 #[no_mangle]
@@ -362,60 +359,6 @@ pub unsafe extern "C" fn cheetah_expect_entry(
         let (index_no, key, payload) = (index_no as usize, key.to_vec(), payload.to_vec());
         sink.0.push(ExpectedEntry { index_no, key, payload });
     });
-}
-
-/// Takes statistics of all indexes by samples from so many places of each and keeps them; with
-/// `again` only if that has been done before, long ago, and much has changed since. `key_ends`
-/// tells where the parts of a key end.
-#[no_mangle]
-pub unsafe extern "C" fn cheetah_analyze_table(
-    db: *mut CheetahDb,
-    table: *const CheetahTable,
-    places: u32,
-    again: u8,
-    key_ends: CheetahKeyEnds,
-    context: *mut c_void,
-) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (db, table) = unsafe { (&*db, &*table) };
-    let mut ends_of = |index_no: usize, key: &[u8], clustered: &[u8], ends: &mut Vec<usize>| {
-        let mut found = [0u32; KEY_PARTS_MAX];
-        let (key, clustered) = (CheetahBytes::of(key), CheetahBytes::of(clustered));
-        // SAFETY: the caller's function gets the caller's context, and room for as many ends as it
-        // is told.
-        let count = unsafe {
-            key_ends(context, index_no as u32, key, clustered, found.as_mut_ptr(), KEY_PARTS_MAX as u32)
-        };
-        ends.extend(found.iter().take(count as usize).map(|&end| end as usize));
-    };
-    entry(|| {
-        match again {
-            0 => db.0.analyze_table(&table.table, places, &mut ends_of)?,
-            _ => drop(db.0.analyze_again(&table.table, places, &mut ends_of)?),
-        }
-        Ok(Code::Ok)
-    })
-}
-
-/// A number that changes with the table's statistics.
-#[no_mangle]
-pub unsafe extern "C" fn cheetah_statistics_version(table: *const CheetahTable) -> u64 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
-    value(0, || table.table.statistics_version())
-}
-
-/// About how many rows have the same values in the first `parts` parts of an index; 0 when that is
-/// not known.
-#[no_mangle]
-pub unsafe extern "C" fn cheetah_rows_per_value(
-    table: *const CheetahTable,
-    index_no: u32,
-    parts: u32,
-) -> u64 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
-    value(0, || table.table.rows_per_value(index_no as usize, parts as usize).unwrap_or(0))
 }
 
 #[cfg(test)]

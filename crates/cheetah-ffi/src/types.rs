@@ -414,16 +414,6 @@ pub type CheetahExpectedEntries = unsafe extern "C" fn(
     row: CheetahBytes,
     sink: *mut crate::CheetahEntrySink,
 ) -> i32;
-/// Tells where the parts of a stored key end, counted from the start of `key`, the clustered key
-/// behind it included. Puts at most `room` numbers into `ends`; their count.
-pub type CheetahKeyEnds = unsafe extern "C" fn(
-    context: *mut c_void,
-    index_no: u32,
-    key: CheetahBytes,
-    clustered: CheetahBytes,
-    ends: *mut u32,
-    room: u32,
-) -> u32;
 
 #[cfg(test)]
 mod tests {

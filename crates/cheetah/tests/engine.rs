@@ -7,7 +7,7 @@ mod support;
 use cheetah::base::planted::plant;
 use cheetah::base::Error;
 use cheetah::db::{ExpectedEntry, Isolation, LockMode, Read, SeekMode};
-use cheetah::table::{Table, TableSpec};
+use cheetah::table::TableSpec;
 use cheetah_io::sim::SimDisk;
 use support::*;
 
@@ -294,115 +294,6 @@ fn a_payload_that_differs_from_its_row_is_found() {
         Ok(())
     });
     assert_eq!(report.unwrap().findings, ["row 0000000000000001 differs from its entry in index 1"]);
-}
-
-/// Rows per value of the name and of the name with the key, as the table says.
-fn rows_per_value(table: &Table) -> [Option<u64>; 2] {
-    [1, 2].map(|parts| table.rows_per_value(1, parts))
-}
-
-/// Names end with a zero, the clustered key behind them is whole.
-fn key_ends(index_no: usize, key: &[u8], clustered: &[u8], ends: &mut Vec<usize>) {
-    ends.push(key.len());
-    if index_no > 0 {
-        ends.push(key.len() + clustered.len());
-    }
-}
-
-#[test]
-fn statistics_are_exact_in_small_tables_and_outlive_a_crash_a_rename_and_the_table() {
-    let disk = SimDisk::new();
-    let db = open(&disk).unwrap();
-    let table = db.create_table(&spec("t")).unwrap();
-    let mut txn = db.begin();
-    for key in 0..200 {
-        insert(&mut txn, &table, key, &Row::new(key, 20)).unwrap();
-    }
-    txn.commit().unwrap();
-    assert_eq!(rows_per_value(&table), [None, None]);
-    db.analyze_table(&table, 20, &mut key_ends).unwrap();
-    let [by_name, whole] = rows_per_value(&table);
-    assert!(by_name.unwrap() > 1, "names repeat");
-    assert_eq!(whole, Some(1));
-    db.rename_table("t", "u").unwrap();
-    drop((txn, table, db));
-    let db = open(&disk).unwrap();
-    let table = db.table("u").unwrap();
-    assert_eq!(rows_per_value(&table), [by_name, whole]);
-    let table = db.truncate_table("u").map(|_| db.table("u").unwrap()).unwrap();
-    assert_eq!(rows_per_value(&table), [None, None]);
-    drop((table, db));
-    let db = open(&disk).unwrap();
-    let kept = db.table("#statistics").unwrap();
-    assert_eq!(kept.row_count(), 0, "statistics of the table that was emptied");
-}
-
-#[test]
-fn statistics_are_taken_again_when_a_tenth_has_changed_but_not_at_once_again() {
-    let db = open(&SimDisk::new()).unwrap();
-    let table = db.create_table(&spec("t")).unwrap();
-    let add = |keys: std::ops::Range<u64>| {
-        let mut txn = db.begin();
-        for key in keys {
-            let row = Row { name: format!("n{}", key % 10).into_bytes(), ..Row::new(key, 5) };
-            insert(&mut txn, &table, key, &row).unwrap();
-        }
-        txn.commit().unwrap();
-    };
-    let again = || db.analyze_again(&table, 20, &mut key_ends).unwrap();
-    add(0..400);
-    assert!(!again() && rows_per_value(&table) == [None, None], "nobody has analyzed it");
-    db.analyze_table(&table, 20, &mut key_ends).unwrap();
-    let version = table.statistics_version();
-    add(400..450);
-    assert!(!again() && rows_per_value(&table)[0] == Some(40), "not more than a tenth and sixteen rows");
-    add(450..800);
-    assert!(again() && rows_per_value(&table)[0] == Some(80) && table.statistics_version() > version);
-    add(800..1600);
-    assert!(!again() && rows_per_value(&table)[0] == Some(80), "it was just done");
-}
-
-#[test]
-fn statistics_are_taken_again_for_an_index_that_was_enabled() {
-    let db = open(&SimDisk::new()).unwrap();
-    let table = db.create_table(&spec("t")).unwrap();
-    let mut txn = db.begin();
-    (0..100).for_each(|key| insert(&mut txn, &table, key, &Row::new(key, 5)).unwrap());
-    txn.commit().unwrap();
-    db.analyze_table(&table, 20, &mut key_ends).unwrap();
-    let table = txn.disable_indexes(&table, &[1]).unwrap();
-    txn.commit().unwrap();
-    assert!(!db.analyze_again(&table, 20, &mut key_ends).unwrap(), "nobody reads the index");
-    let mut entries_of = |_: &[u8], stored: &[u8], entries: &mut Vec<ExpectedEntry>| {
-        let [key, _] = Row::parse(stored).0.keys();
-        entries.push(ExpectedEntry { index_no: 1, key, payload: Vec::new() });
-        Ok(())
-    };
-    let table = txn.enable_indexes(&table, &mut entries_of).unwrap();
-    txn.commit().unwrap();
-    assert_eq!(rows_per_value(&table)[0], None);
-    assert!(db.analyze_again(&table, 20, &mut key_ends).unwrap() && rows_per_value(&table)[0].is_some());
-}
-
-#[test]
-fn statistics_of_a_large_table_are_sampled() {
-    let db = open(&SimDisk::new()).unwrap();
-    let table = db.create_table(&spec("t")).unwrap();
-    let mut txn = db.begin();
-    for key in 0..12_000 {
-        let row = Row { name: format!("n{:05}", key / 4).into_bytes(), ..Row::new(key, 5) };
-        insert(&mut txn, &table, key, &row).unwrap();
-    }
-    txn.commit().unwrap();
-    db.analyze_table(&table, 20, &mut key_ends).unwrap();
-    // Four, by an estimate that is rounded down.
-    let [by_name, by_number] = rows_per_value(&table);
-    assert!(matches!(by_name, Some(3 | 4)) && by_number == Some(1), "{by_name:?} {by_number:?}");
-    let mut few = |index_no: usize, key: &[u8], _: &[u8], ends: &mut Vec<usize>| {
-        ends.push(if index_no == 1 { 3 } else { key.len() });
-    };
-    db.analyze_table(&table, 20, &mut few).unwrap();
-    assert_eq!(rows_per_value(&table)[0], Some(4000), "three beginnings of names, counted one by one");
 }
 
 #[test]

@@ -2,12 +2,14 @@
 //! them.
 
 use super::statistics_table::is_internal;
+use super::taking_statistics;
 use crate::base::{Error, PageId, Result};
 use crate::pool::{DictionaryDue, Pool};
 use crate::table::shared::parts::Core;
 use crate::table::shared::Dropping;
 use parking_lot::Mutex;
 use std::any::Any;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// How often the log is made durable when commits do not do it.
@@ -23,11 +25,13 @@ const PAGES_PER_STEP: usize = 256;
 pub(in crate::db) struct Background {
     core: Arc<Core>,
     flushed_at_ns: Mutex<u64>,
+    /// The threads are to end.
+    ends: AtomicBool,
 }
 
 impl Background {
     pub(in crate::db) fn new(core: Arc<Core>) -> Self {
-        Self { core, flushed_at_ns: Mutex::new(0) }
+        Self { core, flushed_at_ns: Mutex::new(0), ends: AtomicBool::new(false) }
     }
 
     /// Stops the engine because a step has panicked.
@@ -52,6 +56,7 @@ impl Background {
             Self::free_step,
             Self::collect_step,
             Self::checkpoint_step,
+            Self::statistics_step,
         ];
         let done = steps.map(|step| step(self));
         done.into_iter().try_fold(false, |any, done| Ok(any | done?))
@@ -188,13 +193,21 @@ impl Background {
         Ok(done)
     }
 
-    /// From now on nobody waits for a pause of a checkpoint, until [`Self::end_hurry`].
+    /// Takes statistics that are due.
+    pub(in crate::db) fn statistics_step(&self) -> Result<bool> {
+        self.noted("taking statistics", taking_statistics::step(&self.core, &self.ends))
+    }
+
+    /// From now on nobody waits for a pause of a checkpoint, and no statistics are taken, until
+    /// [`Self::end_hurry`].
     pub(in crate::db) fn hurry(&self) {
+        self.ends.store(true, Relaxed);
         self.core.checkpointer.hurry();
     }
 
     /// Ends what [`Self::hurry`] began.
     pub(in crate::db) fn end_hurry(&self) {
+        self.ends.store(false, Relaxed);
         self.core.checkpointer.end_hurry();
     }
 }

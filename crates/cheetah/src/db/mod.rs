@@ -2,8 +2,8 @@
 //!
 //! Rooms: `transaction`, `reading`, `status`. `database` opens and closes it; `load`, `build`,
 //! `statistics` and `fulltext` are calls of their own. `statistics_table` is the engine's own
-//! table, in which statistics of indexes are kept. The background's work is in `background`, its
-//! threads in `threads`.
+//! table, in which statistics of indexes are kept, and `taking_statistics` takes them. The
+//! background's work is in `background`, its threads in `threads`.
 
 mod background;
 mod build;
@@ -14,6 +14,7 @@ mod reading;
 mod statistics;
 mod statistics_table;
 mod status;
+mod taking_statistics;
 #[cfg(test)]
 mod tests;
 mod threads;

@@ -1,5 +1,5 @@
 //! The table of the engine's own that keeps the statistics of indexes.
-//! Invariants: I1 and I2 at the head of [`super::statistics`].
+//! Invariants: I1 and I2 at the head of [`super::taking_statistics`].
 
 use super::{Read, Transaction};
 use crate::base::{Error, ErrorKind, Result, TableId};
@@ -22,9 +22,14 @@ pub(in crate::db) fn is_internal(table: &Table) -> bool {
     table.name() == NAME
 }
 
+/// The table, if there is one.
+pub(super) fn existing(core: &Core) -> Option<Arc<Table>> {
+    core.catalog.by_name(NAME).ok()
+}
+
 /// The table, which is created when there is none.
-pub(super) fn table(core: &Arc<Core>) -> Result<Arc<Table>> {
-    if let Ok(table) = core.catalog.by_name(NAME) {
+pub(super) fn table(core: &Core) -> Result<Arc<Table>> {
+    if let Some(table) = existing(core) {
         return Ok(table);
     }
     let clustered = IndexSpec {
@@ -47,29 +52,51 @@ pub(super) fn table(core: &Arc<Core>) -> Result<Arc<Table>> {
     ddl::create_table(core, &spec, &Constraints::default()).or_else(|_| core.catalog.by_name(NAME))
 }
 
-/// Puts statistics of an index into the table.
-pub(super) fn write(
+/// Puts statistics of indexes, by their numbers, into the table; those of other indexes of the same
+/// table go.
+pub(super) fn replace(
     txn: &mut Transaction,
     kept: &Arc<Table>,
     table: TableId,
-    number: u16,
-    statistics: &IndexStatistics,
+    found: &[(u16, &IndexStatistics)],
 ) -> Result<()> {
-    let key = statistics_key(table, number);
-    let mut row = Vec::new();
-    statistics.encode(&mut row);
-    let new = NewRow { key: &key, row: &row, secondary: &[] };
-    if txn.get(kept, &key, Read::Exclusive, &mut Vec::new())? {
-        txn.update(kept, &key, &new, &[])
-    } else {
-        txn.insert(kept, &new)
+    let is_found = |key: &[u8]| found.iter().any(|(number, _)| statistics_key(table, *number) == key);
+    for key in keys_of(txn, kept, table)?.iter().filter(|key| !is_found(key)) {
+        // Somebody else may have done so.
+        if txn.get(kept, key, Read::Exclusive, &mut Vec::new())? {
+            txn.delete(kept, key, &[])?;
+        }
     }
+    for (number, statistics) in found {
+        let key = statistics_key(table, *number);
+        let mut row = Vec::new();
+        statistics.encode(&mut row);
+        let new = NewRow { key: &key, row: &row, secondary: &[] };
+        if txn.get(kept, &key, Read::Exclusive, &mut Vec::new())? {
+            txn.update(kept, &key, &new, &[])?;
+        } else {
+            txn.insert(kept, &new)?;
+        }
+    }
+    Ok(())
+}
+
+/// The keys of what is kept of a table.
+fn keys_of(txn: &mut Transaction, kept: &Arc<Table>, table: TableId) -> Result<Vec<Vec<u8>>> {
+    let mut cursor = txn.cursor(kept, 0, Read::Consistent)?;
+    let mut keys = Vec::new();
+    let mut found = cursor.seek(SeekMode::AtLeast, &statistics_key(table, 0))?;
+    while found && parse_piece_key(cursor.key())?.0 == table {
+        keys.push(cursor.key().to_vec());
+        found = cursor.next()?;
+    }
+    Ok(keys)
 }
 
 /// Gives the open tables their statistics, and removes those of dropped tables. For the startup of
 /// a database.
 pub(in crate::db) fn load(core: &Arc<Core>) -> Result<()> {
-    let Ok(kept) = core.catalog.by_name(NAME) else { return Ok(()) };
+    let Some(kept) = existing(core) else { return Ok(()) };
     let mut txn = Transaction::new(Arc::clone(core));
     // What a crash has interrupted may keep a row locked: then its table's are removed another
     // time.
@@ -89,7 +116,9 @@ fn read(core: &Core, txn: &mut Transaction, kept: &Arc<Table>) -> Result<()> {
         let (id, number) = parse_piece_key(cursor.key())?;
         let index = core.catalog.by_id(id).and_then(|table| Some((table.position_of(number.into())?, table)));
         match index {
-            Some((index_no, table)) => table.set_statistics(index_no, IndexStatistics::decode(cursor.row())?),
+            Some((index_no, table)) => {
+                table.set_statistics([(index_no, IndexStatistics::decode(cursor.row())?)]);
+            }
             None => orphans.push(cursor.key().to_vec()),
         }
         found = cursor.next()?;

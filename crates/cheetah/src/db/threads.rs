@@ -77,13 +77,14 @@ enum Wait {
 
 impl Threads {
     pub(in crate::db) fn start(background: &Arc<Background>) -> Result<Self> {
-        let steps: [(&str, Step, Wait); 6] = [
+        let steps: [(&str, Step, Wait); 7] = [
             ("cheetah-clean", Background::clean_step, Wait::UntilCalled),
             ("cheetah-undo", Background::rollback_step, Wait::Idle),
             ("cheetah-purge", Background::free_step, Wait::Idle),
             ("cheetah-check", Background::checkpoint_step, Wait::Idle),
             ("cheetah-gc", Background::collect_step, Wait::Idle),
             ("cheetah-flush", Background::flush_step, Wait::Idle),
+            ("cheetah-stats", Background::statistics_step, Wait::Idle),
         ];
         let background = Arc::clone(background);
         let mut threads = Self { background, stop: Arc::default(), handles: Vec::new() };

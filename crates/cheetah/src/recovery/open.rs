@@ -40,7 +40,7 @@ use crate::table::shared::parts::Core;
 use crate::table::shared::purge_latch::PurgeLatches;
 use crate::table::shared::room::StepsOnFullDisk;
 use crate::table::shared::unique_keys::UniqueKeys;
-use crate::table::shared::{Journal, Pace, Sorting, Startup, Transactions};
+use crate::table::shared::{Journal, Pace, Sorting, Startup, StatisticsWork, Transactions};
 use crate::txn::{Active, LockLimits, LockTable, UndoLog, UndoStart, Versions};
 use cheetah_io::{Clock, Disk};
 use parking_lot::Mutex;
@@ -207,6 +207,7 @@ impl Parts {
             unique_keys: UniqueKeys::default(),
             sorting: Sorting::new(sort_memory, temp_files(self.durable, &self.pool, log)?),
             dropping: Mutex::default(),
+            statistics: StatisticsWork::default(),
             pool: self.pool,
             config: self.config,
         })

@@ -4,46 +4,62 @@
 //! counted exactly, by jumping from value to value; for the others, runs of neighbouring entries
 //! are looked at in places that are spread evenly, and the share of neighbours that differ is taken
 //! for the whole. The work is bounded, whatever the size.
+//!
+//! Invariants
+//!   I1  The table is used for one run of entries, or one jump, at a time: whoever drops or changes
+//!       it waits for no more. In between the caller says whether to go on, and may wait.
 //! Source    InnoDB samples whole leaves, 20 of an index, and takes the number of different keys in
 //!           each; we differ in counting few values exactly, which samples judge badly when the
 //!           values are long runs.
 
+use super::key_encoding::KeyEncoding;
 use crate::base::Result;
 use crate::format::statistics::IndexStatistics;
-use crate::format::varint;
 use crate::table::Table;
-use crate::tree::{Cursor, SeekMode};
+use crate::tree::{Cursor, SeekMode, Tree};
 
 /// Entries looked at in one place: about a leaf. Indexes that have no more than all places together
 /// are walked.
 const RUN_ENTRIES: u64 = 256;
+/// Bytes of keys and records after which a place is left all the same: about two leaves.
+const RUN_BYTES: usize = 32 << 10;
 /// Different values up to which they are counted one by one.
 const JUMPS: u64 = 64;
 
-/// Tells where the parts of a stored key end: number of the index, the caller's key, the clustered
-/// key behind it, and where to put the ends, counted from the start of the caller's key.
-pub type KeyEnds<'a> = dyn FnMut(usize, &[u8], &[u8], &mut Vec<usize>) + 'a;
+/// Asked before each look at an index: an error ends the analysis. May wait.
+pub(crate) type GoOn<'a> = dyn FnMut() -> Result<()> + 'a;
 
-/// Analyzes an index, looking at `places` of it. Blocks for I/O.
+/// Analyzes an index whose keys are encoded so, looking at `places` of it. Blocks for I/O.
+/// `NoSuchTable` when the table is dropped or changed meanwhile; an error of `go_on`.
 pub(crate) fn analyze_index(
     table: &Table,
     index_no: usize,
+    encoding: &KeyEncoding,
     places: u32,
-    key_ends: &mut KeyEnds<'_>,
+    go_on: &mut GoOn<'_>,
 ) -> Result<IndexStatistics> {
-    let _usage = table.use_it()?;
     let rows = table.row_count();
-    let mut walk = Walk { cursor: table.tree(index_no)?.cursor(), index_no, key_ends, ends: Vec::new() };
+    let counted = encoding.parts.iter().filter(|part| part.is_counted).count();
+    if index_no == 0 && counted <= 1 {
+        // Nobody has the same key.
+        return Ok(IndexStatistics { rows, distinct: vec![rows; counted] });
+    }
+    let tree = table.tree(index_no)?;
+    let mut walk = Walk { table, cursor: tree.cursor(), encoding, ends: Vec::new(), go_on };
     let mut run = Run::default();
     let walked = u64::from(places) * RUN_ENTRIES;
     if rows <= walked {
-        walk.run(SeekMode::First, b"", walked, &mut run)?;
+        let mut found = walk.run(SeekMode::First, b"", &mut run)?;
+        while found && run.entries < walked {
+            found = walk.run_on(&mut run)?;
+        }
         let distinct = run.changes.iter().map(|changes| changes + 1).collect();
         return Ok(IndexStatistics { rows, distinct });
     }
-    for key in table.tree(index_no)?.spread_keys(places as usize)? {
+    for n in 1..=places {
         run.previous.clear();
-        walk.run(SeekMode::AtLeast, &key, RUN_ENTRIES, &mut run)?;
+        let key = walk.spread_key(tree, n, places)?;
+        walk.run(SeekMode::AtLeast, &key, &mut run)?;
     }
     let mut distinct = Vec::with_capacity(run.changes.len());
     let mut few = true;
@@ -66,6 +82,8 @@ struct Run {
     /// For each number of leading parts, how many entries differ from the one before.
     changes: Vec<u64>,
     pairs: u64,
+    /// Entries that were looked at, those that wait for purge included.
+    entries: u64,
 }
 
 impl Run {
@@ -89,40 +107,74 @@ impl Run {
 }
 
 struct Walk<'w, 'a> {
+    table: &'w Table,
     cursor: Cursor,
-    index_no: usize,
-    key_ends: &'w mut KeyEnds<'a>,
+    encoding: &'w KeyEncoding,
     ends: Vec<usize>,
+    go_on: &'w mut GoOn<'a>,
 }
 
 impl Walk<'_, '_> {
-    /// Shows `run` up to `count` entries.
-    fn run(&mut self, mode: SeekMode, key: &[u8], count: u64, run: &mut Run) -> Result<()> {
-        let mut found = self.cursor.seek(mode, key)?;
-        for _ in 0..count {
-            if !found {
-                break;
-            }
+    /// Key number `n` of `count` places (I1).
+    fn spread_key(&mut self, tree: &Tree, n: u32, count: u32) -> Result<Vec<u8>> {
+        (self.go_on)()?;
+        let _usage = self.table.use_it()?;
+        tree.spread_key(n, count)
+    }
+
+    /// Shows `run` the entries of a place; whether there are more (I1).
+    fn run(&mut self, mode: SeekMode, key: &[u8], run: &mut Run) -> Result<bool> {
+        let _usage = self.table.use_it()?;
+        match self.cursor.seek(mode, key)? {
+            true => self.show(run),
+            false => Ok(false),
+        }
+    }
+
+    /// As [`run`](Self::run), where the cursor is.
+    fn run_on(&mut self, run: &mut Run) -> Result<bool> {
+        (self.go_on)()?;
+        let _usage = self.table.use_it()?;
+        self.show(run)
+    }
+
+    fn show(&mut self, run: &mut Run) -> Result<bool> {
+        let mut bytes = 0;
+        for _ in 0..RUN_ENTRIES {
+            let Some(record) = self.cursor.record() else { return Ok(false) };
+            let (is_marked, record_bytes) = (record.is_marked(), record.payload.len());
+            bytes += self.cursor.key().len() + record_bytes;
+            run.entries += 1;
             // Deleted ones wait for purge.
-            if self.cursor.record().is_some_and(|record| !record.is_marked()) {
+            if !is_marked {
                 self.find_ends();
                 run.see(self.cursor.key(), &self.ends);
             }
-            found = self.cursor.next()?;
+            if !self.cursor.next()? {
+                return Ok(false);
+            }
+            if bytes >= RUN_BYTES {
+                break;
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Different values of the parts up to `part`, counted up to one more than [`JUMPS`].
+    /// Different values of the parts up to `part`, counted up to one more than [`JUMPS`] (I1).
     fn count_values(&mut self, part: usize) -> Result<u64> {
-        let mut values = 0;
-        let mut found = self.cursor.seek(SeekMode::First, b"")?;
-        while found && values <= JUMPS {
+        let (mut values, mut value) = (0, Vec::new());
+        while values <= JUMPS {
+            (self.go_on)()?;
+            let _usage = self.table.use_it()?;
+            let mode = if values == 0 { SeekMode::First } else { SeekMode::After };
+            if !self.cursor.seek(mode, &value)? {
+                break;
+            }
             values += 1;
             self.find_ends();
             let end = self.ends.get(part).copied().unwrap_or_default();
-            let value = self.cursor.key().get(..end).unwrap_or_default().to_vec();
-            found = self.cursor.seek(SeekMode::After, &value)?;
+            value.clear();
+            value.extend_from_slice(self.cursor.key().get(..end).unwrap_or_default());
         }
         Ok(values)
     }
@@ -130,13 +182,6 @@ impl Walk<'_, '_> {
     /// Finds where the parts of the current key end.
     fn find_ends(&mut self) {
         self.ends.clear();
-        let key = self.cursor.key();
-        let stored = self.cursor.record().map_or(&[][..], |record| record.payload);
-        let clustered_bytes = match self.index_no {
-            0 => 0,
-            _ => varint::get(stored).map_or(0, |(len, _)| len as usize),
-        };
-        let (own, clustered) = key.split_at(key.len().saturating_sub(clustered_bytes));
-        (self.key_ends)(self.index_no, own, clustered, &mut self.ends);
+        self.encoding.ends(self.cursor.key(), &mut self.ends);
     }
 }

@@ -9,7 +9,8 @@
 //! | [`history`] | roll back, prepared transactions, purge, older versions |
 //! | [`load`], [`build`] | trees that are filled sorted: bulk loads, indexes built under writers |
 //! | [`estimate`] | what a table of another engine would weigh |
-//! | [`analyze`], [`keys`] | statistics of indexes by samples; indexes not kept for a while |
+//! | [`analyze`], [`key_encoding`] | statistics of indexes by samples; where parts of keys end |
+//! | [`keys`] | indexes not kept for a while |
 //!
 //! The order is for reading, not of imports.
 
@@ -18,12 +19,12 @@ pub(crate) mod build;
 pub(crate) mod definitions;
 mod estimate;
 pub(crate) mod history;
+mod key_encoding;
 pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod rows;
 pub(crate) mod shared;
 
-pub use analyze::KeyEnds;
 pub use build::{BuiltEntries, EntriesOf};
 pub use definitions::alter::{
     Alteration, AlteredFulltext, AlteredIndex, BuiltIndexes, FulltextFrom, IndexFrom,
@@ -36,5 +37,7 @@ pub use definitions::row_format_versions::NewRows;
 pub use definitions::spec::{
     ExpectedEntries, ExpectedEntry, FulltextSpec, IndexSpec, NewRow, OldEntry, SecondaryEntry, TableSpec,
 };
+pub use definitions::statistics::StatisticsOptions;
 pub use estimate::{Estimate, Weight};
+pub use key_encoding::{KeyEncoding, KeyPartEncoding, TextLevel, ValueEncoding};
 pub use rows::values::inline_row_bytes;

@@ -8,11 +8,11 @@ use crate::base::Result;
 use crate::format::page::PageView;
 
 impl Tree {
-    /// `count` keys that cut the tree into pieces with about as many leaves each, in order; the
-    /// first piece is between the start and the first key. Each is the start of a leaf; in a small
-    /// tree some are the same. May do I/O.
-    pub fn spread_keys(&self, count: usize) -> Result<Vec<Vec<u8>>> {
-        (1..=count).map(|n| self.key_at(n as f64 / (count + 1) as f64)).collect()
+    /// Key number `n`, from 1, of `count` keys that cut the tree into pieces with about as many
+    /// leaves each, in order. It is the start of a leaf; in a small tree some are the same. May do
+    /// I/O.
+    pub fn spread_key(&self, n: u32, count: u32) -> Result<Vec<u8>> {
+        self.key_at(f64::from(n) / (f64::from(count) + 1.0))
     }
 
     /// The start of the leaf that lies at `position`, from 0 to 1.

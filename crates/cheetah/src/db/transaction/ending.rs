@@ -14,6 +14,15 @@ const RECORDS_PURGED_AT_END: usize = 8;
 /// Undo pages from which on transactions help to purge: the background does not keep up.
 const UNDO_PAGES_HELPED: usize = 4096;
 
+/// When a commit is durable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Durable {
+    /// As the flush mode says.
+    AsUsersAsk,
+    /// After its return.
+    Later,
+}
+
 impl Transaction {
     /// Commits, and releases all locks. On return the commit is as durable as the flush mode says;
     /// after [`commit_ordered`](Self::commit_ordered) whoever has decided knows of it, and nothing
@@ -21,6 +30,16 @@ impl Transaction {
     /// [`rollback`](Self::rollback), when the commit was refused; after a fatal error the next
     /// startup tells the outcome.
     pub fn commit(&mut self) -> Result<()> {
+        self.commit_as(Durable::AsUsersAsk)
+    }
+
+    /// As [`commit`](Self::commit), for what nobody misses: nothing is waited for, in no flush
+    /// mode. It is durable with whatever is made so next, and at the latest after a second or so.
+    pub(in crate::db) fn commit_lazily(&mut self) -> Result<()> {
+        self.commit_as(Durable::Later)
+    }
+
+    fn commit_as(&mut self, durable: Durable) -> Result<()> {
         if let Err(error) = self.check_loads_have_ended() {
             return Err(self.roll_back_instead(error));
         }
@@ -43,9 +62,10 @@ impl Transaction {
             self.slot = None;
             self.view.end();
             self.release_locks();
-            match is_ordered {
-                true => self.core.journal.write_at_commit(end)?,
-                false => self.core.journal.flush_at_commit(end)?,
+            match durable {
+                Durable::Later => {}
+                Durable::AsUsersAsk if is_ordered => self.core.journal.write_at_commit(end)?,
+                Durable::AsUsersAsk => self.core.journal.flush_at_commit(end)?,
             }
             self.clean_up();
         }

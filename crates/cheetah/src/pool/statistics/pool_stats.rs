@@ -75,6 +75,11 @@ impl Pool {
         }
     }
 
+    /// Images of pages read from disk since the start.
+    pub fn reads_count(&self) -> u64 {
+        self.counters.reads.get()
+    }
+
     /// What would be read with more or less memory, going by what was asked for lately. Empty when
     /// that was too little. Does not block for long.
     pub fn cache_curve(&self, now_ns: u64) -> Vec<CurvePoint> {

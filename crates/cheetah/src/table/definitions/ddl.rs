@@ -212,6 +212,9 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         core.journal.append(&mtr, &record)?
     };
     held.into_iter().for_each(StillTable::replaced);
+    if let Ddl::Drop(table) | Ddl::Truncate(table, _) = &ddl {
+        core.forget_statistics(table);
+    }
     if planted::is_on("ddl: return before the log is durable") {
         return Ok(());
     }

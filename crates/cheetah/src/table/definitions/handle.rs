@@ -23,12 +23,12 @@
 
 use super::counts::Counts;
 use super::numbers::{Numbers, Reserved, Stride};
+use super::statistics::{LastingStatistics, StatisticsOfHandle};
 use crate::base::{planted, Error, Result, TableId, TreeId};
 use crate::format::catalog::{FulltextDef, IndexDef, TableDef};
 use crate::format::foreign_key::ForeignKeyDef;
 use crate::format::row::RowFormatVersion;
 use crate::format::state::TableState;
-use crate::format::statistics::IndexStatistics;
 use crate::pool::{PageClass, Pool};
 use crate::tree::{Tree, TreeDef};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -36,28 +36,22 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Statistics are old when the number of rows has changed by one in so many since, and by more than
-/// so many rows.
-const CHANGED_PART: u64 = 10;
-const CHANGED_ROWS_MIN: u64 = 16;
-
 /// An open table. Handles are shared; those of a dropped table, and those from before a change of
 /// its definition, answer `NoSuchTable`.
 #[derive(Debug)]
 pub struct Table {
     def: TableDef,
     trees: Vec<Arc<Tree>>,
-    lasting: Arc<LastingState>,
+    pub(super) lasting: Arc<LastingState>,
     dropped: RwLock<bool>,
-    /// Of each index that has been analyzed.
-    statistics: RwLock<BTreeMap<usize, IndexStatistics>>,
+    pub(super) statistics: StatisticsOfHandle,
     /// Of each index that was added to the table: the stamp from which on snapshots can use it.
     usable_from: BTreeMap<usize, u64>,
 }
 
 /// What a table keeps when its definition changes.
 #[derive(Debug)]
-struct LastingState {
+pub(super) struct LastingState {
     name: RwLock<String>,
     /// Constraints whose child it is: they change with the name of a parent, too.
     foreign_keys: RwLock<Arc<Vec<ForeignKeyDef>>>,
@@ -81,9 +75,7 @@ struct LastingState {
     /// Nobody has written it since this process has created it.
     untouched: AtomicBool,
     quarantine: OnceLock<String>,
-    statistics_version: AtomicU64,
-    /// When somebody last set out to analyze it again; 0 is never.
-    analyzed_ns: AtomicU64,
+    pub(super) statistics: LastingStatistics,
 }
 
 /// Keeps a table from being dropped.
@@ -122,8 +114,7 @@ impl Table {
             hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
             untouched: AtomicBool::new(true),
             quarantine: OnceLock::new(),
-            statistics_version: AtomicU64::new(0),
-            analyzed_ns: AtomicU64::new(0),
+            statistics: LastingStatistics::default(),
         };
         Self::with_state(def, trees, Arc::new(lasting))
     }
@@ -133,7 +124,7 @@ impl Table {
         if let Some(rows) = trees.first() {
             rows.write_full_leaves_early(def.indexes.iter().any(|index| index.disabled));
         }
-        let (dropped, statistics) = (RwLock::new(false), RwLock::default());
+        let (dropped, statistics) = (RwLock::new(false), StatisticsOfHandle::default());
         Self { def, trees, lasting, dropped, statistics, usable_from: BTreeMap::new() }
     }
 
@@ -141,15 +132,14 @@ impl Table {
     /// use the indexes that it has not had so far: they have no entries of older versions.
     pub(crate) fn altered(&self, def: TableDef, trees: Vec<Arc<Tree>>, stamp: u64) -> Self {
         let mut altered = Self::with_state(def, trees, Arc::clone(&self.lasting));
-        let statistics = self.statistics.read();
         for (index_no, index) in altered.def.indexes.iter().enumerate() {
             let before = self.position_of(index.number);
             let usable_from = before.map_or(Some(stamp), |before| self.usable_from.get(&before).copied());
             if let Some(stamp) = usable_from {
                 altered.usable_from.insert(index_no, stamp);
             }
-            if let Some(known) = before.and_then(|before| statistics.get(&before)) {
-                altered.statistics.get_mut().insert(index_no, known.clone());
+            if let Some(before) = before {
+                altered.statistics.take_over(&self.statistics, before, index_no);
             }
         }
         altered
@@ -297,6 +287,7 @@ impl Table {
         self.lasting.counts.set(rows);
         self.set_auto_increment(old.auto_increment());
         self.lasting.hidden_key.store(old.lasting.hidden_key.load(Relaxed), Relaxed);
+        self.describe_keys_as(old);
     }
 
     /// Notes that it takes the place of another table at `stamp`: older snapshots would miss that
@@ -320,6 +311,7 @@ impl Table {
     /// Inside the mini-transaction that does so in the catalog.
     pub(crate) fn give_way_to(self: &Arc<Self>, loaded: &Arc<Table>, stamp: u64) {
         loaded.set_replacing(stamp);
+        loaded.describe_keys_as(self);
         *loaded.lasting.before.write() = Arc::downgrade(self);
         let _ = self.lasting.successor.set(Arc::clone(loaded));
         loaded.advance_auto_increment(self.lasting.auto_increment.fetch_add(0, AcqRel));
@@ -436,42 +428,6 @@ impl Table {
     /// Whether the table, or the one that has taken its place, has been dropped.
     pub fn is_out_of_use(self: &Arc<Self>) -> bool {
         self.newest().is_dropped()
-    }
-
-    /// About how many rows have the same values in the first `parts` parts of an index; `None` when
-    /// it was never analyzed.
-    pub fn rows_per_value(&self, index_no: usize, parts: usize) -> Option<u64> {
-        let statistics = self.statistics.read();
-        let index = statistics.get(&index_no)?;
-        let distinct = index.distinct.get(parts.checked_sub(1)?)?;
-        Some((index.rows / (*distinct).max(1)).max(1))
-    }
-
-    pub(crate) fn set_statistics(&self, index_no: usize, statistics: IndexStatistics) {
-        self.statistics.write().insert(index_no, statistics);
-        self.lasting.statistics_version.fetch_add(1, Relaxed);
-    }
-
-    /// How often statistics of an index have been set since the startup.
-    pub fn statistics_version(&self) -> u64 {
-        self.lasting.statistics_version.load(Relaxed)
-    }
-
-    /// Whether there are statistics, but not of all indexes that are kept, or the number of rows
-    /// has changed by more than a tenth since, and by more than a few.
-    pub(crate) fn statistics_are_old(&self) -> bool {
-        let statistics = self.statistics.read();
-        let Some(then) = statistics.get(&0).map(|clustered| clustered.rows) else { return false };
-        let has_changed = self.row_count().abs_diff(then) > CHANGED_ROWS_MIN + then / CHANGED_PART;
-        let lacks = |index_no: usize| !self.is_disabled(index_no) && !statistics.contains_key(&index_no);
-        has_changed || (1..self.indexes().len()).any(lacks)
-    }
-
-    /// Whether nobody has asked this in the last `every_ns`; then the caller shall analyze.
-    pub(crate) fn may_analyze(&self, now_ns: u64, every_ns: u64) -> bool {
-        let last = self.lasting.analyzed_ns.load(Relaxed);
-        let is_due = last == 0 || now_ns.saturating_sub(last) >= every_ns;
-        is_due && self.lasting.analyzed_ns.compare_exchange(last, now_ns.max(1), Relaxed, Relaxed).is_ok()
     }
 
     /// Keeps the table from being dropped while it is worked on. `Corruption` if it is quarantined.

@@ -1,6 +1,6 @@
 //! What tables are: the catalog, handles with their counters, changes of definitions, constraints
-//! between tables, full-text indexes, formats that rows have had, row counts and auto-increment
-//! values, and shadow tables, which loads fill.
+//! between tables, full-text indexes, formats that rows have had, row counts, statistics and
+//! auto-increment values, and shadow tables, which loads fill.
 //!
 //! Invariants
 //!   - A definition changes in one mini-transaction with its log record; one change at a time
@@ -21,3 +21,4 @@ pub(crate) mod row_format_versions;
 pub(crate) mod shadow;
 pub(crate) mod shadow_name;
 pub(crate) mod spec;
+pub(crate) mod statistics;

@@ -144,6 +144,8 @@ impl<'c> Places<'c> {
             // Nobody may find it who does not know from which snapshot on.
             target.give_way_to(loaded, stamp);
             self.core.catalog.put_in_place(target, loaded, stamp);
+            self.core.forget_statistics(target);
+            self.core.statistics.add(loaded.id());
         }
     }
 }

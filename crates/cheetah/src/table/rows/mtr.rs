@@ -56,6 +56,9 @@ impl Writer {
             let applied = change::apply(&mtr, table, &self.change, &mut self.paths, own);
             core.health.must("a row operation", applied)?;
             slot.count_rows(table.id(), self.change.rows());
+            if self.change.rows() != 0 || !self.change.entries.is_empty() {
+                table.count_changed_row();
+            }
             let auto_increment = table.take_auto_increment_to_log();
             if core.journal.log().is_some() {
                 self.encode_log(slot.txn(), table, auto_increment);

@@ -17,6 +17,7 @@ pub(crate) mod purge_latch;
 pub(crate) mod room;
 mod sorting;
 mod startup;
+mod statistics_work;
 mod transactions;
 pub(crate) mod unique_keys;
 
@@ -25,4 +26,5 @@ pub(crate) use journal::Journal;
 pub(crate) use pace::Pace;
 pub(crate) use sorting::Sorting;
 pub(crate) use startup::Startup;
+pub(crate) use statistics_work::StatisticsWork;
 pub(crate) use transactions::Transactions;

@@ -6,13 +6,14 @@ use super::deadlocks::Deadlocks;
 use super::purge_latch::PurgeLatches;
 use super::room::StepsOnFullDisk;
 use super::unique_keys::UniqueKeys;
-use super::{Dropping, Journal, Pace, Sorting, Startup, Transactions};
+use super::{Dropping, Journal, Pace, Sorting, Startup, StatisticsWork, Transactions};
 use crate::base::{planted, reach, Config, Error, Health, Result, TableId, UndoPtr};
 use crate::checkpoint::{Checkpointer, StateAtSwitch};
 use crate::format::state::State;
 use crate::memory::MemoryUse;
 use crate::pool::Pool;
 use crate::table::definitions::catalog::Catalog;
+use crate::table::definitions::handle::Table;
 use crate::table::history::prepared_list::Prepared;
 use crate::table::history::purge_state::Purge;
 use crate::table::history::unfinished_list::Unfinished;
@@ -50,6 +51,7 @@ pub(crate) struct Core {
     /// What loads sort with.
     pub(crate) sorting: Sorting,
     pub(crate) dropping: Mutex<Dropping>,
+    pub(crate) statistics: StatisticsWork,
 }
 
 impl std::fmt::Debug for Core {
@@ -97,6 +99,13 @@ impl Core {
                 table.quarantine(error.to_string());
                 Ok(())
             }
+        }
+    }
+
+    /// Has the statistics of a table removed that has gone.
+    pub(crate) fn forget_statistics(&self, table: &Table) {
+        if table.has_had_statistics() && !planted::is_on("statistics: keep those of a dropped table") {
+            self.statistics.forget(table.id());
         }
     }
 

@@ -1,0 +1,175 @@
+//! Statistics of an open table: what was found last, how much has changed since, and whether they
+//! are to be taken again.
+//!
+//! Invariants
+//!   I1  They are taken by themselves only of a table whose keys somebody has described: nobody
+//!       else can read its keys.
+//!   I2  What changes while they are taken counts as changed afterwards.
+//!   I3  After a failure a table is left alone for a while: damage stays.
+//! Source    InnoDB's: after a tenth of the rows has changed, at most once in ten seconds
+//!           (`innodb_stats_auto_recalc`). We differ in that a table which has grown to twice its
+//!           rows need not wait so long: what was found in its first rows says little.
+
+use super::handle::Table;
+use crate::base::{Error, Result};
+use crate::format::statistics::IndexStatistics;
+use crate::table::key_encoding::KeyEncoding;
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::OnceLock;
+
+/// Statistics are old when one row in so many has changed since.
+const CHANGED_PART: u64 = 10;
+/// How often they are taken at most.
+const EVERY_NS: u64 = 10_000_000_000;
+/// The same, when more rows have changed than there were, and more than so many; or when an index
+/// has none.
+const SOON_NS: u64 = 1_000_000_000;
+const SOON_ROWS: u64 = 16;
+/// How long they are not taken after a failure.
+const FAILED_NS: u64 = 600_000_000_000;
+
+/// What the definition of a table says of its statistics.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct StatisticsOptions {
+    /// Places of each index that are looked at; 0: as many as the database says.
+    pub places: u32,
+    /// Whether they are taken by themselves; `None`: if the database says so.
+    pub by_themselves: Option<bool>,
+    /// Whether the table goes with the process: then they are not kept over a restart.
+    pub is_temporary: bool,
+}
+
+/// The statistics of one definition: those of indexes, by position.
+#[derive(Default, Debug)]
+pub(super) struct StatisticsOfHandle {
+    found: RwLock<BTreeMap<usize, IndexStatistics>>,
+    /// How the keys of all indexes are encoded (I1).
+    keys: OnceLock<Vec<KeyEncoding>>,
+}
+
+/// What lasts when the definition changes.
+#[derive(Default, Debug)]
+pub(super) struct LastingStatistics {
+    version: AtomicU64,
+    /// Rows that have come, gone, or changed in an index, since they were taken.
+    changed_rows: AtomicU64,
+    /// When somebody set out to take them, later after a failure (I3); 0 is never.
+    taken_ns: AtomicU64,
+    options: Mutex<StatisticsOptions>,
+}
+
+impl StatisticsOfHandle {
+    /// Takes over what is known of an index at position `before` of another definition.
+    pub(super) fn take_over(&mut self, of: &Self, before: usize, index_no: usize) {
+        if let Some(known) = of.found.read().get(&before) {
+            self.found.get_mut().insert(index_no, known.clone());
+        }
+    }
+}
+
+impl Table {
+    /// About how many rows have the same values in the first `parts` parts of an index; `None` when
+    /// it was never analyzed.
+    pub fn rows_per_value(&self, index_no: usize, parts: usize) -> Option<u64> {
+        let found = self.statistics.found.read();
+        let index = found.get(&index_no)?;
+        let distinct = index.distinct.get(parts.checked_sub(1)?)?;
+        Some((index.rows / (*distinct).max(1)).max(1))
+    }
+
+    /// How often statistics have been set since the startup.
+    pub fn statistics_version(&self) -> u64 {
+        self.lasting.statistics.version.load(Relaxed)
+    }
+
+    /// Sets what is known of indexes, by position.
+    pub(crate) fn set_statistics(&self, found: impl IntoIterator<Item = (usize, IndexStatistics)>) {
+        self.statistics.found.write().extend(found);
+        self.lasting.statistics.version.fetch_add(1, Relaxed);
+    }
+
+    /// Whether anything was known of its indexes once, under whatever definition.
+    pub(crate) fn has_had_statistics(&self) -> bool {
+        self.statistics_version() > 0
+    }
+
+    /// Notes how its keys are encoded, which stays so, and what its definition says, which may
+    /// change. As many encodings as there are indexes, or none counts.
+    pub(crate) fn describe_keys(&self, keys: Vec<KeyEncoding>, options: StatisticsOptions) {
+        *self.lasting.statistics.options.lock() = options;
+        if keys.len() == self.indexes().len() {
+            let _ = self.statistics.keys.set(keys);
+        }
+    }
+
+    /// Notes the same as of `other`, which has the same indexes.
+    pub(super) fn describe_keys_as(&self, other: &Table) {
+        if let Some(keys) = other.statistics.keys.get() {
+            self.describe_keys(keys.clone(), other.statistics_options());
+        }
+    }
+
+    /// How its keys are encoded. `Unsupported` when nobody has described them.
+    pub(crate) fn key_encodings(&self) -> Result<&[KeyEncoding]> {
+        let unknown = || Error::Unsupported {
+            place: format!("statistics of table '{}'", self.name()),
+            detail: "nobody has described its keys; describe them when it is opened".into(),
+        };
+        self.statistics.keys.get().map(Vec::as_slice).ok_or_else(unknown)
+    }
+
+    /// What its definition says.
+    pub(crate) fn statistics_options(&self) -> StatisticsOptions {
+        *self.lasting.statistics.options.lock()
+    }
+
+    /// Counts a row that has come, gone, or changed in an index.
+    pub(crate) fn count_changed_row(&self) {
+        self.lasting.statistics.changed_rows.fetch_add(1, Relaxed);
+    }
+
+    /// Whether statistics are to be taken now by themselves. `by_default`: whether they are where
+    /// the definition does not say.
+    pub(crate) fn are_statistics_due(&self, now_ns: u64, by_default: bool) -> bool {
+        let lasting = &self.lasting.statistics;
+        let is_wanted = self.statistics_options().by_themselves.unwrap_or(by_default);
+        if !is_wanted || self.statistics.keys.get().is_none() || self.quarantine_reason().is_some() {
+            return false;
+        }
+        let taken_ns = lasting.taken_ns.load(Relaxed);
+        let waited = |ns: u64| taken_ns == 0 || now_ns.saturating_sub(taken_ns) >= ns;
+        if taken_ns > now_ns || !waited(SOON_NS) {
+            return false;
+        }
+        let (rows, found) = (self.row_count(), self.statistics.found.read());
+        let lacks = |index_no: usize| !self.is_disabled(index_no) && !found.contains_key(&index_no);
+        let Some(then) = found.get(&0).map(|clustered| clustered.rows) else { return rows > 0 };
+        let changed = lasting.changed_rows.load(Relaxed).max(rows.abs_diff(then));
+        let is_other = changed > then && changed > SOON_ROWS;
+        is_other
+            || (changed > then / CHANGED_PART && waited(EVERY_NS))
+            || (rows > 0 && (1..self.indexes().len()).any(lacks))
+    }
+
+    /// Notes that somebody sets out to take statistics. Returns what
+    /// [`statistics_are_taken`](Self::statistics_are_taken) is to be told.
+    pub(crate) fn take_statistics_from(&self, now_ns: u64) -> u64 {
+        let lasting = &self.lasting.statistics;
+        lasting.taken_ns.store(now_ns.max(1), Relaxed);
+        lasting.changed_rows.load(Relaxed)
+    }
+
+    /// Notes that they were taken, after `changed` rows had changed (I2).
+    pub(crate) fn statistics_are_taken(&self, changed: u64) {
+        // Somebody else may have done the same meanwhile.
+        let less = |now: u64| Some(now.saturating_sub(changed));
+        let _ = self.lasting.statistics.changed_rows.fetch_update(Relaxed, Relaxed, less);
+    }
+
+    /// Notes that they cannot be taken for now (I3).
+    pub(crate) fn put_statistics_off(&self, now_ns: u64) {
+        self.lasting.statistics.taken_ns.store(now_ns + FAILED_NS, Relaxed);
+    }
+}

@@ -1,0 +1,181 @@
+//! How the keys of an index are encoded, as far as it takes to find where their parts end.
+//!
+//! The caller encodes keys; the engine never computes one. With this it can tell, of a stored key,
+//! how many leading parts two keys have in common, without asking the caller for each.
+//!
+//! Invariants
+//!   I1  The end of a part follows from its own bytes: no encoding of a value is a proper prefix of
+//!       another one's. So parts are read one after the other.
+//!   I2  Total on any bytes: what is no such key has the parts up to the first that does not end.
+
+/// How the stored keys of an index are encoded: its own parts, then those of the clustered key.
+#[derive(Clone, Debug, Default)]
+pub struct KeyEncoding {
+    /// The parts, in the order of the key.
+    pub parts: Vec<KeyPartEncoding>,
+}
+
+/// How a part of a key is encoded.
+#[derive(Clone, Debug)]
+pub struct KeyPartEncoding {
+    /// Whether a byte comes first that is 0 for NULL, which has nothing behind it.
+    pub nullable: bool,
+    /// Whether all bytes are inverted.
+    pub descending: bool,
+    /// Whether it counts as a part: not when the index has the column in a part before.
+    pub is_counted: bool,
+    /// How its values are encoded.
+    pub value: ValueEncoding,
+}
+
+/// How values of a key part are encoded.
+#[derive(Clone, Debug)]
+pub enum ValueEncoding {
+    /// In so many bytes.
+    Fixed(usize),
+    /// As weights of a collation, one level after the other.
+    Text(Vec<TextLevel>),
+}
+
+/// One level of weights.
+#[derive(Clone, Debug)]
+pub enum TextLevel {
+    /// This weight, that of the space, is followed by one byte wherever it comes: 1 at the end.
+    Padded(Vec<u8>),
+    /// A zero byte is followed by 0 at the end, and by another byte elsewhere.
+    Unpadded,
+}
+
+impl KeyEncoding {
+    /// Appends where the parts that count end in a stored key.
+    pub(crate) fn ends(&self, key: &[u8], ends: &mut Vec<usize>) {
+        let mut at = 0;
+        for part in &self.parts {
+            match part.end(key, at) {
+                Some(end) => at = end,
+                None => return,
+            }
+            if part.is_counted {
+                ends.push(at);
+            }
+        }
+    }
+}
+
+impl KeyPartEncoding {
+    /// Where the part ends that begins at `at`; `None` when it does not.
+    fn end(&self, key: &[u8], mut at: usize) -> Option<usize> {
+        let flip = if self.descending { 0xff } else { 0 };
+        if self.nullable {
+            let flag = key.get(at)? ^ flip;
+            at += 1;
+            if flag == 0 {
+                return Some(at);
+            }
+        }
+        match &self.value {
+            ValueEncoding::Fixed(bytes) => at.checked_add(*bytes).filter(|end| *end <= key.len()),
+            ValueEncoding::Text(levels) => levels.iter().try_fold(at, |at, level| level.end(key, at, flip)),
+        }
+    }
+}
+
+impl TextLevel {
+    fn end(&self, key: &[u8], mut at: usize, flip: u8) -> Option<usize> {
+        loop {
+            match self {
+                TextLevel::Padded(space) => {
+                    let weight = key.get(at..at.checked_add(space.len().max(1))?)?;
+                    at += weight.len();
+                    if !weight.iter().zip(space).all(|(byte, space)| byte ^ flip == *space) {
+                        continue;
+                    }
+                    at += 1;
+                    if key.get(at - 1)? ^ flip == 1 {
+                        return Some(at);
+                    }
+                }
+                TextLevel::Unpadded => {
+                    at += 1;
+                    if key.get(at - 1)? ^ flip != 0 {
+                        continue;
+                    }
+                    at += 1;
+                    if key.get(at - 1)? ^ flip == 0 {
+                        return Some(at);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(value: ValueEncoding) -> KeyPartEncoding {
+        KeyPartEncoding { nullable: false, descending: false, is_counted: true, value }
+    }
+
+    fn padded() -> ValueEncoding {
+        ValueEncoding::Text(vec![TextLevel::Padded(vec![0, b' '])])
+    }
+
+    fn unpadded() -> ValueEncoding {
+        ValueEncoding::Text(vec![TextLevel::Unpadded])
+    }
+
+    fn check(parts: Vec<KeyPartEncoding>, key: &[u8], expected: &[usize]) {
+        let mut ends = Vec::new();
+        KeyEncoding { parts: parts.clone() }.ends(key, &mut ends);
+        assert_eq!(ends, expected);
+        let inverted: Vec<_> = key.iter().map(|byte| !byte).collect();
+        let parts = parts.into_iter().map(|part| KeyPartEncoding { descending: true, ..part }).collect();
+        ends.clear();
+        KeyEncoding { parts }.ends(&inverted, &mut ends);
+        assert_eq!(ends, expected, "the other way round");
+    }
+
+    #[test]
+    fn parts_end_where_their_own_bytes_say() {
+        let fixed = || part(ValueEncoding::Fixed(2));
+        check(vec![fixed(), fixed()], b"abcd", &[2, 4]);
+        check(vec![fixed(), fixed()], b"abc", &[2]);
+        check(vec![], b"abc", &[]);
+        let nullable = || KeyPartEncoding { nullable: true, ..fixed() };
+        check(vec![nullable(), nullable(), fixed()], b"\0\x01abcd", &[1, 4, 6]);
+        check(vec![nullable()], b"", &[]);
+        // "a b", then the end, as two-byte weights.
+        let text = b"\0a\0 \x02\0b\0 \x01";
+        check(vec![part(padded())], text, &[text.len()]);
+        check(vec![part(padded())], &text[..text.len() - 1], &[]);
+        check(vec![part(unpadded()), fixed()], b"a\0\xffb\0\0xy", &[6, 8]);
+        check(vec![part(unpadded())], b"a\0", &[]);
+        check(
+            vec![part(ValueEncoding::Text(vec![TextLevel::Unpadded; 2])), fixed()],
+            b"a\0\0b\0\0xy",
+            &[6, 8],
+        );
+    }
+
+    #[test]
+    fn parts_that_do_not_count_are_passed() {
+        let passed = KeyPartEncoding { is_counted: false, ..part(ValueEncoding::Fixed(1)) };
+        check(vec![part(ValueEncoding::Fixed(1)), passed, part(ValueEncoding::Fixed(1))], b"abc", &[1, 3]);
+    }
+
+    #[test]
+    fn any_bytes_end_somewhere() {
+        let mut ends = Vec::new();
+        for value in [padded(), unpadded(), ValueEncoding::Text(vec![TextLevel::Padded(Vec::new())])] {
+            let encoding = KeyEncoding { parts: vec![part(value.clone()), part(value)] };
+            for length in 0..40usize {
+                let bytes: Vec<u8> = (0..length).map(|i| (i * length % 3) as u8 * b' ').collect();
+                ends.clear();
+                encoding.ends(&bytes, &mut ends);
+                assert!(ends.iter().all(|end| *end <= bytes.len()));
+            }
+        }
+    }
+}
