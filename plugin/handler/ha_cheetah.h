@@ -28,8 +28,8 @@ std::string table_name_of_path(const char *path);
 // Whether it is one that the server gives to temporary tables.
 bool is_temporary_name(const std::string &name);
 
-// Tells the engine how keys of a table are encoded, and what its definition says of statistics: from
-// then on it takes some by itself.
+// Tells the engine how keys of a table are encoded, and what its definition says of statistics:
+// from then on it takes some by itself.
 void describe_keys(const CheetahTable *engine_table, const TableCodec &codec, const TABLE_SHARE *share,
                    bool is_temporary);
 

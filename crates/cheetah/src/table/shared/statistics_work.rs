@@ -1,8 +1,8 @@
 //! What the background has to do for statistics: of which tables they may be due, and of which they
 //! are to go.
 //!
-//! Locks     that of the turn, over a look at all tables, which only the background makes; inside it,
-//!           and elsewhere, the others, for moments.
+//! Locks     that of the turn, over a look at all tables, which only the background makes; inside
+//!           it, and elsewhere, the others, for moments.
 
 use crate::base::TableId;
 use parking_lot::Mutex;
