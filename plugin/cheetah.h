@@ -813,6 +813,8 @@ void cheetah_free_foreign_keys(CheetahForeignKeys *list);
 size_t cheetah_foreign_key_count(const CheetahForeignKeys *list, uint8_t role);
 void cheetah_foreign_key(const CheetahForeignKeys *list, uint8_t role, size_t no, CheetahForeignKey *constraint);
 int32_t cheetah_list_foreign_keys(const CheetahDb *db, CheetahForeignKeySink sink, void *context);
+/* What a constraint has refused last, for people who look at the status of the engine. */
+void cheetah_note_refused_by_constraint(const CheetahDb *db, CheetahBytes text);
 /* Looks for a row of the other table, whose index has `key` for the columns of the constraint, and
    locks it shared. CHEETAH_END: there is none. CHEETAH_NO_SUCH_TABLE: ask for the list again. */
 int32_t cheetah_find_reference(CheetahTxn *txn, const CheetahForeignKeys *list, uint8_t role, size_t no,

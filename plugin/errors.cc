@@ -2,6 +2,7 @@
 #include "errors.h"
 
 #include "constraints/foreign_keys.h"
+#include "constraints/refusals.h"
 #include "transactions/session.h"
 
 namespace cheetah {
@@ -59,6 +60,7 @@ static int constraint_refused(THD *thd, int error) {
 static int is_referenced(THD *thd) {
   Session *session = thd != nullptr ? Session::existing(thd) : nullptr;
   if (session != nullptr) session->set_constraint_text({});
+  if (thd != nullptr) note_refused_definition(thd, cheetah_last_error());
   return HA_ERR_ROW_IS_REFERENCED;
 }
 

@@ -8,6 +8,7 @@
 #include "constraints/actions.h"
 
 #include "constraints/foreign_keys.h"
+#include "constraints/refusals.h"
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -105,7 +106,10 @@ int ha_cheetah::follow(const Action &action, const CascadeStep *cause) {
   }
   while (code == CHEETAH_OK && found.key.len >= action.key.len &&
          memcmp(found.key.data, action.key.data, action.key.len) == 0) {
-    if (!action.deletes() && updates_above(cause, name_)) return refuse_by(action.constraint, HA_ERR_ROW_IS_REFERENCED);
+    if (!action.deletes() && updates_above(cause, name_)) {
+      Refusal refusal{CHEETAH_AS_CHILD, &codec_, nullptr, "an update of its table has led to this one"};
+      return refuse_by(action.constraint, HA_ERR_ROW_IS_REFERENCED, refusal);
+    }
     if (step.depth >= depth_max) return too_deep(action.constraint);
     int error = follow_row(action, index_no, cursor.get(), found, row.get());
     if (error != 0) return error;
@@ -119,7 +123,8 @@ int ha_cheetah::too_deep(const CheetahForeignKey &constraint) {
                       "CHEETAH: Cannot delete/update rows with cascading foreign key constraints that exceed max depth "
                       "of %u. Please drop extra constraints and try again",
                       depth_max);
-  return refuse_by(constraint, HA_ERR_FK_DEPTH_EXCEEDED);
+  Refusal refusal{CHEETAH_AS_CHILD, &codec_, nullptr, "it has too many rows above it"};
+  return refuse_by(constraint, HA_ERR_FK_DEPTH_EXCEEDED, refusal);
 }
 
 // `row`: room for what the record refers to.
@@ -146,7 +151,10 @@ int ha_cheetah::follow_row(const Action &action, uint32_t index_no, CheetahCurso
   } else {
     for (size_t i = 0; i < action.constraint.column_count; i++) fits &= parts[i].set_null(record);
   }
-  if (!fits) return refuse_by(action.constraint, HA_ERR_ROW_IS_REFERENCED);
+  if (!fits) {
+    Refusal refusal{CHEETAH_AS_CHILD, &codec_, old_record, "its columns do not take the new value"};
+    return refuse_by(action.constraint, HA_ERR_ROW_IS_REFERENCED, refusal);
+  }
   if (table->vfield != nullptr) table->update_virtual_fields(this, VCOL_UPDATE_FOR_WRITE);
   write_only(parts, action.constraint.column_count);
   error = update_row(old_record, record);

@@ -2,6 +2,7 @@
 #include "constraints/foreign_keys.h"
 
 #include "constraints/actions.h"
+#include "constraints/refusals.h"
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -34,6 +35,7 @@ void warn_of_constraint(THD *thd, int error, CheetahBytes reason) {
   push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, error,
                       "CHEETAH refuses a foreign key constraint: %.*s", static_cast<int>(reason.len),
                       reinterpret_cast<const char *>(reason.data));
+  note_refused_definition(thd, reason);
 }
 
 static bool same_bytes(CheetahBytes one, CheetahBytes other) {
@@ -164,24 +166,27 @@ int ForeignKeys::check_parents(const uchar *old_record, const uchar *record) {
 
 int ForeignKeys::check_parent(const CheetahForeignKeys *list, size_t no, const uchar *record) {
   CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_CHILD, no);
-  if (constraint.child_key.columns == nullptr) return refuse(constraint, HA_ERR_NO_REFERENCED_ROW);
+  if (constraint.child_key.columns == nullptr) {
+    return refuse(constraint, CHEETAH_AS_CHILD, record, "no index of its table serves the constraint");
+  }
   if (constraint.parent_key.columns == nullptr) {
     const std::vector<KeyPart> &parts = file_->codec_.key_at(constraint.child_key.index_no).parts();
     for (size_t i = 0; i < constraint.column_count; i++) {
       if (parts[i].is_null(record)) return 0;
     }
-    return refuse(constraint, HA_ERR_NO_REFERENCED_ROW);
+    return refuse(constraint, CHEETAH_AS_CHILD, record, "the parent table is not there, or has no index that serves");
   }
   if (!encode_reference(file_->codec_, constraint, CHEETAH_AS_CHILD, record, &scratch_, &key_)) return 0;
   int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_CHILD, no, key_.bytes());
-  if (code == CHEETAH_END) return refuse(constraint, HA_ERR_NO_REFERENCED_ROW);
+  if (code == CHEETAH_END) return refuse(constraint, CHEETAH_AS_CHILD, record, "the parent table has no row with that key");
   return error_of_search(code, file_->ha_thd());
 }
 
 // Definitions that have changed meanwhile may be why a row was not found, or one was.
-int ForeignKeys::refuse(const CheetahForeignKey &constraint, int error) {
+int ForeignKeys::refuse(const CheetahForeignKey &constraint, uint8_t role, const uchar *record, const char *reason) {
   if (cheetah_definition_changes(engine.db) != as_of_) return ask_again;
-  return file_->refuse_by(constraint, error);
+  int error = role == CHEETAH_AS_CHILD ? HA_ERR_NO_REFERENCED_ROW : HA_ERR_ROW_IS_REFERENCED;
+  return file_->refuse_by(constraint, error, Refusal{role, &file_->codec_, record, reason});
 }
 
 int ForeignKeys::act_on_children(const uchar *old_record, const uchar *record) {
@@ -210,17 +215,19 @@ int ForeignKeys::act(const CheetahForeignKeys *list, size_t no, const uchar *old
   CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_PARENT, no);
   if (constraint.parent_key.columns == nullptr) return 0;
   if (record != nullptr && !changes(constraint, CHEETAH_AS_PARENT, old_record, record)) return 0;
-  if (constraint.child_key.columns == nullptr) return refuse(constraint, HA_ERR_ROW_IS_REFERENCED);
+  if (constraint.child_key.columns == nullptr) {
+    return refuse(constraint, CHEETAH_AS_PARENT, old_record, "no index of the child table serves the constraint");
+  }
   if (!encode_reference(file_->codec_, constraint, CHEETAH_AS_PARENT, old_record, &scratch_, &key_)) return 0;
   THD *thd = file_->ha_thd();
   uint8_t what = record == nullptr ? constraint.on_delete : constraint.on_update;
   if (refers_to_itself(constraint, old_record) && (record != nullptr || what < CHEETAH_CASCADE)) {
-    return refuse(constraint, HA_ERR_ROW_IS_REFERENCED);
+    return refuse(constraint, CHEETAH_AS_PARENT, old_record, "it refers to itself");
   }
   ha_cheetah *child = what >= CHEETAH_CASCADE ? open_child(thd, text_of(constraint.child)) : nullptr;
   if (child == nullptr) {
     int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_PARENT, no, key_.bytes());
-    if (code == CHEETAH_OK) return refuse(constraint, HA_ERR_ROW_IS_REFERENCED);
+    if (code == CHEETAH_OK) return refuse(constraint, CHEETAH_AS_PARENT, old_record, "a row of the child table refers to it");
     return code == CHEETAH_END ? 0 : error_of_search(code, thd);
   }
   ParentValues values;
@@ -239,14 +246,10 @@ int ForeignKeys::act(const CheetahForeignKeys *list, size_t no, const uchar *old
 using namespace cheetah;
 
 // Keeps the text for the client: the server asks the handler of the statement for it.
-int ha_cheetah::refuse_by(const CheetahForeignKey &constraint, int error) {
+int ha_cheetah::refuse_by(const CheetahForeignKey &constraint, int error, const Refusal &refusal) {
   String text;
-  std::string child = text_of(constraint.child);
-  std::string database = shown_database(child), name = shown_table(child);
-  append_identifier(ha_thd(), &text, database.c_str(), database.size());
-  text.append('.');
-  append_identifier(ha_thd(), &text, name.c_str(), name.size());
-  print_constraint(ha_thd(), constraint, &text);
+  append_table_and_constraint(ha_thd(), constraint, &text);
   session_->set_constraint_text(std::string(text.ptr(), text.length()));
+  note_refused_row(ha_thd(), constraint, refusal);
   return error;
 }

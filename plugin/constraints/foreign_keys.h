@@ -69,7 +69,7 @@ class ForeignKeys {
   bool changes(const CheetahForeignKey &constraint, uint8_t role, const uchar *old_record, const uchar *record) const;
   bool refers_to_itself(const CheetahForeignKey &constraint, const uchar *record);
   int refresh_again();
-  int refuse(const CheetahForeignKey &constraint, int error);
+  int refuse(const CheetahForeignKey &constraint, uint8_t role, const uchar *record, const char *reason);
 
   ha_cheetah *file_;
   // Of the row that is looked at; actions have keys of their own.
@@ -80,6 +80,9 @@ class ForeignKeys {
   uint64_t as_of_ = 0;
   bool is_known_ = false;
 };
+
+// The child and the constraint, as the server's messages have them.
+void append_table_and_constraint(THD *thd, const CheetahForeignKey &constraint, String *out);
 
 // How a CheetahForeignKeyAction is written.
 const char *action_words(uint8_t action);

@@ -67,6 +67,15 @@ void print_constraint(THD *thd, const CheetahForeignKey &constraint, String *out
   append_action(" ON UPDATE ", constraint.on_update, out);
 }
 
+void append_table_and_constraint(THD *thd, const CheetahForeignKey &constraint, String *out) {
+  std::string child = text_of(constraint.child);
+  std::string database = shown_database(child), name = shown_table(child);
+  append_identifier(thd, out, database.c_str(), database.size());
+  out->append('.');
+  append_identifier(thd, out, name.c_str(), name.size());
+  print_constraint(thd, constraint, out);
+}
+
 }  // namespace cheetah
 
 char *ha_cheetah::get_foreign_key_create_info() {

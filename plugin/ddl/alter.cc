@@ -12,6 +12,7 @@
 
 #include "codec/columns.h"
 #include "constraints/definition.h"
+#include "constraints/refusals.h"
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -621,17 +622,22 @@ class AlterContext final : public inplace_alter_handler_ctx {
     if (!entries_.decode_columns(found.clustered, found.value, columns_to_check_, file)) return HA_ERR_CRASHED;
     for (size_t no = 0; no < cheetah_foreign_key_count(list, CHEETAH_AS_CHILD); no++) {
       CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_CHILD, no);
-      if (constraint.parent_key.columns == nullptr) return file->refuse_by(constraint, HA_ERR_NO_REFERENCED_ROW);
       const uchar *record = alteration_.altered()->record[0];
+      if (constraint.parent_key.columns == nullptr) return refuse(file, constraint, "the parent table has no index that serves");
       bool refers = encode_reference(alteration_.codec(), constraint, CHEETAH_AS_CHILD, record, &scratch_, &reference_);
       if (!refers) continue;
       if (!last_.empty() && no == 0 && same(last_, reference_)) continue;
       int32_t code = cheetah_find_reference(txn_, list, CHEETAH_AS_CHILD, no, reference_.bytes());
-      if (code == CHEETAH_END) return file->refuse_by(constraint, HA_ERR_NO_REFERENCED_ROW);
+      if (code == CHEETAH_END) return refuse(file, constraint, "the parent table has no row with that key");
       if (code != CHEETAH_OK) return handler_error(code, thd_);
       if (no == 0) last_.assign(reference_.bytes());
     }
     return 0;
+  }
+
+  int refuse(ha_cheetah *file, const CheetahForeignKey &constraint, const char *reason) {
+    Refusal refusal{CHEETAH_AS_CHILD, &alteration_.codec(), alteration_.altered()->record[0], reason};
+    return file->refuse_by(constraint, HA_ERR_NO_REFERENCED_ROW, refusal);
   }
 
   void find_columns_to_check() {

@@ -22,6 +22,7 @@ class Alteration;
 class SearchTexts;
 struct Action;
 struct FulltextSearch;
+struct Refusal;
 
 // The engine's name of the table with that path ("./db/table" becomes "db/table").
 std::string table_name_of_path(const char *path);
@@ -220,7 +221,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // ../constraints/foreign_keys.cc and actions.cc
   friend class cheetah::ForeignKeys;
   int too_deep(const CheetahForeignKey &constraint);
-  int refuse_by(const CheetahForeignKey &constraint, int error);
+  int refuse_by(const CheetahForeignKey &constraint, int error, const cheetah::Refusal &refusal);
   // Does to the rows of this child what a constraint says; `cause`: the parent's row.
   int follow(const cheetah::Action &action, const cheetah::CascadeStep *cause);
   int follow_row(const cheetah::Action &action, uint32_t index_no, CheetahCursor *cursor, const CheetahFound &found,

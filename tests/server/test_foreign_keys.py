@@ -7,7 +7,7 @@ import time
 
 import pymysql
 import pytest
-from cheetah_tools.say import note
+from cheetah_tools.say import Failure, note
 from test_replication import replicated
 
 WRITERS = 6
@@ -161,3 +161,47 @@ def test_a_replica_repeats_actions(new_server, rng):
         assert primary.sql(query, "d") == replica.sql(query, "d"), name
     for query in ORPHANS:
         assert replica.value(query.format(p="p"), "d") == 0
+
+
+STATUS = "SHOW ENGINE CHEETAH STATUS"
+
+
+def refused(server, statement: str, number: int) -> str:
+    """What the status says of the latest foreign key error, which that statement has just met."""
+    with pytest.raises(Failure, match=rf"\({number}, "):
+        server.sql(statement, "fk")
+    text = server.sql(STATUS)[0][2]
+    heading = "LATEST FOREIGN KEY ERROR\n------------------------\n"
+    assert heading in text, text
+    told = text.split(heading)[1].split("\n---")[0]
+    assert statement[:200] in told and " s ago\n" in told, told
+    return told
+
+
+def test_the_latest_foreign_key_error_is_in_the_status(server):
+    """Which constraint, which row, and why; of definitions too. Long values and texts are cut."""
+    server.sql("CREATE DATABASE fk")
+    server.sql("CREATE TABLE p (id INT, t VARCHAR(300) CHARACTER SET utf8mb4, b BINARY(2), d DATE, PRIMARY KEY (id), "
+               "KEY (t), KEY (b, d)) ENGINE=CHEETAH", "fk")
+    server.sql("CREATE TABLE c (id INT PRIMARY KEY, pid INT, t VARCHAR(300) CHARACTER SET utf8mb4, b BINARY(2), d DATE, "
+               "CONSTRAINT num FOREIGN KEY (pid) REFERENCES p (id), CONSTRAINT words FOREIGN KEY (t) REFERENCES p (t), "
+               "CONSTRAINT both_of FOREIGN KEY (b, d) REFERENCES p (b, d)) ENGINE=CHEETAH", "fk")
+    assert "LATEST FOREIGN KEY ERROR" not in server.sql(STATUS)[0][2]
+    server.sql("INSERT INTO p VALUES (1, 'one', X'00FF', '2026-01-02')", "fk")
+    server.sql("INSERT INTO c VALUES (1, 1, NULL, NULL, NULL)", "fk")
+    told = refused(server, "INSERT INTO c VALUES (2, 5, NULL, NULL, NULL)", 1452)
+    assert "fails for table `fk`.`c`, CONSTRAINT `num` FOREIGN KEY (`pid`) REFERENCES `p` (`id`)" in told, told
+    assert "A row of the child table with (`pid`) = (5): the parent table has no row with that key" in told, told
+    told = refused(server, "DELETE FROM p", 1451)
+    assert "A row of the parent table with (`id`) = (1): a row of the child table refers to it" in told, told
+    told = refused(server, f"INSERT INTO c VALUES (2, NULL, '{'ä' * 200}''', NULL, NULL)", 1452)
+    assert f"(`t`) = ('{'ä' * 100}'..):" in told, told
+    told = refused(server, "UPDATE c SET b = X'0102', d = '2026-02-03'", 1452)
+    assert "(`b`, `d`) = (0x0102, 2026-02-03)" in told or "(`b`, `d`) = (0x0102, '2026-02-03')" in told, told
+    told = refused(server, "CREATE TABLE n (id INT, FOREIGN KEY (id) REFERENCES none_such (id)) ENGINE=CHEETAH", 1005)
+    assert "no table 'fk/none_such' to refer to" in told, told
+    told = refused(server, "DROP TABLE p", 1451)
+    assert "table 'fk/p' is referenced by table 'fk/c'" in told, told
+    long = "x" * 5000
+    told = refused(server, f"INSERT INTO c VALUES (3, 6, NULL, NULL, NULL), (4, 1, '{long}', NULL, NULL)", 1452)
+    assert len(told) < 3000, told

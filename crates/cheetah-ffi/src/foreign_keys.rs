@@ -291,6 +291,15 @@ pub unsafe extern "C" fn cheetah_definition_changes(db: *const CheetahDb) -> u64
     value(0, || db.0.definition_changes())
 }
 
+/// Notes, for the status of the engine, what a constraint has refused; the beginning of a long text
+/// counts.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_note_refused_by_constraint(db: *const CheetahDb, text: CheetahBytes) {
+    // SAFETY: by the contract of the crate the handle is open and the text is readable.
+    let (db, text) = unsafe { (&*db, text.text()) };
+    value((), || db.0.note_refused_by_constraint(&text));
+}
+
 /// The constraints of a table, and what serves them now; null if there is none, or no memory.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_foreign_keys(

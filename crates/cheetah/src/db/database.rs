@@ -169,6 +169,13 @@ impl Db {
         self.0.core.catalog.changes()
     }
 
+    /// Notes for [`status_text`](Self::status_text) what a constraint has refused, in the words of
+    /// the caller, of which the first 8 KiB are kept. Neither waits nor does I/O.
+    pub fn note_refused_by_constraint(&self, text: &str) {
+        let core = &self.0.core;
+        core.refusals.note(core.clock.now_ns(), text);
+    }
+
     /// The constraints whose child the table is, and what serves them now.
     pub fn constraints_of_child(&self, table: &Arc<Table>) -> Vec<ForeignKey> {
         foreign_keys::of_child(&self.0.core.catalog, table)

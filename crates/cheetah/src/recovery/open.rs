@@ -38,6 +38,7 @@ use crate::table::shared::counters::Counters;
 use crate::table::shared::deadlocks::Deadlocks;
 use crate::table::shared::parts::Core;
 use crate::table::shared::purge_latch::PurgeLatches;
+use crate::table::shared::refusals::Refusals;
 use crate::table::shared::room::StepsOnFullDisk;
 use crate::table::shared::unique_keys::UniqueKeys;
 use crate::table::shared::{Journal, Pace, Sorting, Startup, StatisticsWork, Transactions};
@@ -195,6 +196,7 @@ impl Parts {
             transactions: Transactions::new(Active::new(&state.txns), versions, undo),
             locks: LockTable::counted(lock_limits(self.pool.memory()), Arc::clone(self.pool.memory())),
             deadlocks: Deadlocks::default(),
+            refusals: Refusals::default(),
             catalog,
             counters: Counters::default(),
             startup: Startup::default(),

@@ -105,6 +105,7 @@ impl Db {
                 let _ = writeln!(text, "{:<40} {value}", name.replace('_', " "));
             }
         }
+        self.write_refusal(&mut text);
         self.write_deadlock(&mut text);
         self.write_transactions(&mut text);
         for (xid, tables) in self.0.core.prepared.locks() {
@@ -119,6 +120,14 @@ impl Db {
             let _ = writeln!(text, "STOPPED: {reason}");
         }
         text
+    }
+
+    /// What a constraint has refused last.
+    fn write_refusal(&self, text: &mut String) {
+        let Some((at_ns, refusal)) = self.0.core.refusals.latest() else { return };
+        let age_ns = self.0.core.clock.now_ns().saturating_sub(at_ns);
+        write_heading(text, "LATEST FOREIGN KEY ERROR");
+        let _ = writeln!(text, "{} s ago\n{refusal}", age_ns / NS_PER_S);
     }
 
     fn write_deadlock(&self, text: &mut String) {

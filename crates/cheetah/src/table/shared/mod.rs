@@ -14,6 +14,7 @@ mod journal;
 mod pace;
 pub(crate) mod parts;
 pub(crate) mod purge_latch;
+pub(crate) mod refusals;
 pub(crate) mod room;
 mod sorting;
 mod startup;

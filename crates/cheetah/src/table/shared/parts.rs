@@ -4,6 +4,7 @@
 use super::counters::Counters;
 use super::deadlocks::Deadlocks;
 use super::purge_latch::PurgeLatches;
+use super::refusals::Refusals;
 use super::room::StepsOnFullDisk;
 use super::unique_keys::UniqueKeys;
 use super::{Dropping, Journal, Pace, Sorting, Startup, StatisticsWork, Transactions};
@@ -34,6 +35,7 @@ pub(crate) struct Core {
     pub(crate) transactions: Transactions,
     pub(crate) locks: LockTable,
     pub(crate) deadlocks: Deadlocks,
+    pub(crate) refusals: Refusals,
     pub(crate) catalog: Catalog,
     pub(crate) counters: Counters,
     pub(crate) startup: Startup,

@@ -1,0 +1,60 @@
+//! What constraints between tables have refused last, for people.
+//!
+//! Locks     the text, for a moment; nothing is taken while it is held.
+
+use parking_lot::Mutex;
+
+/// Longest text that is kept; the rest of a longer one is cut off.
+pub(crate) const REFUSAL_BYTES_MAX: usize = 8192;
+
+/// See the module. Takes no memory before something is refused.
+#[derive(Default, Debug)]
+pub(crate) struct Refusals(Mutex<Option<Refusal>>);
+
+#[derive(Clone, Default, Debug)]
+struct Refusal {
+    at_ns: u64,
+    text: String,
+}
+
+impl Refusals {
+    /// Notes that something was refused at that time, in the words of whoever did so.
+    pub(crate) fn note(&self, at_ns: u64, text: &str) {
+        let mut latest = self.0.lock();
+        let latest = latest.get_or_insert_with(Refusal::default);
+        latest.at_ns = at_ns;
+        latest.text.clear();
+        latest.text.push_str(beginning(text, REFUSAL_BYTES_MAX));
+    }
+
+    /// The latest one, and when it was.
+    pub(crate) fn latest(&self) -> Option<(u64, String)> {
+        self.0.lock().as_ref().map(|refusal| (refusal.at_ns, refusal.text.clone()))
+    }
+}
+
+/// At most so many bytes of a text, and only whole characters.
+fn beginning(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_is_kept_and_long_ones_end_after_a_whole_character() {
+        let refusals = Refusals::default();
+        assert_eq!(refusals.latest(), None);
+        refusals.note(1, "one");
+        refusals.note(2, "another");
+        assert_eq!(refusals.latest(), Some((2, "another".to_owned())));
+        refusals.note(3, &"ä".repeat(REFUSAL_BYTES_MAX));
+        assert_eq!(refusals.latest(), Some((3, "ä".repeat(REFUSAL_BYTES_MAX / 2))));
+        assert_eq!((beginning("aä", 2), beginning("ä", 1), beginning("", 5)), ("a", "", ""));
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What SHOW ENGINE CHEETAH STATUS tells of the latest foreign key error.
+#pragma once
+
+#include "server.h"
+#include "cheetah.h"
+#include "ddl/table_codec.h"
+
+#include <vector>
+
+namespace cheetah {
+
+// A row that a constraint has refused.
+struct Refusal {
+  uint8_t role;             // its table is the constraint's child or its parent: a CheetahForeignKeyRole
+  const TableCodec *codec;  // of that table
+  const uchar *record;      // nullptr if the row was not read yet
+  const char *reason;       // goes on where the row has been told
+};
+
+// "(`a`, `b`) = (1, 'x')": the first columns of a key in a record of its table; long values are cut.
+void append_key(THD *thd, const std::vector<KeyPart> &parts, size_t count, const uchar *record, String *out);
+
+// Keep it for the status of the engine.
+void note_refused_row(THD *thd, const CheetahForeignKey &constraint, const Refusal &refusal);
+void note_refused_definition(THD *thd, CheetahBytes reason);
+
+}  // namespace cheetah
