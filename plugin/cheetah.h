@@ -211,6 +211,12 @@ typedef struct CheetahForeignKeyDef {
   uint8_t inherited; /* whether the table is a copy of one that has it */
 } CheetahForeignKeyDef;
 
+/* A column that a table keeps under another name. */
+typedef struct CheetahRenamedColumn {
+  CheetahBytes from;
+  CheetahBytes to;
+} CheetahRenamedColumn;
+
 typedef struct CheetahConstraints {
   const CheetahColumnDef *columns;
   size_t column_count;
@@ -220,7 +226,9 @@ typedef struct CheetahConstraints {
   size_t foreign_key_count;
   size_t kept_count; /* of them it has had */
   CheetahBytes copy_of; /* the table whose copy it is; empty if it is none */
-  uint8_t are_checked;  /* whether parents have to be there */
+  const CheetahRenamedColumn *renamed;
+  size_t renamed_count;
+  uint8_t are_checked; /* whether parents have to be there */
 } CheetahConstraints;
 
 /* A column of a constraint in an index. */

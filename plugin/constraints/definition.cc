@@ -47,6 +47,14 @@ void Definition::describe_keys(const TableCodec &codec) {
   }
 }
 
+void Definition::find_renamed_columns() {
+  List_iterator_fast<Create_field> columns(const_cast<Alter_info *>(alter_info_)->create_list);
+  while (const Create_field *column = columns++) {
+    if (column->field == nullptr || strcmp(column->field->field_name.str, column->field_name.str) == 0) continue;
+    renamed_.push_back(CheetahRenamedColumn{keep(column->field->field_name.str), keep(column->field_name.str)});
+  }
+}
+
 // Constraints that the table has already name its columns as they were.
 std::string Definition::new_column_name(const char *name) const {
   List_iterator_fast<Create_field> columns(const_cast<Alter_info *>(alter_info_)->create_list);
@@ -159,6 +167,7 @@ int Definition::find(const std::string &own_name) {
   name_ = is_copy ? copied_table() : own_name;
   bool creates = thd_sql_command(thd_) == SQLCOM_CREATE_TABLE;
   if (alter_info_ != nullptr) {
+    find_renamed_columns();
     List_iterator_fast<Key> keys(const_cast<Alter_info *>(alter_info_)->key_list);
     while (const Key *key = keys++) {
       if (key->type != Key::FOREIGN_KEY || (key->old && creates)) continue;
@@ -169,7 +178,8 @@ int Definition::find(const std::string &own_name) {
   bool are_checked = !thd_test_options(thd_, OPTION_NO_FOREIGN_KEY_CHECKS);
   CheetahBytes copy_of = is_copy ? bytes_of(name_) : CheetahBytes{nullptr, 0};
   for_engine_ = CheetahConstraints{columns_.data(), columns_.size(), keys_.data(), keys_.size(), constraints_.data(),
-                                   constraints_.size(), kept_count_, copy_of, are_checked};
+                                   constraints_.size(), kept_count_, copy_of, renamed_.data(), renamed_.size(),
+                                   are_checked};
   return 0;
 }
 

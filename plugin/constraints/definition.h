@@ -29,6 +29,7 @@ class Definition {
  private:
   void describe_columns();
   void describe_keys(const TableCodec &codec);
+  void find_renamed_columns();
   int add_constraint(const Foreign_key *key, bool is_copy);
   std::string new_column_name(const char *name) const;
   std::string next_name();
@@ -50,6 +51,7 @@ class Definition {
   std::vector<CheetahColumnDef> columns_;
   std::vector<CheetahKeyDef> keys_;
   std::vector<CheetahForeignKeyDef> constraints_;
+  std::vector<CheetahRenamedColumn> renamed_;
   size_t kept_count_ = 0;
   CheetahConstraints for_engine_ = {};
 };

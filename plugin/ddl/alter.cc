@@ -135,17 +135,15 @@ class Alteration {
     return false;
   }
 
-  // Whether a column goes, changes its type or NOT NULL, or changes its name where others know it,
-  // that a constraint of the table names.
+  // Whether a column goes, or changes its type or NOT NULL, that a constraint of the table names.
   bool changes_columns_of_constraints(ForeignKeys *constraints) const {
     constraints->refresh();
     for (uint8_t role : {CHEETAH_AS_CHILD, CHEETAH_AS_PARENT}) {
       for (size_t no = 0; no < constraints->count(role); no++) {
         CheetahForeignKey constraint = constraints->get(role, no);
         const CheetahBytes *names = role == CHEETAH_AS_CHILD ? constraint.columns : constraint.parent_columns;
-        bool is_own = text_of(constraint.child) == text_of(constraint.parent);
         for (size_t i = 0; i < constraint.column_count; i++) {
-          if (!keeps_column(text_of(names[i]), role == CHEETAH_AS_PARENT && !is_own)) return true;
+          if (!keeps_column(text_of(names[i]))) return true;
         }
       }
     }
@@ -162,7 +160,7 @@ class Alteration {
     return false;
   }
 
-  bool keeps_column(const std::string &name, bool keeps_name) const {
+  bool keeps_column(const std::string &name) const {
     uint no = 0;
     for (const Create_field &column : change_->alter_info->create_list) {
       const Field *was = column.field, *is = altered_->field[no++];
@@ -171,8 +169,7 @@ class Alteration {
       describe_kind(const_cast<Field *>(was), &before);
       describe_kind(const_cast<Field *>(is), &after);
       bool same_kind = before.size() == after.size() && memcmp(before.data(), after.data(), before.size()) == 0;
-      bool same_name = my_strcasecmp(system_charset_info, is->field_name.str, name.c_str()) == 0;
-      return same_kind && was->real_maybe_null() == is->real_maybe_null() && (same_name || !keeps_name);
+      return same_kind && was->real_maybe_null() == is->real_maybe_null();
     }
     return false;
   }

@@ -69,6 +69,47 @@ CREATE TABLE like_c LIKE c;
 SHOW CREATE TABLE like_c;
 INSERT INTO like_c VALUES (1, 1);
 DROP TABLE c, like_c, p;
+-- Names of columns that others refer to.
+CREATE TABLE p (id INT PRIMARY KEY, a INT, b INT, KEY (a), KEY ba (b, a));
+CREATE TABLE c (id INT PRIMARY KEY, x INT, y INT, FOREIGN KEY (x) REFERENCES p (id) ON UPDATE CASCADE, FOREIGN KEY (y, x) REFERENCES p (b, a));
+CREATE TABLE t (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES t (id) ON DELETE CASCADE);
+INSERT INTO p VALUES (1, 1, 1), (2, 2, 2);
+INSERT INTO c VALUES (1, 1, 1), (2, 2, NULL);
+INSERT INTO t VALUES (1, NULL), (2, 1);
+ALTER TABLE p CHANGE id pid INT;
+SHOW CREATE TABLE c;
+ALTER TABLE p RENAME COLUMN a TO b, RENAME COLUMN b TO a, ALGORITHM = INPLACE;
+SHOW CREATE TABLE p;
+SHOW CREATE TABLE c;
+SELECT column_name, referenced_column_name FROM information_schema.key_column_usage WHERE constraint_schema = '$DB' AND table_name = 'c' ORDER BY constraint_name, ordinal_position;
+INSERT INTO c VALUES (3, 3, NULL);
+INSERT INTO c VALUES (3, 2, 1);
+UPDATE p SET pid = 20 WHERE pid = 2;
+SELECT * FROM c ORDER BY id;
+ALTER TABLE p RENAME COLUMN pid TO PID, ALGORITHM = COPY;
+ALTER TABLE p RENAME COLUMN pid TO PID;
+SHOW CREATE TABLE c;
+--! numbers
+ALTER TABLE p CHANGE pid qid BIGINT;
+--! numbers
+ALTER TABLE p CHANGE pid qid INT, ADD KEY (qid), ALGORITHM = COPY;
+ALTER TABLE p CHANGE PID qid INT, CHANGE a aa INT, RENAME TO q;
+SHOW CREATE TABLE c;
+ALTER TABLE c RENAME COLUMN x TO xx, RENAME COLUMN y TO x;
+SHOW CREATE TABLE c;
+INSERT INTO c VALUES (4, 5, 1);
+DELETE FROM q WHERE qid = 1;
+ALTER TABLE t CHANGE id tid INT, CHANGE up above INT;
+SHOW CREATE TABLE t;
+INSERT INTO t VALUES (3, 2), (4, 9);
+DELETE FROM t WHERE tid = 1;
+SELECT COUNT(*) FROM t;
+SET foreign_key_checks = 0;
+ALTER TABLE q RENAME COLUMN qid TO id;
+SET foreign_key_checks = 1;
+SHOW CREATE TABLE c;
+INSERT INTO c VALUES (5, 5, NULL);
+DROP TABLE t, c, q;
 -- Indexes that serve.
 CREATE TABLE p (id INT PRIMARY KEY, a INT, KEY one (a), KEY two (a, id));
 CREATE TABLE c (id INT PRIMARY KEY, a INT, KEY first (a), KEY second (a, id), FOREIGN KEY (a) REFERENCES p (a));

@@ -65,6 +65,16 @@ pub struct CheetahForeignKeyDef {
     pub inherited: u8,
 }
 
+/// A column that a table keeps under another name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahRenamedColumn {
+    /// Its name so far.
+    pub from: CheetahBytes,
+    /// Its name from now on.
+    pub to: CheetahBytes,
+}
+
 /// Columns, keys and constraints of a definition.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +95,10 @@ pub struct CheetahConstraints {
     pub kept_count: usize,
     /// The table whose copy it is; empty if it is none.
     pub copy_of: CheetahBytes,
+    /// Columns that the table keeps under other names.
+    pub renamed: *const CheetahRenamedColumn,
+    /// Their number.
+    pub renamed_count: usize,
     /// Whether parents have to be there.
     pub are_checked: u8,
 }
@@ -146,7 +160,10 @@ impl CheetahConstraints {
             })
         };
         // SAFETY: as above.
-        let copy_of = unsafe { self.copy_of.text() };
+        let (copy_of, renamed) =
+            unsafe { (self.copy_of.text(), slice(self.renamed, self.renamed_count)) };
+        // SAFETY: as above.
+        let names = |column: &CheetahRenamedColumn| unsafe { (column.from.text(), column.to.text()) };
         Ok(Constraints {
             description: Description {
                 columns: columns.iter().map(column).collect(),
@@ -156,6 +173,7 @@ impl CheetahConstraints {
             kept_count: self.kept_count,
             are_checked: self.are_checked != 0,
             copy_of: Some(copy_of).filter(|name| !name.is_empty()),
+            renamed: renamed.iter().map(names).collect(),
         })
     }
 }

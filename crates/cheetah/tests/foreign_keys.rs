@@ -299,6 +299,109 @@ fn a_copy_of_a_child_keeps_nobody_and_its_original_does_until_it_goes() {
     keeps("db/q", COPY);
 }
 
+/// What the two columns of `db/p` are called that constraints refer to, one of its own among them.
+type Names = [&'static str; 2];
+const NAMES: [Names; 5] =
+    [["id", "number"], ["key", "number"], ["number", "key"], ["Number", "id"], ["id", "number"]];
+
+fn named(names: Names) -> Constraints {
+    let mut constraints = with(&[refers("self", "of", ("db/p", names[0]))]);
+    for (no, name) in [0, 3].into_iter().zip(names) {
+        constraints.description.columns[no].name = name.into();
+    }
+    constraints
+}
+
+fn rename_columns(db: &Db, before: Names, after: Names) -> Result<()> {
+    let renamed = before.iter().zip(after).map(|(&from, to)| (from.into(), to.into())).collect();
+    alter(db, "db/p", &[0, 1, 2], Some(Constraints { kept_count: 1, renamed, ..named(after) }))
+}
+
+/// A parent, children by each of its columns, and a copy of one.
+fn children_by_name(db: &Db) {
+    db.create_table_with(&spec("db/p"), &named(NAMES[0])).unwrap();
+    create(db, "db/c", &[refers("first", "of", ("db/p", "id"))]);
+    create(db, "db/d", &[refers("second", "number", ("db/p", "number")), refers("of_c", "of", ("db/c", "id"))]);
+    copy(db, "db/c", &db.table("db/c").unwrap().foreign_keys()).unwrap();
+}
+
+/// Whether all that refer to them know them by these names.
+fn are_called(db: &Db, names: Names) -> std::result::Result<(), String> {
+    let table = |name: &str| db.table(name).map_err(|error| error.to_string());
+    let description = table("db/p")?.def().description.clone();
+    let mut seen = vec![description.columns[0].name.clone(), description.columns[3].name.clone()];
+    for name in ["db/p", "db/c", "db/d", COPY] {
+        let list = db.constraints_of_child(&table(name)?);
+        seen.extend(list.iter().map(|it| it.def.parent_columns.join(",")));
+        if list.iter().any(|it| it.child.is_none() || it.parent.is_none()) {
+            return Err(format!("'{name}' has a constraint that nothing serves: {list:?}"));
+        }
+    }
+    let [first, second] = names;
+    match seen == [first, second, first, first, "id", second, first] {
+        true => Ok(()),
+        false => Err(format!("{seen:?} in place of {names:?}")),
+    }
+}
+
+#[test]
+fn children_know_columns_by_their_new_names_whenever_power_is_cut() {
+    for seed in 1..=4 {
+        let workload = |disk: &SimDisk| {
+            let (db, mut rng) = (open(disk).unwrap(), Rng::new(seed));
+            children_by_name(&db);
+            let handle = db.table("db/c").unwrap();
+            disk.acknowledge(1);
+            for step in 1..NAMES.len() {
+                rename_columns(&db, NAMES[step - 1], NAMES[step]).unwrap();
+                disk.acknowledge(step as u64 + 1);
+                are_called(&db, NAMES[step]).unwrap();
+                assert!(!handle.is_dropped() && db.begin().count(&handle).is_ok());
+                if rng.chance(0.3) {
+                    db.checkpoint().unwrap();
+                }
+            }
+        };
+        let judge = |image: &Image| {
+            let db = open(&image.disk).map_err(|error| error.to_string())?;
+            let Some(done) = (image.acknowledged as usize).checked_sub(1) else { return Ok(()) };
+            let before = are_called(&db, NAMES[done]);
+            before.or_else(|before| match NAMES.get(done + 1) {
+                Some(&names) => are_called(&db, names).map_err(|after| format!("{before}\nnor {after}")),
+                None => Err(before),
+            })
+        };
+        let explored = explore(&Plan::quick(seed, 30), &SimDisk::new(), workload, judge);
+        explored.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
+}
+
+#[test]
+fn children_that_keep_old_names_of_columns_are_caught() {
+    let db = open(&SimDisk::new()).unwrap();
+    children_by_name(&db);
+    let bug = plant("foreign keys: children keep old names of columns");
+    rename_columns(&db, NAMES[0], NAMES[1]).unwrap();
+    assert!(are_called(&db, NAMES[1]).is_err() && bug.reached_count() > 0);
+}
+
+#[test]
+fn a_statement_that_began_before_a_column_was_renamed_has_the_new_name() {
+    let db = open(&SimDisk::new()).unwrap();
+    children_by_name(&db);
+    rename_columns(&db, NAMES[0], NAMES[1]).unwrap();
+    let old = Constraints { kept_count: 1, ..with(&[refers("first", "of", ("db/p", "id"))]) };
+    assert!(db.constraints_to_add(&db.table("db/c").unwrap(), &old).unwrap().is_empty());
+    alter(&db, "db/c", &[0, 1, 2], Some(old)).unwrap();
+    are_called(&db, NAMES[1]).unwrap();
+    // An index that serves is found by the new name, too.
+    let mut without = Constraints { kept_count: 1, ..named(NAMES[0]) };
+    without.renamed = vec![("key".into(), "id".into())];
+    without.description.keys.remove(2);
+    refused(alter(&db, "db/p", &[0, 1], Some(without)), IndexIsNeeded, "number");
+    are_called(&db, NAMES[1]).unwrap();
+}
+
 #[test]
 fn a_parent_serves_while_its_copy_takes_its_place() {
     let (disk, db) = family();

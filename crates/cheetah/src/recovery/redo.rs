@@ -208,7 +208,7 @@ impl<'l> Redo<'l> {
             LogRecord::AlterTables(altered) => {
                 let tables =
                     altered.iter().map(|(table, def)| Ok((table_of(core, *table)?, TableDef::decode(def)?)));
-                ddl::change(core, Ddl::Alter(tables.collect::<Result<_>>()?))
+                ddl::change(core, Ddl::Alter(tables.collect::<Result<_>>()?, Vec::new()))
             }
             LogRecord::TruncateTable(table, def) => {
                 ddl::change(core, Ddl::Truncate(table_of(core, *table)?, TableDef::decode(def)?))

@@ -100,7 +100,7 @@ fn definition(core: &Core, table: &Arc<Table>) -> Result<TableDef> {
 }
 
 fn alter(core: &Core, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
-    ddl::change(core, Ddl::Alter(vec![(Arc::clone(table), def)]))?;
+    ddl::change(core, Ddl::Alter(vec![(Arc::clone(table), def)], Vec::new()))?;
     core.catalog.by_id(table.id()).ok_or_else(|| Error::NoSuchTable(table.name()))
 }
 

@@ -39,7 +39,14 @@ pub fn refers(name: &str, column: &str, (parent, parent_column): (&str, &str)) -
 /// New constraints of a table of that description.
 pub fn with(foreign_keys: &[ForeignKeyDef]) -> Constraints {
     let (description, foreign_keys) = (description(), foreign_keys.to_vec());
-    Constraints { description, foreign_keys, kept_count: 0, are_checked: true, copy_of: None }
+    Constraints {
+        description,
+        foreign_keys,
+        kept_count: 0,
+        are_checked: true,
+        copy_of: None,
+        renamed: Vec::new(),
+    }
 }
 
 pub fn create(db: &Db, name: &str, foreign_keys: &[ForeignKeyDef]) -> Arc<Table> {

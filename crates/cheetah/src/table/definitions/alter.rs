@@ -12,6 +12,8 @@
 //!       index that has been dropped is passed over. The postings of a full-text index that goes
 //!       are dropped behind that (X2 of [`super::fulltext`]).
 //!   A3  Handles from before answer `NoSuchTable`. Open transactions may have changed the table.
+//!   A4  Children whose constraints name a column that gets another name follow in the same call,
+//!       and their handles stay good (F13 of docs/decisions/0046-foreign-keys.md).
 //! docs/durability.md, "Changes of definitions".
 
 use super::ddl::{self, Ddl};
@@ -131,6 +133,7 @@ impl Table {
 pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()> {
     let _ddl = core.catalog.lock_ddl();
     let mut tables = Vec::with_capacity(alterations.len());
+    let mut following = Vec::new();
     for alteration in alterations {
         let table = &alteration.table;
         drop(table.use_it()?);
@@ -141,6 +144,7 @@ pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()
         let mut def = definition(alteration)?;
         if let Some(constraints) = &alteration.constraints {
             foreign_keys::check(&core.catalog, &mut def, constraints, Some(table))?;
+            following.extend(foreign_keys::after_columns(&core.catalog, table, constraints));
         }
         tables.push((Arc::clone(table), def));
     }
@@ -149,7 +153,7 @@ pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()
         let is_gone = |index: &&FulltextDef| !def.fulltext.iter().any(|kept| kept.postings == index.postings);
         postings.extend(table.fulltext().iter().filter(is_gone).cloned());
     }
-    fulltext::drop_behind(core, &postings, || ddl::change(core, Ddl::Alter(tables)))
+    fulltext::drop_behind(core, &postings, || ddl::change(core, Ddl::Alter(tables, following)))
 }
 
 /// The full-text indexes of a new definition.

@@ -498,7 +498,7 @@ impl Catalog {
         let takes_its_place = !is_intermediate(name);
         for (no, (path, (table, constraints))) in paths.iter_mut().zip(&changed).enumerate() {
             self.remove_definition(mtr, path, table.id())?;
-            let mut def = TableDef { foreign_keys: constraints.clone(), ..table.definition() };
+            let mut def = table.definition_with_constraints(constraints);
             if no == 0 {
                 name.clone_into(&mut def.name);
                 if takes_its_place {
@@ -515,6 +515,28 @@ impl Catalog {
                 if no == 0 {
                     tables.rename(&table, name, takes_its_place);
                 }
+            }
+        });
+        Ok(())
+    }
+
+    /// Gives tables the constraints that they have from now on. Their handles stay good. A path for
+    /// each.
+    pub(crate) fn set_constraints(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        paths: &mut [Path],
+        changed: &[Constrained],
+    ) -> Result<()> {
+        for (path, (table, constraints)) in paths.iter_mut().zip(changed) {
+            self.remove_definition(mtr, path, table.id())?;
+            self.put_definition(mtr, path, &table.definition_with_constraints(constraints))?;
+        }
+        self.change(|tables| {
+            for (table, constraints) in changed {
+                tables.unlink(table);
+                table.set_foreign_keys(constraints.clone());
+                tables.link(table);
             }
         });
         Ok(())

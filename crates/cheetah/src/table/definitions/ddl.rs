@@ -47,8 +47,9 @@ pub(crate) enum Ddl {
     Drop(Arc<Table>),
     /// A table gets another name.
     Rename(Arc<Table>, String),
-    /// Tables get other definitions, with the same numbers of tables.
-    Alter(Vec<(Arc<Table>, TableDef)>),
+    /// Tables get other definitions, with the same numbers of tables; and other tables constraints
+    /// that follow, and else stay as they are.
+    Alter(Vec<(Arc<Table>, TableDef)>, Vec<Constrained>),
     /// A table is replaced by a new, empty one; the definition has its numbers.
     Truncate(Arc<Table>, TableDef),
 }
@@ -58,7 +59,7 @@ impl Ddl {
     /// version (I5; I6 of tables: there is no row, and no undo record of one). Nobody may be
     /// working on these tables.
     fn leave_out_formats_of_no_row(&mut self) {
-        let Ddl::Alter(tables) = self else { return };
+        let Ddl::Alter(tables, _) = self else { return };
         let forgets = planted::is_on("row-format version: leave out those of tables with rows");
         for (_, def) in tables.iter_mut().filter(|(table, _)| forgets || table.is_untouched()) {
             def.older_formats.clear();
@@ -195,7 +196,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     let mut altered = Vec::new();
     match &ddl {
         Ddl::Drop(table) | Ddl::Truncate(table, _) => table.mark_dropped(),
-        Ddl::Alter(tables) => altered.extend(tables.iter().map(|(table, _)| Arc::clone(table))),
+        Ddl::Alter(tables, _) => altered.extend(tables.iter().map(|(table, _)| Arc::clone(table))),
         Ddl::Create(_) | Ddl::Rename(..) => {}
     }
     let held: Vec<StillTable<'_>> = altered.iter().map(|table| table.hold_still()).collect();
@@ -231,8 +232,11 @@ fn extent(ddl: &Ddl, renamed: &[Constrained]) -> (Vec<TableId>, usize) {
             (renamed.iter().map(|(table, _)| table.id()).collect(), PAGES_OF_CHANGE * renamed.len())
         }
         Ddl::Truncate(table, def) => (vec![table.id()], 2 * def.indexes.len() + PAGES_OF_CHANGE),
-        Ddl::Alter(tables) => {
-            (tables.iter().map(|(table, _)| table.id()).collect(), PAGES_OF_CHANGE * tables.len())
+        Ddl::Alter(tables, following) => {
+            let altered = tables.iter().map(|(table, _)| table.id());
+            let ids: Vec<_> = altered.chain(following.iter().map(|(table, _)| table.id())).collect();
+            let pages = PAGES_OF_CHANGE * ids.len();
+            (ids, pages)
         }
     }
 }
@@ -248,15 +252,17 @@ fn apply(
     if let Ddl::Rename(_, name) = ddl {
         return core.catalog.rename_table(mtr, paths, name, renamed);
     }
-    if let Ddl::Alter(tables) = ddl {
+    if let Ddl::Alter(tables, following) = ddl {
         let stamp = core.transactions.versions.take_stamp();
-        let mut altered = tables.iter().zip(paths);
-        return altered
-            .try_for_each(|((table, def), path)| core.catalog.alter_table(mtr, path, table, def, stamp));
+        let (paths, following_paths) = paths.split_at_mut(tables.len());
+        for ((table, def), path) in tables.iter().zip(paths) {
+            core.catalog.alter_table(mtr, path, table, def, stamp)?;
+        }
+        return core.catalog.set_constraints(mtr, following_paths, following);
     }
     let Some(path) = paths.first_mut() else { return Ok(()) };
     match ddl {
-        Ddl::Alter(_) | Ddl::Rename(..) => {}
+        Ddl::Alter(..) | Ddl::Rename(..) => {}
         Ddl::Create(def) => {
             core.catalog.create_table(mtr, path, def.clone())?;
         }
@@ -279,7 +285,7 @@ fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
         }
         Ddl::Drop(table) => LogRecord::DropTable(table.id()).encode(record),
         Ddl::Rename(table, name) => LogRecord::RenameTable(table.id(), name).encode(record),
-        Ddl::Alter(tables) => {
+        Ddl::Alter(tables, following) => {
             let encoded = |(table, def): &(Arc<Table>, TableDef)| {
                 let mut bytes = Vec::new();
                 match planted::is_on("row-format version: log a definition without its older ones") {
@@ -288,7 +294,9 @@ fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
                 }
                 (table.id(), bytes)
             };
-            let all = tables.iter().map(encoded).collect::<Vec<_>>();
+            let with = |(table, list): &Constrained| (Arc::clone(table), table.definition_with_constraints(list));
+            let following = following.iter().map(with).map(|changed| encoded(&changed));
+            let all = tables.iter().map(encoded).chain(following).collect::<Vec<_>>();
             let all = all.iter().map(|(table, def)| (*table, def.as_slice())).collect();
             LogRecord::AlterTables(all).encode(record);
         }

@@ -2,7 +2,7 @@
 //! of them when tables change their names.
 //!
 //! Invariants
-//!   F1 to F12 of docs/decisions/0046-foreign-keys.md. Here:
+//!   F1 to F13 of docs/decisions/0046-foreign-keys.md. Here:
 //!   - A constraint refers to its parent by name. The catalog knows the children of each name.
 //!   - Tables whose names begin with `#sql` are the server's own: copies that it fills, and tables
 //!     that have left their names to those. A copy refers to nobody by constraints that it has
@@ -10,7 +10,7 @@
 
 use super::catalog::Catalog;
 use super::handle::Table;
-use crate::base::{ConstraintProblem, Error, Result};
+use crate::base::{planted, ConstraintProblem, Error, Result};
 use crate::format::catalog::TableDef;
 use crate::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef};
 use std::sync::{Arc, Weak};
@@ -28,6 +28,16 @@ pub struct Constraints {
     pub are_checked: bool,
     /// The table whose copy this one is, if it is one.
     pub copy_of: Option<String>,
+    /// Columns that it keeps under other names: those that they have had, and have from now on.
+    pub renamed: Vec<(String, String)>,
+}
+
+impl Constraints {
+    /// What columns of those names are called from now on.
+    fn new_names(&self, names: &[String]) -> Vec<String> {
+        let new = |name: &String| self.renamed.iter().find(|(old, _)| same_name(old, name));
+        names.iter().map(|name| new(name).map_or(name, |(_, new)| new).clone()).collect()
+    }
 }
 
 /// A constraint, and what serves it now.
@@ -189,17 +199,44 @@ pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey
     list
 }
 
-/// The constraints that a new definition has, with parents as they are called now: those that the
-/// table had may have been renamed since the statement began.
+/// The constraints that a new definition has, with parents and their columns as they are called
+/// now: those that the table had may have been renamed since the statement began.
 pub(in crate::table) fn kept(table: &Table, new: &Constraints) -> Vec<ForeignKeyDef> {
-    let had = table.foreign_keys();
+    let (had, name) = (table.foreign_keys(), table.name());
     let mut list = new.foreign_keys.clone();
     for def in list.iter_mut().take(new.kept_count) {
-        if let Some(now) = had.iter().find(|it| same_name(&it.name, &def.name)) {
-            def.parent.clone_from(&now.parent);
+        let Some(now) = had.iter().find(|it| same_name(&it.name, &def.name)) else { continue };
+        def.parent.clone_from(&now.parent);
+        // Its own columns get their names from the statement.
+        if now.parent != name {
+            def.parent_columns.clone_from(&now.parent_columns);
         }
     }
     list
+}
+
+/// Children whose constraints name columns of `table` that get other names with its new definition,
+/// and the constraints that they have then; the table itself is not among them (F13).
+pub(in crate::table) fn after_columns(
+    catalog: &Catalog,
+    table: &Table,
+    constraints: &Constraints,
+) -> Vec<Constrained> {
+    let name = table.name();
+    let planted = planted::is_on("foreign keys: children keep old names of columns");
+    if constraints.renamed.is_empty() || planted {
+        return Vec::new();
+    }
+    let children = catalog.children_of(&name).into_iter().filter(|child| child.id() != table.id());
+    let follow = |child: Arc<Table>| {
+        let had = child.foreign_keys();
+        let mut list = had.as_ref().clone();
+        for def in list.iter_mut().filter(|def| def.parent == name) {
+            def.parent_columns = constraints.new_names(&def.parent_columns);
+        }
+        (list != *had).then_some((child, list))
+    };
+    children.filter_map(follow).collect()
 }
 
 /// Whether an index serves a constraint of the table: then it is kept always.
@@ -239,10 +276,10 @@ pub(crate) fn of_definition(
     table: &Arc<Table>,
     constraints: &Constraints,
 ) -> Result<Vec<ForeignKey>> {
-    let Constraints { description, foreign_keys, .. } = constraints;
+    let description = &constraints.description;
     let mut def = TableDef {
         description: description.clone(),
-        foreign_keys: foreign_keys.clone(),
+        foreign_keys: kept(table, constraints),
         ..table.definition()
     };
     check_with(catalog, &mut def, constraints, Some(table), &|_| true)?;
@@ -321,7 +358,7 @@ fn check_with(
         check_parent(parent.as_ref(), &description, constraint, has_to_be_there, usable)?;
     }
     if constraints.are_checked || description.is_empty() {
-        check_referenced(catalog, &name, &description, usable)?;
+        check_referenced(catalog, &name, constraints, usable)?;
     }
     Ok(())
 }
@@ -457,21 +494,19 @@ fn check_parent(
 fn check_referenced(
     catalog: &Catalog,
     name: &str,
-    description: &Description,
+    constraints: &Constraints,
     usable: &dyn Fn(usize) -> bool,
 ) -> Result<()> {
+    let description = &constraints.description;
     let before = catalog.by_name(name).ok();
     let is_other = |child: &Arc<Table>| child.name() != name && !is_intermediate(&child.name());
     for child in catalog.children_of(name).into_iter().filter(is_other) {
         for constraint in child.foreign_keys().iter().filter(|constraint| constraint.parent == name) {
             let was_served =
                 before.as_ref().is_some_and(|table| side_of(table, &constraint.parent_columns).is_some());
-            let fits = description.kinds_fit(
-                &constraint.parent_columns,
-                &child.def().description,
-                &constraint.columns,
-            );
-            let served = fits && description.find(&constraint.parent_columns, usable).is_some();
+            let columns = constraints.new_names(&constraint.parent_columns);
+            let fits = description.kinds_fit(&columns, &child.def().description, &constraint.columns);
+            let served = fits && description.find(&columns, usable).is_some();
             if served || (before.is_some() && !was_served) {
                 continue;
             }

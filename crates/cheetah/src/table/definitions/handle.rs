@@ -231,6 +231,11 @@ impl Table {
         TableDef { name: self.name(), foreign_keys, copy_of: self.copy_of(), ..self.def.clone() }
     }
 
+    /// Its definition as it is now, with other constraints.
+    pub(crate) fn definition_with_constraints(&self, constraints: &[ForeignKeyDef]) -> TableDef {
+        TableDef { foreign_keys: constraints.to_vec(), ..self.definition() }
+    }
+
     /// The table whose copy it is; empty if it is none, or has its place.
     pub(crate) fn copy_of(&self) -> String {
         self.lasting.copy_of.read().clone()
