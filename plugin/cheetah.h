@@ -821,6 +821,10 @@ void cheetah_free_foreign_keys(CheetahForeignKeys *list);
 size_t cheetah_foreign_key_count(const CheetahForeignKeys *list, uint8_t role);
 void cheetah_foreign_key(const CheetahForeignKeys *list, uint8_t role, size_t no, CheetahForeignKey *constraint);
 int32_t cheetah_list_foreign_keys(const CheetahDb *db, CheetahForeignKeySink sink, void *context);
+/* Tells the sink what people call the table that has that name behind its database. */
+typedef void (*CheetahShowName)(void *context, CheetahBytes name, CheetahTextSink sink, void *sink_context);
+/* Has `show` tell so, from any thread until the database is closed. */
+void cheetah_show_names_with(const CheetahDb *db, CheetahShowName show, void *context);
 /* What a constraint has refused last, for people who look at the status of the engine. */
 void cheetah_note_refused_by_constraint(const CheetahDb *db, CheetahBytes text);
 /* Looks for a row of the other table, whose index has `key` for the columns of the constraint, and

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The plugin: opening and closing the engine, and the declarations that the server reads.
 #include "transactions/connections.h"
+#include "constraints/foreign_keys.h"
 #include "engine.h"
 #include "errors.h"
 #include "views/information_schema.h"
@@ -36,6 +37,7 @@ static int open_engine(void *hton) {
   }
   cheetah_announce_background_errors(engine.db, log_background_error, nullptr);
   cheetah_describe_connections(engine.db, describe_connection, nullptr);
+  cheetah_show_names_with(engine.db, show_table_name, nullptr);
   cheetah_set_victim_choice(engine.db, later_session);
   tell_statistics_settings();
   set_handlerton(static_cast<handlerton *>(hton));

@@ -31,6 +31,10 @@ std::string shown_table(const std::string &engine_name) {
   return shown(engine_name.substr(engine_name.rfind(FN_LIBCHAR) + 1));
 }
 
+void show_table_name(void *, CheetahBytes name, CheetahTextSink sink, void *context) {
+  sink(context, bytes_of(shown(text_of(name))));
+}
+
 void warn_of_constraint(THD *thd, int error, CheetahBytes reason) {
   push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, error,
                       "CHEETAH refuses a foreign key constraint: %.*s", static_cast<int>(reason.len),

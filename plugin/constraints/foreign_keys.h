@@ -26,6 +26,9 @@ bool is_intermediate_name(const std::string &table_name);
 std::string shown_database(const std::string &engine_name);
 std::string shown_table(const std::string &engine_name);
 
+// For the engine, which makes names of constraints of it.
+void show_table_name(void *, CheetahBytes name, CheetahTextSink sink, void *context);
+
 // Which children keep a table from being dropped by the statement: a CheetahReferenced.
 uint8_t kept_by(THD *thd);
 

@@ -69,6 +69,42 @@ CREATE TABLE like_c LIKE c;
 SHOW CREATE TABLE like_c;
 INSERT INTO like_c VALUES (1, 1);
 DROP TABLE c, like_c, p;
+-- Names that the server gives, where the table's has characters that are encoded in the name of its file.
+CREATE TABLE `p$` (id INT PRIMARY KEY);
+CREATE TABLE `c-1` (pid INT, up INT, KEY (up), FOREIGN KEY (pid) REFERENCES `p$` (id), CONSTRAINT `c-1_ibfk_x` FOREIGN KEY (pid) REFERENCES `p$` (id));
+ALTER TABLE `c-1` ADD FOREIGN KEY (up) REFERENCES `p$` (id);
+SHOW CREATE TABLE `c-1`;
+RENAME TABLE `c-1` TO `d ä#`, `p$` TO `q@`;
+SHOW CREATE TABLE `d ä#`;
+-- By a copy InnoDB would lose the constraints.
+ALTER TABLE `d ä#` ADD x INT, RENAME TO `#e`;
+SHOW CREATE TABLE `#e`;
+ALTER TABLE `#e` RENAME TO plain;
+SHOW CREATE TABLE plain;
+ALTER TABLE plain RENAME TO `c@0024`, ALGORITHM = INPLACE;
+SHOW CREATE TABLE `c@0024`;
+ALTER TABLE `c@0024` ADD FOREIGN KEY (x) REFERENCES `q@` (id);
+SHOW CREATE TABLE `c@0024`;
+DROP TABLE `c@0024`, `q@`;
+-- ALTER TABLE .. RENAME that fails at a trigger.
+CREATE DATABASE fk_other;
+CREATE TABLE p (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES p (id));
+CREATE TABLE c (pid INT, FOREIGN KEY (pid) REFERENCES p (id));
+CREATE TRIGGER t BEFORE INSERT ON p FOR EACH ROW SET NEW.id = NEW.id;
+--! numbers
+ALTER TABLE p RENAME TO fk_other.p, ADD x INT, ALGORITHM = COPY;
+--! numbers
+ALTER TABLE p RENAME TO fk_other.p;
+--! numbers
+RENAME TABLE p TO fk_other.p;
+SHOW CREATE TABLE c;
+SHOW CREATE TABLE p;
+INSERT INTO p VALUES (1, NULL), (2, 1);
+INSERT INTO c VALUES (1);
+INSERT INTO c VALUES (3);
+DELETE FROM p WHERE id = 1;
+DROP TABLE c, p;
+DROP DATABASE fk_other;
 -- Names of columns that others refer to.
 CREATE TABLE p (id INT PRIMARY KEY, a INT, b INT, KEY (a), KEY ba (b, a));
 CREATE TABLE c (id INT PRIMARY KEY, x INT, y INT, FOREIGN KEY (x) REFERENCES p (id) ON UPDATE CASCADE, FOREIGN KEY (y, x) REFERENCES p (b, a));

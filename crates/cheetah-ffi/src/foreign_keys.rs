@@ -2,6 +2,7 @@
 //! rows that they tie together.
 
 use crate::barrier::{entry, value};
+use crate::listing::take_text;
 use crate::types::*;
 use crate::{CheetahCursor, CheetahDb, CheetahTable, CheetahTxn};
 use cheetah::base::{Error, Result};
@@ -307,6 +308,45 @@ pub unsafe extern "C" fn cheetah_definition_changes(db: *const CheetahDb) -> u64
     // SAFETY: by the contract of the crate the handle is open.
     let db = unsafe { &*db };
     value(0, || db.0.definition_changes())
+}
+
+/// Tells a sink what people call the table of a name.
+pub type CheetahShowName = unsafe extern "C" fn(
+    context: *mut c_void,
+    name: CheetahBytes,
+    sink: CheetahTextSink,
+    sink_context: *mut c_void,
+);
+
+/// What shows names, and its context; called from any thread.
+struct NameShower(CheetahShowName, *mut c_void);
+
+// SAFETY: by the contract of `cheetah_show_names_with` the function may be called from any thread.
+unsafe impl Send for NameShower {}
+// SAFETY: as above.
+unsafe impl Sync for NameShower {}
+
+impl NameShower {
+    fn show(&self, name: &str) -> String {
+        let mut text = String::new();
+        // SAFETY: the caller's function gets the caller's context, and a sink with its own.
+        unsafe { self.0(self.1, CheetahBytes::of(name.as_bytes()), take_text, (&raw mut text).cast()) };
+        text
+    }
+}
+
+/// Has `show` tell, from any thread until the database is closed, what people call a table, by what
+/// stands behind the database in its name.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_show_names_with(
+    db: *const CheetahDb,
+    show: CheetahShowName,
+    context: *mut c_void,
+) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    let shower = NameShower(show, context);
+    value((), || db.0.show_names_with(move |name| shower.show(name)));
 }
 
 /// Notes, for the status of the engine, what a constraint has refused; the beginning of a long text

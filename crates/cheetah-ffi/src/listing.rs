@@ -211,7 +211,7 @@ impl Describer {
     }
 }
 
-unsafe extern "C" fn take_text(context: *mut c_void, text: CheetahBytes) {
+pub(crate) unsafe extern "C" fn take_text(context: *mut c_void, text: CheetahBytes) {
     // SAFETY: `describe` passes its own text, and the bytes are readable by the contract of the
     // crate.
     let (to, text) = unsafe { (&mut *context.cast::<String>(), text.text()) };

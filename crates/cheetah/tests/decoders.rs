@@ -181,7 +181,7 @@ fn decoders_survive_mutated_bytes_change_file() {
 
 #[test]
 fn decoders_survive_mutated_bytes_log_records() {
-    let records = [log_records(), prepare_records()].concat();
+    let records = [log_records(), prepare_records(), vec![rename_record()]].concat();
     survive("log record", &records, 60_000, |_| {}, decoded::log_record);
 }
 

@@ -17,6 +17,7 @@ use cheetah::db::Db;
 use cheetah::format::bytes::check_version;
 use cheetah::format::catalog::TableDef;
 use cheetah::format::image::{self, Codec, Compression};
+use cheetah::format::log_record::LogRecord;
 use cheetah::format::page::{PageBuf, PageView};
 use cheetah::format::row::{build_row, RowFormatVersion, VarValue};
 use cheetah::format::row_format_versions::FormatChange;
@@ -183,6 +184,19 @@ fn catalog_rows_of_version_3_are_read_and_written() {
     let row = unhex(text.lines().find_map(|line| line.strip_prefix("catalog row: ")).unwrap());
     assert_eq!(row, samples::catalog_rows()[0]);
     assert!(TableDef::decode(&row).unwrap().older_formats.is_empty());
+}
+
+/// The log record of a rename that changes constraints, which only catalog rows of version 4 have.
+#[test]
+fn a_rename_with_constraints_is_logged_as_when_it_came() {
+    let path = folder(NOW).with_file_name("renames.txt");
+    let written = samples::rename_record();
+    if is_blessing() {
+        fs::write(&path, hex(&written) + "\n").unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), hex(&written) + "\n");
+    let decoded = LogRecord::decode(written[0], &written[1..]).unwrap();
+    assert!(matches!(decoded, LogRecord::RenameWithConstraints(changed) if changed.len() == 2));
 }
 
 /// State format 4 and change files, which are written where changes wait for leaves.

@@ -169,6 +169,12 @@ impl Db {
         self.0.core.catalog.changes()
     }
 
+    /// From now on `show` tells what people call a table, by what stands behind the database in its
+    /// name: names of constraints that nobody has given begin so. The first one counts.
+    pub fn show_names_with(&self, show: impl Fn(&str) -> String + Send + Sync + 'static) {
+        self.0.core.catalog.show_names_with(Box::new(show));
+    }
+
     /// Notes for [`status_text`](Self::status_text) what a constraint has refused, in the words of
     /// the caller, of which the first 8 KiB are kept. Neither waits nor does I/O.
     pub fn note_refused_by_constraint(&self, text: &str) {

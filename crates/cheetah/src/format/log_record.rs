@@ -105,8 +105,11 @@ pub enum LogRecord<'a> {
     CreateTable(&'a [u8]),
     /// A table was dropped.
     DropTable(TableId),
-    /// A table got another name.
+    /// A table got another name, and no constraint changed with it.
     RenameTable(TableId, &'a str),
+    /// A table got another name, and tables other constraints with it; each with the bytes of its
+    /// new catalog row, the renamed one first.
+    RenameWithConstraints(Vec<(TableId, &'a [u8])>),
     /// A table was replaced by an empty one; the bytes of the new catalog row.
     TruncateTable(TableId, &'a [u8]),
     /// Definitions of tables were changed, all at once; each table with the bytes of its new
@@ -167,6 +170,7 @@ const TRUNCATE_TABLE: u8 = 11;
 const AUTO_INCREMENT: u8 = 12;
 const PREPARE: u8 = 13;
 const ALTER_TABLES: u8 = 14;
+const RENAME_WITH_CONSTRAINTS: u8 = 15;
 
 impl LogRecord<'_> {
     /// Appends the record's kind, which is the kind of its frame, and its body.
@@ -199,12 +203,9 @@ impl LogRecord<'_> {
                 put_head(out, TRUNCATE_TABLE, &[table.0.into()]);
                 put_prefixed(out, def);
             }
-            LogRecord::AlterTables(altered) => {
-                put_head(out, ALTER_TABLES, &[altered.len() as u64]);
-                for (table, def) in altered {
-                    varint::put(out, table.0.into());
-                    put_prefixed(out, def);
-                }
+            LogRecord::AlterTables(altered) => put_definitions(out, ALTER_TABLES, altered),
+            LogRecord::RenameWithConstraints(changed) => {
+                put_definitions(out, RENAME_WITH_CONSTRAINTS, changed)
             }
             LogRecord::AutoIncrement(table, next) => put_head(out, AUTO_INCREMENT, &[table.0.into(), *next]),
         }
@@ -243,11 +244,8 @@ impl<'a> LogRecord<'a> {
             DROP_TABLE => LogRecord::DropTable(table_id(fields)?),
             RENAME_TABLE => LogRecord::RenameTable(table_id(fields)?, text(fields)?),
             TRUNCATE_TABLE => LogRecord::TruncateTable(table_id(fields)?, fields.prefixed(usize::MAX)?),
-            ALTER_TABLES => {
-                let altered =
-                    (0..count(fields)?).map(|_| Ok((table_id(fields)?, fields.prefixed(usize::MAX)?)));
-                LogRecord::AlterTables(altered.collect::<Parsed<_>>()?)
-            }
+            ALTER_TABLES => LogRecord::AlterTables(definitions(fields)?),
+            RENAME_WITH_CONSTRAINTS => LogRecord::RenameWithConstraints(definitions(fields)?),
             AUTO_INCREMENT => LogRecord::AutoIncrement(table_id(fields)?, fields.varint()?),
             kind => return Err(Defect::at("unknown kind", kind.into())),
         };
@@ -269,6 +267,18 @@ fn put_head(out: &mut Vec<u8>, kind: u8, numbers: &[u64]) {
     for &number in numbers {
         varint::put(out, number);
     }
+}
+
+fn put_definitions(out: &mut Vec<u8>, kind: u8, changed: &[(TableId, &[u8])]) {
+    put_head(out, kind, &[changed.len() as u64]);
+    for (table, def) in changed {
+        varint::put(out, table.0.into());
+        put_prefixed(out, def);
+    }
+}
+
+fn definitions<'a>(fields: &mut Reader<'a>) -> Parsed<Vec<(TableId, &'a [u8])>> {
+    (0..count(fields)?).map(|_| Ok((table_id(fields)?, fields.prefixed(usize::MAX)?))).collect()
 }
 
 /// Appends the bytes of a [`LogRecord::Row`] from its parts.

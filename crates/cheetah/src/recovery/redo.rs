@@ -30,7 +30,7 @@ use super::dispatcher::Dispatcher;
 use super::outcomes::Outcomes;
 use super::sorted::SortedChanges;
 use super::workers::{JobId, Workers};
-use crate::base::{planted, reach, Error, Result, TxnId, UndoPtr, Xid};
+use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr, Xid};
 use crate::format::catalog::TableDef;
 use crate::format::log_record::{Front, LogRecord};
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
@@ -40,6 +40,7 @@ use crate::table::history::{end, rollback};
 use crate::table::rows::writer::Unclaimed;
 use crate::table::shared::counters::Counters;
 use crate::table::shared::parts::Core;
+use crate::table::Table;
 use crate::txn::{Outcome, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -203,12 +204,18 @@ impl<'l> Redo<'l> {
             LogRecord::CreateTable(def) => ddl::change(core, Ddl::Create(TableDef::decode(def)?)),
             LogRecord::DropTable(table) => ddl::change(core, Ddl::Drop(table_of(core, *table)?)),
             LogRecord::RenameTable(table, name) => {
-                ddl::change(core, Ddl::Rename(table_of(core, *table)?, (*name).to_owned()))
+                let table = table_of(core, *table)?;
+                let own = table.foreign_keys().as_ref().clone();
+                ddl::change(core, Ddl::Rename((*name).to_owned(), vec![(table, own)]))
+            }
+            LogRecord::RenameWithConstraints(changed) => {
+                let changed = definitions(core, changed)?;
+                let name = changed.first().map_or_else(String::new, |(_, def)| def.name.clone());
+                let changed = changed.into_iter().map(|(table, def)| (table, def.foreign_keys));
+                ddl::change(core, Ddl::Rename(name, changed.collect()))
             }
             LogRecord::AlterTables(altered) => {
-                let tables =
-                    altered.iter().map(|(table, def)| Ok((table_of(core, *table)?, TableDef::decode(def)?)));
-                ddl::change(core, Ddl::Alter(tables.collect::<Result<_>>()?, Vec::new()))
+                ddl::change(core, Ddl::Alter(definitions(core, altered)?, Vec::new()))
             }
             LogRecord::TruncateTable(table, def) => {
                 ddl::change(core, Ddl::Truncate(table_of(core, *table)?, TableDef::decode(def)?))
@@ -375,4 +382,9 @@ fn unclaimed_of(core: &Core, slot: &Slot) -> Result<Unclaimed> {
         }
     }
     Ok(unclaimed)
+}
+
+/// The tables of a record, with the definitions that it gives them.
+fn definitions(core: &Core, changed: &[(TableId, &[u8])]) -> Result<Vec<(Arc<Table>, TableDef)>> {
+    changed.iter().map(|(table, def)| Ok((table_of(core, *table)?, TableDef::decode(def)?))).collect()
 }

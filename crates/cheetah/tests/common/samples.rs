@@ -359,6 +359,12 @@ pub(crate) fn log_records() -> Vec<Vec<u8>> {
     records.iter().map(encode_log_record).collect()
 }
 
+/// The log record that came with constraints between tables.
+pub(crate) fn rename_record() -> Vec<u8> {
+    let changed = vec![(TableId(7), &b"a definition"[..]), (TableId(8), b"another one")];
+    encode_log_record(&LogRecord::RenameWithConstraints(changed))
+}
+
 fn encode_log_record(record: &LogRecord<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     record.encode(&mut bytes);

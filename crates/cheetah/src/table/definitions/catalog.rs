@@ -13,6 +13,9 @@
 //!       grows before anybody can act on a change.
 //!   I5  A table that has left its name to a copy is in `away` until the name is taken, or it goes:
 //!       the constraints of that name are served by it meanwhile.
+//!   I6  What has followed a copy to a new name (ALTER TABLE .. RENAME) is known until its original
+//!       goes, or is called as before: then it comes back. Only memory has this. Log records of
+//!       renames say what becomes of constraints, so that redo does not need it.
 //! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and
 //!           outside.
 
@@ -31,7 +34,7 @@ use crate::txn::{Slot, Versions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Release};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Length of the catalog's keys.
 const KEY_BYTES: usize = 6;
@@ -60,6 +63,21 @@ struct Tables {
     children: BTreeMap<String, BTreeSet<TableId>>,
     /// Tables whose copies are about to take their names, by these.
     away: BTreeMap<String, Arc<Table>>,
+    /// Constraints that have followed copies to other names than those of their originals, by the
+    /// numbers of these.
+    followed: HashMap<TableId, Followed>,
+}
+
+/// Constraints that have followed a copy to another name than that of its original: when the
+/// statement fails after that, the original gets its name back, and they follow it there (I6).
+#[derive(Clone, Debug)]
+pub(super) struct Followed {
+    /// The name of the original, which they referred to.
+    pub(super) from: String,
+    /// The name of the copy.
+    pub(super) to: String,
+    /// Each with its child.
+    pub(super) constraints: Vec<(TableId, String)>,
 }
 
 /// The catalog.
@@ -74,6 +92,19 @@ pub(crate) struct Catalog {
     shadow_count: AtomicUsize,
     /// How often it has changed since the startup.
     changes: AtomicU64,
+    show_name: ShowNames,
+}
+
+/// Tells what people call a table.
+pub(crate) type ShowName = Box<dyn Fn(&str) -> String + Send + Sync>;
+
+#[derive(Default)]
+struct ShowNames(OnceLock<ShowName>);
+
+impl std::fmt::Debug for ShowNames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ShowNames").field(&self.0.get().is_some()).finish()
+    }
 }
 
 impl Catalog {
@@ -119,6 +150,7 @@ impl Catalog {
             tables: RwLock::new(tables),
             shadow_count,
             changes: AtomicU64::new(0),
+            show_name: ShowNames::default(),
         }
     }
 
@@ -139,6 +171,21 @@ impl Catalog {
     pub(crate) fn parent(&self, name: &str) -> Option<Arc<Table>> {
         let tables = self.tables.read();
         tables.by_name.get(name).or_else(|| tables.away.get(name)).cloned()
+    }
+
+    /// The constraints that have followed the copy of a table, if it may get its name back.
+    pub(super) fn followed(&self, original: TableId) -> Option<Followed> {
+        self.tables.read().followed.get(&original).cloned()
+    }
+
+    /// From now on `show` tells what people call a table. The first one counts.
+    pub(crate) fn show_names_with(&self, show: ShowName) {
+        let _ = self.show_name.0.set(show);
+    }
+
+    /// What people call a table, by what stands behind the database in its name.
+    pub(super) fn shown(&self, table: &str) -> String {
+        self.show_name.0.get().map_or_else(|| table.to_owned(), |show| show(table))
     }
 
     /// The tables, copies among them, that have constraints.
@@ -400,6 +447,7 @@ impl Catalog {
             tables.by_name.remove(&table.name());
             tables.by_id.remove(&table.id());
             tables.away.retain(|_, away| away.id() != table.id());
+            tables.followed.remove(&table.id());
             tables.dropped.extend(dropped_trees(table));
             // No snapshot finds the table any more whose place it has taken.
             tables.replaced.retain(|(_, replaced)| !replaced.has_given_way_to(table));
@@ -493,10 +541,10 @@ impl Catalog {
         mtr: &MiniTransaction<'_>,
         paths: &mut [Path],
         name: &str,
-        changed: Vec<Constrained>,
+        changed: &[Constrained],
     ) -> Result<()> {
         let takes_its_place = !is_intermediate(name);
-        for (no, (path, (table, constraints))) in paths.iter_mut().zip(&changed).enumerate() {
+        for (no, (path, (table, constraints))) in paths.iter_mut().zip(changed).enumerate() {
             self.remove_definition(mtr, path, table.id())?;
             let mut def = table.definition_with_constraints(constraints);
             if no == 0 {
@@ -508,14 +556,10 @@ impl Catalog {
             self.put_definition(mtr, path, &def)?;
         }
         self.change(|tables| {
-            for (no, (table, constraints)) in changed.into_iter().enumerate() {
-                tables.unlink(&table);
-                table.set_foreign_keys(constraints);
-                tables.link(&table);
-                if no == 0 {
-                    tables.rename(&table, name, takes_its_place);
-                }
-            }
+            let Some(((renamed, _), followers)) = changed.split_first() else { return };
+            tables.note_followers(renamed, name, followers);
+            tables.constrain(changed);
+            tables.rename(renamed, name, takes_its_place);
         });
         Ok(())
     }
@@ -532,13 +576,7 @@ impl Catalog {
             self.remove_definition(mtr, path, table.id())?;
             self.put_definition(mtr, path, &table.definition_with_constraints(constraints))?;
         }
-        self.change(|tables| {
-            for (table, constraints) in changed {
-                tables.unlink(table);
-                table.set_foreign_keys(constraints.clone());
-                tables.link(table);
-            }
-        });
+        self.change(|tables| tables.constrain(changed));
         Ok(())
     }
 
@@ -669,6 +707,31 @@ impl Tables {
         }
         table.rename(name);
         self.by_name.insert(name.to_owned(), Arc::clone(table));
+    }
+
+    /// Gives tables the constraints that they have from now on.
+    fn constrain(&mut self, changed: &[Constrained]) {
+        for (table, constraints) in changed {
+            self.unlink(table);
+            table.set_foreign_keys(constraints.clone());
+            self.link(table);
+        }
+    }
+
+    /// Notes what follows a copy that gets another name than its original has had, or comes back
+    /// (I6). They still have the constraints of before.
+    fn note_followers(&mut self, renamed: &Table, name: &str, followers: &[Constrained]) {
+        let from = renamed.copy_of();
+        self.followed.remove(&renamed.id());
+        let original = self.away.get(&from).map(|original| original.id());
+        let Some(original) = original.filter(|_| !is_intermediate(name) && name != from) else { return };
+        let mut constraints = Vec::new();
+        for (child, _) in followers {
+            let had = child.foreign_keys();
+            let of_original = had.iter().filter(|constraint| constraint.parent == from);
+            constraints.extend(of_original.map(|constraint| (child.id(), constraint.name.clone())));
+        }
+        self.followed.insert(original, Followed { from, to: name.to_owned(), constraints });
     }
 
     /// Notes the parents of a table.

@@ -45,8 +45,9 @@ pub(crate) enum Ddl {
     Create(TableDef),
     /// A table goes.
     Drop(Arc<Table>),
-    /// A table gets another name.
-    Rename(Arc<Table>, String),
+    /// A table gets another name, and tables the constraints that they have from then on: it comes
+    /// first, whether it has some or not.
+    Rename(String, Vec<Constrained>),
     /// Tables get other definitions, with the same numbers of tables; and other tables constraints
     /// that follow, and else stay as they are.
     Alter(Vec<(Arc<Table>, TableDef)>, Vec<Constrained>),
@@ -101,8 +102,9 @@ pub(crate) fn rename_table(core: &Core, from: &str, to: &str) -> Result<()> {
     let _ddl = core.catalog.lock_ddl();
     let table = core.catalog.by_name(from)?;
     refuse_existing(&core.catalog, to)?;
-    foreign_keys::check_rename(&core.catalog, &table, to)?;
-    change(core, Ddl::Rename(table, to.to_owned()))
+    let changed = foreign_keys::after_rename(&core.catalog, &table, to);
+    foreign_keys::check_rename(&core.catalog, &table, to, &changed)?;
+    change(core, Ddl::Rename(to.to_owned(), changed))
 }
 
 /// Gives a table another name, unless that is done already.
@@ -185,11 +187,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     if is_redo {
         reach::mark("catalog change redone");
     }
-    let renamed = match &ddl {
-        Ddl::Rename(table, name) => foreign_keys::after_rename(&core.catalog, table, name),
-        _ => Vec::new(),
-    };
-    let (ids, pages) = extent(&ddl, &renamed);
+    let (ids, pages) = extent(&ddl);
     core.make_room(need, pages)?;
     let mut paths = ids.iter().map(|_| Path::default()).collect::<Vec<_>>();
     ids.iter().zip(&mut paths).try_for_each(|(&id, path)| core.catalog.prepare(id, path))?;
@@ -209,7 +207,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     encode(&ddl, &mut record);
     let end = {
         let mtr = core.pool.enter();
-        core.health.must("a change of the catalog", apply(core, &mtr, &mut paths, &ddl, renamed))?;
+        core.health.must("a change of the catalog", apply(core, &mtr, &mut paths, &ddl))?;
         core.journal.append(&mtr, &record)?
     };
     held.into_iter().for_each(StillTable::replaced);
@@ -223,13 +221,12 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
 }
 
 /// The tables whose definitions change, and the pages that the mini-transaction may allocate.
-/// `renamed`: whose constraints change with a name.
-fn extent(ddl: &Ddl, renamed: &[Constrained]) -> (Vec<TableId>, usize) {
+fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
     match ddl {
         Ddl::Create(def) => (vec![def.id], 2 * def.indexes.len() + PAGES_OF_CHANGE),
         Ddl::Drop(table) => (vec![table.id()], PAGES_OF_CHANGE),
-        Ddl::Rename(..) => {
-            (renamed.iter().map(|(table, _)| table.id()).collect(), PAGES_OF_CHANGE * renamed.len())
+        Ddl::Rename(_, changed) => {
+            (changed.iter().map(|(table, _)| table.id()).collect(), PAGES_OF_CHANGE * changed.len())
         }
         Ddl::Truncate(table, def) => (vec![table.id()], 2 * def.indexes.len() + PAGES_OF_CHANGE),
         Ddl::Alter(tables, following) => {
@@ -242,15 +239,9 @@ fn extent(ddl: &Ddl, renamed: &[Constrained]) -> (Vec<TableId>, usize) {
 }
 
 /// `paths`: one for each table whose definition changes.
-fn apply(
-    core: &Core,
-    mtr: &MiniTransaction<'_>,
-    paths: &mut [Path],
-    ddl: &Ddl,
-    renamed: Vec<Constrained>,
-) -> Result<()> {
-    if let Ddl::Rename(_, name) = ddl {
-        return core.catalog.rename_table(mtr, paths, name, renamed);
+fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: &Ddl) -> Result<()> {
+    if let Ddl::Rename(name, changed) = ddl {
+        return core.catalog.rename_table(mtr, paths, name, changed);
     }
     if let Ddl::Alter(tables, following) = ddl {
         let stamp = core.transactions.versions.take_stamp();
@@ -277,34 +268,54 @@ fn apply(
 }
 
 fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
-    let mut bytes = Vec::new();
+    let bytes = |def: &TableDef| {
+        let mut bytes = Vec::new();
+        def.encode(&mut bytes);
+        bytes
+    };
     match ddl {
-        Ddl::Create(def) => {
-            def.encode(&mut bytes);
-            LogRecord::CreateTable(&bytes).encode(record);
-        }
+        Ddl::Create(def) => LogRecord::CreateTable(&bytes(def)).encode(record),
         Ddl::Drop(table) => LogRecord::DropTable(table.id()).encode(record),
-        Ddl::Rename(table, name) => LogRecord::RenameTable(table.id(), name).encode(record),
+        Ddl::Rename(name, changed) => encode_rename(name, changed, record),
         Ddl::Alter(tables, following) => {
-            let encoded = |(table, def): &(Arc<Table>, TableDef)| {
-                let mut bytes = Vec::new();
-                match planted::is_on("row-format version: log a definition without its older ones") {
-                    true => TableDef { older_formats: Vec::new(), ..def.clone() }.encode(&mut bytes),
-                    false => def.encode(&mut bytes),
-                }
-                (table.id(), bytes)
+            let of_altered = |(table, def): &(Arc<Table>, TableDef)| {
+                let forgets = planted::is_on("row-format version: log a definition without its older ones");
+                let older_formats = if forgets { Vec::new() } else { def.older_formats.clone() };
+                (table.id(), bytes(&TableDef { older_formats, ..def.clone() }))
             };
-            let with = |(table, list): &Constrained| (Arc::clone(table), table.definition_with_constraints(list));
-            let following = following.iter().map(with).map(|changed| encoded(&changed));
-            let all = tables.iter().map(encoded).chain(following).collect::<Vec<_>>();
-            let all = all.iter().map(|(table, def)| (*table, def.as_slice())).collect();
-            LogRecord::AlterTables(all).encode(record);
+            let of_following =
+                |(table, list): &Constrained| (table.id(), bytes(&table.definition_with_constraints(list)));
+            let all = tables.iter().map(of_altered).chain(following.iter().map(of_following));
+            let all = all.collect::<Vec<_>>();
+            LogRecord::AlterTables(borrowed(&all)).encode(record);
         }
-        Ddl::Truncate(table, def) => {
-            def.encode(&mut bytes);
-            LogRecord::TruncateTable(table.id(), &bytes).encode(record);
-        }
+        Ddl::Truncate(table, def) => LogRecord::TruncateTable(table.id(), &bytes(def)).encode(record),
     }
+}
+
+/// Redo does not find out which constraints follow: that depends on what is in memory only, such as
+/// the constraints that have followed a copy.
+fn encode_rename(name: &str, changed: &[Constrained], record: &mut Vec<u8>) {
+    let forgets = planted::is_on("foreign keys: log a rename without the constraints that follow");
+    let only_name = matches!(changed, [(_, constraints)] if constraints.is_empty());
+    if let (Some((table, _)), true) = (changed.first(), only_name || forgets) {
+        return LogRecord::RenameTable(table.id(), name).encode(record);
+    }
+    let encoded = |(no, (table, list)): (usize, &Constrained)| {
+        let mut def = table.definition_with_constraints(list);
+        if no == 0 {
+            name.clone_into(&mut def.name);
+        }
+        let mut bytes = Vec::new();
+        def.encode(&mut bytes);
+        (table.id(), bytes)
+    };
+    let all = changed.iter().enumerate().map(encoded).collect::<Vec<_>>();
+    LogRecord::RenameWithConstraints(borrowed(&all)).encode(record);
+}
+
+fn borrowed(all: &[(TableId, Vec<u8>)]) -> Vec<(TableId, &[u8])> {
+    all.iter().map(|(table, def)| (*table, def.as_slice())).collect()
 }
 
 fn refuse_existing(catalog: &Catalog, name: &str) -> Result<()> {

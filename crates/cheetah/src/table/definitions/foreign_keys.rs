@@ -8,9 +8,9 @@
 //!     that have left their names to those. A copy refers to nobody by constraints that it has
 //!     inherited; the other one stays the child, and serves as the parent, that it was (F5).
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, Followed};
 use super::handle::Table;
-use crate::base::{planted, ConstraintProblem, Error, Result};
+use crate::base::{planted, ConstraintProblem, Error, Result, TableId};
 use crate::format::catalog::TableDef;
 use crate::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef};
 use std::sync::{Arc, Weak};
@@ -542,18 +542,23 @@ pub(in crate::table) fn check_drop(catalog: &Catalog, name: &str, referenced: Re
     }
 }
 
-/// Whether the constraints of a table have names of their own under that name of the table, too.
-pub(in crate::table) fn check_rename(catalog: &Catalog, table: &Arc<Table>, to: &str) -> Result<()> {
+/// Whether the constraints of a table have names of their own under that name of the table, too;
+/// `changed`: [`after_rename`].
+pub(in crate::table) fn check_rename(
+    catalog: &Catalog,
+    table: &Arc<Table>,
+    to: &str,
+    changed: &[Constrained],
+) -> Result<()> {
     let from = name_before(table);
     if is_intermediate(to) || from.is_empty() {
         return Ok(());
     }
     let moves = database_of(to) != database_of(&from);
-    let changed = after_rename(catalog, table, to).into_iter().next().map(|(_, list)| list);
     let had = table.foreign_keys();
     let is_new = |it: &&ForeignKeyDef| moves || !had.iter().any(|before| before.name == it.name);
-    let own = changed.unwrap_or_default();
-    own.iter().filter(is_new).try_for_each(|it| check_name(catalog, to, Some(table), it, &[]))
+    let own = changed.first().into_iter().flat_map(|(_, own)| own);
+    own.filter(is_new).try_for_each(|it| check_name(catalog, to, Some(table), it, &[]))
 }
 
 /// The name of a table as people know it: of a copy that of its original; empty if it is another
@@ -569,44 +574,65 @@ fn name_before(table: &Table) -> String {
 
 /// Tables whose constraints change when `table` gets the name `to`, with those that they have then:
 /// the table itself first.
-pub(in crate::table) fn after_rename(
-    catalog: &Catalog,
-    table: &Arc<Table>,
-    to: &str,
-) -> Vec<(Arc<Table>, Vec<ForeignKeyDef>)> {
+pub(in crate::table) fn after_rename(catalog: &Catalog, table: &Arc<Table>, to: &str) -> Vec<Constrained> {
     let from = name_before(table);
     let mut own = table.foreign_keys().as_ref().clone();
     if is_intermediate(to) {
         return vec![(Arc::clone(table), own)];
     }
     own.iter_mut().for_each(|constraint| constraint.inherited = false);
+    if let Some(followed) = catalog.followed(table.id()).filter(|followed| followed.from == to) {
+        return come_back(catalog, (Arc::clone(table), own), &followed);
+    }
     // A copy that gets another name than its original has: ALTER TABLE .. RENAME.
     let of_partition = to.split("#P#").next() == Some(from.as_str());
     if from.is_empty() || from == to || of_partition {
         return vec![(Arc::clone(table), own)];
     }
-    let generated = (generated_name(&from), generated_name(to));
+    let generated = (generated_name(catalog, &from), generated_name(catalog, to));
     for constraint in &mut own {
         if let Some(number) = constraint.name.strip_prefix(generated.0.as_str()) {
             constraint.name = format!("{}{number}", generated.1);
         }
     }
-    let follow = |list: &mut Vec<ForeignKeyDef>| {
-        for constraint in list.iter_mut().filter(|constraint| constraint.parent == from) {
-            to.clone_into(&mut constraint.parent);
-        }
-    };
-    follow(&mut own);
+    follow(&mut own, &from, to);
     let mut changed = vec![(Arc::clone(table), own)];
     for child in catalog.children_of(&from).into_iter().filter(|child| child.id() != table.id()) {
         let mut list = child.foreign_keys().as_ref().clone();
-        follow(&mut list);
+        follow(&mut list, &from, to);
         changed.push((child, list));
     }
     changed
 }
 
+fn follow(list: &mut [ForeignKeyDef], from: &str, to: &str) {
+    for constraint in list.iter_mut().filter(|constraint| constraint.parent == from) {
+        to.clone_into(&mut constraint.parent);
+    }
+}
+
+/// A table gets its name back after constraints have followed its copy to another one: they refer
+/// to it again, its own first.
+fn come_back(catalog: &Catalog, renamed: Constrained, followed: &Followed) -> Vec<Constrained> {
+    let mut changed = vec![renamed];
+    for (id, _) in &followed.constraints {
+        if changed.iter().all(|(table, _)| table.id() != *id) {
+            let child = catalog.by_id(*id).map(|child| (child.foreign_keys().as_ref().clone(), child));
+            changed.extend(child.map(|(list, child)| (child, list)));
+        }
+    }
+    for (table, list) in &mut changed {
+        let id = table.id();
+        let comes = |it: &&mut ForeignKeyDef| {
+            let is_it = |(child, name): &(TableId, String)| *child == id && *name == it.name;
+            it.parent == followed.to && followed.constraints.iter().any(is_it)
+        };
+        list.iter_mut().filter(comes).for_each(|it| it.parent.clone_from(&followed.from));
+    }
+    changed
+}
+
 /// What names of constraints begin with that were given to it for want of others.
-fn generated_name(table: &str) -> String {
-    format!("{}_ibfk_", table.rsplit('/').next().unwrap_or(table))
+fn generated_name(catalog: &Catalog, table: &str) -> String {
+    format!("{}_ibfk_", catalog.shown(table.rsplit('/').next().unwrap_or(table)))
 }
