@@ -117,6 +117,19 @@ void KeyPart::append_as(const uchar *record, bool nullable, bool descending, Buf
   invert_from(start, descending ? 0xff : 0, out);
 }
 
+const uchar *KeyPart::append_from_key(const uchar *at, const uchar *end, bool nullable, bool descending,
+                                      Buffer *out) const {
+  const uchar *next = skip(at, end);
+  if (next == nullptr || (nullable_ && (*at ^ invert_) == 0)) return nullptr;
+  uchar invert = descending ? 0xff : 0;
+  if (nullable) out->append_byte(1 ^ invert);
+  size_t start = out->size();
+  const uchar *value = at + nullable_;
+  out->append(value, static_cast<size_t>(next - value));
+  invert_from(start, invert ^ invert_, out);
+  return next;
+}
+
 const uchar *KeyPart::append_image(const uchar *image, Buffer *scratch, Buffer *out) const {
   const uchar *next = image + store_bytes_;
   size_t start = out->size();

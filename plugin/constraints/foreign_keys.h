@@ -58,6 +58,7 @@ class ForeignKeys {
   bool exist() const { return list_ != nullptr; }
   CheetahForeignKey get(uint8_t role, size_t no) const { return constraint_of(list_.get(), role, no); }
   bool refer_to_own_table() const;
+  ForeignKeyList list() const { return list_; }
 
   // After a row has been written; `old_record`: what it was, nullptr for a new one and for one that
   // has got another place, which InnoDB takes for new. 0, or an error of the handler.

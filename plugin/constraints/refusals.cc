@@ -58,6 +58,15 @@ static void append_value(const KeyPart &part, const uchar *record, String *out) 
   else out->append(value.ptr(), value.length(), value.charset());
 }
 
+void append_values(const std::vector<KeyPart> &parts, size_t count, const uchar *record, String *out) {
+  out->append('(');
+  for (size_t i = 0; i < count; i++) {
+    if (i > 0) out->append(STRING_WITH_LEN(", "));
+    append_value(parts[i], record, out);
+  }
+  out->append(')');
+}
+
 void append_key(THD *thd, const std::vector<KeyPart> &parts, size_t count, const uchar *record, String *out) {
   for (size_t i = 0; i < count; i++) {
     const LEX_CSTRING &name = parts[i].field()->field_name;
@@ -65,12 +74,8 @@ void append_key(THD *thd, const std::vector<KeyPart> &parts, size_t count, const
     if (i > 0) out->append(' ');
     append_identifier(thd, out, name.str, name.length);
   }
-  out->append(STRING_WITH_LEN(") = ("));
-  for (size_t i = 0; i < count; i++) {
-    if (i > 0) out->append(STRING_WITH_LEN(", "));
-    append_value(parts[i], record, out);
-  }
-  out->append(')');
+  out->append(STRING_WITH_LEN(") = "));
+  append_values(parts, count, record, out);
 }
 
 static void append_row(THD *thd, const CheetahForeignKey &constraint, const Refusal &refusal, String *out) {

@@ -21,6 +21,9 @@ struct Refusal {
 // "(`a`, `b`) = (1, 'x')": the first columns of a key in a record of its table; long values are cut.
 void append_key(THD *thd, const std::vector<KeyPart> &parts, size_t count, const uchar *record, String *out);
 
+// "(1, 'x')": only the values.
+void append_values(const std::vector<KeyPart> &parts, size_t count, const uchar *record, String *out);
+
 // Keep it for the status of the engine.
 void note_refused_row(THD *thd, const CheetahForeignKey &constraint, const Refusal &refusal);
 void note_refused_definition(THD *thd, CheetahBytes reason);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // CHECK, ANALYZE, OPTIMIZE, REPAIR.
+#include "constraints/orphan_rows.h"
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -48,6 +49,17 @@ static void report_orphans(THD *thd, const TABLE *table, const std::string &data
   }
 }
 
+// How often in a row a table may be altered or emptied while rows of one constraint are looked at.
+static constexpr unsigned searches_max = 100;
+
+static void report_unserved(THD *thd, const TABLE *table, const CheetahForeignKey &constraint) {
+  String text;
+  text.set_charset(system_charset_info);
+  text.append(STRING_WITH_LEN("Rows were not looked at for parents: the other table is not there, or an index. Table and constraint: "));
+  append_table_and_constraint(thd, constraint, &text);
+  report(thd, table, "warning", text.ptr(), text.length());
+}
+
 int ha_cheetah::cross_check(THD *thd) {
   MY_BITMAP *saved = table->read_set;
   table->use_all_columns();
@@ -65,12 +77,66 @@ int ha_cheetah::cross_check(THD *thd) {
   return HA_ADMIN_FAILED;
 }
 
-int ha_cheetah::check(THD *thd, HA_CHECK_OPT *) {
+// Reads what has been committed together, in a snapshot of its own: there no row is without its
+// parent, whatever others do meanwhile, if all were checked.
+int32_t ha_cheetah::search_orphans(size_t no, Orphans *orphans) {
+  TxnHandle txn(new_transaction());
+  if (!txn) return CHEETAH_FATAL;
+  int32_t code = cheetah_set_isolation(txn.get(), CHEETAH_REPEATABLE_READ);
+  if (code != CHEETAH_OK) return code;
+  ForeignKeyList list = constraints_.list();
+  return OrphanSearch(table, &codec_, this, list.get(), no).run(txn.get(), engine_table_.get(), orphans);
+}
+
+static void report_orphan_rows(THD *thd, const TABLE *table, const CheetahForeignKey &constraint, const Orphans &orphans) {
+  String text;
+  text.set_charset(system_charset_info);
+  text.append(STRING_WITH_LEN("Rows without a parent: "));
+  text.append_ulonglong(orphans.rows);
+  text.append(STRING_WITH_LEN(". Table and constraint: "));
+  append_table_and_constraint(thd, constraint, &text);
+  text.append(STRING_WITH_LEN(". Keys: "));
+  text.append(orphans.keys_text);
+  if (orphans.keys > keys_told_max) text.append(STRING_WITH_LEN(", .."));
+  report(thd, table, "warning", text.ptr(), text.length());
+}
+
+// Rows without a parent, from a time with `foreign_key_checks=0`, are no damage. The constraints are
+// those of the table as it is open; a parent may be altered or emptied meanwhile.
+int ha_cheetah::report_rows_without_parent(THD *thd) {
+  constraints_.refresh();
+  table->use_all_columns();
+  unsigned attempts = 0;
+  for (size_t no = 0; no < constraints_.count(CHEETAH_AS_CHILD);) {
+    CheetahForeignKey constraint = constraints_.get(CHEETAH_AS_CHILD, no);
+    bool is_served = constraint.child_key.columns != nullptr && constraint.parent_key.columns != nullptr;
+    Orphans orphans;
+    int32_t code = is_served ? search_orphans(no, &orphans) : CHEETAH_OK;
+    if ((code == CHEETAH_NO_SUCH_TABLE || code == CHEETAH_TABLE_CHANGED) && attempts++ < searches_max) {
+      constraints_.forget();
+      constraints_.refresh();
+      continue;
+    }
+    if (code != CHEETAH_OK) return handler_error(code, thd);
+    if (!is_served) report_unserved(thd, table, constraint);
+    if (orphans.rows > 0) report_orphan_rows(thd, table, constraint, orphans);
+    no++;
+  }
+  return 0;
+}
+
+int ha_cheetah::check(THD *thd, HA_CHECK_OPT *options) {
   report_orphans(thd, table, std::string(name_, 0, name_.find('/') + 1));
   int error = lock_engine_table(false);
-  if (error == 0) return cross_check(thd);
-  print_error(error, MYF(0));
-  return HA_ADMIN_FAILED;
+  int result = error == 0 ? cross_check(thd) : HA_ADMIN_FAILED;
+  if (result == HA_ADMIN_OK && !(options->flags & T_QUICK)) {
+    MY_BITMAP *saved = table->read_set;
+    error = report_rows_without_parent(thd);
+    table->column_bitmaps_set(saved, table->write_set);
+    if (error != 0) result = HA_ADMIN_FAILED;
+  }
+  if (error != 0) print_error(error, MYF(0));
+  return result;
 }
 
 int ha_cheetah::analyze(THD *thd, HA_CHECK_OPT *) {

@@ -23,6 +23,7 @@ class SearchTexts;
 struct Action;
 struct FulltextSearch;
 struct Refusal;
+struct Orphans;
 
 // The engine's name of the table with that path ("./db/table" becomes "db/table").
 std::string table_name_of_path(const char *path);
@@ -294,6 +295,8 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // checking.cc
   int cross_check(THD *thd);
   int32_t check_words(CheetahTextSink sink, void *context);
+  int32_t search_orphans(size_t no, cheetah::Orphans *orphans);
+  int report_rows_without_parent(THD *thd);
 
   cheetah::TableCodec codec_;
   cheetah::TableHandle engine_table_;

@@ -205,3 +205,89 @@ def test_the_latest_foreign_key_error_is_in_the_status(server):
     long = "x" * 5000
     told = refused(server, f"INSERT INTO c VALUES (3, 6, NULL, NULL, NULL), (4, 1, '{long}', NULL, NULL)", 1452)
     assert len(told) < 3000, told
+
+
+def told_by_check(server, table: str, how: str = "") -> list:
+    """The warnings of CHECK TABLE, which else finds nothing."""
+    rows = server.sql(f"CHECK TABLE {table} {how}", "fk")
+    assert rows[-1][2:] == ("status", "OK"), rows
+    assert all(row[2] == "warning" for row in rows[:-1]), rows
+    return [row[3] for row in rows[:-1]]
+
+
+def test_check_table_tells_rows_without_a_parent(server):
+    """By which constraint, how many, and which keys; indexes on both sides have all forms."""
+    server.sql("CREATE DATABASE fk")
+    text = "VARCHAR(20) CHARACTER SET utf8mb4"
+    server.sql(f"CREATE TABLE p (id INT PRIMARY KEY, a INT, t {text} NOT NULL, d DATE, KEY (t DESC), KEY (d, a DESC)) "
+               "ENGINE=CHEETAH", "fk")
+    server.sql(f"CREATE TABLE c (id INT AUTO_INCREMENT PRIMARY KEY, pid INT, t {text}, d DATE, a INT NOT NULL, w TEXT, "
+               "up INT, KEY (pid DESC), KEY (t), KEY (d DESC, a), CONSTRAINT one FOREIGN KEY (pid) REFERENCES p (id), "
+               "CONSTRAINT three FOREIGN KEY (d, a) REFERENCES p (d, a), CONSTRAINT two FOREIGN KEY (t) REFERENCES p (t), "
+               "CONSTRAINT zero FOREIGN KEY (up) REFERENCES c (id)) ENGINE=CHEETAH", "fk")
+    server.sql("INSERT INTO p VALUES (1, 1, 'One', '2026-01-01'), (2, NULL, 'two', NULL), (-3, 3, 'three', '2026-01-03')",
+               "fk")
+    sound = ("INSERT INTO c (pid, t, d, a, w, up) VALUES (1, 'ONE ', '2026-01-01', 1, REPEAT('x', 20000), 1), "
+             "(2, NULL, NULL, 7, NULL, NULL), (-3, 'Three', '2026-01-03', 3, 'w', 2), (NULL, 'two', NULL, 0, NULL, 3)")
+    server.sql(sound, "fk")
+    assert not told_by_check(server, "c", "EXTENDED")
+    connection = server.connect("fk", autocommit=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SET foreign_key_checks = 0")
+        cursor.execute("INSERT INTO c (pid, t, d, a, w, up) VALUES (5, 'four', '2026-01-01', 3, REPEAT('y', 20000), 99), "
+                       "(5, 'FOUR', '2026-01-03', 1, NULL, NULL), (-7, NULL, NULL, 9, NULL, 1)")
+        cursor.execute("INSERT INTO c (pid, t, a) SELECT NULL, CONCAT('k', seq), 0 FROM seq_100_to_150")
+    one, three, two, zero = told_by_check(server, "c")
+    assert one.startswith("Rows without a parent: 3. ") and one.endswith(". Keys: (5), (-7)"), one
+    assert "`fk`.`c`, CONSTRAINT `one` FOREIGN KEY (`pid`) REFERENCES `p` (`id`)" in one, one
+    assert three.startswith("Rows without a parent: 2. ") and "(2026-01-01, 3)" in three.replace("'", ""), three
+    assert two.startswith("Rows without a parent: 53. ") and two.endswith(", ('k108'), .."), two
+    assert "Keys: ('four'), ('k100')" in two, two
+    assert zero.endswith(". Keys: (99)"), zero
+    assert not told_by_check(server, "c", "QUICK") and not told_by_check(server, "p")
+    # What others have not committed counts neither way, and nobody is waited for.
+    with connection.cursor() as cursor:
+        cursor.execute("SET foreign_key_checks = 1")
+        cursor.execute("BEGIN")
+        cursor.execute("INSERT INTO p VALUES (5, 5, 'four', '2026-01-05'), (99, 0, 'z', NULL)")
+        cursor.execute("UPDATE p SET a = 33 WHERE id = 2")
+        assert told_by_check(server, "c") == [one, three, two, zero]
+        cursor.execute("COMMIT")
+    assert told_by_check(server, "c")[0].startswith("Rows without a parent: 1. ")
+    with connection.cursor() as cursor:
+        cursor.execute("SET foreign_key_checks = 0")
+        cursor.execute("ALTER TABLE p DROP KEY t")
+        cursor.execute("UPDATE c SET up = NULL")
+    told = told_by_check(server, "c")
+    assert len(told) == 3 and told[2].startswith("Rows were not looked at for parents"), told
+
+
+def test_check_table_can_be_killed_while_it_looks_for_parents(server):
+    """And says so."""
+    server.sql("CREATE DATABASE fk")
+    server.sql("CREATE TABLE p (id INT PRIMARY KEY) ENGINE=CHEETAH", "fk")
+    server.sql("CREATE TABLE c (pid INT, FOREIGN KEY (pid) REFERENCES p (id)) ENGINE=CHEETAH", "fk")
+    server.sql("INSERT INTO p SELECT seq FROM seq_1_to_200000", "fk")
+    server.sql("INSERT INTO c SELECT seq FROM seq_1_to_200000", "fk")
+    connection, ended = server.connect("fk", autocommit=True), []
+
+    def check_it():
+        with connection.cursor() as cursor:
+            for _ in range(100):
+                try:
+                    cursor.execute("CHECK TABLE c")
+                    rows = cursor.fetchall()
+                except pymysql.MySQLError as failure:
+                    ended.append(failure.args[0])
+                    return
+                if rows[-1][2:] != ("status", "OK"):
+                    ended.append(rows)
+                    return
+    thread = threading.Thread(target=check_it, daemon=True)
+    thread.start()
+    while not ended:
+        time.sleep(0.3)
+        server.sql(f"KILL QUERY {connection.thread_id()}")
+    thread.join(30)
+    assert ended[0] == 1317 or "interrupted" in str(ended[0]) or "Interrupted" in str(ended[0]), ended
+    assert not told_by_check(server, "c")

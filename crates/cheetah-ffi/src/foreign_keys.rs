@@ -472,6 +472,25 @@ pub unsafe extern "C" fn cheetah_find_reference(
     })
 }
 
+/// Opens a cursor over the parent's index of a constraint whose child the table is. It reads a
+/// snapshot. `NoSuchTable` when the constraints are to be asked for again.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_open_parents(
+    txn: *mut CheetahTxn,
+    list: *const CheetahForeignKeys,
+    no: usize,
+    cursor: *mut *mut CheetahCursor,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (txn, list, place) = unsafe { (&mut *txn, &*list, &mut *cursor) };
+    entry(|| {
+        let side = list.find(0, no).and_then(|lent| lent.constraint.parent.as_ref());
+        let Some(side) = side else { return Ok(Code::End) };
+        *place = CheetahCursor::boxed(txn.0.cursor_on_parents(side)?);
+        Ok(Code::Ok)
+    })
+}
+
 /// Opens a cursor over the child's index of a constraint whose parent the table is. It locks the
 /// rows that it meets to be changed.
 #[no_mangle]

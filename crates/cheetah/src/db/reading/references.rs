@@ -28,6 +28,12 @@ impl Transaction {
         self.reference_cursor(side, Read::Exclusive)
     }
 
+    /// A cursor over the index of a side that reads the transaction's snapshot. Errors as of
+    /// [`find_reference`](Self::find_reference), and `TableChanged` if the snapshot cannot use it.
+    pub fn cursor_on_parents(&mut self, side: &KeySide) -> Result<Cursor> {
+        self.cursor(&side.table()?, side.index_no, Read::Consistent)
+    }
+
     /// Ranges are locked at each isolation level: an entry that moved back while its row was waited
     /// for would be missed otherwise (F2).
     fn reference_cursor(&mut self, side: &KeySide, read: Read) -> Result<Cursor> {
