@@ -114,67 +114,73 @@ fn action_of(code: u8) -> Result<ForeignKeyAction> {
     ForeignKeyAction::from_code(code).ok_or(unknown)
 }
 
-impl CheetahConstraints {
-    pub(crate) unsafe fn get(&self) -> Result<Constraints> {
+impl CheetahColumnDef {
+    unsafe fn get(&self) -> ColumnDef {
         // SAFETY: by the contract of the crate what is pointed to is initialised.
-        let (columns, keys, constraints) = unsafe {
-            (
-                slice(self.columns, self.column_count),
-                slice(self.keys, self.key_count),
-                slice(self.foreign_keys, self.foreign_key_count),
-            )
-        };
-        let column = |column: &CheetahColumnDef| ColumnDef {
-            // SAFETY: as above.
-            name: unsafe { column.name.text() },
-            // SAFETY: as above.
-            kind: unsafe { column.kind.get() }.to_vec(),
-            nullable: column.nullable != 0,
-        };
+        let (name, kind) = unsafe { (self.name.text(), self.kind.get().to_vec()) };
+        ColumnDef { name, kind, nullable: self.nullable != 0 }
+    }
+}
+
+impl CheetahKeyDef {
+    unsafe fn get(&self) -> Vec<KeyPartDef> {
         let part = |part: &CheetahKeyPartDef| KeyPartDef {
             column: part.column,
             descending: part.descending != 0,
             is_prefix: part.is_prefix != 0,
         };
-        let key = |key: &CheetahKeyDef| {
-            // SAFETY: as above.
-            unsafe { slice(key.parts, key.part_count) }.iter().map(part).collect()
-        };
-        let constraint = |constraint: &CheetahForeignKeyDef| -> Result<ForeignKeyDef> {
-            // SAFETY: as above.
-            let (columns, parent_columns) = unsafe {
-                (
-                    texts(constraint.columns, constraint.column_count),
-                    texts(constraint.parent_columns, constraint.column_count),
-                )
-            };
-            Ok(ForeignKeyDef {
-                // SAFETY: as above.
-                name: unsafe { constraint.name.text() },
-                columns,
-                // SAFETY: as above.
-                parent: unsafe { constraint.parent.text() },
-                parent_columns,
-                on_delete: action_of(constraint.on_delete)?,
-                on_update: action_of(constraint.on_update)?,
-                inherited: constraint.inherited != 0,
-            })
-        };
+        // SAFETY: by the contract of the crate what is pointed to is initialised.
+        unsafe { slice(self.parts, self.part_count) }.iter().map(part).collect()
+    }
+}
+
+impl CheetahForeignKeyDef {
+    unsafe fn get(&self) -> Result<ForeignKeyDef> {
+        // SAFETY: by the contract of the crate what is pointed to is initialised.
+        let (name, parent) = unsafe { (self.name.text(), self.parent.text()) };
         // SAFETY: as above.
-        let (copy_of, renamed) =
-            unsafe { (self.copy_of.text(), slice(self.renamed, self.renamed_count)) };
-        // SAFETY: as above.
-        let names = |column: &CheetahRenamedColumn| unsafe { (column.from.text(), column.to.text()) };
+        let (columns, parent_columns) = unsafe {
+            (texts(self.columns, self.column_count), texts(self.parent_columns, self.column_count))
+        };
+        let (on_delete, on_update) = (action_of(self.on_delete)?, action_of(self.on_update)?);
+        let inherited = self.inherited != 0;
+        Ok(ForeignKeyDef { name, columns, parent, parent_columns, on_delete, on_update, inherited })
+    }
+}
+
+impl CheetahRenamedColumn {
+    unsafe fn get(&self) -> (String, String) {
+        // SAFETY: by the contract of the crate the texts are readable.
+        unsafe { (self.from.text(), self.to.text()) }
+    }
+}
+
+impl CheetahConstraints {
+    pub(crate) unsafe fn get(&self) -> Result<Constraints> {
+        // SAFETY: by the contract of the crate what is pointed to is initialised.
+        let (columns, keys, constraints, renamed, copy_of) = unsafe {
+            (
+                slice(self.columns, self.column_count),
+                slice(self.keys, self.key_count),
+                slice(self.foreign_keys, self.foreign_key_count),
+                slice(self.renamed, self.renamed_count),
+                self.copy_of.text(),
+            )
+        };
         Ok(Constraints {
             description: Description {
-                columns: columns.iter().map(column).collect(),
-                keys: keys.iter().map(key).collect(),
+                // SAFETY: as above, here and below.
+                columns: columns.iter().map(|column| unsafe { column.get() }).collect(),
+                // SAFETY: as above.
+                keys: keys.iter().map(|key| unsafe { key.get() }).collect(),
             },
-            foreign_keys: constraints.iter().map(constraint).collect::<Result<_>>()?,
+            // SAFETY: as above.
+            foreign_keys: constraints.iter().map(|it| unsafe { it.get() }).collect::<Result<_>>()?,
             kept_count: self.kept_count,
             are_checked: self.are_checked != 0,
             copy_of: Some(copy_of).filter(|name| !name.is_empty()),
-            renamed: renamed.iter().map(names).collect(),
+            // SAFETY: as above.
+            renamed: renamed.iter().map(|column| unsafe { column.get() }).collect(),
         })
     }
 }

@@ -321,46 +321,82 @@ fn check_with(
     old: Option<&Arc<Table>>,
     usable: &dyn Fn(usize) -> bool,
 ) -> Result<()> {
-    let name = match &constraints.copy_of {
-        Some(original) => original.clone(),
-        None => def.name.clone(),
-    };
+    let name = constraints.copy_of.clone().unwrap_or_else(|| def.name.clone());
     let before = old.cloned().or_else(|| catalog.by_name(constraints.copy_of.as_deref()?).ok());
-    let before = before.as_ref();
     let description = def.description.clone();
+    let change = Change { catalog, name: &name, before: before.as_ref(), old, constraints, usable };
     for (no, constraint) in def.foreign_keys.iter_mut().enumerate() {
-        let is_new = no >= constraints.kept_count;
-        let (child_was_served, parent_was_served) =
-            before.filter(|_| !is_new).map_or((false, false), |it| was_served(catalog, it, &constraint.name));
-        let may_lack = !is_new && (!child_was_served || !constraints.are_checked);
-        check_child(before, &description, constraint, is_new, may_lack, usable)?;
-        let others = constraints.foreign_keys.get(..no).unwrap_or_default();
-        if is_new {
-            check_name(catalog, &name, None, constraint, others)?;
-        }
-        let parent = match constraint.parent == name {
-            // Rows that are there refer to what the table has, not to what it will have.
-            true => old.filter(|_| is_new).cloned(),
-            false => catalog.by_name(&constraint.parent).ok(),
-        };
-        let has_to_be_there = is_new && constraints.are_checked && constraint.parent != name;
-        let may_be_missing = parent.is_none() && constraint.parent != name && !has_to_be_there;
-        if may_be_missing || (!is_new && !parent_was_served) {
-            continue;
-        }
-        let is_own = !is_new && constraint.parent == name;
-        if is_own && description.find(&constraint.parent_columns, usable).is_none() {
-            match constraints.are_checked {
-                true => return Err(index_is_needed(before, &constraint.parent_columns)),
-                false => continue,
-            }
-        }
-        check_parent(parent.as_ref(), &description, constraint, has_to_be_there, usable)?;
+        change.check_constraint(&description, no, constraint)?;
     }
     if constraints.are_checked || description.is_empty() {
         check_referenced(catalog, &name, constraints, usable)?;
     }
     Ok(())
+}
+
+/// A table that gets another definition.
+struct Change<'c> {
+    catalog: &'c Catalog,
+    /// Its name, or that of the table whose copy it is.
+    name: &'c str,
+    /// The table of that name as it is, if there is one.
+    before: Option<&'c Arc<Table>>,
+    /// The same, if it is altered in place.
+    old: Option<&'c Arc<Table>>,
+    constraints: &'c Constraints,
+    usable: &'c dyn Fn(usize) -> bool,
+}
+
+impl Change<'_> {
+    /// Whether it may have its constraint of that number.
+    fn check_constraint(
+        &self,
+        description: &Description,
+        no: usize,
+        constraint: &mut ForeignKeyDef,
+    ) -> Result<()> {
+        let Self { catalog, name, before, constraints, usable, .. } = *self;
+        let is_new = no >= constraints.kept_count;
+        let had = before.filter(|_| !is_new);
+        let (child_was_served, parent_was_served) =
+            had.map_or((false, false), |had| was_served(catalog, had, &constraint.name));
+        let may_lack = !is_new && (!child_was_served || !constraints.are_checked);
+        check_child(before, description, constraint, is_new, may_lack, usable)?;
+        if is_new {
+            let others = constraints.foreign_keys.get(..no).unwrap_or_default();
+            check_name(catalog, name, None, constraint, others)?;
+        }
+        match is_new || parent_was_served {
+            true => self.check_parent_of(description, is_new, constraint),
+            false => Ok(()),
+        }
+    }
+
+    fn check_parent_of(
+        &self,
+        description: &Description,
+        is_new: bool,
+        constraint: &mut ForeignKeyDef,
+    ) -> Result<()> {
+        let Self { catalog, name, before, old, constraints, usable } = *self;
+        let is_own = constraint.parent == name;
+        let parent = match is_own {
+            // Rows that are there refer to what the table has, not to what it will have.
+            true => old.filter(|_| is_new).cloned(),
+            false => catalog.by_name(&constraint.parent).ok(),
+        };
+        let has_to_be_there = is_new && constraints.are_checked && !is_own;
+        if parent.is_none() && !is_own && !has_to_be_there {
+            return Ok(());
+        }
+        if !is_new && is_own && description.find(&constraint.parent_columns, usable).is_none() {
+            return match constraints.are_checked {
+                true => Err(index_is_needed(before, &constraint.parent_columns)),
+                false => Ok(()),
+            };
+        }
+        check_parent(parent.as_ref(), description, constraint, has_to_be_there, usable)
+    }
 }
 
 /// Whether a constraint that the table has is served by an index of its own, and by its parent.
