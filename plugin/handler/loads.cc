@@ -7,7 +7,8 @@
 // announces one too, without a bulk insert, but does not look at the error: these get their rows
 // one by one.
 //
-// A child gets its rows one by one, but for copies, whose tables nobody else writes.
+// Of a child, each row is checked when it is given to the load, and its parent is locked to the end
+// of the transaction; rows of a load are not found, so a table that refers to itself has none.
 //
 // LOAD DATA and INSERT .. SELECT: the server begins a bulk insert, unless triggers or functions may
 // read the table meanwhile, and looks at the error of its end. Their rows come with the commit, if
@@ -65,10 +66,7 @@ int ha_cheetah::begin_load() {
   if (!in_bulk_insert_ || load_was_asked_) return 0;
   load_was_asked_ = true;
   if (is_temporary_name(name_) || is_sequence() || table->s->period.unique_keys != 0) return 0;
-  // Rows of a load are not found until it ends, and others may delete a parent meanwhile.
-  if (looks_at_constraints() && constraints_.count(CHEETAH_AS_CHILD) != 0) {
-    if (!copies_ || constraints_.refer_to_own_table()) return 0;
-  }
+  if (looks_at_constraints() && constraints_.refer_to_own_table()) return 0;
   if (!copies_ && (ignores_duplicates_ || !commits_its_rows(ha_thd()) || is_used_twice(ha_thd(), table))) return 0;
   CheetahLoad *load = nullptr;
   int error = handler_error(cheetah_begin_load(txn_, engine_table_.get(), !copies_, &load), ha_thd());

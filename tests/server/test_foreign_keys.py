@@ -291,3 +291,82 @@ def test_check_table_can_be_killed_while_it_looks_for_parents(server):
     thread.join(30)
     assert ended[0] == 1317 or "interrupted" in str(ended[0]) or "Interrupted" in str(ended[0]), ended
     assert not told_by_check(server, "c")
+
+
+def run_beside(server, *statements) -> threading.Thread:
+    """Runs statements on another connection; the failure of the last one is in `failure`."""
+    connection = server.connect("fk", autocommit=True)
+
+    def run():
+        with connection.cursor() as cursor:
+            try:
+                for statement in statements:
+                    cursor.execute(statement)
+                thread.failure = 0
+            except pymysql.MySQLError as failure:
+                thread.failure = failure.args[0]
+    thread = threading.Thread(target=run, daemon=True)
+    thread.failure = None
+    thread.start()
+    return thread
+
+
+@pytest.mark.options({"loose_cheetah_lock_wait_timeout": 20, "innodb_lock_wait_timeout": 20})
+@pytest.mark.parametrize("rows", [20, 30000])
+def test_a_load_into_a_child_keeps_its_parents(server, rows):
+    """Its rows come at its end, but nobody takes their parents away before that."""
+    server.sql("CREATE DATABASE fk")
+    server.sql("CREATE TABLE p (id INT PRIMARY KEY) ENGINE=CHEETAH", "fk")
+    server.sql("CREATE TABLE c (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES p (id)) ENGINE=CHEETAH", "fk")
+    server.sql("INSERT INTO p SELECT seq FROM seq_1_to_50000", "fk")
+    loads = server.status("Cheetah_loads")
+    fill = f"INSERT INTO c SELECT seq, seq + SLEEP(IF(seq = {rows}, 2, 0)) FROM seq_1_to_{rows}"
+    load = run_beside(server, fill)
+    asleep = f"SELECT 1 FROM information_schema.processlist WHERE info LIKE 'INSERT INTO c%' AND state = 'User sleep'"
+    while not server.sql(asleep):
+        time.sleep(0.02)
+    taken, moved = run_beside(server, "DELETE FROM p WHERE id = 5"), run_beside(server, "UPDATE p SET id = -7 WHERE id = 7")
+    free = run_beside(server, "DELETE FROM p WHERE id = 40000")
+    for thread in (load, taken, moved, free):
+        thread.join(60)
+    assert [load.failure, taken.failure, moved.failure, free.failure] == [0, 1451, 1451, 0]
+    assert server.value("SELECT COUNT(*) FROM c", "fk") == rows
+    assert server.status("Cheetah_loads") - loads == (rows > 1000), "it was no load"
+    # Who has taken a parent away before is waited for, and the load fails.
+    server.sql("TRUNCATE c", "fk")
+    first = run_beside(server, "BEGIN", "DELETE FROM p WHERE id = 9", "DO SLEEP(2)", "COMMIT")
+    while not server.sql("SELECT 1 FROM information_schema.processlist WHERE state = 'User sleep'"):
+        time.sleep(0.02)
+    load = run_beside(server, f"INSERT INTO c SELECT seq, seq FROM seq_1_to_{rows}")
+    load.join(60)
+    first.join(60)
+    assert [load.failure, first.failure] == [1452, 0]
+    assert server.value("SELECT COUNT(*) FROM c", "fk") == 0
+    server.sql("INSERT INTO p VALUES (9)", "fk")
+    server.sql(f"INSERT INTO c SELECT seq, seq FROM seq_1_to_{rows}", "fk")
+    assert server.sql("CHECK TABLE c", "fk")[-1][3] == "OK"
+
+
+@pytest.mark.parametrize("how", ["ADD x INT, ALGORITHM = COPY", "ALGORITHM = INPLACE"])
+def test_children_come_back_when_a_rename_fails_at_its_triggers(server, how):
+    """The last step of ALTER TABLE .. RENAME: the server takes back what it has renamed."""
+    server.sql("CREATE DATABASE fk")
+    server.sql("CREATE TABLE p (id INT PRIMARY KEY, up INT, CONSTRAINT own FOREIGN KEY (up) REFERENCES p (id)) "
+               "ENGINE=CHEETAH", "fk")
+    server.sql("CREATE TABLE c (pid INT, CONSTRAINT one FOREIGN KEY (pid) REFERENCES p (id)) ENGINE=CHEETAH", "fk")
+    server.sql("CREATE TRIGGER t BEFORE INSERT ON p FOR EACH ROW SET NEW.id = NEW.id", "fk")
+    server.sql("INSERT INTO p VALUES (1, NULL), (2, 1)", "fk")
+    server.sql("INSERT INTO c VALUES (1)", "fk")
+    (server.data / "fk/q.TRG").mkdir()
+    with pytest.raises(Failure):
+        server.sql(f"ALTER TABLE p RENAME TO q, {how}", "fk")
+    listed = "SELECT id, for_name, ref_name, ref_index FROM information_schema.cheetah_foreign_keys ORDER BY id"
+    expected = [("fk/one", "fk/c", "fk/p", "PRIMARY"), ("fk/own", "fk/p", "fk/p", "PRIMARY")]
+    for _ in range(2):
+        assert sorted(row[0] for row in server.sql("SHOW TABLES", "fk")) == ["c", "p"]
+        assert list(server.sql(listed)) == expected
+        for statement, number in (("DELETE FROM p WHERE id = 1", 1451), ("INSERT INTO c VALUES (7)", 1452)):
+            with pytest.raises(Failure, match=rf"\({number}, "):
+                server.sql(statement, "fk")
+        server.kill()
+        server.start()
