@@ -111,6 +111,10 @@ int ha_cheetah::attach() {
 int ha_cheetah::open(const char *path, int, uint) {
   name_ = table_name_of_path(path);
   codec_.init(table);
+  geometries_.clear();
+  for (Field **field = table->field; *field != nullptr; field++) {
+    if ((*field)->type() == MYSQL_TYPE_GEOMETRY && (*field)->stored_in_db()) geometries_.push_back(*field);
+  }
   int error = attach();
   if (error != 0) return error;
   row_.reset(cheetah_new_buffer());

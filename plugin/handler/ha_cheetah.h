@@ -216,6 +216,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   void set_pointers();
   bool looks_at_constraints();
   int insert(const uchar *record);
+  bool empties_geometry(const uchar *old_record, const uchar *new_record) const;
   int change_row(const uchar *old_record, const uchar *new_record);
   int undo_row(const CheetahSavepoint &before, int error);
 
@@ -305,6 +306,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // Indexes of the engine whose entries are not wanted for now.
   std::vector<bool> disabled_;
   bool has_disabled_ = false;
+  std::vector<const Field *> geometries_;  // stored columns
 
   // Of the current statement.
   cheetah::Session *session_ = nullptr;

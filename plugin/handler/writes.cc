@@ -200,7 +200,21 @@ int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
   return undo_row(before, error);
 }
 
+static bool is_empty(const Field *field, const uchar *record) {
+  uchar *place = const_cast<uchar *>(field->ptr_in_record(record));
+  return !field->is_null_in_record(record) && static_cast<const Field_blob *>(field)->get_length(place) == 0;
+}
+
+// As InnoDB: without strict mode the server makes an empty value of NULL, which is no geometry.
+bool ha_cheetah::empties_geometry(const uchar *old_record, const uchar *new_record) const {
+  for (const Field *field : geometries_) {
+    if (is_empty(field, new_record) && !is_empty(field, old_record)) return true;
+  }
+  return false;
+}
+
 int ha_cheetah::change_row(const uchar *old_record, const uchar *new_record) {
+  if (empties_geometry(old_record, new_record)) return HA_ERR_NULL_IN_SPATIAL;
   if (codec_.hidden_key()) {
     old_key_.assign(current_key_.bytes());
     key_.assign(current_key_.bytes());
