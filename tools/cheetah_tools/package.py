@@ -12,6 +12,7 @@ from .say import Failure
 
 NAME = "mariadb-plugin-cheetah"
 PLUGIN_FOLDER = "usr/lib/mysql/plugin"
+MIGRATE = PROJECT / "tools" / "migrate"
 CONFIGURATION = """# Cheetah storage engine. The server loads plugins of stable maturity only, unless told otherwise.
 #
 # FORCE: without the engine the server does not start. It would run without the tables. After a crash
@@ -29,11 +30,12 @@ CONTROL = """Package: {name}
 Version: {version}
 Architecture: {architecture}
 Maintainer: {maintainer}
-Depends: libc6, libstdc++6, mariadb-server-core (= {server})
+Depends: libc6, libstdc++6, mariadb-server-core (= {server}), mariadb-client-core, python3
 Section: database
 Priority: optional
 Description: Cheetah storage engine for MariaDB
- Durable, crash-safe, compressed tables: ENGINE=CHEETAH.
+ Durable, crash-safe, compressed tables: ENGINE=CHEETAH. The program
+ cheetah-migrate brings tables and their foreign keys from InnoDB, and back.
  A storage engine loads only into the very server version it was built for,
  which is {server}.
 """
@@ -49,6 +51,7 @@ def deb(_arguments=()) -> None:
     shutil.rmtree(root, ignore_errors=True)
     place(root / PLUGIN_FOLDER / plugin.name, plugin.read_bytes(), 0o644)
     subprocess.run(["strip", "--strip-debug", str(root / PLUGIN_FOLDER / plugin.name)], check=True)
+    place_programs(root / "usr")
     place(root / "etc/mysql/mariadb.conf.d/60-cheetah.cnf", CONFIGURATION.encode(), 0o644)
     for file in documents():
         place(root / "usr/share/doc" / NAME / file.name, file.read_bytes(), 0o644)
@@ -90,9 +93,17 @@ def install(_arguments=()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(plugin, fresh)
         fresh.rename(target)
+        place_programs(folder.parents[3] / "usr/local")
     except PermissionError as failure:
-        raise Failure(f"cannot write to {folder}: run as root, sudo make install") from failure
-    print(f"installed {target}\nnext, in the server: INSTALL SONAME 'ha_cheetah';  (with plugin_maturity=experimental in its settings)")
+        raise Failure(f"cannot write to {failure.filename}: run as root, sudo make install") from failure
+    print(f"installed {target} and cheetah-migrate\nnext, in the server: INSTALL SONAME 'ha_cheetah';  (with plugin_maturity=experimental in its settings)")
+
+
+def place_programs(prefix: Path) -> None:
+    """Put cheetah-migrate into bin, and what it is made of into share."""
+    place(prefix / "bin/cheetah-migrate", (MIGRATE / "cheetah-migrate").read_bytes(), 0o755)
+    for file in sorted((MIGRATE / "cheetah_migrate").glob("*.py")):
+        place(prefix / "share/cheetah/cheetah_migrate" / file.name, file.read_bytes(), 0o644)
 
 
 def installed_version() -> str:
@@ -104,7 +115,7 @@ def installed_version() -> str:
 
 def documents() -> list:
     """What belongs beside the package."""
-    names = ["README.md", "CHANGELOG.md", "LICENSE", *(f"LICENSES/{f.name}" for f in (PROJECT / "LICENSES").glob("*"))]
+    names = ["README.md", "CHANGELOG.md", "docs/migrate.md", "LICENSE", *(f"LICENSES/{f.name}" for f in (PROJECT / "LICENSES").glob("*"))]
     return [PROJECT / name for name in names if (PROJECT / name).is_file()]
 
 

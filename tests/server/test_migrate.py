@@ -1,0 +1,431 @@
+"""cheetah-migrate: a graph of tables goes to Cheetah and back, and is killed on its way."""
+
+import hashlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from cheetah_migrate.tables import without_engine
+from cheetah_tools import setup
+from cheetah_tools.paths import PROJECT, SERVER
+from cheetah_tools.say import note
+from servers import is_root, wait_until
+
+PROGRAM = PROJECT / "tools/migrate/cheetah-migrate"
+SECONDS_MAX = 300
+ROUNDS = 8
+OPTIONS = {"innodb_buffer_pool_size": "32M", "loose_cheetah_buffer_pool_size": "32M"}
+# A circle (orders, items), a table that refers to itself, two columns, another database, names
+# that need quotes, all rules, and indexes that the server made for constraints by itself.
+GRAPH = [
+    "CREATE TABLE shop.customers (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40) NOT NULL, "
+    "referrer INT, UNIQUE (name), CONSTRAINT by_whom FOREIGN KEY (referrer) REFERENCES customers (id) "
+    "ON DELETE SET NULL) ENGINE=InnoDB COMMENT 'who; \\'buys\\' ENGINE=InnoDB'",
+    "CREATE TABLE shop.orders (customer INT NOT NULL, number INT NOT NULL CHECK (number > 0), "
+    "last_item INT, paid DECIMAL(10,2) NOT NULL DEFAULT 0, half DECIMAL(10,2) AS (paid / 2) PERSISTENT, "
+    "double_paid DECIMAL(11,2) AS (paid * 2), PRIMARY KEY (customer, number), KEY paid (paid), "
+    "FOREIGN KEY (customer) REFERENCES customers (id) ON DELETE CASCADE ON UPDATE CASCADE) "
+    "ENGINE=InnoDB ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4",
+    "CREATE TABLE crm.products (code CHAR(8) CHARACTER SET latin1 PRIMARY KEY, what TEXT) ENGINE=InnoDB",
+    "CREATE TABLE shop.items (id INT AUTO_INCREMENT PRIMARY KEY, customer INT, number INT, "
+    "product CHAR(8) CHARACTER SET latin1 NOT NULL, KEY whose (customer, number), KEY products (product), "
+    "CONSTRAINT of_order FOREIGN KEY (customer, number) REFERENCES orders (customer, number) "
+    "ON UPDATE CASCADE ON DELETE NO ACTION, CONSTRAINT of_product FOREIGN KEY (product) REFERENCES "
+    "crm.products (code)) ENGINE=InnoDB AUTO_INCREMENT=777777",
+    "ALTER TABLE shop.orders ADD CONSTRAINT last FOREIGN KEY (last_item) REFERENCES items (id) "
+    "ON DELETE SET NULL",
+    "CREATE TABLE crm.`odd``n a.me` (`a``b` INT PRIMARY KEY, `c\td` INT, e INT, "
+    "CONSTRAINT `x-y z` FOREIGN KEY (`c\td`) REFERENCES shop.customers (id) ON DELETE CASCADE, KEY e (e)) "
+    "ENGINE=InnoDB",
+    "CREATE TABLE shop.alone (id INT AUTO_INCREMENT PRIMARY KEY, at TIMESTAMP NOT NULL DEFAULT 0, "
+    "body LONGTEXT, e ENUM('a', 'b'), UNIQUE (at, id)) ENGINE=InnoDB",
+    "CREATE TABLE shop.parts (id INT PRIMARY KEY, v INT, KEY (v)) ENGINE=InnoDB "
+    "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (50), PARTITION p1 VALUES LESS THAN MAXVALUE)",
+    "CREATE SEQUENCE shop.numbers START WITH 7 INCREMENT BY 3 ENGINE=InnoDB",
+    "CREATE VIEW shop.names AS SELECT name FROM shop.customers",
+    "CREATE TRIGGER shop.loud BEFORE INSERT ON shop.customers FOR EACH ROW SET NEW.name = UPPER(NEW.name)"]
+ROWS = [
+    "INSERT INTO shop.customers (id, name, referrer) SELECT seq, CONCAT('name ', seq), "
+    "NULLIF(seq DIV 3, 0) FROM seq_1_to_{n}",
+    "INSERT INTO shop.orders (customer, number, paid) SELECT 1 + seq DIV 3, 1 + seq % 3, seq FROM "
+    "seq_1_to_{n}",
+    "INSERT INTO crm.products SELECT CONCAT('p', seq), REPEAT('text ', seq % 100) FROM seq_1_to_500",
+    "INSERT INTO shop.items (customer, number, product) SELECT IF(seq % 7, 1 + seq DIV 3, NULL), "
+    "1 + seq % 3, CONCAT('p', 1 + seq % 500) FROM seq_1_to_{n}",
+    "UPDATE shop.orders o JOIN (SELECT customer, number, MAX(id) id FROM shop.items GROUP BY 1, 2) i "
+    "USING (customer, number) SET o.last_item = i.id",
+    "INSERT INTO crm.`odd``n a.me` SELECT seq, NULLIF(seq % 9, 0), seq FROM seq_1_to_100",
+    "INSERT INTO shop.alone (at, body, e) SELECT IF(seq % 3, FROM_UNIXTIME(1e9 + seq), 0), "
+    "REPEAT(MD5(seq), seq % 400), 'b' FROM seq_1_to_{n}",
+    "INSERT INTO shop.parts SELECT seq, seq % 10 FROM seq_1_to_200",
+    "SELECT NEXTVAL(shop.numbers)"]
+TABLES = ["shop.customers", "shop.orders", "shop.items", "crm.products", "crm.`odd``n a.me`",
+          "shop.alone", "shop.parts", "shop.numbers"]
+CONNECTED = TABLES[:5]
+
+
+def words(server, *arguments) -> list:
+    """The program's command line for a private server."""
+    return [sys.executable, str(PROGRAM), *arguments, f"--defaults-file={server.folder / 'my.cnf'}",
+            f"--client={SERVER / 'usr/bin/mariadb'}"]
+
+
+def start(server, *arguments):
+    """The program, started."""
+    return subprocess.Popen(words(server, *arguments), env=setup.library_environment(), text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+
+
+def migrate(server, *arguments, status: int = 0) -> str:
+    """Run the program to its end, which must be this status; what it says."""
+    program = start(server, *arguments)
+    said = program.communicate(timeout=SECONDS_MAX)[0]
+    assert program.returncode == status, said
+    return said
+
+
+def make_graph(server, rows: int) -> None:
+    """The tables and their rows."""
+    for text in ["CREATE DATABASE shop", "CREATE DATABASE crm CHARACTER SET utf8mb4", *GRAPH, *ROWS]:
+        server.sql("SET STATEMENT sql_mode='', foreign_key_checks=1 FOR " + text.format(n=rows)
+                   if text.startswith(("INSERT", "CREATE TABLE")) else text.format(n=rows), "d")
+
+
+def shape(text: str) -> list:
+    """A definition without its engine. Indexes count without their order: one that the server made
+    for a constraint comes behind the others when that is added again."""
+    return sorted(without_engine(text).splitlines())
+
+
+def content(server, table: str) -> str:
+    """All rows, as a digest. (CHECKSUM TABLE takes in bits of virtual columns that mean nothing.)"""
+    return hashlib.sha256(repr(sorted(map(repr, server.sql(f"SELECT * FROM {table}")))).encode()
+                          ).hexdigest()
+
+
+def picture(server) -> dict:
+    """Definitions and contents of all tables that are there."""
+    there = {f"{schema}.{table}" for schema, table in server.sql(
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES")}
+    return {table: (server.sql(f"SHOW CREATE TABLE {table}")[0][1], content(server, table))
+            for table in TABLES if table.replace("``", "\0").replace("`", "").replace("\0", "`") in there}
+
+
+def engines(server) -> set:
+    """The engines of the tables."""
+    return {row[0].upper() for row in server.sql(
+        "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ('shop', 'crm') AND "
+        "ENGINE IS NOT NULL")}
+
+
+def engine_of(server, table: str) -> str:
+    """The engine of one table."""
+    return re.search(r"^\) ENGINE=(\w+)", server.sql(f"SHOW CREATE TABLE {table}")[0][1], re.M)[1]
+
+
+def constraints(server) -> set:
+    """The foreign keys that are there."""
+    return {tuple(row) for row in server.sql(
+        "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM "
+        "information_schema.REFERENTIAL_CONSTRAINTS")}
+
+
+def in_journal(server) -> set:
+    """The foreign keys in the open groups of the journal."""
+    if not server.sql("SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'cheetah_migrate' "
+                      "AND TABLE_NAME = 'constraints'"):
+        return set()
+    return {tuple(row) for row in server.sql(
+        "SELECT table_schema, table_name, constraint_name FROM cheetah_migrate.constraints c JOIN "
+        "cheetah_migrate.groups g ON g.id = c.group_id WHERE g.state = 'open'")}
+
+
+def test_there_and_back(server):
+    """All definitions, rows and constraints are as before, in the other engine."""
+    make_graph(server, 2000)
+    before = picture(server)
+    said = migrate(server, "plan", "--all")
+    assert "these 5 together: 6 constraints" in said and "shop.parts has partitions" in said, said
+    said = migrate(server, "run", "shop", "crm")
+    note(said)
+    assert engines(server) == {"CHEETAH"}, said
+    there = picture(server)
+    for table, (text, rows) in before.items():
+        assert shape(there[table][0]) == shape(text), table
+        assert "ENGINE=CHEETAH" in there[table][0]
+        assert there[table][1] == rows, table
+    server.sql("INSERT INTO shop.customers (name) VALUES ('loud')")
+    assert server.value("SELECT COUNT(*) FROM shop.names WHERE name = 'LOUD'") == 1
+    assert server.value("SELECT NEXTVAL(shop.numbers)") == 3007, "the server had cached 1000"
+    server.sql("DELETE FROM shop.customers WHERE name = 'loud'")
+    said = migrate(server, "run", "--to", "innodb", "--all")
+    assert engines(server) == {"INNODB"}, said
+    again = picture(server)
+    for table in TABLES[1:-1]:
+        assert again[table][1] == before[table][1], table
+        if table != "crm.`odd``n a.me`":
+            assert again[table][0] == before[table][0], table
+    said = migrate(server, "status")
+    assert "under way" not in said and len(re.findall(r" done ", said)) == 8, said
+    assert "nothing to do" in migrate(server, "run", "--to", "innodb", "--all")
+
+
+def test_killed_at_any_moment(server, rng, rounds):
+    """SIGKILL and Ctrl-C of the program and kill -9 of the server: no constraint is ever neither
+    there nor in the journal, and in the end everything is there."""
+    make_graph(server, 3000)
+    server.sql("DROP TABLE shop.parts")   # the server's own DDL of partitions is not atomic
+    wanted, before = constraints(server), picture(server)
+    kills, goals = 0, ["cheetah", "innodb"]
+    for number in range(rounds):
+        for _ in range(rng.randint(1, 4)):
+            goal = rng.choice(goals)
+            arguments = rng.choice([["resume"], ["undo"]]) if in_journal(server) else []
+            kills += kill_on_its_way(server, rng, arguments or ["run", "--all", "--to", goal], wanted)
+        said = migrate(server, rng.choice(["resume", "undo"]))
+        said += migrate(server, "run", "--all", "--to", goals[number % 2])
+        assert engines(server) == {goals[number % 2].upper()}, said
+        assert constraints(server) == wanted, said
+        assert not in_journal(server), said
+        for table, (text, rows) in picture(server).items():
+            assert shape(text) == shape(before[table][0]), said
+            assert rows == before[table][1], said
+            if table != "shop.numbers":   # the server does not check sequences
+                assert server.sql(f"CHECK TABLE {table}")[-1][-1] == "OK"
+    left = server.sql("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
+                      "'cheetah_migrate'")
+    assert {row[0] for row in left} == {"groups", "tables", "constraints"}
+    note(f"{kills} kills in {rounds} rounds")
+    assert kills >= rounds
+
+
+def kill_on_its_way(server, rng, arguments: list, wanted: set) -> bool:
+    """Start the program and end it, or the server, mostly when constraints are in the journal;
+    whether it had not ended by itself. What is wanted is there or in the journal."""
+    program = start(server, *arguments)
+    if rng.random() < 0.8:
+        wait_until(lambda: program.poll() is not None or in_journal(server), "there is a journal")
+    time.sleep(rng.uniform(0, 1.5))
+    kind = rng.choice(["program", "program", "Ctrl-C", "server", "server"])
+    is_early = program.poll() is None
+    if kind == "server":
+        server.kill()
+        said = program.communicate(timeout=SECONDS_MAX)[0]
+        assert program.returncode in (0, 1), said
+        server.start()
+    else:
+        program.send_signal(signal.SIGKILL if kind == "program" else signal.SIGINT)
+        said = program.communicate(timeout=SECONDS_MAX)[0]
+        assert program.returncode in (0, 130, -signal.SIGKILL), said
+    there = constraints(server)   # first: what goes after this look is in the journal
+    assert wanted <= there | in_journal(server), f"{kind} {arguments}: {said}"
+    return is_early
+
+
+def kill_when(server, condition, *arguments) -> None:
+    """Run the program until the condition is true, end it with SIGKILL, and wait until the server
+    has ended its last statement."""
+    program = start(server, *arguments)
+    wait_until(lambda: program.poll() is not None or condition(), "there is something to kill")
+    program.kill()
+    assert program.wait() == -signal.SIGKILL, program.communicate()
+    program.stdout.close()
+    wait_until(lambda: server.value("SELECT IS_FREE_LOCK('cheetah_migrate')"), "it has ended")
+
+
+def no_constraints_of_items(server) -> bool:
+    """Whether the constraints of one of the tables are dropped."""
+    return ("shop", "items", "of_product") not in constraints(server)
+
+
+def test_rows_without_parents_are_said_and_nothing_is_changed(server):
+    """They are there before: constraints checked with foreign_key_checks=0 are not."""
+    make_graph(server, 200)
+    wanted = constraints(server)
+    server.sql("SET STATEMENT foreign_key_checks=0 FOR INSERT INTO shop.orders (customer, number) "
+               "VALUES (100001, 1), (100002, 1)")
+    said = migrate(server, "run", "--all", status=1)
+    assert "Nothing was changed" in said and "shop.orders.orders_ibfk_1: 2 rows" in said, said
+    assert engines(server) == {"INNODB"} and constraints(server) == wanted
+    query = re.search(r"^ *(SELECT child.*);$", said, re.M)[1]
+    assert sorted(row[0] for row in server.sql(query)) == [100001, 100002]
+    migrate(server, "run", "--all", "--unchecked")
+    assert engines(server) == {"CHEETAH"} and constraints(server) == wanted
+    assert server.value("SELECT COUNT(*) FROM shop.orders WHERE customer > 100000") == 2
+
+
+def test_rows_that_lost_their_parent_meanwhile_are_said(server):
+    """After a kill nobody keeps writers from a table whose constraints are in the journal."""
+    make_graph(server, 2000)
+    wanted = constraints(server)
+    kill_when(server, lambda: no_constraints_of_items(server), "run", "--all")
+    said = migrate(server, "status")
+    assert "not there now: ALTER TABLE" in said and "under way" in said, said
+    server.sql("DELETE FROM crm.products WHERE code = 'p7'")
+    said = migrate(server, "resume", status=1)
+    assert "shop.items.of_product: 4 rows of shop.items have no parent" in said, said
+    assert "cheetah-migrate undo" in said
+    assert wanted - constraints(server) == {("shop", "items", "of_product")}
+    server.sql("INSERT INTO crm.products VALUES ('p7', 'again')")
+    said = migrate(server, "resume")
+    assert constraints(server) == wanted and not in_journal(server), said
+
+
+def test_a_group_goes_back_to_the_start(server):
+    """`undo` after a kill in the middle."""
+    make_graph(server, 2000)
+    before, wanted = picture(server), constraints(server)
+    kill_when(server, lambda: any(engine_of(server, table) == "CHEETAH" for table in CONNECTED),
+              "run", "--all")
+    said = migrate(server, "undo")
+    assert constraints(server) == wanted and not in_journal(server), said
+    assert {engine_of(server, table) for table in CONNECTED} == {"InnoDB"}
+    after = picture(server)
+    for table in CONNECTED:
+        assert after[table][1] == before[table][1]
+        assert shape(after[table][0]) == shape(before[table][0])
+    assert "nothing is under way" in migrate(server, "undo")
+
+
+def test_nobody_writes_a_row_without_its_parent_meanwhile(server):
+    """The tables are locked: a wrong row is refused before, meanwhile and afterwards."""
+    make_graph(server, 2000)
+    program = start(server, "run", "--all")
+    tries = 0
+    connection = server.connect("shop")
+    with connection.cursor() as cursor:
+        while program.poll() is None:
+            with pytest.raises(Exception, match="1452"):
+                cursor.execute("INSERT INTO items (customer, number, product) VALUES (1, 1, 'no')")
+            tries += 1
+    connection.close()
+    said = program.communicate()[0]
+    assert program.returncode == 0 and tries > 3, said
+    assert engines(server) == {"CHEETAH"}
+
+
+def test_what_cannot_go_stays_with_what_it_is_connected_to(server):
+    """And the rest goes."""
+    for text in ["CREATE DATABASE s", "CREATE DATABASE other",
+                 "CREATE TABLE s.places (id INT PRIMARY KEY, at POINT NOT NULL, SPATIAL KEY (at)) "
+                 "ENGINE=InnoDB",
+                 "CREATE TABLE s.visits (id INT PRIMARY KEY, place INT, CONSTRAINT v FOREIGN KEY "
+                 "(place) REFERENCES places (id)) ENGINE=InnoDB",
+                 "CREATE TABLE s.photos (visit INT, CONSTRAINT p FOREIGN KEY (visit) REFERENCES "
+                 "visits (id)) ENGINE=InnoDB",
+                 "CREATE TABLE other.far (id INT PRIMARY KEY) ENGINE=InnoDB",
+                 "CREATE TABLE s.near (far INT, CONSTRAINT f FOREIGN KEY (far) REFERENCES "
+                 "other.far (id)) ENGINE=InnoDB",
+                 "SET STATEMENT foreign_key_checks=0 FOR CREATE TABLE s.waits (id INT, CONSTRAINT w "
+                 "FOREIGN KEY (id) REFERENCES missing (id)) ENGINE=InnoDB",
+                 "CREATE TABLE s.goes (id INT PRIMARY KEY) ENGINE=InnoDB",
+                 "CREATE TABLE s.history (id INT) ENGINE=InnoDB WITH SYSTEM VERSIONING",
+                 "CREATE TABLE s.aria (id INT PRIMARY KEY) ENGINE=Aria"]:
+        server.sql(text)
+    for command in ("plan", "run"):
+        said = migrate(server, command, "s")
+        assert re.search(r"stays: s.places: .*SPATIAL", said), said
+        assert re.search(r"stays: s.history: .*versioned", said), said
+        assert "stays: s.visits: connected with s.places by the constraint s.visits.v" in said
+        assert "stays: s.photos: connected with s.visits by the constraint s.photos.p" in said
+        assert "stays: other.far: it was not named" in said
+        assert "stays: s.missing: it does not exist" in said
+        assert "left alone: s.aria: its engine is Aria" in said
+    found = dict(server.sql("SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE "
+                            "TABLE_SCHEMA = 's'"))
+    assert found.pop("goes") == "CHEETAH" and found.pop("aria") == "Aria"
+    assert set(found.values()) == {"InnoDB"}
+    assert len(constraints(server)) == 4
+    migrate(server, "run", "s", "other.far")
+    assert engine_of(server, "other.far") == "CHEETAH"
+
+
+def test_a_migration_without_room_is_refused_before_it_starts(server):
+    """With the figures."""
+    make_graph(server, 200)
+    wanted = constraints(server)
+    said = migrate(server, "plan", "--all", "--free", "1M")
+    assert "`run` would refuse" in said, said
+    said = migrate(server, "run", "--all", "--free", "1M", status=1)
+    assert re.search(r"not enough room: [\d.]+ MB must be free, 1.0 MB are", said), said
+    assert engines(server) == {"INNODB"} and constraints(server) == wanted and not in_journal(server)
+
+
+def test_the_room_on_the_disk_is_looked_at(new_server, tmp_path):
+    """A file system of 400 MB with 150 MB that do not compress."""
+    if not is_root():
+        pytest.skip("needs root to mount a small tmpfs")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=420m", "tmpfs", str(tmp_path)],
+                      capture_output=True, check=False).returncode:
+        pytest.skip("no tmpfs can be mounted here")
+    server = new_server({"innodb_log_file_size": "8M"}, folder=tmp_path / "server")
+    try:
+        server.start()
+        server.sql("CREATE DATABASE d")
+        server.sql("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB")
+        server.sql("INSERT INTO d.t SELECT seq, CONCAT(" + ", ".join(["RANDOM_BYTES(1000)"] * 7) +
+                   ") FROM seq_1_to_10000", "d")
+        server.sql("ANALYZE TABLE d.t")
+        free = os.statvfs(tmp_path).f_bavail * 4096
+        ballast = tmp_path / "ballast"
+        ballast.write_bytes(bytes(max(0, free - (100 << 20))))
+        said = migrate(server, "run", "d", status=1)
+        assert "not enough room" in said and str(server.data) in said, said
+        assert engine_of(server, "d.t") == "InnoDB"
+        ballast.unlink()
+        migrate(server, "run", "d")
+        assert engine_of(server, "d.t") == "CHEETAH"
+        server.stop()
+    finally:
+        server.kill()
+        subprocess.run(["umount", str(tmp_path)], check=False)
+
+
+def test_two_runs_take_turns(server):
+    """The second waits, and finds nothing left to do."""
+    make_graph(server, 500)
+    programs = [start(server, "run", "--all") for _ in range(2)]
+    for program in programs:
+        said = program.communicate(timeout=SECONDS_MAX)[0]
+        assert program.returncode == 0, said
+    assert engines(server) == {"CHEETAH"}
+
+
+def test_a_table_that_is_dropped_meanwhile_is_forgotten_by_name(server):
+    """Nothing is left out in silence."""
+    make_graph(server, 2000)
+    wanted = constraints(server)
+    kill_when(server, lambda: no_constraints_of_items(server), "run", "--all")
+    server.sql("SET STATEMENT foreign_key_checks=0 FOR DROP TABLE crm.`odd``n a.me`")
+    said = migrate(server, "resume", status=1)
+    assert "is gone" in said and "cheetah-migrate forget" in said, said
+    assert "is there" in migrate(server, "forget", "shop.items", status=1)
+    said = migrate(server, "forget", "crm.`odd``n a.me`")
+    assert "not added again: ALTER TABLE" in said
+    said = migrate(server, "resume")
+    assert wanted - constraints(server) == {("crm", "odd`n a.me", "x-y z")}, said
+    assert engines(server) >= {"CHEETAH"} and not in_journal(server)
+
+
+def test_a_replica_is_left_alone_if_asked(new_server):
+    """--local writes nothing to the binary log; otherwise the statements are there, and nothing of
+    the journal."""
+    server = new_server({**OPTIONS, "log_bin": "bin", "server_id": 1})
+    server.start()
+    for text in ["CREATE DATABASE d", "CREATE TABLE d.p (id INT PRIMARY KEY) ENGINE=InnoDB",
+                 "CREATE TABLE d.c (id INT, CONSTRAINT k FOREIGN KEY (id) REFERENCES p (id)) "
+                 "ENGINE=InnoDB"]:
+        server.sql(text)
+    position = server.sql("SHOW MASTER STATUS")[0][1]
+    migrate(server, "run", "--all", "--local")
+    assert server.sql("SHOW MASTER STATUS")[0][1] == position
+    migrate(server, "run", "--all", "--to", "innodb")
+    events = [row[5] for row in server.sql(f"SHOW BINLOG EVENTS FROM {position}")]
+    assert sum("ENGINE=InnoDB" in text for text in events) == 2
+    assert sum("DROP FOREIGN KEY" in text for text in events) == 1
+    assert sum("ADD CONSTRAINT" in text for text in events) == 1
+    assert not any("cheetah_migrate" in text for text in events)

@@ -1,0 +1,151 @@
+"""What cheetah-migrate thinks, without a server."""
+
+import subprocess
+
+import pytest
+from cheetah_migrate import estimate, groups, orphans, tables
+from cheetah_migrate.client import ServerError, name, text, unescaped, value
+from cheetah_migrate.estimate import Weight
+from cheetah_migrate.plan import Selection
+from cheetah_migrate.program import byte_count, parse, parser
+from cheetah_migrate.say import Failure, size, span
+from cheetah_migrate.tables import Constraint, Place, Table, from_flat
+from cheetah_tools import package
+
+A, B, C, D = (Place("d", table) for table in "abcd")
+
+
+def constraint(child: Place, parent: Place, label: str = "k") -> Constraint:
+    """A constraint of one column."""
+    return Constraint(child, label, ("x",), parent, ("id",), "RESTRICT", "RESTRICT")
+
+
+def test_tables_that_constraints_connect_are_a_group():
+    other = Place("e", "t")
+    found = groups.connected([A, B, C, D], [constraint(A, B), constraint(B, A), constraint(C, other),
+                                            constraint(C, C)])
+    assert [group.places for group in found] == [[A, B], [C, other], [D]]
+    assert [len(group.constraints) for group in found] == [2, 2, 0]
+
+
+def test_groups_that_nobody_named_are_left_out():
+    assert [group.places for group in groups.connected([D], [constraint(A, B)])] == [[D]]
+
+
+def test_a_table_that_stays_holds_the_others_and_the_chain_is_said():
+    group = groups.connected([A], [constraint(A, B, "ab"), constraint(C, B, "cb")])[0]
+    groups.hold(group, {A: "SPATIAL"})
+    assert group.stays == {A: "SPATIAL", B: "connected with d.a by the constraint d.a.ab",
+                           C: "connected with d.b by the constraint d.c.cb"}
+    groups.hold(group, {})
+    assert not group.stays
+
+
+def test_a_constraint_is_written_as_it_was():
+    one = Constraint(Place("d", "t`x"), "f", ("a", "b"), Place("e", "p"), ("c", "d"), "SET NULL",
+                     "RESTRICT")
+    assert one.clause("i") == ("CONSTRAINT `f` FOREIGN KEY `i`(`a`, `b`) REFERENCES `e`.`p` "
+                               "(`c`, `d`) ON DELETE SET NULL")
+    assert one._replace(on_delete="RESTRICT", on_update="NO ACTION").clause().endswith(
+        "FOREIGN KEY (`a`, `b`) REFERENCES `e`.`p` (`c`, `d`) ON UPDATE NO ACTION")
+    assert from_flat(one.flat()) == one
+
+
+def test_orphans_are_rows_with_all_columns_and_no_parent():
+    one = Constraint(A, "f", ("a", "b"), B, ("c", "d"), "CASCADE", "CASCADE")
+    assert orphans.query(one, "1") == (
+        "SELECT 1 FROM `d`.`a` child WHERE child.`a` IS NOT NULL AND child.`b` IS NOT NULL AND NOT "
+        "EXISTS (SELECT 1 FROM `d`.`b` parent WHERE parent.`c` = child.`a` AND parent.`d` = "
+        "child.`b`)")
+
+
+def test_definitions_that_differ_by_their_engine_alone_are_equal():
+    innodb = ("CREATE TABLE `t` (\n  `a` int COMMENT 'ENGINE=x',\n  CONSTRAINT `k` FOREIGN KEY (`a`) "
+              "REFERENCES `p` (`x`),\n  CONSTRAINT `b` FOREIGN KEY (`a`) REFERENCES `p` (`x`)\n"
+              ") ENGINE=InnoDB AUTO_INCREMENT=3\n (PARTITION `p0` ENGINE = InnoDB)")
+    cheetah = ("CREATE TABLE `t` (\n  `a` int COMMENT 'ENGINE=x',\n  CONSTRAINT `b` FOREIGN KEY (`a`) "
+               "REFERENCES `p` (`x`),\n  CONSTRAINT `k` FOREIGN KEY (`a`) REFERENCES `p` (`x`)\n"
+               ") ENGINE=CHEETAH AUTO_INCREMENT=3\n (PARTITION `p0` ENGINE = CHEETAH)")
+    assert tables.without_engine(innodb) == tables.without_engine(cheetah)
+    for change in ("AUTO_INCREMENT=4", "COMMENT 'ENGINE=y'", "`k` FOREIGN KEY (`b`)"):
+        part = change.split("=")[0].split("(")[0]
+        other = cheetah.replace(cheetah[cheetah.index(part):][:len(change)], change)
+        assert other != cheetah and tables.without_engine(innodb) != tables.without_engine(other)
+
+
+def test_the_old_table_frees_its_room_when_the_new_one_is_there():
+    small, large = Weight(100, 30, 10.0, 5, 100), Weight(1000, 300, 0.0, 50, 1000)
+    assert estimate.peak([small]) == 38
+    assert estimate.peak([small, large]) == 30 - 100 + 350
+    assert estimate.peak([large, small]) == 350
+    assert estimate.peak([small._replace(freed=0), large._replace(freed=0)]) == 30 + 350
+    assert estimate.needed([]) == 0
+    assert estimate.needed([large]) == 385 + estimate.RESERVE_BYTES
+
+
+@pytest.mark.parametrize("options, expected", [
+    ("", 8), ("row_format=COMPRESSED", 8), ("row_format=COMPRESSED key_block_size=4", 4),
+    ("KEY_BLOCK_SIZE=16", 8), ("key_block_size=1 partitioned", 1)])
+def test_the_density_that_a_table_asks_for(options, expected):
+    found = Table(A, "InnoDB", "BASE TABLE", 1, 1, 1, options)
+    assert found.key_block_size == expected
+    assert found.is_partitioned == ("partitioned" in options)
+
+
+def test_values_go_to_the_server_and_back_whole():
+    assert name("a`b", "c") == "`a``b`.`c`"
+    assert text("a'\\\n") == "_utf8mb4 X'61275c0a'"
+    assert [value(what) for what in (None, 3, "x")] == ["NULL", "3", "_utf8mb4 X'78'"]
+    assert unescaped("a\\tb\\nc\\\\n\\0") == "a\tb\nc\\n\0"
+
+
+def test_names_of_databases_and_tables():
+    assert parse("d") == "d" and parse("d.a") == A
+    assert parse("`d.e`") == "d.e" and parse("`d.e`.`a``b`") == Place("d.e", "a`b")
+    with pytest.raises(Failure):
+        parse("a.b.c")
+    one = Selection({"d"}, {Place("e", "t")})
+    assert one.has(A) and one.has(Place("e", "t")) and not one.has(Place("e", "u"))
+
+
+def test_sizes_and_times():
+    assert [size(count) for count in (0, 999, 1500, 123_456_789, 5e12)] == [
+        "0 B", "999 B", "1.5 kB", "123 MB", "5.0 TB"]
+    assert [span(seconds) for seconds in (3.4, 600, 3700)] == ["3 s", "10 min", "1 h 02 min"]
+    assert [byte_count(word) for word in ("5", "2K", "3g")] == [5, 2048, 3 << 30]
+
+
+def test_help_says_what_each_command_does(capsys):
+    for words in (["--help"], ["run", "--help"], ["undo", "--help"]):
+        with pytest.raises(SystemExit):
+            parser().parse_args(words)
+        assert "docs/migrate.md" in capsys.readouterr().out or words != ["--help"]
+
+
+class Remote:
+    """A server on another machine, with or without the plugin DISKS."""
+
+    def __init__(self, disks):
+        self.disks = disks
+
+    def run(self, statement: str) -> list:
+        """What `estimate.free_bytes` asks."""
+        if "DISKS" not in statement:
+            return [["/srv/data/", "elsewhere", "10.0.0.7:4711"]]
+        if self.disks is None:
+            raise ServerError(1109, "Unknown table 'DISKS'")
+        return self.disks
+
+
+def test_room_on_another_machine_is_asked_of_its_plugin_or_not_known():
+    assert estimate.free_bytes(Remote([["/", "5"], ["/srv", "7"], ["/srv/other", "9"]])) == (
+        7 * 1024, "/srv/data/ on elsewhere")
+    free, reason = estimate.free_bytes(Remote(None))
+    assert free is None and "DISKS" in reason
+
+
+def test_the_installed_program_finds_its_parts(tmp_path):
+    package.place_programs(tmp_path)
+    done = subprocess.run([tmp_path / "bin/cheetah-migrate", "--help"], text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 0 and "cheetah-migrate plan shop" in done.stdout, done.stderr

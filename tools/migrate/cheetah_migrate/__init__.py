@@ -1,0 +1,1 @@
+"""cheetah-migrate: tables, connected by constraints, from InnoDB to Cheetah and back."""

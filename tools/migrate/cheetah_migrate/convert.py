@@ -1,0 +1,237 @@
+"""Brings one group of tables to an engine: constraints dropped, tables converted, constraints added
+again.
+
+Each step looks at what is there and does what is missing, so it makes no difference whether it is
+the first try or the one after a kill:
+
+1. Every constraint that is there is in the journal.
+2. If a table is to be converted, constraints that are there are dropped.
+3. Tables that do not have the engine get it, the smallest first.
+4. Constraints of the journal that are not there are added, and the server checks all rows.
+5. The definitions are compared with those of before.
+
+Unless the operator asks otherwise, nobody else reads or writes the tables of a group with
+constraints in between: they are under LOCK TABLES, which the server keeps over ALTER TABLE. So no
+row can lose its parent.
+"""
+
+from . import orphans, tables
+from .client import Connection, ServerError, name
+from .journal import Entry, Journal, Member
+from .say import Failure, Progress, line, size, span
+
+LOCK_WAIT_TIMEOUT, CANNOT_SWITCH, NO_SUCH_TABLE = 1205, 1217, 1146
+ORPHAN = {1216, 1452}
+WAITS_MAX = 30
+POLL_SECONDS = 0.3
+
+
+class Conversion:
+    """Works on one connection, and looks, and writes the journal, on another. `lock`: groups with
+    constraints are locked. `checked`: rows are checked when constraints are added."""
+
+    def __init__(self, work: Connection, look: Connection, lock: bool, checked: bool):
+        self.work, self.look, self.journal = work, look, Journal(look)
+        self.lock, self.checked = lock, checked
+
+    def begin(self, group, engine: str) -> Entry:
+        """Lock a group of `groups.Group`, see that it is as planned, and write it down."""
+        self.hold(group.places, group.constraints)
+        found = [self.table(place) for place in group.places]
+        constraints = self.constraints(group.places)
+        if set(constraints) != set(group.constraints):
+            raise Failure("constraints have changed since the plan was made. Nothing was done "
+                          "with this group: run it again")
+        members = [Member(number, table.place, table.engine,
+                          engine if not same(table.engine, engine) else table.engine,
+                          tables.definition(self.look, table.place))
+                   for number, table in enumerate(found, 1)]
+        pairs = [(constraint, tables.index_of(self.look, constraint))
+                 for constraint in constraints]
+        sizes = {table.place: table.bytes_now for table in found}
+        return Entry(self.journal.open(members, sizes, pairs), "after", members, pairs)
+
+    def finish(self, entry: Entry, is_held: bool = False) -> None:
+        """Do all that is missing of a group in the journal, and close it. Failure says what could
+        not be done; then it stays open."""
+        if not is_held:
+            self.hold([member.place for member in entry.members],
+                      [pair[0] for pair in entry.constraints])
+        self.write_down_all(entry)
+        todo = [(table.bytes_now, member) for member in entry.members
+                if not same((table := self.table(member.place)).engine, entry.engine(member))]
+        if todo:
+            self.drop_constraints(entry)
+        for _, member in sorted(todo, key=lambda pair: (pair[0], pair[1].number)):
+            self.convert(entry, member)
+        self.add_constraints(entry)
+        self.compare(entry)
+        self.journal.close(entry)
+        self.release()
+
+    def hold(self, places: list, constraints: list) -> None:
+        """Keep others out of a group with constraints, if that is asked for."""
+        if self.lock and constraints:
+            self.patiently("LOCK TABLES " + ", ".join(f"{place.sql()} WRITE" for place in places))
+
+    def release(self) -> None:
+        """Let others in again."""
+        self.work.run("UNLOCK TABLES")
+
+    def table(self, place):
+        """A table as it is now."""
+        found = tables.read_tables(self.look, place=place)
+        if not found:
+            raise Failure(f"{place} is gone. If it was dropped on purpose: "
+                          f"cheetah-migrate forget '{place}'")
+        return found[0]
+
+    def constraints(self, places: list) -> list:
+        """The constraints of these tables as they are now."""
+        return [constraint for place in places
+                for constraint in tables.read_constraints(self.look, place)]
+
+    def write_down_all(self, entry: Entry) -> None:
+        """Take constraints into the journal that have come to the group since."""
+        places = [member.place for member in entry.members]
+        known = {str(constraint): constraint for constraint, _ in entry.constraints}
+        fresh = []
+        for constraint in self.constraints(places):
+            written = known.get(str(constraint))
+            if written and written != constraint:
+                raise Failure(f"{constraint} is there with another definition than in the journal. "
+                              "Drop the one that is wrong: the constraint, or its row in "
+                              f"cheetah_migrate.constraints where group_id = {entry.id}")
+            if constraint.parent not in places:
+                raise Failure(f"{constraint} has come since, and refers to {constraint.parent}, "
+                              "which is not in this group: drop it, and add it again afterwards")
+            if not written:
+                fresh.append((constraint, tables.index_of(self.look, constraint)))
+        if fresh:
+            self.journal.add_constraints(entry, fresh)
+
+    def drop_constraints(self, entry: Entry) -> None:
+        """Drop all constraints that are there, in one statement for each table."""
+        there = self.constraints([member.place for member in entry.members])
+        for child, own in by_child(there):
+            self.patiently(f"ALTER TABLE {child.sql()} " + ", ".join(
+                f"DROP FOREIGN KEY {name(constraint.name)}" for constraint in own))
+        if there:
+            line(f"  {len(there)} constraints dropped; they are in the journal")
+
+    def convert(self, entry: Entry, member: Member) -> None:
+        """Give a table its engine."""
+        engine, before = entry.engine(member), self.table(member.place)
+        progress = Progress(str(member.place), before.bytes_now)
+        try:
+            warnings = self.patiently(f"ALTER TABLE {member.place.sql()} ENGINE={engine}",
+                                      progress, "SHOW WARNINGS")
+        except ServerError as refusal:
+            more = ""
+            if refusal.number == CANNOT_SWITCH:
+                more = ". A table outside this group refers to it by a new constraint: drop that"
+            raise Failure(f"{member.place} could not get the engine {engine}: {refusal}{more}"
+                          ) from refusal
+        after = self.table(member.place)
+        if not same(after.engine, engine):
+            raise Failure(f"{member.place} has got the engine {after.engine}, not {engine}")
+        self.work.run(f"ANALYZE NO_WRITE_TO_BINLOG TABLE {member.place.sql()}")
+        after = self.table(member.place)
+        seconds = progress.end(f"{size(before.bytes_now)} are {size(after.bytes_now)} in {engine}")
+        for warning in warnings:
+            line(f"    {warning[0].lower()}: {warning[2]}")
+        self.journal.converted(entry, member, after.bytes_now, seconds)
+
+    def add_constraints(self, entry: Entry) -> None:
+        """Add constraints of the journal that are not there; the server checks all rows."""
+        there = set(self.constraints([member.place for member in entry.members]))
+        missing = [pair for pair in entry.constraints if pair[0] not in there]
+        refused = []
+        self.work.run(f"SET SESSION foreign_key_checks = {int(self.checked)}")
+        try:
+            for child, own in by_child([pair[0] for pair in missing]):
+                pairs = [pair for pair in missing if pair[0] in own]
+                progress = Progress(f"{child}: constraints", self.table(child).bytes_now)
+                refused += self.add(pairs, progress)
+                progress.end(f"{len(pairs)} constraints "
+                             + ("checked" if self.checked else "added unchecked"))
+        finally:
+            self.work.run("SET SESSION foreign_key_checks = 1")
+        if refused:
+            self.release()
+            raise Failure(self.explained(refused))
+
+    def add(self, pairs: list, progress: Progress) -> list:
+        """Add constraints of one table, together or else one by one; those that are refused, with
+        the reasons."""
+        child = pairs[0][0].child
+        try:
+            self.patiently(f"ALTER TABLE {child.sql()} " + ", ".join(
+                f"ADD {constraint.clause(index)}" for constraint, index in pairs), progress)
+        except ServerError as refusal:
+            if len(pairs) == 1:
+                return [(pairs[0][0], refusal)]
+            return [found for pair in pairs for found in self.add([pair], progress)]
+        return []
+
+    def explained(self, refused: list) -> str:
+        """Why constraints could not be added, with the queries that find their rows."""
+        lines = ["these constraints could not be added; all others are there:"]
+        for constraint, refusal in refused:
+            lines.append(f"  {constraint}: {refusal}")
+        violated = [constraint for constraint, refusal in refused if refusal.number in ORPHAN]
+        if violated:
+            lines += [orphans.told(orphans.found(self.look, violated)),
+                      "Mend the rows. Or have the constraints added all the same: --unchecked"]
+        return "\n".join(lines)
+
+    def compare(self, entry: Entry) -> None:
+        """Say where a definition is not as it was, but for the engine."""
+        for member in entry.members:
+            now = tables.definition(self.look, member.place)
+            before, after = (tables.without_engine(text).splitlines()
+                             for text in (member.definition, now))
+            if before != after:
+                line(f"  {member.place}: its definition has changed:")
+                for sign, some, others in (("-", before, after), ("+", after, before)):
+                    for words in some:
+                        if words not in others:
+                            line(f"    {sign} {words.strip()}")
+                if sorted(before) == sorted(after):
+                    line("    the order of its indexes")
+
+    def patiently(self, statement: str, progress: Progress = None, afterwards: str = "") -> list:
+        """Run a statement on the working connection, again if others keep it waiting for a lock;
+        shows how far it is. The rows of `afterwards`, if given."""
+        for attempt in range(1, WAITS_MAX + 1):
+            try:
+                self.work.start(statement + (f";\n{afterwards}" if afterwards else ""))
+                while not self.work.has_ended(POLL_SECONDS):
+                    if progress:
+                        progress.show(*self.part_done())
+                return self.work.result()
+            except ServerError as refusal:
+                if refusal.number != LOCK_WAIT_TIMEOUT or attempt == WAITS_MAX:
+                    raise
+            line(f"  others use the tables; waiting, {attempt} of {WAITS_MAX}: "
+                 f"{statement.split(' ENGINE', 1)[0][:100]}")
+        raise AssertionError("the loop ends by return or raise")
+
+    def part_done(self) -> tuple:
+        """How much of the running statement is done, from 0 to 1, and its state."""
+        rows = self.look.run("SELECT PROGRESS, IFNULL(STATE, '') FROM "
+                             f"information_schema.PROCESSLIST WHERE ID = {self.work.id}")
+        return (float(rows[0][0]) / 100, rows[0][1]) if rows else (0.0, "")
+
+
+def same(engine: str, other: str) -> bool:
+    """Whether two names are of one engine."""
+    return engine.lower() == other.lower()
+
+
+def by_child(constraints: list) -> list:
+    """Constraints by their child, in order."""
+    found = {}
+    for constraint in constraints:
+        found.setdefault(constraint.child, []).append(constraint)
+    return sorted(found.items())

@@ -1,0 +1,186 @@
+"""The journal: what is under way, in the server itself, so that nobody's end loses it.
+
+A group is written down, with every constraint as the statement that adds it, before the first of
+its constraints is dropped, and the logs of the engines are synced. What is done already is not
+written: the tables and constraints that are there tell. A group is closed when all are.
+
+The tables are InnoDB's in the database `cheetah_migrate`, and readable for people: `definition` of
+`constraints` is a statement that can be run by hand. The binary log gets nothing of it.
+"""
+
+import json
+from dataclasses import dataclass
+
+from .client import Connection, name, value
+from .tables import Constraint, Place, from_flat
+
+DATABASE = "cheetah_migrate"
+TABLES = {
+    "groups": "id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, state VARCHAR(10) NOT NULL "
+              "COMMENT 'open, done or undone', goal VARCHAR(6) NOT NULL COMMENT 'after or before: "
+              "the engine that its tables are to get', started DATETIME NOT NULL, ended DATETIME",
+    "tables": "group_id INT UNSIGNED NOT NULL, number INT UNSIGNED NOT NULL, table_schema "
+              "VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL, engine_before VARCHAR(64) "
+              "NOT NULL, engine_after VARCHAR(64) NOT NULL, definition LONGTEXT NOT NULL COMMENT "
+              "'before', bytes_before BIGINT UNSIGNED NOT NULL, bytes_after BIGINT UNSIGNED, "
+              "seconds DOUBLE, PRIMARY KEY (group_id, number)",
+    "constraints": "group_id INT UNSIGNED NOT NULL, number INT UNSIGNED NOT NULL, table_schema "
+                   "VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL, constraint_name "
+                   "VARCHAR(64) NOT NULL, definition LONGTEXT NOT NULL, parts LONGTEXT NOT NULL "
+                   "COMMENT 'JSON', PRIMARY KEY (group_id, number)",
+}
+
+
+@dataclass
+class Member:
+    """A table of a group in the journal."""
+
+    number: int
+    place: Place
+    before: str
+    after: str
+    definition: str
+
+
+@dataclass
+class Entry:
+    """A group in the journal. `goal`: after (its tables get the new engine) or before. Constraints
+    come with the name of the index that serves each, or nothing."""
+
+    id: int
+    goal: str
+    members: list
+    constraints: list
+
+    def engine(self, member: Member) -> str:
+        """The engine that a table is to get."""
+        return member.after if self.goal == "after" else member.before
+
+
+class Journal:
+    """The journal on a connection that writes no binary log."""
+
+    def __init__(self, server: Connection):
+        self.server = server
+
+    def make(self) -> None:
+        """Make its tables, if they are not there."""
+        self.server.run(f"CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4 "
+                        "COLLATE utf8mb4_bin")
+        for label, columns in TABLES.items():
+            self.server.run(f"CREATE TABLE IF NOT EXISTS {name(DATABASE, label)} ({columns}) "
+                            "ENGINE=InnoDB")
+
+    def exists(self) -> bool:
+        """Whether its tables are there."""
+        return int(self.server.value(
+            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
+            f"{value(DATABASE)} AND TABLE_NAME IN ({', '.join(map(value, TABLES))})")) == len(TABLES)
+
+    def open(self, members: list, bytes_now: dict, constraints: list) -> int:
+        """Write a group down; its number. Durable when this returns: the engines' logs are
+        synced."""
+        self.server.run("START TRANSACTION")
+        self._insert("groups", "state, goal, started", ["'open', 'after', NOW()"])
+        number = int(self.server.value("SELECT LAST_INSERT_ID()"))
+        self._insert("tables", "group_id, number, table_schema, table_name, engine_before, "
+                     "engine_after, definition, bytes_before",
+                     [row(number, member.number, *member.place, member.before, member.after,
+                          member.definition, bytes_now[member.place]) for member in members])
+        self._add(number, 0, constraints)
+        self._commit()
+        return number
+
+    def add_constraints(self, entry: Entry, constraints: list) -> None:
+        """Write down constraints that came to an open group since; durable, as `open`."""
+        self.server.run("START TRANSACTION")
+        self._add(entry.id, len(entry.constraints), constraints)
+        self._commit()
+        entry.constraints += constraints
+
+    def set_goal(self, entry: Entry, goal: str) -> None:
+        """Turn an open group round; durable, as `open`."""
+        self._update(f"goal = {value(goal)} WHERE id = {entry.id}")
+        entry.goal = goal
+
+    def converted(self, entry: Entry, member: Member, bytes_after: int, seconds: float) -> None:
+        """What the conversion of a table came to, for `status` and later estimates."""
+        self.server.run(
+            f"UPDATE {name(DATABASE, 'tables')} SET bytes_after = {bytes_after}, seconds = "
+            f"{seconds:.3f} WHERE group_id = {entry.id} AND number = {member.number}")
+
+    def forget(self, entry: Entry, member: Member) -> None:
+        """Take a table that is gone out of an open group, with its constraints; durable."""
+        self.server.run("START TRANSACTION")
+        self.server.run(f"DELETE FROM {name(DATABASE, 'tables')} WHERE group_id = {entry.id} "
+                        f"AND number = {member.number}")
+        keep = [pair for pair in entry.constraints
+                if member.place not in (pair[0].child, pair[0].parent)]
+        self.server.run(f"DELETE FROM {name(DATABASE, 'constraints')} WHERE group_id = {entry.id}")
+        self._add(entry.id, 0, keep)
+        self._commit()
+        entry.members.remove(member)
+        entry.constraints[:] = keep
+
+    def close(self, entry: Entry) -> None:
+        """Everything of the group is as it is to be."""
+        state = "done" if entry.goal == "after" else "undone"
+        self._update(f"state = '{state}', ended = NOW() WHERE id = {entry.id}")
+
+    def under_way(self) -> list:
+        """The open groups."""
+        found = []
+        for number, goal in self.server.run(f"SELECT id, goal FROM {name(DATABASE, 'groups')} "
+                                            "WHERE state = 'open' ORDER BY id"):
+            members = [Member(int(line[0]), Place(line[1], line[2]), *line[3:])
+                       for line in self.server.run(
+                           "SELECT number, table_schema, table_name, engine_before, engine_after, "
+                           f"definition FROM {name(DATABASE, 'tables')} WHERE group_id = {number} "
+                           "ORDER BY number")]
+            pairs = [json.loads(line[0]) for line in self.server.run(
+                f"SELECT parts FROM {name(DATABASE, 'constraints')} WHERE group_id = {number} "
+                "ORDER BY number")]
+            found.append(Entry(int(number), goal, members,
+                               [(from_flat(parts), index) for parts, index in pairs]))
+        return found
+
+    def closed(self) -> list:
+        """Of each group that is closed: number, state, when it ended, tables, bytes before and
+        after, seconds of copying."""
+        return self.server.run(
+            "SELECT g.id, g.state, g.ended, COUNT(*), SUM(t.bytes_before), "
+            "IFNULL(SUM(t.bytes_after), 0), IFNULL(SUM(t.seconds), 0) FROM "
+            f"{name(DATABASE, 'groups')} g JOIN {name(DATABASE, 'tables')} t ON t.group_id = g.id "
+            "WHERE g.state <> 'open' GROUP BY g.id ORDER BY g.id")
+
+    def _add(self, number: int, first: int, constraints: list) -> None:
+        self._insert("constraints", "group_id, number, table_schema, table_name, constraint_name, "
+                     "definition, parts",
+                     [row(number, first + at, *constraint.child, constraint.name,
+                          statement(constraint, index), json.dumps([constraint.flat(), index]))
+                      for at, (constraint, index) in enumerate(constraints)])
+
+    def _insert(self, table: str, columns: str, rows: list) -> None:
+        for line in rows:
+            self.server.run(f"INSERT INTO {name(DATABASE, table)} ({columns}) VALUES ({line})")
+
+    def _update(self, what: str) -> None:
+        self.server.run("START TRANSACTION")
+        self.server.run(f"UPDATE {name(DATABASE, 'groups')} SET {what}")
+        self._commit()
+
+    def _commit(self) -> None:
+        """COMMIT, and the logs of all engines on disk: what follows may be durable at once in one
+        engine, and the journal is another's."""
+        self.server.run("COMMIT")
+        self.server.run("FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")
+
+
+def row(*values) -> str:
+    """Values of a row, as SQL."""
+    return ", ".join(map(value, values))
+
+
+def statement(constraint: Constraint, index: str) -> str:
+    """The statement that adds a constraint."""
+    return f"ALTER TABLE {constraint.child.sql()} ADD {constraint.clause(index)}"

@@ -1,0 +1,159 @@
+"""What the server says of tables and of the constraints between them."""
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .client import Connection, name, text
+
+SYSTEM = ("mysql", "sys", "information_schema", "performance_schema", "cheetah_migrate")
+PLAIN = re.compile(r"[\w$-]+")
+KINDS = ("BASE TABLE", "SYSTEM VERSIONED", "SEQUENCE")
+
+
+class Place(NamedTuple):
+    """A table's database and name."""
+
+    schema: str
+    table: str
+
+    def __str__(self):
+        """As people read it, and as the command line takes it."""
+        return ".".join(part if PLAIN.fullmatch(part) else name(part) for part in self)
+
+    def sql(self) -> str:
+        """As SQL."""
+        return name(self.schema, self.table)
+
+
+@dataclass
+class Table:
+    """A table as information_schema.TABLES has it. `bytes_now` is all of it, `bytes_of_indexes` the
+    part of secondary indexes; both are what its engine believes, as `rows`."""
+
+    place: Place
+    engine: str
+    kind: str
+    rows: int
+    bytes_now: int
+    bytes_of_indexes: int
+    options: str
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether it has partitions."""
+        return "partitioned" in self.options.lower().split()
+
+    @property
+    def key_block_size(self) -> int:
+        """KEY_BLOCK_SIZE that its definition asks for; 8 where it asks for none, as the engine."""
+        found = re.search(r"key_block_size=(\d+)", self.options, re.I)
+        return min(int(found[1]) or 8, 8) if found else 8
+
+
+class Constraint(NamedTuple):
+    """A foreign key, with all that its definition says."""
+
+    child: Place
+    name: str
+    columns: tuple
+    parent: Place
+    parent_columns: tuple
+    on_delete: str
+    on_update: str
+
+    def __str__(self):
+        return f"{self.child}.{self.name}"
+
+    def clause(self, index: str = "") -> str:
+        """The words that add it to its table. `index`: the one that serves it has that name."""
+        actions = "".join(f" ON {event} {rule}" for event, rule in
+                          (("DELETE", self.on_delete), ("UPDATE", self.on_update))
+                          if rule != "RESTRICT")
+        return (f"CONSTRAINT {name(self.name)} FOREIGN KEY {name(index) if index else ''}"
+                f"({', '.join(map(name, self.columns))}) REFERENCES {self.parent.sql()} "
+                f"({', '.join(map(name, self.parent_columns))}){actions}")
+
+    def flat(self) -> list:
+        """As JSON can hold it; `from_flat` reads it."""
+        return [list(part) if isinstance(part, tuple) else part for part in self]
+
+
+def from_flat(parts: list) -> Constraint:
+    """A constraint out of `Constraint.flat`."""
+    child, label, columns, parent, parent_columns, *rules = parts
+    return Constraint(Place(*child), label, tuple(columns), Place(*parent), tuple(parent_columns),
+                      *rules)
+
+
+def read_tables(server: Connection, schemas: list = None, place: Place = None) -> list:
+    """All tables of these databases (None: of all that are not the system's), or one table."""
+    where = [f"TABLE_TYPE IN ({', '.join(map(text, KINDS))})"]
+    if place:
+        where += [f"TABLE_SCHEMA = {text(place.schema)}", f"TABLE_NAME = {text(place.table)}"]
+    elif schemas is not None:
+        where.append(f"TABLE_SCHEMA IN ({', '.join(map(text, schemas))})")
+    rows = server.run(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, IFNULL(ENGINE, ''), TABLE_TYPE, IFNULL(TABLE_ROWS, 0), "
+        "IFNULL(DATA_LENGTH, 0) + IFNULL(INDEX_LENGTH, 0), IFNULL(INDEX_LENGTH, 0), "
+        "IFNULL(CREATE_OPTIONS, '') FROM information_schema.TABLES WHERE " + " AND ".join(where))
+    found = [Table(Place(row[0], row[1]), row[2], row[3], *map(int, row[4:7]), row[7])
+             for row in rows if row[0].lower() not in SYSTEM]
+    # The server compares names without case in these views.
+    return [table for table in found if not place or table.place == place]
+
+
+def read_constraints(server: Connection, child: Place = None) -> list:
+    """All constraints of the server, or those of one table."""
+    columns, rules = "", ""
+    if child:
+        columns = f"AND TABLE_SCHEMA = {text(child.schema)} AND TABLE_NAME = {text(child.table)}"
+        rules = (f"WHERE CONSTRAINT_SCHEMA = {text(child.schema)} "
+                 f"AND TABLE_NAME = {text(child.table)}")
+    actions = {(row[0], row[1], row[2]): row[3:] for row in server.run(
+        "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, DELETE_RULE, UPDATE_RULE "
+        f"FROM information_schema.REFERENTIAL_CONSTRAINTS {rules}")}
+    parts = {}
+    for row in server.run(
+            "SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION, COLUMN_NAME, "
+            "REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME "
+            "FROM information_schema.KEY_COLUMN_USAGE "
+            f"WHERE REFERENCED_TABLE_NAME IS NOT NULL {columns}"):
+        if not child or Place(row[0], row[1]) == child:
+            parts.setdefault(tuple(row[:3]), []).append((int(row[3]), *row[4:]))
+    found = []
+    for key, lines in sorted(parts.items()):
+        lines.sort()
+        found.append(Constraint(Place(key[0], key[1]), key[2], tuple(line[1] for line in lines),
+                                Place(lines[0][2], lines[0][3]),
+                                tuple(line[4] for line in lines), *actions[key]))
+    return found
+
+
+def definition(server: Connection, place: Place) -> str:
+    """SHOW CREATE TABLE."""
+    return server.run(f"SHOW CREATE TABLE {place.sql()}")[0][1]
+
+
+def without_engine(text_of_table: str) -> str:
+    """A definition in a form in which two that differ by their engine alone are equal: without
+    the engine, and with constraints in the order of their names."""
+    lines = [re.sub(r"(\bENGINE ?= ?)\w+", r"\1-", line) if not line.startswith("  ") else line
+             for line in text_of_table.splitlines()]
+    at = [number for number, line in enumerate(lines) if line.startswith("  CONSTRAINT `")
+          and " FOREIGN KEY " in line]
+    for number, line in zip(at, sorted(lines[number].rstrip(",") for number in at)):
+        lines[number] = line
+    return "\n".join(line.rstrip(",") for line in lines)
+
+
+def index_of(server: Connection, constraint: Constraint) -> str:
+    """The name of the child's index that has the constraint's columns and no more, or nothing."""
+    parts = {}
+    for row in server.run(
+            "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS "
+            f"WHERE TABLE_SCHEMA = {text(constraint.child.schema)} AND TABLE_NAME = "
+            f"{text(constraint.child.table)} ORDER BY INDEX_NAME, SEQ_IN_INDEX"):
+        parts.setdefault(row[0], []).append(row[1])
+    exact = [label for label, columns in parts.items() if tuple(columns) == constraint.columns]
+    return next((label for label in exact if label != "PRIMARY"), "")

@@ -1,0 +1,108 @@
+"""What an engine does not take, asked of the server: empty copies of the tables are given the
+engine, and the constraints between them. They live in the journal's database while that lasts.
+
+So no list here has to follow what the engine learns.
+"""
+
+import time
+
+from .client import Connection, ServerError, name, text
+from .journal import DATABASE
+from .say import Failure
+from .tables import Constraint, Place, Table
+
+PREFIX = "trial_"
+# Two runs that plan at the same time take turns: each removes what is left of copies.
+LOCK_NAME, LOCK_SECONDS = "cheetah_migrate_trial", 600
+SAMPLE_BYTES = 32 << 20
+
+
+class Trial:
+    """Empty copies on a connection that writes no binary log; `with` removes them."""
+
+    def __init__(self, server: Connection, engine: str):
+        self.server, self.engine = server, engine
+        self.copies, self.names = {}, 0
+
+    def __enter__(self):
+        if self.server.value(f"SELECT GET_LOCK({text(LOCK_NAME)}, {LOCK_SECONDS})") != "1":
+            raise Failure("another run has been making its plan for long; try again")
+        self._remove()
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            self._remove()
+            self.server.run(f"DO RELEASE_LOCK({text(LOCK_NAME)})")
+
+    def refusals(self, tables: list, constraints: list) -> dict:
+        """Why tables of a group cannot have the engine, by place; empty if all can. Constraints
+        are tried only if each table alone can."""
+        found = {}
+        for table in tables:
+            said = self._table(table)
+            if said:
+                found[table.place] = said
+        if not found:
+            for constraint in constraints:
+                said = self._constraint(constraint)
+                if said:
+                    found.setdefault(constraint.child,
+                                     f"the constraint {constraint.name}: {said}")
+        self._remove()
+        return found
+
+    def bytes_a_second(self, table: Table) -> float:
+        """How fast the table's bytes are copied into the engine, by a sample of its rows; 0 if that
+        cannot be said."""
+        if not table.rows or not table.bytes_now or self._table(table):
+            return 0
+        rows = max(1, min(table.rows, SAMPLE_BYTES * table.rows // table.bytes_now))
+        target = name(DATABASE, self.copies[table.place])
+        started = time.monotonic()
+        try:
+            self.server.run(f"INSERT INTO {target} SELECT * FROM {table.place.sql()} LIMIT {rows}")
+            copied = int(self.server.value(f"SELECT COUNT(*) FROM {target}"))
+        except ServerError:   # columns that SELECT * does not show, or that cannot be given
+            return 0
+        finally:
+            seconds = time.monotonic() - started
+            self._remove()
+        return copied * table.bytes_now / table.rows / seconds
+
+    def _table(self, table: Table) -> str:
+        """What the server says against the engine for a table, or nothing."""
+        if table.kind == "SEQUENCE":
+            return ""
+        self.names += 1
+        copy = self.copies[table.place] = PREFIX + str(self.names)
+        try:
+            self.server.run(f"CREATE TABLE {name(DATABASE, copy)} LIKE {table.place.sql()}")
+            self.server.run(f"ALTER TABLE {name(DATABASE, copy)} ENGINE={self.engine}")
+        except ServerError as refusal:
+            return str(refusal).replace(f"`{DATABASE}`.`{copy}`", str(table.place))
+        return ""
+
+    def _constraint(self, constraint: Constraint) -> str:
+        """What the server says against a constraint between copies, or nothing."""
+        self.names += 1
+        child, parent = self.copies[constraint.child], self.copies[constraint.parent]
+        copy = constraint._replace(child=Place(DATABASE, child), parent=Place(DATABASE, parent),
+                                   name=PREFIX + str(self.names))
+        try:
+            self.server.run(f"ALTER TABLE {name(DATABASE, child)} ADD {copy.clause()}")
+        except ServerError as refusal:
+            return str(refusal)
+        return ""
+
+    def _remove(self) -> None:
+        """Drop all copies, those of an earlier run that was killed too."""
+        left = [line[0] for line in self.server.run(
+            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
+            f"{text(DATABASE)} AND TABLE_NAME LIKE {text(PREFIX.replace('_', chr(92) + '_') + '%')}"
+        )]
+        if left:
+            self.server.run("SET SESSION foreign_key_checks = 0")
+            self.server.run("DROP TABLE " + ", ".join(name(DATABASE, copy) for copy in left))
+            self.server.run("SET SESSION foreign_key_checks = 1")
+        self.copies = {}
