@@ -39,7 +39,8 @@ GRAPH = [
     "ALTER TABLE shop.orders ADD CONSTRAINT last FOREIGN KEY (last_item) REFERENCES items (id) "
     "ON DELETE SET NULL",
     "CREATE TABLE crm.`odd``n a.me` (`a``b` INT PRIMARY KEY, `c\td` INT, e INT, "
-    "CONSTRAINT `x-y z` FOREIGN KEY (`c\td`) REFERENCES shop.customers (id) ON DELETE CASCADE, KEY e (e)) "
+    "CONSTRAINT `x-y z` FOREIGN KEY (`c\td`) REFERENCES shop.customers (id) ON DELETE CASCADE, KEY e (e), "
+    "FOREIGN KEY (e) REFERENCES `odd``n a.me` (`a``b`)) "
     "ENGINE=InnoDB",
     "CREATE TABLE shop.alone (id INT AUTO_INCREMENT PRIMARY KEY, at TIMESTAMP NOT NULL DEFAULT 0, "
     "body LONGTEXT, e ENUM('a', 'b'), UNIQUE (at, id)) ENGINE=InnoDB",
@@ -149,13 +150,13 @@ def test_there_and_back(server):
     make_graph(server, 2000)
     before = picture(server)
     said = migrate(server, "plan", "--all")
-    assert "these 5 together: 6 constraints" in said and "shop.parts has partitions" in said, said
+    assert "these 5 together: 7 constraints" in said and "shop.parts has partitions" in said, said
     said = migrate(server, "run", "shop", "crm")
     note(said)
     assert engines(server) == {"CHEETAH"}, said
     there = picture(server)
     for table, (text, rows) in before.items():
-        assert shape(there[table][0]) == shape(text), table
+        assert without_engine(there[table][0]) == without_engine(text), table
         assert "ENGINE=CHEETAH" in there[table][0]
         assert there[table][1] == rows, table
     server.sql("INSERT INTO shop.customers (name) VALUES ('loud')")
@@ -166,9 +167,7 @@ def test_there_and_back(server):
     assert engines(server) == {"INNODB"}, said
     again = picture(server)
     for table in TABLES[1:-1]:
-        assert again[table][1] == before[table][1], table
-        if table != "crm.`odd``n a.me`":
-            assert again[table][0] == before[table][0], table
+        assert again[table] == before[table], table
     said = migrate(server, "status")
     assert "under way" not in said and len(re.findall(r" done ", said)) == 8, said
     assert "nothing to do" in migrate(server, "run", "--to", "innodb", "--all")
@@ -179,11 +178,12 @@ def test_killed_at_any_moment(server, rng, rounds):
     there nor in the journal, and in the end everything is there."""
     make_graph(server, 3000)
     server.sql("DROP TABLE shop.parts")   # the server's own DDL of partitions is not atomic
+    server.restart()   # numbers that InnoDB has set aside for AUTO_INCREMENT are forgotten
     wanted, before = constraints(server), picture(server)
     kills, goals = 0, ["cheetah", "innodb"]
     for number in range(rounds):
         for _ in range(rng.randint(1, 4)):
-            goal = rng.choice(goals)
+            goal = "innodb" if engines(server) == {"CHEETAH"} else "cheetah"
             arguments = rng.choice([["resume"], ["undo"]]) if in_journal(server) else []
             kills += kill_on_its_way(server, rng, arguments or ["run", "--all", "--to", goal], wanted)
         said = migrate(server, rng.choice(["resume", "undo"]))
@@ -220,7 +220,7 @@ def kill_on_its_way(server, rng, arguments: list, wanted: set) -> bool:
     else:
         program.send_signal(signal.SIGKILL if kind == "program" else signal.SIGINT)
         said = program.communicate(timeout=SECONDS_MAX)[0]
-        assert program.returncode in (0, 130, -signal.SIGKILL), said
+        assert program.returncode in (0, 130, -signal.SIGKILL, -signal.SIGINT), said
     there = constraints(server)   # first: what goes after this look is in the journal
     assert wanted <= there | in_journal(server), f"{kind} {arguments}: {said}"
     return is_early
@@ -407,7 +407,8 @@ def test_a_table_that_is_dropped_meanwhile_is_forgotten_by_name(server):
     said = migrate(server, "forget", "crm.`odd``n a.me`")
     assert "not added again: ALTER TABLE" in said
     said = migrate(server, "resume")
-    assert wanted - constraints(server) == {("crm", "odd`n a.me", "x-y z")}, said
+    assert wanted - constraints(server) == {
+        ("crm", "odd`n a.me", "x-y z"), ("crm", "odd`n a.me", "odd`n a.me_ibfk_1")}, said
     assert engines(server) >= {"CHEETAH"} and not in_journal(server)
 
 

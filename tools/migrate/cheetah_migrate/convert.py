@@ -46,17 +46,14 @@ class Conversion:
                           engine if not same(table.engine, engine) else table.engine,
                           tables.definition(self.look, table.place))
                    for number, table in enumerate(found, 1)]
-        pairs = [(constraint, tables.index_of(self.look, constraint))
-                 for constraint in constraints]
         sizes = {table.place: table.bytes_now for table in found}
-        return Entry(self.journal.open(members, sizes, pairs), "after", members, pairs)
+        return Entry(self.journal.open(members, sizes, constraints), "after", members, constraints)
 
     def finish(self, entry: Entry, is_held: bool = False) -> None:
         """Do all that is missing of a group in the journal, and close it. Failure says what could
         not be done; then it stays open."""
         if not is_held:
-            self.hold([member.place for member in entry.members],
-                      [pair[0] for pair in entry.constraints])
+            self.hold([member.place for member in entry.members], entry.constraints)
         self.write_down_all(entry)
         todo = [(table.bytes_now, member) for member in entry.members
                 if not same((table := self.table(member.place)).engine, entry.engine(member))]
@@ -65,6 +62,7 @@ class Conversion:
         for _, member in sorted(todo, key=lambda pair: (pair[0], pair[1].number)):
             self.convert(entry, member)
         self.add_constraints(entry)
+        self.mend_names(entry)
         self.compare(entry)
         self.journal.close(entry)
         self.release()
@@ -94,7 +92,7 @@ class Conversion:
     def write_down_all(self, entry: Entry) -> None:
         """Take constraints into the journal that have come to the group since."""
         places = [member.place for member in entry.members]
-        known = {str(constraint): constraint for constraint, _ in entry.constraints}
+        known = {str(constraint): constraint for constraint in entry.constraints}
         fresh = []
         for constraint in self.constraints(places):
             written = known.get(str(constraint))
@@ -106,7 +104,7 @@ class Conversion:
                 raise Failure(f"{constraint} has come since, and refers to {constraint.parent}, "
                               "which is not in this group: drop it, and add it again afterwards")
             if not written:
-                fresh.append((constraint, tables.index_of(self.look, constraint)))
+                fresh.append(constraint)
         if fresh:
             self.journal.add_constraints(entry, fresh)
 
@@ -123,9 +121,12 @@ class Conversion:
         """Give a table its engine."""
         engine, before = entry.engine(member), self.table(member.place)
         progress = Progress(str(member.place), before.bytes_now)
+        own = [one for one in entry.constraints if one.child == member.place]
+        anew = tables.made_anew(tables.definition(self.look, member.place), own)
         try:
-            warnings = self.patiently(f"ALTER TABLE {member.place.sql()} ENGINE={engine}",
-                                      progress, "SHOW WARNINGS")
+            warnings = self.patiently(
+                f"ALTER TABLE {member.place.sql()} " + ", ".join([f"ENGINE={engine}", *anew]),
+                progress, "SHOW WARNINGS")
         except ServerError as refusal:
             more = ""
             if refusal.number == CANNOT_SWITCH:
@@ -145,15 +146,14 @@ class Conversion:
     def add_constraints(self, entry: Entry) -> None:
         """Add constraints of the journal that are not there; the server checks all rows."""
         there = set(self.constraints([member.place for member in entry.members]))
-        missing = [pair for pair in entry.constraints if pair[0] not in there]
+        missing = [one for one in entry.constraints if one not in there]
         refused = []
         self.work.run(f"SET SESSION foreign_key_checks = {int(self.checked)}")
         try:
-            for child, own in by_child([pair[0] for pair in missing]):
-                pairs = [pair for pair in missing if pair[0] in own]
+            for child, own in by_child(missing):
                 progress = Progress(f"{child}: constraints", self.table(child).bytes_now)
-                refused += self.add(pairs, progress)
-                progress.end(f"{len(pairs)} constraints "
+                refused += self.add(own, progress)
+                progress.end(f"{len(own)} constraints "
                              + ("checked" if self.checked else "added unchecked"))
         finally:
             self.work.run("SET SESSION foreign_key_checks = 1")
@@ -161,18 +161,31 @@ class Conversion:
             self.release()
             raise Failure(self.explained(refused))
 
-    def add(self, pairs: list, progress: Progress) -> list:
+    def add(self, own: list, progress: Progress) -> list:
         """Add constraints of one table, together or else one by one; those that are refused, with
         the reasons."""
-        child = pairs[0][0].child
         try:
-            self.patiently(f"ALTER TABLE {child.sql()} " + ", ".join(
-                f"ADD {constraint.clause(index)}" for constraint, index in pairs), progress)
+            self.patiently(f"ALTER TABLE {own[0].child.sql()} " + ", ".join(
+                f"ADD {one.clause()}" for one in own), progress)
         except ServerError as refusal:
-            if len(pairs) == 1:
-                return [(pairs[0][0], refusal)]
-            return [found for pair in pairs for found in self.add([pair], progress)]
+            if len(own) == 1:
+                return [(own[0], refusal)]
+            return [found for one in own for found in self.add([one], progress)]
         return []
+
+    def mend_names(self, entry: Entry) -> None:
+        """Give indexes their names again which the server has replaced: where constraints were
+        added to a table that was not converted in between."""
+        for member in entry.members:
+            before = tables.indexes(member.definition)
+            now = tables.indexes(tables.definition(self.look, member.place))
+            for label in before.keys() - now.keys():
+                others = [other for other in now.keys() - before.keys()
+                          if now[other] == before[label]]
+                if others:
+                    self.patiently(f"ALTER TABLE {member.place.sql()} RENAME INDEX "
+                                   f"{name(others[0])} TO {name(label)}")
+                    del now[others[0]]
 
     def explained(self, refused: list) -> str:
         """Why constraints could not be added, with the queries that find their rows."""
@@ -214,7 +227,7 @@ class Conversion:
                 if refusal.number != LOCK_WAIT_TIMEOUT or attempt == WAITS_MAX:
                     raise
             line(f"  others use the tables; waiting, {attempt} of {WAITS_MAX}: "
-                 f"{statement.split(' ENGINE', 1)[0][:100]}")
+                 f"{statement[:100]}")
         raise AssertionError("the loop ends by return or raise")
 
     def part_done(self) -> tuple:

@@ -14,6 +14,8 @@ from .tables import Table
 # Beyond the estimate: for logs, for the server's own work, and for a disk that others use too.
 RESERVE_BYTES = 64 << 20
 RESERVE_PART = 0.1
+# Smaller tables are not looked at: thousands of them would take long, and weigh little.
+SMALL_BYTES = 1 << 20
 
 
 class Weight(NamedTuple):
@@ -29,7 +31,9 @@ class Weight(NamedTuple):
 
 def weigh_for_cheetah(server: Connection, table: Table) -> Weight:
     """By CHEETAH_COMPRESSION_ESTIMATE, which reads a sample of the rows. Sorting takes as much as
-    the indexes at most."""
+    the indexes at most. A small table counts as it is."""
+    if table.bytes_now < SMALL_BYTES:
+        return Weight(table.bytes_now, table.bytes_now, 0.0, table.bytes_of_indexes, table.bytes_now)
     codec = server.value("SELECT @@cheetah_default_compression")
     rows = server.run(
         "SELECT COMPRESSION, IFNULL(KEY_BLOCK_SIZE, 0), ESTIMATED_BYTES, IFNULL(ERROR_PERCENT, 0) "

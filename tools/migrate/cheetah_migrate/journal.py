@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 
 from .client import Connection, name, value
-from .tables import Constraint, Place, from_flat
+from .tables import Place, from_flat
 
 DATABASE = "cheetah_migrate"
 TABLES = {
@@ -44,8 +44,7 @@ class Member:
 
 @dataclass
 class Entry:
-    """A group in the journal. `goal`: after (its tables get the new engine) or before. Constraints
-    come with the name of the index that serves each, or nothing."""
+    """A group in the journal. `goal`: after (its tables get the new engine) or before."""
 
     id: int
     goal: str
@@ -114,8 +113,8 @@ class Journal:
         self.server.run("START TRANSACTION")
         self.server.run(f"DELETE FROM {name(DATABASE, 'tables')} WHERE group_id = {entry.id} "
                         f"AND number = {member.number}")
-        keep = [pair for pair in entry.constraints
-                if member.place not in (pair[0].child, pair[0].parent)]
+        keep = [one for one in entry.constraints
+                if member.place not in (one.child, one.parent)]
         self.server.run(f"DELETE FROM {name(DATABASE, 'constraints')} WHERE group_id = {entry.id}")
         self._add(entry.id, 0, keep)
         self._commit()
@@ -137,11 +136,10 @@ class Journal:
                            "SELECT number, table_schema, table_name, engine_before, engine_after, "
                            f"definition FROM {name(DATABASE, 'tables')} WHERE group_id = {number} "
                            "ORDER BY number")]
-            pairs = [json.loads(line[0]) for line in self.server.run(
+            constraints = [from_flat(json.loads(line[0])) for line in self.server.run(
                 f"SELECT parts FROM {name(DATABASE, 'constraints')} WHERE group_id = {number} "
                 "ORDER BY number")]
-            found.append(Entry(int(number), goal, members,
-                               [(from_flat(parts), index) for parts, index in pairs]))
+            found.append(Entry(int(number), goal, members, constraints))
         return found
 
     def closed(self) -> list:
@@ -156,9 +154,8 @@ class Journal:
     def _add(self, number: int, first: int, constraints: list) -> None:
         self._insert("constraints", "group_id, number, table_schema, table_name, constraint_name, "
                      "definition, parts",
-                     [row(number, first + at, *constraint.child, constraint.name,
-                          statement(constraint, index), json.dumps([constraint.flat(), index]))
-                      for at, (constraint, index) in enumerate(constraints)])
+                     [row(number, first + at, *one.child, one.name, one.statement(),
+                          json.dumps(one.flat())) for at, one in enumerate(constraints)])
 
     def _insert(self, table: str, columns: str, rows: list) -> None:
         for line in rows:
@@ -180,7 +177,3 @@ def row(*values) -> str:
     """Values of a row, as SQL."""
     return ", ".join(map(value, values))
 
-
-def statement(constraint: Constraint, index: str) -> str:
-    """The statement that adds a constraint."""
-    return f"ALTER TABLE {constraint.child.sql()} ADD {constraint.clause(index)}"

@@ -60,7 +60,8 @@ class Plan:
                 if place in self.weights:
                     weight = self.weights[place]
                     rows.append([place, size(weight.before),
-                                 f"{size(weight.after)} +-{weight.error_percent:.0f} %"])
+                                 size(weight.after) + (f" +-{weight.error_percent:.0f} %"
+                                                       if weight.error_percent else "")])
             if group.constraints:
                 rows.append([f"  these {len(group.places)} together: "
                              f"{len(group.constraints)} constraints", "", ""])

@@ -9,7 +9,7 @@ import sys
 from . import estimate, orphans, tables
 from .client import Connection, Lost, ServerError, text, value
 from .convert import Conversion, same
-from .journal import DATABASE, Journal, statement
+from .journal import DATABASE, Journal
 from .plan import CHEETAH, INNODB, Plan, Selection, make_plan
 from .say import Failure, line, show_table, size, span
 from .tables import SYSTEM, Place
@@ -58,7 +58,7 @@ class Program:
                     "foreign_key_checks": 1, "unique_checks": 1, "autocommit": 1,
                     "tx_isolation": "'READ-COMMITTED'", "max_statement_time": 0,
                     "wait_timeout": 604800, "innodb_strict_mode": 0,
-                    "lock_wait_timeout": self.options.lock_wait}
+                    "lock_wait_timeout": self.options.lock_wait, "sql_quote_show_create": 1}
         if not binlog:
             settings["sql_log_bin"] = 0
         if found.value("SELECT IFNULL(@@enforce_storage_engine, '')"):
@@ -138,9 +138,9 @@ class Program:
             for member in [member for member in entry.members if member.place == place]:
                 if tables.read_tables(self.look, place=place):
                     raise Failure(f"{place} is there: only tables that are gone are forgotten")
-                for constraint, index in entry.constraints:
+                for constraint in entry.constraints:
                     if place in (constraint.child, constraint.parent):
-                        line(f"not added again: {statement(constraint, index)};")
+                        line(f"not added again: {constraint.statement()};")
                 self.journal.forget(entry, member)
                 line(f"{place} is out of the group; next: cheetah-migrate resume")
                 return
@@ -173,9 +173,9 @@ class Program:
             done = same(engine, entry.engine(member))
             line(f"  {member.place}: {engine}" + ("" if done else f", to be {entry.engine(member)}"))
             there |= set(tables.read_constraints(self.look, member.place)) if found else set()
-        for constraint, index in entry.constraints:
+        for constraint in entry.constraints:
             if constraint not in there:
-                line(f"  not there now: {statement(constraint, index)};")
+                line(f"  not there now: {constraint.statement()};")
 
     def begin(self) -> Conversion:
         """Make sure that nobody else converts, and that the journal is there."""

@@ -65,14 +65,18 @@ class Constraint(NamedTuple):
     def __str__(self):
         return f"{self.child}.{self.name}"
 
-    def clause(self, index: str = "") -> str:
-        """The words that add it to its table. `index`: the one that serves it has that name."""
+    def clause(self) -> str:
+        """The words that add it to its table."""
         actions = "".join(f" ON {event} {rule}" for event, rule in
                           (("DELETE", self.on_delete), ("UPDATE", self.on_update))
                           if rule != "RESTRICT")
-        return (f"CONSTRAINT {name(self.name)} FOREIGN KEY {name(index) if index else ''}"
-                f"({', '.join(map(name, self.columns))}) REFERENCES {self.parent.sql()} "
-                f"({', '.join(map(name, self.parent_columns))}){actions}")
+        return (f"CONSTRAINT {name(self.name)} FOREIGN KEY ({', '.join(map(name, self.columns))}) "
+                f"REFERENCES {self.parent.sql()} ({', '.join(map(name, self.parent_columns))})"
+                f"{actions}")
+
+    def statement(self) -> str:
+        """The statement that adds it."""
+        return f"ALTER TABLE {self.child.sql()} ADD {self.clause()}"
 
     def flat(self) -> list:
         """As JSON can hold it; `from_flat` reads it."""
@@ -137,23 +141,34 @@ def definition(server: Connection, place: Place) -> str:
 
 def without_engine(text_of_table: str) -> str:
     """A definition in a form in which two that differ by their engine alone are equal: without
-    the engine, and with constraints in the order of their names."""
+    the engine, and with constraints in the order of their names. (InnoDB does not double backquotes
+    in their names.)"""
     lines = [re.sub(r"(\bENGINE ?= ?)\w+", r"\1-", line) if not line.startswith("  ") else line
              for line in text_of_table.splitlines()]
     at = [number for number, line in enumerate(lines) if line.startswith("  CONSTRAINT `")
           and " FOREIGN KEY " in line]
-    for number, line in zip(at, sorted(lines[number].rstrip(",") for number in at)):
+    for number, line in zip(at, sorted(lines[number].rstrip(",").replace("``", "`")
+                                       for number in at)):
         lines[number] = line
     return "\n".join(line.rstrip(",") for line in lines)
 
 
-def index_of(server: Connection, constraint: Constraint) -> str:
-    """The name of the child's index that has the constraint's columns and no more, or nothing."""
-    parts = {}
-    for row in server.run(
-            "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS "
-            f"WHERE TABLE_SCHEMA = {text(constraint.child.schema)} AND TABLE_NAME = "
-            f"{text(constraint.child.table)} ORDER BY INDEX_NAME, SEQ_IN_INDEX"):
-        parts.setdefault(row[0], []).append(row[1])
-    exact = [label for label, columns in parts.items() if tuple(columns) == constraint.columns]
-    return next((label for label in exact if label != "PRIMARY"), "")
+def indexes(text_of_table: str) -> dict:
+    """The indexes of a definition that are not unique: what comes behind the name, by name."""
+    return {found[1][1:-1].replace("``", "`"): found[2] for found in
+            re.finditer(r"^  KEY (`(?:[^`]|``)+`) (.*?),?$", text_of_table, re.M)}
+
+
+def made_anew(text_of_table: str, constraints: list) -> list:
+    """Words of an ALTER TABLE that make anew, as they are, the indexes that serve these constraints,
+    and those behind them.
+
+    An index that the server made for a constraint by itself is replaced when the constraint is added
+    again, with another name and behind the others. One that a statement names stays. While a table
+    is copied, this costs nothing."""
+    serving = tuple("(" + ",".join(map(name, constraint.columns)) + ")"
+                    for constraint in constraints)
+    found = list(indexes(text_of_table).items())
+    first = next((at for at, (_, rest) in enumerate(found) if rest.startswith(serving)), len(found))
+    return [f"DROP INDEX {name(label)}, ADD KEY {name(label)} {rest}"
+            for label, rest in found[first:]]

@@ -44,11 +44,22 @@ def test_a_table_that_stays_holds_the_others_and_the_chain_is_said():
 def test_a_constraint_is_written_as_it_was():
     one = Constraint(Place("d", "t`x"), "f", ("a", "b"), Place("e", "p"), ("c", "d"), "SET NULL",
                      "RESTRICT")
-    assert one.clause("i") == ("CONSTRAINT `f` FOREIGN KEY `i`(`a`, `b`) REFERENCES `e`.`p` "
-                               "(`c`, `d`) ON DELETE SET NULL")
+    assert one.statement() == ("ALTER TABLE `d`.`t``x` ADD CONSTRAINT `f` FOREIGN KEY (`a`, `b`) "
+                               "REFERENCES `e`.`p` (`c`, `d`) ON DELETE SET NULL")
     assert one._replace(on_delete="RESTRICT", on_update="NO ACTION").clause().endswith(
         "FOREIGN KEY (`a`, `b`) REFERENCES `e`.`p` (`c`, `d`) ON UPDATE NO ACTION")
     assert from_flat(one.flat()) == one
+
+
+def test_indexes_that_serve_constraints_are_made_anew_and_those_behind_them():
+    text_of_table = ("CREATE TABLE `t` (\n  `x` int,\n  PRIMARY KEY (`id`),\n  UNIQUE KEY `u` (`x`),\n"
+                     "  KEY `a``a` (`y`),\n  KEY `b` (`x`) COMMENT 'c',\n  KEY `c` (`z`(3)),\n"
+                     "  CONSTRAINT `k` FOREIGN KEY (`x`) REFERENCES `p` (`id`)\n) ENGINE=InnoDB")
+    assert tables.indexes(text_of_table) == {"a`a": "(`y`)", "b": "(`x`) COMMENT 'c'", "c": "(`z`(3))"}
+    assert tables.made_anew(text_of_table, [constraint(A, B)]) == [
+        "DROP INDEX `b`, ADD KEY `b` (`x`) COMMENT 'c'", "DROP INDEX `c`, ADD KEY `c` (`z`(3))"]
+    assert not tables.made_anew(text_of_table, [])
+    assert not tables.made_anew(text_of_table, [constraint(A, B)._replace(columns=("x", "y"))])
 
 
 def test_orphans_are_rows_with_all_columns_and_no_parent():
