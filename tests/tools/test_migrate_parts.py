@@ -100,7 +100,11 @@ def test_the_old_table_frees_its_room_when_the_new_one_is_there():
 def test_the_density_that_a_table_asks_for(options, expected):
     found = Table(A, "InnoDB", "BASE TABLE", 1, 1, 1, options)
     assert found.key_block_size == expected
-    assert found.is_partitioned == ("partitioned" in options)
+    assert found.bytes_now == 1 and found.is_partitioned == ("partitioned" in options)
+
+
+def test_names_of_files():
+    assert [tables.file_name(part) for part in ("a_1", "o`d .x-")] == ["a_1", "o@0060d@0020@002ex@002d"]
 
 
 def test_values_go_to_the_server_and_back_whole():

@@ -20,7 +20,8 @@ SMALL_BYTES = 1 << 20
 
 class Weight(NamedTuple):
     """Bytes of a table before and after; by how many percent `after` may be wrong; bytes of
-    temporary files while it is copied; bytes that are free again when the old one has gone."""
+    temporary files while it is copied; bytes that are free again when the old one has gone: those of
+    its own files."""
 
     before: int
     after: int
@@ -33,7 +34,8 @@ def weigh_for_cheetah(server: Connection, table: Table) -> Weight:
     """By CHEETAH_COMPRESSION_ESTIMATE, which reads a sample of the rows. Sorting takes as much as
     the indexes at most. A small table counts as it is."""
     if table.bytes_now < SMALL_BYTES:
-        return Weight(table.bytes_now, table.bytes_now, 0.0, table.bytes_of_indexes, table.bytes_now)
+        return Weight(table.bytes_now, table.bytes_now, 0.0, table.bytes_of_indexes,
+                      table.bytes_in_files)
     codec = server.value("SELECT @@cheetah_default_compression")
     rows = server.run(
         "SELECT COMPRESSION, IFNULL(KEY_BLOCK_SIZE, 0), ESTIMATED_BYTES, IFNULL(ERROR_PERCENT, 0) "
@@ -45,7 +47,7 @@ def weigh_for_cheetah(server: Connection, table: Table) -> Weight:
     fits = ([row for row in rows if row[0] == codec and int(row[1]) == size]
             or [row for row in rows if row[0] == codec] or rows)
     after, error = (int(fits[0][2]), float(fits[0][3])) if fits else (table.bytes_now, 0.0)
-    return Weight(table.bytes_now, after, error, table.bytes_of_indexes, table.bytes_now)
+    return Weight(table.bytes_now, after, error, table.bytes_of_indexes, table.bytes_in_files)
 
 
 def weigh_for_innodb(server: Connection, table: Table) -> Weight:

@@ -28,16 +28,23 @@ class Place(NamedTuple):
 
 @dataclass
 class Table:
-    """A table as information_schema.TABLES has it. `bytes_now` is all of it, `bytes_of_indexes` the
-    part of secondary indexes; both are what its engine believes, as `rows`."""
+    """A table as information_schema.TABLES has it. `rows`, `bytes_told` (all of it) and
+    `bytes_of_indexes` are what its engine believes, and InnoDB's statistics may be old; together
+    they tell what a row weighs. `bytes_in_files`: its own files, 0 if it has none."""
 
     place: Place
     engine: str
     kind: str
     rows: int
-    bytes_now: int
+    bytes_told: int
     bytes_of_indexes: int
     options: str
+    bytes_in_files: int = 0
+
+    @property
+    def bytes_now(self) -> int:
+        """Bytes of all of it, as far as they are known."""
+        return self.bytes_in_files or self.bytes_told
 
     @property
     def is_partitioned(self) -> bool:
@@ -104,7 +111,29 @@ def read_tables(server: Connection, schemas: list = None, place: Place = None) -
     found = [Table(Place(row[0], row[1]), row[2], row[3], *map(int, row[4:7]), row[7])
              for row in rows if row[0].lower() not in SYSTEM]
     # The server compares names without case in these views.
-    return [table for table in found if not place or table.place == place]
+    found = [table for table in found if not place or table.place == place]
+    files = innodb_files(server)
+    for table in found:
+        if table.engine.lower() == "innodb":
+            table.bytes_in_files = files.get("/".join(map(file_name, table.place)), 0)
+    return found
+
+
+def innodb_files(server: Connection) -> dict:
+    """Bytes on disk of InnoDB's tables that have files of their own, by the names of the files;
+    those of partitions together."""
+    found = {}
+    for label, count in server.run(
+            "SELECT NAME, ALLOCATED_SIZE FROM information_schema.INNODB_SYS_TABLESPACES"):
+        table = re.split("#P#", label, flags=re.I)[0]
+        found[table] = found.get(table, 0) + int(count)
+    return found
+
+
+def file_name(part: str) -> str:
+    """A name as the server writes it in names of files. (Some letters with accents have other
+    codes: a table with those counts as one without files.)"""
+    return re.sub(r"[^A-Za-z0-9_]", lambda found: f"@{ord(found[0]):04x}", part)
 
 
 def read_constraints(server: Connection, child: Place = None) -> list:

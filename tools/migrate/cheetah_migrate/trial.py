@@ -55,9 +55,9 @@ class Trial:
     def bytes_a_second(self, table: Table) -> float:
         """How fast the table's bytes are copied into the engine, by a sample of its rows; 0 if that
         cannot be said."""
-        if not table.rows or not table.bytes_now or self._table(table):
+        if not table.rows or not table.bytes_told or self._table(table):
             return 0
-        rows = max(1, min(table.rows, SAMPLE_BYTES * table.rows // table.bytes_now))
+        rows = max(1, min(table.rows, SAMPLE_BYTES * table.rows // table.bytes_told))
         target = name(DATABASE, self.copies[table.place])
         started = time.monotonic()
         try:
@@ -68,7 +68,7 @@ class Trial:
         finally:
             seconds = time.monotonic() - started
             self._remove()
-        return copied * table.bytes_now / table.rows / seconds
+        return copied * table.bytes_told / table.rows / seconds
 
     def _table(self, table: Table) -> str:
         """What the server says against the engine for a table, or nothing."""
