@@ -22,8 +22,8 @@ def constraint(child: Place, parent: Place, label: str = "k") -> Constraint:
 
 def test_tables_that_constraints_connect_are_a_group():
     other = Place("e", "t")
-    found = groups.connected([A, B, C, D], [constraint(A, B), constraint(B, A), constraint(C, other),
-                                            constraint(C, C)])
+    found = groups.connected([A, B, C, D], [constraint(A, B), constraint(B, A),
+                                            constraint(C, other), constraint(C, C)])
     assert [group.places for group in found] == [[A, B], [C, other], [D]]
     assert [len(group.constraints) for group in found] == [2, 2, 0]
 
@@ -52,10 +52,12 @@ def test_a_constraint_is_written_as_it_was():
 
 
 def test_indexes_that_serve_constraints_are_made_anew_and_those_behind_them():
-    text_of_table = ("CREATE TABLE `t` (\n  `x` int,\n  PRIMARY KEY (`id`),\n  UNIQUE KEY `u` (`x`),\n"
+    text_of_table = ("CREATE TABLE `t` (\n  `x` int,\n  PRIMARY KEY (`id`),\n"
+                     "  UNIQUE KEY `u` (`x`),\n"
                      "  KEY `a``a` (`y`),\n  KEY `b` (`x`) COMMENT 'c',\n  KEY `c` (`z`(3)),\n"
                      "  CONSTRAINT `k` FOREIGN KEY (`x`) REFERENCES `p` (`id`)\n) ENGINE=InnoDB")
-    assert tables.indexes(text_of_table) == {"a`a": "(`y`)", "b": "(`x`) COMMENT 'c'", "c": "(`z`(3))"}
+    assert tables.indexes(text_of_table) == {"a`a": "(`y`)", "b": "(`x`) COMMENT 'c'",
+                                             "c": "(`z`(3))"}
     assert tables.made_anew(text_of_table, [constraint(A, B)]) == [
         "DROP INDEX `b`, ADD KEY `b` (`x`) COMMENT 'c'", "DROP INDEX `c`, ADD KEY `c` (`z`(3))"]
     assert not tables.made_anew(text_of_table, [])
@@ -71,11 +73,13 @@ def test_orphans_are_rows_with_all_columns_and_no_parent():
 
 
 def test_definitions_that_differ_by_their_engine_alone_are_equal():
-    innodb = ("CREATE TABLE `t` (\n  `a` int COMMENT 'ENGINE=x',\n  CONSTRAINT `k` FOREIGN KEY (`a`) "
-              "REFERENCES `p` (`x`),\n  CONSTRAINT `b` FOREIGN KEY (`a`) REFERENCES `p` (`x`)\n"
+    innodb = ("CREATE TABLE `t` (\n  `a` int COMMENT 'ENGINE=x',\n"
+              "  CONSTRAINT `k` FOREIGN KEY (`a`) REFERENCES `p` (`x`),\n"
+              "  CONSTRAINT `b` FOREIGN KEY (`a`) REFERENCES `p` (`x`)\n"
               ") ENGINE=InnoDB AUTO_INCREMENT=3\n (PARTITION `p0` ENGINE = InnoDB)")
-    cheetah = ("CREATE TABLE `t` (\n  `a` int COMMENT 'ENGINE=x',\n  CONSTRAINT `b` FOREIGN KEY (`a`) "
-               "REFERENCES `p` (`x`),\n  CONSTRAINT `k` FOREIGN KEY (`a`) REFERENCES `p` (`x`)\n"
+    cheetah = ("CREATE TABLE `t` (\n  `a` int COMMENT 'ENGINE=x',\n"
+               "  CONSTRAINT `b` FOREIGN KEY (`a`) REFERENCES `p` (`x`),\n"
+               "  CONSTRAINT `k` FOREIGN KEY (`a`) REFERENCES `p` (`x`)\n"
                ") ENGINE=CHEETAH AUTO_INCREMENT=3\n (PARTITION `p0` ENGINE = CHEETAH)")
     assert tables.without_engine(innodb) == tables.without_engine(cheetah)
     for change in ("AUTO_INCREMENT=4", "COMMENT 'ENGINE=y'", "`k` FOREIGN KEY (`b`)"):
@@ -104,7 +108,8 @@ def test_the_density_that_a_table_asks_for(options, expected):
 
 
 def test_names_of_files():
-    assert [tables.file_name(part) for part in ("a_1", "o`d .x-")] == ["a_1", "o@0060d@0020@002ex@002d"]
+    assert [tables.file_name(part) for part in ("a_1", "o`d .x-")] == [
+        "a_1", "o@0060d@0020@002ex@002d"]
 
 
 def test_values_go_to_the_server_and_back_whole():

@@ -20,8 +20,8 @@ SMALL_BYTES = 1 << 20
 
 class Weight(NamedTuple):
     """Bytes of a table before and after; by how many percent `after` may be wrong; bytes of
-    temporary files while it is copied; bytes that are free again when the old one has gone: those of
-    its own files."""
+    temporary files while it is copied; bytes that are free again when the old one has gone: those
+    of its own files."""
 
     before: int
     after: int

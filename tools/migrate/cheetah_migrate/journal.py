@@ -72,9 +72,10 @@ class Journal:
 
     def exists(self) -> bool:
         """Whether its tables are there."""
-        return int(self.server.value(
+        found = self.server.value(
             "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
-            f"{value(DATABASE)} AND TABLE_NAME IN ({', '.join(map(value, TABLES))})")) == len(TABLES)
+            f"{value(DATABASE)} AND TABLE_NAME IN ({', '.join(map(value, TABLES))})")
+        return int(found) == len(TABLES)
 
     def open(self, members: list, bytes_now: dict, constraints: list) -> int:
         """Write a group down; its number. On disk when this returns."""
@@ -108,7 +109,8 @@ class Journal:
             f"{seconds:.3f} WHERE group_id = {entry.id} AND number = {member.number}")
 
     def forget(self, entry: Entry, member: Member) -> None:
-        """Take a table that is gone out of an open group, with its constraints; on disk, as `open`."""
+        """Take a table that is gone out of an open group, with its constraints; on disk, as
+        `open`."""
         self.server.run("START TRANSACTION")
         self.server.run(f"DELETE FROM {name(DATABASE, 'tables')} WHERE group_id = {entry.id} "
                         f"AND number = {member.number}")

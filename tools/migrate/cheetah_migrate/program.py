@@ -33,7 +33,7 @@ EXAMPLES = """examples:
 It may be killed at any moment, and so may the server: `resume`, or the same `run` again, goes on.
 It connects with the client program `mariadb` and what that reads of option files. The user needs
 all privileges. All statements are written to the binary log, and replicas do the same, unless
---local is given. Read the chapter on migration in docs/migrate.md first.
+--local is given. Read docs/migrate.md first; the package has it too.
 """
 LOCK_NAME, LOCK_POLL_SECONDS = "cheetah_migrate", 5
 PART = r"(`(?:[^`]|``)+`|[^`.]+)"
@@ -171,7 +171,8 @@ class Program:
             found = tables.read_tables(self.look, place=member.place)
             engine = found[0].engine if found else "gone"
             done = same(engine, entry.engine(member))
-            line(f"  {member.place}: {engine}" + ("" if done else f", to be {entry.engine(member)}"))
+            wanted = "" if done else f", to be {entry.engine(member)}"
+            line(f"  {member.place}: {engine}{wanted}")
             there |= set(tables.read_constraints(self.look, member.place)) if found else set()
         for constraint in entry.constraints:
             if constraint not in there:

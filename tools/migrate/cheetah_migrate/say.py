@@ -16,7 +16,8 @@ def size(count: float) -> str:
     unit = 0
     while abs(count) >= 999.5 and unit < len(UNITS) - 1:
         count, unit = count / 1000, unit + 1
-    return f"{count:,.0f} {UNITS[unit]}" if unit == 0 or count >= 99.5 else f"{count:,.1f} {UNITS[unit]}"
+    digits = 0 if unit == 0 or count >= 99.5 else 1
+    return f"{count:,.{digits}f} {UNITS[unit]}"
 
 
 def span(seconds: float) -> str:

@@ -189,12 +189,12 @@ def indexes(text_of_table: str) -> dict:
 
 
 def made_anew(text_of_table: str, constraints: list) -> list:
-    """Words of an ALTER TABLE that make anew, as they are, the indexes that serve these constraints,
-    and those behind them.
+    """Words of an ALTER TABLE that make anew, as they are, the indexes that serve these
+    constraints, and those behind them.
 
-    An index that the server made for a constraint by itself is replaced when the constraint is added
-    again, with another name and behind the others. One that a statement names stays. While a table
-    is copied, this costs nothing."""
+    An index that the server made for a constraint by itself is replaced when the constraint is
+    added again, with another name and behind the others. One that a statement names stays. While a
+    table is copied, this costs nothing."""
     serving = tuple("(" + ",".join(map(name, constraint.columns)) + ")"
                     for constraint in constraints)
     found = list(indexes(text_of_table).items())
