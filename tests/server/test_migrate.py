@@ -36,7 +36,8 @@ GRAPH = [
     "product CHAR(8) CHARACTER SET latin1 NOT NULL, KEY whose (customer, number), "
     "KEY products (product), CONSTRAINT of_order FOREIGN KEY (customer, number) REFERENCES orders "
     "(customer, number) ON UPDATE CASCADE ON DELETE NO ACTION, "
-    "CONSTRAINT of_product FOREIGN KEY (product) REFERENCES crm.products (code)) ENGINE=InnoDB AUTO_INCREMENT=777777",
+    "CONSTRAINT of_product FOREIGN KEY (product) REFERENCES crm.products (code)) ENGINE=InnoDB "
+    "AUTO_INCREMENT=777777",
     "ALTER TABLE shop.orders ADD CONSTRAINT last FOREIGN KEY (last_item) REFERENCES items (id) "
     "ON DELETE SET NULL",
     "CREATE TABLE crm.`odd``n a.me` (`a``b` INT PRIMARY KEY, `c\td` INT, e INT, "

@@ -18,9 +18,9 @@ row can lose its parent.
 from . import orphans, tables
 from .client import Connection, ServerError, name
 from .journal import Entry, Journal, Member
-from .say import Failure, Progress, line, size, span
+from .say import Failure, Progress, line, size
 
-LOCK_WAIT_TIMEOUT, CANNOT_SWITCH, NO_SUCH_TABLE = 1205, 1217, 1146
+LOCK_WAIT_TIMEOUT, CANNOT_SWITCH = 1205, 1217
 ORPHAN = {1216, 1452}
 WAITS_MAX = 30
 POLL_SECONDS = 0.3

@@ -91,7 +91,6 @@ class Program:
 
     def run(self) -> None:
         """The command."""
-        self.need_engine()
         conversion = self.begin()
         self.go_on(conversion, "")
         found = self.planned()
@@ -180,6 +179,7 @@ class Program:
 
     def begin(self) -> Conversion:
         """Make sure that nobody else converts, and that the journal is there."""
+        self.need_engine()
         self.work = self.connect(not self.options.local)
         told = ""
         while self.work.value(f"SELECT GET_LOCK({text(LOCK_NAME)}, {LOCK_POLL_SECONDS})") != "1":
@@ -265,6 +265,8 @@ class Program:
         found = {row[0].upper(): row[1] for row in self.look.run("SHOW ENGINES")}
         if found.get(CHEETAH) not in ("YES", "DEFAULT"):
             raise Failure("this server has no engine CHEETAH: INSTALL SONAME 'ha_cheetah'")
+        if self.look.run("SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON'"):
+            raise Failure("this server is part of a Galera cluster, which Cheetah is not made for")
 
 
 def parse(word: str):
